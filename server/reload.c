@@ -270,7 +270,7 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 	if (!preview)
 		notify_reloading(r->now.notify);
 	o.out.rc = prepare(r, &o);
-	weir_graph_act_as(strcmp(by, RELOAD_BY_SIGNAL) == 0 ? NULL : by);
+	weir_graph_change_as(strcmp(by, RELOAD_BY_SIGNAL) == 0 ? NULL : by);
 	if (o.out.rc == 0 && !preview)
 		o.out.rc = pass_gate(r, &o);
 	if (o.out.rc == 0 && !preview)

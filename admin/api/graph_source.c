@@ -47,9 +47,9 @@ static int graph_source_unset(
 }
 
 static int graph_source_layers(
-    void *arg, const char *stage, const char *knob, struct weir_layers *layers)
+    void *arg, const char *stage, const char *knob, struct weir_override *layers)
 {
-	return weir_graph_layers(arg, stage, knob, layers);
+	return weir_graph_override(arg, stage, knob, layers);
 }
 
 static int graph_source_steer(
@@ -58,14 +58,14 @@ static int graph_source_steer(
 	return weir_graph_steer(arg, stage, how, why, size);
 }
 
-static int graph_source_undo(void *arg, struct weir_act *undone, char *why, size_t size)
+static int graph_source_undo(void *arg, struct weir_change *undone, char *why, size_t size)
 {
 	return weir_graph_undo(arg, undone, why, size);
 }
 
-static int graph_source_acts(void *arg, struct weir_act *out, int n)
+static int graph_source_changes(void *arg, struct weir_change *out, int n)
 {
-	return weir_graph_acts(arg, out, n);
+	return weir_graph_changes(arg, out, n);
 }
 
 static int graph_source_queue(void *arg, const char *stage, struct weir_queued *out, int n)
@@ -100,7 +100,7 @@ struct admin_source graph_source(struct weir_graph *graph)
 	    .layers = graph_source_layers,
 	    .steer = graph_source_steer,
 	    .undo = graph_source_undo,
-	    .acts = graph_source_acts,
+	    .changes = graph_source_changes,
 	    .queue = graph_source_queue,
 	    .slowest = graph_source_slowest,
 	    .tap = graph_source_tap,

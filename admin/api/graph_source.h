@@ -32,10 +32,10 @@ struct admin_source {
 	int (*set_for)(void *arg, const char *stage, const char *knob, const char *value,
 	    int64_t for_ns, char *why, size_t size);
 	int (*unset)(void *arg, const char *stage, const char *knob, char *why, size_t size);
-	int (*layers)(void *arg, const char *stage, const char *knob, struct weir_layers *layers);
+	int (*layers)(void *arg, const char *stage, const char *knob, struct weir_override *layers);
 	int (*steer)(void *arg, const char *stage, enum weir_steer how, char *why, size_t size);
-	int (*undo)(void *arg, struct weir_act *undone, char *why, size_t size);
-	int (*acts)(void *arg, struct weir_act *out, int n);
+	int (*undo)(void *arg, struct weir_change *undone, char *why, size_t size);
+	int (*changes)(void *arg, struct weir_change *out, int n);
 	int (*queue)(void *arg, const char *stage, struct weir_queued *out, int n);
 	int (*slowest)(void *arg, int class_id, struct weir_slow *out, int n);
 	int (*tap)(void *arg, const struct weir_tap *want, uint64_t after, struct weir_slow *out,

@@ -72,7 +72,7 @@ static json_t *row_json(const struct weir_knob *row, const char *path, const cha
  * is reported as the configured one. */
 static json_t *layers_json(const struct walk *w, const char *path, const char *value)
 {
-	struct weir_layers l = {0};
+	struct weir_override l = {0};
 	bool known =
 	    w->source->layers && w->source->layers(w->source->arg, w->stage, path, &l) == 0;
 	json_t *expires =
@@ -81,7 +81,7 @@ static json_t *layers_json(const struct walk *w, const char *path, const char *v
 	return json_pack("{s:s, s:s?, s:s, s:o, s:s?}", "configured",
 	    known ? whole(l.configured) : value, "overridden",
 	    l.overridden ? whole(l.override) : NULL, "effective", value, "expires_at", expires,
-	    "kept", l.has_kept ? whole(l.kept) : NULL);
+	    "kept", l.has_permanent ? whole(l.permanent) : NULL);
 }
 
 static void add_row(struct walk *w, const struct weir_knob *row, const char *path)

@@ -29,7 +29,7 @@ void answer_session(const struct call *c, struct reply *r)
 	reply_json(r, 200, session_json(c));
 }
 
-void act_login(const struct call *c, struct reply *r)
+void answer_login(const struct call *c, struct reply *r)
 {
 	struct auth *auth = c->request->auth;
 	struct auth_pass *pass = c->request->pass;
@@ -54,7 +54,7 @@ void act_login(const struct call *c, struct reply *r)
 	explicit_bzero(cookie, sizeof(cookie));
 }
 
-void act_logout(const struct call *c, struct reply *r)
+void answer_logout(const struct call *c, struct reply *r)
 {
 	struct auth *auth = c->request->auth;
 	struct auth_pass *pass = c->request->pass;

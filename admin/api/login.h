@@ -13,9 +13,9 @@
 void answer_session(const struct call *c, struct reply *r);
 
 /** Start a session for the token sent with the request. */
-void act_login(const struct call *c, struct reply *r);
+void answer_login(const struct call *c, struct reply *r);
 
 /** End the session of the request. */
-void act_logout(const struct call *c, struct reply *r);
+void answer_logout(const struct call *c, struct reply *r);
 
 #endif

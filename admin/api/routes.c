@@ -16,7 +16,7 @@
 
 #include <weir/knob.h>
 
-#include "acts.h"
+#include "changes.h"
 #include "admin/metrics/alerts.h"
 #include "admin/request/authority.h"
 #include "admin/request/assets.h"
@@ -257,9 +257,9 @@ const struct route routes_table[] = {
     {"GET", "/api/v1/stages/{stage}/knobs", "The knobs of a stage and their values", answer_knobs},
     {"GET", "/api/v1/stages/{stage}/knobs/{knob}", "One knob and its value", answer_knob},
     {"PUT", "/api/v1/stages/{stage}/knobs/{knob}",
-	"Set a live knob: {\"value\": \"8\"}, for a time with \"for\": \"10m\"", act_set},
+	"Set a live knob: {\"value\": \"8\"}, for a time with \"for\": \"10m\"", change_set},
     {"DELETE", "/api/v1/stages/{stage}/knobs/{knob}", "Reset it to the configured value",
-	act_unset},
+	change_unset},
     {"GET", "/api/v1/config",
 	"The configuration's files as they were read, and the value of each line", answer_config},
     {"GET", "/api/v1/reload", "What the newest reload changed, or why it failed",
@@ -278,20 +278,22 @@ const struct route routes_table[] = {
 	"?slow=100ms&class=&outcome=&after=&n=",
 	answer_tap},
     {"POST", "/api/v1/stages/{stage}/pause", "Handlers take no more batches; new events wait",
-	act_pause},
+	change_pause},
     {"POST", "/api/v1/stages/{stage}/drain", "The stage refuses new events while its queue empties",
-	act_drain},
-    {"POST", "/api/v1/stages/{stage}/resume", "End a pause or a drain", act_resume},
-    {"POST", "/api/v1/undo", "Undo the newest change that is not undone yet", act_undo},
-    {"GET", "/api/v1/acts", "Changes by operators, newest first: ?limit=50&before=ID", answer_acts},
+	change_drain},
+    {"POST", "/api/v1/stages/{stage}/resume", "End a pause or a drain", change_resume},
+    {"POST", "/api/v1/undo", "Undo the newest change that is not undone yet", change_undo},
+    {"GET", "/api/v1/changes", "Changes by operators, newest first: ?limit=50&before=ID",
+	answer_changes},
+    {"GET", "/api/v1/acts", "As /api/v1/changes, by its former name", answer_acts},
     {"GET", "/api/v1/overload", "The strongest admission mode that stages may use",
 	answer_overload},
     {"PUT", "/api/v1/overload", "Set it at once: {\"mode\": \"off\"}, shadow or enforce",
 	answer_set_overload},
     {"GET", LOGIN_PATH, "The name and the role of the client", answer_session},
     {"POST", LOGIN_PATH, "Begin a session: a cookie for the token sent with the request",
-	act_login},
-    {"DELETE", LOGIN_PATH, "End the session of the request", act_logout},
+	answer_login},
+    {"DELETE", LOGIN_PATH, "End the session of the request", answer_logout},
     {"GET", "/api/v1/alerts", "Active and recent alerts", answer_alerts},
     {"GET", "/api/v1/decisions",
 	"Decisions of controllers and operators, newest first: ?limit=50&before=ID",
@@ -439,9 +441,9 @@ static void act_as(const struct call *c, const struct route *route, struct reply
 {
 	if (!may_act(c->request, r) || !has_role(c, route, r))
 		return;
-	weir_graph_act_as(c->request->pass ? c->request->pass->name : NULL);
+	weir_graph_change_as(c->request->pass ? c->request->pass->name : NULL);
 	route->answer(c, r);
-	weir_graph_act_as(NULL);
+	weir_graph_change_as(NULL);
 }
 
 /* Return whether the response changes rarely, so that an entity tag is useful. */

@@ -12,7 +12,7 @@
 #include <weir/clock.h>
 #include <weir/log.h>
 
-#include "admin/api/acts.h"
+#include "admin/api/changes.h"
 #include "tick_text.h"
 #include "admin/api/view_json.h"
 
@@ -99,14 +99,14 @@ static void tell_decisions(struct ticker *p, const struct weir_graph_view *v)
 
 static void tell_acts(struct ticker *p)
 {
-	struct weir_act a[NEWS_MAX];
-	int n = p->source->acts ? p->source->acts(p->source->arg, a, NEWS_MAX) : 0;
+	struct weir_change a[NEWS_MAX];
+	int n = p->source->changes ? p->source->changes(p->source->arg, a, NEWS_MAX) : 0;
 
 	for (int i = n - 1; i >= 0; i--) {
-		if (a[i].id <= p->acts)
+		if (a[i].id <= p->changes)
 			continue;
-		sse_act(p->sse, act_json(&a[i]));
-		p->acts = a[i].id;
+		sse_act(p->sse, change_json(&a[i]));
+		p->changes = a[i].id;
 	}
 }
 

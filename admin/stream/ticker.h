@@ -27,8 +27,8 @@ struct ticker {
 	bool unfiled;         /* a file is configured but cannot be used */
 	struct bottleneck bottleneck;
 	struct alerts alerts;
-	struct textbuf tick;      /* buffer for the text of one tick */
-	uint64_t decisions, acts; /* newest ids reported so far */
+	struct textbuf tick;         /* buffer for the text of one tick */
+	uint64_t decisions, changes; /* newest ids reported so far */
 	struct {
 		int64_t cpu_ns, at_ns; /* at the last tick */
 	} self[2];

@@ -72,7 +72,7 @@ static void print_decision(const json_t *d)
 	    act_text(d, "limit"), *act_text(d, "limit") ? ")" : "");
 }
 
-static int collect(const json_t *decisions, const json_t *acts, struct entry *entry)
+static int collect(const json_t *decisions, const json_t *changes, struct entry *entry)
 {
 	int n = 0;
 
@@ -82,8 +82,8 @@ static int collect(const json_t *decisions, const json_t *acts, struct entry *en
 			entry[n++] = (struct entry){
 			    json_number_value(json_object_get(d, "time")), (int)i, d, NULL};
 	}
-	for (size_t i = 0; i < json_array_size(acts); i++) {
-		const json_t *a = json_array_get(acts, i);
+	for (size_t i = 0; i < json_array_size(changes); i++) {
+		const json_t *a = json_array_get(changes, i);
 		entry[n++] =
 		    (struct entry){json_number_value(json_object_get(a, "at")), (int)i, NULL, a};
 	}
@@ -105,15 +105,15 @@ static int print_json(const struct entry *entry, int n)
 }
 
 static int print_log(
-    const struct verb_args *args, const json_t *decisions, const json_t *acts, int most)
+    const struct verb_args *args, const json_t *decisions, const json_t *changes, int most)
 {
-	size_t room = json_array_size(decisions) + json_array_size(acts) + 1;
+	size_t room = json_array_size(decisions) + json_array_size(changes) + 1;
 	struct entry *entry = calloc(room, sizeof(*entry));
 	char at[32];
 
 	if (!entry)
 		return VERB_FINDING;
-	int n = collect(decisions, acts, entry), first = n > most ? n - most : 0;
+	int n = collect(decisions, changes, entry), first = n > most ? n - most : 0;
 	if (args->json)
 		print_json(entry + first, n - first);
 	for (int i = first; i < n && !args->json; i++) {
@@ -166,10 +166,11 @@ int verb_log(const struct verb *verb, const struct verb_args *args)
 	    verb, args, "/api/v1/decisions?limit=500", "decisions", (size_t)n + LOG_MAX, &rc);
 	if (!decisions)
 		return rc;
-	json_t *acts = read_pages(verb, args, "/api/v1/acts?limit=500", "acts", (size_t)n, &rc);
-	if (acts)
-		rc = print_log(args, decisions, acts, n);
+	json_t *changes =
+	    read_pages(verb, args, "/api/v1/changes?limit=500", "changes", (size_t)n, &rc);
+	if (changes)
+		rc = print_log(args, decisions, changes, n);
 	json_decref(decisions);
-	json_decref(acts);
+	json_decref(changes);
 	return rc;
 }

@@ -47,7 +47,7 @@ static const struct source sources[] = {
     {"/api/v1/alerts", "active", offsetof(struct snapshot, alerts)},
     {"/api/v1/history?from=-900&step=1s", "stages", offsetof(struct snapshot, history)},
     {"/api/v1/decisions?limit=100", "decisions", offsetof(struct snapshot, decisions)},
-    {"/api/v1/acts?limit=100", "acts", offsetof(struct snapshot, acts)},
+    {"/api/v1/changes?limit=100", "changes", offsetof(struct snapshot, changes)},
     {"/api/v1/config", "files", offsetof(struct snapshot, config)},
 };
 #define SOURCES ((int)(sizeof(sources) / sizeof(sources[0])))
@@ -355,11 +355,11 @@ static void put_decisions(FILE *out, const struct snapshot *s)
 	fputs("</section>\n", out);
 }
 
-static void put_acts(FILE *out, const struct snapshot *s)
+static void put_changes(FILE *out, const struct snapshot *s)
 {
 	static const struct html_column column[] = {{"when", NULL}, {"by", NULL}, {"what", NULL},
 	    {"target", NULL}, {"from", NULL}, {"to", NULL}, {"undone", NULL}};
-	const json_t *list = json_object_get(s->acts, "acts");
+	const json_t *list = json_object_get(s->changes, "changes");
 	char text[96];
 
 	if (json_array_size(list) == 0)
@@ -390,7 +390,7 @@ static int snapshot_write(FILE *out, const struct snapshot *s)
 	put_table(out, s);
 	int rc = put_charts(out, s);
 	put_decisions(out, s);
-	put_acts(out, s);
+	put_changes(out, s);
 	if (rc == 0)
 		rc = snapshot_config(out, s->config);
 	fputs("</main></body></html>\n", out);

@@ -16,7 +16,7 @@
 
 /** Responses of the API, owned. */
 struct snapshot {
-	json_t *index, *stages, *graph, *overload, *alerts, *history, *decisions, *acts, *config;
+	json_t *index, *stages, *graph, *overload, *alerts, *history, *decisions, *changes, *config;
 };
 
 /** A chart of one field of the history. */

@@ -17,7 +17,7 @@ void change_log_fini(struct change_log *a)
 	lock_fini(&a->lock);
 }
 
-uint64_t change_log_add(struct change_log *a, struct weir_act act, void *before)
+uint64_t change_log_add(struct change_log *a, struct weir_change act, void *before)
 {
 	act.at_ns = clock_now_ns();
 	act.wall_ns = clock_wall_ns();
@@ -37,7 +37,7 @@ static uint64_t kept(const struct change_log *a)
 	return a->total < CHANGE_LOG_SIZE ? a->total : CHANGE_LOG_SIZE;
 }
 
-bool change_log_last(struct change_log *a, struct weir_act *act, void **before)
+bool change_log_last(struct change_log *a, struct weir_change *act, void **before)
 {
 	bool found = false;
 
@@ -85,7 +85,7 @@ void *change_log_before(struct change_log *a, uint64_t id)
 	return before;
 }
 
-int change_log_read(struct change_log *a, struct weir_act *out, int n)
+int change_log_read(struct change_log *a, struct weir_change *out, int n)
 {
 	int i = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log of operator changes ("acts"): who changed what, the old and the new value, and whether
+ * The log of operator changes: who changed what, the old and the new value, and whether
  * the change was undone.
  *
  * A ring buffer holds the newest CHANGE_LOG_SIZE changes under a leaf lock. The data needed to undo
@@ -23,7 +23,7 @@ struct change_log {
 	struct lock lock;
 	uint64_t total; /* number of changes ever added, which is also the newest id */
 	void (*forget)(void *before);
-	struct weir_act ring[CHANGE_LOG_SIZE];
+	struct weir_change ring[CHANGE_LOG_SIZE];
 	void *before[CHANGE_LOG_SIZE]; /* NULL if the change cannot be undone */
 };
 
@@ -33,11 +33,11 @@ void change_log_fini(struct change_log *a);
 
 /** Store a copy of `act` with its id and times filled in. The ring takes ownership of `before`,
  *  which may be NULL. Returns the id. */
-uint64_t change_log_add(struct change_log *a, struct weir_act act, void *before);
+uint64_t change_log_add(struct change_log *a, struct weir_change act, void *before);
 
 /** Find the newest change that can be undone and has not been undone. Returns false if there is
  *  none. The ring keeps ownership of *before. */
-bool change_log_last(struct change_log *a, struct weir_act *act, void **before);
+bool change_log_last(struct change_log *a, struct weir_change *act, void **before);
 
 /** Mark change `id` as undone. Does nothing if it is no longer in the ring. */
 void change_log_undone(struct change_log *a, uint64_t id);
@@ -48,10 +48,10 @@ void change_log_set_aside(struct change_log *a, uint64_t id);
 
 /** Return the `before` of change `id`, or NULL if the change cannot be undone or is no longer in
  *  the ring. The result is valid until the next change_log_add. */
-void *change_log_before(struct change_log *acts, uint64_t id);
+void *change_log_before(struct change_log *log, uint64_t id);
 
 /** Copy the newest `n` changes to `out`, newest first. Returns how many were copied. */
-int change_log_read(struct change_log *a, struct weir_act *out, int n);
+int change_log_read(struct change_log *a, struct weir_change *out, int n);
 
 /** Copy all changes of `from` into the empty `to`, so that ids continue. `copy` converts a `before`
  *  of `from` into one for `to`, or returns NULL if it cannot. */

@@ -91,9 +91,9 @@ const struct graph_operator graph_operator = {
 };
 
 /* Name of the user on whose behalf this thread acts, or "" if none was given. */
-static _Thread_local char acting[sizeof(((struct weir_act *)0)->actor)];
+static _Thread_local char acting[sizeof(((struct weir_change *)0)->actor)];
 
-void weir_graph_act_as(const char *name)
+void weir_graph_change_as(const char *name)
 {
 	snprintf(acting, sizeof(acting), "%s", name ? name : "");
 }
@@ -144,17 +144,17 @@ void graph_changes_carry(struct weir_graph *g, struct weir_graph *old)
 	change_log_copy(&g->change_log, &old->change_log, before_carried, g);
 }
 
-uint64_t graph_change(struct weir_graph *g, const struct weir_act *act, struct before *before)
+uint64_t graph_change(struct weir_graph *g, const struct weir_change *act, struct before *before)
 {
-	struct weir_act told = *act;
+	struct weir_change told = *act;
 
 	if (acting[0] && (strcmp(told.actor, "operator") == 0 || strcmp(told.actor, "reload") == 0))
 		memcpy(told.actor, acting, sizeof(acting));
 	return change_log_add(&g->change_log, told, before);
 }
 
-uint64_t graph_change_noted(struct weir_graph *g, const struct weir_act *act, struct before *before,
-    const struct weir_stage *st, const char *rule)
+uint64_t graph_change_noted(struct weir_graph *g, const struct weir_change *act,
+    struct before *before, const struct weir_stage *st, const char *rule)
 {
 	struct weir_decision d = {0};
 
@@ -168,7 +168,7 @@ uint64_t graph_change_noted(struct weir_graph *g, const struct weir_act *act, st
 	return graph_change(g, act, before);
 }
 
-void graph_change_overload(struct weir_graph *g, const struct weir_act *act, int mode)
+void graph_change_overload(struct weir_graph *g, const struct weir_change *act, int mode)
 {
 	struct before *b = calloc(1, sizeof(*b));
 
@@ -179,14 +179,14 @@ void graph_change_overload(struct weir_graph *g, const struct weir_act *act, int
 	graph_change(g, act, b);
 }
 
-int weir_graph_acts(const struct weir_graph *cg, struct weir_act *out, int n)
+int weir_graph_changes(const struct weir_graph *cg, struct weir_change *out, int n)
 {
 	struct weir_graph *g = cg->stages[0]->graph; /* drops const, since reading takes a lock */
 
 	return change_log_read(&g->change_log, out, n);
 }
 
-static void restore_overload(struct weir_graph *g, const struct before *b, struct weir_act *act)
+static void restore_overload(struct weir_graph *g, const struct before *b, struct weir_change *act)
     WEIR_REQUIRES(&g->lock)
 {
 	int now = atomic_load(&g->overload_mode);
@@ -196,7 +196,7 @@ static void restore_overload(struct weir_graph *g, const struct before *b, struc
 	graph_change(g, act, NULL);
 }
 
-static int restore_steer(struct weir_graph *g, const struct before *b, struct weir_act *act,
+static int restore_steer(struct weir_graph *g, const struct before *b, struct weir_change *act,
     char *why, size_t size) WEIR_REQUIRES(&g->lock)
 {
 	int rc = graph_may_steer(g, b->stage, (enum weir_steer)b->state, why, size);
@@ -211,10 +211,10 @@ static int restore_steer(struct weir_graph *g, const struct before *b, struct we
 
 /* Undo `last`. The undo is itself recorded, as a change that cannot be undone, so that repeated
  * undo does not alternate between two states. */
-static int take_back(struct weir_graph *g, const struct weir_act *last, const struct before *b,
+static int take_back(struct weir_graph *g, const struct weir_change *last, const struct before *b,
     char *why, size_t size) WEIR_REQUIRES(&g->lock)
 {
-	struct weir_act act = {.actor = "operator", .what = "undo"};
+	struct weir_change act = {.actor = "operator", .what = "undo"};
 	char rule[96];
 	int rc = 0;
 
@@ -238,7 +238,7 @@ static int take_back(struct weir_graph *g, const struct weir_act *last, const st
 
 /* Report that `act` can never be undone in this graph, and mark it accordingly. The next undo then
  * picks an older change. */
-static void set_aside(struct weir_graph *g, const struct weir_act *act, char *why, size_t size)
+static void set_aside(struct weir_graph *g, const struct weir_change *act, char *why, size_t size)
     WEIR_REQUIRES(&g->lock)
 {
 	struct weir_decision d = {.actor = "operator", .action = "dropped"};
@@ -254,9 +254,9 @@ static void set_aside(struct weir_graph *g, const struct weir_act *act, char *wh
 	change_log_set_aside(&g->change_log, act->id);
 }
 
-int weir_graph_undo(struct weir_graph *g, struct weir_act *undone, char *why, size_t size)
+int weir_graph_undo(struct weir_graph *g, struct weir_change *undone, char *why, size_t size)
 {
-	struct weir_act last;
+	struct weir_change last;
 	void *before;
 
 	lock_take(&g->lock);

@@ -43,19 +43,19 @@ struct before {
 
 /** Record `act` in the ring. `before` is what its undo restores; the ring takes ownership of it.
  *  Returns the id of the change. */
-uint64_t graph_change(struct weir_graph *g, const struct weir_act *act, struct before *before)
+uint64_t graph_change(struct weir_graph *g, const struct weir_change *act, struct before *before)
     WEIR_REQUIRES(&g->lock);
 /** Record `act` like graph_change, and also write it to the journal with `rule` as the reason. */
-uint64_t graph_change_noted(struct weir_graph *g, const struct weir_act *act, struct before *before,
-    const struct weir_stage *st, const char *rule) WEIR_REQUIRES(&g->lock);
+uint64_t graph_change_noted(struct weir_graph *g, const struct weir_change *act,
+    struct before *before, const struct weir_stage *st, const char *rule) WEIR_REQUIRES(&g->lock);
 /** Record a change of the overload mode. `mode` is the previous mode. */
-void graph_change_overload(struct weir_graph *g, const struct weir_act *act, int mode)
+void graph_change_overload(struct weir_graph *g, const struct weir_change *act, int mode)
     WEIR_REQUIRES(&g->lock);
 
 /** graph_overload_turn sets the overload mode. graph_overload_note journals the change from
  *  `before` to `mode`, and fills in `target`, `from` and `to` of `act`. */
 void graph_overload_turn(struct weir_graph *g, int mode);
-void graph_overload_note(struct weir_graph *g, int before, int mode, struct weir_act *act);
+void graph_overload_note(struct weir_graph *g, int before, int mode, struct weir_change *act);
 
 /** Check that `st` has this knob and that it can be changed while the graph runs. Returns 0, or an
  *  error of weir_graph_set with the reason in why[size]. */
@@ -76,8 +76,8 @@ struct weir_stage *graph_find_stage(
     const struct weir_graph *g, const char *name, char *why, size_t size);
 
 /** Restore the values saved in `before`, and fill in `from` and `to` of `act`. */
-int graph_override_restore(struct weir_graph *g, const struct before *before, struct weir_act *act,
-    char *why, size_t size) WEIR_REQUIRES(&g->lock);
+int graph_override_restore(struct weir_graph *g, const struct before *before,
+    struct weir_change *act, char *why, size_t size) WEIR_REQUIRES(&g->lock);
 /** Remove expired overrides. The control thread calls this on every tick; if none has expired, the
  *  call costs one load. */
 void graph_expire(struct weir_graph *g, int64_t now_ns);

@@ -147,7 +147,7 @@ static void end_overrides(struct weir_graph *g, const struct turns *t) WEIR_REQU
 
 static void note(struct weir_graph *g, const struct turn *t) WEIR_REQUIRES(&g->lock)
 {
-	struct weir_act act = {.actor = "reload", .what = "reload"};
+	struct weir_change act = {.actor = "reload", .what = "reload"};
 	char rule[96], to[48];
 
 	snprintf(act.target, sizeof(act.target), "%.90s.%.90s", t->stage->name, t->knob);
@@ -163,7 +163,7 @@ static void note(struct weir_graph *g, const struct turn *t) WEIR_REQUIRES(&g->l
 static void configure_server(struct weir_graph *g, const struct weir_spec *wanted)
     WEIR_REQUIRES(&g->lock)
 {
-	struct weir_act act = {.actor = "reload", .what = "reload"};
+	struct weir_change act = {.actor = "reload", .what = "reload"};
 	int before = g->spec->overload_mode;
 
 	g->spec->grace_ns = wanted->grace_ns;

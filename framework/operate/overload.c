@@ -32,7 +32,7 @@ void graph_overload_turn(struct weir_graph *g, int mode)
 		atomic_store(&g->stages[i]->sink.mode_cap, mode);
 }
 
-void graph_overload_note(struct weir_graph *g, int before, int mode, struct weir_act *act)
+void graph_overload_note(struct weir_graph *g, int before, int mode, struct weir_change *act)
 {
 	struct weir_decision d = {.actor = "operator", .action = "set"};
 
@@ -46,7 +46,7 @@ void graph_overload_note(struct weir_graph *g, int before, int mode, struct weir
 
 int weir_graph_set_overload(struct weir_graph *g, enum weir_admission_mode mode)
 {
-	struct weir_act act = {.actor = "operator", .what = "overload"};
+	struct weir_change act = {.actor = "operator", .what = "overload"};
 
 	if ((int)mode < WEIR_ADMISSION_OFF || (int)mode > WEIR_ADMISSION_ENFORCE)
 		return WEIR_EINVAL;

@@ -98,12 +98,12 @@ void graph_override_settle(struct override *o)
 	o->values.permanent = NULL;
 }
 
-int weir_graph_layers(
-    const struct weir_graph *cg, const char *stage, const char *knob, struct weir_layers *out)
+int weir_graph_override(
+    const struct weir_graph *cg, const char *stage, const char *knob, struct weir_override *out)
 {
 	struct weir_stage *st = weir_graph_stage(cg, stage);
 
-	*out = (struct weir_layers){0};
+	*out = (struct weir_override){0};
 	if (!st)
 		return WEIR_ENOENT;
 	struct weir_graph *g = st->graph; /* drops const, since reading takes a lock */
@@ -115,9 +115,9 @@ int weir_graph_layers(
 		snprintf(out->configured, sizeof(out->configured), "%s", o->configured);
 		snprintf(out->override, sizeof(out->override), "%s",
 		    graph_override_value(o, &o->values));
-		out->has_kept = o->values.temporary && o->values.permanent;
-		snprintf(
-		    out->kept, sizeof(out->kept), "%s", out->has_kept ? o->values.permanent : "");
+		out->has_permanent = o->values.temporary && o->values.permanent;
+		snprintf(out->permanent, sizeof(out->permanent), "%s",
+		    out->has_permanent ? o->values.permanent : "");
 		if (o->values.temporary)
 			out->expires_wall_ns =
 			    clock_wall_ns() + o->values.until_ns - clock_now_ns();

@@ -57,7 +57,7 @@ static void before_free(struct before *b)
 /* Set the knob to the effective value of `l`, and make `l` its values. On success the
  * override takes ownership of `l`. */
 static int put(
-    struct override *o, struct override_values *l, struct weir_act *act, char *why, size_t size)
+    struct override *o, struct override_values *l, struct weir_change *act, char *why, size_t size)
 {
 	graph_cut(act->from, sizeof(act->from), graph_override_value(o, &o->values));
 	int rc = graph_knob_turn(o->stage, o->knob, graph_override_value(o, l), why, size);
@@ -72,13 +72,13 @@ static int put(
 	return 0;
 }
 
-static void name_target(struct weir_act *act, const struct override *o)
+static void name_target(struct weir_change *act, const struct override *o)
 {
 	snprintf(act->target, sizeof(act->target), "%.90s.%.90s", o->stage->name, o->knob);
 }
 
 /* Record the change, and free the override if it has no values left. Returns the id of the change. */
-static uint64_t done(struct weir_graph *g, struct override *o, const struct weir_act *act,
+static uint64_t done(struct weir_graph *g, struct override *o, const struct weir_change *act,
     struct before *b) WEIR_REQUIRES(&g->lock)
 {
 	char rule[96], to[48];
@@ -127,7 +127,7 @@ static int values_with(
 static int set_locked(struct weir_graph *g, struct override *o, const char *value, int64_t for_ns,
     char *why, size_t size) WEIR_REQUIRES(&g->lock)
 {
-	struct weir_act act = {.actor = "operator", .what = "set"};
+	struct weir_change act = {.actor = "operator", .what = "set"};
 	struct before *b = before_of(o);
 	struct override_values l;
 	int rc = b ? values_with(&l, o, value, for_ns) : WEIR_ENOMEM;
@@ -192,7 +192,7 @@ int weir_graph_set(struct weir_graph *g, const char *stage, const char *knob, co
 static int unset_locked(struct weir_graph *g, struct weir_stage *st, const char *knob, char *why,
     size_t size) WEIR_REQUIRES(&g->lock)
 {
-	struct weir_act act = {.actor = "operator", .what = "unset"};
+	struct weir_change act = {.actor = "operator", .what = "unset"};
 	struct override *o = graph_override(g, st, knob);
 	struct override_values none = {0};
 	char probe[2];
@@ -243,7 +243,7 @@ static void forget_temporary(struct weir_graph *g, uint64_t id) WEIR_REQUIRES(&g
 }
 
 int graph_override_restore(
-    struct weir_graph *g, const struct before *b, struct weir_act *act, char *why, size_t size)
+    struct weir_graph *g, const struct before *b, struct weir_change *act, char *why, size_t size)
 {
 	bool missing;
 	struct override *o = graph_override_need(g, b->stage, b->knob, &missing);
@@ -275,7 +275,7 @@ int graph_override_restore(
  * failure is recorded once. */
 static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEIR_REQUIRES(&g->lock)
 {
-	struct weir_act act = {.actor = "expiry", .what = "expire"};
+	struct weir_change act = {.actor = "expiry", .what = "expire"};
 	struct override_values l = {
 	    .permanent = o->values.permanent ? strdup(o->values.permanent) : NULL};
 	uint64_t id = o->values.temporary_change;
@@ -334,7 +334,7 @@ void graph_expire(struct weir_graph *g, int64_t now_ns)
 static int carry(struct weir_graph *g, struct weir_stage *st, const struct override *from,
     char *why, size_t size) WEIR_REQUIRES(&g->lock)
 {
-	struct weir_act ignored = {0};
+	struct weir_change ignored = {0};
 	struct override_values l = {0};
 	bool missing;
 	struct override *o = graph_override_need(g, st, from->knob, &missing);

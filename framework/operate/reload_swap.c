@@ -298,7 +298,7 @@ static void let_go(struct weir_graph *g)
 
 static void note_succession(struct weir_graph *g) WEIR_REQUIRES(&g->lock)
 {
-	struct weir_act act = {.actor = "reload", .what = "reload"};
+	struct weir_change act = {.actor = "reload", .what = "reload"};
 	struct weir_decision d = {.actor = "reload", .action = "reload"};
 
 	graph_cut(act.target, sizeof(act.target), g->spec->name);

@@ -51,7 +51,7 @@ void graph_steer_end(struct weir_graph *g)
 	for (int k = g->n_stages; k-- > 0;) { /* downstream first, sources last */
 		struct weir_stage *st = g->stages[g->order[k]];
 		int how = atomic_load(&st->steer);
-		struct weir_act act = {.actor = "drain", .what = "resume"};
+		struct weir_change act = {.actor = "drain", .what = "resume"};
 		bool source = st->ops->flags & WEIR_STAGE_SOURCE;
 		/* a source whose successor is paused, too, stays paused */
 		if (how == WEIR_STEER_RUN || (source && successor_is_paused(st)))
@@ -112,7 +112,7 @@ static void record(struct weir_graph *g, struct weir_stage *st, int before, int 
 	    [WEIR_STEER_PAUSE] = "handlers take no more batches; new events wait",
 	    [WEIR_STEER_DRAIN] = "new events are refused while the queue empties",
 	};
-	struct weir_act act = {.actor = "operator"};
+	struct weir_change act = {.actor = "operator"};
 	struct before *b = calloc(1, sizeof(*b));
 
 	if (b) { /* if out of memory, the change cannot be undone */

@@ -82,7 +82,7 @@ def answers(n, result):
                      "bottleneck": {"text": EVIL, "limits": True, "formula": EVIL, "law": EVIL, "stage": EVIL, "used": 0.5}}),
         ("/stages/work", stage("work", n)),
         ("/decisions", {"decisions": [decision(EVIL), decision("work")], "next": ""}),
-        ("/acts", {"acts": [act(), act(expires_at=1e300)], "next": ""}),
+        ("/changes", {"changes": [act(), act(expires_at=1e300)], "next": ""}),
         ("/undo", {"undone": act()}),
         ("/history", {"stages": {EVIL: column, "work": column}, "at": [1, 2], "from": -1, "to": 0}),
         ("/overload", {"mode": EVIL}),

@@ -45,7 +45,7 @@ ANSWERS = {
         **{f"s{n}": {"in": [1] * 900} for n in range(12)}}},
     "/api/v1/decisions": {"decisions": [{"time": 1700000000.1, "stage": EVIL, "actor": EVIL, "action": EVIL, "from": 1, "to": 2,
                                          "rule": EVIL, "limit": EVIL, "inputs": EVIL}], "next": None},
-    "/api/v1/acts": {"acts": [{"at": 1700000000.1, "actor": EVIL, "what": EVIL, "target": EVIL, "from": EVIL, "to": EVIL, "undone": True},
+    "/api/v1/changes": {"changes": [{"at": 1700000000.1, "actor": EVIL, "what": EVIL, "target": EVIL, "from": EVIL, "to": EVIL, "undone": True},
                               {"at": 1700000000.1, "target": "b.with.api_key", "from": "hunter10", "to": "hunter11"}], "next": None},
     "/api/v1/config": {"files": [{"file": EVIL, "text": YAML}], "lines": []},
 }

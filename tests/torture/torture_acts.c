@@ -83,7 +83,7 @@ static void act(unsigned *rnd)
 	const char *stage = names[rand_r(rnd) % STAGES], *limit = limits[rand_r(rnd) % 3];
 	struct weir_queued queued[100];
 	struct weir_graph_view *v;
-	struct weir_act done;
+	struct weir_change done;
 	char why[300];
 
 	switch (rand_r(rnd) % 10) {

@@ -157,7 +157,7 @@ static void act(struct weir_graph *g, unsigned *rnd)
 	const char *stage = stage_names[below(rnd, STAGES_MAX)];
 	struct weir_queued queued[QUEUE_PEEK_MAX];
 	struct weir_decision told[8];
-	struct weir_act done;
+	struct weir_change done;
 	char why[300];
 
 	switch (below(rnd, 16)) {

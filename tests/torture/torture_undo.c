@@ -77,17 +77,17 @@ static void add_text(char **at, const char *end, const char *fmt, ...)
 /* Everything that changes can affect, as one text, malloc'ed. */
 static char *state_of(struct weir_graph *g)
 {
-	static struct weir_layers l;
+	static struct weir_override l;
 	char *text = malloc(32768), *at = text, *end = text + 32768;
 
 	for (int i = 0; i < g->n_stages; i++) {
 		struct weir_stage *st = g->stages[i];
 		add_text(&at, end, "%s %d", st->name, atomic_load(&st->steer));
 		for (int k = 0; k < KNOBS; k++) {
-			if (weir_graph_layers(g, st->name, act_knob[k], &l) != 0)
+			if (weir_graph_override(g, st->name, act_knob[k], &l) != 0)
 				continue;
 			add_text(&at, end, " %s=%s,%s,%s,%d", act_knob[k], l.configured, l.override,
-			    l.kept, l.expires_wall_ns != 0);
+			    l.permanent, l.expires_wall_ns != 0);
 		}
 		add_text(&at, end, "\n");
 	}
@@ -110,9 +110,9 @@ static void forget_past(void)
 
 static uint64_t newest(struct weir_graph *g)
 {
-	struct weir_act act = {0};
+	struct weir_change act = {0};
 
-	weir_graph_acts(g, &act, 1);
+	weir_graph_changes(g, &act, 1);
 	return act.id;
 }
 
@@ -173,7 +173,7 @@ static void turn(struct weir_graph *g)
 /* Returns false when nothing is left to undo. */
 static bool undo(struct weir_graph *g)
 {
-	struct weir_act act = {0};
+	struct weir_change act = {0};
 	int rc = weir_graph_undo(g, &act, why, sizeof(why));
 	const struct past *p = n_past > 0 ? &past[n_past - 1] : NULL;
 	bool known = p && p->act + CHANGE_LOG_SIZE > newest(g);
@@ -208,12 +208,12 @@ static void undo_all(struct weir_graph *g)
 
 static void check_configured(struct weir_graph *g, const struct shape *f)
 {
-	static struct weir_layers l;
+	static struct weir_override l;
 
 	for (int i = 0; i < f->n; i++)
 		for (int v = 0; v < VALUES; v++) {
 			const char *want = f->one[i].value[v];
-			weir_graph_layers(g, f->one[i].name, value_knob[v], &l);
+			weir_graph_override(g, f->one[i].name, value_knob[v], &l);
 			if (strcmp(l.configured, want) != 0)
 				fault(value_knob[v], want, l.configured);
 		}

@@ -376,7 +376,7 @@ test("what a server has not is said in a sentence", async ({ open }) => {
   }
   await visit(page, "#/overview");
   await page.waitForFunction(() => (document.querySelector(".spark-line")?.getAttribute("d").match(/L/g) || []).length >= 2); // from differences
-}, { world: { without: ["GET /api/v1/requests/slowest", "GET /api/v1/config", "GET /api/v1/acts", "GET /api/v1/history", "GET /events",
+}, { world: { without: ["GET /api/v1/requests/slowest", "GET /api/v1/config", "GET /api/v1/changes", "GET /api/v1/history", "GET /events",
   "GET /api/v1/stages/{stage}/queue", "POST /api/v1/undo", "DELETE /api/v1/stages/{stage}/knobs/{knob}"] } });
 
 test("one stream for all pages of a browser, which the next one takes over", async ({ open, world }) => {

@@ -13,7 +13,7 @@ export const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; con
 const REASONS = ["queue_full", "threshold", "rate", "deadline", "stopping", "pressure", "priority", "delay", "hopeless", "limit"];
 const ROUTES = ["GET /api/v1/graph", "GET /api/v1/stages", "GET /api/v1/stages/{stage}/knobs", "PUT /api/v1/stages/{stage}/knobs/{knob}",
   "DELETE /api/v1/stages/{stage}/knobs/{knob}", "GET /api/v1/stages/{stage}/queue", "POST /api/v1/stages/{stage}/pause",
-  "POST /api/v1/stages/{stage}/resume", "POST /api/v1/stages/{stage}/drain", "POST /api/v1/undo", "GET /api/v1/acts", "GET /api/v1/alerts", "GET /api/v1/decisions",
+  "POST /api/v1/stages/{stage}/resume", "POST /api/v1/stages/{stage}/drain", "POST /api/v1/undo", "GET /api/v1/changes", "GET /api/v1/alerts", "GET /api/v1/decisions",
   "GET /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/config",
   "GET /api/v1/reload", "POST /api/v1/reload", "GET /metrics", "GET /readyz"];
 
@@ -313,9 +313,9 @@ const HANDLERS = {
     const { page, next } = world.page("/api/v1/decisions", world.decisions(), url.searchParams);
     send(200, { decisions: page, next });
   },
-  "GET /api/v1/acts": ({ world, url, send }) => {
-    const { page, next } = world.page("/api/v1/acts", world.acts, url.searchParams);
-    send(200, { acts: page, next });
+  "GET /api/v1/changes": ({ world, url, send }) => {
+    const { page, next } = world.page("/api/v1/changes", world.acts, url.searchParams);
+    send(200, { changes: page, next });
   },
   "GET /api/v1/alerts": ({ world, send }) => send(200, world.alerts()),
   "GET /api/v1/history": ({ world, url, send }) => send(200, world.history(url.searchParams)),

@@ -36,7 +36,7 @@ export const mode = signal("enforce");
 export const decisions = signal(null);
 export const alerts = signal(null); // { active, past }; null: not read, or not offered by the server
 export const bottleneck = signal(null); // the bottleneck that the server reports
-export const older = signal({ decisions: null, acts: null }); // paths of the pages before the lists; null: none
+export const older = signal({ decisions: null, changes: null }); // paths of the pages before the lists; null: none
 export const reloads = signal(null); // answer of /api/v1/reload; null: not read, or not offered by the server
 export const configs = signal(0); // counts configurations that took effect while this page was open
 export const acts = signal(null); // null: not read, or not offered by the server
@@ -78,7 +78,7 @@ function forget() {
   alerts.value = null;
   reloads.value = null;
   bottleneck.value = null;
-  older.value = { decisions: null, acts: null };
+  older.value = { decisions: null, changes: null };
   now.value = null;
   tick.value = null;
   model.forget();
@@ -97,7 +97,7 @@ async function readRoutes() {
   routes.value = new Set(list.map((r) => `${r.method} ${r.path}`));
   session.value = has("GET", "/api/v1/session") ? await get("/api/v1/session") : null;
   if (has("GET", "/api/v1/history")) await readHistory();
-  if (has("GET", "/api/v1/acts")) await readActs();
+  if (has("GET", "/api/v1/changes")) await readActs();
   await readAlerts();
   await readReload();
   listen();
@@ -126,7 +126,7 @@ function takePage(kind, list, answer) {
 
 // Read one more page of older entries for each list.
 export async function readOlder() {
-  for (const [kind, list] of [["decisions", decisions], ["acts", acts]]) {
+  for (const [kind, list] of [["decisions", decisions], ["changes", acts]]) {
     const path = older.value[kind];
     if (!path) continue;
     const answer = await get(path);
@@ -139,9 +139,9 @@ export async function readOlder() {
 }
 
 export async function readActs() {
-  if (!has("GET", "/api/v1/acts")) return;
+  if (!has("GET", "/api/v1/changes")) return;
   try {
-    takePage("acts", acts, await get(`/api/v1/acts?limit=${ACTS}`));
+    takePage("changes", acts, await get(`/api/v1/changes?limit=${ACTS}`));
   } catch (e) {
     console.debug(e);
   }

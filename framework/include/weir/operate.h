@@ -22,7 +22,7 @@ struct weir_graph;
  * Set the live knob `knob` ("threads.max", "admission.rate", "with.body") of `stage` to `value`,
  * permanently. Same as weir_graph_set_for with `for_ns` 0. Returns 0, WEIR_ENOENT (no such stage or
  * knob), WEIR_EINVAL (bad value, or the knob is not live) or WEIR_ENOMEM; why[size] receives the
- * same message that `check` would print. The change is journalled and appears in weir_graph_acts.
+ * same message that `check` would print. The change is journalled and appears in weir_graph_changes.
  * Any thread; takes effect with the next batch at the latest.
  */
 WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const char *knob,
@@ -45,19 +45,19 @@ WEIR_API int weir_graph_set_for(struct weir_graph *graph, const char *stage, con
 WEIR_API int weir_graph_unset(
     struct weir_graph *graph, const char *stage, const char *knob, char *why, size_t size);
 
-/** The layers of a knob's value. The override takes precedence over the configured value. */
-struct weir_layers {
+/** The values of a knob. The override takes precedence over the configured value. */
+struct weir_override {
 	bool overridden;
 	int64_t expires_wall_ns; /* CLOCK_REALTIME; 0 if the value is permanent or not overridden */
 	char configured[WEIR_VALUE_MAX];
 	char override[WEIR_VALUE_MAX]; /* "" if not overridden */
-	bool has_kept;                 /* a permanent override exists beneath the temporary one */
-	char kept[WEIR_VALUE_MAX];
+	bool has_permanent;            /* a permanent override exists beneath the temporary one */
+	char permanent[WEIR_VALUE_MAX];
 };
 
-/** Read the layers of a knob. Returns 0 or WEIR_ENOENT. Any thread. */
-WEIR_API int weir_graph_layers(const struct weir_graph *graph, const char *stage, const char *knob,
-    struct weir_layers *layers);
+/** Read the values of a knob. Returns 0 or WEIR_ENOENT. Any thread. */
+WEIR_API int weir_graph_override(
+    const struct weir_graph *graph, const char *stage, const char *knob, struct weir_override *out);
 
 enum weir_steer {
 	WEIR_STEER_RUN, /* run normally */
@@ -73,16 +73,16 @@ enum weir_steer {
  * Pause, drain or resume a stage. Does nothing if the stage is already in that state. Returns 0,
  * WEIR_ENOENT, WEIR_EINVAL (an inline stage, or a source that cannot pause) or WEIR_EBUSY (the
  * graph is not running, or is stopping, which resumes all stages); why[size] receives the message.
- * The change appears in weir_graph_acts. Batches in progress finish as usual.
+ * The change appears in weir_graph_changes. Batches in progress finish as usual.
  */
 WEIR_API int weir_graph_steer(
     struct weir_graph *graph, const char *stage, enum weir_steer how, char *why, size_t size);
 
 /** A change by an operator, or the expiry of a temporary value. */
-struct weir_act {
+struct weir_change {
 	uint64_t id; /* number of the change, from 1 */
 	int64_t at_ns, wall_ns;
-	char actor[24]; /* name from weir_graph_act_as; "expiry" for the control thread */
+	char actor[24]; /* name from weir_graph_change_as; "expiry" for the control thread */
 	char what[16];  /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire",
 		     "reload" */
 	char target[192];        /* "work.threads.max", "work", "overload.mode" */
@@ -97,17 +97,17 @@ struct weir_act {
  *  change: the change can no longer be undone, and the next call undoes the one before it.
  *  why[size] receives the message. */
 WEIR_API int weir_graph_undo(
-    struct weir_graph *graph, struct weir_act *undone, char *why, size_t size);
+    struct weir_graph *graph, struct weir_change *undone, char *why, size_t size);
 
 /** Set the name, at most 23 bytes, under which changes that the calling thread makes to any graph
  *  are recorded. If it is NULL, which is the initial state, the name is "operator", or "reload" for
  *  changes by a reload. In the journal the actor of such decisions is always "operator" or
  *  "reload". Does not block. */
-WEIR_API void weir_graph_act_as(const char *name);
+WEIR_API void weir_graph_change_as(const char *name);
 
 /** Copy the newest `n` changes into `out`, newest first, and return their number. The graph stores
  *  the last 256 changes. Any thread. */
-WEIR_API int weir_graph_acts(const struct weir_graph *graph, struct weir_act *out, int n);
+WEIR_API int weir_graph_changes(const struct weir_graph *graph, struct weir_change *out, int n);
 
 /** An event in a queue, without its content. */
 struct weir_queued {
@@ -138,5 +138,12 @@ WEIR_API enum weir_admission_mode weir_graph_overload(const struct weir_graph *g
 /** Print the effective value of a knob into buf[size]. Returns 0 or WEIR_ENOENT. Any thread. */
 WEIR_API int weir_graph_get(
     const struct weir_graph *graph, const char *stage, const char *knob, char *buf, size_t size);
+
+/* Names of version 0.1, accepted until 0.3. */
+#define weir_act          weir_change
+#define weir_layers       weir_override
+#define weir_graph_act_as weir_graph_change_as
+#define weir_graph_acts   weir_graph_changes
+#define weir_graph_layers weir_graph_override
 
 #endif

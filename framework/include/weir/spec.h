@@ -161,7 +161,7 @@ struct weir_admin_client_spec {
 	struct weir_mark mark; /* position of `file` for a token, of the name for a user */
 };
 
-/** Longest name of a token or a user, so that it fits into the actor field of struct weir_act,
+/** Longest name of a token or a user, so that it fits into the actor field of struct weir_change,
  *  without the NUL. */
 #define WEIR_ADMIN_NAME_MAX 23
 

@@ -27,17 +27,17 @@ static int value_of(void *arg, const char *stage, const char *knob, char *buf, s
 	return 0;
 }
 
-static int layers_of(void *arg, const char *stage, const char *knob, struct weir_layers *l)
+static int layers_of(void *arg, const char *stage, const char *knob, struct weir_override *l)
 {
 	(void)arg;
 	(void)stage;
 	if (strcmp(knob, "threads.max") != 0)
 		return WEIR_ENOENT;
-	*l = (struct weir_layers){
-	    .overridden = true, .expires_wall_ns = 1500000000, .has_kept = true};
+	*l = (struct weir_override){
+	    .overridden = true, .expires_wall_ns = 1500000000, .has_permanent = true};
 	strcpy(l->configured, "2");
 	strcpy(l->override, "8");
-	strcpy(l->kept, "4");
+	strcpy(l->permanent, "4");
 	return 0;
 }
 

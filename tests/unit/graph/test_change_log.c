@@ -28,7 +28,7 @@ static struct change_log *empty(void)
 
 static uint64_t add(struct change_log *a, const char *target)
 {
-	struct weir_act act = {.actor = "test", .what = "set"};
+	struct weir_change act = {.actor = "test", .what = "set"};
 
 	strcpy(act.target, target);
 	return change_log_add(a, act, malloc(1));
@@ -36,7 +36,7 @@ static uint64_t add(struct change_log *a, const char *target)
 
 static uint64_t last_id(struct change_log *a)
 {
-	struct weir_act act;
+	struct weir_change act;
 	void *before = NULL;
 
 	if (!change_log_last(a, &act, &before))
@@ -76,7 +76,7 @@ static void test_left_the_ring(void)
 {
 	struct change_log *a = empty();
 	uint64_t first = add(a, "first"), last = 0;
-	struct weir_act newest;
+	struct weir_change newest;
 
 	for (int i = 0; i < CHANGE_LOG_SIZE; i++)
 		last = add(a, "later");
@@ -97,7 +97,7 @@ static void test_left_the_ring(void)
 static void test_empty(void)
 {
 	struct change_log *a = empty();
-	struct weir_act act;
+	struct weir_change act;
 
 	CU_ASSERT_EQUAL(last_id(a), 0);
 	CU_ASSERT_PTR_NULL(change_log_before(a, 0));

@@ -47,19 +47,19 @@ static inline int set_for(struct weir_graph *g, const char *knob, const char *va
 	return weir_graph_set_for(g, "last", knob, value, for_ns, why, sizeof(why));
 }
 
-static inline struct weir_layers layers_of(struct weir_graph *g, const char *knob)
+static inline struct weir_override layers_of(struct weir_graph *g, const char *knob)
 {
-	struct weir_layers l;
+	struct weir_override l;
 
-	CU_ASSERT_EQUAL(weir_graph_layers(g, "last", knob, &l), 0);
+	CU_ASSERT_EQUAL(weir_graph_override(g, "last", knob, &l), 0);
 	return l;
 }
 
-static inline struct weir_act newest(struct weir_graph *g)
+static inline struct weir_change newest(struct weir_graph *g)
 {
-	struct weir_act act = {0};
+	struct weir_change act = {0};
 
-	CU_ASSERT_EQUAL(weir_graph_acts(g, &act, 1), 1);
+	CU_ASSERT_EQUAL(weir_graph_changes(g, &act, 1), 1);
 	return act;
 }
 

@@ -12,7 +12,7 @@
 
 static void undo_one(struct weir_graph *g, const char *what)
 {
-	struct weir_act undone = {0};
+	struct weir_change undone = {0};
 
 	CU_ASSERT_EQUAL(weir_graph_undo(g, &undone, why, sizeof(why)), 0);
 	CU_ASSERT_STRING_EQUAL(undone.what, what);
@@ -48,7 +48,7 @@ static void test_undo_walks_back(void)
 static void test_brief_over_brief(void)
 {
 	struct weir_graph *g = started();
-	struct weir_act undone;
+	struct weir_change undone;
 
 	set_for(g, "cohort.max", "5", 0);
 	set_for(g, "queue.limit", "200", 7200 * NS_PER_S);

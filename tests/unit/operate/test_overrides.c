@@ -12,7 +12,7 @@ static void test_set_and_unset(void)
 
 	CU_ASSERT_FALSE(layers_of(g, "threads.max").overridden);
 	CU_ASSERT_EQUAL(set_for(g, "threads.max", "5", 0), 0);
-	struct weir_layers l = layers_of(g, "threads.max");
+	struct weir_override l = layers_of(g, "threads.max");
 	CU_ASSERT_TRUE(l.overridden);
 	CU_ASSERT_STRING_EQUAL(l.configured, "2");
 	CU_ASSERT_STRING_EQUAL(l.override, "5");
@@ -44,8 +44,8 @@ static void test_bad_values_leave_no_trace(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(why, "'last'"));
 	CU_ASSERT_FALSE(layers_of(g, "threads.max").overridden);
 	CU_ASSERT_STRING_EQUAL(value_of(g, "threads.max"), "2");
-	struct weir_act act;
-	CU_ASSERT_EQUAL(weir_graph_acts(g, &act, 1), 0);
+	struct weir_change act;
+	CU_ASSERT_EQUAL(weir_graph_changes(g, &act, 1), 0);
 	finished(g);
 }
 
@@ -141,7 +141,7 @@ static void test_a_brief_value_ends(void)
 
 	CU_ASSERT_EQUAL(set_for(g, "queue.limit", "100", 0), 0);
 	CU_ASSERT_EQUAL(set_for(g, "queue.limit", "200", 3600 * NS_PER_S), 0);
-	struct weir_layers l = layers_of(g, "queue.limit");
+	struct weir_override l = layers_of(g, "queue.limit");
 	CU_ASSERT_STRING_EQUAL(l.override, "200");
 	CU_ASSERT(l.expires_wall_ns > clock_wall_ns());
 	graph_expire(g, clock_now_ns());
@@ -150,8 +150,8 @@ static void test_a_brief_value_ends(void)
 	CU_ASSERT_STRING_EQUAL(value_of(g, "queue.limit"), "100");
 	CU_ASSERT_EQUAL(layers_of(g, "queue.limit").expires_wall_ns, 0);
 	CU_ASSERT_STRING_EQUAL(newest(g).actor, "expiry");
-	struct weir_act acts[3];
-	CU_ASSERT_EQUAL(weir_graph_acts(g, acts, 3), 3);
+	struct weir_change acts[3];
+	CU_ASSERT_EQUAL(weir_graph_changes(g, acts, 3), 3);
 	CU_ASSERT_TRUE(acts[1].undone);
 	CU_ASSERT_FALSE(acts[2].undone);
 	CU_ASSERT_EQUAL(atomic_load(&g->expires_ns), INT64_MAX);
@@ -218,10 +218,10 @@ static void test_kept_beneath(void)
 	struct weir_graph *g = started();
 
 	CU_ASSERT_EQUAL(set_for(g, "queue.limit", "100", 0), 0);
-	CU_ASSERT_FALSE(layers_of(g, "queue.limit").has_kept);
+	CU_ASSERT_FALSE(layers_of(g, "queue.limit").has_permanent);
 	CU_ASSERT_EQUAL(set_for(g, "queue.limit", "200", 3600 * NS_PER_S), 0);
-	CU_ASSERT_TRUE(layers_of(g, "queue.limit").has_kept);
-	CU_ASSERT_STRING_EQUAL(layers_of(g, "queue.limit").kept, "100");
+	CU_ASSERT_TRUE(layers_of(g, "queue.limit").has_permanent);
+	CU_ASSERT_STRING_EQUAL(layers_of(g, "queue.limit").permanent, "100");
 	finished(g);
 }
 

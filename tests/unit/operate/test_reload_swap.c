@@ -65,14 +65,14 @@ static void test_overrides_stay(void)
 	CU_ASSERT_EQUAL(set_for(g, "cohort.max", "8", 0), 0);
 	fixture_set(stage_of(spec, "last"), "threads.max", "3");
 	fixture_set(stage_of(spec, "last"), "cohort.max", "8"); /* saved meanwhile */
-	struct weir_layers before = layers_of(g, "queue.limit");
+	struct weir_override before = layers_of(g, "queue.limit");
 	g = follow(g, spec);
 	CU_ASSERT_STRING_EQUAL(value_of(g, "threads.max"), "9");
 	CU_ASSERT_STRING_EQUAL(value_of(g, "threads.min"), "6");
 	CU_ASSERT_STRING_EQUAL(layers_of(g, "threads.max").configured, "3");
-	struct weir_layers l = layers_of(g, "queue.limit");
+	struct weir_override l = layers_of(g, "queue.limit");
 	CU_ASSERT_STRING_EQUAL(l.override, "200");
-	CU_ASSERT_STRING_EQUAL(l.kept, "100");
+	CU_ASSERT_STRING_EQUAL(l.permanent, "100");
 	CU_ASSERT(llabs(l.expires_wall_ns - before.expires_wall_ns) < 60 * NS_PER_S);
 	CU_ASSERT_FALSE(layers_of(g, "cohort.max").overridden);
 	CU_ASSERT_EQUAL(weir_graph_unset(g, "last", "threads.min", why, sizeof(why)), 0);
@@ -106,7 +106,7 @@ static void test_dropped(void)
 	CU_ASSERT_EQUAL(count_dropped(g, "paused"), 1);
 	CU_ASSERT_STRING_EQUAL(value_of(g, "threads.max"), "5");
 	/* The change to the removed stage can no longer be undone, the one before it can. */
-	struct weir_act act;
+	struct weir_change act;
 	CU_ASSERT_EQUAL(weir_graph_undo(g, &act, why, sizeof(why)), 0);
 	CU_ASSERT_STRING_EQUAL(act.target, "last.threads.max");
 	CU_ASSERT_STRING_EQUAL(value_of(g, "threads.max"), "2");
@@ -114,7 +114,7 @@ static void test_dropped(void)
 	end(g);
 }
 
-static int undo(struct weir_graph *g, struct weir_act *act)
+static int undo(struct weir_graph *g, struct weir_change *act)
 {
 	why[0] = '\0';
 	return weir_graph_undo(g, act, why, sizeof(why));
@@ -126,7 +126,7 @@ static void undo_behind(const char *group)
 {
 	struct weir_graph *g = fixture_start(two_stages());
 	struct weir_spec *spec = two_stages();
-	struct weir_act act;
+	struct weir_change act;
 
 	weir_log_set_level(WEIR_LOG_ERROR);
 	CU_ASSERT_EQUAL(set_for(g, "cohort.max", "8", 0), 0);
@@ -164,7 +164,7 @@ static void test_undo_where_inline(void)
 static void test_undo_set_aside(void)
 {
 	struct weir_spec *spec = two_stages(), *next = two_stages();
-	struct weir_act act;
+	struct weir_change act;
 
 	weir_log_set_level(WEIR_LOG_ERROR);
 	fixture_set(stage_of(spec, "last"), "threads.max", "6");
@@ -335,7 +335,7 @@ static void test_whose(void)
 
 	g = follow(g, two_stages());
 	CU_ASSERT_STRING_EQUAL(newest(g).actor, "reload");
-	weir_graph_act_as("anna");
+	weir_graph_change_as("anna");
 	g = follow(g, two_stages());
 	CU_ASSERT_STRING_EQUAL(newest(g).actor, "anna");
 	CU_ASSERT_STRING_EQUAL(newest(g).to, "a new graph of 2 stages");
@@ -347,7 +347,7 @@ static void test_whose(void)
 	CU_ASSERT_STRING_EQUAL(newest(g).actor, "anna");
 	CU_ASSERT_STRING_EQUAL(newest(g).what, "reload");
 	CU_ASSERT_STRING_EQUAL(newest(g).target, "last.queue.limit");
-	weir_graph_act_as(NULL);
+	weir_graph_change_as(NULL);
 	end(g);
 }
 
@@ -469,7 +469,7 @@ static void test_saved_beneath(void)
 			g = follow(g, spec);
 		}
 		CU_ASSERT_STRING_EQUAL(value_of(g, "queue.limit"), "70");
-		CU_ASSERT_FALSE(layers_of(g, "queue.limit").has_kept);
+		CU_ASSERT_FALSE(layers_of(g, "queue.limit").has_permanent);
 		graph_expire(g, clock_now_ns() + 3601 * NS_PER_S);
 		CU_ASSERT_STRING_EQUAL(value_of(g, "queue.limit"), "50");
 		CU_ASSERT_FALSE(layers_of(g, "queue.limit").overridden);

@@ -62,7 +62,7 @@ export function Timeline() {
           {!list.length && <Empty>{all.length ? "Nothing matches these filters." : "No decisions yet."}</Empty>}
         </ol>
         <Older />
-        {!has("GET", "/api/v1/acts") && decisions.value && <Absent>This server keeps no list of operators' changes; they appear among the decisions.</Absent>}
+        {!has("GET", "/api/v1/changes") && decisions.value && <Absent>This server keeps no list of operators' changes; they appear among the decisions.</Absent>}
       </Card>
     </>
   );
@@ -86,7 +86,7 @@ function Alert({ a }) {
 // The server stores more entries than the page reads at first.
 function Older() {
   const [said, setSaid] = useState("");
-  if (!older.value.decisions && !older.value.acts) return null;
+  if (!older.value.decisions && !older.value.changes) return null;
   const read = () => readOlder().then(() => setSaid(""), (e) => setSaid(e.message));
   return (
     <p class="older"><button type="button" class="plain" onClick={read}>Older</button>{said && <output class="said wrong">{said}</output>}</p>

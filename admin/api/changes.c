@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles operator changes made through the endpoint; see acts.h.
+ * Handles operator changes made through the endpoint; see changes.h.
  *
  * Every change is one call into the graph (struct admin_source), which returns a code and, on
  * failure, a message. concluded() logs every attempt with its user and result and turns a failure
  * into a problem reply. A function that returns false has already filled the reply. There is no
  * state, and all code runs on the admin thread.
  */
-#include "acts.h"
+#include "changes.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #include "paging.h"
 
 /* Default number of changes per response; the maximum (PAGING_MAX) covers all that are stored. */
-#define ACTS_DEFAULT 50
+#define CHANGES_DEFAULT 50
 /* Default and maximum number of queued events per response. */
 #define QUEUE_DEFAULT 20
 #define QUEUE_MAX     100
@@ -138,7 +138,7 @@ static bool read_wish(const struct request *request, struct wish *wish, struct r
 	return good;
 }
 
-void act_set(const struct call *c, struct reply *r)
+void change_set(const struct call *c, struct reply *r)
 {
 	const struct admin_source *s = c->source;
 	char why[400] = "";
@@ -157,7 +157,7 @@ void act_set(const struct call *c, struct reply *r)
 		answer_knob(c, r);
 }
 
-void act_unset(const struct call *c, struct reply *r)
+void change_unset(const struct call *c, struct reply *r)
 {
 	const struct admin_source *s = c->source;
 	char why[400] = "";
@@ -188,17 +188,17 @@ static void steer(const struct call *c, enum weir_steer how, struct reply *r)
 		s->view_free(v);
 }
 
-void act_pause(const struct call *c, struct reply *r)
+void change_pause(const struct call *c, struct reply *r)
 {
 	steer(c, WEIR_STEER_PAUSE, r);
 }
 
-void act_drain(const struct call *c, struct reply *r)
+void change_drain(const struct call *c, struct reply *r)
 {
 	steer(c, WEIR_STEER_DRAIN, r);
 }
 
-void act_resume(const struct call *c, struct reply *r)
+void change_resume(const struct call *c, struct reply *r)
 {
 	steer(c, WEIR_STEER_RUN, r);
 }
@@ -210,7 +210,7 @@ static json_t *moment(int64_t wall_ns)
 	return wall_ns ? json_real((double)wall_ns / 1e9) : json_null();
 }
 
-json_t *act_json(const struct weir_act *a)
+json_t *change_json(const struct weir_change *a)
 {
 	return json_pack("{s:I, s:o, s:s, s:s, s:s, s:s, s:s, s:o, s:b}", "id", (json_int_t)a->id,
 	    "at", moment(a->wall_ns), "actor", a->actor, "what", a->what, "target", a->target,
@@ -218,10 +218,10 @@ json_t *act_json(const struct weir_act *a)
 	    a->undone);
 }
 
-void act_undo(const struct call *c, struct reply *r)
+void change_undo(const struct call *c, struct reply *r)
 {
 	const struct admin_source *s = c->source;
-	struct weir_act undone = {0};
+	struct weir_change undone = {0};
 	char why[400] = "";
 
 	if (!offered((const void *)(uintptr_t)s->undo, r) || !says_nothing(c->request, r))
@@ -230,34 +230,45 @@ void act_undo(const struct call *c, struct reply *r)
 	if (rc == WEIR_ENOENT) /* 409, not 404: the path exists, but there is nothing to undo */
 		rc = WEIR_EBUSY;
 	if (concluded(c, r, rc, why))
-		reply_json(r, 200, json_pack("{s:o}", "undone", act_json(&undone)));
+		reply_json(r, 200, json_pack("{s:o}", "undone", change_json(&undone)));
 }
 
-static uint64_t act_id(const void *rows, int i)
+static uint64_t change_id(const void *rows, int i)
 {
-	return ((const struct weir_act *)rows)[i].id;
+	return ((const struct weir_change *)rows)[i].id;
 }
 
-void answer_acts(const struct call *c, struct reply *r)
+/* Reply with a page of the changes, under `name`. */
+static void list_changes(const struct call *c, struct reply *r, const char *name, const char *path)
 {
 	const struct admin_source *s = c->source;
 	struct paging page;
 
-	if (!paging_take(c->query, ACTS_DEFAULT, &page, r))
+	if (!paging_take(c->query, CHANGES_DEFAULT, &page, r))
 		return;
-	struct weir_act *act = calloc(PAGING_MAX, sizeof(*act));
-	if (!act) {
+	struct weir_change *change = calloc(PAGING_MAX, sizeof(*change));
+	if (!change) {
 		reply_problem(r, 503, "out of memory");
 		return;
 	}
 	json_t *list = json_array();
-	int n = s->acts ? s->acts(s->arg, act, PAGING_MAX) : 0;
-	paging_cut(&page, act, n, act_id, true, r);
+	int n = s->changes ? s->changes(s->arg, change, PAGING_MAX) : 0;
+	paging_cut(&page, change, n, change_id, true, r);
 	for (int i = page.first; i < page.first + page.n; i++)
-		json_push(&list, act_json(&act[i]));
-	json_t *next = paging_next(&page, act, n, act_id, "/api/v1/acts", "");
-	free(act);
-	reply_json(r, 200, json_pack("{s:o, s:o}", "acts", list, "next", next));
+		json_push(&list, change_json(&change[i]));
+	json_t *next = paging_next(&page, change, n, change_id, path, "");
+	free(change);
+	reply_json(r, 200, json_pack("{s:o, s:o}", name, list, "next", next));
+}
+
+void answer_changes(const struct call *c, struct reply *r)
+{
+	list_changes(c, r, "changes", "/api/v1/changes");
+}
+
+void answer_acts(const struct call *c, struct reply *r)
+{
+	list_changes(c, r, "acts", "/api/v1/acts");
 }
 
 /* ---- the contents of a queue ---- */
