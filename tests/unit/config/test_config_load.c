@@ -91,6 +91,18 @@ static void test_many_files(void)
 	leave_folder(folder);
 }
 
+/* Each bad entry of the list is reported. */
+static void test_bad_entries(void)
+{
+	const char *folder = enter_folder();
+	write_main("include: [{ a: 1 }, [b], more.yaml]\n");
+	write_file("more.yaml", "x-note: 1\n");
+	CU_ASSERT_STRING_EQUAL(
+	    refused("main.yaml"), "'include' takes a path, a pattern, or a list of them");
+	CU_ASSERT_EQUAL(loading_errs.n, 2);
+	leave_folder(folder);
+}
+
 /* The limits apply to all files together. */
 static void test_many_nodes(void)
 {
@@ -189,7 +201,7 @@ static void test_default_name(void)
 }
 
 CUNIT_MAIN("load", {"plug-ins alone", test_plugins_alone}, {"order", test_order},
-    {"twice", test_twice}, {"many files", test_many_files}, {"many nodes", test_many_nodes},
-    {"no file", test_no_file}, {"large file", test_large_file},
+    {"twice", test_twice}, {"bad entries", test_bad_entries}, {"many files", test_many_files},
+    {"many nodes", test_many_nodes}, {"no file", test_no_file}, {"large file", test_large_file},
     {"writable by all", test_writable_by_all}, {"text alone", test_text_alone},
     {"default name", test_default_name})

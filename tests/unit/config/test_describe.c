@@ -51,6 +51,28 @@ static void test_work(void)
 	capture_free();
 }
 
+static const struct weir_field order_fields[] = {
+    {.name = "customer", .help = "its number"}, {.name = "header.", .help = "one of many"}, {0}};
+static const struct weir_event_type order_type = {.name = "t.order", .fields = order_fields};
+static const struct weir_stage_ops order_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.order_sink",
+    .summary = "takes events with fields",
+    .accepts = &order_type,
+    .handle = types_handle};
+
+/* The fields of the events that a stage takes are listed. */
+static void test_fields(void)
+{
+	types_register();
+	struct weir_err err;
+	CU_ASSERT_EQUAL_FATAL(weir_stage_register(&order_ops, &err), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(describe("t.order_sink", 0),
+	    "\nfields of t.order (for 'match:', 'by:' and 'key:')\n"
+	    "    customer         its number\n"
+	    "    header.NAME      one of many\n"));
+	capture_free();
+}
+
 static void test_flags(void)
 {
 	const char *text = describe("t.sink", 0);
@@ -96,5 +118,5 @@ static void test_all(void)
 	capture_free();
 }
 
-CUNIT_MAIN("describe", {"source", test_source}, {"work", test_work}, {"flags", test_flags},
-    {"framework", test_framework}, {"all", test_all})
+CUNIT_MAIN("describe", {"source", test_source}, {"work", test_work}, {"fields", test_fields},
+    {"flags", test_flags}, {"framework", test_framework}, {"all", test_all})

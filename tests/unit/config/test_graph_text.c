@@ -67,6 +67,14 @@ static void test_odd(void)
 	CU_ASSERT_PTR_NULL(strstr(graph(spec, "dot", 0), "->"));
 	CU_ASSERT_PTR_NULL(strstr(graph(spec, "mermaid", 0), "-->"));
 	weir_spec_free(spec);
+	/* the links after a missing one are printed */
+	spec = load_good("weir: 1\nstages:\n"
+			 "  w: { use: t.work, to: { miss: gone, next: s } }\n"
+			 "  s: { use: t.sink }\n");
+	CU_ASSERT_PTR_NOT_NULL(strstr(graph(spec, "dot", 0), "s0 -> s1"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(graph(spec, "dot", 0), "}\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(graph(spec, "mermaid", 0), "s0 -->"));
+	weir_spec_free(spec);
 	capture_free();
 }
 

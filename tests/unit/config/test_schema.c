@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <regex.h>
 
+#include "bind.h"
 #include "loading.h"
 
 static json_t *schema(void)
@@ -43,6 +44,20 @@ static void check_table(json_t *properties, const struct weir_knob *table)
 		if (row->type == WEIR_KNOB_MAP && strcmp(row->name, "threads") != 0)
 			check_table(at(one, "properties"), row->fields);
 	}
+}
+
+/* Each alert has all settings, and those of single stages where it has any. */
+static void test_alerts(void)
+{
+	json_t *json = schema();
+	json_t *alerts = at(json, "properties/alerts/properties");
+
+	for (int k = 0; k < WEIR_ALERTS; k++) {
+		json_t *one = at(at(alerts, weir_alert_names[k]), "properties");
+		check_table(one, config_alert_knobs[k]);
+		CU_ASSERT_EQUAL(!json_object_get(one, "stages"), !config_alert_stage_knobs[k]);
+	}
+	json_decref(json);
 }
 
 static void test_top(void)
@@ -149,4 +164,4 @@ static void test_patterns(void)
 }
 
 CUNIT_MAIN("schema", {"top", test_top}, {"stage", test_stage}, {"types", test_types},
-    {"patterns", test_patterns})
+    {"patterns", test_patterns}, {"alerts", test_alerts})

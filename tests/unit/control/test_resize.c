@@ -142,6 +142,27 @@ static void test_veto_of_the_cpu(void)
 	CU_ASSERT_EQUAL(d.target, 3);
 }
 
+/* A sample is due after exactly two seconds, and not before. */
+static void test_a_sample_every_two_seconds(void)
+{
+	struct resize_view v = {.queue_length = 500,
+	    .queue_limit = 4096,
+	    .live = 2,
+	    .target = 2,
+	    .max = 8,
+	    .cpu_ratio = 0.1};
+	_Alignas(16) char state[RESIZE_STATE_MAX] = {0};
+	struct resize_decision d = {0};
+
+	CU_ASSERT_FALSE(resize_seda.decide(state, &v, NS_PER_S, &d));
+	for (int64_t at_ns = NS_PER_S;; at_ns += 250 * NS_PER_MS) {
+		if (!resize_seda.decide(state, &v, at_ns, &d))
+			continue;
+		CU_ASSERT_EQUAL(at_ns, 3 * NS_PER_S);
+		break;
+	}
+}
+
 static void test_shrinks_when_idle(void)
 {
 	struct fake f = fake_of(500, 50, 1, 32);
@@ -181,6 +202,7 @@ CUNIT_MAIN("resize", {"seda grows until it is enough", test_grows_until_enough},
     {"the veto of the CPU", test_veto_of_the_cpu},
     {"seda stops at max and the journal says so", test_stops_at_max_and_says_so},
     {"seda does not grow on a saturated CPU", test_no_growth_on_a_saturated_cpu},
+    {"seda samples every two seconds", test_a_sample_every_two_seconds},
     {"seda shrinks to min when idle", test_shrinks_when_idle},
     {"seda keeps still under steady load", test_steady_load_does_not_oscillate},
     {"static never moves", test_static_never_moves})

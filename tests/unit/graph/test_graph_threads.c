@@ -147,6 +147,19 @@ static struct weir_graph *one_thread(void)
 	return fixture_start(spec);
 }
 
+/* Whether the journal has the failed threads, with the stage that refuses them. */
+static bool failure_is_journalled(struct weir_graph *g)
+{
+	struct weir_decision d[8];
+	int n = weir_graph_decisions(g, d, 8);
+
+	for (int i = 0; i < n; i++)
+		if (strcmp(d[i].action, "spawn_failed") == 0)
+			return strncmp(d[i].rule, "1 thread(s) could not be created", 32) == 0 &&
+			       strstr(d[i].rule, ": stage 'a'");
+	return false;
+}
+
 static bool in_trouble(struct weir_graph *g)
 {
 	return strstr(stage_view(g, "a").trouble, "no thread") != NULL;
@@ -159,6 +172,7 @@ static void test_refused_while_it_runs(void)
 
 	CU_ASSERT_EQUAL(weir_graph_set(g, "a", "threads.min", "2", why, sizeof(why)), 0);
 	FIXTURE_AWAIT(stage_view(g, "a").thread_failures > 1); /* retried */
+	FIXTURE_AWAIT(failure_is_journalled(g));
 	CU_ASSERT_STRING_EQUAL(stage_view(g, "a").trouble, "");
 	weir_thread_attach(g, "test");
 	fixture_offer_all(weir_graph_stage(g, "a"), probes + 1, 1, 1); /* ends the last thread */

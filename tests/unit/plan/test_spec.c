@@ -249,6 +249,23 @@ static void test_shares(void)
 	weir_spec_free(spec);
 }
 
+/* A copy of the alerts owns its rules for single stages. */
+static void test_alerts_copy(void)
+{
+	char name[] = "a";
+	struct weir_alert_stage_spec one = {.stage = name};
+	struct weir_alerts_spec from = {.stages = &one, .n_stages = 1}, to;
+
+	CU_ASSERT_EQUAL_FATAL(weir_alerts_copy(&from, &to), 0);
+	CU_ASSERT_EQUAL(to.n_stages, 1);
+	CU_ASSERT_PTR_NOT_EQUAL_FATAL(to.stages, from.stages);
+	CU_ASSERT_PTR_NOT_EQUAL(to.stages[0].stage, one.stage);
+	CU_ASSERT_STRING_EQUAL(to.stages[0].stage, "a");
+	weir_alerts_free(&to);
+	CU_ASSERT_PTR_NULL(to.stages);
+}
+
 CUNIT_MAIN("spec", {"defaults", test_defaults}, {"growth", test_growth},
     {"set rows", test_set_rows}, {"set threads", test_set_threads}, {"set with", test_set_with},
-    {"tables", test_tables}, {"text", test_text}, {"shares", test_shares})
+    {"tables", test_tables}, {"text", test_text}, {"shares", test_shares},
+    {"alerts copy", test_alerts_copy})

@@ -10,7 +10,8 @@
 #define DEADLY 7 /* seq of an event that ends its thread */
 
 static atomic_int allowed;
-static _Atomic pthread_t ran[8]; /* thread that handled the producer's last event */
+static atomic_bool may_die = true; /* a deadly event waits until this is set */
+static _Atomic pthread_t ran[8];   /* thread that handled the producer's last event */
 
 static int picky_thread_init(struct weir_stage *st)
 {
@@ -28,8 +29,10 @@ static void note_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++) {
 		struct probe *p = (struct probe *)ev[i];
-		if (p->seq == DEADLY)
+		if (p->seq == DEADLY) {
+			FIXTURE_AWAIT(atomic_load(&may_die));
 			pthread_exit(NULL);
+		}
 		atomic_store(&ran[p->producer], pthread_self());
 	}
 	end_handle(st, ev, n);
@@ -125,6 +128,25 @@ static void test_dead_thread(void)
 	}
 }
 
+/* Events wait in three partitions of the thread that ends, which go to both of the others. Both
+ * sleep, and both are woken. */
+static void test_new_owners_are_woken(void)
+{
+	for (int dies = 0; dies < 3; dies++) {
+		start(WEIR_MODE_PARTITIONED, "3", "8");
+		CU_ASSERT_EQUAL_FATAL(a->sink.queue.n_parts, 8);
+		atomic_store(&may_die, false);
+		offer(0, dies, DEADLY);
+		FIXTURE_AWAIT(stage_view(g, "a").queue_length == 0);
+		int n = 1;
+		for (int part = dies; part < 8; part += 3)
+			offer(n++, part, 0);
+		CU_ASSERT_EQUAL(stage_view(g, "a").queue_length, (uint64_t)n - 1);
+		atomic_store(&may_die, true);
+		end(n);
+	}
+}
+
 /* Waiting times are predicted from the number of threads that serve. */
 static void test_policies_count_those_that_serve(void)
 {
@@ -149,5 +171,5 @@ static void test_prepare(void)
 }
 
 CUNIT_MAIN("dealing", {"types are known", test_prepare}, {"refused thread", test_refused_thread},
-    {"dead thread", test_dead_thread},
+    {"dead thread", test_dead_thread}, {"the others are woken", test_new_owners_are_woken},
     {"policies count those that serve", test_policies_count_those_that_serve})
