@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,10 +27,11 @@
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool held;    /* writes block until it is false */
-	int waiting;  /* writes that block */
-	int begun;    /* so far */
-	size_t bytes; /* of the newest one */
+	bool held;     /* writes block until it is false */
+	int waiting;   /* writes that block */
+	int begun;     /* so far */
+	size_t bytes;  /* of the newest one */
+	sigset_t mask; /* of the thread that made it */
 } disk = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* Replaces the function of libc. */
@@ -38,6 +40,7 @@ ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
 	pthread_mutex_lock(&disk.lock);
 	disk.begun++;
 	disk.bytes = n;
+	pthread_sigmask(SIG_SETMASK, NULL, &disk.mask);
 	disk.waiting++;
 	pthread_cond_broadcast(&disk.changed);
 	while (disk.held)
@@ -166,6 +169,9 @@ static void test_few_writes(void)
 	history_file_wait(f);
 	CU_ASSERT_EQUAL(begun(&bytes), before + 2);
 	CU_ASSERT_TRUE(bytes < 4096);
+	/* the thread that writes takes no signal from the one that waits for signals */
+	for (int sig = 1; sig < SIGSYS; sig++)
+		CU_ASSERT_TRUE(sig == SIGKILL || sig == SIGSTOP || sigismember(&disk.mask, sig));
 	history_file_close(f, h);
 	history_free(h);
 	expect_saved(1, 42);

@@ -226,6 +226,15 @@ static void test_shares(void)
 	weir_spec_free(spec);
 }
 
+/* Each stage that is not a map is reported. */
+static void test_stages_that_are_no_maps(void)
+{
+	CU_ASSERT_STRING_EQUAL(
+	    load_bad("weir: 1\nstages:\n  a: 1\n  b: [x]\n  c: { use: t.sink }\n"),
+	    "stage 'a' must be a map, not a single value");
+	CU_ASSERT_EQUAL(loading_errs.n, 2);
+}
+
 static void test_alerts(void)
 {
 	struct weir_spec *spec = load_good(
@@ -260,4 +269,5 @@ static void test_alerts(void)
 CUNIT_MAIN("sections", {"server", test_server}, {"stage", test_stage}, {"threads", test_threads},
     {"links", test_links}, {"defaults", test_defaults}, {"defaults inline", test_defaults_inline},
     {"classes", test_classes}, {"groups", test_groups}, {"unknown type", test_unknown_type},
-    {"ownership", test_ownership}, {"shares", test_shares}, {"alerts", test_alerts})
+    {"ownership", test_ownership}, {"shares", test_shares}, {"alerts", test_alerts},
+    {"stages that are no maps", test_stages_that_are_no_maps})

@@ -111,6 +111,36 @@ static void test_looks_once_per_window(void)
 	free(s);
 }
 
+/* A change of exactly a fifth is made, a smaller one is not. Calls take 10 us per event, and 121 us
+ * are an eighth of the objective, so 12 events fit. */
+static bool moves_from(int cap)
+{
+	struct stage *s = stage_of(&batch_weir, 0, 10, 0, cap);
+	struct batch_decision d = {0};
+	bool moved = false;
+
+	s->v.slo_ns = 968 * NS_PER_US;
+	s->v.fixed_ns = NS_PER_MS;
+	for (int i = 0; i <= 20; i++) {
+		moved = batch_weir.decide(s->state, &s->v, i * 250 * NS_PER_MS, &d);
+		int size = i % 2 ? 4 : 8;
+		s->v.batches += 100;
+		s->v.items += (uint64_t)(100 * size);
+		s->v.busy_ns += (uint64_t)(100 * size * 10 * NS_PER_US);
+	}
+	CU_ASSERT_TRUE(!moved || d.cap == 12);
+	free(s);
+	return moved;
+}
+
+static void test_moves_by_a_fifth(void)
+{
+	CU_ASSERT_TRUE(moves_from(10));
+	CU_ASSERT_FALSE(moves_from(11));
+	CU_ASSERT_TRUE(moves_from(15));
+	CU_ASSERT_FALSE(moves_from(14));
+}
+
 static void test_learns_a_new_cost(void)
 {
 	struct stage *s = stage_of(&batch_weir, 5000, 500, 1000, 64);
@@ -282,4 +312,5 @@ CUNIT_MAIN("batch", {"table", test_table}, {"static never moves", test_static_ne
     {"weir after a quiet hour", test_quiet_hour},
     {"seda raises what is too small", test_seda_raises_what_is_too_small},
     {"seda does not stick at one", test_seda_leaves_one},
+    {"moves by a fifth", test_moves_by_a_fifth},
     {"seda is still in a lull", test_seda_is_still_in_a_lull})

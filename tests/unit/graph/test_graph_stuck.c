@@ -60,7 +60,7 @@ static void check_report(const struct weir_drain_report *r, uint64_t closed)
 	CU_ASSERT_PTR_NOT_NULL(
 	    strstr(r->left_text, "stage 'gate' (t.gate) in thread 'gate/0' for "));
 	CU_ASSERT_PTR_NOT_NULL(strstr(r->left_text, "in thread 'gate/1'"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(r->left_text, " with 1 event"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(r->left_text, " with 1 event; stage 'gate' (t.gate) in"));
 }
 
 static void test_left_behind_at_the_end_of_the_grace(void)
