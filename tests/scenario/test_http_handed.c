@@ -280,6 +280,61 @@ static struct server patient(void)
 	return s;
 }
 
+/* Open descriptors of the file. */
+static int descriptors(void)
+{
+	struct stat all, one;
+	char name[40];
+	int n = 0;
+
+	CU_ASSERT_EQUAL_FATAL(fstat(file, &all), 0);
+	for (int fd = 0; fd < 1024; fd++) {
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+		n += stat(name, &one) == 0 && one.st_dev == all.st_dev && one.st_ino == all.st_ino;
+	}
+	return n;
+}
+
+static struct server with_one_thread(void)
+{
+	struct server s = fresh();
+
+	fixture_set(s.web, "threads", "1");
+	return s;
+}
+
+/* Slow clients of one file share its descriptor after a reload, and after the next one. */
+static void test_shared_file(void)
+{
+	enum { CLIENTS = 20 };
+	struct server s = with_one_thread();
+	struct answer a = {0};
+	int fd[CLIENTS];
+
+	begin();
+	server_start(&s);
+	for (int i = 0; i < CLIENTS; i++) {
+		int64_t before = server_metric(&s, "http_sent_bytes_total");
+		fd[i] = client_open(s.port);
+		CU_ASSERT(client_say(fd[i], GET("/file")));
+		AWAIT_METRIC(&s, "http_sent_bytes_total", >, before);
+	}
+	for (int i = 0; i < 2; i++) {
+		follow(&s, with_one_thread());
+		AWAIT_METRIC(&s, "http_connections", ==, CLIENTS);
+		CU_ASSERT_EQUAL(descriptors(), 2); /* that of the stage, and the shared one */
+	}
+	for (int i = 0; i < CLIENTS; i++) {
+		CU_ASSERT(answer_read(fd[i], &a) && is_all(&a));
+		close(fd[i]);
+	}
+	AWAIT_METRIC(&s, "http_connections", ==, 0);
+	CU_ASSERT_EQUAL(descriptors(), 1);
+	answer_free(&a);
+	server_stop(&s);
+	end();
+}
+
 /* Many clients of one object: copying it for all of them would exceed the memory limit, and clients
  * would be reset. So some answers stay in the old graph, and no client loses anything. */
 static void test_many_copies(void)
@@ -358,6 +413,7 @@ static void test_tls(void)
 }
 
 CUNIT_MAIN("http handed", {"memory of its own", test_own}, {"memory of a stage", test_stage},
-    {"a file", test_file}, {"pieces", test_pieces}, {"reload after reload", test_again},
-    {"half-closed clients", test_half_closed}, {"clients that go", test_gone},
-    {"no memory for a copy", test_no_memory}, {"many copies", test_many_copies}, {"TLS", test_tls})
+    {"a file", test_file}, {"a shared file", test_shared_file}, {"pieces", test_pieces},
+    {"reload after reload", test_again}, {"half-closed clients", test_half_closed},
+    {"clients that go", test_gone}, {"no memory for a copy", test_no_memory},
+    {"many copies", test_many_copies}, {"TLS", test_tls})

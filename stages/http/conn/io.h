@@ -169,9 +169,16 @@ struct io_evict {
 };
 
 /** Connections that move between servers: handover.c. */
+/** Files of responses that this thread has handed over (server/handed_file.h). */
+struct handed_files {
+	struct handed_file *first;
+	int n;
+};
+
 struct io_handover {
 	/* the server that receives our connections; NULL unless we drain for a reload */
 	struct http_server *to;
+	struct handed_files files; /* sent by the new server */
 	/* connections that could not be taken over yet for lack of memory */
 	struct handed_conn *kept;
 	struct weir_timer timer; /* retries handovers that failed for lack of memory */

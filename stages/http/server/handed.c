@@ -2,15 +2,14 @@
 /* Hands responses over between servers; see handed.h. */
 #include "http/server/handed.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "http/conn/conn.h"
 #include "http/conn/tls_conn.h"
 #include "http/conn/write.h"
 #include "http/request/sent.h"
+#include "http/server/handed_file.h"
 #include "http/server/handover.h"
 
 struct handed {
@@ -18,10 +17,9 @@ struct handed {
 	uint32_t head_n;
 	bool close; /* the connection is closed after it */
 	bool keep_alive;
-	/* As in the response, but for its unsent rest. Memory is in `own`; we own the
-	 * descriptor. */
+	/* As in the response, but for its unsent rest. Memory is in `own`. */
 	uint16_t status, n_pieces;
-	int fd; /* -1 if there is no file */
+	struct handed_file *file; /* a reference; NULL if there is no file */
 	int64_t offset, length;
 	struct weir_slice body;
 	struct weir_http_piece *piece;
@@ -128,13 +126,15 @@ static bool take_pieces(struct handed *h, struct conn *c)
 	return true;
 }
 
-static bool take_file(struct handed *h, const struct weir_http_response *res)
+static bool take_file(struct handed *h, const struct conn *c)
 {
+	const struct weir_http_response *res = &c->first->pub.res;
+
 	if (res->fd < 0)
 		return true;
-	h->fd = fcntl(res->fd, F_DUPFD_CLOEXEC, 0);
+	h->file = handed_file_get(&c->io->handover.files, res->fd);
 	h->offset = res->offset;
-	return h->fd >= 0;
+	return h->file;
 }
 
 /* Transfer the rest of the body to `h`. If this fails, the connection still has all of it. */
@@ -146,11 +146,11 @@ static bool take_rest(struct handed *h, struct conn *c)
 	if (!compose_has_body(r))
 		return true;
 	h->length = res->length;
-	if (!take_file(h, res))
+	if (!take_file(h, c))
 		return false;
 	if (res->n_pieces > 0)
 		return take_pieces(h, c);
-	return h->fd >= 0 || take_body(h, c);
+	return h->file || take_body(h, c);
 }
 
 struct handed *handed_take(struct conn *c)
@@ -159,7 +159,6 @@ struct handed *handed_take(struct conn *c)
 
 	if (!h)
 		return NULL;
-	h->fd = -1;
 	if (!write_begin_part(c) || !take_rest(h, c)) {
 		handed_free(h);
 		return NULL;
@@ -199,8 +198,7 @@ void handed_free(struct handed *h)
 	if (!h)
 		return;
 	uncount(h);
-	if (h->fd >= 0)
-		close(h->fd);
+	handed_file_put(h->file);
 	free(h->own);
 	free(h->head);
 	free(h);
@@ -227,7 +225,7 @@ void handed_begin(struct conn *c, struct http_req *r, struct handed *h)
 	r->answered = true;
 	r->keep_alive = h->keep_alive;
 	*res = (struct weir_http_response){.status = h->status,
-	    .fd = h->fd,
+	    .fd = h->file ? handed_file_fd(h->file) : -1,
 	    .offset = h->offset,
 	    .length = h->length,
 	    .body = h->body,

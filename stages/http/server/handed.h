@@ -10,7 +10,7 @@
  * A download therefore does not keep alive the graph in which it began. Bytes that belong to a
  * stage are copied, provided that all copies together are at most half of the memory that the
  * connections of the new server may hold. A body with its own memory changes owner. A file is sent
- * from a duplicated descriptor. Waiters for the response (sent.h) are notified of the handover,
+ * from a duplicated descriptor, which responses with the same file share (handed_file.h). Waiters for the response (sent.h) are notified of the handover,
  * with the number of bytes sent before it, since nothing in the old graph can be notified later.
  *
  * A response is not handed over if it is streamed, if other requests follow it, or if its request

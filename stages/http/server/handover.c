@@ -18,6 +18,7 @@
 #include "http/conn/limit.h"
 #include "http/conn/tls_conn.h"
 #include "http/server/handed.h"
+#include "http/server/handed_file.h"
 
 /* Delay before the next attempt when memory was short: half of the 0.1 s that recovery may take, as
  * in listen.c. */
@@ -418,4 +419,5 @@ void handover_fini(struct http_io *io)
 	end_all(io, io->handover.kept);
 	io->handover.kept = NULL;
 	end_all(io, atomic_exchange(&io->handover.handed, NULL));
+	handed_files_forget(&io->handover.files);
 }
