@@ -235,6 +235,22 @@ static void test_stages_that_are_no_maps(void)
 	CU_ASSERT_EQUAL(loading_errs.n, 2);
 }
 
+/* A mistake in a key of a stage does not hide those in later keys and stages. */
+static void test_mistakes_side_by_side(void)
+{
+	static const int lines[] = {3, 3, 4, 4, 4, 5, 5, 6, 6, 7, 7};
+
+	load_bad("weir: 1\nstages:\n"
+		 "  a: { use: t.work, to: [x], queue: 1 }\n"
+		 "  b: { use: t.work, to: { next: [y], miss: {} }, queue: 2 }\n"
+		 "  c: { use: t.work, to: '', queue: 3 }\n"
+		 "  d: { use: [t], queue: 4 }\n"
+		 "  e: { use: t.work, threads: [], queue: 5 }\n");
+	CU_ASSERT_EQUAL_FATAL(loading_errs.n, 11);
+	for (int i = 0; i < loading_errs.n; i++)
+		CU_ASSERT_EQUAL(loading_errs.err[i].line, lines[i]);
+}
+
 static void test_alerts(void)
 {
 	struct weir_spec *spec = load_good(
@@ -270,4 +286,5 @@ CUNIT_MAIN("sections", {"server", test_server}, {"stage", test_stage}, {"threads
     {"links", test_links}, {"defaults", test_defaults}, {"defaults inline", test_defaults_inline},
     {"classes", test_classes}, {"groups", test_groups}, {"unknown type", test_unknown_type},
     {"ownership", test_ownership}, {"shares", test_shares}, {"alerts", test_alerts},
+    {"mistakes side by side", test_mistakes_side_by_side},
     {"stages that are no maps", test_stages_that_are_no_maps})
