@@ -2,6 +2,7 @@
 /* Parses requests for /events; see sse_request.h. */
 #include "sse_request.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char path[] = "/events";
@@ -70,9 +71,7 @@ static const char *field(const char *p, size_t n, const char *name, char *buf, s
 
 	if (!s.p)
 		return NULL;
-	size_t length = s.n < size ? s.n : size - 1;
-	memcpy(buf, s.p, length);
-	buf[length] = '\0';
+	snprintf(buf, size, "%.*s", (int)s.n, s.p);
 	return buf;
 }
 
