@@ -101,4 +101,32 @@ static void test_rates(void)
 	stop_held();
 }
 
-CUNIT_MAIN("http pace", {"a trickle buys no time", test_trickle}, {"rates", test_rates})
+/* A body that arrives at twice min_body_rate is read to its end, however long that takes. */
+static void test_fast_enough(void)
+{
+	enum { PART = 1000, PARTS = 40 };
+	static const char *const knobs[][2] = {
+	    {"with.min_body_rate", "1k"}, {"with.body_timeout", "1h"}};
+	static const char head[] = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 40000\r\n\r\n";
+	static char part[PART];
+	struct answer a = {0};
+
+	start_held(knobs, 2);
+	int fd = client_open(server.port);
+	CU_ASSERT(client_say(fd, head));
+	for (int i = 1; i <= PARTS; i++) {
+		CU_ASSERT(client_send(fd, part, PART));
+		AWAIT_METRIC(&server, "http_received_bytes_total", ==,
+		    (int64_t)(sizeof(head) - 1 + (size_t)i * PART));
+		clock_move(500);
+	}
+	CU_ASSERT(answer_read(fd, &a));
+	CU_ASSERT_EQUAL(a.status, 200);
+	CU_ASSERT_EQUAL(server_metric(&server, "http_slow_bodies_total"), 0);
+	close(fd);
+	answer_free(&a);
+	stop_held();
+}
+
+CUNIT_MAIN("http pace", {"a trickle buys no time", test_trickle}, {"rates", test_rates},
+    {"fast enough", test_fast_enough})
