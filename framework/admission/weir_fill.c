@@ -75,7 +75,7 @@ void weir_fill_learn(struct weir_fill *f, const struct admission_sample *sample)
 
 	f->n_classes = sample->n_classes < WEIR_CLASSES_MAX ? sample->n_classes : WEIR_CLASSES_MAX;
 	learn_ranks(f, sample);
-	f->total = 0;
+	f->total = f->highest = 0;
 	for (int c = 0; c < f->n_classes; c++) {
 		int64_t cost_ns = sample->class[c].cost_ns;
 		double cost = (double)(cost_ns > 0 ? cost_ns : sample->cost_ns);
@@ -90,6 +90,7 @@ void weir_fill_learn(struct weir_fill *f, const struct admission_sample *sample)
 		    weight * ((double)sample->class[c].refused * per_event - f->refused[c]);
 		f->guaranteed[c] = f->wanted[c] < share ? f->wanted[c] : share;
 		f->total += f->wanted[c];
+		f->highest += f->rank[c] == 0 ? f->wanted[c] : 0;
 	}
 	share_out(f);
 }

@@ -18,6 +18,7 @@ struct weir_fill {
 	double before[WEIR_CLASSES_MAX];     /* capacity used up before `more` is served */
 	double more[WEIR_CLASSES_MAX];       /* wanted beyond guarantees, by all of this priority */
 	double total;                        /* work wanted by all classes */
+	double highest;                      /* work wanted by those of the highest priority */
 	int rank[WEIR_CLASSES_MAX];          /* priority of each class, numbered without gaps */
 	int n_classes, n_ranks;              /* 0 before the first sample */
 };

@@ -10,8 +10,9 @@
 
 _Alignas(16) static unsigned char state[ADMISSION_STATE_MAX];
 static const struct weir_admission_spec own = {.target_ns = -1, .interval_ns = -1};
-static const uint64_t twice[] = {16},
-		      half_and_flood[] = {4, 12}; /* events per tick; 4 threads can do 8 */
+static const uint64_t twice[] = {16}, half_and_flood[] = {4, 12},
+		      three_quarters_and_flood[] = {6, 10},
+		      most_and_flood[] = {7, 9}; /* events per tick; 4 threads can do 8 */
 
 /* The last second of the stage: 4 threads, an objective of 100 ms. */
 struct past {
@@ -20,10 +21,12 @@ struct past {
 	int64_t wait_ms, cost_ms, service_p99_ms;
 };
 
+static int ticks = 100;
+
 static void teach(struct past p)
 {
 	admission_weir.init(state, &own, 0);
-	for (int t = 1; t <= 100; t++) {
+	for (int t = 1; t <= ticks; t++) {
 		struct admission_sample sample = {.now_ns = t * 10 * MS,
 		    .span_ns = 10 * MS,
 		    .n_classes = p.n_classes,
@@ -78,7 +81,7 @@ static void test_lower_classes_give_way_first(void)
 /* 0 if an event of the first user enters at that wait. */
 static int ask(int class_id, int n_classes, double wait_ms)
 {
-	struct admission_view v = {.now_ns = 1000 * MS,
+	struct admission_view v = {.now_ns = ticks * 10 * MS,
 	    .length = 64,
 	    .limit = 4096,
 	    .n_classes = n_classes,
@@ -96,17 +99,37 @@ static int ask(int class_id, int n_classes, double wait_ms)
 
 static void test_highest_class_waits_as_long_as_it_may(void)
 {
-	teach((struct past){half_and_flood, 2, 20, 5, 10});
+	teach((struct past){most_and_flood, 2, 20, 5, 10});
 	CU_ASSERT_EQUAL(ask(0, 2, 74.9), 0); /* 90 ms less 1.5 slow services */
 	CU_ASSERT_EQUAL(ask(0, 2, 75.1), WEIR_EDELAY);
 	CU_ASSERT_EQUAL(ask(1, 2, 40.1), WEIR_EDELAY);
-	teach((struct past){half_and_flood, 2, 20, 5, 60}); /* at least half the objective */
+	teach((struct past){most_and_flood, 2, 20, 5, 60}); /* at least half the objective */
 	CU_ASSERT_EQUAL(ask(0, 2, 49.9), 0);
 	CU_ASSERT_EQUAL(ask(0, 2, 50.1), WEIR_EDELAY);
 	teach((struct past){half_and_flood, 2, 20, 5, 0}); /* unknown: the same */
 	CU_ASSERT_EQUAL(ask(0, 2, 50.1), WEIR_EDELAY);
 	teach((struct past){twice, 1, 20, 5, 10}); /* an only class is not above others */
 	CU_ASSERT_EQUAL(ask(0, 1, 50.1), WEIR_EDELAY);
+}
+
+/* If the highest class by itself offers half of the capacity, its long waits are bursts, however
+ * slow the slowest services are: it waits as long as a mean service is still in time. Between 0.6
+ * and 0.85 of the capacity the cap falls to the one above. */
+static void test_highest_class_that_fits(void)
+{
+	teach((struct past){half_and_flood, 2, 20, 5, 60});
+	CU_ASSERT_EQUAL(ask(0, 2, 84.9), 0); /* 90 ms less 5 */
+	CU_ASSERT_EQUAL(ask(0, 2, 85.1), WEIR_EDELAY);
+	CU_ASSERT_EQUAL(ask(1, 2, 30), WEIR_EPRIORITY); /* since a higher one was refused */
+	teach((struct past){half_and_flood, 2, 20, 5, 60});
+	CU_ASSERT_EQUAL(ask(1, 2, 40.1), WEIR_EDELAY);
+	teach((struct past){three_quarters_and_flood, 2, 20, 5, 60});
+	CU_ASSERT_EQUAL(ask(0, 2, 63), 0); /* 50 + 0.4 * 35 = 64 ms */
+	CU_ASSERT_EQUAL(ask(0, 2, 65), WEIR_EDELAY);
+	ticks = 25; /* OVER for less than 200 ms */
+	teach((struct past){half_and_flood, 2, 20, 5, 60});
+	CU_ASSERT_EQUAL(ask(0, 2, 50.1), WEIR_EDELAY);
+	ticks = 100;
 }
 
 /* In both states the cap leaves time for a service of the slowest hundredth, but is at least a
@@ -120,7 +143,9 @@ static void test_slow_services_lower_the_cap(void)
 	CU_ASSERT_EQUAL(ask(0, 1, 10.1), WEIR_EDELAY);
 	teach((struct past){half_and_flood, 2, 20, 5, 300});
 	CU_ASSERT_EQUAL(ask(1, 2, 10.1), WEIR_EDELAY);
+	teach((struct past){most_and_flood, 2, 20, 5, 300});
 	CU_ASSERT_EQUAL(ask(0, 2, 49.9), 0);
+	CU_ASSERT_EQUAL(ask(0, 2, 50.1), WEIR_EDELAY);
 }
 
 static void test_most_wait(void)
@@ -138,5 +163,6 @@ static void test_most_wait(void)
 CUNIT_MAIN("weir tail", {"slow services", test_tail},
     {"lower classes give way first", test_lower_classes_give_way_first},
     {"highest class waits as long as it may", test_highest_class_waits_as_long_as_it_may},
+    {"highest class that fits", test_highest_class_that_fits},
     {"slow services lower the cap", test_slow_services_lower_the_cap},
     {"most wait", test_most_wait})
