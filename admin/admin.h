@@ -93,8 +93,8 @@ struct admin_reload_counts {
 	double last_ok_at; /* Unix time, 0 before the first success */
 };
 
-/** How reloads are requested and reported. The endpoint's thread may call the functions at any
- *  time; they do not block. */
+/** The functions by which clients request a reload and read its results. The endpoint's thread may
+ *  call them at any time; they do not block. */
 struct admin_reloading {
 	void *arg;
 	/** Request a reload on behalf of `by`. Returns its number, or 0 when the server is

@@ -16,7 +16,7 @@
 
 #include "admin/text/fail.h"
 
-/* Minimum lengths of a token: 128 bits in hexadecimal and in base64. */
+/* Minimum lengths of a token of 128 bits, in hexadecimal and in base64. */
 #define HEX_LETTERS_MIN 32
 #define LETTERS_MIN     22
 /* Minimum number of different letters in a token. About one in ten million random tokens of minimum
@@ -46,7 +46,8 @@ unsigned secret_equal(const struct secret_digest *a, const struct secret_digest 
 
 bool secret_random(void *p, size_t n)
 {
-	return getrandom(p, n, 0) == (ssize_t)n; /* up to 256 bytes are never returned partially */
+	/* getrandom never returns only a part of up to 256 bytes */
+	return getrandom(p, n, 0) == (ssize_t)n;
 }
 
 /* ---- strength ---- */
@@ -116,13 +117,14 @@ int secret_open(const char *path, const char *what, struct weir_err *err)
 
 static struct weir_slice trimmed(const char *p, size_t n)
 {
-	while (n > 0 && memchr(" \t\r\n", p[n - 1], 4)) /* not strchr, which also matches a NUL */
+	/* memchr, since strchr would also match a NUL */
+	while (n > 0 && memchr(" \t\r\n", p[n - 1], 4))
 		n--;
 	return (struct weir_slice){p, n};
 }
 
-/* Read the token in `fd`. Reads up to a page, so that a long file that begins with a token is
- * refused. */
+/* Read the token in `fd`. Reads up to a page, so that a long file is noticed and refused even if it
+ * begins with a token. */
 static int read_token(int fd, const char *path, const char *what, char *token, struct weir_err *err)
 {
 	char text[4096];

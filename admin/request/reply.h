@@ -43,8 +43,8 @@ struct reply {
 	const char *type; /* Content-Type, static */
 	const char *body; /* `n` bytes */
 	size_t n;
-	char *owned; /* the body again if it was malloc'ed and is freed with the reply, else NULL */
-	char allow[64];   /* value of Allow for a 405, else "" */
+	char *owned;    /* `body` if it was malloc'ed and must be freed with the reply, else NULL */
+	char allow[64]; /* value of Allow for a 405, else "" */
 	char cookie[160]; /* value of Set-Cookie, else ""; wiped by reply_fini */
 	/* entity tag for revalidation, "" if none; the response may be cached unless the tag is
 	 * weak (W/) */
