@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores the history in a file, so that it survives a restart: `admin: { history: { file: PATH }
- * }`.
+ * Stores the history in a file, so that it survives a restart. The setting is `admin: { history: {
+ * file: PATH } }`.
  *
  *   header    "WEIRHIST", version, sizes, names of stages and classes, checksum
  *   slots     those of HISTORY_1S, then of HISTORY_10S, each with its label and a checksum
  *
- * The file has its full size from the start (6 MB for 30 stages with 4 classes). It is replaced as
- * a whole, by a rename, when stages or classes change; otherwise each step writes its slot in
- * place. A crash therefore damages at most the slot that was being written, which becomes a gap
- * after the next start. A file that is incomplete or has another version is renamed to PATH.bad,
- * and a new one is created. Numbers are in the host's byte order.
+ * The file has its full size from the start (6 MB for 30 stages with 4 classes). When stages or
+ * classes change, a new file replaces it by a rename. Otherwise each step writes its slot in place,
+ * so a crash damages at most the slot that is being written. A damaged slot becomes a gap after the
+ * next start. A file that is incomplete or has another version is renamed to PATH.bad, and a new
+ * one is created. Numbers are in the host's byte order.
  *
- * A failure here never stops the server. It is logged once, when it first occurs, and from then on
- * the history is in memory only. Writes are done by a separate thread (history_writer.h), so a slow
- * disk makes the file lag but delays nothing else; missed slots are written later. Writes go to the
- * page cache and are not synced: a power failure may destroy the file. Reading the file at startup
- * waits for the disk, so the file belongs on a local disk. A second server with the same PATH finds
- * it locked and has its history in memory only. All functions are called by one thread.
+ * A failure in this module never stops the server. The first one is logged, and from then on the
+ * history is in memory only. A separate thread writes the file (history_writer.h), so a slow disk
+ * delays nothing else; slots that were missed are written later. Writes go to the page cache and
+ * are not synced: a power failure may destroy the file. At startup the server waits until the file
+ * has been read, so the file belongs on a local disk. A second server with the same PATH finds the
+ * file locked and has its history in memory only. All functions are called by one thread.
  */
 #ifndef WEIR_ADMIN_HISTORY_FILE_H
 #define WEIR_ADMIN_HISTORY_FILE_H

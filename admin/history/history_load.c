@@ -12,8 +12,7 @@
 
 #include "admin/text/utf8.h"
 
-/* Size limit; larger files are not read. A file of HISTORY_SERIES_MAX stages with 8 classes is
- * smaller. */
+/* Larger files are not read. A file with HISTORY_SERIES_MAX stages and 8 classes is smaller. */
 #define FILE_BYTES_MAX (100 << 20)
 
 const char history_no_memory[] = "memory ran out";
@@ -52,7 +51,7 @@ static const char *take_name(const char **p, const char *end)
 	return name;
 }
 
-/* Add the names to `h`; Stores the index of each stage in series[n_stages]. Returns NULL, or the
+/* Add the names to `h`, and store the index of each stage in series[n_stages]. Returns NULL, or the
  * reason for a failure. */
 static const char *take_names(
     struct history *h, const struct history_head *head, const char *data, int *series)
@@ -104,7 +103,7 @@ static void take_slot(
 	}
 }
 
-/* Load data[n] into `h`. Returns NULL, or the reason why it is not a valid history. */
+/* Load data[n] into `h`. Returns NULL, or the reason why the data is not a valid history. */
 static const char *take_all(struct history *h, const char *data, size_t n)
 {
 	struct history_head head;
