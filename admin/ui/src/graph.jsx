@@ -65,7 +65,7 @@ function place(graph, size) {
   const g = new graphlib.Graph({ multigraph: true });
   g.setGraph({ rankdir: size.dir, ranksep: size.ranksep, nodesep: size.nodesep, edgesep: 18, marginx: 12, marginy: 14 });
   g.setDefaultEdgeLabel(() => ({}));
-  const id = (name) => `s:${name}`; // the prefix avoids names such as "constructor", since dagre keeps ids in plain objects
+  const id = (name) => `s:${name}`; // a prefix, since dagre keeps ids in plain objects: "constructor"
   for (const s of graph.stages) g.setNode(id(s.name), { width: size.w, height: size.h });
   graph.links.forEach((l, i) => g.setEdge(id(l.from), id(l.to), { width: 10, height: 18, labelpos: "c" }, String(i)));
   layout(g);
