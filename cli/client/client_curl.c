@@ -414,7 +414,7 @@ static bool set_up(struct call *call)
 	return true;
 }
 
-/* Store the status and the header fields of the response. */
+/* Store the status and Retry-After, and terminate the body. */
 static void finish(struct call *call)
 {
 	long status = 0;

@@ -9,8 +9,8 @@
 #include "load/mix.h"
 #include "load/sentence.h"
 
-/* Default number of files of a synthetic site. 1000 is a guess: with few files, only cached ones
- * would be measured. */
+/* Default number of files of a synthetic site. 1000 is a guess: with few files, all requests would
+ * be answered from caches. */
 #define SITE_FILES 1000
 
 /* Maximum size of a body. 64 MiB is a guess: larger ones are not plausible in a load test. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses the options of `weir bench` with one table of knobs, so that units, ranges and messages
- * are the same as in the YAML. bench_class.c turns the options of a class into requests, and
- * bench_plan.c turns the other options into a plan.
+ * Parses the options of `weir bench` with a table of knobs, so units, ranges and messages are the
+ * same as in the YAML. bench_class.c turns the options of a class into requests, and bench_plan.c
+ * turns the other options into a plan.
  */
 #include "bench.h"
 
@@ -251,7 +251,7 @@ static int take_users(struct bench_class *cls, const char *text, struct weir_err
 	return 1;
 }
 
-/* Store the option if it is one of a class. Returns 1 if it is, 0 if it is not, or a WEIR_E
+/* Store the option if it belongs to a class. Returns 1 if it does, 0 if it does not, or a WEIR_E
  * code. */
 static int take_class(struct cursor *c, struct bench_request *req, struct weir_err *err)
 {

@@ -143,7 +143,8 @@ static int fill_classes(
 	return 0;
 }
 
-/* Return the class whose log provides the send times, or the first class if none has a log. */
+/* Return the class whose log provides the send times. If no class has a log, return the first
+ * class. */
 static const struct load_class *replayed(
     const struct bench_request *req, const struct load_plan *plan)
 {
@@ -200,8 +201,8 @@ static int one_rate(const struct bench_options *o, struct weir_err *err)
 	return 0;
 }
 
-/* Add one phase with the length of the trace. Its rate, which only the tables use, is the mean rate
- * of the trace. */
+/* Add one phase with the length of the trace. Its rate is the mean rate of the trace; only the
+ * tables use it. */
 static int trace_phase(struct load_plan *plan, struct weir_err *err)
 {
 	int64_t length_ns = plan->trace_ns[plan->n_trace - 1] + 1;

@@ -17,7 +17,7 @@
 
 #define BAR_WIDTH 24
 
-/* Number of progress lines per run if they are not rewritten. 10 is a guess: enough to see
+/* Number of progress lines per run, if lines are not rewritten. 10 is a guess: enough to see
  * progress, and still readable with 64 rounds. */
 #define LINES_PER_RUN 10
 
