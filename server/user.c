@@ -57,8 +57,8 @@ static int user_port(const struct address *a)
 			 : ((const struct sockaddr_in *)(const void *)&a->addr)->sin_port);
 }
 
-/* Return a socket that listens on `a`, either one that was passed to this process or a new one; -1
- * with errno set on failure. */
+/* Return a socket that listens on `a`: one that was passed to this process, or a new one. Returns
+ * -1 with errno set on failure. */
 static int user_socket(const struct address *a)
 {
 	int one = 1, fd = weir_passed_socket((const struct sockaddr *)&a->addr);
@@ -86,7 +86,7 @@ static int user_bind_one(
 	struct weir_err err;
 
 	if (http_address_parse(text, &a, &err) != 0)
-		return 0; /* the stage reports the error */
+		return 0; /* the stage itself will report the error */
 	int port = user_port(&a);
 	if (port == 0 || port >= first_port)
 		return 0;
@@ -132,12 +132,12 @@ static int user_drop_capabilities(void)
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	const struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
 
-	/* errors are ignored, since the next call does this, too */
+	/* errors are ignored, since the next call clears these capabilities, too */
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	return (int)syscall(SYS_capset, &head, none);
 }
 
-/* Return whether the change is complete and permanent. */
+/* Return whether the change of user is complete and permanent. */
 static bool user_is(uid_t uid, gid_t gid)
 {
 	uid_t u[3];
