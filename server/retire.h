@@ -6,11 +6,11 @@
  * handlers that do not return is freed when they have returned; the graphs after it wait until
  * then.
  *
- * | call                                    | threads        |
- * |-----------------------------------------|----------------|
- * | retirees_init, retirees_fini, retire_end| main           |
- * | retire_new, retire_none, retire_begin   | the reloader's |
- * | retire_count, retire_too_many           | any            |
+ * | call                                     | threads        |
+ * |------------------------------------------|----------------|
+ * | retirees_init, retirees_fini, retire_end | main           |
+ * | retire_new, retire_none, retire_begin    | the reloader's |
+ * | retire_count, retire_too_many            | any            |
  */
 #ifndef WEIR_SERVER_RETIRE_H
 #define WEIR_SERVER_RETIRE_H
@@ -23,8 +23,9 @@
 
 #include "otlp.h"
 
-/** Further reloads are refused while this number of replaced graphs may still have requests. 8 is a
- *  guess: each graph has its own threads. */
+/** Further reloads are refused while this number of drained graphs has not been freed. A graph that
+ *  has been drained may have to wait for an earlier one; meanwhile it takes I/O threads and about 2
+ *  MiB. */
 #define RETIRE_BUSY_MAX 8
 /** Further reloads are refused while this number of graphs has not been freed. A graph that has
  *  been drained may have to wait for an earlier one; meanwhile it takes I/O threads and about 2

@@ -19,8 +19,8 @@ void answer_changes(const struct call *c, struct reply *r);
 void answer_acts(const struct call *c, struct reply *r);
 void answer_queue(const struct call *c, struct reply *r);
 
-/** Build the JSON of one change for /api/v1/changes and the stream. Returns a new reference, or NULL
- *  if out of memory. */
+/** Build the JSON of one change for /api/v1/changes and the stream. Returns a new reference, or
+ *  NULL if out of memory. */
 json_t *change_json(const struct weir_change *act);
 
 #endif

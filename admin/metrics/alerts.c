@@ -6,8 +6,8 @@
  * - Pending: added to `active` with id 0 when its condition first holds. Dropped as soon as the
  *   condition no longer holds.
  * - Raised: the condition has held for the `for` of its rule. The alert gets an id and is reported.
- * - Cleared: the condition has not held for the `linger` of its rule. The alert is reported again and
- *   moves to the ring `past`.
+ * - Cleared: the condition has not held for the `linger` of its rule. The alert is reported again
+ *   and moves to the ring `past`.
  *
  * Used by one thread; times are taken from the view.
  */

@@ -5,7 +5,7 @@
  *   bench_options.c   the option table and the parser
  *   bench_plan.c      from the options to the plan
  *   bench_class.c     request classes: --class and the options after it
- *   bench.c           the runs: a single one, a search for the capacity, a sweep, two servers in turn
+ *   bench.c           the runs: a single one, a search for the capacity, a sweep, two servers
  *   bench_server.c    what the server reports about itself during the runs
  *   bench_print.c     progress and tables
  *
