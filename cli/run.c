@@ -116,7 +116,7 @@ static void run_losses(
 		n = (size_t)snprintf(text, size,
 		    "; %llu accepted event%s ended unfinished, because %s",
 		    (unsigned long long)closed, closed == 1 ? " was" : "s were",
-		    hurried ? "a second signal came" : "the grace time was over");
+		    hurried ? "a second signal arrived" : "the grace time was over");
 	if (*left_text)
 		snprintf(text + n, size - n,
 		    "; %llu accepted event%s lost, because handlers did not return: %s",

@@ -43,7 +43,7 @@
 	{                                                                                          \
 		.name = "linger", .type = WEIR_KNOB_DURATION,                                      \
 		.offset = offsetof(struct weir_alert_rule, linger_ns), .def = linger_, .min = 0,   \
-		.max = TIME_MAX_NS, .help = "how long it must be gone before the alert ends"       \
+		.max = TIME_MAX_NS, .help = "how long it must not hold before the alert ends"      \
 	}
 
 static const struct weir_knob shed_knobs[] = {ENABLED_ROW,
@@ -53,7 +53,7 @@ static const struct weir_knob shed_knobs[] = {ENABLED_ROW,
 	.def = "0",
 	.min = 0,
 	.max = ABOVE_MAX,
-	.help = "the condition holds when more events of the highest class are shed per second"},
+	.help = "the condition holds when more events of the highest class per second are shed"},
     TIME_ROWS("0s", "10s"), {.name = NULL}};
 static const struct weir_knob chronic_knobs[] = {
     ENABLED_ROW, TIME_ROWS("30s", "0s"), {.name = NULL}};

@@ -31,7 +31,7 @@ const struct weir_knob config_class_knobs[] = {
 	.max = WEIR_CLASSES_MAX - 1,
 	.flags = WEIR_KNOB_AUTO,
 	.help = "0 is the highest; classes of equal priority are refused alike; numbers must not "
-		"decrease along the list; auto is one more than before"},
+		"decrease along the list; auto is one more than in the previous class"},
     {.name = "guarantee",
 	.type = WEIR_KNOB_RATIO,
 	.offset = offsetof(struct weir_class_spec, guarantee),

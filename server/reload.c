@@ -325,7 +325,7 @@ static void *reload_main(void *arg)
 	}
 	if (r->ordered)
 		weir_log(WEIR_LOG_WARN,
-		    "the reload ordered by %s was not started: the server is stopping", r->by);
+		    "the reload requested by %s was not started: the server is stopping", r->by);
 	pthread_mutex_unlock(&r->lock);
 	return NULL;
 }
@@ -404,8 +404,8 @@ static bool give_up(struct reloader *r)
 {
 	if (!r->may_hang || !weir_graph_stay(r->now.graph))
 		return false;
-	weir_log(
-	    WEIR_LOG_WARN, "the reload ordered by %s was abandoned: the server is stopping", r->by);
+	weir_log(WEIR_LOG_WARN, "the reload requested by %s was abandoned: the server is stopping",
+	    r->by);
 	return true;
 }
 

@@ -53,8 +53,8 @@ static void signals_open(void)
 
 static void signals_at_start(int sig)
 {
-	signals_say(sig == SIGINT ? "weir: ended by SIGINT while it started\n"
-				  : "weir: ended by SIGTERM while it started\n");
+	signals_say(sig == SIGINT ? "weir: ended by SIGINT during startup\n"
+				  : "weir: ended by SIGTERM during startup\n");
 	signal(sig, SIG_DFL);
 	raise(sig);
 	/* the signal ends the process here; process 1 of a container ignores it and continues with

@@ -61,7 +61,7 @@ void answer_logout(const struct call *c, struct reply *r)
 	char cookie[sizeof(r->cookie)];
 
 	if (!auth || pass->session == 0) {
-		reply_problem(r, 409, "this request came without a session");
+		reply_problem(r, 409, "this request has no session");
 		return;
 	}
 	auth_end(auth, pass, cookie, sizeof(cookie));

@@ -82,7 +82,8 @@ bool paging_cut(
 		at++;
 	bool found = at < n && id(rows, at) == p->id;
 	if (!found && !falling) {
-		reply_problem(r, 404, "row %llu is no longer in this list: ask again without it",
+		reply_problem(r, 404,
+		    "row %llu is no longer in this list: request the list without it",
 		    (unsigned long long)p->id);
 		return false;
 	}

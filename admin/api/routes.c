@@ -188,7 +188,7 @@ static void answer_history(const struct call *c, struct reply *r)
 		history_json(c->source->history, c->query,
 		    (double)now.tv_sec + (double)now.tv_nsec / 1e9, r);
 	else
-		reply_problem(r, 503, "no history is kept here");
+		reply_problem(r, 503, "this server keeps no history");
 }
 
 /* Called only for HEAD, since sse.h has already taken over every GET. Without this row, the index
@@ -288,7 +288,7 @@ const struct route routes_table[] = {
     {"GET", "/api/v1/acts", "As /api/v1/changes, by its former name", answer_acts},
     {"GET", "/api/v1/overload", "The strongest admission mode that stages may use",
 	answer_overload},
-    {"PUT", "/api/v1/overload", "Set it at once: {\"mode\": \"off\"}, shadow or enforce",
+    {"PUT", "/api/v1/overload", "Set it immediately: {\"mode\": \"off\"}, shadow or enforce",
 	answer_set_overload},
     {"GET", LOGIN_PATH, "The name and the role of the client", answer_session},
     {"POST", LOGIN_PATH, "Begin a session: a cookie for the token sent with the request",
@@ -304,7 +304,8 @@ const struct route routes_table[] = {
     {"GET", "/metrics", "Prometheus text", answer_metrics},
     {"GET", "/healthz", "200 while the endpoint answers", answer_healthz},
     {"GET", "/readyz",
-	"200 while the server takes work, 503 while starting or draining, and while a stage is in "
+	"200 while the server accepts work, 503 while starting or draining, and while a stage is "
+	"in "
 	"trouble",
 	answer_readyz},
     {"GET", "/{file}", "The dashboard's style, scripts and icon", answer_asset},

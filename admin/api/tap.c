@@ -62,7 +62,8 @@ static bool query_tap(
 		return false;
 	}
 	if (!query_after(c->query, after)) {
-		reply_problem(r, 400, "after must be that of an earlier answer, a whole number");
+		reply_problem(
+		    r, 400, "after must be a whole number, the 'after' of an earlier response");
 		return false;
 	}
 	if (!query_outcome(c->query, &tap->outcome)) {
@@ -109,7 +110,7 @@ void answer_tap(const struct call *c, struct reply *r)
 		reply_tap(slow, found, &state, r);
 	} else if (found == WEIR_EBUSY) {
 		reply_problem(r, 503,
-		    "the maximum of open taps is reached; one that nobody reads ends within "
+		    "the maximum number of taps is open; a tap that is not read ends within "
 		    "seconds");
 	} else if (found == WEIR_ENOENT) {
 		struct weir_graph_view *v = take_view(c, r);

@@ -196,7 +196,7 @@ static void print_uptime(struct textbuf *out, const struct family *f, const stru
 static const struct family family[] = {
     {"weir_build_info", "gauge", "The running version; the value is always 1", SCOPE_GRAPH, 0,
 	BY(print_build)},
-    {"weir_ready", "gauge", "1 while /readyz reports that the server takes work", SCOPE_GRAPH, 0,
+    {"weir_ready", "gauge", "1 while /readyz reports that the server accepts work", SCOPE_GRAPH, 0,
 	BY(print_ready)},
     {"weir_uptime_seconds", "gauge", "Time since the graph was started", SCOPE_GRAPH, 0,
 	BY(print_uptime)},
@@ -250,7 +250,7 @@ static const struct family family[] = {
     {"weir_stage_longest_running_seconds", "gauge", "Age of the longest handler call in progress",
 	SCOPE_STAGE, MEMBER_NS, OF_STAGE(longest_running_ns)},
     {"weir_stage_threads", "gauge",
-	"Handler threads of the pool of the stage, which a group shares, by what they are doing",
+	"Handler threads of the stage's pool, by state; the stages of a group share a pool",
 	SCOPE_POOLED, 0, BY(print_threads)},
     {"weir_stage_threads_limit", "gauge",
 	"Bounds of the pool of the stage and its target number of threads", SCOPE_POOLED, 0,

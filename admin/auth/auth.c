@@ -302,7 +302,9 @@ static void read_again(struct auth *g, int k)
 		weir_log(WEIR_LOG_ERROR, "admin: the old token remains valid: %s", err.text);
 	} else if (has_twin(g, k, &digest)) {
 		weir_log(WEIR_LOG_ERROR,
-		    "admin: the token '%s' is unchanged: its file holds that of another", c->name);
+		    "admin: the token '%s' is unchanged: its file now holds the token of another "
+		    "client",
+		    c->name);
 	} else if (!secret_equal(&c->digest, &digest)) {
 		c->digest = digest;
 		c->edition = ++g->editions;

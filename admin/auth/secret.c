@@ -85,13 +85,14 @@ static int check_file(int fd, const char *path, const char *what, struct weir_er
 	struct stat st;
 
 	if (fstat(fd, &st) != 0)
-		return fail(err, WEIR_ESYS, NULL, "cannot look at %s: %s", path, strerror(errno));
+		return fail(err, WEIR_ESYS, NULL, "cannot read the owner and mode of %s: %s", path,
+		    strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return fail(err, WEIR_EINVAL, NULL, "%s: %s is not a regular file", what, path);
 	if (st.st_mode & (S_IRWXG | S_IRWXO)) {
 		snprintf(hint, sizeof(hint), "run: chmod 600 %s", path);
 		return fail(err, WEIR_EINVAL, hint,
-		    "%s: users other than its owner may use %s (its mode is %04o)", what, path,
+		    "%s: users other than its owner can access %s (mode %04o)", what, path,
 		    (unsigned)st.st_mode & 07777);
 	}
 	if (st.st_uid != geteuid() && st.st_uid != 0)
@@ -137,9 +138,9 @@ static int read_token(int fd, const char *path, const char *what, char *token, s
 		    err, WEIR_ESYS, NULL, "%s: cannot read %s: %s", what, path, strerror(errno));
 	else if (n == sizeof(text) || !secret_is_strong(found))
 		rc = fail(err, WEIR_EINVAL,
-		    "make one: (umask 077; head -c 32 /dev/urandom | basenc --base64url > FILE)",
-		    "%s: %s does not hold one token of at least 128 random bits, that is 32 "
-		    "hexadecimal digits or 22 base64 characters",
+		    "create one: (umask 077; head -c 32 /dev/urandom | basenc --base64url > FILE)",
+		    "%s: %s does not contain one token of at least 128 random bits (32 hexadecimal "
+		    "digits or 22 base64 characters)",
 		    what, path);
 	else
 		snprintf(token, SECRET_TOKEN_MAX + 1, "%.*s", (int)found.n, found.p);

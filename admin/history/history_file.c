@@ -312,7 +312,8 @@ static bool set_aside(struct history_file *f, const char *why)
 		return false;
 	}
 	weir_log(WEIR_LOG_WARN,
-	    "admin: history file %s was not read: %s; it was renamed to %s and a new one begins",
+	    "admin: history file %s was not read: %s; it was renamed to %s and a new one is "
+	    "created",
 	    f->path, why, f->bad_path);
 	return true;
 }

@@ -239,7 +239,7 @@ bool history_writer_failing(const struct history_writer *w)
 
 void history_writer_late(struct history_writer *w)
 {
-	fails(w, "a write has not ended", "the disk is slow, or hangs");
+	fails(w, "a write has not ended", "the disk is slow or hangs");
 }
 
 bool history_writer_end(struct history_writer *w, int64_t until_ns)

@@ -168,14 +168,15 @@ bool sse_refuses(const struct sse *l, const char *p, size_t n, const struct auth
 		return true;
 	if (is_greedy(l, pass)) {
 		*problem = (struct head_problem){.status = 503,
-		    .why = "your token has its maximum of watchers: half of the slots, and three "
-			   "quarters for all viewers"};
+		    .why =
+			"your token has reached its limit of watchers: half of the slots for one "
+			"token, three quarters for all viewers"};
 		return true;
 	}
 	if (l->n_watchers < l->limit)
 		return false;
 	*problem = (struct head_problem){.status = 503,
-	    .why = "the maximum of watchers is reached: 600, or a quarter of the process's "
+	    .why = "the maximum number of watchers is reached: 600, or a quarter of the process's "
 		   "descriptors"};
 	return true;
 }

@@ -148,8 +148,7 @@ static int compare(const struct save *s, const char *old, const char *new)
 		rc = VERB_FINDING;
 	} else if (strcmp(want, got) != 0) {
 		plain_print(stderr,
-		    "weir save: what would be written does not mean the same as %s with these "
-		    "values; "
+		    "weir save: the new file would have other values than %s with these changes; "
 		    "nothing was written\n",
 		    old);
 		rc = VERB_FINDING;
@@ -317,9 +316,9 @@ int verb_save(const struct verb *verb, const struct verb_args *args)
 		return VERB_FINDING;
 	int rc = fetch(&s, &graph);
 	if (rc == VERB_OK && s.n == 0)
-		puts("nothing is overridden for good, so there is nothing to save");
+		puts("no knob is overridden permanently, so there is nothing to save");
 	else if (rc == VERB_OK && strlen(path) >= 4096)
-		rc = verb_misused(verb, "the file's name is too long");
+		rc = verb_misused(verb, "the file name is too long");
 	else if (rc == VERB_OK)
 		rc = save(&s, path);
 	forget(&s);

@@ -40,7 +40,7 @@ static const char *note_of(const char *effect)
 {
 	return strcmp(effect, "live") == 0      ? ""
 	       : strcmp(effect, "restart") == 0 ? "  (at the next start)"
-	       : strcmp(effect, "rebuild") == 0 ? "  (made anew)"
+	       : strcmp(effect, "rebuild") == 0 ? "  (rebuilt)"
 						: "";
 }
 

@@ -308,7 +308,7 @@ static int fail_abort(const struct call *call, struct weir_err *err)
 	if (!call->exposed)
 		return fail_late(call, err);
 	return client_fail(err, WEIR_ESYS,
-	    "the token was not sent to %s, because anybody on the way could read it: use https://",
+	    "the token was not sent to %s, because the connection is not encrypted: use https://",
 	    call->at->url);
 }
 
@@ -338,7 +338,7 @@ static int explain(const struct call *call, CURLcode rc, struct weir_err *err)
 	case CURLE_OUT_OF_MEMORY:
 	case CURLE_WRITE_ERROR:
 		return client_fail(
-		    err, WEIR_ENOMEM, "the answer of %s does not fit into memory", call->at->url);
+		    err, WEIR_ENOMEM, "the response of %s does not fit into memory", call->at->url);
 	default:
 		break;
 	}

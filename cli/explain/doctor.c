@@ -148,7 +148,7 @@ static void check_clock(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%.60s", line);
 	if (strcmp(line, "tsc") != 0 && strcmp(line, "kvm-clock") != 0)
 		snprintf(f->advice, sizeof(f->advice),
-		    "reading the time is a system call with it: a microsecond per batch");
+		    "reading this clock takes a system call: a microsecond per batch");
 }
 
 static void check_schedstat(struct finding *f)
@@ -158,7 +158,7 @@ static void check_schedstat(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%s", there ? "yes" : "no");
 	if (!there)
 		snprintf(f->advice, sizeof(f->advice),
-		    "controllers cannot tell waiting for a core from blocking");
+		    "controllers cannot distinguish waiting for a core from blocking");
 }
 
 static void check_threads(struct finding *f)

@@ -55,7 +55,7 @@ static int add_site(const struct bench_class *from, const struct mix_head *head,
 
 	if (n >= sizeof(kind) || (colon && (*end || files < 1 || files > 10000000))) {
 		sentence(err, WEIR_EINVAL,
-		    "--site '%s': use specweb99 or surge, followed by :FILES or not", from->site);
+		    "--site '%s': use specweb99 or surge, optionally with :FILES", from->site);
 		return WEIR_EINVAL;
 	}
 	memcpy(kind, from->site, n);

@@ -117,7 +117,7 @@ static int check_options(const struct bench_options *o, struct weir_err *err)
 		    "%lld threads need at least as many --connections", (long long)o->threads);
 	if (o->burst_factor * o->burst_share >= 1)
 		return sentence(err, WEIR_EINVAL,
-		    "bursts of %g times the rate for %g %% of the time leave nothing between them: "
+		    "bursts of %g times the rate for %g %% of the time leave no load between them: "
 		    "factor times share must be below 1",
 		    o->burst_factor, o->burst_share * 100);
 	if (o->fresh && o->pipeline > 1)
@@ -127,7 +127,7 @@ static int check_options(const struct bench_options *o, struct weir_err *err)
 		    err, WEIR_EINVAL, "--closed has no arrivals for --session or --trace");
 	if (o->warmup_ns > 0 && (o->trace || o->speed > 0))
 		return sentence(err, WEIR_EINVAL,
-		    "--warmup would swallow the beginning of the send times of --trace or --speed");
+		    "--warmup would drop the first send times of --trace or --speed");
 	return 0;
 }
 
@@ -189,7 +189,7 @@ static int one_rate(const struct bench_options *o, struct weir_err *err)
 
 	if (o->closed)
 		return n ? sentence(err, WEIR_EINVAL,
-			       "--closed sends as fast as it is answered: it takes no rate")
+			       "--closed sends as fast as the server responds: it takes no rate")
 			 : 0;
 	if (n == 0)
 		return sentence(err, WEIR_EINVAL,

@@ -57,7 +57,7 @@ static void print_act(const json_t *act)
 	if (json_is_number(expires))
 		plain_print(stdout, ", until %s", act_time(at, json_number_value(expires)));
 	plain_print(
-	    stdout, "%s\n", json_is_true(json_object_get(act, "undone")) ? "  (taken back)" : "");
+	    stdout, "%s\n", json_is_true(json_object_get(act, "undone")) ? "  (undone)" : "");
 }
 
 static void print_decision(const json_t *d)

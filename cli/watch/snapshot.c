@@ -112,7 +112,7 @@ static void put_verdict(FILE *out, const struct snapshot *s)
 
 	if (!json_is_true(json_object_get(s->graph, "ready")))
 		html_verdict(out, "plain", "",
-		    "The server takes no new work: it is starting, stopping or draining.");
+		    "The server accepts no new work: it is starting, stopping or draining.");
 	if (json_is_object(limit))
 		html_verdict(out, limits ? "warn" : "ok", "", act_text(limit, "text"));
 	if (*act_text(limit, "formula")) {

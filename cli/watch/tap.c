@@ -125,7 +125,8 @@ static int follow(const struct verb *verb, const struct verb_args *args, const c
 			nanosleep(&pause, NULL);
 	}
 	if (rc == VERB_OK && dropped > first)
-		plain_print(stderr, "weir tap: %lld more came faster than they could be shown\n",
+		plain_print(stderr,
+		    "weir tap: %lld more requests arrived faster than they could be shown\n",
 		    dropped - first);
 	return rc;
 }
