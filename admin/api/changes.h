@@ -15,7 +15,7 @@ void change_drain(const struct call *c, struct reply *r);
 void change_resume(const struct call *c, struct reply *r);
 void change_undo(const struct call *c, struct reply *r);
 void answer_changes(const struct call *c, struct reply *r);
-/** Like answer_changes, for the path and the member name of version 0.1. */
+/** Like answer_changes, for /api/v1/acts: the path and the member name of version 0.1. */
 void answer_acts(const struct call *c, struct reply *r);
 void answer_queue(const struct call *c, struct reply *r);
 

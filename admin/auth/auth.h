@@ -70,9 +70,9 @@ int auth_new(const struct weir_admin_spec *spec, const struct authority *address
 void auth_free(struct auth *auth);
 
 /**
- * Authenticate the request p[n], which head_check found complete. Returns true with *pass, or false
- * with *problem, whose message is valid until the next call. The routes check which requests are
- * reserved for operators.
+ * Authenticate the request p[n], which head_check found complete. Returns true and sets *pass, or
+ * returns false and sets *problem; its message is valid until the next call. The routes check which
+ * requests are reserved for operators.
  */
 bool auth_judge(struct auth *auth, const struct auth_from *from, const char *p, size_t n,
     int64_t now_ns, struct auth_pass *pass, struct head_problem *problem);

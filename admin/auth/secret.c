@@ -41,12 +41,13 @@ unsigned secret_equal(const struct secret_digest *a, const struct secret_digest 
 
 	for (size_t i = 0; i < SECRET_DIGEST_BYTES; i++)
 		differs |= (unsigned)(a->bytes[i] ^ b->bytes[i]);
-	return ((differs - 1) >> 8) & 1; /* `differs` is 0..255, and only 0 - 1 borrows */
+	/* `differs` is 0..255; bit 8 of `differs - 1` is set only if it is 0 */
+	return ((differs - 1) >> 8) & 1;
 }
 
 bool secret_random(void *p, size_t n)
 {
-	/* getrandom never returns only a part of up to 256 bytes */
+	/* requests for up to 256 bytes are never cut short */
 	return getrandom(p, n, 0) == (ssize_t)n;
 }
 

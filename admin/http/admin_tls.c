@@ -157,8 +157,8 @@ static void shake(struct tls_connection *c)
 	c->shaken = rc == GNUTLS_E_SUCCESS;
 	if (rc < 0 && gnutls_error_is_fatal(rc))
 		c->dead = true;
-	/* The inner side has received nothing yet, so it can only close the connection, after a
-	 * timeout. */
+	/* During the handshake, the inner side has received nothing. It can only close the
+	 * connection, which it does after a timeout. */
 	if (!c->shaken && recv(c->inner.fd, &byte, 1, MSG_DONTWAIT) == 0)
 		c->dead = true;
 }

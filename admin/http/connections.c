@@ -405,7 +405,7 @@ int connections_timeout_ms(const struct connections *p)
 	if (first == INT64_MAX)
 		return p->paused ? PAUSE_MS : -1;
 	int64_t left =
-	    /* rounded up, so that the deadline has passed on return */
+	    /* rounded up, so that the deadline has passed when the wait ends */
 	    (first - weir_clock_ns(CLOCK_MONOTONIC)) / 1000000 + 1;
 	if (p->paused && left > PAUSE_MS)
 		return PAUSE_MS;

@@ -8,10 +8,11 @@
  *                 +--refused--> CLOSING (response sent, input discarded) --> FREE
  *
  * A client that sends or reads slowly occupies a slot and has no other effect, since the thread
- * never waits for it. When no slot is free, a connection is evicted: of the address that holds the
- * most slots, the connection nearest to its deadline. A client that holds many connections open
- * therefore evicts its own connections, not those of a client with only one. Addresses are counted
- * as in failures.h; on a socket file, connections are counted per user.
+ * never waits for it. When no slot is free, a connection is evicted. Connections that are not
+ * SERVED are evicted first; among these, the connection nearest to its deadline of the address that
+ * holds the most slots. A client that opens many connections therefore evicts its own ones, not
+ * those of a client with a single one. Addresses are counted as in failures.h; on a socket file,
+ * connections are counted per user.
  */
 #ifndef WEIR_ADMIN_CONNECTIONS_H
 #define WEIR_ADMIN_CONNECTIONS_H

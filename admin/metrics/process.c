@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads process metrics from /proc; see process.h. Fields of /proc/self/stat have the numbers that
- * proc(5) gives them, from 1. */
+/* Reads process metrics from /proc; see process.h. The fields of /proc/self/stat are numbered as in
+ * proc(5), from 1. */
 #include "process.h"
 
 #include <fcntl.h>

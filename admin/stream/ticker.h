@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The periodic work of the admin thread. Once a second, just after the start of a second of Unix
- * time, it takes a snapshot for the history, its file and the watchers. While there are watchers of
- * 4 Hz ticks, it takes snapshots four times a second. Ticks are built only for rates that have
+ * time, a snapshot is taken for the history, its file and the watchers. While there are watchers of
+ * 4 Hz ticks, snapshots are taken four times a second. Ticks are built only for rates that have
  * watchers. Each run also reports new decisions and changes. Used by one thread.
  */
 #ifndef WEIR_ADMIN_TICKER_H

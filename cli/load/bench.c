@@ -235,8 +235,8 @@ static void name_round(struct load_plan *phases, int round)
 }
 
 /* Add the phases of the sweep in round `round`. The rates rise in odd rounds and fall in even ones.
- * phases_sweep alternates in the same way between the rounds that it creates. For an even round,
- * two rounds are therefore created, and the second one is used. */
+ * phases_sweep creates one or more rounds and alternates in the same way. For an even round, create
+ * two rounds and use the second one. */
 static int sweep_phases(struct bench *b, int round, struct load_plan *phases, struct weir_err *err)
 {
 	const struct bench_options *o = &b->req->opt;
