@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the admin endpoint gets its data: pointers to the functions of weir/graph.h. Tests replace
+ * The data source of the admin endpoint: pointers to the functions of weir/graph.h. Tests replace
  * them by functions that return constructed snapshots, since a real graph cannot be made to look
  * busy. The functions behave like their namesakes in weir/graph.h; `arg` is passed to each of them.
  */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Paging of long lists. A page has at most `limit` rows. `before=ID` requests the rows that come
- * after row ID in the list, which are the older ones; `after=ID` requests those that come before
- * it. If there are more than `limit`, the rows nearest to ID are returned. In each response `next`
- * is the path of the next page in the same direction, or null at the end of the list. A cursor
- * identifies a row and not a position, so new rows do not shift the pages.
+ * after row ID in the list; `after=ID` requests the rows that come before it. (The newest rows come
+ * first, so rows further down are older.) If there are more than `limit`, the rows nearest to ID
+ * are returned. In each response `next` is the path of the next page in the same direction, or null
+ * at the end of the list. A cursor identifies a row and not a position, so new rows do not shift
+ * the pages.
  */
 #ifndef WEIR_ADMIN_PAGING_H
 #define WEIR_ADMIN_PAGING_H

@@ -232,7 +232,8 @@ void history_file_save(struct history_file *f, const struct history *h, unsigned
 			history_writer_late(f->writer);
 		return;
 	}
-	/* After a failure, retry every 10 s: a full disk may have free space again. */
+	/* A new file has to be written when stages have changed. After a failure, retry that every
+	 * 10 s only: a full disk may have free space again. */
 	bool tries = f->there.shape == history_shape(h) || !f->failed || rings & 1u << HISTORY_10S;
 	if (tries && has_news(f, h))
 		post(f, h);

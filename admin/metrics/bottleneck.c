@@ -10,8 +10,8 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Return the share (0..1) of its threads' time that the pool of stage `i` is busy, with all stages
- * of the pool together. */
+/* Return the share (0..1) of thread time that the pool of stage `i` spends in handlers, for all
+ * stages of the pool together. */
 static double pool_share(const struct weir_graph_view *v, const struct sample *sample, int i)
 {
 	const char *pool = v->stages[i].group;

@@ -32,7 +32,7 @@
 #define SSE_WATCHERS_MAX 600
 
 /** Time in which a watcher must accept one frame, in seconds. 20 s is a guess. A page in a sleeping
- *  tab is disconnected by it and reconnects automatically. */
+ *  tab may take longer; it is disconnected and later reconnects by itself. */
 #define SSE_PATIENCE_S 20
 
 /** Heartbeat interval while there are no events, in seconds; it must be below the idle timeouts of

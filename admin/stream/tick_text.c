@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats a tick; see tick_text.h. The server-wide rates per class are derived from the stages; a
- * source is a stage that receives connections itself:
+ * Formats a tick; see tick_text.h. The server-wide rates per class are derived from the stages. A
+ * source is a stage that creates events itself, for example from the requests of its connections.
  *
  *   in     events offered to stages that are not sources, times the share that comes from sources
  *   done   events completed by stages that are not sources, minus those that they pass on to other
