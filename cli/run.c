@@ -139,8 +139,8 @@ static int run_report(const char *name, const struct weir_drain_report *report, 
 	return whole ? VERB_OK : VERB_FINDING;
 }
 
-/** Drain the running graph and wait for the replaced ones. `reloader` may be NULL. The grace time
- *  is the same for requests in the graphs from before a reload. */
+/** Drain the running graph and wait for the replaced ones. `reloader` may be NULL. Requests in
+ *  replaced graphs have the same grace time. */
 static int run_drain(struct running *r, struct reloader *reloader)
 {
 	const struct weir_spec *spec = weir_graph_spec(r->graph);

@@ -40,7 +40,7 @@ struct explain {
 	void *arg;
 };
 
-/* Where the values of a group of rows may be set */
+/* Where the values of a group of rows may be set. */
 struct scope {
 	const char *path;             /* "stages.disk" */
 	const struct weir_node *node; /* the file's node for `path`, or NULL */

@@ -142,7 +142,7 @@ static void include_error(
 }
 
 /* Called by glob for a directory that cannot be read. A missing directory contains no files, so it
- * is no error. Another one may contain files, so it is. */
+ * is not an error. An unreadable one may contain files, so it is an error. */
 static int is_worth_an_error(const char *path, int err)
 {
 	(void)path;

@@ -7,8 +7,8 @@
  *     top_class_shed:     { above: 5, for: 30s }
  *     bottleneck_chronic: { for: 2m, stages: { disk: { enabled: false } } }
  *
- * This section is bound after the stages, since it refers to their names. An entry of `stages:`
- * takes the values that it does not set from its alert.
+ * This section is bound after the stages, since it refers to their names. If an entry of `stages:`
+ * does not set a value, the value of its alert applies.
  */
 #include "bind.h"
 
@@ -158,8 +158,8 @@ static int bind_stages(
 	return rc;
 }
 
-/* Bind an alert. Its own keys are bound first, since the entries of `stages:` start with their
- * values. */
+/* Bind an alert. Its own keys are bound first, since their values are the defaults of the entries
+ * of `stages:`. */
 static int bind_alert(struct bind *bind, enum weir_alert_kind kind, const struct weir_node *node)
 {
 	const struct alert a = {bind, kind};

@@ -5,9 +5,9 @@
  * crash_line.h.
  *
  * If the crashing thread has an alternate stack, the handler runs on it, so a stack overflow is
- * reported, too. The handler first writes the line that needs no memory of the crashed code. Then
- * it writes the lines for which it must read memory that may be corrupted. A second fault ends the
- * process immediately, since all signals are blocked in the handler.
+ * reported, too. The first line of the report needs no memory that may be corrupted. The handler
+ * then writes the lines for which it must read such memory. A second fault ends the process
+ * immediately, since all signals are blocked in the handler.
  */
 #include "crash.h"
 

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Drains and frees replaced graphs while another graph runs; see retire.h. */
+/* Drains and frees replaced graphs while another graph runs; see retire.h.
+ *
+ * Each graph has a thread, retire_main, which takes it through these states:
+ *
+ *   waiting --retire_begin--> draining --note_drained--> drained --note_alone--> being freed
+ *           --retire_none--> ended, without a graph
+ *
+ * A drained graph waits until the graph before it has been freed. Freeing a graph waits for
+ * handlers that have not returned; when they have, note_back removes their events from the
+ * losses. */
 #include "retire.h"
 
 #include <stdlib.h>

@@ -23,12 +23,11 @@
 
 #include "otlp.h"
 
+/** Further reloads are refused while this number of replaced graphs may still have requests. 8 is a
+ *  guess: each graph has its own threads. */
+#define RETIRE_BUSY_MAX 8
 /** Further reloads are refused while this number of drained graphs has not been freed. A graph that
  *  has been drained may have to wait for an earlier one; meanwhile it takes I/O threads and about 2
- *  MiB. */
-#define RETIRE_BUSY_MAX 8
-/** Further reloads are refused while this number of graphs has not been freed. A graph that has
- *  been drained may have to wait for an earlier one; meanwhile it takes I/O threads and about 2
  *  MiB. */
 #define RETIRE_WAITING_MAX 32
 

@@ -47,7 +47,7 @@ int run_log_check(const struct weir_log_spec *log, struct weir_errs *errs)
 	struct weir_err err = {0};
 	struct weir_log_file *f;
 
-	/* The target is unchanged, so keep it open. This works even if it could not be opened
+	/* The target is unchanged and already open. It stays in use, even if it could not be opened
 	 * again. */
 	if (run_log && strcmp(log->file, run_log_name) == 0)
 		return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals of a running server, all handled by the main thread. Main thread only.
+ * Handles the signals of a running server. Main thread only.
  *
  *   STARTING --signals_block--> BLOCKED --signals_hurry_on_next--> DRAINING --> exit
  *            <--signals_start--

@@ -85,7 +85,7 @@ static int add_stage(struct save *s, const char *stage)
 		bool brief = json_is_number(json_object_get(knob, "expires_at"));
 		if (brief)
 			warn_brief(stage, knob);
-		if (json_is_string(kept)) /* the permanent value below a temporary one */
+		if (json_is_string(kept)) /* the permanent value, if a temporary one hides it */
 			rc = add_change(s, stage, knob, json_string_value(kept));
 		else if (!brief)
 			rc = add_change(s, stage, knob, act_text(knob, "overridden"));

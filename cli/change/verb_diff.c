@@ -2,12 +2,13 @@
 /*
  * diff: show what a configuration file would change in a running server, or how two files differ.
  *
- * Files are read, expanded and checked in this process, with its environment and plug-ins. The
- * server is only asked for its values (/api/v1/config): nothing from the file is sent, and the
+ * Files are read, expanded and checked in this process, with its environment and plug-ins. From the
+ * server, only its values are requested (/api/v1/config): nothing from the file is sent, and the
  * server is not changed.
  *
  * A server does not reveal values that come from ${}. If the value in the file also comes from ${},
- * it is not compared: the environment of the server may differ from the one of this process.
+ * the two are not compared, since the environment of the server may differ from that of this
+ * process.
  */
 #include "verb_diff.h"
 

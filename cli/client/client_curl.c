@@ -291,7 +291,7 @@ static int fail_connection(const struct call *call, CURLcode rc, struct weir_err
 	long error = 0;
 
 	curl_easy_getinfo(call->curl, CURLINFO_CONNECT_TIME_T, &connected);
-	/* the time includes the handshake of TLS */
+	/* with TLS, `connected` is still 0 during the handshake */
 	if (rc == CURLE_OPERATION_TIMEDOUT && (connected > 0 || call->at->tls))
 		return fail_late(call, err);
 	if (rc == CURLE_OPERATION_TIMEDOUT)

@@ -40,8 +40,8 @@ struct walk {
 	int sim_of[SIMULATE_STAGES_MAX];
 	double work_ns[SIM_STAGES_MAX]; /* per event sent to the server */
 	double cpu_ns[SIM_STAGES_MAX];  /* the part of `work_ns` that uses a core */
-	/* Time of the part with the most work in each stage. The distribution of that part is used
-	 * for the whole stage. */
+	/* For each stage of the simulator, the work of its most expensive part (a stage of the
+	 * spec). The distribution of that part is used for the whole stage. */
 	double heaviest_ns[SIM_STAGES_MAX];
 	double route_share[SIM_ROUTES_MAX];
 	int source;            /* the source at which the path begins */

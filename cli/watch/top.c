@@ -97,7 +97,7 @@ static int refresh(const struct verb *verb, const struct verb_args *args)
 	return rc;
 }
 
-/* Pause, drain or resume the selected stage, and show the result as the message. */
+/* Pause, drain or resume the selected stage, and show the result in the message line. */
 static void steer(const struct verb_args *args, const char *how)
 {
 	const char *url = args->admin ? args->admin : CLIENT_DEFAULT_URL;
