@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Drains and frees replaced graphs while another graph runs; see retire.h.
+/*
+ * Drains and frees replaced graphs while another graph runs; see retire.h.
  *
  * Each graph has a thread, retire_main, which takes it through these states:
  *
@@ -8,7 +9,8 @@
  *
  * A drained graph waits until the graph before it has been freed. Freeing a graph waits for
  * handlers that have not returned; when they have, note_back removes their events from the
- * losses. */
+ * losses.
+ */
 #include "retire.h"
 
 #include <stdlib.h>
