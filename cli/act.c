@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* set, unset, undo, pause, resume, drain: change a running server with one request each, and print
- * the resulting state. This file also defines the functions of act.h. */
+ * the resulting state. This file also defines the functions of act.h, which are used by all verbs
+ * that send requests to a server. */
 #include "act.h"
 
 #include <math.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses the command lines of all verbs according to their rows in the table of verbs. Also decides
- * whether output is styled.
+ * Parses the command lines of all verbs, and decides whether output is styled.
+ *
+ * All long options of all verbs are in one table, long_options. getopt_long parses against this
+ * table; the row of the verb then decides whether it accepts the option (args_option_bit). Options
+ * and operands may be mixed. A verb with VERB_RAW gets its arguments unparsed.
  */
 #include "verb.h"
 

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs the export thread; see otlp.h. */
+/*
+ * Runs the export thread; see otlp.h.
+ *
+ * The thread wakes up every LOOK_NS and moves requests from the graph's queue into the batch
+ * (take). A batch that is full or old enough is sent (send_batch). A batch that the collector does
+ * not accept stays in place until again_ns, and meanwhile nothing else is sent. When the server
+ * stops, all that remains is sent once, and POSTs are aborted at give_up_ns.
+ */
 #include "otlp.h"
 
 #include <pthread.h>

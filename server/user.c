@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Becomes another user; see user.h. Capabilities (capabilities(7)) are dropped with system calls,
- * without a library. */
+/*
+ * Becomes another user; see user.h.
+ *
+ * The order of the steps matters: bind the privileged ports, set the groups while still root,
+ * change the user ids, and drop the capabilities, which the change of user may have left. user_is()
+ * then checks that root's rights cannot be regained. Capabilities (capabilities(7)) are dropped
+ * with system calls, without a library.
+ */
 #include "user.h"
 
 #include <errno.h>

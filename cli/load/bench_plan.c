@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Turns the options of `weir bench` into the plan for the generator. */
+/*
+ * Turns the options of `weir bench` into the plan for the generator: bench_plan() fills in the
+ * address, the classes and the clients, and bench_phases() adds the phases.
+ *
+ * Exactly one option determines the rates: --rate, --ramp, --steps, --trace or --speed, or --closed
+ * for a closed loop. --spike and --warmup then modify the phases.
+ */
 #include "bench.h"
 
 #include <ctype.h>
