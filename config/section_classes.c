@@ -37,7 +37,7 @@ const struct weir_knob config_class_knobs[] = {
 	.offset = offsetof(struct weir_class_spec, guarantee),
 	.def = "auto",
 	.min = 0,
-	.max = 0.5, /* also the maximum of the sum over all classes */
+	.max = 0.5, /* the sum of all guarantees has the same maximum */
 	.flags = WEIR_KNOB_AUTO,
 	.help = "share of each stage that higher classes cannot take, in total at most 50%; auto "
 		"is 2%, 0 at the highest priority"},

@@ -33,7 +33,7 @@ static int report(struct bind *bind, const char *set, int code, const char *text
 	return code == WEIR_ENOMEM ? code : 0;
 }
 
-/* Set the position of the overridden value to "--set": errors in it are not at its position in the
+/* Set the position of the overridden value to "--set", since an error in it has no position in the
  * file. */
 static void keep_mark(struct weir_stage_spec *stage, const char *path)
 {

@@ -88,7 +88,7 @@ static struct series *series_new(const char *name, int n_classes)
 	return NULL;
 }
 
-/* Return the column of `field`, numbered as in history_column. */
+/* Return the column of `field`, which has a number as in history_column. */
 static uint16_t *column(const struct series *s, int field)
 {
 	int f = field - SAMPLE_FIELDS;

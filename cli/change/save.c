@@ -249,8 +249,8 @@ static bool same_line(const char *a, const char *b)
 	return n == line_length(b) && memcmp(a, b, (size_t)n) == 0;
 }
 
-/* Print changed and added lines. Lines are never removed. Therefore one line of lookahead is enough
- * to distinguish a changed line from an added one. */
+/* Print changed and added lines. An edit never removes lines, so one line of lookahead is enough to
+ * distinguish a changed line from an added one. */
 static void print_changes(const char *old, const char *new)
 {
 	while (*new) {
