@@ -148,7 +148,7 @@ static int run_drain(struct running *r, struct reloader *reloader)
 	struct weir_drain_report report = {0};
 
 	run_log_say(spec->name, WEIR_LOG_INFO,
-	    "finishing accepted work, at most %.3g s; a second signal ends it at once",
+	    "finishing accepted work, at most %.3g s; a second signal ends it immediately",
 	    (double)spec->grace_ns / 1e9);
 	signals_hurry_on_next(r->graph);
 	weir_graph_drain(r->graph, spec->grace_ns, &report);

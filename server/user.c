@@ -161,13 +161,13 @@ static int user_switch(
     const struct weir_spec *spec, const struct passwd *user, struct weir_errs *errs)
 {
 	if (initgroups(user->pw_name, user->pw_gid) != 0)
-		return user_fail(spec, WEIR_ESYS, errs, "its groups");
+		return user_fail(spec, WEIR_ESYS, errs, "setting its groups");
 	if (setresgid(user->pw_gid, user->pw_gid, user->pw_gid) != 0)
-		return user_fail(spec, WEIR_ESYS, errs, "its group");
+		return user_fail(spec, WEIR_ESYS, errs, "setting its group");
 	if (setresuid(user->pw_uid, user->pw_uid, user->pw_uid) != 0)
 		return user_fail(spec, WEIR_ESYS, errs, "setresuid");
 	if (user_drop_capabilities() != 0)
-		return user_fail(spec, WEIR_ESYS, errs, "capabilities");
+		return user_fail(spec, WEIR_ESYS, errs, "dropping the capabilities");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
 		return user_fail(spec, WEIR_ESYS, errs, "prctl");
 	errno = EPERM;

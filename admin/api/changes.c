@@ -109,7 +109,7 @@ static bool take_wish(const json_t *body, struct wish *wish, struct reply *r)
 
 	if (!value || json_object_size(body) != known) {
 		reply_problem(r, 400,
-		    "the body must be {\"value\": \"...\"} optionally with \"for\": \"10m\"");
+		    "the body must be {\"value\": \"...\"}, optionally with \"for\": \"10m\"");
 		return false;
 	}
 	if (!json_is_string(value) && !json_is_number(value) && !json_is_boolean(value)) {

@@ -146,7 +146,8 @@ int why_shed(const char *id, const char *url)
 
 	if (shed_token_parse(id, &value) != 0 || !shed_token_unpack(value, &t)) {
 		plain_print(stderr,
-		    "weir why: '%s' is not a shed id: these have 13 letters and digits, as in the "
+		    "weir why: '%s' is not a shed id: a shed id has 13 letters and digits, as in "
+		    "the "
 		    "field X-Weir-Shed-Id of a 503\n",
 		    id);
 		return VERB_USAGE;
