@@ -171,7 +171,7 @@ static void drop_series(struct history *h, int i)
 }
 
 /* Make space for one more series. If the maximum is reached, drop the series whose stage was
- * removed first. Returns false if all their stages are still present. */
+ * removed first. Returns false if every series belongs to a stage that is still present. */
 static bool make_room(struct history *h)
 {
 	int oldest = -1;
