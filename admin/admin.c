@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The admin thread. One epoll instance watches the listener, the connections whose request is still
- * incomplete (connections.h), libmicrohttpd's own epoll (mhd.h), the epoll of the stream watchers
- * (sse.h), TLS, and the eventfd by which other threads wake it. The thread sleeps until one of
- * them is ready or a deadline passes; without clients it wakes once a second for the history
- * (ticker.h).
+ * The admin thread. It sleeps in one epoll instance, which watches:
+ * - the listener, and the connections whose request is still incomplete (connections.h),
+ * - libmicrohttpd's own epoll descriptor (mhd.h),
+ * - the epoll descriptor of the stream watchers (sse.h), and that of TLS (admin_tls.h),
+ * - the eventfd through which other threads wake the admin thread.
+ *
+ * The thread wakes up when one of these is ready or when a deadline passes. Without clients it
+ * wakes once a second for the history (ticker.h).
  *
  * All members of struct admin belong to the admin thread once it runs, except `stopping` (atomic)
- * and `change` (under `lock`): another thread stores a request in `change`, wakes the admin thread
- * and waits until it has been applied.
+ * and `change` (under `lock`). Another thread stores a request in `change`, wakes the admin thread
+ * and waits until the request has been applied.
  */
 #include "admin.h"
 
@@ -361,7 +364,8 @@ int admin_start_source(
 		fail(err, rc);
 		goto failed;
 	}
-	/* All three have been applied. They belong to the graph, which a reload may replace. */
+	/* The settings of these three have been applied. Forget the pointers: they point into the
+	 * graph, which a reload may replace. */
 	a->source.admin = NULL;
 	a->source.history_file = NULL;
 	a->source.rules = NULL;

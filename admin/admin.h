@@ -45,8 +45,8 @@ int admin_check(const struct weir_admin_spec *spec, struct weir_errs *errs);
 int admin_start(struct weir_graph *graph, const char *config, const char *listen,
     struct admin **admin, struct weir_err *err);
 
-/** Like admin_start, but serves the views of any source, whose member `admin` defines who has
- *  access. Used by tests and by the server on which the dashboard is developed. */
+/** Like admin_start, but serves the views of `source`. Its member `admin` defines who has access.
+ *  Used by tests, and by the server with which the dashboard is developed. */
 int admin_start_source(const struct admin_source *source, const char *listen, struct admin **admin,
     struct weir_err *err);
 
@@ -74,15 +74,16 @@ void admin_change_free(struct admin_change *change);
  * configurations that this server has used, from 0 at startup. `with` holds the changes to the
  * endpoint itself and is consumed; if it is NULL, the endpoint does not change. Watchers receive an
  * event; those whose access has been revoked are disconnected within a second. `admin` may be NULL.
- * After the function returns, the previous graph and config are no longer accessed. May be called
- * by any thread except the endpoint's own, by one at a time. Blocks until responses in progress are
- * complete.
+ * After the function has returned, the previous graph and config are no longer accessed. Any thread
+ * except the endpoint's own may call it, one thread at a time. Blocks until responses in progress
+ * are complete.
  */
 void admin_switch(struct admin *admin, struct weir_graph *graph, const char *config, int64_t number,
     struct admin_change *with);
 
 /** Notify the watchers that a reload requested by `by` failed; `summary` is the message to show.
- *  `admin` may be NULL. Blocks, and may be called by the same threads, like admin_switch. */
+ *  `admin` may be NULL. The same threads may call it as admin_switch, and it blocks like that
+ *  function. */
 void admin_tell_failed(struct admin *admin, const char *by, const char *summary);
 
 /** Number of reloads and their results. */
@@ -93,8 +94,8 @@ struct admin_reload_counts {
 	double last_ok_at; /* Unix time, 0 before the first success */
 };
 
-/** How reloads are requested and reported. The endpoint's thread may call the functions at any
- *  time; they do not block. */
+/** The functions by which clients request a reload and read its results. The endpoint's thread may
+ *  call them at any time; they do not block. */
 struct admin_reloading {
 	void *arg;
 	/** Request a reload on behalf of `by`. Returns its number, or 0 when the server is

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes the endpoint on a reload, in two steps: admin_prepare (any thread) does everything that
- * can fail, before the reload is decided; admin_switch (the admin thread) applies the result
- * immediately, between two requests.
+ * Changes the endpoint on a reload, in two steps. admin_prepare (any thread) does everything that
+ * can fail, while the reload can still be abandoned. admin_switch (the admin thread) applies the
+ * result between two requests; it cannot fail.
  */
 #ifndef WEIR_ADMIN_ADMIN_CHANGE_H
 #define WEIR_ADMIN_ADMIN_CHANGE_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* set, unset, undo, pause, resume, drain: change a running server with one request each, and print
- * the resulting state. Also contains the functions of act.h. */
+ * the resulting state. This file also defines the functions of act.h, which are used by all verbs
+ * that send requests to a server. */
 #include "act.h"
 
 #include <math.h>
@@ -138,8 +139,8 @@ struct target {
 	char stage[128], knob[128];
 };
 
-/* Return the length of the longest stage name with which `path` begins, or 0 if no stage matches.
- * Names may contain dots. */
+/* Return the length of the longest stage name that `path` begins with, or 0 if it begins with none.
+ * A stage name may contain dots, so the first dot does not always end it. */
 static size_t stage_length(const json_t *graph, const char *path)
 {
 	const json_t *stages = json_object_get(graph, "stages");

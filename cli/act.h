@@ -29,7 +29,7 @@ bool act_name_fits(const struct verb *verb, const char *name);
 /** Return the member `key` of `map` if it is a string, otherwise "". */
 const char *act_text(const json_t *map, const char *key);
 
-/** Latest time accepted from a server, in Unix time: the year 5138. */
+/** Latest Unix time accepted from a server, in seconds: the year 5138. */
 #define ACT_TIME_MAX 1e11
 
 /** Format the Unix time `at` as local time, "10:41:02.114". A time that is not between 0 and
@@ -39,8 +39,8 @@ const char *act_time(char buf[32], double at);
 /** Format a duration: "35us", "1.2ms", "2.5s"; "-" for negative values. */
 const char *act_duration(char buf[32], double seconds);
 
-/** Set *n to the value of -n, a number from 1 to `max`; without -n it is unchanged. If the value is
- *  invalid, returns false and prints the reason on stderr. */
+/** Set *n to the value of -n, a number from 1 to `max`. Without -n, *n is unchanged. If the value
+ *  is invalid, returns false and prints the reason on stderr. */
 bool act_count(const struct verb *verb, const struct verb_args *args, int max, int *n);
 
 /** Print `doc` as JSON with the `flags` of json_dumps, followed by a newline. */

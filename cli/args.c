@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses the command lines of all verbs according to their rows in the table of verbs. Also decides
- * whether output is styled.
+ * Parses the command lines of all verbs, and decides whether output is styled.
+ *
+ * All long options of all verbs are in one table, long_options. getopt_long parses against this
+ * table; the row of the verb then decides whether it accepts the option (args_option_bit). Options
+ * and operands may be mixed. A verb with VERB_RAW gets its arguments unparsed.
  */
 #include "verb.h"
 
@@ -72,8 +75,8 @@ int verb_misused(const struct verb *verb, const char *fmt, ...)
 	return VERB_USAGE;
 }
 
-/** Return the bits of enum verb_option that allow option `c`: the row of a verb must have one of
- *  them. Returns 0 for options that all verbs have. */
+/** Return the bits of enum verb_option that allow option `c`. A verb accepts the option if its row
+ *  has one of these bits. Returns 0 for options that all verbs accept. */
 static unsigned args_option_bit(int c)
 {
 	switch (c) {
@@ -143,7 +146,8 @@ static int args_add_set(const struct verb *verb, struct verb_args *args, const c
 	return VERB_OK;
 }
 
-/** Store the value of `-o`, which is a file or a format, depending on the row of the verb. */
+/** Store the value of `-o`. It is a file for some verbs and a format for others, as the row of the
+ *  verb says. */
 static int args_take_output(const struct verb *verb, struct verb_args *args)
 {
 	if (verb->options & VERB_OUTPUT) {
@@ -196,7 +200,7 @@ static const struct args_member args_texts[] = {
     {OPT_ADMIN, offsetof(struct verb_args, admin)},
 };
 
-/** Store one option, which the row of the verb allows. */
+/** Store one option that the verb accepts. */
 static int args_take(const struct verb *verb, struct verb_args *args, int c)
 {
 	if (c == 'o')
@@ -214,8 +218,8 @@ static int args_take(const struct verb *verb, struct verb_args *args, int c)
 	return VERB_OK;
 }
 
-/** Report that operand `n` is missing. In the usage text, operands precede options, so operand `n`
- *  is word `n` of it. */
+/** Report that operand `n` is missing. Its name is word `n` of the usage text, since the usage
+ *  lists operands before options. */
 static int args_lack(const struct verb *verb, int n)
 {
 	const char *word = verb->usage;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * completion: print scripts that complete weir command lines in a shell. Verbs, their options and
- * the kind of their first operand are taken from the table of verbs, so new verbs are included
- * automatically. Everything else is queried from weir when a script runs: the stages of a server,
- * and the options of verbs that parse their own.
+ * completion: print scripts that complete weir command lines in a shell. The verbs, their options
+ * and the kind of their first operand are printed from the table of verbs, so a script is always
+ * complete. Everything else is queried from weir when the script runs: the stages of a server, and
+ * the options of verbs that parse their own.
  */
 #include "verb.h"
 
@@ -61,8 +61,8 @@ static const char completion_tail[] =
     "}\n"
     "complete -F _weir weir\n";
 
-/** Print an assignment of the first word of the usage, without its brackets: FILE, STAGE or
- *  off|shadow|enforce; "" if the word is an option. */
+/** Print an assignment of the first operand in the usage, without its brackets: FILE, STAGE or
+ *  off|shadow|enforce. The value is "" if the usage begins with an option. */
 static void completion_print_operand(const struct verb *verb, FILE *out)
 {
 	const char *word = verb->usage + strspn(verb->usage, "[");
@@ -165,8 +165,8 @@ static const char zsh_tail[] =
     "\n"
     "if [[ $funcstack[1] == _weir ]]; then _weir \"$@\"; else compdef _weir weir; fi\n";
 
-/* Escape a text for use within single quotes. A colon need not be escaped, except in the name of a
- * verb, and no verb has one. */
+/* Print a text escaped for use within single quotes. A colon would have to be escaped in the name
+ * of a verb, but no verb has one. */
 static void zsh_quote(const char *text, FILE *out)
 {
 	for (; *text; text++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command `weir`. Finds the verb, parses its arguments, runs it, and checks that its output was
- * written. Each verb is described by its row in verbs.c.
+ * The command `weir`. Finds the verb, parses its arguments, runs it, and checks that its output
+ * could be written. Each verb is described by its row in verbs.c.
  */
 #include "verb.h"
 
@@ -12,7 +12,7 @@
 
 #include "cli/client/client.h"
 
-/** Return the verb for --help, -h, --version and -V, which many people try first. */
+/** Return the verb that --help, -h, --version or -V stands for. Many people try these first. */
 static const char *main_alias(const char *word)
 {
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)

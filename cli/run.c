@@ -4,16 +4,19 @@
  *
  *   load -> build -> admin -> start -> (running) -> SIGTERM, Ctrl-C -> drain -> admin ends -> free
  *
- * The admin endpoint is started before the first source and stopped after the last event, so it
- * also answers during startup and drain, which /readyz reports. The main thread sleeps until a
- * signal arrives. Exit code 0 means that every accepted event was completed or answered. Exit code
- * 1 means that some events were abandoned when the grace time ended or a second signal arrived, or
- * were lost in handlers that do not return. In the latter case, the threads of these handlers are
- * still running, so the process exits without freeing the memory that they use. A service manager
- * is notified when the server is ready and when it stops; its watchdog is fed, and it may pass
- * sockets (notify.h, weir/io.h). The first and last messages of the server are in its log, wherever
- * that is written. SIGUSR1 reopens all logs. SIGHUP and requests to the admin endpoint trigger
- * reloads (reload.h), which may replace the graph.
+ * The admin endpoint is started before the first source and stopped after the last event. It
+ * therefore also responds during startup and drain; /readyz reports these states. The main thread
+ * sleeps until a signal arrives. SIGUSR1 reopens all logs. SIGHUP and requests to the admin
+ * endpoint trigger reloads (reload.h), which may replace the graph.
+ *
+ * Exit code 0 means that every accepted event was completed or answered. Exit code 1 means that
+ * events were abandoned when the grace time ended or a second signal arrived, or that events were
+ * lost in handlers that do not return. The threads of such handlers are still running, so the
+ * process then exits without freeing the memory that they use.
+ *
+ * A service manager is notified when the server is ready and when it stops. Its watchdog is fed,
+ * and it may pass sockets (notify.h, weir/io.h). The first and last messages of the server are in
+ * its log, wherever that is written.
  */
 #include "verb.h"
 
@@ -43,11 +46,11 @@
 #include "server/signals.h"
 #include "server/user.h"
 
-/* Time limit for an abandoned reload to end by itself. 1 s is a guess. */
+/* Time that a stopping server waits for an abandoned reload to end. 1 s is a guess. */
 #define RELOAD_END_NS NS_PER_S
 
-/** Raise the limit of open files to the hard limit, since file descriptors are usually what a
- * server runs out of first. */
+/** Raise the limit of open files to the hard limit. A server usually runs out of file descriptors
+ *  before any other resource. */
 static void run_raise_limits(void)
 {
 	struct rlimit limit;
@@ -59,8 +62,8 @@ static void run_raise_limits(void)
 		weir_log(WEIR_LOG_WARN, "cannot raise the limit of open files");
 }
 
-/** Print a URL for `listen`. An address that stands for all addresses is printed as 127.0.0.1,
- *  since a browser could not open it. `port` is the bound port; 0 for a socket file. */
+/** Print a URL for `listen`. The wildcard address is printed as 127.0.0.1, since a browser could
+ *  not open it. `port` is the bound port; 0 for a socket file. */
 static void run_print_url(const char *scheme, const char *listen, int port)
 {
 	const char *colon = strrchr(listen, ':');
@@ -101,8 +104,8 @@ static void run_announce(const struct weir_graph *graph, const struct admin *adm
 	fflush(stdout);
 }
 
-/* Write to `text` how many events were closed or lost and why. `text` is empty if no event was
- * closed and `left_text` is empty. */
+/* Write to `text` how many events were closed or lost, and why. `text` is empty if `closed` is 0
+ * and `left_text` is empty. */
 static void run_losses(
     uint64_t closed, uint64_t lost, const char *left_text, bool hurried, char *text, size_t size)
 {
@@ -113,7 +116,7 @@ static void run_losses(
 		n = (size_t)snprintf(text, size,
 		    "; %llu accepted event%s ended unfinished, because %s",
 		    (unsigned long long)closed, closed == 1 ? " was" : "s were",
-		    hurried ? "a second signal came" : "the grace time was over");
+		    hurried ? "a second signal arrived" : "the grace time was over");
 	if (*left_text)
 		snprintf(text + n, size - n,
 		    "; %llu accepted event%s lost, because handlers did not return: %s",
@@ -136,8 +139,8 @@ static int run_report(const char *name, const struct weir_drain_report *report, 
 	return whole ? VERB_OK : VERB_FINDING;
 }
 
-/** Drain the running graph and wait for the replaced ones. `reloader` may be NULL. Requests from
- *  before a reload get the same time to finish as later ones. */
+/** Drain the running graph and wait for the replaced ones. `reloader` may be NULL. Requests in
+ *  replaced graphs have the same grace time. */
 static int run_drain(struct running *r, struct reloader *reloader)
 {
 	const struct weir_spec *spec = weir_graph_spec(r->graph);
@@ -145,7 +148,7 @@ static int run_drain(struct running *r, struct reloader *reloader)
 	struct weir_drain_report report = {0};
 
 	run_log_say(spec->name, WEIR_LOG_INFO,
-	    "finishing accepted work, at most %.3g s; a second signal ends it at once",
+	    "finishing accepted work, at most %.3g s; a second signal ends it immediately",
 	    (double)spec->grace_ns / 1e9);
 	signals_hurry_on_next(r->graph);
 	weir_graph_drain(r->graph, spec->grace_ns, &report);
@@ -171,7 +174,7 @@ static void run_counts(void *arg, struct admin_reload_counts *counts)
 	reload_counts(arg, counts);
 }
 
-/** Wait for a signal that concerns the server; SIGUSR1 is handled here. */
+/** Wait for a signal that ends or reloads the server and return it; SIGUSR1 is handled here. */
 static int run_told(void)
 {
 	int sig;
@@ -181,15 +184,15 @@ static int run_told(void)
 	return sig;
 }
 
-/** Serve until a signal ends the server, and reload on SIGHUP. Afterwards, *r has the parts that
- *  are running. */
+/** Serve until a signal ends the server, and reload on SIGHUP. When the function returns, *r
+ *  describes the configuration that is running then. */
 static struct reloader *run_until_told(struct running *r, const char *path)
 {
 	static struct admin_reloading reloading = {
 	    .ask = run_ask, .status = run_status, .counts = run_counts};
 	struct reloader *reloader;
 
-	/* This must precede reload_start, from which on the reloader owns the graph. */
+	/* This must precede reload_start: after that call the reloader owns the graph. */
 	notify_ready(r->notify, r->graph);
 	if (reload_start(r, path, &reloader) != 0) {
 		weir_log(
@@ -262,7 +265,7 @@ static int run_serve(struct running *r, const char *path)
 	notify_stopping(r->notify);
 	int rc = run_drain(r, reloader);
 	if (reloader && !reload_ended(reloader, clock_now_ns() + RELOAD_END_NS)) {
-		r->left = true; /* the reload may access everything that is freed below */
+		r->left = true; /* the reload may still access everything that is freed below */
 		return rc;
 	}
 	admin_stop(r->admin);
@@ -306,8 +309,8 @@ static int run_graph(struct running *r, const char *path)
 	return rc;
 }
 
-/** Return the absolute path of the file, since the working directory will change; NULL on
- *  failure. */
+/** Return the absolute path of the file, or NULL on failure. It must be absolute, since the working
+ *  directory will change. */
 static char *run_path(const char *operand)
 {
 	char *folder = *operand == '/' ? strdup("") : getcwd(NULL, 0);
@@ -349,7 +352,8 @@ int verb_run(const struct verb *verb, const struct verb_args *args)
 		rc = run_graph(&r, path);
 	else
 		verb_print_errors(&errs, "Nothing was started.");
-	if (r.left) { /* the remaining threads use this memory, and exit() would free even more */
+	/* the remaining threads use memory that would be freed below, and that exit() would free */
+	if (r.left) {
 		run_log_end();
 		_exit(rc);
 	}

@@ -3,9 +3,9 @@
  * The verbs of the command `weir VERB ...`.
  *
  * One table (verbs.c) lists the verbs. It is used for help, usage messages, option parsing and
- * dispatch. A verb is a function that is passed its parsed arguments and returns an exit code.
- * Verbs print their result on stdout and everything else on stderr; main checks whether writing to
- * stdout failed. Main thread only.
+ * dispatch. A verb is a function that gets its parsed arguments and returns an exit code. Verbs
+ * print their result on stdout and everything else on stderr; main checks whether writing to stdout
+ * failed. Main thread only.
  */
 #ifndef WEIR_CLI_VERB_H
 #define WEIR_CLI_VERB_H
@@ -38,11 +38,11 @@ enum verb_option {
 	VERB_COUNT = 4096,   /* -n N */
 	VERB_WHICH = 8192,   /* --slow DURATION, --class NAME, --outcome ok|shed|failed */
 	VERB_ALL = 16384,    /* --all */
-	/* parses its own options: args->operand is argv, including the verb's name */
+	/* the verb parses its own options: args->operand is argv, including the name of the verb */
 	VERB_RAW = 128,
 };
 
-/** Maximum number of `--set` options on a command line. 64 is a guess: more than anyone types. */
+/** Maximum number of `--set` options on a command line. 64 is a guess: more than anyone uses. */
 #define VERB_SETS_MAX 64
 
 /** A parsed command line. All strings point into argv or the environment. */
@@ -78,7 +78,7 @@ extern const struct verb verb_table[];
 /** Return the verb called `name`, or NULL if there is none. */
 const struct verb *verb_find(const char *name);
 
-/** Return the name of the verb that is most similar to `word`, or NULL if none is similar. */
+/** Return the name of the verb most similar to `word`, or NULL if none is similar enough. */
 const char *verb_nearest(const char *word);
 
 /** Parse argv[0..argc), where argv[0] is the name of the verb. Operands are moved to the end of

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Binds the top level of the YAML: all sections, in an order in which `defaults` precedes the
- * stages that use it and `alerts` follows the stages that it names. The helpers shared by the
- * sections are also here.
+ * Binds the top level of the YAML, section by section. `defaults` is bound before the stages that
+ * use it, and `alerts` after the stages that it names. This file also has the helpers that the
+ * sections share.
  */
 #include "bind.h"
 
@@ -11,7 +11,7 @@
 
 #include "tree.h"
 
-/* Characters allowed in names (reliability.md (b)). */
+/* Characters allowed in names. None of them needs escaping in metrics, JSON or pages. */
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
 struct section {
@@ -19,7 +19,7 @@ struct section {
 	int (*bind)(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 };
 
-/* Bind nothing, for sections that the loader has already handled. */
+/* Bind nothing: used for sections that the loader has already handled. */
 static int section_done(
     struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
@@ -89,8 +89,8 @@ static const struct weir_node *name_of(const struct weir_node *root, const char 
 	return NULL;
 }
 
-/* Report unknown keys and missing required keys. A misspelt required key is not also reported as
- * missing. */
+/* Report unknown keys and missing required keys. If a required key is misspelt, only the misspelt
+ * key is reported. */
 static void check_keys(struct bind *bind, const struct weir_node *root)
 {
 	bool weir = weir_node_get(root, "weir"), stages = weir_node_get(root, "stages");
@@ -139,8 +139,8 @@ bool bind_check_name(struct bind *bind, const struct weir_node *name, const char
 	return false;
 }
 
-/* Report that `node` must be a map. If it is a list, the hint assumes that its items are the names
- * of the entries. */
+/* Report that `node` must be a map. If it is a list, its items are probably meant as names, so the
+ * hint shows them as keys of a map. */
 static void report_no_map(
     struct bind *bind, const struct weir_node *node, const struct bind_form *form)
 {

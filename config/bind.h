@@ -2,8 +2,8 @@
 /*
  * Converts the merged tree to the spec, with one function per top-level section.
  *
- * Every section reports its mistakes to bind->errs and continues. Its return value indicates only
- * whether memory ran out.
+ * Every section reports its mistakes to bind->errs and continues. The return value of a section
+ * only says whether memory ran out.
  */
 #ifndef WEIR_CONFIG_BIND_H
 #define WEIR_CONFIG_BIND_H
@@ -52,7 +52,7 @@ int section_alerts(struct bind *bind, const struct weir_node *name, const struct
 /* ---- shared by sections ---- */
 
 /** Rows of `admin:` (except `tokens` and `users`), of a token and of a user, of `drain:`,
- * `overload:`, `log:` and `trace:`, and of a class (except `match`). */
+ *  `overload:`, `log:` and `trace:`, and of a class (except `match`). */
 extern const struct weir_knob config_admin_knobs[];
 extern const struct weir_knob config_token_knobs[];
 extern const struct weir_knob config_user_knobs[];
@@ -62,8 +62,8 @@ extern const struct weir_knob config_log_knobs[];
 extern const struct weir_knob config_trace_knobs[];
 extern const struct weir_knob config_class_knobs[];
 
-/** Rows of `alerts:`, of each alert, and of a stage in an alert. The last two are indexed by enum
- * weir_alert_kind; the rows of a stage are NULL if the alert has no `stages:`. */
+/** Rows of `alerts:`, of each alert, and of a stage in an alert. The last two tables are indexed by
+ *  enum weir_alert_kind. The rows of a stage are NULL if the alert has no `stages:`. */
 extern const struct weir_knob config_alerts_knobs[];
 extern const struct weir_knob *const config_alert_knobs[];
 extern const struct weir_knob *const config_alert_stage_knobs[];
@@ -77,8 +77,8 @@ bool config_is_stage_key(const char *key);
 /** Return whether `key` is a key of a stage that `defaults:` may set. */
 bool config_is_default_key(const char *key);
 
-/** Check a name that will appear in metrics, JSON and pages (reliability.md (b)). Returns false
- *  after reporting an error. */
+/** Check a name that will appear in metrics, JSON and pages. Returns false after reporting an
+ *  error. */
 bool bind_check_name(struct bind *bind, const struct weir_node *name, const char *what);
 
 /** Example of a map entry for a hint, such as "groups: { core: {} }". */
@@ -98,17 +98,16 @@ void bind_threads_number(
 /** Record the position of `min` in `node`, the value of a `threads:`, if it sets `min`. */
 void bind_threads_mark(const struct weir_node *node, struct weir_threads_spec *threads);
 
-/** Bind the key `name` with the value `item` to `base` by `table`, as if it were a map's only
- *  entry. */
+/** Bind the key `name` with the value `item` to `base`, according to `table`. */
 void bind_one(struct bind *bind, const struct weir_knob *table, struct weir_node *name,
     struct weir_node *item, void *base, const char *where);
 
-/** Bind the stage knob `name` with the value `item` (`threads: inline` included) to `stage`. */
+/** Bind the stage knob `name` with the value `item` to `stage`. Also binds `threads: inline`. */
 void bind_stage_knob(struct bind *bind, struct weir_node *name, struct weir_node *item,
     struct weir_stage_spec *stage, const char *where);
 
-/** Write the hint "did you mean 'x'?" if one of `names[n]` is similar to `word`, else "known here:"
- * and as many names as fit. Returns the similar name, or NULL. */
+/** Write a hint to hint[size]: "did you mean 'x'?" if one of `names[n]` is similar to `word`, else
+ *  "known here: " and as many names as fit. Returns the similar name, or NULL. */
 const char *bind_hint(const char *word, const char *const *names, int n, char *hint, size_t size);
 
 /** Report that `name` is not a key of a stage. The hint suggests the most similar key, or the level

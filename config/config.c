@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The entry points: load a file or a text, bind it and pass the spec to the caller.
+ * The entry points: load a file or a text, bind it, and pass the spec to the caller.
  *
- * Mistakes are collected in all steps. After a mistake in the text, such as a duplicate key or an
- * unset variable, the readable parts are still bound, so that one run reports as many mistakes as
- * possible. Finally, the errors are sorted by position.
+ * Every step adds its mistakes to the same list and continues. After a mistake in the text, such as
+ * a duplicate key or an unset variable, the readable parts are still bound, so one run reports as
+ * many mistakes as possible. Finally, the errors are sorted by position.
  */
 #include "config.h"
 
@@ -14,8 +14,8 @@
 #include "bind.h"
 #include "load.h"
 
-/* Return the sort key of a file: its index among the files that were read. Errors without a file
- * come last. */
+/* Return the rank by which the errors of a file are sorted: its index among the files that were
+ * read. Errors without a file come last. */
 static int file_rank(const struct sources *all, const char *file)
 {
 	for (int i = 0; i < all->n; i++)
@@ -36,8 +36,8 @@ static bool is_after(const struct sources *all, const struct weir_err *a, const 
 	return a->col > b->col;
 }
 
-/* Use insertion sort, since there are at most WEIR_ERRS_MAX errors and those at equal positions
- * must keep their order. */
+/* Insertion sort: it keeps the order of errors at equal positions, and there are at most
+ * WEIR_ERRS_MAX errors. */
 static void sort_errors(const struct sources *all, struct weir_errs *errs)
 {
 	for (int i = 1; i < errs->n; i++) {
@@ -59,7 +59,8 @@ static bool is_unset(const struct sources *all, const struct weir_err *err)
 	return false;
 }
 
-/* Drop the errors from index `from` on that concern values whose ${} could not be expanded. */
+/* From index `from` on, drop the errors about values whose ${} could not be expanded: the failed
+ * expansion has been reported. */
 static void drop_followers(const struct sources *all, struct weir_errs *errs, int from)
 {
 	int kept = from;
@@ -135,8 +136,8 @@ static int begin(struct load *load, const char *name, struct weir_spec **spec)
 	return source_no_memory(load->errs);
 }
 
-/* Complete a load, given the result `rc` of reading: bind the tree and pass the spec to the caller,
- * or sort the errors and free the spec. */
+/* Finish a load. `rc` is the result of reading. Bind the tree and pass the spec to the caller, or
+ * sort the errors and free the spec. */
 static int end_load(
     struct load *load, int rc, int errors_before, struct weir_spec *made, struct weir_spec **spec)
 {
@@ -145,7 +146,8 @@ static int end_load(
 	if (rc == 0 && load->errs->total > errors_before)
 		rc = source_lacked_memory(load->errs) ? WEIR_ENOMEM : WEIR_EINVAL;
 	if (rc != 0) {
-		if (load->errs->total == errors_before) /* a failure must have a message */
+		/* every failure must have a message, so add one */
+		if (load->errs->total == errors_before)
 			source_no_memory(load->errs);
 		if (load->root)
 			sort_errors(load->all, load->errs);

@@ -14,8 +14,8 @@
 #include <weir/error.h>
 #include <weir/spec.h>
 
-/** Limits of a configuration. Anything larger is refused early, since libyaml's running time is
- * quadratic in the nesting depth. */
+/** Limits of a configuration. A larger one is refused early, since libyaml's running time is
+ *  quadratic in the nesting depth. */
 #define CONFIG_DEPTH_MAX    32
 #define CONFIG_BYTES_MAX    (1 << 20)
 #define CONFIG_NODES_MAX    10000
@@ -30,14 +30,14 @@
 int config_load(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
     struct weir_errs *errs);
 
-/** Like config_load, but loads no new plug-in files. Stages whose type comes from a plug-in are
- * checked against the loaded plug-in; if none is loaded, that is an error. Used by a server that
- * only reports what would change. */
+/** Like config_load, but loads no new plug-in files. A stage whose type comes from a plug-in is
+ *  checked against the loaded plug-in; if that is not loaded, it is an error. Used by a server that
+ *  only reports what a reload would change. */
 int config_look(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
     struct weir_errs *errs);
 
-/** Like config_load, but from memory. Messages use `name` as the file name; `include:` is
- * refused. */
+/** Like config_load, but loads the text[0..n) from memory. Messages use `name` as the file name;
+ *  `include:` is refused. */
 int config_load_text(
     const char *text, size_t n, const char *name, struct weir_spec **spec, struct weir_errs *errs);
 
@@ -52,15 +52,16 @@ int config_load_plugins(const char *path, struct weir_errs *errs);
 int config_schema(FILE *out);
 
 /** Write what a stage type accepts: summary, outlets, knobs with unit, range and default, metrics,
- * an example. For a name from config_described, write only its knobs. Returns 0 or WEIR_ENOENT. */
+ *  and an example. For a name from config_described, write its knobs only. Returns 0 or
+ *  WEIR_ENOENT. */
 int config_describe(const char *type, FILE *out);
 
 /** Return the name with index `i` (from 0) that config_describe accepts in addition to stage types
  * ("stage", "group", "admin" ...), or NULL after the last. The string is static. */
 const char *config_described(int i);
 
-/** Write the effective value of every key (or of those below `path`, "stages.disk.threads") and its
- * origin: file:line or "default". Returns 0 or WEIR_ENOENT. */
+/** Write the effective value of every key and its origin: file:line or "default". If `path` is not
+ *  NULL ("stages.disk.threads"), write only the keys below it. Returns 0 or WEIR_ENOENT. */
 int config_explain(const struct weir_spec *spec, const char *path, FILE *out);
 
 /** A key whose value comes from a file. All members are valid only during the call. */
@@ -77,13 +78,13 @@ typedef void config_said_fn(void *arg, const struct config_said *said);
  * or WEIR_ENOMEM. */
 int config_said(const struct weir_spec *spec, config_said_fn *fn, void *arg);
 
-/** Return the text of file `i` as it was read, with lines ended by '\n', and its name, which the
- * spec owns. File 0 is the loaded one, and the files that it includes follow. The caller frees
- * *text. Returns 0, WEIR_ENOENT if there is no such file, or WEIR_ENOMEM. */
+/** Return the text of file `i` and its name. File 0 is the loaded file, and the files that it
+ *  includes follow. The text is as it was read, but all lines end with '\n'; the caller frees
+ *  *text. The spec owns *name. Returns 0, WEIR_ENOENT if there is no such file, or WEIR_ENOMEM. */
 int config_text(const struct weir_spec *spec, int i, const char **name, char **text);
 
-/** Write the effective value of every key, as lines of the form "path value". Two specs are
- * equivalent if these lines are equal. Returns 0 or WEIR_ENOMEM. */
+/** Write the effective value of every key as a line "path value". Two specs are equivalent if these
+ *  lines are equal. Returns 0 or WEIR_ENOMEM. */
 int config_values(const struct weir_spec *spec, FILE *out);
 
 /** Return the output of config_values as a string, which the caller frees. Returns NULL if out of

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `weir describe TYPE`: writes everything needed to configure a stage of this type, from its ops
- * table. For "stage", "group" or "class" it writes the keys that the framework accepts there, and
- * for the name of a section the keys of that section.
+ * table. For "stage", "group" or "class" it writes the keys that the framework accepts in such an
+ * entry. For the name of a section it writes the keys of that section.
  */
 #include "config.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares two configurations, given as lists of "path value" lines, by sorting and merging them.
+ * Compares two configurations. Each is a text of "path value" lines, which are sorted and merged.
  *
- * The rows of the loader define whether a knob is live. The order of classes matters, since the
- * first match wins, so the list of their names is compared as an additional value.
+ * The loader's tables of rows determine whether a knob is live. The first matching class wins, so
+ * the order of the classes is significant: the list of their names is compared as an additional
+ * value.
  */
 #include "diff.h"
 
@@ -41,8 +42,8 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct value *)a)->path, ((const struct value *)b)->path);
 }
 
-/* Write the names of the classes, in their order, to `order`, and add them as a value. They are
- * found by the line ".guarantee", which every class has. */
+/* Add the names of the classes, in their order, as one value. The names are written to `order`.
+ * Classes are found by the line ".guarantee", which every class has. */
 static void add_class_order(struct values *v, char *order)
 {
 	static const char last[] = ".guarantee";
@@ -62,14 +63,15 @@ static void add_class_order(struct values *v, char *order)
 	strcpy(v->at[v->n - 1].path, CLASSES);
 }
 
-/* Split a copy of `text` into values. The caller owns *copy. */
+/* Split a copy of `text` into values. The values point into *copy, which the caller frees. */
 static int read_values(const char *text, struct values *v, char **copy)
 {
 	size_t bytes = strlen(text) + 1, n_lines = 1;
 
 	for (const char *p = text; *p; p++)
 		n_lines += *p == '\n';
-	/* the order of the classes follows the text and is shorter than it */
+	/* The copy is followed by space for the order of the classes, which is shorter than the
+	 * text. */
 	*copy = malloc(2 * bytes + sizeof(CLASSES));
 	v->at = calloc(n_lines + 1, sizeof(*v->at));
 	v->n = 0;
@@ -110,8 +112,8 @@ static const char *type_of(const struct values *v, const char *name, size_t n)
 	return value_of(v, use);
 }
 
-/* Return the length of the stage name in `path`, or 0 if it has none. Names may contain dots, so
- * the longest name that exists in either configuration is used. */
+/* Return the length of the stage name in `path`, or 0 if `path` is not below a stage. Names may
+ * contain dots, so the longest name that exists in either configuration is used. */
 static size_t stage_bytes(const struct comparing *c, const char *path)
 {
 	const char *name = path + sizeof(STAGES) - 1;
@@ -202,8 +204,8 @@ static void add(struct comparing *c, struct config_difference item)
 	d->item[d->n++] = item;
 }
 
-/* Compare a value, which is NULL if one side does not have it. For a stage that only one side has,
- * only the type is reported. */
+/* Compare a value. `from` or `to` is NULL if that side does not have it. If only one side has the
+ * stage, only its type is reported. */
 static void compare(struct comparing *c, char *path, const char *from, const char *to)
 {
 	struct config_difference d = {.path = path, .from = from, .to = to};
@@ -268,8 +270,8 @@ static void count(struct config_diff *d)
 	}
 }
 
-/* Shorten the paths of added and removed stages to "stages.NAME". This overwrites the copies of the
- * texts that contain the paths, which is safe because they are not searched again. */
+/* Shorten the paths of added and removed stages to "stages.NAME". The NULs are written into the
+ * copied texts, which are not searched any more. */
 static void cut_paths(struct config_diff *d)
 {
 	for (int i = 0; i < d->n; i++) {
@@ -304,7 +306,8 @@ int config_diff(const char *before, const char *after, struct config_diff *diff)
 	return 0;
 }
 
-/* Copy the lines of `text` that wait for a restart, or the other lines, depending on `waiting`. */
+/* Copy to `out` those lines of `text` that wait for a restart if `waiting` is true, else the other
+ * lines. Returns the end of the copied lines. */
 static char *copy_lines(char *out, const struct config_diff *diff, const char *text, bool waiting)
 {
 	for (const char *next; *text; text = next) {

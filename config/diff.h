@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Determines what a new configuration changes, and how, for `weir diff` and for reloads.
+ * Determines what a new configuration changes, and how the changes take effect, for `weir diff` and
+ * for reloads.
  *
- * Compares the texts from config_values. They contain effective values, so a default that is
- * written out is not a difference. One thread; opens no files.
+ * Compares the texts from config_values. They contain effective values, so writing a default value
+ * into the file makes no difference. Used by one thread; opens no files.
  */
 #ifndef WEIR_CONFIG_DIFF_H
 #define WEIR_CONFIG_DIFF_H
@@ -21,16 +22,18 @@ enum config_effect {
 };
 
 struct config_difference {
-	const char *path;      /* "stages.work.threads.max"; for ADD and REMOVE "stages.work" */
-	const char *from, *to; /* values, for ADD and REMOVE the stage's type; NULL if absent */
+	const char *path; /* "stages.work.threads.max"; for ADD and REMOVE "stages.work" */
+	/* values; for ADD and REMOVE the type of the stage; NULL if absent */
+	const char *from, *to;
 	enum config_effect effect;
-	int stage_n; /* length of the stage's name after "stages."; 0 if this is not a stage */
+	/* length of the stage's name after "stages."; 0 if the path is not below a stage */
+	int stage_n;
 };
 
 struct config_diff {
 	struct config_difference *item; /* by path */
 	int n;
-	/* numbers of stages; n_changed counts stages with only LIVE differences */
+	/* numbers of stages; a stage with only LIVE differences counts as changed */
 	int n_changed, n_rebuilt, n_added, n_removed;
 	int n_plugins;    /* plug-ins added, removed or replaced by another file */
 	int n_restart;    /* values that take effect only after a restart */
@@ -39,12 +42,12 @@ struct config_diff {
 	char *texts[2];   /* the texts that items point into */
 };
 
-/** Compare the meaning of `before` and `after`. Returns 0, or WEIR_ENOMEM with *diff empty. The
- *  caller frees *diff with config_diff_free. */
+/** Compare the texts `before` and `after` from config_values. Returns 0, or WEIR_ENOMEM with *diff
+ *  empty. The caller frees *diff with config_diff_free. */
 int config_diff(const char *before, const char *after, struct config_diff *diff);
 
-/** Return the text for the next comparison: `after`, but with the lines of `before` for values that
- * wait for a restart. The caller frees it. Returns NULL if out of memory. */
+/** Return the text for the next comparison: `after`, but with the lines of `before` for values
+ *  whose change waits for a restart. The caller frees it. Returns NULL if out of memory. */
 char *config_diff_carry(const struct config_diff *diff, const char *before, const char *after);
 
 /** Return whether a change of `path` takes effect only after a restart. This is always the case for

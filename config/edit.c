@@ -3,14 +3,14 @@
  * Sets values in the text of a configuration file and leaves every other byte unchanged, for `weir
  * save`.
  *
- * Changes are made one at a time: parse, find the position, splice, and repeat with the resulting
- * text. The tree is that of this file alone, neither expanded nor merged, so a position in the tree
- * is a position in the text.
+ * Changes are made one at a time: parse the text, find the position, replace or insert the value,
+ * and repeat with the resulting text. The tree is that of this file alone, neither expanded nor
+ * merged, so each position in the tree is a position in the text.
  *
  *   value exists      its span is replaced; quotes are preserved
  *   section exists    in a block, a line is added after the last one-line entry; in a flow map,
  *                     the value is added after the last one, or at the start
- *   neither exists    the section is added to the stage in that way, as `threads: { max: 8 }`
+ *   neither exists    the section is added to the stage in the same ways, as `threads: { max: 8 }`
  */
 #include "config.h"
 
@@ -50,8 +50,8 @@ static char at(const struct edit *e, size_t offset)
 	return offset < e->n ? e->text[offset] : '\0';
 }
 
-/* Write `value`. A number, with or without a unit, is enclosed in `quote` if that is not 0. For
- * other values row_quote determines whether quotes are needed. */
+/* Write `value`. If it is a number, with or without a unit, enclose it in `quote` unless that is 0.
+ * For other values, row_quote determines whether quotes are needed. */
 static void put_value(FILE *out, const char *value, char quote)
 {
 	size_t plain =
@@ -121,7 +121,7 @@ static void put_entry(FILE *out, const char *path, const char *value)
 	}
 }
 
-/* Insert into a flow map such as { a: 1 }: after the last value if that is a scalar on one line, or
+/* Insert into a flow map such as { a: 1 }: after the last value if that is a scalar on one line,
  * else at the start. */
 static int insert_flow(struct edit *e, const struct weir_node *map, const char *path,
     const char *value, FILE *out, struct splice *s)
@@ -152,8 +152,8 @@ static bool indent_of(const struct edit *e, const struct weir_node *key, int *sp
 	return *spaces == key->mark.col - 1;
 }
 
-/* Return the last one-line entry of a block, after which a line may be inserted, or NULL if there
- * is none. */
+/* Return the last entry of a block that takes one line, so that a line can be inserted after it, or
+ * NULL if there is none. */
 static const struct weir_node *one_line_entry(const struct edit *e, const struct weir_node *map)
 {
 	for (int i = map->n; i-- > 0;)

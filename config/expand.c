@@ -29,8 +29,8 @@ struct expansion {
 	size_t n;
 };
 
-/* Return the position of `token` in the line of the scalar, or the position of the scalar itself if
- * escapes or line breaks hide the token. */
+/* Return the position of `token` in the line of the scalar. If escapes or line breaks hide the
+ * token, return the position of the scalar itself. */
 static struct weir_mark place_of(const struct expansion *e, const char *token, size_t len)
 {
 	struct weir_mark mark = e->node->mark;
@@ -115,8 +115,8 @@ static int expand_token(struct expansion *e, const char *token, size_t len)
 	return missing(e, name, token, len, word, word_len);
 }
 
-/* Expand the element at `*p`, which is an escaped ${, a token, or the text up to the next '$', and
- * advance `*p`. */
+/* Expand the element at `*p` and advance `*p`. An element is an escaped ${, a token, or the text up
+ * to the next '$'. */
 static int expand_step(struct expansion *e, const char **p)
 {
 	const char *s = *p;
@@ -156,7 +156,8 @@ static int expand_scalar(struct sources *all, struct weir_node *node, struct wei
 		return rc;
 	free(node->text);
 	node->text = e.out;
-	node->quoted = true; /* an empty variable yields an empty text, not a missing value */
+	/* a variable that is empty yields an empty text, not a missing value */
+	node->quoted = true;
 	return rc;
 }
 

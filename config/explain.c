@@ -21,7 +21,7 @@
 #include "source.h"
 #include "tree.h"
 
-/* Maximum length of a path: the name of a stage and the names of rows, or two levels of names. */
+/* Maximum length of a path: the name of a stage and names of rows, or two levels of names. */
 #define PATH_BYTES 512
 
 /* Column widths, sufficient for most paths and values. */
@@ -67,8 +67,8 @@ static void show(struct explain *x, const char *path, const char *value, const c
 	x->shown++;
 }
 
-/* Find the node that sets `path` ("threads.max") below `node`: the value itself, or a number that
- * sets both bounds (`threads: 4`). */
+/* Find the node that sets `path` ("threads.max") below `node`. It is the value itself, or a number
+ * that sets both bounds (`threads: 4`). */
 static const struct weir_node *find_node(const struct weir_node *node, const char *path)
 {
 	char word[PATH_BYTES];
@@ -88,7 +88,7 @@ static const struct weir_node *find_node(const struct weir_node *node, const cha
 	return node;
 }
 
-/* Return whether an override names `path` of the stage or the section that contains it. */
+/* Return whether an override sets `path` of the stage, or the section that contains it. */
 static bool is_set(const struct explain *x, const char *stage, const char *path)
 {
 	char full[PATH_BYTES];
@@ -169,8 +169,8 @@ static void show_text(
 	free(value);
 }
 
-/* Show the rows of a table, with each member of a map as a separate row; `prefix` is "threads." or
- * "". */
+/* Show the rows of a table. Each member of a map is shown as a separate row. `prefix` is "threads."
+ * or "". */
 static void show_rows(struct explain *x, const struct scope *scope, const char *prefix,
     const struct weir_knob *table, const void *base)
 {
@@ -198,8 +198,7 @@ static const struct weir_node *section(const struct explain *x, const char *key)
 	return x->all ? weir_node_get(x->all->root, key) : NULL;
 }
 
-/* Show tokens and users by name. For the file of a token, only the path is shown, never the
- * contents. */
+/* Show tokens and users by name. For the file of a token, the path is shown, never the contents. */
 static void explain_clients(struct explain *x, const char *key,
     const struct weir_admin_client_spec *client, int n, const struct weir_knob *table)
 {
@@ -215,8 +214,8 @@ static void explain_clients(struct explain *x, const char *key,
 	}
 }
 
-/* Show "plugin.upper" with the path as written and a hash of the file, so that a replaced file
- * counts as another plug-in. */
+/* Show "plugin.upper" with the path as written and a hash of the file. Because of the hash, a
+ * replaced file counts as another plug-in. */
 static void explain_plugin(struct explain *x, const struct weir_plugin_spec *p)
 {
 	const char *base = strrchr(p->path, '/') ? strrchr(p->path, '/') + 1 : p->path;
@@ -342,8 +341,8 @@ static void explain_links(
 	}
 }
 
-/* Show only the rows that apply. A source has none, and an inline stage or one in a group has no
- * pool. */
+/* Show only the rows that apply. A source has no placement; an inline stage, or one in a group, has
+ * no pool of its own. */
 static void explain_placement(
     struct explain *x, const struct scope *scope, const struct weir_stage_spec *stage)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `weir graph`: writes the stages and links of a spec as text or in the format of dot or mermaid.
- * Names of outlets and types are taken from the file without checks, so characters that are not
- * allowed in names are replaced.
+ * `weir graph`: writes the stages and links of a spec as text, or in the language of dot or
+ * mermaid. Names of outlets and types come from the file and have not been checked, so characters
+ * that are not allowed in names are replaced.
  */
 #include "config.h"
 

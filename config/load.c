@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Merges files into one tree. A file's own entries come first, then those of the files that it
- * includes, in the order in which it names them (the matches of a pattern are sorted by name). The
+ * Merges files into one tree. The entries of a file come first, followed by those of the files that
+ * it includes, in the order of the `include:` (the matches of a pattern are sorted by name). The
  * maps of stages, classes and groups are joined; any other key may occur in only one file. No file
- * overrides another, since users would have to remember which one takes precedence.
+ * overrides another one, since users would have to remember which one takes precedence.
  */
 #include "load.h"
 
@@ -103,7 +103,8 @@ static int merge_key(struct load *load, struct weir_node *tree, int i)
 		return move_entry(load->root, tree, i) == 0 ? 0 : source_no_memory(load->errs);
 	struct weir_node *into = load->root->item[there];
 	if (strcmp(key, "weir") == 0)
-		return 0; /* every file may have it, and check_version has checked each */
+		/* every file may have this key, and check_version has checked each of them */
+		return 0;
 	if (is_joined(key) && into->kind == WEIR_NODE_MAP && tree->item[i]->kind == WEIR_NODE_MAP)
 		return join(load, into, tree->item[i], entry_word(key));
 	report_twice(load, tree->name[i], load->root->name[there], "");
@@ -140,15 +141,16 @@ static void include_error(
 	weir_errs_add(load->errs, &entry->mark, WEIR_EINVAL, hint, "%s", text);
 }
 
-/* Called by glob. A missing directory contains no files and is not an error. An unreadable one may
- * contain files, so it is an error. */
+/* Called by glob for a directory that cannot be read. A missing directory contains no files, so it
+ * is not an error. An unreadable one may contain files, so it is an error. */
 static int is_worth_an_error(const char *path, int err)
 {
 	(void)path;
 	return err != ENOENT && err != ENOTDIR;
 }
 
-/* Load each file that matches. A pattern without matches is not an error, but a missing file is. */
+/* Load each file that matches. It is no error if a pattern matches nothing, but a path without a
+ * pattern must exist. */
 static int include_pattern(
     struct load *load, const struct weir_node *entry, const struct load_path *here)
 {
@@ -214,7 +216,7 @@ static bool was_read(
 	struct stat st;
 
 	if (stat(path, &st) != 0)
-		return false; /* reading it will report the reason */
+		return false; /* the caller will try to read the file, and report the reason */
 	for (const struct load_path *p = up; p; p = p->up)
 		if (is_same(p->source, &st)) {
 			weir_errs_add(load->errs, at, WEIR_EINVAL, NULL,
@@ -230,8 +232,8 @@ static bool was_read(
 	return false;
 }
 
-/* Expand variables. Mistakes are reported and skipped; only a lack of memory stops the
- * expansion. */
+/* Expand variables. Mistakes are reported and skipped; the expansion only stops if memory runs
+ * out. */
 static int expand(struct load *load, struct weir_node *tree)
 {
 	int rc = 0;

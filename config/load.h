@@ -17,17 +17,17 @@ struct load {
 	bool usable;            /* the first file is a map, so binding can continue */
 };
 
-/** A chain of including files up to the current one, to detect cycles. */
+/** The chain of files that include the current one, to detect cycles. */
 struct load_path {
 	const struct load_path *up;
 	const struct source *source;
 };
 
-/** Expand, merge and include the contents of `source`; mistakes are added to load->errs. Returns 0
- * or WEIR_ENOMEM. */
+/** Expand, merge and include the contents of `source`. Mistakes are added to load->errs. Returns 0
+ *  or WEIR_ENOMEM. */
 int load_source(struct load *load, struct source *source, const struct load_path *up);
 
-/** Read the file `path`, which is named at position `at`, and load it with load_source. */
+/** Read the file `path` and load it with load_source. `at` is the position that names the file. */
 int load_file(
     struct load *load, const char *path, const struct weir_mark *at, const struct load_path *up);
 

@@ -16,7 +16,7 @@ static const char *written(enum weir_knob_type type)
 	return words[type];
 }
 
-/* Return whether every YAML reader interprets `text` without quotes as a string: it must have only
+/* Return whether every YAML reader interprets `text` without quotes as a string. It must have only
  * safe characters and no special meaning. */
 static bool is_plain(const char *text)
 {
@@ -98,7 +98,7 @@ bool row_has_range(const struct weir_knob *row)
 	       row->type != WEIR_KNOB_BOOL;
 }
 
-/* Print a bound in the unit of the row, by storing it in a temporary member and printing that. */
+/* Print a bound in the unit of the row: store it in a temporary member, and print that. */
 static void put_bound(FILE *out, const struct weir_knob *row, double bound)
 {
 	bool real = row->type == WEIR_KNOB_RATE || row->type == WEIR_KNOB_RATIO;
@@ -107,7 +107,7 @@ static void put_bound(FILE *out, const struct weir_knob *row, double bound)
 	char text[48];
 
 	here.offset = 0;
-	here.flags = 0; /* drop the `auto` flag, so that -1 is printed as a number */
+	here.flags = 0; /* drop the flag for `auto`, so that -1 is printed as a number */
 	weir_knob_print(&here, real ? (void *)&bound : (void *)&whole, text, sizeof(text));
 	fputs(text, out);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the JSON Schema (2020-12) of the YAML, for editors. It is derived from the same rows that
+ * Writes the JSON Schema (2020-12) of the YAML, for editors. It is built from the same rows that
  * the loader uses.
  *
- * A schema applies to the types that a YAML reader assigns to values: 4 is a number, 20k and 10ms
- * are strings, and ${VARIABLE} may stand for any value. `weir check` covers what a schema cannot
- * express, such as links to existing stages.
+ * A schema sees the types that a YAML reader assigns to values: 4 is a number, 20k and 10ms are
+ * strings, and ${VARIABLE} may stand for any value. What a schema cannot express, such as links to
+ * existing stages, is left to `weir check`.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #define NUMBER "[0-9]+(\\.[0-9]+)?"
 #define NAME   "^[A-Za-z0-9_.-]{1,64}$"
 
-/* ---- building; NULL means out of memory, and makes every container NULL ---- */
+/* ---- building: NULL means out of memory; an item that is NULL makes its container NULL ---- */
 
 /* Put `value` under `key` of *object and take ownership of it. On failure *object becomes NULL. */
 static void put(json_t **object, const char *key, json_t *value)
@@ -52,8 +52,8 @@ static json_t *of_pattern(const char *pattern)
 	return json_pack("{s:s, s:s}", "type", "string", "pattern", pattern);
 }
 
-/* Return the schema of a string. A YAML reader may interpret an unquoted string as a number or a
- * boolean. */
+/* Return the schema of a string. It also accepts numbers and booleans, since a YAML reader may take
+ * an unquoted string for one. */
 static json_t *text_schema(void)
 {
 	return json_pack("{s:[sss]}", "type", "string", "number", "boolean");
@@ -93,7 +93,7 @@ static json_t *choices_schema(const struct weir_knob *row)
 	return json_pack("{s:o}", "enum", choices);
 }
 
-/* Add to `any` the alternative forms that a scalar of the row's type may have. */
+/* Add to `any` the further forms that a scalar of the row's type may have. */
 static void add_forms(json_t **any, const struct weir_knob *row)
 {
 	switch (row->type) {
@@ -219,7 +219,7 @@ static json_t *to_schema(void)
 	    of_type("string"), "loop", of_type("boolean"));
 }
 
-/* Return the rule that `with` has the knobs of this type if `use` names the type. */
+/* Return the rule that `with` has the knobs of a type if `use` names that type. */
 static json_t *type_rule(const struct weir_stage_ops *ops)
 {
 	json_t *then = json_pack("{s:{s:o}}", "properties", "with", table_schema(ops->knobs));

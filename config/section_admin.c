@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Binds `admin:`, the address of the endpoint and its clients. The endpoint itself (admin/auth.h)
- * reads the token and key files and checks their contents, and whether the settings are consistent.
+ * Binds `admin:`, the address of the endpoint and its clients. The endpoint itself
+ * (admin/auth/auth.h) reads the token and key files and checks their contents. It also checks
+ * whether the settings can be combined.
  */
 #include "bind.h"
 
@@ -77,8 +78,8 @@ const struct weir_knob config_user_knobs[] = {ROLE_KNOB, {.name = NULL}};
 
 /* ---- clients ---- */
 
-/* Check that the name is not too long for the list of changes, and that the server itself does not
- * use it there. */
+/* Check that the name is not too long for the list of changes, and is not one that the server
+ * itself uses there. */
 static void check_client_name(struct bind *bind, const struct weir_node *name, const char *what)
 {
 	if (!bind_check_name(bind, name, what))
@@ -170,7 +171,7 @@ int section_admin(struct bind *bind, const struct weir_node *name, const struct 
 	int rc = 0;
 
 	bind->spec->admin.mark = name->mark;
-	if (node->kind != WEIR_NODE_MAP) /* only to report the error */
+	if (node->kind != WEIR_NODE_MAP) /* this call only reports the error */
 		return weir_knobs_bind(config_admin_knobs, node, &bind->spec->admin, "'admin'",
 			   bind->errs) == WEIR_ENOMEM
 			   ? WEIR_ENOMEM

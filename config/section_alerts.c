@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Binds `alerts:`, the settings of the built-in alerts (admin/metrics/alerts.h) for the whole server and
- * for single stages.
+ * Binds `alerts:`, the settings of the built-in alerts (admin/metrics/alerts.h) for the whole
+ * server and for single stages.
  *
  *   alerts:
  *     top_class_shed:     { above: 5, for: 30s }
  *     bottleneck_chronic: { for: 2m, stages: { disk: { enabled: false } } }
  *
- * This section is bound after the stages, since it refers to their names. An entry of `stages:`
- * inherits the values that it does not set from its alert.
+ * This section is bound after the stages, since it refers to their names. If an entry of `stages:`
+ * does not set a value, the value of its alert applies.
  */
 #include "bind.h"
 
@@ -43,7 +43,7 @@
 	{                                                                                          \
 		.name = "linger", .type = WEIR_KNOB_DURATION,                                      \
 		.offset = offsetof(struct weir_alert_rule, linger_ns), .def = linger_, .min = 0,   \
-		.max = TIME_MAX_NS, .help = "how long it must be gone before the alert ends"       \
+		.max = TIME_MAX_NS, .help = "how long it must not hold before the alert ends"      \
 	}
 
 static const struct weir_knob shed_knobs[] = {ENABLED_ROW,
@@ -53,15 +53,15 @@ static const struct weir_knob shed_knobs[] = {ENABLED_ROW,
 	.def = "0",
 	.min = 0,
 	.max = ABOVE_MAX,
-	.help = "the condition holds when more events of the highest class are shed per second"},
+	.help = "the condition holds when more events of the highest class per second are shed"},
     TIME_ROWS("0s", "10s"), {.name = NULL}};
 static const struct weir_knob chronic_knobs[] = {
     ENABLED_ROW, TIME_ROWS("30s", "0s"), {.name = NULL}};
 static const struct weir_knob other_knobs[] = {ENABLED_ROW, TIME_ROWS("0s", "0s"), {.name = NULL}};
 static const struct weir_knob switch_knobs[] = {ENABLED_ROW, {.name = NULL}};
 
-/* Indexed by enum weir_alert_kind. A stage cannot set times for top_class_shed, whose condition is
- * a sum over all stages. */
+/* Indexed by enum weir_alert_kind. The condition of top_class_shed is a sum over all stages, so a
+ * stage cannot set times for it. */
 const struct weir_knob *const config_alert_knobs[WEIR_ALERTS] = {
     shed_knobs, other_knobs, chronic_knobs, other_knobs};
 const struct weir_knob *const config_alert_stage_knobs[WEIR_ALERTS] = {
@@ -158,7 +158,8 @@ static int bind_stages(
 	return rc;
 }
 
-/* Bind an alert: its own keys first, since the entries of `stages:` inherit their values. */
+/* Bind an alert. Its own keys are bound first, since their values are the defaults of the entries
+ * of `stages:`. */
 static int bind_alert(struct bind *bind, enum weir_alert_kind kind, const struct weir_node *node)
 {
 	const struct alert a = {bind, kind};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Binds `classes:`, which are in order of priority, and `groups:`, pools shared by stages. */
+/* Binds `classes:`, whose order is their priority, and `groups:`, which are pools shared by
+ * stages. */
 #include "bind.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 #define WHERE_BYTES 100
 
-/* Range of an objective, the same as for stages (framework/plan/spec_knobs.c). */
+/* Range of an objective; stages have the same one (framework/plan/spec_knobs.c). */
 #define SLO_MIN_NS 1e5
 #define SLO_MAX_NS 3600e9
 
@@ -18,7 +19,7 @@ const struct weir_knob config_class_knobs[] = {
     {.name = "slo",
 	.type = WEIR_KNOB_DURATION,
 	.offset = offsetof(struct weir_class_spec, slo_ns),
-	.def = "500ms", /* overload.md 3.7 */
+	.def = "500ms", /* a guess; docs/overload.md describes the objective */
 	.min = SLO_MIN_NS,
 	.max = SLO_MAX_NS,
 	.help = "how long an event of this class may take in total"},
@@ -30,13 +31,13 @@ const struct weir_knob config_class_knobs[] = {
 	.max = WEIR_CLASSES_MAX - 1,
 	.flags = WEIR_KNOB_AUTO,
 	.help = "0 is the highest; classes of equal priority are refused alike; numbers must not "
-		"decrease along the list; auto is one more than before"},
+		"decrease along the list; auto is one more than in the previous class"},
     {.name = "guarantee",
 	.type = WEIR_KNOB_RATIO,
 	.offset = offsetof(struct weir_class_spec, guarantee),
 	.def = "auto",
 	.min = 0,
-	.max = 0.5, /* maximum of the sum of all guarantees (overload.md 3.3) */
+	.max = 0.5, /* the sum of all guarantees has the same maximum */
 	.flags = WEIR_KNOB_AUTO,
 	.help = "share of each stage that higher classes cannot take, in total at most 50%; auto "
 		"is 2%, 0 at the highest priority"},

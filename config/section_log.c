@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of `log:`, which sets the destination of the server's own log. */
+/* Rows of `log:`, which sets where and how the server writes its own log. */
 #include "bind.h"
 
 const struct weir_knob config_log_knobs[] = {

@@ -11,7 +11,7 @@
 
 #define PATH_BYTES 4096
 
-/* Maximum duration of a drain. An hour is a guess. */
+/* Maximum grace time of a drain. An hour is a guess. */
 #define GRACE_MAX_NS 3600e9
 /* Maximum lifetime of a graph after its replacement. A year is practically unlimited. */
 #define OLD_MAX_NS (365 * 24 * 3600e9)
@@ -30,8 +30,8 @@ const struct weir_knob config_drain_knobs[] = {
 	.def = "10m",
 	.min = 0,
 	.max = OLD_MAX_NS,
-	.help = "how long requests that began before a reload may take after it; the rest then end "
-		"as at the end of 'grace'"},
+	.help = "how long requests that began before a reload may take after it; those still "
+		"running then end as at the end of 'grace'"},
     {.name = NULL}};
 
 const struct weir_knob config_overload_knobs[] = {
@@ -60,8 +60,8 @@ int section_name(struct bind *bind, const struct weir_node *name, const struct w
 	return weir_spec_text(&bind->spec->name, node->text);
 }
 
-/* The user's existence is not checked here but when the server switches to it, since the file may
- * be checked on another machine. */
+/* Whether the user exists is not checked here, since the file may be checked on another machine. It
+ * is checked when the server becomes that user. */
 int section_user(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
 	if (!is_text(bind, name, node))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Binds `stages:` and `defaults:`. The defaults of its rows are applied to a stage first, then
- * those of the file, then the stage's own values. The defaults of the file are not applied to
- * sources, since they have neither a queue nor a pool.
+ * Binds `stages:` and `defaults:`. Three kinds of values are applied to a stage, each overriding
+ * the previous one: the defaults of the rows, the `defaults:` of the file, and the stage's own
+ * values. `defaults:` does not apply to sources, since they have neither a queue nor a pool.
  */
 #include "bind.h"
 
@@ -14,7 +14,7 @@
 
 #define WHERE_BYTES 100
 
-/* Maximum number of keys considered for a hint, more than a stage has. */
+/* Maximum number of keys considered for a hint; a stage has fewer. */
 #define MAX_NAMES 32
 
 static const char *const own_keys[] = {"use", "with", "to"};
@@ -46,8 +46,8 @@ bool config_is_default_key(const char *key)
 
 /* ---- keys at the wrong level ---- */
 
-/* List the sections of a stage that contain the row `key`, as in "'threads:' or 'cohort:'", or ""
- * if there is none. */
+/* List the sections of a stage that contain the row `key`, as in "'threads:' or 'cohort:'". The
+ * result is "" if there is none. */
 static void sections_with(const char *key, char *buf, size_t size)
 {
 	size_t used = 0;
@@ -59,8 +59,8 @@ static void sections_with(const char *key, char *buf, size_t size)
 			    buf + used, size - used, "%s'%s:'", used > 0 ? " or " : "", row->name);
 }
 
-/* Write a hint that names the level of the file at which `key` is allowed, or "" if it is not
- * allowed at any level. */
+/* Write a hint that names the level of the file at which `key` is allowed. The hint is "" if `key`
+ * is not allowed anywhere. */
 static void right_level(
     const char *key, const struct weir_stage_spec *stage, char *hint, size_t size)
 {
@@ -119,7 +119,7 @@ void bind_threads_number(
 		return;
 	}
 	threads->max = threads->min;
-	threads->start = -1; /* a `start` from `defaults:` belongs to other bounds */
+	threads->start = -1; /* a `start` from `defaults:` was meant for other bounds */
 }
 
 void bind_threads_mark(const struct weir_node *node, struct weir_threads_spec *threads)
@@ -174,8 +174,8 @@ static const struct weir_knob link_knobs[] = {{.name = "stage",
 	.help = "true where the link closes a cycle"},
     {.name = NULL}};
 
-/* Return the position for an error in a link, either end of which may be wrong: from the outlet's
- * name to the end of the target if both are on the same line, else only the target. */
+/* Return the position for an error in a link. The error may be in the outlet or in the target. If
+ * both are on one line, the position covers both, else only the target. */
 static struct weir_mark link_mark(const struct weir_node *outlet, const struct weir_node *target)
 {
 	struct weir_mark mark = target->mark;
@@ -248,7 +248,7 @@ static int bind_with(struct bind *bind, struct weir_stage_spec *stage, const str
 		    "'with' of stage '%s' must be a map, not %s", stage->name, tree_kind(node));
 		return 0;
 	}
-	stage->with = tree_copy(node); /* copy it, since `explain` needs the tree unchanged */
+	stage->with = tree_copy(node); /* a copy, since `explain` needs the unchanged tree */
 	return stage->with ? 0 : source_no_memory(bind->errs);
 }
 
@@ -268,7 +268,7 @@ static void bind_use(struct bind *bind, struct weir_stage_spec *stage, const str
 		    "'use' of stage '%s' takes a stage type, not %s", stage->name, tree_kind(node));
 }
 
-/* Apply the file's defaults to the stage. Mistakes in them are not reported again, since
+/* Apply the file's defaults to the stage. Mistakes in them are not reported here, since
  * section_defaults has reported them. Returns 0 or WEIR_ENOMEM. */
 static int apply_defaults(struct bind *bind, struct weir_stage_spec *stage)
 {

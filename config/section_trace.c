@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of `trace:`, which sets the collector for traces and selects the traces that are sent to
- * it. */
+/* Rows of `trace:`, which names the collector and selects the traces that it receives. */
 #include "bind.h"
 
 const struct weir_knob config_trace_knobs[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks `with:`, which is stored as written and bound when the graph is built. It is also bound
- * here, into a temporary block, so that its mistakes are reported together with those of other
- * sections. A stage key that is in `with:` by mistake is reported with a hint.
+ * Checks `with:`. It is stored as written and bound when the graph is built. It is also bound here,
+ * into a temporary block, so that its mistakes are reported together with those of other sections.
+ * A stage key that is in `with:` by mistake is reported with a hint.
  */
 #include "bind.h"
 
@@ -26,8 +26,8 @@ static void report_misplaced(
 	    "'%s' is not a key of '%s'", name->text, ops->name);
 }
 
-/* Report misplaced entries of `node`, and copy the correct ones to the arrays of `placed`, which
- * share their nodes with `node`. */
+/* Report the misplaced entries of `node`. Copy the others to the arrays of `placed`, which share
+ * their nodes with `node`. */
 static int keep_placed(struct bind *bind, const struct weir_stage_ops *ops,
     const struct weir_node *node, struct weir_node *placed)
 {
@@ -70,8 +70,8 @@ static int check_stage(
 	return rc == 0 ? 0 : source_no_memory(bind->errs);
 }
 
-/* Report a stage type whose plug-in was named only by an earlier configuration. That plug-in is
- * still loaded, but would no longer be after a restart. */
+/* Report a stage type whose plug-in only an earlier configuration has named. The plug-in is still
+ * loaded, but it would not be after a restart. */
 static void report_left(struct bind *bind, const struct weir_stage_spec *stage)
 {
 	weir_errs_add(bind->errs, &stage->use_mark, WEIR_ENOENT, "add 'plugin: FILE.so'",

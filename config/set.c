@@ -9,8 +9,8 @@
 
 #define TEXT_BYTES 256
 
-/* Return the stage with whose name `set` begins. Names may contain dots, so the longest matching
- * name is used. */
+/* Return the stage that `set` begins with. Names may contain dots, so the longest matching name is
+ * used. */
 static struct weir_stage_spec *stage_of(struct weir_spec *spec, const char *set, size_t path_len)
 {
 	struct weir_stage_spec *found = NULL;
@@ -33,8 +33,8 @@ static int report(struct bind *bind, const char *set, int code, const char *text
 	return code == WEIR_ENOMEM ? code : 0;
 }
 
-/* Set the origin of the overridden value to "--set", since its position in the file no longer
- * applies. */
+/* Set the position of the overridden value to "--set", since an error in it has no position in the
+ * file. */
 static void keep_mark(struct weir_stage_spec *stage, const char *path)
 {
 	const struct weir_mark mark = {.file = "--set"};

@@ -2,9 +2,9 @@
 /*
  * Reads configuration texts and finds positions in them.
  *
- * Lines end as in YAML 1.1, with LF, CR, CRLF, NEL (U+0085), LS (U+2028) or PS (U+2029), so that
- * our line numbers agree with libyaml's. libyaml counts columns in characters; weir reports them in
- * bytes, as compilers and editors do.
+ * Line numbers must agree with libyaml's. Lines therefore end as in YAML 1.1: with LF, CR, CRLF,
+ * NEL (U+0085), LS (U+2028) or PS (U+2029). Columns differ: libyaml counts characters, and weir
+ * reports bytes, as compilers and editors do.
  */
 #include "source.h"
 
@@ -187,12 +187,14 @@ static const char *objection(const struct stat *st)
 		return "is not a regular file";
 	if (st->st_size > CONFIG_BYTES_MAX)
 		return "is larger than 1 MiB";
-	if (st->st_mode & S_IWOTH) /* the file can name plug-ins, which are code */
+	/* the file can name plug-ins, so whoever can write to it can run code */
+	if (st->st_mode & S_IWOTH)
 		return "is writable by every user of this host: chmod o-w";
 	return NULL;
 }
 
-/* Read all of `fd`, but at most CONFIG_BYTES_MAX bytes, even if the file grows during the read. */
+/* Read all of `fd` into a new buffer. Reads at most CONFIG_BYTES_MAX bytes, even if the file grows
+ * meanwhile. */
 static int read_all(int fd, char **text, size_t *n)
 {
 	char *buf = malloc(CONFIG_BYTES_MAX + 1);
@@ -209,12 +211,12 @@ static int read_all(int fd, char **text, size_t *n)
 		}
 		*n += got > 0 ? (size_t)got : 0;
 	}
-	*text = buf; /* larger than needed, but freed after parsing */
+	*text = buf; /* the buffer is larger than needed, but it is freed after parsing */
 	return 0;
 }
 
-/* Reopen the path with the checks of weir_trust_open, replacing *fd: a user who can write to a
- * configuration that root reads can run code as root. */
+/* Reopen the path with the checks of weir_trust_open, and replace *fd by the new descriptor. If
+ * root reads a configuration, every user who can write to it can run code as root. */
 static int trust(struct weir_errs *errs, const struct weir_mark *at, const char *path, int *fd)
 {
 	struct weir_mark mark = {.file = path};
@@ -228,8 +230,8 @@ static int trust(struct weir_errs *errs, const struct weir_mark *at, const char 
 			     "%s, and root runs this server", err.text);
 }
 
-/* Check whether a configuration may be read from `fd`, and fill in *st. Returns 0, or the code of
- * the reported error. */
+/* Check whether the file open as `fd` may be used as a configuration, and fill in *st. Returns 0,
+ * or the code of the reported error. */
 static int look(
     struct weir_errs *errs, const struct weir_mark *at, const char *path, int fd, struct stat *st)
 {
@@ -239,12 +241,12 @@ static int look(
 	return why ? refuse(errs, at, path, why) : 0;
 }
 
-/* Open the file if a configuration may be read from it, and fill in *st. Returns the descriptor, or
+/* Open the file if it may be used as a configuration, and fill in *st. Returns the descriptor, or
  * -1 with the code in *rc. */
 static int open_source(
     struct weir_errs *errs, const struct weir_mark *at, const char *path, struct stat *st, int *rc)
 {
-	/* Use O_NONBLOCK, since opening a FIFO must not wait for its writer. */
+	/* O_NONBLOCK, since opening a FIFO would otherwise wait for its writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	*rc = look(errs, at, path, fd, st);

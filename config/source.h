@@ -24,8 +24,8 @@ struct source {
 	char *lines; /* a copy of `text` with NULs at the ends of lines */
 	int n_lines;
 	char **line; /* n_lines pointers into `lines` */
-	/* The last position found. The search for the next one starts here, since it is nearly
-	 * always later in the same line, which may be a megabyte long. */
+	/* The last position found. The search for the next one starts here, since that is nearly
+	 * always later in the same line, and a line may be a megabyte long. */
 	int seen_line;
 	size_t seen_char, seen_byte;
 	bool on_disk;
@@ -39,7 +39,8 @@ struct sources {
 	struct source **item;
 	int nodes;             /* nodes in all trees, limited by CONFIG_NODES_MAX */
 	size_t expanded_bytes; /* written by ${}, limited by CONFIG_BYTES_MAX */
-	int n_unset;           /* values whose ${} failed; other errors in them are dropped */
+	/* values whose ${} could not be expanded; further errors in them are dropped */
+	int n_unset;
 	struct weir_mark unset[WEIR_ERRS_MAX];
 	struct weir_node *root; /* the merged tree */
 	int n_sets;
@@ -68,8 +69,8 @@ int source_text(struct sources *all, const char *text, size_t n, const char *nam
  * from 0). */
 struct weir_mark source_mark(struct source *source, size_t line, size_t col, size_t len_chars);
 
-/** Return the mark for line `line` (from 0) without its indentation. If the line is blank, the next
- * one that is not blank is used. */
+/** Return the mark for line `line` (from 0) without its indentation. If the line is blank, return
+ *  the mark for the next line that is not. */
 struct weir_mark source_line_mark(struct source *source, size_t line);
 
 /** Return the mark for byte `offset` of the text. */
@@ -81,8 +82,8 @@ const char *source_line(const struct source *source, int line);
 /** Report "out of memory". Returns WEIR_ENOMEM. */
 int source_no_memory(struct weir_errs *errs);
 
-/** Return whether an out-of-memory error is among the errors. Binding continues after such an
- * error, as after any mistake. */
+/** Return whether `errs` contains an out-of-memory error. Binding continues after such an error, as
+ *  after any mistake. */
 bool source_lacked_memory(const struct weir_errs *errs);
 
 #endif

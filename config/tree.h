@@ -9,7 +9,7 @@
 
 #include "source.h"
 
-/** A problem reported by libyaml about a text that it cannot read. libyaml's own types stay in
+/** A problem that libyaml reports about a text. The types of libyaml itself are only used in
  *  yaml_tree.c. */
 struct tree_problem {
 	const char *text;                 /* libyaml's wording */
@@ -23,7 +23,8 @@ struct tree_problem {
 /**
  * Parse the text of `source` into source->root. A syntax error ends the parse; other mistakes
  * (duplicate keys, anchors, tags) are all reported. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM with
- * `errs` filled in; after an error source->root is NULL if there is no tree to continue with.
+ * `errs` filled in. After an error, source->root is the tree that can still be bound, or NULL if
+ * there is none.
  */
 int tree_parse(struct sources *all, struct source *source, struct weir_errs *errs);
 
@@ -33,8 +34,8 @@ int tree_explain(struct source *source, const struct tree_problem *problem, stru
 /** Replace ${X}, ${X:-default} and ${X:?message} in every scalar below `node`. */
 int tree_expand(struct sources *all, struct weir_node *node, struct weir_errs *errs);
 
-/** Append `item` to `node`. `name` is its key if `node` is a map, and NULL if it is a list. Takes
- * ownership of `name` and `item`, and frees them on failure. */
+/** Append `item` to `node`. If `node` is a map, `name` is the key; if it is a list, `name` is NULL.
+ *  Takes ownership of `name` and `item`, and frees them on failure. */
 int tree_append(struct weir_node *node, struct weir_node *name, struct weir_node *item);
 
 /** Make a deep copy that shares the marks. Returns NULL if out of memory. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Translates libyaml's error messages into ones that the author of the file understands.
+ * Translates libyaml's error messages into messages that the author of the file understands.
  *
- * libyaml describes the state of its scanner ("mapping values are not allowed in this context"),
- * while the actual mistake is a tab used for indentation, too much indentation, or a missing quote.
- * The mistake is found by examining the line at the reported position and the lines above it.
- * Unknown messages are passed on unchanged.
+ * libyaml describes the state of its scanner, as in "mapping values are not allowed in this
+ * context". The actual mistake is a tab used for indentation, too much indentation, or a missing
+ * quote. It is found by examining the line at the reported position and the lines above it. Unknown
+ * messages are passed on unchanged.
  */
 #include "tree.h"
 

@@ -2,13 +2,15 @@
 /*
  * Builds a tree with positions from libyaml's events. No other file uses libyaml.
  *
- * The parser uses libyaml's event interface, not its document interface, which would resolve
- * aliases. With events it can stop early when the limits on depth, nodes and bytes are exceeded,
- * which is necessary because libyaml's running time is quadratic in the nesting depth (200 KB of
- * '[' take 41 s of CPU time, reliability.md). YAML features other than maps, lists and texts are
- * refused with a clear message: anchors, aliases, merge keys, tags, several documents, and keys
- * that are not scalars. Duplicate keys, which libyaml accepts, are also refused, and so are plain
- * scalars that span several lines, which are usually keys with too much indentation.
+ * The parser uses libyaml's event interface. The document interface would resolve aliases, and it
+ * could not stop early when the limits on depth, nodes and bytes are exceeded. Stopping early is
+ * necessary: libyaml's running time is quadratic in the nesting depth, and 200 KB of '[' take 41 s
+ * of CPU time.
+ *
+ * YAML features other than maps, lists and texts are refused with a clear message: anchors,
+ * aliases, merge keys, tags, several documents, and keys that are not scalars. Duplicate keys,
+ * which libyaml accepts, are refused, too. So are plain scalars that span several lines, since
+ * these are usually keys with too much indentation.
  */
 #include "tree.h"
 
@@ -27,8 +29,8 @@ struct tree {
 	struct weir_errs *errs;
 	int depth;
 	bool flawed;                /* a mistake was reported and the parse continued */
-	bool folded;                /* the last scalar continues in the line `folded_at` */
-	struct weir_mark folded_at; /* reported unless a syntax error follows */
+	bool folded;                /* the last scalar continues on the line at `folded_at` */
+	struct weir_mark folded_at; /* a position that is reported unless a syntax error follows */
 };
 
 static int node_of(struct tree *t, const yaml_event_t *ev, struct weir_node **node);
@@ -47,7 +49,7 @@ static int flaw(struct tree *t, const struct weir_mark *mark, const char *text, 
 	return weir_errs_add(t->errs, mark, WEIR_EINVAL, hint, "%s", text);
 }
 
-/* Report a plain scalar that spans several lines, which is nearly always a key that is indented too
+/* Report a plain scalar that spans several lines. Nearly always it is a key that is indented too
  * far. */
 static void report_folded(struct tree *t)
 {
@@ -191,8 +193,8 @@ static void report_duplicate(
 	    t->errs, &again->mark, WEIR_EINVAL, hint, "the key '%s' appears twice", again->text);
 }
 
-/* Report and drop duplicate keys. The keys are sorted, so that thousands of them do not take
- * quadratic time. */
+/* Report and drop duplicate keys. Sorting the keys avoids quadratic time if there are thousands of
+ * them. */
 static int check_duplicates(struct tree *t, struct weir_node *map)
 {
 	struct key *keys = calloc((size_t)map->n + 1, sizeof(*keys));
@@ -253,8 +255,8 @@ static int map_entry(struct tree *t, const yaml_event_t *ev, struct weir_node *m
 		goto fail;
 	rc = node_of(t, &value, &item);
 	yaml_event_delete(&value);
-	/* a merge key has already been reported; drop it, so that it is not also reported as
-	 * unknown */
+	/* A merge key has already been reported. Drop it, so that it is not reported as an unknown
+	 * key, too. */
 	if (rc != 0 || is_merge_key(name))
 		goto fail;
 	rc = tree_append(map, name, item);
@@ -392,7 +394,7 @@ int tree_parse(struct sources *all, struct source *source, struct weir_errs *err
 	yaml_parser_set_input_string(&t.parser, (const unsigned char *)source->text, source->n);
 	int rc = parse_document(&t, &root);
 	yaml_parser_delete(&t.parser);
-	free(source->text); /* positions are found in source->lines */
+	free(source->text); /* no longer needed: positions are found in source->lines */
 	source->text = NULL;
 	if (rc != 0) {
 		weir_node_free(root);

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs the export thread; see otlp.h. */
+/*
+ * Runs the export thread; see otlp.h.
+ *
+ * The thread wakes up every LOOK_NS and moves requests from the graph's queue into the batch
+ * (take). A batch that is full or old enough is sent (send_batch). A batch that the collector does
+ * not accept stays in place until again_ns, and meanwhile nothing else is sent. When the server
+ * stops, all that remains is sent once, and POSTs are aborted at give_up_ns.
+ */
 #include "otlp.h"
 
 #include <pthread.h>
@@ -14,21 +21,22 @@
 #include "otlp_json.h"
 #include "otlp_send.h"
 
-/* Size and age at which a batch is sent. OpenTelemetry's batch processor uses 512 spans and 5 s; 1
- * s is a delay that a person watching the traces accepts. */
+/* A batch is sent when it has BATCH_SPANS spans or its oldest request is BATCH_NS old. 512 is the
+ * value of OpenTelemetry's batch processor, which waits 5 s. 1 s is a guess: a delay that a person
+ * watching the traces accepts. */
 #define BATCH_SPANS 512
 #define BATCH_NS    1000000000LL
-/* A batch that the collector does not accept is sent again after 1, 2, 4 and 8 s, long enough for a
- * collector to restart, and is then lost. Meanwhile new requests wait in the graph's queue; if it
- * is full, they are counted as dropped. */
+/* A batch that the collector does not accept is sent again after 1, 2, 4 and 8 s, which is enough
+ * for a collector to restart. Then it is lost. Meanwhile new requests wait in the graph's queue;
+ * when the queue is full, they are counted as dropped. */
 #define TRIES      5
 #define FIRST_WAIT 1000000000LL
-/* Maximum requests in one POST. Each has at most 11 spans. */
+/* Maximum number of requests in one POST. Each has at most 11 spans. */
 #define BATCH_MAX 256
 /* Interval at which the graph's queue is checked. The queue has space for the requests that arrive
  * in this time at 20 000/s. */
 #define LOOK_NS 100000000LL
-/* Time allowed for the last POSTs when the server stops. 1 s is a guess. */
+/* Total time for the last POSTs when the server stops. 1 s is a guess. */
 #define LAST_NS 1000000000LL
 
 struct otlp {
@@ -63,7 +71,8 @@ static enum sender_result post(struct otlp *o, char *why, size_t size)
 	return result;
 }
 
-/* Log when sending begins to fail and when it works again, but not every batch. */
+/* Log the first failure after a success and the first success after a failure. Batches between them
+ * are not logged. */
 static void report(struct otlp *o, bool sent, const char *why)
 {
 	if (!sent && !o->failing)
@@ -76,8 +85,8 @@ static void report(struct otlp *o, bool sent, const char *why)
 	o->failing = !sent;
 }
 
-/* Send the batch. If the collector may accept it later, set the time of the next attempt. After
- * TRIES attempts, or if `last` is set, drop the batch and count it as failed. */
+/* Send the batch. If the collector may accept it later, schedule the next attempt. After TRIES
+ * attempts, or if `last` is set, drop the batch and count it as failed. */
 static void send_batch(struct otlp *o, bool last)
 {
 	char why[256] = "";
@@ -104,8 +113,8 @@ static bool is_due(const struct otlp *o)
 	return ripe && (o->again_ns == 0 || weir_clock_ns(CLOCK_MONOTONIC) >= o->again_ns);
 }
 
-/* Move waiting requests into the batch. Returns true if the batch is now full, in which case more
- * requests may be waiting. */
+/* Move waiting requests into the batch. Returns true if the batch is then full; more requests may
+ * be waiting in that case. */
 static bool take(struct otlp *o)
 {
 	int n =

@@ -3,11 +3,11 @@
  * Exports traces: sends the requests that the graph collects (weir_graph_collect) to a collector,
  * as OTLP in JSON over HTTP (OpenTelemetry protocol 1.x, POST /v1/traces).
  *
- * One thread called "otlp" takes the requests from the graph's queue and sends them every second,
- * or as soon as it has 512 spans. It uses its own connection and never delays the data path: if the
- * collector is slow or unreachable, the queue fills up, and further requests are only counted as
- * dropped. A batch that is not accepted is sent up to five times over 15 s, so a collector that
- * responds too late may receive it more than once.
+ * One thread called "otlp" takes the requests from the graph's queue. It sends them every second,
+ * or as soon as it has 512 spans. The thread has its own connection and never delays the data path:
+ * if the collector is slow or unreachable, the queue fills up, and further requests are counted as
+ * dropped. A batch that is not accepted is sent up to five times over 15 s. A collector that
+ * responds too late may therefore receive a batch more than once.
  *
  * | call                  | threads                                              |
  * |-----------------------|------------------------------------------------------|

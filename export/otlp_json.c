@@ -54,8 +54,8 @@ static json_t *span(const struct weir_trace *trace, uint64_t id, uint64_t parent
 	    start, "endTimeUnixNano", end, "attributes", attributes);
 }
 
-/* Build the span of the request. Its name is only the first word of the description (the method),
- * since paths would produce too many distinct names. */
+/* Build the span of the request. Its name is only the first word of the description, which is the
+ * method: names with paths would be too many. */
 static json_t *request_span(const struct weir_slow *slow)
 {
 	char name[32];

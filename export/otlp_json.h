@@ -9,9 +9,10 @@
 #include <weir/graph.h>
 
 /**
- * Convert `slow[0..n)`. Each request becomes a span whose parent is the span of the client's
- * request. It has one child span per stage, with the wait and the service time there. `service` is
- * the resource's service.name. Returns a new reference, or NULL if out of memory.
+ * Convert `slow[0..n)`. Each request becomes a span whose parent is the client's own span, if the
+ * request carried one. It has one child span per stage, with the wait and the service time there.
+ * `service` becomes the service.name of the resource. Returns a new reference, or NULL if out of
+ * memory.
  */
 json_t *otlp_json(const char *service, const struct weir_slow *slow, int n);
 

@@ -13,8 +13,9 @@
 
 #include <weir/clock.h>
 
-/* Time limits for connecting and for a whole POST. Both are guesses: a collector is usually near
- * and accepts a batch within milliseconds, and both are below the grace time of a drain. */
+/* Time limits for connecting and for a whole POST. Both are guesses. A collector is usually near
+ * and accepts a batch within milliseconds. Both limits are shorter than the grace time of a
+ * drain. */
 #define CONNECT_MS 2000L
 #define POST_MS    5000L
 

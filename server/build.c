@@ -32,8 +32,8 @@ static int enter_folder(const char *path, struct weir_errs *errs)
 			     path, strerror(errno));
 }
 
-/* Report settings that would prevent the admin endpoint from starting, and a stage that listens on
- * the same address. */
+/* Report settings with which the admin endpoint could not start. This includes a stage that listens
+ * on the same address. */
 static void check_admin(const struct weir_spec *spec, struct weir_errs *errs)
 {
 	const struct weir_admin_spec *admin = &spec->admin;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Builds the graph of a server from its configuration file: for `run`, `check` and reloads. One
- * thread at a time, since the working directory changes. */
+/* Builds the graph of a server from its configuration file: for `run`, `check` and reloads. May be
+ * called by one thread at a time, since it changes the working directory of the process. */
 #ifndef WEIR_SERVER_BUILD_H
 #define WEIR_SERVER_BUILD_H
 
@@ -9,20 +9,20 @@
 #include <weir/error.h>
 #include <weir/graph.h>
 
-/** A configuration on a command line. Borrowed. */
+/** A configuration as given on a command line. Strings are borrowed. */
 struct build_input {
 	const char *path; /* of the YAML file */
 	int n_sets;
 	const char *const *sets; /* STAGE.KNOB=VALUE, as given by `--set` */
 	bool preview;            /* run no code of plug-ins that are not loaded yet */
 	bool become;             /* become the user of `user:` after loading the file */
-	bool bind;               /* before that, bind the addresses that only root can bind */
+	bool bind; /* before becoming that user, bind the addresses that only root can bind */
 };
 
 /**
- * Load the configuration and build its graph, which checks everything that can be checked before
- * threads start. The working directory becomes the folder of the file, since paths in the file are
- * relative to it. If `values` is not NULL, *values is set to the values of the configuration from
+ * Load the configuration and build its graph. Everything that can be checked before threads start
+ * has then been checked. The working directory becomes the folder of the file, since paths in the
+ * file are relative to it. If `values` is not NULL, *values is set to the result of
  * config_values_text, which the caller frees. Returns 0, or a WEIR_E code with `errs` filled in.
  */
 int build_graph(

@@ -2,9 +2,11 @@
 /*
  * The crash handler; see crash.h. Everything that it calls is async-signal-safe: write, read,
  * raise, sigaction, prctl, the functions of weir/graph.h that are documented as such, and those of
- * crash_line.h. If the crashing thread has an alternate stack, the handler runs on it, so a stack
- * overflow is reported, too. The handler first writes the line that can be written safely, and then
- * those for which it must read memory that may be corrupted. A second fault ends the process
+ * crash_line.h.
+ *
+ * If the crashing thread has an alternate stack, the handler runs on it, so a stack overflow is
+ * reported, too. The first line of the report needs no memory that may be corrupted. The handler
+ * then writes the lines for which it must read such memory. A second fault ends the process
  * immediately, since all signals are blocked in the handler.
  */
 #include "crash.h"
@@ -102,8 +104,9 @@ static void crash_on_signal(int sig, siginfo_t *info, void *context)
 		crash_say_event();
 		sigaction(sig, &crash_previous[i], NULL);
 	}
-	/* When the handler returns, a fault occurs again with the same registers. A signal that was
-	 * sent (si_code <= 0: abort, kill) does not occur again, so it is raised here. */
+	/* When the handler returns, the faulting instruction is executed again and raises the same
+	 * signal. A signal that was sent (si_code <= 0: abort, kill) would not occur again, so
+	 * raise it here. */
 	if (info->si_code <= 0)
 		raise(sig);
 }
@@ -119,7 +122,7 @@ void crash_install(void)
 	if (sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE))
 		sigaltstack(&stack, NULL);
 	crash_stack_prepare();
-	sigfillset(&action.sa_mask); /* a fault in the handler is not handled */
+	sigfillset(&action.sa_mask); /* so that a fault in the handler ends the process */
 	for (size_t i = 0; i < CRASH_SIGNALS; i++)
 		sigaction(crash_signals[i].number, &action, &crash_previous[i]);
 }

@@ -2,8 +2,8 @@
 /*
  * Builds the lines of a crash report; see crash_line.h.
  *
- * Objects are looked up in /proc/self/maps instead of through the loader, whose lock may be held.
- * Since glibc 2.35, backtrace() acquires no lock when libgcc has been loaded.
+ * The object of a frame is looked up in /proc/self/maps. The dynamic loader is not asked, since its
+ * lock may be held. Since glibc 2.35, backtrace() acquires no lock once libgcc has been loaded.
  */
 #include "crash_line.h"
 
@@ -50,7 +50,7 @@ void crash_write(struct crash_line *line)
 	line->text[line->n++] = '\n';
 	ssize_t n = write(STDERR_FILENO, line->text, line->n);
 
-	(void)n; /* if stderr is gone, nothing can be done */
+	(void)n; /* a failure is ignored: stderr may be closed, and nothing else can be done */
 	line->n = 0;
 }
 
@@ -85,8 +85,8 @@ static uintptr_t take_hex(const char **p)
 	}
 }
 
-/* Copy the short name of an object: "/usr/bin/weir" -> "weir", "/memfd:upper.so (deleted)" ->
- * "upper.so". */
+/* Copy the short name of an object: "weir" for "/usr/bin/weir", "upper.so" for "/memfd:upper.so
+ * (deleted)". */
 static void object_name(const char *path, char name[NAME_BYTES])
 {
 	static const char memory[] = "memfd:";
@@ -100,8 +100,9 @@ static void object_name(const char *path, char name[NAME_BYTES])
 	name[n] = '\0';
 }
 
-/* Parse one line of /proc/self/maps: "55d0c0a00000-55d0c0b00000 r-xp 00002000 08:01 1234
- * /usr/bin/weir". *base is the start of the object to which the current mappings belong. */
+/* Parse a line of /proc/self/maps such as "55d0c0a00000-55d0c0b00000 r-xp 00002000 08:01 1234
+ * /usr/bin/weir", and fill in the frames that are in this mapping. An object has several mappings,
+ * one after the other; *base is the start of the first one of the current object. */
 static void read_mapping(const char *line, uintptr_t *base, struct frame *frame, int n)
 {
 	const char *p = line;
@@ -169,8 +170,8 @@ static void write_frame(const struct frame *f, int i)
 	crash_write(&line);
 }
 
-/* Walk the stack and store the frames from `pc` on; the frames before it belong to the handler.
- * Returns their number. */
+/* Walk the stack and store the frames from the one at `pc` on. The frames before it belong to the
+ * handler. Returns the number of frames stored. */
 static int walk(uintptr_t pc, struct frame frame[FRAMES_MAX])
 {
 	void *at[FRAMES_MAX];

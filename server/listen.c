@@ -10,8 +10,8 @@
 
 #include "net/address.h"
 
-/** Maximum number of addresses that are compared. Conflicts of further ones are detected by the
- *  kernel. 256 is a guess: a stage has at most 16. */
+/** Maximum number of addresses that are compared; the kernel detects conflicts of further ones. 256
+ *  is a guess: a stage has at most 16. */
 #define LISTEN_MAX 256
 
 bool listen_listens(const struct weir_stage_spec *stage)
@@ -35,15 +35,15 @@ const char *listen_text(const struct weir_stage_spec *stage, int i)
 	return row && row->def ? row->def : "";
 }
 
-/** Whether `listen` stands for all addresses of the host. */
+/** Return whether `listen` stands for all addresses of the host. */
 static bool listen_is_all(const char *listen)
 {
 	return listen[0] == ':' || strncmp(listen, "0.0.0.0:", 8) == 0 ||
 	       strncmp(listen, "[::]:", 5) == 0;
 }
 
-/** Whether two hosts are equal. In listen addresses of weir, "localhost" always means 127.0.0.1,
- *  which happens to have the same length. */
+/** Return whether two hosts are equal. In listen addresses of weir, "localhost" always means
+ *  127.0.0.1, which happens to have the same length. */
 static bool listen_hosts_equal(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	if (a_len == 9 && strncmp(a, "localhost", 9) == 0)
@@ -77,8 +77,8 @@ const struct weir_stage_spec *listen_clash(const struct weir_spec *spec)
 
 /* ---- one address, two listeners ---- */
 
-/** Return where an address is defined in the YAML: the list entry or the single value, or the stage
- *  if it is the default. */
+/** Return the position at which an address is defined in the YAML: the list entry, the single
+ *  value, or the stage if the address is the default. */
 static const struct weir_mark *listen_mark(const struct weir_stage_spec *stage, int i)
 {
 	const struct weir_node *node = weir_node_get(stage->with, "listen");
@@ -88,7 +88,7 @@ static const struct weir_mark *listen_mark(const struct weir_stage_spec *stage, 
 	return node->kind == WEIR_NODE_LIST ? &node->item[i]->mark : &node->mark;
 }
 
-/** Whether only one of two addresses can be bound: their ports are equal and not 0, and their IP
+/** Return whether two addresses exclude each other: their ports are equal and not 0, and their IP
  *  addresses are equal or one of them is a wildcard. IPv4 and IPv6 do not conflict, since
  *  http.server sets IPV6_V6ONLY. */
 static bool listen_excludes(const struct address *a, const struct address *b)
@@ -145,7 +145,7 @@ void listen_check(const struct weir_spec *spec, struct weir_errs *errs)
 			struct weir_err err;
 			*l = (struct listener){.stage = stage, .entry = i};
 			if (http_address_parse(listen_text(stage, i), &l->address, &err) != 0)
-				continue; /* the stage reports the error */
+				continue; /* the stage itself will report the error */
 			for (int k = 0; k < n; k++)
 				if (listen_excludes(&l->address, &all[k].address)) {
 					listen_twice(l, &all[k], errs);

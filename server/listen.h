@@ -18,7 +18,7 @@ const char *listen_text(const struct weir_stage_spec *stage, int i);
 
 /** Return the first stage that listens on the address of the admin endpoint, or NULL if there is
  *  none. `spec` must have an admin endpoint. Addresses are compared as written. A stage that
- *  listens on all addresses of the host conflicts if its port is the same; port 0 never
+ *  listens on all addresses of the host conflicts if its port is that of the endpoint; port 0 never
  *  conflicts. */
 const struct weir_stage_spec *listen_clash(const struct weir_spec *spec);
 

@@ -2,9 +2,10 @@
 /*
  * Notifies the service manager; see notify.h.
  *
- * The feeding thread wakes up every half watchdog interval and checks under the mutex whether the
- * control thread ticks and whether a handler hangs. It then sends WATCHDOG=1 or, once, the reason
- * why it does not. Other threads change the graph and the drain deadline under the same mutex.
+ * The feeding thread wakes up every half watchdog interval. It checks under the mutex whether the
+ * control thread ticks and whether a handler hangs. If both are well, it sends WATCHDOG=1; if not,
+ * it logs and sends the reason once. Other threads change the graph and the drain deadline under
+ * the same mutex.
  */
 #include "notify.h"
 
@@ -19,13 +20,13 @@
 
 #include "base/clock.h"
 
-/* Age of the last tick above which the control thread may count as stuck: five tick intervals
- * (control.h), since ticks may be late on a busy host. */
+/* If the last tick is older than this, the control thread may be stuck. The limit is five tick
+ * intervals (control.h), since ticks may be late on a busy host. */
 #define TICK_OLD_NS (500 * NS_PER_MS)
-/* How long a drain may take after its grace time, including the time to free everything. 15 s is a
- * guess: the drain abandons handlers after 5 s. */
+/* How long a drain may take beyond its grace time, including the time to free everything. 15 s is a
+ * guess: the drain abandons handlers 5 s after the grace time. */
 #define STOP_LATE_NS (15 * NS_PER_S)
-/* How long a send may wait for a service manager that does not read. 1 s is a guess: longer than a
+/* Maximum time of a send to a service manager that does not read. 1 s is a guess: longer than a
  * busy manager takes. */
 #define SEND_WAIT_S 1
 
@@ -51,8 +52,8 @@ static int64_t watchdog_from_env(void)
 
 	if (usec == 0 || usec > INT64_MAX / NS_PER_US)
 		return 0;
-	/* The service manager watches another process, for example the shell that started this
-	 * one. */
+	/* WATCHDOG_PID is another process, for example the shell that started this one: the
+	 * watchdog is not for us. */
 	if (getenv("WATCHDOG_PID") && env_number("WATCHDOG_PID") != getpid())
 		return 0;
 	return usec * NS_PER_US;
@@ -152,8 +153,7 @@ static void stop_feeding(struct notify *n, const char *why)
 	notify_say(n, text);
 }
 
-/* Check the server. Sets `why` to the reason not to feed the watchdog, or to "" if there is
- * none. */
+/* Check the server. Sets `why` to the reason not to feed the watchdog, or to "" if all is well. */
 static void look(struct notify *n, int64_t now_ns, char *why, size_t size)
 {
 	const char *stage;

@@ -2,11 +2,13 @@
 /*
  * Reloads the configuration; see reload.h. reload_report.c stores and reports the results.
  *
- * The reload thread (reload_main) waits for a reload request and carries it out in obey(): it loads
- * and checks the configuration, compares it, and then either sets live knobs or starts a new graph.
- * All objects that a reload creates are in a struct order and are freed at the end of the reload,
- * except those that take_over() and follow() move into `now`. The main thread takes `now` back in
- * reload_stop, which abandons a reload that may hang in a stage.
+ * The reload thread (reload_main) waits for a reload request, and obey() carries it out: it loads
+ * and checks the configuration, compares it with the running one, and then either sets live knobs
+ * or starts a new graph. All objects that a reload creates are in a struct order. They are freed at
+ * the end of the reload, except those that take_over() and follow() move into `now`.
+ *
+ * In reload_stop, the main thread takes `now` back. A reload that may hang in a stage is abandoned
+ * there.
  */
 #include "reload.h"
 
@@ -27,16 +29,16 @@
 #include "run_config.h"
 #include "run_log.h"
 
-/* Polling interval while waiting for a reload or for replaced graphs to end; the same as in a
- * drain. */
+/* Polling interval while waiting for a reload or for replaced graphs to end. A drain uses the same
+ * interval. */
 #define WAIT_LOOK_NS (20 * NS_PER_MS)
 
 struct reloader {
 	struct running now; /* `now` and `graphs` are owned by the reload thread while it runs */
 	int64_t graphs;     /* number of graphs that have replaced another one */
 	char *path;
-	/* the part of `path` that was not given on the command line, or ""; it is removed from file
-	 * names that are shown */
+	/* the folder that was put before a relative path of the command line, or ""; it is removed
+	 * from file names that are shown */
 	char *folder;
 	struct task task;
 	/* paths of the running configuration whose values are not shown; NULL hides all values;
@@ -56,8 +58,8 @@ struct reloader {
 
 /* ---- one reload ---- */
 
-/** A reload request, and the objects that have been created for it. Those that are not taken over
- *  are freed at the end. */
+/** A reload request, and the objects that have been created for it. Objects that are not moved
+ *  elsewhere are freed at the end. */
 struct order {
 	struct weir_errs errs;
 	struct weir_graph *graph;
@@ -79,9 +81,9 @@ static int fail(struct order *o, int code, const char *text)
 	return weir_errs_add(&o->errs, NULL, code, NULL, "%s", text);
 }
 
-/* Return the paths to hide after the reload: those in `own`, and those paths of the previous
- * configuration whose changes require a restart. Consumes the reference to `own`. If `before` or
- * `own` is NULL, returns NULL, which hides everything. */
+/* Return the paths to hide after the reload: those in `own`, and those in `before` whose changes
+ * take effect only after a restart. Consumes the reference to `own`. If `before` or `own` is NULL,
+ * returns NULL, which hides everything. */
 static json_t *hide_carried(const struct config_diff *diff, const json_t *before, json_t *own)
 {
 	json_t *waiting = json_object(), *all = NULL;
@@ -97,12 +99,12 @@ static json_t *hide_carried(const struct config_diff *diff, const json_t *before
 	return all;
 }
 
-/* Load, check and build the new configuration in the folder of its file, as `run` does. After
- * success, that folder remains the working directory, except in a preview. */
+/* Load, check and build the new configuration in the folder of its file, as `run` does. If that
+ * succeeds, the folder remains the working directory, except in a preview. */
 static int prepare(struct reloader *r, struct order *o)
 {
 	int folder_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* the user changes only at startup */
+	/* `become` is not set, since the user changes only at startup */
 	struct build_input in = {.path = r->path,
 	    .n_sets = r->now.input.n_sets,
 	    .sets = r->now.input.sets,
@@ -175,9 +177,9 @@ static void set_may_hang(struct reloader *r, bool may)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Begin the part of a reload that cannot hang: the new graph has been built but not started. Until
- * the new graph is started, reload_stop waits for the reload instead of abandoning it. Fails if the
- * server is already stopping. */
+/* Begin the part of a reload that cannot hang. It lasts from the end of the build to the start of
+ * the new graph; in this time, reload_stop waits for the reload instead of abandoning it. Fails if
+ * the server is already stopping. */
 static int pass_gate(struct reloader *r, struct order *o)
 {
 	pthread_mutex_lock(&r->lock);
@@ -243,8 +245,8 @@ static void cut_out(char *text, const char *folder)
 		memmove(at, at + n, strlen(at + n) + 1);
 }
 
-/* In all errors, name the file as the user did. It was opened by its absolute path, since the
- * working directory has changed. */
+/* In all errors, replace the absolute path of the file by the path that the user gave. The file was
+ * opened by its absolute path, since the working directory has changed. */
 static void name_as_given(struct weir_errs *errs, const char *folder)
 {
 	for (int i = 0; i < errs->n; i++) {
@@ -323,7 +325,7 @@ static void *reload_main(void *arg)
 	}
 	if (r->ordered)
 		weir_log(WEIR_LOG_WARN,
-		    "the reload ordered by %s was not started: the server is stopping", r->by);
+		    "the reload requested by %s was not started: the server is stopping", r->by);
 	pthread_mutex_unlock(&r->lock);
 	return NULL;
 }
@@ -396,14 +398,14 @@ int reload_start(const struct running *running, const char *path, struct reloade
 	return rc;
 }
 
-/* Abandon the current reload and log this. If the reload cannot hang, or its graph has replaced the
- * running one, the function does nothing and returns false. */
+/* Abandon the current reload, log that and return true. If the reload cannot hang, or its graph has
+ * already replaced the running one, do nothing and return false. */
 static bool give_up(struct reloader *r)
 {
 	if (!r->may_hang || !weir_graph_stay(r->now.graph))
 		return false;
-	weir_log(
-	    WEIR_LOG_WARN, "the reload ordered by %s was abandoned: the server is stopping", r->by);
+	weir_log(WEIR_LOG_WARN, "the reload requested by %s was abandoned: the server is stopping",
+	    r->by);
 	return true;
 }
 
@@ -412,8 +414,8 @@ void reload_stop(struct reloader *r, struct running *running)
 	pthread_mutex_lock(&r->lock);
 	r->stopping = true;
 	pthread_cond_signal(&r->cond);
-	/* Poll, since callbacks that may hang begin and end without a notification, and everything
-	 * else is short. */
+	/* Poll, since nothing signals when a callback that may hang begins or ends. Everything else
+	 * takes only a short time. */
 	while (r->busy && !give_up(r)) {
 		struct timespec until;
 		clock_gettime(CLOCK_REALTIME, &until);

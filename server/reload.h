@@ -6,16 +6,19 @@
  *   ask --> load, check --> compare --no difference--------------------> unchanged
  *                              |-----live knobs only--> set in place --> same graph
  *                              '--> build, start beside it --> admin switches --> old one drains
- *   an error before "admin switches" leaves the server as it was, and is reported
  *
- * A separate thread performs the reloads, one at a time, so that they block neither the main
- * thread, which waits for signals, nor the admin thread. A replaced graph is drained and freed by
- * another thread. The drain takes as long as the requests of the graph, but at most `drain: { old
- * }` of the new configuration. Several graphs may be draining.
+ *   An error before "admin switches" leaves the server as it was, and is reported.
  *
- * | call | threads | |----------------------------------|------------------------------------| |
- * reload_start, _stop, _ended | main | | reload_wait, _end | main | | reload_ask, _status, _counts
- * | any, between start and end |
+ * A separate thread performs the reloads, one at a time. They therefore block neither the main
+ * thread, which waits for signals, nor the admin thread. Another thread drains and frees the
+ * replaced graph. The drain takes as long as the requests of the graph, but at most `drain: { old
+ * }` of the new configuration. Several graphs may be draining at the same time.
+ *
+ * | call                           | threads                    |
+ * |--------------------------------|----------------------------|
+ * | reload_start, _stop, _ended    | main                       |
+ * | reload_wait, _end              | main                       |
+ * | reload_ask, _status, _counts   | any, between start and end |
  */
 #ifndef WEIR_SERVER_RELOAD_H
 #define WEIR_SERVER_RELOAD_H
@@ -31,8 +34,8 @@
 #include "otlp.h"
 #include "retire.h"
 
-/** The name recorded for a reload that was requested by SIGHUP and so has no user. Its changes are
- *  listed with the actor "reload". */
+/** The name recorded for a reload that SIGHUP requested, since a signal has no user. Its changes
+ *  are listed with the actor "reload". */
 #define RELOAD_BY_SIGNAL "signal"
 
 struct reloader;
@@ -47,8 +50,7 @@ struct running {
 	char *config;        /* body of /api/v1/config, owned */
 	char *values;        /* config_values of the running configuration, owned */
 	struct notify *notify;
-	/* threads are left that may never return, so the process must exit without freeing
-	 * anything */
+	/* some threads may never return, so the process must exit without freeing anything */
 	bool left;
 };
 
@@ -56,25 +58,25 @@ struct running {
  *  WEIR_ESYS. */
 int reload_start(const struct running *running, const char *path, struct reloader **reloader);
 
-/** Request a reload on behalf of `by`, which is RELOAD_BY_SIGNAL for SIGHUP. If `preview` is set,
- *  the reload only reports what it would change. Pending requests are merged. Returns the number of
- *  the request, or 0 after reload_stop. */
+/** Request a reload on behalf of `by`, which is RELOAD_BY_SIGNAL for SIGHUP. With `preview`, the
+ *  reload only reports what it would change. Pending requests are merged. Returns the number of the
+ *  request, or 0 after reload_stop. */
 uint64_t reload_ask(struct reloader *reloader, bool preview, const char *by);
 
 /** Return the results of reloads as JSON (docs/api.md), to be freed by the caller; NULL if out of
  *  memory. */
 char *reload_status(struct reloader *reloader);
 
-/** Store the numbers of reloads by result in *counts. */
+/** Store the number of reloads, by result, in *counts. */
 void reload_counts(struct reloader *reloader, struct admin_reload_counts *counts);
 
-/** Accept no more requests, and wait for the current reload. If it may hang in a stage, it is
- *  abandoned instead: this is logged, and it can no longer change anything. Sets *running to the
- *  parts that are running now. */
+/** Accept no more requests, and wait for the current reload. If the reload may hang in a stage, it
+ *  is abandoned instead: that is logged, and the reload can no longer change anything. Sets
+ *  *running to the parts that are running now. */
 void reload_stop(struct reloader *reloader, struct running *running);
 
-/** Wait until an abandoned reload has ended, at most until `until_ns` (CLOCK_MONOTONIC). If it
- *  returns false, the reload has not ended, so nothing that it accesses may be freed, and the
+/** Wait until an abandoned reload has ended, at most until `until_ns` (CLOCK_MONOTONIC). If the
+ *  result is false, the reload is still in progress: nothing that it accesses may be freed, and the
  *  process must exit. Call this after reload_stop. */
 bool reload_ended(struct reloader *reloader, int64_t until_ns);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Stores the results of reloads; see reload_report.h. The latest result is stored as JSON, the form
- * in which it is reported. */
+/* Stores the results of reloads; see reload_report.h. The latest result is stored as the JSON in
+ * which it is reported. */
 #include "reload_report.h"
 
 #include <stdint.h>

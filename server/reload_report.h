@@ -44,14 +44,14 @@ void report_fini(struct report *report);
 /** Return an object whose keys are the paths of `spec` with values from ${}, which are not shown.
  *  Returns NULL if out of memory. */
 json_t *report_hidden(const struct weir_spec *spec);
-/** Return a new object with the paths that are in `before` or `after`, so that neither the old nor
- *  the new value of a secret is shown. If either is NULL or memory is short, returns NULL, which
+/** Return a new object with the paths that are in `before` or in `after`. Neither the old nor the
+ *  new value of a secret is then shown. If either is NULL or memory runs out, returns NULL, which
  *  hides everything. */
 json_t *report_hide_both(const json_t *before, json_t *after);
 
 /** Return the external inputs, such as certificates, that have changed since stages of the running
- *  `graph` read them, and that the stages would take from `wanted`: [{"stage", "text"}]. The result
- *  is a new reference; NULL if out of memory. */
+ *  `graph` read them: [{"stage", "text"}]. `wanted` is the new graph; only inputs that its stages
+ *  use are included. Returns a new reference, or NULL if out of memory. */
 json_t *report_renewed(const struct weir_graph *graph, const struct weir_graph *wanted);
 
 /** Write a sentence about the result of a reload to buf[size]. */

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Drains and frees replaced graphs while another graph runs; see retire.h. */
+/*
+ * Drains and frees replaced graphs while another graph runs; see retire.h.
+ *
+ * Each graph has a thread, retire_main, which takes it through these states:
+ *
+ *   waiting --retire_begin--> draining --note_drained--> drained --note_alone--> being freed
+ *           --retire_none--> ended, without a graph
+ *
+ * A drained graph waits until the graph before it has been freed. Freeing a graph waits for
+ * handlers that have not returned; when they have, note_back removes their events from the
+ * losses.
+ */
 #include "retire.h"
 
 #include <stdlib.h>
@@ -11,7 +22,7 @@
 
 /** A graph that was replaced. */
 struct retired {
-	/* the graph replaced before this one, which must be freed first; under the lock */
+	/* the graph that was replaced before this one and must be freed first; under the lock */
 	struct retired *before;
 	struct retirees *all;
 	bool told; /* retire_begin or retire_none has been called; under the lock */
@@ -49,8 +60,8 @@ static struct weir_graph *wait_told(struct retired *me, int64_t *grace_ns)
 	return graph;
 }
 
-/* Record that the graph is drained, except for requests in handlers that have not returned. Returns
- * the graph that was retired before it, or NULL if there is none. */
+/* Record that the graph has been drained, except for events in handlers that have not returned.
+ * Returns the graph that was retired before it, or NULL if there is none. */
 static struct retired *note_drained(struct retired *me, const struct weir_drain_report *d)
 {
 	struct retirees *all = me->all;
@@ -67,7 +78,7 @@ static struct retired *note_drained(struct retired *me, const struct weir_drain_
 }
 
 /* Record that no earlier graph is left and that this graph is about to be freed. From now on,
- * retire_end no longer accesses it. */
+ * retire_end does not access this graph. */
 static void note_alone(struct retired *me)
 {
 	struct retirees *all = me->all;
@@ -79,8 +90,7 @@ static void note_alone(struct retired *me)
 	pthread_mutex_unlock(&all->lock);
 }
 
-/* Record that all threads have returned, so the events in their handlers no longer count as
- * lost. */
+/* Record that all threads have returned. The events in their handlers no longer count as lost. */
 static void note_back(struct retired *me)
 {
 	struct retirees *all = me->all;
@@ -94,9 +104,9 @@ static void note_back(struct retired *me)
 	pthread_mutex_unlock(&all->lock);
 }
 
-/* Drain and free one graph. The graph before it hands its connections over to this one and must
- * therefore be freed first, even if a handler of it does not return: when the handler does return,
- * the I/O threads of that graph may still access this one. */
+/* Drain and free one graph. An earlier graph hands its connections over to this one. If a handler
+ * of the earlier graph returns late, the I/O threads of that graph may still access this one, so
+ * the earlier graph must be freed first. */
 static void *retire_main(void *arg)
 {
 	struct retired *me = arg;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Retires replaced graphs. Each is drained by its own thread. The drain takes as long as the
+ * Retires replaced graphs. A separate thread drains each of them. The drain takes as long as the
  * requests of the graph, but at most `drain: { old }` of the new configuration. A graph hands its
- * connections over to the one that replaced it, so it must be freed before that one. A graph with
- * handlers that do not return is freed when they have returned, and the graphs after it wait until
+ * connections over to the graph that replaced it, so it must be freed before that one. A graph with
+ * handlers that do not return is freed when they have returned; the graphs after it wait until
  * then.
  *
- * | call | threads | |----------------------------------|--------------------------| |
- * retirees_init, _fini, retire_end | main | | retire_new, _none, _begin | the reloader's | |
- * retire_count, _too_many | any |
+ * | call                                     | threads        |
+ * |------------------------------------------|----------------|
+ * | retirees_init, retirees_fini, retire_end | main           |
+ * | retire_new, retire_none, retire_begin    | the reloader's |
+ * | retire_count, retire_too_many            | any            |
  */
 #ifndef WEIR_SERVER_RETIRE_H
 #define WEIR_SERVER_RETIRE_H
@@ -21,11 +23,11 @@
 
 #include "otlp.h"
 
-/** Number of replaced graphs that may still have requests at which further reloads are refused. 8
- *  is a guess: each graph has its own threads. */
+/** Further reloads are refused while this number of replaced graphs may still have requests. 8 is a
+ *  guess: each graph has its own threads. */
 #define RETIRE_BUSY_MAX 8
-/** Number of drained graphs at which further reloads are refused. A drained graph waits until an
- *  earlier one, whose connections it passes on, has been freed; it takes I/O threads and about 2
+/** Further reloads are refused while this number of drained graphs has not been freed. A graph that
+ *  has been drained may have to wait for an earlier one; meanwhile it takes I/O threads and about 2
  *  MiB. */
 #define RETIRE_WAITING_MAX 32
 
@@ -60,8 +62,8 @@ struct retired *retire_new(struct retirees *all);
 /** End the thread without retiring a graph. NULL is allowed. */
 void retire_none(struct retired *me);
 /** Drain and free `graph` and its trace export, which may be NULL. The requests of the graph may
- *  take another `grace_ns`, which is a value of the new configuration, since only that one can
- *  still be changed. */
+ *  take another `grace_ns`. This is a value of the new configuration, since an operator can no
+ *  longer change the old one. */
 void retire_begin(
     struct retired *me, struct weir_graph *graph, int64_t grace_ns, struct otlp *otlp);
 
@@ -71,9 +73,9 @@ int retire_count(struct retirees *all);
 /** Return whether RETIRE_BUSY_MAX or RETIRE_WAITING_MAX is reached. */
 bool retire_too_many(struct retirees *all);
 
-/** End all replaced graphs now, and store the losses in *losses. If `left` is not 0 in *losses,
- *  threads of this module are still waiting for handlers, so `all` must not be freed, and the
- *  process must exit. */
+/** End all replaced graphs now, and store the losses in *losses. If losses->left is not 0, threads
+ *  of this module are still waiting for handlers: `all` must not be freed, and the process must
+ *  exit. */
 void retire_end(struct retirees *all, struct retire_losses *losses);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Builds the JSON with which a running server shows its configuration: its files as they were read,
- * and the meaning of each line. Values from lines with ${} are omitted, since the environment may
- * contain secrets. */
+ * and the value that each line sets. Values of lines with ${} are omitted, since they come from the
+ * environment and may be secrets. */
 #include "run_config.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "config.h"
 
-/* Append `item`, whose reference is consumed. If out of memory, *list becomes NULL. */
+/* Append `item`, whose reference is consumed. If memory runs out, *list becomes NULL. */
 static void append(json_t **list, json_t *item)
 {
 	if (json_array_append_new(*list, item) == 0)

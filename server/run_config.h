@@ -6,7 +6,7 @@
 
 #include <weir/spec.h>
 
-/** The running configuration, which is shown in addition to the files. */
+/** What is shown of the running configuration besides its files. */
 struct run_config {
 	const char *values; /* from config_values, or NULL */
 	/* from report_hidden: the paths of hidden values; NULL hides all values */

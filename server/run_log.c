@@ -16,10 +16,11 @@
 
 static struct weir_log_file *run_log;
 
-/* The current target. A longer name is truncated, so each reload checks it again. */
+/* The current target. A longer name is truncated and therefore never equals the configured one, so
+ * each reload opens the log again. */
 static char run_log_name[PATH_MAX];
 
-/* whether the log goes elsewhere than to stderr */
+/* whether the log is written to another target than stderr */
 static atomic_bool run_log_elsewhere;
 
 static void shape(const struct weir_log_spec *log)
@@ -46,7 +47,8 @@ int run_log_check(const struct weir_log_spec *log, struct weir_errs *errs)
 	struct weir_err err = {0};
 	struct weir_log_file *f;
 
-	/* The same target stays open, even if it could not be opened now. */
+	/* The target is unchanged and already open. It stays in use, even if it could not be opened
+	 * again. */
 	if (run_log && strcmp(log->file, run_log_name) == 0)
 		return 0;
 	int rc = weir_log_file_open(log->file, LOG_BYTES, 0, &f, &err);
@@ -77,7 +79,7 @@ void run_log_change(const struct weir_log_spec *log)
 {
 	shape(log);
 	if (weir_log_file_move(run_log, log->file) != 0)
-		weir_log(WEIR_LOG_ERROR, "log: out of memory; it stays where it was");
+		weir_log(WEIR_LOG_ERROR, "log: out of memory; its target does not change");
 	else
 		note_where(log);
 }

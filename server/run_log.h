@@ -15,13 +15,13 @@ int run_log_check(const struct weir_log_spec *log, struct weir_errs *errs);
  *  error with its location in `errs`. */
 int run_log_begin(const struct weir_log_spec *log, struct weir_errs *errs);
 
-/** Change to another configuration while the server is running. If its file cannot be opened, this
- *  is logged, and the current file remains in use. */
+/** Change to another configuration while the server is running. If the new file cannot be opened,
+ *  that is logged, and the current file remains in use. */
 void run_log_change(const struct weir_log_spec *log);
 
 /** Print a message of the server `name`, formatted as by printf, on stderr for the user who started
- *  it. If the log is not written to stderr, it is logged as well. The text is truncated to 799
- *  bytes. May be called by any thread, but not while another thread changes the log. */
+ *  the server. If the log has another target, the message is logged as well. The text is truncated
+ *  to 799 bytes. May be called by any thread, but not while another thread changes the log. */
 void run_log_say(const char *name, enum weir_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

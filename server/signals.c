@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/** The graph whose drain the handler hurries; NULL while no graph drains. It is global, since it
- *  cannot be passed to a signal handler. */
+/** The graph whose drain the signal handler shortens; NULL while no graph drains. It is global,
+ *  since nothing can be passed to a signal handler. */
 static _Atomic(struct weir_graph *) signals_draining;
 static atomic_int signals_hurried;
 static pthread_t signals_main;
@@ -53,17 +53,18 @@ static void signals_open(void)
 
 static void signals_at_start(int sig)
 {
-	signals_say(sig == SIGINT ? "weir: ended by SIGINT while it started\n"
-				  : "weir: ended by SIGTERM while it started\n");
+	signals_say(sig == SIGINT ? "weir: ended by SIGINT during startup\n"
+				  : "weir: ended by SIGTERM during startup\n");
 	signal(sig, SIG_DFL);
 	raise(sig);
-	/* the signal is delivered here, except to process 1 of a container, which ignores it */
+	/* the signal ends the process here; process 1 of a container ignores it and continues with
+	 * _exit */
 	signals_open();
 	_exit(128 + sig);
 }
 
-/* Forward a signal to the main thread. Threads that stages created during startup may not have
- * blocked it. */
+/* Forward a signal to the main thread. A thread that a stage created during startup may not have
+ * blocked the signal and may therefore receive it. */
 static void signals_on_other(int sig)
 {
 	pthread_kill(signals_main, sig);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals of a running server, all handled by the main thread.
+ * Handles the signals of a running server. Main thread only.
  *
- *   STARTING --signals_block--> BLOCKED --signals_wait--> one arrived
+ *   STARTING --signals_block--> BLOCKED --signals_hurry_on_next--> DRAINING --> exit
  *            <--signals_start--
- *   one arrived --signals_hurry_on_next--> DRAINING --> exit
  *
- * STARTING: SIGTERM and SIGINT end the process immediately with a message, since a stage may hang
- * in `init`, `start` or `thread_init`. The process is killed by that signal; as process 1 of a
- * container, it exits with 128 plus the number of the signal. BLOCKED: signals_wait returns
- * SIGTERM, SIGINT, SIGHUP and SIGUSR1 one by one. DRAINING: the main thread is in weir_graph_drain,
- * so SIGTERM and SIGINT are delivered to a handler. The first one hurries the drain, and the second
- * one ends the process immediately with exit code 1. SIGHUP and SIGUSR1 are always blocked. Main
- * thread only.
+ *   STARTING  SIGTERM and SIGINT end the process immediately with a message, since a stage may hang
+ *             in `init`, `start` or `thread_init`. The process is killed by that signal; as process
+ *             1 of a container, it exits with 128 plus the number of the signal.
+ *   BLOCKED   signals_wait returns SIGTERM, SIGINT, SIGHUP and SIGUSR1 one by one.
+ *   DRAINING  The main thread is in weir_graph_drain, so a handler receives SIGTERM and SIGINT. The
+ *             first one shortens the drain, and the second one ends the process immediately with
+ *             exit code 1. SIGHUP and SIGUSR1 stay blocked.
  */
 #ifndef WEIR_SERVER_SIGNALS_H
 #define WEIR_SERVER_SIGNALS_H

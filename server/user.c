@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Becomes another user; see user.h. Capabilities (capabilities(7)) are dropped with system calls,
- * without a library. */
+/*
+ * Becomes another user; see user.h.
+ *
+ * The order of the steps matters: bind the privileged ports, set the groups while still root,
+ * change the user ids, and drop the capabilities, which the change of user may have left. user_is()
+ * then checks that root's rights cannot be regained. Capabilities (capabilities(7)) are dropped
+ * with system calls, without a library.
+ */
 #include "user.h"
 
 #include <errno.h>
@@ -57,8 +63,8 @@ static int user_port(const struct address *a)
 			 : ((const struct sockaddr_in *)(const void *)&a->addr)->sin_port);
 }
 
-/* Return a socket that listens on `a`, either one that was passed to this process or a new one; -1
- * with errno set on failure. */
+/* Return a socket that listens on `a`: one that was passed to this process, or a new one. Returns
+ * -1 with errno set on failure. */
 static int user_socket(const struct address *a)
 {
 	int one = 1, fd = weir_passed_socket((const struct sockaddr *)&a->addr);
@@ -86,7 +92,7 @@ static int user_bind_one(
 	struct weir_err err;
 
 	if (http_address_parse(text, &a, &err) != 0)
-		return 0; /* the stage reports the error */
+		return 0; /* the stage itself will report the error */
 	int port = user_port(&a);
 	if (port == 0 || port >= first_port)
 		return 0;
@@ -132,12 +138,12 @@ static int user_drop_capabilities(void)
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	const struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
 
-	/* errors are ignored, since the next call does this, too */
+	/* errors are ignored, since the next call clears these capabilities, too */
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	return (int)syscall(SYS_capset, &head, none);
 }
 
-/* Return whether the change is complete and permanent. */
+/* Return whether the change of user is complete and permanent. */
 static bool user_is(uid_t uid, gid_t gid)
 {
 	uid_t u[3];
@@ -155,13 +161,13 @@ static int user_switch(
     const struct weir_spec *spec, const struct passwd *user, struct weir_errs *errs)
 {
 	if (initgroups(user->pw_name, user->pw_gid) != 0)
-		return user_fail(spec, WEIR_ESYS, errs, "its groups");
+		return user_fail(spec, WEIR_ESYS, errs, "setting its groups");
 	if (setresgid(user->pw_gid, user->pw_gid, user->pw_gid) != 0)
-		return user_fail(spec, WEIR_ESYS, errs, "its group");
+		return user_fail(spec, WEIR_ESYS, errs, "setting its group");
 	if (setresuid(user->pw_uid, user->pw_uid, user->pw_uid) != 0)
 		return user_fail(spec, WEIR_ESYS, errs, "setresuid");
 	if (user_drop_capabilities() != 0)
-		return user_fail(spec, WEIR_ESYS, errs, "capabilities");
+		return user_fail(spec, WEIR_ESYS, errs, "dropping the capabilities");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
 		return user_fail(spec, WEIR_ESYS, errs, "prctl");
 	errno = EPERM;

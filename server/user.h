@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The user as which a server runs. As root, the process reads the YAML, loads the plug-ins and
- * binds the ports that only root can bind. Everything else is done as the user of `user:`, so that
- * what works at startup also works in a reload. Called by the main thread, before other threads
- * exist.
+ * binds the ports that only root can bind. It does everything else as the user of `user:`, so
+ * nothing can work at startup and then fail in a reload. Called by the main thread, before other
+ * threads exist.
  */
 #ifndef WEIR_SERVER_USER_H
 #define WEIR_SERVER_USER_H
@@ -14,8 +14,8 @@
 #include <weir/spec.h>
 
 /**
- * Become spec->user permanently: with the groups of that user, and without capabilities, new
- * privileges or core dumps. If `bind` is set, first bind those addresses of stages whose ports
+ * Become spec->user permanently, with the groups of that user, and without capabilities, new
+ * privileges or core dumps. If `bind` is set, first bind the addresses of stages whose ports
  * require a privilege, and pass the sockets to the stages (weir_passed_add). Does nothing without
  * `user:`, with `user: root`, or if this process is not root. Returns 0, or WEIR_ENOENT, WEIR_ESYS
  * or WEIR_EBUSY with `errs` filled in. After an error the process must exit, since the change may

@@ -2,8 +2,8 @@
 /*
  * Handles operator changes made through the endpoint; see changes.h.
  *
- * Every change is one call into the graph (struct admin_source), which returns a code and, on
- * failure, a message. concluded() logs every attempt with its user and result and turns a failure
+ * Every change is one call into the graph (struct admin_source). The call returns a code and, on
+ * failure, a message. concluded() logs every attempt with its user and result, and turns a failure
  * into a problem reply. A function that returns false has already filled the reply. There is no
  * state, and all code runs on the admin thread.
  */
@@ -27,8 +27,8 @@
 #define QUEUE_DEFAULT 20
 #define QUEUE_MAX     100
 
-/* Range of "for", the lifetime of a temporary value. The minimum is 0.1 s, the interval of the
- * control thread's checks. A value that is needed for longer than the maximum should be
+/* Range of "for", the lifetime of a temporary value. The minimum is 0.1 s, since the control thread
+ * checks for expired values at that interval. A value needed for longer than the maximum should be
  * permanent. */
 static const struct weir_knob for_row = {
     .name = "for", .type = WEIR_KNOB_DURATION, .min = 1e8, .max = (double)WEIR_FOR_MAX_NS};
@@ -54,9 +54,9 @@ static bool offered(const void *fn, struct reply *r)
 	return fn != NULL;
 }
 
-/* Return whether the body is empty or `{}`; if not, the reply is filled. Actions without parameters
- * reject any other body, so that a client that sends `{"for": "10m"}` does not expect the pause to
- * end automatically. */
+/* Return whether the body is empty or `{}`; if not, fill the reply. Actions without parameters
+ * refuse any other body. Otherwise a client that sends `{"for": "10m"}` with a pause would wrongly
+ * expect the pause to end by itself. */
 static bool says_nothing(const struct request *request, struct reply *r)
 {
 	if (request->n_body == 0)
@@ -109,7 +109,7 @@ static bool take_wish(const json_t *body, struct wish *wish, struct reply *r)
 
 	if (!value || json_object_size(body) != known) {
 		reply_problem(r, 400,
-		    "the body must be {\"value\": \"...\"} and at most \"for\": \"10m\" besides");
+		    "the body must be {\"value\": \"...\"}, optionally with \"for\": \"10m\"");
 		return false;
 	}
 	if (!json_is_string(value) && !json_is_number(value) && !json_is_boolean(value)) {
@@ -281,8 +281,8 @@ static json_t *queued_json(const struct weir_queued *q)
 	    q->class_name, "deadline_left", left, "type", q->type);
 }
 
-/* Return whether the stage named in the path has a queue; its length is stored in *length. If it
- * has none, the reply is filled. */
+/* Set *length to the length of the queue of the stage named in the path, and return whether there
+ * is a queue. If there is none, fill the reply. */
 static bool has_queue(const struct call *c, json_int_t *length, struct reply *r)
 {
 	struct weir_graph_view *v = take_view(c, r);

@@ -15,12 +15,12 @@ void change_drain(const struct call *c, struct reply *r);
 void change_resume(const struct call *c, struct reply *r);
 void change_undo(const struct call *c, struct reply *r);
 void answer_changes(const struct call *c, struct reply *r);
-/** As answer_changes, by the path and the name of version 0.1. */
+/** Like answer_changes, for /api/v1/acts: the path and the member name of version 0.1. */
 void answer_acts(const struct call *c, struct reply *r);
 void answer_queue(const struct call *c, struct reply *r);
 
-/** Build the JSON of one change for /api/v1/changes and the stream. Returns a new reference, or NULL
- *  if out of memory. */
+/** Build the JSON of one change for /api/v1/changes and the stream. Returns a new reference, or
+ *  NULL if out of memory. */
 json_t *change_json(const struct weir_change *act);
 
 #endif

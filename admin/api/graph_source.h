@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The admin endpoint's source of data: pointers to the functions of weir/graph.h, so that views,
- * routes and the page can be tested with constructed snapshots (a real graph cannot be made to look
- * busy). The functions behave like their namesakes in weir/graph.h; `arg` is passed to each of
- * them.
+ * The data source of the admin endpoint: pointers to the functions of weir/graph.h. Tests replace
+ * them by functions that return constructed snapshots, since a real graph cannot be made to look
+ * busy. The functions behave like their namesakes in weir/graph.h; `arg` is passed to each of them.
  */
 #ifndef WEIR_ADMIN_GRAPH_SOURCE_H
 #define WEIR_ADMIN_GRAPH_SOURCE_H
@@ -28,7 +27,7 @@ struct admin_source {
 	int (*get)(void *arg, const char *stage, const char *knob, char *buf, size_t size);
 	int (*set_overload)(void *arg, enum weir_admission_mode mode);
 	enum weir_admission_mode (*overload)(void *arg);
-	/* any of the following calls may be NULL in a test source */
+	/* a test source may leave any of the following members NULL */
 	int (*set_for)(void *arg, const char *stage, const char *knob, const char *value,
 	    int64_t for_ns, char *why, size_t size);
 	int (*unset)(void *arg, const char *stage, const char *knob, char *why, size_t size);
@@ -46,7 +45,7 @@ struct admin_source {
 	const struct bottleneck *bottleneck;
 	const struct alerts *alerts;
 	const char *config;                      /* body of /api/v1/config, JSON; NULL if empty */
-	const struct weir_admin_spec *admin;     /* who has access; if NULL, every client has */
+	const struct weir_admin_spec *admin;     /* who has access; NULL: every client */
 	const struct admin_reloading *reloading; /* NULL if the server cannot reload */
 	/* alert rules, read by admin_start; NULL selects the built-in ones */
 	const struct weir_alerts_spec *rules;

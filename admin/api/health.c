@@ -24,9 +24,9 @@ void answer_readyz(const struct call *c, struct reply *r)
 	if (!v)
 		return;
 	if (v->draining)
-		reply_problem(r, 503, "the server is draining: it takes no new work");
+		reply_problem(r, 503, "the server is draining: it accepts no new work");
 	else if (!v->ready)
-		reply_problem(r, 503, "the server takes no work: it is starting or has stopped");
+		reply_problem(r, 503, "the server accepts no work: it is starting or has stopped");
 	else if ((s = health_troubled(v)) != NULL)
 		reply_problem(
 		    r, 503, "stage '%s' is not serving properly: %s", s->name, s->trouble);

@@ -9,8 +9,8 @@
 const struct weir_stage_view *health_troubled(const struct weir_graph_view *v);
 
 void answer_healthz(const struct call *c, struct reply *r);
-/** Reply with 503 while the server starts or drains, and while a stage cannot work, which `trouble`
- *  in its view reports. */
+/** Reply with 503 while the server starts or drains, and while a stage cannot work normally: the
+ *  member `trouble` of its view then holds the reason. */
 void answer_readyz(const struct call *c, struct reply *r);
 
 #endif

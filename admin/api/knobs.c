@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats the knobs of a stage as JSON. It visits the rows of the framework (weir_stage_knobs,
- * whose MAP rows are sections such as "threads.") and of the stage type ("with."), and reads each
- * value from the graph. Rows without a value are omitted.
+ * Formats the knobs of a stage as JSON. Two tables are visited: that of the framework
+ * (weir_stage_knobs, whose MAP rows are sections such as "threads."), and that of the stage type
+ * ("with."). The value of each row is read from the graph. Rows without a value are omitted.
  */
 #include "knobs.h"
 
@@ -48,8 +48,8 @@ static const char *type_help(enum weir_knob_type type)
 	return help[type];
 }
 
-/* Drop an incomplete character at the end of `text`. The graph truncates long values at any byte,
- * but JSON needs whole characters. */
+/* Drop an incomplete character at the end of `text`. The graph may cut off long values in the
+ * middle of a character, which JSON does not allow. */
 static const char *whole(char *text)
 {
 	char *p = text;
@@ -68,8 +68,8 @@ static json_t *row_json(const struct weir_knob *row, const char *path, const cha
 	    row->help ? row->help : "");
 }
 
-/* Return the configured, temporary and permanent values. If the source does not know them, `value`
- * is reported as the configured one. */
+/* Return the configured, temporary and permanent values. If the source has no call that reports
+ * them, `value` is returned as the configured one. */
 static json_t *layers_json(const struct walk *w, const char *path, const char *value)
 {
 	struct weir_override l = {0};
@@ -146,8 +146,8 @@ json_t *knob_json(const struct admin_source *source, const char *stage, const ch
 	json_t *list = walk_stage(&w, use);
 	json_t *row = json_incref(json_array_get(list, 0));
 
-	*found = !list || row; /* if memory ran out, the knob may exist, so do not report it as
-                                * missing */
+	/* if memory ran out, the knob may exist, so it must not be reported as missing */
+	*found = !list || row;
 	json_decref(list);
 	return row;
 }

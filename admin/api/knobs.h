@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The knobs of a stage as JSON: rows of the same tables that the loader and `describe` read, with
- * the effective value reported by the graph. The functions return new references, or NULL if out of
- * memory.
+ * The knobs of a stage as JSON. The rows are those of the tables that the loader and `describe`
+ * read; the effective values come from the graph. The functions return new references, or NULL if
+ * out of memory.
  */
 #ifndef WEIR_ADMIN_KNOBS_H
 #define WEIR_ADMIN_KNOBS_H

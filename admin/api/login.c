@@ -40,8 +40,8 @@ void answer_login(const struct call *c, struct reply *r)
 		return;
 	}
 	if (pass->session != 0) {
-		reply_problem(
-		    r, 409, "you already have a session: send the token itself for another one");
+		reply_problem(r, 409,
+		    "you already have a session: to start another one, send the token itself");
 		return;
 	}
 	if (auth_begin(auth, pass, cookie, sizeof(cookie), weir_clock_ns(CLOCK_MONOTONIC)) != 0) {
@@ -61,7 +61,7 @@ void answer_logout(const struct call *c, struct reply *r)
 	char cookie[sizeof(r->cookie)];
 
 	if (!auth || pass->session == 0) {
-		reply_problem(r, 409, "this request came without a session");
+		reply_problem(r, 409, "this request has no session");
 		return;
 	}
 	auth_end(auth, pass, cookie, sizeof(cookie));

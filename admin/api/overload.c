@@ -13,8 +13,8 @@
 static const struct weir_knob overload_row = {
     .name = "mode", .type = WEIR_KNOB_ENUM, .choices = "off|shadow|enforce"};
 
-/* Read the mode from {"mode": "off"}; a number or boolean is converted to its JSON text. On
- * failure, returns NULL with the reply filled. */
+/* Return the mode in {"mode": "off"}; a number or boolean is converted to its JSON text. Returns
+ * NULL with the reply filled if the body is invalid. */
 static char *take_word(const struct request *request, struct reply *r)
 {
 	json_error_t err;

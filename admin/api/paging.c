@@ -15,8 +15,8 @@
 
 /* ---- the query ---- */
 
-/* Store the whole number after `key` in *value. Returns 1 on success, 0 if the value is not a
- * number from `least` to `most`, or -1 if `key` is missing. */
+/* Parse the value of parameter `key` into *value. Returns 1 on success, 0 if it is not a whole
+ * number from `least` to `most`, and -1 if `key` is missing. */
 static int whole(const char *query, const char *key, uint64_t least, uint64_t most, uint64_t *value)
 {
 	size_t k = strlen(key);
@@ -82,7 +82,8 @@ bool paging_cut(
 		at++;
 	bool found = at < n && id(rows, at) == p->id;
 	if (!found && !falling) {
-		reply_problem(r, 404, "row %llu is no longer in this list: ask again without it",
+		reply_problem(r, 404,
+		    "row %llu is no longer in this list: request the list without it",
 		    (unsigned long long)p->id);
 		return false;
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Paging of long lists. A page has at most `limit` rows. `before=ID` requests the rows that follow
- * row ID in the list's own order, and `after=ID` those that precede it. If there are more than
- * `limit`, the rows nearest to ID are returned. In each response `next` is the path of the next
- * page in the same direction, or null at the end of the list. New rows do not shift the pages: a
- * cursor is a row, not a number of rows.
+ * Paging of long lists. A page has at most `limit` rows. `before=ID` requests the rows that come
+ * after row ID in the list; `after=ID` requests the rows that come before it. (The newest rows come
+ * first, so rows further down are older.) If there are more than `limit`, the rows nearest to ID
+ * are returned. In each response `next` is the path of the next page in the same direction, or null
+ * at the end of the list. A cursor identifies a row and not a position, so new rows do not shift
+ * the pages.
  */
 #ifndef WEIR_ADMIN_PAGING_H
 #define WEIR_ADMIN_PAGING_H
@@ -15,7 +16,7 @@
 
 #include "routes.h"
 
-/** Maximum number of rows in a page: about the number of decisions that are stored. */
+/** Maximum number of rows in a page. Nearly all stored decisions fit. */
 #define PAGING_MAX 500
 
 /** Largest id in a query: the largest exact integer in JavaScript. */
@@ -34,9 +35,9 @@ bool paging_take(const char *query, int default_limit, struct paging *page, stru
 /** Return the id of row `i`. */
 typedef uint64_t paging_id_fn(const void *rows, int i);
 
-/** Select the page among `n` rows. If `falling`, ids decrease from row to row, so a cursor has a
- *  position even if its row no longer exists. Otherwise such a cursor causes a 404, and the
- *  function returns false. */
+/** Select the page among `n` rows. With `falling`, ids decrease from row to row, so a cursor has a
+ *  position in the list even after its row has been dropped. Without `falling`, such a cursor
+ *  results in a 404, and the function returns false. */
 bool paging_cut(struct paging *page, const void *rows, int n, paging_id_fn *id, bool falling,
     struct reply *reply);
 

@@ -11,7 +11,7 @@
 #include "admin/text/json_put.h"
 #include "paging.h"
 
-/* Default number of rows: all requests of one class that are stored within two minutes. */
+/* Default number of rows: as many as are stored of one class for two minutes. */
 #define SLOWEST_DEFAULT (2 * WEIR_SLOWEST_MAX)
 
 static double seconds(int64_t ns)
@@ -85,8 +85,8 @@ static uint64_t slow_id(const void *rows, int i)
 	return ((const struct weir_slow *)rows)[i].id;
 }
 
-/* Build one page of rows [0, n). On failure returns NULL with the reply filled, or with an empty
- * reply if out of memory. */
+/* Build one page of rows [0, n). On failure returns NULL and fills the reply, except if memory ran
+ * out: then the reply is left empty. */
 static json_t *page_json(
     const struct call *c, struct paging *page, const struct weir_slow *slow, int n, struct reply *r)
 {

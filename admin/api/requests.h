@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handlers of routes_table for the slowest requests, with the stages in which they spent their time
- * (requests.c), and for requests shown by a tap (tap.c). docs/api.md describes the JSON. Admin
- * thread only.
+ * Handlers of routes_table for the slowest requests and the time they spent in each stage
+ * (requests.c), and for the requests that a tap shows (tap.c). docs/api.md describes the JSON.
+ * Admin thread only.
  */
 #ifndef WEIR_ADMIN_REQUESTS_H
 #define WEIR_ADMIN_REQUESTS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Routes requests; see routes.h. A call splits the target, finds the rows whose pattern matches the
- * path, selects the one with the requested method, and calls its handler; for methods that change
- * something, origin and role are checked first. Each handler reads the graph once, so the numbers
- * in a response are consistent. There is no state between calls; a struct call exists for one
- * request.
+ * Routes requests; see routes.h. routes_answer splits the target, finds the rows whose pattern
+ * matches the path, selects the one with the requested method, and calls its handler. For methods
+ * that change something, it first checks the origin and the role. Each handler takes one snapshot
+ * of the graph, so the numbers in a response are consistent. There is no state between requests; a
+ * struct call exists for one request.
  */
 #include "routes.h"
 
@@ -106,8 +106,8 @@ static json_t *with_bottleneck(const struct call *c, json_t *json)
 	return json;
 }
 
-/* Remove the members that change with every request, which are times and counts. Returns NULL if
- * `graph` is NULL. */
+/* Remove the members that change with every request: times and counts. Returns NULL if `graph` is
+ * NULL. */
 static json_t *keep_still(json_t *graph)
 {
 	static const char *const moves[] = {
@@ -188,11 +188,11 @@ static void answer_history(const struct call *c, struct reply *r)
 		history_json(c->source->history, c->query,
 		    (double)now.tv_sec + (double)now.tv_nsec / 1e9, r);
 	else
-		reply_problem(r, 503, "no history is kept here");
+		reply_problem(r, 503, "this server keeps no history");
 }
 
-/* Called only for HEAD, since sse.h has already taken over every GET. The row is also needed for
- * the index. */
+/* Called only for HEAD, since sse.h has already taken over every GET. Without this row, the index
+ * would not list the path. */
 static void answer_events(const struct call *c, struct reply *r)
 {
 	(void)c;
@@ -288,7 +288,7 @@ const struct route routes_table[] = {
     {"GET", "/api/v1/acts", "As /api/v1/changes, by its former name", answer_acts},
     {"GET", "/api/v1/overload", "The strongest admission mode that stages may use",
 	answer_overload},
-    {"PUT", "/api/v1/overload", "Set it at once: {\"mode\": \"off\"}, shadow or enforce",
+    {"PUT", "/api/v1/overload", "Set it immediately: {\"mode\": \"off\"}, shadow or enforce",
 	answer_set_overload},
     {"GET", LOGIN_PATH, "The name and the role of the client", answer_session},
     {"POST", LOGIN_PATH, "Begin a session: a cookie for the token sent with the request",
@@ -304,7 +304,8 @@ const struct route routes_table[] = {
     {"GET", "/metrics", "Prometheus text", answer_metrics},
     {"GET", "/healthz", "200 while the endpoint answers", answer_healthz},
     {"GET", "/readyz",
-	"200 while the server takes work, 503 while starting or draining, and while a stage is in "
+	"200 while the server accepts work, 503 while starting or draining, and while a stage is "
+	"in "
 	"trouble",
 	answer_readyz},
     {"GET", "/{file}", "The dashboard's style, scripts and icon", answer_asset},
@@ -396,8 +397,9 @@ static bool is_json(const char *content_type)
 	       strchr(" ;\t", content_type[n]); /* strchr also matches the NUL at the end */
 }
 
-/* Return whether the request may read. A page of another site cannot see a response from the API,
- * but could keep us busy with large ones. Links from other sites to our pages are allowed. */
+/* Return whether the request may read. A page of another site cannot see our responses, but by
+ * requesting large ones it could keep this thread busy. Links from other sites to our pages are
+ * allowed. */
 static bool may_read(const struct call *c, struct reply *r)
 {
 	const char *site = c->request->fetch_site;
@@ -408,8 +410,9 @@ static bool may_read(const struct call *c, struct reply *r)
 	return false;
 }
 
-/* Return whether the request may change something. A page of another site can cause a browser to
- * send a request, but not one with a JSON content type, and it cannot hide its origin. */
+/* Return whether the request may change something. A page of another site can make a browser send a
+ * request. Such a request cannot have a JSON content type, and it always carries the origin of that
+ * page. */
 static bool may_act(const struct request *q, struct reply *r)
 {
 	if (!authority_allows_act(q->host, q->origin, q->fetch_site)) {
@@ -435,8 +438,8 @@ static bool has_role(const struct call *c, const struct route *route, struct rep
 	return false;
 }
 
-/* Handle a request that changes something. The change is recorded under the user's name, which the
- * list of changes shows. */
+/* Handle a request that changes something. The change is recorded under the name of the user, which
+ * the list of changes shows. */
 static void act_as(const struct call *c, const struct route *route, struct reply *r)
 {
 	if (!may_act(c->request, r) || !has_role(c, route, r))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The routes of the endpoint in one table. The index at /api/v1 lists its rows and docs/api.md
- * describes them. Used by the admin thread; tests call it directly.
+ * The routes of the endpoint in one table. The index at /api/v1 lists its rows, and docs/api.md
+ * describes them. Used by the admin thread; tests call the functions directly.
  */
 #ifndef WEIR_ADMIN_ROUTES_H
 #define WEIR_ADMIN_ROUTES_H
@@ -36,13 +36,13 @@ struct route {
  *  filled. */
 struct weir_graph_view *take_view(const struct call *c, struct reply *r);
 
-/** Return stage `name` of `v`, or NULL with a 404 in the reply, which suggests the most similar
- *  name. */
+/** Return stage `name` of `v`. If there is none, return NULL and reply with a 404 that suggests the
+ *  most similar name. */
 const struct weir_stage_view *find_stage(
     const struct weir_graph_view *v, const char *name, struct reply *r);
 
-/** Parse "n=50" in the query, 1 .. 500. Returns false for any other value. *n is unchanged if the
- *  parameter is missing. */
+/** Parse parameter n of the query, "n=50", into *n, from 1 to 500. Returns false if its value is
+ *  invalid. *n is unchanged if the parameter is missing. */
 bool query_n(const char *query, int *n);
 
 /** Return the HTTP status for a WEIR_E code. */

@@ -8,14 +8,14 @@
 #include "admin/text/json_put.h"
 #include "requests.h"
 
-/* Default number of rows: all requests that a tap stores between two reads. */
+/* Default number of rows: a tap stores at most this number between two reads. */
 #define TAP_DEFAULT 256
 
-/* The maximum of one hour is a guess; slower requests can be found without a tap. */
+/* The maximum of one hour is a guess; to find slower requests, no tap is needed. */
 static const struct weir_knob slow_row = {
     .name = "slow", .type = WEIR_KNOB_DURATION, .min = 0, .max = 3600e9};
 
-/* Parse "after=" with 1 to 18 digits; *after is 0 if it is missing. */
+/* Parse parameter "after=" of the query, 1 to 18 digits. *after is 0 if it is missing. */
 static bool query_after(const char *query, uint64_t *after)
 {
 	char text[20];
@@ -62,7 +62,8 @@ static bool query_tap(
 		return false;
 	}
 	if (!query_after(c->query, after)) {
-		reply_problem(r, 400, "after must be that of an earlier answer, a whole number");
+		reply_problem(
+		    r, 400, "after must be a whole number, the 'after' of an earlier response");
 		return false;
 	}
 	if (!query_outcome(c->query, &tap->outcome)) {
@@ -109,7 +110,7 @@ void answer_tap(const struct call *c, struct reply *r)
 		reply_tap(slow, found, &state, r);
 	} else if (found == WEIR_EBUSY) {
 		reply_problem(r, 503,
-		    "the maximum of open taps is reached; one that nobody reads ends within "
+		    "the maximum number of taps is open; a tap that is not read ends within "
 		    "seconds");
 	} else if (found == WEIR_ENOENT) {
 		struct weir_graph_view *v = take_view(c, r);

@@ -18,8 +18,8 @@ static double seconds(int64_t ns)
 	return (double)ns / 1e9;
 }
 
-/* Return the upper bound of a bucket. The last bucket has none, which is represented by null, since
- * JSON has no infinity. */
+/* Return the upper bound of a bucket. The last bucket has no bound: the result is null, since JSON
+ * has no infinity. */
 static json_t *upper_json(int64_t upper_ns)
 {
 	return upper_ns == INT64_MAX ? json_null() : json_real(seconds(upper_ns));
@@ -95,8 +95,8 @@ static json_t *threads_json(const struct weir_stage_view *s)
 	    "deaths_total", (json_int_t)s->thread_deaths, "stuck_total", (json_int_t)s->stuck);
 }
 
-/* Return a link, formatted for the list of its stage if `from` is NULL, else for the list of the
- * whole graph. */
+/* Return a link. If `from` is not NULL, it becomes a member, which the list of the whole graph
+ * needs; it is NULL for the list of a single stage. */
 static json_t *link_json(const char *from, const struct weir_link_view *l)
 {
 	json_t *link = json_pack("{s:s, s:s?, s:s?, s:I, s:b}", "outlet",
@@ -169,7 +169,7 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 	    "classes", classes_json(v, s));
 }
 
-/* Add the members of `more`, which is consumed, to `into`. Returns NULL if either is NULL. */
+/* Add the members of `more` to `into`. `more` is consumed. Returns NULL if either is NULL. */
 static json_t *merge(json_t *into, json_t *more)
 {
 	if (json_object_update(into, more) != 0) {
@@ -223,7 +223,7 @@ static json_t *all_links_json(const struct weir_graph_view *v)
 		const struct weir_stage_view *s = &v->stages[i];
 		for (int k = 0; k < s->n_links; k++) {
 			if (!s->links[k].to)
-				continue; /* an optional outlet that leads nowhere */
+				continue; /* an optional outlet that is not connected */
 			json_push(&list, link_json(s->name, &s->links[k]));
 		}
 	}
@@ -239,7 +239,7 @@ json_t *view_json_graph(const struct weir_graph_view *v)
 			      "stages", places_json(v), "links", all_links_json(v)));
 }
 
-/* Return the user and system time of the whole process, with a finer resolution than that of
+/* Return the user and system time of the whole process. The resolution is finer than that of
  * /proc. */
 static double process_cpu(void)
 {

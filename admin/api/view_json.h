@@ -2,10 +2,10 @@
 /*
  * Converts a snapshot to JSON, in the form that docs/api.md describes and the dashboard reads.
  *
- * Values are in base units (seconds, bytes, events). Counters are totals since the start; a client
- * computes a rate from two responses by dividing by the difference of their `uptime_seconds`. Every
- * function returns a new reference owned by the caller (json_decref), or NULL if out of memory.
- * Pure functions; any thread may call them.
+ * Values are in base units (seconds, bytes, events). Counters are totals since the start. To get a
+ * rate, a client divides the difference between two responses by the difference of their
+ * `uptime_seconds`. Every function returns a new reference owned by the caller (json_decref), or
+ * NULL if out of memory. Pure functions; any thread may call them.
  */
 #ifndef WEIR_ADMIN_VIEW_JSON_H
 #define WEIR_ADMIN_VIEW_JSON_H

@@ -4,8 +4,8 @@
  * depend on the names, so rows are only added, never renamed.
  *
  * Most rows specify the offset of a member of the view; rows that need additional labels have a
- * function. `_count` of a histogram is the sum of the buckets that were read, so it equals +Inf
- * even if the counters change meanwhile.
+ * function. The `_count` of a histogram is computed as the sum of the buckets that were read. It
+ * therefore always equals the +Inf bucket, even if the counters change while they are read.
  */
 #include "view_prom.h"
 
@@ -15,19 +15,19 @@
 #include "health.h"
 #include "admin/metrics/prom.h"
 
-/* The kind of object for which a family has samples. */
+/* Which objects have samples of a family. */
 enum scope {
 	SCOPE_GRAPH,
 	SCOPE_STAGE,
-	SCOPE_POOLED, /* stages with a queue and threads, so neither sources nor inline stages */
+	SCOPE_POOLED, /* stages with a queue and threads: neither sources nor inline stages */
 	SCOPE_CLASS,  /* each class at each stage */
 	SCOPE_POOLED_CLASS,
 };
 
-/* Type of the member at the offset. */
+/* The type of the member at the offset. */
 enum member { MEMBER_COUNT, MEMBER_INT64, MEMBER_NS, MEMBER_REAL, MEMBER_HIST };
 
-/* The object that a sample belongs to; members outside its scope are NULL. */
+/* The object that a sample belongs to. Members that do not apply to the scope are NULL. */
 struct about {
 	const struct weir_graph_view *view;
 	const struct weir_stage_view *stage;
@@ -196,7 +196,7 @@ static void print_uptime(struct textbuf *out, const struct family *f, const stru
 static const struct family family[] = {
     {"weir_build_info", "gauge", "The running version; the value is always 1", SCOPE_GRAPH, 0,
 	BY(print_build)},
-    {"weir_ready", "gauge", "1 while /readyz reports that the server takes work", SCOPE_GRAPH, 0,
+    {"weir_ready", "gauge", "1 while /readyz reports that the server accepts work", SCOPE_GRAPH, 0,
 	BY(print_ready)},
     {"weir_uptime_seconds", "gauge", "Time since the graph was started", SCOPE_GRAPH, 0,
 	BY(print_uptime)},
@@ -250,7 +250,7 @@ static const struct family family[] = {
     {"weir_stage_longest_running_seconds", "gauge", "Age of the longest handler call in progress",
 	SCOPE_STAGE, MEMBER_NS, OF_STAGE(longest_running_ns)},
     {"weir_stage_threads", "gauge",
-	"Handler threads of the pool of the stage, which a group shares, by what they are doing",
+	"Handler threads of the stage's pool, by state; the stages of a group share a pool",
 	SCOPE_POOLED, 0, BY(print_threads)},
     {"weir_stage_threads_limit", "gauge",
 	"Bounds of the pool of the stage and its target number of threads", SCOPE_POOLED, 0,
@@ -327,10 +327,10 @@ static void print_family(
 
 /* ---- metrics of stage types ---- */
 
-/* Return whether row `row` of `stage` is the first with its name. Several stages, even of different
- * types, may have rows of the same name, which Prometheus requires to be in one family. The first
- * of these stages determines the kind and the help text; rows of the same kind are printed with
- * it. */
+/* Return whether row `row` of `stage` is the first row with its name. Several stages, even of
+ * different types, may have rows with the same name. Prometheus requires these to be in one family.
+ * The first of them determines the kind and the help text; the others are printed with it if they
+ * have the same kind. */
 static bool is_first(const struct weir_graph_view *v, int stage, int row)
 {
 	const char *name = v->stages[stage].metrics[row].name;
@@ -344,8 +344,8 @@ static bool is_first(const struct weir_graph_view *v, int stage, int row)
 	return true;
 }
 
-/* Return whether "weir_<name>" is a valid metric name that is neither one of ours nor reserved for
- * us (stage_*). */
+/* Return whether "weir_<name>" is a valid metric name and is not used by a family of this file.
+ * Names that begin with "stage_" are reserved for such families. */
 static bool is_printable(const char *name)
 {
 	static const char alphabet[] =

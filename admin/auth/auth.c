@@ -80,8 +80,8 @@ static bool is_open(const char *p, size_t n)
 	       (asset_find(path) && strncmp(path, "/api/", 5) != 0);
 }
 
-/* Return whether another failure may be logged. Addresses are easy to change, so the total number
- * of lines is limited; otherwise an attacker could fill the log. */
+/* Return whether another failure may be logged. An attacker can easily change its address, so the
+ * number of lines per minute is limited over all addresses. */
 static bool may_log(struct auth *g, int64_t now_ns)
 {
 	if (g->lines == 0 || now_ns - g->lines_ns >= FAILURES_WINDOW_NS) {
@@ -160,7 +160,8 @@ static bool judge_token(struct auth *g, const struct auth_from *from, struct wei
 	return true;
 }
 
-/* Return the value of our cookie in the Cookie field; its p is NULL if the cookie was not sent. */
+/* Return the value of our session cookie in `field`, the Cookie field of a request. Its p is NULL
+ * if our cookie is not there. */
 static struct weir_slice cookie_of(const struct auth *g, struct weir_slice field)
 {
 	size_t name = strlen(g->cookie);
@@ -177,9 +178,9 @@ static struct weir_slice cookie_of(const struct auth *g, struct weir_slice field
 	return (struct weir_slice){0};
 }
 
-/* Authenticate a session cookie. A browser attaches the cookie automatically, even to a form on a
- * foreign page, but it also sends the origin of that page, which the routes check. A request that
- * could change state is refused if it has no origin, since it does not come from a browser. */
+/* Authenticate a session cookie. A browser sends the cookie automatically, even with a form of a
+ * foreign site. It then also sends the origin of that site, which the routes check. A request that
+ * could change state and has no origin does not come from a browser, so it is refused. */
 static bool judge_session(struct auth *g, struct weir_slice id, const char *p, size_t n,
     int64_t now_ns, struct auth_pass *pass, struct head_problem *problem)
 {
@@ -273,7 +274,8 @@ bool auth_still(struct auth *g, const struct auth_pass *pass, int64_t now_ns)
 {
 	if (pass->anyone)
 		return true;
-	if (pass->edition == 0) /* issued without tokens: everybody had access */
+	/* issued while no tokens were configured, so everybody had access */
+	if (pass->edition == 0)
 		return g->n_tokens == 0;
 	if (pass->token < 0)
 		return user_still(g, pass);
@@ -300,7 +302,9 @@ static void read_again(struct auth *g, int k)
 		weir_log(WEIR_LOG_ERROR, "admin: the old token remains valid: %s", err.text);
 	} else if (has_twin(g, k, &digest)) {
 		weir_log(WEIR_LOG_ERROR,
-		    "admin: the token '%s' is unchanged: its file holds that of another", c->name);
+		    "admin: the token '%s' is unchanged: its file now holds the token of another "
+		    "client",
+		    c->name);
 	} else if (!secret_equal(&c->digest, &digest)) {
 		c->digest = digest;
 		c->edition = ++g->editions;

@@ -2,19 +2,20 @@
 /*
  * Authentication: who a client is and what it may do.
  *
- *   socket file        the kernel reports the user: root and the server's own are operators, others
- *                      have the role that `users:` assigns them; the rest have no access
+ *   socket file        the kernel reports the client's user: root and the server's own user are
+ *                      operators; other users have the role that `users:` assigns, or no access
  *   TCP, no tokens     everybody on this host is an operator (only loopback is allowed then)
  *   TCP with tokens    clients send a bearer token, or the cookie of a session started with one;
  *                      without either, only the page's own files, /healthz and /readyz are served
  *
  * A valid token is always accepted, since many clients may share one address (NAT, a proxy). Wrong
  * tokens are answered with 401 up to five times a minute per address (failures.h), and with 429
- * after that. No response is delayed, so the admin thread never waits for a client. The limit keeps
- * the log short and asks clients with an old token to wait. Guessing is prevented by the length of
- * a token: secret.h refuses tokens of less than 128 random bits, so a million attempts a second for
- * a year find one of 32 tokens with a probability of 3e-24. Requests without credentials and
- * expired cookies are not counted.
+ * after that. Requests without credentials and expired cookies are not counted. No response is
+ * delayed, so the admin thread never waits for a client.
+ *
+ * The limit keeps the log short and makes clients with an old token wait. It is not needed against
+ * guessing: secret.h refuses tokens of less than 128 random bits. A million attempts a second for a
+ * year would find one of 32 tokens with a probability of 3e-24.
  *
  * A struct auth copies what it needs from the spec. All functions are called by the admin thread,
  * except that any thread may call auth_new, and may call auth_free for an object that is not in
@@ -62,16 +63,16 @@ struct auth_from {
 void auth_rules(
     const struct weir_admin_spec *spec, const struct authority *address, struct weir_errs *errs);
 
-/** Read the tokens of `spec` (NULL means that there are none) and look up its users. Returns 0, or
- *  an error code with `errs` filled. */
+/** Read the token files of `spec` (NULL: no tokens and no users) and look up its users. Returns 0,
+ *  or an error code with `errs` filled. */
 int auth_new(const struct weir_admin_spec *spec, const struct authority *address,
     struct auth **auth, struct weir_errs *errs);
 void auth_free(struct auth *auth);
 
 /**
- * Authenticate the request p[n], which head_check found complete. Returns true with *pass, or false
- * with *problem, whose message is valid until the next call. The routes check which requests are
- * reserved for operators.
+ * Authenticate the request p[n], which head_check found complete. Returns true and sets *pass, or
+ * returns false and sets *problem; its message is valid until the next call. The routes check which
+ * requests are reserved for operators.
  */
 bool auth_judge(struct auth *auth, const struct auth_from *from, const char *p, size_t n,
     int64_t now_ns, struct auth_pass *pass, struct head_problem *problem);
@@ -91,7 +92,8 @@ void auth_become(struct auth *auth, struct auth *next);
  *  the old token stays valid and an error is logged. */
 void auth_reload(struct auth *auth);
 
-/** "operator" or "viewer"; "operator" for NULL, a request that needed no pass. Static. */
+/** Return "operator" or "viewer". NULL stands for a request that needed no pass: "operator".
+ *  Static. */
 const char *auth_role_word(const struct auth_pass *pass);
 
 /** Return the copy of `hosts:` from the spec. */
@@ -112,8 +114,8 @@ int auth_begin(
  *  cookie to `cookie`. */
 void auth_end(struct auth *auth, const struct auth_pass *pass, char *cookie, size_t size);
 
-/** Return the time until the session of `pass` ends at the latest, in ns; 0 if it has no
- * session. */
+/** Return the time in ns after which the session of `pass` ends even if it is in use; 0 if `pass`
+ *  has no session. */
 int64_t auth_left_ns(const struct auth *auth, const struct auth_pass *pass, int64_t now_ns);
 
 #endif

@@ -31,7 +31,7 @@ struct auth {
 	struct weir_strings hosts;
 	struct sessions sessions;
 	struct failures failures;
-	int lines; /* lines logged about failures since `lines_ns` */
+	int lines; /* number of failures logged since `lines_ns` */
 	int64_t lines_ns;
 	bool silent;       /* the limit was reached, and that was logged */
 	uint64_t editions; /* the newest edition issued */

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Builds a struct auth from a spec, and replaces the contents of one in use; see auth.h. */
+/*
+ * Builds a struct auth from a spec, and replaces the contents of one in use; see auth.h.
+ *
+ * auth_new may run in any thread: it reads the token files and looks up the users. In the admin
+ * thread, auth_become then gives each token and user its edition. One that also exists in the
+ * current object, with the same name, role and token, keeps its edition, so its passes stay valid;
+ * its sessions are copied. Every other one gets a new edition, so passes issued for an old token
+ * are no longer valid.
+ */
 #include "auth_internal.h"
 
 #include <pwd.h>

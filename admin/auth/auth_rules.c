@@ -12,7 +12,7 @@ static void rules_of_file(const struct weir_admin_spec *spec, struct weir_errs *
 		    "on a socket file the kernel identifies the client: tokens are not used there");
 	if (*spec->tls.cert || *spec->tls.key)
 		weir_errs_add(errs, &spec->tls_mark, WEIR_EINVAL, "remove 'tls:'",
-		    "a socket file does not leave this machine: TLS is not used on it");
+		    "a socket file is reachable from this machine only: TLS is not used on it");
 }
 
 /* Check that an address reachable from other hosts is protected. Reports one error at a time. */
@@ -30,7 +30,8 @@ static void rules_of_exposed(const struct weir_admin_spec *spec, struct weir_err
 		weir_errs_add(errs, &spec->mark, WEIR_EINVAL,
 		    "add 'tls: { cert: PATH, key: PATH }', or listen on 127.0.0.1 behind a proxy "
 		    "with TLS",
-		    "'%.80s' is reachable by others, and tokens would be sent in clear: the admin "
+		    "'%.80s' is reachable by others, and tokens would be sent unencrypted: the "
+		    "admin "
 		    "endpoint needs TLS there",
 		    spec->listen);
 }

@@ -73,8 +73,8 @@ int64_t failures_wait_ns(const struct failures *f, struct failures_key key, int6
 	return 0;
 }
 
-/* Return the slot of `key`. If it has none, return the slot of the address with the fewest
- * failures; among several such addresses, use the one whose last failure is oldest. */
+/* Return the slot of `key`. If there is none, take over the slot of the address with the fewest
+ * failures; on a tie, of the one whose last failure is oldest. */
 static struct failures_slot *place_of(
     struct failures *f, const struct failures_key *key, int64_t now_ns)
 {

@@ -4,10 +4,10 @@
  * must wait until the oldest of them is a minute old.
  *
  * An address is an IPv4 address or the /64 of an IPv6 one, since a host may choose any address in
- * its /64. The table is bounded: a new address replaces the one with the fewest failures of the
- * last minute. A client can therefore have its own count discarded only by failing as often from
- * every other address in the table, which costs more than it gains. No address is refused because
- * of the failures of another. Used by one thread; the caller passes the time.
+ * its /64. The size of the table is fixed: a new address replaces the one with the fewest failures
+ * in the last minute. To get its own count discarded, a client would have to fail as often from
+ * every other address in the table, which costs more than it gains. Failures of one address never
+ * cause the refusal of another. Used by one thread; the caller passes the time.
  */
 #ifndef WEIR_ADMIN_FAILURES_H
 #define WEIR_ADMIN_FAILURES_H
@@ -16,8 +16,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/** Number of wrong tokens allowed within a window, and the length of the window. Both are from
- *  reliability.md (b), auth. */
+/** Number of wrong tokens allowed within a window, and the length of the window. Both are
+ *  guesses. */
 #define FAILURES_MAX       5
 #define FAILURES_WINDOW_NS 60000000000LL
 
@@ -25,7 +25,8 @@
 #define FAILURES_SLOTS 1024
 
 struct failures_key {
-	uint8_t bytes[9]; /* 4 or 6, then the IPv4 address or the first half of the IPv6 one */
+	/* 4 or 6 (the IP version), then the IPv4 address or the first half of the IPv6 address */
+	uint8_t bytes[9];
 };
 
 struct failures_slot {

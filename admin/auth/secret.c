@@ -16,7 +16,7 @@
 
 #include "admin/text/fail.h"
 
-/* Minimum lengths of a token: 128 bits in hexadecimal and in base64. */
+/* Minimum lengths of a token of 128 bits, in hexadecimal and in base64. */
 #define HEX_LETTERS_MIN 32
 #define LETTERS_MIN     22
 /* Minimum number of different letters in a token. About one in ten million random tokens of minimum
@@ -41,12 +41,14 @@ unsigned secret_equal(const struct secret_digest *a, const struct secret_digest 
 
 	for (size_t i = 0; i < SECRET_DIGEST_BYTES; i++)
 		differs |= (unsigned)(a->bytes[i] ^ b->bytes[i]);
-	return ((differs - 1) >> 8) & 1; /* `differs` is 0..255, and only 0 - 1 borrows */
+	/* `differs` is 0..255; bit 8 of `differs - 1` is set only if it is 0 */
+	return ((differs - 1) >> 8) & 1;
 }
 
 bool secret_random(void *p, size_t n)
 {
-	return getrandom(p, n, 0) == (ssize_t)n; /* up to 256 bytes are never returned partially */
+	/* requests for up to 256 bytes are never cut short */
+	return getrandom(p, n, 0) == (ssize_t)n;
 }
 
 /* ---- strength ---- */
@@ -84,13 +86,14 @@ static int check_file(int fd, const char *path, const char *what, struct weir_er
 	struct stat st;
 
 	if (fstat(fd, &st) != 0)
-		return fail(err, WEIR_ESYS, NULL, "cannot look at %s: %s", path, strerror(errno));
+		return fail(err, WEIR_ESYS, NULL, "cannot read the owner and mode of %s: %s", path,
+		    strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return fail(err, WEIR_EINVAL, NULL, "%s: %s is not a regular file", what, path);
 	if (st.st_mode & (S_IRWXG | S_IRWXO)) {
 		snprintf(hint, sizeof(hint), "run: chmod 600 %s", path);
 		return fail(err, WEIR_EINVAL, hint,
-		    "%s: users other than its owner may use %s (its mode is %04o)", what, path,
+		    "%s: users other than its owner can access %s (mode %04o)", what, path,
 		    (unsigned)st.st_mode & 07777);
 	}
 	if (st.st_uid != geteuid() && st.st_uid != 0)
@@ -116,13 +119,14 @@ int secret_open(const char *path, const char *what, struct weir_err *err)
 
 static struct weir_slice trimmed(const char *p, size_t n)
 {
-	while (n > 0 && memchr(" \t\r\n", p[n - 1], 4)) /* not strchr, which also matches a NUL */
+	/* memchr, since strchr would also match a NUL */
+	while (n > 0 && memchr(" \t\r\n", p[n - 1], 4))
 		n--;
 	return (struct weir_slice){p, n};
 }
 
-/* Read the token in `fd`. Reads up to a page, so that a long file that begins with a token is
- * refused. */
+/* Read the token in `fd`. Reads up to a page, so that a long file is noticed and refused even if it
+ * begins with a token. */
 static int read_token(int fd, const char *path, const char *what, char *token, struct weir_err *err)
 {
 	char text[4096];
@@ -135,9 +139,9 @@ static int read_token(int fd, const char *path, const char *what, char *token, s
 		    err, WEIR_ESYS, NULL, "%s: cannot read %s: %s", what, path, strerror(errno));
 	else if (n == sizeof(text) || !secret_is_strong(found))
 		rc = fail(err, WEIR_EINVAL,
-		    "make one: (umask 077; head -c 32 /dev/urandom | basenc --base64url > FILE)",
-		    "%s: %s does not hold one token of at least 128 random bits, that is 32 "
-		    "hexadecimal digits or 22 base64 characters",
+		    "create one: (umask 077; head -c 32 /dev/urandom | basenc --base64url > FILE)",
+		    "%s: %s does not contain one token of at least 128 random bits (32 hexadecimal "
+		    "digits or 22 base64 characters)",
 		    what, path);
 	else
 		snprintf(token, SECRET_TOKEN_MAX + 1, "%.*s", (int)found.n, found.p);

@@ -34,9 +34,9 @@ unsigned secret_equal(const struct secret_digest *a, const struct secret_digest 
 /** Get `n` random bytes from the kernel. Returns false if none are available. */
 bool secret_random(void *p, size_t n);
 
-/** Return whether a token is too long to be guessed. It must consist of characters that a bearer
- *  token may have: at least 32 if all are hexadecimal digits, else at least 22, and not just a few
- *  different ones. */
+/** Return whether a token is too long to be guessed. All its characters must be allowed in a bearer
+ *  token. It needs at least 32 characters if all are hexadecimal digits, else at least 22, and
+ *  DIFFERENT_MIN (secret.c) of them must differ. */
 bool secret_is_strong(struct weir_slice token);
 
 /**
@@ -46,14 +46,14 @@ bool secret_is_strong(struct weir_slice token);
  */
 int secret_open(const char *path, const char *what, struct weir_err *err);
 
-/** Read the token in the file at `path` into `token`, as a string, which the caller must wipe.
- *  Errors as for secret_read. */
+/** Read the token in the file at `path` into `token`, a string that the caller must wipe. Errors as
+ *  for secret_read. */
 int secret_text(
     const char *path, const char *what, char token[SECRET_TOKEN_MAX + 1], struct weir_err *err);
 
-/** Compute the digest of the token in the file at `path`, without trailing spaces and the newline.
- *  Returns 0, or WEIR_ESYS or WEIR_EINVAL with the message in `err`, which does not contain the
- *  token. */
+/** Compute the digest of the token in the file at `path`; trailing spaces and the newline are not
+ *  part of it. Returns 0, or WEIR_ESYS or WEIR_EINVAL with the message in `err`. The message does
+ *  not contain the token. */
 int secret_read(
     const char *path, const char *what, struct secret_digest *digest, struct weir_err *err);
 

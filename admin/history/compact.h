@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packs numbers into 16 bits for the history rings: 6 bits of exponent, 10 of fraction, no sign.
+ * Packs numbers into 16 bits for the history rings: 6 bits of exponent, 10 bits of fraction, no
+ * sign.
  *
- * Whole numbers up to 2048 are exact. From 6e-8 to 5e11 the error is at most 0.05 % (half of the
- * last of 11 binary digits). Smaller values lose precision towards 0, larger ones are clamped to
- * the largest number. COMPACT_NONE means "not known". Pure functions.
+ * Whole numbers up to 2048 are exact. From 6e-8 to 5e11 the relative error is at most 0.05 %, since
+ * the fraction is rounded to 11 binary digits. Smaller values lose precision towards 0, larger ones
+ * are clamped to the largest number. COMPACT_NONE means "not known". Pure functions.
  */
 #ifndef WEIR_ADMIN_COMPACT_H
 #define WEIR_ADMIN_COMPACT_H
@@ -28,7 +29,7 @@ static inline uint16_t compact_pack(double v)
 		return COMPACT_MAX;
 	double m = frexp(v, &exponent) * 2; /* v = m * 2^(exponent - 1), 1 <= m < 2 */
 	int e = exponent - 1 + 25;
-	/* A fraction that rounds up to 1024 carries into the exponent, as it should. */
+	/* A fraction that rounds up to 1024 carries into the exponent, which is correct. */
 	long code = e >= 1 ? (long)e * 1024 + lrint((m - 1) * 1024) : lrint(ldexp(v, 34));
 	return code > COMPACT_MAX ? COMPACT_MAX : (uint16_t)code;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the history rings; see history.h. A series has one block of columns for its stage and
- * one for each class. A column holds the slots of one field in both rings, those of HISTORY_1S
- * first. When the classes change, each class block moves with the name of that class. ring.at[slot]
- * is the label of the step stored in a slot, for all series: the first record of a new step clears
- * its slot in all of them.
+ * one for each class. A column holds the values of one field: first the slots of HISTORY_1S, then
+ * those of HISTORY_10S. When the classes change, each class block moves with the name of its class.
+ *
+ * ring.at[slot] is the label of the step that a slot holds, in all series. The first record of a
+ * new step therefore clears its slot in every series.
  */
 #include "history.h"
 
@@ -12,8 +13,8 @@
 #include <string.h>
 
 #define COLUMN_SLOTS (HISTORY_SLOTS_1S + HISTORY_SLOTS_10S)
-/* Age in seconds at which a removed stage is dropped, since the longer ring has no samples of it
- * left. */
+/* Age in seconds at which a removed stage is dropped: by then even the longer ring holds no samples
+ * of it. */
 #define FORGET_S (HISTORY_SLOTS_10S * 10LL)
 
 struct series {
@@ -87,7 +88,7 @@ static struct series *series_new(const char *name, int n_classes)
 	return NULL;
 }
 
-/* Return the column of field `field`, which is numbered as for history_column. */
+/* Return the column of `field`, which has a number as in history_column. */
 static uint16_t *column(const struct series *s, int field)
 {
 	int f = field - SAMPLE_FIELDS;
@@ -152,8 +153,8 @@ int history_find(const struct history *h, const char *name)
 	return -1;
 }
 
-/* Like history_find, but try series `near` first: with hundreds of stages it is expensive to search
- * all series for each stage. */
+/* Like history_find, but try series `near` first. With hundreds of stages, searching all series for
+ * each stage would be expensive. */
 static int find_near(const struct history *h, const char *name, int near)
 {
 	if (near < h->n_series && strcmp(h->series[near]->name, name) == 0)
@@ -169,8 +170,8 @@ static void drop_series(struct history *h, int i)
 	h->shape++;
 }
 
-/* Make space for one more series: if there are too many, drop the one whose stage was removed the
- * longest time ago. Returns false if no stage has been removed. */
+/* Make space for one more series. If the maximum is reached, drop the series whose stage was
+ * removed first. Returns false if every series belongs to a stage that is still present. */
 static bool make_room(struct history *h)
 {
 	int oldest = -1;
@@ -314,13 +315,14 @@ static bool feed_ring(struct history *h, enum history_ring r, const struct weir_
 	return true;
 }
 
-/* Record which stages are present, and drop series of stages that were removed too long ago. */
+/* Record which stages are present, and drop the series of stages that were removed more than
+ * FORGET_S ago. */
 static void follow_stages(struct history *h, const struct weir_graph_view *v)
 {
 	for (int i = 0; i < h->n_series; i++)
 		h->series[i]->here = false;
-	/* Handle known stages first, since only removed stages may be dropped in favour of a new
-	 * one. */
+	/* Find known stages in the first pass and add new ones in the second. A new stage may drop
+	 * series that are not marked `here`, so all known stages must have been marked by then. */
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < v->n_stages; i++) {
 			int k = find_near(h, v->stages[i].name, i);
@@ -333,7 +335,7 @@ static void follow_stages(struct history *h, const struct weir_graph_view *v)
 	for (int i = h->n_series - 1; i >= 0; i--) {
 		struct series *s = h->series[i];
 		int64_t now_s = v->wall_ns / 1000000000;
-		if (s->newest_s > now_s) /* the clock was ahead */
+		if (s->newest_s > now_s) /* the clock was ahead and has been set back */
 			s->newest_s = now_s;
 		if (!s->here && s->newest_s < now_s - FORGET_S)
 			drop_series(h, i);

@@ -3,18 +3,18 @@
  * Stores the last hours of every stage in two rings of samples with a fixed size.
  *
  *   HISTORY_1S    one sample a second, 15 minutes
- *   HISTORY_10S   one each 10 seconds, 6 hours
+ *   HISTORY_10S   one sample each 10 seconds, 6 hours
  *
- * A slot holds one step of Unix time. It is identified by the label of the step, which is the end
- * of the step divided by its length. A step without a sample (the server did not run, the host
- * slept, the stage did not exist) is a gap. If the clock is set back, the same labels are written
- * again, and old samples with later labels than the newest one are not shown. If it is set forward,
- * a gap remains.
+ * A slot holds one step of Unix time. It is identified by the label of the step: the time at the
+ * end of the step divided by the length of a step. A step without a sample (the server did not run,
+ * the host slept, the stage did not exist) is a gap. If the clock is set forward, a gap remains. If
+ * it is set back, the same labels are written again; samples with labels later than the newest one
+ * are not shown.
  *
  * Series are identified by stage name, so stages may be added to and removed from a graph. Removed
- * stages are retained until all their samples are too old. Numbers have 16 bits (compact.h: 0.05
- * %). A stage with 4 classes takes 197 KB, 30 of them 5.9 MB; at most HISTORY_SERIES_MAX stages are
- * stored. Pure: no clock, no sockets, no files. Used by one thread.
+ * stages are retained until all their samples are too old. A number takes 16 bits (compact.h). A
+ * stage with 4 classes takes 197 KB, and 30 such stages 5.9 MB; at most HISTORY_SERIES_MAX stages
+ * are stored. Pure: no clock, no sockets, no files. Used by one thread.
  */
 #ifndef WEIR_ADMIN_HISTORY_H
 #define WEIR_ADMIN_HISTORY_H
@@ -34,7 +34,7 @@ enum history_ring { HISTORY_1S, HISTORY_10S, HISTORY_RINGS };
 #define HISTORY_SLOTS_10S 2160
 
 /** Maximum number of stages with a history, removed ones included; further stages are not recorded.
- *  The number is a guess; with 4 classes they take 50 MB. */
+ *  The number is a guess: the history of so many stages with 4 classes takes 50 MB. */
 #define HISTORY_SERIES_MAX WEIR_STAGES_MAX
 
 /** Maximum number of values of one stage in one slot. */
@@ -68,7 +68,8 @@ int history_slots(enum history_ring ring);
 /** Return the label of the newest step, or INT64_MIN if there is none. */
 int64_t history_newest(const struct history *history, enum history_ring ring);
 
-/** Return the numbers and names of series and classes. Names are valid until the next feed. */
+/** Return the number of series or classes, or the name of one. Names are valid until the next
+ *  feed. */
 int history_n_series(const struct history *history);
 const char *history_name(const struct history *history, int series);
 int history_n_classes(const struct history *history);
@@ -90,7 +91,7 @@ size_t history_bytes(const struct history *history);
 /** Return a number that changes whenever the series or classes change. */
 uint64_t history_shape(const struct history *history);
 
-/** Return the number of values in a record, which holds all fields of a series in one slot. */
+/** Return the number of values in a record. A record holds all fields of one series in one slot. */
 int history_record(const struct history *history);
 
 /** Copy the record of `series` at `label` to `record`, with gaps for missing values. */
@@ -101,8 +102,8 @@ void history_get(const struct history *history, enum history_ring ring, int64_t 
  *  WEIR_ENOMEM. */
 int history_set_classes(struct history *history, const char *const *name, int n);
 
-/** Return the series of `name`, which is created if missing, or WEIR_ENOMEM, or WEIR_EBUSY if there
- *  are too many. */
+/** Return the series of `name`; create it if it is missing. Returns WEIR_ENOMEM, or WEIR_EBUSY if
+ *  there are too many series. */
 int history_add(struct history *history, const char *name);
 
 /** Store a record; `label` becomes the newest if it is later. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Saves the history to a file; see history_file.h. This module copies new data out of the history,
- * and the writer's thread writes it (history_writer.h). Steps that a slow writer missed are still
- * in the history, and the next job writes them. history_load.c reads the file.
+ * and the thread of the writer (history_writer.h) writes the data. Steps that were not written
+ * while the writer was busy are still in the history, so the next job writes them. history_load.c
+ * reads the file.
  *
  * States: while the writer is idle, `there` describes the file. post() starts a job and stores in
- * `coming` the layout and contents that the file will have after the job; settle() copies `coming`
- * to `there` once the job has succeeded. The owner's thread calls all functions.
+ * `coming` the layout and contents that the file will have after the job. settle() copies `coming`
+ * to `there` once the job has succeeded. All functions are called by one thread, that of the owner.
  */
 #include "history_file.h"
 
@@ -26,8 +27,8 @@
 #include "history_format.h"
 #include "history_writer.h"
 
-/* Number of consecutive saves, one per second, that must find the writer busy before the delay is
- * logged and an alert is raised. 10 is a guess. */
+/* Saves are attempted once a second. When LAG_MAX consecutive ones have found the writer busy, the
+ * delay is logged and an alert is raised. 10 is a guess. */
 #define LAG_MAX 10
 /* Time that a stopping server waits for the last write. 1 s is a guess: a working disk takes far
  * less. */
@@ -231,7 +232,8 @@ void history_file_save(struct history_file *f, const struct history *h, unsigned
 			history_writer_late(f->writer);
 		return;
 	}
-	/* After a failure, retry every 10 s: a full disk may have free space again. */
+	/* A new file has to be written when stages have changed. After a failure, retry that every
+	 * 10 s only: a full disk may have free space again. */
 	bool tries = f->there.shape == history_shape(h) || !f->failed || rings & 1u << HISTORY_10S;
 	if (tries && has_news(f, h))
 		post(f, h);
@@ -311,14 +313,15 @@ static bool set_aside(struct history_file *f, const char *why)
 		return false;
 	}
 	weir_log(WEIR_LOG_WARN,
-	    "admin: history file %s was not read: %s; it was renamed to %s and a new one begins",
+	    "admin: history file %s was not read: %s; it was renamed to %s and a new one is "
+	    "created",
 	    f->path, why, f->bad_path);
 	return true;
 }
 
-/* Open and lock the file. If another server replaced the file between the open and the lock, the
- * wrong file was locked: the function returns -1, and the caller tries again. Otherwise it returns
- * 0 and sets *locked. */
+/* Open and lock the file. Returns 0 and sets *locked. If another server replaced the file between
+ * the open and the lock, the lock is on the old file: then returns -1, and the caller must try
+ * again. */
 static int open_locked(struct history_file *f, bool *locked)
 {
 	struct stat ours, there;
@@ -347,8 +350,8 @@ static bool take_file(struct history_file *f, struct history *h, bool locked)
 		fails(f, "it cannot be opened");
 		return false;
 	}
-	if (!locked) { /* do not wait for the lock: when it is released, the file may have been
-                        * replaced */
+	/* do not wait for the lock, since the file may be replaced before the lock is released */
+	if (!locked) {
 		errno = EWOULDBLOCK;
 		fails(f, "another server is using it");
 		return false;
@@ -393,8 +396,8 @@ struct history_file *history_file_open(const char *path, struct history *h)
 	while (open_locked(f, &locked) != 0 && --tries > 0)
 		;
 	if (take_file(f, h, locked) && start_writer(f, h))
-		/* The file stays locked until the first save replaces it, since stages may have
-		 * changed. */
+		/* The first save replaces the whole file, since stages may have changed. Until then
+		 * the file stays locked. */
 		return f;
 	history_file_close(f, NULL);
 	return NULL;

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores the history in a file, so that it survives a restart: `admin: { history: { file: PATH }
- * }`.
+ * Stores the history in a file, so that it survives a restart. The setting is `admin: { history: {
+ * file: PATH } }`.
  *
  *   header    "WEIRHIST", version, sizes, names of stages and classes, checksum
  *   slots     those of HISTORY_1S, then of HISTORY_10S, each with its label and a checksum
  *
- * The file has its full size from the start (6 MB for 30 stages with 4 classes). It is replaced as
- * a whole, by a rename, when stages or classes change; otherwise each step writes its slot in
- * place. A crash therefore damages at most the slot that was being written, which becomes a gap
- * after the next start. A file that is incomplete or has another version is renamed to PATH.bad,
- * and a new one is created. Numbers are in the host's byte order.
+ * The file has its full size from the start (6 MB for 30 stages with 4 classes). When stages or
+ * classes change, a new file replaces it by a rename. Otherwise each step writes its slot in place,
+ * so a crash damages at most the slot that is being written. A damaged slot becomes a gap after the
+ * next start. A file that is incomplete or has another version is renamed to PATH.bad, and a new
+ * one is created. Numbers are in the host's byte order.
  *
- * A failure here never stops the server. It is logged once, when it first occurs, and from then on
- * the history is in memory only. Writes are done by a separate thread (history_writer.h), so a slow
- * disk makes the file lag but delays nothing else; missed slots are written later. Writes go to the
- * page cache and are not synced: a power failure may destroy the file. Reading the file at startup
- * waits for the disk, so the file belongs on a local disk. A second server with the same PATH finds
- * it locked and has its history in memory only. All functions are called by one thread.
+ * A failure in this module never stops the server. If the file cannot be used at startup, the
+ * history is in memory only. If a write fails, it is tried again later. Only the first of several
+ * failures is logged. A separate thread writes the file (history_writer.h), so a slow disk delays
+ * nothing else; slots that were missed are written later. Writes go to the page cache and are not
+ * synced: a power failure may destroy the file. At startup the server waits until the file has been
+ * read, so the file belongs on a local disk. A second server with the same PATH finds the file
+ * locked and has its history in memory only. All functions are called by one thread.
  */
 #ifndef WEIR_ADMIN_HISTORY_FILE_H
 #define WEIR_ADMIN_HISTORY_FILE_H
@@ -27,7 +28,7 @@
 struct history_file;
 
 /** Load the file at `path` into `history`, which is empty, and keep the file open for
- *  history_file_save. Returns NULL if the file cannot be used, which is logged. */
+ *  history_file_save. If the file cannot be used, logs the reason and returns NULL. */
 struct history_file *history_file_open(const char *path, struct history *history);
 
 /** Start writing the part of `history` that is missing in the file; `rings` is the result of
@@ -43,8 +44,8 @@ void history_file_wait(struct history_file *file);
 bool history_file_failing(const struct history_file *file);
 
 /** Write the part of `history` that is missing in the file (nothing if it is NULL) and free `file`.
- *  If the write takes longer than 1 s, returns without it and logs that the history was not saved.
- *  `file` may be NULL. The file on disk remains. */
+ *  If the write takes longer than 1 s, does not wait for its end and logs that the history was not
+ *  saved. `file` may be NULL. The file on disk remains. */
 void history_file_close(struct history_file *file, const struct history *history);
 
 #endif

@@ -48,8 +48,8 @@ static inline size_t history_file_size(size_t head_bytes, size_t slot_bytes)
 }
 
 /** Load the `size` bytes of `fd` into `history`, which is empty. Returns NULL on success,
- *  history_no_memory if memory was short, or else the reason why they are not a valid history. In
- *  history_load.c. */
+ *  history_no_memory if memory ran out, or else the reason why the file is not a valid history.
+ *  Defined in history_load.c. */
 const char *history_load(int fd, uint64_t size, struct history *history);
 extern const char history_no_memory[];
 

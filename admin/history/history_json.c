@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats a range of the history rings as JSON text. Columns are not formatted by jansson: a page
- * requests half a million numbers, which the admin thread must format, and number_format.h is ten
- * times as fast. Names are formatted by jansson.
+ * Formats a range of the history rings as JSON text. A page requests half a million numbers, all
+ * formatted by the admin thread. Columns are therefore formatted by number_format.h, which is ten
+ * times as fast as jansson; names are formatted by jansson.
  */
 #include "history_json.h"
 
@@ -14,7 +14,8 @@
 #include "admin/text/textbuf.h"
 
 #define STAGE_MAX 128
-/* Limit of times in a query: Unix time in the year 5138, or as many seconds before now. */
+/* Limit of times in a query, in seconds: Unix time in the year 5138, or that many seconds before
+ * now. */
 #define TIME_MAX 1e11
 
 struct asked {

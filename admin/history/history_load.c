@@ -12,8 +12,7 @@
 
 #include "admin/text/utf8.h"
 
-/* Size limit; larger files are not read. A file of HISTORY_SERIES_MAX stages with 8 classes is
- * smaller. */
+/* Larger files are not read. A file with HISTORY_SERIES_MAX stages and 8 classes is smaller. */
 #define FILE_BYTES_MAX (100 << 20)
 
 const char history_no_memory[] = "memory ran out";
@@ -31,11 +30,11 @@ static const char *check_head(const struct history_head *h, const char *data, si
 	if (h->n_stages > HISTORY_SERIES_MAX || h->n_classes > WEIR_CLASSES_MAX ||
 	    h->head_bytes < sizeof(*h) || h->head_bytes > n || h->head_bytes % 8 != 0 ||
 	    n != history_file_size(h->head_bytes, history_slot_size(h->n_stages, h->n_classes)))
-		return "it is cut short or longer than it says";
+		return "its size does not match its header";
 	zero.sum = 0;
 	uint64_t sum = history_sum(&zero, sizeof(zero)) ^
 		       history_sum(data + sizeof(zero), h->head_bytes - sizeof(zero));
-	return sum == h->sum ? NULL : "its beginning is damaged";
+	return sum == h->sum ? NULL : "its header is damaged";
 }
 
 /* Return the next name before `end`, or NULL if there is none or it is invalid. */
@@ -52,7 +51,7 @@ static const char *take_name(const char **p, const char *end)
 	return name;
 }
 
-/* Add the names to `h`; Stores the index of each stage in series[n_stages]. Returns NULL, or the
+/* Add the names to `h`, and store the index of each stage in series[n_stages]. Returns NULL, or the
  * reason for a failure. */
 static const char *take_names(
     struct history *h, const struct history_head *head, const char *data, int *series)
@@ -104,14 +103,14 @@ static void take_slot(
 	}
 }
 
-/* Load data[n] into `h`. Returns NULL, or the reason why it is not a valid history. */
+/* Load data[n] into `h`. Returns NULL, or the reason why the data is not a valid history. */
 static const char *take_all(struct history *h, const char *data, size_t n)
 {
 	struct history_head head;
 	int series[HISTORY_SERIES_MAX] = {0};
 
 	if (n < sizeof(head))
-		return "it is cut short";
+		return "it is truncated";
 	memcpy(&head, data, sizeof(head));
 	const char *why = check_head(&head, data, n);
 	if (!why)
@@ -144,7 +143,7 @@ static bool read_all(int fd, char *data, size_t n)
 const char *history_load(int fd, uint64_t size, struct history *h)
 {
 	if (size > FILE_BYTES_MAX)
-		return "it is too long for a history";
+		return "it is larger than any history";
 	char *data = malloc(size);
 	const char *why = history_no_memory;
 	if (data)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the history file in a thread; see history_writer.h. It uses pwrite and not a mapping: with
- * a mapping, a full disk or a file truncated by another process would raise a signal that kills the
- * server.
+ * Writes the history file in a thread; see history_writer.h. The thread uses pwrite instead of a
+ * mapping. With a mapping, a full disk or a file truncated by another process would raise a signal
+ * that kills the server.
  */
 #include "history_writer.h"
 
@@ -27,7 +27,7 @@ struct history_writer {
 	int fd; /* the current file, locked */
 	char *path, *new_path;
 	/* used by any thread */
-	atomic_bool failing; /* the last write failed or is late, and this was logged */
+	atomic_bool failing; /* whether the last write failed or is late; that was logged */
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* waits use CLOCK_MONOTONIC */
 	/* under the lock */
@@ -35,7 +35,7 @@ struct history_writer {
 	bool busy, ok;
 	bool stopping;
 	bool ended;     /* the thread no longer accesses this struct */
-	bool abandoned; /* no thread joins this one, so it frees everything itself */
+	bool abandoned; /* the owner does not join this thread, so it frees everything itself */
 	pthread_t thread;
 };
 
@@ -239,7 +239,7 @@ bool history_writer_failing(const struct history_writer *w)
 
 void history_writer_late(struct history_writer *w)
 {
-	fails(w, "a write has not ended", "the disk is slow, or hangs");
+	fails(w, "a write has not ended", "the disk is slow or hangs");
 }
 
 bool history_writer_end(struct history_writer *w, int64_t until_ns)

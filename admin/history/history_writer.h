@@ -28,7 +28,7 @@ struct history_run {
 	size_t at, n; /* offset in the file, length */
 };
 
-/** A job: several runs, whose bytes are one after the other in `data`. */
+/** A job: several runs. `data` holds their bytes, one run after the other. */
 struct history_job {
 	bool whole; /* `data` is a new file of n bytes, without runs */
 	char *data; /* malloc'ed */
@@ -55,8 +55,8 @@ void history_writer_post(struct history_writer *writer, const struct history_job
  *  idle. */
 bool history_writer_wait(struct history_writer *writer, int64_t until_ns);
 
-/** Return whether the file is behind because the last job failed or the current one was reported as
- *  late. */
+/** Return whether the file is out of date because the last job failed or history_writer_late was
+ *  called for the current one. */
 bool history_writer_failing(const struct history_writer *writer);
 
 /** Report that the job in progress takes too long. Logged only once until a job has been

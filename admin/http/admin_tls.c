@@ -33,8 +33,8 @@
 /* RFC 8996 forbids versions older than TLS 1.2. */
 #define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
 
-/* Maximum number of connections being flushed: as many as connections.h allows behind TLS, since
- * each of their clients may be slow to read its last bytes. */
+/* Maximum number of connections being flushed. Each connection behind TLS can end up in this state,
+ * if its client is slow to read the last bytes. */
 #define LEAVING_MAX CONNECTIONS_MAX
 /* Maximum number of connections: all that can be open behind TLS, plus those being flushed. */
 #define TLS_CONNECTIONS_MAX (CONNECTIONS_MAX + SSE_WATCHERS_MAX + LEAVING_MAX)
@@ -62,7 +62,7 @@ struct tls_connection {
 	bool shaken;               /* the handshake is done */
 	bool net_over, inner_over; /* no more input from this side */
 	bool dead;
-	int64_t flush_ns; /* when the inner side was found closed; 0 while it is open */
+	int64_t flush_ns; /* time at which the inner side was found closed; 0 while it is open */
 	size_t in, in_sent, out, out_sent;
 	struct tls_connection *next, *prev;
 	char in_bytes[IN_BYTES], out_bytes[OUT_BYTES];
@@ -157,8 +157,8 @@ static void shake(struct tls_connection *c)
 	c->shaken = rc == GNUTLS_E_SUCCESS;
 	if (rc < 0 && gnutls_error_is_fatal(rc))
 		c->dead = true;
-	/* The inner side has received nothing yet, so it can only close the connection, after a
-	 * timeout. */
+	/* During the handshake, the inner side has received nothing. It can only close the
+	 * connection, which it does after a timeout. */
 	if (!c->shaken && recv(c->inner.fd, &byte, 1, MSG_DONTWAIT) == 0)
 		c->dead = true;
 }
@@ -197,7 +197,9 @@ static bool carry_in(struct tls_connection *c)
 		ssize_t n = c->net_over ? 0 : gnutls_record_recv(c->session, c->in_bytes, IN_BYTES);
 		if (would_wait(n) || c->net_over)
 			return false;
-		if (n < 0) { /* cut off, or a forbidden message such as a renegotiation */
+		/* the connection was cut off, or the client sent a forbidden message such as a
+		 * renegotiation */
+		if (n < 0) {
 			c->dead = true;
 			return false;
 		}
@@ -226,8 +228,8 @@ static bool carry_in(struct tls_connection *c)
 	return true;
 }
 
-/* Copy in both directions as far as possible without waiting. The loops terminate, since this same
- * thread reads and writes the other ends of the inner sockets, later. */
+/* Copy in both directions as far as possible without waiting. The loops terminate: this same thread
+ * serves the other end of the inner socket, and does so only after this function has returned. */
 static void step(struct admin_tls *t, struct tls_connection *c)
 {
 	if (!c->shaken)
@@ -305,8 +307,8 @@ static struct tls_connection *tls_connection_new(struct admin_tls *t, int net, i
 
 /* ---- connections that are being flushed ---- */
 
-/* Return whether the inner side has closed. Uses poll, since a read would return the remaining
- * unread bytes first. */
+/* Return whether the inner side has closed. A read would first return the bytes that are still
+ * unread, so this function uses poll. */
 static bool hung_up(const struct tls_connection *c)
 {
 	struct pollfd p = {.fd = c->inner.fd, .events = POLLRDHUP};
@@ -314,8 +316,8 @@ static bool hung_up(const struct tls_connection *c)
 	return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-/* Mark connections whose inner side has closed; return the number of marked connections. This
- * function finds only connections whose client reads nothing; step() marks all others. */
+/* Set `flush_ns` of connections whose inner side has closed; return the number of connections being
+ * flushed. Only connections whose client reads nothing are found here: step() finds all others. */
 static int look_for_leavers(struct admin_tls *t)
 {
 	int n = 0;
@@ -339,8 +341,8 @@ static void make_room(struct admin_tls *t)
 
 	for (struct tls_connection *c = many ? t->first : NULL; c; c = c->next)
 		if (c->flush_ns != 0 && (!best || c->flush_ns <= best->flush_ns))
-			best = c; /* newer connections come first in the list, so prefer later
-                                   * entries */
+			/* on a tie, prefer the later entry, which is the older connection */
+			best = c;
 	if (best)
 		tls_connection_free(t, best);
 }
@@ -384,7 +386,9 @@ void admin_tls_run(struct admin_tls *t, int64_t now_ns)
 	t->now_ns = now_ns;
 	for (int i = 0; i < n; i++) {
 		struct tls_connection *c = ((struct side *)ev[i].data.ptr)->of;
-		if (!c->dead) /* both sides may be among the events, so dead ones are freed below */
+		/* a dead connection stays allocated until the loop below, since another event
+		 * may refer to it */
+		if (!c->dead)
 			step(t, c);
 	}
 	if (now_ns - t->looked_ns >= LOOK_NS)

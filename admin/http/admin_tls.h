@@ -4,9 +4,9 @@
  *
  *   client --TLS-- [net | admin_tls.c | inner] --socketpair-- connections.h, then mhd.h or sse.h
  *
- * This keeps the strict check of a request head (head.h), which peeks at the bytes in a socket, the
- * same for all connections. GnuTLS provides TLS 1.2 and 1.3; session tickets are disabled. There is
- * no separate thread: the admin loop watches admin_tls_fd. All functions are called by the admin
+ * The strict check of a request head (head.h) peeks at the bytes in a socket. Thanks to the socket
+ * pair it also works for TLS. GnuTLS provides TLS 1.2 and 1.3; session tickets are disabled. There
+ * is no separate thread: the admin loop watches admin_tls_fd. All functions are called by the admin
  * thread, except that any thread may call admin_tls_check.
  */
 #ifndef WEIR_ADMIN_ADMIN_TLS_H

@@ -73,8 +73,8 @@ static int load(gnutls_certificate_credentials_t credentials, const char *cert, 
 		if (failed < 0)
 			rc = fail(err, WEIR_EINVAL,
 			    failed == GNUTLS_E_CERTIFICATE_KEY_MISMATCH
-				? "the certificate, which does not match its key,"
-				: "the certificate or its key,",
+				? "the certificate does not match its key:"
+				: "the certificate or the key of",
 			    cert, gnutls_strerror(failed));
 	}
 	wipe(&certs);

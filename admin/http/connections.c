@@ -2,10 +2,11 @@
 /*
  * Manages the connections of the endpoint; connections.h shows their states.
  *
- * Input is only peeked at until the whole request has arrived, so libmicrohttpd can read it from
- * the socket. With level-triggered epoll, bytes left in the socket would cause a busy loop, so
- * connections are watched edge-triggered and checked each time data arrives. Admin thread only.
- * While a slot is SERVED, libmicrohttpd owns its descriptor, until connections_gone is called.
+ * While a request is incomplete, its bytes are only peeked at and stay in the socket, so that
+ * libmicrohttpd can read the whole request later. With level-triggered epoll, these unread bytes
+ * would cause a busy loop. Connections are therefore watched edge-triggered and checked each time
+ * data arrives. While a slot is SERVED, libmicrohttpd owns its descriptor, until connections_gone
+ * is called. Admin thread only.
  */
 #include "connections.h"
 
@@ -22,12 +23,12 @@
 #include <weir/clock.h>
 
 /* Time limit from accept to the last byte of the request, and another such limit for the response.
- * The 10 s are from reliability.md. */
+ * 10 s is a guess: far longer than a head of 8 KiB takes on a slow link. */
 #define PATIENCE_NS 10000000000LL
 /* Time in which a refused client must read its response before the connection is closed. 1 s is a
  * guess. */
 #define LEAVE_NS 1000000000LL
-/* Time between checks for a free descriptor. 100 ms is a guess: too short for an operator to
+/* Interval of the checks for a free descriptor. 100 ms is a guess: too short for an operator to
  * notice. */
 #define PAUSE_MS 100
 /* Maximum number of bytes that a refused client may still send: a browser may already have begun to
@@ -252,7 +253,8 @@ static int connections_from(const struct connections *p, const struct connection
 	return n;
 }
 
-/* Return the key of the client's address or, for a socket file, of its user. */
+/* Return the key under which the slots of a client are counted: its address or, on a socket file,
+ * its user. */
 static struct failures_key place_of(const struct auth_from *from)
 {
 	struct failures_key key = failures_key(&from->address);
@@ -262,8 +264,8 @@ static struct failures_key place_of(const struct auth_from *from)
 	return key;
 }
 
-/* Select the connection to evict. Prefer connections that libmicrohttpd does not own, among these
- * the ones of the address with the most slots, and among these the one nearest to its deadline. */
+/* Select the connection to evict, by three criteria in this order: libmicrohttpd does not own it,
+ * its address holds the most slots, its deadline is nearest. */
 static struct connection *next_to_go(struct connections *p)
 {
 	struct connection *best = NULL;
@@ -336,8 +338,8 @@ static void begin(
 		connection_close(conn);
 }
 
-/* Accept a connection and return its descriptor, or -1 if no connection is waiting or there is no
- * descriptor for it. */
+/* Accept a connection and return its descriptor. Returns -1 if no connection is waiting or no
+ * descriptor is free. */
 static int accept_one(struct connections *p, struct auth_from *from)
 {
 	struct sockaddr *address = (struct sockaddr *)&from->address;
@@ -351,8 +353,8 @@ static int accept_one(struct connections *p, struct auth_from *from)
 	return fd;
 }
 
-/* Accept one connection per iteration, which is enough since the listener stays ready while more
- * are waiting. A connection is therefore evicted only when another is waiting. */
+/* Accept one connection per iteration of the admin loop. That is enough, since the listener stays
+ * ready while more are waiting. An older connection is evicted only if a new one is waiting. */
 void connections_accept(struct connections *p)
 {
 	struct connection *slot = free_slot(p);
@@ -403,7 +405,7 @@ int connections_timeout_ms(const struct connections *p)
 	if (first == INT64_MAX)
 		return p->paused ? PAUSE_MS : -1;
 	int64_t left =
-	    /* rounded up, so that the deadline has passed on return */
+	    /* rounded up, so that the deadline has passed when the wait ends */
 	    (first - weir_clock_ns(CLOCK_MONOTONIC)) / 1000000 + 1;
 	if (p->paused && left > PAUSE_MS)
 		return PAUSE_MS;

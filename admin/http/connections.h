@@ -7,11 +7,12 @@
  *                 |  (sse.h owns it)
  *                 +--refused--> CLOSING (response sent, input discarded) --> FREE
  *
- * A client that sends or reads slowly occupies a slot and has no other effect: nothing waits for
- * it. When slots run out, one connection of the address that holds the most slots is evicted: the
- * one nearest to its deadline. Therefore a client that holds many connections open cannot block the
- * endpoint, and it does not displace a client with a single connection. Addresses are counted as in
- * failures.h; on a socket file, connections are counted per user.
+ * A client that sends or reads slowly occupies a slot and has no other effect, since the thread
+ * never waits for it. When no slot is free, a connection is evicted. Connections that are not
+ * SERVED are evicted first; among these, the connection nearest to its deadline of the address that
+ * holds the most slots. A client that opens many connections therefore evicts its own ones, not
+ * those of a client with a single one. Addresses are counted as in failures.h; on a socket file,
+ * connections are counted per user.
  */
 #ifndef WEIR_ADMIN_CONNECTIONS_H
 #define WEIR_ADMIN_CONNECTIONS_H
@@ -42,7 +43,8 @@ enum connection_state {
 };
 
 struct connection {
-	/* SERVED: the rights of the request; identifies the slot in connections_gone */
+	/* SERVED: the rights of the request. Its address identifies the slot in
+	 * connections_gone. */
 	struct auth_pass pass;
 	struct auth_from from;
 	struct failures_key network; /* key of the address or user in `from` */

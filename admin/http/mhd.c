@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs libmicrohttpd in the caller's thread: an epoll daemon without a listening socket.
+ * Runs libmicrohttpd in the caller's thread, as an epoll daemon without a listening socket.
  *
- * An exchange is one request. It is created when the request line has been read. The first call of
- * the handler only announces the request, the next calls pass the bytes of the body, and the first
- * call without bytes after them expects the response. The raw target is taken from the log
- * callback, since libmicrohttpd otherwise passes a decoded path, which %00 would truncate.
+ * An exchange is one request. It is created when the request line has been read. libmicrohttpd then
+ * calls the handler several times: the first call only announces the request, the following ones
+ * pass the bytes of the body, and a last call without bytes expects the response. The raw target is
+ * taken from the log callback: the path passed to the handler is already decoded, so %00 would
+ * truncate it.
  */
 #include "mhd.h"
 
@@ -35,7 +36,8 @@ struct mhd {
 };
 
 struct exchange {
-	bool begun; /* the first handler call was made; like the last one, it has no data */
+	/* the first handler call has been made; `n_data` is 0 in that call and in the last one */
+	bool begun;
 	char *target;
 	size_t n_body;
 	char body[ADMIN_BODY_MAX];
@@ -128,7 +130,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 	}
 	if (*n_data == 0)
 		return answer(arg, c, method, e);
-	/* head_check has limited the announced length, so the body always fits. */
+	/* head_check has refused bodies longer than `body`, so this does not happen. */
 	if (*n_data > sizeof(e->body) - e->n_body)
 		return MHD_NO;
 	memcpy(e->body + e->n_body, data, *n_data);
@@ -162,8 +164,8 @@ static void on_completed(
 	*state = NULL;
 }
 
-/* Leave names percent-encoded. They are compared as sent, since none of our names needs
- * percent-encoding. */
+/* Do not decode percent-encoded names. No name of ours needs the encoding, so an encoded one is not
+ * found. */
 static size_t keep_encoded(void *arg, struct MHD_Connection *c, char *text)
 {
 	(void)arg;

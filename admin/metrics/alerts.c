@@ -2,11 +2,14 @@
 /*
  * Raises and clears alerts; see alerts.h.
  *
- * An alert is added to `active` when its condition first holds, with id 0. Once the condition has
- * held for the `for` of its rule, the alert is raised: it gets an id and is reported. A raised
- * alert is cleared when its condition has not held for the rule's `linger`; it is then reported
- * again and moved to the ring `past`. An alert that has not been raised is dropped as soon as its
- * condition no longer holds. Used by one thread; times are taken from the view.
+ * The states of an alert:
+ * - Pending: added to `active` with id 0 when its condition first holds. Dropped as soon as the
+ *   condition no longer holds.
+ * - Raised: the condition has held for the `for` of its rule. The alert gets an id and is reported.
+ * - Cleared: the condition has not held for the `linger` of its rule. The alert is reported again
+ *   and moves to the ring `past`.
+ *
+ * Used by one thread; times are taken from the view.
  */
 #include "alerts.h"
 
@@ -43,8 +46,8 @@ static struct alert *find(struct alerts *a, const char *name, const char *stage)
 	return NULL;
 }
 
-/* Return the rule that applies to `stage`. top_class_shed is always enabled here, since its sum
- * includes only stages whose rule is enabled. */
+/* Return the rule that applies to `stage`. The rule of top_class_shed is always returned as
+ * enabled: stages whose rule is disabled have already been left out of its sum. */
 static struct weir_alert_rule rule_of(
     const struct alerts *a, enum weir_alert_kind kind, const char *stage)
 {
@@ -63,7 +66,7 @@ static void raise_due(const struct look *l, struct alert *alert, int64_t for_ns)
 	l->tell(l->arg, alert);
 }
 
-/* Record that the condition holds and has held since `since_ns`; `text` is the message. */
+/* Record that the condition holds now and began to hold at `since_ns`; `text` is the message. */
 static void holds(const struct look *l, enum weir_alert_kind kind, const char *stage,
     int64_t since_ns, const char *text)
 {
@@ -172,8 +175,8 @@ static bool follow(struct alerts *a, const struct weir_graph_view *v)
 	return true;
 }
 
-/* The watchdog counts a stuck call once, when it has taken too long. From then on, the stage is
- * considered stuck while the time of its longest-running call keeps increasing. */
+/* The watchdog counts a stuck call only once, when it exceeds its time limit. From then on, the
+ * stage is considered stuck as long as the time of its longest-running call keeps increasing. */
 static void look_at_stuck(const struct look *l, const struct weir_graph_view *v)
 {
 	const enum weir_alert_kind kind = WEIR_ALERT_STAGE_STUCK;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Conditions that need an operator's attention, checked once a second. An alert is raised when its
- * condition has held for the time set by its rule (`alerts:`, struct weir_alert_rule), immediately
+ * condition has held for the time set by its rule (`alerts:`, struct weir_alert_rule), or at once
  * if the rule sets no time. It is cleared when the condition no longer holds. Raising and clearing
  * are each reported once, as an event.
  *
- *   top_class_shed      events of the highest (or only) class are shed, all stages together
+ *   top_class_shed      events of the highest (or only) class are shed, summed over all stages
  *   stage_stuck         a handler of the stage has been running for longer than `threads.stuck`
  *   bottleneck_chronic  a stage limits the server (bottleneck.h)
  *   history_file        `admin: { history: { file } }` cannot be used or written
@@ -23,9 +23,9 @@
 
 #include "bottleneck.h"
 
-/** ALERTS_ACTIVE_MAX limits the number of alerts that are raised or pending; a server with more
- *  stuck stages than that would no longer respond. The last ALERTS_PAST cleared alerts are
- *  retained, which is the number that a page shows. Both limits are guesses. */
+/** Maximum number of alerts that are raised or pending. A server with more stuck stages would no
+ *  longer respond. ALERTS_PAST is the number of cleared alerts that are retained, all of which the
+ *  page shows. Both limits are guesses. */
 #define ALERTS_ACTIVE_MAX 32
 #define ALERTS_PAST       64
 
@@ -36,7 +36,7 @@ struct alert {
 	const char *name;              /* a name from the table above */
 	const char *level;             /* "warn" or "bad" */
 	char stage[WEIR_NAME_MAX + 1]; /* "" for the whole server */
-	int64_t since_ns;              /* CLOCK_REALTIME at which the condition began to hold */
+	int64_t since_ns;              /* CLOCK_REALTIME: when the condition began to hold */
 	int64_t until_ns;              /* when it was cleared, 0 while it is active */
 	int64_t last_ns;               /* when the condition was last seen to hold */
 	char text[320];                /* the message, as of last_ns */
@@ -79,8 +79,8 @@ void alerts_fini(struct alerts *alerts);
 /** Return one alert in the form that docs/api.md describes, or NULL if out of memory. */
 json_t *alert_json(const struct alert *alert);
 
-/** Return {"active": [...], "past": [...], "rules": [...]}, newest first. If `alerts` is NULL, both
- *  lists of alerts are empty and the rules are the built-in ones. */
+/** Return {"active": [...], "past": [...], "rules": [...]}, with the newest alerts first. If
+ *  `alerts` is NULL, both lists of alerts are empty and the rules are the built-in ones. */
 json_t *alerts_json(const struct alerts *alerts);
 
 #endif

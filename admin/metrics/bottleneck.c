@@ -10,8 +10,8 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Return the share (0..1) of the pool's thread time that all stages in the pool of stage `i`
- * use. */
+/* Return the share (0..1) of thread time that the pool of stage `i` spends in handlers, for all
+ * stages of the pool together. */
 static double pool_share(const struct weir_graph_view *v, const struct sample *sample, int i)
 {
 	const char *pool = v->stages[i].group;
@@ -30,8 +30,8 @@ static bool has_pool(const struct weir_stage_view *s)
 	return strcmp(s->placement, "pool") == 0 || strcmp(s->placement, "group") == 0;
 }
 
-/* Return the stage with the busiest pool; in a shared pool, return the stage that uses most of it.
- * A stage that already limits the server stays selected unless another is busier by
+/* Return the stage with the busiest pool or, if stages share that pool, the one that uses most of
+ * it. A stage that already limits the server stays selected unless another pool is busier by
  * BOTTLENECK_LEAD. Returns -1 if no stage has a pool. */
 static int busiest(const struct bottleneck *b, const struct weir_graph_view *v,
     const struct sample *sample, double *used)
@@ -119,7 +119,7 @@ void bottleneck_sentence(const struct bottleneck *b, char *buf, size_t size)
 	    b->threads < b->max ? "; the pool may still grow" : "");
 }
 
-/* Write the calculation of the ceiling to buf[size], for display. */
+/* Write the formula of the ceiling, with its numbers, to buf[size] for display. */
 static void formula(const struct bottleneck *b, char *buf, size_t size)
 {
 	const char *served = number_text(NUMBER_ROOM, b->served_per_s, 4);

@@ -3,12 +3,12 @@
  * Determines which stage is nearest to its ceiling, and whether it limits the server. No other code
  * decides this: `weir why`, `weir top`, ticks, the API and the page all show this result.
  *
- * The measure is the share of a pool's thread time that the handlers of all its stages took during
- * the last second. By the utilisation law (Denning, Buzen 1978), X = U n / S, the current
- * throughput of the pool divided by that share is its maximum. A pool limits the server from the
- * moment its share reaches BOTTLENECK_SHARE until the share falls below BOTTLENECK_RELEASE. Another
- * pool must be busier by BOTTLENECK_LEAD to replace it. Without these margins, a load that
- * oscillates around a threshold would reset `since_ns` each second.
+ * The measure is the share of a pool's thread time that handlers used during the last second,
+ * summed over all stages of the pool. By the utilisation law (Denning, Buzen 1978), X = U n / S,
+ * the maximum throughput of a pool is its current throughput divided by that share. A pool limits
+ * the server from the moment its share reaches BOTTLENECK_SHARE until the share falls below
+ * BOTTLENECK_RELEASE. Another pool must be busier by BOTTLENECK_LEAD to replace it. Without these
+ * margins, a load that oscillates around a threshold would reset `since_ns` each second.
  *
  * Pure: times are taken from the view. Used by one thread.
  */
@@ -31,8 +31,7 @@
 #define BOTTLENECK_CHRONIC_S 30
 
 struct bottleneck {
-	/* if false, nothing has been measured yet or no pool exists, and only `now_ns` may be
-	 * set */
+	/* false if nothing has been measured yet or no pool exists; then only `now_ns` is set */
 	bool known;
 	bool limits; /* whether the stage limits the server */
 	char stage[WEIR_NAME_MAX + 1], pool[WEIR_NAME_MAX + 1];
@@ -43,8 +42,8 @@ struct bottleneck {
 	 * second */
 	double ceiling_per_s;
 	double service_s; /* thread time per event; 0 if it served nothing in the last second */
-	/* CLOCK_REALTIME: when the stage became the limit (0 if it is not the limit), and the
-	 * sampling time */
+	/* CLOCK_REALTIME: when the stage became the limit (0 if it is not the limit), and when the
+	 * samples were taken */
 	int64_t since_ns, now_ns;
 };
 
@@ -59,8 +58,8 @@ bool bottleneck_chronic(const struct bottleneck *bottleneck);
  *  limits the server: ...". */
 void bottleneck_sentence(const struct bottleneck *bottleneck, char *buf, size_t size);
 
-/** Return the JSON that docs/api.md describes; json_null() if nothing is known yet or `bottleneck`
- *  is NULL. */
+/** Return the JSON that docs/api.md describes, or json_null() if nothing has been measured yet or
+ *  `bottleneck` is NULL. */
 json_t *bottleneck_json(const struct bottleneck *bottleneck);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads process metrics from /proc; see process.h. Fields of /proc/self/stat are numbered from 1,
- * as in proc(5). */
+/* Reads process metrics from /proc; see process.h. The fields of /proc/self/stat are numbered as in
+ * proc(5), from 1. */
 #include "process.h"
 
 #include <fcntl.h>
@@ -23,7 +23,8 @@ enum stat_field {
 	STAT_FIELDS,
 };
 
-/* Return N from the line "btime N" of /proc/stat. The file is long on hosts with many cores. */
+/* Return N from the line "btime N" of /proc/stat. Reads line by line, since the file is long on
+ * hosts with many cores. */
 static double boot_time(void)
 {
 	FILE *f = fopen("/proc/stat", "re");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the Prometheus text format; see prom.h. The last byte written determines the punctuation:
- * a label after a name opens the braces, a label after a label adds a comma, and a value closes
- * open braces. The same functions can therefore write samples with and without labels.
+ * Writes the Prometheus text format; see prom.h. Each function decides from the last byte written
+ * which punctuation is needed: a label after a name opens the braces, a label after a label adds a
+ * comma, and a value closes open braces. Samples with and without labels are therefore written by
+ * the same calls.
  */
 #include "prom.h"
 
@@ -16,8 +17,8 @@ static const int64_t bound_ns[] = {50000, 100000, 200000, 500000, 1000000, 20000
     10000000, 20000000, 50000000, 100000000, 200000000, 500000000, 1000000000, 2000000000,
     5000000000, 10000000000, 20000000000};
 
-/* Append `value`, escaped. `quotes` is true for label values and false for HELP, where quotes are
- * not escaped. */
+/* Append `value`, escaped. `quotes` says whether to escape quotes, too: true for label values,
+ * false for HELP. */
 static void escaped(struct textbuf *out, const char *value, bool quotes)
 {
 	for (; *value; value++) {

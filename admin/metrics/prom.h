@@ -33,8 +33,8 @@ void prom_real(struct textbuf *out, double value);
 void prom_seconds(struct textbuf *out, int64_t ns);
 
 /**
- * Write the buckets, sum and count of `h` as family `name`. `labels(out, arg)` prints the labels
- * that each of its samples has.
+ * Write the buckets, sum and count of `h` as family `name`. `labels(out, arg)` writes the labels of
+ * each sample.
  */
 void prom_hist(struct textbuf *out, const char *name, const struct weir_hist *h,
     void (*labels)(struct textbuf *out, const void *arg), const void *arg);

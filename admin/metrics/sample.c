@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Computes differences of snapshots; see sample.h. Bucket counts are stored in 32 bits: differences
- * of unsigned numbers are correct even if the count has wrapped around, provided that a bucket
- * gains fewer than 2^31 events in a step.
+ * Computes differences of snapshots; see sample.h. Bucket counts are stored in 32 bits. A
+ * difference of unsigned numbers is correct even after the count has wrapped around, provided that
+ * a bucket gains fewer than 2^31 events in a step.
  *
- * A sampler has one struct base per stage of the last view, with that view's totals. When stages or
- * classes differ from those of the last view, reshape() builds new ones and copies the totals by
- * name.
+ * A sampler has one struct base per stage of the last view, with the totals of that stage. When the
+ * stages or classes of a view differ from those of the last one, reshape() builds new bases and
+ * copies the totals by name.
  */
 #include "sample.h"
 
@@ -45,7 +45,7 @@ struct base_class {
 struct base {
 	char *name;
 	bool fresh;    /* no totals yet */
-	uint64_t away; /* refused by a source */
+	uint64_t away; /* connections refused by a source */
 	uint64_t busy_ns;
 	uint32_t service[WEIR_HIST_BUCKETS]; /* of all classes */
 	struct base_class classes[];         /* n_classes */
@@ -160,8 +160,8 @@ static struct base **new_bases(const struct sampler *s, const struct weir_graph_
 	return base;
 }
 
-/* Adapt to the stages and classes of `v`. Each keeps its totals, which are found by name, even if
- * its position has changed. */
+/* Adapt to the stages and classes of `v`. The totals of each stage and class are found by name, so
+ * they are kept even if its position has changed. */
 static int reshape(struct sampler *s, const struct weir_graph_view *v)
 {
 	struct base **base = new_bases(s, v);
@@ -200,8 +200,8 @@ static uint64_t grown(uint64_t now, uint64_t *then)
 	return n;
 }
 
-/* Add the growth of the buckets to `diff`. A bucket that seems to shrink was read while it was
- * being updated; its growth is taken as 0. */
+/* Add the growth of the buckets to `diff`. A bucket that seems to shrink was read during an update;
+ * its growth counts as 0. */
 static void grown_hist(const uint64_t *now, uint32_t *then, uint32_t *diff)
 {
 	for (int b = 0; b < WEIR_HIST_BUCKETS; b++) {
@@ -237,8 +237,8 @@ static void quantiles(const uint32_t *count, double *p50, double *p99)
 	*p99 = total ? value_at(count, (total * 99 + 99) / 100) : NAN;
 }
 
-/* Return whether the counters of the class have restarted at zero. Totals continue across a reload,
- * so a total that has decreased was reset. */
+/* Return whether the counters of the class have been reset. Totals continue across a reload, so
+ * they decrease only after a reset. */
 static bool began_anew(const struct base_class *b, const struct weir_class_view *v)
 {
 	return v->offered < b->in || v->completed < b->done;
@@ -287,7 +287,7 @@ static void sample_service(
 	quantiles(diff, &s->v[SAMPLE_SERVICE_P50], &s->v[SAMPLE_SERVICE_P99]);
 }
 
-/* Add refusals by a source. These connections never became events of a class, so only the total of
+/* Add connections that a source refused. They never became events of a class, so only the total of
  * the stage includes them. */
 static void sample_away(
     const struct weir_stage_view *v, double per_s, struct base *b, struct sample *s)

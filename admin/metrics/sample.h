@@ -2,13 +2,15 @@
 /*
  * Samples: what a stage did between two snapshots, in base units (events per second, seconds).
  *
- * Views count from the start of the server; a sampler stores the totals of the last view and
- * computes the differences. The quantiles of a step come from the buckets that grew in it, so they
- * are upper bounds like those of weir_hist (at most 14.3 % too high); a value of 100 s means 100 s
- * or more. Stages and classes are identified by name, since a reload may change their order. A new
- * stage has no sample until the next call, and a class whose counters have decreased is counted
- * from zero. Replacing the graph has no effect, since the views of a new graph continue the totals
- * of the previous one. Times are taken from the view. Used by one thread.
+ * The counters of a view start with the server. A sampler stores the totals of the last view and
+ * computes the differences. Stages and classes are identified by name, since a reload may change
+ * their order. A new stage has no sample until the next call, and a class whose counters have
+ * decreased is counted from zero. Replacing the graph has no effect, since the views of a new graph
+ * continue the totals of the previous one.
+ *
+ * The quantiles of a step are computed from the buckets that grew in that step. Like those of
+ * weir_hist they are upper bounds, at most 14.3 % too high; a value of 100 s means 100 s or more.
+ * Times are taken from the view. Used by one thread.
  */
 #ifndef WEIR_ADMIN_SAMPLE_H
 #define WEIR_ADMIN_SAMPLE_H

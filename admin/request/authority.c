@@ -19,8 +19,8 @@
 
 #include "admin/text/fail.h"
 
-/* Maximum number of connections waiting to be accepted. 64 is a guess: enough for a scraper, a
- * browser with six connections, and some to spare. */
+/* Maximum number of connections waiting to be accepted. 64 is a guess: more than a scraper and a
+ * few browsers with six connections each. */
 #define AUTHORITY_BACKLOG 64
 
 /* Maximum length of Host: a DNS name and ":65535". */
@@ -164,8 +164,8 @@ static int prepare(const struct authority *a, int fd)
 
 	if (a->sa.any.sa_family == AF_UNIX) {
 		remove_dead_file(a);
-		/* On Linux bind creates the file with the mode of the socket, reduced by the umask,
-		 * so there is no moment at which other users can connect. */
+		/* On Linux, bind creates the file with the mode of the socket, reduced by the
+		 * umask. Other users therefore cannot connect even for a moment. */
 		return fchmod(fd, 0600);
 	}
 	return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
@@ -246,10 +246,10 @@ static bool same_address(const struct authority *a, const struct authority *b)
 	return a->sa.v4.sin_addr.s_addr == b->sa.v4.sin_addr.s_addr;
 }
 
-/* Return whether `asked` is an address of ours. 127.0.0.1 and [::1] always mean this host,
- * regardless of the address that we are bound to. If we are bound to the wildcard address, we do
- * not know our own addresses and accept any literal: a page whose Host is a literal address comes
- * from that address, and the browser's connection to it has reached us. */
+/* Return whether `asked` is an address of ours. 127.0.0.1 and [::1] always are, whatever address we
+ * are bound to. If we are bound to the wildcard address, we do not know our own addresses and
+ * accept any literal. This is safe: a browser that sends a literal address as Host has connected to
+ * that address, so it is one of ours. */
 static bool is_ours(const struct authority *a, const struct authority *asked)
 {
 	bool tcp = a->sa.any.sa_family != AF_UNIX;
@@ -321,9 +321,9 @@ bool authority_allows_host(const struct authority *a, struct weir_slice value)
 	return literal(host, bracketed, &asked) && is_ours(a, &asked);
 }
 
-/* Return the part of an origin after "http://" or "https://", or NULL for other schemes. https is
- * sent by clients of a proxy in front of us and by clients of our own TLS; for the latter, auth.c
- * has already refused http. */
+/* Return the part of an origin after "http://" or "https://", or NULL for other schemes. An origin
+ * with https comes from a client of our own TLS or of a proxy in front of us. With our own TLS,
+ * auth.c has already refused origins with http. */
 static const char *behind_scheme(const char *origin)
 {
 	if (strncasecmp(origin, "http://", 7) == 0)

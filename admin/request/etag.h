@@ -19,9 +19,9 @@ bool etag_matches(const char *field, const char *tag);
 void etag_apply(const char *field, struct reply *reply);
 
 /** Add a weak tag to a response that contains the current time. The tag is computed from `still`,
- *  the part of the response without the time, which is consumed. If `still` is NULL (out of
- *  memory), no tag is added. The response must not be cached, since a cache would show old times,
- *  but a client that sends the tag receives a 304 while `still` is the same. */
+ *  which is the response without the time and is consumed. If `still` is NULL (out of memory), no
+ *  tag is added. A cache must not store the response, since it would show old times. A client that
+ *  sends the tag receives a 304 as long as `still` is the same. */
 void etag_apply_weak(json_t *still, const char *field, struct reply *reply);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include <weir/http_guard.h>
 
-/* Fields that the endpoint interprets, which therefore must not appear twice. */
+/* Fields that the endpoint interprets. None of them may appear twice. */
 enum known { HOST, LENGTH, TYPE, ORIGIN, FETCH_SITE, CODING, EXPECT, AUTHORIZATION, COOKIE, KNOWN };
 
 static const char *const known_name[KNOWN] = {

@@ -41,8 +41,8 @@ enum head_verdict head_check(
 /** Return the target (path and query, as sent) of a request that head_check found complete. */
 struct weir_slice head_target(const char *p, size_t n);
 
-/** Return the value of field `name` in a request that head_check found complete (the first if there
- *  are several); p of the result is NULL if there is none. */
+/** Return the value of field `name` in a request that head_check found complete. If there are
+ *  several such fields, return the first; if there is none, p of the result is NULL. */
 struct weir_slice head_field(const char *p, size_t n, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Builds replies; see reply.h. If there is not even memory for the text of a problem, a static one
- * is sent. */
+/* Builds replies; see reply.h. If even the text of a problem cannot be allocated, a static one is
+ * sent. */
 #include "reply.h"
 
 #include <stdarg.h>
@@ -45,8 +45,8 @@ void reply_json(struct reply *r, int status, json_t *json)
 	put_json(r, status, "application/json", json);
 }
 
-/* Replace the bytes of incomplete characters by '?', since a message that quotes a value may
- * truncate it at any byte. */
+/* Replace the bytes of incomplete UTF-8 characters by '?'. A message that quotes a value may have
+ * cut it off in the middle of a character. */
 static void keep_whole(char *text)
 {
 	while (*text) {
@@ -111,9 +111,9 @@ void reply_fini(struct reply *r)
 	*r = (struct reply){0};
 }
 
-/* The page loads only its own scripts and styles and connects to no other site. No other site may
- * frame it or read it, and links from it carry no referrer. Each connection serves only one
- * request, so nothing can follow a response. */
+/* With these fields, the page loads only its own scripts and styles and connects to no other site.
+ * No other site may frame or read it, and links from it carry no referrer. Each connection serves
+ * only one request, so nothing can follow a response. */
 const struct reply_field reply_fields[] = {
     {"Connection", "close"},
     {"Cache-Control", "no-store"},

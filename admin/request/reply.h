@@ -43,8 +43,8 @@ struct reply {
 	const char *type; /* Content-Type, static */
 	const char *body; /* `n` bytes */
 	size_t n;
-	char *owned; /* the body again if it was malloc'ed and is freed with the reply, else NULL */
-	char allow[64];   /* value of Allow for a 405, else "" */
+	char *owned;    /* `body` if it was malloc'ed and must be freed with the reply, else NULL */
+	char allow[64]; /* value of Allow for a 405, else "" */
 	char cookie[160]; /* value of Set-Cookie, else ""; wiped by reply_fini */
 	/* entity tag for revalidation, "" if none; the response may be cached unless the tag is
 	 * weak (W/) */
@@ -57,15 +57,15 @@ struct reply_field {
 };
 extern const struct reply_field reply_fields[];
 
-/** Reply with `n` malloc'ed bytes and take ownership of them. If `body` is NULL, the reply reports
- *  that memory is short. */
+/** Reply with `n` malloc'ed bytes and take ownership of them. If `body` is NULL, the reply is a
+ *  problem: "out of memory". */
 void reply_text(struct reply *reply, int status, const char *type, char *body, size_t n);
 
 /** Reply with static bytes. */
 void reply_static(struct reply *reply, int status, const char *type, const char *body, size_t n);
 
-/** Reply with `json`, which is consumed. If `json` is NULL, the reply reports that memory is
- * short. */
+/** Reply with `json`, which is consumed. If `json` is NULL, the reply is a problem: "out of
+ *  memory". */
 void reply_json(struct reply *reply, int status, json_t *json);
 
 /** Reply with a problem whose `detail` is a formatted message. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The stream watchers. Each has a slot with a socket and a position in the frame rings
- * (sse_ring.h). EPOLLOUT is requested only while a socket is full, so a watcher that keeps up costs
- * one send per frame and no wake-up.
+ * (sse_ring.h). EPOLLOUT is requested only while a socket is full. A watcher that reads fast enough
+ * therefore costs one send per frame and never wakes the thread.
  *
  * A watcher is idle (frame NULL), sending (frame set) or blocked (full). sse_second closes
  * connections that are blocked for too long or whose pass has become invalid, and sends a heartbeat
@@ -28,8 +28,8 @@
 /* Size of a watcher's socket buffer, which the kernel doubles. 64 KiB is a guess: it holds a few
  * ticks of 30 stages, and 600 watchers that never read take 75 MB in total. */
 #define SEND_BUFFER_BYTES 65536
-/* Number of input bytes after which a connection is closed; a well-behaved watcher sends
- * nothing. */
+/* Number of input bytes after which a connection is closed. A well-behaved watcher sends nothing
+ * after its request. */
 #define JUNK_BYTES_MAX 65536
 #define SECOND_NS      1000000000LL
 
@@ -37,11 +37,12 @@ struct watcher {
 	int fd;                   /* -1 if the slot is free */
 	enum sse_ring_ring ticks; /* SSE_RING_EVENT if it requested no ticks */
 	bool full;                /* the socket is full: EPOLLOUT is requested */
-	struct frame *frame;      /* being sent, with a reference; NULL if none */
+	struct frame *frame;      /* the frame being sent, with a reference; NULL if none */
 	size_t sent;              /* bytes of `frame` already sent */
-	uint64_t next, old;       /* next id to send; ticks with ids up to `old` are not skipped */
-	int64_t begun_ns;         /* when sending of `frame` began */
-	int64_t quiet_ns;         /* time of the last send */
+	/* next id to send; ticks with ids up to `old` are not skipped (see sse_ring.h) */
+	uint64_t next, old;
+	int64_t begun_ns; /* when sending of `frame` began */
+	int64_t quiet_ns; /* time of the last send */
 	size_t junk;
 	struct auth_pass pass; /* only if there is a struct auth */
 };
@@ -91,8 +92,8 @@ static bool take_next(struct sse *l, struct watcher *w, int64_t now_ns)
 	return true;
 }
 
-/* Send until the watcher has received everything or its socket is full. The loop terminates, since
- * rings are finite and nothing is added meanwhile. */
+/* Send until the watcher has received everything or its socket is full. The loop terminates: the
+ * rings are finite, and nothing is added to them meanwhile. */
 static void pump(struct sse *l, struct watcher *w, int64_t now_ns)
 {
 	bool was_full = w->full;
@@ -141,8 +142,8 @@ static void listen_to(struct sse *l, struct watcher *w)
 
 /* ---- new watchers ---- */
 
-/* Return whether the token or user already has its full share of the slots, or all viewers together
- * have theirs. Without tokens and users there are no shares. */
+/* Return whether the token or user has reached its maximum of slots, or all viewers together have
+ * reached theirs. Without tokens and users there is no such maximum. */
 static bool is_greedy(const struct sse *l, const struct auth_pass *pass)
 {
 	bool viewer = pass && pass->role == WEIR_ADMIN_VIEWER;
@@ -167,14 +168,15 @@ bool sse_refuses(const struct sse *l, const char *p, size_t n, const struct auth
 		return true;
 	if (is_greedy(l, pass)) {
 		*problem = (struct head_problem){.status = 503,
-		    .why = "your token has its maximum of watchers: half of the slots, and three "
-			   "quarters for all viewers"};
+		    .why =
+			"your token has reached its limit of watchers: half of the slots for one "
+			"token, three quarters for all viewers"};
 		return true;
 	}
 	if (l->n_watchers < l->limit)
 		return false;
 	*problem = (struct head_problem){.status = 503,
-	    .why = "the maximum of watchers is reached: 600, or a quarter of the process's "
+	    .why = "the maximum number of watchers is reached: 600, or a quarter of the process's "
 		   "descriptors"};
 	return true;
 }
@@ -197,8 +199,8 @@ static char *hello_json(const struct sse *l, const struct auth_pass *pass, bool 
 }
 
 /* Build the response head and `hello`. The id of `hello` is that of the last event that the watcher
- * has received. If the connection breaks after `hello`, the watcher therefore requests the same
- * events again. */
+ * has received. If the connection breaks right after `hello`, the watcher therefore requests the
+ * same events again. */
 static struct frame *greeting(
     const struct sse *l, const struct auth_pass *pass, uint64_t has, bool gap, int64_t now_ns)
 {
@@ -228,14 +230,15 @@ static struct watcher *free_slot(struct sse *l)
 	return NULL;
 }
 
-/* Set socket options. Ticks are small and rare, so none should wait for the acknowledgement of the
- * previous one. */
+/* Set socket options. Without TCP_NODELAY, a tick would wait for the acknowledgement of the
+ * previous one, since ticks are small. */
 static void tune(int fd)
 {
 	int bytes = SEND_BUFFER_BYTES, on = 1;
 
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on a Unix socket */
+	/* fails on a Unix socket, where it is not needed */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
 void sse_guard(struct sse *l, struct auth *auth)
@@ -267,7 +270,8 @@ void sse_add(
 		     : ask.hz == 1 ? SSE_RING_TICK_1
 				   : SSE_RING_EVENT,
 	    .frame = frame,
-	    /* Dropped events are reported by `gap` in the greeting. */
+	    /* If the watcher has missed events that are no longer stored, `gap` in the greeting
+	     * reports it. */
 	    .next = has < l->sse_ring.forgotten ? l->sse_ring.forgotten + 1 : has + 1,
 	    .old = newest,
 	    .begun_ns = now_ns,

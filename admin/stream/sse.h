@@ -5,11 +5,11 @@
  *
  *   connections.c --sse_wants, sse_refuses, sse_add--> WATCHING --gone, slow, junk--> closed
  *
- * A connection arrives with its request checked by head.c; from then on its socket is watched by a
- * separate epoll set, in the admin thread. Nothing here blocks: a frame is sent as far as the
+ * head.c has checked the request before a connection arrives here. From then on, a separate epoll
+ * set in the admin thread watches its socket. Nothing here blocks: a frame is sent as far as the
  * socket accepts it, and the rest when the socket has space again. Meanwhile newer ticks replace
- * older ones (sse_ring.h). The connection of a watcher that does not accept a frame within
- * SSE_PATIENCE_S, or closes its side, is closed.
+ * older ones (sse_ring.h). A connection is closed if the watcher closes its side or does not accept
+ * a frame within SSE_PATIENCE_S.
  *
  * `now_ns` is CLOCK_MONOTONIC. All functions are called by the admin thread. The hooks (sse_act,
  * sse_config, sse_decision) accept NULL for `sse` and cost almost nothing while there are no
@@ -27,12 +27,12 @@
 #include "admin/request/head.h"
 #include "sse_request.h"
 
-/** Maximum number of watchers; they also use at most a quarter of the process's descriptors.
- *  Further watchers are answered with 503. */
+/** Maximum number of watchers. The number is also limited to a quarter of the process's
+ *  descriptors. Further watchers are answered with 503. */
 #define SSE_WATCHERS_MAX 600
 
-/** Time in which a watcher must accept one frame, in seconds. 20 s is a guess; a page in a sleeping
- *  tab reconnects automatically. */
+/** Time in which a watcher must accept one frame, in seconds. 20 s is a guess. A page in a sleeping
+ *  tab may take longer; it is disconnected and later reconnects by itself. */
 #define SSE_PATIENCE_S 20
 
 /** Heartbeat interval while there are no events, in seconds; it must be below the idle timeouts of
@@ -47,16 +47,16 @@ struct auth_pass;
  * WEIR_ENOMEM or WEIR_ESYS. */
 int sse_open(int64_t start_ms, struct sse **sse);
 
-/** Close all connections and free `live`. NULL is allowed. */
+/** Close all connections and free `sse`. NULL is allowed. */
 void sse_close(struct sse *sse);
 
 /** Return whether the connection must be refused; `problem` then contains the reason. `pass` is
  *  described at sse_add. One token or user can have at most half of the slots, and all viewers
- *  together three quarters, so that a slot is always left for an operator. */
+ *  together three quarters, so viewers always leave slots for an operator. */
 bool sse_refuses(const struct sse *sse, const char *p, size_t n, const struct auth_pass *pass,
     struct head_problem *problem);
 
-/** Set the issuer of the watchers' passes; `auth` must outlive `live`. The connection of a watcher
+/** Set the issuer of the watchers' passes; `auth` must outlive `sse`. The connection of a watcher
  *  whose pass becomes invalid is closed. */
 void sse_guard(struct sse *sse, struct auth *auth);
 
@@ -78,8 +78,8 @@ void sse_run(struct sse *sse, int64_t now_ns);
  *  heartbeats on idle ones. Call it once a second. */
 void sse_second(struct sse *sse, int64_t now_ns);
 
-/** Report a failed reload; `failed` has the data described in docs/api.md and is consumed. NULL for
- *  `live` is allowed. */
+/** Report a failed reload. `failed` has the data described in docs/api.md and is consumed. `sse`
+ *  may be NULL. */
 void sse_reload(struct sse *sse, json_t *failed);
 
 /** Return the number of all watchers, and of those that requested ticks `hz` times a second. */
@@ -90,8 +90,8 @@ int sse_watchers_at(const struct sse *sse, int hz);
  *  0 if it has not started). */
 void sse_about(struct sse *sse, const char *name, int64_t started_ns);
 
-/** Send a tick, n bytes of JSON on one line, to all watchers of rate `hz` (1 or 4). If `tick` is
- *  NULL, because it could not be allocated, nothing is sent. */
+/** Send a tick, n bytes of JSON on one line, to all watchers of rate `hz` (1 or 4). Nothing is sent
+ *  if `tick` is NULL, which means that it could not be allocated. */
 void sse_tick(struct sse *sse, int hz, const char *tick, size_t n);
 
 /** Send a decision, an element of /api/v1/decisions; consumed. */

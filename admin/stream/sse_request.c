@@ -63,8 +63,8 @@ static bool take_query(struct weir_slice target, struct sse_request *ask)
 	return true;
 }
 
-/* Copy the field to buf[size] and return it, or return NULL if it was not sent. A longer value is
- * truncated and therefore matches no allowed value. */
+/* Copy the field to buf[size] and return it, or return NULL if it was not sent. A value that is too
+ * long is truncated; no allowed value is that long, so it matches none. */
 static const char *field(const char *p, size_t n, const char *name, char *buf, size_t size)
 {
 	struct weir_slice s = head_field(p, n, name);

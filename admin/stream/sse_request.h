@@ -20,8 +20,8 @@ struct sse_request {
 bool sse_wants(const char *p, size_t n);
 
 /** Parse a request for which sse_wants returned true. Returns false with `problem` set to 400, or
- *  to 403 for a foreign page. Last-Event-ID overrides `last=` in the query, since a browser repeats
- *  its query when it reconnects; it is ignored if it is not a number. */
+ *  to 403 for a page of another origin. A numeric Last-Event-ID overrides `last=`, which is out of
+ *  date when a browser reconnects and repeats its old query. */
 bool sse_request_read(
     const char *p, size_t n, struct sse_request *ask, struct head_problem *problem);
 

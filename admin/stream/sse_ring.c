@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the rings of frames; see sse_ring.h. Ids increase within a ring, so the search for the
- * first frame with at least a given id starts at the oldest one. */
+/* Implements the rings of frames; see sse_ring.h. Ids increase within a ring, so a search from the
+ * oldest frame finds the first one with at least a given id. */
 #include "sse_ring.h"
 
 #include <stdio.h>
@@ -152,7 +152,7 @@ struct frame *sse_ring_next(
     const struct sse_ring *f, enum sse_ring_ring ticks, uint64_t from, uint64_t old)
 {
 	struct frame *newest = newest_of(f, SSE_RING_EVENT);
-	/* Usually a watcher already has all events, and the ring need not be searched. */
+	/* Most watchers have received all events already, so the ring is seldom searched. */
 	struct frame *event =
 	    newest && newest->id >= from ? first_of(f, SSE_RING_EVENT, from) : NULL;
 	struct frame *tick = ticks == SSE_RING_EVENT ? NULL : next_tick(f, ticks, from, old);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats a tick; see tick_text.h. The server-wide rates per class are derived from the stages:
+ * Formats a tick; see tick_text.h. The server-wide rates per class are derived from the stages. A
+ * source is a stage that creates events itself, for example from the requests of its connections.
  *
- *   in     offered at non-sources, times the share of their events that comes from sources
- *   done   completed by non-sources, minus what they pass on (all offered events minus `in`)
+ *   in     events offered to stages that are not sources, times the share that comes from sources
+ *   done   events completed by stages that are not sources, minus those that they pass on to other
+ *          stages (all offered events minus `in`)
  *   shed   sum over all stages, since each refused event is counted at only one
  *
- * An event that a stage creates from another counts as passed on. Therefore `done` is too small if
- * stages create several events from one, but it is never below 0.
+ * An event that a stage creates from another counts as passed on. If stages create several events
+ * from one, `done` is therefore too small, but never below 0.
  */
 #include "tick_text.h"
 
@@ -23,7 +25,7 @@ static void put(struct textbuf *t, const char *text)
 	textbuf_append(t, text, strlen(text));
 }
 
-/* Append `,"name":` and a number; NaN is written as null. */
+/* Append `before`, which is `,"name":`, and a number; NaN is written as null. */
 static void put_number(struct textbuf *t, const char *before, double v)
 {
 	char number[NUMBER_MAX];
@@ -69,8 +71,8 @@ static bool is_source(const struct weir_stage_view *s)
 	return strcmp(s->placement, "source") == 0;
 }
 
-/* Return the share of the events of `to` that come directly from sources. It is 1 if no link leads
- * to `to`, since its events are then offered by the program's own threads. */
+/* Return the share of the events of `to` that come directly from sources. If no link leads to `to`,
+ * the program's own threads offer its events, and the share is 1. */
 static double share_from_sources(const struct weir_graph_view *v, const char *to)
 {
 	uint64_t all = 0, from_sources = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Builds the data of a `tick` (docs/api.md), which covers all stages over the last step. Pure
+/* Builds the data of a `tick` (docs/api.md): the rates of all stages over the last step. Pure
  * functions. */
 #ifndef WEIR_ADMIN_TICK_TEXT_H
 #define WEIR_ADMIN_TICK_TEXT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does the periodic work; see ticker.h. The time of the next run is computed from the wall clock,
- * at the next second or quarter, but waited for on the monotonic clock. Setting the clock back
- * therefore shifts one run by at most a second.
+ * Does the periodic work; see ticker.h. The wall clock determines when the next run is due: at the
+ * next second or quarter of a second. The thread then waits for it on the monotonic clock. Setting
+ * the clock back therefore shifts one run by at most a second.
  */
 #include "ticker.h"
 
@@ -126,7 +126,7 @@ static void beat_second(struct ticker *p, const struct weir_graph_view *v, int64
 }
 
 /* Do the quarter-second work. The first run after a watcher connects has no earlier totals to
- * compare with and only stores the current ones. */
+ * compare with, so it sends no tick. */
 static void beat_quarter(struct ticker *p, const struct weir_graph_view *v, int64_t now_ns)
 {
 	bool first = !p->fine;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The periodic work of the admin thread: once a second, just after the start of a second of Unix
- * time, it takes a snapshot for the history, its file and the watchers. While there are watchers of
- * 4 Hz ticks, it also takes a snapshot four times a second. Ticks are built only for rates that
- * have watchers. New decisions and changes are reported in each run. Used by one thread.
+ * The periodic work of the admin thread. Once a second, just after the start of a second of Unix
+ * time, a snapshot is taken for the history, its file and the watchers. While there are watchers of
+ * 4 Hz ticks, snapshots are taken four times a second. Ticks are built only for rates that have
+ * watchers. Each run also reports new decisions and changes. Used by one thread.
  */
 #ifndef WEIR_ADMIN_TICKER_H
 #define WEIR_ADMIN_TICKER_H
@@ -24,7 +24,7 @@ struct ticker {
 	struct sampler *fine; /* for the 4 Hz ticks; NULL while they have no watchers */
 	int64_t second_ns;    /* start of the next second (CLOCK_MONOTONIC) */
 	int64_t quarter_ns;   /* start of the next quarter */
-	bool unfiled;         /* a file is configured but cannot be used */
+	bool unfiled;         /* a file is configured for the history but cannot be used */
 	struct bottleneck bottleneck;
 	struct alerts alerts;
 	struct textbuf tick;         /* buffer for the text of one tick */

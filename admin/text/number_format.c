@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Formats numbers; see number_format.h. A value is split into n * 10^exponent, where n has five
- * digits, which are then printed with a decimal point. */
+ * digits. The digits of n are then printed with a decimal point. */
 #include "number_format.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static int split(double v, long *n)
 
 	while (v >= POWER(e + 1))
 		e++;
-	/* Two steps, since the table ends at 1e16 and 1e-12 has its last digit at 1e-16. */
+	/* n = v * 10^(4 - e), as a division for e >= 4 and as two multiplications otherwise */
 	*n = e >= 4 ? lrint(v / POWER(e - 4)) : lrint(v * POWER(4) * POWER(-e));
 	if (*n < 100000)
 		return e - 4;

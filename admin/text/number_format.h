@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Formats measured numbers with five significant digits, the precision of a chart, in as few bytes
- * as possible. Pure functions. number_print takes about 20 ns; printf takes ten times as long, and
- * a history has half a million numbers.
+ * as possible. number_print takes about 20 ns. printf would take ten times as long, and a history
+ * has half a million numbers. Pure functions.
  */
 #ifndef WEIR_ADMIN_NUMBER_FORMAT_H
 #define WEIR_ADMIN_NUMBER_FORMAT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements a growing text; see textbuf.h. The buffer doubles its size as needed, and a failure is
- * remembered until the end. */
+/* Implements a growing text; see textbuf.h. The size of the buffer doubles as needed. After a
+ * failed allocation, all further calls do nothing. */
 #include "textbuf.h"
 
 #include <stdarg.h>
@@ -45,7 +45,7 @@ void textbuf_append(struct textbuf *t, const char *p, size_t n)
 
 void textbuf_printf(struct textbuf *t, const char *fmt, ...)
 {
-	char line[512]; /* longer text is formatted twice */
+	char line[512]; /* a longer text is formatted a second time, into the buffer itself */
 	va_list args;
 
 	va_start(args, fmt);

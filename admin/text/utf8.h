@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks whether a text is valid UTF-8. JSON accepts nothing else, but external or truncated texts
- * may contain other bytes. */
+/* Checks whether a text is valid UTF-8. JSON allows nothing else, but texts from outside and
+ * truncated texts may contain other bytes. */
 #ifndef WEIR_ADMIN_UTF8_H
 #define WEIR_ADMIN_UTF8_H
 

@@ -23,7 +23,7 @@ static const char *const meaning[] = {
     "enforce: each stage uses its own admission mode",
 };
 
-/* The mode, parsed as by the server. The choices are in the order of `meaning`. */
+/* The mode, parsed by the same rule as in the server. The choices have the order of `meaning`. */
 static const struct weir_knob mode_row = {
     .name = "mode", .type = WEIR_KNOB_ENUM, .choices = "off|shadow|enforce"};
 

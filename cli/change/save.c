@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * save: write the knobs that have been set permanently on a running server to its YAML file.
+ * save: write the knobs that were set permanently on a running server to its YAML file.
  *
  * The file is edited in memory (config_edit), written to a temporary file in the same folder, and
- * loaded from there. It replaces the old file only if it means the same as the old file with
- * exactly these values set. The replacement is atomic and preserves the mode.
+ * loaded from there. It replaces the old file only if its effective values are those of the old
+ * file with exactly these changes. The replacement is atomic and preserves the mode of the file.
  */
 #include "cli/act.h"
 
@@ -30,7 +30,7 @@ struct save {
 	struct config_change change[SAVE_MAX];
 	char *set[SAVE_MAX]; /* the same changes as "stage.knob=value", owned */
 	int n;
-	json_t *kept[SAVE_MAX]; /* responses into which the changes point */
+	json_t *kept[SAVE_MAX]; /* responses of the server, which hold the texts of the changes */
 	int n_kept;
 };
 
@@ -85,13 +85,13 @@ static int add_stage(struct save *s, const char *stage)
 		bool brief = json_is_number(json_object_get(knob, "expires_at"));
 		if (brief)
 			warn_brief(stage, knob);
-		if (json_is_string(kept)) /* the permanent value below a temporary one */
+		if (json_is_string(kept)) /* the permanent value, if a temporary one hides it */
 			rc = add_change(s, stage, knob, json_string_value(kept));
 		else if (!brief)
 			rc = add_change(s, stage, knob, act_text(knob, "overridden"));
 	}
 	if (s->n > had)
-		s->kept[s->n_kept++] = doc; /* the changes point into this response */
+		s->kept[s->n_kept++] = doc; /* the texts of the changes are in this response */
 	else
 		json_decref(doc);
 	return rc;
@@ -117,8 +117,8 @@ static void forget(struct save *s)
 
 /* ---- the check ---- */
 
-/* Return the values of the configuration in `path`, with the first `n_sets` changes of `s` applied.
- * Returns NULL on failure, with `errs` filled in unless out of memory. */
+/* Return the effective values of the configuration in `path`, with the first `n_sets` changes of
+ * `s` applied. On failure returns NULL and fills in `errs`, unless memory ran out. */
 static char *meaning(const char *path, const struct save *s, int n_sets, struct weir_errs *errs)
 {
 	struct weir_spec *spec = NULL;
@@ -132,7 +132,7 @@ static char *meaning(const char *path, const struct save *s, int n_sets, struct 
 	return text;
 }
 
-/* Check that the new file means the same as the old one with the values of the changes. */
+/* Check that the effective values of the new file are those of the old file with the changes. */
 static int compare(const struct save *s, const char *old, const char *new)
 {
 	struct weir_errs errs = {0};
@@ -148,8 +148,7 @@ static int compare(const struct save *s, const char *old, const char *new)
 		rc = VERB_FINDING;
 	} else if (strcmp(want, got) != 0) {
 		plain_print(stderr,
-		    "weir save: what would be written does not mean the same as %s with these "
-		    "values; "
+		    "weir save: the new file would have other values than %s with these changes; "
 		    "nothing was written\n",
 		    old);
 		rc = VERB_FINDING;
@@ -188,7 +187,8 @@ static bool fill(int fd, const char *path, const char *text, size_t n)
 	if (stat(path, &st) != 0 || !write_all(fd, text, n))
 		return false;
 	if (fchown(fd, st.st_uid, st.st_gid) != 0 && fchown(fd, (uid_t)-1, st.st_gid) != 0)
-		return false; /* processes that have access through the group would lose it */
+		/* if the group could not be set, its members would lose access to the file */
+		return false;
 	return fchmod(fd, st.st_mode & 07777) == 0 && fsync(fd) == 0;
 }
 
@@ -249,8 +249,8 @@ static bool same_line(const char *a, const char *b)
 	return n == line_length(b) && memcmp(a, b, (size_t)n) == 0;
 }
 
-/* Print changed and added lines. Lines are never removed, so looking ahead by one line
- * distinguishes a changed line from an added one. */
+/* Print changed and added lines. An edit never removes lines, so one line of lookahead is enough to
+ * distinguish a changed line from an added one. */
 static void print_changes(const char *old, const char *new)
 {
 	while (*new) {
@@ -316,9 +316,9 @@ int verb_save(const struct verb *verb, const struct verb_args *args)
 		return VERB_FINDING;
 	int rc = fetch(&s, &graph);
 	if (rc == VERB_OK && s.n == 0)
-		puts("nothing is overridden for good, so there is nothing to save");
+		puts("no knob is overridden permanently, so there is nothing to save");
 	else if (rc == VERB_OK && strlen(path) >= 4096)
-		rc = verb_misused(verb, "the file's name is too long");
+		rc = verb_misused(verb, "the file name is too long");
 	else if (rc == VERB_OK)
 		rc = save(&s, path);
 	forget(&s);

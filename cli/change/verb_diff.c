@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * diff: show what a configuration file would change in a running server, or what differs between
- * two files.
+ * diff: show what a configuration file would change in a running server, or how two files differ.
  *
- * Files are read, expanded and checked here, with the environment and the plug-ins of this process.
- * From a server, only its values are requested (/api/v1/config), so nothing from the file leaves
- * this process, and the server is not changed. A server does not reveal values that come from ${}.
- * If the value in the file also comes from ${}, it is not compared, since the two environments may
- * differ.
+ * Files are read, expanded and checked in this process, with its environment and plug-ins. From the
+ * server, only its values are requested (/api/v1/config): nothing from the file is sent, and the
+ * server is not changed.
+ *
+ * A server does not reveal values that come from ${}. If the value in the file also comes from ${},
+ * the two are not compared, since the environment of the server may differ from that of this
+ * process.
  */
 #include "verb_diff.h"
 
@@ -40,7 +41,7 @@ static const char *note_of(const char *effect)
 {
 	return strcmp(effect, "live") == 0      ? ""
 	       : strcmp(effect, "restart") == 0 ? "  (at the next start)"
-	       : strcmp(effect, "rebuild") == 0 ? "  (made anew)"
+	       : strcmp(effect, "rebuild") == 0 ? "  (rebuilt)"
 						: "";
 }
 
@@ -105,8 +106,8 @@ static char *values_of_file(const char *path, json_t **hidden)
 	return text;
 }
 
-/* Return the value of `path` in `text` (from config_values), *n bytes long, or NULL if there is
- * none. The value points into `text`. */
+/* Return the value of `path` in `text` (from config_values), and its length in *n. The result
+ * points into `text`; it is NULL if there is no value. */
 static const char *value_in(const char *text, const char *path, size_t *n)
 {
 	size_t len = strlen(path);
@@ -137,17 +138,17 @@ static bool is_set(const json_t *sets, const char *path)
 	return set;
 }
 
-/* Write a text as part of a line of config_values. Newlines become spaces, since they would end the
- * line; paths and values of this process contain none. */
+/* Write a text as part of a line of config_values. Newlines in texts of the server would end the
+ * line, so they become spaces; texts of this process contain none. */
 static void put_text(FILE *out, const char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		fputc(text[i] == '\n' ? ' ' : text[i], out);
 }
 
-/* Return the server's values in the form of config_values. Values that are not compared, because
- * they come from ${} on both sides or from --set on the server, are replaced by our own, so that
- * they do not differ. Returns NULL if out of memory. */
+/* Return the server's values in the form of config_values, or NULL if out of memory. Values that
+ * come from ${} on both sides, or from --set on the server, are not compared: the value of our file
+ * is written in their place, so that no difference is shown. */
 static char *values_of_server(const json_t *config, struct sides *s)
 {
 	const json_t *sets = json_object_get(config, "sets");

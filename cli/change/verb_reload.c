@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reload: make a running server read its configuration file again, and print the changes as `diff`
- * does. */
+/* reload: make a running server read its configuration file again, and print the changes in the
+ * form of `diff`. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,8 +11,8 @@
 #include "verb_diff.h"
 #include "cli/client/plain.h"
 
-/* Time limit of a reload, which is complete when the new graph is running. 60 s is longer than any
- * startup takes. */
+/* Time limit of a reload. A reload is complete when the new graph is running, so it may take as
+ * long as a startup; 60 s is longer than any. */
 #define RELOAD_WAIT_NS (60 * NS_PER_S)
 /* Polling interval. */
 #define RELOAD_LOOK_NS (20 * NS_PER_MS)
@@ -55,7 +55,7 @@ static int await(const struct verb *verb, const struct verb_args *args, json_int
 			return VERB_FINDING;
 		}
 		nanosleep(&look, NULL);
-		client_renew(); /* await() has its own time limit */
+		client_renew(); /* reset the time limit of the client, since await() has its own */
 	}
 	return rc;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The admin client; see client.h. client_curl.h does the requests.
+ * The admin client; see client.h. client_curl.h performs the requests.
  *
- * The total time for all requests of a thread is limited; client_spent_ns is the part that has been
- * used. The settings are static variables, which the main thread sets before the first request.
+ * The total time for all requests of a thread is limited. client_spent_ns is the time that a thread
+ * has used so far. The settings are static variables, which the main thread sets before the first
+ * request.
  */
 #include "client.h"
 
@@ -52,7 +53,8 @@ static const char *client_token_path(void)
 
 /* ---- authentication ---- */
 
-/** Read the token, which is "" if none is configured. A socket file requires none. */
+/** Read the token into `token`, or store "" if no token is configured. A socket file needs no
+ *  token. */
 static int client_take_token(
     const struct client_address *at, char token[SECRET_TOKEN_MAX + 1], struct weir_err *err)
 {
@@ -64,7 +66,7 @@ static int client_take_token(
 		return 0;
 	int rc = secret_text(path, "the token", token, &why);
 	if (rc == WEIR_EINVAL)
-		rc = WEIR_ESYS; /* WEIR_EINVAL would mean a wrong URL */
+		rc = WEIR_ESYS; /* WEIR_EINVAL would mean an invalid URL */
 	return rc == 0 ? 0
 		       : client_fail(err, rc, "%s%s%s", why.text, *why.hint ? "; " : "", why.hint);
 }
@@ -82,8 +84,8 @@ static int client_quote(struct weir_err *err, const char *url, const struct clie
 	return client_fail(err, WEIR_EFAILED, "%s denies access: %s", url, text);
 }
 
-/** Return 0 if the server grants access, otherwise fail with a message. A 403 for another method
- *  than GET is reported by the verb itself. */
+/** Return 0 if the server grants access, otherwise fail with a message. A 403 in response to a
+ *  change is not handled here, since the verbs report it. */
 static int client_shut_out(const char *url, const struct client_request *request,
     const struct client_answer *answer, struct weir_err *err)
 {

@@ -11,7 +11,7 @@
 
 #include <weir/error.h>
 
-/** Default address of the admin endpoint, which `admin:` of a server may change. */
+/** Default address of the admin endpoint. The section `admin:` of a server may set another one. */
 #define CLIENT_DEFAULT_URL "http://127.0.0.1:9900"
 
 struct client_answer {
@@ -22,16 +22,16 @@ struct client_answer {
 };
 
 /**
- * Set `token_file`, the file with the token that all requests of this process carry, and `ca`, the
- * PEM file with the CA certificates against which TLS servers are verified. If `token_file` is
- * NULL, the file in the environment variable WEIR_TOKEN_FILE is used, or no token if that is not
- * set. If `ca` is NULL, WEIR_CA is used, or else the CA certificates of the system. Both strings
- * are borrowed. Call this from the main thread before the first request.
+ * Set the credentials of all requests of this process. `token_file` is the file with the token; if
+ * it is NULL, the environment variable WEIR_TOKEN_FILE names the file, and without that no token is
+ * sent. `ca` is a PEM file with the CA certificates that TLS servers are verified against; if it is
+ * NULL, WEIR_CA names the file, and without that the CA certificates of the system are used. Both
+ * strings are borrowed. Call this from the main thread before the first request.
  */
 void client_identify(const char *token_file, const char *ca);
 
 /** Default limit for the total time that a thread waits for servers, over all its requests. 30 s is
- *  a guess: a verb sends up to a dozen requests, and each response takes milliseconds. */
+ *  a guess: a verb sends up to a dozen requests, each of which takes milliseconds. */
 #define CLIENT_TIMEOUT_NS 30000000000LL
 
 /** Change the time limit for all threads. Call this from the main thread before the first
@@ -44,11 +44,12 @@ void client_renew(void);
 
 /**
  * GET `path` ("/api/v1/stages") from the server at `url`: "http://127.0.0.1:9900",
- * "127.0.0.1:9900", "[::1]:9900", "https://weir.example.org:9900" or "unix:/run/weir.sock". Waits
- * at most 5 s for a server that sends nothing, and in total at most for the time that the limit of
- * client_allow leaves. Returns 0, or an error with the message in `err->text`: WEIR_EINVAL (invalid
- * URL), WEIR_ESYS (no response, or the token cannot be read or would be sent unencrypted),
- * WEIR_EFAILED (the response is not valid HTTP, TLS failed, or access was denied), WEIR_ENOMEM.
+ * "127.0.0.1:9900", "[::1]:9900", "https://weir.example.org:9900" or "unix:/run/weir.sock". If the
+ * server sends nothing for 5 s, the request fails. It also fails when the total time of this thread
+ * exceeds the limit of client_allow. Returns 0, or an error with the message in `err->text`:
+ * WEIR_EINVAL (invalid URL), WEIR_ESYS (no response, or the token cannot be read or would be sent
+ * unencrypted), WEIR_EFAILED (the response is not valid HTTP, TLS failed, or access was denied),
+ * WEIR_ENOMEM.
  */
 int client_get(
     const char *url, const char *path, struct client_answer *answer, struct weir_err *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests through libcurl; see client_curl.h. Each request has a connection and a handle of its
- * own. libcurl follows no redirects, uses no proxy and decodes no compressed content.
+ * Sends requests through libcurl; see client_curl.h. Each request has its own connection and its
+ * own handle. libcurl is configured to follow no redirects, use no proxy and decode no compressed
+ * content.
  */
 #include "client_curl.h"
 
@@ -20,19 +21,19 @@
 /** Maximum size of a response. 16 MiB is a guess: the stages of a large graph take about 100 KB. */
 #define CLIENT_ANSWER_MAX (16u << 20)
 
-/** Maximum size of a request: the value of a knob may be a page of text. */
+/** Maximum size of a request. The value of a knob may be a page of text. */
 #define CLIENT_REQUEST_MAX 16384
 
-/** Time between two attempts to connect to a socket file whose queue is full: 10 ms. */
+/** Interval of the attempts to connect to a socket file whose listen queue is full: 10 ms. */
 #define CROWDED_WAIT_NS 10000000L
 
-/* The verification results of OpenSSL (x509_vfy.h) for an unknown issuer:
+/* The range of OpenSSL's verification results (x509_vfy.h) that mean an unknown issuer:
  * X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT to X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE. */
 #define ISSUER_UNKNOWN_FIRST 18
 #define ISSUER_UNKNOWN_LAST  21
 
-/* The first error of a chain of certificates. Below it, the chain is good or was not judged; then
- * the name does not match. */
+/* The smallest verification result that means an invalid chain of certificates. With a smaller
+ * result, the chain is valid or was not checked, and the failure is a name that does not match. */
 #define ISSUER_FAILED_FIRST 2
 
 /* A request in progress. */
@@ -46,7 +47,7 @@ struct call {
 	size_t received;  /* bytes of head and body */
 	bool headed;      /* the head is complete */
 	bool exposed;     /* the token would have been sent unencrypted */
-	int64_t heard_ns; /* time of the last sign of life, 0 before the connection */
+	int64_t heard_ns; /* when data was last received; 0 before the connection */
 	char why[CURL_ERROR_SIZE];
 };
 
@@ -63,7 +64,7 @@ int client_fail(struct weir_err *err, int code, const char *fmt, ...)
 
 /* ---- addresses ---- */
 
-/* Return whether `part` of the URL exists with another value than `usual`. */
+/* Return whether `part` of the URL is present and differs from `usual`. */
 static bool is_other(CURLU *u, CURLUPart part, const char *usual)
 {
 	char *text = NULL;
@@ -74,7 +75,7 @@ static bool is_other(CURLU *u, CURLUPart part, const char *usual)
 	return other;
 }
 
-/* Parse HOST, HOST:PORT or a URL, which may have no path, user, query or fragment. */
+/* Parse HOST, HOST:PORT or a URL. Returns false if it has a path, user, query or fragment. */
 static bool parse_url(const char *url, CURLU *u)
 {
 	bool bare = !strstr(url, "://");
@@ -119,8 +120,8 @@ void client_address_end(struct client_address *at)
 
 /* ---- connecting ---- */
 
-/* Return whether connecting failed since the listen queue of a socket file is full. libcurl does not
- * wait there. */
+/* Return whether the connection failed because the listen queue of a socket file is full. libcurl
+ * does not wait for a free slot. */
 static bool is_crowded(const struct call *call, CURLcode rc)
 {
 	long error = 0;
@@ -158,7 +159,8 @@ static bool is_local(const char *peer)
 	return inet_pton(AF_INET6, peer, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-/* Called with the address of the peer before the request is sent. */
+/* Called with the address of the peer before the request is sent. Aborts the request if its token
+ * would be sent to another host without TLS. */
 static int before_request(void *arg, char *peer, char *own, int peer_port, int own_port)
 {
 	struct call *call = arg;
@@ -172,7 +174,7 @@ static int before_request(void *arg, char *peer, char *own, int peer_port, int o
 
 /* ---- the response ---- */
 
-/* Count `n` more bytes. Returns false if the response is too long. */
+/* Add `n` to the number of bytes received. Returns false if the response is too long. */
 static bool count(struct call *call, size_t n)
 {
 	call->heard_ns = clock_now_ns();
@@ -180,7 +182,7 @@ static bool count(struct call *call, size_t n)
 	return call->received < CLIENT_ANSWER_MAX;
 }
 
-/* Called with each line of the head, and with the lines after a chunked body. */
+/* Called with each line of the head, and with the trailer lines after a chunked body. */
 static size_t take_line(char *p, size_t size, size_t n, void *arg)
 {
 	struct call *call = arg;
@@ -231,8 +233,8 @@ static int go_on(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t
 	return call->heard_ns != 0 && clock_now_ns() - call->heard_ns >= CLIENT_STEP_NS;
 }
 
-/* Return whether the body has the length that the head announces. libcurl accepts longer bodies,
- * so it does not look at Content-Length. */
+/* Return whether the body has the length given by Content-Length. libcurl ignores that field here,
+ * since it would silently cut off a longer body. */
 static bool is_whole(const struct call *call)
 {
 	struct curl_header *field;
@@ -289,7 +291,7 @@ static int fail_connection(const struct call *call, CURLcode rc, struct weir_err
 	long error = 0;
 
 	curl_easy_getinfo(call->curl, CURLINFO_CONNECT_TIME_T, &connected);
-	/* the time includes the handshake of TLS */
+	/* with TLS, `connected` is still 0 during the handshake */
 	if (rc == CURLE_OPERATION_TIMEDOUT && (connected > 0 || call->at->tls))
 		return fail_late(call, err);
 	if (rc == CURLE_OPERATION_TIMEDOUT)
@@ -306,11 +308,11 @@ static int fail_abort(const struct call *call, struct weir_err *err)
 	if (!call->exposed)
 		return fail_late(call, err);
 	return client_fail(err, WEIR_ESYS,
-	    "the token was not sent to %s, because anybody on the way could read it: use https://",
+	    "the token was not sent to %s, because the connection is not encrypted: use https://",
 	    call->at->url);
 }
 
-/* Translate `rc` into a code of weir with a message. */
+/* Translate `rc`, a result of libcurl, into a WEIR_E code with a message. */
 static int explain(const struct call *call, CURLcode rc, struct weir_err *err)
 {
 	long error = 0;
@@ -336,7 +338,7 @@ static int explain(const struct call *call, CURLcode rc, struct weir_err *err)
 	case CURLE_OUT_OF_MEMORY:
 	case CURLE_WRITE_ERROR:
 		return client_fail(
-		    err, WEIR_ENOMEM, "the answer of %s does not fit into memory", call->at->url);
+		    err, WEIR_ENOMEM, "the response of %s does not fit into memory", call->at->url);
 	default:
 		break;
 	}
@@ -354,13 +356,13 @@ static bool add_field(struct call *call, const char *field)
 	return fields != NULL;
 }
 
-/* Set the strings, which libcurl copies. Returns false without memory. */
+/* Set the options that are strings; libcurl copies them. Returns false if out of memory. */
 static bool set_strings(struct call *call)
 {
 	const struct client_request *r = call->request;
 	CURL *curl = call->curl;
 
-	/* an empty proxy overrides the environment */
+	/* an empty proxy overrides the environment variables for proxies */
 	return add_field(call, "Connection: close") && add_field(call, "Expect:") &&
 	       (!r->body || add_field(call, "Content-Type: application/json")) &&
 	       curl_easy_setopt(curl, CURLOPT_PROXY, "") == 0 &&
@@ -395,7 +397,8 @@ static bool set_up(struct call *call)
 	set_limits(call);
 	curl_easy_setopt(curl, CURLOPT_CURLU, call->at->parts);
 	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2); /* or later */
+	/* this is the minimum version */
+	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, call->fields);
 	if (body) {
@@ -411,7 +414,7 @@ static bool set_up(struct call *call)
 	return true;
 }
 
-/* Store what belongs to the response beside its body. */
+/* Store the status and Retry-After, and terminate the body. */
 static void finish(struct call *call)
 {
 	long status = 0;

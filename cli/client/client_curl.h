@@ -15,8 +15,8 @@
 
 #include "client.h"
 
-/** Longest wait for a connection, and for a server that sends nothing. 5 s is a guess: servers
- *  answer within milliseconds. */
+/** Maximum wait for a connection, and for a server that sends nothing. 5 s is a guess: servers
+ *  respond within milliseconds. */
 #define CLIENT_STEP_NS 5000000000LL
 
 /** Where a server listens; see client_get for the forms of `url`. */
@@ -46,8 +46,8 @@ void client_address_end(struct client_address *at);
 
 /**
  * Send `request` to `at`, and read the whole response into `answer`, which the caller owns. A token
- * is only sent with TLS or to this machine. The certificate of a server must match its host and be
- * signed by a trusted CA. This check cannot be turned off. Returns 0, or the errors of client_get
+ * is only sent over TLS or to this machine. The certificate of a server must match its host and be
+ * signed by a trusted CA; this check cannot be turned off. Returns 0, or the errors of client_get
  * with a message in `err`; then `answer->body` is NULL.
  */
 int client_curl_ask(const struct client_address *at, const struct client_request *request,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Filters text from servers before it reaches the terminal; see plain.h.
+ * Escapes text from servers before it reaches the terminal; see plain.h.
  *
- * next_piece() splits a text into plain characters and escapes, and is used for all texts.
- * plain_vprint() has its own format parser, since fprintf does not know the width of an escaped
- * text. Stateless; any thread.
+ * next_piece() splits a text into plain characters and escapes; all functions use it.
+ * plain_vprint() parses formats itself, since fprintf does not know the width of an escaped text.
+ * No state; any thread.
  */
 #include "plain.h"
 
@@ -47,8 +47,8 @@ static bool is_plain(uint32_t c)
 	       !(c >= 0x2066 && c <= 0x2069);
 }
 
-/** Take the next piece of p[0..n), n > 0: a plain character, or an escape. Sets *len to the number
- *  of bytes of `p` that it replaces. Returns its text, of *put bytes. */
+/** Return the text of the next piece of p[0..n), n > 0: a plain character, or its escape. Sets *len
+ *  to the number of bytes of `p` that the piece replaces, and *put to the length of the text. */
 static const char *next_piece(
     const char *p, size_t n, char escape[ESCAPE_MAX], size_t *len, size_t *put)
 {
@@ -106,7 +106,9 @@ void plain_json(FILE *out, const char *text, size_t n)
 		uint32_t c = 0xfffd;
 		len = decode(text, n, &c);
 		if (len == 1 && (c == '\n' || c == '\t' || c == '\r'))
-			fputc(c == '\r' ? ' ' : (int)c, out); /* white space between tokens */
+			/* whitespace between JSON tokens is printed as it is, but '\r' as a
+			 * space */
+			fputc(c == '\r' ? ' ' : (int)c, out);
 		else if (len > 0 && is_plain(c))
 			fwrite(text, 1, len, out);
 		else
@@ -168,7 +170,7 @@ static const char *take_conversion(const char *p, struct conversion *c, va_list 
 	return *p ? p + 1 : p;
 }
 
-/* The formats are built above from formats that the compiler has checked. */
+/* The formats used below are assembled from formats that the compiler has already checked. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 

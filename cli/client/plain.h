@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints untrusted text: the response of a server may contain bytes that move the cursor, rename
+ * Prints untrusted text. The response of a server may contain bytes that move the cursor, rename
  * the window, or hide or forge a line. Verbs must use these functions for everything from a
  * response.
  *
- * The functions escape C0 (with newline and tab), DEL, C1, the characters that change the writing
- * direction or end a line (U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069), and bytes
- * that are not UTF-8: "\n", "\x1b", "\u202e", "\xff". A backslash is not escaped, so text can look
- * like an escape, which is harmless. Any thread.
+ * The functions escape C0 (including newline and tab), DEL, C1, the characters that change the
+ * writing direction or end a line (U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069), and
+ * bytes that are not UTF-8. The escapes look like "\n", "\x1b", "\u202e", "\xff". A backslash is
+ * not escaped, so text can look like an escape, which is harmless. Any thread.
  */
 #ifndef WEIR_CLI_PLAIN_H
 #define WEIR_CLI_PLAIN_H
@@ -19,10 +19,10 @@
 #include <weir/annotate.h>
 
 /**
- * Like fprintf, but the text of every %s and %c is escaped. `fmt` itself is not, so it may contain
- * a verb's own newlines and styles. Widths are in characters. A precision is in bytes of the text
- * before escaping, and is rounded down to whole characters. Conversions: d i u x s e f g, with l,
- * ll and z, c without a width, and %%.
+ * Like fprintf, but the text of every %s and %c is escaped. `fmt` itself is not escaped, so it may
+ * contain newlines and styles. Widths are in characters. A precision is in bytes of the text before
+ * escaping, and is rounded down to whole characters. Supported conversions: d i u x s e f g, with
+ * l, ll and z, c without a width, and %%.
  */
 void plain_print(FILE *out, const char *fmt, ...) WEIR_PRINTF(2, 3);
 

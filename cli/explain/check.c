@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check, explain, graph: check a configuration or show what it means, without running it.
+ * check, explain, graph: check a configuration or show its meaning, without running it.
  *
- * `check` does what `run` does before it starts the first thread: it checks syntax and meaning,
- * loads plug-ins, and builds the stages, which for example check that a root folder can be read.
+ * `check` does everything that `run` does before it starts the first thread: it checks syntax and
+ * meaning, loads plug-ins, and builds the stages. Building a stage may check further conditions,
+ * for example whether a root folder can be read.
  */
 #include "cli/verb.h"
 

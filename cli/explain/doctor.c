@@ -2,8 +2,8 @@
 /*
  * doctor: show the limits of this host that would affect a server, and how many threads are useful.
  *
- * Each check in a table reads one setting, and reports whether it would be a problem and how to
- * change it. Nothing is changed. --threads runs the benchmark of load/sleepers.h.
+ * Each row of a table checks one setting. It reports the value, whether that would be a problem,
+ * and how to change it. Nothing is changed. --threads runs the benchmark of load/sleepers.h.
  */
 #include "cli/verb.h"
 
@@ -25,8 +25,8 @@
 #define FILES_WANTED 20000
 /* Wanted length of the listen queue. 1024 is a guess, enough for a burst of a thousand clients. */
 #define BACKLOG_WANTED 1024
-/* First and last number of threads in the benchmark, which doubles the number each time. The last
- * one is below the default limit of Linux. */
+/* First and last number of threads in the benchmark; each run doubles the number. The last one is
+ * below the default limit of Linux. */
 #define THREADS_FIRST 64
 #define THREADS_LAST  16384
 #define THREADS_RUNS  9
@@ -79,8 +79,8 @@ static void check_cpu_quota(struct finding *f)
 	}
 }
 
-/* Show the memory that is available to a server, according to the same control groups as for
- * `memory: auto`. */
+/* Show the memory that a server may use. It is limited by the same control groups as `memory:
+ * auto`. */
 static void check_memory(struct finding *f)
 {
 	int64_t group = memory_auto_group("/sys/fs/cgroup", "/proc/self/cgroup");
@@ -148,7 +148,7 @@ static void check_clock(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%.60s", line);
 	if (strcmp(line, "tsc") != 0 && strcmp(line, "kvm-clock") != 0)
 		snprintf(f->advice, sizeof(f->advice),
-		    "reading the time is a system call with it: a microsecond per batch");
+		    "reading this clock takes a system call: a microsecond per batch");
 }
 
 static void check_schedstat(struct finding *f)
@@ -158,7 +158,7 @@ static void check_schedstat(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%s", there ? "yes" : "no");
 	if (!there)
 		snprintf(f->advice, sizeof(f->advice),
-		    "controllers cannot tell waiting for a core from blocking");
+		    "controllers cannot distinguish waiting for a core from blocking");
 }
 
 static void check_threads(struct finding *f)
@@ -174,7 +174,7 @@ static void check_threads(struct finding *f)
 		snprintf(f->value, sizeof(f->value), "%.40s (in the system)", line);
 }
 
-/* Show the user. Gives no advice: even if root runs doctor, a server may run as another user. */
+/* Show the user. There is no advice, since a server may run as another user than doctor. */
 static void check_user(struct finding *f)
 {
 	if (geteuid() == 0)

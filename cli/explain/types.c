@@ -11,8 +11,8 @@
 
 #include "config.h"
 
-/** Maximum number of stage types and sections that `describe` may suggest. 256 is a guess: more
- *  than are built in. */
+/** Maximum number of stage types and sections from which `describe` suggests a name. 256 is a
+ *  guess: far more than are built in. */
 #define TYPES_MAX 256
 
 static int types_print_json(void)

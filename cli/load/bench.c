@@ -3,8 +3,8 @@
  * bench: load a server with requests and report the results.
  *
  * A `side` is a server under load, with the joined results of all its runs. --against adds a second
- * side. Each round then loads both sides, one after the other, so that disturbances of the host
- * affect both. The search for the capacity, if requested, precedes the rounds. Ctrl-C stops the
+ * side. Each round then loads the two sides one after the other, so that disturbances of the host
+ * affect both. A search for the capacity, if requested, comes before the rounds. Ctrl-C stops the
  * current run; the results so far are printed and written.
  */
 #include "bench.h"
@@ -26,14 +26,15 @@
 
 #define SIDES_MAX 2
 
-/* The rate at which a search without --rate begins, and the highest rate of any search, which is
- * less than one core can send. */
+/* The rate at which a search without --rate begins, and the highest rate of any search. The latter
+ * is less than one core can send. */
 #define SEARCH_START_PER_S 100
 #define SEARCH_LIMIT_PER_S 1e6
-/* Relative difference of the passing and the failing rate at which a search ends. On a shared host,
- * repeated trials differ by more. */
+/* A search ends when the lowest failing rate exceeds the highest passing rate by at most this
+ * share. On a shared host, repeated trials differ by more. */
 #define SEARCH_PRECISION 0.03
-/* Default length of the warm-up before each trial, in which caches are filled and pools settle. */
+/* Default length of the warm-up before each trial. In this time caches are filled and pools
+ * settle. */
 #define SEARCH_WARMUP_NS 1000000000
 
 struct side {
@@ -47,7 +48,7 @@ struct bench {
 	const struct bench_request *req;
 	int n_sides;
 	struct side side[SIDES_MAX];
-	bool searching; /* during a search, each trial prints one line */
+	bool searching; /* a search is in progress, in which each trial prints one line */
 	double capacity_per_s;
 	char capacity_note[256];
 };
@@ -97,7 +98,7 @@ static int run_and_join(
 
 /* ---- the search ---- */
 
-/* Whether the required share of the offered requests was answered within the limit. */
+/* Return whether the required share of the offered requests was answered within the limit. */
 static bool kept(const struct load_phase_result *p, int n_classes, const struct bench_slo *slo)
 {
 	uint64_t offered = 0, good = 0;
@@ -136,14 +137,14 @@ static int run_trial(struct bench *b, double per_s, struct weir_err *err)
 	return rc;
 }
 
-/* Exclude the phase of an invalid trial from all results; it stays in the run file. */
+/* Exclude the phase of an invalid trial from all results. The phase remains in the run file. */
 static void set_aside(struct load_phase *p)
 {
 	snprintf(p->name, sizeof(p->name), "late %.4g/s", p->from_per_s);
 	p->warmup = true;
 }
 
-/* Run one trial at the rate that the search requests, pass the result to the search, and print it
+/* Run one trial at the rate that the search requests. Pass the result to the search, and print it
  * on stderr. */
 static int trial(
     struct bench *b, struct capacity *search, const struct bench_slo *slo, struct weir_err *err)
@@ -158,7 +159,7 @@ static int trial(
 	const struct load_phase_result *p = &s->result.phase[s->plan.n_phases - 1];
 	bool late = s->result.voided[0] != '\0';
 	if (late) {
-		s->result.voided[0] = '\0'; /* only the trial is void, not the search */
+		s->result.voided[0] = '\0'; /* only the trial is invalid, not the search */
 		set_aside(&s->plan.phase[s->plan.n_phases - 1]);
 	}
 	if (atomic_load(&stop_asked))
@@ -179,8 +180,8 @@ static int trial(
 	return 0;
 }
 
-/* Print how long the search will take, which is usually two trials at each of six to fifteen
- * rates. */
+/* Print how long the search will take. Usually it needs six to fifteen rates, with two trials
+ * each. */
 static void say_search(const struct bench *b)
 {
 	const struct bench_options *o = &b->req->opt;
@@ -194,8 +195,8 @@ static void say_search(const struct bench *b)
 		    s, 12 * s, 30 * s);
 }
 
-/* End a search. If the generator was late too often, the search is void, and so are all results
- * that depend on it. */
+/* End a search. If the generator was late in too many trials, the search is invalid, and so are all
+ * results that depend on it. */
 static void end_search(struct bench *b, const struct capacity *search)
 {
 	b->capacity_per_s = search->voided ? 0 : search->good_per_s;
@@ -234,8 +235,8 @@ static void name_round(struct load_plan *phases, int round)
 }
 
 /* Add the phases of the sweep in round `round`. The rates rise in odd rounds and fall in even ones.
- * phases_sweep alternates in the same way, so an even round is the second of two rounds that it
- * creates. */
+ * phases_sweep creates one or more rounds and alternates in the same way. For an even round, create
+ * two rounds and use the second one. */
 static int sweep_phases(struct bench *b, int round, struct load_plan *phases, struct weir_err *err)
 {
 	const struct bench_options *o = &b->req->opt;
@@ -263,7 +264,7 @@ static int one_round(struct bench *b, int round, struct weir_err *err)
 
 	if (!phases)
 		return sentence_nomem(err);
-	/* borrowed: bench_phases derives the length of the phase from it */
+	/* borrowed, since bench_phases derives the length of the phase from these members */
 	phases->trace_ns = b->side[0].plan.trace_ns;
 	phases->n_trace = b->side[0].plan.n_trace;
 	phases->arrivals = b->side[0].plan.arrivals;
@@ -278,8 +279,8 @@ static int one_round(struct bench *b, int round, struct weir_err *err)
 	return rc;
 }
 
-/* Whether rounds were requested. With --find-capacity, they were not unless a sweep, a ramp or
- * steps are given. */
+/* Return whether rounds were requested. Without --find-capacity they always are. With it, they are
+ * only if a sweep, a ramp or steps are given. */
 static bool wants_rounds(const struct bench_options *o)
 {
 	return !o->find_capacity || o->sweep || o->ramp || o->steps;
@@ -306,8 +307,8 @@ static int run_all(struct bench *b, struct weir_err *err)
 
 /* ---- before and after ---- */
 
-/* Set the path of the run file of a side. For the second side, "run.json" becomes
- * "run.against.json". */
+/* Set the path of the run file of a side. "run.json" is used for the first side and
+ * "run.against.json" for the second. */
 static void name_out(const struct bench_options *o, int side, char *out, size_t size)
 {
 	const char *dot = o->out ? strrchr(o->out, '.') : NULL;
@@ -350,7 +351,7 @@ static int write_side(struct bench *b, struct side *s, const char *path, struct 
 	return runfile_write(path, &s->plan, &s->result, &about, err);
 }
 
-/* Whether the server ever accepted a connection. */
+/* Return whether the server ever accepted a connection. */
 static bool reached(const struct side *s)
 {
 	return s->result.connects > 0 || s->result.n_phases == 0;
@@ -395,7 +396,7 @@ static int exit_code(const struct bench *b)
 	return code;
 }
 
-/* Run everything, and poll the server's admin endpoint meanwhile if --admin is given. */
+/* Run everything. With --admin, poll the server's admin endpoint meanwhile. */
 static int run_watched(struct bench *b, struct weir_err *err)
 {
 	struct bench_server *server = NULL;

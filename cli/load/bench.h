@@ -2,10 +2,10 @@
 /*
  * `weir bench`: turns a command line into a plan, runs it, and reports the results.
  *
- *   bench_options.c the option table and the parser
+ *   bench_options.c   the option table and the parser
  *   bench_plan.c      from the options to the plan
- *   bench_class.c request classes: --class and the options after it
- *   bench.c           the runs: one, a search for the capacity, a sweep, two servers in turn
+ *   bench_class.c     request classes: --class and the options after it
+ *   bench.c           the runs: a single one, a search for the capacity, a sweep, two servers
  *   bench_server.c    what the server reports about itself during the runs
  *   bench_print.c     progress and tables
  *
@@ -25,7 +25,8 @@
 #include "load/plan.h"
 #include "load/result.h"
 
-/** Options that do not belong to a class, filled through the table in bench_options.c. */
+/** Options that do not belong to a class. Their values are set through the table in
+ *  bench_options.c. */
 struct bench_options {
 	/* rates */
 	double rate_per_s, capacity_per_s, speed;
@@ -60,7 +61,7 @@ struct bench_request {
 	const char *url;
 	int n_classes;
 	struct bench_class class[LOAD_CLASSES_MAX];
-	char outside[32]; /* first class option given before any --class, or "" */
+	char outside[32]; /* the first class option given before any --class, or "" */
 	int argc;
 	char **argv;
 };
@@ -71,7 +72,7 @@ struct bench_slo {
 	int64_t limit_ns;
 };
 
-/** The options that do not belong to a class; the name of a row is the name of its option. */
+/** The options that do not belong to a class. The name of a row is also the name of the option. */
 extern const struct weir_knob bench_knobs[];
 
 /** Parse argv[1..argc). Returns 0, or WEIR_EINVAL with a message in `err`. In both cases, free
@@ -82,8 +83,8 @@ void bench_request_fini(struct bench_request *req);
 /** Print all options with their meanings and defaults. */
 void bench_print_options(FILE *out);
 
-/** Fill in everything in `plan` that all runs against `url` have in common, which is everything but
- *  the phases. Returns 0, or a WEIR_E code with a message in `err`. */
+/** Fill in everything that all runs against `url` have in common: the whole plan except its phases.
+ *  Returns 0, or a WEIR_E code with a message in `err`. */
 int bench_plan(
     const struct bench_request *req, const char *url, struct load_plan *plan, struct weir_err *err);
 
@@ -101,9 +102,10 @@ int bench_class_fill(const struct bench_request *req, const struct bench_class *
 
 /* ---- output ---- */
 
-/** Progress of a run. Call bench_progress_begin before the run, _second for each row, and _end
- *  after the run. On a terminal, one line is rewritten every second. Elsewhere, about ten lines are
- *  printed at even intervals, at most one per second, and only if `lines` is set. */
+/** Shows the progress of a run. Call bench_progress_begin before the run, _second for each second
+ *  of results, and _end after the run. On a terminal, one line is rewritten every second.
+ *  Elsewhere, about ten lines are printed at even intervals, at most one per second, and only if
+ *  `lines` is set. */
 struct bench_progress {
 	const struct load_plan *plan;
 	bool shown, terminal;
@@ -126,7 +128,7 @@ void bench_print_duration(char *buf, size_t size, int64_t ns);
 struct bench_server;
 
 /** Start polling the admin endpoint `url` once a second. Returns 0, or a WEIR_E code with a message
- *  in `err`, also if the endpoint does not answer the first request. */
+ *  in `err`. An endpoint that does not respond to the first request is an error, too. */
 int bench_server_start(const char *url, struct bench_server **server, struct weir_err *err);
 
 /** Take the last snapshot, stop polling and free `server`. Returns the member `server` of a run

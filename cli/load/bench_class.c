@@ -9,8 +9,8 @@
 #include "load/mix.h"
 #include "load/sentence.h"
 
-/* Default number of files of a synthetic site. 1000 is a guess: with few files, only cached ones
- * would be measured. */
+/* Default number of files of a synthetic site. 1000 is a guess: with few files, all requests would
+ * be answered from caches. */
 #define SITE_FILES 1000
 
 /* Maximum size of a body. 64 MiB is a guess: larger ones are not plausible in a load test. */
@@ -55,7 +55,7 @@ static int add_site(const struct bench_class *from, const struct mix_head *head,
 
 	if (n >= sizeof(kind) || (colon && (*end || files < 1 || files > 10000000))) {
 		sentence(err, WEIR_EINVAL,
-		    "--site '%s': use specweb99 or surge, followed by :FILES or not", from->site);
+		    "--site '%s': use specweb99 or surge, optionally with :FILES", from->site);
 		return WEIR_EINVAL;
 	}
 	memcpy(kind, from->site, n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses the options of `weir bench` with one table of knobs, so that units, ranges and messages
- * are the same as in the YAML. bench_class.c turns the options of a class into requests, and
- * bench_plan.c turns the other options into a plan.
+ * Parses the options of `weir bench` with a table of knobs, so units, ranges and messages are the
+ * same as in the YAML. bench_class.c turns the options of a class into requests, and bench_plan.c
+ * turns the other options into a plan.
  */
 #include "bench.h"
 
@@ -23,7 +23,7 @@
 const struct weir_knob bench_knobs[] = {
     ROW("rate", RATE, rate_per_s, NULL, 0, 1e7, "requests per second"),
     ROW("ramp", STRING, ramp, NULL, 0, 0, "FROM..TO: a rate that grows evenly, such as 1k..10k"),
-    ROW("steps", STRING, steps, NULL, 0, 0, "A,B,C: each rate for --for"),
+    ROW("steps", STRING, steps, NULL, 0, 0, "A,B,C: these rates in turn, each for --for"),
     ROW("spike", STRING, spike, NULL, 0, 0,
 	"10x@20s+5s: ten times the rate from second 20 for 5 s"),
     ROW("for", DURATION, for_ns, "10s", 1e6, YEAR_NS,
@@ -36,8 +36,10 @@ const struct weir_knob bench_knobs[] = {
 	.def = "poisson",
 	.choices = "poisson|uniform|bursts",
 	.help = "how send times vary around the rate"},
-    ROW("burst-factor", RATE, burst_factor, "5", 1, 1000, "bursts: their rate over the mean rate"),
-    ROW("burst-share", RATIO, burst_share, "10%", 0.0001, 0.9999, "bursts: share of time in them"),
+    ROW("burst-factor", RATE, burst_factor, "5", 1, 1000,
+	"bursts: their rate, as a multiple of the mean rate"),
+    ROW("burst-share", RATIO, burst_share, "10%", 0.0001, 0.9999,
+	"bursts: their share of the time"),
     ROW("burst-length", DURATION, burst_ns, "100ms", 1e5, YEAR_NS, "bursts: mean length"),
     ROW("trace", STRING, trace, NULL, 0, 0, "a file of send times since the start, one per line"),
     ROW("speed", RATE, speed, NULL, 0, 1e6, "replay the log's own times, this many times as fast"),
@@ -52,17 +54,17 @@ const struct weir_knob bench_knobs[] = {
 	"the known capacity, which --sweep multiplies"),
     ROW("sweep", STRING, sweep, NULL, 0, 0,
 	"0.1x..10x or 0.5x,1x,2x: the overload curve, in multiples of the capacity"),
-    ROW("rounds", INT, rounds, "1", 1, 64, "repeat everything, interleaved"),
+    ROW("rounds", INT, rounds, "1", 1, 64, "number of times everything is run, interleaved"),
     ROW("pause", DURATION, pause_ns, "1s", 0, YEAR_NS, "pause between the rates of a sweep"),
     ROW("against", STRING, against, NULL, 0, 0,
-	"a second server, loaded in turn with the first and compared with it"),
-    ROW("connections", INT, connections, "1000", 1, 1000000, "most open connections, in total"),
+	"a second server, loaded alternately with the first and compared with it"),
+    ROW("connections", INT, connections, "1000", 1, 1000000, "maximum number of open connections"),
     ROW("threads", INT, threads, "1", 1, 256, "threads of the generator"),
     ROW("cpu", INT, cpu, "-1", -1, 4095, "pin generator thread i to core CPU + i; -1: do not pin"),
     ROW("fresh", BOOL, fresh, "false", 0, 0, "a new connection for every request"),
     ROW("pipeline", INT, pipeline, "1", 1, 64, "requests in flight on a connection"),
     ROW("timeout", DURATION, timeout_ns, "10s", 1e6, YEAR_NS,
-	"longest time for a request, from its intended send time"),
+	"time limit of a request, from its intended send time"),
     ROW("deadline", BOOL, deadline, "false", 0, 0,
 	"send x-deadline-ms with the rest of the timeout"),
     ROW("insecure", BOOL, insecure, "false", 0, 0, "accept any certificate"),
@@ -251,7 +253,7 @@ static int take_users(struct bench_class *cls, const char *text, struct weir_err
 	return 1;
 }
 
-/* Store the option if it is one of a class. Returns 1 if it is, 0 if it is not, or a WEIR_E
+/* Store the option if it belongs to a class. Returns 1 if it does, 0 if it does not, or a WEIR_E
  * code. */
 static int take_class(struct cursor *c, struct bench_request *req, struct weir_err *err)
 {

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Turns the options of `weir bench` into the plan for the generator. */
+/*
+ * Turns the options of `weir bench` into the plan for the generator: bench_plan() fills in the
+ * address, the classes and the clients, and bench_phases() adds the phases.
+ *
+ * Exactly one option determines the rates: --rate, --ramp, --steps, --trace or --speed, or --closed
+ * for a closed loop. --spike and --warmup then modify the phases.
+ */
 #include "bench.h"
 
 #include <ctype.h>
@@ -117,7 +123,7 @@ static int check_options(const struct bench_options *o, struct weir_err *err)
 		    "%lld threads need at least as many --connections", (long long)o->threads);
 	if (o->burst_factor * o->burst_share >= 1)
 		return sentence(err, WEIR_EINVAL,
-		    "bursts of %g times the rate for %g %% of the time leave nothing between them: "
+		    "bursts of %g times the rate for %g %% of the time leave no load between them: "
 		    "factor times share must be below 1",
 		    o->burst_factor, o->burst_share * 100);
 	if (o->fresh && o->pipeline > 1)
@@ -127,7 +133,7 @@ static int check_options(const struct bench_options *o, struct weir_err *err)
 		    err, WEIR_EINVAL, "--closed has no arrivals for --session or --trace");
 	if (o->warmup_ns > 0 && (o->trace || o->speed > 0))
 		return sentence(err, WEIR_EINVAL,
-		    "--warmup would swallow the beginning of the send times of --trace or --speed");
+		    "--warmup would drop the first send times of --trace or --speed");
 	return 0;
 }
 
@@ -143,7 +149,8 @@ static int fill_classes(
 	return 0;
 }
 
-/* Return the class whose log provides the send times, or the first class if none has a log. */
+/* Return the class whose log provides the send times. If no class has a log, return the first
+ * class. */
 static const struct load_class *replayed(
     const struct bench_request *req, const struct load_plan *plan)
 {
@@ -188,7 +195,7 @@ static int one_rate(const struct bench_options *o, struct weir_err *err)
 
 	if (o->closed)
 		return n ? sentence(err, WEIR_EINVAL,
-			       "--closed sends as fast as it is answered: it takes no rate")
+			       "--closed sends as fast as the server responds: it takes no rate")
 			 : 0;
 	if (n == 0)
 		return sentence(err, WEIR_EINVAL,
@@ -200,8 +207,8 @@ static int one_rate(const struct bench_options *o, struct weir_err *err)
 	return 0;
 }
 
-/* Add one phase with the length of the trace. Its rate, which only the tables use, is the mean rate
- * of the trace. */
+/* Add one phase with the length of the trace. Its rate is the mean rate of the trace; only the
+ * tables use it. */
 static int trace_phase(struct load_plan *plan, struct weir_err *err)
 {
 	int64_t length_ns = plan->trace_ns[plan->n_trace - 1] + 1;

@@ -17,7 +17,7 @@
 
 #define BAR_WIDTH 24
 
-/* Number of progress lines per run if they are not rewritten. 10 is a guess: enough to see
+/* Number of progress lines per run, if lines are not rewritten. 10 is a guess: enough to see
  * progress, and still readable with 64 rounds. */
 #define LINES_PER_RUN 10
 
@@ -171,7 +171,8 @@ static void print_foot(FILE *out, const struct load_plan *plan, const struct loa
 	fprintf(out,
 	    "generator: %s, lag p99 %s (limit 1 ms), %.0f %% of a core, %" PRIu64
 	    " connections made\n",
-	    plan->closed ? "closed loop, so latency leaves out what it did not send" : "open loop",
+	    plan->closed ? "closed loop, so latencies exclude the requests that it delayed"
+			 : "open loop",
 	    lag, s > 0 ? 100 * (result->cpu_user_s + result->cpu_system_s) / s : 0,
 	    result->connects);
 	if (result->stopped)

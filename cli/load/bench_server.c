@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records the server's side of a load run. A thread polls /api/v1/stages of the server's admin
- * endpoint once a second.
+ * Records what the server reports about itself during a load run. A thread polls /api/v1/stages of
+ * the server's admin endpoint once a second.
  *
  * A sample has the numbers of each stage and its histogram of waits, without help texts. When there
- * are SAMPLES_MAX samples, every other one is dropped and the interval is doubled, so a run of a
- * day takes no more memory than one of half an hour. There are no samples for the time in which the
- * endpoint does not answer.
+ * are SAMPLES_MAX samples, every other one is dropped and the interval is doubled. A run of a day
+ * therefore takes no more memory than one of half an hour. While the endpoint does not respond, no
+ * samples are taken.
  */
 #include "bench.h"
 
@@ -44,7 +44,8 @@ static double seconds_since(const struct timespec *t)
 static int ask(const char *url, const char *path, json_t **doc, struct weir_err *err)
 {
 	struct client_answer answer = {0};
-	client_renew(); /* the client's time limit must not cover the whole run */
+	/* reset the time limit of the client, which would otherwise cover the whole run */
+	client_renew();
 	int rc = client_get(url, path, &answer, err);
 
 	if (rc != 0)
@@ -58,7 +59,7 @@ static int ask(const char *url, const char *path, json_t **doc, struct weir_err 
 	return WEIR_EFAILED;
 }
 
-/* Remove members that never change or are too large to store in each sample. */
+/* Remove the members that never change, and those that are too large to store in each sample. */
 static void slim_stage(json_t *stage)
 {
 	static const char *const fixed[] = {"summary", "mode", "depth", "metrics", "links"};

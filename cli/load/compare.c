@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compare: compare load runs with the first one, load by load, in words and ratios.
+ * compare: compare load runs with the first one, phase by phase, in words and ratios.
  *
- * The exit code is 1 if any figure is worse beyond the noise, so that a script can stop a release.
+ * The exit code is 1 if any figure is worse by more than the noise, so a script can stop a release.
  */
 #include "cli/verb.h"
 
@@ -29,8 +29,8 @@ static void compare_pad(const char *text, int width)
 	    "%*s%s", width - compare_width(text) > 0 ? width - compare_width(text) : 0, "", text);
 }
 
-/* Print a text from a run file, such as a label or a phase name, without control characters, which
- * must not reach the terminal. */
+/* Print a text from a run file, such as a label or a phase name. Control characters must not reach
+ * the terminal, so they are replaced. */
 static void compare_print_name(const char *text)
 {
 	for (; *text; text++)

@@ -3,16 +3,14 @@
  * `weir simulate`: predicts how a server would behave under a load, from its YAML and the service
  * times of its stages.
  *
- *   simulate.c         the verb: options, the run
- *   simulate_plan.c from a spec and times to the simulator's configuration, and the bottleneck
- *   simulate_cost.c    the times: given, from a running server, or configured for burn and delay
- *   simulate_print.c   tables and JSON
+ *   simulate.c        the verb: options, the run
+ *   simulate_plan.c   from a spec and times to the simulator's configuration, and the bottleneck
+ *   simulate_cost.c   the times: given, from a running server, or configured for burn and delay
+ *   simulate_print.c  tables and JSON
  *
  * The model is simplified: I/O threads and thread switches cost nothing, and a group is simulated
- * as one stage that takes as long as all its stages together. Where a stage has several outlets,
- * events are distributed evenly unless --share is given.
- *
- * Main thread only.
+ * as one stage that takes as long as all its stages together. If a stage has several outlets,
+ * events are distributed evenly unless --share is given. Main thread only.
  */
 #ifndef WEIR_CLI_SIMULATE_H
 #define WEIR_CLI_SIMULATE_H
@@ -37,7 +35,7 @@ struct simulate_options {
 	char *load, *admin, *output; /* load is "2x" or "500"; output is NULL, "json" or "csv" */
 	int64_t cores, seed, for_ns, deadline_ns;
 	bool help;
-	/* not in the table of knobs, since they may be repeated */
+	/* options that may be repeated, so they are not in the table of knobs */
 	const char *file;
 	struct simulate_words cost, share, classes, set;
 };
@@ -51,7 +49,7 @@ enum simulate_from { SIMULATE_UNKNOWN, SIMULATE_KNOBS, SIMULATE_MEASURED, SIMULA
 struct simulate_cost {
 	enum simulate_from from;
 	struct sim_dist dist;
-	/* share of the time that is spent on a core; the thread blocks for the rest */
+	/* share of the service time that uses a core; for the rest, the thread blocks */
 	double cpu_share;
 };
 
@@ -60,8 +58,8 @@ struct simulate_plan {
 	struct sim_config config;
 	struct simulate_cost cost[SIMULATE_STAGES_MAX];
 	char label[SIM_STAGES_MAX][64]; /* "work", "core: parse, decide" */
-	double visits[SIM_STAGES_MAX];  /* per event sent to the server */
-	/* in events sent to the server per second; 0 if unbounded */
+	double visits[SIM_STAGES_MAX];  /* visits to the stage per event sent to the server */
+	/* maximum throughput, in events sent to the server per second; 0 if unbounded */
 	double ceiling_per_s[SIM_STAGES_MAX];
 	double cores_ceiling_per_s;                 /* of all cores together; 0 if unbounded */
 	int bottleneck;                             /* index of a stage, or -1 for the cores */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Determines the service time of an event at each stage: the time given on the command line, else
- * the mean measured on a running server, else the time configured for the stage (service_ns of its
- * type: `burn`, `delay`). See simulate.h.
+ * Determines the service time of an event at each stage; see simulate.h. There are three sources,
+ * in this order: the time given on the command line, the mean measured on a running server, and the
+ * time configured for the stage (service_ns of the types `burn` and `delay`).
  */
 #include "simulate.h"
 
@@ -34,8 +34,8 @@ struct imitation {
 	double slow_share, sigma;
 };
 
-/* Copy the member of `conf` that the knob `key` describes. `member` is unchanged if there is no
- * such knob of this type. */
+/* Copy the member of `conf` that knob `key` of type `type` describes to *member. Leave *member
+ * unchanged if there is no such knob. */
 static void read_member(const struct weir_stage_ops *ops, const void *conf, const char *key,
     enum weir_knob_type type, void *member, size_t size)
 {
@@ -67,7 +67,7 @@ static void vary(const struct weir_stage_ops *ops, const void *conf, struct simu
 static void cost_of_knobs(const struct weir_stage_spec *st, struct simulate_cost *cost)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
-	/* discarded, since all errors were reported when the file was loaded */
+	/* the messages are discarded: all errors were reported when the file was loaded */
 	struct weir_errs errs = {0};
 
 	cost->cpu_share = ops && ops->flags & WEIR_STAGE_BLOCKS ? 0 : 1;
@@ -111,8 +111,8 @@ static void take_measured(
 		int at = name ? simulate_stage(spec, name, strlen(name)) : -1;
 		if (at < 0 || mean_ns <= 0)
 			continue;
-		/* Only the mean is known, not how the times vary: use the configured variation, or
-		 * else assume an exponential distribution. */
+		/* The server reports only the mean. For the distribution, use the configured one,
+		 * or assume an exponential one. */
 		if (plan->cost[at].from == SIMULATE_UNKNOWN)
 			plan->cost[at].dist.kind = SIM_EXP;
 		plan->cost[at].dist.mean_ns = mean_ns;

@@ -2,12 +2,13 @@
 /*
  * Builds the configuration of the simulator from a spec and service times.
  *
- * Paths are followed from the sources along the links, with the probability that an event reaches
- * each stage. A stage with its own pool becomes a stage of the simulator, and so does a group. The
- * time of an inline stage is added to the stage before it, whose thread runs it. Links that close a
- * cycle are not followed. The capacity is derived from the utilisation law: if an event occupies a
- * resource with n servers for D = visits * S in total, the resource can serve at most n / D events
- * per second.
+ * All paths are followed from the sources along the links. Each path carries the probability that
+ * an event takes it. A stage with its own pool becomes a stage of the simulator, and so does a
+ * group. An inline stage runs on the thread of the stage before it, so its time is added to that
+ * stage. Links that close a cycle are not followed.
+ *
+ * The capacity follows from the utilisation law. If an event occupies a resource with n servers for
+ * D = visits * S in total, the resource can serve at most n / D events per second.
  */
 #include "simulate.h"
 
@@ -35,10 +36,12 @@ struct walk {
 	struct simulate_plan *plan;
 	struct weir_err *err;
 	int cores;
-	int sim_of[SIMULATE_STAGES_MAX]; /* stage of the simulator, -1 if none yet */
-	double work_ns[SIM_STAGES_MAX];  /* per event sent to the server */
-	double cpu_ns[SIM_STAGES_MAX];   /* the part of `work_ns` that uses a core */
-	/* work of the slowest part of the stage, whose distribution is used for the stage */
+	/* index of the simulator's stage that runs this stage, -1 if none has been created yet */
+	int sim_of[SIMULATE_STAGES_MAX];
+	double work_ns[SIM_STAGES_MAX]; /* per event sent to the server */
+	double cpu_ns[SIM_STAGES_MAX];  /* the part of `work_ns` that uses a core */
+	/* For each stage of the simulator, the work of its most expensive part (a stage of the
+	 * spec). The distribution of that part is used for the whole stage. */
 	double heaviest_ns[SIM_STAGES_MAX];
 	double route_share[SIM_ROUTES_MAX];
 	int source;            /* the source at which the path begins */
@@ -81,7 +84,7 @@ static int add_front(struct walk *w, const struct weir_stage_spec *st)
 	snprintf(w->plan->label[c->n_stages], sizeof(w->plan->label[0]), "%s", st->name);
 	c->stage[c->n_stages] = (struct sim_stage){.name = st->name,
 	    .batch_max = 1,
-	    .queue_limit = 1u << 30, /* the queue is in the kernel and in connections */
+	    .queue_limit = 1u << 30, /* no limit: events wait in the kernel and in connections */
 	    .threads_min = w->cores,
 	    .threads_max = w->cores,
 	    .threads_start = w->cores,
@@ -122,7 +125,7 @@ static int add_pool(struct walk *w, const struct weir_stage_spec *st)
 	return c->n_stages++;
 }
 
-/* Return the stage of the simulator that runs stage `i` of the spec. It is created on first use.
+/* Return the stage of the simulator that runs stage `i` of the spec; create it on first use.
  * Returns -1 if there are too many stages. */
 static int pool_of(struct walk *w, int i)
 {
@@ -146,7 +149,7 @@ static int too_large(struct walk *w)
 	    SIM_STAGES_MAX, DEPTH_MAX);
 }
 
-/* Add the time of stage `i` to the simulator's stage `at`, whose threads run it. */
+/* Add the time of stage `i` of the spec to stage `at` of the simulator, whose threads run it. */
 static void add_work(struct walk *w, int i, int at, double share)
 {
 	const struct simulate_cost *cost = &w->plan->cost[i];
@@ -189,8 +192,8 @@ static int enter(struct walk *w, int i, double share)
 	return 0;
 }
 
-/* Return the share that --share sets for the outlet `outlet` of stage `st`, or -1 if it sets
- * none. */
+/* Return the share of outlet `outlet` of stage `st` according to --share, or -1 if none is
+ * given. */
 static double given_share(struct walk *w, const struct weir_stage_spec *st, const char *outlet)
 {
 	static const struct weir_knob row = {
@@ -227,7 +230,7 @@ static void add_route(struct walk *w, double share)
 	       (c->route[i].n != w->path.n ||
 		   memcmp(c->route[i].stage, w->path.stage, (size_t)w->path.n * sizeof(int)) != 0))
 		i++;
-	if (i == SIM_ROUTES_MAX) { /* too many routes: add its share to the first one */
+	if (i == SIM_ROUTES_MAX) { /* too many routes: add the share of this one to the first one */
 		w->route_share[0] += share;
 		return;
 	}
@@ -239,7 +242,8 @@ static void add_route(struct walk *w, double share)
 	w->route_share[i] += share;
 }
 
-/* Return the share of each link of `st` for which --share sets none. */
+/* Return the share of each link of `st` that --share does not mention: the rest, evenly
+ * distributed. */
 static double even_share(struct walk *w, const struct weir_stage_spec *st)
 {
 	double left = 1;
@@ -325,7 +329,7 @@ static int take_load(struct walk *w)
 	return 0;
 }
 
-/* Return the share that --class sets for class `name`, or -1 if it sets none. */
+/* Return the share of class `name` according to --class, or -1 if none is given. */
 static double class_share(const struct walk *w, const char *name)
 {
 	static const struct weir_knob row = {
@@ -382,8 +386,8 @@ static int add_load(struct walk *w)
 	return 0;
 }
 
-/* Set the duration and the remaining members. Unless a duration is given, two million events are
- * simulated, within 5 s to 60 s of virtual time, which takes about a second of real time. */
+/* Set the duration and the remaining members. By default, two million events are simulated, in 5 s
+ * to 60 s of virtual time. That takes about a second of real time. */
 static void finish_config(struct walk *w)
 {
 	struct sim_config *c = &w->plan->config;
@@ -399,7 +403,7 @@ static void finish_config(struct walk *w)
 	c->trace = stderr;
 }
 
-/* Check that the words of --share and --class refer to existing links and classes. */
+/* Check that --share and --class refer to existing links and classes. */
 static int check_words(struct walk *w)
 {
 	for (int i = 0; i < w->opt->share.n; i++) {

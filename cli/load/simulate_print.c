@@ -92,7 +92,7 @@ static void print_class(
 	fputc('\n', out);
 }
 
-/* Print the laws from which the figures are derived, with the figures filled in. */
+/* Print the laws that the figures are derived from, with the figures filled in. */
 static void print_laws(const struct simulate_plan *plan, const struct sim_result *r, FILE *out)
 {
 	const struct sim_config *c = &plan->config;

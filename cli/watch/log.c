@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * log: print controller decisions and operator changes in chronological order. The server's journal
- * contains the changes, too, but without their values, so they are taken from the list of changes.
+ * of decisions also contains the changes, but without their values. Changes are therefore read from
+ * the list of changes, and their copies in the journal are skipped.
  */
 #include "cli/act.h"
 #include "cli/client/plain.h"
@@ -9,17 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Maximum number of entries for -n. A server stores fewer. */
+/* Maximum value of -n. A server stores fewer entries. */
 #define LOG_MAX 10000
 
 struct entry {
 	double at;
-	int age;                      /* index in its list, where the newest is first */
-	const json_t *decision, *act; /* one of them is set */
+	int age; /* index in the list that the entry is from; the newest has index 0 */
+	const json_t *decision, *act; /* exactly one of them is not NULL */
 };
 
-/* Compare entries by time. Entries may have the same time, since the clock has a limited resolution
- * and JSON few digits; they keep the server's order. */
+/* Compare entries by time. Two entries may have the same time, since the resolution of the clock
+ * and the digits in the JSON are limited; they keep the server's order. */
 static int by_time(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -51,12 +52,12 @@ static void print_act(const json_t *act)
 	    act_text(act, "target"));
 	if (*from)
 		plain_print(stdout, ": %s -> %s", from, to);
-	else if (*to) /* a reload with a new graph has no old value */
+	else if (*to) /* a reload that replaced the graph has no old value */
 		plain_print(stdout, ": %s", to);
 	if (json_is_number(expires))
 		plain_print(stdout, ", until %s", act_time(at, json_number_value(expires)));
 	plain_print(
-	    stdout, "%s\n", json_is_true(json_object_get(act, "undone")) ? "  (taken back)" : "");
+	    stdout, "%s\n", json_is_true(json_object_get(act, "undone")) ? "  (undone)" : "");
 }
 
 static void print_decision(const json_t *d)
@@ -160,8 +161,8 @@ int verb_log(const struct verb *verb, const struct verb_args *args)
 		return VERB_USAGE;
 	if (args->all)
 		n = LOG_MAX;
-	/* Read all decisions, since an unknown number of them is skipped because they are also in
-	 * the list of changes. Of the changes, the newest `n` are enough. */
+	/* Of the changes, the newest `n` are enough. Of the decisions, all are read: those that are
+	 * copies of changes are skipped, and their number is unknown. */
 	json_t *decisions = read_pages(
 	    verb, args, "/api/v1/decisions?limit=500", "decisions", (size_t)n + LOG_MAX, &rc);
 	if (!decisions)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ps: show a running server, queried from its admin endpoint: a line that identifies the server,
- * followed by one line per stage. The table fits into 100 columns: long names are truncated, and
- * counts over ten million are rounded; `-o json` has both in full.
+ * ps: show a running server, as reported by its admin endpoint: a line that identifies the server,
+ * followed by one line per stage. The table fits into 100 columns, so long names are truncated, and
+ * counts over ten million are rounded. `-o json` prints both in full.
  *
  * Totals are counted since startup and summed over classes. SHED includes connections and requests
- * that a source turned away before the graph; a line below the table names the limits. Further
- * lines name the stages that an operator has paused or drained, and those that are in trouble. The
- * wait is the highest 99th percentile of all classes, which a mean over classes would hide.
+ * that a source turned away before the graph; a line below the table names the limits that caused
+ * this. Further lines name the stages that an operator has paused or drained, and those in trouble.
+ * The wait is the highest of the classes' 99th percentiles; a mean over all classes would hide it.
  */
 #include "cli/verb.h"
 
@@ -89,7 +89,8 @@ static void ps_print_duration(char *buf, size_t size, double s)
 		snprintf(buf, size, "%ss", number_text(NUMBER_ROOM, s, 3));
 }
 
-/** Format a count in at most seven characters: in full below ten million, otherwise "12.35M". */
+/** Format a count in at most eight characters: in full below ten million, otherwise like
+ *  "12.35M". */
 static const char *ps_count(char buf[24], long long n)
 {
 	if (n < 10000000)

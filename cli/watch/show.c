@@ -91,7 +91,7 @@ static void print_knobs(const json_t *knobs)
 		if (json_is_number(expires))
 			plain_print(stdout, " until %s", act_time(at, json_number_value(expires)));
 		else if (json_is_string(json_object_get(k, "overridden")))
-			plain_print(stdout, " for good");
+			plain_print(stdout, " permanently");
 		putchar('\n');
 	}
 }

@@ -2,9 +2,9 @@
 /*
  * snapshot: write the state of a running server to one HTML file, for example to attach it to a bug
  * report. All data is read through the API, so every user with read access can take a snapshot. The
- * file requires neither a network nor scripts, and its content security policy forbids both. All
- * texts are escaped, and everything in the configuration that looks like a secret is left out
- * (snapshot_config.c). Charts are drawn by the code of the load report.
+ * page needs neither a network nor scripts, and its content security policy forbids both. All texts
+ * are escaped, and everything in the configuration that looks like a secret is left out
+ * (snapshot_config.c). The charts are drawn by the code of the load report.
  */
 #include "snapshot.h"
 
@@ -21,9 +21,9 @@
 
 /* Seconds per point of a curve: 15 minutes are 180 points, about the resolution of a chart. */
 #define BIN_S 5
-/* Maximum number of decisions on the page, and also of changes. */
+/* Maximum number of decisions on the page, and maximum number of changes. */
 #define ROWS 100
-/* Maximum number of curves per chart, since more could not be told apart. The stages with the
+/* Maximum number of curves in a chart; more would be hard to tell apart. The stages with the
  * highest values are shown. */
 #define CURVES 8
 
@@ -112,7 +112,7 @@ static void put_verdict(FILE *out, const struct snapshot *s)
 
 	if (!json_is_true(json_object_get(s->graph, "ready")))
 		html_verdict(out, "plain", "",
-		    "The server takes no new work: it is starting, stopping or draining.");
+		    "The server accepts no new work: it is starting, stopping or draining.");
 	if (json_is_object(limit))
 		html_verdict(out, limits ? "warn" : "ok", "", act_text(limit, "text"));
 	if (*act_text(limit, "formula")) {
@@ -223,8 +223,8 @@ static int pick_curves(const json_t *stages, const char *field, struct curve *cu
 	return n;
 }
 
-/* Return the value for the BIN_S seconds from row `i` on: the mean, or the maximum if `worst` is
- * set, or NAN if no value is known. */
+/* Return one value for the BIN_S seconds that begin at row `i`: their maximum if `worst` is set,
+ * else their mean. Returns NAN if no value is known. */
 static double bin_value(const json_t *column, int i, int n, bool worst)
 {
 	double sum = 0, most = 0;
@@ -258,7 +258,7 @@ static void put_curve(struct chart *c, const struct snapshot *s, const char *sta
 	}
 }
 
-/* Format a time before now: "-90 s", "-12 min". */
+/* Format a time relative to the snapshot: "-90 s", "-12 min". */
 static char *format_ago(char *buf, double v)
 {
 	if (v > -0.5)

@@ -26,16 +26,17 @@ struct snapshot_curve {
 	format_fn *print;
 };
 
-/** Return whether the value of `key` is a secret ("password", "with.api_key"). The value of a key
- *  that ends in "_file" is not a secret, but the name of a file that contains one. */
+/** Return whether a key such as "password" or "with.api_key" holds a secret. A key that ends in
+ *  "_file" does not: its value is the name of a file that contains one. */
 bool snapshot_is_secret(const char *key);
 
 /**
- * Return a line of YAML without anything that looks like a secret, to be freed by the caller; NULL
- * if out of memory. The values of keys that name a secret, the user and password of a URL, and
- * everything after the name of a secret in a comment are left out. `*indent` is the state between
- * lines: the indentation of a key whose secret may continue on the following lines, or -1. It must
- * be -1 before the first line.
+ * Return a line of YAML without anything that looks like a secret. The caller frees it; NULL if out
+ * of memory. Three things are left out: the values of keys that hold a secret, the user and
+ * password of a URL, and the rest of a comment after the name of a secret.
+ *
+ * `*indent` is the state between lines: the indentation of a key whose secret may continue on the
+ * following lines, or -1. It must be -1 before the first line.
  */
 char *snapshot_line(const char *line, size_t n, int *indent);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints the configuration on the page of `weir snapshot`; see snapshot.h. When in doubt, text is
- * left out. */
+/* Prints the configuration on the page of `weir snapshot`; see snapshot.h. Text that might be a
+ * secret is left out. */
 #include "snapshot.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@ static const char *const words[] = {"password", "passwd", "passphrase", "secret"
 #define WORDS (sizeof(words) / sizeof(words[0]))
 
 /* Return the end of the first word in p[0..n) that names a secret, or NULL if there is none. A word
- * that ends in "_file" names a file. */
+ * that ends in "_file" does not name a secret but a file. */
 static const char *find_word(const char *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -69,8 +69,8 @@ char *snapshot_line(const char *line, size_t n, int *indent)
 
 	if (!out)
 		return NULL;
-	/* The lines below a key whose value is left out, such as a block scalar or a list, are left
-	 * out, too. */
+	/* The value of a key may continue on the following lines, as a block scalar or a list. If
+	 * the value is left out, so are these lines. */
 	if (*indent >= 0 && (own < 0 || own > *indent)) {
 		*out = '\0';
 		return out;
@@ -83,8 +83,8 @@ char *snapshot_line(const char *line, size_t n, int *indent)
 		out[cut_users(out, n)] = '\0';
 		return out;
 	}
-	/* Everything after the word is dropped: a quoted text may end on a later line, and a flow
-	 * mapping may contain more secrets. */
+	/* Everything after the word is dropped: the secret may be a quoted text that ends on a
+	 * later line, and a flow mapping may contain more secrets. */
 	size_t kept = (size_t)(word - line);
 	memcpy(out, line, kept);
 	kept = cut_users(out, (out[kept] = '\0', kept));
@@ -105,7 +105,7 @@ static int put_file(FILE *out, const char *text)
 		if (!line)
 			return WEIR_ENOMEM;
 		markup_text(out, line);
-		if (*line || was < 0) /* lines that were dropped do not become empty lines */
+		if (*line || was < 0) /* a line that was dropped does not become an empty line */
 			fputc('\n', out);
 		free(line);
 		text += n + (text[n] == '\n');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows stages that are not running normally according to /api/v1/stages: paused or drained by an
- * operator, or in trouble. For ps and why.
+ * Shows stages that are not running normally according to /api/v1/stages: those that an operator
+ * has paused or drained, and those in trouble. Used by ps and why.
  */
 #ifndef WEIR_CLI_STAGE_STATE_H
 #define WEIR_CLI_STAGE_STATE_H

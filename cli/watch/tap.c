@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tap: show requests that pass through a stage. A line is printed for each request when it ends:
+ * tap: show requests that pass through a stage. Each request is printed as one line when it ends:
  * its duration, its outcome, its wait and service time at each stage, and its trace. The server is
  * polled four times a second. It stores at most 256 requests between two polls; the number of
- * requests that were missed is printed at the end. The tap need not be closed: the server closes
- * taps that are no longer read.
+ * requests that were missed is printed at the end. The verb does not close the tap, since the
+ * server closes taps that are no longer read.
  */
 #include "cli/act.h"
 #include "cli/client/client.h"
@@ -20,7 +20,7 @@
 
 #define ASK_NS 250000000LL
 
-/* Default duration, so that a forgotten tap ends. 60 s is a guess. */
+/* Default duration, so that a tap is not left running by mistake. 60 s is a guess. */
 #define FOR_DEFAULT_NS 60000000000LL
 
 static const struct weir_knob for_row = {
@@ -76,9 +76,9 @@ static int print_requests(const json_t *doc, bool json, int most)
 	return n;
 }
 
-/* Append a parameter such as "&slow=100ms". The value may only contain letters, digits and
- * characters that need not be encoded in a query. Otherwise, prints the reason and returns
- * false. */
+/* Append a parameter such as "&slow=100ms" to `path`. The value may only contain letters, digits
+ * and characters that need no encoding in a query. If it contains others or is too long, prints the
+ * reason and returns false. */
 static bool add(
     const struct verb *verb, char path[ACT_PATH_MAX], const char *key, const char *value)
 {
@@ -98,7 +98,7 @@ static bool add(
 	return false;
 }
 
-/* Poll until the time is over, `most` requests have been shown or a signal arrives. */
+/* Poll until `until_ns` has passed, `most` requests have been shown or a signal arrives. */
 static int follow(const struct verb *verb, const struct verb_args *args, const char *path,
     int64_t until_ns, int most)
 {
@@ -125,7 +125,8 @@ static int follow(const struct verb *verb, const struct verb_args *args, const c
 			nanosleep(&pause, NULL);
 	}
 	if (rc == VERB_OK && dropped > first)
-		plain_print(stderr, "weir tap: %lld more came faster than they could be shown\n",
+		plain_print(stderr,
+		    "weir tap: %lld more requests arrived faster than they could be shown\n",
 		    dropped - first);
 	return rc;
 }

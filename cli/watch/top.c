@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * top: show the stages of a running server, updated once a second, with keys to pause, drain or
- * resume a stage. On a terminal, it uses the alternate screen and restores the terminal at the end.
- * Elsewhere, or with -n, it prints frames one below the other. It works with any screen size: lines
- * are truncated, and the selected stage remains visible.
+ * resume a stage. On a terminal, the alternate screen is used, and the terminal is restored at the
+ * end. With -n or without a terminal, frames are printed one below the other. Any screen size
+ * works: lines are truncated, and the selected stage remains visible.
  */
 #include <errno.h>
 #include <poll.h>
@@ -38,7 +38,7 @@ static void on_signal(int signal)
 
 static void screen_open(struct screen *s)
 {
-	/* no SA_RESTART: poll must be interrupted */
+	/* no SA_RESTART, since a signal must interrupt poll */
 	struct sigaction act = {.sa_handler = on_signal};
 	struct termios raw;
 
@@ -97,7 +97,7 @@ static int refresh(const struct verb *verb, const struct verb_args *args)
 	return rc;
 }
 
-/* Pause, drain or resume the selected stage, and show the result as the message. */
+/* Pause, drain or resume the selected stage, and show the result in the message line. */
 static void steer(const struct verb_args *args, const char *how)
 {
 	const char *url = args->admin ? args->admin : CLIENT_DEFAULT_URL;
@@ -202,7 +202,7 @@ static bool take_keys(const struct verb_args *args, struct screen *s)
 	ssize_t n = read(STDIN_FILENO, key, sizeof(key));
 
 	if (n <= 0)
-		return false; /* the terminal is gone */
+		return false; /* the terminal was closed */
 	for (ssize_t i = 0; i < n; i++) {
 		if (key[i] == '\033' && i + 2 < n && key[i + 1] == '[') {
 			if (key[i + 2] == 'A' || key[i + 2] == 'B')

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The display of `weir top`: converts API responses to rows, sorts the rows, and draws frames for a
- * given screen size. Main thread.
+ * The display of `weir top`: converts API responses to rows, sorts the rows, and draws frames that
+ * fit a screen size. Main thread.
  */
 #ifndef WEIR_CLI_TOP_H
 #define WEIR_CLI_TOP_H

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Draws the frames of `weir top`; see top.h. */
+/*
+ * Draws the frames of `weir top`; see top.h.
+ *
+ * top_take() replaces the rows by those of the latest responses. top_arrange() sorts them and keeps
+ * the selection on a visible row. top_draw() then prints the part of the rows that fits the screen
+ * and contains the selection; the caller has moved the cursor to the top left corner.
+ */
 #include "top.h"
 
 #include <stdlib.h>
@@ -168,7 +174,7 @@ static const char *rate(char buf[16], double v)
 /* Print `line`, truncated to `columns` characters, and a newline. */
 static void put_line(FILE *out, const char *line, int columns, const char *style)
 {
-	char plain[1024]; /* escaped before truncation, so that the width of the frame is correct */
+	char plain[1024]; /* escape before truncating, so that the width of the line is correct */
 	bool styled = style && *style;
 
 	if (styled)
@@ -241,7 +247,7 @@ static void put_foot(const struct top *t, FILE *out, int columns)
 
 void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled)
 {
-	/* 4 lines are not available for rows: two header lines, the footer and the last line */
+	/* 4 lines are not available for rows: two header lines, the footer, and the last line */
 	int room = styled ? lines - 4 : t->n, at = 0, first = 0, shown = 0;
 
 	for (int i = 0; i < t->n; i++) {

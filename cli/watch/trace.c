@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace: show the slowest requests of the last two minutes, with one line per stage: the wait and
- * service time of the request, and both as a bar over the duration of the request. The last line
- * has the time that the request spent at no stage, so that the lines add up: before the first
- * stage, between two stages, and after the last one until the response was returned.
+ * trace: show the slowest requests of the last two minutes. Each stage of a request is one line:
+ * its wait, its service time, and both as a bar on the time axis of the request. A last line shows
+ * the time that the request spent at no stage: before the first stage, between two stages, and
+ * after the last one until the response was returned. With it, the lines add up to the duration of
+ * the request.
  */
 #include "cli/act.h"
 #include "cli/client/plain.h"
@@ -42,8 +43,8 @@ static void draw(char bar[BAR + 1], const json_t *span, double took)
 	bar[BAR] = '\0';
 }
 
-/* Return the part of `took`, in seconds, that no span covers, and draw it as '-' in `bar`. Spans
- * must be ordered by their start. */
+/* Return the time within `took` (seconds) that no span covers, and draw it as '-' in `bar`. The
+ * spans must be ordered by their start. */
 static double elsewhere(char bar[BAR + 1], const json_t *spans, double took)
 {
 	double at = 0, rest = 0;
@@ -82,8 +83,8 @@ static void print_request(const json_t *request)
 		    act_duration(text[2], number(span, "service")), bar);
 	}
 	double rest = elsewhere(bar, spans, took);
-	/* Print this line only if its bar would be visible, that is, if it is longer than half a
-	 * column. */
+	/* Print this line only if the time at no stage is longer than half a column, so that its
+	 * bar is visible. */
 	if (json_array_size(spans) > 0 && rest * BAR * 2 > took)
 		plain_print(stdout, "  %-16s %8s %8s |%s|\n", "(at no stage)", "",
 		    act_duration(text[1], rest), bar);

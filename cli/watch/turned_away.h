@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections and requests that sources refused before the graph (WEIR_METRIC_TURNED_AWAY),
- * according to /api/v1/stages. No event was created for them, so the totals of events do not
- * include them. For ps and why.
+ * Connections and requests that sources refused before they became events
+ * (WEIR_METRIC_TURNED_AWAY), according to /api/v1/stages. The totals of events do not include them.
+ * Used by ps and why.
  */
 #ifndef WEIR_CLI_TURNED_AWAY_H
 #define WEIR_CLI_TURNED_AWAY_H
 
 #include <jansson.h>
 
-/** Return how many were refused since startup, over all limits of `stage`, an element of
- *  `stages`. */
+/** Return the number of connections and requests that `stage`, an element of `stages`, has refused
+ *  since startup, over all its limits. */
 double turned_away(const json_t *stage);
 
 /** Print "NAME turned away 12 in front of the graph: 12 connections refused over

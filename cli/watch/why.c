@@ -2,10 +2,10 @@
 /*
  * why: show what limits a running server, and why a stage was resized or refuses events.
  *
- * Rates are computed from two snapshots of the admin endpoint, a second apart. For each stage, the
- * utilisation law (Denning, Buzen 1978), X = U n / S, shows how far the stage is from its ceiling.
- * Little's law (1961), N = X R, shows whether counters, waits and queue lengths are consistent. If
- * one stage is given, its decisions are listed, newest first.
+ * Rates are computed from two snapshots of the admin endpoint, taken a second apart. Two laws are
+ * printed for each stage. The utilisation law (Denning, Buzen 1978), X = U n / S, shows how far the
+ * stage is from its ceiling. Little's law (1961), N = X R, shows whether counters, waits and queue
+ * lengths are consistent. If a stage is named, its decisions are listed, newest first.
  */
 #include "cli/verb.h"
 
@@ -25,8 +25,8 @@
 #include "cli/client/plain.h"
 
 #define DECISIONS_SHOWN 5
-/* Relative tolerance for Little's law, which holds over long times, but need not hold exactly over
- * one second of a changing system. 0.3 is a guess. */
+/* Relative tolerance for Little's law. The law holds over long times, but not exactly over one
+ * second of a changing system. 0.3 is a guess. */
 #define LITTLE_SLACK 0.3
 
 /* One stage between two snapshots. */
@@ -36,11 +36,11 @@ struct why {
 	const char *held;
 	double span_s;
 	double offered_per_s, served_per_s, refused_per_s;
-	double away_per_s;        /* refused by a source before the graph */
+	double away_per_s;        /* turned away by a source before they became events */
 	double ahead_per_s;       /* refused upstream on behalf of the stage */
 	double service_s, wait_s; /* means of the events served between the snapshots */
-	/* number of events that wait or are in handlers, without held events; mean of both
-	 * snapshots */
+	/* mean number of events that wait or are in handlers, over the two snapshots; held events
+	 * are not included */
 	double at_stage;
 	long long waiting, limit;
 	int threads, busy, max;
@@ -115,8 +115,8 @@ static double grown(double then, double now)
 	return now > then ? now - then : 0;
 }
 
-/* Return the stage `now` as it was in the first snapshot, or `now` itself if the stage did not
- * exist, so that all differences are 0. */
+/* Return the stage `now` as it was in the first snapshot. If it did not exist then, return `now`
+ * itself, so that all differences are 0. */
 static const json_t *first_look(const json_t *then, const json_t *now)
 {
 	for (size_t i = 0; i < json_array_size(then); i++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * why --shed: explain why a request was refused, given only the id in its response
+ * why --shed: explain why a request was refused. The only input is the id in its response
  * (X-Weir-Shed-Id).
  *
- * The id contains the reason (stage/shed_token.h). A running server is queried only for names, the
- * objective and the time of day. Without a server, or if it was started after the refusal, numbers
- * are printed instead of names. The exit code is the same, since the id itself can always be
- * explained.
+ * The id encodes the reason (stage/shed_token.h). A running server is only needed to look up names,
+ * the objective and the time of day. Without a server, or if it was started after the refusal,
+ * numbers are printed instead of names. The exit code is the same in both cases, since the id alone
+ * explains the refusal.
  */
 #include "why_shed.h"
 
@@ -21,7 +21,8 @@
 #include "stage/shed_token.h"
 #include "cli/client/plain.h"
 
-/* Data from the server about a token. Texts point into the response of the server. */
+/* What the server reports about the objects in an id. Texts point into the response of the
+ * server. */
 struct about {
 	const char *stage, *class_name; /* NULL if unknown */
 	double slo_s;                   /* 0 if unknown */
@@ -111,7 +112,8 @@ static void print_wait(const struct shed_token *t, const struct about *about)
 
 	if (t->wait == SHED_TOKEN_WAIT_UNKNOWN)
 		return;
-	if (about->slo_s > 0) /* the id has a resolution of 3 % of the objective */
+	/* the id encodes the predicted wait in steps of 3 % of the objective */
+	if (about->slo_s > 0)
 		plain_print(stdout, "; predicted wait %s%.*f ms of an objective of %.4g ms", over,
 		    about->slo_s < 0.1, share * about->slo_s * 1e3, about->slo_s * 1e3);
 	else
@@ -144,7 +146,8 @@ int why_shed(const char *id, const char *url)
 
 	if (shed_token_parse(id, &value) != 0 || !shed_token_unpack(value, &t)) {
 		plain_print(stderr,
-		    "weir why: '%s' is not a shed id: these have 13 letters and digits, as in the "
+		    "weir why: '%s' is not a shed id: a shed id has 13 letters and digits, as in "
+		    "the "
 		    "field X-Weir-Shed-Id of a 503\n",
 		    id);
 		return VERB_USAGE;

@@ -156,7 +156,7 @@ is out has hello
 one log
 is exit 0
 is out has 'work.threads.max: 4 -> 6'
-is out has '(taken back)'
+is out has '(undone)'
 one log -n 1
 is exit 0
 [ "$(wc -l <<<"$out")" = 1 ] || fail 'not one line'

@@ -175,7 +175,7 @@ is out has boss
 sed -i 's/hello\\n/hullo\\n/' tokens.yaml
 weir reload --admin "$at" --token-file boss.token
 is exit 0
-is out has 'made anew'
+is out has '(rebuilt)'
 weir log --admin "$at" --token-file eye.token
 is out has 'boss      reload '
 checks=$((checks + 1))

@@ -114,7 +114,7 @@ one diff new.yaml
 is exit 1; is err has "stage 'more'"; is err has 'Nothing was compared.'
 sed -i '/more:/d' new.yaml
 one diff new.yaml
-is exit 1; is out has 'stages.work.threads.max: 8 -> 6'; is out has 'body: "hullo\n" -> "else\n"  (made anew)'
+is exit 1; is out has 'stages.work.threads.max: 8 -> 6'; is out has 'body: "hullo\n" -> "else\n"  (rebuilt)'
 one diff new.yaml -o json
 is exit 1; is out has '"effect": "rebuild"'; is out has '"uncompared": 1'
 # A value that is literal on one side and from ${} on the other, and the other way round.

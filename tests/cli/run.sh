@@ -124,7 +124,7 @@ until grep -q 'finishing accepted work' "$work/log"; do :; done
 kill -TERM "$pid"
 ended
 is exit 1
-is err has 'because a second signal came'
+is err has 'because a second signal arrived'
 
 # A crash report, then the signal's default action.
 # ThreadSanitizer has a thread of its own, without our handler's stack: a signal from outside may hit it.

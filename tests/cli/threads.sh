@@ -256,7 +256,7 @@ case_a_start_that_hangs() {
 			kill -$signal "$pid"
 			ends
 			is failed
-			is err has 'while it started'
+			is err has 'during startup'
 		done
 	done
 }
@@ -327,7 +327,7 @@ case_a_start_that_hangs_in_a_container() {
 		kill -$signal "$(ps -o pid= --ppid "$pid")"
 		ends
 		is failed
-		is err has 'while it started'
+		is err has 'during startup'
 	done
 }
 

@@ -74,7 +74,7 @@ is exit 1; is err has "plug-in './ver.so' is incomplete"; is err has 'was not ch
 answers one
 cp two.so ver.so
 one reload --dry-run
-is exit 0; is out has '1 plug-in changes'; is out has 'plugin.ver: ./ver.so ('; is out has 'made anew'
+is exit 0; is out has '1 plug-in changes'; is out has 'plugin.ver: ./ver.so ('; is out has '(rebuilt)'
 is out has 'does not load plug-ins'; is out has 'nothing was done'
 loaded one
 answers one

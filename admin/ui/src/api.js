@@ -15,7 +15,7 @@ export class Problem extends Error {
   }
 }
 
-// The path does not exist, because this server is older or was built without the feature.
+// The server does not have this path: it is older, or was built without the feature.
 export const isAbsent = (e) => e instanceof Problem && (e.status === 404 || e.status === 405 || e.status === 501);
 
 async function call(path, options) {

@@ -1,10 +1,9 @@
-// SPDX-License-Identifier: MIT
 // A chart over time. uPlot draws the lines; names, values and the tooltip are text next to the
 // drawing.
 //
-// Lines differ by dash as well as by colour. When a chart has the focus, the arrow keys move along
-// the time axis, and the legend shows the values at that time. Dragging selects a range, which is
-// stored in the address.
+// The lines differ by dash pattern as well as by colour. When a chart has the focus, the arrow keys
+// move a cursor along the time axis, and the legend shows the values at that time. Dragging selects
+// a range, which is stored in the address.
 
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -118,7 +117,7 @@ function step(e, u, hover) {
 
 // ---- uPlot ----
 
-// Colours are light-dark() expressions, so only the computed style has the colour in use.
+// The colours are light-dark() expressions, so the colour in use is read from the computed style.
 function paint(u, name) {
   const probe = u.root;
   u.weirProbe ??= probe.appendChild(Object.assign(document.createElement("i"), { hidden: true }));

@@ -22,7 +22,7 @@ const SCALE_MOST = 1.12;
 const HEAD = 8; // length of an arrow's head
 const RADIUS = 17;
 const RING = 2 * Math.PI * RADIUS;
-const FULL = 0.8; // a queue filled beyond this share is a warning, as in verdict.js
+const FULL = 0.8; // a queue filled beyond this share is a warning; the same limit as in verdict.js
 
 export function Graph({ graph, now }) {
   const [box, width] = useWidth();
@@ -65,7 +65,7 @@ function place(graph, size) {
   const g = new graphlib.Graph({ multigraph: true });
   g.setGraph({ rankdir: size.dir, ranksep: size.ranksep, nodesep: size.nodesep, edgesep: 18, marginx: 12, marginy: 14 });
   g.setDefaultEdgeLabel(() => ({}));
-  const id = (name) => `s:${name}`; // dagre keeps ids in plain objects: the prefix avoids "constructor"
+  const id = (name) => `s:${name}`; // a prefix, since dagre keeps ids in plain objects: "constructor"
   for (const s of graph.stages) g.setNode(id(s.name), { width: size.w, height: size.h });
   graph.links.forEach((l, i) => g.setEdge(id(l.from), id(l.to), { width: 10, height: 18, labelpos: "c" }, String(i)));
   layout(g);
@@ -214,7 +214,7 @@ function Badge({ text, x, soft }) {
   );
 }
 
-// At the lower left of the box: trouble or the state set by an operator, or else the queue.
+// Text at the lower left of the box: trouble, or the state set by an operator, or else the queue.
 function smallText(stage, s, pooled, small) {
   if (!s) return pooled ? "" : stage.placement;
   if (s.trouble) return "in trouble";

@@ -8,7 +8,7 @@ import { Absent, Card } from "./parts.jsx";
 import { NONE, span } from "./format.js";
 import { useAnswer } from "./use.js";
 
-// Knobs without effect for a placement: a source has no admission, an inline stage no queue.
+// Knobs that have no effect with a placement: a source has no admission, an inline stage no queue.
 const UNUSED = {
   source: /^(threads|queue|cohort|admission|degrade)\.|^(mode|key|group)$/,
   inline: /^(threads|queue|cohort)\.|^group$/,

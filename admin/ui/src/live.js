@@ -1,14 +1,13 @@
-// SPDX-License-Identifier: MIT
 // The state of the server as signals, and the polling and streaming that keep them current.
 //
 // /api/v1/stages is polled continuously: every number in the tables and the graph is derived from
-// differences of its totals. If the server offers /events, ticks, decisions and changes are
-// received from there, and polling is slower. One tab of a browser holds the connection (a Web Lock
-// selects it) and passes the events on to the others. Without /events, samples are computed from
-// the same differences.
+// differences of its totals. If the server offers /events, it sends ticks, decisions and changes,
+// and the page polls less often. Only one tab of a browser holds that connection (a Web Lock
+// selects the tab) and passes the events on to the others. Without /events, samples are computed
+// from the same differences.
 //
-// While the server does not answer, the page shows this, keeps the last numbers (marked as stale)
-// and continues polling. It recovers without a reload, even if another server has taken over the
+// While the server does not answer, the page says so, keeps the last numbers (marked as stale) and
+// continues polling. It recovers without being reloaded, even if another server has taken over the
 // address.
 
 import { batch, computed, effect, signal } from "@preact/signals";
@@ -17,12 +16,12 @@ import { Model } from "./model.js";
 import { append, emptyFrame, fromHistory, joined } from "./series.js";
 
 const POLL_MS = 1000;
-const LOCKED_MS = 10000; // time between checks whether another page has logged in
+const LOCKED_MS = 10000; // interval of the checks whether another page has logged in
 const POLL_SLOW_MS = 2000; // with /events
-const GRAPH_EVERY = 5; // with /events, the graph is read once in this many polls
+const GRAPH_EVERY = 5; // with /events, the graph is read with every GRAPH_EVERY-th poll
 const STALE_MS = 3500; // without an answer for this long, the numbers are marked as stale
 const SILENT_MS = 6000; // without a tick for this long, the stream is regarded as broken
-const BEGAN_S = 3; // start times further apart than this mean two servers; clock adjustments are smaller
+const BEGAN_S = 3; // if two start times differ by more, they belong to two servers; clock adjustments are smaller
 const OUTCOME_S = 45; // the outcome of a decision is known after this time
 const KEEP_ROWS = 900;
 const DECISIONS = 200;
@@ -36,13 +35,13 @@ export const mode = signal("enforce");
 export const decisions = signal(null);
 export const alerts = signal(null); // { active, past }; null: not read, or not offered by the server
 export const bottleneck = signal(null); // the bottleneck that the server reports
-export const older = signal({ decisions: null, changes: null }); // paths of the pages before the lists; null: none
+export const older = signal({ decisions: null, changes: null }); // paths of the next older pages; null: none
 export const reloads = signal(null); // answer of /api/v1/reload; null: not read, or not offered by the server
-export const configs = signal(0); // counts configurations that took effect while this page was open
+export const configs = signal(0); // number of configurations that took effect while this page was open
 export const acts = signal(null); // null: not read, or not offered by the server
 export const routes = signal(null); // Set of "METHOD path" that the server offers
 export const frame = signal({ rows: emptyFrame(1), version: 0 }); // one-second samples of the last 15 min
-export const epoch = signal(0); // number of servers seen at this address
+export const epoch = signal(0); // number of different servers that have answered at this address
 export const link = signal({ state: "wait", silentS: 0, streaming: false });
 export const roleToken = signal("operator");
 export const session = signal(null); // { name, role, tokens, ends_in_seconds }; null: not read
@@ -103,7 +102,7 @@ async function readRoutes() {
   listen();
 }
 
-// Read the samples from before this page was opened.
+// Read the samples of the time before this page was opened.
 async function readHistory() {
   try {
     const before = fromHistory(await get(`/api/v1/history?from=-${KEEP_ROWS}&step=1s`));
@@ -114,7 +113,7 @@ async function readHistory() {
   }
 }
 
-// Take the newest page of a list; older entries that were already read stay after it.
+// Replace the newest page of a list. Older entries that were read before are kept after it.
 function takePage(kind, list, answer) {
   const page = answer[kind], end = page.at(-1)?.id ?? 0;
   const kept = (list.value || []).filter((x) => x.id < end);
@@ -201,7 +200,8 @@ async function readStages() {
   return other || change === "graph";
 }
 
-// Another configuration is in effect, in the same graph or a new one: read everything that depends on it.
+// A new configuration is in effect, in the same graph or a new one: read everything that depends on
+// it.
 export function configured() {
   configs.value++;
   if (again) {
@@ -255,8 +255,8 @@ function listen() {
   if (!has("GET", "/events") || !("EventSource" in globalThis)) return;
   if (asked) return;
   asked = true;
-  // The tab with the lock holds the connection until the tab is closed. The next tab then acquires
-  // the lock and opens a connection.
+  // The tab that has the lock holds the connection until the tab is closed. The next tab then
+  // acquires the lock and opens a connection.
   if (navigator.locks && channel) navigator.locks.request("weir-live", () => { open(); return new Promise(() => {}); });
   else open();
 }
@@ -286,7 +286,8 @@ function take(type, text, id) {
   TAKE[type]?.(data);
 }
 
-// Ticks that arrive together (a tab that slept, a slow machine) are drawn once, in the next animation frame.
+// Several ticks may arrive together, after the tab slept or on a slow machine. They are drawn once,
+// in the next animation frame.
 let undrawn = null;
 function showSoon(t) {
   const due = undrawn !== null;

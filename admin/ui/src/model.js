@@ -1,11 +1,10 @@
-// SPDX-License-Identifier: MIT
 // Current rates and percentiles, derived from totals.
 //
-// /api/v1/stages returns totals since the start. A model stores the last few answers. By
-// subtraction it derives rates over RATE_S, percentiles over QUANTILE_S and, from two consecutive
-// answers, the same samples that /api/v1/history has. If the uptime has decreased, another server
-// answers at this address. If a total has decreased or the stages differ, the same server runs
-// another graph after a reload. In both cases all earlier answers are discarded.
+// /api/v1/stages returns totals since the start. A model stores the last few answers and subtracts
+// their totals. The results are rates over RATE_S and percentiles over QUANTILE_S and, from two
+// consecutive answers, the same samples that /api/v1/history has. If the uptime has decreased,
+// another server answers at this address. If a total has decreased or the stages differ, the same
+// server runs another graph after a reload. In both cases all earlier answers are discarded.
 
 const RATE_S = 5;
 const QUANTILE_S = 10;

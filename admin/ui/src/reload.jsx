@@ -10,7 +10,7 @@ import { Card, Mark, Time } from "./parts.jsx";
 import { href } from "./route.js";
 
 const PATH = "/api/v1/reload";
-const LOOK_MS = 100; // time between polls for the completion of a request
+const LOOK_MS = 100; // interval of the polls that check whether a request is complete
 const PATIENCE_MS = 60000; // longer than any server takes to start
 const SHOWN = 160; // maximum length of a value that is shown
 
@@ -27,14 +27,14 @@ async function order(preview) {
   throw new Error("The server did not finish within 60 s.");
 }
 
-// If another user's preview followed our reload, the only known result of ours is whether it
-// failed.
+// If the newest result is a preview by another user, made after our reload, the only thing known
+// about ours is whether it failed.
 function cameOf({ last, failure }, preview) {
   if (preview || !last.preview) return last;
   return failure || { result: "turned", summary: "", changes: [], errors: [] };
 }
 
-// [state: null | { busy } | { order } | { error }, ask(preview), close]
+// Returns [state, ask(preview), close]; state: null | { busy } | { order } | { error }.
 export function useReload() {
   const [it, setIt] = useState(null);
   const ask = async (preview) => {
@@ -55,7 +55,7 @@ export const ReloadButton = ({ it, ask, button }) => (mayAct.value && has("POST"
   <button ref={button} type="button" aria-disabled={Boolean(it?.busy)} disabled={isStale.value} onClick={() => ask(true)}>Reload …</button>
 ) : null);
 
-// The preview or the result. The heading gets the focus when there is something new to read.
+// The preview or the result. The heading gets the focus when a new one is shown.
 export function ReloadPanel({ it, ask, close }) {
   const head = useRef(null);
   const o = it.order, asked = o?.preview && o.result !== "failed";
@@ -146,7 +146,8 @@ function Failed({ o }) {
 
 const who = (o) => ({ signal: "a signal", operator: "an operator" })[o.by] || o.by;
 
-// A failed reload, shown until one succeeds: in full, or as one line with a link to it.
+// A failed reload, shown until a later one succeeds: in full, or as one line that links to the
+// details.
 export function FailedReload({ brief }) {
   const o = reloads.value?.failure;
   if (!o) return null;

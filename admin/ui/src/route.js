@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The current view as a link: #/PAGE[/NAME]?key=value. It contains range, stage, filters and theme,
-// so that a view can be shared.
+// The current view as a link: #/PAGE[/NAME]?key=value. The link contains range, stage, filters and
+// theme, so a view can be shared.
 
 import { computed, signal } from "@preact/signals";
 
@@ -41,7 +40,8 @@ export const theme = computed(() => {
 
 addEventListener("hashchange", () => { route.value = parse(location.hash); });
 
-// A link to a page. It keeps a theme that is in the address; null or "" drops a parameter.
+// A link to a page. If the address contains a theme, so does the link. A parameter that is null or
+// "" is left out.
 export function href(page, name = "", params = {}) {
   const all = { ...params, theme: route.value.params.theme };
   const query = new URLSearchParams(Object.entries(all).filter(([, v]) => v !== null && v !== undefined && v !== ""));
@@ -66,7 +66,7 @@ export function setTheme(name) {
   try {
     localStorage.setItem("weir-theme", name);
   } catch {
-    // if this fails, it applies to this page only
+    // the storage may be disabled; the theme then applies to this page only
   }
   const { page, name: stage, params } = route.value;
   const { theme: _, ...rest } = params;
@@ -78,7 +78,7 @@ export function setTheme(name) {
 // ---- time ranges ----
 
 export const RANGES = { "5m": 300, "15m": 900, "1h": 3600, "6h": 21600 };
-const FINE_S = 900; // how far the history of one-second steps goes back
+const FINE_S = 900; // age of the oldest one-second samples in the history
 
 // { from, to, live, step, key } in Unix seconds; `live` ranges end now.
 export function rangeOf(params, nowUnix, prefix = "") {

@@ -8,7 +8,7 @@ export const FIELDS = ["in", "done", "shed", "failed", "ahead", "queue", "oldest
 const CLASS_FIELDS = ["in", "done", "shed", "wait_p99"];
 const GAP_STEPS = 3.5; // samples further apart than this many steps are separated by a gap
 
-// No prototype: keys are names from the configuration, such as "constructor".
+// Without a prototype, since keys are names from the configuration, such as "constructor".
 const byName = (entries = {}) => Object.assign(Object.create(null), entries);
 
 export const emptyFrame = (step, classes = []) => ({ step, at: [], classes, stages: byName() });
@@ -94,7 +94,8 @@ export function cut(frame, from, to) {
   return out;
 }
 
-// A column of `stage`; all nulls if it has none, since uPlot draws by index.
+// A column of `stage`. If the stage lacks it, all values are null: uPlot draws by index and needs
+// columns of equal length.
 export const column = (frame, stage, field) => frame.stages[stage]?.[field] || nulls(frame.at.length);
 
 // Combine `field` over the stages `names` with `f`: one number per row, null where no stage has a value.

@@ -1,6 +1,4 @@
-// SPDX-License-Identifier: MIT
-// Hooks for the samples of a range, for an answer that is read repeatedly, and for the width of an
-// element.
+// Hooks: the samples of a range, an answer that is read repeatedly, the width of an element.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, isAbsent } from "./api.js";
@@ -10,8 +8,8 @@ import { cut, fromHistory, joined } from "./series.js";
 
 const READ_EVERY_S = 2;
 
-// { frame | null, range, reach }: samples of the range in the parameters. Live ranges grow. `reach`
-// is their source: "server", or "page" if the server has no history.
+// Returns { frame | null, range, reach }: the samples of the range in the parameters. A live range
+// grows. `reach` is the source of the samples: "server", or "page" if the server has no history.
 export function useFrame(stage, params, prefix = "") {
   const [got, setGot] = useState(null);
   const stored = has("GET", "/api/v1/history");
@@ -54,15 +52,16 @@ function readOn(stage, range, setGot) {
   };
 }
 
-// The first row with a value for a stage, since the server's history may begin with a gap before
-// its start.
+// The first row with a value for a stage. The history of a server may begin with a gap, since it
+// covers the time before the server started.
 export function firstKnown(rows) {
   const counts = Object.values(rows.stages).map((s) => s.in).filter(Boolean);
   const i = rows.at.findIndex((_, n) => counts.some((c) => c[n] !== null && c[n] !== undefined));
   return Math.max(0, i);
 }
 
-// A live range ends at the newest sample and begins at the first known one, but at least a minute earlier.
+// The shown part of a live range: it ends at the newest sample and begins at the first known one,
+// but at least a minute before its end.
 function fitted(range, rows) {
   if (!range.live || !rows.at.length) return range;
   const to = rows.at.at(-1);
@@ -70,8 +69,9 @@ function fitted(range, rows) {
   return { ...range, from, to };
 }
 
-// { data, absent, error }: the answer of `path`, read again every `everyS` seconds (0: once). `route` is its
-// pattern in the server's list; pass it if a server may lack it.
+// Returns { data, absent, error }: the answer of `path`, read again every `everyS` seconds (0: read
+// once). `route` is the pattern of the path in the server's list. Pass it if a server may lack the
+// route.
 export function useAnswer(path, everyS = 0, route = "") {
   const [answer, setAnswer] = useState({});
   const [turn, setTurn] = useState(0);

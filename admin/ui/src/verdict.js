@@ -21,8 +21,8 @@ export function verdict(graph, now, bottleneck = null, alerts = []) {
 
 const RULES = [books, threads, trouble, stuck, overload, turned, steered, slow, filling, waiting, failing, limited, cheap, unsaved, idle];
 
-// The bottleneck, in the server's words, to append to a problem; "" if there is none or the text
-// already has it.
+// The bottleneck as a sentence of the server, to append to a problem. "" if there is no bottleneck
+// or the problem already contains it.
 function limit(found, bottleneck) {
   return bottleneck?.limits && !found.text.includes(bottleneck.text) ? ` ${bottleneck.text}` : "";
 }
@@ -74,7 +74,7 @@ function threads({ stages }) {
   return s && bad(`Threads of ${s.name} die or cannot be created: ${s.newFailures} in the last few seconds.`);
 }
 
-// Why /readyz answers 503.
+// The reason why /readyz answers 503.
 function trouble({ stages }) {
   const s = stages.find((x) => x.trouble);
   return s && bad(`Not ready: stage ${s.name} is in trouble: ${s.trouble}.`);
@@ -93,7 +93,8 @@ function overload(now) {
     `(${share < 1 ? "<1" : Math.round(share)} %, ${word(reason)})${sake(now)}${more}${slowest(now)}.`);
 }
 
-// "web turns away 1.2k/s (connections refused over max_per_address)": refused by a limit of the source, before the graph.
+// For example "web turns away 1.2k/s (connections refused over max_per_address)": clients that a
+// limit of the source refused before they reached the graph.
 function away(now) {
   const s = [...now.stages].sort((a, b) => b.away - a.away)[0];
   const limits = [...s.turnedAway].sort((a, b) => b.rate - a.rate).map((m) => m.help);
@@ -104,15 +105,15 @@ function turned(now) {
   return now.all.away > 0 ? bad(`Turning away: ${away(now)}; ${load(now)} are admitted${slowest(now)}.`) : null;
 }
 
-// "work is paused, 532 waiting; disk is drained, 190/s refused"
+// For example "work is paused, 532 waiting; disk is drained, 190/s refused".
 function steered(now) {
   const list = now.stages.filter(isSteered).map((s) => `${s.name} is ${s.state === "draining" ? "being drained" : s.state}` +
     `${s.queue.length > 0 ? `, ${count(s.queue.length)} waiting` : ""}${s.shed > 0 ? `, ${rate(s.shed)}/s refused` : ""}`);
   return list.length > 0 && warn(`By an operator: ${list.slice(0, 3).join("; ")}${list.length > 3 ? `; ${list.length - 3} more` : ""}.`);
 }
 
-// Stages also refuse on behalf of stages downstream. The stage on whose behalf they refuse is the
-// one that lacks capacity.
+// Stages also refuse events on behalf of stages downstream. The downstream stage is the one that
+// lacks capacity, so it is named.
 function sake(now) {
   const s = now.stages.filter((x) => x.ahead > 0).sort((a, b) => b.ahead - a.ahead)[0];
   return s ? `, ${rate(s.ahead)}/s are refused upstream on behalf of ${s.name}` : "";

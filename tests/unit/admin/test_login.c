@@ -61,7 +61,7 @@ static void test_session(void)
 	CU_ASSERT(says("\"tokens\":true") && says("\"ends_in_seconds\":null"));
 	CU_ASSERT_STRING_EQUAL(reply.cookie, "");
 	CU_ASSERT_EQUAL(answer("DELETE", auth), 409); /* a token is not a session */
-	CU_ASSERT(says("without a session"));
+	CU_ASSERT(says("this request has no session"));
 
 	CU_ASSERT_EQUAL(answer("POST", auth), 200);
 	CU_ASSERT(says("\"name\":\"boss\"") && !says("\"ends_in_seconds\":null"));
@@ -95,7 +95,7 @@ static void test_nothing_to_begin(void)
 		CU_ASSERT_EQUAL(answer("POST", g), 409);
 		CU_ASSERT(says("no token is needed here"));
 		CU_ASSERT_EQUAL(answer("DELETE", g), 409);
-		CU_ASSERT(says("without a session"));
+		CU_ASSERT(says("this request has no session"));
 		CU_ASSERT_EQUAL(answer("GET", g), 200);
 		CU_ASSERT(says("\"name\":\"operator\"") && says("\"role\":\"operator\""));
 		CU_ASSERT(says("\"tokens\":false") && says("\"ends_in_seconds\":null"));

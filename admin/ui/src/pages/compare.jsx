@@ -16,7 +16,8 @@ const ROWS = [
 ];
 const AGO = [["0", "now"], ["300", "5 min ago"], ["900", "15 min ago"], ["3600", "1 h ago"], ["10800", "3 h ago"]];
 
-// The parameters of a side as a range: `length` seconds that ended `aago` or `bago` seconds before `base`.
+// The time range of one side of the comparison, from the parameters. It is `length` seconds long
+// and ends `aago` or `bago` seconds before `base`.
 function sideOf(params, side, base) {
   const length = Object.hasOwn(RANGES, params.length) ? RANGES[params.length] : 300;
   const ago = Number(params[`${side}ago`]) || 0;
@@ -96,8 +97,8 @@ function Row({ label, show, x, y }) {
     <td class="num">{ratio === null ? NONE : `${mark}× ${ratio.toFixed(2)}`}</td></tr>;
 }
 
-// Put both on one axis that starts at 0. It has the times of both, and each column has values only
-// at its own times.
+// Put both sides on one time axis that starts at 0. The axis has the times of both sides; the
+// columns of a side have values only at its own times.
 function overlay(A, B) {
   const of = (F) => F.frame.at.map((t) => Math.round((t - F.range.from) * 10) / 10);
   const ta = of(A), tb = of(B);

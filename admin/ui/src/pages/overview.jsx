@@ -167,8 +167,8 @@ export const shedText = (shedBy) => {
   return some.length ? some.map(([reason, r]) => `${rate(r)} ${word(reason)}`).join(", ") : "0";
 };
 
-// Events shed here, clients that a source turned away in front of the graph, and events refused upstream on behalf of this
-// stage.
+// Three kinds of refusals: events that the stage shed, clients that a source turned away before
+// they became events, and events that other stages refused upstream on behalf of this stage.
 export const lostText = (x) => {
   const inside = shedText(x.shedBy);
   const parts = [inside !== "0" && inside, x.away > 0 && `${rate(x.away)} turned away`, x.ahead > 0 && `${rate(x.ahead)} refused ahead`];

@@ -37,7 +37,7 @@ export function Requests() {
 
 function Request({ r, longest }) {
   const parts = [];
-  let at = 0, rest = 0; // time at no stage: before the first, between two, after the last
+  let at = 0, rest = 0; // `rest`: time at no stage, which is before the first, between two, and after the last
   for (const s of r.spans || []) {
     const from = s.after ?? at;
     parts.push({ ...s, from });

@@ -8,8 +8,8 @@ import { acts, alerts, decisions, graph, has, mayAct, older, readActs, readOlder
 import { Absent, actText, Card, Decision, Empty, RangePicker, Select, StageLink, Time, whatOf } from "../parts.jsx";
 import { RANGES, rangeOf, route, setParams } from "../route.js";
 
-// The server also lists changes by operators among the decisions. Show each of them once, with the
-// operator's name.
+// The server also lists changes by operators among the decisions. Such decisions are left out here,
+// since the list of changes shows them with the operator's name.
 const actors = new Set(["operator", "expiry", "drain"]);
 function isTold(d, oldest) {
   return d.time >= oldest && (actors.has(d.actor) || d.action === "reload");
@@ -42,7 +42,8 @@ export function Timeline() {
   const list = all.filter((e) => e.at >= range.from && (range.live || e.at <= range.to) && (!params.stage || e.stage === params.stage) &&
     (!params.actor || e.actor === params.actor) && (!params.action || e.action === params.action) && (!words || `${e.stage} ${e.text}`.toLowerCase().includes(words)));
   const choices = (key) => [["", "all"], ...[...new Set(all.map((e) => e[key]).filter(Boolean))].sort().map((x) => [x, word(x)])];
-  // The change that the server's undo would revert: the newest one in effect that is not itself an undo or an expiry.
+  // The change that an undo on the server would revert: the newest one in effect that is not itself
+  // an undo or an expiry.
   const next = (acts.value || []).find((a) => !a.undone && a.actor !== "expiry" && a.actor !== "drain" && a.what !== "reload" && a.what !== "undo");
   return (
     <>
@@ -115,7 +116,7 @@ function Act({ a, newest }) {
   );
 }
 
-// The target of a change without the name of its stage: "threads.max" for "work.threads.max", "" for "work".
+// The target of a change without its stage: "threads.max" for "work.threads.max", "" for "work".
 function inStage(target, stage) {
   if (!stage || target === stage) return stage ? "" : target;
   return String(target).startsWith(`${stage}.`) ? target.slice(stage.length + 1) : target;
