@@ -335,7 +335,7 @@ static int bind_map(const struct weir_knob *table, const struct weir_node *node,
 	for (int i = 0; node && i < node->n; i++) {
 		const struct weir_knob *row = weir_knob_find(table, node->name[i]->text);
 		if (!row && strncmp(node->name[i]->text, "x-", 2) == 0)
-			continue; /* a user's own note (operating.md) */
+			continue; /* keys that begin with "x-" are notes of the user */
 		int one = row ? bind_row(row, node->item[i], base, where, errs)
 			      : unknown_key(table, node->name[i], where, errs);
 		rc = rc != 0 ? rc : one;

@@ -119,7 +119,7 @@ static void write_line(int fd, const char *line, size_t n)
 	while (rc == -1 && errno == EINTR);
 }
 
-/* Log how many lines were lost, if the buffer has space for that line now. Called with the lock
+/* Log the number of lost lines if the buffer has space for that message now. Called with the lock
  * held. */
 static void tell_lost(void)
 {

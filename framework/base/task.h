@@ -59,9 +59,9 @@ static inline void task_pause(void)
 #endif
 }
 
-/** Wait about 200 ns without giving up the core, between two checks of a spin loop. On the machine
- *  of limits.md this takes 16 PAUSE instructions, but on some other cores 16 of them take 1 us, so
- *  the number for 200 ns is measured at the first call. */
+/** Wait about 200 ns without giving up the core, between two checks of a spin loop. A PAUSE
+ *  instruction takes 12 ns on some cores and 60 ns on others, so the number of PAUSE instructions
+ *  for 200 ns is measured at the first call. */
 void task_relax(void);
 
 #endif
