@@ -52,7 +52,7 @@ struct weir_stage;
  */
 WEIR_API void weir_count(struct weir_stage *st, int row, int64_t n);
 
-/* ---- histograms of durations: log-linear over the R20 series, shared by all of weir ---- */
+/* ---- histograms of durations: bucket bounds of the R20 series, shared by all of weir ---- */
 
 /**
  * Number of buckets: 20 per decade from 1 us to 100 s (a Renard series; each bucket is 11 to 14.3 %
