@@ -31,11 +31,11 @@
 
 /*
  * Number of runs of callbacks per iteration. The loop sends responses after each run, so that
- * clients can process the first ones while the loop reads the last requests. Otherwise the loop and
- * a few clients would wait for each other in turn. Measured with wrk on the other core and an
- * inline hello stage (5 rounds): the CPU time per request relative to nginx, at 64 and at 8
- * connections, was 0.96 and 0.99 with one run, 0.93 and 0.86 with two, 0.95 and 0.89 with four, and
- * 0.99 and 0.83 with eight.
+ * clients can process the first responses while the loop reads the last requests. Otherwise the
+ * loop and a few clients would take turns waiting for each other. Measured with wrk on the other
+ * core and an inline hello stage (5 rounds): the CPU time per request relative to nginx, at 64 and
+ * at 8 connections, was 0.96 and 0.99 with one run, 0.93 and 0.86 with two, 0.95 and 0.89 with
+ * four, and 0.99 and 0.83 with eight.
  */
 #define LOOP_RUNS 4
 /* Number of callbacks per run if handler threads process the events. Each run then costs a transfer

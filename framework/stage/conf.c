@@ -74,7 +74,8 @@ void stage_conf_set(struct weir_stage *st, struct conf *c)
 	conf_put(old);
 }
 
-/* In a map, the value of key word[0..n); in a list, item number `word`, counted from 1. */
+/* Return an entry of `node`: in a map, the value of the key word[0..n); in a list, the item with
+ * the number `word`, counted from 1. */
 static const struct weir_node *step_into(const struct weir_node *node, const char *word, size_t n)
 {
 	char name[64];
@@ -122,8 +123,8 @@ void weir_warn(struct weir_stage *st, const char *path, const char *fmt, ...)
 		weir_log(WEIR_LOG_WARN, "stage '%s' (%s): %s", st->name, st->ops->name, text);
 }
 
-/* Fallback if the thread's local cannot be allocated: the thread holds a reference to the
- * configuration until it requests another one this way. */
+/* Return the configuration although the thread's local cannot be allocated. The thread holds a
+ * reference to it until the next call. */
 static const void *lend(struct thread *t, struct weir_stage *st)
 {
 	conf_put(t->lent);
