@@ -28,8 +28,8 @@ static int64_t codel_interval(const struct weir_admission_spec *p)
 	return p->interval_ns > 0 ? p->interval_ns : INTERVAL_NS;
 }
 
-/* As in folly, the target is at most the interval, since a longer wait could not be measured within
- * one. */
+/* As in folly, the target is at most one interval, since an interval cannot measure a wait longer
+ * than itself. */
 static int64_t codel_target(const struct weir_admission_spec *p)
 {
 	int64_t target_ns = p->target_ns > 0 ? p->target_ns : TARGET_NS;

@@ -57,8 +57,8 @@
 
 /* The positions of a user's events are spread over SPREAD times its share of the demand
  * (fair_place). So only a user with less than 1/SPREAD of the load is served in one contiguous part
- * of the period, and switching such a user on and off affects the wait less than 1/SPREAD as much
- * as switching the whole load. 16 is a guess, checked in tests/policy/test_users_share. */
+ * of the period. Switching such a user on or off changes the wait by less than 1/SPREAD of what
+ * switching the whole load would. 16 is a guess, checked in tests/policy/test_users_share. */
 #define SPREAD 16
 
 struct slot {
@@ -146,7 +146,8 @@ size_t fair_bytes(const struct fair *f)
 
 /* ---- demands ---- */
 
-/* The finalizer of MurmurHash3 (Appleby; public domain): every bit of the key affects every bit. */
+/* The finalizer of MurmurHash3 (Appleby; public domain): each bit of the key affects all bits of
+ * the result. */
 static uint64_t mix(uint64_t h)
 {
 	h = (h ^ h >> 33) * 0xff51afd7ed558ccdULL;
