@@ -3,15 +3,15 @@
  * Batch policy `seda`: the batching controller of SEDA (Welsh, Culler, Brewer, SOSP 2001, 4.2),
  * without the defects of its implementation.
  *
- *   while throughput holds (over 0.90 of the best)   cap / 1.2, since small batches finish sooner
- *   after throughput has fallen to 0.90              cap * 1.2, until it is 0.98 of the best again
+ *   while throughput is over 0.90 of the best    cap / 1.2, since small batches finish sooner
+ *   after throughput has fallen to 0.90          cap * 1.2, until it is 0.98 of the best again
  *
  * Fixed here:
- *   - the cap is a real number internally. As an integer it got stuck between 1 and 4, where a
+ *   - The cap is a real number internally. As an integer it got stuck between 1 and 4, where a
  *     fifth of it is less than one.
- *   - throughput is compared only while events wait. With an empty queue it equals the arrival
+ *   - Throughput is compared only while events wait. With an empty queue it equals the arrival
  *     rate, and a lull would look like a cap that is too small.
- *   - the best throughput decays by a hundredth per window, so that a burst, or a time when the
+ *   - The best throughput decays by a hundredth per window, so that a burst, or a time when the
  *     stage was faster, is eventually forgotten.
  */
 #include "control/batch.h"
