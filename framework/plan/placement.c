@@ -215,8 +215,8 @@ static void check_budget(struct plan *p)
 		    (long long)d.sum, d.kind, d.name, (long long)d.most, budget);
 }
 
-/* Check that a group does not share its name with a stage or another group, since the name also
- * identifies its pool, its threads and its decisions in the journal. */
+/* Check that a group does not share its name with a stage or another group. The name also
+ * identifies the group's pool and threads, and its decisions in the journal. */
 static void check_group_name(struct plan *p, int g)
 {
 	const struct weir_group_spec *gs = &p->spec->groups[g];

@@ -5,8 +5,8 @@
  *
  * Only explicit objectives can be errors. A stage that takes a second per event and has no `slo` is
  * allowed, since its policy admits waits of at least two service times. The objective of a class
- * covers all stages on the route of an event. It is not known here which classes pass through a
- * stage, so only the longest objective of all classes is checked, and only if every class has an
+ * covers all stages on the route of an event. The check does not know which classes pass through a
+ * stage. So it compares only the longest objective of all classes, and only if every class has an
  * explicit one.
  */
 #include "plan/plan.h"

@@ -159,7 +159,9 @@ struct weir_admin_client_spec *weir_spec_add_client(
 	*list = array;
 	if (!c)
 		return NULL;
-	++*n; /* counted now, so that weir_spec_free frees its strings if setting one fails */
+	/* count the client now, so that weir_spec_free frees its strings if setting one of them
+	 * fails */
+	++*n;
 	c->role = WEIR_ADMIN_VIEWER;
 	if (weir_spec_text(&c->name, name) != 0 || weir_spec_text(&c->file, file ? file : "") != 0)
 		return NULL;

@@ -11,8 +11,8 @@
 #define MEMBER(type, member) .offset = offsetof(struct type, member)
 
 /* Maximum number of threads in a pool. 1024 is a guess: twice the largest thread budget of a
- * machine (512, overload.md 3.5). Up to this limit, too many threads are reported as an error of
- * the budget, which is clearer because it names the pool that needs the most threads. */
+ * machine (512, overload.md 3.5). If the number exceeds only the budget, a clearer error names the
+ * pool that needs the most threads. */
 #define THREADS_MAX 1024
 
 /* Maximum number of events in a queue. 16 million is a guess: 1 GiB of event headers, more than can
