@@ -325,8 +325,8 @@ static void follow_mean(double *mean_ns, uint64_t now_ns, uint64_t then_ns, int6
 	*mean_ns += weight * ((double)(now_ns - then_ns) / (double)n - *mean_ns);
 }
 
-/* Update the mean times, which cover about fifty events. If a stage has a meter, only its mean time
- * of inline stages is used. */
+/* Update the mean times, which cover about fifty events. Of these, a stage with a meter uses only
+ * behind_mean_ns. */
 static void follow(struct spent *s, const struct spent *now)
 {
 	int64_t n = (int64_t)(now->n - s->n);
@@ -342,8 +342,8 @@ static void follow(struct spent *s, const struct spent *now)
 	s->behind_ns = now->behind_ns;
 }
 
-/* A meter's cost includes the inline stages downstream. A route treats these as separate stages, so
- * their part of the cost is passed separately. */
+/* A meter's cost includes the inline stages downstream. A route treats inline stages as stages of
+ * their own, so it gets their part of the cost separately. */
 static void fill_costs(const struct sink *k, const struct spent *s, struct route_look *look, int c)
 {
 	int64_t behind_ns = (int64_t)s->behind_mean_ns;

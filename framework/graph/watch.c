@@ -28,7 +28,7 @@
 #define STACK_AWAIT_NS (50 * NS_PER_MS)
 #define STACK_EVERY_NS (10 * NS_PER_S)
 
-/* A stuck call, as it was when it was found. */
+/* A stuck call, as of the time when it was found. */
 struct stuck {
 	struct weir_stage *stage;
 	const char *type;
