@@ -24,8 +24,8 @@
 #include "admission/users.h"
 
 /* Time constant of the decay of a demand, as long as the period of the rota (users.h). With a
- * shorter time, the demand of a user with 5 events a second would fluctuate by more than 10 %,
- * which is sqrt(1 / (2 * 5 * 10)). */
+ * shorter time, the demand of a user with 5 events a second would fluctuate by more than 10 %
+ * (sqrt(1 / (2 * 5 * 10))). */
 #define DEMAND_NS 10000000000.0
 
 /* Silence after which a user is forgotten, since its demand has fallen to 5 %. Tables are replaced

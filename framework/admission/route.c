@@ -99,7 +99,7 @@ static int end_of(const struct route_link *link, bool to)
 	return to ? link->to : link->from;
 }
 
-/* Sort the links by their target (`to`) or else by their source. */
+/* Sort the links by their target if `to` is set, otherwise by their source. */
 static void index_links(const struct route_shape *g, bool to, int *list, int *from)
 {
 	int n = 0;

@@ -33,8 +33,8 @@
 /* Objective to assume if none is known; also the default objective of a class. */
 #define SLO_DEFAULT_NS 500000000LL
 
-/* Time without a low wait after which the queue counts as a standing one (the CoDel interval of
- * folly; overload.md 3.7). */
+/* Time without a low wait after which the queue is a standing queue (the CoDel interval of folly;
+ * overload.md 3.7). */
 #define INTERVAL_NS 100000000LL
 
 /* Waits, as fractions of the objective. LOW and CAP are from overload.md 3.7; the others were found
@@ -76,8 +76,8 @@
 #define HOPE     0.9
 #define HOPELESS 0.5
 
-/* Wait, in service times, up to which an event never counts as late, even if the objective is
- * shorter. It matters if services take as long as the objective. 4 is twice the minimum cap with
+/* An event that has waited less than LATE service times is never late, even if its objective is
+ * shorter. This matters if services take as long as the objective. 4 is twice the minimum cap with
  * one thread. */
 #define LATE 4
 
@@ -229,8 +229,8 @@ static double weir_share(
 	return weir_fill_part(&s->fill, class_id, weir_room(s, see, rank));
 }
 
-/* Return a cap of `part` of the objective, or less if fewer than 99 % of events would then be in
- * time, but not less than the minimum cap. */
+/* Return the smaller of `part` of the objective and the wait with which 99 % of events are still in
+ * time, but at least the minimum cap. */
 static double weir_cap_of(
     const struct weir_state *s, const struct weir_stage_view *see, double part)
 {

@@ -14,8 +14,8 @@
 /* Maximum number of names considered for "did you mean". 64 is more than any table has. */
 #define NAMES_MAX 64
 
-/* If no name is spelt like an unknown key, names that share at least RELATED_WORDS words with it
- * are suggested, unless there are more than RELATED_MAX of them. Both are guesses. */
+/* If no known name is spelt like an unknown key, names that share at least RELATED_WORDS words with
+ * the key are suggested, unless there are more than RELATED_MAX of them. Both are guesses. */
 #define RELATED_WORDS 2
 #define RELATED_MAX   3
 

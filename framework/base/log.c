@@ -19,8 +19,8 @@
 
 #include "base/text.h"
 
-/* Maximum length of a line. 2048 is a guess; it must be below PIPE_BUF (4096), so that lines to a
- * pipe never mix. */
+/* Maximum length of a line. 2048 is a guess; it must be below PIPE_BUF (4096), so that lines
+ * written to a pipe are never interleaved. */
 #define LINE_BYTES 2048
 
 static atomic_int log_level = WEIR_LOG_INFO;

@@ -133,8 +133,8 @@ struct local {
 	/* NULL if this thread never runs the stage, or the stage has no thread state */
 	void *thread_state;
 	bool thread_ready; /* ops->thread_init succeeded */
-	/* Smoothed service time of an event, negative until it has been measured. Limits the size
-	 * of the next batch, unless a batch policy does so. */
+	/* Smoothed service time of an event, negative until it has been measured. It limits the
+	 * size of the next batch, unless a batch policy sets the size. */
 	int64_t service_ns;
 	bool batched;          /* a batch policy chooses the batch size */
 	struct conf *conf;     /* the local holds a reference */

@@ -17,8 +17,8 @@
 /* Weight of one completion in the mean service time; source: overload.md 3.1. Values from 0.005 to
  * 0.05 work equally well. */
 #define COST_WEIGHT 0.02
-/* At each tick, the cost of a class moves towards the mean cost by this fraction of the difference,
- * so that the cost of a class that no longer occurs is forgotten. 0.001 is a guess: a third of the
+/* At each tick, the cost of a class moves towards the mean cost by this fraction of the difference.
+ * So the cost of a class that no longer occurs is forgotten. 0.001 is a guess: a third of the
  * difference remains after 10 s, which is slow compared with everything else. */
 #define COST_AGE 0.001
 /* Weight of the time that handler calls in progress have taken so far (overload.md 3.1). */
@@ -154,8 +154,8 @@ static void since(struct weir_hist *now, const struct weir_hist *then)
 		now->count[i] -= then->count[i];
 }
 
-/* Return the window, which is allocated after the first event, or NULL if there has been no event
- * or if out of memory. */
+/* Return the window, or NULL if there has been no event or memory is short. The window is allocated
+ * after the first event. */
 static struct meter_window *window_of(struct meter *m, const struct weir_class_view *v, int n)
 {
 	uint64_t events = 0;

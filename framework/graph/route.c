@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Connects admission upstream (admission/route.h) to the graph: passes it the shape of the graph
- * and, at each tick, the counters, and publishes its results in the sinks. Runs only in the control
- * thread. Other threads read the masks and times in the sinks one by one without a lock, which is
- * safe because any mix of old and new values is valid.
+ * and, at each tick, the counters, and publishes its results in the sinks.
+ *
+ * Runs only in the control thread. Other threads read the masks and times in the sinks one by one
+ * without a lock. That is safe because any mix of old and new values is valid.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -233,8 +234,8 @@ static void add_times(
 	}
 }
 
-/* Update the mean stay of an event in the stage. The time for which events are held is neither wait
- * nor service time, so the stay is computed as N / X, the mean number of events divided by the
+/* Update the mean stay of an event in the stage. The time for which an event is held is neither
+ * wait nor service time. So the stay is computed as N / X, the mean number of events divided by the
  * departure rate (Little 1961). */
 static void follow_stay(
     struct spent *s, struct route_look *look, int64_t held, int64_t span_ns, int n_classes)

@@ -119,8 +119,8 @@ int override_values_copy(struct override_values *to, const struct override_value
 /** Return the override of `knob` at `st`, or NULL if there is none. */
 struct override *graph_override(const struct weir_graph *g, const struct weir_stage *st,
     const char *knob) WEIR_REQUIRES(&g->lock);
-/** Return the override of a knob, which is allocated if it does not exist. Returns NULL if out of
- *  memory, or if the knob does not exist, in which case *missing is true. */
+/** Return the override of a knob; allocate it first if necessary. Returns NULL if out of memory, or
+ *  if the knob does not exist, in which case *missing is true. */
 struct override *graph_override_need(struct weir_graph *g, struct weir_stage *st, const char *knob,
     bool *missing) WEIR_REQUIRES(&g->lock);
 /** Return the value that would be in effect if `o` had the values `l`. */

@@ -134,8 +134,8 @@ static int check_threads(const struct weir_threads_spec *t, char *why, size_t si
 	return 0;
 }
 
-/* Check that the thread budget of the machine covers the minimums of all pools; that of the stage's
- * pool is taken from `t`. */
+/* Check that the thread budget of the machine covers the minimums of all pools. `t` has the new
+ * minimum of the stage's pool. */
 static int check_budget(
     const struct weir_stage *st, const struct weir_threads_spec *t, char *why, size_t size)
 {

@@ -38,7 +38,7 @@ const struct weir_knob weir_threads_knobs[] = {
     {.name = "min",
 	.type = WEIR_KNOB_INT,
 	MEMBER(weir_threads_spec, min),
-	.def = "1", /* limits.md; the controller adds threads if the stage needs more */
+	.def = "1", /* source: limits.md; the controller adds threads if the stage needs more */
 	.min = 1,
 	.max = THREADS_MAX,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
@@ -47,7 +47,7 @@ const struct weir_knob weir_threads_knobs[] = {
     {.name = "max",
 	.type = WEIR_KNOB_INT,
 	MEMBER(weir_threads_spec, max),
-	.def = "auto", /* operating.md; right for handlers that do not block */
+	.def = "auto", /* source: operating.md; suits handlers that do not block */
 	.min = 1,
 	.max = THREADS_MAX,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
@@ -93,7 +93,7 @@ const struct weir_knob weir_queue_knobs[] = {
     {.name = "limit",
 	.type = WEIR_KNOB_INT,
 	MEMBER(weir_queue_spec, limit),
-	.def = "4096", /* operating.md */
+	.def = "4096", /* source: operating.md */
 	.min = 1,
 	.max = QUEUE_MAX,
 	.flags = WEIR_KNOB_LIVE,
@@ -113,7 +113,7 @@ const struct weir_knob weir_cohort_knobs[] = {
     {.name = "max",
 	.type = WEIR_KNOB_INT,
 	MEMBER(weir_cohort_spec, max),
-	.def = "64", /* limits.md: 16 to 64; larger cohorts gain little */
+	.def = "64", /* source: limits.md (16 to 64); larger cohorts gain little */
 	.min = 1,
 	.max = WEIR_BATCH_MAX,
 	.flags = WEIR_KNOB_LIVE,
@@ -127,7 +127,7 @@ const struct weir_knob weir_cohort_knobs[] = {
     {.name = "linger",
 	.type = WEIR_KNOB_DURATION,
 	MEMBER(weir_cohort_spec, linger_ns),
-	.def = "0", /* overload.md 3.6: no linger by default */
+	.def = "0", /* source: overload.md 3.6 */
 	.min = 0,
 	.max = LINGER_MAX_NS,
 	.flags = WEIR_KNOB_LIVE,
@@ -196,8 +196,8 @@ const struct weir_knob weir_admission_knobs[] = {
 	.help = "policy codel: time over which the minimum wait is taken; auto is 100ms"},
     {.name = NULL}};
 
-/* Shortest and longest step: 100 ms, the interval at which the control thread checks, and an hour,
- * which is a guess. */
+/* Shortest and longest step. 100 ms is the interval at which the control thread checks; an hour is
+ * a guess. */
 #define DEGRADE_STEP_MIN_NS 1e8
 #define DEGRADE_STEP_MAX_NS 3600e9
 

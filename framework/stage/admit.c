@@ -185,7 +185,7 @@ static void fill_view(struct sink *s, const struct admit_call *a, struct admissi
 	view->idle = judge_idle(view, view->idle, coming_ns);
 }
 
-/* The events of one class in a run, and their indexes in it. */
+/* The events of one class in a batch, and their indexes in the batch. */
 struct question {
 	struct judge_run run;
 	int at[WEIR_BATCH_MAX];

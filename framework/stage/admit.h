@@ -31,7 +31,7 @@ struct verdict {
 	/* service time of the events that are admitted but not queued yet */
 	int64_t admitted_ns;
 	bool refuses;
-	/* The members below are not cleared for every run. */
+	/* The members below are not cleared for every batch. */
 	/* number of events refused by each front; valid only if sink->ahead is set */
 	uint16_t refused_by[WEIR_CLASSES_MAX][FRONTS_MAX];
 	/* reason by index in the run, 0 if not refused; valid only if `refuses` is set */

@@ -106,8 +106,8 @@ struct sink {
 	/* owned by the graph; `fronts`, `sinks` and `ahead` are NULL if the graph has no admission
 	 * upstream */
 	struct ahead *ahead;
-	/* For policies that learn (policy->tick). Written by the control thread and
-	 * sink_first_cost. */
+	/* For policies that learn (policy->tick): the next two members, written by the control
+	 * thread and sink_first_cost. */
 	_Atomic int64_t cost_ns[WEIR_CLASSES_MAX]; /* mean service time by class; 0 if unknown */
 	_Atomic int64_t mean_cost_ns;
 	/** Number of threads that this stage may count on if it shares its pool with other stages;

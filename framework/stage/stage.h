@@ -112,7 +112,7 @@ int stage_ranks(const struct sink *sink);
 void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts);
 
 /** Pass ev[0..n), which the sink linked to `outlet` of `st` has refused for reason[0..n), to
- *  ops->refused, and finish the events that it leaves. */
+ *  ops->refused. Finish the events that ops->refused leaves in `ev`. */
 void stage_refused(
     struct weir_stage *st, int outlet, struct weir_event **ev, int n, const int *reason);
 

@@ -53,10 +53,10 @@ struct thread_deaths {
 };
 
 /**
- * Register the calling thread with `graph`. An I/O thread passes its source as `source`, for which
- * its callbacks may call weir_conf, weir_emit and so on, and its interface to other threads as
- * `link`. Other threads pass NULL for both. Returns 0, WEIR_ENOMEM, or the error of a stage's
- * thread_init (see thread_refused_by).
+ * Register the calling thread with `graph`. An I/O thread passes its source as `source`, so that
+ * its callbacks may call weir_conf, weir_emit and so on for that source. It passes its interface to
+ * other threads as `link`. Other threads pass NULL for both. Returns 0, WEIR_ENOMEM, or the error
+ * of a stage's thread_init (see thread_refused_by).
  */
 int thread_enter(struct weir_graph *graph, const char *name, struct weir_stage *source,
     struct thread_link *link);
@@ -100,8 +100,8 @@ void thread_leave(void);
 
 /**
  * Clean up after the calling thread, which is exiting inside a handler or ops->refused: count it in
- * `deaths`, finish the batch as WEIR_EDIED, and send the events in the outboxes. This may run
- * inline handlers, which may end the thread again, so call this function from a cleanup handler
+ * `deaths`, finish the batch as WEIR_EDIED, and send the events in the outboxes. Sending may run
+ * inline handlers, which may end the thread again. So call this function from a cleanup handler
  * that pushes itself again.
  */
 void thread_died(struct thread_deaths *deaths);

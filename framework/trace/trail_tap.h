@@ -44,8 +44,9 @@
 struct taps;
 struct slowest;
 
-/** Allocate the taps of a graph. *looking, initially 0, will contain the number of observers, which
- *  threads that end events can check. It must outlive the taps. Returns NULL if out of memory. */
+/** Allocate the taps of a graph. They store the number of observers in *looking, where threads that
+ *  end events can check it. *looking must be 0, and must outlive the taps. Returns NULL if out of
+ *  memory. */
 struct taps *taps_new(atomic_int *looking);
 void taps_free(struct taps *taps);
 

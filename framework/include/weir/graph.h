@@ -58,12 +58,12 @@ WEIR_API int weir_graph_succeed(
     struct weir_graph *graph, struct weir_graph *old, struct weir_errs *errs);
 
 /**
- * Set the configured values of the running `graph` to those of `wanted`, a graph that was built,
- * not started, and has the same stages. This covers live knobs, the overload mode and the grace
+ * Set the configured values of the running `graph` to those of `wanted`, a graph that was built but
+ * not started and has the same stages. This covers live knobs, the overload mode and the grace
  * time; other settings are ignored. An overridden knob keeps its override, unless the override
- * equals the new configured value. Changes all knobs or none. Returns 0 and stores the number of
- * changed knobs, each journalled as a change by "reload", in *n_turned (may be NULL), or returns
- * WEIR_EBUSY if a value conflicts with overrides of other knobs. Any thread.
+ * equals the new configured value. Changes all knobs or none; each change is journalled as a change
+ * by "reload". Returns 0 and stores the number of changed knobs in *n_turned (may be NULL), or
+ * returns WEIR_EBUSY if a value conflicts with overrides of other knobs. Any thread.
  */
 WEIR_API int weir_graph_configure(
     struct weir_graph *graph, const struct weir_graph *wanted, int *n_turned);

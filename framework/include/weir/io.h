@@ -145,9 +145,10 @@ WEIR_API int weir_passed_take(void);
  */
 WEIR_API int weir_passed_socket(const struct sockaddr *addr);
 
-/** Add a socket that this process bound itself before it dropped its privileges to the list of
- *  passed sockets, which then owns it. The socket must be listening and close-on-exec. `name` is
- *  used in messages. Returns 0, or WEIR_ENOMEM if the list already has 64 sockets. Main thread. */
+/** Add a socket to the list of passed sockets, which then owns it. For a socket that this process
+ *  bound itself, before it dropped its privileges. The socket must be listening and close-on-exec.
+ *  `name` is used in messages. Returns 0, or WEIR_ENOMEM if the list already has 64 sockets. Main
+ *  thread. */
 WEIR_API int weir_passed_add(int fd, const char *name);
 
 /** Log a warning for each passed socket that was not taken, and return the number of such sockets.

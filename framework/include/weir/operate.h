@@ -72,7 +72,7 @@ enum weir_steer {
 /**
  * Pause, drain or resume a stage. Does nothing if the stage is already in that state. Returns 0,
  * WEIR_ENOENT, WEIR_EINVAL (an inline stage, or a source that cannot pause) or WEIR_EBUSY (the
- * graph is not running, or is stopping, which resumes all stages); why[size] receives the message.
+ * graph is not running or is stopping; a stop resumes all stages); why[size] receives the message.
  * The change appears in weir_graph_changes. Batches in progress finish as usual.
  */
 WEIR_API int weir_graph_steer(
@@ -92,10 +92,10 @@ struct weir_change {
 };
 
 /** Undo the newest change that is not undone yet and is not itself an undo; *undone (may be NULL)
- *  receives it. Returns 0, WEIR_ENOENT if no such change exists, or WEIR_EBUSY or WEIR_ENOMEM,
- *  after which the caller may try again. Any other code means that the graph refused the reverse
- *  change: the change can no longer be undone, and the next call undoes the one before it.
- *  why[size] receives the message. */
+ *  receives it. Returns 0, or WEIR_ENOENT if no such change exists. After WEIR_EBUSY or WEIR_ENOMEM
+ *  the caller may try again. Any other code means that the graph refused the reverse change: the
+ *  change can no longer be undone, and the next call undoes the one before it. why[size] receives
+ *  the message. */
 WEIR_API int weir_graph_undo(
     struct weir_graph *graph, struct weir_change *undone, char *why, size_t size);
 
