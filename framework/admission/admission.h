@@ -35,7 +35,7 @@
 
 struct fair;
 
-/** Interval between calls of a policy's tick (overload.md 3.7). */
+/** Interval between calls of a policy's tick. */
 #define ADMISSION_TICK_NS 10000000LL
 
 /** Input of an admission decision. */
@@ -54,7 +54,8 @@ struct admission_view {
 	 *  `length` always counts all partitions. */
 	int64_t work_ns;
 	int64_t cost_ns; /* mean service time of an event at the stage; 0 if unknown */
-	int64_t slo_ns;  /* the objective: the smallest one of all routes through the stage */
+	/* the objective of the stage: the smallest objective of the routes through it */
+	int64_t slo_ns;
 	int64_t lead_ns; /* time from here to the stage; 0 at the stage's own queue */
 	int64_t rest_ns; /* waits and service times of later stages; 0 if none or unknown */
 	/** Time that each event has left before its deadline. NULL if no event has a deadline. */

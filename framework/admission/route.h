@@ -15,13 +15,13 @@
  *                    rest arrives after events that enter s now
  *   rest(s)        = mean time from entering the queue of s to the finish
  *
- * A "front" is a stage with a policy that decides upstream. pipeline is P_s in overload.md 3.1. It
+ * A "front" is a stage with a policy that decides upstream. pipeline is P in docs/overload.md. It
  * is recomputed from the counters at each tick instead of being updated as events pass, so events
  * that are shed on the way need no correction, and no error accumulates.
  *
  * A stage s is an entry of f for a class if nearly all events of the class that enter s continue to
  * f. Events that f would refuse are then refused at s, before s has done any work for them
- * (overload.md 3.4). If only some of the events continue to f (such as cache misses), f decides at
+ * (docs/overload.md). If only some of the events continue to f (such as cache misses), f decides at
  * its own queue: s would also have to refuse events that never reach f, and that costs more than
  * the work wasted on events that f refuses.
  *

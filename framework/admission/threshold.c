@@ -6,7 +6,6 @@
  *
  * Lower classes have a lower threshold, so that slots are left for the higher ones when load rises:
  * class k of K, 0 being the highest, is refused at lengths from threshold * (1 - 0.5 * k / K) on.
- * These are the caps of overload.md 3.3 for a predicted wait of 0.
  */
 #include "admission/admission.h"
 

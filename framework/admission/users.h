@@ -48,9 +48,8 @@ static inline uint16_t users_place(uint64_t id, int64_t now_ns)
 
 /** Return the number of an event whose user is at position `place`: the position itself, or twice
  *  the position if the event is a retry. So retries are served for half as long as first attempts,
- *  but in every period. (In overload.md 3.3 all retries have numbers in the upper half. A client
- *  that retried after the requested wait would then be refused until over half of its class is
- *  served.) */
+ *  but in every period. (With numbers in the upper half for all retries, a client that retries
+ *  after the requested wait would be refused until over half of its class is served.) */
 static inline uint16_t users_number(uint16_t place, bool retry)
 {
 	return retry ? (uint16_t)(place < 0x8000 ? 2 * place : USERS_ALL - 1) : place;

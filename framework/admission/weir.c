@@ -33,12 +33,12 @@
 /* Objective to assume if none is known; also the default objective of a class. */
 #define SLO_DEFAULT_NS 500000000LL
 
-/* Time without a low wait after which the queue is a standing queue (the CoDel interval of folly;
- * overload.md 3.7). */
+/* Time without a low wait after which the queue is a standing queue (the CoDel interval of
+ * folly). */
 #define INTERVAL_NS 100000000LL
 
-/* Waits, as fractions of the objective. LOW and CAP are from overload.md 3.7; the others were found
- * with the simulation in tests/unit/admission (docs/overload.md, "How the numbers were found"). */
+/* Waits, as fractions of the objective, found with the simulation in tests/unit/admission
+ * (docs/overload.md, "How the numbers were found"). */
 #define WAIT_LOW       0.05
 #define WAIT_HIGH      0.35 /* switches to OVER immediately */
 #define WAIT_CAP       0.50 /* minimum cap of the highest class */
@@ -71,8 +71,8 @@
 #define FALL_FAR_AT 0.85
 
 /* An event is hopeless if its predicted time to the finish exceeds the fraction HOPE of its
- * remaining time (overload.md 3.4). In OVER an event with less time left than HOPELESS times a
- * service time is not handled (3.2). */
+ * remaining time. In OVER an event with less time left than HOPELESS times a service time is not
+ * handled. */
 #define HOPE     0.9
 #define HOPELESS 0.5
 
@@ -81,8 +81,7 @@
  * one thread. */
 #define LATE 4
 
-/* Fraction of the stage's capacity that is always admitted, whatever the estimates are (overload.md
- * 3.3). */
+/* Fraction of the stage's capacity that is always admitted, whatever the estimates are. */
 #define FLOOR 0.05
 
 /* What a decision knows about the stage. */
@@ -390,8 +389,8 @@ static int64_t weir_least_left(const void *state)
 
 /* Return the wait beyond which events are shed. Such waits occur only if admission failed to bound
  * the queue (a cold start, handlers that hung, a stalled machine). Events that waited that long are
- * late in any case, while newer ones can still be in time. overload.md 3.4 serves the newest events
- * first in that case. Shedding the old events serves the same ones and keeps their order. */
+ * late in any case, while newer ones can still be in time. Serving the newest events first would
+ * serve the same ones; shedding the old events keeps their order. */
 static int64_t weir_most_wait(const void *state)
 {
 	const struct weir_state *s = state;

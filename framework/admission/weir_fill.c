@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Divides a stage among classes (overload.md 3.3, for one stage). First every class gets the
+ * Divides a stage among classes (docs/overload.md). First every class gets the
  * smaller of its offer and its guarantee. Then the classes are filled in order of priority, each
  * completely before the next one gets anything. At the priority where the capacity runs out, all
  * classes get the same fraction of what they offer beyond their guarantees.
@@ -11,7 +11,7 @@
  */
 #include "admission/weir_fill.h"
 
-/* Time constant, in ns, of the estimate of the offered load (overload.md 3.7). */
+/* Time constant, in ns, of the estimate of the offered load (docs/overload.md). */
 #define OFFERED_NS 100000000.0
 
 /* Minimum number of events over which the offered load is averaged. Fewer events are mostly noise

@@ -11,7 +11,7 @@
  * precedes queue.lock and threads_lock; of several inheritance locks, that of the newest graph is
  * taken first.
  *
- * No lock is held across a handler, a finish callback, a log call or a join (rule 29). Mutexes are
+ * No lock is held across a handler, a finish callback, a log call or a join. Mutexes are
  * adaptive: critical sections here take tens of ns, so a short spin is cheaper than a futex call.
  */
 #ifndef WEIR_BASE_LOCK_H

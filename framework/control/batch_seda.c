@@ -21,7 +21,7 @@
 #include "base/clock.h"
 
 #define WINDOW_NS (NS_PER_S) /* 1 s is a guess; the original used the same */
-#define STEP      1.2        /* from SEDA's source, like FALLEN and HEALED (overload.md) */
+#define STEP      1.2        /* from SEDA's source, like FALLEN and HEALED */
 #define FALLEN    0.90
 #define HEALED    0.98
 #define FORGET    0.99 /* a guess: halves the best throughput in about a minute */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Batch policy `weir`: chooses the largest batch that fits into an eighth of the objective, if
- * batching pays at all (overload.md 3.6; cohort scheduling: Larus and Parkes 2002).
+ * batching pays at all (cohort scheduling: Larus and Parkes 2002).
  *
  *   time of a call   S(b) = a + c * b      a is the cost of a call, c that of an event
  *   cap              (slo / 8 - a) / c, between 1 and max
@@ -27,7 +27,7 @@
 
 #include "base/clock.h"
 
-/* Constants from overload.md 3.6 and 3.7. */
+/* Constants of the policy; the comment at the top explains their use. */
 #define WINDOW_NS  (250 * NS_PER_MS)
 #define FORGETTING 0.98
 #define SLO_SHARE  0.125

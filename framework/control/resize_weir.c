@@ -32,7 +32,7 @@
  *
  * `offered` includes refused events, so that growth is not masked by shedding.
  *
- * These rules differ from their origin, overload.md 3.5, as follows.
+ * Details:
  *
  *   - The offered rate is smoothed like the times (at ten events a second, a window counts
  *     2.5 +- 1.6). A window is extended, to at most a second, until five events have finished.
@@ -56,8 +56,7 @@
 
 #include "base/clock.h"
 
-/* Constants from overload.md 3.5 and 3.7, where they were found by simulation, unless noted
- * otherwise. */
+/* Constants found by simulation, unless noted otherwise. */
 #define WINDOW_NS    (250 * NS_PER_MS)
 #define COLD_NS      (100 * NS_PER_MS) /* window of a cold pool: one tick of the control thread */
 #define COLD_LAST_NS (2 * NS_PER_S)    /* from the first events; a guess: eight windows */

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* Number of events at the head of a lane from which a cohort by key is chosen. 256 is a guess: four
- * of the largest useful batches (limits.md: gains flatten at 64). The scan costs about 1 ns per
+ * of the largest useful batches (measured: gains flatten at 64). The scan costs about 1 ns per
  * event. */
 #define COHORT_WINDOW 256
 

@@ -14,14 +14,14 @@
 
 #include "base/clock.h"
 
-/* Weight of one completion in the mean service time; source: overload.md 3.1. Values from 0.005 to
+/* Weight of one completion in the mean service time; see docs/overload.md. Values from 0.005 to
  * 0.05 work equally well. */
 #define COST_WEIGHT 0.02
 /* At each tick, the cost of a class moves towards the mean cost by this fraction of the difference.
  * So the cost of a class that no longer occurs is forgotten. 0.001 is a guess: a third of the
  * difference remains after 10 s, which is slow compared with everything else. */
 #define COST_AGE 0.001
-/* Weight of the time that handler calls in progress have taken so far (overload.md 3.1). */
+/* Weight of the time that handler calls in progress have taken so far (docs/overload.md). */
 #define RUNNING_SHARE 0.5
 /* Calls in progress affect the costs only if most of them have taken longer than LATE times the 99
  * % quantile of the service time. Calls seen in progress tend to be the long ones: with a factor of
@@ -31,8 +31,8 @@
  * after which the last event no longer has any effect. */
 #define REST_LOOKS 50
 /* Quantiles are refreshed every LOOK_NS. They cover a window of HIST_NS, or of up to twice that
- * time if it has fewer than HIST_EVENTS events. Source: "100 samples or 1 s", as in SEDA's
- * controller (overload.md, constants). */
+ * time if it has fewer than HIST_EVENTS events. SEDA's controller also uses "100 samples or 1
+ * s". */
 #define LOOK_NS     (100 * NS_PER_MS)
 #define HIST_NS     NS_PER_S
 #define HIST_EVENTS 100

@@ -4,7 +4,7 @@
  *
  * Counters only grow, so a meter keeps their last values and works with differences. Costs (mean
  * service times by class) are smoothed means in which each completion has the weight COST_WEIGHT
- * (overload.md 3.1). Handler calls in progress are included once most of them have taken far longer
+ * (docs/overload.md). Handler calls in progress are included once most of them have taken far longer
  * than usual, so that a hang is noticed before it ends. Quantiles cover the last second or so and
  * are refreshed ten times a second.
  *

@@ -273,8 +273,8 @@ static void drain_stages(struct weir_graph *g, int64_t until_ns, struct weir_dra
 	r->closed = end_all_queued(g);
 	control_stop(g->control);
 	stop_pools(g, until_ns);
-	/* Batches that have ended since then have released their partitions and emitted events.
-	 * Finish the events in those partitions, and the emitted ones. */
+	/* Since the first call, batches have ended: they have released their partitions and emitted
+	 * events. Finish the events in those partitions, and the emitted ones. */
 	r->closed += end_all_queued(g);
 	stop_stages(g, until_ns, false);
 }

@@ -20,13 +20,13 @@
 #include "sched/pool.h"
 
 /* Time constant, in ns, of a stage's smoothed use: the time constant of the offered load
- * (overload.md 3.7), or the time in which the pool handles USED_BATCHES batches, whichever is
- * longer. */
+ * (OFFERED_NS in weir_fill.c), or the time in which the pool handles USED_BATCHES batches,
+ * whichever is longer. */
 #define USED_NS      100000000.0
 #define USED_BATCHES 40.0
 
 /* A queue that has not been empty for this number of consecutive ticks is a standing queue. 10
- * ticks are 100 ms, the interval of overload.md 3.7. */
+ * ticks are 100 ms, as in weir.c (INTERVAL_NS). */
 #define STANDING_TICKS 10
 
 /* Smallest share of a stage, in threads. 0.05 is a guess: the smallest share of events that

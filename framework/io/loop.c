@@ -8,7 +8,7 @@
  * write is an edge whatever the value of its counter.
  *
  * Spinning: waking a parked thread costs the waker 6.6 us, and the thread runs only 21 us later
- * (limits.md). So a loop that has events in other threads (weir_loop_expect) polls its mailbox for
+ * (measured). So a loop that has events in other threads (weir_loop_expect) polls its mailbox for
  * a while before it parks. If mail arrives during a spin, the next spin may take LOOP_SPIN_MAX_NS,
  * otherwise half as long as this one. On a single core a loop does not spin, since that would only
  * delay the work.
@@ -43,7 +43,7 @@
  * 8 connections with one run per iteration, and 1.64 times with eight. */
 #define LOOP_RUN_HANDED 32
 
-/* Longest spin: twice the time to wake a parked thread (limits.md: 21 us), the classic bound for
+/* Longest spin: twice the time to wake a parked thread (measured: 21 us), the classic bound for
  * spin-then-park. */
 #define LOOP_SPIN_MAX_NS (40 * NS_PER_US)
 /* Number of mailbox checks per clock reading. 16, which take about 1 us, is a guess. */

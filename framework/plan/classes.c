@@ -15,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Largest sum of all guarantees, so that at least half of a stage is assigned by priority
- * (overload.md 3.3). */
+/* Largest sum of all guarantees, so that at least half of a stage is assigned by priority. */
 #define GUARANTEES_MAX 0.5
 
 static const struct weir_mark *mark_or(const struct weir_mark *own, const struct weir_mark *whole)

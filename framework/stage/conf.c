@@ -2,10 +2,9 @@
 /*
  * Stage configurations: immutable, reference-counted blocks that are replaced as a whole.
  *
- * RCU is not used, because a read section would have to span a handler call, which may block (rule
- * 31). Instead each thread holds a reference and compares a version number once per batch.
- * Replacing a block costs the writer one lock; checking for a new version costs a reader one load
- * per batch.
+ * RCU is not used, because a read section would have to span a handler call, which may block.
+ * Instead each thread holds a reference and compares a version number once per batch. Replacing a
+ * block costs the writer one lock; checking for a new version costs a reader one load per batch.
  */
 #include "stage/stage.h"
 

@@ -421,8 +421,8 @@ int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *
 	return weir_event_left_ns(ev, weir_now_ns(st));
 }
 
-/* Longest wait that the admission policy `weir` allows, as a share of the objective (overload.md
- * 3.2). */
+/* Longest wait that the admission policy `weir` allows, as a share of the objective (WAIT_CAP in
+ * weir.c). */
 #define FULL_WAIT_SHARE 0.5
 
 double weir_pressure(const struct weir_stage *st)

@@ -9,7 +9,7 @@
  * write(2), which may block if nobody reads. A log file (weir/log_file.h) never blocks the caller:
  * when its buffers are full, it drops lines and reports how many.
  *
- * Never log with a lock held (rule 29) or for every event. Count frequent conditions, and log only
+ * Never log with a lock held, or for every event. Count frequent conditions, and log only
  * the first of them with weir_log_first.
  */
 #ifndef WEIR_LOG_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Metrics of a stage type: a table with one row per metric. Each thread has its own counters, and
- * readers sum them (rules 33, 39, 41).
+ * readers sum them.
  *
  * The framework already counts what all stages have in common (events in and out, shed events, wait
  * and service times). Rows are for what only the stage knows, such as cache hits or bytes read.
