@@ -96,7 +96,7 @@ static void log_stack(void)
 	char line[160];
 
 	if (!stack_await(&stack, STACK_AWAIT_NS)) {
-		weir_log(WEIR_LOG_WARN, "  no stack: the thread does not take signals");
+		weir_log(WEIR_LOG_WARN, "  no stack: the thread did not handle the signal");
 		return;
 	}
 	/* Skip the first two frames, which belong to the signal. */

@@ -186,8 +186,8 @@ int weir_passed_report(void)
 			continue;
 		describe(p->fd, at, sizeof(at));
 		weir_log(WEIR_LOG_WARN,
-		    "the socket '%s' passed as descriptor %d (%s) is not one that a stage listens "
-		    "on: it is ignored",
+		    "no stage listens on the socket '%s' passed as descriptor %d (%s): it is "
+		    "ignored",
 		    p->name, p->fd, at);
 		left++;
 	}

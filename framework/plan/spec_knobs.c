@@ -136,7 +136,8 @@ const struct weir_knob weir_cohort_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_cohort_spec, by),
 	.def = "",
-	.help = "events of one cohort have equal values of this field; 'stage' asks the stage, "
+	.help = "events of one cohort have equal values of this field; 'stage' uses the key of "
+		"the stage type, "
 		"empty mixes all"},
     {.name = NULL}};
 

@@ -280,7 +280,7 @@ static int judge(const char *path, const char *symbol, const struct plugin_copy 
 	if (!uses_origin(head))
 		return judge_type(path, head, copy->size, symbol, err);
 	snprintf(err->hint, sizeof(err->hint),
-	    "link them into it, or give its run path as an absolute path");
+	    "link the libraries into the plug-in, or use an absolute path as its run path");
 	return refuse(err, WEIR_EINVAL, path,
 	    "looks for libraries beside itself ($ORIGIN), but is loaded from a copy in memory");
 }

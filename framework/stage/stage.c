@@ -180,8 +180,8 @@ static WEIR_COLD void fail_all(struct weir_stage *st, struct weir_event **ev, in
 {
 	if (weir_log_first(&st->refused_logged))
 		weir_log(WEIR_LOG_ERROR,
-		    "stage '%s' (%s) refuses thread '%s' (thread_init): events that came to it "
-		    "there failed (logged once)",
+		    "thread_init of stage '%s' (%s) failed in thread '%s': the stage's events in "
+		    "this thread fail (logged once)",
 		    st->name, st->ops->name, thread_self()->name);
 	/* Requeued events are in state WEIR_EVENT_AGAIN, which weir_event_finish_run does not
 	 * accept. */
