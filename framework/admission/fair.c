@@ -82,9 +82,9 @@ struct levels {
 	double phi_sum, phi_n; /* sums over decisions, decayed like n and s */
 	int64_t learnt_ns;
 	/* computed at the last tick */
-	double all;   /* events in n */
-	double whole; /* events in n from users below the level */
-	double above; /* sum of 1 / demand over events from users above it */
+	double all;   /* sum of n */
+	double whole; /* sum of n[b] below the level */
+	double above; /* sum of s[b] above the level */
 	float level;  /* 0 while unknown */
 };
 

@@ -263,7 +263,8 @@ static double weir_cap(const struct weir_state *s, const struct weir_stage_view 
 	bool highest = rank == 0 && n_ranks > 1;
 	double cap_ns, most_ns = weir_most(s, see, place);
 
-	if (highest) /* lower classes are refused first; a mean service is still in time */
+	/* lower classes are refused first; this wait leaves the time for a mean service */
+	if (highest)
 		most_ns = HOPE * see->slo_ns - see->cost_ns;
 	if (s->over && highest)
 		cap_ns = fmax(weir_cap_highest(s, see) * see->slo_ns, weir_cap_least(see));

@@ -161,7 +161,8 @@ int queue_push_locked(struct queue *q, struct weir_event **ev, int n)
 		q->part[part].n += (uint32_t)run;
 		done += run;
 	}
-	/* seq_cst: pairs with the read of the length in handler_park (sched/handler.c) */
+	/* seq_cst: pairs with the read of the length in queue_due, which park() in sched/handler.c
+	 * calls */
 	atomic_store(&q->length, queue_length(q) + (uint32_t)done);
 	return done;
 }

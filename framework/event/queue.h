@@ -16,7 +16,7 @@
  *
  * | call                     | may overlap with                                             |
  * |--------------------------|--------------------------------------------------------------|
- * | queue_push, queue_pop, queue_release, queue_oldest_ns | anything; they take the lock    |
+ * | queue_pop, queue_release, queue_oldest_ns | anything; they take the lock                |
  * | queue_length             | anything; a relaxed read of the exact length                 |
  * | *_locked                 | the caller holds the lock                                    |
  * | queue_init, queue_fini   | nothing                                                      |

@@ -11,8 +11,8 @@
 #define MEMBER(type, member) .offset = offsetof(struct type, member)
 
 /* Maximum number of threads in a pool. 1024 is a guess: twice the largest thread budget of a
- * machine (512, task_budget). If the number exceeds only the budget, a clearer error names the pool
- * that needs the most threads. */
+ * machine (512, task_budget). A number between the budget and this limit is reported by the check
+ * of the budget, whose message also names the pool that needs the most threads. */
 #define THREADS_MAX 1024
 
 /* Maximum number of events in a queue. 16 million is a guess: 1 GiB of event headers, more than can

@@ -12,7 +12,6 @@
  * |----------------|---------------------------------------------------------------|
  * | sink_offer     | anything; called by a thread of the graph, with its own book  |
  * | sink_set_*     | anything                                                      |
- * | sink_init/fini | nothing                                                       |
  */
 #ifndef WEIR_STAGE_SINK_H
 #define WEIR_STAGE_SINK_H

@@ -38,9 +38,10 @@ struct weir_stage {
 	struct weir_graph *graph;
 	/* the graph's copy of the spec, with effective values; under graph->lock */
 	struct weir_stage_spec *spec;
-	struct pool *pool;                  /* NULL for sources and inline stages */
-	const struct weir_event_type *type; /* type of the input events; NULL allows any */
-	struct weir_stage *predecessor;     /* set while weir_graph_succeed starts the graph */
+	struct pool *pool; /* NULL for sources and inline stages */
+	/* type of the input events; NULL if any type is allowed */
+	const struct weir_event_type *type;
+	struct weir_stage *predecessor; /* set while weir_graph_succeed starts the graph */
 	/* set before the drain if another graph takes over; constant after that */
 	struct weir_stage *successor;
 	/* this stage and all stages downstream differ from the old graph at most in live knobs */
