@@ -440,8 +440,8 @@ static void pass_idle(struct weir_graph *g, struct graph_route *r, int64_t until
 	r->at_ns = until_ns;
 }
 
-/* Whether this tick can be skipped, because no counter has changed and no event is in flight. At
- * least one tick per METER_REST_NS is run nevertheless, since costs age. */
+/* Whether this tick can be skipped: no counter has changed and no event is in flight. Costs age, so
+ * at least one tick per METER_REST_NS is not skipped. */
 static bool rests(struct weir_graph *g, struct graph_route *r, int64_t now_ns)
 {
 	if (r->still && !any_stale(g, r)) {

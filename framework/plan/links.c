@@ -103,7 +103,7 @@ static void link_one(struct plan *p, struct plan_stage *ps, const struct weir_li
 	}
 	if (to < 0) {
 		unknown_target(p, ps, l);
-		o->to = -2; /* linked, though wrongly, so not reported as missing */
+		o->to = -2; /* linked to an invalid stage, so not reported as missing */
 		return;
 	}
 	if (o->to >= 0)

@@ -30,7 +30,7 @@
  *  policies of other stages are consulted only at their own entry. */
 #define FRONTS_MAX 16
 
-/** Full scale of `before` in struct ahead, which stands for the whole pipeline. */
+/** Value of `before` in struct ahead that stands for the whole pipeline. */
 #define AHEAD_ALL 1024
 
 /** Value of `rank` for any thread of the pool. */
