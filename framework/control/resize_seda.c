@@ -27,7 +27,7 @@
 #define SAMPLE_NS     (2 * NS_PER_S) /* paper, 4.2 */
 #define IDLE_NS       (5 * NS_PER_S) /* paper, 4.2 */
 #define THRESHOLD     100            /* paper, 4.2 */
-#define CPU_SATURATED 0.95           /* the veto of the .NET thread pool */
+#define CPU_SATURATED 0.95 /* no growth above this CPU use; value of the .NET thread pool */
 
 struct seda_state {
 	bool started;

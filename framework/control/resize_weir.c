@@ -70,7 +70,7 @@
 #define HOLD_SECONDS 15
 #define CPU_BOUND    0.2 /* blocked time below this fraction of the CPU time */
 #define RUNQ_VETO    0.5
-#define CPU_VETO     0.95 /* used if run-queue time is unknown; from the .NET pool */
+#define CPU_VETO     0.95 /* used if run-queue time is unknown; value of the .NET thread pool */
 #define TRIAL_NS     NS_PER_S
 #define TRIAL_SHARE  0.25
 #define HOLD_MIN_NS  (10 * NS_PER_S)
