@@ -73,8 +73,8 @@ struct coming_list {
 
 struct route {
 	struct route_shape shape;
-	/* links sorted by the stage they leave; those of stage s are out[out_from[s]] ..
-	 * out[out_from[s + 1] - 1] */
+	/* links sorted by the stage that they leave; out_from[s] is the index of the first link of
+	 * stage s */
 	int *out, *out_from;
 	int *in, *in_from;          /* links sorted by the stage they enter */
 	bool *reaches;              /* stage * n_fronts + front */

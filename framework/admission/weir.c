@@ -61,11 +61,16 @@
 #define EASY_GRADE 0.1
 #define EASY_TICKS 3 /* ticks after which estimates are no longer used */
 
-/* How fast the admitted amount falls as the wait exceeds the target wait: linearly from the stage's
- * capacity to nothing over FALL_NEAR objectives. The highest priority uses the larger of this line
- * and a flatter one, which starts at the fraction FALL_FAR_AT of the capacity and takes FALL_FAR
- * objectives to fall by the whole capacity. So it does not suffer when a sudden change of the load
- * makes the estimates temporarily wrong. */
+/*
+ * How the admitted amount falls as the wait exceeds the target wait. With the excess e, a fraction
+ * of the objective, these fractions of the stage's capacity are admitted:
+ *
+ *   near   1 - e / FALL_NEAR             for lower priorities
+ *   far    FALL_FAR_AT - e / FALL_FAR    for the highest priority, if it is larger than `near`
+ *
+ * So the highest priority does not suffer when a sudden change of the load makes the estimates
+ * temporarily wrong.
+ */
 #define FALL_NEAR   0.5
 #define FALL_FAR    2.0
 #define FALL_FAR_AT 0.85

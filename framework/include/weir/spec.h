@@ -272,7 +272,8 @@ struct weir_spec {
 	struct weir_log_spec log;
 	struct weir_alerts_spec alerts;
 	struct weir_class_spec *classes;
-	/* highest class first, the first match wins; 0 stands for a single class "default" */
+	/* length of `classes`, which begins with the highest class; 0 stands for a single class
+	 * "default" */
 	int n_classes;
 	struct weir_group_spec *groups;
 	int n_groups;
