@@ -37,8 +37,9 @@
  * folly). */
 #define INTERVAL_NS 100000000LL
 
-/* Waits, as fractions of the objective, found with the simulation in tests/unit/admission
- * (docs/overload.md, "How the numbers were found"). */
+/* Waits, as fractions of the objective. LOW and CAP are choices of the design. The others were
+ * found with the simulation in tests/unit/admission (docs/overload.md, "How the numbers were
+ * found"). */
 #define WAIT_LOW       0.05
 #define WAIT_HIGH      0.35 /* switches to OVER immediately */
 #define WAIT_CAP       0.50 /* minimum cap of the highest class */

@@ -35,9 +35,9 @@ struct weir_log_file;
  * is written together with others.
  *
  * A missing file is not created yet, so that checking a configuration leaves no file behind. It is
- * an error if the process has no permission to create the file. A FIFO is not opened yet either:
- * its reader would take the close at the end of the check for the end of the log. Returns 0 with
- * *out set, or WEIR_ENOMEM or WEIR_ESYS with a message in `err`.
+ * an error if this process could not create the file. A FIFO is not opened yet either: its reader
+ * would take the close at the end of the check for the end of the log. Returns 0 with *out set, or
+ * WEIR_ENOMEM or WEIR_ESYS with a message in `err`.
  */
 WEIR_API int weir_log_file_open(const char *target, size_t buffer_bytes, int64_t flush_ns,
     struct weir_log_file **out, struct weir_err *err);
