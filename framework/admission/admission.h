@@ -5,10 +5,10 @@
  *
  * A policy is a pure function of (state, parameters, view, now): it uses no locks, threads, clocks
  * or stages, so the same code runs in the server and in virtual time (tests/policy). The sink calls
- * it with the queue's lock held, so only one thread at a time uses the state, and a decision and
- * the push that it permits are one atomic step.
+ * it with the queue's lock held, so only one thread at a time uses the state, and the decision and
+ * the push that follows it are one atomic step.
  *
- *   admit(n)      which of n events may enter; called per run and class, highest class first
+ *   admit(n)      which of n events may enter; called per batch and class, highest class first
  *   give_back(n)  takes back n admitted events that the queue then refused
  *   drop()        whether to shed an event that leaves the queue because it waited too long
  *   least_left()  time that an event must have left before its deadline to be worth handling
@@ -16,10 +16,12 @@
  *   tick()        learns what happened since the last tick; called every ADMISSION_TICK_NS
  *
  * The caller checks each result m of admit. A valid result (0 <= m <= n) is applied. An invalid one
- * is counted as nonsense, and all events are admitted. A policy with `.front` is also called for
- * admission upstream (route.h); `lead_ns` and `rest_ns` then give the times from there to the stage
- * and from the stage to the finish. The sink implements the modes off, shadow and enforce: in
- * shadow mode a policy runs and is charged as if enforced, but its refusals are only counted.
+ * is counted as nonsense, and all events are admitted.
+ *
+ * A policy with `.front` is also called for admission upstream (route.h). `lead_ns` is then the
+ * time from the upstream stage to this one, `rest_ns` the time from this stage to the finish. The
+ * sink implements the modes off, shadow and enforce: in shadow mode a policy runs and is charged as
+ * if enforced, but its refusals are only counted.
  */
 #ifndef WEIR_ADMISSION_ADMISSION_H
 #define WEIR_ADMISSION_ADMISSION_H
@@ -33,7 +35,7 @@
 
 struct fair;
 
-/** Interval between calls of a policy's tick (overload.md 3.7). */
+/** Interval between calls of a policy's tick. */
 #define ADMISSION_TICK_NS 10000000LL
 
 /** Input of an admission decision. */
@@ -52,7 +54,8 @@ struct admission_view {
 	 *  `length` always counts all partitions. */
 	int64_t work_ns;
 	int64_t cost_ns; /* mean service time of an event at the stage; 0 if unknown */
-	int64_t slo_ns;  /* the objective: the smallest one of all routes through the stage */
+	/* the objective of the stage: the smallest objective of the routes through it */
+	int64_t slo_ns;
 	int64_t lead_ns; /* time from here to the stage; 0 at the stage's own queue */
 	int64_t rest_ns; /* waits and service times of later stages; 0 if none or unknown */
 	/** Time that each event has left before its deadline. NULL if no event has a deadline. */
@@ -82,7 +85,8 @@ struct admission_sample {
 	int64_t service_p99_ns;                    /* time in a handler */
 	struct {
 		uint64_t offered; /* events offered, before any refusal here or upstream */
-		uint64_t wanted;  /* the part of `offered` that no other stage's policy refused */
+		/* the part of `offered` that the policies of other stages did not refuse */
+		uint64_t wanted;
 		uint64_t refused; /* by this policy; in shadow mode, what it would have refused */
 		uint64_t completed;
 		int64_t cost_ns; /* mean service time of this class; 0 if unknown */
@@ -99,9 +103,9 @@ struct admission_policy {
 	const char *name;
 	const char *help; /* one sentence for `describe` and the schema */
 	size_t state_size;
-	/** The queue must be first in, first out across classes. Policies that decide by class
-	 *  themselves need this, since a queue ordered by class could starve events that they
-	 *  admitted. So do policies that use the wait of events that leave the queue
+	/** The queue must be first in, first out across classes. Two kinds of policies need this:
+	 *  those that decide by class themselves, since a queue ordered by class could starve the
+	 *  events that they admitted, and those that use the waits of events that leave the queue
 	 *  (docs/overload.md). */
 	bool fifo;
 	/** The policy may be called upstream on behalf of the stage (route.h). Events judged
@@ -135,9 +139,9 @@ struct admission_policy {
 	/**
 	 * Whether ticks without events would leave later decisions unchanged. If so, such ticks are
 	 * skipped, and a single tick replaces them before the policy learns from the next event.
-	 * Called when queue and handlers are empty and percentiles are 0. State that depends only
-	 * on the clock must be updated when the next event is judged. If this is NULL, no tick is
-	 * skipped.
+	 * Called when the queue and the handlers are empty and the percentiles are 0. State that
+	 * depends only on the clock must be updated when the next event is judged. If `rested` is
+	 * NULL, no tick is skipped.
 	 */
 	bool (*rested)(const void *state);
 	/** Returns the share of the class that is admitted now, 0..1, for the tokens of refused

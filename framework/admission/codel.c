@@ -5,10 +5,10 @@
  * "Controlling Queue Delay", 2012.
  *
  * The stage is overloaded if even the shortest wait in an interval exceeds the target: the queue is
- * then a standing one and not a burst. While overloaded, an event that waited over twice the target
- * is shed when it leaves the queue. (The original CoDel instead drops at a growing rate; folly's
- * authors found their rule to work better for requests.) Nothing is refused on entry, and classes
- * are ignored.
+ * then a standing queue and not a burst. While the stage is overloaded, an event that waited over
+ * twice the target is shed when it leaves the queue. (The original CoDel instead drops at a growing
+ * rate; folly's authors found their rule to work better for requests.) Nothing is refused on entry,
+ * and classes are ignored.
  */
 #include "admission/admission.h"
 #include "admission/say.h"
@@ -28,8 +28,8 @@ static int64_t codel_interval(const struct weir_admission_spec *p)
 	return p->interval_ns > 0 ? p->interval_ns : INTERVAL_NS;
 }
 
-/* As in folly, the target is at most the interval, since a longer wait could not be measured within
- * one. */
+/* As in folly, the target is at most one interval, since an interval cannot measure a wait longer
+ * than itself. */
 static int64_t codel_target(const struct weir_admission_spec *p)
 {
 	int64_t target_ns = p->target_ns > 0 ? p->target_ns : TARGET_NS;

@@ -4,10 +4,10 @@
  * WeChat Microservices", SoCC 2018), for one stage.
  *
  * Every event has a compound priority: its class and, within the class, its user. The stage admits
- * events whose priority is below the admission level. A window ends after 2,000 requests or 1 s. If
- * the mean wait in the queue exceeded the target (20 ms), the level is set so that 5 % fewer events
- * would have been admitted in the window, otherwise so that 1 % more would have been. That level is
- * read from a histogram of the events offered in the window.
+ * events whose priority is below the admission level. A window ends after 2,000 requests or 1 s.
+ * The next level is chosen from a histogram of the events offered in the window: it is the level
+ * that would have admitted 5 % fewer of them if the mean wait in the queue exceeded the target (20
+ * ms), otherwise 1 % more.
  *
  * Differences from the paper: users are counted in 16 groups per class, not 128, and the level is
  * interpolated between two groups, which is finer and keeps the state small; events that the
@@ -25,7 +25,8 @@
 #define UP              0.01
 #define GROUPS          16
 enum { GROUP_USERS = USERS_ALL / GROUPS };
-/* Largest count, since counts have 16 bits. Reached only if a missing tick lets a window grow. */
+/* Largest count, since counts have 16 bits. It is reached only if ticks are missing, so that a
+ * window does not end. */
 #define COUNT_MAX 60000u
 
 struct dagor_state {
@@ -125,7 +126,7 @@ static void dagor_tick(
 	 * unchanged. */
 	if (s->offered > 0) {
 		s->overloaded = s->waited > 0 && s->wait_ns / (double)s->waited > (double)target_ns;
-		/* Admit at least one more event, or a level that admits nothing would never
+		/* Admit at least one more event. Otherwise a level that admits nothing would never
 		 * rise. */
 		double more = s->admitted * UP > 1 ? s->admitted * UP : 1;
 		s->level = dagor_level_for(

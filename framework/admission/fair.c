@@ -24,8 +24,8 @@
 #include "admission/users.h"
 
 /* Time constant of the decay of a demand, as long as the period of the rota (users.h). With a
- * shorter time, the demand of a user with 5 events a second would fluctuate by more than 10 %,
- * which is sqrt(1 / (2 * 5 * 10)). */
+ * shorter time, the demand of a user with 5 events a second would fluctuate by more than 10 %
+ * (sqrt(1 / (2 * 5 * 10))). */
 #define DEMAND_NS 10000000000.0
 
 /* Silence after which a user is forgotten, since its demand has fallen to 5 %. Tables are replaced
@@ -57,8 +57,8 @@
 
 /* The positions of a user's events are spread over SPREAD times its share of the demand
  * (fair_place). So only a user with less than 1/SPREAD of the load is served in one contiguous part
- * of the period, and switching such a user on and off affects the wait less than 1/SPREAD as much
- * as switching the whole load. 16 is a guess, checked in tests/policy/test_users_share. */
+ * of the period. Switching such a user on or off changes the wait by less than 1/SPREAD of what
+ * switching the whole load would. 16 is a guess, checked in tests/policy/test_users_share. */
 #define SPREAD 16
 
 struct slot {
@@ -82,9 +82,9 @@ struct levels {
 	double phi_sum, phi_n; /* sums over decisions, decayed like n and s */
 	int64_t learnt_ns;
 	/* computed at the last tick */
-	double all;   /* events in n */
-	double whole; /* events in n from users below the level */
-	double above; /* sum of 1 / demand over events from users above it */
+	double all;   /* sum of n */
+	double whole; /* sum of n[b] below the level */
+	double above; /* sum of s[b] above the level */
 	float level;  /* 0 while unknown */
 };
 
@@ -146,7 +146,8 @@ size_t fair_bytes(const struct fair *f)
 
 /* ---- demands ---- */
 
-/* The finalizer of MurmurHash3 (Appleby; public domain): every bit of the key affects every bit. */
+/* The finalizer of MurmurHash3 (Appleby; public domain): each bit of the key affects all bits of
+ * the result. */
 static uint64_t mix(uint64_t h)
 {
 	h = (h ^ h >> 33) * 0xff51afd7ed558ccdULL;

@@ -77,7 +77,8 @@ uint16_t fair_place(struct fair *f, int class_id, uint16_t place, float demand);
  *  class. The call costs about 10 ns. */
 double fair_part(const struct fair *f, int class_id, double phi, float demand);
 
-/** Record that a decision used `phi`, 0..1, for the class; the mean of phi is taken over these. */
+/** Record that a decision used `phi`, 0..1, for the class. The mean of phi is the mean over the
+ *  recorded decisions. */
 void fair_decided(struct fair *f, int class_id, double phi);
 
 /** Update the levels from the recorded events. Called once per tick; costs about 0.2 us for each

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Submits the events of one class in a run to an admission policy, and checks what it decides. The
- * server (stage/admit.c) and the simulator (sim/admit.c) both judge here, so they cannot differ.
+ * Submits a batch of events of one class to an admission policy, and checks the policy's decision.
+ * Both the server (stage/admit.c) and the simulator (sim/admit.c) use these functions, so their
+ * decisions cannot differ.
  *
  * Pure functions of their arguments: no lock, clock, thread or stage.
  */
@@ -16,7 +17,7 @@
 #include "admission/fair.h"
 #include "admission/users.h"
 
-/** A policy, and what belongs to it at one stage. Borrowed. */
+/** A policy with its state and parameters at one stage. All pointers are borrowed. */
 struct judge {
 	const struct admission_policy *policy;
 	void *state;
@@ -35,7 +36,7 @@ struct judge_run {
 	int64_t left_ns[WEIR_BATCH_MAX];
 	float demand[WEIR_BATCH_MAX];
 	bool refused[WEIR_BATCH_MAX]; /* the result */
-	int said, marked;             /* what the policy returned, and how many events it marked */
+	int said, marked; /* result of admit, and number of events that it marked as refused */
 };
 
 /** Append an event with `left_ns` before its deadline, INT64_MAX if it has none. */
@@ -76,8 +77,8 @@ static inline void judge_note_demands(
 	v->fair = j->fair;
 }
 
-/** Let the view describe the events of the run. If a thread is idle, nothing is refused, and demand
- *  is not recorded. Policies that do not learn need only the number of events. */
+/** Add the events to the view. If a thread is idle, nothing is refused, so demand is not recorded.
+ *  Policies that do not learn need only the number of events. */
 static inline void judge_view(
     const struct judge *j, int class_id, struct judge_run *q, struct admission_view *v)
 {
@@ -89,8 +90,9 @@ static inline void judge_view(
 		v->left_ns = q->left_ns;
 }
 
-/** Let the policy decide. Returns the number of admitted events; q->refused marks the others, all of
- *  them for *reason. If the result is invalid, *nonsense is set and all events are admitted. */
+/** Let the policy decide. Returns the number of admitted events; q->refused marks the others, which
+ *  are all refused for *reason. If the result is invalid, *nonsense is set and all events are
+ *  admitted. */
 static inline int judge_ask(const struct judge *j, int class_id, struct judge_run *q,
     const struct admission_view *v, int *reason, bool *nonsense)
 {

@@ -20,10 +20,10 @@
  * a few seconds old. */
 #define MEMORY_EVENTS 500.0
 
-/* Share of a stage's events that must go on to the front before the stage becomes an entry: at most
- * one in ten events refused there would then not have gone to the front. The stage stays an entry
- * until the share falls below ENTRY_TO, at least five standard errors lower (0.018 at a share of 0.8),
- * so that it does not flap. */
+/* Minimum share of a stage's events that go on to the front, for the stage to become an entry. So
+ * at most one in ten of the events refused at the entry would not have reached the front. The stage
+ * stays an entry until the share falls below ENTRY_TO, at least five standard errors lower (0.018
+ * at a share of 0.8), so that it does not flap. */
 #define ENTRY_FROM 0.9
 #define ENTRY_TO   0.8
 
@@ -35,7 +35,7 @@
  * front. */
 #define VISITS_LEAST 0.01
 
-/* What is known of one stage and one front, by class. */
+/* Estimates for one stage and one front, by class. */
 struct ahead {
 	double visits[K];
 	double time_ns[K]; /* visits times the mean time to reach the front */
@@ -73,8 +73,8 @@ struct coming_list {
 
 struct route {
 	struct route_shape shape;
-	/* links sorted by the stage they leave; those of stage s are out[out_from[s]] ..
-	 * out[out_from[s + 1] - 1] */
+	/* links sorted by the stage that they leave; out_from[s] is the index of the first link of
+	 * stage s */
 	int *out, *out_from;
 	int *in, *in_from;          /* links sorted by the stage they enter */
 	bool *reaches;              /* stage * n_fronts + front */
@@ -99,7 +99,7 @@ static int end_of(const struct route_link *link, bool to)
 	return to ? link->to : link->from;
 }
 
-/* Sort the links by their target (`to`) or else by their source. */
+/* Sort the links by their target if `to` is set, otherwise by their source. */
 static void index_links(const struct route_shape *g, bool to, int *list, int *from)
 {
 	int n = 0;
@@ -220,8 +220,8 @@ static double since(uint64_t *then, uint64_t now)
 }
 
 /* Add the new events. If the count of a stage then exceeds MEMORY_EVENTS, scale it down to that
- * value, together with the counts of its links. Older events thus fade, and the shares stay the
- * same. */
+ * value, and the counts of its links by the same factor. So older events fade, and the shares stay
+ * the same. */
 static void learn_shares(struct route *r, const struct route_look *look, const uint64_t *tried)
 {
 	const struct route_shape *g = &r->shape;
@@ -356,8 +356,8 @@ static double work_coming(struct route *r, const struct route_look *look, int f,
 
 /* ---- events already judged ---- */
 
-/* Whether events from the stage count as already judged for front `f`: they do if most of the
- * events that the stage received had been judged. */
+/* Whether events from the stage count as already judged for front `f`: most events that arrived at
+ * the stage had been judged. */
 static bool judged_before(const struct route *r, int s, int f, int c)
 {
 	const struct route_shape *g = &r->shape;

@@ -15,15 +15,15 @@
  *                    rest arrives after events that enter s now
  *   rest(s)        = mean time from entering the queue of s to the finish
  *
- * A "front" is a stage with a policy that decides upstream. pipeline is P_s in overload.md 3.1. It
+ * A "front" is a stage with a policy that decides upstream. pipeline is P in docs/overload.md. It
  * is recomputed from the counters at each tick instead of being updated as events pass, so events
  * that are shed on the way need no correction, and no error accumulates.
  *
  * A stage s is an entry of f for a class if nearly all events of the class that enter s continue to
  * f. Events that f would refuse are then refused at s, before s has done any work for them
- * (overload.md 3.4). If only some of them continue to f (such as cache misses), f decides at its
- * own queue, since s would also have to refuse events that never reach f, which costs more than the
- * work wasted on events that f refuses.
+ * (docs/overload.md). If only some of the events continue to f (such as cache misses), f decides at
+ * its own queue: s would also have to refuse events that never reach f, and that costs more than
+ * the work wasted on events that f refuses.
  *
  * A route is thus a class and the stage at which its events enter. Not thread-safe.
  */
@@ -38,7 +38,7 @@
 /** A stage of the graph. */
 struct route_stage {
 	bool source; /* events enter the graph here */
-	bool queued; /* has its own admission, being neither a source nor inline */
+	bool queued; /* has its own queue, so it is neither a source nor inline */
 	int front;   /* index among the fronts, or -1 */
 };
 
@@ -103,7 +103,7 @@ int64_t route_lead_ns(const struct route *r, int s, int f, int class_id);
 /** Return the work on its way to front `f` from all upstream stages, in ns. */
 int64_t route_pipeline_ns(const struct route *r, int f);
 /** Return the fraction of route_pipeline_ns, 0..1, that reaches `f` before events that enter `s`
- *  now, since it comes from stages whose lead is no longer than that of `s`. */
+ *  now: the work from stages whose lead is no longer than that of `s`. */
 double route_before(const struct route *r, int s, int f, int class_id);
 /** Return the mean time from entering `s` until the event finishes. */
 int64_t route_rest_ns(const struct route *r, int s, int class_id);

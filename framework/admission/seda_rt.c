@@ -55,7 +55,7 @@ struct seda_class {
 struct seda_state {
 	struct seda_class class[WEIR_CLASSES_MAX];
 	int n_classes; /* 0 until the first call reports it */
-	int last;      /* class of the last run; returned tokens belong to it */
+	int last;      /* class of the last admit call; returned tokens belong to it */
 };
 
 _Static_assert(sizeof(struct seda_state) <= ADMISSION_STATE_MAX, "state too large");

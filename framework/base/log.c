@@ -19,8 +19,8 @@
 
 #include "base/text.h"
 
-/* Maximum length of a line. 2048 is a guess; it must be below PIPE_BUF (4096), so that lines to a
- * pipe never mix. */
+/* Maximum length of a line. 2048 is a guess; it must be below PIPE_BUF (4096), so that lines
+ * written to a pipe are never interleaved. */
 #define LINE_BYTES 2048
 
 static atomic_int log_level = WEIR_LOG_INFO;
@@ -119,7 +119,7 @@ static void write_line(int fd, const char *line, size_t n)
 	while (rc == -1 && errno == EINTR);
 }
 
-/* Log how many lines were lost, if the buffer has space for that line now. Called with the lock
+/* Log the number of lost lines if the buffer has space for that message now. Called with the lock
  * held. */
 static void tell_lost(void)
 {

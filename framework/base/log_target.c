@@ -2,11 +2,11 @@
 /*
  * Writes log lines to their destination; see log_target.h.
  *
- * No call blocks forever. Pipes, terminals and sockets are polled first and get at most PIPE_BUF
- * bytes at a time, which a pipe that polls as writable accepts without blocking (pipe(7)). To a
- * regular file, a run of lines of any length is a single write, so that other processes that append
- * to the file cannot split lines. In a pipe, a line longer than PIPE_BUF may be interleaved with
- * others.
+ * No call blocks forever. Pipes, terminals and sockets are polled first, and each write(2) to them
+ * has at most PIPE_BUF bytes: a pipe that polls as writable accepts that many without blocking
+ * (pipe(7)). Lines for a regular file are written with one write(2), whatever their number, so that
+ * lines of other processes that append to the file cannot end up between them. In a pipe, a line
+ * longer than PIPE_BUF may be interleaved with others.
  *
  * systemd's journal receives datagrams of FIELD=value lines, its native protocol. Log lines contain
  * no newlines, so the field MESSAGE needs no length.
@@ -29,8 +29,8 @@
 #include "base/clock.h"
 
 #define JOURNAL "/run/systemd/journal/socket"
-/* Interval at which a blocked write checks whether to give up. It may delay the exit of the process
- * by as much, which users will tolerate. */
+/* Interval at which a blocked write checks whether to give up. The exit of the process may be
+ * delayed by this interval. */
 #define LOOK_MS 100
 /* How long to wait for a slow reader once the log must stop. */
 #define GIVE_UP_NS (1 * NS_PER_S)
@@ -199,9 +199,9 @@ static bool wait_writable(int fd, bool (*stop)(void *arg), void *arg)
 	}
 }
 
-/* Return the number of bytes to write with one call. For targets that can block, that is no more
- * than a pipe accepts without blocking (pipe(7)), and whole lines, since other logs and processes
- * may write to the same target. */
+/* Return the number of bytes to write with one call. A target that can block gets at most PIPE_BUF
+ * bytes, which a writable pipe accepts without blocking (pipe(7)). These bytes are whole lines if
+ * possible, since other processes may write to the same target. */
 static size_t run_of(const struct log_target *t, const char *p, size_t n)
 {
 	const char *end;

@@ -47,7 +47,7 @@ static int distance(const char *a, int na, const char *b, int nb)
 const char *weir_nearest(const char *word, const char *const *names, int n)
 {
 	int len = (int)strnlen(word, WORD_MAX + 1);
-	int best = len / 3 + 1; /* only names at a smaller distance are near */
+	int best = len / 3 + 1; /* only names at a smaller distance are suggested */
 	const char *nearest = NULL;
 
 	if (len > WORD_MAX)

@@ -3,23 +3,23 @@
  * USDT probes: points at which bpftrace, perf or SystemTap can observe a running server
  * (docs/tracing.md, contrib/bpftrace).
  *
- * Each probe is a nop in the code and a note in the ELF file with the location of its arguments. It
- * needs no preparation, and costs only the nop while unused. Arguments are values that the code has
- * anyway: numbers, and pointers to strings that live as long as the graph, but never client data.
- * tests/cli/probes.py reads this table; the provider is `weir`:
+ * Each probe is a nop in the code and a note in the ELF file with the location of its arguments. A
+ * probe that is not in use costs only the nop. The arguments are values that the code has computed
+ * anyway: numbers, and pointers to strings that live as long as the graph. They never contain
+ * client data. tests/cli/probes.py reads this table; the provider is `weir`:
  *
- *   admit         a run was judged       stage, events, refused, sender (65535: a source)
+ *   admit         admission of a batch   stage, events, refused, sender (65535: a source)
  *   shed          one event was refused  stage, class, reason (a code of weir/error.h)
  *   enqueue       events were enqueued   stage, events, length of the queue now
- *   dequeue       events left a queue    stage, class, events (of one stamp), ns they waited
+ *   dequeue       events were dequeued   stage, class, events (enqueued together), ns they waited
  *   handle_start  a batch has begun      stage, events
  *   handle_end    a batch has ended      stage, events, ns it took
  *   done          an event has ended     stage (number), class, code, arrival in CLOCK_MONOTONIC ns
  *   decision      a decision was made    stage, actor, action, threads before, threads after
  *
- * A stage is given by its name, a string, unless noted. "sender" is the number of the stage from
- * which the events came. The functions below keep the names and arguments of all probes in one
- * file; without sys/sdt.h (-DWEIR_USDT=off) they are empty.
+ * A stage is identified by its name, a string, unless the table says "number". "sender" is the
+ * number of the stage that sent the events. The functions below keep the names and arguments of all
+ * probes in one file. Without sys/sdt.h (-DWEIR_USDT=off) they do nothing.
  */
 #ifndef WEIR_BASE_PROBE_H
 #define WEIR_BASE_PROBE_H

@@ -2,9 +2,10 @@
 /*
  * Reads schedstat files; see schedstat.h.
  *
- * A file is opened when its thread is first read. If the thread has ended by then and the kernel
- * has given its id to a new thread, the new thread's times are counted instead. The kernel reuses
- * an id only after tens of thousands of other threads, so preventing this is not worth a lock.
+ * The reader opens the file of a thread at its first read. If the thread has ended before that and
+ * the kernel has reused its id for a new thread, the times of the new thread are counted instead.
+ * The kernel reuses an id only after tens of thousands of other threads, so preventing this is not
+ * worth a lock.
  */
 #include "base/schedstat.h"
 

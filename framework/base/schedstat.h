@@ -2,11 +2,11 @@
 /*
  * Lets one thread read the CPU time and run-queue time of another.
  *
- * The source is /proc/self/task/TID/schedstat ("on-cpu ns, waiting ns, slices"), which stays open;
- * a read costs 0.7 to 3 us. If the file cannot be opened (the kernel does not have it, or no
- * descriptor is left), the CPU time comes from the thread's CPU clock and run-queue time is
- * unknown. A thread reads its own clock just before it exits, since its file is not readable
- * afterwards. Its run-queue time since the last read of the file is lost.
+ * The source is /proc/self/task/TID/schedstat ("on-cpu ns, waiting ns, slices"). The file stays
+ * open; a read costs 0.7 to 3 us. If the file cannot be opened (the kernel does not have it, or no
+ * descriptor is left), the CPU time comes from the thread's CPU clock, and run-queue time is
+ * unknown. The file cannot be read after the thread has exited, so a thread stores the value of its
+ * own CPU clock just before it exits. Run-queue time after the last read of the file is lost.
  *
  *   zero --schedstat_begin (the thread)--> RUNNING --schedstat_end (the thread)--> ENDED
  *

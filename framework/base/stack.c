@@ -104,9 +104,9 @@ bool stack_await(struct stack *stack, int64_t timeout_ns)
 	return true;
 }
 
-/* Resolve the path in `text`, a line such as "/proc/7/fd/9(+0x4a1f)". If it refers to an object in
- * memory (STACK_MEMORY), copies the name of the object to `name` and returns the length of the
- * path; otherwise returns 0. */
+/* Find the real name of the file in `text`, a line such as "/proc/7/fd/9(+0x4a1f)". If the path
+ * refers to an object in memory (STACK_MEMORY), copy the object's name to `name` and return the
+ * length of the path. Otherwise return 0. */
 static int memory_name(const char *text, char *name, size_t size)
 {
 	char path[64], target[256];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Creates threads; see task.h. Threads block the signals that are sent to the process, since main
- * handles them, but not STACK_SIGNAL, with which the watchdog requests a stack. */
+ * handles them. They do not block STACK_SIGNAL, with which the watchdog requests a stack. */
 #include "base/task.h"
 
 #include <sched.h>
@@ -44,7 +44,8 @@ static void task_rule_out_cancel(void)
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 }
 
-/* Wake the joiner, which waits for `ended` first and frees the task only after pthread_join. */
+/* Wake the thread in task_join_until. It waits for `ended` first, and frees the task only after
+ * pthread_join. */
 static void task_ended(void *arg)
 {
 	struct task *task = arg;

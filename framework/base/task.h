@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Thread creation for all of weir (rule 32). Every thread has a name, is counted, blocks signals,
- * and must be joined.
+ * Thread creation for all of weir. Every thread has a name, is counted, blocks signals, and must be
+ * joined.
  *
  * | call            | threads                                    |
  * |-----------------|--------------------------------------------|
@@ -45,8 +45,7 @@ int task_count(void);
 /** Return the number of cores that this process may run on, at least 1. Determined once. */
 int task_cores(void);
 
-/** Return the maximum number of handler threads over all pools: 32 per core, but at most 512
- *  (overload.md 3.5). */
+/** Return the maximum number of handler threads over all pools: 32 per core, but at most 512. */
 int task_budget(void);
 
 /** Tell the core that the thread is spinning (PAUSE on x86, YIELD on ARM; nothing elsewhere). */
@@ -59,9 +58,9 @@ static inline void task_pause(void)
 #endif
 }
 
-/** Wait about 200 ns without giving up the core, between two checks of a spin loop. On the machine
- *  of limits.md this takes 16 PAUSE instructions, but on some other cores 16 of them take 1 us, so
- *  the number for 200 ns is measured at the first call. */
+/** Wait about 200 ns without giving up the core, between two checks of a spin loop. A PAUSE
+ *  instruction takes 12 ns on some cores and 60 ns on others, so the number of PAUSE instructions
+ *  for 200 ns is measured at the first call. */
 void task_relax(void);
 
 #endif

@@ -110,8 +110,7 @@ static bool is_private(gid_t gid, uid_t uid)
 
 /* ---- judging ---- */
 
-/* Whether the user has disabled the checks, as for containers and checkouts in which owners mean
- * nothing. */
+/* Whether the user has disabled the checks (WEIR_TRUST_FILES=any). */
 static bool all_trusted(void)
 {
 	const char *text = getenv("WEIR_TRUST_FILES");

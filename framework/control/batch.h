@@ -3,9 +3,9 @@
  * The interface of batch policies, which choose how many events a single handler call may receive.
  *
  * A policy is a pure function of (state, view, now), like the resize policies (resize.h). It sets
- * the cap of one stage. A thread takes no more events at once than the cap, and no more than its
- * share of the queue, so that a burst is spread over the threads. Policies do not make threads wait
- * for fuller batches; lingering is configured by the operator.
+ * the cap of one stage. A batch has at most `cap` events, and at most the thread's share of the
+ * queue, so that a burst is spread over the threads. Policies do not make threads wait for fuller
+ * batches; lingering is configured by the operator.
  *
  * Totals may decrease slightly, since they are not read atomically, so policies treat differences
  * as signed numbers.

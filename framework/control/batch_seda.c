@@ -3,15 +3,15 @@
  * Batch policy `seda`: the batching controller of SEDA (Welsh, Culler, Brewer, SOSP 2001, 4.2),
  * without the defects of its implementation.
  *
- *   while throughput holds (over 0.90 of the best)   cap / 1.2, since small batches finish sooner
- *   after throughput has fallen to 0.90              cap * 1.2, until it is 0.98 of the best again
+ *   while throughput is over 0.90 of the best    cap / 1.2, since small batches finish sooner
+ *   after throughput has fallen to 0.90          cap * 1.2, until it is 0.98 of the best again
  *
  * Fixed here:
- *   - the cap is a real number internally. As an integer it got stuck between 1 and 4, where a
+ *   - The cap is a real number internally. As an integer it got stuck between 1 and 4, where a
  *     fifth of it is less than one.
- *   - throughput is compared only while events wait. With an empty queue it equals the arrival
+ *   - Throughput is compared only while events wait. With an empty queue it equals the arrival
  *     rate, and a lull would look like a cap that is too small.
- *   - the best throughput decays by a hundredth per window, so that a burst, or a time when the
+ *   - The best throughput decays by a hundredth per window, so that a burst, or a time when the
  *     stage was faster, is eventually forgotten.
  */
 #include "control/batch.h"
@@ -21,7 +21,7 @@
 #include "base/clock.h"
 
 #define WINDOW_NS (NS_PER_S) /* 1 s is a guess; the original used the same */
-#define STEP      1.2        /* from SEDA's source, like FALLEN and HEALED (overload.md) */
+#define STEP      1.2        /* from SEDA's source, like FALLEN and HEALED */
 #define FALLEN    0.90
 #define HEALED    0.98
 #define FORGET    0.99 /* a guess: halves the best throughput in about a minute */

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Batch policy `weir`: chooses the largest batch that fits into an eighth of the objective, if
- * batching pays at all (overload.md 3.6; cohort scheduling: Larus and Parkes 2002).
+ * batching pays at all (cohort scheduling: Larus and Parkes 2002).
  *
  *   time of a call   S(b) = a + c * b      a is the cost of a call, c that of an event
  *   cap              (slo / 8 - a) / c, between 1 and max
  *   off (cap 1)      if a and the handover are under 5 % of the whole cost of a call with one event
  *
- * a and c are learned by recursive least squares with forgetting 0.98 from the means of 250 ms
- * windows, since the line through the means is also the line through the calls. Throughput is not
- * compared; in SEDA's controller, which compares it, the cap follows the arrival rate and
+ * a and c are learned by recursive least squares with forgetting 0.98. The samples are the means of
+ * 250 ms windows; the line through the means is also the line through the calls. Throughput is not
+ * compared: in SEDA's controller, which compares it, the cap follows the arrival rate and
  * oscillates.
  *
- * While all calls have the same size, a and c cannot be separated. The estimate then splits the
- * time in a way that is right for this size, the covariance is bounded so that it does not grow
- * without limit, and the first batch of another size resolves it. Time is in microseconds
- * internally, so that the two unknowns have similar magnitudes.
+ * While all calls have the same size, a and c cannot be separated. The estimated time is then right
+ * for this size, and the covariance is bounded so that it does not grow without limit. The first
+ * batch of another size separates the two. Time is in microseconds internally, so that a and c have
+ * similar magnitudes.
  *
- * The cap is not changed by less than a fifth, except to 1 or max.
+ * A new cap that differs from the old one by less than a fifth is ignored, unless it is 1 or max.
  */
 #include "control/batch.h"
 
@@ -27,7 +27,7 @@
 
 #include "base/clock.h"
 
-/* Constants from overload.md 3.6 and 3.7. */
+/* Constants of the policy; the comment at the top explains their use. */
 #define WINDOW_NS  (250 * NS_PER_MS)
 #define FORGETTING 0.98
 #define SLO_SHARE  0.125
@@ -72,7 +72,7 @@ static void learn(struct weir_state *s, double size, double took_us)
 	}
 }
 
-/* Learn from the window if it is over. Returns false if it is not over or has too few calls. */
+/* Learn from the window if it has ended. Returns false if it has not ended or has too few calls. */
 static bool measure(struct weir_state *s, const struct batch_view *v, int64_t now_ns)
 {
 	int64_t batches = (int64_t)(v->batches - s->batches);

@@ -28,8 +28,8 @@ struct pool_control {
 	struct outcomes outcomes;
 };
 
-/* Time after which a request that the bounds forbid is journalled again if it was not repeated
- * meanwhile. 60 s is a guess: after that, a person takes it for a new request. */
+/* A request that the bounds forbid is journalled once while the policy repeats it. After this much
+ * time without the request, it counts as a new one. 60 s is a guess. */
 #define LIMITED_OLD_NS (60 * NS_PER_S)
 
 struct control {
@@ -120,8 +120,8 @@ static int clamp(const struct resize_view *v, int want, char *limit, size_t size
 	return target;
 }
 
-/* Journal a request that the bounds forbid altogether. The request is journalled once, and not each
- * time that the policy repeats it with a similar target. */
+/* Journal a request that the bounds forbid altogether, but not each time that the policy repeats it
+ * with a similar target. */
 static void note_limited(struct control *c, int i, const struct resize_view *v, int want,
     int64_t now_ns, struct weir_decision *d)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control thread, of which there is one: it reads views, calls policies, carries out and
- * journals their decisions, and repairs pools.
+ * The control thread of a graph: it reads views, calls policies, carries out and journals their
+ * decisions, and repairs pools.
  *
  * It accesses pools only through callbacks (struct control_ops), so tests can run it without
  * threads: control_step() runs one tick at a given time.
@@ -23,7 +23,7 @@
  *  tick, while 10 wake-ups a second cost an idle server under 0.1 % of a core. */
 #define CONTROL_TICK_NS 100000000LL
 
-/** What was repaired in a pool in one tick. */
+/** The repairs of one pool in one tick. */
 struct control_repairs {
 	int joined, spawned, failed;
 	char why[120];       /* reason for one of the failures, or "" if there were none */

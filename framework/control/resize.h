@@ -7,9 +7,9 @@
  * its decision, clamped to the bounds and the thread budget of the process. The journal records the
  * inputs, the rule and the bound that limited the decision.
  *
- * Totals may decrease slightly, since they are not read atomically: a batch that ends meanwhile may
- * be counted twice, and only once at the next reading. So policies treat differences as signed
- * numbers.
+ * Totals are not read atomically: a batch that ends during the reading may be counted twice, and
+ * only once in the next reading. So totals may decrease slightly, and policies treat differences as
+ * signed numbers.
  */
 #ifndef WEIR_CONTROL_RESIZE_H
 #define WEIR_CONTROL_RESIZE_H
@@ -41,7 +41,8 @@ struct resize_view {
 	 * busy */
 	double cpu_ratio;
 	bool paused; /* all stages are paused by an operator; no policy is called */
-	/* the stages of the pool that are paused, one bit each (modulo 64); the sums are of others */
+	/* the paused stages of the pool, which the sums above exclude: bit i % 64 stands for stage
+	 * i of the pool */
 	uint64_t paused_set;
 };
 

@@ -9,12 +9,12 @@
  * The constants are those of the paper: sampling every 2 s, a threshold of 100 events, an idle time
  * of 5 s. SEDA's source instead sampled only every 8 s and terminated idle threads after 1 s, so
  * the pool oscillated with every burst. Fixed here:
- *   - the queue length alone cannot distinguish blocked threads from a saturated CPU. The pool does
+ *   - The queue length alone cannot distinguish blocked threads from a saturated CPU. The pool does
  *     not grow while the process uses all its cores, since another thread could only take CPU time
  *     from the existing threads.
- *   - the threshold is at most half the limit of the queue. A threshold above the limit of a short
+ *   - The threshold is at most half the limit of the queue. A threshold above the limit of a short
  *     queue would never be reached.
- *   - "idle" is computed from the busy time of all threads. A single thread may be idle only
+ *   - "Idle" is computed from the busy time of all threads. A single thread may be idle only
  *     because others were woken.
  */
 #include "control/resize.h"
@@ -27,7 +27,7 @@
 #define SAMPLE_NS     (2 * NS_PER_S) /* paper, 4.2 */
 #define IDLE_NS       (5 * NS_PER_S) /* paper, 4.2 */
 #define THRESHOLD     100            /* paper, 4.2 */
-#define CPU_SATURATED 0.95           /* overload.md 3.5: the veto of the .NET pool */
+#define CPU_SATURATED 0.95 /* no growth above this CPU use; value of the .NET thread pool */
 
 struct seda_state {
 	bool started;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resize policy `weir`: sets the number of threads to what the offered work needs by Little's law,
- * but no more than the cores can keep busy, and none that measurably do not help.
+ * Resize policy `weir`: sets the number of threads that the offered work needs by Little's law. The
+ * number is limited to the threads that keep all cores busy, and growth that measurably does not
+ * help is undone.
  *
  * Each window of 250 ms measures three durations per handled event, which are then smoothed: S_cpu
  * on a core, S_rq waiting for a core, and S_blk blocked (the remaining time in handlers).
@@ -24,23 +25,26 @@
  *            it is undone and growth stops for 10 s, then 20, up to 160, since the resource that
  *            the stage waits for (a lock, a database) is exhausted.
  *   down     If the need stayed below 0.75 n for 15 s, shrink by a tenth of the surplus per window,
- *            provided that 1.1 times the maximum need would still be met.
+ *            provided that n - 1 threads would still cover 1.1 times the maximum need.
  *   stalled  If events wait, every thread is in a handler, and no handler has finished for 50 ms or
  *            five service times, whichever is longer, add a thread every 50 ms. This overrides the
  *            other rules, since the handlers may be waiting for something in the queue.
  *
  * `offered` includes refused events, so that growth is not masked by shedding.
  *
- * These rules differ from their origin, overload.md 3.5, as follows. The offered rate is smoothed
- * like the times (at ten events a second, a window counts 2.5 +- 1.6). A window is extended, to at
- * most a second, until five events have finished. A trial is judged after a second or two service
- * times, whichever is longer. It compares the response time, not the wait alone: if clients wait
- * for responses before they send more, additional threads shorten the queue by as much as they
- * lengthen the service. Growth requires busy threads, since the need is a product of two noisy
- * means and noisier than either. The margin in `down` prevents oscillation of pools with two or
- * three threads, where 0.75 n is less than one thread below n. CPU time includes that of spinning
- * threads, which cannot be distinguished. It counts as handler time, up to the total time in
- * handlers.
+ * Details:
+ *
+ *   - The offered rate is smoothed like the times (at ten events a second, a window counts
+ *     2.5 +- 1.6). A window is extended, to at most a second, until five events have finished.
+ *   - A trial is judged after a second or two service times, whichever is longer. It compares the
+ *     response time, not the wait alone: if clients wait for responses before they send more,
+ *     additional threads shorten the queue by as much as they lengthen the service.
+ *   - Growth requires busy threads, since the need is the product of two noisy means and so noisier
+ *     than either of them.
+ *   - The margin in `down` prevents oscillation of pools with two or three threads, where 0.75 n is
+ *     less than one thread below n.
+ *   - The CPU time of spinning threads cannot be distinguished from that of handlers. It counts as
+ *     handler time, up to the total time in handlers.
  */
 #include "control/resize.h"
 
@@ -52,8 +56,7 @@
 
 #include "base/clock.h"
 
-/* Constants from overload.md 3.5 and 3.7, where they were found by simulation, unless noted
- * otherwise. */
+/* Constants found by simulation, unless noted otherwise. */
 #define WINDOW_NS    (250 * NS_PER_MS)
 #define COLD_NS      (100 * NS_PER_MS) /* window of a cold pool: one tick of the control thread */
 #define COLD_LAST_NS (2 * NS_PER_S)    /* from the first events; a guess: eight windows */
@@ -67,7 +70,7 @@
 #define HOLD_SECONDS 15
 #define CPU_BOUND    0.2 /* blocked time below this fraction of the CPU time */
 #define RUNQ_VETO    0.5
-#define CPU_VETO     0.95 /* used if run-queue time is unknown; from the .NET pool */
+#define CPU_VETO     0.95 /* used if run-queue time is unknown; value of the .NET thread pool */
 #define TRIAL_NS     NS_PER_S
 #define TRIAL_SHARE  0.25
 #define HOLD_MIN_NS  (10 * NS_PER_S)
@@ -76,8 +79,7 @@
 #define STALL_TIMES  5
 
 /* The following three are guesses. A mean over fewer than WINDOW_ITEMS events is unreliable. A
- * response time counts as shorter only if it has fallen by a tenth, which is about the size of the
- * noise. */
+ * response time counts as shorter only if it has fallen by a tenth, about the size of the noise. */
 #define WINDOW_ITEMS   5
 #define WINDOW_LAST_NS NS_PER_S
 #define SHORTER        0.9
@@ -139,8 +141,8 @@ static struct totals totals_of(const struct resize_view *v)
 	    .runq_ns = v->runq_ns_total};
 }
 
-/* Return by how much a total has grown since it was `then`, or 0 if it seems to have decreased,
- * since totals are not read atomically. */
+/* Return the increase of a total from `then` to `now`. Totals are not read atomically, so a total
+ * may seem to have decreased; its increase is then 0. */
 static double grown(uint64_t now, uint64_t then)
 {
 	int64_t d = (int64_t)(now - then);
@@ -276,9 +278,9 @@ static void start_trial(struct weir_state *s, const struct resize_view *v, int64
 	t->since_ns = now_ns;
 }
 
-/* Add the first window of a trial to the figures from before growth, with which the trial is
- * compared. The stage may have slowed down during the window before growth, which then mixes old
- * and new times. */
+/* Base the trial on the worse of two windows: the one before growth, and this one, the first after
+ * growth. If the stage slowed down during the window before growth, that window mixes old and new
+ * times. */
 static void base_trial(struct weir_state *s, const struct resize_view *v, int64_t now_ns)
 {
 	struct trial *t = &s->trial;

@@ -71,7 +71,7 @@ static bool counts_alike(const struct weir_event *a, const struct weir_event *b)
 }
 
 /* Offer an event of a traced type to the list of slowest events and, if any are active, to taps and
- * the export. *now_ns is the end time of the run, or 0 if the clock has not been read yet. */
+ * the export. *now_ns is the end time of the run; the first call reads the clock if it is 0. */
 static void keep_slowest(struct slowest *s, struct weir_event *ev, int status, int64_t *now_ns)
 {
 	bool watched = slowest_watched(s);

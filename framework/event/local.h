@@ -88,8 +88,8 @@ struct book {
  *   reader   changes, acquire  -> counters
  *
  * A reader that sees the new number also sees the counters written before it. A reader that sees
- * the old number may already see some of the new counters; it reads them again when it finds the
- * new number.
+ * the old number may already see some of the new counters; it reads the counters again as soon as
+ * it sees the new number.
  */
 static inline void book_changed(struct book *b)
 {
@@ -133,8 +133,8 @@ struct local {
 	/* NULL if this thread never runs the stage, or the stage has no thread state */
 	void *thread_state;
 	bool thread_ready; /* ops->thread_init succeeded */
-	/* Smoothed service time of an event, negative until it has been measured. Limits the size
-	 * of the next batch, unless a batch policy does so. */
+	/* Smoothed service time of an event, negative until it has been measured. It limits the
+	 * size of the next batch, unless a batch policy sets the size. */
 	int64_t service_ns;
 	bool batched;          /* a batch policy chooses the batch size */
 	struct conf *conf;     /* the local holds a reference */
@@ -150,8 +150,8 @@ struct local {
 	struct outbox outbox[];
 };
 
-/* A batch that was handled: `n` events, per_class[c] of class c. Of those, again[c] were
- * requeued. */
+/* A batch that was handled: `n` events, per_class[c] of them in class c. again[c] events of class c
+ * were requeued by the handler. */
 struct served {
 	int per_class[WEIR_CLASSES_MAX], again[WEIR_CLASSES_MAX], n;
 	int64_t took_ns; /* time in the handler */
@@ -221,8 +221,8 @@ static inline struct thread *thread_self(void)
 }
 
 /** moves_begin and moves_end mark the time in which the calling thread `t` moves events. A view
- *  that sees these stores out of order may set its error bound (law_slack) one batch too low. That
- *  is rare and not worth a fence for each flush. */
+ *  that sees these stores out of order may compute an error bound (law_slack) that is too small by
+ *  one batch. That is rare and not worth a fence for each flush. */
 static inline void moves_begin(struct thread *t)
 {
 	atomic_store_explicit(&t->moves, atomic_load_explicit(&t->moves, memory_order_relaxed) | 1,
@@ -288,9 +288,9 @@ static inline void outbox_add(struct thread *t, struct outbox *o, struct weir_ev
 	}
 }
 
-/** Record the batch `b` that a handler has served, and the time `behind_ns` that inline stages took
- *  in the same thread. The events are counted only now, together with their service time, so that a
- *  mean computed from both is right. */
+/** Record that a handler has served the batch `b`, and that inline stages took `behind_ns` in the
+ *  same thread. The number of events and their service time are added together, so that a mean
+ *  computed from both is consistent. */
 void service_record(struct local *l, const struct served *b, int n_classes, int64_t behind_ns);
 
 /** Add `n`, which may be negative, to the number of events of the class that stage `id` holds. In

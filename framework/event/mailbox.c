@@ -81,8 +81,8 @@ struct outbox *mailbox_outboxes_new(void)
 	return set;
 }
 
-/* The outbox of `t` for mailbox `id`, or NULL if none can be allocated. Once allocated, an outbox
- * is always used, so that the mail of a thread stays in order. */
+/* Return the outbox of `t` for mailbox `id`, or NULL if none can be allocated. Once a thread has an
+ * outbox for a mailbox, it sends all mail through that outbox, so that its mail stays in order. */
 static struct outbox *outbox_for(struct thread *t, int id)
 {
 	struct outbox **set = id >= 0 ? &t->mail[id / MAILBOX_SET] : NULL;

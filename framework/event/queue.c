@@ -4,9 +4,10 @@
  * locking rules.
  *
  * A cohort by key is the largest group of events with the same key in a window at the head of the
- * highest non-empty lane. If the head has waited longer than the linger time, or has been passed
- * over COHORT_PASSES times, its key is served instead, so that a rare key does not starve (Larus &
- * Parkes leave the bound open). The window has a fixed size, which bounds the scan under the lock.
+ * highest non-empty lane. If the head has waited longer than the linger time, or COHORT_PASSES
+ * batches of other keys have been taken since its key was last served, its key is served instead,
+ * so that a rare key does not starve (Larus & Parkes do not specify this bound). The window has a
+ * fixed size, which bounds the scan under the lock.
  */
 #include "event/queue.h"
 
@@ -14,7 +15,7 @@
 #include <string.h>
 
 /* Number of events at the head of a lane from which a cohort by key is chosen. 256 is a guess: four
- * of the largest useful batches (limits.md: gains flatten at 64). The scan costs about 1 ns per
+ * of the largest useful batches (measured: gains flatten at 64). The scan costs about 1 ns per
  * event. */
 #define COHORT_WINDOW 256
 
@@ -160,7 +161,8 @@ int queue_push_locked(struct queue *q, struct weir_event **ev, int n)
 		q->part[part].n += (uint32_t)run;
 		done += run;
 	}
-	/* seq_cst: pairs with the read of the length in handler_park (sched/handler.c) */
+	/* seq_cst: pairs with the read of the length in queue_due, which park() in sched/handler.c
+	 * calls */
 	atomic_store(&q->length, queue_length(q) + (uint32_t)done);
 	return done;
 }
@@ -253,8 +255,8 @@ static const struct weir_event *part_head(const struct partition *part, int n_cl
 	return oldest;
 }
 
-/* Whether a batch of `part` is due now. If not, lowers take->ready_ns to the time at which it will
- * be. */
+/* Whether a batch of `part` is due now. If not, lowers take->ready_ns to the time at which a batch
+ * will be due. */
 static bool part_ready(
     const struct queue *q, const struct partition *part, struct queue_take *take, bool *overdue)
 {
@@ -271,7 +273,8 @@ static bool part_ready(
 	return false;
 }
 
-/* Of this rank's partitions in which a batch is due, the one served least recently. */
+/* Return the partition to serve: among those of this rank in which a batch is due, the one served
+ * least recently. NULL if no batch is due. */
 static struct partition *part_due(struct queue *q, struct queue_take *take, bool *overdue)
 {
 	struct partition *best = NULL;
@@ -291,7 +294,7 @@ static struct partition *part_due(struct queue *q, struct queue_take *take, bool
 	return best;
 }
 
-/* The lane whose head has waited longest, or NULL if all lanes are empty. */
+/* Return the lane whose head has waited longest, or NULL if all lanes are empty. */
 static struct lane *oldest_lane(struct partition *part, int n_classes)
 {
 	struct lane *oldest = NULL;
@@ -342,8 +345,8 @@ static int part_take(struct queue *q, struct partition *part, const struct queue
 	return n;
 }
 
-/* Take events as part_take does, and count them in keep.taken. The counts are derived from the
- * lengths of the lanes, since no event may be touched under the lock. */
+/* Take events as part_take does, and count them in keep.taken. The counts are the changes of the
+ * lanes' lengths, since no event may be touched under the lock. */
 static int part_take_counted(struct queue *q, struct partition *part, const struct queue_take *take,
     int max, bool overdue, struct weir_event **out)
 {

@@ -2,21 +2,21 @@
 /*
  * The bounded queue of a stage: one mutex, one ring of event pointers per class and partition.
  *
- * Why rings of pointers under a mutex? Two other designs were considered. With an intrusive list
- * the producer needs O(1), but a consumer that takes 64 events from a longer list must follow 64
- * pointers through cache lines that the producer wrote last, and each is a serial cache miss under
- * the lock. In a ring the pointers are dense: copying 8 of them touches one or two cache lines, no
+ * Why rings of pointers under a mutex? Two other designs were considered. In an intrusive list, a
+ * push is O(1), but a consumer that takes 64 events must follow 64 pointers through cache lines
+ * that the producer wrote last. Each step is a cache miss under the lock, and the misses cannot
+ * overlap. In a ring the pointers are dense: copying 8 of them touches one or two cache lines, no
  * event is touched under the lock, and the consumer can prefetch the events in parallel. A ring
- * from which consumers claim batches needs no mutex, but has no classes, no exact limit for all
- * classes together, and no cohorts. bench/micro_hop measures all three.
+ * from which consumers claim batches without a mutex has no classes, no exact limit for all classes
+ * together, and no cohorts. bench/micro_hop measures all three.
  *
  *   lane (partition p, class c):  [ e3 e4 e5 . . . e1 e2 ]   power-of-two ring, FIFO
- *   partition:                    lanes by class, highest class served first, leased while served
- *                                 in exclusive and partitioned mode
+ *   partition:                    one lane per class, highest class served first; in exclusive and
+ *                                 partitioned mode, leased while a batch of it is handled
  *
  * | call                     | may overlap with                                             |
  * |--------------------------|--------------------------------------------------------------|
- * | queue_push, queue_pop, queue_release, queue_oldest_ns | anything; they take the lock    |
+ * | queue_pop, queue_release, queue_oldest_ns | anything; they take the lock                |
  * | queue_length             | anything; a relaxed read of the exact length                 |
  * | *_locked                 | the caller holds the lock                                    |
  * | queue_init, queue_fini   | nothing                                                      |
@@ -134,14 +134,14 @@ void queue_hold(struct queue *q, int class_id, int n);
  *  lock. */
 void queue_taken(struct queue *q, int class_id, int n);
 
-/** Stop counting a batch with taken[c] events of class c as taken, because its handler has
- *  returned. Those of its events that are now held must already be counted as held. Any thread. */
+/** Subtract a batch, with taken[c] events of class c, from keep.taken after its handler has
+ *  returned. Events of the batch that are now held must already be counted as held. Any thread. */
 void queue_return(struct queue *q, const int *taken);
 
 /** Number of free slots under the limit. The caller holds the lock. */
 uint32_t queue_room_locked(const struct queue *q) WEIR_REQUIRES(&q->lock);
 
-/** Number of queued events of the class. The caller holds the lock. Costs one read per
+/** Number of queued events of the class. The caller holds the lock. Reads one counter per
  *  partition. */
 uint32_t queue_class_length_locked(const struct queue *q, int class_id) WEIR_REQUIRES(&q->lock);
 
@@ -186,8 +186,8 @@ static inline uint32_t queue_length(const struct queue *q)
 	return atomic_load_explicit(&q->length, memory_order_relaxed);
 }
 
-/** Whether taking is suspended. A thread that holds the lock, or has just released it, sees the
- *  effect of the last queue_steer. */
+/** Whether the queue is paused, so that no batch may be taken. A thread that holds the lock, or has
+ *  just released it, sees the effect of the last queue_steer. */
 static inline bool queue_paused(const struct queue *q)
 {
 	return atomic_load_explicit(&q->paused, memory_order_relaxed);
@@ -199,8 +199,8 @@ static inline uint32_t queue_ready(const struct queue *q)
 	return queue_paused(q) ? 0 : queue_length(q);
 }
 
-/** Set whether taking is suspended (`paused`) and whether admission must refuse everything
- *  (`shut`). The caller that ends a pause wakes the pool. */
+/** Set `paused` (no batch may be taken) and `shut` (admission must refuse everything). A caller
+ *  that ends a pause must wake the pool. */
 void queue_steer(struct queue *q, bool paused, bool shut);
 
 /** Largest number of events that queue_peek reports. */

@@ -17,8 +17,8 @@ int64_t queue_kept(const struct queue *q, int class_id)
 {
 	if (!queue_keeps(q))
 		return 0;
-	/* Read `taken` first: an event is added to `held` before it is subtracted from `taken`, so
-	 * it is never missed. */
+	/* Read `taken` first. An event that becomes held is added to `held` before it is subtracted
+	 * from `taken`, so in this order it is counted at least once. */
 	int taken = atomic_load_explicit(&q->keep.taken[class_id], memory_order_acquire);
 	int held = atomic_load_explicit(&q->keep.held[class_id], memory_order_relaxed);
 

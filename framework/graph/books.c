@@ -3,12 +3,12 @@
  * Allocates the locals of threads, lists them by stage, and adds their counters to the stage's
  * common book when a thread exits.
  *
- * When a thread registers, the locals of the stages that it runs are allocated, with histograms and
+ * When a thread registers, it gets the locals of the stages that it runs, with histograms and
  * thread state. These stages are those of its pool, its source stage, and the inline stages
- * downstream of them. A thread with neither pool nor source may offer events to any stage, so it gets
- * the locals of all inline stages. Other locals have only counters and outboxes, and are allocated
- * when the thread first sends to the stage or finishes an event there. Since most threads use few
- * stages, this keeps the lists that readers walk short.
+ * downstream of them. A thread with neither pool nor source may offer events to any stage, so it
+ * gets the locals of all inline stages. Other locals have only counters and outboxes. They are
+ * allocated when the thread first sends to the stage or finishes an event there. Readers walk the
+ * list of a stage's locals, and most threads use few stages, so these lists are short.
  *
  * | call                                  | caller                                       |
  * |---------------------------------------|----------------------------------------------|

@@ -3,8 +3,8 @@
  * Builds a graph from a plan (stages, sinks, pools and control), and frees it.
  *
  * The plan has checked everything that can be checked without acquiring resources. This file
- * allocates memory and calls ops->init, downstream stages first, so that a stage is initialised
- * after all stages downstream of it. On failure weir_graph_free() releases everything.
+ * allocates memory and calls ops->init of each stage, downstream stages first. On failure
+ * weir_graph_free() releases everything.
  */
 #include <stdio.h>
 #include <stdlib.h>

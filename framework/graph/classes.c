@@ -99,7 +99,7 @@ const char *weir_class_name(const struct weir_stage *st, int class_id)
 }
 
 /* Objective of the only class in a graph that defines no classes: the default objective of a class
- * (overload.md 3.7, spec.c). */
+ * (SLO_DEFAULT_NS in spec.c). */
 #define DEFAULT_CLASS_SLO_NS (500 * NS_PER_MS)
 
 int64_t weir_class_slo_ns(const struct weir_stage *st, int class_id)

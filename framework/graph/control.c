@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Callbacks of the control thread, which describe the pools to it and apply its decisions. */
+/* Callbacks for the control thread. They describe the pools to it and apply its decisions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,8 +52,8 @@ static void look_for_changes(struct weir_graph *g)
 	lock_release(&g->threads_lock);
 }
 
-/* The change numbers are read before the counters, so if a counter changes in between, the counters
- * are read again next time. */
+/* Change numbers are read before counters. If a counter changes in between, its new change number
+ * is seen in the next round, and the counters are read again. */
 const struct stage_sums *graph_sums(struct weir_graph *g, int id)
 {
 	struct stage_sums *s = &g->sums[id];
@@ -148,8 +148,8 @@ static struct control_repairs repair(void *ctx, int i, int64_t now_ns)
 	return out;
 }
 
-/* Divisor of the tick rate while every stage rests (meter.h). Admission works without ticks, and
- * waking up a hundred times a second would cost 0.3 % of a core. */
+/* Divisor of the tick rate while every stage rests (meter.h). Admission works without ticks then,
+ * and a hundred wake-ups a second would cost 0.3 % of a core. */
 #define REST_TICKS 10
 
 /* Run a tick of the policies that learn, and of shares and routes. Returns the time at which the

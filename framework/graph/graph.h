@@ -20,8 +20,8 @@
 
 enum graph_phase { GRAPH_BUILT, GRAPH_RUNNING, GRAPH_DRAINING, GRAPH_DRAINED };
 
-/** The counters of a stage: its locals, one for each live thread, and the totals of threads that
- *  have exited. Guarded by threads_lock. */
+/** The counters of a stage: the locals of live threads, and the totals of threads that have exited.
+ *  Guarded by threads_lock. */
 struct gone {
 	struct local *books; /* locals of live threads at this stage, linked by `next` */
 	struct book book;    /* the common book: totals of threads that have exited */
@@ -184,8 +184,8 @@ void graph_degrade(struct weir_graph *g, int64_t now_ns);
 
 /** Describe in `text` why threads could not start. */
 void graph_refusal_text(const struct pool_refusal *refusal, char *text, size_t size);
-/** Mark the I/O threads that are held up by a handler, and wake the I/O threads of a source if a
- *  mark has changed. Called by the control thread in each round. */
+/** Mark the I/O threads that are held up by a handler. If a mark has changed, wake the I/O threads
+ *  of the source. Called by the control thread in each round. */
 void graph_watch_loops(struct weir_graph *g, int64_t now_ns);
 /** Find the call that weir_graph_hung reports. Called by the control thread in each round. */
 void graph_watch_hung(struct weir_graph *g, int64_t now_ns);

@@ -14,25 +14,25 @@
 
 #include "base/clock.h"
 
-/* Weight of one completion in the mean service time; source: overload.md 3.1. Values from 0.005 to
+/* Weight of one completion in the mean service time; see docs/overload.md. Values from 0.005 to
  * 0.05 work equally well. */
 #define COST_WEIGHT 0.02
-/* At each tick, the cost of a class moves towards the mean cost by this fraction of the difference,
- * so that the cost of a class that no longer occurs is forgotten. 0.001 is a guess: a third of the
+/* At each tick, the cost of a class moves towards the mean cost by this fraction of the difference.
+ * So the cost of a class that no longer occurs is forgotten. 0.001 is a guess: a third of the
  * difference remains after 10 s, which is slow compared with everything else. */
 #define COST_AGE 0.001
-/* Weight of the time that handler calls in progress have taken so far (overload.md 3.1). */
+/* Weight of the time that handler calls in progress have taken so far (docs/overload.md). */
 #define RUNNING_SHARE 0.5
-/* Multiple of the 99 % quantile of the service time that most calls in progress must have exceeded
- * before their time is used at all. Calls seen in progress tend to be the long ones: with a factor
- * of 1, a stage with lognormal service times at 0.7 of its capacity refused 0.1 % of the events. */
+/* Calls in progress affect the costs only if most of them have taken longer than LATE times the 99
+ * % quantile of the service time. Calls seen in progress tend to be the long ones: with a factor of
+ * 1, a stage with lognormal service times at 0.7 of its capacity refused 0.1 % of the events. */
 #define LATE 2
 /* Number of consecutive checks without a change before a stage rests. 50 checks take half a second,
  * after which the last event no longer has any effect. */
 #define REST_LOOKS 50
-/* Quantiles are refreshed every LOOK_NS. They cover the events of the last HIST_NS, or of up to
- * twice that time if it had fewer than HIST_EVENTS events. Source: "100 samples or 1 s", as in
- * SEDA's controller (overload.md, constants). */
+/* Quantiles are refreshed every LOOK_NS. They cover a window of HIST_NS, or of up to twice that
+ * time if it has fewer than HIST_EVENTS events. SEDA's controller also uses "100 samples or 1
+ * s". */
 #define LOOK_NS     (100 * NS_PER_MS)
 #define HIST_NS     NS_PER_S
 #define HIST_EVENTS 100
@@ -82,8 +82,8 @@ static void sum(struct weir_graph *g, int id, double long_ns, int64_t now_ns, st
 	lock_release(&g->threads_lock);
 }
 
-/* Update a mean with `n` completions that took `took_ns` in total. The first completions have equal
- * weights; otherwise the very first would dominate the next fifty. */
+/* Update a mean with `n` completions that took `took_ns` in total. The first 1 / COST_WEIGHT
+ * completions have equal weights; otherwise the very first would dominate them. */
 static void follow(double *cost_ns, double *known, uint64_t n, uint64_t took_ns)
 {
 	if (n == 0)
@@ -124,8 +124,8 @@ static void publish_costs(struct meter *m, struct sink *k, double so_far_ns, int
 static void learn_costs(struct meter *m, struct sink *k, const struct totals *t, int n_classes)
 {
 	uint64_t n = 0, took_ns = 0;
-	/* Calls in progress are used only if most of them are late: a single hanging call says
-	 * nothing about other calls, and calls seen in progress tend to be long. */
+	/* Use calls in progress only if most of them are late. A single hanging call does not show
+	 * that other calls are slow, and calls seen in progress tend to be long. */
 	double so_far_ns =
 	    2 * t->n_long > t->n_running ? RUNNING_SHARE * (double)t->running_ns / t->n_running : 0;
 
@@ -133,8 +133,8 @@ static void learn_costs(struct meter *m, struct sink *k, const struct totals *t,
 	for (int c = 0; c < n_classes; c++) {
 		m->done[c] += t->class[c].handled - m->then[c].handled;
 		m->took_ns[c] += t->class[c].service_ns - m->then[c].service_ns;
-		/* If a thread wrote between the two reads, took_ns may not be 0; it is used next
-		 * time. */
+		/* If a thread has recorded a time but not yet its event, took_ns is kept for the
+		 * next sample. */
 		if (m->done[c] == 0)
 			continue;
 		follow(&m->cost_ns[c], &m->known[c], m->done[c], m->took_ns[c]);
@@ -154,8 +154,8 @@ static void since(struct weir_hist *now, const struct weir_hist *then)
 		now->count[i] -= then->count[i];
 }
 
-/* Return the window, which is allocated after the first event, or NULL if there has been no event
- * or if out of memory. */
+/* Return the window, or NULL if there has been no event or memory is short. The window is allocated
+ * after the first event. */
 static struct meter_window *window_of(struct meter *m, const struct weir_class_view *v, int n)
 {
 	uint64_t events = 0;
@@ -182,8 +182,8 @@ static bool window_ends(const struct meter *m, uint64_t events, int64_t now_ns)
 	return length_ns >= HIST_NS && (events >= HIST_EVENTS || length_ns >= 2 * HIST_NS);
 }
 
-/* Mean time per event that inline stages took in the window; the service histograms do not include
- * it. *handled and *behind_ns receive the current totals. */
+/* Mean time per event, in the window, that inline stages took. The service histograms do not
+ * include this time. *handled and *behind_ns receive the current totals. */
 static int64_t mean_behind_ns(const struct meter *m, const struct book *b, int n_classes,
     uint64_t *handled, uint64_t *behind_ns)
 {
@@ -375,8 +375,8 @@ void meter_idle(struct meter *m, struct weir_stage *st, int64_t until_ns)
 	m->at_ns = until_ns;
 }
 
-/* Whether the stage rests: no change for REST_LOOKS checks, and the policy has confirmed that
- * further ticks would change nothing. */
+/* Whether the stage rests: no change for REST_LOOKS checks, and the policy has confirmed that ticks
+ * would not change its state. */
 static bool rests(struct meter *m, struct weir_stage *st, uint64_t changes)
 {
 	const struct sink *k = &st->sink;

@@ -4,15 +4,15 @@
  *
  * Counters only grow, so a meter keeps their last values and works with differences. Costs (mean
  * service times by class) are smoothed means in which each completion has the weight COST_WEIGHT
- * (overload.md 3.1). Handler calls in progress are included once most of them have taken far longer
+ * (docs/overload.md). Handler calls in progress are included once most of them have taken far longer
  * than usual, so that a hang is noticed before it ends. Quantiles cover the last second or so and
  * are refreshed ten times a second.
  *
- * A stage at which nothing happens is said to rest. It is not sampled. Its estimates are updated
- * once every METER_REST_NS, and before its next sample, to the values that they would have after
- * ticks every ADMISSION_TICK_NS: windows begin when they would have begun, costs age by all skipped
- * ticks in one step (with a relative error below 1e-9), and the policy has confirmed that ticks do
- * not change its state (admission_policy.rested).
+ * A stage at which nothing happens rests: it is not sampled. Its estimates are updated every
+ * METER_REST_NS, and before its next sample. The update gives the values that ticks every
+ * ADMISSION_TICK_NS would have given. It moves the windows forward and ages the costs by all
+ * skipped ticks in one step (with a relative error below 1e-9). The state of the policy needs no
+ * update, because the policy has confirmed that ticks do not change it (admission_policy.rested).
  *
  *   SAMPLED --half a second without a change, quantiles forgotten, the policy agrees--> RESTS
  *   RESTS --a change, or work--> SAMPLED
@@ -71,7 +71,7 @@ void meter_idle(struct meter *m, struct weir_stage *st, int64_t until_ns);
 
 void meter_free(struct meter *m);
 
-/** Store what has happened at stage `st` since the last sample in *sample, and publish the costs in
+/** Fill in *sample with the events at stage `st` since the last sample, and publish the costs in
  *  the sink. */
 void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, int64_t now_ns,
     struct admission_sample *sample);

@@ -12,8 +12,8 @@
 
 #include <weir/log.h>
 
-/** The indexes in the old graph of a stage of the new graph, its outlets and its metrics; -1 if
- *  there is no match. */
+/** For one stage of the new graph: the indexes of its counterpart in the old graph, and of the
+ *  counterpart's outlets and metrics; -1 if there is no match. */
 struct kin {
 	int stage;
 	int *outlet; /* [the new stage's n_outlets] */
@@ -208,7 +208,7 @@ static void add_view(
 	v->collect.dropped += was->collect.dropped;
 	v->collect.sent += was->collect.sent;
 	v->collect.failed += was->collect.failed;
-	/* The journal was copied from the old graph's, which may have grown afterwards. */
+	/* The new graph's journal began as a copy of the old one, which may have grown since. */
 	if (was->decided_total > v->decided_total)
 		v->decided_total = was->decided_total;
 }

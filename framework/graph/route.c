@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Connects admission upstream (admission/route.h) to the graph: passes it the shape of the graph
- * and, at each tick, the counters, and publishes its results in the sinks. Runs only in the control
- * thread. Other threads read the masks and times in the sinks one by one without a lock, which is
- * safe because any mix of old and new values is valid.
+ * and, at each tick, the counters, and publishes its results in the sinks.
+ *
+ * Runs only in the control thread. Other threads read the masks and times in the sinks one by one
+ * without a lock. That is safe because any mix of old and new values is valid.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -233,8 +234,8 @@ static void add_times(
 	}
 }
 
-/* Update the mean stay of an event in the stage. The time for which events are held is neither wait
- * nor service time, so the stay is computed as N / X, the mean number of events divided by the
+/* Update the mean stay of an event in the stage. The time for which an event is held is neither
+ * wait nor service time. So the stay is computed as N / X, the mean number of events divided by the
  * departure rate (Little 1961). */
 static void follow_stay(
     struct spent *s, struct route_look *look, int64_t held, int64_t span_ns, int n_classes)
@@ -325,8 +326,8 @@ static void follow_mean(double *mean_ns, uint64_t now_ns, uint64_t then_ns, int6
 	*mean_ns += weight * ((double)(now_ns - then_ns) / (double)n - *mean_ns);
 }
 
-/* Update the mean times, which cover about fifty events. If a stage has a meter, only its mean time
- * of inline stages is used. */
+/* Update the mean times, which cover about fifty events. Of these, a stage with a meter uses only
+ * behind_mean_ns. */
 static void follow(struct spent *s, const struct spent *now)
 {
 	int64_t n = (int64_t)(now->n - s->n);
@@ -342,8 +343,8 @@ static void follow(struct spent *s, const struct spent *now)
 	s->behind_ns = now->behind_ns;
 }
 
-/* A meter's cost includes the inline stages downstream. A route treats these as separate stages, so
- * their part of the cost is passed separately. */
+/* A meter's cost includes the inline stages downstream. A route treats inline stages as stages of
+ * their own, so it gets their part of the cost separately. */
 static void fill_costs(const struct sink *k, const struct spent *s, struct route_look *look, int c)
 {
 	int64_t behind_ns = (int64_t)s->behind_mean_ns;
@@ -439,8 +440,8 @@ static void pass_idle(struct weir_graph *g, struct graph_route *r, int64_t until
 	r->at_ns = until_ns;
 }
 
-/* Whether this tick can be skipped, because no counter has changed and no event is in flight. At
- * least one tick per METER_REST_NS is run nevertheless, since costs age. */
+/* Whether this tick can be skipped: no counter has changed and no event is in flight. Costs age, so
+ * at least one tick per METER_REST_NS is not skipped. */
 static bool rests(struct weir_graph *g, struct graph_route *r, int64_t now_ns)
 {
 	if (r->still && !any_stale(g, r)) {

@@ -119,9 +119,9 @@ static int64_t in_flight(struct weir_graph *g, int64_t *held)
 }
 
 /* Whether nothing is in flight except held events. All counts of ended events are read before any
- * count of offered events, so an event that moves during the reading can only make the sum of
- * offered events larger (Mattern 1987, four counters), in whatever order the stages are read, and
- * even if the graph has loops. */
+ * count of offered events. So an event that moves during the reading can only make the sum of
+ * offered events larger (Mattern 1987, four counters). This holds in whatever order the stages are
+ * read, and even if the graph has loops. */
 static bool is_quiet(struct weir_graph *g)
 {
 	int64_t ended = 0, offered = 0;
@@ -194,9 +194,9 @@ static bool wait_quiet(struct weir_graph *g, int64_t until_ns)
 	return true;
 }
 
-/* Wait for I/O threads, which run until the graph is freed, to finish the last events: an I/O
- * thread may still emit an event that a stage has just released (weir_http_wait of http.server),
- * find the queue closed and finish the event. Returns the number of events still in flight. */
+/* Wait for I/O threads, which run until the graph is freed, to finish the last events. For example,
+ * a stage has just released an event (weir_http_wait of http.server); an I/O thread emits the
+ * event, finds the queue closed and finishes it. Returns the number of events still in flight. */
 static int64_t wait_late(struct weir_graph *g)
 {
 	int64_t until_ns = clock_now_ns() + LATE_NS, now_ns, held, left;
@@ -273,15 +273,15 @@ static void drain_stages(struct weir_graph *g, int64_t until_ns, struct weir_dra
 	r->closed = end_all_queued(g);
 	control_stop(g->control);
 	stop_pools(g, until_ns);
-	/* Finish the events left in partitions that were leased, and the events emitted by batches
-	 * that have ended since. */
+	/* Since the first call, batches have ended: they have released their partitions and emitted
+	 * events. Finish the events in those partitions, and the emitted ones. */
 	r->closed += end_all_queued(g);
 	stop_stages(g, until_ns, false);
 }
 
-/* Register the calling thread with the graph, using the struct that was allocated at startup, so
- * that a drain cannot fail here. The thread may belong to another graph, to which leave_drain
- * returns it. */
+/* Register the calling thread with the graph. The struct for it was allocated at startup, so a
+ * drain cannot fail here. The thread may be registered with another graph; leave_drain restores
+ * that. */
 static struct thread *enter_drain(struct weir_graph *g)
 {
 	struct thread *other = thread_step_out();

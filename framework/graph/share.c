@@ -2,10 +2,13 @@
 /*
  * Estimates how many threads are available to a stage whose pool also serves other stages.
  *
- * The threads of a group serve its stages in turn, one batch at a time (sched/shared.c). So a stage
- * gets the thread time that the other stages of the pool do not use, and at least its share of each
- * round, in which every stage with work runs one batch. Once its queue has been non-empty for a
- * while, no estimate is needed: its share is the thread time that it has used.
+ * The threads of a group serve its stages in turn, one batch at a time (sched/shared.c). In a
+ * round, each stage with work runs one batch. So
+ *
+ *   share(s) = max(threads - threads used by the other stages, threads * batch time of s / round)
+ *
+ * If the queue of a stage has been non-empty for a while, no estimate is needed: its share is the
+ * number of threads that it has used.
  *
  * The control thread updates sink->share each tick. Pools with a single stage are skipped.
  */
@@ -17,13 +20,13 @@
 #include "sched/pool.h"
 
 /* Time constant, in ns, of a stage's smoothed use: the time constant of the offered load
- * (overload.md 3.7), or the time in which the pool handles USED_BATCHES batches, whichever is
- * longer. */
+ * (OFFERED_NS in weir_fill.c), or the time in which the pool handles USED_BATCHES batches,
+ * whichever is longer. */
 #define USED_NS      100000000.0
 #define USED_BATCHES 40.0
 
-/* Number of consecutive ticks without an empty queue after which the queue is a standing queue: 100
- * ms, the interval of overload.md 3.7. */
+/* A queue that has not been empty for this number of consecutive ticks is a standing queue. 10
+ * ticks are 100 ms, as in weir.c (INTERVAL_NS). */
 #define STANDING_TICKS 10
 
 /* Smallest share of a stage, in threads. 0.05 is a guess: the smallest share of events that
@@ -89,8 +92,8 @@ static double batch_ns(const struct share *s)
 	return s->batches_per_ns > 0 ? fmax(s->used, 0) / s->batches_per_ns : 0;
 }
 
-/* The stage's share of a round, in proportion to the mean batch times of the pool's stages. If its
- * batch time is not known yet, the stage gets an equal share. */
+/* The stage's share of a round: its mean batch time divided by the sum over the stages of the pool.
+ * If its batch time is not known yet, the stage gets an equal share. */
 static double part_of_round(
     const struct weir_graph *g, const struct pool *pool, const struct share *mine)
 {

@@ -2,11 +2,12 @@
 /*
  * Detects and reports threads that do not return from a handler, and stages without a thread.
  *
- *   a call is longer than   threads.stuck       an I/O thread is "held": its source passes its
- *                                               listeners to other threads
- *                           HUNG_TIMES as long  "hung": the program may stop feeding a watchdog
- *                                               (weir_graph_hung)
- *                           the drain's grace   the drain leaves the thread behind and reports it
+ *   a handler call takes longer than
+ *     threads.stuck                 an I/O thread is "held": its source passes its listeners to
+ *                                   other threads
+ *     HUNG_TIMES * threads.stuck    the call is "hung": the program may stop feeding a watchdog
+ *                                   (weir_graph_hung)
+ *     the grace time of a drain     the drain leaves the thread behind and reports it
  *
  * The member `trouble` of a stage's view describes why the stage cannot serve.
  */
@@ -128,8 +129,8 @@ static void no_thread(struct weir_stage *st, char *text, size_t size)
 	snprintf(text, size, "it has no thread: %s", why);
 }
 
-/* Describe in `text` the I/O thread that has been held up longest by a handler of `st`, if any, and
- * whether others are held up. */
+/* Describe in `text` the I/O thread that a handler of `st` has held up longest, if any, and whether
+ * there are others. */
 static void held_threads(struct weir_graph *g, const struct weir_stage *st, char *text, size_t size)
 {
 	int64_t now_ns = clock_now_ns(), first_ns = now_ns;

@@ -96,8 +96,8 @@ static int init_stage(struct local *l)
 	return rc <= 0 ? rc : WEIR_ENOMEM;
 }
 
-/* Call thread_init of all stages, even after a failure, because an indispensable thread
- * (thread_enter_spare) continues without the stage whose thread_init has failed. Returns the first
+/* Call thread_init of all stages, even after a failure: a thread that must not fail
+ * (thread_enter_spare) continues without the stages whose thread_init has failed. Returns the first
  * error. */
 static int init_stages(struct thread *t)
 {

@@ -3,9 +3,11 @@
  * Takes views of a running graph: sums over threads, gauges, and the conservation law.
  *
  * Counters are read while they change, so the law offered = ended + in flight can be off by the
- * events that move during the reading. The view contains an upper bound on that error (law_slack):
- * the number of events offered and ended between two readings, plus one batch for each thread that
- * was moving a batch at either reading, plus one for each batch that was moved in between.
+ * events that move during the reading. The view contains an upper bound on that error (law_slack).
+ * It is the sum of
+ *   - the events offered and the events ended between two readings,
+ *   - a batch for each thread that was moving a batch at either reading, and
+ *   - a batch for each batch that was moved in between.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -226,8 +228,8 @@ static void view_names(struct weir_stage *st, struct weir_stage_view *v)
 		v->n_metrics++;
 }
 
-/* "drained" does not revert to "draining", because the stage refuses all events and has none in
- * flight that it could requeue. */
+/* A stage that is "drained" cannot become "draining" again: it refuses all events and has none in
+ * flight to requeue. */
 static const char *state_word(const struct weir_stage *st, uint64_t in_flight)
 {
 	switch (atomic_load(&st->steer)) {
@@ -257,9 +259,9 @@ static int view_links(struct weir_stage *st, struct weir_stage_view *v, const ui
 	return 0;
 }
 
-/* Return the highest value shown so far, since a counter must never decrease. The sum may be too
- * small or too large by the length of a handle call that ends during the reading, because the call
- * may be counted as in progress, as ended, as both or as neither. */
+/* Return the highest value shown so far, since a counter must never decrease. The sum may be wrong
+ * by the length of a handle call that ends during the reading: the call may be counted as in
+ * progress, as ended, as both or as neither. */
 static uint64_t never_less(_Atomic uint64_t *shown, uint64_t now)
 {
 	uint64_t was = atomic_load_explicit(shown, memory_order_relaxed);

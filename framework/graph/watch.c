@@ -28,7 +28,7 @@
 #define STACK_AWAIT_NS (50 * NS_PER_MS)
 #define STACK_EVERY_NS (10 * NS_PER_S)
 
-/* A stuck call, as it was when it was found. */
+/* A stuck call, as of the time when it was found. */
 struct stuck {
 	struct weir_stage *stage;
 	const char *type;
@@ -96,7 +96,7 @@ static void log_stack(void)
 	char line[160];
 
 	if (!stack_await(&stack, STACK_AWAIT_NS)) {
-		weir_log(WEIR_LOG_WARN, "  no stack: the thread does not take signals");
+		weir_log(WEIR_LOG_WARN, "  no stack: the thread did not handle the signal");
 		return;
 	}
 	/* Skip the first two frames, which belong to the signal. */

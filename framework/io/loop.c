@@ -3,15 +3,15 @@
  * Runs event loops; see weir/io.h.
  *
  * Each loop has one thread, a thread of the graph. Before it blocks in epoll_wait, it marks its
- * mailbox as sleeping; a sender that finds the mark writes to the eventfd, once per run of mail.
- * The eventfd is watched edge-triggered and never read, since each write is an edge whatever the
- * value of its counter.
+ * mailbox as sleeping. A sender that finds the mark clears it and writes to the eventfd, so a batch
+ * of mail costs at most one write. The eventfd is watched edge-triggered and never read, since each
+ * write is an edge whatever the value of its counter.
  *
- * Spinning: a parked thread costs its waker 6.6 us and runs only 21 us later (limits.md). So a loop
- * that has events in other threads (weir_loop_expect) polls its mailbox for a while before it
- * parks. The next spin gets the longest duration if mail arrived during this one, and half the
- * duration if none did. On a single core a loop does not spin, since that would only delay the
- * work.
+ * Spinning: waking a parked thread costs the waker 6.6 us, and the thread runs only 21 us later
+ * (measured). So a loop that has events in other threads (weir_loop_expect) polls its mailbox for
+ * a while before it parks. If mail arrives during a spin, the next spin may take LOOP_SPIN_MAX_NS,
+ * otherwise half as long as this one. On a single core a loop does not spin, since that would only
+ * delay the work.
  */
 #include <weir/io.h>
 
@@ -31,19 +31,19 @@
 
 /*
  * Number of runs of callbacks per iteration. The loop sends responses after each run, so that
- * clients can process the first ones while the loop reads the last requests. Otherwise the loop and
- * a few clients would wait for each other in turn. Measured with wrk on the other core and an
- * inline hello stage (5 rounds): the CPU time per request relative to nginx, at 64 and at 8
- * connections, was 0.96 and 0.99 with one run, 0.93 and 0.86 with two, 0.95 and 0.89 with four, and
- * 0.99 and 0.83 with eight.
+ * clients can process the first responses while the loop reads the last requests. Otherwise the
+ * loop and a few clients would take turns waiting for each other. Measured with wrk on the other
+ * core and an inline hello stage (5 rounds): the CPU time per request relative to nginx, at 64 and
+ * at 8 connections, was 0.96 and 0.99 with one run, 0.93 and 0.86 with two, 0.95 and 0.89 with
+ * four, and 0.99 and 0.83 with eight.
  */
 #define LOOP_RUNS 4
-/* Number of callbacks per run if events continue in other threads. Each run then costs a handover
- * and possibly a wake-up: a hello server with one hop takes 1.11 times nginx's CPU time at 8
- * connections with one run per iteration, and 1.64 times with eight. */
+/* Number of callbacks per run if handler threads process the events. Each run then costs a transfer
+ * to them and possibly a wake-up: a hello server with one hop takes 1.11 times nginx's CPU time at
+ * 8 connections with one run per iteration, and 1.64 times with eight. */
 #define LOOP_RUN_HANDED 32
 
-/* Longest spin: twice the time to wake a parked thread (limits.md: 21 us), the classic bound for
+/* Longest spin: twice the time to wake a parked thread (measured: 21 us), the classic bound for
  * spin-then-park. */
 #define LOOP_SPIN_MAX_NS (40 * NS_PER_US)
 /* Number of mailbox checks per clock reading. 16, which take about 1 us, is a guess. */
@@ -207,7 +207,8 @@ void loop_turn(struct weir_loop *loop)
 	run_mail(loop);
 	timer_wheel_run(&loop->timers, loop->now_ns, loop);
 	settle(loop);
-	/* an iteration with only mail does not show whether requests continue elsewhere */
+	/* Only iterations that read sockets count: one with only mail does not show whether new
+	 * requests are passed to other threads. */
 	if (reads)
 		loop->hands_over = loop->awaits;
 }
@@ -223,7 +224,7 @@ static int timeout_ms(const struct weir_loop *loop)
 	if (next <= loop->now_ns)
 		return 0;
 	int64_t ms = (next - loop->now_ns + NS_PER_MS - 1) / NS_PER_MS;
-	return ms > 60000 ? 60000 : (int)ms; /* cut to a minute, which fits an int */
+	return ms > 60000 ? 60000 : (int)ms; /* at most a minute, which fits into an int */
 }
 
 static bool has_mail(const struct weir_loop *loop)
@@ -248,8 +249,7 @@ static bool spin(struct weir_loop *loop)
 	return n > 0 || has_mail(loop);
 }
 
-/* Spin if that is likely to pay off, and adapt spin_ns. Returns whether there is something to
- * do. */
+/* Spin unless recent spins have found nothing, and adapt spin_ns. Returns whether there is work. */
 static bool try_spin(struct weir_loop *loop)
 {
 	if (loop->expected == 0 || task_cores() == 1)

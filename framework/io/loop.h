@@ -37,7 +37,7 @@ struct weir_loop {
 	struct epoll_event ready[LOOP_EVENTS];
 	struct timer_wheel timers;
 	int64_t expected; /* events of this loop that are in other threads */
-	bool awaits;      /* whether `expected` was above 0 in this iteration */
+	bool awaits;      /* `expected` was above 0 at some time in this iteration */
 	bool hands_over;  /* `awaits` after the last iteration with ready descriptors */
 	int64_t spin_ns;  /* duration of the spin before the next sleep */
 	unsigned spins_skipped;
@@ -63,13 +63,13 @@ int loop_new(
     struct weir_stage *st, const struct weir_loop_ops *ops, void *data, struct weir_loop **loop);
 void loop_free(struct weir_loop *loop);
 
-/** Wait until there is something to do. Only the loop's thread may call this function, loop_turn
- *  and loop_send_on. */
+/** Wait until there is work. Only the loop's thread may call this function, loop_turn and
+ *  loop_send_on. */
 void loop_wait(struct weir_loop *loop);
 /** Run an iteration, or the rest of an iteration in which the previous thread exited. */
 void loop_turn(struct weir_loop *loop);
-/** Pass on the emitted events. Only this call runs handlers, so only here can the thread exit
- *  without ending the loop. Returns whether there were any events. */
+/** Send the events in the outboxes. Of all calls in the loop's thread, only this one runs handlers,
+ *  so a thread that exits here can be replaced. Returns whether there were any events. */
 bool loop_send_on(struct weir_loop *loop);
 
 #endif

@@ -3,9 +3,9 @@
  * Starts, stops and replaces the thread of an event loop.
  *
  * If a handler of an inline stage calls pthread_exit, the thread exits but the loop continues: the
- * exiting thread finishes the batch as WEIR_EDIED, passes on the remaining events and creates a
- * successor, which continues in the middle of the iteration. If the thread exits anywhere else, a
- * callback of the source is left half done, so the process aborts.
+ * exiting thread finishes the batch as WEIR_EDIED, sends the events in its outboxes and creates a
+ * successor, which continues in the middle of the iteration. If the thread exits anywhere else, the
+ * source is left in an unknown state, so the process aborts.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stores the sockets that a service manager passed to the server; see weir/io.h. The protocol is
- * that of sd_listen_fds(3) and needs no library: the environment has their number, a process id and
- * their names, and the descriptors are 3 and up.
+ * that of sd_listen_fds(3) and needs no library: environment variables contain the number of
+ * sockets, a process id and the names of the sockets. The descriptors start at 3.
  *
  *   passed by the manager --weir_passed_take--> stored --weir_passed_socket--> owned by a stage
  *   opened by the server  --weir_passed_add---> stored --weir_passed_report--> logged, left open
@@ -186,8 +186,8 @@ int weir_passed_report(void)
 			continue;
 		describe(p->fd, at, sizeof(at));
 		weir_log(WEIR_LOG_WARN,
-		    "the socket '%s' passed as descriptor %d (%s) is not one that a stage listens "
-		    "on: it is ignored",
+		    "no stage listens on the socket '%s' passed as descriptor %d (%s): it is "
+		    "ignored",
 		    p->name, p->fd, at);
 		left++;
 	}

@@ -3,10 +3,9 @@
  * A lazy timer wheel with two levels; see timer.h.
  *
  * A timer is filed under the tick of its `at_ns`, rounded up, so it never fires early. Level 0
- * holds the ticks [tick, tick + 512), each in the slot of its number modulo 512. Level 1 holds the
- * later blocks of 512 ticks, each in the slot of the block's number modulo 512. When a block
- * starts, its timers are filed again: in level 0, or in a later block if they have been moved
- * meanwhile.
+ * holds the ticks [tick, tick + 512); tick t is in slot t % 512. Level 1 holds the later blocks of
+ * 512 ticks; block b is in slot b % 512. When a block starts, its timers are filed again: in level
+ * 0, or in a later block if they have been moved meanwhile.
  *
  * A bit per slot indicates whether the slot may hold timers, so an idle loop finds its next wake-up
  * by checking at most 16 words, and sleeps through empty slots. A bit is cleared when its slot is
@@ -100,8 +99,8 @@ void timer_wheel_cancel(struct timer_wheel *w, struct weir_timer *t)
 	w->next_tick = INT64_MAX;
 }
 
-/* Return the distance in slots from `from` to the first used slot of `level`, which may be `from`
- * itself; -1 if there is none. */
+/* Return the distance in slots from `from` to the first used slot of `level`, 0 if that is slot
+ * `from`; -1 if no slot is used. */
 static int distance(const struct timer_wheel *w, int level, int from)
 {
 	for (int i = 0; i <= WORDS; i++) {
@@ -181,7 +180,8 @@ void timer_wheel_run(struct timer_wheel *w, int64_t now_ns, struct weir_loop *lo
 		run_slot(w, 0, tick, now_ns, loop);
 		w->next_tick = find_next(w);
 	}
-	/* No timer is filed before next_tick, so the wheel may advance to the current tick. */
+	/* All timers are filed at or after next_tick, so the wheel may advance to the current
+	 * tick. */
 	if (w->tick < now_tick)
 		w->tick = now_tick;
 	w->floor = w->tick;

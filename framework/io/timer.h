@@ -4,9 +4,10 @@
  *
  * Level 0 has 512 slots of one tick (4 ms), level 1 has 512 slots of 512 ticks (2.048 s), so the
  * wheel covers 17 minutes. Timers that are due later wait in the last slot and are then filed
- * again. A timer stays in the slot in which it was filed, which is never later than its `at_ns`.
- * Moving a timer to a later time only stores `at_ns`; when its slot is processed, the wheel files
- * it again. (Varghese and Lauck 1987, schemes 6 and 7; lazy like the timers of libev.)
+ * again. A timer is filed in a slot at or before its `at_ns`, and stays there until the slot is
+ * processed. Moving a timer to a later time only stores the new `at_ns`; when the old slot is
+ * processed, the wheel files the timer again. (Varghese and Lauck 1987, schemes 6 and 7; libev's
+ * timers are lazy in the same way.)
  *
  * Used by one thread. Never reads a clock.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records operator changes in the ring and the journal, and undoes them; see changes.h. */
+/* Records operator changes in the change log and the journal, and undoes them; see changes.h. */
 #include "operate/changes.h"
 
 #include <stdio.h>
@@ -118,8 +118,8 @@ static bool can_return(const struct weir_stage *st, const struct before *b)
 		   : graph_knob_live(st, b->knob, why, sizeof(why)) == 0;
 }
 
-/* Copy `before` for graph `arg`. Returns NULL if out of memory, or if that graph lacks the stage or
- * the stage lacks the knob or state. */
+/* Copy `before` for graph `arg`. Returns NULL if out of memory, if that graph has no such stage, or
+ * if its stage has no such knob or state. */
 static void *before_carried(void *arg, const void *before)
 {
 	const struct before *from = before;

@@ -15,7 +15,8 @@
 
 #include "graph/graph.h"
 
-/** The overrides of a knob, or NULL. The strings are owned. */
+/** The override values of a knob; NULL for a kind of override that the knob does not have. The
+ *  strings are owned. */
 struct override_values {
 	char *permanent;
 	char *temporary;
@@ -41,8 +42,8 @@ struct before {
 	int state; /* enum weir_steer, or enum weir_admission_mode */
 };
 
-/** Record `act` in the ring. `before` is what its undo restores; the ring takes ownership of it.
- *  Returns the id of the change. */
+/** Record `act` in the graph's change log. An undo of the change restores `before`, of which the
+ *  log takes ownership. Returns the id of the change. */
 uint64_t graph_change(struct weir_graph *g, const struct weir_change *act, struct before *before)
     WEIR_REQUIRES(&g->lock);
 /** Record `act` like graph_change, and also write it to the journal with `rule` as the reason. */
@@ -57,8 +58,8 @@ void graph_change_overload(struct weir_graph *g, const struct weir_change *act, 
 void graph_overload_turn(struct weir_graph *g, int mode);
 void graph_overload_note(struct weir_graph *g, int before, int mode, struct weir_change *act);
 
-/** Check that `st` has this knob and that it can be changed while the graph runs. Returns 0, or an
- *  error of weir_graph_set with the reason in why[size]. */
+/** Check that `st` has this knob, and that the knob is live. Returns 0, or an error of
+ *  weir_graph_set with the reason in why[size]. */
 int graph_knob_live(const struct weir_stage *st, const char *knob, char *why, size_t size);
 /** Set a knob without recording the change. Returns what weir_graph_set returns. */
 int graph_knob_turn(
@@ -92,8 +93,8 @@ void graph_steer_begin(struct weir_graph *g);
 /** Resume all stages and allow no more pauses. Called before a drain. */
 void graph_steer_end(struct weir_graph *g);
 
-/** Check that `st` supports state `how` at all, in any phase of the graph. Returns 0, or
- *  WEIR_EINVAL with the reason in why[size]. */
+/** Check that `st` supports state `how`, whatever the phase of the graph. Returns 0, or WEIR_EINVAL
+ *  with the reason in why[size]. */
 int graph_can_steer(const struct weir_stage *st, enum weir_steer how, char *why, size_t size);
 /** Check that `st` may be brought into state `how` now. Returns 0, or WEIR_EINVAL or WEIR_EBUSY
  *  with the reason in why[size]. */
@@ -105,7 +106,7 @@ struct weir_stage *graph_match(const struct weir_graph *g, const struct weir_sta
 /** Report in the journal and the log that `what` of `stage` was lost in a reload, and why. */
 void graph_dropped(struct weir_graph *g, const char *actor, const char *stage, const char *what,
     const char *why) WEIR_REQUIRES(&g->lock);
-/** Copy the changes of `old` to `g`, so that those whose stage still exists can be undone there. */
+/** Copy the changes of `old` to `g`. Those whose stage still exists can be undone there. */
 void graph_changes_carry(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock);
 /** Apply the overrides of `old` to `g`. `old` must no longer accept changes. */
 void graph_overrides_carry(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock);
@@ -118,14 +119,14 @@ int override_values_copy(struct override_values *to, const struct override_value
 /** Return the override of `knob` at `st`, or NULL if there is none. */
 struct override *graph_override(const struct weir_graph *g, const struct weir_stage *st,
     const char *knob) WEIR_REQUIRES(&g->lock);
-/** Return the override of a knob; allocate it if there is none. Returns NULL if out of memory, or if
- *  the knob does not exist, in which case *missing is true. */
+/** Return the override of a knob; allocate it first if necessary. Returns NULL if out of memory, or
+ *  if the knob does not exist, in which case *missing is true. */
 struct override *graph_override_need(struct weir_graph *g, struct weir_stage *st, const char *knob,
     bool *missing) WEIR_REQUIRES(&g->lock);
-/** Return the value of `o` that is in effect if it has the values `l`. */
+/** Return the value that would be in effect if `o` had the values `l`. */
 const char *graph_override_value(const struct override *o, const struct override_values *l);
-/** Drop the permanent value of `o` if the configuration has the same value. The caller drops `o` if
- *  it has no values left. */
+/** If the permanent value of `o` equals the configured value, remove it. The caller drops `o` if it
+ *  has no values left. */
 void graph_override_settle(struct override *o);
 /** Remove `o` from the list and free it. */
 void graph_override_drop(struct weir_graph *g, struct override *o) WEIR_REQUIRES(&g->lock);

@@ -190,8 +190,8 @@ static int configure(struct weir_graph *g, struct turns *t) WEIR_REQUIRES(&g->lo
 	return 0;
 }
 
-/* Call ops->refresh of all stages. No lock is held, since stages may log; there is only one reload
- * at a time anyway. */
+/* Call ops->refresh of all stages. No lock is held, since stages may log. None is needed, since
+ * there is only one reload at a time. */
 static void refresh(struct weir_graph *g, const struct weir_graph *wanted)
 {
 	for (int i = 0; i < g->n_stages; i++) {

@@ -101,8 +101,8 @@ static int no_with(const struct weir_stage *st, const char *knob, char *why, siz
 	    near ? "'?" : "");
 }
 
-/* Parse `value`. If it is out of range, append the whole range to the message, which names only one
- * bound. */
+/* Parse `value`. The error message for a value out of range names one bound; append the whole
+ * range. */
 static int parse(const struct weir_knob *row, const char *value, void *base, char *why, size_t size)
 {
 	int rc = weir_knob_parse(row, value, base, why, size);
@@ -134,8 +134,8 @@ static int check_threads(const struct weir_threads_spec *t, char *why, size_t si
 	return 0;
 }
 
-/* Check that the minimums of all pools fit into the machine's thread budget, with the minimum of
- * the stage's pool taken from `t`. */
+/* Check that the thread budget of the machine covers the minimums of all pools. `t` has the new
+ * minimum of the stage's pool. */
 static int check_budget(
     const struct weir_stage *st, const struct weir_threads_spec *t, char *why, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of overrides of a graph: finding, creating, dropping and reading them. overrides.c changes
- * them for operators.
+ * The list of overrides of a graph: finding, creating, dropping and reading them. overrides.c
+ * changes them for operators.
  */
 #include <stdio.h>
 #include <stdlib.h>

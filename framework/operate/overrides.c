@@ -2,7 +2,7 @@
 /*
  * Permanent and temporary overrides of the configured values of knobs.
  *
- * An override is allocated when its knob is first set, and freed when its last layer is removed.
+ * An override is allocated when its knob is first set, and freed when its last value is removed.
  * Strings are copied before the knob is set, so a failure changes nothing.
  */
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void before_free(struct before *b)
 	free(b);
 }
 
-/* Set the knob to the effective value of `l`, and make `l` its values. On success the
+/* Set the knob to the value that is in effect with `l`, and make `l` its values. On success the
  * override takes ownership of `l`. */
 static int put(
     struct override *o, struct override_values *l, struct weir_change *act, char *why, size_t size)
@@ -77,7 +77,8 @@ static void name_target(struct weir_change *act, const struct override *o)
 	snprintf(act->target, sizeof(act->target), "%.90s.%.90s", o->stage->name, o->knob);
 }
 
-/* Record the change, and free the override if it has no values left. Returns the id of the change. */
+/* Record the change, and free the override if it has no values left. Returns the id of the
+ * change. */
 static uint64_t done(struct weir_graph *g, struct override *o, const struct weir_change *act,
     struct before *b) WEIR_REQUIRES(&g->lock)
 {
@@ -94,8 +95,8 @@ static uint64_t done(struct weir_graph *g, struct override *o, const struct weir
 
 /* ---- set ---- */
 
-/* Store the override's value in the form in which the knob prints it, so that 1k and 1000 are
- * stored identically. */
+/* Store the override's value in the form in which knobs are printed, so that 1k and 1000 are stored
+ * identically. */
 static void normalize(struct override *o)
 {
 	char *text = graph_knob_text(o->stage, o->knob);
@@ -230,8 +231,8 @@ int weir_graph_unset(
 	return rc;
 }
 
-/* Mark change `id`, whose override has expired, as undone, and likewise those that set the
- * temporary overrides that it replaced. */
+/* Mark change `id`, whose temporary override has expired, as undone. If it replaced another
+ * temporary override, mark the change that set that one, too, and so on. */
 static void forget_temporary(struct weir_graph *g, uint64_t id) WEIR_REQUIRES(&g->lock)
 {
 	while (id != 0) {
@@ -296,8 +297,8 @@ static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEI
 	return true;
 }
 
-/* Make one pass over the expired overrides. Returns true if one was removed, since that may allow
- * others to be removed. */
+/* Remove expired overrides in one pass. Returns true if one was removed, since that may make it
+ * possible to remove others. */
 static bool expire_pass(struct weir_graph *g, int64_t now_ns) WEIR_REQUIRES(&g->lock)
 {
 	struct override *next;

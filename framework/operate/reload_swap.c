@@ -112,7 +112,7 @@ static bool is_predecessor(const struct weir_graph *g, const struct weir_stage *
 	return is;
 }
 
-/* Find the predecessor of `st`, a source that was renamed and needs the sockets of the old one.
+/* Find the predecessor of `st`, a source that has a new name and needs the sockets of the old one.
  * Unmatched sources of the same type are paired in order. */
 static struct weir_stage *left_over(
     const struct weir_graph *g, const struct weir_graph *old, const struct weir_stage *st)
@@ -149,7 +149,7 @@ static void tell_successors(struct weir_graph *g)
 			g->stages[i]->predecessor->successor = g->stages[i];
 }
 
-/* A line of the log that waits until no lock is held. */
+/* A message that is logged later, when no lock is held. */
 struct dropped {
 	struct dropped *next;
 	char text[384];
@@ -167,7 +167,7 @@ void graph_dropped(
 	graph_cut(d.inputs, sizeof(d.inputs), why);
 	journal_add(control_journal(g->control), d);
 	struct dropped *one = calloc(1, sizeof(*one));
-	if (!one) /* then it is in the journal alone */
+	if (!one) /* only the journal then has the report */
 		return;
 	snprintf(one->text, sizeof(one->text), "%s: %s dropped: %s", stage, what, why);
 	one->next = g->dropped;
@@ -235,9 +235,9 @@ static bool same_work(struct weir_stage *st)
 	return true;
 }
 
-/* Copy the known costs to stages that do the same work as before. Otherwise the cost would be
- * learned from the first batch; if that batch happened to be slow, the stage would refuse events
- * until the next tick. */
+/* Copy the known costs to stages that do the same work as before. Otherwise the stage would learn
+ * its cost from the first batch. If that batch happened to be slow, it would refuse events until
+ * the next tick. */
 static void carry_costs(struct weir_graph *g)
 {
 	for (int i = 0; i < g->n_stages; i++) {

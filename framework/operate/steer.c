@@ -53,7 +53,7 @@ void graph_steer_end(struct weir_graph *g)
 		int how = atomic_load(&st->steer);
 		struct weir_change act = {.actor = "drain", .what = "resume"};
 		bool source = st->ops->flags & WEIR_STAGE_SOURCE;
-		/* a source whose successor is paused, too, stays paused */
+		/* a source stays paused if its successor is also paused */
 		if (how == WEIR_STEER_RUN || (source && successor_is_paused(st)))
 			continue;
 		graph_cut(act.target, sizeof(act.target), st->name);

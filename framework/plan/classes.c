@@ -4,9 +4,10 @@
  *
  * An event belongs to the first class that matches it, or to the last class if none does. Queues
  * and admission serve classes in the order of the list. So it is an error if an earlier class takes
- * all events that a later class could match, or if priorities contradict the order. The program
- * itself feeds a spec without a source and may also assign the classes, so no class of such a spec
- * counts as unreachable.
+ * all events that a later class could match, or if priorities contradict the order.
+ *
+ * If a spec has no source, the program that embeds weir offers the events and may also assign their
+ * classes. So no class of such a spec counts as unreachable.
  */
 #include "plan/plan.h"
 
@@ -14,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Largest sum of all guarantees, so that at least half of a stage is assigned by priority
- * (overload.md 3.3). */
+/* Largest sum of all guarantees, so that at least half of a stage is assigned by priority. */
 #define GUARANTEES_MAX 0.5
 
 static const struct weir_mark *mark_or(const struct weir_mark *own, const struct weir_mark *whole)

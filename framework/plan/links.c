@@ -103,7 +103,7 @@ static void link_one(struct plan *p, struct plan_stage *ps, const struct weir_li
 	}
 	if (to < 0) {
 		unknown_target(p, ps, l);
-		o->to = -2; /* linked, though wrongly, so not reported as missing */
+		o->to = -2; /* linked to an invalid stage, so not reported as missing */
 		return;
 	}
 	if (o->to >= 0)
@@ -166,8 +166,8 @@ static void unreachable(struct plan *p, int id)
 	    p->errs, &lost->mark, WEIR_ELINK, hint, "no source leads to stage '%s'", lost->name);
 }
 
-/* Report stages that cannot be reached from a source. The program itself feeds a spec without
- * sources, so all stages of such a spec count as reachable. */
+/* Report stages that cannot be reached from a source. If a spec has no source, the program that
+ * embeds weir offers events to any stage, so all stages count as reachable. */
 static void check_reachable(struct plan *p)
 {
 	bool seen[WEIR_STAGES_MAX] = {false}, sources = false, moved = true;

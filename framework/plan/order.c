@@ -133,8 +133,8 @@ void plan_types(struct plan *p)
 		if (p->stages[i].ops)
 			p->stages[i].type = p->stages[i].ops->accepts;
 	/* Upstream stages come first, so one pass carries types through stages that accept any
-	 * type. When it reaches a link that closes a loop, the type of the link's target is already
-	 * known. */
+	 * type. When the pass reaches a link that closes a loop, the type of the link's target is
+	 * already known. */
 	for (int k = 0; k < p->n; k++) {
 		struct plan_stage *ps = &p->stages[p->order[k]];
 		for (int i = 0; ps->ops && i < ps->n_outlets; i++) {

@@ -141,7 +141,7 @@ static void check_degrade(struct plan *p, const struct plan_stage *ps)
 		    s->degrade.below, s->degrade.above);
 	if (s->inlined || ps->ops->flags & WEIR_STAGE_SOURCE)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
-		    "stage '%s' has no queue, so it cannot tell when to degrade", s->name);
+		    "stage '%s' has no queue, and 'degrade' needs one", s->name);
 }
 
 static void check_stage(struct plan *p, struct plan_stage *ps)
@@ -215,8 +215,8 @@ static void check_budget(struct plan *p)
 		    (long long)d.sum, d.kind, d.name, (long long)d.most, budget);
 }
 
-/* Check that a group does not share its name with a stage or another group, since the name also
- * identifies its pool, its threads and its decisions in the journal. */
+/* Check that a group does not share its name with a stage or another group. The name also
+ * identifies the group's pool and threads, and its decisions in the journal. */
 static void check_group_name(struct plan *p, int g)
 {
 	const struct weir_group_spec *gs = &p->spec->groups[g];
@@ -243,7 +243,7 @@ void plan_placement(struct plan *p)
 		check_group_name(p, g);
 		check_threads(p, &gs->threads, "group", gs->name, &gs->mark);
 		if (gs->schedule && !sched_policy_find(gs->schedule))
-			weir_errs_add(p->errs, &gs->mark, WEIR_ENOENT, "'shared'",
+			weir_errs_add(p->errs, &gs->mark, WEIR_ENOENT, "use 'shared'",
 			    "group '%s': there is no schedule '%s'", gs->name, gs->schedule);
 	}
 	check_budget(p);

@@ -14,7 +14,7 @@
 #include "stage/stage.h"
 
 /* Whether `name` is valid. Names appear in metrics, JSON and web pages, so only some characters are
- * allowed (reliability.md, b). */
+ * allowed. */
 static bool name_ok(const char *name)
 {
 	size_t n = strlen(name);

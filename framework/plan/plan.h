@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plan is a spec with every name resolved and every assumption of handlers checked.
+ * A plan is a spec in which every name is resolved and every assumption of handlers is checked.
  *
- * plan_make() builds a plan from a spec. weir_spec_check() discards the plan and weir_graph_build()
- * builds a graph from it, so the two cannot disagree. Building a plan acquires no resources other
- * than memory.
+ * plan_make() builds a plan from a spec. weir_spec_check() discards the plan, and
+ * weir_graph_build() builds a graph from it, so the check and the build cannot disagree. Building a
+ * plan acquires no resources other than memory.
  */
 #ifndef WEIR_PLAN_PLAN_H
 #define WEIR_PLAN_PLAN_H

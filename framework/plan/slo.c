@@ -5,8 +5,8 @@
  *
  * Only explicit objectives can be errors. A stage that takes a second per event and has no `slo` is
  * allowed, since its policy admits waits of at least two service times. The objective of a class
- * covers all stages on the route of an event. It is not known here which classes pass through a
- * stage, so only the longest objective of all classes is checked, and only if every class has an
+ * covers all stages on the route of an event. The check does not know which classes pass through a
+ * stage. So it compares only the longest objective of all classes, and only if every class has an
  * explicit one.
  */
 #include "plan/plan.h"
@@ -46,12 +46,12 @@ static void check_stage(
 	in_words(ps->service_ns, takes, sizeof(takes));
 	if (s->slo_ns >= 0 && s->slo_ns < ps->service_ns)
 		weir_errs_add(p->errs, s->slo_mark.file ? &s->slo_mark : &s->mark, WEIR_EINVAL,
-		    "give it a longer 'slo', or less to do",
+		    "raise its 'slo', or lower its service time",
 		    "the objective of stage '%s' is %s, but one event alone takes %s there",
 		    s->name, in_words(s->slo_ns, slo, sizeof(slo)), takes);
 	if (longest && longest->slo_ns < ps->service_ns)
 		weir_errs_add(p->errs, &longest->slo_mark, WEIR_EINVAL,
-		    "give some class a longer 'slo', or the stage less to do",
+		    "raise the 'slo' of a class, or lower the stage's service time",
 		    "no class allows more than the %s of class '%s', but one event alone takes %s "
 		    "at stage '%s'",
 		    in_words(longest->slo_ns, slo, sizeof(slo)), longest->name, takes, s->name);

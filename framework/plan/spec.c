@@ -17,11 +17,11 @@
 #define GRACE_DEFAULT_NS (10 * NS_PER_S)
 #define OLD_DEFAULT_NS   (600 * NS_PER_S)
 
-/* Objective of a class without an explicit one (overload.md 3.7). */
+/* Objective of a class without an explicit one. */
 #define SLO_DEFAULT_NS (500 * NS_PER_MS)
 
 /* Guaranteed share of a class below the highest priority. 2 % is a guess: enough completions to
- * tell whether the class is served well (overload.md 3.4). */
+ * determine whether the class is served well. */
 #define GUARANTEE_DEFAULT 0.02
 
 /* Share of the requests that are traced. 1 % is a guess: it covers some requests of every kind and
@@ -159,7 +159,9 @@ struct weir_admin_client_spec *weir_spec_add_client(
 	*list = array;
 	if (!c)
 		return NULL;
-	++*n; /* counted now, so that weir_spec_free frees its strings if setting one fails */
+	/* count the client now, so that weir_spec_free frees its strings if setting one of them
+	 * fails */
+	++*n;
 	c->role = WEIR_ADMIN_VIEWER;
 	if (weir_spec_text(&c->name, name) != 0 || weir_spec_text(&c->file, file ? file : "") != 0)
 		return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The alert rules of `alerts:`, both built-in and from the file, for the whole server and for
- * single stages. */
+/* The alert rules of `alerts:`, built-in or from the file, for the whole server and for single
+ * stages. */
 #include <weir/spec.h>
 
 #include <stdlib.h>
@@ -8,12 +8,12 @@
 
 #include "base/clock.h"
 
-/* The alert top_class_shed ends when no event of the highest class has been shed for this long, so
- * that bursts do not make it flicker. 10 s is a guess. */
+/* Time without shed events of the highest class after which the alert top_class_shed ends. It
+ * prevents flickering when events are shed in bursts. 10 s is a guess. */
 #define SHED_LINGER_NS (10 * NS_PER_S)
 
-/* Time after which a bottleneck is reported. 30 s is a guess: by then a burst is over, and a pool
- * that may grow has grown (admin/metrics/bottleneck.h). */
+/* Duration after which a bottleneck is reported. 30 s is a guess: by then a burst is over, and a
+ * pool that may grow has grown (admin/metrics/bottleneck.h). */
 #define CHRONIC_NS (30 * NS_PER_S)
 
 const char *const weir_alert_names[WEIR_ALERTS] = {

@@ -11,8 +11,8 @@
 #define MEMBER(type, member) .offset = offsetof(struct type, member)
 
 /* Maximum number of threads in a pool. 1024 is a guess: twice the largest thread budget of a
- * machine (512, overload.md 3.5). Up to this limit, too many threads are reported as an error of
- * the budget, which is clearer because it names the pool that needs the most threads. */
+ * machine (512, task_budget). A number between the budget and this limit is reported by the check
+ * of the budget, whose message also names the pool that needs the most threads. */
 #define THREADS_MAX 1024
 
 /* Maximum number of events in a queue. 16 million is a guess: 1 GiB of event headers, more than can
@@ -23,7 +23,7 @@
  * usually allow. */
 #define LINGER_MAX_NS 1e9
 
-/* Longest spin: 1 ms, fifty times the cost of waking a sleeper (limits.md: 21 us). */
+/* Longest spin: 1 ms, fifty times the time to wake a sleeper (measured: 21 us). */
 #define SPIN_MAX_NS 1e6
 
 /* Largest value of `stuck`: an hour is a guess. */
@@ -38,7 +38,7 @@ const struct weir_knob weir_threads_knobs[] = {
     {.name = "min",
 	.type = WEIR_KNOB_INT,
 	MEMBER(weir_threads_spec, min),
-	.def = "1", /* limits.md; the controller adds threads if the stage needs more */
+	.def = "1", /* the controller adds threads if the stage needs more */
 	.min = 1,
 	.max = THREADS_MAX,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
@@ -47,7 +47,7 @@ const struct weir_knob weir_threads_knobs[] = {
     {.name = "max",
 	.type = WEIR_KNOB_INT,
 	MEMBER(weir_threads_spec, max),
-	.def = "auto", /* operating.md; right for handlers that do not block */
+	.def = "auto", /* suits handlers that do not block */
 	.min = 1,
 	.max = THREADS_MAX,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
@@ -93,7 +93,7 @@ const struct weir_knob weir_queue_knobs[] = {
     {.name = "limit",
 	.type = WEIR_KNOB_INT,
 	MEMBER(weir_queue_spec, limit),
-	.def = "4096", /* operating.md */
+	.def = "4096",
 	.min = 1,
 	.max = QUEUE_MAX,
 	.flags = WEIR_KNOB_LIVE,
@@ -113,7 +113,7 @@ const struct weir_knob weir_cohort_knobs[] = {
     {.name = "max",
 	.type = WEIR_KNOB_INT,
 	MEMBER(weir_cohort_spec, max),
-	.def = "64", /* limits.md: 16 to 64; larger cohorts gain little */
+	.def = "64", /* measured: larger cohorts gain little */
 	.min = 1,
 	.max = WEIR_BATCH_MAX,
 	.flags = WEIR_KNOB_LIVE,
@@ -127,7 +127,7 @@ const struct weir_knob weir_cohort_knobs[] = {
     {.name = "linger",
 	.type = WEIR_KNOB_DURATION,
 	MEMBER(weir_cohort_spec, linger_ns),
-	.def = "0", /* overload.md 3.6: no linger by default */
+	.def = "0", /* lingering delays events, so operators must opt in */
 	.min = 0,
 	.max = LINGER_MAX_NS,
 	.flags = WEIR_KNOB_LIVE,
@@ -136,7 +136,8 @@ const struct weir_knob weir_cohort_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_cohort_spec, by),
 	.def = "",
-	.help = "events of one cohort have equal values of this field; 'stage' asks the stage, "
+	.help = "events of one cohort have equal values of this field; 'stage' uses the key of "
+		"the stage type, "
 		"empty mixes all"},
     {.name = NULL}};
 
@@ -196,8 +197,8 @@ const struct weir_knob weir_admission_knobs[] = {
 	.help = "policy codel: time over which the minimum wait is taken; auto is 100ms"},
     {.name = NULL}};
 
-/* Shortest and longest step: 100 ms, the interval at which the control thread checks, and an hour,
- * which is a guess. */
+/* Shortest and longest step. 100 ms is the interval at which the control thread checks; an hour is
+ * a guess. */
 #define DEGRADE_STEP_MIN_NS 1e8
 #define DEGRADE_STEP_MAX_NS 3600e9
 

@@ -77,7 +77,7 @@ static const char *nearest_row(const struct weir_knob *table, const char *word)
 }
 
 /* Report an unknown knob and suggest the nearest name. Knobs of a stage type need the prefix
- * `with.`, which is easily forgotten, so they are suggested with the prefix. */
+ * `with.`, which users easily forget, so such knobs are suggested with the prefix. */
 static int no_such_knob(const struct weir_knob *table, const char *word, const char *path,
     const struct weir_stage_spec *s, char *why, size_t size)
 {
@@ -203,7 +203,7 @@ int weir_stage_spec_set(
 	if (strcmp(path, "threads") == 0)
 		return set_threads(stage, value, why, size);
 	int rc = set_row(stage, path, value, why, size);
-	/* a stage with a knob of a pool has a pool, so it is not inline */
+	/* setting a knob of the stage's pool ends `threads: inline` */
 	if (rc == 0 && strncmp(path, "threads.", 8) == 0)
 		stage->inlined = false;
 	return rc;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a handler thread: it takes a batch, runs it, and passes on the emitted events. Without work,
- * it first spins and then parks.
+ * Runs a handler thread: it takes a batch, runs the handler, and sends the emitted events. Without
+ * work, it first spins and then parks.
  *
  *   LIVE: BUSY (in a handler) -> SPINNING (polling) -> IDLE (parked) -> ... -> GONE
  *
  * No wake-up is lost, because both sides write before they read, all seq_cst:
  *   sender:  raise the queue length, then read n_spinning and n_idle
  *   thread:  raise n_idle (park) or lower n_spinning (end of spin), then read the queue lengths
- * A thread that exits, or that takes a batch but not all events of the queue, wakes another thread.
+ * A thread that exits, or whose batch leaves events in the queue, wakes another thread.
  *
  * If a handler calls pthread_exit, the cleanup handler finishes the remaining events of the batch
  * as WEIR_EDIED, and the control thread creates a new thread.
@@ -131,10 +131,11 @@ static void release(struct handler *h)
 }
 
 /*
- * Pause after a small batch before taking the next: threads that alternately take the queue's lock
- * for one event each spend their time on cache-line transfers (bench/micro_hop, runs of 1). The
- * pause doubles after each small batch and halves after a large one. It is reset if the queue was
- * empty (handler_main), so under light load an event waits for at most one task_relax.
+ * Pause after a small batch before taking the next one. Without the pause, two threads that
+ * alternately take single events from a queue would spend their time on cache-line transfers of its
+ * lock (bench/micro_hop, runs of 1). The pause doubles after each small batch and halves after a
+ * large one. It is reset if the queue was empty (handler_main), so under light load an event waits
+ * for at most one task_relax.
  */
 static void leave_alone(struct handler *h, int n)
 {
@@ -148,9 +149,9 @@ static void leave_alone(struct handler *h, int n)
 		task_relax();
 }
 
-/* Whether there are more waiting events that any thread of the pool could take. If this thread was
- * woken for them, or lingers for them, they must not have to wait until it has run a batch of
- * another stage. */
+/* Whether events are waiting that any thread of the pool could take. This thread may have been
+ * woken for these events, or linger for them. Then another thread must be woken, so that they do
+ * not wait until this thread has run its batch. */
 static bool more_waits(const struct handler *h)
 {
 	for (int i = 0; i < h->pool->n_sinks; i++) {

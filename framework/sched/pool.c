@@ -24,8 +24,8 @@
  * it sleeps. 10 ms is a guess. */
 #define START_LOOK_NS (10 * NS_PER_MS)
 
-/* Longest spin: about the cost of waking a parked thread (limits.md: 21 us). With this bound,
- * spinning costs at most twice as much as the best choice in hindsight (Karlin et al., 1991). */
+/* Longest spin: about the time to wake a parked thread (measured: 21 us). With this bound, spinning
+ * costs at most twice as much as the best choice in hindsight (Karlin et al., 1991). */
 #define SPIN_MAX_NS (20 * NS_PER_US)
 
 static int64_t lesser(int64_t a, int64_t b)

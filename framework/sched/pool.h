@@ -108,7 +108,7 @@ struct pool {
 	atomic_uint begun; /* futex word, incremented when a thread has begun or failed */
 	_Atomic uint64_t failures;
 	struct thread_deaths deaths;
-	/* reason for the most recent failure to start a thread; cleared when a thread starts */
+	/* why a thread last could not start; cleared when a thread starts */
 	struct pool_refusal refusal WEIR_GUARDED_BY(lock);
 	/* sum over joined threads; used only by the control thread */
 	struct schedstat_sample sched_gone;
@@ -165,8 +165,8 @@ struct pool_repairs pool_repair(struct pool *pool, int64_t now_ns);
 /** Count the live threads by state. Returns their number. */
 int pool_read(const struct pool *pool, int states[WEIR_THREAD_STATES]);
 
-/** Renumber the serving threads after one has started or exited, and wake parked threads to check
- *  their new partitions. Any thread. */
+/** Renumber the serving threads (after one has started or exited), and wake parked threads, so that
+ *  they check their new partitions. Any thread. */
 void pool_deal(struct pool *pool);
 void pool_deal_locked(struct pool *pool) WEIR_REQUIRES(&pool->lock);
 /** Return the number of serving threads, or the target if no thread serves. At least 1. Any

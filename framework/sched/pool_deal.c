@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Assigns seats, which number the serving threads of a pool without gaps. Partitions are assigned
- * to seats, so no partition is assigned to a thread that has exited or could not start, and
- * policies count only serving threads.
+ * to seats, so a thread that has exited or could not start has no partition. Policies count only
+ * serving threads.
  *
  * A thread has a seat from its start until its exit, while its rank is below the target. Seats
  * change under pool->lock. Readers without the lock may see some old and some new seats. That is

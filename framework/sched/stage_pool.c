@@ -11,8 +11,8 @@ int stage_ranks(const struct sink *sink)
 	return pool_seats(sink->pool);
 }
 
-/* Return the number of threads available to the stage. If its partitions are leased, that is at
- * most the number of partitions, since each is served by one thread at a time. */
+/* Return the number of threads available to the stage. A leased partition is served by one thread
+ * at a time, so with leases the result is at most the number of partitions. */
 static double threads_of(const struct sink *sink)
 {
 	double n = stage_ranks(sink), parts = sink->queue.n_parts;
@@ -26,9 +26,9 @@ static double threads_of(const struct sink *sink)
 	return parts > 1 ? mine * parts / n : mine < 1 ? mine : 1;
 }
 
-/* Limit `idle` to the threads that could take a new event, each of which needs an unleased
- * partition. If there is only one partition and events wait in it, they are taken before a new
- * event, so no thread counts as idle. */
+/* Limit `idle` to the threads that could take a new event. Each of them needs an unleased
+ * partition. If there is only one partition and events already wait in it, an idle thread takes
+ * those first, so the result is 0. */
 static int idle_beside_leases(const struct sink *sink, int idle)
 {
 	int unleased = queue_unleased(&sink->queue);

@@ -2,10 +2,10 @@
 /*
  * Consults admission policies about events; see admit.h.
  *
- * For the events of one class in a run, collect() selects those that are not refused yet,
+ * For the offered events of one class, collect() selects those that are not refused yet,
  * fill_view() describes the load of the stage, judge_ask() (admission/judge.h) lets the policy
- * decide, and obey() applies the result to the verdict. The verdict belongs to the offering thread. Members of
- * a sink that are read or written here are either atomic or under the lock of its queue.
+ * decide, and obey() applies the result to the verdict. The verdict belongs to the offering thread.
+ * Members of a sink that are read or written here are either atomic or under the lock of its queue.
  */
 #include "stage/admit.h"
 
@@ -94,8 +94,8 @@ static int most_batches(const struct sink *s)
 	return s->queue.leasing && s->queue.n_parts < n ? s->queue.n_parts : n;
 }
 
-/* Service time of the events that threads have taken in batches but not started yet. These events
- * are still waiting. */
+/* Service time of the events in batches beyond those that can run at the same time. Threads have
+ * taken these events from the queue, but they still wait to be handled. */
 static int64_t begun_ns(const struct sink *s)
 {
 	int64_t running = atomic_load_explicit(&s->running, memory_order_relaxed);
@@ -134,7 +134,8 @@ struct admit_call {
 	/* consider only events for thread `rank`; ANY_RANK stands for all events */
 	int rank, n_ranks;
 	int64_t now_ns, lead_ns, admitted_ns;
-	/* share of the events on their way here that arrive before these, 0..AHEAD_ALL */
+	/* share of the events on their way to this stage that arrive before those of the query,
+	 * 0..AHEAD_ALL */
 	int before;
 	uint32_t length;
 };
@@ -184,7 +185,7 @@ static void fill_view(struct sink *s, const struct admit_call *a, struct admissi
 	view->idle = judge_idle(view, view->idle, coming_ns);
 }
 
-/* The events of one class in a run, and their indexes in it. */
+/* The events of one class in a batch, and their indexes in the batch. */
 struct question {
 	struct judge_run run;
 	int at[WEIR_BATCH_MAX];
@@ -214,12 +215,12 @@ static void collect(const struct sink *s, struct weir_event **ev, int n, const s
 			judge_add(&q->run, ev[i]->session & ~WEIR_SESSION_RETRY,
 			    place_of(ev[i], fallen), ev[i]->session & WEIR_SESSION_RETRY,
 			    weir_event_left_ns(ev[i], now_ns));
-		else /* it learns nothing of users and deadlines */
+		else /* the policy uses neither users nor deadlines */
 			judge_add(&q->run, 0, 0, false, INT64_MAX);
 	}
 }
 
-/* Note whether an event has a user, so that the next tick creates the demand by user. */
+/* Remember whether an event has a user, so that the next tick allocates the table of users. */
 static void want_fair(struct sink *s, const struct judge_run *q) WEIR_REQUIRES(&s->queue.lock)
 {
 	for (int i = 0; i < q->n; i++)
@@ -273,7 +274,7 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, const struct
 	if (s->policy->fair && !s->fair && view.idle == 0)
 		want_fair(s, &q.run);
 	judge_view(&judge, a->class_id, &q.run, &view);
-	/* An operator is draining this stage, so it would refuse the events when they arrive. */
+	/* If an operator is draining this stage, it would refuse the events on arrival. */
 	bool shut = s->queue.shut;
 	if (shut) {
 		memset(q.run.refused, true, sizeof(q.run.refused[0]) * (size_t)q.run.n);
@@ -303,7 +304,7 @@ static int64_t admitted_for(const struct sink *s, struct weir_event **ev, int n,
 	return work_ns;
 }
 
-/* Consult the policy separately about the events for each thread: a partition is served by one
+/* Consult the policy once for each thread that will serve the events. A partition is served by one
  * thread, so only the work that waits for that thread matters. */
 static int admit_by_rank(struct sink *s, struct weir_event **ev, int n, struct admit_call *a,
     struct verdict *v, int *would) WEIR_REQUIRES(&s->queue.lock)

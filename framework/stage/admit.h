@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Consults admission policies about a run of events: the policy of the stage that the events enter,
- * and the policies of stages further downstream (fronts).
+ * Consults admission policies about a batch of offered events: the policy of the stage that the
+ * events enter, and the policies of stages further downstream (fronts).
  *
  * A front is a stage whose policy has `.front`. Its policy is consulted at the first stage from
  * which nearly all events of a class continue to the front (admission/route.h), and not again later
@@ -16,7 +16,7 @@
 
 #include "stage/sink.h"
 
-/** The verdict on a run of events: which are admitted and which refused. */
+/** The result of admission for a batch of offered events: which are admitted and which refused. */
 struct verdict {
 	int offered[WEIR_CLASSES_MAX];
 	int fresh[WEIR_CLASSES_MAX]; /* offered events that are not past their deadline */
@@ -31,19 +31,19 @@ struct verdict {
 	/* service time of the events that are admitted but not queued yet */
 	int64_t admitted_ns;
 	bool refuses;
-	/* The members below are not cleared for every run. */
+	/* The members below are not cleared for every batch. */
 	/* number of events refused by each front; valid only if sink->ahead is set */
 	uint16_t refused_by[WEIR_CLASSES_MAX][FRONTS_MAX];
 	/* reason by index in the run, 0 if not refused; valid only if `refuses` is set */
 	int why[WEIR_BATCH_MAX];
 };
 
-/** Initialise the verdict on a run of events that stage `from` (or WEIR_NO_STAGE) offers to `s`. No
- *  event is refused yet. */
+/** Initialise the verdict on events that stage `from` (or WEIR_NO_STAGE) offers to `s`. No event is
+ *  refused yet. */
 void verdict_init(struct verdict *v, const struct sink *s, int from);
 
-/** Of the events of the class in ev[0..n) that are not refused yet, refuse the last `many` for
- *  `reason`. */
+/** Refuse `many` events of the class in ev[0..n) for `reason`: the last ones that are not refused
+ *  yet. */
 void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
     int class_id, int many, int reason);
 
@@ -65,12 +65,13 @@ static inline bool admit_applies(const struct sink *s, const struct verdict *v, 
 int admit_own(struct sink *s, struct weir_event **ev, int n, int class_id, int64_t now_ns,
     struct verdict *v) WEIR_REQUIRES(&s->queue.lock);
 
-/** Add the events of the run that will arrive at each front, and those that the front has refused,
- *  to the front's totals. Called after the decision. Takes no lock. */
+/** Update the totals of each front: the events of the batch that will arrive there, and those that
+ *  the front has refused. Called after the decision. Takes no lock. */
 void admit_settle(struct sink *entry, const struct verdict *v);
 
-/** Encode in ev->trace_id why the event is refused (stage/shed_token.h). `part`, 0..1, is the share
- *  of its class that is admitted; `wait_ns` is the predicted wait, -1 if unknown. */
+/** Replace ev->trace_id by a token that encodes why the event is refused (stage/shed_token.h).
+ *  `part`, 0..1, is the share of its class that is admitted; `wait_ns` is the predicted wait, -1 if
+ *  unknown. */
 void admit_mark(const struct sink *s, struct weir_event *ev, int reason, double part,
     int64_t wait_ns, int64_t now_ns);
 

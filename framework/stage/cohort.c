@@ -4,8 +4,7 @@
 
 /* Longest service time of a batch, unless cohorts are configured. It is bounded because the events
  * of a batch, and later events of a higher class, wait until the batch is finished. 1 ms is a
- * guess: a twentieth of the smallest objective in overload.md (20 ms), and 50 times the cost of a
- * hand-off. */
+ * guess: a twentieth of a short objective (20 ms), and 50 times the cost of a hand-off. */
 #define BATCH_NS 1000000
 
 static int largest(const struct sink *s, int64_t linger_ns)

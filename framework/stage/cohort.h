@@ -3,11 +3,11 @@
  * Takes batches from a sink's queue, and decides on their size, key and time.
  *
  * A batch has at most cohort.max events, and at most this thread's share of the queue, ceil(length
- * / threads), so that one thread does not take a whole burst. Unless cohorts by key, a linger time
- * or a batch policy are configured, it also has at most as many events as the thread can serve in 1
- * ms. A cohort by key is the largest group of events with the same key near the head. With a linger
- * time, a batch that is not full is delayed until its oldest event has waited that long (Larus &
- * Parkes, Cohort Scheduling, 2002).
+ * / threads), so that one thread does not take a whole burst. It also has at most as many events as
+ * the thread can serve in 1 ms, unless cohorts by key, a linger time or a batch policy are
+ * configured. A cohort by key is the largest group of events with the same key near the head. With
+ * a linger time, a batch that is not full is delayed until its oldest event has waited that long
+ * (Larus & Parkes, Cohort Scheduling, 2002).
  */
 #ifndef WEIR_STAGE_COHORT_H
 #define WEIR_STAGE_COHORT_H

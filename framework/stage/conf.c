@@ -2,10 +2,9 @@
 /*
  * Stage configurations: immutable, reference-counted blocks that are replaced as a whole.
  *
- * RCU is not used, because a read section would have to span a handler call, which may block (rule
- * 31). Instead each thread holds a reference and compares a version number once per batch.
- * Replacing a block costs the writer one lock; checking for a new version costs a reader one load
- * per batch.
+ * RCU is not used, because a read section would have to span a handler call, which may block.
+ * Instead each thread holds a reference and compares a version number once per batch. Replacing a
+ * block costs the writer one lock; checking for a new version costs a reader one load per batch.
  */
 #include "stage/stage.h"
 
@@ -74,7 +73,8 @@ void stage_conf_set(struct weir_stage *st, struct conf *c)
 	conf_put(old);
 }
 
-/* In a map, the value of key word[0..n); in a list, item number `word`, counted from 1. */
+/* Return an entry of `node`: in a map, the value of the key word[0..n); in a list, the item with
+ * the number `word`, counted from 1. */
 static const struct weir_node *step_into(const struct weir_node *node, const char *word, size_t n)
 {
 	char name[64];
@@ -122,8 +122,8 @@ void weir_warn(struct weir_stage *st, const char *path, const char *fmt, ...)
 		weir_log(WEIR_LOG_WARN, "stage '%s' (%s): %s", st->name, st->ops->name, text);
 }
 
-/* Fallback if the thread's local cannot be allocated: the thread holds a reference to the
- * configuration until it requests another one this way. */
+/* Return the configuration although the thread's local cannot be allocated. The thread holds a
+ * reference to it until the next call. */
 static const void *lend(struct thread *t, struct weir_stage *st)
 {
 	conf_put(t->lent);

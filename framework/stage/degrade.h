@@ -8,8 +8,8 @@
  * The pressure is first smoothed over DEGRADE_SMOOTH_STEPS steps, since the pressure of a short
  * queue jumps between 0 and 1 from one sample to the next. The gap between `above` and `below` is
  * the hysteresis: a pressure that oscillates around one of the two bounds moves the level in one
- * direction only. A sample moves the level by at most one step, however late it is, since the
- * pressure since the last sample is unknown.
+ * direction only. A late sample also moves the level by at most one step, since the pressure since
+ * the last sample is unknown.
  *
  * The idea comes from service degradation in Welsh and Culler, "Adaptive Overload Control for Busy
  * Internet Servers", USITS 2003, where each stage controls its own quality. Here the framework

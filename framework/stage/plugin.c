@@ -2,9 +2,9 @@
 /*
  * Copies plug-in files into memory and checks them; see plugin.h.
  *
- * A loaded shared object is mapped, so overwriting its file (with cp, for example) changes the code
- * of every process that has loaded it, which then crashes with SIGSEGV or SIGBUS. A sealed memory
- * file (memfd_create) can be neither written nor truncated.
+ * A process maps the file of a shared object that it loads. Overwriting that file (with cp, for
+ * example) changes the code in the process, which then crashes with SIGSEGV or SIGBUS. A sealed
+ * memory file (memfd_create) can be neither written nor truncated.
  */
 #include "stage/plugin.h"
 
@@ -187,8 +187,8 @@ static const Elf64_Dyn *dynamic_of(const Elf64_Ehdr *head, size_t *n)
 	return NULL;
 }
 
-/* Whether the plug-in looks for libraries in its own directory ($ORIGIN), which a copy in memory
- * does not have. */
+/* Whether the plug-in looks for libraries in its own directory ($ORIGIN). A copy in memory has no
+ * directory. */
 static bool uses_origin(const Elf64_Ehdr *head)
 {
 	size_t n, left = 0;
@@ -280,7 +280,7 @@ static int judge(const char *path, const char *symbol, const struct plugin_copy 
 	if (!uses_origin(head))
 		return judge_type(path, head, copy->size, symbol, err);
 	snprintf(err->hint, sizeof(err->hint),
-	    "link them into it, or give its run path as an absolute path");
+	    "link the libraries into the plug-in, or use an absolute path as its run path");
 	return refuse(err, WEIR_EINVAL, path,
 	    "looks for libraries beside itself ($ORIGIN), but is loaded from a copy in memory");
 }

@@ -17,9 +17,10 @@ struct plugin_copy {
 };
 
 /**
- * Copy the file at `path`, which weir_trust_open must accept, and check that the copy is a complete
- * shared object for this machine that can be loaded from memory, with a stage type of this ABI at
- * `symbol`. Runs no code of the plug-in. Returns 0, or a WEIR_E code with `err` filled in.
+ * Copy the file at `path`, which weir_trust_open must accept. Check that the copy is a complete
+ * shared object for this machine, that it can be loaded from memory, and that it has a stage type
+ * of this ABI at `symbol`. Runs no code of the plug-in. Returns 0, or a WEIR_E code with `err`
+ * filled in.
  */
 int plugin_copy(
     const char *path, const char *symbol, struct plugin_copy *copy, struct weir_err *err);

@@ -4,14 +4,14 @@
  * and plug-ins.
  *
  * A plug-in is a shared object that defines the symbol weir_stage_<name>; nothing else is required.
- * A copy of the file in memory is loaded (plugin.h), one copy per content, so a changed file is
- * loaded in addition to its former version. An accepted plug-in is never unloaded, since graphs,
- * events, metrics and the plug-in's own threads point into it. If a file returns to an earlier
- * content, the earlier copy is used again. A type name refers to the plug-in of the newest
+ * The registry loads a copy of the file in memory (plugin.h), one copy per content. So a changed
+ * file is loaded in addition to its former version, and a file that returns to an earlier content
+ * uses the earlier copy again. An accepted plug-in is never unloaded, since graphs, events, metrics
+ * and the plug-in's own threads point into it. A type name refers to the plug-in of the newest
  * configuration.
  *
- * The descriptor of a copy stays open, because the dynamic loader knows the object as
- * /proc/PID/fd/N, and debuggers and profilers read it under that name.
+ * The descriptor of a copy stays open: debuggers and profilers read the object under the name by
+ * which the dynamic loader knows it, /proc/PID/fd/N.
  *
  * registry_lock is a leaf lock: any thread may call weir_stage_type_find and weir_stage_type_at
  * while another thread loads a plug-in.
@@ -218,8 +218,8 @@ void weir_stage_plugins_revert(void)
 	lock_release(&registry_lock);
 }
 
-/* Register the type of `p` under its name, replacing another plug-in's type that an earlier
- * configuration assigned to the name. */
+/* Register the type of `p` under its name. If an earlier configuration assigned the name to the
+ * type of another plug-in, that type is replaced. */
 static int enter(struct plugin *p, struct weir_err *err)
 {
 	struct type same = find(p->ops->name);

@@ -129,9 +129,9 @@ int shed_token_parse(const char *text, uint64_t *id)
 	return 0;
 }
 
-/* Time until the user's position in the rotation falls below half the admitted share. It is half
- * the share because the client's next attempt is a retry, and retries are admitted for half as long
- * as first attempts (admission/users.h). */
+/* Time until the user's position in the rotation falls below half the admitted share. The bound is
+ * half the share because the client's next attempt is a retry, and retries are admitted for half as
+ * long as first attempts (admission/users.h). */
 static int64_t turn_ns(const struct shed_token *t, bool known_user)
 {
 	double ahead = t->user / 256.0 - (double)t->part / SHED_TOKEN_PART_ALL / 2;

@@ -40,7 +40,7 @@
 /** Modulus of `at`, in tenths of a second: 77 days. */
 #define SHED_TOKEN_AT_WRAP (1U << 26)
 
-/** Time in ns in which the admitted share of a class rotates through all users, so that each user's
+/** Time in ns in which the admitted share of a class rotates through all users: each user's
  *  position takes every value once. 10 s is a guess: about as long as users wait before they try
  *  again. */
 #define SHED_TOKEN_TURN_NS 10000000000
@@ -81,7 +81,7 @@ uint32_t shed_token_at(int64_t since_ns);
 
 /** Time of the refusal in ns since the start of the graph: the latest time up to `now_ns` that
  *  matches `at`, but at least 0. `now_ns` is the current time, also counted from the start of the
- *  graph. A token older than 77 days appears to be newer. */
+ *  graph. If the token is older than 77 days, the result is too late. */
 int64_t shed_token_since_ns(const struct shed_token *t, int64_t now_ns);
 
 /**
@@ -97,12 +97,13 @@ int shed_token_parse(const char *text, uint64_t *id);
 /**
  * Estimate how long after its refusal the event may be admitted, in ns. Returns 0 if unknown.
  *
- * For the reason `priority`: a user's position falls steadily by 1 per SHED_TOKEN_TURN_NS, and
- * retries with a position below half of `part` are admitted, so if the user is known (`known_user`)
- * the time is user - part / 2, in units of SHED_TOKEN_TURN_NS. It is 1 s for an event without a
- * user, and for a class of which nothing is admitted. For the reasons `delay`, `hopeless`, `limit`,
- * `queue_full` and `threshold`, it is the predicted wait, computed from the objective `slo_ns` (0
- * or less if unknown).
+ * For the reason `priority`, a user's position falls steadily by 1 per SHED_TOKEN_TURN_NS, and
+ * retries with a position below half of `part` are admitted. So the time is (user - part / 2) *
+ * SHED_TOKEN_TURN_NS if the user is known (`known_user`). It is 1 s for an event without a user,
+ * and for a class of which nothing is admitted.
+ *
+ * For the reasons `delay`, `hopeless`, `limit`, `queue_full` and `threshold`, the time is the
+ * predicted wait, computed from the objective `slo_ns` (0 or less if unknown).
  */
 int64_t shed_token_retry_ns(const struct shed_token *t, bool known_user, int64_t slo_ns);
 

@@ -4,9 +4,9 @@
  *
  * The checks are made in this order: first the deadlines, without a lock; then the policies of
  * fronts downstream (admit.h); then, under the queue's lock and for each class, highest first, the
- * stage's own policy and the free space in the queue. So the higher classes of a mixed run get the
- * last free slots. Events are stamped before the lock is taken, so that only pointers are copied
- * under it.
+ * stage's own policy and the free space in the queue. So the last free slots go to the highest
+ * classes among the offered events. Events are stamped before the lock is taken, so that only
+ * pointers are copied under it.
  */
 #include "stage/sink.h"
 
@@ -32,8 +32,8 @@ static uint64_t make_key(const struct sink *s, const struct weir_event *ev)
 	}
 }
 
-/* Count the events of a run by class. Consecutive events of one class are added in one step,
- * because separate additions to the same counter would have to wait for each other. */
+/* Count the offered events by class. Consecutive events of one class are added in one step:
+ * separate additions to the same counter would depend on each other and delay the CPU. */
 static void count_classes(struct weir_event **ev, int n, int *per_class)
 {
 	for (int i = 0; i < n;) {
@@ -88,7 +88,7 @@ static void judge_draining(struct sink *s, struct weir_event **ev, int n, struct
 			verdict_refuse_last(v, s, ev, n, c, v->want[c], WEIR_EDRAINING);
 }
 
-/* The current values that determine what share of the limit each class may fill. */
+/* The current values that determine which share of the limit each class may fill. */
 static struct room room_of(const struct sink *s)
 {
 	return (struct room){.limit = s->queue.limit,
@@ -106,8 +106,8 @@ static uint32_t class_in_locked(const struct sink *s, int c) WEIR_REQUIRES(&s->q
 	return queue_class_length_locked(&s->queue, c) + (uint32_t)queue_kept(&s->queue, c);
 }
 
-/* Number of free slots for class `c`, at most `left`. Takes into account the queued events and
- * those already admitted from this run. Lower classes of the run do not count, since they are
+/* Number of free slots for class `c`, at most `left`. The queued events and the events of higher
+ * classes admitted from this batch occupy slots. Lower classes of the batch do not, since they are
  * judged later. */
 static int64_t class_room(const struct sink *s, const struct verdict *v, int c, int64_t left)
     WEIR_REQUIRES(&s->queue.lock)
@@ -197,8 +197,8 @@ static int push_run(struct sink *s, struct weir_event **ev, int n, int *reason)
 	return left;
 }
 
-/* Let each admitted event occupy a slot from now on, because the handler of the inline stage may
- * hold it. */
+/* Let each admitted event occupy a slot, because the handler of the inline stage may hold the
+ * event. */
 static void reserve(struct sink *s, const struct verdict *v) WEIR_REQUIRES(&s->queue.lock)
 {
 	struct thread *t = thread_self();
@@ -351,7 +351,7 @@ void sink_first_cost(struct sink *s, int64_t cost_ns)
 	atomic_store_explicit(&s->mean_cost_ns, cost_ns, memory_order_relaxed);
 }
 
-/* Fill level of the queue for the most restricted classes. */
+/* Fill level of the queue for the most restricted classes, 0..1. */
 static double fullness_locked(const struct sink *s) WEIR_REQUIRES(&s->queue.lock)
 {
 	uint32_t in[WEIR_CLASSES_MAX];

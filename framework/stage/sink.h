@@ -3,15 +3,15 @@
  * Sinks: the entry of a stage. A sink checks deadlines, runs admission, and then queues the events
  * or, at an inline stage, runs them immediately.
  *
- * sink_offer() handles a run of events. It refuses those past their deadline, consults the
- * admission policy about each class, enforces the queue's limit, and pushes the remaining events in
- * one critical section, followed by at most one wake-up. Refused events remain the caller's.
+ * sink_offer() handles a batch of offered events. It refuses those past their deadline, consults
+ * the admission policy about each class, enforces the queue's limit, and pushes the remaining
+ * events in one critical section, followed by at most one wake-up. Refused events remain the
+ * caller's.
  *
  * | call           | may overlap with                                              |
  * |----------------|---------------------------------------------------------------|
  * | sink_offer     | anything; called by a thread of the graph, with its own book  |
  * | sink_set_*     | anything                                                      |
- * | sink_init/fini | nothing                                                       |
  */
 #ifndef WEIR_STAGE_SINK_H
 #define WEIR_STAGE_SINK_H
@@ -30,15 +30,15 @@
  *  policies of other stages are consulted only at their own entry. */
 #define FRONTS_MAX 16
 
-/** Full scale of `before` in struct ahead, which stands for the whole pipeline. */
+/** Value of `before` in struct ahead that stands for the whole pipeline. */
 #define AHEAD_ALL 1024
 
 /** Value of `rank` for any thread of the pool. */
 #define ANY_RANK (-1)
 
 /** Admission upstream: the fronts that this sink consults before it admits events, and the
- *  estimates that this needs. Written by the control thread, read by any offering thread. Bit f of
- *  a mask stands for front f of the graph. */
+ *  estimates needed to consult them. Written by the control thread, read by any offering thread.
+ *  Bit f of a mask stands for front f of the graph. */
 struct ahead {
 	/* fronts to consult about events of the class that enter here */
 	_Atomic uint16_t fronts[WEIR_CLASSES_MAX];
@@ -46,8 +46,8 @@ struct ahead {
 	_Atomic uint16_t judged[WEIR_CLASSES_MAX];
 	/* mean time from an event's entry here to its entry at front f */
 	_Atomic int64_t lead_ns[WEIR_CLASSES_MAX][FRONTS_MAX];
-	/* share of the events on their way to front f that will arrive there before an event that
-	 * enters here now, 0..AHEAD_ALL */
+	/* the share of the events on their way to front f that will arrive before an event entering
+	 * here now, 0..AHEAD_ALL */
 	_Atomic uint16_t before[WEIR_CLASSES_MAX][FRONTS_MAX];
 	/* mean time from the end of an event's service here to the end of the event */
 	_Atomic int64_t rest_ns[WEIR_CLASSES_MAX];
@@ -105,8 +105,8 @@ struct sink {
 	/* owned by the graph; `fronts`, `sinks` and `ahead` are NULL if the graph has no admission
 	 * upstream */
 	struct ahead *ahead;
-	/* For policies that learn (policy->tick). Written by the control thread and
-	 * sink_first_cost. */
+	/* For policies that learn (policy->tick): the next two members, written by the control
+	 * thread and sink_first_cost. */
 	_Atomic int64_t cost_ns[WEIR_CLASSES_MAX]; /* mean service time by class; 0 if unknown */
 	_Atomic int64_t mean_cost_ns;
 	/** Number of threads that this stage may count on if it shares its pool with other stages;
@@ -114,7 +114,7 @@ struct sink {
 	_Atomic double share;
 	atomic_uint nonsense; /* invalid results from the policy */
 	atomic_int mode_cap;  /* enum weir_admission_mode: upper bound of the policy's mode */
-	/* wait of a new event, predicted at the last tick; 0 if the policy does not learn */
+	/* predicted wait of a new event, from the last tick; 0 if the policy does not learn */
 	_Atomic int64_t wait_ns;
 	_Atomic double full; /* fill level for the most restricted classes at the last tick, 0..1 */
 	/* events with less time to their deadline are dropped before the handler */
@@ -139,10 +139,11 @@ struct sink {
 	/* under queue.lock */
 	struct weir_admission_spec admission;
 	struct decided decided[WEIR_CLASSES_MAX];
-	/* demand of each user, owned; NULL until an event with a user arrives while all threads are
-	 * busy */
+	/* demand of each user, owned; NULL until `fair_wanted` is set */
 	struct fair *fair;
-	bool fair_wanted; /* such an event has arrived, so the next tick allocates `fair` */
+	/* an event with a user has arrived while all threads were busy; the next tick allocates
+	 * `fair` */
+	bool fair_wanted;
 	_Alignas(16) unsigned char admission_state[ADMISSION_STATE_MAX];
 	/* events in handle calls; in its own cache line, since all handler threads write it */
 	WEIR_ALIGNED atomic_uint running;
@@ -172,7 +173,7 @@ int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns
  *  which is 0 for policies without `drop`. Any thread of the pool. */
 int sink_drop(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, struct book *book);
 
-/** Whether further ticks without any event would leave the policy's state unchanged. Called by the
+/** Whether the policy's state would stay the same if ticks without events followed. Called by the
  *  control thread. */
 bool sink_rested(struct sink *s);
 
@@ -212,8 +213,8 @@ static inline int sink_mode(const struct sink *s) WEIR_REQUIRES(&s->queue.lock)
 	return s->admission.mode < cap ? s->admission.mode : cap;
 }
 
-/** Estimated time to serve the events that are queued, or taken but not started: the sum of their
- *  costs. The caller holds the lock. */
+/** Estimated time to serve the events that are queued, or dequeued but not started: the sum of
+ *  their costs. The caller holds the lock. */
 int64_t sink_work_ns_locked(const struct sink *s) WEIR_REQUIRES(&s->queue.lock);
 
 /** Change the parameters of the admission policy, but not the policy itself, and reset its

@@ -29,9 +29,9 @@ static struct local *local_of(const struct weir_stage *st)
 }
 
 /* Finish events that are past their deadline, have too little time left to be worth handling, or
- * have waited longer than the policy allows, and move the remaining events to the front. Requeued
- * events are never dropped and keep their state; their number is added to *again. Returns the
- * number of remaining events. */
+ * have waited longer than the policy allows. Move the remaining events to the front and return
+ * their number. Requeued events are never dropped and keep their state; their number is added to
+ * *again. */
 static int drop_expired(
     struct sink *sink, struct weir_event **ev, int n, int64_t now_ns, int *again)
 {
@@ -112,9 +112,9 @@ static bool sends_inline(const struct thread *t)
 	return false;
 }
 
-/* Record the service time of a batch. If it has emitted events to inline stages, they still have to
- * run in this thread, and their time is part of the cost of the batch. Such a batch is recorded
- * later, when that time is known (thread_settle). */
+/* Record the service time of a batch. If the batch has emitted events to inline stages, these
+ * stages still have to run in this thread, and their time is part of the cost of the batch. Such a
+ * batch is recorded later, when that time is known (thread_settle). */
 static void tell_service(struct sink *sink, struct thread *t, const struct served *b)
 {
 	int n_classes = sink->queue.n_classes;
@@ -130,8 +130,8 @@ static void tell_service(struct sink *sink, struct thread *t, const struct serve
 		sink_first_cost(sink, b->took_ns / b->n);
 }
 
-/* Finish the events that the handler left in `ev`, and count them as unhandled. They indicate a bug
- * in the handler, but no event may be leaked. */
+/* Finish the events that the handler left in `ev`, and count them as unhandled. Such events
+ * indicate a bug in the handler, but must not be leaked. */
 static void finish_leftovers(struct weir_stage *st, struct local *l, struct weir_event **ev, int n)
 {
 	int left = 0;
@@ -180,8 +180,8 @@ static WEIR_COLD void fail_all(struct weir_stage *st, struct weir_event **ev, in
 {
 	if (weir_log_first(&st->refused_logged))
 		weir_log(WEIR_LOG_ERROR,
-		    "stage '%s' (%s) refuses thread '%s' (thread_init): events that came to it "
-		    "there failed (logged once)",
+		    "thread_init of stage '%s' (%s) failed in thread '%s': the stage's events in "
+		    "this thread fail (logged once)",
 		    st->name, st->ops->name, thread_self()->name);
 	/* Requeued events are in state WEIR_EVENT_AGAIN, which weir_event_finish_run does not
 	 * accept. */
@@ -208,7 +208,7 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 		fail_all(st, ev, n);
 		return;
 	}
-	/* Before events are dropped, since the trail of a dropped event ends here. */
+	/* Before events are dropped, since this is the last hop of the dropped ones. */
 	if (!st->type || st->type->trail)
 		trail_note(ev, n, st->id, start_ns, !sink->inlined);
 	if (sink->inlined) {
@@ -421,8 +421,8 @@ int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *
 	return weir_event_left_ns(ev, weir_now_ns(st));
 }
 
-/* Longest wait that the admission policy `weir` allows, as a share of the objective (overload.md
- * 3.2). */
+/* Longest wait that the admission policy `weir` allows, as a share of the objective (WAIT_CAP in
+ * weir.c). */
 #define FULL_WAIT_SHARE 0.5
 
 double weir_pressure(const struct weir_stage *st)

@@ -38,9 +38,10 @@ struct weir_stage {
 	struct weir_graph *graph;
 	/* the graph's copy of the spec, with effective values; under graph->lock */
 	struct weir_stage_spec *spec;
-	struct pool *pool;                  /* NULL for sources and inline stages */
-	const struct weir_event_type *type; /* type of the input events; NULL allows any */
-	struct weir_stage *predecessor;     /* set while weir_graph_succeed starts the graph */
+	struct pool *pool; /* NULL for sources and inline stages */
+	/* type of the input events; NULL if any type is allowed */
+	const struct weir_event_type *type;
+	struct weir_stage *predecessor; /* set while weir_graph_succeed starts the graph */
 	/* set before the drain if another graph takes over; constant after that */
 	struct weir_stage *successor;
 	/* this stage and all stages downstream differ from the old graph at most in live knobs */
@@ -112,7 +113,7 @@ int stage_ranks(const struct sink *sink);
 void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts);
 
 /** Pass ev[0..n), which the sink linked to `outlet` of `st` has refused for reason[0..n), to
- *  ops->refused, and finish the events that it leaves. */
+ *  ops->refused. Finish the events that ops->refused leaves in `ev`. */
 void stage_refused(
     struct weir_stage *st, int outlet, struct weir_event **ev, int n, const int *reason);
 

@@ -38,7 +38,7 @@ static int unload(struct thread *t, struct outbox *o, int *per_class)
 	return n;
 }
 
-/* Offer events although no local can be allocated, and count them in the stage's common book. */
+/* Offer events for which no local can be allocated, and count them in the stage's common book. */
 static int offer_uncounted(
     struct thread *t, struct sink *s, struct weir_event **ev, int n, int from, int *reason)
 {

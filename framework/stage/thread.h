@@ -31,9 +31,9 @@
 struct thread;
 struct sink;
 
-/** Record the cost of the batch that the calling handler thread took from the queue of `s`. Called
- *  after the outboxes are flushed, because the cost includes the time that inline stages took in
- *  this thread. */
+/** Record the cost of the batch that the calling handler thread took from the queue of `s`. The
+ *  cost includes the time that inline stages took in this thread, so call this after the outboxes
+ *  are flushed. */
 void thread_settle(struct sink *s);
 
 /** The interface of an I/O thread to other threads. It is part of the thread's loop, which outlives
@@ -53,10 +53,10 @@ struct thread_deaths {
 };
 
 /**
- * Register the calling thread with `graph`. For an I/O thread, `source` is its source, for which its
- * callbacks may call weir_conf, weir_emit and so on, and `link` is its interface to other threads.
- * Both are NULL for other threads. Returns 0, WEIR_ENOMEM, or the error of a stage's thread_init
- * (see thread_refused_by).
+ * Register the calling thread with `graph`. An I/O thread passes its source as `source`, so that
+ * its callbacks may call weir_conf, weir_emit and so on for that source. It passes its interface to
+ * other threads as `link`. Other threads pass NULL for both. Returns 0, WEIR_ENOMEM, or the error
+ * of a stage's thread_init (see thread_refused_by).
  */
 int thread_enter(struct weir_graph *graph, const char *name, struct weir_stage *source,
     struct thread_link *link);
@@ -71,9 +71,9 @@ int thread_enter_pool(struct weir_graph *graph, const char *name, struct pool *p
 /** The stage whose thread_init failed in the calling thread's last attempt to register, or NULL. */
 const struct weir_stage *thread_refused_by(void);
 
-/** Allocate in advance the struct of a thread that will register later, when memory may be short
- *  (the drain thread). Returns 0 or WEIR_ENOMEM. Free it with thread_spare_free unless the thread
- *  has registered. */
+/** Allocate the struct of a thread that will register later, when memory may be short (the drain
+ *  thread). Returns 0 or WEIR_ENOMEM. Free the struct with thread_spare_free unless the thread has
+ *  registered. */
 int thread_spare_new(struct weir_graph *graph, const char *name, struct thread **spare);
 void thread_spare_free(struct thread *spare);
 /** Register the calling thread with the struct `spare`, even if a thread_init fails; thread_prepare
@@ -89,9 +89,9 @@ void thread_step_in(struct thread *t);
  *  or has not run yet. Returns whether it succeeded. Called by the thread itself. */
 bool thread_prepare(struct local *l);
 
-/** Call thread_fini for each stage of the thread, which will handle no more events, and send the
- *  events that the stages release. This may run inline stages. If one of them ends the thread, call
- *  thread_died and then this function once more. */
+/** Call thread_fini for each stage of the thread, and send the events that the stages release. The
+ *  thread must handle no more events afterwards. Sending may run inline stages. If one of them ends
+ *  the thread, call thread_died and then this function once more. */
 void thread_end(void);
 /** Whether the calling thread, which is exiting, is in a handler or in ops->refused. */
 bool thread_in_handler(void);
@@ -100,14 +100,15 @@ void thread_leave(void);
 
 /**
  * Clean up after the calling thread, which is exiting inside a handler or ops->refused: count it in
- * `deaths`, finish the batch as WEIR_EDIED, and send the events in the outboxes. This may run
- * inline handlers, which may end the thread again, so call this function from a cleanup handler
+ * `deaths`, finish the batch as WEIR_EDIED, and send the events in the outboxes. Sending may run
+ * inline handlers, which may end the thread again. So call this function from a cleanup handler
  * that pushes itself again.
  */
 void thread_died(struct thread_deaths *deaths);
 
-/** Return the struct of the calling thread for use by another one (thread_resume). The struct stays
- *  in the graph with its counters. Called by an exiting thread after thread_died. */
+/** Return the struct of the calling thread, so that another thread can continue with it
+ *  (thread_resume). The struct stays in the graph with its counters. Called by an exiting thread
+ *  after thread_died. */
 struct thread *thread_pass_on(void);
 /** Continue with the struct `t` in a new system thread, even if a thread_init fails (see
  *  thread_enter_spare). */

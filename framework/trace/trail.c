@@ -86,8 +86,8 @@ static void fill_spans(struct weir_slow *slow, const struct weir_trail *t)
 	slow->n_spans = t->n_hops < WEIR_TRAIL_HOPS ? t->n_hops : WEIR_TRAIL_HOPS;
 	for (int i = 0; i < slow->n_spans; i++) {
 		const struct weir_hop *h = &t->hop[i];
-		/* If the event made more hops than are stored, the end of the last stored one is
-		 * unknown, so that hop gets all the remaining time. */
+		/* If the event made more hops than are stored, the time at which the last stored
+		 * hop ended is unknown. All the remaining time is then attributed to that hop. */
 		uint32_t until_us = i + 1 < slow->n_spans ? t->hop[i + 1].queued_us : end_us;
 		slow->span[i] = (struct weir_span){.stage_id = h->stage,
 		    .at_ns = (int64_t)h->queued_us * NS_PER_US,

@@ -2,10 +2,10 @@
 /*
  * Event trails and the list of the slowest events.
  *
- * Each event of a traced type carries its trail (weir/event.h). When it ends, the graph compares
- * its duration with the shortest duration in the list of its class. That costs a load and a
- * compare, unless the event is itself one of the slowest. Only the current and the previous window
- * of SLOWEST_WINDOW_NS are retained, so that a bad minute yesterday does not hide one today.
+ * Each event of a traced type carries its trail (weir/event.h). When the event ends, the graph
+ * compares its duration with the shortest duration in the list of its class. That costs a load and
+ * a compare, unless the event is one of the slowest. Only the current and the previous window of
+ * SLOWEST_WINDOW_NS are retained, so that the list shows recent events.
  */
 #ifndef WEIR_TRACE_TRAIL_H
 #define WEIR_TRACE_TRAIL_H
@@ -15,14 +15,15 @@
 #include "base/clock.h"
 #include "base/lock.h"
 
-/** Length of a window. 60 s is a guess at the time span that matters to a person who watches the
+/** Length of a window. 60 s is a guess: the time span that interests a person who watches the
  *  page. */
 #define SLOWEST_WINDOW_NS (60 * NS_PER_S)
 
 struct slowest;
 
-/** First member of struct slowest: the number of observers of finished events (trail_tap.h). It is
- *  declared here so that checking it at the end of each event takes a load instead of a call. */
+/** First member of struct slowest: the number of observers of finished events (trail_tap.h). The
+ *  struct is declared here so that checking the number at the end of each event costs a load
+ *  instead of a call. */
 struct slowest_head {
 	atomic_int looking;
 };
@@ -36,8 +37,9 @@ void slowest_free(struct slowest *s);
  *  on every tick. */
 void slowest_tick(struct slowest *s, int64_t now_ns);
 
-/** Record the event, which has a trail and ends at `now_ns` in stage ev->stage, if it is one of the
- *  slowest. Returns whether it was recorded. Any thread; takes a lock only to store a record. */
+/** If the event is one of the slowest, record it. The event has a trail and ends at `now_ns` in
+ *  stage ev->stage. Returns whether it was recorded. Any thread; takes a lock only to store a
+ *  record. */
 bool slowest_offer(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns);
 
 /** Whether anyone observes finished events. The load is relaxed, so an observer that has just

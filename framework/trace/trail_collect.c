@@ -56,7 +56,8 @@ uint64_t collect_below(const struct taps *taps)
 	return atomic_load_explicit(&taps->below, memory_order_relaxed);
 }
 
-/* Return the 64-bit number below which the share `ratio`, 0..1, of all 64-bit numbers lies. */
+/* Return ratio * 2^64, clamped to 64 bits: the bound below which the fraction `ratio` of all 64-bit
+ * numbers lies. */
 static uint64_t part_of(double ratio)
 {
 	if (ratio >= 1)

@@ -31,8 +31,8 @@ static bool passed(struct weir_event *ev, int stage)
 	return false;
 }
 
-/* Whether the event matches the tap's filter. Without the lock the filter may change meanwhile, so
- * the result is only a hint; under the lock it is exact. */
+/* Whether the event matches the tap's filter. Without the lock, the result is only a hint, since
+ * the filter may change at the same time; with the lock it is exact. */
 static bool wants(const struct tap *t, struct weir_event *ev, int status, int64_t took_ns)
 {
 	int class_id = atomic_load_explicit(&t->class_id, memory_order_relaxed);
@@ -100,8 +100,8 @@ static struct tap *find(struct taps *taps, int stage, const struct weir_tap *wan
 	return NULL;
 }
 
-/* Open a free tap. Event ids start at the current time in microseconds, so an id from an earlier
- * tap is never higher than the ids of this one. */
+/* Open a free tap. The ids of its events start at the current time in microseconds, so they are
+ * never lower than the ids of an earlier tap. */
 static int open_tap(struct taps *taps, int stage, const struct weir_tap *want, struct tap **out)
     WEIR_REQUIRES(&taps->lock)
 {

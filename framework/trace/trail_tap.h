@@ -6,11 +6,12 @@
  * A tap has a filter and a ring of TAP_EVENTS events. The first reader that requests a filter opens
  * a tap for it, and the tap is closed after TAP_LEASE_NS without a reader. Each reader passes the
  * id of the last event that it has received, so any number of readers may share a tap. Events that
- * no reader has seen are never overwritten: while TAP_EVENTS are unread, further ones are only
- * counted. So a tap copies at most TAP_EVENTS events between two reads, however busy the server is.
+ * no reader has received are never overwritten: while the ring is full of them, further events are
+ * only counted. So a tap copies at most TAP_EVENTS events between two reads, however busy the
+ * server is.
  *
  * The collection is one queue with one reader. It receives the events that a sampler picks, and the
- * slowest ones. When it is full, further events are only counted.
+ * slowest ones. When the queue is full, further events are only counted.
  *
  * Without observers, the end of an event costs one relaxed load.
  *
@@ -43,8 +44,8 @@
 struct taps;
 struct slowest;
 
-/** Allocate the taps of a graph. They maintain the number of observers in *looking, initially 0,
- *  where threads that end events can check it. It must outlive the taps. Returns NULL if out of
+/** Allocate the taps of a graph. They store the number of observers in *looking, where threads that
+ *  end events can check it. *looking must be 0, and must outlive the taps. Returns NULL if out of
  *  memory. */
 struct taps *taps_new(atomic_int *looking);
 void taps_free(struct taps *taps);
@@ -76,17 +77,17 @@ void collect_sent(struct taps *taps, uint64_t sent, uint64_t failed);
 void collect_state(struct taps *taps, struct weir_collect_state *state);
 
 /** Return the sampling bound: a trace that begins now is collected if the low half of its id is
- *  below it. */
+ *  below this bound. */
 uint64_t collect_below(const struct taps *taps);
 
 /* ---- ids: trail_trace.c ---- */
 
-/** Assign a trace and a span to the trail unless it has them. A new trace is sampled if the low
- *  half of its id is below `sample_below`. */
+/** Assign a trace and a span to the trail if it has none. A new trace is sampled if the low half of
+ *  its id is below `sample_below`. */
 void trace_make(struct weir_trail *trail, uint64_t sample_below);
 
-/** Assign a trace to `ev`, whose type has a trail, unless it has one, and copy it to *trace with the
- *  span of the current hop. `slowest` has the sampling rate; NULL samples nothing. */
+/** Assign a trace to `ev`, whose type has a trail, if it has none. Copy the trace to *trace, with
+ *  the span of the current hop. `slowest` has the sampling rate; NULL samples nothing. */
 void trace_event(struct weir_event *ev, struct slowest *slowest, struct weir_trace *trace);
 
 /** Return the span id of hop `hop`, counted from 0, of an event whose trace has a span.

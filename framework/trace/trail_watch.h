@@ -14,7 +14,7 @@ struct tap {
 	/* ids of the newest event in the ring and of the newest event that a reader has seen */
 	_Atomic uint64_t newest, read;
 	_Atomic uint64_t dropped; /* events not stored since the tap was opened */
-	uint64_t began;           /* one less than the id of the first event */
+	uint64_t began;           /* id of the first event, minus 1 */
 	int64_t until_ns;         /* end of the lease */
 	struct weir_slow *ring;   /* [TAP_EVENTS], by id */
 };

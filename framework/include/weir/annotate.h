@@ -3,7 +3,7 @@
  * Compiler annotations: visibility, thread-safety documentation, branch hints.
  *
  * clang 14 checks capability attributes on functions in C but cannot compile guarded_by on a struct
- * member, so WEIR_GUARDED_BY is only documentation (rule 27), while WEIR_REQUIRES is checked.
+ * member. So WEIR_GUARDED_BY is only documentation, while WEIR_REQUIRES is checked.
  */
 #ifndef WEIR_ANNOTATE_H
 #define WEIR_ANNOTATE_H

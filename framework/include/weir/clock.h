@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Time as int64 nanoseconds. Reading the clock costs about 21 ns, so read it once per run of
+/* Time as int64 nanoseconds. Reading the clock costs about 21 ns, so read it once per batch of
  * events, not once per event. */
 #ifndef WEIR_CLOCK_H
 #define WEIR_CLOCK_H

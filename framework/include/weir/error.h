@@ -2,10 +2,10 @@
 /*
  * Error codes, event outcomes and start-up errors.
  *
- * There are three kinds, never mixed (rule 16). A bug in weir itself aborts the process in
- * WEIR_ASSERT. A failure of the environment is a negative WEIR_E code. Overload is a verdict: the
- * event ends with an outcome of kind SHED. One table holds all codes, their words for logs, metrics
- * and JSON, and their human-readable messages.
+ * Errors are of three kinds, which are never mixed. A bug in weir itself aborts the process in
+ * WEIR_ASSERT. A failure of the environment is a negative WEIR_E code. Overload is not a failure
+ * but a decision: the event ends with an outcome of kind SHED. One table holds all codes, their
+ * words for logs, metrics and JSON, and their human-readable messages.
  */
 #ifndef WEIR_ERROR_H
 #define WEIR_ERROR_H

@@ -6,7 +6,7 @@
  * memory (a connection owns its request). weir_event_init() initialises the event, every transfer
  * passes ownership, and weir_event_finish() ends the event exactly once, with an outcome. A call
  * that may take ownership is passed a `struct weir_event **` and sets the pointer to NULL if it
- * takes the event; a refused event still belongs to the caller (rule 19).
+ * takes the event; a refused event still belongs to the caller.
  *
  *   IDLE --init--> NEW --sink--> QUEUED --handler--> RUNNING --emit--> QUEUED ...
  *                                          |   \--hold--> HELD --emit or finish--> ...
@@ -33,7 +33,7 @@ struct weir_event;
 #define WEIR_CLASSES_MAX 8
 
 /** Maximum length of a stage, group or class name in bytes, excluding the NUL. Bounded because
- *  names appear in metrics, JSON and web pages (reliability.md). */
+ *  names appear in metrics, JSON and web pages. */
 #define WEIR_NAME_MAX 64
 
 /** `deadline_ns` of an event without a deadline. */
@@ -188,7 +188,7 @@ static inline int64_t weir_event_left_ns(const struct weir_event *ev, int64_t no
 	return ev->deadline_ns == WEIR_NO_DEADLINE ? INT64_MAX : ev->deadline_ns - now_ns;
 }
 
-/** Checked cast (rule 22): `ev` as the struct of type `t` whose first member it is. */
+/** Checked cast: `ev` as the struct of type `t` whose first member it is. */
 static inline void *weir_event_cast(struct weir_event *ev, const struct weir_event_type *t)
 {
 	WEIR_ASSERT(ev->type == t);

@@ -58,12 +58,12 @@ WEIR_API int weir_graph_succeed(
     struct weir_graph *graph, struct weir_graph *old, struct weir_errs *errs);
 
 /**
- * Set the configured values of the running `graph` to those of `wanted`, a graph that was built,
- * not started, and has the same stages. This covers live knobs, the overload mode and the grace
+ * Set the configured values of the running `graph` to those of `wanted`, a graph that was built but
+ * not started and has the same stages. This covers live knobs, the overload mode and the grace
  * time; other settings are ignored. An overridden knob keeps its override, unless the override
- * equals the new configured value. Changes all knobs or none. Returns 0 and stores the number of
- * changed knobs, each journalled as a change by "reload", in *n_turned (may be NULL), or returns
- * WEIR_EBUSY if a value conflicts with overrides of other knobs. Any thread.
+ * equals the new configured value. Changes all knobs or none; each change is journalled as a change
+ * by "reload". Returns 0 and stores the number of changed knobs in *n_turned (may be NULL), or
+ * returns WEIR_EBUSY if a value conflicts with overrides of other knobs. Any thread.
  */
 WEIR_API int weir_graph_configure(
     struct weir_graph *graph, const struct weir_graph *wanted, int *n_turned);
@@ -72,9 +72,9 @@ WEIR_API int weir_graph_configure(
  *  call. */
 typedef void weir_graph_renewed_fn(void *arg, const char *stage, const char *text);
 
-/** Call `tell` for each stage whose external inputs (certificates) differ between `wanted`, which
- *  was built and not started, and the stage of the same name and type in the running `graph`. One
- *  reload at a time; any thread. */
+/** Compare the external inputs (certificates) of each stage in `wanted`, a graph that was built and
+ *  not started, with those of the stage of the same name and type in the running `graph`. Call
+ *  `tell` for each stage whose inputs differ. One reload at a time; any thread. */
 WEIR_API void weir_graph_renewed(const struct weir_graph *graph, const struct weir_graph *wanted,
     weir_graph_renewed_fn *tell, void *arg);
 
@@ -116,7 +116,7 @@ WEIR_API const struct weir_spec *weir_graph_spec(const struct weir_graph *graph)
 /** Whether the graph is running and not draining. For readiness probes. Any thread. */
 WEIR_API bool weir_graph_ready(const struct weir_graph *graph);
 
-/** Time at which the control thread's last completed round started, in ns, CLOCK_MONOTONIC; 0
+/** Start time of the last round that the control thread has completed, in ns, CLOCK_MONOTONIC; 0
  *  before the first round. The thread makes ten rounds a second, so an old value means that it is
  *  stuck. Any thread, takes no lock. */
 WEIR_API int64_t weir_graph_tick_ns(const struct weir_graph *graph);
@@ -130,10 +130,10 @@ WEIR_API int64_t weir_graph_tick_ns(const struct weir_graph *graph);
 WEIR_API int64_t weir_graph_hung(const struct weir_graph *graph, const char **stage);
 
 /**
- * Prevent any graph from succeeding `graph`: weir_graph_succeed fails with WEIR_EBUSY from now on.
- * A call in progress in another thread also fails, and stops what it has started. Returns false if
- * `graph` already has a successor, or if it is too late to make the call in progress fail. In the
- * latter case, wait for that call to return. Any thread.
+ * Prevent every other graph from replacing `graph`: weir_graph_succeed fails with WEIR_EBUSY from
+ * now on. A call in progress in another thread also fails, and stops what it has started. Returns
+ * false if `graph` already has a successor, or if it is too late to make the call in progress fail.
+ * In the latter case, wait for that call to return. Any thread.
  */
 WEIR_API bool weir_graph_stay(struct weir_graph *graph);
 

@@ -19,15 +19,18 @@ struct weir_stage;
 WEIR_API void weir_hold(struct weir_stage *st, struct weir_event **ev);
 
 /**
- * Put `*ev`, which is in a handler or held by the stage, back into the queue of the same stage and
- * set `*ev` to NULL; `handle` is then called with it again. The event has already been admitted, so
- * admission is not repeated, a full queue does not refuse it, no deadline or delay drops it before
- * the handler, and it is counted as offered only once. If the graph is closed by force or a handler
- * thread exits unexpectedly, the event may end without another call (as WEIR_ECLOSED on a close).
- * State that belongs to an event should therefore be freed in a callback that runs for every event
- * at its end, such as a tap of weir_http_add_tap. For inline stages, the requeuing thread calls
- * `handle` when its batch ends. Any thread of the graph; costs about 5 ns plus the push into the
- * queue.
+ * Put `*ev` back into the queue of the same stage and set `*ev` to NULL; `handle` is then called
+ * with the event again. The event must be in a handler of the stage, or held by the stage.
+ *
+ * The event has already been admitted. So admission is not repeated, a full queue does not refuse
+ * it, it is counted as offered only once, and it reaches the handler even if its deadline has
+ * passed or its wait has become too long. If the graph is closed by force or a handler thread exits
+ * unexpectedly, the event may end without another call (as WEIR_ECLOSED on a close). State that
+ * belongs to an event should therefore be freed in a callback that runs for every event at its end,
+ * such as a tap of weir_http_add_tap.
+ *
+ * For inline stages, the requeuing thread calls `handle` when its batch ends. Any thread of the
+ * graph; costs about 5 ns plus the push into the queue.
  */
 WEIR_API void weir_requeue(struct weir_stage *st, struct weir_event **ev);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event loops for sources: epoll, a mailbox with one wake-up per run of events, lazy timers.
+ * Event loops for sources: epoll, a mailbox with one wake-up per batch of events, lazy timers.
  *
  * A source starts one loop per I/O thread. All callbacks run in that thread, which is a thread of
  * the graph, so they may initialise, emit and finish events. Emitted events are sent together at
@@ -9,8 +9,8 @@
  *
  *         wait -> ready callbacks -> mail -> timers -> turn_end -> send outboxes -> turn_end ...
  *
- * where turn_end runs again whenever sending the outboxes finishes events of this loop, as inline
- * stages may do. So all responses of an iteration can be written together.
+ * Sending the outboxes may finish events of this loop, because it runs inline stages. In that case
+ * turn_end runs again. So all responses of an iteration can be written together.
  *
  * | call                    | own thread | other threads                           |
  * |-------------------------|------------|-----------------------------------------|
@@ -110,15 +110,15 @@ WEIR_API void weir_timer_cancel(struct weir_loop *loop, struct weir_timer *t);
  * Transfer `ev` (finished, or new to the loop) to the loop's thread, which then owns it. If the
  * caller is the loop's own thread, `ev` is added to the mail of this iteration. If the caller is
  * another thread of the graph, `ev` stays in the caller's outbox until the caller's batch ends, so
- * a run of events costs one lock and at most one wake-up.
+ * all events that the batch sends to the loop cost one lock and at most one wake-up.
  */
 WEIR_API void weir_loop_send(struct weir_loop *loop, struct weir_event *ev);
 
 /**
- * Whether the loop is held up, which means that its thread has been in one handler call of an
- * inline stage for longer than `threads: { stuck }` of that stage. Meanwhile the source's other
- * loops may take over its work; each of them runs an iteration when this value changes. Any thread,
- * until the loop is freed.
+ * Whether the loop is held up: its thread has been in one handler call of an inline stage for
+ * longer than `threads: { stuck }` of that stage. Meanwhile the source's other loops may take over
+ * its work; each of them runs an iteration when this value changes. Any thread, until the loop is
+ * freed.
  */
 WEIR_API bool weir_loop_held(const struct weir_loop *loop);
 /** The number of loops of source `st` that are held up. A relaxed read, any thread. */
@@ -141,13 +141,14 @@ WEIR_API int weir_passed_take(void);
  * Take a passed TCP socket that listens at exactly `addr`: the same family, address, port and
  * scope. The socket is non-blocking, and the caller must close it. Returns -1 if no such socket is
  * left. The process that passed the socket may still have it open, so do not change socket options
- * that its next user relies on. Main thread.
+ * on which the next user of the socket relies. Main thread.
  */
 WEIR_API int weir_passed_socket(const struct sockaddr *addr);
 
-/** Add a socket that this process bound itself before it dropped its privileges to the list of
- *  passed sockets, which then owns it. The socket must be listening and close-on-exec. `name` is
- *  used in messages. Returns 0, or WEIR_ENOMEM if the list already has 64 sockets. Main thread. */
+/** Add a socket to the list of passed sockets, which then owns it. For a socket that this process
+ *  bound itself, before it dropped its privileges. The socket must be listening and close-on-exec.
+ *  `name` is used in messages. Returns 0, or WEIR_ENOMEM if the list already has 64 sockets. Main
+ *  thread. */
 WEIR_API int weir_passed_add(int fd, const char *name);
 
 /** Log a warning for each passed socket that was not taken, and return the number of such sockets.

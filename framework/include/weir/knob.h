@@ -4,7 +4,7 @@
  *
  * A table of rows describes the members of a plain struct. The loader fills the struct; `check` and
  * the admin endpoint refuse bad values with the same messages; `describe`, the JSON Schema, the
- * manual and the dashboard print the rows. Values are typed by unit (rule 4): a duration is in
+ * manual and the dashboard print the rows. Values are typed by unit: a duration is in
  * int64 ns, a size in int64 bytes.
  */
 #ifndef WEIR_KNOB_H

@@ -5,10 +5,12 @@
  *   ts=2026-01-02T03:04:05.678Z level=warn thread=disk/0 msg="..."
  *   {"ts":"2026-01-02T03:04:05.678Z","level":"warn","thread":"disk/0","msg":"..."}
  *
- * Any thread; lines never mix. Each line is written to stderr with one write(2), which may block if
- * nobody reads, or to a log file (weir/log_file.h), which never blocks but drops lines when its
- * buffers are full and reports how many. Never log with a lock held (rule 29) or for every event.
- * Count frequent conditions, and log only the first of them with weir_log_first.
+ * Any thread; lines are never interleaved. By default each line is written to stderr with one
+ * write(2), which may block if nobody reads. A log file (weir/log_file.h) never blocks the caller:
+ * when its buffers are full, it drops lines and reports how many.
+ *
+ * Never log with a lock held, or for every event. Count frequent conditions, and log only
+ * the first of them with weir_log_first.
  */
 #ifndef WEIR_LOG_H
 #define WEIR_LOG_H

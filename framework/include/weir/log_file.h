@@ -34,10 +34,10 @@ struct weir_log_file;
  * namespace. Allocates two buffers of `buffer_bytes`. A line may wait up to `flush_ns`, so that it
  * is written together with others.
  *
- * A missing file is not created yet, so that checking a configuration leaves no file behind, but it
- * is an error if the file could not be created. A FIFO is not opened yet either, because its reader
- * would take the end of the check for the end of the log. Returns 0 with *out set, or WEIR_ENOMEM
- * or WEIR_ESYS with a message in `err`.
+ * A missing file is not created yet, so that checking a configuration leaves no file behind. It is
+ * an error if this process could not create the file. A FIFO is not opened yet either: its reader
+ * would take the close at the end of the check for the end of the log. Returns 0 with *out set, or
+ * WEIR_ENOMEM or WEIR_ESYS with a message in `err`.
  */
 WEIR_API int weir_log_file_open(const char *target, size_t buffer_bytes, int64_t flush_ns,
     struct weir_log_file **out, struct weir_err *err);

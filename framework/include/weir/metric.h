@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Metrics of a stage type: a table with one row per metric. Each thread has its own counters, and
- * readers sum them (rules 33, 39, 41).
+ * readers sum them.
  *
  * The framework already counts what all stages have in common (events in and out, shed events, wait
  * and service times). Rows are for what only the stage knows, such as cache hits or bytes read.
@@ -52,7 +52,7 @@ struct weir_stage;
  */
 WEIR_API void weir_count(struct weir_stage *st, int row, int64_t n);
 
-/* ---- histograms of durations: log-linear over the R20 series, shared by all of weir ---- */
+/* ---- histograms of durations: bucket bounds of the R20 series, shared by all of weir ---- */
 
 /**
  * Number of buckets: 20 per decade from 1 us to 100 s (a Renard series; each bucket is 11 to 14.3 %

@@ -22,17 +22,17 @@ struct weir_graph;
  * Set the live knob `knob` ("threads.max", "admission.rate", "with.body") of `stage` to `value`,
  * permanently. Same as weir_graph_set_for with `for_ns` 0. Returns 0, WEIR_ENOENT (no such stage or
  * knob), WEIR_EINVAL (bad value, or the knob is not live) or WEIR_ENOMEM; why[size] receives the
- * same message that `check` would print. The change is journalled and appears in weir_graph_changes.
- * Any thread; takes effect with the next batch at the latest.
+ * same message that `check` would print. The change is journalled, and appears in
+ * weir_graph_changes. Any thread; takes effect with the next batch at the latest.
  */
 WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const char *knob,
     const char *value, char *why, size_t size);
 
 /**
- * Set a knob as weir_graph_set does, but for `for_ns`, at most WEIR_FOR_MAX_NS; 0 is permanent.
- * When the time is over, the control thread restores the permanent override if one exists,
- * otherwise the configured value; it is at most 0.1 s late. A permanent value replaces a temporary
- * one.
+ * Set a knob as weir_graph_set does, but only for `for_ns`, at most WEIR_FOR_MAX_NS; 0 is
+ * permanent. When a temporary value expires, the control thread restores the permanent override if
+ * one exists, otherwise the configured value. It does so up to 0.1 s late. A permanent value
+ * replaces a temporary one.
  */
 WEIR_API int weir_graph_set_for(struct weir_graph *graph, const char *stage, const char *knob,
     const char *value, int64_t for_ns, char *why, size_t size);
@@ -72,7 +72,7 @@ enum weir_steer {
 /**
  * Pause, drain or resume a stage. Does nothing if the stage is already in that state. Returns 0,
  * WEIR_ENOENT, WEIR_EINVAL (an inline stage, or a source that cannot pause) or WEIR_EBUSY (the
- * graph is not running, or is stopping, which resumes all stages); why[size] receives the message.
+ * graph is not running or is stopping; a stop resumes all stages); why[size] receives the message.
  * The change appears in weir_graph_changes. Batches in progress finish as usual.
  */
 WEIR_API int weir_graph_steer(
@@ -92,10 +92,10 @@ struct weir_change {
 };
 
 /** Undo the newest change that is not undone yet and is not itself an undo; *undone (may be NULL)
- *  receives it. Returns 0, WEIR_ENOENT if no such change exists, or WEIR_EBUSY or WEIR_ENOMEM,
- *  after which the caller may try again. Any other code means that the graph refused the reverse
- *  change: the change can no longer be undone, and the next call undoes the one before it.
- *  why[size] receives the message. */
+ *  receives it. Returns 0, or WEIR_ENOENT if no such change exists. After WEIR_EBUSY or WEIR_ENOMEM
+ *  the caller may try again. Any other code means that the graph refused the reverse change: the
+ *  change can no longer be undone, and the next call undoes the one before it. why[size] receives
+ *  the message. */
 WEIR_API int weir_graph_undo(
     struct weir_graph *graph, struct weir_change *undone, char *why, size_t size);
 
@@ -126,9 +126,9 @@ WEIR_API int weir_graph_queue(
 /**
  * Limit the admission mode of all stages to `mode`. With ENFORCE, each stage uses the mode of its
  * own knob; with SHADOW, no policy refuses events; with OFF, no policy is called. Queue limits and
- * deadlines still apply, and the knobs keep their values. Returns 0, WEIR_EINVAL (no such mode) or
- * WEIR_EBUSY (a reload is in progress). The change is journalled. Any thread; takes effect with the
- * next offer.
+ * deadlines apply in every mode, and the knobs keep their values. Returns 0, WEIR_EINVAL (no such
+ * mode) or WEIR_EBUSY (a reload is in progress). The change is journalled. Any thread; takes effect
+ * with the next offer.
  */
 WEIR_API int weir_graph_set_overload(struct weir_graph *graph, enum weir_admission_mode mode);
 

@@ -19,18 +19,18 @@ WEIR_API const struct weir_stage_ops *weir_stage_type_at(int i);
 
 /**
  * Load the plug-in at `path`: copy the file into memory, where it cannot change, dlopen the copy,
- * find `weir_stage_<symbol>`, where symbol is the file's base name up to the first dot, check the
- * ABI, and register the type. A file whose content has been loaded before is not loaded again.
- * Files that other users can write are refused (weir/trust.h). Returns 0, or a WEIR_E code with
- * `err` filled in. One thread at a time, before a build.
+ * find its type, check the ABI, and register the type. The type is the symbol `weir_stage_<name>`,
+ * where <name> is the file's base name up to the first dot. A file whose content has been loaded
+ * before is not loaded again. Files that other users can write are refused (weir/trust.h). Returns
+ * 0, or a WEIR_E code with `err` filled in. One thread at a time, before a build.
  */
 WEIR_API int weir_stage_load(const char *path, struct weir_err *err);
 
 /**
  * Load a plug-in that a configuration names, as weir_stage_load does. *id receives a hash of its
- * content, never 0. If `look` is set, no code is loaded: if this content has not been loaded
- * before, the newest loaded plug-in with the same symbol is used instead, or WEIR_ENOENT is
- * returned if none exists.
+ * content, never 0. If `look` is set, no code is loaded. Content that has not been loaded before is
+ * then replaced by the newest loaded plug-in with the same symbol; WEIR_ENOENT is returned if none
+ * exists.
  */
 WEIR_API int weir_stage_plugin(const char *path, bool look, uint64_t *id, struct weir_err *err);
 

@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
-/** Return number `k` of `key`, 64 bits. Sequences of neighbouring keys are far from independent:
- * mix such keys once, with weir_random_at(key, 0). Costs about 1 ns. */
+/** Return number `k` of `key`, 64 bits. The sequences of neighbouring keys are correlated; to avoid
+ *  that, use weir_random_at(key, 0) as the key. Costs about 1 ns. */
 static inline uint64_t weir_random_at(uint64_t key, uint64_t k)
 {
 	uint64_t z = key + (k + 1) * 0x9e3779b97f4a7c15u; /* gamma and mix from the paper */

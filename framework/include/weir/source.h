@@ -51,11 +51,11 @@ WEIR_API uint8_t weir_classify(const struct weir_stage *st, const struct weir_ev
 WEIR_API bool weir_hurried(const struct weir_stage *st);
 
 /**
- * Find a stage reachable from `outlet`, directly or through other stages, whose ops->accepts is a
- * specific event type and whose ops->flags lack at least one of `flags`. Returns NULL if none
- * exists. Stages that accept any event are not checked, because they cannot read the events.
- * Outlets whose event type differs from that of `outlet` are not followed. For use in ops->init.
- * Main thread; visits every downstream stage once.
+ * Find a stage that is reachable from `outlet`, directly or through other stages, and lacks at
+ * least one of `flags` in its ops->flags. Returns NULL if none exists. Only stages that accept a
+ * specific event type (ops->accepts) are checked; stages that accept any event cannot read the
+ * events. Outlets whose event type differs from that of `outlet` are not followed. For use in
+ * ops->init. Main thread; visits every downstream stage once.
  */
 WEIR_API const struct weir_stage *weir_behind_without(
     struct weir_stage *st, int outlet, unsigned flags);

@@ -189,7 +189,7 @@ enum weir_trace_parent { WEIR_TRACE_PARENT_IGNORE, WEIR_TRACE_PARENT_FOLLOW };
 /** `trace:`, the export of traces; see docs/tracing.md. */
 struct weir_trace_spec {
 	char *otlp;    /* URL of a collector; "" for none */
-	double sample; /* share exported of the traces that start in this server, 0..1 */
+	double sample; /* share of the traces started in this server that is exported, 0..1 */
 	int slow;      /* enum weir_trace_slow */
 	int parent;    /* enum weir_trace_parent */
 	struct weir_mark mark;
@@ -272,7 +272,8 @@ struct weir_spec {
 	struct weir_log_spec log;
 	struct weir_alerts_spec alerts;
 	struct weir_class_spec *classes;
-	/* highest class first, the first match wins; 0 stands for a single class "default" */
+	/* length of `classes`, which begins with the highest class; 0 stands for a single class
+	 * "default" */
 	int n_classes;
 	struct weir_group_spec *groups;
 	int n_groups;
@@ -280,7 +281,7 @@ struct weir_spec {
 	int n_stages;
 	struct weir_plugin_spec *plugins; /* already loaded; listed for information only */
 	int n_plugins;
-	/** The texts that marks point into. weir_spec_free calls free_sources to free them. */
+	/** The texts that the marks refer to. weir_spec_free frees them with free_sources. */
 	void (*free_sources)(void *sources);
 	void *sources;
 };

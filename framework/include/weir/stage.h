@@ -51,8 +51,8 @@ enum weir_stage_flags {
 	WEIR_STAGE_IN_PARTS = 16,
 };
 
-/** As `accepts`, it means that the stage takes events of any type; as the type of an outlet, that
- *  the outlet emits events of the type that the stage receives. */
+/** Value of `accepts` for a stage that takes events of any type. Value of `type` for an outlet that
+ *  emits events of the type that its stage receives. */
 #define WEIR_ANY_EVENT NULL
 
 struct weir_outlet {

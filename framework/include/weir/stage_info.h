@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a stage may ask about itself, its graph and its load, and how it reports a bad setting. For
- * threads of the graph unless stated otherwise.
+ * Functions with which a stage queries its own properties, its graph and its load, and reports a
+ * bad setting. For threads of the graph unless stated otherwise.
  *
- * ops->thread_init and ops->thread_fini. weir_thread_state is available in both and is zeroed before
- * each thread_init. thread_fini may emit, finish or requeue the events that the thread holds.
- * thread_init returns 0 or a WEIR_E code. A failure keeps the graph from starting; in a running
- * graph, the pool tries again later with another thread. A thread that runs a drain or replaces a
- * dead I/O thread continues without this stage and calls thread_init again when events for the
- * stage arrive.
+ * ops->thread_init and ops->thread_fini. weir_thread_state is available in both, and is zeroed
+ * before each thread_init. thread_fini may emit, finish or requeue the events that the thread
+ * holds. thread_init returns 0 or a WEIR_E code. If it fails while the graph starts, the start
+ * fails. If it fails in a running graph, the pool tries again later with another thread. A thread
+ * that runs a drain or replaces a dead I/O thread continues without this stage, and calls
+ * thread_init again when events for the stage arrive.
  *
  * The framework registers every thread of the graph (handler, I/O, attached) with liburcu-memb: a
  * stage may use urcu_memb_read_lock() right away and must not register threads itself.
@@ -32,17 +32,18 @@ WEIR_API int weir_outlet_find(const struct weir_stage *st, const char *name);
 WEIR_API bool weir_outlet_linked(const struct weir_stage *st, int outlet);
 
 /**
- * Make the error that ops->init or ops->start is about to return point to the value at `path` below
- * `with:`, such as "tls.cert" or "tls.certs.1.key" (list entries count from 1), instead of to the
- * stage. If the configuration has no such value, the error points to the longest part of the path
- * that exists. Returns whether the whole path exists. Main thread.
+ * Set the position of the error that ops->init or ops->start is about to return: it will point to
+ * the value at `path` below `with:` instead of to the stage. A path is, for example, "tls.cert" or
+ * "tls.certs.1.key" (list entries count from 1). If the configuration has no such value, the error
+ * points to the longest part of the path that exists. Returns whether the whole path exists. Main
+ * thread.
  */
 WEIR_API bool weir_blame(struct weir_stage *st, const char *path);
 
 /**
  * Log a warning, formatted as by printf and at most 299 bytes long, that points to the value at
- * `path` (see weir_blame). It is meant for a setting that is valid but has less effect than the
- * user may expect; `weir check` shows it. For use in ops->init. Main thread.
+ * `path` (see weir_blame). Use it for a setting that is valid but has less effect than the user may
+ * expect. `weir check` prints the warning. For use in ops->init. Main thread.
  */
 WEIR_API void weir_warn(struct weir_stage *st, const char *path, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -69,12 +70,17 @@ WEIR_API int64_t weir_now_ns(const struct weir_stage *st);
  *  deadline. */
 WEIR_API int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *ev);
 
-/** Load of the stage, 0 (idle) to 1 (full): the largest of three ratios. The first is the number of
- *  queued and held events divided by the queue's limit; once the stage has held an event, those in
- *  its handlers count too. The other two exist only if the admission policy learns the cost of
- *  events: the number of events of lower classes divided by their share of the limit, and the
- *  predicted wait of a new event divided by half the stage's objective. Relaxed reads, any
- *  thread. */
+/**
+ * Load of the stage, 0 (idle) to 1 (full): the largest of these ratios.
+ *
+ *   - (queued + held events) / limit of the queue. Once the stage has held an event, the events in
+ *     its handlers count as held.
+ *   - events of lower classes / their share of the limit
+ *   - predicted wait of a new event / half the stage's objective
+ *
+ * The last two are 0 unless the admission policy learns the cost of events. Relaxed reads, any
+ * thread.
+ */
 WEIR_API double weir_pressure(const struct weir_stage *st);
 
 /**

@@ -44,10 +44,11 @@ WEIR_API void weir_event_trace_set(struct weir_event *ev, const struct weir_trac
 WEIR_API bool weir_event_traced(const struct weir_event *ev, struct weir_trace *trace);
 
 /**
- * Store the context for a request made on behalf of `ev` in *trace: the event's trace, created now
- * if it has none, with `span` set to the span of the stage that has the event, as in the export.
- * Returns false if the type of `ev` is not traced. Called by the owner, in a thread of the graph.
- * Costs about 10 ns, plus a system call for the first trace in a thread.
+ * Store in *trace the context to send with a request made on behalf of `ev`: the event's trace, and
+ * the span of the stage that has the event. An event without a trace gets one now. The export of
+ * the event uses the same ids. Returns false if the type of `ev` is not traced. Called by the
+ * owner, in a thread of the graph. Costs about 10 ns, plus a system call for the first trace in a
+ * thread.
  */
 WEIR_API bool weir_event_trace(struct weir_event *ev, struct weir_trace *trace);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks on files that decide what a server does: plug-ins, which are code, and the configuration
- * of a server started by root. Such a file is accepted only if no users can change it except those
- * who have the same power anyway: root, the user of this process, the owner of the folder "/" and,
- * if the process runs as root, the user who called sudo (SUDO_UID). With WEIR_TRUST_FILES=any in
- * the environment, owners and modes are not checked, which is meant for containers and checkouts
- * where they mean nothing.
+ * of a server started by root. Such a file is accepted only if nobody can change it but root, the
+ * user of this process, the owner of the folder "/" and, if the process runs as root, the user who
+ * called sudo (SUDO_UID). With WEIR_TRUST_FILES=any in the environment, owners and modes are not
+ * checked; this is meant for containers and checkouts, in which owners are arbitrary.
  */
 #ifndef WEIR_TRUST_H
 #define WEIR_TRUST_H
@@ -19,9 +18,11 @@
  *
  *   - belongs to one of the users listed above,
  *   - is not writable by others, unless it is a folder with the sticky bit (/tmp), and
- *   - is not writable by its group, unless it is such a folder or the group is private to its
- *     owner: it has the owner's name (or, without names, number), no other member, and the file
- *     has no access control list.
+ *   - is not writable by its group, unless it is such a folder, or its group is private to its
+ *     owner and it has no access control list.
+ *
+ * A group is private if it has the name of the owner and no other member, or if neither has a name
+ * and their numbers are equal.
  *
  * Walks the path by descriptors and checks what it has opened, so that nothing can be replaced
  * between check and use. Does not wait for the writer of a FIFO. The caller owns *fd, which is

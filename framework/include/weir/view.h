@@ -65,8 +65,8 @@ struct weir_stage_view {
 	uint64_t in_flight; /* queued + running + held */
 	uint64_t held;
 	int64_t law_residual; /* offered - ended - in flight, from one pass over the counters */
-	/* largest |law_residual| that is explained by events that moved during the pass; a larger
-	 * one is a bug */
+	/* largest |law_residual| that events moving during the pass can explain; a larger one is a
+	 * bug */
 	int64_t law_slack;
 	int threads[WEIR_THREAD_STATES];
 	int threads_now, threads_target, threads_min, threads_max;

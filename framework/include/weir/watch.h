@@ -87,9 +87,9 @@ WEIR_API int weir_graph_tap(const struct weir_graph *graph, const struct weir_ta
 
 /** Selects the events to collect for an export. */
 struct weir_collect {
-	double sample; /* share collected of the traces that start in this server, 0..1 */
+	double sample; /* share of the traces started in this server that is collected, 0..1 */
 	bool slow;     /* also collect events that are among the slowest of their class */
-	/* if set, a trace that started elsewhere is collected if its sampled flag is set; otherwise
+	/* whether to collect a trace that started elsewhere if its sampled flag is set; if false,
 	 * `sample` applies to such traces, too */
 	bool follow;
 };
