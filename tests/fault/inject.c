@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Injects failures with ld's --wrap: the n-th call of an allocation function or of mmap, of
- * epoll_ctl (except removals) or of pthread_create fails; or every accept4 for a while; or every
- * other call that moves bytes through a socket, with EINTR. All calls from weir's own objects are
- * wrapped, those of libraries are not. Calls are counted across threads.
- */
-#ifndef WEIR_TESTS_FAULT_INJECT_H
-#define WEIR_TESTS_FAULT_INJECT_H
+#include "fault/inject.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -20,19 +11,14 @@
 
 #include <openssl/bio.h>
 
-/* Calls left until one fails; negative: none fails. */
-static atomic_long fault_alloc_in = -1, fault_thread_in = -1, fault_epoll_in = -1;
-static atomic_long fault_fired;
-/* accept4 fails with this error that many times; negative: until it is set to 0. */
-static atomic_int fault_accept_errno, fault_accept_times;
-/* Calls of accept4, and returns from epoll_wait. */
-static atomic_long fault_accepts, fault_wakes;
+atomic_long fault_alloc_in = -1, fault_thread_in = -1, fault_epoll_in = -1;
+atomic_long fault_fired;
+atomic_int fault_accept_errno, fault_accept_times;
+atomic_long fault_accepts, fault_wakes;
 
-/* When set, only calls of threads with fault_mine count, and mmap counts as well. */
-static atomic_bool fault_of_mine;
-static _Thread_local bool fault_mine;
-/* When set, all calls after the failing one fail too, until the count is set again. */
-static atomic_bool fault_goes_on;
+atomic_bool fault_of_mine;
+_Thread_local bool fault_mine;
+atomic_bool fault_goes_on;
 
 static bool fault_due(atomic_long *in)
 {
@@ -56,7 +42,6 @@ void *__real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
 int __real_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *ev);
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
 
-void *__wrap_malloc(size_t n);
 void *__wrap_malloc(size_t n)
 {
 	return fault_due(&fault_alloc_in) ? NULL : __real_malloc(n);
@@ -144,13 +129,11 @@ int __wrap_epoll_wait(int epoll_fd, struct epoll_event *ev, int n, int timeout_m
 
 /* ---- EINTR ---- */
 
-/* When set, every other call of the server's threads is interrupted. fault_interrupted counts
- * those. A test sets fault_client for its own thread. */
-static atomic_bool fault_interrupts;
-static atomic_long fault_calls, fault_interrupted;
-static _Thread_local bool fault_client;
+atomic_bool fault_interrupts;
+atomic_long fault_calls, fault_interrupted;
+_Thread_local bool fault_client;
 
-static inline bool fault_interrupt(void)
+static bool fault_interrupt(void)
 {
 	if (!atomic_load(&fault_interrupts) || fault_client ||
 	    atomic_fetch_add(&fault_calls, 1) % 2 != 0)
@@ -188,5 +171,3 @@ FAULT_INTERRUPT(ssize_t, sendfile, (int out, int in, off_t *offset, size_t n), o
 
 FAULT_INTERRUPT_BIO(BIO_read, void *, read)
 FAULT_INTERRUPT_BIO(BIO_write, const void *, write)
-
-#endif
