@@ -141,13 +141,13 @@ static void look_at_connections(struct worker *w, int64_t timeout_ns)
 	const struct timespec timeout = {timeout_ns / 1000000000, timeout_ns % 1000000000};
 	int n = epoll_pwait2(w->epoll_fd, events, EVENTS, &timeout, NULL);
 
-	w->now_ns = worker_clock_ns();
+	w->now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < n; i++) {
 		struct conn *c = &w->conn[(uint32_t)events[i].data.u64];
 		if (c->life == (uint32_t)(events[i].data.u64 >> 32))
 			conn_event(w, c, events[i].events);
 		if (i % EVENTS_PER_LOOK == EVENTS_PER_LOOK - 1) {
-			w->now_ns = worker_clock_ns();
+			w->now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 			worker_serve_waiting(w);
 			worker_send_due(w);
 		}
@@ -185,7 +185,7 @@ static bool is_over(struct worker *w)
 
 static void loop(struct worker *w)
 {
-	w->now_ns = worker_clock_ns();
+	w->now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 	while (!is_over(w)) {
 		bool more = worker_send_due(w);
 		worker_work_kicked(w);
@@ -214,8 +214,8 @@ void *worker_main(void *arg)
 	if (!wait_gate(w->run))
 		return NULL;
 	prctl(PR_SET_TIMERSLACK, 1UL);
-	wheel_init(&w->deadlines, w->plan->timeout_ns, TICK_MIN_NS, worker_clock_ns());
-	wheel_init(&w->paces, 0, TICK_MIN_NS, worker_clock_ns());
+	wheel_init(&w->deadlines, w->plan->timeout_ns, TICK_MIN_NS, weir_clock_ns(CLOCK_MONOTONIC));
+	wheel_init(&w->paces, 0, TICK_MIN_NS, weir_clock_ns(CLOCK_MONOTONIC));
 	loop(w);
 	if (getrusage(RUSAGE_THREAD, &usage) == 0) {
 		w->cpu_user_s = seconds(usage.ru_utime);

@@ -17,7 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
-#include <time.h>
+
+#include <weir/clock.h>
 
 #include "load/conn.h"
 #include "load/plan.h"
@@ -83,15 +84,6 @@ struct worker {
 
 	struct tally tally;
 };
-
-/** Read CLOCK_MONOTONIC, in ns. */
-static inline int64_t worker_clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 /** Return the request of a ticket. */
 static inline const struct load_request *worker_request(

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
+#include <weir/clock.h>
 #include <weir/knob.h>
 
 #include "changes.h"
@@ -181,12 +181,9 @@ static void answer_alerts(const struct call *c, struct reply *r)
 
 static void answer_history(const struct call *c, struct reply *r)
 {
-	struct timespec now = {0};
-
-	clock_gettime(CLOCK_REALTIME, &now);
 	if (c->source->history)
-		history_json(c->source->history, c->query,
-		    (double)now.tv_sec + (double)now.tv_nsec / 1e9, r);
+		history_json(
+		    c->source->history, c->query, (double)weir_clock_ns(CLOCK_REALTIME) / 1e9, r);
 	else
 		reply_problem(r, 503, "no history is kept here");
 }
