@@ -24,7 +24,7 @@
 #include "admin/request/etag.h"
 #include "admin/history/history_json.h"
 #include "admin/auth/auth.h"
-#include "admin/text/json_put.h"
+#include "framework/base/json.h"
 #include "health.h"
 #include "knobs.h"
 #include "login.h"
@@ -86,12 +86,8 @@ static void answer_index(const struct call *c, struct reply *r)
 
 	(void)c;
 	for (const struct route *route = routes_table; route->pattern; route++) {
-		json_t *row = json_pack("{s:s, s:s, s:s}", "method", route->method, "path",
-		    route->pattern, "doc", route->doc);
-		if (json_array_append_new(list, row) != 0) {
-			json_decref(list);
-			list = NULL;
-		}
+		json_push(&list, json_pack("{s:s, s:s, s:s}", "method", route->method, "path",
+				     route->pattern, "doc", route->doc));
 	}
 	reply_json(r, 200, json_pack("{s:s, s:o}", "version", WEIR_VERSION, "routes", list));
 }

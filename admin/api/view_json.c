@@ -12,7 +12,7 @@
 
 #include <weir/clock.h>
 
-#include "admin/text/json_put.h"
+#include "framework/base/json.h"
 
 static double seconds(int64_t ns)
 {

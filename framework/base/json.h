@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Builds JSON without a check at every step: if memory runs out anywhere, the whole value becomes
  * NULL, which is checked once, before sending. May be used by any thread that owns the value. */
-#ifndef WEIR_ADMIN_JSON_PUT_H
-#define WEIR_ADMIN_JSON_PUT_H
+#ifndef WEIR_BASE_JSON_H
+#define WEIR_BASE_JSON_H
 
 #include <jansson.h>
 
