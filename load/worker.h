@@ -20,12 +20,12 @@
 
 #include <weir/clock.h>
 
+#include "framework/io/timer.h"
 #include "load/conn.h"
 #include "load/plan.h"
 #include "load/schedule.h"
 #include "load/tally.h"
 #include "load/tickets.h"
-#include "load/wheel.h"
 
 /** Maximum number of bytes per read. 64 KiB is a guess: the default receive buffer of a loopback
  * socket. */
@@ -79,7 +79,7 @@ struct worker {
 	uint64_t n_opened;
 	int connect_fails; /* consecutive failures */
 	int64_t connect_after_ns;
-	struct wheel deadlines, paces;
+	struct timer_wheel deadlines, paces;
 	char *buffer; /* [WORKER_BUFFER_BYTES], scratch space for one call at a time */
 
 	struct tally tally;
