@@ -18,6 +18,7 @@
 #include <weir/log.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 /* Age of the last tick above which the control thread may count as stuck: five tick intervals
  * (control.h), since ticks may be late on a busy host. */
@@ -31,29 +32,15 @@
 
 /* ---- the environment ---- */
 
-/* Return the value of an environment variable if it is a whole number of at least 1, otherwise
- * 0. */
-static int64_t env_number(const char *name)
-{
-	const char *text = getenv(name);
-	char *end;
-
-	if (!text || *text < '0' || *text > '9')
-		return 0;
-	errno = 0;
-	long long value = strtoll(text, &end, 10);
-	return errno == 0 && *end == '\0' ? value : 0;
-}
-
 static int64_t watchdog_from_env(void)
 {
-	int64_t usec = env_number("WATCHDOG_USEC");
+	int64_t usec = text_env_number("WATCHDOG_USEC");
 
-	if (usec == 0 || usec > INT64_MAX / NS_PER_US)
+	if (usec <= 0 || usec > INT64_MAX / NS_PER_US)
 		return 0;
 	/* The service manager watches another process, for example the shell that started this
 	 * one. */
-	if (getenv("WATCHDOG_PID") && env_number("WATCHDOG_PID") != getpid())
+	if (getenv("WATCHDOG_PID") && text_env_number("WATCHDOG_PID") != getpid())
 		return 0;
 	return usec * NS_PER_US;
 }
