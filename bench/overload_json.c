@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 
 /* Number of bins of 20 ms that are joined into one point of a chart. */
 #define BINS_A_POINT 5
@@ -37,22 +38,6 @@ static int line(FILE *out, json_t *row)
 	fputc('\n', out);
 	json_decref(row);
 	return 0;
-}
-
-static void push(json_t **list, json_t *item)
-{
-	if (json_array_append_new(*list, item) == 0)
-		return;
-	json_decref(*list);
-	*list = NULL;
-}
-
-static void put(json_t **map, const char *key, json_t *value)
-{
-	if (json_object_set_new(*map, key, value) == 0)
-		return;
-	json_decref(*map);
-	*map = NULL;
 }
 
 int overload_json_about(FILE *out, int argc, char *const *argv)
@@ -81,8 +66,8 @@ static json_t *classes(const struct sim_config *c, const struct sim_result *r)
 		if (got->offered == 0)
 			continue;
 		snprintf(name, sizeof(name), "c%d", k);
-		push(&list, json_pack("{s:s, s:I, s:I}", "name", name, "offered",
-				(json_int_t)got->offered, "good", (json_int_t)got->in_time));
+		json_push(&list, json_pack("{s:s, s:I, s:I}", "name", name, "offered",
+				     (json_int_t)got->offered, "good", (json_int_t)got->in_time));
 	}
 	return list;
 }
@@ -103,8 +88,8 @@ static json_t *series(const struct sim_config *c, const struct sim_result *r)
 			asked += r->bin[k].offered;
 			served += r->bin[k].in_time;
 		}
-		push(&offered, json_real(asked / full));
-		push(&good, json_real(served / full));
+		json_push(&offered, json_real(asked / full));
+		json_push(&good, json_real(served / full));
 	}
 	return json_pack("{s:f, s:o, s:o}", "bin_s", bin_s, "offered", offered, "good", good);
 }
@@ -120,7 +105,7 @@ static json_t *threads(const struct sim_config *c, const struct sim_result *r)
 		if (r->bin[i].threads[0] == last && i + 1 < r->n_bins)
 			continue;
 		last = r->bin[i].threads[0];
-		push(&list, json_pack("[f,i]", at_s, last));
+		json_push(&list, json_pack("[f,i]", at_s, last));
 	}
 	return list;
 }
@@ -142,18 +127,18 @@ static void put_special(json_t **row, const struct overload_run *run, const stru
 	int64_t from_ns, to_ns;
 
 	if (route >= 0 && r->route_offered[route] > 0)
-		put(row, "unaffected",
+		json_put(row, "unaffected",
 		    json_real((double)r->route_in_time[route] / (double)r->route_offered[route]));
 	if (strcmp(w->name, "W11") == 0)
-		put(row, "jain", json_real(sim_jain(r, 0, EQUAL_USERS)));
+		json_put(row, "jain", json_real(sim_jain(r, 0, EQUAL_USERS)));
 	if (w->pools)
-		put(row, "threads", threads(c, r));
+		json_put(row, "threads", threads(c, r));
 	if (w->from_ns == 0)
 		return;
 	sim_workload_span(w, c, &from_ns, &to_ns);
-	put(row, "trouble",
+	json_put(row, "trouble",
 	    json_pack("[f,f]", seconds(from_ns - c->warmup_ns), seconds(to_ns - c->warmup_ns)));
-	put(row, "series", series(c, r));
+	json_put(row, "series", series(c, r));
 }
 
 int overload_json_run(FILE *out, const struct overload_run *run, const struct sim_config *c,

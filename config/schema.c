@@ -15,32 +15,12 @@
 #include <weir/stage.h>
 
 #include "bind.h"
+#include "framework/base/json.h"
 
 #define NUMBER "[0-9]+(\\.[0-9]+)?"
 #define NAME   "^[A-Za-z0-9_.-]{1,64}$"
 
-/* ---- building: NULL means out of memory; an item that is NULL makes its container NULL ---- */
-
-/* Put `value` under `key` of *object and take ownership of it. On failure *object becomes NULL. */
-static void put(json_t **object, const char *key, json_t *value)
-{
-	if (*object && value && json_object_set_new(*object, key, value) == 0)
-		return;
-	if (!*object)
-		json_decref(value);
-	json_decref(*object);
-	*object = NULL;
-}
-
-static void add(json_t **array, json_t *value)
-{
-	if (*array && value && json_array_append_new(*array, value) == 0)
-		return;
-	if (!*array)
-		json_decref(value);
-	json_decref(*array);
-	*array = NULL;
-}
+/* ---- building: NULL means out of memory, and makes every container NULL ---- */
 
 static json_t *of_type(const char *type)
 {
@@ -75,8 +55,8 @@ static json_t *number_schema(const struct weir_knob *row, const char *type)
 	json_t *schema = of_type(type);
 
 	if (row->min != 0 || row->max != 0) {
-		put(&schema, "minimum", json_real(row->min));
-		put(&schema, "maximum", json_real(row->max));
+		json_put(&schema, "minimum", json_real(row->min));
+		json_put(&schema, "maximum", json_real(row->max));
 	}
 	return schema;
 }
@@ -87,7 +67,7 @@ static json_t *choices_schema(const struct weir_knob *row)
 
 	for (const char *p = row->choices; p && *p;) {
 		size_t n = strcspn(p, "|");
-		add(&choices, json_stringn(p, n));
+		json_push(&choices, json_stringn(p, n));
 		p += n + (p[n] == '|');
 	}
 	return json_pack("{s:o}", "enum", choices);
@@ -98,38 +78,38 @@ static void add_forms(json_t **any, const struct weir_knob *row)
 {
 	switch (row->type) {
 	case WEIR_KNOB_BOOL:
-		add(any, of_type("boolean"));
+		json_push(any, of_type("boolean"));
 		break;
 	case WEIR_KNOB_INT:
-		add(any, number_schema(row, "integer"));
-		add(any, of_pattern("^-?" NUMBER "[kM]?$"));
+		json_push(any, number_schema(row, "integer"));
+		json_push(any, of_pattern("^-?" NUMBER "[kM]?$"));
 		break;
 	case WEIR_KNOB_BYTES:
-		add(any, number_schema(row, "integer"));
-		add(any, of_pattern("^" NUMBER "(B|kB|MB|GB|KiB|MiB|GiB)?$"));
+		json_push(any, number_schema(row, "integer"));
+		json_push(any, of_pattern("^" NUMBER "(B|kB|MB|GB|KiB|MiB|GiB)?$"));
 		break;
 	case WEIR_KNOB_DURATION:
-		add(any, json_pack("{s:i}", "const", 0));
-		add(any, of_pattern("^" NUMBER "(ns|us|ms|s|m|h)$"));
+		json_push(any, json_pack("{s:i}", "const", 0));
+		json_push(any, of_pattern("^" NUMBER "(ns|us|ms|s|m|h)$"));
 		break;
 	case WEIR_KNOB_RATE:
-		add(any, number_schema(row, "number"));
-		add(any, of_pattern("^" NUMBER "[kM]?$"));
+		json_push(any, number_schema(row, "number"));
+		json_push(any, of_pattern("^" NUMBER "[kM]?$"));
 		break;
 	case WEIR_KNOB_RATIO:
-		add(any, json_pack("{s:s, s:i, s:f}", "type", "number", "minimum", 0, "maximum",
-			     row->max != 0 ? row->max : 1));
-		add(any, of_pattern("^" NUMBER "%$"));
+		json_push(any, json_pack("{s:s, s:i, s:f}", "type", "number", "minimum", 0,
+				   "maximum", row->max != 0 ? row->max : 1));
+		json_push(any, of_pattern("^" NUMBER "%$"));
 		break;
 	case WEIR_KNOB_ENUM:
-		add(any, choices_schema(row));
+		json_push(any, choices_schema(row));
 		break;
 	default:
-		add(any, text_schema());
+		json_push(any, text_schema());
 		break;
 	}
 	if (row->flags & WEIR_KNOB_AUTO)
-		add(any, json_pack("{s:s}", "const", "auto"));
+		json_push(any, json_pack("{s:s}", "const", "auto"));
 }
 
 static json_t *scalar_schema(const struct weir_knob *row)
@@ -137,7 +117,7 @@ static json_t *scalar_schema(const struct weir_knob *row)
 	json_t *any = json_array();
 
 	add_forms(&any, row);
-	add(&any, json_pack("{s:s}", "$ref", "#/$defs/variable"));
+	json_push(&any, json_pack("{s:s}", "$ref", "#/$defs/variable"));
 	return json_pack("{s:o}", "anyOf", any);
 }
 
@@ -161,16 +141,16 @@ static json_t *row_schema(const struct weir_knob *row)
 	else
 		schema = scalar_schema(row);
 	if (row->help)
-		put(&schema, "description", json_string(row->help));
+		json_put(&schema, "description", json_string(row->help));
 	if (row->def)
-		put(&schema, "default", json_string(row->def));
+		json_put(&schema, "default", json_string(row->def));
 	return schema;
 }
 
 static void put_rows(json_t **properties, const struct weir_knob *table)
 {
 	for (const struct weir_knob *row = table; row && row->name; row++)
-		put(properties, row->name, row_schema(row));
+		json_put(properties, row->name, row_schema(row));
 }
 
 /* Return the names of the required rows, or NULL if out of memory. */
@@ -180,7 +160,7 @@ static json_t *required_rows(const struct weir_knob *table)
 
 	for (const struct weir_knob *row = table; row && row->name; row++)
 		if (row->flags & WEIR_KNOB_REQUIRED)
-			add(&names, json_string(row->name));
+			json_push(&names, json_string(row->name));
 	return names;
 }
 
@@ -190,7 +170,7 @@ static json_t *table_schema(const struct weir_knob *table)
 
 	put_rows(&properties, table);
 	json_t *schema = of_map(properties);
-	put(&schema, "required", required_rows(table));
+	json_put(&schema, "required", required_rows(table));
 	return schema;
 }
 
@@ -202,10 +182,10 @@ static json_t *threads_schema(bool stage)
 	const struct weir_knob *min = weir_knob_find(weir_threads_knobs, "min");
 	json_t *any = json_array();
 
-	add(&any, table_schema(weir_threads_knobs));
-	add(&any, scalar_schema(min));
+	json_push(&any, table_schema(weir_threads_knobs));
+	json_push(&any, scalar_schema(min));
 	if (stage)
-		add(&any, json_pack("{s:s}", "const", "inline"));
+		json_push(&any, json_pack("{s:s}", "const", "inline"));
 	return json_pack("{s:s, s:o}", "description",
 	    weir_knob_find(weir_stage_knobs, "threads")->help, "anyOf", any);
 }
@@ -226,7 +206,7 @@ static json_t *type_rule(const struct weir_stage_ops *ops)
 	json_t *required = required_rows(ops->knobs);
 
 	if (!required || json_array_size(required) > 0)
-		put(&then, "required", required ? json_pack("[s]", "with") : NULL);
+		json_put(&then, "required", required ? json_pack("[s]", "with") : NULL);
 	json_decref(required);
 	return json_pack(
 	    "{s:{s:{s:{s:s}}}, s:o}", "if", "properties", "use", "const", ops->name, "then", then);
@@ -238,8 +218,9 @@ static json_t *use_schema(void)
 	json_t *any = json_array();
 
 	for (int i = 0; (ops = weir_stage_type_at(i)); i++)
-		add(&any, json_pack("{s:s, s:s}", "const", ops->name, "description", ops->summary));
-	add(&any, of_type("string")); /* types of plug-ins are not known here */
+		json_push(
+		    &any, json_pack("{s:s, s:s}", "const", ops->name, "description", ops->summary));
+	json_push(&any, of_type("string")); /* types of plug-ins are not known here */
 	return json_pack("{s:s, s:o}", "description", "the stage type", "anyOf", any);
 }
 
@@ -248,19 +229,19 @@ static json_t *stage_schema(void)
 	const struct weir_stage_ops *ops;
 	json_t *properties = json_object(), *rules = json_array();
 
-	put(&properties, "use", use_schema());
-	put(&properties, "with", of_type("object"));
-	put(&properties, "to", to_schema());
+	json_put(&properties, "use", use_schema());
+	json_put(&properties, "with", of_type("object"));
+	json_put(&properties, "to", to_schema());
 	put_rows(&properties, weir_stage_knobs);
-	put(&properties, "threads", threads_schema(true));
+	json_put(&properties, "threads", threads_schema(true));
 	for (int i = 0; (ops = weir_stage_type_at(i)); i++)
-		add(&rules, type_rule(ops));
+		json_push(&rules, type_rule(ops));
 	json_t *schema = of_map(properties);
-	put(&schema, "required", json_pack("[s]", "use"));
+	json_put(&schema, "required", json_pack("[s]", "use"));
 	if (rules && json_array_size(rules) == 0)
 		json_decref(rules);
 	else
-		put(&schema, "allOf", rules);
+		json_put(&schema, "allOf", rules);
 	return schema;
 }
 
@@ -268,10 +249,10 @@ static json_t *defaults_schema(void)
 {
 	json_t *properties = json_object();
 
-	put(&properties, "threads", threads_schema(true));
+	json_put(&properties, "threads", threads_schema(true));
 	for (const struct weir_knob *row = weir_stage_knobs; row->name; row++)
 		if (config_is_default_key(row->name) && strcmp(row->name, "threads") != 0)
-			put(&properties, row->name, row_schema(row));
+			json_put(&properties, row->name, row_schema(row));
 	return of_map(properties);
 }
 
@@ -288,7 +269,7 @@ static json_t *class_schema(void)
 {
 	json_t *properties = json_object();
 
-	put(&properties, "match",
+	json_put(&properties, "match",
 	    json_pack("{s:s, s:s, s:o}", "type", "object", "description",
 		"fields of the event, each with a value, or a prefix followed by '*'",
 		"additionalProperties", text_schema()));
@@ -301,7 +282,7 @@ static json_t *group_schema(void)
 	json_t *properties = json_object();
 
 	put_rows(&properties, weir_group_knobs);
-	put(&properties, "threads", threads_schema(false));
+	json_put(&properties, "threads", threads_schema(false));
 	return of_map(properties);
 }
 
@@ -310,9 +291,9 @@ static json_t *admin_schema(void)
 	json_t *properties = json_object();
 
 	put_rows(&properties, config_admin_knobs);
-	put(&properties, "tokens",
+	json_put(&properties, "tokens",
 	    named(table_schema(config_token_knobs), "clients that authenticate with a token"));
-	put(&properties, "users",
+	json_put(&properties, "users",
 	    named(table_schema(config_user_knobs),
 		"users of this host that may connect to the socket file, by name or number"));
 	return of_map(properties);
@@ -326,10 +307,10 @@ static json_t *alerts_schema(void)
 		json_t *rows = json_object();
 		put_rows(&rows, config_alert_knobs[k]);
 		if (config_alert_stage_knobs[k])
-			put(&rows, "stages",
+			json_put(&rows, "stages",
 			    named(table_schema(config_alert_stage_knobs[k]),
 				"settings of single stages, which inherit the rest"));
-		put(&properties, weir_alert_names[k], of_map(rows));
+		json_put(&properties, weir_alert_names[k], of_map(rows));
 	}
 	return of_map(properties);
 }
@@ -338,27 +319,27 @@ static json_t *top_properties(void)
 {
 	json_t *p = json_object();
 
-	put(&p, "weir",
+	json_put(&p, "weir",
 	    json_pack("{s:s, s:[i, s]}", "description", "version of this format", "enum", 1, "1"));
-	put(&p, "name",
+	json_put(&p, "name",
 	    json_pack("{s:s, s:[o, {s:s}]}", "description", "name of the server", "anyOf",
 		of_pattern(NAME), "$ref", "#/$defs/variable"));
-	put(&p, "user",
+	json_put(&p, "user",
 	    json_pack("{s:s, s:s}", "description", "user to switch to when root starts the server",
 		"type", "string"));
-	put(&p, "include", strings_schema());
-	put(&p, "plugin", strings_schema());
-	put(&p, "admin", admin_schema());
-	put(&p, "drain", table_schema(config_drain_knobs));
-	put(&p, "overload", table_schema(config_overload_knobs));
-	put(&p, "trace", table_schema(config_trace_knobs));
-	put(&p, "log", table_schema(config_log_knobs));
-	put(&p, "defaults", defaults_schema());
-	put(&p, "classes",
+	json_put(&p, "include", strings_schema());
+	json_put(&p, "plugin", strings_schema());
+	json_put(&p, "admin", admin_schema());
+	json_put(&p, "drain", table_schema(config_drain_knobs));
+	json_put(&p, "overload", table_schema(config_overload_knobs));
+	json_put(&p, "trace", table_schema(config_trace_knobs));
+	json_put(&p, "log", table_schema(config_log_knobs));
+	json_put(&p, "defaults", defaults_schema());
+	json_put(&p, "classes",
 	    named(class_schema(), "the first match wins; listed by priority, highest first"));
-	put(&p, "groups", named(group_schema(), "pools that several stages share"));
-	put(&p, "stages", named(stage_schema(), "the stages of the server"));
-	put(&p, "alerts", alerts_schema());
+	json_put(&p, "groups", named(group_schema(), "pools that several stages share"));
+	json_put(&p, "stages", named(stage_schema(), "the stages of the server"));
+	json_put(&p, "alerts", alerts_schema());
 	return p;
 }
 
@@ -366,10 +347,10 @@ int config_schema(FILE *out)
 {
 	json_t *schema = of_map(top_properties());
 
-	put(&schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
-	put(&schema, "title", json_string("weir configuration"));
-	put(&schema, "required", json_pack("[ss]", "weir", "stages"));
-	put(&schema, "$defs", json_pack("{s:o}", "variable", of_pattern("\\$\\{[A-Za-z_]")));
+	json_put(&schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
+	json_put(&schema, "title", json_string("weir configuration"));
+	json_put(&schema, "required", json_pack("[ss]", "weir", "stages"));
+	json_put(&schema, "$defs", json_pack("{s:o}", "variable", of_pattern("\\$\\{[A-Za-z_]")));
 	int rc = schema ? json_dumpf(schema, out, JSON_INDENT(2) | JSON_SORT_KEYS) : -1;
 	json_decref(schema);
 	if (rc != 0)

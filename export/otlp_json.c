@@ -9,20 +9,11 @@
 
 #include <weir/trace.h>
 
+#include "framework/base/json.h"
+
 /* SpanKind and StatusCode of opentelemetry-proto, trace/v1/trace.proto. */
 enum { KIND_INTERNAL = 1, KIND_SERVER = 2 };
 enum { STATUS_ERROR = 2 };
-
-/* Append `item` to *list and take ownership of it. On failure *list becomes NULL and stays NULL. */
-static void push(json_t **list, json_t *item)
-{
-	if (*list && item && json_array_append_new(*list, item) == 0)
-		return;
-	if (!*list || !item)
-		json_decref(item);
-	json_decref(*list);
-	*list = NULL;
-}
 
 static json_t *text_attribute(const char *key, const char *value)
 {
@@ -62,11 +53,11 @@ static json_t *request_span(const struct weir_slow *slow)
 	json_t *attributes = json_array(), *json;
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(slow->what, " "), slow->what);
-	push(&attributes, text_attribute("weir.request", slow->what));
-	push(&attributes, text_attribute("weir.class", slow->class_name));
-	push(&attributes, text_attribute("weir.outcome", weir_error_word(slow->status)));
-	push(&attributes, text_attribute("weir.end", slow->end ? slow->end : ""));
-	push(&attributes, number_attribute("weir.hops", slow->n_hops));
+	json_push(&attributes, text_attribute("weir.request", slow->what));
+	json_push(&attributes, text_attribute("weir.class", slow->class_name));
+	json_push(&attributes, text_attribute("weir.outcome", weir_error_word(slow->status)));
+	json_push(&attributes, text_attribute("weir.end", slow->end ? slow->end : ""));
+	json_push(&attributes, number_attribute("weir.hops", slow->n_hops));
 	json = span(&slow->trace, slow->trace.span, slow->trace.parent, *name ? name : "request",
 	    KIND_SERVER, slow->wall_ns - slow->took_ns, slow->wall_ns, attributes);
 	if (json && slow->status != WEIR_OK &&
@@ -84,9 +75,9 @@ static json_t *stage_span(const struct weir_slow *slow, const struct weir_span *
 	int64_t start_ns = slow->wall_ns - slow->took_ns + s->at_ns;
 	json_t *attributes = json_array();
 
-	push(&attributes, text_attribute("weir.stage", s->stage));
-	push(&attributes, number_attribute("weir.wait_ns", s->wait_ns));
-	push(&attributes, number_attribute("weir.service_ns", s->service_ns));
+	json_push(&attributes, text_attribute("weir.stage", s->stage));
+	json_push(&attributes, number_attribute("weir.wait_ns", s->wait_ns));
+	json_push(&attributes, number_attribute("weir.service_ns", s->service_ns));
 	return span(&slow->trace, s->id, slow->trace.span, s->stage, KIND_INTERNAL, start_ns,
 	    start_ns + s->wait_ns + s->service_ns, attributes);
 }
@@ -101,13 +92,13 @@ json_t *otlp_json(const char *service, const struct weir_slow *slow, int n)
 	json_t *spans = json_array(), *about = json_array();
 
 	for (int i = 0; i < n; i++) {
-		push(&spans, request_span(&slow[i]));
+		json_push(&spans, request_span(&slow[i]));
 		for (int k = 0; k < slow[i].n_spans; k++)
-			push(&spans, stage_span(&slow[i], &slow[i].span[k]));
+			json_push(&spans, stage_span(&slow[i], &slow[i].span[k]));
 	}
-	push(&about, text_attribute("service.name", service));
-	push(&about, text_attribute("telemetry.sdk.name", "weir"));
-	push(&about, text_attribute("telemetry.sdk.version", WEIR_VERSION));
+	json_push(&about, text_attribute("service.name", service));
+	json_push(&about, text_attribute("telemetry.sdk.name", "weir"));
+	json_push(&about, text_attribute("telemetry.sdk.version", WEIR_VERSION));
 	return json_pack("{s:[{s:{s:o}, s:[{s:{s:s, s:s}, s:o}]}]}", "resourceSpans", "resource",
 	    "attributes", about, "scopeSpans", "scope", "name", "weir", "version", WEIR_VERSION,
 	    "spans", spans);

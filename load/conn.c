@@ -67,7 +67,7 @@ static struct ticket take_first(struct worker *w, struct conn *c)
 {
 	struct flight *f = &c->flight[c->head];
 
-	wheel_remove(&w->deadlines, &f->deadline);
+	timer_wheel_cancel(&w->deadlines, &f->deadline);
 	c->head = c->head + 1 < w->depth ? c->head + 1 : 0;
 	c->n--;
 	if (c->n_written > 0)
@@ -328,7 +328,7 @@ void conn_add(struct worker *w, struct conn *c, const struct ticket *t)
 	struct flight *f = conn_flight(w, c, c->n);
 
 	f->ticket = *t;
-	wheel_add(&w->deadlines, &f->deadline, t->attempt_ns + w->plan->timeout_ns);
+	timer_wheel_set(&w->deadlines, &f->deadline, t->attempt_ns + w->plan->timeout_ns);
 	c->n++;
 	relist(w, c);
 	if (c->state != CONN_OPEN)

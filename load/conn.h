@@ -27,11 +27,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <weir/io.h>
+
 #include "load/reply.h"
 #include "load/result.h"
 #include "load/tickets.h"
 #include "load/tls.h"
-#include "load/wheel.h"
 
 struct worker;
 
@@ -41,11 +42,12 @@ enum conn_list { CONN_FREE, CONN_IDLE, CONN_ROOM, CONN_FULL, CONN_N_LISTS };
 /** A request in flight. */
 struct flight {
 	struct ticket ticket;
-	struct wheel_item deadline;
+	struct weir_timer deadline;
 	struct conn *conn;
 };
 
 struct conn {
+	struct worker *worker; /* its owner */
 	int fd;
 	uint32_t life; /* number of connections that have used this slot */
 	uint8_t state, list;
@@ -71,7 +73,7 @@ struct conn {
 	 * timer for the next one (conn_io.h) */
 	double may_read_bytes, may_write_bytes;
 	int64_t paced_ns;
-	struct wheel_item pace;
+	struct weir_timer pace;
 };
 
 /** Sends `t` on the connection `c`, which must be in the list IDLE or ROOM. */

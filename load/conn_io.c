@@ -59,7 +59,7 @@ int conn_io_connect(struct worker *w, struct conn *c)
 
 void conn_io_close(struct worker *w, struct conn *c)
 {
-	wheel_remove(&w->paces, &c->pace);
+	timer_wheel_cancel(&w->paces, &c->pace);
 	if (c->tls)
 		tls_close(c->tls);
 	c->tls = NULL;
@@ -93,8 +93,8 @@ static void refill(struct worker *w, struct conn *c)
 /* Set a timer for the next tick; no byte may be moved before it. */
 static int wait_for_tick(struct worker *w, struct conn *c)
 {
-	if (!c->pace.at)
-		wheel_add(&w->paces, &c->pace, w->now_ns + PACE_TICK_NS);
+	if (!c->pace.prev)
+		timer_wheel_set(&w->paces, &c->pace, w->now_ns + PACE_TICK_NS);
 	return IO_AGAIN;
 }
 

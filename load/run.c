@@ -19,6 +19,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include <weir/clock.h>
+
 #include "load/resolve.h"
 #include "load/seconds.h"
 #include "load/sentence.h"
@@ -142,12 +144,10 @@ static int make_threads(struct run *run)
 static void set_times(struct run_shared *shared, struct load_result *result)
 {
 	const struct load_plan *plan = shared->plan;
-	struct timespec wall;
 	int64_t at_ns;
 
-	clock_gettime(CLOCK_REALTIME, &wall);
-	at_ns = worker_clock_ns() + HEAD_START_NS;
-	result->started_unix_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec + HEAD_START_NS;
+	result->started_unix_ns = weir_clock_ns(CLOCK_REALTIME) + HEAD_START_NS;
+	at_ns = weir_clock_ns(CLOCK_MONOTONIC) + HEAD_START_NS;
 	shared->start_ns = at_ns;
 	for (int i = 0; i < plan->n_phases; i++) {
 		at_ns += plan->phase[i].for_ns;

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "framework/base/json.h"
 #include "load/outfile.h"
 
 /* Significant digits of real numbers: enough for nanoseconds in a run of a day. */
@@ -24,25 +25,6 @@
 
 /* Names of the arrival processes, in the order of enum load_arrivals. */
 static const char *const runfile_arrivals[] = {"poisson", "uniform", "bursts", "trace"};
-
-/* Append `item` to `*list`. On failure, the list is freed and set to NULL, and later calls have no
- * effect. */
-static void runfile_push(json_t **list, json_t *item)
-{
-	if (json_array_append_new(*list, item) == 0)
-		return;
-	json_decref(*list);
-	*list = NULL;
-}
-
-/* Set a member of `*map`. Failures are handled as in runfile_push. */
-static void runfile_put(json_t **map, const char *key, json_t *value)
-{
-	if (json_object_set_new(*map, key, value) == 0)
-		return;
-	json_decref(*map);
-	*map = NULL;
-}
 
 static double runfile_seconds(int64_t ns)
 {
@@ -76,7 +58,7 @@ static json_t *runfile_command(const struct runfile_about *about)
 	json_t *list = json_array();
 
 	for (int i = 0; i < about->argc; i++)
-		runfile_push(&list, runfile_text(about->argv[i]));
+		json_push(&list, runfile_text(about->argv[i]));
 	return list;
 }
 
@@ -130,8 +112,8 @@ static json_t *runfile_plan_classes(const struct load_plan *plan)
 
 	for (int i = 0; i < plan->n_classes; i++) {
 		const struct load_class *c = &plan->class[i];
-		runfile_push(&list, json_pack("{s:o, s:f, s:i}", "name", runfile_text(c->name),
-					"weight", c->weight, "requests", c->n_requests));
+		json_push(&list, json_pack("{s:o, s:f, s:i}", "name", runfile_text(c->name),
+				     "weight", c->weight, "requests", c->n_requests));
 	}
 	return list;
 }
@@ -152,7 +134,7 @@ static json_t *runfile_plan(const struct load_plan *p)
 	    p->slow_write_bytes_per_s, "grace_s", runfile_seconds(p->grace_ns));
 
 	if (more && p->arrivals == LOAD_BURSTS)
-		runfile_put(&more, "bursts",
+		json_put(&more, "bursts",
 		    json_pack("{s:f, s:f, s:f}", "factor", p->burst_factor, "share", p->burst_share,
 			"mean_s", runfile_seconds(p->burst_ns)));
 	if (json_object_update(plan, more) != 0) {
@@ -171,7 +153,7 @@ static json_t *runfile_buckets(const struct hdr *h)
 
 	for (int b = 0; b < HDR_BUCKETS; b++)
 		if (h->count[b] > 0)
-			runfile_push(&list, json_pack("[i,I]", b, (json_int_t)h->count[b]));
+			json_push(&list, json_pack("[i,I]", b, (json_int_t)h->count[b]));
 	return list;
 }
 
@@ -196,7 +178,7 @@ static json_t *runfile_latencies(const struct load_class_result *c)
 
 	for (int i = 0; i < LOAD_N_OUTCOMES; i++)
 		if (c->latency[i])
-			runfile_put(&map, load_outcome_name[i], runfile_latency(c->latency[i]));
+			json_put(&map, load_outcome_name[i], runfile_latency(c->latency[i]));
 	return map;
 }
 
@@ -205,7 +187,7 @@ static json_t *runfile_counts(const char *const *name, const uint64_t *count, in
 	json_t *map = json_object();
 
 	for (int i = 0; i < n; i++)
-		runfile_put(&map, name[i], json_integer((json_int_t)count[i]));
+		json_put(&map, name[i], json_integer((json_int_t)count[i]));
 	return map;
 }
 
@@ -214,7 +196,7 @@ static json_t *runfile_users(const struct load_user *user, int n)
 	json_t *list = json_array();
 
 	for (int i = 0; i < n; i++)
-		runfile_push(&list,
+		json_push(&list,
 		    json_pack("[I,I]", (json_int_t)user[i].offered, (json_int_t)user[i].good));
 	return list;
 }
@@ -230,7 +212,7 @@ static json_t *runfile_class(const struct load_class *cls, const struct load_cla
 	    runfile_latencies(c));
 
 	if (map && c->user)
-		runfile_put(&map, "users", runfile_users(c->user, cls->users));
+		json_put(&map, "users", runfile_users(c->user, cls->users));
 	return map;
 }
 
@@ -251,7 +233,7 @@ static json_t *runfile_phase(
 		const struct load_class_result *c = &r->class[i];
 		offered += c->offered;
 		good += c->outcome[LOAD_OK] + c->outcome[LOAD_DEGRADED];
-		runfile_push(&classes, runfile_class(&plan->class[i], c));
+		json_push(&classes, runfile_class(&plan->class[i], c));
 	}
 	return json_pack("{s:o, s:f, s:f, s:f, s:f, s:i, s:b, s:f, s:b, s:f, s:f, s:o, s:o}",
 	    "name", runfile_text(p->name), "from_per_s", p->from_per_s, "to_per_s", p->to_per_s,
@@ -266,7 +248,7 @@ static json_t *runfile_phases(const struct load_plan *plan, const struct load_re
 	json_t *list = json_array();
 
 	for (int i = 0; i < result->n_phases; i++)
-		runfile_push(&list, runfile_phase(plan, &plan->phase[i], &result->phase[i]));
+		json_push(&list, runfile_phase(plan, &plan->phase[i], &result->phase[i]));
 	return list;
 }
 
@@ -285,7 +267,7 @@ static json_t *runfile_second(const struct load_plan *plan, const struct load_se
 	json_t *classes = json_array();
 
 	for (int i = 0; i < plan->n_classes; i++)
-		runfile_push(
+		json_push(
 		    &classes, runfile_second_part(s->class[i].offered, s->class[i].outcome,
 				  s->class[i].retries, s->class[i].p50_ns, s->class[i].p99_ns));
 	return json_pack("{s:f, s:i, s:I, s:I, s:f, s:o, s:o}", "t_s", runfile_seconds(s->at_ns),
@@ -317,16 +299,16 @@ static json_t *runfile_json(const struct load_plan *plan, const struct load_resu
 
 	if (!doc)
 		return NULL;
-	runfile_put(&doc, "void", result->voided[0] ? runfile_text(result->voided) : json_null());
-	runfile_put(&doc, "stopped", json_boolean(result->stopped));
-	runfile_put(&doc, "took_s", json_real(runfile_seconds(result->took_ns)));
-	runfile_put(&doc, "capacity_per_s", runfile_positive(about->capacity_per_s));
-	runfile_put(&doc, "capacity_note", runfile_text(about->capacity_note));
-	runfile_put(&doc, "generator",
+	json_put(&doc, "void", result->voided[0] ? runfile_text(result->voided) : json_null());
+	json_put(&doc, "stopped", json_boolean(result->stopped));
+	json_put(&doc, "took_s", json_real(runfile_seconds(result->took_ns)));
+	json_put(&doc, "capacity_per_s", runfile_positive(about->capacity_per_s));
+	json_put(&doc, "capacity_note", runfile_text(about->capacity_note));
+	json_put(&doc, "generator",
 	    json_pack("{s:f, s:f, s:I}", "cpu_user_s", result->cpu_user_s, "cpu_system_s",
 		result->cpu_system_s, "connects", (json_int_t)result->connects));
-	runfile_put(&doc, "phases", runfile_phases(plan, result));
-	runfile_put(&doc, "server", about->server ? json_incref(about->server) : json_null());
+	json_put(&doc, "phases", runfile_phases(plan, result));
+	json_put(&doc, "server", about->server ? json_incref(about->server) : json_null());
 	return doc;
 }
 

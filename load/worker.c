@@ -9,6 +9,7 @@
 #include "load/worker.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +34,26 @@
 /* Longest sleep, which bounds the time until a worker notices that it must stop. */
 #define NAP_NS 20000000
 
-/* Maximum delay of a time-out, or 1/512 of its length if that is more (wheel.h). 1 ms is a guess:
+/* Maximum delay of a time-out, or 1/512 of its length if that is more. 1 ms is a guess:
  * time-outs are of the order of seconds. */
 #define TICK_MIN_NS 1000000
+
+/* The generator has no loop of the framework: `loop` is NULL. */
+static void on_deadline(struct weir_loop *loop, struct weir_timer *t)
+{
+	struct flight *f = (void *)((char *)t - offsetof(struct flight, deadline));
+
+	(void)loop;
+	conn_timed_out(f->conn->worker, f);
+}
+
+static void on_pace(struct weir_loop *loop, struct weir_timer *t)
+{
+	struct conn *c = (void *)((char *)t - offsetof(struct conn, pace));
+
+	(void)loop;
+	conn_work(c->worker, c);
+}
 
 int worker_init(struct worker *w, struct run_shared *run, int rank)
 {
@@ -58,9 +76,13 @@ int worker_init(struct worker *w, struct run_shared *run, int rank)
 		w->in_order[c] = (uint32_t)(rank % plan->class[c].n_requests);
 	for (int i = n - 1; i >= 0; i--) {
 		struct conn *c = &w->conn[i];
+		c->worker = w;
+		c->pace.fire = on_pace;
 		c->flight = &w->flights[(size_t)i * (size_t)w->depth];
-		for (int k = 0; k < w->depth; k++)
+		for (int k = 0; k < w->depth; k++) {
 			c->flight[k].conn = c;
+			c->flight[k].deadline.fire = on_deadline;
+		}
 		c->next = w->list[CONN_FREE];
 		if (c->next)
 			c->next->prev = c;
@@ -114,8 +136,8 @@ static int64_t sleep_ns(const struct worker *w)
 	if (w->kicked)
 		return 0;
 	at_ns = earlier(w->now_ns + NAP_NS, second_ns);
-	at_ns = earlier(at_ns, wheel_next_ns(&w->deadlines));
-	at_ns = earlier(at_ns, wheel_next_ns(&w->paces));
+	at_ns = earlier(at_ns, timer_wheel_next_ns(&w->deadlines));
+	at_ns = earlier(at_ns, timer_wheel_next_ns(&w->paces));
 	at_ns = earlier(at_ns, worker_next_waiting_ns(w));
 	if (send_ns != INT64_MAX)
 		at_ns = earlier(at_ns, send_ns - SPIN_NS);
@@ -141,13 +163,13 @@ static void look_at_connections(struct worker *w, int64_t timeout_ns)
 	const struct timespec timeout = {timeout_ns / 1000000000, timeout_ns % 1000000000};
 	int n = epoll_pwait2(w->epoll_fd, events, EVENTS, &timeout, NULL);
 
-	w->now_ns = worker_clock_ns();
+	w->now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < n; i++) {
 		struct conn *c = &w->conn[(uint32_t)events[i].data.u64];
 		if (c->life == (uint32_t)(events[i].data.u64 >> 32))
 			conn_event(w, c, events[i].events);
 		if (i % EVENTS_PER_LOOK == EVENTS_PER_LOOK - 1) {
-			w->now_ns = worker_clock_ns();
+			w->now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 			worker_serve_waiting(w);
 			worker_send_due(w);
 		}
@@ -156,13 +178,8 @@ static void look_at_connections(struct worker *w, int64_t timeout_ns)
 
 static void look_at_timers(struct worker *w)
 {
-	struct wheel_item *item;
-
-	while ((item = wheel_take(&w->deadlines, w->now_ns)))
-		conn_timed_out(
-		    w, (struct flight *)(void *)((char *)item - offsetof(struct flight, deadline)));
-	while ((item = wheel_take(&w->paces, w->now_ns)))
-		conn_work(w, (struct conn *)(void *)((char *)item - offsetof(struct conn, pace)));
+	timer_wheel_run(&w->deadlines, w->now_ns, NULL);
+	timer_wheel_run(&w->paces, w->now_ns, NULL);
 	worker_expire_waiting(w);
 	worker_serve_waiting(w);
 }
@@ -185,7 +202,7 @@ static bool is_over(struct worker *w)
 
 static void loop(struct worker *w)
 {
-	w->now_ns = worker_clock_ns();
+	w->now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 	while (!is_over(w)) {
 		bool more = worker_send_due(w);
 		worker_work_kicked(w);
@@ -214,8 +231,10 @@ void *worker_main(void *arg)
 	if (!wait_gate(w->run))
 		return NULL;
 	prctl(PR_SET_TIMERSLACK, 1UL);
-	wheel_init(&w->deadlines, w->plan->timeout_ns, TICK_MIN_NS, worker_clock_ns());
-	wheel_init(&w->paces, 0, TICK_MIN_NS, worker_clock_ns());
+	int64_t tick_ns = w->plan->timeout_ns / TIMER_SLOTS,
+		now_ns = weir_clock_ns(CLOCK_MONOTONIC);
+	timer_wheel_init(&w->deadlines, tick_ns > TICK_MIN_NS ? tick_ns : TICK_MIN_NS, now_ns);
+	timer_wheel_init(&w->paces, TICK_MIN_NS, now_ns);
 	loop(w);
 	if (getrusage(RUSAGE_THREAD, &usage) == 0) {
 		w->cpu_user_s = seconds(usage.ru_utime);

@@ -17,14 +17,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include <weir/clock.h>
+
+#include "framework/io/timer.h"
 #include "load/conn.h"
 #include "load/plan.h"
 #include "load/schedule.h"
 #include "load/tally.h"
 #include "load/tickets.h"
-#include "load/wheel.h"
 
 /** Maximum number of bytes per read. 64 KiB is a guess: the default receive buffer of a loopback
  * socket. */
@@ -78,20 +79,11 @@ struct worker {
 	uint64_t n_opened;
 	int connect_fails; /* consecutive failures */
 	int64_t connect_after_ns;
-	struct wheel deadlines, paces;
+	struct timer_wheel deadlines, paces;
 	char *buffer; /* [WORKER_BUFFER_BYTES], scratch space for one call at a time */
 
 	struct tally tally;
 };
-
-/** Read CLOCK_MONOTONIC, in ns. */
-static inline int64_t worker_clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 /** Return the request of a ticket. */
 static inline const struct load_request *worker_request(

@@ -289,7 +289,7 @@ static bool take_due(struct worker *w, struct ticket *t)
  * includes the time that a request waited for other requests of the batch. */
 static void stamp(struct worker *w, const struct ticket *sent, int n)
 {
-	w->now_ns = worker_clock_ns();
+	w->now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < n; i++)
 		if (sent[i].attempt == 0)
 			tally_lag(&w->tally, sent[i].phase, w->now_ns - sent[i].due_ns);

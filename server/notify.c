@@ -19,6 +19,7 @@
 #include <weir/log.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 /* If the last tick is older than this, the control thread may be stuck. The limit is five tick
  * intervals (control.h), since ticks may be late on a busy host. */
@@ -32,29 +33,15 @@
 
 /* ---- the environment ---- */
 
-/* Return the value of an environment variable if it is a whole number of at least 1, otherwise
- * 0. */
-static int64_t env_number(const char *name)
-{
-	const char *text = getenv(name);
-	char *end;
-
-	if (!text || *text < '0' || *text > '9')
-		return 0;
-	errno = 0;
-	long long value = strtoll(text, &end, 10);
-	return errno == 0 && *end == '\0' ? value : 0;
-}
-
 static int64_t watchdog_from_env(void)
 {
-	int64_t usec = env_number("WATCHDOG_USEC");
+	int64_t usec = text_env_number("WATCHDOG_USEC");
 
-	if (usec == 0 || usec > INT64_MAX / NS_PER_US)
+	if (usec <= 0 || usec > INT64_MAX / NS_PER_US)
 		return 0;
 	/* WATCHDOG_PID is another process, for example the shell that started this one: the
 	 * watchdog is not for us. */
-	if (getenv("WATCHDOG_PID") && env_number("WATCHDOG_PID") != getpid())
+	if (getenv("WATCHDOG_PID") && text_env_number("WATCHDOG_PID") != getpid())
 		return 0;
 	return usec * NS_PER_US;
 }

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include <weir/clock.h>
 #include <weir/log.h>
 
 #include "config.h"
@@ -156,17 +156,16 @@ void report_order(struct report *r, const struct outcome *out, const struct conf
     const struct weir_errs *errs)
 {
 	const char *result = result_of(out, diff);
-	struct timespec now;
 	char sentence[256];
 	char *text = errors_text(errs);
 	json_t *list = build_errors_json(errs);
+	int64_t now_ns = weir_clock_ns(CLOCK_REALTIME);
 
 	report_summary(out, diff, errs, sentence, sizeof(sentence));
-	clock_gettime(CLOCK_REALTIME, &now);
 	json_t *last = json_pack("{s:I, s:f, s:f, s:s, s:b, s:s, s:s, s:o, s:o, s:o, s:s}", "id",
-	    (json_int_t)out->id, "at", (double)now.tv_sec + (double)now.tv_nsec / 1e9, "took",
-	    (double)out->took_ns / 1e9, "by", out->by, "preview", out->preview, "result", result,
-	    "summary", sentence, "changes", changes_json(out, diff), "renewed",
+	    (json_int_t)out->id, "at", (double)now_ns / 1e9, "took", (double)out->took_ns / 1e9,
+	    "by", out->by, "preview", out->preview, "result", result, "summary", sentence,
+	    "changes", changes_json(out, diff), "renewed",
 	    out->renewed ? json_incref(out->renewed) : json_array(), "errors",
 	    list ? list : json_array(), "text", text ? text : "");
 	free(text);
@@ -183,7 +182,7 @@ void report_order(struct report *r, const struct outcome *out, const struct conf
 		r->counts.graphs += out->followed;
 		r->counts.last_ok = out->rc == 0;
 		if (out->rc == 0)
-			r->counts.last_ok_at = (double)now.tv_sec;
+			r->counts.last_ok_at = (double)(now_ns / 1000000000);
 	}
 	pthread_mutex_unlock(&r->lock);
 }

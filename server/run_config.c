@@ -9,16 +9,8 @@
 
 #include <jansson.h>
 
+#include "base/json.h"
 #include "config.h"
-
-/* Append `item`, whose reference is consumed. If memory runs out, *list becomes NULL. */
-static void append(json_t **list, json_t *item)
-{
-	if (json_array_append_new(*list, item) == 0)
-		return;
-	json_decref(*list);
-	*list = NULL;
-}
 
 /* Return the file name as the user gave it when the working directory was `folder`. */
 static const char *given(const char *name, const char *folder)
@@ -37,8 +29,9 @@ static void add_line(void *arg, const struct config_said *said)
 {
 	struct adding *a = arg;
 
-	append(&a->lines, json_pack("{s:s, s:i, s:s, s:s?}", "file", given(said->file, a->folder),
-			      "line", said->line, "path", said->path, "value", said->value));
+	json_push(
+	    &a->lines, json_pack("{s:s, s:i, s:s, s:s?}", "file", given(said->file, a->folder),
+			   "line", said->line, "path", said->path, "value", said->value));
 }
 
 static json_t *files_json(const struct weir_spec *spec, const char *folder)
@@ -49,7 +42,8 @@ static json_t *files_json(const struct weir_spec *spec, const char *folder)
 	int rc;
 
 	for (int i = 0; (rc = config_text(spec, i, &name, &text)) == 0; i++) {
-		append(&files, json_pack("{s:s, s:s}", "file", given(name, folder), "text", text));
+		json_push(
+		    &files, json_pack("{s:s, s:s}", "file", given(name, folder), "text", text));
 		free(text);
 	}
 	if (rc == WEIR_ENOENT)
@@ -87,7 +81,7 @@ static json_t *sets_json(const struct run_config *runs)
 	json_t *sets = json_array();
 
 	for (int i = 0; sets && i < runs->n_sets; i++)
-		append(&sets, json_stringn(runs->sets[i], strcspn(runs->sets[i], "=")));
+		json_push(&sets, json_stringn(runs->sets[i], strcspn(runs->sets[i], "=")));
 	return sets;
 }
 

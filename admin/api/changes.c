@@ -17,7 +17,7 @@
 #include <weir/log.h>
 
 #include "admin/auth/auth.h"
-#include "admin/text/json_put.h"
+#include "framework/base/json.h"
 #include "knobs.h"
 #include "paging.h"
 
@@ -317,11 +317,7 @@ void answer_queue(const struct call *c, struct reply *r)
 		return;
 	n = s->queue(s->arg, c->name[0], queued, n);
 	json_t *list = json_array();
-	for (int i = 0; i < n && list; i++) {
-		if (json_array_append_new(list, queued_json(&queued[i])) != 0) {
-			json_decref(list);
-			list = NULL;
-		}
-	}
+	for (int i = 0; i < n; i++)
+		json_push(&list, queued_json(&queued[i]));
 	reply_json(r, 200, list ? json_pack("{s:I, s:o}", "length", length, "oldest", list) : NULL);
 }

@@ -8,7 +8,7 @@
 
 #include <weir/trace.h>
 
-#include "admin/text/json_put.h"
+#include "framework/base/json.h"
 #include "paging.h"
 
 /* Default number of rows: as many as are stored of one class for two minutes. */

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
+#include <weir/clock.h>
 #include <weir/knob.h>
 
 #include "changes.h"
@@ -24,7 +24,7 @@
 #include "admin/request/etag.h"
 #include "admin/history/history_json.h"
 #include "admin/auth/auth.h"
-#include "admin/text/json_put.h"
+#include "framework/base/json.h"
 #include "health.h"
 #include "knobs.h"
 #include "login.h"
@@ -86,12 +86,8 @@ static void answer_index(const struct call *c, struct reply *r)
 
 	(void)c;
 	for (const struct route *route = routes_table; route->pattern; route++) {
-		json_t *row = json_pack("{s:s, s:s, s:s}", "method", route->method, "path",
-		    route->pattern, "doc", route->doc);
-		if (json_array_append_new(list, row) != 0) {
-			json_decref(list);
-			list = NULL;
-		}
+		json_push(&list, json_pack("{s:s, s:s, s:s}", "method", route->method, "path",
+				     route->pattern, "doc", route->doc));
 	}
 	reply_json(r, 200, json_pack("{s:s, s:o}", "version", WEIR_VERSION, "routes", list));
 }
@@ -181,12 +177,9 @@ static void answer_alerts(const struct call *c, struct reply *r)
 
 static void answer_history(const struct call *c, struct reply *r)
 {
-	struct timespec now = {0};
-
-	clock_gettime(CLOCK_REALTIME, &now);
 	if (c->source->history)
-		history_json(c->source->history, c->query,
-		    (double)now.tv_sec + (double)now.tv_nsec / 1e9, r);
+		history_json(
+		    c->source->history, c->query, (double)weir_clock_ns(CLOCK_REALTIME) / 1e9, r);
 	else
 		reply_problem(r, 503, "this server keeps no history");
 }

@@ -5,7 +5,7 @@
 
 #include <weir/knob.h>
 
-#include "admin/text/json_put.h"
+#include "framework/base/json.h"
 #include "requests.h"
 
 /* Default number of rows: a tap stores at most this number between two reads. */

@@ -9,9 +9,10 @@
 #include "view_json.h"
 
 #include <math.h>
-#include <time.h>
 
-#include "admin/text/json_put.h"
+#include <weir/clock.h>
+
+#include "framework/base/json.h"
 
 static double seconds(int64_t ns)
 {
@@ -243,10 +244,7 @@ json_t *view_json_graph(const struct weir_graph_view *v)
  * /proc. */
 static double process_cpu(void)
 {
-	struct timespec t = {0};
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return (double)weir_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9;
 }
 
 json_t *view_json_stages(const struct weir_graph_view *v)

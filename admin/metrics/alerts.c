@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "admin/text/number_format.h"
-#include "admin/text/json_put.h"
+#include "framework/base/json.h"
 
 #define NS_PER_S 1000000000LL
 

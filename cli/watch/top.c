@@ -12,8 +12,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
+
+#include <weir/clock.h>
 
 #include "cli/act.h"
 #include "cli/client/client.h"
@@ -230,10 +231,7 @@ static void show(bool styled)
 
 static int64_t now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return weir_clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
 /* Show the frame and handle keys until the next frame is due. Returns false on quit or failure. */

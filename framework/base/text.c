@@ -2,7 +2,9 @@
 /* Escapes and collects text; see text.h. */
 #include "base/text.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool in_range(unsigned char c, unsigned char from, unsigned char to)
@@ -90,6 +92,18 @@ size_t text_escape(char *out, size_t size, const char *in, const char *also)
 	}
 	out[used] = '\0';
 	return used;
+}
+
+int64_t text_env_number(const char *name)
+{
+	const char *text = getenv(name);
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return -1;
+	errno = 0;
+	long long value = strtoll(text, &end, 10);
+	return errno == 0 && *end == '\0' ? value : -1;
 }
 
 void text_put_bytes(struct text_out *out, const char *s, size_t n)

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /** Return the length of the UTF-8 character at `s`, or 0 if there is no valid one (a continuation
  *  byte, an overlong form, a surrogate, above U+10FFFF). */
@@ -26,6 +27,10 @@ bool text_is_control(const char *s);
  * written.
  */
 size_t text_escape(char *out, size_t size, const char *in, const char *also);
+
+/** Return the value of an environment variable if it is a whole number without a sign, otherwise
+ *  -1. */
+int64_t text_env_number(const char *name);
 
 /** A buffer that collects text in `buf[size]`; `len` also counts text that did not fit. The caller
  *  sets `buf` and `size`, and sets `len` to 0. */

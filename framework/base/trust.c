@@ -21,6 +21,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 /* Maximum number of symbolic links in a path, as in the kernel. */
 #define LINKS_MAX 40
 
@@ -66,13 +68,9 @@ static int refuse_errno(struct way *w)
 /* Return the user who became root with sudo, or -1. */
 static uid_t sudo_user(void)
 {
-	const char *text = geteuid() == 0 ? getenv("SUDO_UID") : NULL;
-	char *end;
+	int64_t uid = geteuid() == 0 ? text_env_number("SUDO_UID") : -1;
 
-	if (!text || *text < '0' || *text > '9')
-		return (uid_t)-1;
-	unsigned long uid = strtoul(text, &end, 10);
-	return *end == '\0' && uid < UINT_MAX ? (uid_t)uid : (uid_t)-1;
+	return uid >= 0 && uid < UINT_MAX ? (uid_t)uid : (uid_t)-1;
 }
 
 static bool is_trusted(uid_t uid)

@@ -43,6 +43,10 @@
  * 8 connections with one run per iteration, and 1.64 times with eight. */
 #define LOOP_RUN_HANDED 32
 
+/* Length of a tick of the timers: the resolution of CLOCK_MONOTONIC_COARSE, which is fine enough
+ * for time-outs. */
+#define LOOP_TICK_NS (4 * NS_PER_MS)
+
 /* Longest spin: twice the time to wake a parked thread (measured: 21 us), the classic bound for
  * spin-then-park. */
 #define LOOP_SPIN_MAX_NS (40 * NS_PER_US)
@@ -118,7 +122,7 @@ int loop_new(
 	loop->mail_tail = &loop->mail;
 	loop->spin_ns = task_cores() > 1 ? LOOP_SPIN_MAX_NS : 0;
 	loop->now_ns = clock_now_ns();
-	timer_wheel_init(&loop->timers, loop->now_ns);
+	timer_wheel_init(&loop->timers, LOOP_TICK_NS, loop->now_ns);
 	sem_init(&loop->started, 0, 0);
 	sem_init(&loop->over, 0, 0);
 	loop->link.wake = link_wake;

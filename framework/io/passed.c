@@ -11,7 +11,6 @@
  */
 #include <weir/io.h>
 
-#include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -22,6 +21,8 @@
 #include <unistd.h>
 
 #include <weir/log.h>
+
+#include "base/text.h"
 
 /* The first passed descriptor, fixed by the protocol. */
 #define PASSED_FIRST 3
@@ -35,19 +36,6 @@ struct passed {
 
 static struct passed passed[PASSED_MAX];
 static int n_passed;
-
-/* Read an environment variable as a whole number. Returns false if it is not one. */
-static bool env_number(const char *name, long *value)
-{
-	const char *text = getenv(name);
-	char *end;
-
-	if (!text || *text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*value = strtol(text, &end, 10);
-	return errno == 0 && *end == '\0';
-}
 
 /* Copy entry `i` of a list such as "web:admin" to `out`, or "" past the end. */
 static void name_of(const char *names, int i, char *out, size_t size)
@@ -75,17 +63,17 @@ static void take_one(int i, const char *names)
 
 int weir_passed_take(void)
 {
-	long pid = 0, n = 0;
-	bool ours =
-	    env_number("LISTEN_PID", &pid) && pid == getpid() && env_number("LISTEN_FDS", &n);
+	bool ours = text_env_number("LISTEN_PID") == getpid();
+	int64_t n = ours ? text_env_number("LISTEN_FDS") : 0;
 	const char *names = getenv("LISTEN_FDNAMES");
 
 	n_passed = 0;
-	for (int i = 0; ours && i < n && i < PASSED_MAX; i++)
+	for (int i = 0; i < n && i < PASSED_MAX; i++)
 		take_one(i, names);
-	if (ours && n > PASSED_MAX)
+	if (n > PASSED_MAX)
 		weir_log(WEIR_LOG_WARN,
-		    "%ld sockets were passed; those after the first %d are ignored", n, PASSED_MAX);
+		    "%lld sockets were passed; those after the first %d are ignored", (long long)n,
+		    PASSED_MAX);
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");

@@ -19,15 +19,11 @@
 
 #define WORDS (TIMER_SLOTS / 64)
 
-static int64_t tick_of(int64_t at_ns)
-{
-	return (at_ns + TIMER_TICK_NS - 1) / TIMER_TICK_NS;
-}
-
-void timer_wheel_init(struct timer_wheel *w, int64_t now_ns)
+void timer_wheel_init(struct timer_wheel *w, int64_t tick_ns, int64_t now_ns)
 {
 	memset(w, 0, sizeof(*w));
-	w->tick = w->floor = now_ns / TIMER_TICK_NS;
+	w->tick_ns = tick_ns;
+	w->tick = w->floor = now_ns / tick_ns;
 	w->next_tick = INT64_MAX;
 }
 
@@ -47,7 +43,8 @@ static void link_in(struct timer_wheel *w, int level, int64_t number, struct wei
 /* Put `t` into the slot for its at_ns, but not into one before `floor`. */
 static void file(struct timer_wheel *w, struct weir_timer *t)
 {
-	int64_t tick = tick_of(t->at_ns), block, present = w->tick / TIMER_SLOTS;
+	int64_t tick = (t->at_ns + w->tick_ns - 1) / w->tick_ns, block;
+	int64_t present = w->tick / TIMER_SLOTS;
 
 	if (tick < w->floor)
 		tick = w->floor;
@@ -167,7 +164,7 @@ static void run_slot(
 
 void timer_wheel_run(struct timer_wheel *w, int64_t now_ns, struct weir_loop *loop)
 {
-	int64_t now_tick = now_ns / TIMER_TICK_NS;
+	int64_t now_tick = now_ns / w->tick_ns;
 
 	/* a timer that a callback sets for the current time fires in the next iteration */
 	w->floor = now_tick + 1;

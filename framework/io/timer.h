@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timer wheel of a loop: it has two levels and is lazy, and every operation is O(1).
+ * The timer wheel of a loop, and of the load generator: it has two levels and is lazy, and every
+ * operation is O(1).
  *
- * Level 0 has 512 slots of one tick (4 ms), level 1 has 512 slots of 512 ticks (2.048 s), so the
+ * Level 0 has 512 slots of one tick, level 1 has 512 slots of 512 ticks. With ticks of 4 ms the
  * wheel covers 17 minutes. Timers that are due later wait in the last slot and are then filed
  * again. A timer is filed in a slot at or before its `at_ns`, and stays there until the slot is
  * processed. Moving a timer to a later time only stores the new `at_ns`; when the old slot is
@@ -18,12 +19,10 @@
 
 #include <weir/io.h>
 
-/** Length of a tick: 4 ms, the resolution of CLOCK_MONOTONIC_COARSE, which is fine enough for
- *  time-outs. */
-#define TIMER_TICK_NS 4000000LL
-#define TIMER_SLOTS   512
+#define TIMER_SLOTS 512
 
 struct timer_wheel {
+	int64_t tick_ns;                    /* length of a tick */
 	int64_t tick;                       /* the next tick to process */
 	int64_t floor;                      /* the earliest tick under which timers may be filed */
 	int64_t next_tick;                  /* no slot before it holds timers; INT64_MAX if empty */
@@ -32,8 +31,9 @@ struct timer_wheel {
 	struct weir_timer *slot[2][TIMER_SLOTS];
 };
 
-/** Initialize an empty wheel at time `now_ns`. */
-void timer_wheel_init(struct timer_wheel *w, int64_t now_ns);
+/** Initialize an empty wheel at time `now_ns`. Timers fire at most one tick late, and later only by
+ *  the time until timer_wheel_run is called. */
+void timer_wheel_init(struct timer_wheel *w, int64_t tick_ns, int64_t now_ns);
 
 /** Set `t` to fire at `at_ns`, or move it there. */
 void timer_wheel_set(struct timer_wheel *w, struct weir_timer *t, int64_t at_ns);
@@ -49,7 +49,7 @@ void timer_wheel_run(struct timer_wheel *w, int64_t now_ns, struct weir_loop *lo
  *  empty. */
 static inline int64_t timer_wheel_next_ns(const struct timer_wheel *w)
 {
-	return w->next_tick == INT64_MAX ? INT64_MAX : w->next_tick * TIMER_TICK_NS;
+	return w->next_tick == INT64_MAX ? INT64_MAX : w->next_tick * w->tick_ns;
 }
 
 #endif

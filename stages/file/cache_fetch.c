@@ -11,7 +11,7 @@
  */
 #include "cache.h"
 
-#include <time.h>
+#include <weir/clock.h>
 
 #include "cache_answer.h"
 #include "cache_rcu.h"
@@ -19,14 +19,6 @@
 /* Interval of sweeps. 10 ms is a guess: 100 sweeps per second of about 10 us each are a negligible
  * cost, and cover about 10,000 objects per second. */
 #define SWEEP_NS 10000000LL
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
 
 /* The gauges report the state of the table, which the stages of the old and the new graph share
  * during a reload. */
@@ -98,7 +90,7 @@ static void replace_object(struct weir_stage *st, struct cache_object *o)
 static void sweep(const struct cache_flight *f)
 {
 	struct cache_state *state = weir_state(f->st);
-	int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	int64_t now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 	int64_t due_ns = atomic_load_explicit(&state->sweep_ns, memory_order_relaxed);
 	struct cache_change change;
 
@@ -143,7 +135,7 @@ static void confirm(struct cache_object *o, const struct cache_limits *limits, i
 static struct cache_object *learn(struct cache_flight *f, struct weir_http_request *req)
 {
 	struct cache_object *o;
-	int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	int64_t now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 
 	if (req->res.status == 304 && f->old && !req->res.streamed) {
 		if (!f->old->varies && cache_answer_varies(req, f->fields_start))
@@ -229,7 +221,7 @@ static void take_off(struct cache_flight *f, struct weir_event **ev)
 	f->tap.fn = cache_landed;
 	f->limits = (struct cache_limits){conf->max_object_bytes, state->file_charge_bytes,
 	    conf->revalidate_ns, conf->negative_ns, conf->revalidate_ns + conf->stale_ns,
-	    clock_ns(CLOCK_REALTIME_COARSE)};
+	    weir_clock_ns(CLOCK_REALTIME_COARSE)};
 	if (f->disguises)
 		flight_disguise(f, req);
 	weir_http_add_tap(req, &f->tap);

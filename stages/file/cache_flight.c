@@ -14,6 +14,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <weir/clock.h>
+
 #include "cache_rcu.h"
 #include "encoding.h"
 
@@ -185,10 +187,8 @@ static struct weir_event **take_waiting(struct cache_flight *f, struct weir_even
 static bool wait_for_landing(
     struct cache_flights *fs, const struct weir_stage *st, int64_t until_ns)
 {
-	struct timespec now;
+	int64_t now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	int64_t now_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
 	if (now_ns >= until_ns || weir_hurried(st))
 		return false;
 	int64_t look_ns = until_ns - now_ns < FLIGHT_LOOK_NS ? until_ns : now_ns + FLIGHT_LOOK_NS;

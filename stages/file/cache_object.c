@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <weir/clock.h>
+
 #include "cache_answer.h"
 #include "httpdate.h"
 #include "multipart.h"
@@ -116,10 +118,8 @@ static struct cache_object *object_alloc(uint64_t hash, struct weir_slice key, s
 static bool maybe_written(const struct stat *st, int64_t asked_ns)
 {
 	int64_t changed_ns = file_time_ns(st->st_ctim);
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	return changed_ns >= asked_ns && changed_ns <= file_time_ns(now);
+	return changed_ns >= asked_ns && changed_ns <= weir_clock_ns(CLOCK_REALTIME);
 }
 
 static bool same_time(struct timespec a, struct timespec b)

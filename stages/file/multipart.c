@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
+
+#include <weir/clock.h>
+#include <weir/random.h>
 
 /* Maximum size of the lines before a part, without the media type. */
 #define PART_HEAD_BYTES 192
@@ -25,9 +27,8 @@ void multipart_init(
 
 	*m = (struct multipart){.set = set, .type = type, .file_bytes = file_bytes};
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
-		struct timespec ts; /* shortly after boot: the kernel has no entropy yet */
-		clock_gettime(CLOCK_REALTIME, &ts);
-		random = (uint64_t)ts.tv_sec * 1000000007u ^ (uint64_t)ts.tv_nsec;
+		/* shortly after boot: the kernel has no entropy yet */
+		random = weir_random_at((uint64_t)weir_clock_ns(CLOCK_REALTIME), 0);
 	}
 	snprintf(m->boundary, sizeof(m->boundary), "%016" PRIx64, random);
 }

@@ -4,9 +4,9 @@
  * server runs short of a resource, clients wait: the server retries from time to time without
  * spinning, and serves all of them afterwards. The test counts calls and wake-ups, not time.
  */
-#include "scenario/http_fixture.h"
+#include "fixture/http/server.h"
 
-#include "fault/fault_inject.h"
+#include "fault/inject.h"
 
 static void fail_accepts(int error, int times)
 {

@@ -4,10 +4,10 @@
  * answered or its connection is closed, and each request that reached the log is a line of it or is
  * counted as dropped.
  */
-#include "scenario/http_fixture.h"
+#include "fixture/http/server.h"
 
 #include "config.h"
-#include "fault/fault_inject.h"
+#include "fault/inject.h"
 
 static void ok_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {

@@ -3,16 +3,17 @@
  * Allocations fail while the admin endpoint takes a TLS connection: the client is closed, and neither a slot nor a descriptor
  * is lost. Allocations of libraries do not fail here.
  */
-#include "fault_inject.h"
+#include "fault/inject.h"
 
 #include <netinet/in.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <weir/log.h>
 
 #include "admin/http/admin_tls.h"
 #include "admin/request/authority.h"
-#include "fixture/descriptors.h"
+#include "fixture/graph/descriptors.h"
 #include "admin/http/connections.h"
 #include "unit/admin/tls_files.h"
 

@@ -4,9 +4,9 @@
  * that allocation always fails: the thread uses the stage's common counters, or the event ends with
  * WEIR_ENOMEM. Each event is counted once.
  */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
-#include "fault/fault_inject.h"
+#include "fault/inject.h"
 #include "graph/graph.h"
 
 #define EVENTS 100

@@ -7,7 +7,7 @@
  */
 #include <jansson.h>
 
-#include "fault/fault_inject.h"
+#include "fault/inject.h"
 #include "unit/config/loading.h"
 
 static const char *const sets[] = {"w.with.size=2MB", "w.with.limit.rate=9", "s.threads=2"};

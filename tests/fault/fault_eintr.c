@@ -5,11 +5,11 @@
  * EAGAIN would wait for an edge that has already happened, and the client would wait for its
  * response until the test times out.
  */
-#include "scenario/file_fixture.h"
+#include "fixture/http/site.h"
 
-#include "fixture/tls_fixture.h"
+#include "fixture/http/tls.h"
 
-#include "fault/fault_inject.h"
+#include "fault/inject.h"
 
 #define LARGE 3000000
 
@@ -73,9 +73,9 @@ static void test_files(void)
 	begin();
 	for (int i = 0; i < 10; i++) {
 		int fd = client_open(s.port);
-		CU_ASSERT(ask(fd, "GET", "/large", NULL, &a));
+		CU_ASSERT(site_ask(fd, "GET", "/large", NULL, &a));
 		CU_ASSERT(a.n == LARGE && memcmp(a.body, pattern, LARGE) == 0);
-		CU_ASSERT(ask(fd, "GET", "/large", "Range: bytes=0-99,200000-299999\r\n", &a));
+		CU_ASSERT(site_ask(fd, "GET", "/large", "Range: bytes=0-99,200000-299999\r\n", &a));
 		CU_ASSERT(a.status == 206 && a.n > 100000);
 		close(fd);
 	}
@@ -124,7 +124,7 @@ static void test_tls(void)
 		CU_ASSERT(
 		    SSL_write(k.ssl, GET("/big/3000000"), sizeof(GET("/big/3000000")) - 1) > 0);
 		int n = 0;
-		for (int more; n < LARGE && (more = tls_read(&k, got + n, sizeof(got) - n)) > 0;)
+		for (int more; n < LARGE && (more = tls_receive(&k, got + n, sizeof(got) - n)) > 0;)
 			n += more;
 		CU_ASSERT(n >= LARGE);
 		SSL_free(k.ssl);

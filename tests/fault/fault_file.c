@@ -7,9 +7,9 @@
  * Whatever fails, each response is either right and complete, or reports a failure, or ends the
  * connection. No descriptor leaks, and the next client is served normally.
  */
-#include "scenario/file_fixture.h"
+#include "fixture/http/site.h"
 
-#include "fault/fault_inject.h"
+#include "fault/inject.h"
 
 enum { BYTES = 300000, HEARD = 1 << 20 };
 

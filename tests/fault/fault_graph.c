@@ -8,12 +8,12 @@
  * event is finished exactly once, and the counters balance. When a thread cannot be created the
  * server either reports it at start, or runs and creates the thread later.
  */
-#include "fixture/graph_fixture.h"
+#include "fixture/graph/graph.h"
 
 #include "config.h"
 #include "cunit_main.h"
 #include "graph/graph.h"
-#include "fault/fault_inject.h"
+#include "fault/inject.h"
 
 #define N 200
 

@@ -8,9 +8,9 @@
  * its connection. The next client is served normally. Nothing crashes, hangs or leaks, and the
  * counters balance.
  */
-#include "scenario/http_fixture.h"
+#include "fixture/http/server.h"
 
-#include "fault/fault_inject.h"
+#include "fault/inject.h"
 
 enum { BIG = 6000000, REQUESTS = 5 };
 
@@ -204,9 +204,9 @@ static void test_refusal(void)
 	/* The failure may hit the control thread, which allocates at times of its own: then once more. */
 	for (int round = 0; bare == 0 && round < 50; round++)
 		for (long n = 0; ask_refused(&s, n, &a); n++)
-			bare += !head_field(a.head, "Retry-After");
+			bare += !field_in(a.head, "Retry-After");
 	CU_ASSERT(bare > 0);
-	CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "X-Weir-Shed"));
+	CU_ASSERT_PTR_NOT_NULL(field_in(a.head, "X-Weir-Shed"));
 	server_stop(&s);
 }
 

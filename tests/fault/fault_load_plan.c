@@ -5,10 +5,11 @@
  * may crash or leak (the sanitizer job checks that). A failure returns WEIR_ENOMEM and a message.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "fault/fault_inject.h"
+#include "fault/inject.h"
 #include "load/mix.h"
 #include "load/phases.h"
 #include "load/result.h"

@@ -3,12 +3,12 @@
  * Threads of a pool that cannot be created, on a virtual clock: the pool retries after a back-off
  * that doubles from 100 ms to 10 s, and starts at 100 ms again after a thread has started.
  */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include <malloc.h>
 
 #include "base/clock.h"
-#include "fault/fault_inject.h"
+#include "fault/inject.h"
 #include "stage/stage.h"
 #include "sched/pool.h"
 

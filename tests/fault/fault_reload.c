@@ -7,10 +7,10 @@
  * are answered on their existing connections, one idle and one that has sent half a request.
  * Changes are accepted again, and nothing crashes, hangs or leaks.
  */
-#include "scenario/http_fixture.h"
+#include "fixture/http/server.h"
 
 #include "config.h"
-#include "fault/fault_inject.h"
+#include "fault/inject.h"
 
 /* New clients after each reload: for each the kernel picks one of at most two sockets. */
 #define NEWCOMERS 8

@@ -12,10 +12,10 @@
  *
  * The stage is inline: a request that waits at a gate blocks the I/O thread until all have sent.
  */
-#include "fixture/descriptors.h"
-#include "scenario/http_fixture.h"
+#include "fixture/graph/descriptors.h"
+#include "fixture/http/server.h"
 
-#include "fault/fault_inject.h"
+#include "fault/inject.h"
 #include "http/request/slab.h"
 
 /* Three batches. */
@@ -190,7 +190,7 @@ static void note_failed(const struct answer *a, struct heard *h)
 	CU_ASSERT(a->status == 500 || a->status == 503);
 	h->failed += a->status == 500;
 	h->refused += a->status == 503;
-	h->curt += a->status == 503 && !head_field(a->head, "Date");
+	h->curt += a->status == 503 && !field_in(a->head, "Date");
 }
 
 static void hear(int fd, int i, struct heard *h)

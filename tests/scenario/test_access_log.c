@@ -2,13 +2,13 @@
 /* Access log lines of answers in flight: a line is written when the answer has been sent or its
  * connection has ended, with the number of bytes sent, for every form of a body. The answers are
  * larger than all socket buffers. */
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 
 #include "config.h"
-#include "fixture/drain_fixture.h"
+#include "fixture/graph/drain.h"
 
 #define BYTES (32 << 20)
 /* Bytes that a client reads of an answer; it leaves the rest. */

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 #include "stage/stage.h"
 #include "http/conn/io.h"
@@ -67,7 +67,7 @@ static void test_a_draining_stage(void)
 	CU_ASSERT(client_say(late, GET("/x")));
 	CU_ASSERT(answer_read(late, &a));
 	CU_ASSERT_EQUAL(a.status, 503);
-	CU_ASSERT_PTR_NOT_NULL(strstr(head_field(a.head, "X-Weir-Shed"), "reason=draining"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(field_in(a.head, "X-Weir-Shed"), "reason=draining"));
 	gate_open("go");
 	CU_ASSERT(answer_read(slow, &a) && a.status == 200);
 	CU_ASSERT_EQUAL(steer(&s, "app", WEIR_STEER_RUN), 0);

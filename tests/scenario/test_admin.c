@@ -2,7 +2,7 @@
 /* The admin endpoint on a real graph: numbers that follow the work, changes of knobs, readiness
  * through a drain, and answers while every handler is stuck. Admission of admin requests is tested
  * in tests/unit/admin/test_connections.c. */
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 #include <jansson.h>
 

@@ -2,7 +2,7 @@
 /* Watching a real graph: the ticks follow the work, the history keeps it, and the changes of
  * operators are sent to watchers. Admission of watchers is tested in
  * tests/unit/admin/test_events.c. */
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 #include <jansson.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
 /* ETags of files that change without a change of size and date: a file that is overwritten and has
  * its date restored is noticed, by clients that revalidate and by the cache. Also ETags that are
  * the same for all copies of a file, which do not notice that. */
-#include "file_fixture.h"
+#include "fixture/http/site.h"
 
 /* Overwrite `name` in place with a text of the same length, and restore its date. */
 static void change_in_place(const char *name, const char *text)
@@ -38,18 +38,18 @@ static void check_in_place(bool cached, size_t n)
 	site_put("root/f", old, n, 0);
 	struct server s = site_serve(cached, "");
 	int fd = client_open(s.port);
-	CU_ASSERT(ask(fd, "GET", "/f", NULL, &a) && answer_is(&a, 200, old));
+	CU_ASSERT(site_ask(fd, "GET", "/f", NULL, &a) && answer_is(&a, 200, old));
 	etag_of(&a, was);
 	CU_ASSERT_EQUAL(was[0], '"');
-	CU_ASSERT(ask(fd, "GET", "/f", NULL, &a) && answer_is(&a, 200, old));
+	CU_ASSERT(site_ask(fd, "GET", "/f", NULL, &a) && answer_is(&a, 200, old));
 	change_in_place("root/f", new);
 	/* A cache may serve the old one until it revalidates, `revalidate` later. */
 	do {
-		CU_ASSERT_FATAL(ask(fd, "GET", "/f", NULL, &a) && a.status == 200 && a.n == n);
+		CU_ASSERT_FATAL(site_ask(fd, "GET", "/f", NULL, &a) && a.status == 200 && a.n == n);
 	} while (cached && memcmp(a.body, old, n) == 0);
 	CU_ASSERT(memcmp(a.body, new, n) == 0);
 	snprintf(field, sizeof(field), "If-None-Match: %s\r\n", was);
-	CU_ASSERT(ask(fd, "GET", "/f", field, &a) && a.status == 200);
+	CU_ASSERT(site_ask(fd, "GET", "/f", field, &a) && a.status == 200);
 	etag_of(&a, is);
 	CU_ASSERT_STRING_NOT_EQUAL(was, is);
 	close(fd);
@@ -87,11 +87,11 @@ static void check_copies(const char *with, bool same)
 	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, site_path("root/far"), then, 0), 0);
 	struct server s = site_serve(false, with);
 	int fd = client_open(s.port);
-	CU_ASSERT(ask(fd, "GET", "/one", NULL, &a) && answer_is(&a, 200, "text"));
+	CU_ASSERT(site_ask(fd, "GET", "/one", NULL, &a) && answer_is(&a, 200, "text"));
 	etag_of(&a, one);
-	CU_ASSERT(ask(fd, "GET", "/other", NULL, &a) && answer_is(&a, 200, "text"));
+	CU_ASSERT(site_ask(fd, "GET", "/other", NULL, &a) && answer_is(&a, 200, "text"));
 	etag_of(&a, other);
-	CU_ASSERT(ask(fd, "GET", "/far", NULL, &a) && answer_is(&a, 200, "text"));
+	CU_ASSERT(site_ask(fd, "GET", "/far", NULL, &a) && answer_is(&a, 200, "text"));
 	etag_of(&a, far);
 	CU_ASSERT_PTR_NULL(strstr(a.head, "Last-Modified: Thu, 01 Jan 1970"));
 	CU_ASSERT(one[0] == '"' && other[0] == '"' && far[0] == '"');
@@ -122,14 +122,14 @@ static void check_codings(const char *with)
 	site_settle();
 	struct server s = site_serve(false, with);
 	int fd = client_open(s.port);
-	CU_ASSERT(ask(fd, "GET", "/f.css", NULL, &a) && answer_is(&a, 200, "0123456789"));
+	CU_ASSERT(site_ask(fd, "GET", "/f.css", NULL, &a) && answer_is(&a, 200, "0123456789"));
 	etag_of(&a, plain);
-	CU_ASSERT(ask(fd, "GET", "/f.css", "Accept-Encoding: gzip\r\n", &a) &&
+	CU_ASSERT(site_ask(fd, "GET", "/f.css", "Accept-Encoding: gzip\r\n", &a) &&
 		  answer_is(&a, 200, "abcdefghij"));
 	etag_of(&a, coded);
 	CU_ASSERT_STRING_NOT_EQUAL(plain, coded);
 	snprintf(field, sizeof(field), "Accept-Encoding: gzip\r\nIf-None-Match: %s\r\n", plain);
-	CU_ASSERT(ask(fd, "GET", "/f.css", field, &a) && answer_is(&a, 200, "abcdefghij"));
+	CU_ASSERT(site_ask(fd, "GET", "/f.css", field, &a) && answer_is(&a, 200, "abcdefghij"));
 	close(fd);
 	answer_free(&a);
 	server_stop(&s);

@@ -2,7 +2,7 @@
 /* Large files that file.cache keeps open: served without disk access, noticed as changed however
  * they changed, bounded in number, and served whole to slow clients after they have left the
  * cache. */
-#include "file_fixture.h"
+#include "fixture/http/site.h"
 
 #define BYTES 300000
 
@@ -15,7 +15,7 @@ static struct server start(const char *revalidate, const char *open_files)
 static bool get_is(int fd, const char *path, const char *p, size_t n)
 {
 	struct answer a = {0};
-	bool same = ask(fd, "GET", path, NULL, &a) && a.status == 200 && a.n == n &&
+	bool same = site_ask(fd, "GET", path, NULL, &a) && a.status == 200 && a.n == n &&
 		    memcmp(a.body, p, n) == 0;
 
 	answer_free(&a);
@@ -64,10 +64,10 @@ static void test_changed_in_place(void)
 	struct server s = start("1h", "100");
 	int fd = client_open(s.port);
 	CU_ASSERT(get_is(fd, "/f", p, BYTES) && get_is(fd, "/f", p, BYTES));
-	CU_ASSERT(ask(fd, "HEAD", "/f", NULL, &a));
+	CU_ASSERT(site_ask(fd, "HEAD", "/f", NULL, &a));
 	change_in_place("root/f", "CHANGED", BYTES);
 	memcpy(p, "CHANGED", 7);
-	CU_ASSERT(ask(fd, "GET", "/f", NULL, &b));
+	CU_ASSERT(site_ask(fd, "GET", "/f", NULL, &b));
 	CU_ASSERT(b.n == BYTES && memcmp(b.body, p, BYTES) == 0);
 	CU_ASSERT_STRING_NOT_EQUAL(strstr(a.head, "ETag"), strstr(b.head, "ETag"));
 	change_in_place("root/f", "SHORTER", 100000);
@@ -99,13 +99,13 @@ static void test_replaced(void)
 	CU_ASSERT_EQUAL(stage_metric(&s, "cache", "cache_open_files"), 1);
 	site_put("root/f", q, BYTES, 5);
 	do {
-		CU_ASSERT_FATAL(ask(fd, "GET", "/f", NULL, &a));
+		CU_ASSERT_FATAL(site_ask(fd, "GET", "/f", NULL, &a));
 		CU_ASSERT(a.n == BYTES &&
 			  (memcmp(a.body, p, BYTES) == 0 || memcmp(a.body, q, BYTES) == 0));
 	} while (a.body[0] == p[0]);
 	CU_ASSERT_EQUAL_FATAL(unlink(site_path("root/f")), 0);
 	do {
-		CU_ASSERT_FATAL(ask(fd, "GET", "/f", NULL, &a));
+		CU_ASSERT_FATAL(site_ask(fd, "GET", "/f", NULL, &a));
 	} while (a.status == 200);
 	CU_ASSERT_EQUAL(a.status, 404);
 	CU_ASSERT_EQUAL(stage_metric(&s, "cache", "cache_open_files"), 0);
@@ -306,7 +306,7 @@ static void *storm_client(void *arg)
 		unsigned kind = i / NAMES % 4;
 		snprintf(name, sizeof(name), "/%u", i % NAMES);
 		/* 503: the machine stalls */
-		bool good = ask(fd, kind == 2 ? "HEAD" : "GET", name, kinds[kind], &a) &&
+		bool good = site_ask(fd, kind == 2 ? "HEAD" : "GET", name, kinds[kind], &a) &&
 			    (a.status == 503 || answer_fits(&a, i % NAMES, bytes[kind]));
 		atomic_fetch_add(&storm.wrong, !good);
 		atomic_fetch_add(&storm.answers, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A site as clients see it: conditional requests, ranges, HEAD, large files, coalesced misses, the
  * size limit of the cache, files that change, slow clients. */
-#include "file_fixture.h"
+#include "fixture/http/site.h"
 
 static int connect_to(const struct server *s)
 {
@@ -20,7 +20,7 @@ static bool body_is(const struct answer *a, const char *p, size_t n)
 static void check_parts(const struct answer *a, const char *p, size_t n)
 {
 	static const char type[] = "multipart/byteranges; boundary=";
-	const char *field = head_field(a->head, "Content-Type");
+	const char *field = field_in(a->head, "Content-Type");
 	char boundary[64], expected[1024];
 
 	CU_ASSERT_FATAL(field && strncmp(field, type, sizeof(type) - 1) == 0);
@@ -40,48 +40,49 @@ static void check_file(int fd, const char *path, const char *p, size_t n)
 	char headers[256], etag[128], date[64];
 
 	for (int i = 0; i < 2; i++) { /* cold, then warm */
-		CU_ASSERT(ask(fd, "GET", path, NULL, &a));
+		CU_ASSERT(site_ask(fd, "GET", path, NULL, &a));
 		CU_ASSERT_EQUAL(a.status, 200);
 		CU_ASSERT(body_is(&a, p, n));
-		CU_ASSERT_STRING_EQUAL(head_field(a.head, "Accept-Ranges"), "bytes");
+		CU_ASSERT_STRING_EQUAL(field_in(a.head, "Accept-Ranges"), "bytes");
 	}
-	snprintf(etag, sizeof(etag), "%.100s", head_field(a.head, "ETag"));
-	snprintf(date, sizeof(date), "%.60s", head_field(a.head, "Last-Modified"));
-	CU_ASSERT(ask(fd, "HEAD", path, NULL, &a));
+	snprintf(etag, sizeof(etag), "%.100s", field_in(a.head, "ETag"));
+	snprintf(date, sizeof(date), "%.60s", field_in(a.head, "Last-Modified"));
+	CU_ASSERT(site_ask(fd, "HEAD", path, NULL, &a));
 	CU_ASSERT_EQUAL(a.status, 200);
 	CU_ASSERT_EQUAL(a.length, (long)n);
 	snprintf(headers, sizeof(headers), "If-None-Match: %s\r\n", etag);
-	CU_ASSERT(ask(fd, "GET", path, headers, &a));
+	CU_ASSERT(site_ask(fd, "GET", path, headers, &a));
 	CU_ASSERT_EQUAL(a.status, 304);
 	CU_ASSERT_EQUAL(a.length, -1);
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "ETag"), etag);
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "ETag"), etag);
 	snprintf(headers, sizeof(headers), "If-Modified-Since: %s\r\n", date);
-	CU_ASSERT(ask(fd, "GET", path, headers, &a));
+	CU_ASSERT(site_ask(fd, "GET", path, headers, &a));
 	CU_ASSERT_EQUAL(a.status, 304);
-	CU_ASSERT(ask(fd, "GET", path, "If-Match: \"no\"\r\n", &a));
+	CU_ASSERT(site_ask(fd, "GET", path, "If-Match: \"no\"\r\n", &a));
 	CU_ASSERT_EQUAL(a.status, 412);
 	snprintf(headers, sizeof(headers), "Range: bytes=2-5\r\nIf-Range: %s\r\n", etag);
-	CU_ASSERT(ask(fd, "GET", path, headers, &a));
+	CU_ASSERT(site_ask(fd, "GET", path, headers, &a));
 	CU_ASSERT_EQUAL(a.status, 206);
 	CU_ASSERT(body_is(&a, p + 2, 4));
 	snprintf(headers, sizeof(headers), "bytes 2-5/%zu", n);
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Content-Range"), headers);
-	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=2-5\r\nIf-Range: \"no\"\r\n", &a));
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Content-Range"), headers);
+	CU_ASSERT(site_ask(fd, "GET", path, "Range: bytes=2-5\r\nIf-Range: \"no\"\r\n", &a));
 	CU_ASSERT(a.status == 200 && body_is(&a, p, n));
-	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=-3\r\n", &a));
+	CU_ASSERT(site_ask(fd, "GET", path, "Range: bytes=-3\r\n", &a));
 	CU_ASSERT(a.status == 206 && body_is(&a, p + n - 3, 3));
-	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=0-1,4-5\r\n", &a));
+	CU_ASSERT(site_ask(fd, "GET", path, "Range: bytes=0-1,4-5\r\n", &a));
 	CU_ASSERT_EQUAL(a.status, 206);
-	CU_ASSERT_PTR_NULL(head_field(a.head, "Content-Range"));
+	CU_ASSERT_PTR_NULL(field_in(a.head, "Content-Range"));
 	check_parts(&a, p, n);
-	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=0-1,2-5,1-7\r\n", &a));
+	CU_ASSERT(site_ask(fd, "GET", path, "Range: bytes=0-1,2-5,1-7\r\n", &a));
 	CU_ASSERT(a.status == 206 && body_is(&a, p, 8)); /* merged into one */
-	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=0-0,2-2,4-4,6-6,8-8,0-,0-,0-,0-\r\n", &a));
+	CU_ASSERT(
+	    site_ask(fd, "GET", path, "Range: bytes=0-0,2-2,4-4,6-6,8-8,0-,0-,0-,0-\r\n", &a));
 	CU_ASSERT(a.status == 200 && body_is(&a, p, n)); /* too many */
-	CU_ASSERT(ask(fd, "GET", path, "Range: bytes=99999999-\r\n", &a));
+	CU_ASSERT(site_ask(fd, "GET", path, "Range: bytes=99999999-\r\n", &a));
 	CU_ASSERT_EQUAL(a.status, 416);
 	snprintf(headers, sizeof(headers), "bytes */%zu", n);
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Content-Range"), headers);
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Content-Range"), headers);
 	answer_free(&a);
 }
 
@@ -127,13 +128,13 @@ static void test_directories(void)
 	site_text("root/d e/index.html", "inner");
 	struct server s = SITE_START(true, "disk.threads", "1");
 	int fd = connect_to(&s);
-	CU_ASSERT(ask(fd, "GET", "/d%20e?x=1", NULL, &a));
+	CU_ASSERT(site_ask(fd, "GET", "/d%20e?x=1", NULL, &a));
 	CU_ASSERT_EQUAL(a.status, 301);
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Location"), "/d%20e/?x=1");
-	CU_ASSERT(ask(fd, "GET", "/d%20e/?x=1", NULL, &a) && answer_is(&a, 200, "inner"));
-	CU_ASSERT(ask(fd, "POST", "/d%20e/", "Content-Length: 0\r\n", &a));
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Location"), "/d%20e/?x=1");
+	CU_ASSERT(site_ask(fd, "GET", "/d%20e/?x=1", NULL, &a) && answer_is(&a, 200, "inner"));
+	CU_ASSERT(site_ask(fd, "POST", "/d%20e/", "Content-Length: 0\r\n", &a));
 	CU_ASSERT_EQUAL(a.status, 405);
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Allow"), "GET, HEAD, OPTIONS");
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Allow"), "GET, HEAD, OPTIONS");
 	close(fd);
 	answer_free(&a);
 	server_stop(&s);
@@ -186,7 +187,7 @@ static void test_bound(void)
 			snprintf(name, sizeof(name), "root/%d", i);
 			if (round == 0)
 				site_put(name, p, BYTES, i);
-			CU_ASSERT(ask(fd, "GET", name + 4, NULL, &a));
+			CU_ASSERT(site_ask(fd, "GET", name + 4, NULL, &a));
 			CU_ASSERT(a.status == 200 && body_is(&a, p, BYTES));
 			CU_ASSERT(stage_metric(&s, "cache", "cache_bytes") <= 65536);
 			free(p);
@@ -203,7 +204,7 @@ static void test_bound(void)
 /* Request /f once more. */
 static void ask_f(int fd, struct answer *a)
 {
-	CU_ASSERT_FATAL(ask(fd, "GET", "/f", NULL, a));
+	CU_ASSERT_FATAL(site_ask(fd, "GET", "/f", NULL, a));
 }
 
 /* A file that changes is noticed; one that does not is revalidated by ETag and stays in memory. */
@@ -252,13 +253,13 @@ static void test_slow_reader(void)
 	    SITE_START(true, "cache.with.size", "4MiB", "cache.with.max_object", "1MiB");
 	int slow = connect_to(&s), quick = connect_to(&s);
 	setsockopt(slow, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-	CU_ASSERT(ask(quick, "GET", "/slow", NULL, &b)); /* now it is in memory */
+	CU_ASSERT(site_ask(quick, "GET", "/slow", NULL, &b)); /* now it is in memory */
 	CU_ASSERT(client_say(slow, GET("/slow")));
 	CU_ASSERT(head_read(slow, a.head, sizeof(a.head)));
 	for (int i = 0; i < FILES; i++) {
 		snprintf(name, sizeof(name), "root/%d", i);
 		site_put(name, p, BYTES, i);
-		CU_ASSERT(ask(quick, "GET", name + 4, NULL, &b));
+		CU_ASSERT(site_ask(quick, "GET", name + 4, NULL, &b));
 		CU_ASSERT(body_is(&b, p, BYTES));
 	}
 	CU_ASSERT(stage_metric(&s, "cache", "cache_evictions_total") > 0);
@@ -296,14 +297,14 @@ static void check_large_parts(const char *max_object)
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
 	for (int i = 0; i < 2; i++) {
 		size_t n = 0;
-		CU_ASSERT(ask(fd, "GET", "/large",
+		CU_ASSERT(site_ask(fd, "GET", "/large",
 		    i == 0 ? "Range: bytes=0-999999,2000000-2900000,-10\r\n" : NULL, &a));
 		/* The next answer is complete too, and the file may now be cached. */
 		if (i == 1)
 			CU_ASSERT(body_is(&a, p, BYTES));
-		CU_ASSERT(
-		    ask(fd, "GET", "/large", "Range: bytes=0-999999,2000000-2900000,-10\r\n", &a));
-		const char *field = head_field(a.head, "Content-Type"),
+		CU_ASSERT(site_ask(
+		    fd, "GET", "/large", "Range: bytes=0-999999,2000000-2900000,-10\r\n", &a));
+		const char *field = field_in(a.head, "Content-Type"),
 			   *boundary = strrchr(field, '=') + 1;
 		for (int k = 0; k < 3; k++) {
 			n += (size_t)sprintf(expected + n,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Site settings of file.read: rules of Cache-Control, error pages, listings, links, with and
  * without a cache in front; and what its configuration refuses. */
-#include "file_fixture.h"
+#include "config.h"
+#include "fixture/http/site.h"
 
 static int connect_to(const struct server *s)
 {
@@ -13,7 +14,7 @@ static int connect_to(const struct server *s)
 
 static bool field_is(const struct answer *a, const char *name, const char *value)
 {
-	const char *got = head_field(a->head, name);
+	const char *got = field_in(a->head, name);
 
 	return value ? got && strcmp(got, value) == 0 : !got;
 }
@@ -23,7 +24,7 @@ static void expect_control(int fd, const char *path, const char *value)
 	struct answer a = {0};
 
 	for (int i = 0; i < 2; i++) {
-		CU_ASSERT(ask(fd, "GET", path, NULL, &a));
+		CU_ASSERT(site_ask(fd, "GET", path, NULL, &a));
 		CU_ASSERT_EQUAL(a.status, 200);
 		CU_ASSERT(field_is(&a, "Cache-Control", value));
 	}
@@ -75,24 +76,24 @@ static void check_pages(bool cached)
 					     "/errors/bad.txt, 405: /errors/none.html }");
 	int fd = connect_to(&s);
 	for (int i = 0; i < 2; i++) {
-		CU_ASSERT(
-		    ask(fd, "GET", "/nothing", "If-None-Match: *\r\nRange: bytes=0-1\r\n", &a));
+		CU_ASSERT(site_ask(
+		    fd, "GET", "/nothing", "If-None-Match: *\r\nRange: bytes=0-1\r\n", &a));
 		CU_ASSERT(answer_is(&a, 404, "<p>not here"));
 		CU_ASSERT(field_is(&a, "Content-Type", "text/html; charset=utf-8"));
 		CU_ASSERT(field_is(&a, "ETag", NULL) && field_is(&a, "Last-Modified", NULL));
 		CU_ASSERT(field_is(&a, "Accept-Ranges", NULL));
-		CU_ASSERT(ask(fd, "GET", "/nothing", NULL, &a));
+		CU_ASSERT(site_ask(fd, "GET", "/nothing", NULL, &a));
 		CU_ASSERT(answer_is(&a, 404, "<p>not here"));
-		CU_ASSERT(ask(fd, "HEAD", "/nothing", NULL, &a));
+		CU_ASSERT(site_ask(fd, "HEAD", "/nothing", NULL, &a));
 		CU_ASSERT(a.status == 404 && a.length == 11);
-		CU_ASSERT(ask(fd, "GET", "/x%0a", NULL, &a));
+		CU_ASSERT(site_ask(fd, "GET", "/x%0a", NULL, &a));
 		CU_ASSERT(a.status == 400 && a.n == 40000 && memcmp(a.body, large, 40000) == 0);
-		CU_ASSERT(ask(fd, "DELETE", "/", NULL, &a)); /* its page does not exist */
+		CU_ASSERT(site_ask(fd, "DELETE", "/", NULL, &a)); /* its page does not exist */
 		CU_ASSERT(answer_is(&a, 405, "405 Method Not Allowed\n"));
 		CU_ASSERT(field_is(&a, "Allow", "GET, HEAD, OPTIONS"));
-		CU_ASSERT(ask(fd, "OPTIONS", "/", NULL, &a));
+		CU_ASSERT(site_ask(fd, "OPTIONS", "/", NULL, &a));
 		CU_ASSERT(a.status == 204 && field_is(&a, "Allow", "GET, HEAD, OPTIONS"));
-		CU_ASSERT(ask(fd, "GET", "/errors/gone.html", NULL, &a));
+		CU_ASSERT(site_ask(fd, "GET", "/errors/gone.html", NULL, &a));
 		CU_ASSERT(answer_is(&a, 200, "<p>not here")); /* served like any file */
 	}
 	close(fd);
@@ -119,24 +120,25 @@ static void check_listing(bool cached)
 	struct server s = site_serve(cached, "listing: json");
 	int fd = connect_to(&s);
 	for (int i = 0; i < 2; i++) {
-		CU_ASSERT(ask(fd, "GET", "/", NULL, &a) && answer_is(&a, 200, "welcome"));
-		CU_ASSERT(ask(fd, "GET", "/d/", NULL, &a));
+		CU_ASSERT(site_ask(fd, "GET", "/", NULL, &a) && answer_is(&a, 200, "welcome"));
+		CU_ASSERT(site_ask(fd, "GET", "/d/", NULL, &a));
 		CU_ASSERT_EQUAL(a.status, 200);
 		CU_ASSERT(field_is(&a, "Content-Type", "application/json"));
 		CU_ASSERT_PTR_NOT_NULL(
 		    strstr(a.body, "{\"name\":\"<b>.txt\",\"href\":\"./%3Cb%3E.txt\","));
-		CU_ASSERT(ask(fd, "GET", "/d/%3Cb%3E.txt", NULL, &a) && answer_is(&a, 200, "bold"));
-		CU_ASSERT(ask(fd, "GET", "/d?x=1", NULL, &a));
+		CU_ASSERT(
+		    site_ask(fd, "GET", "/d/%3Cb%3E.txt", NULL, &a) && answer_is(&a, 200, "bold"));
+		CU_ASSERT(site_ask(fd, "GET", "/d?x=1", NULL, &a));
 		CU_ASSERT(a.status == 301 && field_is(&a, "Location", "/d/?x=1"));
-		CU_ASSERT(ask(fd, "GET", "/a/", NULL, &a)); /* its index is a pipe */
+		CU_ASSERT(site_ask(fd, "GET", "/a/", NULL, &a)); /* its index is a pipe */
 		CU_ASSERT_EQUAL(a.status, 200);
 		CU_ASSERT(!strstr(a.body, "hidden") && !strstr(a.body, "index.html") &&
 			  !strstr(a.body, "deep.txt") && !strstr(a.body, "\"up\""));
-		CU_ASSERT(ask(fd, "GET", "/up/", NULL, &a) && a.status == 404);
-		CU_ASSERT(ask(fd, "GET", "/dirlink/", NULL, &a) && a.status == 404);
-		CU_ASSERT(ask(fd, "GET", "/.git/", NULL, &a) && a.status == 404);
-		CU_ASSERT(ask(fd, "GET", "/%0a/", NULL, &a) && a.status == 400);
-		CU_ASSERT(ask(fd, "GET", "/nothing/", NULL, &a) && a.status == 404);
+		CU_ASSERT(site_ask(fd, "GET", "/up/", NULL, &a) && a.status == 404);
+		CU_ASSERT(site_ask(fd, "GET", "/dirlink/", NULL, &a) && a.status == 404);
+		CU_ASSERT(site_ask(fd, "GET", "/.git/", NULL, &a) && a.status == 404);
+		CU_ASSERT(site_ask(fd, "GET", "/%0a/", NULL, &a) && a.status == 400);
+		CU_ASSERT(site_ask(fd, "GET", "/nothing/", NULL, &a) && a.status == 404);
 	}
 	close(fd);
 	answer_free(&a);
@@ -163,25 +165,25 @@ static void check_listing_asked_again(bool cached)
 	struct server s = site_serve(cached, "listing: html");
 	int fd = connect_to(&s);
 	for (int i = 0; i < 2; i++) {
-		CU_ASSERT(ask(fd, "GET", "/d/", NULL, &a) && a.status == 200);
-		CU_ASSERT_FATAL(head_field(a.head, "ETag") != NULL);
-		snprintf(etag, sizeof(etag), "%.60s", head_field(a.head, "ETag"));
+		CU_ASSERT(site_ask(fd, "GET", "/d/", NULL, &a) && a.status == 200);
+		CU_ASSERT_FATAL(field_in(a.head, "ETag") != NULL);
+		snprintf(etag, sizeof(etag), "%.60s", field_in(a.head, "ETag"));
 		CU_ASSERT_EQUAL(strncmp(etag, "W/\"", 3), 0);
-		CU_ASSERT(ask(fd, "HEAD", "/d/", NULL, &a) && a.status == 200 &&
+		CU_ASSERT(site_ask(fd, "HEAD", "/d/", NULL, &a) && a.status == 200 &&
 			  field_is(&a, "ETag", etag));
 		snprintf(have, sizeof(have), "If-None-Match: \"x\", %s\r\n", etag);
-		CU_ASSERT(ask(fd, "GET", "/d/", have, &a));
+		CU_ASSERT(site_ask(fd, "GET", "/d/", have, &a));
 		CU_ASSERT(a.status == 304 && a.n == 0 && field_is(&a, "ETag", etag));
-		CU_ASSERT(
-		    ask(fd, "GET", "/d/", "If-None-Match: W/\"x\"\r\n", &a) && a.status == 200);
+		CU_ASSERT(site_ask(fd, "GET", "/d/", "If-None-Match: W/\"x\"\r\n", &a) &&
+			  a.status == 200);
 		snprintf(have, sizeof(have), "If-Match: %s\r\n", etag); /* a weak tag never does */
-		CU_ASSERT(ask(fd, "GET", "/d/", have, &a) && a.status == 412);
-		CU_ASSERT(ask(fd, "GET", "/d/", "If-Match: *\r\n", &a) && a.status == 200);
+		CU_ASSERT(site_ask(fd, "GET", "/d/", have, &a) && a.status == 412);
+		CU_ASSERT(site_ask(fd, "GET", "/d/", "If-Match: *\r\n", &a) && a.status == 200);
 	}
 	site_text("root/d/two", "22");
 	snprintf(have, sizeof(have), "If-None-Match: %s\r\n", etag);
 	do {
-		CU_ASSERT_FATAL(ask(fd, "GET", "/d/", have, &a));
+		CU_ASSERT_FATAL(site_ask(fd, "GET", "/d/", have, &a));
 	} while (a.status == 304);
 	CU_ASSERT(a.status == 200 && !field_is(&a, "ETag", etag));
 	CU_ASSERT_PTR_NOT_NULL(strstr(a.body, "two"));
@@ -215,7 +217,7 @@ static void test_symlinks(void)
 	    site_serve(true, "symlinks: beneath, listing: html, precompressed: [br, gzip]");
 	int fd = connect_to(&s);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		CU_ASSERT(ask(fd, "GET", cases[i].path, "Accept-Encoding: br, gzip\r\n", &a));
+		CU_ASSERT(site_ask(fd, "GET", cases[i].path, "Accept-Encoding: br, gzip\r\n", &a));
 		if (a.status != cases[i].status)
 			fprintf(stderr, "%s: %d\n", cases[i].path, a.status);
 		CU_ASSERT_EQUAL(a.status, cases[i].status);

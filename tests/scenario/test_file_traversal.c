@@ -2,7 +2,7 @@
 /* The row "traversal, symlinks, FIFOs" of reliability.md: hostile paths and a root full of traps,
  * with and without a cache in front. Nothing leaks, nothing hangs, and legitimate paths work all
  * the time. */
-#include "file_fixture.h"
+#include "fixture/http/site.h"
 
 #include "unit/file/nasty_paths.h"
 
@@ -49,7 +49,7 @@ static void check_honest(const struct server *s)
 	int fd = client_open(s->port);
 
 	for (size_t i = 0; i < sizeof(honest) / sizeof(honest[0]); i++) {
-		CU_ASSERT(ask(fd, "GET", honest[i].path, ENCODINGS, &a));
+		CU_ASSERT(site_ask(fd, "GET", honest[i].path, ENCODINGS, &a));
 		CU_ASSERT(answer_is(&a, 200, honest[i].body));
 	}
 	answer_free(&a);
@@ -63,9 +63,9 @@ static void check_all(bool cached, const char *with)
 	site_make();
 	site_set_traps();
 	struct server s = site_serve(cached, with);
-	CU_ASSERT(NASTY_PATHS + n_traps >= 150);
+	CU_ASSERT(n_nasty_paths + n_traps >= 150);
 	for (int round = 0; round < 2; round++) { /* the second time, a cache may know them */
-		for (int i = 0; i < NASTY_PATHS; i++)
+		for (int i = 0; i < n_nasty_paths; i++)
 			check_refused(&s, nasty_paths[i].path, nasty_paths[i].n);
 		for (int i = 0; i < n_traps; i++)
 			check_refused(&s, traps[i], strlen(traps[i]));
@@ -132,7 +132,7 @@ static void test_swapped_link(void)
 	pthread_create(&swapper, NULL, swap, &stop);
 	/* A cache repeats its answer for 1 s. */
 	for (int i = 0; i < 2000 || good == 0 || gone == 0; i++) {
-		CU_ASSERT_FATAL(ask(fd, "GET", "/victim", NULL, &a));
+		CU_ASSERT_FATAL(site_ask(fd, "GET", "/victim", NULL, &a));
 		CU_ASSERT(
 		    a.status == 404 || (a.status == 200 && strcmp(a.body ? a.body : "", SECRET)));
 		good += a.status == 200;
@@ -182,7 +182,7 @@ static void check_swapped_directory(bool cached, const char *with, const char *t
 	pthread_create(&swapper, NULL, exchange, &x);
 	/* A cache repeats its answer for 1 s. */
 	for (int i = 0; i < 2000 || good == 0 || gone == 0; i++) {
-		CU_ASSERT_FATAL(ask(fd, "GET", i % 2 ? "/dir/f" : "/link/f", NULL, &a));
+		CU_ASSERT_FATAL(site_ask(fd, "GET", i % 2 ? "/dir/f" : "/link/f", NULL, &a));
 		CU_ASSERT(a.status == 404 || a.status == 503 || answer_is(&a, 200, "harmless"));
 		good += a.status == 200;
 		gone += a.status == 404;
@@ -213,7 +213,7 @@ static void check_root(const char *root, const char *with, const char *const *pa
 	struct server s = site_serve_root(true, root, with);
 	int fd = client_open(s.port);
 	for (; *paths; paths++) {
-		CU_ASSERT(ask(fd, "GET", *paths, NULL, &a));
+		CU_ASSERT(site_ask(fd, "GET", *paths, NULL, &a));
 		if (a.status == 200)
 			CU_ASSERT_EQUAL(a.n, 0);
 		CU_ASSERT(a.status == 404 || a.status == 403 || a.status == 301 || a.n == 0);

@@ -2,7 +2,7 @@
 /* Precompressed files as seen by clients and by caches on the way, from disk and from the cache:
  * negotiated codings, Vary on every answer that varies, an ETag for each variant, ranges of the
  * selected variant, neighbours that appear, disappear and become outdated while the server runs. */
-#include "file_fixture.h"
+#include "fixture/http/site.h"
 
 #define ALL "precompressed: [br, zstd, gzip]"
 
@@ -21,12 +21,12 @@ static void get(int fd, const char *path, const char *accept, const char *header
 
 	snprintf(text, sizeof(text), "%s%s%s%s", accept ? "Accept-Encoding: " : "",
 	    accept ? accept : "", accept ? "\r\n" : "", headers ? headers : "");
-	CU_ASSERT_FATAL(ask(fd, "GET", path, text, a));
+	CU_ASSERT_FATAL(site_ask(fd, "GET", path, text, a));
 }
 
 static bool varies(const struct answer *a)
 {
-	const char *vary = head_field(a->head, "Vary");
+	const char *vary = field_in(a->head, "Vary");
 
 	return vary && strcmp(vary, "Accept-Encoding") == 0;
 }
@@ -39,9 +39,9 @@ static void expect(int fd, const char *accept, const char *body, const char *cod
 	get(fd, "/f.css", accept, NULL, &a);
 	CU_ASSERT(answer_is(&a, 200, body));
 	CU_ASSERT(varies(&a));
-	const char *got = head_field(a.head, "Content-Encoding");
+	const char *got = field_in(a.head, "Content-Encoding");
 	CU_ASSERT(coding ? got && strcmp(got, coding) == 0 : !got);
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Content-Type"), "text/css; charset=utf-8");
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Content-Type"), "text/css; charset=utf-8");
 	answer_free(&a);
 }
 
@@ -82,10 +82,10 @@ static void check_wishes(bool cached)
 		CU_ASSERT(answer_is(&a, 200, "alone")); /* not negotiated */
 		get(fd, "/old.css", "gzip", NULL, &a);
 		CU_ASSERT(answer_is(&a, 200, "new text") && !varies(&a));
-		CU_ASSERT_PTR_NULL(head_field(a.head, "Content-Encoding"));
+		CU_ASSERT_PTR_NULL(field_in(a.head, "Content-Encoding"));
 		get(fd, "/f.css.gz", NULL, NULL, &a); /* the neighbour itself is also a file */
 		CU_ASSERT(answer_is(&a, 200, "GZ0123456789!"));
-		CU_ASSERT_STRING_EQUAL(head_field(a.head, "Content-Type"), "application/gzip");
+		CU_ASSERT_STRING_EQUAL(field_in(a.head, "Content-Type"), "application/gzip");
 	}
 	close(fd);
 	answer_free(&a);
@@ -109,7 +109,7 @@ static void etag_of(int fd, const char *accept, char etag[128])
 	struct answer a = {0};
 
 	get(fd, "/f.css", accept, NULL, &a);
-	snprintf(etag, 128, "%.120s", head_field(a.head, "ETag"));
+	snprintf(etag, 128, "%.120s", field_in(a.head, "ETag"));
 	answer_free(&a);
 }
 
@@ -127,28 +127,28 @@ static void check_conditions(bool cached)
 	snprintf(headers, sizeof(headers), "If-None-Match: %s\r\n", br);
 	get(fd, "/f.css", "br", headers, &a);
 	CU_ASSERT(a.status == 304 && varies(&a));
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "ETag"), br);
-	CU_ASSERT_PTR_NULL(head_field(a.head, "Content-Encoding"));
-	CU_ASSERT_PTR_NULL(head_field(a.head, "Content-Type"));
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "ETag"), br);
+	CU_ASSERT_PTR_NULL(field_in(a.head, "Content-Encoding"));
+	CU_ASSERT_PTR_NULL(field_in(a.head, "Content-Type"));
 	get(fd, "/f.css", NULL, headers, &a); /* the tag of the other variant */
 	CU_ASSERT(answer_is(&a, 200, "plain text of it"));
 	snprintf(headers, sizeof(headers), "Range: bytes=2-4\r\nIf-Range: %s\r\n", br);
 	get(fd, "/f.css", "br", headers, &a);
 	CU_ASSERT(answer_is(&a, 206, "012") && varies(&a));
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Content-Range"), "bytes 2-4/12");
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Content-Encoding"), "br");
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Content-Range"), "bytes 2-4/12");
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Content-Encoding"), "br");
 	get(fd, "/f.css", NULL, headers, &a);
 	CU_ASSERT(answer_is(&a, 200, "plain text of it"));
 	/* The date is not a validator if the other variants may have the same one. */
 	snprintf(headers, sizeof(headers), "Range: bytes=2-4\r\nIf-Range: %.100s\r\n",
-	    head_field(a.head, "Last-Modified"));
+	    field_in(a.head, "Last-Modified"));
 	get(fd, "/f.css", NULL, headers, &a);
 	CU_ASSERT(answer_is(&a, 200, "plain text of it"));
 	get(fd, "/f.css", "br", "Range: bytes=0-1,4-5\r\n", &a); /* only one part of coded bytes */
 	CU_ASSERT(answer_is(&a, 206, "BR"));
 	get(fd, "/f.css", "br", "Range: bytes=99-\r\n", &a);
 	CU_ASSERT(a.status == 416 && varies(&a));
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Content-Range"), "bytes */12");
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Content-Range"), "bytes */12");
 	get(fd, "/f.css", "br", "If-Match: \"no\"\r\n", &a);
 	CU_ASSERT(a.status == 412 && varies(&a));
 	close(fd);

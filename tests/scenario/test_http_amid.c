@@ -9,9 +9,9 @@
  * The stage is inline, so a request that waits at a gate blocks the I/O thread until all clients
  * have sent: their requests are handled in the same iteration.
  */
-#include "fixture/drain_fixture.h"
-#include "fixture/held_clock.h"
-#include "http_fixture.h"
+#include "fixture/graph/drain.h"
+#include "fixture/clock/held_clock.h"
+#include "fixture/http/server.h"
 
 /* Three steps; the answer that holds the thread is in the second. */
 enum { CLIENTS = 96, HOLDS = 40 };

@@ -6,7 +6,7 @@
  * and the balance check holds. The first argument is a seed, the second the number of clients per
  * thread.
  */
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 enum { THREADS = 6, REQUESTS_MAX = 30 };
 

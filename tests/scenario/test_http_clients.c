@@ -2,8 +2,8 @@
 /* Too many connections from one address, or too many per second, are refused by address. 127.0.0.2
  * reaches its limit and gets an answer with the reason, which is counted; 127.0.0.1 is not
  * affected. Two I/O threads, since the limits apply to both together. */
-#include "fixture/held_clock.h"
-#include "http_fixture.h"
+#include "fixture/clock/held_clock.h"
+#include "fixture/http/server.h"
 
 #define OTHER "127.0.0.2"
 
@@ -29,9 +29,9 @@ static int expect_open(const char *from, int status, const char *limit)
 	CU_ASSERT(answer_read(fd, &a));
 	CU_ASSERT_EQUAL(a.status, status);
 	if (limit) {
-		const char *code = head_field(a.head, "X-Weir-Limit");
+		const char *code = field_in(a.head, "X-Weir-Limit");
 		CU_ASSERT(code && strcmp(code, limit) == 0);
-		CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Retry-After"));
+		CU_ASSERT_PTR_NOT_NULL(field_in(a.head, "Retry-After"));
 		CU_ASSERT(a.close);
 		CU_ASSERT(client_at_end(fd));
 	}

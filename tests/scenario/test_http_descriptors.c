@@ -5,11 +5,11 @@
  * before the limit is lowered. The server's clock stands still, so nothing is retried after a
  * delay.
  */
-#include "fixture/descriptors.h"
-#include "fixture/drain_fixture.h"
-#include "fixture/held_clock.h"
-#include "fixture/tls_fixture.h"
-#include "http_fixture.h"
+#include "fixture/graph/descriptors.h"
+#include "fixture/graph/drain.h"
+#include "fixture/clock/held_clock.h"
+#include "fixture/http/tls.h"
+#include "fixture/http/server.h"
 
 #define POST_HALF "POST /p HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nab"
 

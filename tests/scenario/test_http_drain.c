@@ -5,8 +5,8 @@
  * answer that closes the connection. At the end of the grace time, remaining requests are answered
  * with 503.
  */
-#include "fixture/drain_fixture.h"
-#include "http_fixture.h"
+#include "fixture/graph/drain.h"
+#include "fixture/http/server.h"
 
 #include "http/conn/io.h"
 
@@ -178,7 +178,7 @@ static void test_grace_over(void)
 	drain_call(&d, s.graph, 50000000LL);
 	CU_ASSERT(answer_read(other, &a));
 	CU_ASSERT_EQUAL(a.status, 503);
-	CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Retry-After"));
+	CU_ASSERT_PTR_NOT_NULL(field_in(a.head, "Retry-After"));
 	CU_ASSERT(a.close);
 	gate_open("one");
 	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /wait/one\n"));
@@ -201,7 +201,7 @@ static void expect_late_as(int fd, bool bodiless)
 
 	CU_ASSERT(answer_read_as(fd, &a, bodiless));
 	CU_ASSERT_EQUAL(a.status, 503);
-	CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Retry-After"));
+	CU_ASSERT_PTR_NOT_NULL(field_in(a.head, "Retry-After"));
 	CU_ASSERT(a.close);
 	CU_ASSERT(client_at_end(fd));
 	answer_free(&a);

@@ -3,9 +3,9 @@
  * in their stage, or in another I/O thread. */
 #include <dirent.h>
 
-#include "fixture/drain_fixture.h"
-#include "fixture/tls_fixture.h"
-#include "evict_fixture.h"
+#include "fixture/graph/drain.h"
+#include "fixture/http/tls.h"
+#include "fixture/http/evict.h"
 
 #include "http/conn/io.h"
 
@@ -22,7 +22,7 @@ static void expect_refused(int fd, const char *limit)
 
 	CU_ASSERT(answer_read(fd, &a));
 	CU_ASSERT_EQUAL(a.status, 503);
-	const char *code = head_field(a.head, "X-Weir-Limit");
+	const char *code = field_in(a.head, "X-Weir-Limit");
 	CU_ASSERT(!limit || (code && strcmp(code, limit) == 0));
 	answer_free(&a);
 }
@@ -46,11 +46,11 @@ static void expect_room(struct clients *k)
 
 static void test_connections_of_another_thread(void)
 {
-	struct clients k = start("4");
+	struct clients k = evict_start("4");
 
 	clock_move(1500);
 	expect_room(&k);
-	end(&k);
+	evict_end(&k);
 }
 
 /* Connections that were refused and linger in B have no slots: one connection is evicted for the
@@ -60,10 +60,10 @@ static void test_over_full(void)
 	struct clients k;
 	int told[3];
 
-	start_empty("4");
+	evict_start_empty("4");
 	for (int i = 0; i < 3; i++)
 		told[i] = newcomer_of(B);
-	k = fill();
+	k = evict_fill();
 	for (int i = 0; i < 3; i++) {
 		come(told[i]);
 		expect_refused(told[i], "max_connections");
@@ -72,25 +72,25 @@ static void test_over_full(void)
 	expect_room_behind(&k, 3);
 	for (int i = 0; i < 3; i++)
 		close(told[i]);
-	end(&k);
+	evict_end(&k);
 }
 
 static void test_descriptors_of_another_thread(void)
 {
-	struct clients k = start("1000");
+	struct clients k = evict_start("1000");
 
 	clock_move(1500);
 	old_limit = descriptors_leave(0);
 	expect_room(&k);
 	descriptors_restore(old_limit);
-	end(&k);
+	evict_end(&k);
 }
 
 /* No connection in any thread has been idle for long enough: refused at once, as with one
  * thread. */
 static void test_nobody_waits(void)
 {
-	struct clients k = start("4");
+	struct clients k = evict_start("4");
 	struct answer a = {0};
 
 	come(k.newcomer);
@@ -98,7 +98,7 @@ static void test_nobody_waits(void)
 	CU_ASSERT_EQUAL(a.status, 503);
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
 	answer_free(&a);
-	end(&k);
+	evict_end(&k);
 }
 
 /* ---- connections that are not accepted ---- */
@@ -125,26 +125,26 @@ static void expect_nobody_asked(struct clients *k)
 
 static void test_address_over_places(void)
 {
-	struct clients k = start("4");
+	struct clients k = evict_start("4");
 
 	expect_nobody_asked(&k);
-	end(&k);
+	evict_end(&k);
 }
 
 static void test_address_over_descriptors(void)
 {
-	struct clients k = start("1000");
+	struct clients k = evict_start("1000");
 
 	old_limit = descriptors_leave(0);
 	expect_nobody_asked(&k);
 	descriptors_restore(old_limit);
-	end(&k);
+	evict_end(&k);
 }
 
 /* Four slots, and a new connection of A that waits for B, which is blocked. */
 static struct clients start_with_hung(void)
 {
-	struct clients k = start("4");
+	struct clients k = evict_start("4");
 
 	clock_move(1500);
 	CU_ASSERT(is_answered_by(k.idle[1], B)); /* B has iterated: idle[0] has waited longest */
@@ -178,7 +178,7 @@ static void test_too_late(void)
 	expect_hung_answered(&k);
 	CU_ASSERT(is_answered_by(k.idle[0], B));
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
-	end(&k);
+	evict_end(&k);
 }
 
 /* A drain begins while the new connection waits: it is refused. */

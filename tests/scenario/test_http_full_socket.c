@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
-#include "fixture/tls_fixture.h"
+#include "fixture/http/tls.h"
 
 /* ---- send() ---- */
 

@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "fixture/drain_fixture.h"
-#include "fixture/tls_fixture.h"
+#include "fixture/graph/drain.h"
+#include "fixture/http/tls.h"
 
 #define BYTES (24 << 20)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* State that a connection keeps across a reload: its number of requests, so that it is closed after
  * keep_alive_requests. (For the connections themselves see test_http_reload.c.) */
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
-#include "fixture/drain_fixture.h"
+#include "fixture/graph/drain.h"
 
 static struct server server_of(const char *requests)
 {

@@ -2,9 +2,9 @@
 /* A handler of an inline stage holds an I/O thread. The other threads accept in its place, also
  * across a pause and a reload, and stop doing so when it continues. The kernel spreads clients over
  * the threads, so each check uses many of them. */
-#include "fixture/descriptors.h"
-#include "fixture/drain_fixture.h"
-#include "http_fixture.h"
+#include "fixture/graph/descriptors.h"
+#include "fixture/graph/drain.h"
+#include "fixture/http/server.h"
 
 #include "graph/graph.h"
 

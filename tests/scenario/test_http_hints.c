@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hints that clients and server exchange in addition to requests and answers: deadlines, users,
  * retries; why a request was refused, when to retry, and the quality of an answer. */
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 #include "stage/shed_token.h"
 #include "stage/stage.h"
@@ -155,7 +155,7 @@ static int retry_after(const struct server *s, const char *fields)
 
 	ask(s, fields, &a);
 	CU_ASSERT_EQUAL(a.status, 503);
-	const char *text = head_field(a.head, "Retry-After");
+	const char *text = field_in(a.head, "Retry-After");
 	int seconds = text ? atoi(text) : -1;
 	answer_free(&a);
 	return seconds;
@@ -180,9 +180,9 @@ static void test_why_and_when(void)
 	token = shed_token_pack(&t);
 	shed_token_print(token, id);
 	ask(&s, "", &a);
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "X-Weir-Shed-Id"), id);
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "X-Weir-Shed-Id"), id);
 	CU_ASSERT_STRING_EQUAL(
-	    head_field(a.head, "X-Weir-Shed"), "stage=app; reason=priority; class=default");
+	    field_in(a.head, "X-Weir-Shed"), "stage=app; reason=priority; class=default");
 	CU_ASSERT_EQUAL(retry_after(&s, "X-User: 17\r\n"), 7); /* (0.75 - 0.25 / 2) of 10 s, up */
 	CU_ASSERT_EQUAL(retry_after(&s, "X-User: 17\r\nX-Retry-Attempt: 1\r\n"), 7);
 	int seconds = retry_after(&s, "");
@@ -200,16 +200,16 @@ static void test_why_and_when(void)
 
 	token = 0; /* a refusal by the stage itself */
 	ask(&s, "X-User: 17\r\n", &a);
-	CU_ASSERT_PTR_NULL(head_field(a.head, "X-Weir-Shed-Id"));
-	CU_ASSERT_PTR_NULL(head_field(a.head, "X-Early"));
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Retry-After"), "1");
+	CU_ASSERT_PTR_NULL(field_in(a.head, "X-Weir-Shed-Id"));
+	CU_ASSERT_PTR_NULL(field_in(a.head, "X-Early"));
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Retry-After"), "1");
 
 	refusal = WEIR_ECLOSED; /* too late for this server */
 	ask(&s, "X-User: 17\r\n", &a);
 	CU_ASSERT_EQUAL(a.status, 503);
-	CU_ASSERT_PTR_NULL(head_field(a.head, "X-Early"));
-	CU_ASSERT_PTR_NULL(head_field(a.head, "X-Weir-Shed"));
-	const char *when = head_field(a.head, "Retry-After");
+	CU_ASSERT_PTR_NULL(field_in(a.head, "X-Early"));
+	CU_ASSERT_PTR_NULL(field_in(a.head, "X-Weir-Shed"));
+	const char *when = field_in(a.head, "Retry-After");
 	CU_ASSERT_STRING_EQUAL(when ? when : "none", "1");
 	answer_free(&a);
 	server_stop(&s);
@@ -248,9 +248,9 @@ static void check_names(size_t n)
 	snprintf(
 	    shed, sizeof(shed), "stage=%s; reason=priority; class=%s; trace=" TRACE, name, name);
 	CU_ASSERT_EQUAL(a.status, 503);
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "X-Weir-Shed"), shed);
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "X-Weir-Shed-Id"), id);
-	CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Retry-After"));
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "X-Weir-Shed"), shed);
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "X-Weir-Shed-Id"), id);
+	CU_ASSERT_PTR_NOT_NULL(field_in(a.head, "Retry-After"));
 	answer_free(&a);
 	server_stop(&s);
 }
@@ -273,10 +273,10 @@ static void test_quality(void)
 	server_start(&s);
 	ask(&s, "", &a);
 	CU_ASSERT_EQUAL(a.status, 204);
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "X-Quality"), "1.00");
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "X-Quality"), "1.00");
 	atomic_store(&weir_graph_stage(s.graph, "app")->degraded, 8);
 	ask(&s, "", &a);
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "X-Quality"), "0.40");
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "X-Quality"), "0.40");
 	CU_ASSERT_EQUAL(server_metric(&s, "burn_degraded_total"), 1);
 	answer_free(&a);
 	server_stop(&s);

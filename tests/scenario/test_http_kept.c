@@ -5,9 +5,9 @@
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 
-#include "fixture/held_clock.h"
+#include "fixture/clock/held_clock.h"
 #include "http/conn/io.h"
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 static atomic_int n_failed;
 static atomic_bool is_full; /* as if max_user_watches (epoll(7)) were reached */

@@ -5,8 +5,8 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
-#include "fixture/held_clock.h"
-#include "http_fixture.h"
+#include "fixture/clock/held_clock.h"
+#include "fixture/http/server.h"
 
 /* Of five events in an iteration, the last one is processed in a run of its own. Then the server
  * has read the last request, and no more, when it checks the time. */

@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 static struct server server;
 
@@ -269,7 +269,7 @@ static void test_max_connections(void)
 	client_say(fd[3], GET("/"));
 	CU_ASSERT(answer_read(fd[3], &a));
 	CU_ASSERT_EQUAL(a.status, 503);
-	CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Retry-After"));
+	CU_ASSERT_PTR_NOT_NULL(field_in(a.head, "Retry-After"));
 	CU_ASSERT(client_at_end(fd[3]));
 	close(fd[3]);
 	close(fd[1]);

@@ -8,9 +8,9 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
-#include "fixture/drain_fixture.h"
-#include "fixture/held_clock.h"
-#include "http_fixture.h"
+#include "fixture/graph/drain.h"
+#include "fixture/clock/held_clock.h"
+#include "fixture/http/server.h"
 
 static struct server start(void)
 {

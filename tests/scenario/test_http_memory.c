@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "net/memory_auto.h"
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 static struct server server;
 
@@ -206,9 +206,9 @@ static void expect(int fd, int status, bool close_after)
 	CU_ASSERT_EQUAL(a.status, status);
 	CU_ASSERT_EQUAL(a.close, close_after);
 	if (status == 503) {
-		const char *code = head_field(a.head, "X-Weir-Limit");
+		const char *code = field_in(a.head, "X-Weir-Limit");
 		CU_ASSERT(code && strcmp(code, "memory") == 0);
-		CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Retry-After"));
+		CU_ASSERT_PTR_NOT_NULL(field_in(a.head, "Retry-After"));
 	}
 	if (close_after) {
 		CU_ASSERT(client_at_end(fd));

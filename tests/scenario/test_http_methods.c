@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Unknown methods are answered with 501, but those named by `methods` reach the stages unchanged,
  * with their bodies. */
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 static void expect(int fd, const char *request, int status, const char *body)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A connection that misbehaves harms only itself: meanwhile a bystander of the same I/O thread is
  * served, and afterwards nothing is left of it. */
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 static struct server server;
 static int bystander;
@@ -153,7 +153,7 @@ static void test_dribble(void)
 	}
 	CU_ASSERT(answer_read(fd, &a));
 	CU_ASSERT_EQUAL(a.status, 431);
-	const char *code = head_field(a.head, "X-Weir-Limit");
+	const char *code = field_in(a.head, "X-Weir-Limit");
 	CU_ASSERT(code && strcmp(code, "head") == 0);
 	CU_ASSERT(client_at_end(fd));
 	AWAIT_METRIC(&server, "http_large_heads_total", ==, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Eviction across I/O threads: which of several threads is asked; connections that were refused and
  * linger do not count as evictable; and the threads that are asked or answered are woken. */
-#include "evict_fixture.h"
+#include "fixture/http/evict.h"
 
 #define C "web/io2"
 
@@ -26,7 +26,7 @@ static void start_many(const char *threads, const char *min_body_rate)
 	server_start(&server);
 }
 
-/* Like fill(), but thread `who` has the idle connections. */
+/* Like evict_fill(), but thread `who` has the idle connections. */
 static struct clients fill_with(const char *who)
 {
 	struct clients k = {.newcomer = newcomer_of(A)};
@@ -73,7 +73,7 @@ static void test_refused_with_the_asker(void)
 	CU_ASSERT(client_at_end(k.idle[0]));
 	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
 	close_all(told, 3);
-	end(&k);
+	evict_end(&k);
 }
 
 /* In a third thread: it is not mistaken for the one to ask. */
@@ -96,7 +96,7 @@ static void test_refused_with_a_third(void)
 	CU_ASSERT(client_at_end(k.idle[0]));
 	AWAIT_METRIC(&server, "http_evicted_total", ==, 1);
 	close_all(told, 3);
-	end(&k);
+	evict_end(&k);
 }
 
 /* ---- wake-ups ---- */
@@ -104,7 +104,7 @@ static void test_refused_with_a_third(void)
 /* Threads that nothing else wakes: the asked thread is woken, and so is the one that asked. */
 static void test_woken(void)
 {
-	struct clients k = start("4");
+	struct clients k = evict_start("4");
 
 	clock_move(1500);
 	clock_quiet(2);
@@ -114,7 +114,7 @@ static void test_woken(void)
 	clock_loud();
 	CU_ASSERT(is_answered_by(k.newcomer, A));
 	CU_ASSERT(is_answered_by(k.idle[1], B));
-	end(&k);
+	evict_end(&k);
 }
 
 CUNIT_MAIN("http neighbours", {"refused ones with the asker", test_refused_with_the_asker},

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Sending or reading a byte now and then does not gain a client time. The test moves the server's
  * clock. */
-#include "fixture/held_clock.h"
-#include "http_fixture.h"
+#include <poll.h>
+
+#include "fixture/clock/held_clock.h"
+#include "fixture/http/server.h"
 
 static struct server server;
 
@@ -58,7 +60,7 @@ static void test_trickle(void)
 
 static bool limit_is(const struct answer *a, const char *code)
 {
-	const char *said = head_field(a->head, "X-Weir-Limit");
+	const char *said = field_in(a->head, "X-Weir-Limit");
 
 	return said && strcmp(said, code) == 0;
 }

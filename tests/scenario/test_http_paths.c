@@ -5,7 +5,8 @@
  * The site has a guard on /private, a class for /vip, and files behind a cache. Every spelling of a
  * path must get the same as its normal form: first a table of known attacks, then random spellings.
  */
-#include "file_fixture.h"
+#include "config.h"
+#include "fixture/http/site.h"
 
 static struct server server;
 static char log_name[300];

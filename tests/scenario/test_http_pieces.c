@@ -2,12 +2,12 @@
 /* Bodies in pieces of memory and of a file (weir_http_respond_pieces), plain and over TLS: every
  * byte in order, also for slow clients and between other answers. A file that becomes shorter
  * breaks only its answer. */
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "fixture/tls_fixture.h"
+#include "fixture/http/tls.h"
 
 /* More than the socket buffers hold. */
 #define FILE_BYTES (6 << 20)

@@ -4,9 +4,10 @@
  * to it and no further. One I/O thread, whose clock stands still unless it is moved. */
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
-#include "fixture/held_clock.h"
-#include "http_fixture.h"
+#include "fixture/clock/held_clock.h"
+#include "fixture/http/server.h"
 
 #define OTHER     "127.0.0.2"
 #define POST_HALF "POST /p HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nab"
@@ -81,7 +82,7 @@ static int open_refused(const char *from, const char *limit)
 
 	CU_ASSERT(answer_read(fd, &a));
 	CU_ASSERT_EQUAL(a.status, 503);
-	const char *code = head_field(a.head, "X-Weir-Limit");
+	const char *code = field_in(a.head, "X-Weir-Limit");
 	CU_ASSERT(limit ? code && strcmp(code, limit) == 0 : !code);
 	answer_free(&a);
 	return fd;

@@ -2,9 +2,10 @@
 /* Clients that read their answers slowly but steadily. The server's clock moves with the bytes they
  * read, so the speed of this machine does not matter. */
 #include <netinet/tcp.h>
+#include <poll.h>
 
-#include "fixture/held_clock.h"
-#include "http_fixture.h"
+#include "fixture/clock/held_clock.h"
+#include "fixture/http/server.h"
 
 static struct server start(const char *write_timeout)
 {

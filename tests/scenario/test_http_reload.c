@@ -6,8 +6,8 @@
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 
-#include "fixture/descriptors.h"
-#include "http_fixture.h"
+#include "fixture/graph/descriptors.h"
+#include "fixture/http/server.h"
 
 #include "graph/graph.h"
 

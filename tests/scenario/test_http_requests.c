@@ -2,7 +2,7 @@
 /* Answers to clients that do everything right: keep-alive, pipelining in order whichever request
  * finishes first, both kinds of bodies, HEAD, HTTP/1.0, 100-continue, half-close, long answers,
  * outcomes. */
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 static void start(struct server *s)
 {
@@ -25,9 +25,9 @@ static void test_keep_alive(void)
 		CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /x\n"));
 		CU_ASSERT_FALSE(a.close);
 	}
-	CU_ASSERT_PTR_NOT_NULL(head_field(a.head, "Date"));
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Server"), "weir");
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Content-Type"), "text/plain");
+	CU_ASSERT_PTR_NOT_NULL(field_in(a.head, "Date"));
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Server"), "weir");
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Content-Type"), "text/plain");
 	AWAIT_METRIC(&s, "http_responses_2xx_total", ==, 100);
 	CU_ASSERT_EQUAL(server_metric(&s, "http_connections"), 1);
 	close(fd);
@@ -212,7 +212,7 @@ static void test_closing(void)
 	fd = client_open(s.port);
 	CU_ASSERT(client_say(fd, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
 	CU_ASSERT(answer_read(fd, &a));
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Connection"), "keep-alive");
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Connection"), "keep-alive");
 	CU_ASSERT(client_say(fd, GET("/x")));
 	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /x\n"));
 	close(fd);
@@ -441,10 +441,10 @@ static void test_shed(void)
 		if (a.status != 503)
 			continue;
 		shed++;
-		const char *again = head_field(a.head, "Retry-After");
+		const char *again = field_in(a.head, "Retry-After");
 		CU_ASSERT_PTR_NOT_NULL_FATAL(again); /* 1.5 s and up to half as much again */
 		CU_ASSERT(strcmp(again, "2") == 0 || strcmp(again, "3") == 0);
-		const char *why = head_field(a.head, "X-Weir-Shed");
+		const char *why = field_in(a.head, "X-Weir-Shed");
 		CU_ASSERT_PTR_NOT_NULL_FATAL(why);
 		CU_ASSERT_STRING_EQUAL(why, "stage=app; reason=queue_full; class=default");
 		CU_ASSERT_FALSE(a.close);

@@ -3,8 +3,8 @@
  * progress when connections are evicted, a connection whose answer outlasts the linger time of a
  * drain. */
 #include "base/clock.h"
-#include "fixture/drain_fixture.h"
-#include "http_fixture.h"
+#include "fixture/graph/drain.h"
+#include "fixture/http/server.h"
 
 /* A client sends more requests than the pipeline holds, and its end of stream. The second answer of
  * each pair does not fit into the socket buffer. */
@@ -92,7 +92,7 @@ static void test_late_in_a_drain(void)
 	CU_ASSERT(client_say(held, GET("/wait/held"))); /* keeps the drain going */
 	gate_await(1);
 	CU_ASSERT(client_say(fd, GET("/big/20000000")) && head_read(fd, head, sizeof(head)));
-	CU_ASSERT_PTR_NULL(head_field(head, "Connection"));
+	CU_ASSERT_PTR_NULL(field_in(head, "Connection"));
 	drain_call(&d, s.graph, 3600 * NS_PER_S);
 	/* Idle connections are closed when the linger time is over. */
 	CU_ASSERT(client_at_end(probe));

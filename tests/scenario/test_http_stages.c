@@ -2,7 +2,7 @@
 /* The stages that accompany http.server, from YAML, on real sockets: respond, router, access_log;
  * and what their configuration refuses. */
 #include "config.h"
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 static struct server server;
 
@@ -47,9 +47,9 @@ static void test_respond(void)
 	      "         headers: [ \"X-One: 1\", \"X-Two:  b c\" ] } }\n");
 	ask(GET("/any"), &a);
 	CU_ASSERT(answer_is(&a, 418, "short\n"));
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "Content-Type"), "text/x-tea");
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "X-One"), "1");
-	CU_ASSERT_STRING_EQUAL(head_field(a.head, "X-Two"), "b c");
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "Content-Type"), "text/x-tea");
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "X-One"), "1");
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "X-Two"), "b c");
 	answer_free(&a);
 	server_stop(&server);
 }

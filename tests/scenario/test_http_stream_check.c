@@ -2,7 +2,7 @@
 /* `stream` before a stage that does not support bodies in parts is refused, wherever that stage
  * is. */
 #include "config/loading.h"
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 #define WEB                                                                                        \
 	"weir: 1\n"                                                                                \

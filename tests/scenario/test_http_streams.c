@@ -2,8 +2,8 @@
 /* Answers in parts: chunked or until the end of the connection, complete or recognisably torn, in
  * the order of the requests, and with bounded memory however slow the client is. And both
  * directions at once, through a drain and through a reload. */
-#include "fixture/drain_fixture.h"
-#include "parts_fixture.h"
+#include "fixture/graph/drain.h"
+#include "fixture/http/parts.h"
 
 /* The head of an answer in parts; its body is left unread. */
 static bool head_is(int fd, int status, bool chunked)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* HTTPS as clients see it: versions, protocols, names, tickets, records split anywhere, large
  * bodies in both directions, all kinds of ends, and input that is not TLS. */
-#include "fixture/tls_fixture.h"
+#include "fixture/http/tls.h"
 
 static const struct tls_wish plain_wish;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory of TLS connections is included in the total: idle, and with half a record read. */
-#include "fixture/held_clock.h"
-#include "fixture/tls_fixture.h"
+#include "fixture/clock/held_clock.h"
+#include "fixture/http/tls.h"
 #include "http/conn/conn.h"
 #include "http/conn/tls_conn.h"
 

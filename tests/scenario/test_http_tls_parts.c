@@ -4,9 +4,9 @@
  * body. */
 #include <poll.h>
 
-#include "fixture/drain_fixture.h"
-#include "fixture/tls_fixture.h"
-#include "parts_fixture.h"
+#include "fixture/graph/drain.h"
+#include "fixture/http/tls.h"
+#include "fixture/http/parts.h"
 
 static const struct tls_wish plain_wish;
 
@@ -305,7 +305,7 @@ static bool ends_politely(struct tls_client *k)
 	int rc;
 
 	do
-		rc = tls_read(k, piece, sizeof(piece));
+		rc = tls_receive(k, piece, sizeof(piece));
 	while (rc > 0);
 	return SSL_get_error(k->ssl, rc) == SSL_ERROR_ZERO_RETURN;
 }

@@ -2,8 +2,8 @@
 /* Reloads as HTTPS clients see them: connections keep their keys, tickets stay valid, handshakes in
  * progress continue, and a replaced certificate file is used for the next client, whether or not
  * anything else has changed. */
-#include "fixture/drain_fixture.h"
-#include "fixture/tls_fixture.h"
+#include "fixture/graph/drain.h"
+#include "fixture/http/tls.h"
 
 static const struct tls_wish plain_wish;
 

@@ -2,8 +2,8 @@
 /* HTTPS from YAML: several certificates, files, classes by TLS fields, and what is refused, with
  * its location. */
 #include "config/loading.h"
-#include "fixture/tls_fixture.h"
-#include "scenario/file_fixture.h"
+#include "fixture/http/tls.h"
+#include "fixture/http/site.h"
 
 #define WEB                                                                                        \
 	"weir: 1\n"                                                                                \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* More handshakes than their stage can handle: they are refused at its entry like any other load,
  * and connected clients are served as usual. The stage is paused, so the numbers are exact. */
-#include "fixture/descriptors.h"
-#include "fixture/tls_fixture.h"
+#include "fixture/graph/descriptors.h"
+#include "fixture/http/tls.h"
 
 static const struct tls_wish plain_wish;
 

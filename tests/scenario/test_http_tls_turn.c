@@ -2,8 +2,8 @@
 /* TLS connections whose answers are sent in the same steps (write_turn.c), while half of the
  * clients read nothing. The other clients get everything and keep sending requests. Clients that
  * read late get everything as well, and answers not sent to clients that leave are counted. */
-#include "fixture/held_clock.h"
-#include "fixture/tls_fixture.h"
+#include "fixture/clock/held_clock.h"
+#include "fixture/http/tls.h"
 
 /* More than Linux buffers for a connection whose client does not read: 4 MB (tcp_wmem) and the
  * client's buffer. */

@@ -5,7 +5,7 @@
  * others get what they requested, in order. The stage is inline, so a request that waits at a gate
  * holds the I/O thread until all others have sent.
  */
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 #define CLIENTS 96 /* three runs */
 #define ROUNDS  3  /* kinds at other positions of a run; more take a minute under TSan */

@@ -2,7 +2,7 @@
 /* Request bodies in parts: the stage gets exactly what the client sent, whatever the framing;
  * memory is bounded however slow the stage is; and each way in which a body can end early is
  * reported to the stage and to the client. */
-#include "parts_fixture.h"
+#include "fixture/http/parts.h"
 
 #define LONG 3000000
 

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <netinet/tcp.h>
 
-#include "http_fixture.h"
+#include "fixture/http/server.h"
 
 /* Sizes of the longest decoded vector, and of a line of the file. */
 #define BYTES_MAX (128 * 1024)

@@ -10,7 +10,7 @@
  * - every accepted event has been finished exactly once: done, shed or failed;
  * - offered = completed + shed + failed at every stage, nothing is in flight, nothing was closed.
  */
-#include "fixture/graph_fixture.h"
+#include "fixture/graph/graph.h"
 
 #include "base/clock.h"
 

@@ -18,7 +18,7 @@
  * In the output, "rounds" are graphs built and torn down, "events" finishes, "ahead" refusals on
  * behalf of later stages and "shadow" those of shadow mode; then sheds by reason.
  */
-#include "fixture/graph_fixture.h"
+#include "fixture/graph/graph.h"
 
 #include <unistd.h>
 

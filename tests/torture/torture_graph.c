@@ -12,7 +12,7 @@
  *
  * In the output, "rounds" are graphs built and torn down, "events" finishes.
  */
-#include "fixture/graph_fixture.h"
+#include "fixture/graph/graph.h"
 
 #include <unistd.h>
 

@@ -16,6 +16,8 @@
  *
  * In the output, "graphs" are graphs that ran, "events" finishes.
  */
+#include <weir/random.h>
+
 #include "torture/modes_stage.h"
 
 #include "base/clock.h"

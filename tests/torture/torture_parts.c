@@ -14,7 +14,7 @@
 #include <netinet/tcp.h>
 #include <time.h>
 
-#include "scenario/parts_fixture.h"
+#include "fixture/http/parts.h"
 
 struct client {
 	int port;

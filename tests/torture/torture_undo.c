@@ -18,7 +18,7 @@
  */
 #include <inttypes.h>
 
-#include "fixture/graph_fixture.h"
+#include "fixture/graph/graph.h"
 
 #include "base/clock.h"
 #include "operate/changes.h"

@@ -3,17 +3,14 @@
 #ifndef WEIR_TESTS_TORTURE_UNDO_SHAPES_H
 #define WEIR_TESTS_TORTURE_UNDO_SHAPES_H
 
-#include "fixture/graph_fixture.h"
+#include "fixture/graph/graph.h"
 
 #define STAGES_MAX 6
 #define VALUES     6
 
-static unsigned rnd; /* state of the random numbers */
+extern unsigned rnd; /* state of the random numbers */
 
-static unsigned below(unsigned n)
-{
-	return (unsigned)rand_r(&rnd) % n;
-}
+unsigned below(unsigned n);
 
 /* ---- stage types ---- */
 
@@ -22,63 +19,10 @@ struct word_conf {
 	int64_t number;
 };
 
-static const struct weir_knob word_knobs[] = {{.name = "word",
-						  .type = WEIR_KNOB_STRING,
-						  .offset = offsetof(struct word_conf, word),
-						  .def = "",
-						  .flags = WEIR_KNOB_LIVE,
-						  .help = "x"},
-    {.name = "number",
-	.type = WEIR_KNOB_INT,
-	.offset = offsetof(struct word_conf, number),
-	.def = "3",
-	.max = 9,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "x"},
-    {.name = NULL}};
-static const struct weir_outlet spring_outlets[] = {
-    {"event", &probe_type, false, ""}, {.name = NULL}};
-
-static int source_start(struct weir_stage *st, struct weir_err *err)
-{
-	(void)st, (void)err;
-	return 0;
-}
-
-static void spring_pause(struct weir_stage *st, bool paused)
-{
-	*(bool *)weir_state(st) = paused;
-}
-
-static const struct weir_stage_ops word_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.word",
-    .summary = "has knobs",
-    .accepts = &probe_type,
-    .outlets = pass_outlets,
-    .knobs = word_knobs,
-    .conf_size = sizeof(struct word_conf),
-    .handle = pass_handle};
-static const struct weir_stage_ops single_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.single",
-    .summary = "one thread",
-    .flags = WEIR_STAGE_SINGLE,
-    .accepts = &probe_type,
-    .outlets = pass_outlets,
-    .handle = pass_handle};
-static const struct weir_stage_ops spring_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.spring",
-    .summary = "a source",
-    .flags = WEIR_STAGE_SOURCE,
-    .outlets = spring_outlets,
-    .state_size = sizeof(bool),
-    .start = source_start,
-    .pause = spring_pause};
-static const struct weir_stage_ops mute_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.mute",
-    .summary = "a source that cannot be paused",
-    .flags = WEIR_STAGE_SOURCE,
-    .outlets = spring_outlets,
-    .start = source_start};
+extern const struct weir_stage_ops word_ops;
+extern const struct weir_stage_ops single_ops;
+extern const struct weir_stage_ops spring_ops;
+extern const struct weir_stage_ops mute_ops;
 
 /* ---- what a file may say ---- */
 
@@ -100,112 +44,15 @@ struct shape {
 	int overload;
 };
 
-static const char *const value_knob[VALUES] = {
-    "threads.min", "threads.max", "queue.limit", "cohort.max", "admission.rate", "degrade.below"};
-static const char *const value_text[VALUES][4] = {{"1", "auto", "2", "3"}, {"2", "auto", "3", "1"},
-    {"16", "64", "512", "1"}, {"64", "1", "7", "32"}, {"0", "1000", "50", "1000000"},
-    {"20%", "10%", "50%", "90%"}};
-static struct one random_one(int i)
-{
-	static const char *const uses[] = {"t.word", "t.pass", "t.single"};
-	static const char *const policies[] = {
-	    "auto", "none", "threshold", "rate", "codel", "dagor"};
-	struct one s = {.use = uses[below(3)],
-	    .place = (enum place)below(PLACES),
-	    .policy = policies[below(6)]};
+extern const char *const value_knob[VALUES];
+extern const char *const value_text[VALUES][4];
 
-	snprintf(s.name, sizeof(s.name), "s%u", below(8));
-	s.mode = below(3) ? WEIR_MODE_SHARED : (int)below(3);
-	if (i == 0) {
-		s = (struct one){.use = below(4) ? "t.spring" : "t.mute", .policy = "auto"};
-		snprintf(s.name, sizeof(s.name), "src");
-	}
-	for (int v = 0; v < VALUES; v++)
-		snprintf(
-		    s.value[v], sizeof(s.value[v]), "%s", value_text[v][below(3) ? 0 : below(4)]);
-	return s;
-}
-
-static void random_shape(struct shape *f)
-{
-	*f = (struct shape){.n = 2 + (int)below(STAGES_MAX - 1), .overload = (int)below(3)};
-	for (int i = 0; i < f->n; i++)
-		f->one[i] = random_one(i);
-}
+void random_shape(struct shape *f);
 
 /* Change what a reload may change; returns whether it is values alone. */
-static bool change_shape(struct shape *f)
-{
-	int i = (int)below((unsigned)f->n), v = (int)below(below(2) ? 2 : VALUES);
-	struct one fresh = random_one(i), *s = &f->one[i];
-
-	switch (below(9)) {
-	case 0:
-		f->n = f->n < STAGES_MAX ? f->n + 1 : 2;
-		f->one[f->n - 1] = random_one(f->n - 1);
-		return false;
-	case 1:
-		memcpy(s->name, fresh.name, sizeof(s->name));
-		return false;
-	case 2:
-		s->use = fresh.use;
-		return false;
-	case 3:
-		s->mode = fresh.mode;
-		return false;
-	case 4:
-		s->policy = fresh.policy;
-		return false;
-	case 5:
-	case 6:
-		s->place = i > 0 ? (enum place)below(PLACES) : OWN;
-		return false;
-	default:
-		snprintf(s->value[v], sizeof(s->value[v]), "%s", value_text[v][below(4)]);
-		f->overload = (int)below(3);
-		return true;
-	}
-}
-
-static void add_one(struct weir_spec *spec, const struct one *s, const char *to)
-{
-	struct weir_stage_spec *st = fixture_stage(spec, s->name, s->use, to);
-
-	for (int v = 0; v < VALUES; v++)
-		fixture_set(st, value_knob[v], s->value[v]);
-	fixture_set(st, "admission.policy", s->policy);
-	st->mode = s->mode;
-	if (s->mode == WEIR_MODE_PARTITIONED)
-		weir_spec_text(&st->key, "producer");
-	if (s->place == IN_G || s->place == IN_H)
-		weir_spec_text(&st->group, s->place == IN_G ? "g" : "h");
-	st->inlined = s->place == INLINE;
-}
-
-static struct weir_spec *spec_of(const struct shape *f)
-{
-	struct weir_spec *spec = weir_spec_new("undo");
-
-	weir_spec_add_group(spec, "g")->threads.max = 2;
-	weir_spec_add_group(spec, "h")->threads.max = 1;
-	for (int i = 0; i < f->n; i++)
-		add_one(spec, &f->one[i], i + 1 < f->n ? f->one[i + 1].name : "end");
-	fixture_stage(spec, "end", "t.end", NULL);
-	spec->overload_mode = f->overload;
-	return spec;
-}
+bool change_shape(struct shape *f);
 
 /* NULL when the check refuses it. */
-static struct weir_graph *build(const struct shape *f)
-{
-	struct weir_errs *errs = calloc(1, sizeof(*errs));
-	struct weir_spec *spec = spec_of(f);
-	struct weir_graph *g = NULL;
-
-	if (weir_graph_build(spec, &g, errs) != 0)
-		weir_spec_free(spec);
-	free(errs);
-	return g;
-}
+struct weir_graph *build(const struct shape *f);
 
 #endif

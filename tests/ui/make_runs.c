@@ -3,7 +3,7 @@
  * slow.json, hostile.json, closed.json, void.json and single.json into it. */
 #include <stdio.h>
 
-#include "fixture/made_up_run.h"
+#include "fixture/load/made_up_run.h"
 
 #define MAKE_RUNS_START 1795000000000000000LL
 

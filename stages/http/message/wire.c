@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include <weir/clock.h>
 
 #include "http/message/guard.h"
 
@@ -161,13 +162,9 @@ int wire_retry_after_s(int64_t known_ns, int least_s, bool spread, uint64_t seed
 
 int64_t weir_http_deadline_left_ns(const struct weir_http_request *req, int64_t rtt_ns)
 {
-	struct timespec now;
-
 	if (req->ev.deadline_ns == WEIR_NO_DEADLINE)
 		return WEIR_NO_DEADLINE;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	int64_t left_ns =
-	    weir_event_left_ns(&req->ev, now.tv_sec * NS_PER_S + now.tv_nsec) - rtt_ns;
+	int64_t left_ns = weir_event_left_ns(&req->ev, weir_clock_ns(CLOCK_MONOTONIC)) - rtt_ns;
 	return left_ns > 0 ? left_ns : 0;
 }
 

@@ -19,10 +19,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include <openssl/err.h>
 
+#include <weir/clock.h>
 #include <weir/event.h>
 
 #include "net/tls/tls_pem.h"
@@ -31,11 +31,8 @@
 static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
     EVP_MAC_CTX *mac, int seal)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return tls_tickets_crypt(SSL_get_app_data(ssl), ts.tv_sec * 1000000000LL + ts.tv_nsec, name,
-	    iv, cipher, mac, seal);
+	return tls_tickets_crypt(
+	    SSL_get_app_data(ssl), weir_clock_ns(CLOCK_MONOTONIC), name, iv, cipher, mac, seal);
 }
 
 /* Return the name in the ClientHello that is being read, before OpenSSL has extracted it. Its n is

@@ -3,7 +3,8 @@
 #include "net/tls/tls_site.h"
 
 #include <stdlib.h>
-#include <time.h>
+
+#include <weir/clock.h>
 
 #include "net/tls/tls_certs.h"
 #include "net/tls/tls_pem.h"
@@ -75,7 +76,6 @@ int tls_site_new(struct weir_stage *st, int outlet, const struct tls_conf *conf,
 int tls_site_start(struct tls_site *site, const struct tls_conf *conf,
     const struct tls_site *before, struct weir_err *err)
 {
-	struct timespec ts;
 
 	if (conf->ticket_ns == 0)
 		return 0;
@@ -84,8 +84,7 @@ int tls_site_start(struct tls_site *site, const struct tls_conf *conf,
 		tls_tickets_set_lifetime(site->tickets, conf->ticket_ns);
 		return 0;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	site->tickets = tls_tickets_new(conf->ticket_ns, ts.tv_sec * 1000000000LL + ts.tv_nsec);
+	site->tickets = tls_tickets_new(conf->ticket_ns, weir_clock_ns(CLOCK_MONOTONIC));
 	return site->tickets ? 0 : tls_fail(err, WEIR_ESYS, NULL, "cannot create ticket keys");
 }
 

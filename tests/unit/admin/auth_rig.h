@@ -1,146 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 /* A auth with the tokens boss and eye, and requests to it. */
-#ifndef WEIR_TESTS_ADMIN_GATE_RIG_H
-#define WEIR_TESTS_ADMIN_GATE_RIG_H
+#ifndef WEIR_TESTS_ADMIN_AUTH_RIG_H
+#define WEIR_TESTS_ADMIN_AUTH_RIG_H
 
-#include "admin/auth/auth.h"
-
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <weir/log.h>
 
 #include "admin/admin.h"
+#include "admin/auth/auth.h"
 #include "cunit_main.h"
 
 #define BOSS "boss-boss-0123456789-abcdef"
 #define EYE  "00112233445566778899aabbccddeeff"
 #define S    1000000000LL
 
-static char folder[] = "/tmp/weir-test-XXXXXX";
-static bool made;
-static struct weir_spec *spec;
-static struct auth *auth;
-static struct auth_pass pass;
-static struct head_problem problem;
+extern char folder[];
+extern bool made;
+extern struct weir_spec *spec;
+extern struct auth *auth;
+extern struct auth_pass pass;
+extern struct head_problem problem;
 
-static inline void put(const char *name, const char *text)
-{
-	char path[128];
+void put(const char *name, const char *text);
+void add_token(const char *name, int role);
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	unlink(path);
-	int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-	CU_ASSERT_FATAL(fd >= 0);
-	CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-	close(fd);
-}
-
-static inline void add_token(const char *name, int role)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	struct weir_admin_client_spec *c = weir_spec_add_client(spec, name, path);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(c);
-	c->role = role;
-}
-
-static inline void begin(const char *listen)
-{
-	weir_log_set_fd(-1);
-	if (!made) /* a flag, since mkdtemp may return a name that ends with an X */
-		CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
-	made = true;
-	spec = weir_spec_new("tested");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(spec);
-	weir_spec_text(&spec->admin.listen, listen);
-	put("boss", BOSS "\n");
-	put("eye", EYE);
-}
-
-static inline void open_gate(void)
-{
-	struct weir_errs errs = {0};
-	struct weir_err err = {0};
-	struct authority address;
-
-	CU_ASSERT_EQUAL_FATAL(authority_parse(spec->admin.listen, &address, &err), 0);
-	address.tls = *spec->admin.tls.cert != '\0';
-	CU_ASSERT_EQUAL_FATAL(auth_new(&spec->admin, &address, &auth, &errs), 0);
-	CU_ASSERT_EQUAL(errs.total, 0);
-}
-
-static inline void end(void)
-{
-	auth_free(auth);
-	auth = NULL;
-	weir_spec_free(spec);
-	spec = NULL;
-}
-
-static inline struct auth_from from(const char *ip)
-{
-	struct auth_from f = {.address = {.ss_family = AF_INET}};
-
-	inet_pton(AF_INET, ip, &((struct sockaddr_in *)&f.address)->sin_addr);
-	return f;
-}
+/* Begin a specification that listens there; open_gate makes the auth, end_all frees both. */
+void begin(const char *listen);
+void open_gate(void);
+void end_all(void);
+struct auth_from from(const char *ip);
 
 /* Returns 200 when the request may proceed, else the status of the refusal. */
-static inline int ask_at(
-    const char *ip, int64_t now_ns, const char *method, const char *path, const char *fields)
-{
-	struct auth_from f = from(ip);
-	char text[1024];
-	int n = snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", method,
-	    path, fields);
+int ask_at(
+    const char *ip, int64_t now_ns, const char *method, const char *path, const char *fields);
 
-	memset(&pass, 0, sizeof(pass));
-	problem = (struct head_problem){0};
-	bool let = auth_judge(auth, &f, text, (size_t)n, now_ns, &pass, &problem);
-	CU_ASSERT_EQUAL(let, problem.status == 0);
-	return let ? 200 : problem.status;
-}
-
-static inline int ask(const char *method, const char *path, const char *fields)
-{
-	return ask_at("192.0.2.1", 100 * S, method, path, fields);
-}
-
-static inline const char *bearer(const char *token)
-{
-	static char field[700];
-
-	snprintf(field, sizeof(field), "Authorization: Bearer %s\r\n", token);
-	return field;
-}
-
-static inline void begin_tokens(void)
-{
-	begin("127.0.0.1:9900");
-	add_token("boss", WEIR_ADMIN_OPERATOR);
-	add_token("eye", WEIR_ADMIN_VIEWER);
-	open_gate();
-}
+int ask(const char *method, const char *path, const char *fields);
+const char *bearer(const char *token);
+void begin_tokens(void);
 
 /* Log in with `token`; `field` gets "weir-9900=ID" as set by Set-Cookie. */
-static inline void log_in(const char *token, char *field, size_t size)
-{
-	char cookie[160] = "";
-
-	CU_ASSERT_EQUAL(ask("POST", "/api/v1/session", bearer(token)), 200);
-	CU_ASSERT_EQUAL(auth_begin(auth, &pass, cookie, sizeof(cookie), 100 * S), 0);
-	CU_ASSERT_TRUE(strlen(cookie) < sizeof(cookie) - 1);
-	CU_ASSERT_PTR_NOT_NULL(strstr(cookie, "; HttpOnly; SameSite=Strict"));
-	snprintf(
-	    field, size, "Cookie: a=b; %.*s; weir-9901=x\r\n", (int)strcspn(cookie, ";"), cookie);
-}
+void log_in(const char *token, char *field, size_t size);
 
 #endif

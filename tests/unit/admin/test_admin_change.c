@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a reload changes of an endpoint that keeps its address, and of one whose address changes in
  * the configuration. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "admin/admin_change.h"
 
 #include "auth_rig.h"
@@ -42,7 +45,7 @@ static void finish(void)
 	alerts_fini(&alerts);
 	alerts = (struct alerts){0};
 	address = (struct authority){0};
-	end();
+	end_all();
 }
 
 static int status_of(const char *token)

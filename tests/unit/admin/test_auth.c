@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Authentication: tokens, sessions, users of a socket file, and which kinds of endpoints exist. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "auth_rig.h"
 
 static void test_open(void)
@@ -11,7 +14,7 @@ static void test_open(void)
 	CU_ASSERT_STRING_EQUAL(pass.name, "operator");
 	CU_ASSERT_FALSE(auth_asks(auth));
 	CU_ASSERT_TRUE(auth_still(auth, &pass, 0));
-	end();
+	end_all();
 }
 
 static void test_tokens(void)
@@ -36,7 +39,7 @@ static void test_tokens(void)
 	    "x", EYE "0", EYE " " EYE, "00112233445566778899aabbccddeefe"};
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		CU_ASSERT_EQUAL(ask_at("192.0.2.9", S, "GET", "/metrics", bearer(wrong[i])), 401);
-	end();
+	end_all();
 }
 
 /* A page needs these before it can log in, and load balancers request them. */
@@ -57,7 +60,7 @@ static void test_public(void)
 	}
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
 		CU_ASSERT_EQUAL(ask("GET", none[i], ""), 401);
-	end();
+	end_all();
 }
 
 static void test_failures(void)
@@ -81,7 +84,7 @@ static void test_failures(void)
 	CU_ASSERT_EQUAL(ask_at("192.0.2.1", 160 * S - 1, "GET", "/metrics", bearer("wrong")), 429);
 	CU_ASSERT_EQUAL(problem.retry_after_s, 1);
 	CU_ASSERT_EQUAL(ask_at("192.0.2.1", 160 * S, "GET", "/metrics", bearer("wrong")), 401);
-	end();
+	end_all();
 }
 
 /* Operators and collectors that share an address (NAT, a proxy) are not locked out by another
@@ -101,7 +104,7 @@ static void test_good_token_passes(void)
 	log_in(BOSS, cookie, sizeof(cookie)); /* a session can begin, too */
 	/* and does not reset the count */
 	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer("wrong")), 429);
-	end();
+	end_all();
 }
 
 static void test_sessions(void)
@@ -138,7 +141,7 @@ static void test_sessions(void)
 	CU_ASSERT_EQUAL(ask("GET", "/metrics", eye), 200);
 	CU_ASSERT_EQUAL(
 	    ask_at("192.0.2.1", 100 * S + SESSION_IDLE_NS, "GET", "/metrics", eye), 401);
-	end();
+	end_all();
 }
 
 /* The cookie is searched in its field only, and not past its end. */
@@ -161,7 +164,7 @@ static void test_foreign_cookies(void)
 		snprintf(fields, sizeof(fields), "Cookie: %s%.*s\r\n", before[i], n, ours);
 		CU_ASSERT_EQUAL(ask("GET", "/metrics", fields), 200);
 	}
-	end();
+	end_all();
 }
 
 static void test_reload(void)
@@ -190,7 +193,7 @@ static void test_reload(void)
 	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer(EYE)), 401);
 	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer("ffeeddccbbaa99887766554433221100")), 200);
 	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer(BOSS)), 200);
-	end();
+	end_all();
 }
 
 /* However many addresses fail, the log has at most twenty lines a minute, and one that says that
@@ -225,7 +228,7 @@ static void test_lines(void)
 	CU_ASSERT_EQUAL(lines_of(200, 1001 * S), 10 + 1);
 	CU_ASSERT_EQUAL(lines_of(200, 1002 * S), 0);
 	CU_ASSERT_EQUAL(lines_of(2000, 1100 * S), 20 + 1);
-	end();
+	end_all();
 }
 
 /* With TLS, the origin of a page without TLS is refused, and the cookie is sent over TLS only. */
@@ -244,7 +247,7 @@ static void test_tls(void)
 	CU_ASSERT_EQUAL(auth_begin(auth, &pass, cookie, sizeof(cookie), S), 0);
 	CU_ASSERT_EQUAL(strncmp(cookie, "__Host-weir-9900=", 17), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(cookie, "; Secure"));
-	end();
+	end_all();
 }
 
 static int ask_as(uid_t uid, const char *fields)
@@ -280,7 +283,7 @@ static void test_users(void)
 	/* 403 also for the paths that are public elsewhere */
 	CU_ASSERT_EQUAL(ask_as(1002, bearer(BOSS)), 403);
 	CU_ASSERT_PTR_NOT_NULL(strstr(problem.why, "1002"));
-	end();
+	end_all();
 }
 
 /* ---- which endpoints are allowed ---- */
@@ -295,7 +298,7 @@ static void refused(const char *want)
 	if (!strstr(errs.err[0].text, want))
 		fprintf(stderr, "'%s' lacks '%s'\n", errs.err[0].text, want);
 	CU_ASSERT_PTR_NULL(strstr(errs.err[0].text, EYE));
-	end();
+	end_all();
 }
 
 static void fine(void)
@@ -304,7 +307,7 @@ static void fine(void)
 
 	CU_ASSERT_EQUAL(admin_check(&spec->admin, &errs), 0);
 	CU_ASSERT_EQUAL(errs.total, 0);
-	end();
+	end_all();
 }
 
 static void host(const char *name)

@@ -77,7 +77,7 @@ static void test_become(void)
 	spec_of("boss", WEIR_ADMIN_OPERATOR, NULL);
 	become();
 	CU_ASSERT_FALSE(auth_still(auth, &local, 100 * S));
-	end();
+	end_all();
 }
 
 static bool user_may(unsigned uid)
@@ -108,7 +108,7 @@ static void test_become_users(void)
 	CU_ASSERT_FALSE(auth_still(auth, &one, 100 * S));
 	CU_ASSERT_FALSE(user_may(4321));
 	CU_ASSERT_TRUE(auth_still(auth, &self, 100 * S));
-	end();
+	end_all();
 }
 
 CUNIT_MAIN("another auth", {"tokens", test_become}, {"users", test_become_users})

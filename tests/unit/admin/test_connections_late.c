@@ -13,7 +13,7 @@
 #include "admin/admin.h"
 #include "client.h"
 #include "cunit_main.h"
-#include "fixture/await.h"
+#include "fixture/graph/await.h"
 #include "made_up.h"
 
 #define NS_PER_S 1000000000LL

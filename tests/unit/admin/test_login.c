@@ -80,7 +80,7 @@ static void test_session(void)
 	CU_ASSERT_EQUAL(answer("DELETE", auth), 409); /* it has ended */
 	CU_ASSERT_EQUAL(ask_at("192.0.2.1", clock_now_ns(), "GET", SESSION, fields), 401);
 	reply_fini(&reply);
-	end();
+	end_all();
 }
 
 /* An endpoint that requires no token, or has no auth at all. */
@@ -101,7 +101,7 @@ static void test_nothing_to_begin(void)
 		CU_ASSERT(says("\"tokens\":false") && says("\"ends_in_seconds\":null"));
 	}
 	reply_fini(&reply);
-	end();
+	end_all();
 }
 
 /* A viewer may begin and end a session. The 403 for a change gives the reason. */
@@ -115,7 +115,7 @@ static void test_viewer(void)
 	CU_ASSERT_EQUAL(answer("POST", auth), 200);
 	CU_ASSERT(says("\"role\":\"viewer\""));
 	reply_fini(&reply);
-	end();
+	end_all();
 }
 
 CUNIT_MAIN("login", {"a session", test_session}, {"nothing to begin", test_nothing_to_begin},

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "stage/stage.h"
 

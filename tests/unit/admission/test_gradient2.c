@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The policy `gradient2` on a virtual clock: its limit, and how response times move it. */
+#include <stdlib.h>
+
 #include "admission/admission.h"
 
 #include "cunit_main.h"

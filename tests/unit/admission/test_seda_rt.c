@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The policy `seda_rt` on a virtual clock: both controllers, and the bucket. */
+#include <stdlib.h>
+
 #include "admission/admission.h"
 
 #include "cunit_main.h"

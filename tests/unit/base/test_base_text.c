@@ -2,6 +2,7 @@
 /* Text for people: character lengths, escaping, truncating, collecting. */
 #include "base/text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cunit_main.h"
@@ -75,5 +76,27 @@ static void test_collect(void)
 	CU_ASSERT_EQUAL(text_end(&out), 2);
 }
 
+static int64_t number_in(const char *value)
+{
+	CU_ASSERT_EQUAL(setenv("WEIR_TEST_NUMBER", value, 1), 0);
+	return text_env_number("WEIR_TEST_NUMBER");
+}
+
+static void test_env_number(void)
+{
+	unsetenv("WEIR_TEST_NUMBER");
+	CU_ASSERT_EQUAL(text_env_number("WEIR_TEST_NUMBER"), -1);
+	CU_ASSERT_EQUAL(number_in("0"), 0);
+	CU_ASSERT_EQUAL(number_in("9223372036854775807"), INT64_MAX);
+	CU_ASSERT_EQUAL(number_in("9223372036854775808"), -1);
+	CU_ASSERT_EQUAL(number_in(""), -1);
+	CU_ASSERT_EQUAL(number_in("-1"), -1);
+	CU_ASSERT_EQUAL(number_in("+1"), -1);
+	CU_ASSERT_EQUAL(number_in(" 1"), -1);
+	CU_ASSERT_EQUAL(number_in("1 "), -1);
+	CU_ASSERT_EQUAL(number_in("1k"), -1);
+}
+
 CUNIT_MAIN("text", {"characters", test_characters}, {"control", test_control},
-    {"escape", test_escape}, {"cut", test_cut}, {"collect", test_collect})
+    {"escape", test_escape}, {"cut", test_cut}, {"collect", test_collect},
+    {"environment", test_env_number})

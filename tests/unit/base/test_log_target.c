@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "cunit_main.h"
-#include "fixture/descriptors.h"
+#include "fixture/graph/descriptors.h"
 
 static char folder[] = "/tmp/weir-target-XXXXXX";
 static char path[64];

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "cunit_main.h"
-#include "fixture/graph_fixture.h"
+#include "fixture/graph/graph.h"
 
 #define EVENTS 20
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters of a thread: sums of histograms, and mail that is collected until the thread flushes. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "event/local.h"
 #include "event/mailbox.h"

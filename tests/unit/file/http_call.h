@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #include "file/cache_request.h"
-#include "fixture/graph_fixture.h"
+#include "fixture/graph/graph.h"
 
 struct call {
 	struct weir_http_tap tap; /* first member: a tap pointer is cast to the call */
@@ -20,83 +20,20 @@ struct call {
 	int outcome;
 };
 
-static inline void call_done(struct weir_http_tap *tap, struct weir_http_request *req, int status)
-{
-	struct call *c = (struct call *)tap;
-
-	(void)req;
-	c->outcome = status;
-	atomic_store(&c->done, true);
-}
-
 /** A GET of `path`, not yet sent. */
-static inline struct call *call_new(const char *path)
-{
-	struct call *c = calloc(1, sizeof(*c));
-
-	request_init(&c->t, path);
-	c->tap.fn = call_done;
-	return c;
-}
+struct call *call_new(const char *path);
 
 /** Send it. If it is refused at admission, it ends with the reason. */
-static inline void call_send(struct call *c, struct weir_stage *to)
-{
-	struct weir_event *ev = &c->t.req->ev;
-	int reason = 0;
-
-	weir_event_init(ev, &weir_http_request_type, 1);
-	weir_http_add_tap(c->t.req, &c->tap);
-	if (weir_offer(to, &ev, 1, &reason) == 0) {
-		c->outcome = reason;
-		atomic_store(&c->done, true);
-	}
-}
-
-static inline void call_await(struct call *c)
-{
-	FIXTURE_AWAIT(atomic_load(&c->done));
-}
-
-static inline void call_free(struct call *c)
-{
-	request_fini(&c->t);
-	free(c);
-}
+void call_send(struct call *c, struct weir_stage *to);
+void call_await(struct call *c);
+void call_free(struct call *c);
 
 /** Status of the response, once `done` is set. */
-static inline int call_status(const struct call *c)
-{
-	return c->t.req->res.status;
-}
-
-static inline bool call_body_is(const struct call *c, const char *text)
-{
-	return weir_slice_is(c->t.req->res.body, text);
-}
-
-static inline bool call_has_field(const struct call *c, const char *line)
-{
-	char *fields = request_fields(&c->t);
-	bool has = strstr(fields, line) != NULL;
-
-	free(fields);
-	return has;
-}
+int call_status(const struct call *c);
+bool call_body_is(const struct call *c, const char *text);
+bool call_has_field(const struct call *c, const char *line);
 
 /** Value of metric `row` of the stage called `name`. */
-static inline int64_t metric_of(struct weir_graph *g, const char *name, int row)
-{
-	struct weir_graph_view *v = NULL;
-	int64_t value = -1;
-
-	if (weir_graph_view(g, &v) != 0)
-		abort();
-	for (int i = 0; i < v->n_stages; i++)
-		if (strcmp(v->stages[i].name, name) == 0)
-			value = v->stages[i].metric[row];
-	weir_graph_view_free(v);
-	return value;
-}
+int64_t metric_of(struct weir_graph *g, const char *name, int row);
 
 #endif

@@ -2,7 +2,7 @@
 /* Threads that end in the middle of passing events on: in an inline stage that runs while the
  * outbox of the stage before it is being flushed, and in ops->refused. All events of the thread end
  * once, and the counters balance. (Death in a plain handler: test_stage.c.) */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "sched/pool.h"
 
@@ -111,14 +111,14 @@ static void test_death_in_refused(void)
 
 	fixture_set(b, "queue.limit", "10");
 	fixture_set(b, "threads.max", "1");
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	struct weir_graph *g = fixture_start(spec);
 	offer_all(g);
 	/* The gate is closed: b keeps the 10 that fit, the others were returned to a. */
 	FIXTURE_AWAIT(fixture_ended() == 90);
 	CU_ASSERT_EQUAL(probes[DEADLY - 1].status, WEIR_EQUEUE);
 	CU_ASSERT_EQUAL(probes[99].status, WEIR_EDIED);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	finish(g, 100);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Drain in difficult graphs: stages listed downstream first, with a loop; a start that fails after
  * events have entered; several consecutive stages that hold events. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include <sched.h>
 

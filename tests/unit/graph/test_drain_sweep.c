@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The end of a drain sweeps the queues twice. The first sweep skips a partition that a thread is
  * serving. Events queued after that batch are ended once the threads have gone. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "stage/stage.h"
 #include "sched/pool.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A graph as a whole: types, placements, resizing, knobs, drain. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "stage/stage.h"
 #include "sched/pool.h"
@@ -191,7 +191,7 @@ static void test_drain_closes_what_is_left(void)
 	fixture_set(s, "threads.max", "1");
 	fixture_set(s, "cohort.max", "1");
 	prepare(50);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	struct weir_graph *g = fixture_start(spec);
 	weir_thread_attach(g, "test");
 	fixture_offer_all(weir_graph_stage(g, "gate"), probes, 50, 50);
@@ -215,7 +215,7 @@ void *open_when_closed(void *arg);
 void *open_when_closed(void *arg)
 {
 	FIXTURE_AWAIT(atomic_load(&fixture_failed) == 49);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	return arg;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Batch policies in a running graph: `cohort: { policy: weir }` sizes the calls of a slow
  * handler. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include <time.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters (books) exist only where they are used (graph/books.c): which threads own books,
  * and the totals that leaving threads add to. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "graph/graph.h"
 #include "event/local.h"

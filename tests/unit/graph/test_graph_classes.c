@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Classes of a graph: priorities and guarantees, resolved at build time. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "graph/graph.h"
 

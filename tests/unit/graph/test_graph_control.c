@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the control thread may do with pools: use the last thread of the budget, but none beyond it.
  * And a policy learns nothing from a pause. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "base/task.h"
 #include "control/control.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stages that degrade: how pressure is computed, how the level follows it, what is journaled, and
  * which settings are refused. The graph is not started; the test acts as the control thread. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "graph/graph.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which stage of the old graph a stage replaces, whether all its work is unchanged, and which costs
  * it knows. Checked in the stage's start, where a stage may ask. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "base/clock.h"
 #include "graph/graph.h"

@@ -2,7 +2,7 @@
 /* Resize policy weir with real threads: a stage that blocks grows, explains it with figures from
  * the kernel, and is limited by the thread budget of the process. (For its rules see
  * test_resize_weir.c.) */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include <time.h>
 

@@ -58,7 +58,7 @@ static void tick(void)
 
 static void begin(void)
 {
-	start();
+	rig_start();
 	always = moved = false;
 	for (int i = 0; i < g->n_stages; i++)
 		g->gone[i].times = calloc(WEIR_CLASSES_MAX, sizeof(struct time_book));
@@ -93,7 +93,7 @@ static void test_held(void)
 		tick();
 	}
 	CU_ASSERT(near(lead_ns(b, 0), 500 * MS));
-	end();
+	rig_end();
 }
 
 /* By class: no stay is assumed for a class whose events are not held, even if others are. */
@@ -110,7 +110,7 @@ static void test_held_by_class(void)
 	}
 	CU_ASSERT(near(lead_ns(b, 0), 500 * MS));
 	CU_ASSERT(near(lead_ns(b, 1), MS));
-	end();
+	rig_end();
 }
 
 /* It adapts within seconds: from half a second to a tenth. */
@@ -130,7 +130,7 @@ static void test_held_for_less(void)
 		tick();
 	}
 	CU_ASSERT(near(lead_ns(b, 0), 100 * MS));
-	end();
+	rig_end();
 }
 
 /* Without held events, it is wait and service as measured. */
@@ -143,7 +143,7 @@ static void test_not_held(void)
 		tick();
 	}
 	CU_ASSERT(near(lead_ns(b, 0), 4 * MS));
-	end();
+	rig_end();
 }
 
 /* ---- work that arrives before an event ---- */
@@ -166,7 +166,7 @@ static void test_before(void)
 	CU_ASSERT_EQUAL(atomic_load(&b->ahead->before[0][front->front]), AHEAD_ALL / 4);
 	CU_ASSERT(near(lead_ns(a, 0), 7 * MS));
 	CU_ASSERT(near(lead_ns(b, 0), 3 * MS));
-	end();
+	rig_end();
 }
 
 /* ---- idle periods ---- */
@@ -214,7 +214,7 @@ static void live(int run)
 			tick();
 		look(run, n++);
 	}
-	end();
+	rig_end();
 }
 
 /* While no events come, nothing is read or learned, and the result is the same as if it had

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The share of a pool that each of its stages may count on. The test writes the counters, so no
  * real time is involved. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "base/clock.h"
 #include "graph/graph.h"

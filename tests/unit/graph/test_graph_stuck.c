@@ -2,7 +2,7 @@
 /* Handlers that do not return: a drain ends nevertheless and names them, the program's watchdog is
  * notified, and the graph can be freed once they have returned. Also: a graph that stays although
  * another one is about to replace it. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "base/clock.h"
 
@@ -16,7 +16,7 @@ static struct weir_graph *start_stuck(const char *stuck, int n)
 	fixture_set(gate, "threads.stuck", stuck);
 	fixture_set(gate, "cohort.max", "1");
 	prepare(n);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	weir_log_set_fd(-1);
 	struct weir_graph *g = fixture_start(spec);
 	weir_thread_attach(g, "test");
@@ -45,7 +45,7 @@ static void come_back(struct weir_graph *g, int n)
 
 	CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, free_main, g), 0);
 	CU_ASSERT_EQUAL(fixture_ended(), (uint64_t)n - 2);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	pthread_join(t, NULL);
 	check_each_once(n);
 	weir_log_set_fd(2);
@@ -107,7 +107,7 @@ static void test_hung(void)
 	struct weir_graph *g = start_stuck("10ms", 2);
 
 	FIXTURE_AWAIT(is_hung(g, "gate"));
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(is_hung(g, ""));
 	FIXTURE_AWAIT(fixture_ended() == 2);
 	finish_graph(g, 0);

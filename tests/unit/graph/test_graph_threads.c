@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that a stage refuses in its thread_init: at the start, while the pool grows, in a drain.
  * Also a thread that dies a second time while it passes on the events of its first death. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include <fcntl.h>
 #include <signal.h>

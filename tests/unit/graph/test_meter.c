@@ -2,7 +2,7 @@
 /* How meters evaluate counters (graph/meter.h): costs from completions, from running handlers, and
  * of classes that no longer arrive. The graph is built and never started. Its threads exist only as
  * counters, which the test writes, and the test sets the time. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "event/local.h"
 #include "graph/meter.h"

@@ -7,7 +7,7 @@
  * there), estimates of the policy weir within 1e-6 threads (it ignores smaller ones), everything
  * else bit for bit.
  */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "admission/weir_fill.h"
 #include "event/local.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The paths of events and the slowest events: which are kept, in which order and for how long, and
  * how their time was spent. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "graph/graph.h"
 #include "trace/trail.h"

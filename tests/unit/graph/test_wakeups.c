@@ -7,7 +7,7 @@
  * polls empty queues again and again: its scheduling policy is wrapped to count those polls.
  * Threads do not spin here (threads.spin 0), so pool->n_idle is the number of parked threads.
  */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "base/clock.h"
 #include "stage/stage.h"
@@ -35,7 +35,7 @@ static void hold_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		if (((struct probe *)ev[i])->seq != HELD)
 			continue;
 		atomic_fetch_add(&entered, 1);
-		FIXTURE_AWAIT(atomic_load(&gate_open));
+		FIXTURE_AWAIT(atomic_load(&probe_gate));
 	}
 	end_handle(st, ev, n);
 }
@@ -94,7 +94,7 @@ static struct weir_graph *start_parked(
 	struct weir_errs *errs = calloc(1, sizeof(*errs));
 
 	prepare(100);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	atomic_store(&entered, 0);
 	atomic_store(&empty_looks, 0);
 	st->pool->policy = &counting;
@@ -115,7 +115,7 @@ static void offer_one(struct weir_stage *st, int i, int producer, uint64_t seq)
 
 static void finish(struct weir_graph *g, int n)
 {
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(fixture_ended() == (uint64_t)n);
 	check_each_once(n);
 	weir_thread_detach();

@@ -2,7 +2,7 @@
 /* The watchdog: a handler that the test holds is reported once, with its stack, and the pool grows
  * around it. The log goes to a pipe that the test reads. Every step is waited for, without fixed
  * delays. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -58,13 +58,13 @@ static struct weir_spec *gate_spec(const char *stuck, const char *policy, const 
 	weir_spec_text(&s->threads.policy, policy);
 	fixture_set(s, "cohort.max", "1");
 	prepare(100);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	return spec;
 }
 
 static void open_and_finish(struct weir_graph *g, uint64_t n)
 {
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(fixture_ended() == n);
 	weir_thread_detach();
 	finish_graph(g, 0);

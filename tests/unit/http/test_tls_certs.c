@@ -4,7 +4,7 @@
 
 #include <weir/log.h>
 
-#include "fixture/tls_fixture.h"
+#include "fixture/http/tls.h"
 
 static struct tls_conf conf;
 static struct tls_pair_conf more[4];

@@ -3,7 +3,7 @@
  * for one directly below a trusted root. */
 #include "net/tls/tls_chain.h"
 
-#include "fixture/tls_fixture.h"
+#include "fixture/http/tls.h"
 
 static EVP_PKEY *key;
 static X509 *root, *inter, *leaf, *other;

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "fixture/tls_fixture.h"
+#include "fixture/http/tls.h"
 
 static struct http_io io;
 static struct conn conn = {.io = &io};

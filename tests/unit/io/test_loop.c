@@ -10,7 +10,7 @@
 #include <weir/io.h>
 
 #include "cunit_main.h"
-#include "fixture/graph_fixture.h"
+#include "fixture/graph/graph.h"
 
 #include "base/clock.h"
 #include "event/mailbox.h"

@@ -7,7 +7,7 @@
 
 #include <weir/io.h>
 
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 enum { LOOPS = 2, EVENTS = 300 };
 
@@ -113,7 +113,7 @@ static const struct weir_stage_ops third_ops = {.abi = WEIR_STAGE_ABI,
 static void held_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	if (((struct probe *)ev[0])->seq == 0)
-		FIXTURE_AWAIT(atomic_load(&gate_open));
+		FIXTURE_AWAIT(atomic_load(&probe_gate));
 	end_handle(st, ev, n);
 }
 
@@ -179,12 +179,12 @@ static void test_a_held_loop_is_told(void)
 
 	atomic_store(&told_held, 0);
 	atomic_store(&told_free, 0);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	g = begin("t.held");
 	emit(1);
 	FIXTURE_AWAIT(atomic_load(&told_held));
 	FIXTURE_AWAIT(strstr(stage_view(g, "end").trouble, "I/O thread 'src/io0'") != NULL);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(atomic_load(&told_free));
 	FIXTURE_AWAIT(stage_view(g, "end").trouble[0] == '\0');
 	emit(EVENTS);

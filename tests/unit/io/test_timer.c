@@ -39,7 +39,7 @@ static void reset(struct timer_wheel *w, int64_t start_ns)
 	now_ns = start_ns;
 	worst_late_ns = 0;
 	early = total = 0;
-	timer_wheel_init(w, start_ns);
+	timer_wheel_init(w, 4 * MS, start_ns);
 }
 
 static void set(struct timer_wheel *w, struct probe *p, int64_t at_ns)

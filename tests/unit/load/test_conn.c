@@ -5,8 +5,8 @@
  */
 #include "load/conn.h"
 
-#include "fixture/load_plan.h"
-#include "fixture/load_server.h"
+#include "fixture/load/plan.h"
+#include "fixture/load/server.h"
 
 #define NO_ERROR LOAD_N_ERRORS
 

@@ -7,8 +7,8 @@
 
 #include "load/schedule.h"
 
-#include "fixture/load_plan.h"
-#include "fixture/load_server.h"
+#include "fixture/load/plan.h"
+#include "fixture/load/server.h"
 
 static struct load_server server;
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cunit_main.h"
-#include "fixture/made_up_run.h"
+#include "fixture/load/made_up_run.h"
 
 #define FILE_NAME "test_runfile.json"
 

@@ -4,8 +4,8 @@
 
 #include <netdb.h>
 
-#include "fixture/load_plan.h"
-#include "fixture/load_server.h"
+#include "fixture/load/plan.h"
+#include "fixture/load/server.h"
 
 static struct load_server server;
 static char pem[] = "load_tls_XXXXXX";

@@ -2,7 +2,7 @@
 /* The outcome of a response that arrives too late, but before its timer fires. */
 #include "load/worker.h"
 
-#include "fixture/load_plan.h"
+#include "fixture/load/plan.h"
 
 static struct run_shared shared = {.gate_lock = PTHREAD_MUTEX_INITIALIZER,
     .gate = PTHREAD_COND_INITIALIZER,

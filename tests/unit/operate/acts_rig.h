@@ -3,7 +3,7 @@
 #ifndef WEIR_TESTS_FLOW_ACTS_RIG_H
 #define WEIR_TESTS_FLOW_ACTS_RIG_H
 
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 /* Number of events of a test. */
 #define MANY 64

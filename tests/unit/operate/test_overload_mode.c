@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kill switch: its effect on the admission of stages in each mode, and its journal rows. The
  * stages refuse all but the first event for hours: rate 0.001/s, burst 1. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 static struct weir_graph *made(int overload, const char *mode)
 {

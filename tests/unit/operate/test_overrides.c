@@ -74,7 +74,7 @@ static void own_handle(struct weir_stage *st, struct weir_event **ev, int n)
 
 	atomic_store(&seen, (int)conf->live);
 	atomic_store(&handling, 1);
-	FIXTURE_AWAIT(atomic_load(&gate_open));
+	FIXTURE_AWAIT(atomic_load(&probe_gate));
 	atomic_store(&kept, weir_conf(st) == conf);
 	end_handle(st, ev, n);
 }
@@ -119,13 +119,13 @@ static void test_a_batch_keeps_its_values(void)
 
 	fixture_stage(spec, "last", "t.own", NULL);
 	prepare(2);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	atomic_store(&handling, 0);
 	struct weir_graph *g = fixture_start(spec);
 	weir_thread_attach(g, "test");
 	pass_own(g, 0);
 	CU_ASSERT_EQUAL(set_for(g, "with.live", "5", 0), 0);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(fixture_ended() == 1);
 	CU_ASSERT_TRUE(atomic_load(&kept));
 	CU_ASSERT_EQUAL(atomic_load(&seen), 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Totals continue across a reload and never decrease, whenever they are read. Gauges and the
  * balance check (law_error) belong to each graph alone. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "base/clock.h"
 #include "control/control.h"
@@ -138,7 +138,7 @@ static void setup(void)
 {
 	prepare(N);
 	first = 0;
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	weir_log_set_level(WEIR_LOG_ERROR);
 }
 
@@ -164,7 +164,7 @@ static void test_totals(void)
 	CU_ASSERT_TRUE(decided(a) > 2);
 	offer(b, "count", 7);
 	FIXTURE_AWAIT(stage_view(b, "end").class_view[bulk].completed == 7);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(stage_view(b, "end").class_view[bulk].completed == 57);
 	finish_graph(a, 0);
 	struct weir_stage_view v = stage_view(b, "count");
@@ -191,7 +191,7 @@ static void test_totals(void)
 static void test_names(void)
 {
 	setup();
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	struct weir_graph *a = fixture_start(spec_of("t.count", "t.end", "bulk", "vip"));
 	offer(a, "count", 20);
 	FIXTURE_AWAIT(stage_view(a, "end").class_view[class_of(a, "bulk")].completed == 20);
@@ -332,7 +332,7 @@ static void test_never_smaller(void)
 	pthread_t looker;
 
 	setup();
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	struct weir_graph *g = fixture_start(spec_of("t.count", "t.end", "bulk", "vip"));
 	show(g);
 	pthread_create(&looker, NULL, look, NULL);
@@ -388,7 +388,7 @@ static void test_busy_never_less(void)
 	CU_ASSERT(stage_view(g, "gate").busy_ns >= was);
 	atomic_store(since, began);
 	FIXTURE_AWAIT(stage_view(g, "gate").busy_ns > was); /* it continues from there */
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	finish_graph(g, 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What weir_spec_check refuses, and its messages: names, links, cycles, types, placement, budget,
  * classes, objectives. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "admission/admission.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cunit_main.h"
-#include "fixture/made_up_run.h"
+#include "fixture/load/made_up_run.h"
 #include "report/rundata.h"
 
 /** A plain run with `label`: a server that keeps its goodput under overload. */

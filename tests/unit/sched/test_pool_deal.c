@@ -2,7 +2,7 @@
 /* Partitions are dealt to the threads that serve, not to the configured number of threads. If a
  * thread is refused by its stage (thread_init), its partitions go to others, and no policy counts
  * on it. A partition that no thread serves shows as a test that never ends. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "stage/stage.h"
 #include "sched/pool.h"

@@ -3,7 +3,7 @@
  * target makes sleeping threads check the partitions that are theirs now. Threads do not spin here,
  * so pool->n_idle is the number of parked threads. A lost wake-up shows as a test that never
  * ends. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ static void hold_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		if (((struct probe *)ev[i])->seq != HELD)
 			continue;
 		atomic_fetch_add(&entered, 1);
-		FIXTURE_AWAIT(atomic_load(&gate_open));
+		FIXTURE_AWAIT(atomic_load(&probe_gate));
 	}
 	end_handle(st, ev, n);
 }
@@ -56,7 +56,7 @@ static struct weir_graph *start_parked(
 	fixture_set(s, "cohort.max", "1");
 	s->mode = mode;
 	prepare(10);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	atomic_store(&entered, 0);
 	struct weir_graph *g = fixture_start(spec);
 	*st = weir_graph_stage(g, "a");
@@ -74,7 +74,7 @@ static void offer_one(struct weir_stage *st, int i, int producer, uint64_t seq)
 
 static void finish(struct weir_graph *g, int n)
 {
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(fixture_ended() == (uint64_t)n);
 	check_each_once(n);
 	weir_thread_detach();
@@ -135,7 +135,7 @@ static void test_raised_target_wakes_for_the_partitions_that_move(void)
 
 static void finish_two(struct weir_graph *g, struct weir_stage *st)
 {
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(atomic_load(&probes[1].finishes) == 1);
 	CU_ASSERT_EQUAL(atomic_load(&st->pool->deaths.n), 0);
 	finish(g, 3);
@@ -234,7 +234,7 @@ static void test_closed_amid_a_batch(void)
 	FIXTURE_AWAIT(atomic_load(&entered) == 1);
 	offer_one(st, 1, 1, 1);
 	atomic_store(&st->pool->target, 0); /* as pool_close does */
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(atomic_load(&h->slot) == HANDLER_EMPTY);
 	CU_ASSERT_EQUAL(atomic_load(&probes[0].finishes), 1);
 	CU_ASSERT_EQUAL(atomic_load(&probes[1].finishes), 0);

@@ -12,7 +12,7 @@ static void test_refused_at_the_gate(void)
 	struct weir_event *ev[RUN];
 	struct shed_token t;
 
-	start();
+	rig_start();
 	answer = odd_places;
 	CU_ASSERT_EQUAL_FATAL(offer(a, 0, RUN, ev), RUN / 2);
 	CU_ASSERT_EQUAL(asked, 1);
@@ -34,14 +34,14 @@ static void test_refused_at_the_gate(void)
 	CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), RUN / 2);
 	CU_ASSERT_EQUAL(queue_length(&a->queue), RUN / 2);
 	CU_ASSERT_EQUAL(probes[0].ev.trace_id, 0); /* admitted events have no token */
-	end();
+	rig_end();
 }
 
 static void test_only_the_gate_s_classes(void)
 {
 	struct weir_event *ev[RUN];
 
-	start();
+	rig_start();
 	answer = none;
 	CU_ASSERT_EQUAL(offer(a, 1, RUN, ev), RUN);
 	CU_ASSERT_EQUAL(asked, 0);
@@ -49,7 +49,7 @@ static void test_only_the_gate_s_classes(void)
 	CU_ASSERT_EQUAL(offer(b, 0, RUN, ev), 0); /* from outside: b is a gate as well */
 	CU_ASSERT_EQUAL(asked, 1);
 	CU_ASSERT_EQUAL(asked_class, 0);
-	end();
+	rig_end();
 }
 
 /* Asked at a, therefore neither at b nor at the front itself. */
@@ -57,7 +57,7 @@ static void test_not_again_on_the_way(void)
 {
 	struct weir_event *ev[WEIR_BATCH_MAX];
 
-	start();
+	rig_start();
 	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
 	CU_ASSERT_EQUAL(asked, 1);
 	answer = none;
@@ -74,7 +74,7 @@ static void test_not_again_on_the_way(void)
 	CU_ASSERT_EQUAL(asked, 2);
 	CU_ASSERT_EQUAL(seen.lead_ns, 0);
 	CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), 0);
-	end();
+	rig_end();
 }
 
 /* Events that were not judged upstream (class 1 here) are judged by the front's own admission. */
@@ -82,14 +82,14 @@ static void test_own_door_for_the_rest(void)
 {
 	struct weir_event *ev[WEIR_BATCH_MAX];
 
-	start();
+	rig_start();
 	CU_ASSERT_EQUAL(offer(b, 1, RUN, ev), RUN);
 	answer = none;
 	int n = take(b, ev);
 	CU_ASSERT_EQUAL(offer_at(front, b, ev, n), 0);
 	CU_ASSERT_EQUAL(asked, 1);
 	CU_ASSERT_EQUAL(shed(front, 1, WEIR_EDELAY), RUN);
-	end();
+	rig_end();
 }
 
 /* An invalid answer is counted at the front whose policy gave it, and ignored. */
@@ -126,14 +126,14 @@ static void test_nonsense(void)
 
 	for (size_t k = 0; k < sizeof(answers) / sizeof(answers[0]); k++) {
 		struct weir_event *ev[RUN];
-		start();
+		rig_start();
 		answer = answers[k];
 		CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
 		CU_ASSERT_EQUAL(atomic_load(&front->nonsense), 1);
 		CU_ASSERT_EQUAL(atomic_load(&a->nonsense), 0);
 		CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), 0);
 		CU_ASSERT_EQUAL(front->decided[0].refused, 0);
-		end();
+		rig_end();
 	}
 }
 
@@ -157,7 +157,7 @@ static void test_anonymous_tokens(void)
 	bool met[256] = {false};
 	int different = 0;
 
-	start();
+	rig_start();
 	answer = note_none;
 	for (int i = 0; i < RUN; i++) {
 		memset(&probes[i].ev, 0, sizeof(probes[i].ev));
@@ -172,7 +172,7 @@ static void test_anonymous_tokens(void)
 		met[t.user] = true;
 	}
 	CU_ASSERT(different > RUN / 4); /* by addresses: 37 on average */
-	end();
+	rig_end();
 }
 
 /* The user number that the policy sees for probe 0, offered as `session` at now_ns. */
@@ -199,7 +199,7 @@ static void test_back_when_told(void)
 	const uint16_t theta = 32768;
 	int refused[2] = {0, 0};
 
-	start();
+	rig_start();
 	answer = note_none;
 	for (int k = 0; k < 2; k++)
 		for (uint32_t id = 1; id < 400; id++) {
@@ -215,7 +215,7 @@ static void test_back_when_told(void)
 			CU_ASSERT(number_at(again, NOW_NS + told_ns - slack_ns) >= theta);
 		}
 	CU_ASSERT(refused[0] > 150 && refused[1] > 250); /* a half, three quarters */
-	end();
+	rig_end();
 }
 
 /* ---- modes ---- */
@@ -230,7 +230,7 @@ static void check_shadow(void)
 	CU_ASSERT_EQUAL(front->decided[0].refused, RUN / 2);
 	CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), 0);
 	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), RUN * COST);
-	end();
+	rig_end();
 }
 
 static void check_off(void)
@@ -243,23 +243,23 @@ static void check_off(void)
 	CU_ASSERT_EQUAL(front->decided[0].offered, 0);
 	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), 0);
 	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), 0);
-	end();
+	rig_end();
 }
 
 static void test_modes(void)
 {
-	start();
+	rig_start();
 	set_mode(front, WEIR_ADMISSION_SHADOW);
 	check_shadow();
-	start();
+	rig_start();
 	set_mode(front, WEIR_ADMISSION_OFF);
 	check_off();
-	start(); /* the gate's own mode does not matter */
+	rig_start(); /* the gate's own mode does not matter */
 	set_mode(a, WEIR_ADMISSION_OFF);
 	answer = none;
 	struct weir_event *ev[RUN];
 	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), 0);
-	end();
+	rig_end();
 }
 
 /* Events that would have been refused at the gate are counted by the front, like refused ones. */
@@ -267,7 +267,7 @@ static void test_shadow_is_counted(void)
 {
 	struct weir_event *ev[RUN];
 
-	start();
+	rig_start();
 	set_mode(front, WEIR_ADMISSION_SHADOW);
 	answer = odd_places;
 	for (int i = 1; i <= 2; i++) {
@@ -280,19 +280,19 @@ static void test_shadow_is_counted(void)
 	set_mode(front, WEIR_ADMISSION_ENFORCE);
 	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN / 2);
 	CU_ASSERT_EQUAL(atomic_load(&front->shadow_ahead[0]), RUN);
-	end();
+	rig_end();
 }
 
 /* The mode of the graph limits that of the stage. */
 static void test_mode_cap(void)
 {
-	start();
+	rig_start();
 	atomic_store(&front->mode_cap, WEIR_ADMISSION_SHADOW);
 	check_shadow();
-	start();
+	rig_start();
 	atomic_store(&front->mode_cap, WEIR_ADMISSION_OFF);
 	check_off();
-	start();
+	rig_start();
 	set_mode(front, WEIR_ADMISSION_SHADOW);
 	atomic_store(&front->mode_cap, WEIR_ADMISSION_ENFORCE);
 	check_shadow();

@@ -5,7 +5,7 @@
  * one thread count where the policy considers all. The graph is built and never started, so no
  * threads and no real time are involved.
  */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "stage/stage.h"
 

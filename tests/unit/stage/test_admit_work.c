@@ -11,7 +11,7 @@ static void test_counts(void)
 {
 	struct weir_event *ev[RUN];
 
-	start();
+	rig_start();
 	answer = odd_places;
 	queue_set_limit(&a->queue, 5);
 	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), 5); /* 20 refused by the front, 15 by the limit */
@@ -22,14 +22,14 @@ static void test_counts(void)
 	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), 5 * COST);
 	CU_ASSERT_EQUAL(shed(a, 0, WEIR_EQUEUE), 15);
 	CU_ASSERT_EQUAL(shed(a, 0, WEIR_EPRIORITY), RUN / 2);
-	end();
+	rig_end();
 }
 
 static void test_expired_are_not_asked_about(void)
 {
 	struct weir_event *ev[RUN];
 
-	start();
+	rig_start();
 	for (int i = 0; i < RUN; i++) {
 		memset(&probes[i].ev, 0, sizeof(probes[i].ev));
 		weir_event_init(&probes[i].ev, &probe_type, 1);
@@ -41,7 +41,7 @@ static void test_expired_are_not_asked_about(void)
 	CU_ASSERT(seen.left_ns != NULL);
 	CU_ASSERT_EQUAL(front->decided[0].offered, RUN - 10);
 	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), RUN - 10);
-	end();
+	rig_end();
 }
 
 /* b is a front as well. Each front is asked about the events that the previous one admitted, and
@@ -50,7 +50,7 @@ static void test_two_fronts(void)
 {
 	struct weir_event *ev[RUN];
 
-	start();
+	rig_start();
 	front->fronts[1] = b; /* as if b's policy had `.front` */
 	b->front = 1;
 	b->policy = &policy;
@@ -66,7 +66,7 @@ static void test_two_fronts(void)
 	CU_ASSERT_EQUAL(atomic_load(&b->wanted_ahead[0]), RUN / 4 + RUN / 4);
 	CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), RUN / 2);
 	CU_ASSERT_EQUAL(atomic_load(&b->refused_ahead[0]), RUN / 4);
-	end();
+	rig_end();
 }
 
 /* ---- work in flight ---- */
@@ -75,7 +75,7 @@ static void test_pipeline(void)
 {
 	struct weir_event *ev[WEIR_BATCH_MAX];
 
-	start();
+	rig_start();
 	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
 	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), RUN * COST);
 	int n = take(a, ev);
@@ -84,7 +84,7 @@ static void test_pipeline(void)
 	n = take(b, ev);
 	CU_ASSERT_EQUAL(offer_at(front, b, ev, n), RUN);
 	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), 0);
-	end();
+	rig_end();
 }
 
 /* The policy sees queued work and work in flight; a negative amount counts as 0. */
@@ -92,7 +92,7 @@ static void test_work_that_is_seen(void)
 {
 	struct weir_event *ev[RUN], *one[1] = {&probes[RUN].ev};
 
-	start();
+	rig_start();
 	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN);
 	CU_ASSERT_EQUAL(seen.work_ns, 0);
 	weir_event_init(one[0], &probe_type, 1);
@@ -108,7 +108,7 @@ static void test_work_that_is_seen(void)
 	atomic_store(&front->pipeline_ns, -123456);
 	CU_ASSERT_EQUAL(offer(b, 0, 1, ev), 1);
 	CU_ASSERT_EQUAL(seen.work_ns, COST);
-	end();
+	rig_end();
 }
 
 /* A thread that is idle now does not count as idle if enough work is in flight to arrive first. */
@@ -117,7 +117,7 @@ static void test_idle(void)
 	struct weir_event *ev[1];
 	const int64_t enough = 2 * (LEAD + COST); /* two threads */
 
-	start();
+	rig_start();
 	idle = true;
 	CU_ASSERT_EQUAL(offer(a, 0, 1, ev), 1);
 	CU_ASSERT_TRUE(seen.idle);
@@ -127,7 +127,7 @@ static void test_idle(void)
 	atomic_store(&front->pipeline_ns, enough + 2);
 	CU_ASSERT_EQUAL(offer(a, 0, 1, ev), 1);
 	CU_ASSERT_FALSE(seen.idle);
-	end();
+	rig_end();
 }
 
 /* At the front itself nothing arrives before the event, however much is in flight. Idle threads
@@ -136,7 +136,7 @@ static void test_own_door_is_free(void)
 {
 	struct weir_event *ev[1];
 
-	start();
+	rig_start();
 	idle = true;
 	atomic_store(&front->pipeline_ns, 10000000000LL);
 	CU_ASSERT_EQUAL(offer(front, 0, 1, ev), 1);
@@ -144,7 +144,7 @@ static void test_own_door_is_free(void)
 	CU_ASSERT_EQUAL(seen.idle, 1);
 	CU_ASSERT_EQUAL(seen.work_ns, 0);
 	CU_ASSERT_EQUAL(seen.lead_ns, 0);
-	end();
+	rig_end();
 }
 
 CUNIT_MAIN("work ahead", {"types are known", test_prepare}, {"counts", test_counts},

@@ -24,7 +24,7 @@ static struct admission_policy fair_policy;
 
 static void start_fair(void)
 {
-	start();
+	rig_start();
 	fair_policy = policy;
 	fair_policy.fair = true;
 	fair_policy.admit = admit;
@@ -79,7 +79,7 @@ static void test_learned_only_when_needed(void)
 	idle = true;
 	offer_sessions(one, 1, ev);
 	CU_ASSERT_FALSE(shown);
-	end();
+	rig_end();
 }
 
 /* A retry belongs to the same user; all events without a user belong to one. */
@@ -97,7 +97,7 @@ static void test_whose(void)
 	offer_sessions(run, 6, ev);
 	for (int i = 0; i < 6; i++)
 		CU_ASSERT_DOUBLE_EQUAL(demand[i], expected[i], 1e-3);
-	end();
+	rig_end();
 }
 
 /* Half is served, so the part of the class is 0.5. Users 1 to 9 send one request each, user 10
@@ -125,7 +125,7 @@ static void test_tokens_name_the_user_s_part(void)
 		if (i >= 9)
 			CU_ASSERT(t.part > shed_token_part(0.35) && t.part < shed_token_part(0.5));
 	}
-	end();
+	rig_end();
 }
 
 CUNIT_MAIN("users at a sink", {"types are known", test_prepare},

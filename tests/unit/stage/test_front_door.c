@@ -8,7 +8,7 @@
  * second's handlers wait for control ticks, so that the meter sees a cost of about 20 ms per event,
  * or for the test while the gate is closed. No time is measured here.
  */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "stage/shed_token.h"
 #include "stage/stage.h"
@@ -59,7 +59,7 @@ static void second_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	unsigned long long from = atomic_load(&ticks);
 
-	FIXTURE_AWAIT(atomic_load(&ticks) >= from + 2 && atomic_load(&gate_open));
+	FIXTURE_AWAIT(atomic_load(&ticks) >= from + 2 && atomic_load(&probe_gate));
 	if (((struct probe *)ev[0])->seq == DEADLY_SECOND)
 		pthread_exit(NULL);
 	end_handle(st, ev, n);
@@ -116,7 +116,7 @@ static void start(bool inline_between, int64_t slo_ms)
 	fixture_set(s, "cohort.max", "1");
 	prepare(N);
 	at = 0;
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	g = fixture_build(spec);
 	second = &weir_graph_stage(g, "second")->sink;
 	counting = admission_weir;
@@ -201,7 +201,7 @@ static void flood(bool inline_between)
 
 	start(inline_between, 100);
 	teach();
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	/* Until admission stops: two events in handlers plus 50 ms of wait, which is about five
 	 * events of 20 ms each. They are fewer if the machine is so busy that ticks are late and
 	 * events cost more. */
@@ -224,7 +224,7 @@ static void flood(bool inline_between)
 	CU_ASSERT_EQUAL(v.class_view[0].offered, (uint64_t)(LESSONS + taken));
 	CU_ASSERT_EQUAL(all_shed("second", 0), 0); /* I8 */
 	CU_ASSERT_EQUAL(v.in_flight, (uint64_t)taken);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(stage_view(g, "second").in_flight == 0);
 	/* The gate was closed for longer than the objective: events that waited all the time are
 	 * late. */

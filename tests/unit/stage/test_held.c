@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Events that a stage holds count against the limit of its queue: queued and held events together
  * never exceed it, and an event that ends, goes on or comes back frees its slot. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "admission/admission.h"
 #include "graph/graph.h"

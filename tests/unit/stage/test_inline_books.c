@@ -5,7 +5,7 @@
  * what a reload takes over. The graph is built and never started; the test writes the counters.
  * (That threads write them this way: test_inline_cost.c.)
  */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "graph/graph.h"
 #include "graph/meter.h"

@@ -5,7 +5,7 @@
  * waits until the clock has advanced by at least COST_NS, so the learned cost has a lower bound on
  * any machine.
  */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "base/clock.h"
 #include "stage/stage.h"

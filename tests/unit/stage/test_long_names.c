@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of the maximum length: pools, views and decisions contain them in full. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #define BEGIN "a.name.of.64.bytes.0123456789.0123456789.0123456789.0123456789."
 

@@ -2,7 +2,7 @@
 /* Events that reach an inline stage in a thread that the stage has refused (thread_init). Here that
  * is the thread of a drain, the only one that is certain to be refused. The events fail and leave
  * no count behind, and thread_init is called again with zeroed thread state. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "graph/graph.h"
 

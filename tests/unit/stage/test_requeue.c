@@ -2,7 +2,7 @@
 /* weir_requeue: events return to their own stage as often as it likes, from handlers and from other
  * threads, in queued, partitioned and inline stages. Each is counted once and ends once, whatever
  * its deadline and the limit of the queue. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #define M 4000
 

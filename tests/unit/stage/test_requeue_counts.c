@@ -25,7 +25,7 @@ static void test_what_was_begun_is_not_dropped(void)
 {
 	struct weir_event *ev[RUN];
 
-	start();
+	rig_start();
 	longest_ns = 0;
 	CU_ASSERT_EQUAL(offer(b, 0, 10, ev), 10);
 	b->policy = &drops;
@@ -37,7 +37,7 @@ static void test_what_was_begun_is_not_dropped(void)
 		CU_ASSERT_EQUAL(ev[i]->state, i < 6 ? WEIR_EVENT_QUEUED : WEIR_EVENT_AGAIN);
 	CU_ASSERT_EQUAL(longest_ns, 77);
 	CU_ASSERT_EQUAL(b->decided[0].refused, 6);
-	end();
+	rig_end();
 }
 
 /* In shadow mode nothing is dropped, and only events that would have been dropped are counted. */
@@ -45,7 +45,7 @@ static void test_shadow_does_not_count_what_was_begun(void)
 {
 	struct weir_event *ev[RUN];
 
-	start();
+	rig_start();
 	set_mode(b, WEIR_ADMISSION_SHADOW);
 	CU_ASSERT_EQUAL(offer(b, 0, 10, ev), 10);
 	b->policy = &drops;
@@ -54,7 +54,7 @@ static void test_shadow_does_not_count_what_was_begun(void)
 		ev[i]->state = i < 4 ? WEIR_EVENT_AGAIN : WEIR_EVENT_QUEUED;
 	CU_ASSERT_EQUAL(sink_drop(b, ev, 10, NOW_NS, &book[b->id]), 0);
 	CU_ASSERT_EQUAL(book_read(&book[b->id].class_book[0].shadow_shed), 6);
-	end();
+	rig_end();
 }
 
 /* ---- counts ---- */

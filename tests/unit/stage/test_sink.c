@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Admission to a stage: limit, deadlines, policies, refusals that return to their sender. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 static void test_full_queue_refuses_the_rest(void)
 {
@@ -12,7 +12,7 @@ static void test_full_queue_refuses_the_rest(void)
 	fixture_set(s, "queue.limit", "40");
 	fixture_set(s, "threads.max", "1");
 	prepare(200);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	struct weir_graph *g = fixture_start(spec);
 	struct weir_stage *gate = weir_graph_stage(g, "gate");
 	weir_thread_attach(g, "test");
@@ -36,7 +36,7 @@ static void test_full_queue_refuses_the_rest(void)
 	CU_ASSERT(llabs(v.law_residual) <= v.law_slack);
 	CU_ASSERT(v.longest_running_ns > 0);
 	CU_ASSERT(v.oldest_wait_ns > 0);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(fixture_ended() == 41);
 	for (int i = 0; i < 60; i++)
 		weir_event_finish(&ev[i], reason);
@@ -54,7 +54,7 @@ static void test_deadline_at_door_and_exit(void)
 
 	fixture_set(s, "threads.max", "1");
 	prepare(10);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	struct weir_graph *g = fixture_start(spec);
 	struct weir_stage *gate = weir_graph_stage(g, "gate");
 	weir_thread_attach(g, "test");
@@ -79,7 +79,7 @@ static void test_deadline_at_door_and_exit(void)
 		(*soon)->deadline_ns = weir_now_ns(gate) + time_ns;
 	} while (weir_offer(gate, soon, 1, &reason) == 0 && ++refused);
 	FIXTURE_AWAIT(stage_view(g, "gate").oldest_wait_ns > time_ns + 5000000);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(fixture_ended() == 3);
 	CU_ASSERT_EQUAL(probes[2].status, WEIR_EDEADLINE);
 	CU_ASSERT_EQUAL(stage_view(g, "gate").class_view[0].shed[weir_shed_index(WEIR_EDEADLINE)],
@@ -127,7 +127,7 @@ static void test_refused_run_returns(void)
 	fixture_set(s, "admission.threshold", "10");
 	fixture_stage(spec, "end", "t.end", NULL);
 	prepare(51);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	atomic_store(&returned, 0);
 	struct weir_graph *g = fixture_start(spec);
 	weir_thread_attach(g, "test");
@@ -146,7 +146,7 @@ static void test_refused_run_returns(void)
 	CU_ASSERT_EQUAL(from.class_view[0].shed[weir_shed_index(WEIR_ETHRESHOLD)], 0);
 	CU_ASSERT_EQUAL(
 	    stage_view(g, "gate").class_view[0].shed[weir_shed_index(WEIR_ETHRESHOLD)], 40);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(fixture_ended() == 51);
 	weir_thread_detach();
 	finish_graph(g, 0);

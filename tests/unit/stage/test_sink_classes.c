@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A full queue and its classes: how much of the limit low classes may use. The graph is built and
  * never started, so no threads and no real time are involved. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "base/clock.h"
 #include "stage/stage.h"

@@ -2,7 +2,7 @@
 /* A sink whose policy learns: which events of a run it may refuse, how invalid answers are treated,
  * shedding at the head of the queue, and the samples given to its ticks. The policy is the
  * test's. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "stage/stage.h"
 

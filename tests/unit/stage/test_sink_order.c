@@ -19,7 +19,7 @@ static void test_high_class_has_the_last_places(void)
 {
 	struct weir_event *ev[RUN], *out[WEIR_BATCH_MAX];
 
-	start();
+	rig_start();
 	queue_set_limit(&b->queue, 7);
 	CU_ASSERT_EQUAL(offer_mixed(b, 10, ev), 7);
 	CU_ASSERT_EQUAL(shed(b, 0, WEIR_EQUEUE), 0);
@@ -32,19 +32,19 @@ static void test_high_class_has_the_last_places(void)
 	CU_ASSERT_PTR_EQUAL(out[6], &probes[2].ev);
 	for (int i = 0; i < 3; i++)
 		CU_ASSERT_PTR_EQUAL(ev[i], &probes[4 + 2 * i].ev);
-	end();
+	rig_end();
 }
 
 static void test_more_of_the_high_class_than_places(void)
 {
 	struct weir_event *ev[RUN];
 
-	start();
+	rig_start();
 	queue_set_limit(&b->queue, 3);
 	CU_ASSERT_EQUAL(offer_mixed(b, 10, ev), 3);
 	CU_ASSERT_EQUAL(shed(b, 0, WEIR_EQUEUE), 2);
 	CU_ASSERT_EQUAL(shed(b, 1, WEIR_EQUEUE), 5);
-	end();
+	rig_end();
 }
 
 /* For each class, the policy sees the length of the queue including the events admitted before. */
@@ -52,12 +52,12 @@ static void test_policy_sees_what_the_higher_class_got(void)
 {
 	struct weir_event *ev[RUN];
 
-	start();
+	rig_start();
 	CU_ASSERT_EQUAL(offer_mixed(front, 10, ev), 10);
 	CU_ASSERT_EQUAL(asked, 2);
 	CU_ASSERT_EQUAL(asked_class, 1);
 	CU_ASSERT_EQUAL(seen.length, 5);
-	end();
+	rig_end();
 }
 
 CUNIT_MAIN("sink order", {"types are known", test_prepare},

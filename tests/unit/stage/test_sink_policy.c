@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A sink and its admission policy: what the policy is charged for, what changing a knob resets, and
  * the smallest queue. For the policies themselves see tests/unit/admission. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "stage/stage.h"
 
@@ -60,7 +60,7 @@ static void test_shadow_gives_back_what_was_charged(void)
 	fixture_set(s, "threads.max", "1");
 	fixture_set(s, "cohort.max", "1");
 	prepare(1 + 10 * RUN);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	struct weir_graph *g = fixture_start(spec);
 	struct weir_stage *st = weir_graph_stage(g, "a");
 	weir_thread_attach(g, "test");
@@ -70,7 +70,7 @@ static void test_shadow_gives_back_what_was_charged(void)
 	for (int i = 1; i < 10; i++)
 		CU_ASSERT_EQUAL(offer_once(st, 1 + i * RUN, RUN), 0);
 	CU_ASSERT_EQUAL(stage_view(g, "a").class_view[0].shadow_shed, 1 + 10 * RUN - 100);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	finish(g, 1 + 10 * RUN);
 }
 
@@ -141,7 +141,7 @@ static void test_threshold_keeps_places_for_the_high_class(void)
 	fixture_set(s, "threads.max", "1");
 	fixture_set(s, "cohort.max", "1");
 	prepare(31);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	struct weir_graph *g = fixture_start(spec);
 	struct weir_stage *st = weir_graph_stage(g, "a");
 	weir_thread_attach(g, "test");
@@ -150,7 +150,7 @@ static void test_threshold_keeps_places_for_the_high_class(void)
 	CU_ASSERT_EQUAL(offer_class(st, 1, 10, 1), 6);
 	CU_ASSERT_EQUAL(offer_class(st, 11, 10, 0), 2);
 	CU_ASSERT_EQUAL(offer_class(st, 21, 10, 1), 0);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	finish(g, 31);
 }
 

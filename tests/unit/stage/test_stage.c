@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The guarantees of a stage: modes, keys, cohorts; and handlers that break theirs. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "sched/pool.h"
 #include "stage/stage.h"

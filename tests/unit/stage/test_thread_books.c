@@ -2,7 +2,7 @@
 /* What a thread leaves in the counters. The note of which stage refused is cleared once the refused
  * events have been returned, a thread that dies in a handler is not counted as running forever, and
  * the link counts of a thread that left stay in the totals. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "graph/graph.h"
 #include "graph/reload_state.h"
@@ -35,7 +35,7 @@ static void test_refusal_is_not_remembered(void)
 	fixture_set(s, "queue.limit", "1");
 	fixture_set(s, "threads.max", "1");
 	prepare(4);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	struct weir_graph *g = fixture_start(spec);
 	weir_thread_attach(g, "test");
 	fixture_offer_all(weir_graph_stage(g, "gate"), probes, 1, 1);
@@ -50,7 +50,7 @@ static void test_refusal_is_not_remembered(void)
 	struct weir_stage_view v = stage_view(g, "shed");
 	CU_ASSERT_EQUAL(v.class_view[0].shed[weir_shed_index(WEIR_EPRIORITY)], 1);
 	CU_ASSERT_EQUAL(v.class_view[0].completed, 0);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(fixture_ended() == 4);
 	weir_thread_detach();
 	finish_graph(g, 0);
@@ -96,7 +96,7 @@ static void test_death_forgets_the_refusal(void)
 	fixture_set(s, "queue.limit", "1");
 	fixture_set(s, "threads.max", "1");
 	prepare(12);
-	atomic_store(&gate_open, 0);
+	atomic_store(&probe_gate, 0);
 	weir_log_set_fd(-1);
 	struct weir_graph *g = fixture_start(spec);
 	weir_thread_attach(g, "test");
@@ -110,7 +110,7 @@ static void test_death_forgets_the_refusal(void)
 	CU_ASSERT_EQUAL(probes[9].ev.stage, weir_graph_stage(g, "shed")->id);
 	CU_ASSERT_EQUAL(
 	    stage_view(g, "shed").class_view[0].shed[weir_shed_index(WEIR_EPRIORITY)], 5);
-	atomic_store(&gate_open, 1);
+	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(fixture_ended() == 12);
 	check_each_once(12);
 	weir_thread_detach();

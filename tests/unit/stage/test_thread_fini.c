@@ -2,7 +2,7 @@
 /* Events that a thread held for a stage and releases when it leaves (thread_fini). They are passed
  * on although the thread is leaving for good. If an inline stage after it ends the thread in the
  * middle of that, nothing is lost. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "stage/stage.h"
 #include "sched/pool.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Taps and the collection: which events they select, what they keep for each reader, and when they
  * end. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* W3C's text format for traces, the traces of events, and random ids. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include <weir/trace.h>
 

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+#include "torture/modes_stage.h"
+
+#include <weir/random.h>
+
+#include "event/local.h"
+
+atomic_ullong faults, deaths, refusals;
+atomic_bool may_die, may_refuse;
+
+void fault(const char *what, uint64_t a, uint64_t b)
+{
+	if (atomic_fetch_add(&faults, 1) < 10)
+		fprintf(
+		    stderr, "%s: %llu, %llu\n", what, (unsigned long long)a, (unsigned long long)b);
+}
+
+/* ---- what is held ---- */
+
+/* Of a stage: any thread lets it go. */
+struct ours {
+	pthread_mutex_t lock; /* all zeros are an initialised one */
+	struct weir_event *first;
+	bool ends; /* ops->stop was called: nothing is held any more */
+};
+
+/* Of a thread at a stage. */
+struct mine {
+	unsigned ready;
+	int n;
+	struct weir_event *ev[MINE_MAX];
+};
+
+static bool hold_ours(struct weir_stage *st, struct weir_event **slot)
+{
+	struct ours *o = weir_state(st);
+	struct weir_event *ev = *slot;
+
+	pthread_mutex_lock(&o->lock);
+	bool holds = !o->ends;
+	if (holds) {
+		weir_hold(st, slot);
+		ev->next = o->first;
+		o->first = ev;
+	}
+	pthread_mutex_unlock(&o->lock);
+	return holds;
+}
+
+static struct weir_event *take_ours(struct weir_stage *st, bool ends)
+{
+	struct ours *o = weir_state(st);
+
+	pthread_mutex_lock(&o->lock);
+	struct weir_event *ev = o->first;
+	if (ev)
+		o->first = ev->next;
+	o->ends |= ends;
+	pthread_mutex_unlock(&o->lock);
+	return ev;
+}
+
+static void let_go(struct weir_stage *st, struct weir_event *ev, uint64_t r)
+{
+	if (r % 4 == 0)
+		weir_event_finish(&ev, WEIR_OK);
+	else if (r % 4 == 1)
+		weir_requeue(st, &ev);
+	else
+		weir_emit(st, 0, &ev);
+}
+
+/* ---- the type ---- */
+
+static int mix_thread_init(struct weir_stage *st)
+{
+	static atomic_ullong calls;
+	struct mine *m = weir_thread_state(st);
+
+	if (m->ready != 0 || m->n != 0)
+		fault("thread state is in use", m->ready, (uint64_t)m->n);
+	m->ready = READY;
+	if (!atomic_load(&may_refuse) || weir_random_at(0, atomic_fetch_add(&calls, 1)) % 3 != 0)
+		return 0;
+	atomic_fetch_add(&refusals, 1);
+	return WEIR_ESYS;
+}
+
+static void mix_thread_fini(struct weir_stage *st)
+{
+	struct mine *m = weir_thread_state(st);
+
+	if (m->ready != READY)
+		fault("thread state of another", m->ready, 0);
+	for (int i = 0; i < m->n; i++)
+		let_go(st, m->ev[i], ((struct probe *)m->ev[i])->seq);
+}
+
+static void mix_stop(struct weir_stage *st, int64_t until_ns)
+{
+	struct weir_event *ev;
+
+	(void)until_ns;
+	while ((ev = take_ours(st, true)))
+		let_go(st, ev, ((struct probe *)ev)->seq);
+}
+
+static void die(uint64_t r)
+{
+	if (r % 20011 != 0 || !atomic_load(&may_die) || !thread_self()->pool)
+		return; /* threads of the test, and that of a drain, are not replaced */
+	atomic_fetch_add(&deaths, 1);
+	pthread_exit(NULL);
+}
+
+static void mix_one(struct weir_stage *st, struct mine *m, struct weir_event **slot)
+{
+	struct probe *p = (struct probe *)*slot;
+	uint64_t r =
+	    weir_random_at(0, p->seq << 8 ^ (uint64_t)p->producer << 4 ^ (uint64_t)++p->status);
+
+	die(r);
+	switch (p->status > HOPS_MAX ? 0 : r >> 32 & 63) {
+	case 0:
+		weir_event_finish(slot, r & 1 ? WEIR_OK : WEIR_EFAILED);
+		break;
+	case 1:
+		weir_requeue(st, slot);
+		break;
+	case 2:
+	case 3:
+		if (!hold_ours(st, slot))
+			weir_emit(st, 0, slot);
+		break;
+	case 4:
+		if (m->n < MINE_MAX && thread_self()->pool) {
+			m->ev[m->n++] = *slot;
+			weir_hold(st, slot);
+		}
+		break; /* else it is left behind */
+	case 5:
+	case 6:
+		weir_emit(st, 1, slot);
+		break;
+	case 7:
+		weir_emit(st, 2, slot);
+		break;
+	default:
+		weir_emit(st, 0, slot);
+	}
+}
+
+static void mix_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	struct mine *m = weir_thread_state(st);
+	struct weir_event *held;
+
+	if (m->ready != READY)
+		fault("a thread that the stage does not know", m->ready, 0);
+	while (m->n > 0)
+		let_go(st, m->ev[--m->n], (uint64_t)n);
+	for (int i = 0; i < 4 && (held = take_ours(st, false)); i++)
+		let_go(st, held, (uint64_t)i);
+	for (int i = 0; i < n; i++)
+		mix_one(st, m, &ev[i]);
+}
+
+/* What is refused goes another way, or ends. */
+static void mix_refused(
+    struct weir_stage *st, int outlet, struct weir_event **ev, int n, int reason)
+{
+	for (int i = 0; i < n; i++) {
+		struct probe *p = (struct probe *)ev[i];
+		uint64_t r = weir_random_at(0, p->seq + (uint64_t)p->status);
+		die(r);
+		if (outlet == 0 && ++p->status <= HOPS_MAX && r % 8 == 0)
+			weir_emit(st, 2, &ev[i]);
+		else if (r % 2)
+			weir_event_finish(&ev[i], reason);
+	}
+}
+
+static uint64_t mix_key(struct weir_stage *st, const struct weir_event *ev)
+{
+	(void)st;
+	return ((const struct probe *)ev)->seq % 32;
+}
+
+static const struct weir_outlet mix_outlets[] = {{"out", &probe_type, true, ""},
+    {"again", &probe_type, true, ""}, {"side", &probe_type, true, ""}, {.name = NULL}};
+
+const struct weir_stage_ops mix_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.mix",
+    .summary = "does whatever a handler may do",
+    .accepts = &probe_type,
+    .outlets = mix_outlets,
+    .state_size = sizeof(struct ours),
+    .thread_state_size = sizeof(struct mine),
+    .thread_init = mix_thread_init,
+    .thread_fini = mix_thread_fini,
+    .handle = mix_handle,
+    .refused = mix_refused,
+    .key = mix_key,
+    .stop = mix_stop};
+
+/* ---- random configurations ---- */
+
+const char *const stage_names[STAGES_MAX] = {"s0", "s1", "s2", "s3", "s4", "s5"};
+
+unsigned below(unsigned *rnd, unsigned n)
+{
+	return (unsigned)rand_r(rnd) % n;
+}
+
+const char *pick(unsigned *rnd, const char *const *of)
+{
+	unsigned n = 0;
+
+	while (of[n])
+		n++;
+	return of[below(rnd, n)];
+}
+
+static void random_threads(struct weir_threads_spec *t, unsigned *rnd)
+{
+	static const char *const policies[] = {"static", "weir", "seda", NULL};
+
+	t->max = 1 + below(rnd, 4);
+	t->min = 1 + below(rnd, (unsigned)t->max);
+	weir_spec_text(&t->policy, pick(rnd, policies));
+}
+
+static void random_queue(struct weir_stage_spec *s, unsigned *rnd)
+{
+	static const char *const limits[] = {"1", "16", "64", "512", NULL};
+	static const char *const maxima[] = {"1", "7", "64", "256", NULL};
+	static const char *const lingers[] = {"0", "0", "100us", "1ms", NULL};
+	static const char *const disciplines[] = {"auto", "fifo", "priority", NULL};
+	static const char *const slos[] = {"3ms", "500ms", NULL};
+
+	fixture_set(s, "queue.limit", pick(rnd, limits));
+	fixture_set(s, "queue.discipline", pick(rnd, disciplines));
+	fixture_set(s, "cohort.max", pick(rnd, maxima));
+	fixture_set(s, "cohort.linger", pick(rnd, lingers));
+	fixture_set(s, "slo", pick(rnd, slos));
+}
+
+static void random_policies(struct weir_stage_spec *s, unsigned *rnd)
+{
+	static const char *const admission[] = {"auto", "none", "weir", "weir", "threshold", "rate",
+	    "codel", "gradient2", "dagor", "seda_rt", NULL};
+	static const char *const inlined[] = {"auto", "none", "rate", NULL};
+	static const char *const batches[] = {"static", "weir", "seda", NULL};
+
+	fixture_set(s, "admission.policy", pick(rnd, s->inlined ? inlined : admission));
+	fixture_set(s, "admission.rate", "20000");
+	weir_spec_text(&s->cohort.policy, pick(rnd, batches));
+	if (!s->inlined && below(rnd, 3) == 0)
+		fixture_set(s, "degrade.above", "60%");
+}
+
+static void random_stage(struct weir_spec *spec, int i, int n, const bool *inlined, unsigned *rnd)
+{
+	static const char *const keys[] = {"producer", "event", "class", "stage", NULL};
+	struct weir_stage_spec *s = weir_spec_add_stage(spec, stage_names[i], "t.mix");
+	int again = (int)below(rnd, (unsigned)i + 1);
+
+	if (i + 1 < n) {
+		weir_spec_link(s, "out", stage_names[i + 1], false);
+		weir_spec_link(
+		    s, "side", stage_names[i + 1 + (int)below(rnd, (unsigned)(n - i - 1))], false);
+	}
+	while (inlined[again])
+		again--;
+	weir_spec_link(s, "again", stage_names[again], true);
+	s->inlined = inlined[i];
+	random_threads(&s->threads, rnd);
+	random_queue(s, rnd);
+	random_policies(s, rnd);
+	if (s->inlined)
+		return;
+	s->mode = (int)below(rnd, 3);
+	if (s->mode == WEIR_MODE_PARTITIONED)
+		weir_spec_text(&s->key, pick(rnd, keys));
+	else if (below(rnd, 4) == 0)
+		weir_spec_text(&s->cohort.by, pick(rnd, keys));
+	if (below(rnd, 3) == 0)
+		weir_spec_text(&s->group, below(rnd, 2) ? "g" : "h");
+}
+
+static struct weir_spec *random_spec(unsigned *rnd)
+{
+	struct weir_spec *spec = weir_spec_new("torture");
+	int n = 2 + (int)below(rnd, STAGES_MAX - 1);
+	bool inlined[STAGES_MAX];
+
+	for (int c = 0; c < CLASSES; c++) {
+		static const char *const names[] = {"one", "two", "three"};
+		struct weir_class_spec *class = weir_spec_add_class(spec, names[c]);
+		if (c > 0 && below(rnd, 3) == 0)
+			class->priority = class[-1].priority = c; /* served alike */
+	}
+	random_threads(&weir_spec_add_group(spec, "g")->threads, rnd);
+	random_threads(&weir_spec_add_group(spec, "h")->threads, rnd);
+	for (int i = 0; i < n; i++)
+		inlined[i] = i > 0 && below(rnd, 3) == 0;
+	for (int i = 0; i < n; i++)
+		random_stage(spec, i, n, inlined, rnd);
+	return spec;
+}
+
+struct weir_graph *random_graph(unsigned *rnd)
+{
+	struct weir_graph *g = NULL;
+	struct weir_errs *errs = calloc(1, sizeof(*errs));
+
+	while (!g) {
+		struct weir_spec *spec = random_spec(rnd);
+		memset(errs, 0, sizeof(*errs));
+		if (weir_graph_build(spec, &g, errs) != 0) {
+			g = NULL;
+			weir_spec_free(spec);
+		}
+	}
+	free(errs);
+	return g;
+}
