@@ -3,10 +3,10 @@
  * digest: answer with the SHA-256 of the uploaded body. THE STAGE TO COPY if yours receives bodies
  * in parts.
  *
- * It handles bodies of any length, with memory for only one part. With `stream:` of http.server a
- * body is hashed while it arrives. If no bytes are available, the stage releases the event and is
- * called with it again later. A slow client never blocks a handler, and a client never gets ahead
- * of the hash by more than the buffer holds.
+ * The stage handles bodies of any length, with memory for only one part. With `stream:` of
+ * http.server a body is hashed while it arrives. If no bytes are available, the stage releases the
+ * event and is called with it again later, so a slow client never blocks a handler. The server
+ * stops reading from a fast client when the buffer is full.
  *
  *         stages:
  *           web:

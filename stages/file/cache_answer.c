@@ -188,9 +188,9 @@ void cache_answer_drop(struct weir_http_request *req, uint32_t start)
 }
 
 /* Turn the response into a 304. Of the fields added one by one, only those that a 304 repeats are
- * kept. The preformatted fields are one slice, from which only the start can be removed: everything
- * before the first field that a 304 repeats. Stages put the other fields first, and any that remain
- * are legal in a 304. */
+ * kept. The preformatted fields are one slice, so only its start can be removed: everything before
+ * the first field that a 304 repeats. Stages write the fields that a 304 omits first. If such a
+ * field comes later, it is sent, which is legal. */
 static void answer_shrink_304(struct weir_http_request *req, uint32_t start)
 {
 	struct weir_slice rest = req->res.fields, from = rest;

@@ -36,7 +36,7 @@ struct cache_account {
 	atomic_int_fast64_t pinned_bytes;
 };
 
-/** What an object records about its key. */
+/** What an object contains, and so how requests for its key are answered. */
 enum cache_kind {
 	CACHE_WHOLE, /* a 200 with its whole body, in memory or in an open file */
 	CACHE_GONE,  /* a 404, kept for a short time */
@@ -110,10 +110,11 @@ struct cache_object *cache_object_fork(uint64_t hash, struct weir_slice key);
  * its own descriptor. A response that must not be kept (another status, too large, `no-store`,
  * `private`, `no-cache`, an age of zero, Set-Cookie, Vary by another field) becomes a CACHE_PASS.
  *
- * Returns 0 with one reference for the caller; WEIR_EINVAL for a response that says nothing about
- * later ones (such as 5xx); WEIR_ENOMEM; WEIR_ESYS if the open file cannot be read, may have been
- * written since the request was sent to `miss` (the fields may then describe other bytes), or no
- * descriptor is left for it. Blocks on the disk only for a response that holds an open file.
+ * Returns 0 with one reference for the caller; WEIR_EINVAL for a response from which nothing can be
+ * concluded about the next one (such as 5xx); WEIR_ENOMEM; WEIR_ESYS if the open file cannot be
+ * read, may have been written since the request was sent to `miss` (the fields may then describe
+ * other bytes), or no descriptor is left for it. Blocks on the disk only for a response that holds
+ * an open file.
  */
 int cache_object_new(const struct weir_http_request *req, uint32_t fields_start, uint64_t hash,
     struct weir_slice key, unsigned code, const struct cache_limits *limits, int64_t now_ns,

@@ -26,8 +26,8 @@
  * of the slowest kernel (10 ms at HZ=100), with a margin for a slow stat. */
 #define FILE_RACY_NS 100000000LL
 
-/* Attempts at an openat2 that fails with EAGAIN, which a concurrent rename elsewhere can cause if
- * links are followed. */
+/* Maximum number of attempts at one openat2. It can fail with EAGAIN if links are followed while
+ * another process renames a file, anywhere in the file system. */
 #define OPEN_TRIES 4
 
 static int open_beneath(int root, enum file_links links, const char *name, uint64_t flags)

@@ -36,8 +36,8 @@ struct file {
 	unsigned coding;
 };
 
-/** Inputs of an ETag: all attributes that can reveal a change, or only those that are the same for
- * copies of a file on several machines. */
+/** The inputs of an ETag. LOCAL: all attributes that can reveal a change. PORTABLE: only the
+ * attributes that copies of a file on several machines have in common. */
 enum file_etags { FILE_ETAGS_LOCAL, FILE_ETAGS_PORTABLE };
 
 /** `t` in nanoseconds since 1970, clamped to 64 bits. */

@@ -30,9 +30,9 @@
  * of up to 63. */
 #define READ_FIELDS_BYTES 448
 
-/* Interval at which the root path is checked for leading to another directory. A check costs two
+/* Interval between checks of whether the root path leads to another directory. A check costs two
  * stats, which is negligible at this rate. The interval equals the default of `revalidate` in
- * file.cache, so that both are equally up to date. */
+ * file.cache, so that a new directory is noticed as soon as a new file. */
 #define READ_ROOT_LOOK_NS 1000000000LL
 
 static void follow_root(struct weir_stage *st)
