@@ -109,9 +109,9 @@ bool guard_host_differs(struct weir_slice host)
 	return false;
 }
 
-/* Whether the escapes of `s`, whose path has `path_n` bytes, may be served: none may represent NUL,
- * and in the path each '%' must begin an escape. In queries a '%' need not, since browsers send it
- * as typed. */
+/* Whether the escapes of the target `s` are valid. No escape may represent NUL. In the path, the
+ * first `path_n` bytes, each '%' must begin an escape. In the query a lone '%' is allowed, since
+ * browsers send it as the user typed it. */
 static bool escapes_good(struct weir_slice s, size_t path_n)
 {
 	const char *p = s.p, *end = s.p + s.n;

@@ -86,8 +86,8 @@ static bool bytes_good(const char *p, size_t n)
 	return true;
 }
 
-/* Return the length of those segments of the pattern that are certainly complete. The last segment
- * of a prefix is incomplete if it looks like "." or "..", since a path may continue it. */
+/* Return the length of the segments of the pattern that can be normalized. In a prefix, a last
+ * segment "." or ".." is excluded, since the path may continue with other bytes, as in "/..x". */
 static size_t whole_segments(const char *p, size_t n, bool prefix)
 {
 	size_t last = n;

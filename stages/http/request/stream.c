@@ -203,8 +203,8 @@ static enum stream_verdict next_part(struct stream *s)
 	return s->body_left == 0 ? part_whole(s) : STREAM_MORE;
 }
 
-/* Decode only as many bytes as the transfer has free space for; decoding never increases their
- * number. */
+/* Decode chunks into the transfer. The input is limited to the number of bytes that are free in the
+ * transfer, which is sufficient since decoding never increases the number of bytes. */
 static enum stream_verdict next_part_chunks(struct stream *s)
 {
 	struct transfer *t = s->filling->transfer;
@@ -259,8 +259,8 @@ static enum stream_verdict turn_to_parts(struct stream *s, struct pool *p, struc
 	return v;
 }
 
-/* Skip a chunked body. Its coding must be parsed, since otherwise the start of the next request
- * would be unknown. */
+/* Skip the rest of a chunked body. The chunks must be parsed to find the start of the next
+ * request. */
 static enum stream_verdict skip_chunks(struct stream *s)
 {
 	uint64_t have = s->end - s->start, n = have < s->body_left ? have : s->body_left;

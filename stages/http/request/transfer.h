@@ -16,12 +16,13 @@
  *
  * Ownership:
  *   under `lock`              the fields of the first group: both sides
- *   owner of the event        its group; passed on with the event (queues, weir_requeue and the
- *                             return of the event order that)
+ *   owner of the event        its group. Ownership passes on with the event; queues, weir_requeue
+ *                             and the return of the event are memory barriers.
  *   I/O thread                its group
- *   the struct                the I/O thread frees it with its request, after that has returned;
- *                             while `signalled` it is in a mailbox, and is freed on arrival
- *   the event while waiting   the I/O thread, from `waiter` being set until it clears it
+ *   the struct                the I/O thread frees it with the request, after the request has
+ *                             returned. If `signal` is in a mailbox then (`signalled`), the struct
+ *                             is freed when the signal arrives.
+ *   the event while waiting   the I/O thread, from when `waiter` is set until it is cleared
  *
  * A stage notifies the I/O thread by mail: `signal` is an event of its own type that is sent to the
  * loop and never enters the graph. At most one is in flight. The I/O thread notifies a stage with
