@@ -2,12 +2,12 @@
 /*
  * Searches for the knee: the highest rate at which a server meets its objective.
  *
- * Pure: the caller runs the trials, and the search chooses the rate of the next one and decides
- * when to stop. It doubles the start rate until the server fails at a rate, or halves it until the
- * server passes at one. It then bisects the interval between the passing and the failing rate on a
- * logarithmic scale until they differ by at most `precision`. Trials are noisy, so a rate is
- * decided by the first two trials that agree, which takes at most three trials. The share of all
- * trials that agreed with the decision at their rate is reported as the confidence.
+ * The module is pure: the caller runs the trials, and the search chooses the rate of the next trial
+ * and decides when to stop. The search doubles the start rate until the server fails, or halves it
+ * until the server passes. It then bisects the interval between the highest passing and the lowest
+ * failing rate on a logarithmic scale, until the two differ by at most `precision`. Trials are
+ * noisy, so a rate is tried until two trials have the same outcome, which takes at most three
+ * trials. The reported confidence is the share of all trials whose outcome was that of their rate.
  *
  * A trial whose generator was late proves nothing about the server, whatever its outcome. It is not
  * counted, and the rate is tried again. If the generator is late too often, the search is void and

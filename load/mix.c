@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds requests and checks their parts; see mix.h. Until its class is sealed, the member
- * `cumulative` of a request is its weight.
+ * Builds requests and checks their parts; see mix.h. load_class_seal() computes the member
+ * `cumulative` of each request; until then, `cumulative` contains the weight.
  *
  * The checks ensure that a server parses each request as exactly one request (RFC 9112). A control
  * byte or a second Content-Length from the command line could turn one request into two and would
@@ -127,8 +127,8 @@ static bool wants_length(const char *method)
 	       strcmp(method, "PATCH") == 0;
 }
 
-/* Append `a`, `b` and `c` to `out`, or only count their bytes if `out` is NULL. Returns the new
- * length. A head is assembled twice, the first time only to count its bytes. */
+/* Append `a`, `b` and `c` to out[0..at), or only count their bytes if `out` is NULL. Returns the
+ * new length. Each head is assembled twice, the first time only to determine its length. */
 static size_t put(char *out, size_t at, const char *a, const char *b, const char *c)
 {
 	const char *part[] = {a, b, c};

@@ -192,8 +192,8 @@ int mix_log_parse(const char *text, struct mix_log_line *line, struct weir_err *
 
 /* ---- the log ---- */
 
-/* Add the request of one line. Until the whole log has been read, its at_ns is in seconds since
- * 1970, and its `cumulative` is the position in the log. */
+/* Add the request of one line. Its members are not final until the whole log has been read and
+ * sorted: at_ns contains seconds since 1970, and `cumulative` the position in the log. */
 static int add_line(struct load_class *cls, const struct mix_head *head, const struct lines *l,
     struct mix_log_line *line, struct weir_err *err)
 {

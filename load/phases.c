@@ -25,8 +25,8 @@ static const double load_grid[] = {0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 
 
 /* ---- words ---- */
 
-/* Copy text[0..n) to `word`. A text that is too long is truncated and ends in "...", which no
- * parser accepts. */
+/* Copy text[0..n) to `word`. A text that is too long is truncated and ends in "...", so that no
+ * parser accepts it. */
 static void cut_word(char word[WORD_BYTES], const char *text, size_t n)
 {
 	if (n >= WORD_BYTES)

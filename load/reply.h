@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses one HTTP response incrementally with llhttp, without its lenient modes, and keeps only
- * what a load generator needs to know about it.
+ * Parses one HTTP response incrementally with llhttp, in strict mode. Only the properties
+ * in struct reply are recorded.
  *
  * Interim responses (1xx) are skipped. Responses to HEAD and those with status 204 or 304 have no
  * body. A 101 is malformed, since no upgrade is ever requested. Each byte is examined once and not
@@ -39,8 +39,8 @@ void reply_init(struct reply *r, bool no_body);
  * before the next call. */
 enum reply_verdict reply_feed(struct reply *r, const char *p, size_t n, size_t *used);
 
-/** Handle the end of the stream. Returns REPLY_DONE if it completes a response without a length, or
- * REPLY_MORE if the response is truncated or has not started. */
+/** Handle the end of the stream. Returns REPLY_DONE if the response has no length and so ends with
+ * the stream, or REPLY_MORE if the response is truncated or has not started. */
 enum reply_verdict reply_end(struct reply *r);
 
 #endif

@@ -32,9 +32,9 @@
  * the caller. 64 is a guess. */
 #define OTHER_DESCRIPTORS 64
 
-/* Minimum number of late requests for the generator to count as late, since one may be due to a
- * single interrupt. With 100 requests or more, a late 99th percentile implies at least two late
- * requests anyway. */
+/* Minimum number of late requests for the generator to count as late. A single late request may be
+ * due to one interrupt. The minimum matters only for fewer than 100 requests: with more, a late
+ * 99th percentile implies at least two late requests. */
 #define LATE_MIN 2
 
 struct run {
@@ -246,8 +246,8 @@ bool load_lag_late(const struct hdr *lag)
 	return late >= LATE_MIN && hdr_quantile_ns(lag, 0.99) > LOAD_LAG_LIMIT_NS;
 }
 
-/* Mark the run as void if the generator was late, since it then measured itself rather than the
- * server. In a closed loop, no request can be late. */
+/* Mark the run as void if the generator was late, since the latencies are then those of the
+ * generator rather than the server's. In a closed loop, no request can be late. */
 static void judge_lag(const struct load_plan *plan, struct load_result *result)
 {
 	int64_t worst_ns = 0;

@@ -3,8 +3,8 @@
  * Measures how many threads this machine supports, with the benchmark of figure 3 in Welsh's "A
  * design framework for highly concurrent systems" (2000). Each thread repeatedly takes a task and
  * blocks for L = 50 ms, as the task of a server would. Throughput grows with the number of threads
- * up to T', where the cost of switching between additional threads equals the throughput that they
- * add.
+ * up to a number T'. Above T', switching between the additional threads costs at least as much
+ * throughput as these threads add.
  */
 #ifndef WEIR_LOAD_SLEEPERS_H
 #define WEIR_LOAD_SLEEPERS_H

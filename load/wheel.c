@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The timing wheel; see wheel.h. A slot contains the items of one tick and those that are due one
- * or more revolutions later. */
+/* The timing wheel; see wheel.h. A slot contains the items of one tick. An item may be due in the
+ * current revolution of the wheel or in a later one. */
 #include "load/wheel.h"
 
 #include <string.h>
