@@ -75,8 +75,8 @@ static void add_ideal(struct chart *c, double capacity)
 	}
 }
 
-/* Set the scale of latencies, with some space at the top for the labels of rules, and mark the
- * clients' time-out if it is within the axis. */
+/* Set the y scale for latencies, with some space at the top for the labels of rules. Add a rule at
+ * the clients' time-out if it is within the scale. */
 static void scale_latency(struct chart *c, const struct rundata *run)
 {
 	double timeout_s = (double)run->plan.timeout_ns / 1e9;
@@ -149,8 +149,9 @@ static void add_curve(
 	}
 }
 
-/* Add one curve per run at `point`, or one per point if `point` is -1. If there are more than
- * TAIL_CURVES points, choose evenly spaced ones, including the first and the last. */
+/* Add one curve per run at `point`, or, if `point` is -1, one curve per load point of the only run.
+ * Of more than TAIL_CURVES points, evenly spaced ones are shown, including the first and the
+ * last. */
 static void add_curves(
     struct chart *c, const struct rundata *run, int n_runs, int point, struct hdr *h)
 {
@@ -187,7 +188,7 @@ struct chart *chart_tail(const struct rundata *run, int n_runs, int point)
 	    point >= 0 ? " at " : "", point >= 0 ? run->point[point].name : "");
 	chart_span_x(c, &low, &high);
 	c->x = scale_exact(high);
-	c->x.whole = true; /* one tick per nine: 90 %, 99 %, ... */
+	c->x.whole = true; /* ticks at 90 %, 99 %, 99.9 % ... */
 	c->print_x = format_tail;
 	scale_latency(c, run);
 	return c;

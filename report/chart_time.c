@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Builds charts of one run over time. All have the same time axis, so that the results of the
- * clients line up with the activity of the stages. Long runs are binned. Of most series, the mean
- * over a bin is shown; of the p99 latency, the requests in flight and the data of the stages, its
- * worst second, since that is what readers look for.
+ * clients line up with the activity of the stages. Long runs are binned. Most series show the mean
+ * of a bin. The p99 latency, the requests in flight and the data of the stages show the greatest
+ * value of a bin, since a mean would hide short peaks.
  */
 #include "report/charts.h"
 
@@ -13,8 +13,8 @@
 #define TIME_BINS_MAX 400
 /* Maximum number of stages in a chart. */
 #define TIME_STAGES CHART_STYLES
-/* Greatest wait that counts as none: at stages without a queue, all waits are in the first bucket
- * of the server's histogram. */
+/* Waits up to this time count as no wait. It is above the first bucket of the server's histogram,
+ * which contains all waits of stages without a queue. */
 #define TIME_NO_WAIT_S 1.5e-6
 #define TIME_LINES     6
 
@@ -214,8 +214,9 @@ static void add_stage(
 	}
 }
 
-/* Add the stages with the greatest peaks. The rank of a stage is the number of stages with a
- * greater peak, plus the number of earlier stages with the same peak. */
+/* Add the TIME_STAGES stages with the greatest peaks. A stage is added if its rank is below that
+ * number. Its rank is the number of stages with a greater peak, plus the number of earlier stages
+ * with the same peak. */
 static void add_stages(struct chart *c, const struct server_view *view, enum server_series which)
 {
 	for (int s = 0; s < view->n_stages; s++) {

@@ -88,8 +88,8 @@ static const struct compare_row *strongest(
 	return best;
 }
 
-/* Describe the strongest change with `verdict` in the first metric that has one. The metrics are in
- * order of importance: goodput, latency, shares. */
+/* Describe the strongest change among those with `verdict`, in the most important metric that has
+ * such a change. The metrics are ordered by importance: goodput, latency, shares. */
 static void say_strongest(
     const struct comparison *c, enum stats_verdict verdict, char *buf, size_t size)
 {

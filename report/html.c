@@ -132,8 +132,8 @@ static int page_knee(const struct rundata *run)
 	return best;
 }
 
-/* Write the percentiles: of one run at several loads, of several runs at the lowest load, at the
- * capacity and at the highest load. */
+/* Write the charts of percentiles. A single run has one chart with several loads. Several runs have
+ * one chart each at the lowest load, at the capacity and at the highest load. */
 static void page_tail(struct page *p)
 {
 	int n = p->run[0].n_points;

@@ -13,8 +13,8 @@
 /* Ratio of offered load to best goodput above which a run counts as overloaded. */
 #define OVERLOAD 1.2
 
-/* The points of a run with the best goodput and with the highest load; NAN if nothing was
- * served. */
+/* Values at the point with the best goodput (`best`) and at the highest load (`highest`); NAN if
+ * nothing was served there. */
 struct peaks {
 	double best_per_s, best_p99_s, offered_per_s, highest_per_s, highest_p99_s;
 };

@@ -64,7 +64,7 @@ static void page_verdict(struct page *p, const struct part *part)
 	fputs("</span></p>\n", p->to.out);
 }
 
-/* The loads of a workload that charts need. */
+/* The loads of a workload at which charts are drawn. */
 struct loads {
 	const struct over_row *first; /* any row */
 	double pool;                  /* load of the targets for a pool; 0 without a pool */

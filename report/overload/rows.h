@@ -18,16 +18,15 @@
  *                fault, if there is one
  *   p99          of the response time of requests that were not refused, over the objective
  *   refused      share of the offered requests, 0..1
- *   wasted       share of the handlers' time, 0..1, spent on requests that nobody waited for (sim:
- *                without the time spent on requests whose services alone took longer than their
- *                deadline)
+ *   wasted       share of the handlers' time, 0..1, spent on requests whose client had given up. In
+ *                "sim", requests whose service times alone exceed their deadline are not counted.
  *   classes      [{"name", "offered", "good"}], the highest first
  *   optional or null:
  *   jain         Jain's index
  *   reject_cpu_s CPU seconds of the I/O threads per answered request
  *   control_cpu  CPU of the control thread, as a fraction of a core
- *   unaffected   goodput of the route that a fault or a narrow stage elsewhere should not affect,
- *                over its goodput without it
+ *   unaffected   goodput of the route that the fault or the narrow stage should not affect, divided
+ *                by the goodput of that route without the fault or the narrow stage
  *   trouble      [from, to] of a spike or a fault, in seconds of the run (optional)
  *   series       {"bin_s", "offered": [..], "good": [..]} in parts of the capacity, from 0 s on
  *                (optional)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The targets of the evaluation protocol (overload.md), and how policies are judged by them; see
- * points.h. */
+/* The targets of the evaluation protocol (bench/OVERLOAD.md), and how policies are judged by them;
+ * see points.h. */
 #include "report/overload/points.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ const struct over_target over_targets[] = {
     {"pool: reversals a minute", OVER_REVERSALS, " W5 ", ANY_FROM, 0.9, 1, 0, false},
     {"pool: goodput over a static pool's", OVER_OF_BEST, " W5 ", ANY_FROM, 0.9, 0.95, 0, false},
     /* 27 us is 1.3 times the 21 us that the bare server of bench/refusal takes at twice its
-     * capacity, on the machine described in limits.md. */
+     * capacity. */
     {"CPU time of a refusal, its request and answer", OVER_REJECT, NULL, 2, ANY_TO, 27e-6, 0,
 	false},
     {"CPU of the controllers, of one core", OVER_CONTROL, NULL, ANY_FROM, ANY_TO, 0.005, 0, false},
