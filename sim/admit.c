@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides on admission to a stage, as framework/stage/sink.c and admit.c do. The deadline is checked
- * first. Then, class by class from the highest, come the policies of the later stages on whose
- * behalf this stage decides (admission upstream), the stage's own policy, and the free space in its
- * queue.
+ * Decides on admission to a stage, in the same order as framework/stage/sink.c and admit.c: first
+ * the deadlines of all events, then class by class, from the highest, these checks:
  *
- * Some admissions are probed: the policy is queried again, with a copy of its state, for an earlier
- * user and for a higher class (law I5).
+ *   1. the policies of the later stages on whose behalf this stage decides (admission upstream)
+ *   2. the stage's own policy
+ *   3. the free space in its queue
+ *
+ * One admission in PROBE_EVERY is probed: the policy is queried again, with a copy of its state,
+ * for an earlier user and for a higher class. Both must be admitted as well (law I5).
  */
 #include "world.h"
 
@@ -26,7 +28,8 @@ struct question {
 	uint32_t slot[WEIR_BATCH_MAX];
 	int from;                /* the stage that offers the events, -1 for clients */
 	int why[WEIR_BATCH_MAX]; /* 0, or the reason for the refusal */
-	int by[WEIR_BATCH_MAX];  /* stage on whose behalf the event is refused, -1 for the queue */
+	/* the stage whose policy refused the event; -1 if the queue was full */
+	int by[WEIR_BATCH_MAX];
 };
 
 /* The events of a question that no policy has refused so far, as passed to one policy. */
@@ -209,9 +212,10 @@ static int ask(struct sim *s, int entry, int stage, struct question *q)
 	return m;
 }
 
-/* Check the law SIM_LAW_BOUND after an admission: at the costs known to the policy, the threads
+/* Check the law SIM_LAW_BOUND after an admission. At the costs known to the policy, the threads
  * must finish the waiting work within the objective or within four service times, whichever is
- * longer. The latter allows a short objective to be exceeded by an event or so. */
+ * longer. The four service times are needed if the objective is short: a single event may then
+ * exceed it. */
 static void check_bound(struct sim *s, int stage)
 {
 	struct stage *st = &s->stage[stage];
@@ -231,7 +235,8 @@ static void check_bound(struct sim *s, int stage)
 	    (double)wait_ns * 1e-6, (double)st->conf->slo_ns * 1e-6);
 }
 
-/* Count as wanted the offered events that no other stage refused. */
+/* Update the counters `asked` and `wanted` of the stage. An offered event is wanted unless another
+ * stage refused it. */
 static void count_wanted(struct sim *s, int stage, const struct question *q)
 {
 	struct books *b = &s->stage[stage].books[q->class_id];

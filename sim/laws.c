@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks invariants (overload.md 3.10) after each step, at the stage that the step touched, and
- * logs the last steps, so that the cause of a violation can be found. Invariants over time are in
- * laws_*.c (see laws.h). This file checks I1, I2 and the bounds of I11:
+ * Checks invariants (docs/overload-derivation.md, "What must hold") after each step, at the stage
+ * that the step changed. The last steps are recorded, so that the cause of a violation can be
+ * found. Invariants over time are in laws_*.c (see laws.h). This file checks I1, I2 and the bounds
+ * of I11, all of them without a tolerance:
  *
  * I1: at a stage and class, every offered event was refused, shed, completed or failed, or is
  * queued or in a handler. After a step each request in the server is queued or in a handler of
- * exactly one stage. Exact.
+ * exactly one stage.
  *
- * I2: the work reported to a policy is the sum of the reported costs over the queue, so zero for an
- * empty queue; work on its way is never negative. Exact. The queue is walked every WALK_EVERY
- * steps; its counters are checked at each step.
+ * I2: the queued work that a policy sees is the sum of the costs of the queued events, so it is
+ * zero for an empty queue. The work on its way to a stage is never negative. The counters are
+ * checked at each step; the sum over the events of the queue is computed every WALK_EVERY steps.
  *
  * I11: a pool's target is within its bounds, all targets are within the budget, and no event waits
- * while a thread of the stage is idle. Exact.
+ * while a thread of the stage is idle.
  *
- * The counters are updated separately from the queues and batches, which are the actual state.
- * Comparing the sums of both reveals a lost, duplicated or miscounted request at the step that
- * caused it.
+ * The counters and the queues and batches are updated by separate code. A difference between the
+ * counters and the sums over queues and batches reveals a lost, duplicated or miscounted request at
+ * the step that caused it.
  */
 #include "world.h"
 

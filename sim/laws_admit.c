@@ -2,29 +2,33 @@
 /*
  * Checks the promises of admission when an event leaves a queue or is refused.
  *
- * I4 waits: measured wait p99 <= 1.5 caps. Checked as: in every stretch of a run, of N events given
- * to handlers of the stage, at most N / 100 plus two queues' worth waited longer than 1.5 caps. A
- * cap is half of the objective, but at least two services; a queue's worth is the number of events
- * that wait at the cap. Two queues' worth are allowed since waits are not independent: one swing
- * over the limit makes a whole queue late. "Every stretch" is implemented by a running sum that
- * adds 0.99 for a late event and -0.01 for any other, never falls below 0, and must not exceed the
- * slack. If the objective is shorter than some 20 services, 1.5 caps cannot be guaranteed: with m
- * services ahead at the cap, 99 % of them end within cap + 2.33 sqrt(m) services / n, and the
- * service in progress, which the prediction does not include, adds one more. The limit is this time
- * if it is longer than 1.5 caps. Excluded are events that were queued before service times changed,
- * before the change was known, or while there were more threads. Also excluded are priority queues,
- * which the prediction does not cover (docs/overload.md, "What is weak").
+ * I4 waits: the p99 of the measured wait is at most 1.5 caps. The cap is half of the objective, but
+ * at least two services.
+ *   Check: if N events reach handlers of the stage in any interval of a run, at most N / 100 + S of
+ *     them waited longer than 1.5 caps. The slack S is twice the number of events that wait when
+ *     the wait is at the cap. It is needed since waits are not independent: one swing over the
+ *     limit makes a whole queue late. A running sum checks all intervals at once: it adds 0.99 for
+ *     a late event and -0.01 for any other, never falls below 0, and must not exceed S.
+ *   Short objectives: below some 20 services, 1.5 caps cannot be guaranteed. With m services ahead
+ *     of an event at the cap, 99 % of the waits end within cap + 2.33 sqrt(m) services / n. The
+ *     service in progress, which the prediction does not include, adds one more. If this time is
+ *     longer than 1.5 caps, it is the limit.
+ *   Not checked: events that were queued before a change of service times was known, or while there
+ *     were more threads; and priority queues, which the prediction does not cover
+ *     (docs/overload.md, "What is weak").
  *
- * I7 deadlines: no handler starts an event after its deadline (+1 ms). Checked without the
- * millisecond, since no clock here can be late.
+ * I7 deadlines: no handler starts an event after its deadline. The server is allowed 1 ms more,
+ * since its clock readings are not exact; in virtual time they are.
  *
- * I8 midway: zero mid-path admission rejects. Checked as: a request admitted upstream on behalf of
- * a stage is not refused by that stage's policy later; and no request of a class with a single
- * route is refused by a policy after its first admission. Exact after the warm-up, since the routes
- * have to be learned first. Refusals because of a deadline or the queue limit do not count.
+ * I8 midway: no request is refused after its first admission.
+ *   Check: a request admitted upstream on behalf of a stage is not refused by that stage's policy
+ *     later; and no policy refuses a request of a class with a single route after the first
+ *     admission. No refusal is tolerated, but the check begins only after the warm-up, in which the
+ *     routes are learned. Refusals because of a deadline or the queue limit do not count.
  *
- * I9 calm: zero rejects at a load of 0.7. Checked for the loads in laws_setting.c, which also
- * defines the allowed share of rejects; CALM_SLACK is added, since rejects come in clusters.
+ * I9 calm: no request is refused at a load of 0.7.
+ *   Check: at the loads in laws_setting.c, the number of refused requests is at most the share
+ *     defined there plus CALM_SLACK, since refusals come in clusters.
  */
 #include "world.h"
 

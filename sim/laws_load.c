@@ -3,24 +3,27 @@
  * Checks the shares of classes and the end of overload at each tick, from sums over slots of 100 ms
  * (the interval of the policy).
  *
- * I6 guarantees: each class with demand gets 0.9 of its guarantee g over 1 s. Checked as: in every
- * stretch of a run, the class gets at least 0.9 of its demand or of the share g of the work that
- * the stage's handlers begin, whichever is smaller in each slot, minus a slack. The share refers to
- * the work that the stage does, so handlers that crash or hang do not count, and the demand is what
- * no other stage refuses. The slack is the debt that builds up while admitted events wait and until
- * a new load is known (the objective and 200 ms, at g), plus SHARE_EVENTS. The latter is needed
- * since a class with a guarantee of 2 % gets only 16 events a second (4 threads, 5 ms), so "over 1
- * s" is a matter of chance: the probability that a sum with a drift of -0.1 and the variance of a
- * Poisson process exceeds x events is exp(-0.2 x), 1e-13 for 150. Not checked for classes with few
- * users (each user is served in its own period of 10 s) and for priority queues.
+ * I6 guarantees: each class with demand gets 0.9 of its guarantee g over 1 s.
+ *   Check: for each slot, take the smaller of two amounts: the demand of the class, and the share g
+ *     of the work that the stage's handlers begin. In every interval of a run, the class gets at
+ *     least 0.9 of the sum of these amounts, minus a slack. Work that handlers do not begin,
+ *     because they crash or hang, is not counted. Events that another stage refuses are not demand.
+ *   Slack: the work of a class with the guarantee g in the objective plus 200 ms, while admitted
+ *     events wait and a new load is not known yet, plus SHARE_EVENTS. The latter is needed for
+ *     random deviations: with 4 threads and services of 5 ms, a guarantee of 2 % is only 16 events
+ *     a second. The probability that a sum with a drift of -0.1 and the variance of a Poisson
+ *     process exceeds x events is exp(-0.2 x), which is 1e-13 for 150.
+ *   Not checked: classes with few users (each user is served in its own period of 10 s), and
+ *     priority queues.
  *
  * I10 normal again: the policy reports NORMAL at most 2 intervals plus the drain time after the
- * load fell below 0.8. Checked from the first of consecutive slots in each of which the stage is
- * offered less than 0.8 of its capacity: (a) within 2 d / (1 - 0.8) plus one interval plus 100
- * services / n, a thread is idle or almost nothing waits, where d is the predicted wait at the
- * start; and (b) the policy reports NORMAL within two intervals and two ticks of that. A slot with
- * more load restarts the check. The factor 2 is needed since the services during the drain are
- * random. Only for policies that report their state.
+ * load fell below 0.8.
+ *   Check: it starts with a slot in which the stage is offered less than 0.8 of its capacity, and
+ *     restarts after a slot with more load. Let d be the predicted wait at the start. (a) Within
+ *     2 d / (1 - 0.8) plus one interval plus 100 services / n, a thread is idle or almost nothing
+ *     waits. (b) Within two further intervals and two ticks, the policy reports NORMAL. The factor
+ *     2 is needed since the services during the drain are random.
+ *   Not checked: policies that do not report their state.
  */
 #include "world.h"
 
@@ -93,8 +96,7 @@ static bool is_over(const struct stage *st)
 	return strncmp(line, "OVER", 4) == 0;
 }
 
-/* Start the check of I10, since the load may be small from now on: set the time by which the queue
- * must be short. */
+/* Start the check of I10: set the time by which the queue must be short if the load stays small. */
 static void arm(struct sim *s, struct stage *st)
 {
 	struct stage_laws *l = &st->law;

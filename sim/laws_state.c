@@ -3,19 +3,21 @@
  * Checks that credits and threads are returned (I14) and that shared state is read consistently
  * (I15).
  *
- * I14 returned: when a handler crashes or a request ends on its way, its credits are returned.
- * Checked as: at each tick that is not lost, no more work is on its way to a stage than the events
- * that are queued or in handlers of the stages upstream can bring, at the cost of the most
- * expensive class. Without such events no work may be on its way. A thread that crashed must be
- * replaced within RETURN_NS (control runs every 100 ms); I1 covers its batch. The slack is 1 ns per
- * event for rounding. In graphs with loops, where events may arrive more than once, only the case
- * without such events is checked.
+ * I14 returned: when a handler crashes or a request ends on its way, its credits are returned, and
+ * a crashed thread is replaced.
+ *   Check of the credits: at each tick that is not lost, the work on its way to a stage is at most
+ *     n times the cost of the most expensive class, where n is the number of events that are queued
+ *     or in handlers of the stages upstream. The slack is 1 ns per event for rounding. In graphs
+ *     with loops events may arrive more than once, so there only the case n = 0 is checked.
+ *   Check of the threads: a crashed thread is replaced within RETURN_NS (control runs every
+ *     100 ms). The events of its batch are covered by I1.
  *
- * I15 reads: no torn reads of users and routes. Memory accesses are checked by ThreadSanitizer
- * (tests/torture, .ci). This file checks that time and counters never decrease, and that a policy
- * is a function of its state and its input: queried again with copies of both, it must return the
- * same verdict and leave the same state, and it must write nothing beyond that state. Exact. The
- * policy is queried again for the probes of admit.c, one admission in PROBE_EVERY.
+ * I15 reads: no torn reads of users and routes.
+ *   Check: time and counters never decrease. A policy is a function of its state and its input: if
+ *     queried again with copies of both, it returns the same verdict, leaves the same state, and
+ *     writes nothing beyond that state. It is queried again for the probes of admit.c, one
+ *     admission in PROBE_EVERY. The memory accesses of the server's threads are checked by
+ *     ThreadSanitizer (tests/torture, .ci).
  */
 #include "world.h"
 

@@ -105,7 +105,7 @@ void sim_class_defaults(struct sim_config *c)
 {
 	for (int k = 0; k < c->n_classes; k++) {
 		c->priority[k] = k;
-		c->guarantee[k] = k == 0 ? 0 : 0.02; /* overload.md 3.7 */
+		c->guarantee[k] = k == 0 ? 0 : 0.02; /* the default of the server */
 	}
 }
 

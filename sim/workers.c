@@ -5,10 +5,11 @@
  *
  *   take a batch -> compute -> block -> emit -> take the next, or become idle, or leave
  *
- * Cores are modelled as processor sharing: cpu_time is the CPU time received by a handler that has
- * computed since the start. A handler that starts now and needs CPU time w is done when cpu_time
- * has grown by w, no matter how many handlers start or finish meanwhile. So entries of the heap
- * never move; only the time of the first must be recomputed.
+ * Cores are modelled as processor sharing: all computing handlers receive the same amount of CPU
+ * time. cpu_time is the amount that a handler would have received if it had computed since the
+ * start of the run. A handler that starts now and needs CPU time w is done when cpu_time has grown
+ * by w, no matter how many handlers start or finish meanwhile. The heap `cpu` is ordered by this
+ * value, so its entries never move. Only the wall-clock time of the first entry must be recomputed.
  */
 #include "world.h"
 
@@ -407,7 +408,7 @@ void workers_crash(struct sim *s, int stage)
 	laws_note(s, "crash", stage, -1, w->n, 0);
 	account(s, st, w, true);
 	w->n = 0;
-	w->order--; /* invalidates the pending event for which it waited */
+	w->order--; /* the heap entry for which the thread waited is now ignored */
 	leave(s, stage, id);
 	send_on(s, head, WEIR_EDIED);
 	laws_check(s, stage);
