@@ -25,10 +25,10 @@ static int closes;
  * responses. */
 struct client {
 	int fd;
-	unsigned tail;     /* the last four bytes read */
-	int asked;         /* a request has arrived */
-	size_t owed, done; /* number of responses not sent completely; bytes sent of the first of
-                            * them */
+	unsigned tail; /* the last four bytes read */
+	int asked;     /* a request has arrived */
+	/* number of responses that are not sent completely; bytes sent of the first of them */
+	size_t owed, done;
 };
 
 static int make_answer(size_t bytes)

@@ -4,10 +4,10 @@
  * event-driven counterpart of `delay`, for the figures of Welsh 2000 (section 2.2): the thread that
  * receives tasks never blocks, and another thread handles the timer.
  *
- * The handler, in any thread, passes events to the loop's thread. All events that arrive in one
- * iteration are due at the same time and form a batch. Since the delay is the same for all batches,
- * they are due in order of arrival, and one timer descriptor, set for the first batch, is
- * sufficient (weir_timer fires up to 8 ms late, which is too coarse for 50 ms).
+ * The handler, in any thread, passes events to the loop's thread. All events that reach the loop in
+ * one iteration are due at the same time and form a batch. The delay is the same for all batches,
+ * so batches are due in order of arrival, and one timer descriptor, set for the first batch, is
+ * sufficient. A weir_timer would fire up to 8 ms late, which is too coarse for 50 ms.
  *
  * Only the loop's thread uses `first`, `last` and the timer.
  */
