@@ -143,7 +143,7 @@ static void probe(struct sim *s, int stage, int class_id, uint16_t user,
 	if (!would_admit(st, state, view, class_id, user / 2)) {
 		r->user_inversions++;
 		laws_break(s, SIM_LAW_USER, stage,
-		    "class %d: user %u admitted where user %u would not be", class_id, user,
+		    "class %d: user %u is admitted, but user %u would be refused", class_id, user,
 		    user / 2);
 	}
 	if (class_id > 0 && !would_admit(st, state, view, class_id - 1, user))
@@ -193,7 +193,9 @@ static int ask(struct sim *s, int entry, int stage, struct question *q)
 	laws_saw(s, SIM_LAW_SENSE, 0);
 	if (nonsense) {
 		s->r->stage[stage].nonsense++;
-		laws_break(s, SIM_LAW_SENSE, stage, "policy %s: %d of %d, %d marked, reason %d",
+		laws_break(s, SIM_LAW_SENSE, stage,
+		    "the verdict of policy %s is inconsistent: %d of %d admitted, %d marked as "
+		    "refused, reason %d",
 		    p->name, part.run.said, n, part.run.marked, reason);
 	} else if (probes) {
 		laws_asked_again(s, stage, q->class_id, &view, before, m, reason);
@@ -231,7 +233,7 @@ static void check_bound(struct sim *s, int stage)
 		return;
 	s->r->stage[stage].over_bound++;
 	laws_break(s, SIM_LAW_BOUND, stage,
-	    "admitted with %.1f ms of work waiting, the objective is %.1f ms",
+	    "an event is admitted while %.1f ms of work is waiting; the objective is %.1f ms",
 	    (double)wait_ns * 1e-6, (double)st->conf->slo_ns * 1e-6);
 }
 

@@ -87,7 +87,8 @@ static void check_wait(struct sim *s, int stage, const struct request *r)
 	laws_saw(s, SIM_LAW_WAIT, l->late / slack);
 	if (l->late > slack)
 		laws_break(s, SIM_LAW_WAIT, stage,
-		    "%.0f more than one in a hundred waited longer than %.1f ms, this one %.1f",
+		    "%.0f more events than one in a hundred waited longer than %.1f ms; the last "
+		    "one waited %.1f ms",
 		    l->late, most_ns * 1e-6, (double)(s->now_ns - r->queued_ns) * 1e-6);
 }
 
@@ -139,9 +140,10 @@ static void check_midway(struct sim *s, int entry, int by, const struct request 
 {
 	if (!no_second_refusal(s, by, r))
 		return;
-	laws_break(s, SIM_LAW_MIDWAY, by, "class %d refused (%s) at the door of '%s', %s",
+	laws_break(s, SIM_LAW_MIDWAY, by, "a request of class %d is refused (%s) at stage '%s', %s",
 	    r->class_id, why, s->conf->stage[entry].name,
-	    r->asked_for >> by & 1 ? "though it was let in before" : "and none before asked");
+	    r->asked_for >> by & 1 ? "although an earlier admission decided for this stage"
+				   : "although its class has only one route");
 }
 
 static void check_calm(struct sim *s, int stage)
@@ -152,7 +154,8 @@ static void check_calm(struct sim *s, int stage)
 	s->set.refused++;
 	laws_saw(s, SIM_LAW_CALM, (double)s->set.refused / fmax(most, 1));
 	if ((double)s->set.refused > most)
-		laws_break(s, SIM_LAW_CALM, stage, "%llu of %llu refused at a load of %.2f",
+		laws_break(s, SIM_LAW_CALM, stage,
+		    "%llu of %llu requests are refused at a load of %.2f",
 		    (unsigned long long)s->set.refused, (unsigned long long)s->set.sent,
 		    s->set.demand[stage] / s->stage[stage].target);
 }

@@ -140,8 +140,9 @@ static void check_normal(struct sim *s, int stage)
 	laws_saw(s, SIM_LAW_NORMAL, (double)(s->now_ns - l->calm_ns) / fmax(1, span_ns));
 	if (!l->normal && s->now_ns > until_ns)
 		laws_break(s, SIM_LAW_NORMAL, stage,
-		    l->low_ns ? "little is offered for %.2f s, and it is still OVER"
-			      : "little is offered for %.2f s, and the queue still stands",
+		    l->low_ns
+			? "the load has been small for %.2f s, but the policy still reports OVER"
+			: "the load has been small for %.2f s, but events still wait",
 		    (double)(s->now_ns - l->calm_ns) * 1e-9);
 }
 

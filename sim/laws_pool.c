@@ -111,8 +111,8 @@ static void check_turn(struct sim *s, int stage, int to)
 		laws_saw(s, SIM_LAW_STEADY, (double)REVERSAL_NS / since_ns);
 		if (since_ns < (double)REVERSAL_NS)
 			laws_break(s, SIM_LAW_STEADY, stage,
-			    "from %d to %d threads, %.1f s after the last turn", st->target, to,
-			    since_ns * 1e-9);
+			    "from %d to %d threads, only %.1f s after the last reversal",
+			    st->target, to, since_ns * 1e-9);
 	}
 	l->turned_ns = s->now_ns;
 }
@@ -157,7 +157,8 @@ static void check_number(struct sim *s, int stage)
 		least = st->conf->threads_max;
 	laws_saw(s, SIM_LAW_CONVERGES, fmax((double)st->target / most, (double)least / st->target));
 	if (st->target < least || st->target > most)
-		laws_break(s, SIM_LAW_CONVERGES, stage, "%d threads, the load needs %.1f: %d to %d",
+		laws_break(s, SIM_LAW_CONVERGES, stage,
+		    "the pool has %d threads; the load needs %.1f, so %d to %d are allowed",
 		    st->target, need, least, most);
 }
 

@@ -62,7 +62,8 @@ static void check_credits(struct sim *s, int stage)
 		cost_ns = st->cost_ns[k] > cost_ns ? st->cost_ns[k] : cost_ns;
 	laws_saw(s, SIM_LAW_RETURNED, 0);
 	if (n == 0 ? st->pipeline_ns > 0 : !is_looped(s) && st->pipeline_ns > n * (cost_ns + 1))
-		laws_break(s, SIM_LAW_RETURNED, stage, "%.3f ms of work on its way, of %lld events",
+		laws_break(s, SIM_LAW_RETURNED, stage,
+		    "%.3f ms of work is on its way, but only %lld events can bring it",
 		    (double)st->pipeline_ns * 1e-6, (long long)n);
 }
 
@@ -80,8 +81,8 @@ void laws_state_tick(struct sim *s, int stage)
 		st->law.excused_ns = s->now_ns; /* admitted when there were more threads */
 	laws_saw(s, SIM_LAW_RETURNED, (double)(s->now_ns - st->law.missing_ns) / RETURN_NS);
 	if (s->now_ns - st->law.missing_ns > RETURN_NS)
-		laws_break(s, SIM_LAW_RETURNED, stage, "%d threads of %d for %.0f ms", st->live,
-		    st->target, (double)(s->now_ns - st->law.missing_ns) * 1e-6);
+		laws_break(s, SIM_LAW_RETURNED, stage, "only %d of %d threads exist for %.0f ms",
+		    st->live, st->target, (double)(s->now_ns - st->law.missing_ns) * 1e-6);
 }
 
 void laws_routes(struct sim *s)
@@ -106,7 +107,7 @@ void laws_sampled(struct sim *s, int stage)
 		    b->completed + b->failed < then->completed ||
 		    b->service_ns < then->service_ns || b->wait_ns < then->wait_ns ||
 		    b->wanted > b->asked)
-			laws_break(s, SIM_LAW_READS, stage, "counters of class %d fell", k);
+			laws_break(s, SIM_LAW_READS, stage, "a counter of class %d decreased", k);
 	}
 }
 
@@ -130,8 +131,8 @@ void laws_asked_again(struct sim *s, int stage, int class_id, const struct admis
 	if (m != admitted || (m == 0 && why != reason) ||
 	    memcmp(copy, st->state, sizeof(copy)) != 0)
 		laws_break(s, SIM_LAW_READS, stage,
-		    "policy %s, asked twice: %d for %d, then %d for %d", p->name, admitted, reason,
-		    m, why);
+		    "policy %s, queried twice: %d admitted with reason %d, then %d with reason %d",
+		    p->name, admitted, reason, m, why);
 	if (memcmp(st->state + p->state_size, nothing, sizeof(nothing) - p->state_size) != 0)
 		laws_break(s, SIM_LAW_READS, stage, "policy %s wrote beyond its state", p->name);
 }
