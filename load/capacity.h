@@ -66,7 +66,7 @@ void capacity_tell_late(struct capacity *c, int64_t lag_ns);
  * first trial. */
 double capacity_confidence(const struct capacity *c);
 
-/** Describes the outcome in one sentence: "1,840/s kept p99 <= 50 ms, 1,925/s did not; 24 trials,
+/** Describes the outcome in one sentence: "1,840/s met p99 <= 50 ms, 1,925/s did not; 24 trials,
  * 96 % agreed". For a void search it begins with "not found". */
 void capacity_describe(const struct capacity *c, const char *objective, char *buf, size_t size);
 

@@ -109,8 +109,8 @@ static const struct site sites[] = {
 static const struct site *find_site(const char *kind, int *n_files, struct weir_err *err)
 {
 	if (*n_files < 1 || *n_files > MIX_FILES_MAX) {
-		sentence(err, WEIR_EINVAL, "a site of %d files: 1 to %d are possible", *n_files,
-		    MIX_FILES_MAX);
+		sentence(err, WEIR_EINVAL, "a site cannot have %d files: 1 to %d are possible",
+		    *n_files, MIX_FILES_MAX);
 		return NULL;
 	}
 	for (size_t i = 0; i < sizeof(sites) / sizeof(sites[0]); i++) {
@@ -120,7 +120,7 @@ static const struct site *find_site(const char *kind, int *n_files, struct weir_
 		*n_files = (*n_files + each - 1) / each * each;
 		return &sites[i];
 	}
-	sentence(err, WEIR_EINVAL, "'%.60s' is none of specweb99, surge", kind);
+	sentence(err, WEIR_EINVAL, "'%.60s' is not a kind of site: use specweb99 or surge", kind);
 	return NULL;
 }
 

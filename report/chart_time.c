@@ -42,9 +42,10 @@ static const struct time_chart {
 	format_fn *print;
 	struct time_line line[TIME_LINES]; /* those of the server's charts are the stages */
 } time_charts[CHARTS_BY_TIME] = {
-    {"What was asked and what came back", "requests per second",
-	"Stacked by outcome in the second of the answer; the line is what was offered.", 240, true,
-	false, false, format_rate,
+    {"Offered requests and their outcomes", "requests per second",
+	"Outcomes are stacked and counted in the second of the response; the line is the offered "
+	"load.",
+	240, true, false, false, format_rate,
 	{{"ok", SERIES_AREA, FILL_OK, LOAD_OK, false},
 	    {"degraded", SERIES_AREA, FILL_DEGRADED, LOAD_DEGRADED, false},
 	    {"shed", SERIES_AREA, FILL_SHED, LOAD_SHED, false},
@@ -52,19 +53,19 @@ static const struct time_chart {
 	    {"timeout or gone", SERIES_AREA, FILL_TIMEOUT, LOAD_TIMEOUT, false},
 	    {"offered", SERIES_LINE, 6, TIME_OFFERED, false}}},
     {"Goodput over time", "served per second",
-	"The served part of the chart above on a scale of its own: what overload takes away, and "
-	"how soon it comes back.",
+	"The served part of the chart above on its own scale: how much is lost under overload, and "
+	"how soon the server recovers.",
 	130, false, false, true, format_rate, {{"served", SERIES_LINE, 0, TIME_SERVED, false}}},
     {"Latency over time", "latency (logarithmic)",
 	"Of served requests, from the time at which each was due.", 190, false, true, false,
 	format_time,
 	{{"p99", SERIES_LINE, 1, TIME_P99, true}, {"p50", SERIES_LINE, 0, TIME_P50, false}}},
-    {"Requests under way", "count", "At the end of each second, on the client's side.", 130, false,
-	false, false, format_count,
-	{{"under way", SERIES_LINE, 0, TIME_IN_FLIGHT, true},
+    {"Requests in flight", "count", "At the end of each second, as counted by the client.", 130,
+	false, false, false, format_count,
+	{{"in flight", SERIES_LINE, 0, TIME_IN_FLIGHT, true},
 	    {"connections", SERIES_LINE, 3, TIME_CONNECTIONS, true}}},
 #define TIME_SERVER_CHART(id, heading, unit)                                                       \
-	[4 + SERVER_##id] = {heading, unit, "Said by the server about once a second", 150, false,  \
+	[4 + SERVER_##id] = {heading, unit, "Read from the server once a second", 150, false,      \
 	    SERVER_##id == SERVER_WAIT_P99, false,                                                 \
 	    SERVER_##id == SERVER_WAIT_P99 ? format_time : format_count, {{0}}},
     SERVER_SERIES(TIME_SERVER_CHART)
@@ -238,7 +239,7 @@ static const char *more_about(const struct chart *c, const struct server_view *v
 {
 	if (which >= 4)
 		return view->n_stages > TIME_STAGES
-			   ? "; of its stages those with the highest peaks."
+			   ? "; only the stages with the highest peaks are shown."
 			   : ".";
 	return which == 0 && c->n_pins > 0
 		   ? " Numbered flags are decisions of the server, listed below."

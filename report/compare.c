@@ -46,7 +46,7 @@ static int check_void(const struct rundata *run, bool force, struct weir_err *er
 {
 	if (force || run->result.voided[0] == '\0')
 		return 0;
-	return refuse(err, "run '%.60s' is void (%.100s); --force compares it all the same",
+	return refuse(err, "run '%.60s' is void (%.100s); use --force to compare it anyway",
 	    run->name, run->result.voided);
 }
 
@@ -67,8 +67,8 @@ static int check_plans(const struct rundata *a, const struct rundata *b, struct 
 {
 	if (a->plan.closed != b->plan.closed)
 		return refuse(err,
-		    "'%.60s' is %s-loop run and '%.60s' is %s-loop one: their latencies are not of "
-		    "the same kind",
+		    "'%.60s' is %s-loop run and '%.60s' is %s-loop one: their latencies cannot be "
+		    "compared",
 		    a->name, a->plan.closed ? "a closed" : "an open", b->name,
 		    b->plan.closed ? "a closed" : "an open");
 	if (a->plan.closed && a->plan.connections != b->plan.connections)

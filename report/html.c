@@ -71,7 +71,7 @@ static void page_verdicts(struct page *p)
 	markup(p->to.out, "<h1>%s</h1>\n", one ? run->name : "Load runs compared");
 	for (int i = 0; i < p->n_runs; i++) {
 		snprintf(
-		    text, sizeof(text), "is VOID and must not count: %s", run[i].result.voided);
+		    text, sizeof(text), "is VOID and does not count: %s", run[i].result.voided);
 		if (run[i].result.voided[0])
 			html_verdict(p->to.out, "void", run[i].name, text);
 	}

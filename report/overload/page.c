@@ -35,14 +35,12 @@ static const struct part {
 	const char *where, *title, *about;
 } parts[] = {
     {"server", "On the server",
-	"The real server on one core, the generator on another of the same machine. Refusals, "
-	"connections and thread "
-	"switches cost what they cost."},
+	"The real server on one core, the generator on another core of the same machine. Refusals, "
+	"connections and thread switches have their real cost."},
     {"sim", "In virtual time",
-	"The server's own policies in a simulator: repeatable to the bit, with no machine in "
-	"between. Refusals cost "
-	"nothing there. DAGOR and Gradient2 are ports with the constants of their authors, not "
-	"those systems."},
+	"The server's own policies in a simulator. The results do not depend on a machine and can "
+	"be repeated exactly, but refusals cost nothing. DAGOR and Gradient2 are ports with the "
+	"constants of their authors, not the original systems."},
 };
 
 #define N_PARTS (int)(sizeof(parts) / sizeof(parts[0]))

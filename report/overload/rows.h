@@ -12,7 +12,7 @@
  *   policy       name of the admission policy
  *   load         multiple of the capacity
  *   round        1, 2 ..
- *   void         if true, the generator was late and the run must not count (optional)
+ *   void         if true, the generator was late and the run does not count (optional)
  *   slo_s, capacity_per_s, for_s     objective, capacity, length of the measurement
  *   goodput      responses in time per second over the capacity; only those during the spike or
  *                fault, if there is one
