@@ -28,8 +28,8 @@
 
 enum { DIGEST_BYTES };
 
-/* State that persists between the calls for one event. It is found through its tap, which also
- * frees it when the event is finished, with whatever status. */
+/* State that persists between the calls for one event. weir_http_find_tap finds it, and the tap
+ * frees it when the event is finished, with any status. */
 struct upload {
 	struct weir_http_tap tap; /* first */
 	EVP_MD_CTX *hash;

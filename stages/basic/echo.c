@@ -71,7 +71,7 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 {
 	const struct echo_conf *conf = weir_conf(st);
 	struct echo_state *state = weir_state(st);
-	/* aborts if the type is another, which would be a bug */
+	/* aborts if the event is not an HTTP request, since that would be a bug */
 	struct weir_http_request *req = weir_http_request(*ev);
 	char *text;
 

@@ -21,8 +21,8 @@
  * DIGEST_PARTS. */
 #define MIRROR_PARTS 16
 
-/* Bytes collected before the response begins: one page, which fits into the response's buffer, so a
- * single write accepts all of them. */
+/* Bytes collected before the response begins. One page fits into the response's buffer, so a single
+ * write accepts all of them. */
 #define MIRROR_AHEAD 4096
 
 /* State that persists between the calls for one event; see digest.c. */
@@ -85,7 +85,7 @@ static bool keep_ahead(struct mirror *m)
 	return true;
 }
 
-/* Add the length of the body, which is complete, as a trailer. */
+/* End the response: the body is complete, so add its length as a trailer. */
 static int end(struct weir_http_request *req)
 {
 	char text[24];

@@ -31,8 +31,8 @@ static int64_t clock_ns(clockid_t clock)
 	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
-/* The gauges report the state of the table, which the stages of the old and the new graph share
- * during a reload. */
+/* Update the counters, and set the gauges to the state of the table. During a reload the stages of
+ * the old and the new graph share one table. */
 static void count_change(struct weir_stage *st, const struct cache_change *change)
 {
 	struct cache_state *state = weir_state(st);

@@ -67,7 +67,7 @@ static char *fields_copy(
 }
 
 /* Copy the body of a response to `to`. The read may wait for the disk. It runs in the thread that
- * has just opened the file, which belongs to a pool intended for blocking calls. */
+ * has just opened the file; this thread belongs to a pool intended for blocking calls. */
 static int body_copy(const struct weir_http_response *res, char *to, int64_t n)
 {
 	int64_t done = 0;
@@ -298,8 +298,8 @@ static int respond_refusal(
 	return rc;
 }
 
-/* The release argument of a response with several ranges: the object, whose bytes are sent without
- * copying, and the text lines between the ranges. */
+/* The release argument of a response with several ranges. The bytes of `o` are sent without
+ * copying; `text` has the lines between the ranges. */
 struct parts {
 	struct cache_object *o; /* one reference */
 	struct weir_http_piece piece[MULTIPART_PIECES];

@@ -118,7 +118,7 @@ static bool tag_listed(struct weir_slice list, struct weir_slice etag, bool weak
 	return false;
 }
 
-/* Whether any line of the field `f`, which the client has sent, lists `etag`. */
+/* Whether any line of the field `f` lists `etag`. The client must have sent the field. */
 static bool tag_sent(
     const struct condition *c, enum condition_field f, struct weir_slice etag, bool weakly)
 {

@@ -22,8 +22,9 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Age below which a file may change again without a new time. 100 ms is a guess: longer than a tick
- * of the slowest kernel (10 ms at HZ=100), with a margin for a slow stat. */
+/* If a file was changed within this time, it may be changed again and get the same time. 100 ms is
+ * a guess: longer than a tick of the slowest kernel (10 ms at HZ=100), with a margin for a slow
+ * stat. */
 #define FILE_RACY_NS 100000000LL
 
 /* Maximum number of attempts at one openat2. It can fail with EAGAIN if links are followed while

@@ -13,8 +13,8 @@
  * Small bodies are read into memory here, in this stage's pool, since reads may wait for the disk.
  * Bodies larger than `max_read` are passed on as a descriptor for sendfile.
  *
- * Threads share only the root's descriptor, whose number never changes, and the time of the next
- * check that it still refers to the right directory.
+ * Threads share only two things: the descriptor of the root, whose number never changes, and the
+ * time of the next check of whether the root path leads to another directory.
  */
 #include "read.h"
 

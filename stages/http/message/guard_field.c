@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-/* Fields with a single value, which must not be sent twice (RFC 9110), indexed by name length.
- * If such a field is sent twice, some programs use the first value, some the last and some both
- * joined, so the request is ambiguous; nginx has refused it since 1.23. Fields that determine
- * framing are not listed here. Their own rules below refuse a second one with a specific
- * message. */
+/* Fields that must not be sent twice, since they have a single value (RFC 9110). Indexed by the
+ * length of the name. If such a field is sent twice, some programs use the first value, some the
+ * last and some both joined, so the request is ambiguous; nginx has refused it since 1.23. Fields
+ * that determine framing are not listed here. Their own rules below refuse a second one with a
+ * specific message. */
 static const char *const once[][2] = {
     [5] = {"range"},
     [6] = {"origin"},

@@ -46,8 +46,8 @@ WEIR_COLD static size_t bracketed(struct weir_slice s)
 }
 
 /* Return the length of the host name at the start of `s`. Returns 0 if `s` does not begin with one,
- * if it is longer than a name can be (RFC 3986, 3.2.2), or if a label before a dot is empty, which
- * nginx and lighttpd refuse. */
+ * if the name is longer than a name can be (RFC 3986, 3.2.2), or if a label before a dot is empty
+ * (nginx and lighttpd refuse that, too). */
 static size_t name_span(struct weir_slice s)
 {
 	size_t n = 0;

@@ -12,8 +12,9 @@
 
 #include "http/message/guard.h"
 
-/* Append the byte or escape at the start of `p`, which is not '/': decoded if a target may contain
- * the byte, else as an escape in upper case. Returns the number of bytes of `p` used. */
+/* Append the byte or escape at the start of `p` to `out`. A byte that a target may contain is
+ * appended unescaped, any other as an escape in upper case. `p` must not begin with '/'. Returns
+ * the number of bytes of `p` used. */
 static size_t put_byte(const char *p, char *out, size_t *n)
 {
 	if (*p != '%') {

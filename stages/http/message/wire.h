@@ -5,8 +5,8 @@
  *
  * A client may shorten the time that its own requests get, but never lengthen it. The remaining
  * time that it states becomes the event's deadline. Unreadable values are ignored and counted. The
- * functions are pure, for any thread, except weir_http_deadline_left_ns (weir/http.h), which is
- * also implemented here and reads the clock.
+ * functions are pure, for any thread. One exception is also implemented in wire.c:
+ * weir_http_deadline_left_ns (weir/http.h) reads the clock.
  */
 #ifndef WEIR_HTTP_WIRE_H
 #define WEIR_HTTP_WIRE_H

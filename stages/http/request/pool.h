@@ -102,9 +102,9 @@ struct http_req *pool_req(struct pool *p);
 /** Release all that `r` owns, including its response, and return it to the pool. */
 void pool_req_drop(struct pool *p, struct http_req *r);
 
-/** Count the memory of the response of `r`, which waits to be written: its fields, and its body if
- * the response owns it (its release function is free). Other bodies, such as cached files, are
- * bounded by the stages that share them. Must be called once. */
+/** Count the memory of the response of `r` while it waits to be written: the fields, and the body
+ * if its release function is free(). Other bodies, such as cached files, are bounded by the stages
+ * that share them. Must be called once. */
 void pool_hold_answer(struct pool *p, struct http_req *r);
 
 /** Grow the body memory of `r` to `size` bytes, which must be more than it has. Returns 0,

@@ -24,7 +24,7 @@
 enum http_sent_how {
 	HTTP_SENT_TORN,   /* the connection was closed first */
 	HTTP_SENT_WHOLE,  /* the kernel has all of it */
-	HTTP_SENT_HANDED, /* after a reload, another server sends the rest */
+	HTTP_SENT_HANDED, /* a reload has handed the rest to the server of another graph */
 };
 
 /** One waiter. Embedded in the caller's struct, which `fn` may free. */
@@ -36,7 +36,7 @@ struct http_sent {
 	int64_t bytes;
 };
 
-/** Return the size of the body that answers `req`, which is finished; 0 for HEAD and for responses
+/** Return the size of the response body of the finished request `req`; 0 for HEAD and for responses
  * without a body. */
 int64_t sent_body_bytes(const struct weir_http_request *req);
 

@@ -5,8 +5,8 @@
  * Requests in flight point into the read buffer, so its contents must not move: new bytes are
  * appended. When the buffer is full, the unfinished rest is copied to its beginning if no request
  * refers to the buffer, else to another buffer. A body of known length is read directly into
- * separate memory, which grows as bytes arrive, so a length that a client announces without sending
- * the body costs nothing.
+ * separate memory. This memory grows as bytes arrive, so that a client cannot make the server
+ * allocate memory by announcing a large body without sending it.
  */
 #include "http/request/stream.h"
 
@@ -203,8 +203,8 @@ static enum stream_verdict next_part(struct stream *s)
 	return s->body_left == 0 ? part_whole(s) : STREAM_MORE;
 }
 
-/* Decode chunks into the transfer. The input is limited to the number of bytes that are free in the
- * transfer, which is sufficient since decoding never increases the number of bytes. */
+/* Decode chunks into the transfer. Decoding never increases the number of bytes, so the input is
+ * limited to the number of bytes that are free in the transfer. */
 static enum stream_verdict next_part_chunks(struct stream *s)
 {
 	struct transfer *t = s->filling->transfer;

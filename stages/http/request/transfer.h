@@ -100,7 +100,7 @@ int transfer_open_body(struct transfer *t, size_t size);
  * transfer_open_body. Called by the I/O thread or the event's owner. */
 int transfer_ring(struct transfer *t, struct ring *r, size_t size);
 
-/** Release `t`, whose request has returned and is being dropped. I/O thread only. */
+/** Release `t`. Its request must have returned from the graph. I/O thread only. */
 void transfer_drop(struct transfer *t);
 
 /* ---- body, the I/O thread's side ---- */
