@@ -6,7 +6,7 @@
  * and decides when to stop. The search doubles the start rate until the server fails, or halves it
  * until the server passes. It then bisects the interval between the highest passing and the lowest
  * failing rate on a logarithmic scale, until the two differ by at most `precision`. Trials are
- * noisy, so a rate is tried until two trials have the same outcome, which takes at most three
+ * noisy, so a rate is tried until two trials have the same outcome. This takes at most three
  * trials. The reported confidence is the share of all trials whose outcome was that of their rate.
  *
  * A trial whose generator was late proves nothing about the server, whatever its outcome. It is not

@@ -90,8 +90,8 @@ void conn_kick(struct worker *w, struct conn *c);
 /** Writes and reads as much as possible. */
 void conn_work(struct worker *w, struct conn *c);
 
-/** Handles an expired time-out: finishes the request `f` and closes its connection, whose state is
- * unknown. */
+/** Handles an expired time-out: finishes the request `f` and closes its connection, since the
+ * response may still arrive. */
 void conn_timed_out(struct worker *w, struct flight *f);
 
 /** Closes the connection. Its requests in flight finish as GONE. */

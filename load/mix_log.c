@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads requests from a log in the format of NCSA httpd, which later servers have adopted:
+ * Reads requests from a log in the format of NCSA httpd, which other servers use, too:
  *
  *   HOST IDENT USER [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326 ...
  *

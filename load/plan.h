@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Describes a load run as plain data. `weir bench` converts its command line into a plan, which the
- * schedule, the engine, the run file and the reports read.
+ * Describes a load run as plain data. `weir bench` converts its command line into a plan. The
+ * schedule, the engine, the run file and the reports read the plan.
  *
  * In an open loop, every request has an intended send time, which is determined before the run by
  * the rates, the arrival process and the seed. Latency is measured from this time, whatever the

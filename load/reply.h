@@ -34,9 +34,9 @@ enum reply_verdict { REPLY_MORE, REPLY_DONE, REPLY_MALFORMED };
 /** Prepare for the next response. */
 void reply_init(struct reply *r, bool no_body);
 
-/** Parse p[0..n), n >= 1. Sets *used to the number of bytes that belong to this response, which is
- * `n` unless REPLY_DONE is returned. After REPLY_DONE or REPLY_MALFORMED, reply_init must be called
- * before the next call. */
+/** Parse p[0..n), n >= 1. Sets *used to the number of bytes that belong to this response. It is
+ * less than `n` only if REPLY_DONE is returned and bytes of the next response follow. After
+ * REPLY_DONE or REPLY_MALFORMED, reply_init must be called before the next call. */
 enum reply_verdict reply_feed(struct reply *r, const char *p, size_t n, size_t *used);
 
 /** Handle the end of the stream. Returns REPLY_DONE if the response has no length and so ends with

@@ -129,8 +129,7 @@ static void make_series(struct series *s, const double *v, int n, int block)
 	set_ranks(s, folded);
 }
 
-/* Return the median of one resample, which is drawn in blocks; *k counts the random numbers
- * used. */
+/* Draw one resample in blocks and return its median. *k counts the random numbers used. */
 static double resample(const struct series *s, uint64_t key, uint64_t *k)
 {
 	uint16_t times[SERIES_MAX];

@@ -113,7 +113,8 @@ void worker_work_kicked(struct worker *w);
 
 /* ---- the life of a request (worker_tickets.c) ---- */
 
-/** Advance to this worker's next arrival, which is every n-th arrival of the schedule. */
+/** Advance to this worker's next arrival. Each of n workers takes every n-th arrival of the
+ * schedule. */
 void worker_next_arrival(struct worker *w);
 
 /** Send at most one batch of the requests that are due. Returns true if more are due. */
