@@ -66,7 +66,7 @@ static void page_verdict(struct page *p, const struct part *part)
 struct loads {
 	const struct over_row *first; /* any row */
 	double pool;                  /* load of the targets for a pool; 0 without a pool */
-	bool curve;                   /* there are at least two loads, which a curve requires */
+	bool curve;                   /* there are at least two loads, so a curve can be drawn */
 };
 
 static struct loads page_loads(struct over_work *w)
