@@ -32,7 +32,7 @@ struct question {
 	int by[WEIR_BATCH_MAX];
 };
 
-/* The events of a question that no policy has refused so far, as passed to one policy. */
+/* Those events of a question that no policy has refused so far, in the form that a policy takes. */
 struct part {
 	struct judge_run run;
 	int at[WEIR_BATCH_MAX];

@@ -48,7 +48,7 @@ int64_t cpu_next_ns(struct sim *s)
 	return s->cpu_at_ns + (wall + CPU_UNIT - 1) / CPU_UNIT;
 }
 
-/* Account for the CPU phase of a batch, which began with the batch and is now finished. */
+/* Account for the computing part of a batch. It began with the batch and has just finished. */
 static void stop_computing(struct sim *s, struct worker *w)
 {
 	struct stage *st = &s->stage[w->stage];
