@@ -6,9 +6,9 @@ first, and prints goodput and wasted work.
 
   bench/w8_bound.py [--arrivals N]
 
-Wasted is the time of services that end too late, except those that alone take longer than the
-objective, which cannot be predicted. Without a queue nothing is wasted, but threads are idle. Among
-the orders with a queue, newest first wastes the least.
+Wasted work is the time of services that end too late. Services that alone take longer than the
+objective are not counted, since no policy can predict them. Without a queue nothing is wasted, but
+threads are idle. Among the orders with a queue, newest first wastes the least.
 """
 import argparse
 import heapq
