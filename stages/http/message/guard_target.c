@@ -130,7 +130,8 @@ struct span {
 	struct weir_slice target;
 	size_t path_n; /* bytes of `target` before its '?' */
 	bool escaped;  /* `target` has a '%' */
-	bool plain; /* the bytes before '?', if they are a path, are certainly in normal spelling */
+	/* if the bytes before '?' are a path, the path is known to be in normal spelling */
+	bool plain;
 };
 
 WEIR_COLD enum guard_verdict guard_path(struct http_head *head)

@@ -17,8 +17,8 @@ enum access_format { ACCESS_LOGFMT, ACCESS_JSON, ACCESS_COMMON, ACCESS_COMBINED 
 /** Maximum number of bytes of one client-supplied text in a line; longer texts are truncated. 512
  * is a guess: about as much as people read. */
 #define ACCESS_TEXT_MAX 512
-/** Maximum number of bytes written per byte of the client's text, averaged over the text; escapes
- * lengthen it. */
+/** Escapes lengthen a text. A text of n bytes is truncated so that at most n times this many bytes
+ * are written. */
 #define ACCESS_ESCAPED_MAX 3
 /** Longest line: the largest atomic write to a pipe, so that writes by other processes cannot split
  * it (pipe(7)). */
