@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Number of agreeing trials that decide a rate. */
+/* A rate is decided once this many of its trials have had the same result. */
 #define TRIALS_AGREE 2
 
 /* Lowest rate that is tried: lower rates are not worth a search. */

@@ -7,7 +7,8 @@
  * until the server passes. It then bisects the interval between the highest passing and the lowest
  * failing rate on a logarithmic scale, until the two differ by at most `precision`. Trials are
  * noisy, so a rate is tried until two trials have the same outcome. This takes at most three
- * trials. The reported confidence is the share of all trials whose outcome was that of their rate.
+ * trials. The reported confidence is the share of all trials that agreed with the decision on their
+ * rate.
  *
  * A trial whose generator was late proves nothing about the server, whatever its outcome. It is not
  * counted, and the rate is tried again. If the generator is late too often, the search is void and

@@ -224,7 +224,8 @@ void worker_expire_waiting(struct worker *w)
 	}
 }
 
-/* Assign a request that is due to a connection, or append it to the queue. */
+/* Start a request whose arrival time has come: assign it to a connection, or append it to the queue
+ * if no connection is free. A request that is already late counts as timed out. */
 static void start(struct worker *w, struct ticket *t)
 {
 	if (is_late(w, t))
