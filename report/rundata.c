@@ -2,6 +2,11 @@
 /*
  * Converts the JSON of a run file to plain data. runfile_read has checked every member that is read
  * here, so the only possible error is lack of memory.
+ *
+ * The plan and the result are converted first, into the structures of load/plan.h and
+ * load/result.h. From these are computed: the metrics of each phase, the start of each phase, and
+ * the load points with their phases. The values of a point are then medians over the phases that
+ * belong to it.
  */
 #include "report/rundata.h"
 

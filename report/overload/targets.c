@@ -29,7 +29,7 @@ const struct over_target over_targets[] = {
 	0.9, 0, false},
     {"Jain's index of equal users", OVER_JAIN, " W11 ", ANY_FROM, ANY_TO, 0.95, 0, false},
     {"wasted work", OVER_WASTED, NULL, ANY_FROM, ANY_TO, 0.01, 0, false},
-    /* At higher loads the shared stage itself limits both routes. */
+    /* The target is checked up to 3x: at higher loads the shared stage limits both routes. */
     {"route beside a narrow one", OVER_UNAFFECTED, " W6 ", ANY_FROM, 3, 0.97, 0, false},
     {"route beside a slow one", OVER_UNAFFECTED, " W8 ", ANY_FROM, 0.9, 0.97, 0, false},
     {"pool: goodput is back", OVER_SETTLE, " W5 ", ANY_FROM, 0.9, 3, 0, false},
