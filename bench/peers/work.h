@@ -27,7 +27,8 @@ struct work {
 	struct weir_stage *door; /* the first stage of the chain */
 };
 
-/** Build and start the chain word[0..n): "TYPE" or "TYPE:KNOB=VALUE,KNOB=VALUE", knobs of `with:`.
+/** Build and start the chain word[0..n). Each word is "TYPE" or "TYPE:KNOB=VALUE,KNOB=VALUE", with
+ * knobs of `with:`.
  * Returns 0, or a WEIR_E code with a message in errs. */
 int work_open(struct work *w, char *const *word, int n, struct weir_errs *errs);
 
