@@ -53,7 +53,7 @@ void cache_hits(struct weir_stage *st, struct weir_event **ev, struct cache_obje
 /** Answer the hit *ev from `o` and finish it, taking over the reference. */
 void cache_hit(struct weir_stage *st, struct weir_event **ev, struct cache_object *o);
 
-/** Send *ev to `miss`, without a flight. */
+/** Send *ev to the outlet `miss`, without a flight. */
 void cache_pass(struct weir_stage *st, struct weir_event **ev);
 
 /** Fetch the object for *ev, whose path has `hash`. If a flight for the object is already in
@@ -62,8 +62,8 @@ void cache_pass(struct weir_stage *st, struct weir_event **ev);
 void cache_fetch(struct weir_stage *st, struct weir_event **ev, uint64_t hash,
     struct cache_object *old, bool wait);
 
-/** Handle a refusal of *ev by `miss`: if *ev led a flight with an old object younger than `age_ns`,
- * answer it from that object and set *ev to NULL. */
+/** Handle a refusal of *ev by the stage behind the outlet `miss`: if *ev led a flight with an old
+ * object younger than `age_ns`, answer it from that object and set *ev to NULL. */
 void cache_fetch_refused(struct weir_stage *st, struct weir_event **ev, int64_t age_ns, int reason);
 
 /** Wait until all flights in progress have landed, but not longer than until `until_ns`. Then

@@ -142,8 +142,9 @@ static void confirm(struct cache_object *o, const struct cache_limits *limits, i
 	atomic_store_explicit(&o->due_ns, now_ns + limits->revalidate_ns, memory_order_relaxed);
 }
 
-/* Create an object from the response of `miss`, or confirm the old one. Returns it with a
- * reference, or NULL if the response may not be served to other clients. */
+/* Create an object from the response of the stage behind the outlet `miss`, or confirm the old
+ * object. Returns the object with a reference, or NULL if the response may not be served to other
+ * clients. */
 static struct cache_object *learn(struct cache_flight *f, struct weir_http_request *req)
 {
 	struct cache_object *o;
@@ -170,8 +171,8 @@ static struct cache_object *learn(struct cache_flight *f, struct weir_http_reque
 }
 
 /* Answer the events in `list`, which waited for a flight, from `o`. If `o` is NULL, or its file has
- * changed since `miss` read it, each event is sent to `miss` on its own, or finished if `status` is
- * WEIR_ECLOSED. */
+ * changed since it was read, each event is sent to the outlet `miss` on its own, or finished if
+ * `status` is WEIR_ECLOSED. */
 static void settle_waiting(
     struct weir_stage *st, struct weir_event *list, struct cache_object *o, int status)
 {
