@@ -376,7 +376,8 @@ int64_t worker_next_waiting_ns(const struct worker *w)
 	return at_ns;
 }
 
-/* Count a request as offered, with its lag: it was due, but the worker had no time to send it. */
+/* Count a request that was due but not sent, since the worker had no time. It counts as offered,
+ * and its lag is recorded. */
 static void overdue(struct worker *w, const struct ticket *t)
 {
 	tally_offered(&w->tally, t);
