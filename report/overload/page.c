@@ -90,7 +90,8 @@ static struct loads page_loads(struct over_work *w)
 	return l;
 }
 
-/* Charts against the load; those with a workload are only for it. */
+/* Charts whose x axis is the load. A chart with `workload` is drawn only for that workload, the
+ * others for all. */
 static const struct {
 	const char *workload, *title;
 	enum over_metric metric;
