@@ -8,8 +8,9 @@
  *     of the work that the stage's handlers begin. In every interval of a run, the class gets at
  *     least 0.9 of the sum of these amounts, minus a slack. Work that handlers do not begin,
  *     because they crash or hang, is not counted. Events that another stage refuses are not demand.
- *   Slack: the work of a class with the guarantee g in the objective plus 200 ms, while admitted
- *     events wait and a new load is not known yet, plus SHARE_EVENTS. The latter is needed for
+ *   Slack: g times the work of the stage during the objective plus 200 ms, plus the work of
+ *     SHARE_EVENTS events. The first part is needed since admitted events may wait for as long as
+ *     the objective, and since the policy notices a new load late. The second part is needed for
  *     random deviations: with 4 threads and services of 5 ms, a guarantee of 2 % is only 16 events
  *     a second. The probability that a sum with a drift of -0.1 and the variance of a Poisson
  *     process exceeds x events is exp(-0.2 x), which is 1e-13 for 150.
@@ -18,11 +19,12 @@
  *
  * I10 normal again: the policy reports NORMAL at most 2 intervals plus the drain time after the
  * load fell below 0.8.
- *   Check: it starts with a slot in which the stage is offered less than 0.8 of its capacity, and
- *     restarts after a slot with more load. Let d be the predicted wait at the start. (a) Within
- *     2 d / (1 - 0.8) plus one interval plus 100 services / n, a thread is idle or almost nothing
- *     waits. (b) Within two further intervals and two ticks, the policy reports NORMAL. The factor
- *     2 is needed since the services during the drain are random.
+ *   Check: the check starts with a slot in which the stage is offered less than 0.8 of its
+ *     capacity, and restarts after a slot with more load. Let d be the predicted wait at the start,
+ *     and n the number of threads. (a) Within 2 d / (1 - 0.8) plus one interval plus 100 services /
+ *     n, a thread is idle or almost nothing waits. (b) Within two further intervals and two ticks,
+ *     the policy reports NORMAL. The factor 2 is needed since the services during the drain are
+ *     random.
  *   Not checked: policies that do not report their state.
  */
 #include "world.h"
@@ -75,7 +77,7 @@ static void check_share(struct sim *s, int stage, int k, double all_ns)
 	laws_saw(s, SIM_LAW_SHARE, l->owed_ns[k] / slack_ns);
 	if (l->owed_ns[k] > slack_ns)
 		laws_break(s, SIM_LAW_SHARE, stage,
-		    "class %d is owed %.1f ms of work of its %.1f %%, at most %.1f", k,
+		    "class %d is owed %.1f ms of its guarantee of %.1f %%; the limit is %.1f ms", k,
 		    l->owed_ns[k] * 1e-6, g * 100, slack_ns * 1e-6);
 }
 

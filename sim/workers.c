@@ -256,9 +256,8 @@ static void account(struct sim *s, struct stage *st, struct worker *w, bool fail
 	st->started_sum_ns -= w->started_ns;
 }
 
-/* Offer all requests of slot[0..n) that have the same next stage as the first one to that stage.
- * The remaining requests are moved to the front of `slot`. Returns the number of remaining
- * requests. */
+/* Offer requests to the next stage of slot[0]: all those in slot[0..n) that have the same next
+ * stage. The other requests are moved to the front of `slot`. Returns their number. */
 static int send_on_one(struct sim *s, uint32_t *slot, int n)
 {
 	uint32_t run[WEIR_BATCH_MAX];
