@@ -27,7 +27,8 @@ struct client {
 	int fd;
 	unsigned tail; /* the last four bytes read */
 	int asked;     /* a request has arrived */
-	/* number of responses that are not sent completely; bytes sent of the first of them */
+	/* owed: number of responses not yet sent completely; done: bytes of the first one that
+	 * have been sent */
 	size_t owed, done;
 };
 
