@@ -390,7 +390,7 @@ static const struct weir_metric cache_metrics[] = {
     [CACHE_MISSES] = {"cache_misses_total", WEIR_METRIC_COUNTER, "requests",
 	"Requests sent to 'miss', without revalidations"},
     [CACHE_COALESCED] = {"cache_coalesced_total", WEIR_METRIC_COUNTER, "requests",
-	"Requests held because another was fetching the same object"},
+	"Requests held because another request was fetching the same object"},
     [CACHE_REVALIDATED] = {"cache_revalidations_total", WEIR_METRIC_COUNTER, "requests",
 	"Requests sent to 'miss' to check an aged object"},
     [CACHE_BYTES] = {"cache_bytes", WEIR_METRIC_GAUGE, "bytes",

@@ -369,8 +369,9 @@ static const struct weir_knob read_knobs[] = {
 	.def = "local",
 	.choices = "local|portable",
 	.help =
-	    "what the ETag of a file is made of: size, inode and both times, so that every change "
-	    "shows; or size and modification time, which copies on several hosts can share"},
+	    "contents of the ETag of a file: size, inode and both times, so that every change "
+	    "alters it; or size and modification time, so that copies on several hosts can have "
+	    "the same ETag"},
     {.name = "nosniff",
 	.type = WEIR_KNOB_BOOL,
 	.offset = offsetof(struct read_conf, nosniff),

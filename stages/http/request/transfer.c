@@ -18,7 +18,7 @@ static void signal_never_ends(struct weir_event *ev, int status)
 {
 	(void)ev;
 	(void)status;
-	WEIR_ASSERT(!"a signal is mail, it never enters the graph");
+	WEIR_ASSERT(!"a signal is only sent as mail and never enters the graph");
 }
 
 const struct weir_event_type transfer_signal_type = {
