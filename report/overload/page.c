@@ -97,7 +97,7 @@ static const struct {
 	enum over_metric metric;
 } load_charts[] = {
     {NULL, "Goodput against offered load", OVER_GOODPUT},
-    {NULL, "p99 of what was admitted, over the objective", OVER_P99},
+    {NULL, "p99 of admitted requests / objective", OVER_P99},
     {"W10", "Success of the highest class under the flood", OVER_TOP},
     {"W11", "Jain's index of the equal users", OVER_JAIN},
 };

@@ -49,17 +49,17 @@
 	X(REFUSED, "refused", "refused", 0, over_print_share)                                      \
 	X(WASTED, "wasted", "wasted work", 0, over_print_share)                                    \
 	X(TOP, "", "success of the highest class", 1, over_print_share)                            \
-	X(GUARANTEE, "", "least share / guarantee", 1, over_print_2)                               \
+	X(GUARANTEE, "", "lowest share / guarantee", 1, over_print_2)                              \
 	X(REJECT, "reject_cpu_s", "CPU of a refusal", 0, over_print_time)                          \
 	X(CONTROL, "control_cpu", "CPU of the controllers", 0, over_print_share)                   \
 	X(JAIN, "jain", "Jain's index", 1, over_print_3)                                           \
 	X(UNAFFECTED, "unaffected", "unaffected route", 1, over_print_3)                           \
 	X(CONVERGE, "", "converged after", 0, over_print_time)                                     \
 	X(RECOVER, "", "recovered after", 0, over_print_time)                                      \
-	X(AFTER, "", "success 5 s after, over that before", 1, over_print_3)                       \
+	X(AFTER, "", "success 5 s later / before", 1, over_print_3)                                \
 	X(SETTLE, "", "pool settled after", 0, over_print_time)                                    \
-	X(REVERSALS, "", "reversals a minute", 0, over_print_2)                                    \
-	X(OF_BEST, "", "of a static pool's goodput", 1, over_print_2)
+	X(REVERSALS, "", "reversals per minute", 0, over_print_2)                                  \
+	X(OF_BEST, "", "goodput / that of a static pool", 1, over_print_2)
 
 enum over_metric {
 #define OVER_ENUM(id, word, heading, more, print) OVER_##id,
