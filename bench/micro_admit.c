@@ -179,7 +179,7 @@ int main(void)
 	bench_header("micro_admit");
 	if (weir_stage_register(&pass_ops, NULL) != 0 || weir_stage_register(&end_ops, NULL) != 0)
 		return 1;
-	printf("\nns per event of sink_offer, the clock's own time in it   median       low      "
+	printf("\nns per event of sink_offer, including the clock's reads  median       low      "
 	       "high\n");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct bench_stat s = bench_measure(measure, &rows[i]);

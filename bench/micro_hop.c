@@ -122,7 +122,8 @@ static void graph_end(struct weir_graph *g)
 	weir_graph_drain(g, 10000000000LL, &r);
 	weir_graph_free(g);
 	if (r.law_error != 0 || r.closed != 0) {
-		fprintf(stderr, "the law is broken: %ld\n", (long)r.law_error);
+		fprintf(stderr, "events were lost (%ld) or closed before they were complete\n",
+		    (long)r.law_error);
 		exit(1);
 	}
 }
@@ -152,8 +153,8 @@ static double hop_run(void *arg)
 		}
 		int taken = weir_offer(h->stage, run, h->run, NULL);
 		if (taken != h->run) {
-			fprintf(stderr,
-			    "the door refused: other work keeps the second core too long\n");
+			fprintf(stderr, "the stage refused events: other processes used the second "
+					"core for too long\n");
 			exit(1);
 		}
 		sent += (uint64_t)h->run;

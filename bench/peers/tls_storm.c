@@ -114,7 +114,7 @@ static void ask(struct conn *c, int64_t due_ns)
 {
 	c->due_ns = due_ns;
 	if (SSL_write(c->ssl, request, sizeof(request) - 1) != sizeof(request) - 1)
-		die("a request was not taken");
+		die("a request could not be written");
 }
 
 /* Continue the handshake, the request or the response. Returns 1 if the response has arrived, 0 if
@@ -253,7 +253,7 @@ static void pace(int epoll_fd, struct plan *p, int64_t from_ns, int64_t to_ns, s
 			struct conn *c = ready[i].data.ptr;
 			int rc = go_on(c);
 			if (rc == -1)
-				die("a kept connection was closed");
+				die("the server closed a kept connection");
 			if (rc == 0 || c->due_ns == 0)
 				continue;
 			if (c->due_ns >= from_ns)

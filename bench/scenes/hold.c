@@ -195,7 +195,7 @@ static const struct weir_knob hold_knobs[] = {
 	.def = "50ms",
 	.min = 0,
 	.max = 60e9,
-	.help = "how much later every event goes on"},
+	.help = "time for which each event is held"},
     {0},
 };
 
@@ -203,7 +203,7 @@ static const struct weir_outlet hold_outlets[] = {
     [HOLD_OUT] = {.name = "out",
 	.type = WEIR_ANY_EVENT,
 	.optional = true,
-	.help = "every event, later; unlinked, the event is completed here"},
+	.help = "every event, after that time; if unlinked, the event is completed here"},
     {0},
 };
 
@@ -211,7 +211,7 @@ extern const struct weir_stage_ops weir_stage_hold;
 const struct weir_stage_ops weir_stage_hold = {
     .abi = WEIR_STAGE_ABI,
     .name = "hold",
-    .summary = "Lets events pass a fixed time later, without a waiting thread",
+    .summary = "Holds each event for a fixed time without occupying a thread",
     .accepts = WEIR_ANY_EVENT,
     .outlets = hold_outlets,
     .knobs = hold_knobs,
