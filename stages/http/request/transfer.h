@@ -121,8 +121,8 @@ bool transfer_asked(struct transfer *t);
 
 /* ---- response, the I/O thread's side ---- */
 
-/** Set seg[0..2) to the bytes of the ring that can be sent, and return the state. If it is BEGUN
- * and seg is empty, a signal follows when there are bytes. */
+/** Set seg[0..2) to the bytes of the ring that can be sent, and return the state. If the state is
+ * BEGUN and the ring is empty, a signal is sent to the I/O thread when bytes arrive. */
 enum transfer_out transfer_look(struct transfer *t, struct weir_slice seg[2]);
 /** Record that `n` bytes of the ring have been sent. */
 void transfer_sent(struct transfer *t, size_t n);
