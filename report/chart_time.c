@@ -139,7 +139,7 @@ static double seconds(int64_t ns)
 	return ns > 0 ? (double)ns / 1e9 : NAN;
 }
 
-/* Return a value of one second; NAN if unknown. */
+/* Return the value with index `value` (an outcome or TIME_...) in one second; NAN if unknown. */
 static double value_of(const struct load_second *s, int value)
 {
 	const double of[] = {
