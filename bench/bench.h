@@ -3,11 +3,11 @@
  * Functions shared by all benchmarks: they print a header that describes the build and the machine,
  * probe the distance between cores, compute medians, and pin threads.
  *
- * On the machine that these benchmarks are run on, the hypervisor places the two cores sometimes
- * near each other and sometimes far apart: a cache line takes about 86 ns between near cores and
- * 416 ns between far ones (limits.md). The distance is therefore probed before and after every row.
- * A row measured with far cores is repeated, at most BENCH_TRIES times, and marked if the cores
- * were never near.
+ * The machine of the published figures is a virtual one. Its hypervisor places the two cores
+ * sometimes near each other and sometimes far apart. The round trip of a cache line takes about 86
+ * ns between near cores and 416 ns between far ones. The distance is therefore probed before and
+ * after every row. A row measured with far cores is repeated, at most BENCH_TRIES times, and marked
+ * if the cores were never near.
  */
 #ifndef WEIR_BENCH_BENCH_H
 #define WEIR_BENCH_BENCH_H

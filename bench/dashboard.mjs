@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What the dashboard costs a browser, with 30 stages: first paint, frame time while ticks arrive at
-// 4 Hz, and growth of the heap. Figures depend on the machine, so this is not a test.
+// Measures the cost of the dashboard in a browser, with 30 stages: the time to the first paint, the
+// frame time while ticks arrive at 4 Hz, and the growth of the heap. Figures depend on the machine, so
+// this is not a test.
 //
 //   node bench/dashboard.mjs BROWSER [MINUTES=0] [STAGES=30]
 //
-// MINUTES: real time at 4 Hz for the growth of the heap (the target is for 10); 0: only frames, for
-// 20 s. Needs `npm ci` in tests/ui.
+// MINUTES is the real time at 4 Hz over which the growth of the heap is measured (the target is for
+// 10). With 0, only frames are measured, for 20 s. Needs `npm ci` in tests/ui.
 
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";

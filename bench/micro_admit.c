@@ -51,7 +51,8 @@ static const struct weir_stage_ops end_ops = {.abi = WEIR_STAGE_ABI,
     .accepts = &event_type,
     .handle = end};
 
-/* A row of the table: sink `a`, which precedes sink `b`, and the state that their policies see. */
+/* A row of the table: sink `a`, whose events go on to sink `b`, and the state that their policies
+ * see. */
 struct row {
 	const char *name;
 	const char *policy_a, *policy_b;
@@ -102,7 +103,8 @@ static struct weir_graph *build(const struct row *row)
 	return g;
 }
 
-/* Publish to `a` the values that a tick would publish. */
+/* Make `a` decide upstream on behalf of `b`: publish to `a` the values that a tick would
+ * publish. */
 static void ask_for_b(struct sink *a, const struct sink *b)
 {
 	atomic_store(&a->ahead->fronts[0], (uint16_t)(1U << b->front));
@@ -177,7 +179,7 @@ int main(void)
 	bench_header("micro_admit");
 	if (weir_stage_register(&pass_ops, NULL) != 0 || weir_stage_register(&end_ops, NULL) != 0)
 		return 1;
-	printf("\nns per event of sink_offer, the clock's own time in it   median       low      "
+	printf("\nns per event of sink_offer, including the clock's reads  median       low      "
 	       "high\n");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct bench_stat s = bench_measure(measure, &rows[i]);

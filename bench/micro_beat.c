@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of one complete run of the ticker of the admin thread (admin/stream/ticker.c), on
- * a real, idle graph of 30 stages with 4 classes and 2 threads each: taking the snapshot
+ * Measures the cost of one complete run of the admin thread's ticker (admin/stream/ticker.c), on a
+ * real, idle graph of 30 stages with 4 classes and 2 threads each: taking the snapshot
  * (weir_graph_view), feeding the history, and formatting the text of a tick. Prints us per call,
  * medians of 200 calls. micro_history measures the parts of such a run on synthetic data.
  */

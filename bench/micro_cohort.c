@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the gain of cohorts. Six stages are run depth first (all stages for one request, then
- * the next request) and stage by stage over a batch, both in a bare loop and as real weir stages,
- * which are inline so that queues and threads do not distort the result.
+ * Measures the gain of cohorts. Six stages are run in two orders: depth first (all stages for one
+ * request, then the next request), and stage by stage over a batch of requests. Both orders are
+ * measured in a bare loop and with real weir stages. These are inline, so that queues and threads
+ * do not distort the result.
  *
- * Each stage has its own code (straight-line, with four independent dependency chains, so that
- * instruction fetch dominates the cost) and its own table (read by loads that depend on each
- * other). Stages work on separate words of the request; otherwise batching could hide the latency
- * of a dependence between stages, which would be mistaken for a gain (limits.md).
+ * Each stage has its own code and its own table. The code is straight-line and has four independent
+ * dependency chains, so that instruction fetch dominates its cost. The table is read by loads that
+ * depend on each other. Each stage works on its own word of the request. If stages depended on each
+ * other's results, batching could hide the latency of that dependence, and this effect would
+ * be counted as a gain of cohorts.
  *
- * The columns show the time per request relative to the bare depth-first loop. "share" is the share
- * of the bare loop's gain at batch 16 that remains with weir; the goal is >= 0.90. With weir, a
- * batch of one should cost <= 1.03 plus the hop itself, which micro_hop reports in ns.
+ * The columns show the time per request divided by that of the bare depth-first loop. "share" is
+ * the gain of weir at batch 16 divided by the gain of the bare loop at batch 16; the goal is at
+ * least 0.90. With weir, a batch of one should cost at most 1.03 plus the cost of the hop itself,
+ * which micro_hop reports in ns.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,14 +2,16 @@
 /*
  * Measures the cost of a hop to a stage: sink, admission, queue, wake-ups, metrics, handle, finish.
  *
- * In the rows "two cores" a sender on core 0 offers runs of events to a stage with one handler
- * thread on core 1, as fast as it can. The rows show the ns per event of the slower side. A counter
- * tells the sender which events it may reuse, so at most IN_FLIGHT events are in flight. In the
- * rows "inline" the same stage runs in the sender's thread. For comparison, the bare structures of
- * limits.md are measured in the same process: a mutex around a spliced list, and a bounded ring of
- * sequenced cells (Vyukov) claimed in runs, both with a consumer that accesses each item. The rows
- * "idle" show the time from offering an event to a parked handler until the handler runs, compared
- * with a bare futex.
+ *   two cores  A sender on core 0 offers runs of events, as fast as it can, to a stage with one
+ *              handler thread on core 1. The row shows the ns per event of the slower side. A
+ *              counter limits the events in flight to IN_FLIGHT, and shows the sender which it may
+ *              reuse.
+ *   inline     The same stage runs in the sender's thread.
+ *   bare       Two queues without the framework, for comparison: a mutex around a spliced list, and
+ *              a bounded ring of sequenced cells (Vyukov) that are claimed in runs. The consumer
+ *              reads each item.
+ *   idle       The time from offering an event to a parked handler until the handler runs, compared
+ *              with a bare futex.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -87,8 +89,8 @@ OPS(hop_ops, "b.hop", hop_handle, pin_second);
 OPS(inline_ops, "b.inline", hop_handle, pin_none);
 OPS(idle_ops, "b.idle", idle_handle, pin_second);
 
-/* Build a graph. Idle and inline graphs hardly use admission, so its cost is visible only in the
- * rows "two cores". */
+/* Build a graph with one stage. The admission policy matters only in the rows "two cores": in the
+ * other rows its cost is too small to be visible. */
 static struct weir_graph *graph_of(
     const struct weir_stage_ops *ops, bool inlined, const char *spin, const char *policy)
 {
@@ -120,7 +122,8 @@ static void graph_end(struct weir_graph *g)
 	weir_graph_drain(g, 10000000000LL, &r);
 	weir_graph_free(g);
 	if (r.law_error != 0 || r.closed != 0) {
-		fprintf(stderr, "the law is broken: %ld\n", (long)r.law_error);
+		fprintf(stderr, "events were lost (%ld) or closed before they were complete\n",
+		    (long)r.law_error);
 		exit(1);
 	}
 }
@@ -150,8 +153,8 @@ static double hop_run(void *arg)
 		}
 		int taken = weir_offer(h->stage, run, h->run, NULL);
 		if (taken != h->run) {
-			fprintf(stderr,
-			    "the door refused: other work keeps the second core too long\n");
+			fprintf(stderr, "the stage refused events: other processes used the second "
+					"core for too long\n");
 			exit(1);
 		}
 		sent += (uint64_t)h->run;
@@ -161,8 +164,8 @@ static double hop_run(void *arg)
 	return (double)(bench_now_ns() - start) / (double)sent;
 }
 
-/* Measure the benchmark's own cost per event: events are initialised in the same runs, but not
- * offered to a stage. */
+/* Measure the benchmark's own cost per event: initialise runs of events without offering them to a
+ * stage. */
 static double making_run(void *arg)
 {
 	const struct hop *h = arg;

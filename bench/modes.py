@@ -4,13 +4,13 @@
 
   bench/modes.py [--weir FILE] [--policies weir,codel] [--load 3] [--for 8] [--slo 500] [--service 20]
 
-A stage that sleeps --service ms per event is offered --load times its capacity in that mode and
-placement. A cell shows the goodput (answers within the objective) as a share of that capacity, and
-the p99 of the answers divided by the objective. In a group with other stages, the goodput is that of
-all stages together and the p99 that of the worst one. The target for `weir` is a share of 0.95 and a
-p99 of 1. tests/policy/test_matrix has the same cells in virtual time. Sleeping uses no CPU, so two
-cores are enough. In a cell marked "late" the generator could not keep its send times, so the cell
-does not count.
+A stage sleeps --service ms per event. It is offered --load times the capacity that it has in the given
+mode and placement. A cell shows the goodput (responses within the objective) divided by that capacity,
+and the p99 of the response time divided by the objective. In a group with other stages, the goodput is
+that of all stages together, and the p99 that of the worst stage. The targets for `weir` are a goodput
+of at least 0.95 and a p99 of at most 1. tests/policy/test_matrix has the same cells in virtual time.
+Sleeping uses no CPU, so two cores are enough. A cell marked "late" does not count, since the generator
+sent its requests too late.
 """
 import argparse
 import json

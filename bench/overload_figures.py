@@ -9,7 +9,7 @@ GOOD = ("ok", "degraded")
 
 
 def bucket_s(b):
-    """Upper end of bucket `b` of a histogram in a run file."""
+    """Upper bound of bucket `b` of a histogram in a run file."""
     if b <= 0:
         return 1024e-9
     e, m = divmod(b, 64)
@@ -23,8 +23,8 @@ def good(cls):
 def quantile(phases, q, outcomes=("ok", "degraded", "timeout")):
     """Latency at quantile `q` of all requests that were not refused, over all classes and phases.
 
-    None without such requests. A request that timed out counts with the time at which the client gave
-    up, so a figure beyond the time-out means "at least that".
+    None if there are no such requests. A request that timed out counts with the time after which the
+    client gave up. A result at or above the time-out is therefore only a lower bound.
     """
     count = {}
     for phase in phases:
@@ -41,7 +41,7 @@ def quantile(phases, q, outcomes=("ok", "degraded", "timeout")):
 
 
 def classes(phases):
-    """name, offered and good of each class over all phases."""
+    """The name and the numbers of offered and good requests of each class, over all phases."""
     out = {}
     for phase in phases:
         for c in phase["classes"]:
@@ -88,8 +88,8 @@ def stage_use(start, end):
 def wasted(use, served):
     """Share of the handlers' time spent on requests that were not answered in time.
 
-    `served`: the number of requests answered in time, for each stage they visit. Stages not in it do
-    not count. Each request is assumed to cost the mean of its stage.
+    `served` maps each stage that counts to the number of requests answered in time that visited it.
+    Each request is assumed to take the mean time of the stage.
     """
     busy = sum(use[s][0] for s in served)
     useful = sum(use[s][0] / use[s][1] * n for s, n in served.items() if use[s][1] > 0)
@@ -99,9 +99,9 @@ def wasted(use, served):
 def refusal_cpu(io_s, served, refusals, gave_up):
     """CPU seconds per refusal on a kept connection: reading, decision and answer.
 
-    This is the I/O threads' time per answered request. A served request costs them no less than a
-    refusal, so the result is an upper bound. None when too few requests were refused to measure it,
-    or when clients that gave up used a part of that time.
+    Computed as the I/O threads' CPU time per answered request. A served request costs them at least as
+    much as a refusal, so the result is an upper bound. None if too few requests were refused to measure
+    it, or if too many clients gave up, which also uses CPU time of the I/O threads.
     """
     if refusals < 100 or gave_up > 0.02 * refusals:
         return None
@@ -128,11 +128,12 @@ def threads_at(stage, server):
 
 
 def is_late(phases, limit_s=1e-3):
-    """Were more than 1 % of all requests sent late?
+    """Whether more than 1 % of all requests were sent late.
 
-    `weir bench` checks this for each phase, and a phase of 50 ms has so few requests that a single
-    late one makes it void. Here a phase with a late 99th percentile counts 1 % of its requests as
-    late, and at least one. A phase with a late median counts all of them.
+    `weir bench` checks the lag of each phase by itself. A phase of 50 ms has so few requests that a
+    single late one would make it void. This function therefore estimates the number of late requests
+    of the whole run: all requests of a phase with a late median, and 1 %, but at least one, of a phase
+    with a late 99th percentile.
     """
     late = total = 0
     for p in phases:

@@ -14,8 +14,8 @@ struct overload_run {
 	const char *policy;
 	double load; /* multiple of the capacity */
 	int round;   /* seed of the run, from 1 */
-	/* goodput over capacity (during the spike or fault if there is one), p99 in ms, refused
-	 * share of the offered requests, wasted share of the work */
+	/* goodput: divided by the capacity, during the spike or fault if there is one; refused: the
+	 * share of the offered requests; wasted: the share of the handlers' time */
 	double goodput, p99_ms, refused, wasted;
 };
 

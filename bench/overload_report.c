@@ -24,7 +24,7 @@ static int write_page(const struct over_rows *rows, const char *path)
 	FILE *out = path ? fopen(path, "w") : stdout;
 
 	if (!out)
-		return fail("the report cannot be written there", 1);
+		return fail("the report file cannot be opened", 1);
 	int rc = over_page(rows, out);
 	bool lost = fflush(out) != 0 || ferror(out);
 	if (path && fclose(out) != 0)

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Simulates each admission policy with each workload in virtual time, and prints the table of
- * overload.md.
+ * Simulates each admission policy with each workload in virtual time, and prints the tables of
+ * bench/OVERLOAD.md.
  *
  *   overload_sim [--workload W2]... [--policy weir]... [--load 2]... [--resize weir] [--seeds N]
  *                [--for SECONDS] [--csv | --json FILE]
  *
- * There is one row per workload and policy. For each load it shows goodput over capacity (the rate
- * of responses in time, divided by the capacity of the stages), in brackets the p99 response time
- * of completed requests in ms, and the share of class 0 that was served in time. Two more columns
- * show the share refused at the lowest load and the share of work wasted at the highest. The latter
- * excludes requests whose services alone took longer than their deadline: only a policy that knew
- * the service times in advance could avoid that work. All values are medians over the seeds;
- * goodput under a spike or a fault is measured over its duration. "best static" is the policy
- * `threshold` with the best threshold for each load. --csv prints one line per run instead, for
- * plots. --json FILE also writes the runs as rows of the report (overload_report).
+ * There is one row per workload and policy. For each load it shows three values: the goodput (the
+ * rate of responses in time, divided by the capacity of the stages), in brackets the p99 response
+ * time of completed requests in ms, and the share of class 0 that was served in time. Two more
+ * columns show the share refused at the lowest load and the share of work wasted at the highest.
+ * Wasted work excludes requests whose services alone took longer than their deadline: only a policy
+ * that knew the service times in advance could avoid that work.
  *
- * This is a model: refusing takes no time, and no kernel adds noise. If a law of overload.md 3.10
- * is violated, the program exits with the last steps on stderr.
+ * All values are medians over the seeds. With a spike or a fault, goodput is measured over its
+ * duration. "best static" is the policy `threshold` with the best threshold for each load. --csv
+ * prints one line per run instead, for plots. --json FILE also writes the runs as rows of the
+ * report (overload_report).
+ *
+ * In this model, refusing takes no time, and no kernel adds noise. If an invariant is violated
+ * (docs/overload-derivation.md, "What must hold"), the program prints the last steps to stderr and
+ * exits.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,8 +106,9 @@ static void write_row(const struct options *o, const struct overload_run *run,
 	exit(1);
 }
 
-/* Simulate one run. If `told` is set, the run is written to the JSON file as a run of `p`. Of a
- * sweep over thresholds, only the runs with the best threshold are written. */
+/* Simulate one run. If `told` is set, the run is also written to the JSON file as a run of `p`. The
+ * search for the best threshold leaves `told` unset, so that only the runs with the best threshold
+ * are written. */
 static struct figures run_one(const struct options *o, const struct sim_workload *w,
     const struct contender *p, int64_t threshold, double load, uint64_t seed, bool told)
 {

@@ -43,8 +43,8 @@ class Process:
     def cpu(self):
         """CPU seconds so far, keyed by the part of the thread's name before "/".
 
-        The busy time of the handlers is no replacement: it includes time in which other threads had
-        the core.
+        The handlers' busy time cannot be used instead: it includes time in which other threads had the
+        core.
         """
         total, tasks = {}, f"/proc/{self.process.pid}/task"
         for t in os.listdir(tasks):

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The best that W8's slow stage can do: goodput and wasted work of a station with two threads,
-exponential service times of 50 ms, an objective of 100 ms, and a queue for K events, served first
-come first served or newest first.
+"""The best possible result for W8's slow stage. Simulates a station with two threads, exponential
+service times of 50 ms, an objective of 100 ms, and a queue for K events, served oldest first or newest
+first, and prints goodput and wasted work.
 
   bench/w8_bound.py [--arrivals N]
 
-Wasted is the time of services that end too late, except those that alone take longer than the
-objective, which cannot be predicted. Without a queue nothing is wasted, but threads are idle. Among
-the orders with a queue, newest first wastes the least.
+Wasted work is the time of services that end too late. Services that alone take longer than the
+objective are not counted, since no policy can predict them. Without a queue nothing is wasted, but
+threads are idle. Among the orders with a queue, newest first wastes the least.
 """
 import argparse
 import heapq

@@ -5,8 +5,8 @@
  *
  *   watchers PORT PID [N=500] [HZ=1] [SECONDS=20]
  *
- * Prints the share of a core that is used without watchers (for 5 s) and with N watchers, and the
- * ticks and bytes per watcher.
+ * Prints the share of a core that the thread uses without watchers (for 5 s) and with N watchers,
+ * and the ticks and bytes per watcher.
  */
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Number of agreeing trials that decide a rate. */
+/* A rate is decided once this many of its trials have had the same result. */
 #define TRIALS_AGREE 2
 
 /* Lowest rate that is tried: lower rates are not worth a search. */
@@ -89,19 +89,19 @@ void capacity_describe(const struct capacity *c, const char *objective, char *bu
 	char good[48], bad[48], late[64] = "", trials[64] = "no trial counts";
 
 	if (c->good_per_s > 0)
-		snprintf(good, sizeof(good), "%.4g/s kept", c->good_per_s);
+		snprintf(good, sizeof(good), "%.4g/s met", c->good_per_s);
 	else
-		snprintf(good, sizeof(good), "no rate kept");
+		snprintf(good, sizeof(good), "no rate met");
 	if (c->bad_per_s > 0)
 		snprintf(bad, sizeof(bad), "%.4g/s did not", c->bad_per_s);
 	else
 		snprintf(bad, sizeof(bad), "%s",
-		    c->voided ? "no trial above counts" : "nothing above was tried");
+		    c->voided ? "no trial at a higher rate counts" : "no higher rate was tried");
 	if (c->n_trials > 0)
 		snprintf(trials, sizeof(trials), "%d trials, %.0f %% agreed", c->n_trials,
 		    capacity_confidence(c) * 100);
 	if (c->n_late > 0)
-		snprintf(late, sizeof(late), "; in %d more the generator was late", c->n_late);
+		snprintf(late, sizeof(late), "; the generator was late in %d more", c->n_late);
 	snprintf(buf, size, "%s%s %s, %s; %s%s", c->voided ? "not found: " : "", good, objective,
 	    bad, trials, late);
 }
@@ -111,9 +111,8 @@ void capacity_why_void(const struct capacity *c, char *buf, size_t size)
 	buf[0] = '\0';
 	if (c->voided)
 		snprintf(buf, size,
-		    "the search for the capacity ended at %.4g/s: generator lag p99 up to %.1f ms "
-		    "in %d "
-		    "trials%s, which prove nothing",
+		    "the capacity search ended at %.4g/s: the p99 of the generator's lag was up to "
+		    "%.1f ms in %d trials%s, which therefore do not count",
 		    c->rate_per_s, (double)c->worst_late_ns / 1e6,
 		    c->late == CAPACITY_LATE_IN_A_ROW ? c->late : c->n_late,
 		    c->late == CAPACITY_LATE_IN_A_ROW ? " in a row" : "");

@@ -2,12 +2,13 @@
 /*
  * Searches for the knee: the highest rate at which a server meets its objective.
  *
- * Pure: the caller runs the trials, and the search chooses the rate of the next one and decides
- * when to stop. It doubles the start rate until the server fails at a rate, or halves it until the
- * server passes at one. It then bisects the interval between the passing and the failing rate on a
- * logarithmic scale until they differ by at most `precision`. Trials are noisy, so a rate is
- * decided by the first two trials that agree, which takes at most three trials. The share of all
- * trials that agreed with the decision at their rate is reported as the confidence.
+ * The module is pure: the caller runs the trials, and the search chooses the rate of the next trial
+ * and decides when to stop. The search doubles the start rate until the server fails, or halves it
+ * until the server passes. It then bisects the interval between the highest passing and the lowest
+ * failing rate on a logarithmic scale, until the two differ by at most `precision`. Trials are
+ * noisy, so a rate is tried until two trials have the same outcome. This takes at most three
+ * trials. The reported confidence is the share of all trials that agreed with the decision on their
+ * rate.
  *
  * A trial whose generator was late proves nothing about the server, whatever its outcome. It is not
  * counted, and the rate is tried again. If the generator is late too often, the search is void and
@@ -66,7 +67,7 @@ void capacity_tell_late(struct capacity *c, int64_t lag_ns);
  * first trial. */
 double capacity_confidence(const struct capacity *c);
 
-/** Describes the outcome in one sentence: "1,840/s kept p99 <= 50 ms, 1,925/s did not; 24 trials,
+/** Describes the outcome in one sentence: "1,840/s met p99 <= 50 ms, 1,925/s did not; 24 trials,
  * 96 % agreed". For a void search it begins with "not found". */
 void capacity_describe(const struct capacity *c, const char *objective, char *buf, size_t size);
 

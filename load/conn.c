@@ -85,11 +85,11 @@ static void shut(struct worker *w, struct conn *c)
 	w->n_open--;
 }
 
-/* Close the connection and settle its requests. The request `late`, if not NULL, has timed out. A
- * request of whose response no byte has arrived is resent on another connection (conn.h, "Sent
- * twice") in two cases: if `excused` is set (the generator closed the connection, or a response
- * announced the close), or if the connection had served a request before and this request has not
- * been resent yet. All other requests fail with `error`. */
+/* Close the connection and settle its requests. The request `late`, if not NULL, has timed out. If
+ * no byte of the response to a request has arrived, the request may be resent on another connection
+ * (conn.h, "Sent twice"). It is resent in two cases: `excused` is set, because the generator closed
+ * the connection or a response announced the close; or the connection has served a request before,
+ * and this request has not been resent yet. All other requests fail with `error`. */
 static void drop_for(struct worker *w, struct conn *c, enum load_error error, bool excused,
     const struct flight *late)
 {
@@ -249,7 +249,7 @@ static void handshake(struct worker *w, struct conn *c)
 		}
 	}
 	c->state = CONN_OPEN;
-	/* epoll does not report data again that arrived with the handshake */
+	/* data that arrived together with the handshake is not reported by epoll again */
 	c->readable |= c->tls != NULL;
 	w->n_connecting--;
 	w->tally.connects++;

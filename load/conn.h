@@ -11,13 +11,13 @@
  * same slot.
  *
  * Sent twice: a server may close a persistent connection at any time, and a request that was sent
- * just before the close has not failed (RFC 9112, 9.3.1 and 9.5). If a connection that has already
- * served a request is closed before the first byte of the next response, that request is therefore
- * sent once more on a new connection. This is done for every method, since a load generator need
- * not care whether a request is idempotent. The resend counts as an attempt, not as an error.
- * Pipelined requests behind one whose response or time-out ended the connection are also resent on
- * another connection. This may happen to a request several times, but each time the request ahead
- * of it has finished.
+ * just before the close has not failed (RFC 9112, 9.3.1 and 9.5). If a connection has already
+ * served a request and is closed before the first byte of the next response, that next request is
+ * therefore sent once more on a new connection. Requests with any method are resent, since for
+ * measurements it does not matter whether a request is idempotent. The resend counts as an attempt,
+ * not as an error. If a response or a time-out ends a connection, the pipelined requests after it
+ * are also resent on another connection. A request may be resent several times for this reason, but
+ * each time the request ahead of it has finished.
  *
  * One thread: a connection belongs to its worker.
  */
@@ -92,8 +92,8 @@ void conn_kick(struct worker *w, struct conn *c);
 /** Writes and reads as much as possible. */
 void conn_work(struct worker *w, struct conn *c);
 
-/** Handles an expired time-out: finishes the request `f` and closes its connection, whose state is
- * unknown. */
+/** Handles an expired time-out: finishes the request `f` and closes its connection, since the
+ * response may still arrive. */
 void conn_timed_out(struct worker *w, struct flight *f);
 
 /** Closes the connection. Its requests in flight finish as GONE. */

@@ -106,8 +106,8 @@ static bool has_fields(const struct worker *w, const struct ticket *t)
 	return w->plan->send_deadline || t->attempt > 0;
 }
 
-/* Format the fields whose values are known only now. They replace the empty line at the end of the
- * head, and end with an empty line themselves. */
+/* Format the fields whose values are known only when the request is written. The text ends with an
+ * empty line and is written in place of the empty line at the end of the head. */
 static void make_fields(const struct worker *w, struct conn *c, const struct ticket *t)
 {
 	int64_t left_ns = t->attempt_ns + w->plan->timeout_ns - w->now_ns;
@@ -136,8 +136,8 @@ static int add_piece(struct iovec *iov, int at, char *p, size_t n, size_t *skip)
 	return at + 1;
 }
 
-/* Collect the pieces to be written next. A request with extra fields is written alone, since these
- * fields depend on the time at which it is written. */
+/* Collect the pieces to be written next. A request with extra fields is written alone, since the
+ * values of these fields depend on the time of the write. */
 static int gather(struct worker *w, struct conn *c, struct iovec *iov)
 {
 	size_t skip = c->written_bytes;
@@ -252,9 +252,9 @@ int conn_io_write(struct worker *w, struct conn *c)
 
 /* ---- reading ---- */
 
-/* Read up to `want` bytes. A short read means that the socket is empty, so epoll will report new
- * data. The end of the stream is reported only once, so after this report the socket counts as
- * readable until the end has been read. */
+/* Read up to `want` bytes. After a short read the socket is empty, and epoll will report new data.
+ * epoll reports the end of the stream only once, however, so c->readable then stays set until the
+ * end has been read. */
 static ssize_t receive(struct worker *w, struct conn *c, size_t want)
 {
 	ssize_t rc = recv(c->fd, w->buffer, want, 0);

@@ -2,8 +2,8 @@
 /*
  * Input and output of a connection, plain or TLS, fast or slow.
  *
- * A slow reader or writer imitates a slow link: every PACE_TICK_NS, it moves as many bytes as its
- * rate allows. A timing wheel of the worker triggers it. One thread.
+ * A slow connection imitates a slow link: once per PACE_TICK_NS, triggered by a timing wheel of the
+ * worker, it reads or writes as many bytes as its rate allows. One thread.
  */
 #ifndef WEIR_LOAD_CONN_IO_H
 #define WEIR_LOAD_CONN_IO_H

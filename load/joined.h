@@ -14,9 +14,9 @@
 #include "load/result.h"
 
 /**
- * Appends the phases and results of one run to `plan` and `result`, which are initially zero except
- * for members that all runs share. Takes ownership of the contents of `from` and zeroes it, even on
- * failure. Returns 0, WEIR_EINVAL (more than LOAD_PHASES_MAX phases), WEIR_ENOMEM.
+ * Appends the phases and results of one run to `plan` and `result`. Before the first call, both are
+ * zero except for members that all runs share. Takes ownership of the contents of `from` and zeroes
+ * it, even on failure. Returns 0, WEIR_EINVAL (more than LOAD_PHASES_MAX phases), WEIR_ENOMEM.
  */
 int load_join(struct load_plan *plan, struct load_result *result, const struct load_phase *phase,
     struct load_result *from);

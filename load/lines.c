@@ -78,6 +78,6 @@ int lines_next(struct lines *l, struct weir_err *err)
 	if (n < 0)
 		return 0;
 	if (memchr(l->text, '\0', (size_t)n))
-		return lines_refuse(l, "a NUL byte: this is no text", err);
+		return lines_refuse(l, "the line contains a NUL byte", err);
 	return 1;
 }

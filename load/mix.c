@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds requests and checks their parts; see mix.h. Until its class is sealed, the member
- * `cumulative` of a request is its weight.
+ * Builds requests and checks their parts; see mix.h. load_class_seal() computes the member
+ * `cumulative` of each request; until then, `cumulative` contains the weight.
  *
  * The checks ensure that a server parses each request as exactly one request (RFC 9112). A control
  * byte or a second Content-Length from the command line could turn one request into two and would
@@ -43,9 +43,10 @@ static int check_method(const char *method, struct weir_err *err)
 
 	if (n == 0 || n > METHOD_MAX_BYTES || method[n] != '\0')
 		return sentence(
-		    err, WEIR_EINVAL, "'%.60s' is no method: write it like GET or POST", method);
+		    err, WEIR_EINVAL, "'%.60s' is not a method, such as GET or POST", method);
 	if (strcmp(method, "CONNECT") == 0)
-		return sentence(err, WEIR_EINVAL, "the method CONNECT makes tunnels, not load");
+		return sentence(err, WEIR_EINVAL,
+		    "the method CONNECT is not supported, since it opens a tunnel");
 	return 0;
 }
 
@@ -55,11 +56,11 @@ static int check_path(const char *path, const char *method, struct weir_err *err
 
 	if (path[0] != '/' && !star)
 		return sentence(
-		    err, WEIR_EINVAL, "'%.100s' is no path: it must begin with /", path);
+		    err, WEIR_EINVAL, "'%.100s' is not a path: a path begins with /", path);
 	for (const char *p = path; *p; p++)
 		if ((unsigned char)*p <= 0x20 || (unsigned char)*p >= 0x7f)
 			return sentence(err, WEIR_EINVAL,
-			    "the path '%.100s' has the byte 0x%02x: write it as %%%02X", path,
+			    "the path '%.100s' contains the byte 0x%02x: write it as %%%02X", path,
 			    (unsigned char)*p, (unsigned char)*p);
 	return 0;
 }
@@ -79,16 +80,17 @@ static int check_header(const char *header, struct weir_err *err)
 
 	if (n == 0 || header[n] != ':')
 		return sentence(
-		    err, WEIR_EINVAL, "'%.100s' is no header: write it like 'Name: value'", header);
+		    err, WEIR_EINVAL, "'%.100s' is not a header: write 'Name: value'", header);
 	for (const char *p = header + n; *p; p++)
 		if (((unsigned char)*p < 0x20 && *p != '\t') || *p == 0x7f)
 			return sentence(err, WEIR_EINVAL,
-			    "the header '%.100s' has the control byte 0x%02x", header,
+			    "the header '%.100s' contains the control byte 0x%02x", header,
 			    (unsigned char)*p);
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (named(header, ours[i]))
 			return sentence(err, WEIR_EINVAL,
-			    "the header '%.100s' is the generator's own business", header);
+			    "the header '%.100s' cannot be set, since the generator sets it itself",
+			    header);
 	return 0;
 }
 
@@ -127,8 +129,8 @@ static bool wants_length(const char *method)
 	       strcmp(method, "PATCH") == 0;
 }
 
-/* Append `a`, `b` and `c` to `out`, or only count their bytes if `out` is NULL. Returns the new
- * length. A head is assembled twice, the first time only to count its bytes. */
+/* Append `a`, `b` and `c` to out[0..at), or only count their bytes if `out` is NULL. Returns the
+ * new length. Each head is assembled twice, the first time only to determine its length. */
 static size_t put(char *out, size_t at, const char *a, const char *b, const char *c)
 {
 	const char *part[] = {a, b, c};

@@ -48,9 +48,9 @@ int mix_add_bodies(struct load_class *cls, const struct mix_head *head, const ch
 /**
  * Adds the requests of a log in common or combined log format, ordered by time, with the methods
  * and paths of the log; the method of `head` is ignored. Sets cls->in_order. A line in any other
- * format is an error, which names the line. Empty lines are skipped, and so are malformed requests
- * that the server answered with 4xx ("-", or TLS on a plain port). A log contains no bodies, so
- * POST and similar requests are sent with an empty body.
+ * format is an error, and the message names the line. Empty lines are skipped, and so are malformed
+ * requests that the server answered with 4xx ("-", or TLS on a plain port). A log contains no
+ * bodies, so POST and similar requests are sent with an empty body.
  *
  * Logs record whole seconds, so the requests of one second are spread evenly over it.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads requests from a log in the format of NCSA httpd, which later servers have adopted:
+ * Reads requests from a log in the format of NCSA httpd, which other servers use, too:
  *
  *   HOST IDENT USER [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326 ...
  *
@@ -169,31 +169,32 @@ int mix_log_parse(const char *text, struct mix_log_line *line, struct weir_err *
 	line->method = line->path = NULL;
 	if (!p)
 		return sentence(err, WEIR_EINVAL,
-		    "'%.60s' is no line of a log: it has no [time] behind the client", text);
+		    "'%.60s' is not a log line: it has no [time] after the client", text);
 	if (!read_time(&p, &line->at_s))
 		return sentence(err, WEIR_EINVAL,
-		    "'%.30s' is no time of a log: [10/Oct/2000:13:55:36 -0700]", time + 1);
+		    "'%.30s' is not a log time, such as [10/Oct/2000:13:55:36 -0700]", time + 1);
 	const char *request = p;
 	p += 2;
 	if (strncmp(request, " \"", 2) != 0 || !read_quoted(&p, line->buf, sizeof(line->buf)))
 		return sentence(
-		    err, WEIR_EINVAL, "'%.60s' is no request in quotes behind the time", request);
+		    err, WEIR_EINVAL, "'%.60s' after the time is not a request in quotes", request);
 	line->status = read_status(p);
 	if (line->status < 0)
-		return sentence(
-		    err, WEIR_EINVAL, "'%.30s' is no status of three digits behind the request", p);
+		return sentence(err, WEIR_EINVAL,
+		    "'%.30s' after the request is not a status of three digits", p);
 	if (split_request(line))
 		return 0;
 	line->method = line->path = NULL;
 	if (line->status >= 400 && line->status < 500)
 		return 0;
-	return sentence(err, WEIR_EINVAL, "'%.60s' is no request: METHOD /PATH HTTP/1.1", request);
+	return sentence(
+	    err, WEIR_EINVAL, "'%.60s' is not a request, such as GET /path HTTP/1.1", request);
 }
 
 /* ---- the log ---- */
 
-/* Add the request of one line. Until the whole log has been read, its at_ns is in seconds since
- * 1970, and its `cumulative` is the position in the log. */
+/* Add the request of one line. Its members are not final until the whole log has been read and
+ * sorted: at_ns contains seconds since 1970, and `cumulative` the position in the log. */
 static int add_line(struct load_class *cls, const struct mix_head *head, const struct lines *l,
     struct mix_log_line *line, struct weir_err *err)
 {

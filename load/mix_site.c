@@ -2,9 +2,10 @@
 /*
  * Generates synthetic static sites; see mix.h.
  *
- * File i of a site (its path, size and weight) is a function of kind, seed and i, so requests and
- * files agree without a stored list. In both kinds of site, popularity and size are independent: in
- * "surge", the popularity rank of a file is its number, and its size is drawn at random.
+ * The path, size and weight of file i are functions of the kind of site, the seed and i. The
+ * requests therefore match the files that were written by an earlier run, without a stored list. In
+ * both kinds of site, popularity and size are independent: in "surge", the popularity rank of a
+ * file is its number, and its size is drawn at random.
  *
  * SPECweb99 (SPEC, 1999) chooses a folder by Zipf's law, then a class by fixed shares, then one of
  * its nine files. Folders, sizes and shares are as described by Ruan and Pai (USENIX 2006, 2.3).
@@ -48,7 +49,7 @@ struct site {
 static void describe_specweb99(unsigned i, uint64_t key, struct site_file *file)
 {
 	static const struct {
-		double share, step_bytes; /* file i of a class has i steps */
+		double share, step_bytes; /* file k of a class, k = 1..9, has k * step_bytes */
 	} classes[] = {{0.35, 102.4}, {0.50, 1024}, {0.14, 10240}, {0.01, 102400}};
 	static const int rank[SPECWEB_FILES] = {9, 6, 4, 2, 1, 3, 5, 7, 8};
 	unsigned folder = i / SPECWEB_FOLDER, class = i % SPECWEB_FOLDER / SPECWEB_FILES;
@@ -78,8 +79,8 @@ static double normal(uint64_t key, uint64_t k)
 	       cos(2 * M_PI * weir_random_unit(weir_random_at(key, k + 1)));
 }
 
-/* Draw the size of a file. The body of the distribution ends where the tail begins, so sizes from
- * the body that are larger (3 %) are drawn again. */
+/* Draw the size of a file, from the lognormal body or the Pareto tail of the distribution. A size
+ * from the body that is larger than the minimum of the tail (3 %) is drawn again. */
 static int64_t surge_bytes(uint64_t key)
 {
 	double bytes = SURGE_TAIL_BYTES;
@@ -108,8 +109,8 @@ static const struct site sites[] = {
 static const struct site *find_site(const char *kind, int *n_files, struct weir_err *err)
 {
 	if (*n_files < 1 || *n_files > MIX_FILES_MAX) {
-		sentence(err, WEIR_EINVAL, "a site of %d files: 1 to %d are possible", *n_files,
-		    MIX_FILES_MAX);
+		sentence(err, WEIR_EINVAL, "a site cannot have %d files: 1 to %d are possible",
+		    *n_files, MIX_FILES_MAX);
 		return NULL;
 	}
 	for (size_t i = 0; i < sizeof(sites) / sizeof(sites[0]); i++) {
@@ -119,7 +120,7 @@ static const struct site *find_site(const char *kind, int *n_files, struct weir_
 		*n_files = (*n_files + each - 1) / each * each;
 		return &sites[i];
 	}
-	sentence(err, WEIR_EINVAL, "'%.60s' is none of specweb99, surge", kind);
+	sentence(err, WEIR_EINVAL, "'%.60s' is not a kind of site: use specweb99 or surge", kind);
 	return NULL;
 }
 

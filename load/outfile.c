@@ -88,7 +88,7 @@ int outfile_commit(struct outfile *out, struct weir_err *err)
 {
 	int rc = 0;
 
-	errno = EIO; /* used if an earlier write failed, whose errno is lost */
+	errno = EIO; /* reported if an earlier write failed; its own errno is lost */
 	if (!outfile_close(out))
 		rc = outfile_fail(err, WEIR_ESYS, "write", out->path ? out->path : "the output");
 	else if (out->path && rename(out->temporary, out->path) != 0)

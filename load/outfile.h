@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces a file atomically: the new contents are written to a temporary file in the same folder,
- * which is renamed over the target when it is complete. Until then, and after any failure, the old
- * file is unchanged.
+ * Replaces a file atomically. The new contents are written to a temporary file in the same folder.
+ * When the temporary file is complete, it is renamed over the target. Until then, and after any
+ * failure, the old file is unchanged.
  *
  * One thread per outfile.
  */

@@ -25,8 +25,8 @@ static const double load_grid[] = {0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 
 
 /* ---- words ---- */
 
-/* Copy text[0..n) to `word`. A text that is too long is truncated and ends in "...", which no
- * parser accepts. */
+/* Copy text[0..n) to `word`. A text that is too long is truncated and ends in "...", so that no
+ * parser accepts it. */
 static void cut_word(char word[WORD_BYTES], const char *text, size_t n)
 {
 	if (n >= WORD_BYTES)
@@ -57,7 +57,7 @@ static int parse_multiple(const char *word, double *multiple, struct weir_err *e
 			return 0;
 	}
 	return sentence(err, WEIR_EINVAL,
-	    "'%s' is no multiple between %gx and %gx: write it like 2x or 0.5x", word, MULTIPLE_MIN,
+	    "'%s' is not a multiple from %gx to %gx, such as 2x or 0.5x", word, MULTIPLE_MIN,
 	    MULTIPLE_MAX);
 }
 
@@ -67,13 +67,14 @@ static int check_room(const struct load_plan *plan, int n, struct weir_err *err)
 {
 	if (plan->n_phases + n <= LOAD_PHASES_MAX)
 		return 0;
-	return sentence(err, WEIR_EINVAL, "the run needs %d phases, and may have %d at most",
+	return sentence(err, WEIR_EINVAL, "the run needs %d phases, but at most %d are possible",
 	    plan->n_phases + n, LOAD_PHASES_MAX);
 }
 
 static int check_time(int64_t for_ns, struct weir_err *err)
 {
-	return for_ns > 0 ? 0 : sentence(err, WEIR_EINVAL, "a phase takes more than 0s");
+	return for_ns > 0 ? 0
+			  : sentence(err, WEIR_EINVAL, "the duration of a phase must be above 0s");
 }
 
 static int check_add(const struct load_plan *plan, int n, int64_t for_ns, struct weir_err *err)
@@ -110,7 +111,7 @@ int phases_constant(struct load_plan *plan, double per_s, int64_t for_ns, struct
 	if (rc != 0)
 		return rc;
 	if (!(per_s > 0))
-		return sentence(err, WEIR_EINVAL, "the rate must be more than 0 per second");
+		return sentence(err, WEIR_EINVAL, "the rate must be above 0 per second");
 	add(plan, per_s, per_s, for_ns);
 	return 0;
 }
@@ -122,8 +123,8 @@ int phases_ramp(struct load_plan *plan, const char *text, int64_t for_ns, struct
 	double from, to;
 
 	if (!dots)
-		return sentence(
-		    err, WEIR_EINVAL, "'%.60s' is no ramp: write FROM..TO, like 1k..10k", text);
+		return sentence(err, WEIR_EINVAL,
+		    "'%.60s' is not a ramp: write FROM..TO, such as 1k..10k", text);
 	cut_word(word, text, (size_t)(dots - text));
 	int rc = sentence_rate(word, &from, err);
 	if (rc != 0)
@@ -171,7 +172,7 @@ static int parse_spike(struct spike *spike, const char *text, struct weir_err *e
 
 	if (!plus)
 		return sentence(err, WEIR_EINVAL,
-		    "'%.60s' is no spike: write FACTORx@AT+FOR, like 10x@20s+5s", text);
+		    "'%.60s' is not a spike: write FACTORx@AT+FOR, such as 10x@20s+5s", text);
 	cut_word(word, text, (size_t)(at - text));
 	int rc = parse_multiple(word, &spike->factor, err);
 	if (rc != 0)
@@ -278,7 +279,7 @@ int phases_warmup(struct load_plan *plan, int64_t for_ns, struct weir_err *err)
 	for (int i = 0; i < plan->n_phases && warmup.from_per_s <= 0; i++)
 		warmup.from_per_s = plan->phase[i].from_per_s; /* the first phase may be a pause */
 	if (warmup.from_per_s <= 0)
-		return sentence(err, WEIR_EINVAL, "there is no phase to warm up for");
+		return sentence(err, WEIR_EINVAL, "a warm-up needs a phase after it");
 	warmup.to_per_s = warmup.from_per_s;
 	insert(plan, 0, &warmup);
 	return 0;
@@ -304,7 +305,8 @@ static int multiples_range(
 			multiple[n++] = load_grid[i];
 	if (n == 0)
 		return sentence(err, WEIR_EINVAL,
-		    "no load of the grid 0.1x..10x lies within '%.60s': list them, like 0.5x,1x,2x",
+		    "'%.60s' contains no multiple of the load grid (0.1x..10x): list multiples, "
+		    "such as 0.5x,1x,2x",
 		    text);
 	return n;
 }
@@ -339,9 +341,9 @@ int phases_multiples(const char *text, double *multiple, int max, struct weir_er
 			return WEIR_EINVAL;
 		if (n == max)
 			return sentence(
-			    err, WEIR_EINVAL, "'%.60s' are more than %d multiples", text, max);
+			    err, WEIR_EINVAL, "'%.60s' has more than %d multiples", text, max);
 		if (!sort_in(multiple, n, value))
-			return sentence(err, WEIR_EINVAL, "'%s' comes twice", word);
+			return sentence(err, WEIR_EINVAL, "'%s' is listed twice", word);
 	}
 	return n;
 }
@@ -361,10 +363,10 @@ int phases_sweep(struct load_plan *plan, double capacity_per_s, const double *mu
 	int rc = check_time(for_ns, err);
 
 	if (rc == 0 && !(capacity_per_s > 0))
-		rc = sentence(err, WEIR_EINVAL, "the capacity must be more than 0 per second");
+		rc = sentence(err, WEIR_EINVAL, "the capacity must be above 0 per second");
 	if (rc == 0 && (rounds < 1 || rounds > LOAD_PHASES_MAX))
-		rc = sentence(
-		    err, WEIR_EINVAL, "%d rounds: 1 to %d are possible", rounds, LOAD_PHASES_MAX);
+		rc = sentence(err, WEIR_EINVAL,
+		    "a sweep cannot have %d rounds: 1 to %d are possible", rounds, LOAD_PHASES_MAX);
 	if (rc == 0)
 		rc = check_room(plan, n * each * rounds, err);
 	for (int i = 0; rc == 0 && i < n * rounds; i++) {

@@ -23,9 +23,9 @@ int phases_ramp(struct load_plan *plan, const char *text, int64_t for_ns, struct
 /** Add a phase of `for_ns` for each rate in "A,B,C...". */
 int phases_steps(struct load_plan *plan, const char *text, int64_t for_ns, struct weir_err *err);
 
-/** Add a spike "FACTORx@AT+FOR": multiply the rate by FACTOR for the time FOR, starting at AT,
- * which is counted from the end of the warm-up. Phases that lie only partly within the spike are
- * split. The spike must lie within the run. */
+/** Add a spike "FACTORx@AT+FOR": multiply the rate by FACTOR for the time FOR, starting at the time
+ * AT after the end of the warm-up. Phases that lie only partly within the spike are split. The
+ * spike must lie within the run. */
 int phases_spike(struct load_plan *plan, const char *text, struct weir_err *err);
 
 /** Insert a warm-up of `for_ns` at the beginning of the plan. Its rate is the initial rate of the
@@ -40,8 +40,8 @@ int phases_multiples(const char *text, double *multiple, int max, struct weir_er
 
 /** For each of the `rounds` rounds and each multiple, add a phase with the rate capacity_per_s *
  * multiple. Each phase is preceded by a pause of `pause_ns`, in which the server's queues drain; 0
- * means no pause. Rates rise in odd rounds and fall in even ones, so that drift of the machine
- * favours no rate. */
+ * means no pause. Rates rise in odd rounds and fall in even ones, so that a machine that becomes
+ * slower or faster during the run affects all rates equally. */
 int phases_sweep(struct load_plan *plan, double capacity_per_s, const double *multiple, int n,
     int rounds, int64_t for_ns, int64_t pause_ns, struct weir_err *err);
 

@@ -2,10 +2,10 @@
 /*
  * Builds the tables of the alias method; see pick.h.
  *
- * Shares are scaled to a mean of 1. A share below 1 (small) leaves part of its cell free, which is
- * filled with part of a share of at least 1 (large). The rest of the large share is then classified
- * again as small or large. One array holds both lists: that of the small shares grows from the
- * front, that of the large shares from the end.
+ * Shares are scaled to a mean of 1, the size of a cell. A share below 1 (small) leaves part of its
+ * cell free. The free part is filled with a part of a share of at least 1 (large). The rest of the
+ * large share is then classified again as small or large. One array holds both lists: the list of
+ * small shares grows from the front, that of large shares from the end.
  */
 #include "load/pick.h"
 

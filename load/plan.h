@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Describes a load run as plain data. `weir bench` converts its command line into a plan, which the
- * schedule, the engine, the run file and the reports read.
+ * Describes a load run as plain data. `weir bench` converts its command line into a plan. The
+ * schedule, the engine, the run file and the reports read the plan.
  *
  * In an open loop, every request has an intended send time, which is determined before the run by
  * the rates, the arrival process and the seed. Latency is measured from this time, whatever the
@@ -93,21 +93,23 @@ struct load_plan {
 	int cpu;         /* pin thread i to core cpu + i; -1 for no pinning */
 	bool fresh;      /* a new connection for every request */
 	int pipeline;    /* maximum requests in flight on a connection; 1 means no pipelining */
-	/* time limit for one attempt, counted from its intended time; an attempt that exceeds it
-	 * ends as TIMEOUT, and its connection is closed */
+	/* time limit for one attempt, counted from the attempt's intended time. An attempt that
+	 * exceeds the limit ends as TIMEOUT, and its connection is closed. */
 	int64_t timeout_ns;
 	bool send_deadline; /* send "x-deadline-ms: <remaining time of timeout>" */
-	/* number of requests in the session that each arrival starts; each is sent after the
-	 * response to the previous one; 1 means no sessions */
+	/* Each arrival starts a session of this many requests. Each request is sent after the
+	 * response to the previous one. 1 means no sessions. */
 	int session_requests;
-	int64_t think_ns;   /* mean of the exponential pause between a user's requests */
-	int retries;        /* maximum retries of a shed, failed or timed-out request */
-	int64_t backoff_ns; /* pause before retry i: backoff_ns * 2^(i-1) ... */
-	double jitter;      /* ... times a random factor in 1 - jitter .. 1 + jitter; 0..1 */
+	int64_t think_ns; /* mean of the exponential pause between a user's requests */
+	int retries;      /* maximum retries of a shed, failed or timed-out request */
+	/* the pause before retry i is backoff_ns * 2^(i-1), times a random factor between
+	 * 1 - jitter and 1 + jitter; jitter is 0..1 */
+	int64_t backoff_ns;
+	double jitter;
 	double slow_read_share, slow_write_share; /* share of connections that are slow, 0..1 */
 	double slow_read_bytes_per_s, slow_write_bytes_per_s;
-	/* how long to wait for responses after the last phase; requests without one then end as
-	 * GONE */
+	/* how long to wait for responses after the last phase; requests whose response has not
+	 * arrived by then end as GONE */
 	int64_t grace_ns;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses one HTTP response incrementally with llhttp, without its lenient modes, and keeps only
- * what a load generator needs to know about it.
+ * Parses one HTTP response incrementally with llhttp, in strict mode. Only the properties
+ * in struct reply are recorded.
  *
  * Interim responses (1xx) are skipped. Responses to HEAD and those with status 204 or 304 have no
  * body. A 101 is malformed, since no upgrade is ever requested. Each byte is examined once and not
@@ -34,13 +34,13 @@ enum reply_verdict { REPLY_MORE, REPLY_DONE, REPLY_MALFORMED };
 /** Prepare for the next response. */
 void reply_init(struct reply *r, bool no_body);
 
-/** Parse p[0..n), n >= 1. Sets *used to the number of bytes that belong to this response, which is
- * `n` unless REPLY_DONE is returned. After REPLY_DONE or REPLY_MALFORMED, reply_init must be called
- * before the next call. */
+/** Parse p[0..n), n >= 1. Sets *used to the number of bytes that belong to this response. It is
+ * less than `n` only if REPLY_DONE is returned and bytes of the next response follow. After
+ * REPLY_DONE or REPLY_MALFORMED, reply_init must be called before the next call. */
 enum reply_verdict reply_feed(struct reply *r, const char *p, size_t n, size_t *used);
 
-/** Handle the end of the stream. Returns REPLY_DONE if it completes a response without a length, or
- * REPLY_MORE if the response is truncated or has not started. */
+/** Handle the end of the stream. Returns REPLY_DONE if the response has no length and so ends with
+ * the stream, or REPLY_MORE if the response is truncated or has not started. */
 enum reply_verdict reply_end(struct reply *r);
 
 #endif

@@ -39,7 +39,7 @@ int resolve(const struct load_plan *plan, struct sockaddr_storage *address, sock
 	struct addrinfo *list, *use;
 
 	if (getaddrinfo(plan->host, plan->port, &hints, &list) != 0)
-		return sentence(err, WEIR_EINVAL, "host '%s' is not known", plan->host);
+		return sentence(err, WEIR_EINVAL, "host '%s' cannot be resolved", plan->host);
 	use = list;
 	for (struct addrinfo *a = list; list->ai_next && a; a = a->ai_next) {
 		if (answers(a)) {

@@ -18,12 +18,12 @@
 
 /* identifier, name in files and tables, meaning */
 #define LOAD_OUTCOMES(X)                                                                           \
-	X(OK, "ok", "a whole answer of status below 400")                                          \
+	X(OK, "ok", "a complete response with a status below 400")                                 \
 	X(DEGRADED, "degraded", "the same with the header X-Weir-Degraded")                        \
 	X(SHED, "shed", "refused: status 503 or 429")                                              \
-	X(ERROR, "error", "another status from 400, or no whole answer")                           \
-	X(TIMEOUT, "timeout", "no whole answer within the client's time-out")                      \
-	X(GONE, "gone", "the run ended before the answer")
+	X(ERROR, "error", "another status of 400 or above, or no complete response")               \
+	X(TIMEOUT, "timeout", "no complete response within the client's time-out")                 \
+	X(GONE, "gone", "the run ended before the response")
 
 enum load_outcome {
 #define LOAD_OUTCOME_ENUM(id, name, meaning) LOAD_##id,
@@ -34,13 +34,13 @@ enum load_outcome {
 
 /* Reasons why attempts failed, counted per attempt. The columns are those of LOAD_OUTCOMES. */
 #define LOAD_ERRORS(X)                                                                             \
-	X(REFUSED, "refused", "nobody listens: connection refused")                                \
-	X(CONNECT, "connect", "the connection could not be made for another reason")               \
+	X(REFUSED, "refused", "connection refused: no process listens on the port")                \
+	X(CONNECT, "connect", "the connection could not be established for another reason")        \
 	X(TLS, "tls", "the handshake failed or the certificate was not accepted")                  \
 	X(RESET, "reset", "the connection was reset")                                              \
-	X(CLOSED, "closed", "the connection ended within an answer, or before it")                 \
-	X(MALFORMED, "malformed", "what came is no HTTP/1 answer")                                 \
-	X(STATUS, "status", "an answer of status 400 or more that is no refusal")                  \
+	X(CLOSED, "closed", "the connection was closed before the response was complete")          \
+	X(MALFORMED, "malformed", "the response is not valid HTTP/1")                              \
+	X(STATUS, "status", "a status of 400 or above other than 503 and 429")                     \
 	X(UNSENT, "unsent", "too many requests waited for a connection")
 
 enum load_error {

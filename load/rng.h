@@ -9,8 +9,8 @@
 
 #include <weir/random.h>
 
-/** Return the key of stream `what` of a seed. The key is mixed twice: otherwise the keys of
- * neighbouring streams would be neighbouring numbers of one stream. */
+/** Return the key of stream `what` of a seed. The key is mixed twice. After mixing once, the keys
+ * of streams 1, 2, 3 ... would be consecutive numbers of one stream. */
 static inline uint64_t rng_key(uint64_t seed, uint64_t what)
 {
 	return weir_random_at(weir_random_at(seed, 0), what);

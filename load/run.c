@@ -34,9 +34,9 @@
  * the caller. 64 is a guess. */
 #define OTHER_DESCRIPTORS 64
 
-/* Minimum number of late requests for the generator to count as late, since one may be due to a
- * single interrupt. With 100 requests or more, a late 99th percentile implies at least two late
- * requests anyway. */
+/* Minimum number of late requests for the generator to count as late. A single late request may be
+ * due to one interrupt. The minimum matters only for fewer than 100 requests: with more, a late
+ * 99th percentile implies at least two late requests. */
 #define LATE_MIN 2
 
 struct run {
@@ -56,8 +56,8 @@ static int check(const struct load_plan *plan, struct weir_err *err)
 			    err, WEIR_EINVAL, "class '%s' has no request", plan->class[i].name);
 	if (plan->threads < 1 || plan->connections < plan->threads)
 		return sentence(err, WEIR_EINVAL,
-		    "%d threads need at least as many connections, not %d", plan->threads,
-		    plan->connections);
+		    "%d threads need at least one connection each, but there are only %d",
+		    plan->threads, plan->connections);
 	if (plan->timeout_ns <= 0)
 		return sentence(err, WEIR_EINVAL, "requests need a time-out above 0");
 	return 0;
@@ -70,7 +70,7 @@ static int allow_descriptors(const struct load_plan *plan, struct weir_err *err)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
 		return sentence(
-		    err, WEIR_ESYS, "the limit of open files is not known: %s", strerror(errno));
+		    err, WEIR_ESYS, "the limit of open files cannot be read: %s", strerror(errno));
 	if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < need)
 		return sentence(err, WEIR_ESYS,
 		    "%d connections need %llu open files, but a process may have %llu (ulimit -Hn)",
@@ -92,7 +92,7 @@ static int make_workers(struct run *run, const struct load_plan *plan)
 		int rank = run->n_workers++;
 		int rc = worker_init(&run->worker[rank], &run->shared, rank);
 		if (rc == WEIR_ESYS)
-			return sentence(run->err, rc, "no epoll: %s", strerror(errno));
+			return sentence(run->err, rc, "epoll cannot be used: %s", strerror(errno));
 		if (rc != 0)
 			return sentence_nomem(run->err);
 	}
@@ -116,10 +116,11 @@ static int make_thread(struct run *run, struct worker *w)
 	int rc = pthread_create(&w->thread, &attr, worker_main, w);
 	pthread_attr_destroy(&attr);
 	if (rc == EINVAL && cpu >= 0)
-		return sentence(
-		    run->err, WEIR_ESYS, "there is no core %d to run on", cpu + w->rank);
+		return sentence(run->err, WEIR_ESYS,
+		    "the generator cannot run on core %d: it does not exist", cpu + w->rank);
 	if (rc != 0)
-		return sentence(run->err, WEIR_ESYS, "no thread: %s", strerror(rc));
+		return sentence(
+		    run->err, WEIR_ESYS, "a thread cannot be created: %s", strerror(rc));
 	snprintf(name, sizeof(name), "load/%d", w->rank);
 	pthread_setname_np(w->thread, name);
 	run->n_threads++;
@@ -246,8 +247,8 @@ bool load_lag_late(const struct hdr *lag)
 	return late >= LATE_MIN && hdr_quantile_ns(lag, 0.99) > LOAD_LAG_LIMIT_NS;
 }
 
-/* Mark the run as void if the generator was late, since it then measured itself rather than the
- * server. In a closed loop, no request can be late. */
+/* Mark the run as void if the generator was late, since the latencies are then those of the
+ * generator rather than the server's. In a closed loop, no request can be late. */
 static void judge_lag(const struct load_plan *plan, struct load_result *result)
 {
 	int64_t worst_ns = 0;
@@ -259,8 +260,8 @@ static void judge_lag(const struct load_plan *plan, struct load_result *result)
 			continue;
 		worst_ns = p99_ns;
 		snprintf(result->voided, sizeof(result->voided),
-		    "generator lag p99 %.1f ms over %.0f ms in phase '%s'", (double)p99_ns / 1e6,
-		    LOAD_LAG_LIMIT_NS / 1e6, plan->phase[i].name);
+		    "the p99 of the generator's lag was %.1f ms, above %.0f ms, in phase '%s'",
+		    (double)p99_ns / 1e6, LOAD_LAG_LIMIT_NS / 1e6, plan->phase[i].name);
 	}
 }
 

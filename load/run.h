@@ -33,7 +33,7 @@ struct load_hooks {
 	void *arg;
 	/** Called after each second, on the thread that called load_run. May be NULL. */
 	void (*second)(void *arg, const struct load_second *row);
-	/** Set by any thread or signal handler to stop the run, which then sends nothing more and
+	/** Set by any thread or signal handler to stop the run. The run then sends nothing more and
 	 * ends without waiting for responses. May be NULL. */
 	atomic_bool *stop;
 };

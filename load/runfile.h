@@ -39,8 +39,9 @@ int runfile_write(const char *path, const struct load_plan *plan, const struct l
     const struct runfile_about *about, struct weir_err *err);
 
 /** Read and check a run file: every member that reports rely on must exist and have the right type.
- * The caller owns *run (json_decref). Returns 0, WEIR_ESYS, WEIR_ENOMEM, or WEIR_EINVAL for a file
- * that is not a run file, has another version or has a wrong member, which the message names. */
+ * The caller owns *run (json_decref). Returns 0, WEIR_ESYS or WEIR_ENOMEM; or WEIR_EINVAL for
+ * a file that is not a run file or has another version, or if a member is wrong. The message names
+ * the member. */
 int runfile_read(const char *path, json_t **run, struct weir_err *err);
 
 /** Parse the histogram of a JSON latency object into `h`. Returns 0 or WEIR_EINVAL. */

@@ -230,7 +230,7 @@ static int check_list(struct check *c, const struct member *m, const json_t *lis
 	int rc = 0;
 
 	if (n < (size_t)m->min || n > (size_t)m->max)
-		return check_fail(c, "has %zu entries, %d to %d are possible", n, m->min, m->max);
+		return check_fail(c, "has %zu entries; %d to %d are possible", n, m->min, m->max);
 	for (size_t i = 0; m->inside && rc == 0 && i < n; i++) {
 		size_t before = check_enter(c, NULL, i);
 		const json_t *entry = json_array_get(list, i);
@@ -289,13 +289,13 @@ static int check_phase_classes(struct check *c, const json_t *plan_classes, cons
 	int rc = 0;
 
 	if (json_array_size(classes) != n)
-		return check_fail(c, "has not the %zu classes of the plan", n);
+		return check_fail(c, "does not have the %zu classes of the plan", n);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		const json_t *class = json_array_get(classes, i);
 		before = check_enter(c, NULL, i);
 		if (!json_equal(json_object_get(class, "name"),
 			json_object_get(json_array_get(plan_classes, i), "name")))
-			return check_fail(c, "is not the class of that place in the plan");
+			return check_fail(c, "is not the class at this position in the plan");
 		check_enter(c, "latency", 0);
 		rc = check_histograms(c, json_object_get(class, "latency"));
 		if (rc == 0)
@@ -330,9 +330,9 @@ static int check_seconds(
 			return check_fail(c, "belongs to no phase");
 		if (json_array_size(json_object_get(row, "classes")) !=
 		    json_array_size(plan_classes))
-			return check_fail(c, "has not as many classes as the plan");
+			return check_fail(c, "does not have as many classes as the plan");
 		if (at_s < last_s)
-			return check_fail(c, "is before the row in front of it");
+			return check_fail(c, "is earlier than the previous row");
 		last_s = at_s;
 	}
 	return 0;
@@ -357,9 +357,10 @@ static int check_run(struct check *c, const json_t *run)
 	const json_t *version = json_object_get(run, "weir_run");
 
 	if (!version)
-		return check_fail(c, "is no run file of weir: it has no member 'weir_run'");
+		return check_fail(c, "is not a run file of weir: it has no member 'weir_run'");
 	if (!json_is_integer(version) || json_integer_value(version) != 1)
-		return check_fail(c, "is a run file of another version, this program reads 1");
+		return check_fail(
+		    c, "is a run file of another version; this program reads version 1");
 	int rc = check_object(c, run_members, run);
 	return rc == 0 ? check_whole(c, run) : rc;
 }
@@ -383,7 +384,7 @@ static json_t *runfile_parse(const char *path, struct check *c)
 		c->err->code = WEIR_ENOMEM;
 		break;
 	default:
-		check_fail(c, "is no JSON: line %d, column %d: %.80s", where.line, where.column,
+		check_fail(c, "is not JSON: line %d, column %d: %.80s", where.line, where.column,
 		    where.text);
 	}
 	return NULL;

@@ -321,7 +321,7 @@ static int runfile_no_memory(struct weir_err *err)
 
 #define RUNFILE_HOW (JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(RUNFILE_DIGITS))
 
-/* Write the rows one by one, since the rows of a day would take 300 MB as one JSON tree. */
+/* Write the rows one by one: as one JSON tree, the rows of a day would take 300 MB of memory. */
 static int runfile_dump_rows(
     FILE *f, const struct load_plan *plan, const struct load_result *result)
 {

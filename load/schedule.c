@@ -2,14 +2,15 @@
 /*
  * Generates arrivals one by one; see schedule.h.
  *
- * The run is a sequence of segments in which the rate is linear. Without bursts, a segment is a
- * phase; with bursts, it is a part of a phase in which the state of the Markov chain does not
- * change. The chain runs in real time (a burst of 100 ms takes 100 ms at any rate). `unit` is the
- * position of the next arrival, in expected arrivals since the beginning of the segment; the
- * segment has `units` expected arrivals. If `unit` exceeds `units`, the excess is carried over to
- * the next segment, so gaps that span segments are correct, too. Within a segment the integrated
- * rate a t + s t^2 / 2 is inverted exactly (Cinlar 1975, Introduction to Stochastic Processes,
- * 4.7).
+ * The run is a sequence of segments; in each segment the rate is linear in time. Without bursts, a
+ * segment is a phase. With bursts, a segment is a part of a phase in which the state of the Markov
+ * chain does not change. The chain runs in real time: a burst of 100 ms takes 100 ms at any rate.
+ *
+ * `units` is the expected number of arrivals in the segment, the integral of the rate. `unit` is
+ * the value of this integral at the next arrival. Gaps are added to `unit`. If `unit` exceeds
+ * `units`, the excess is carried over to the next segment, so a gap may span segments. The time of
+ * an arrival is found by inverting the integral a t + s t^2 / 2 exactly, where a is the rate at the
+ * start of the segment and s its slope (Cinlar 1975, Introduction to Stochastic Processes, 4.7).
  *
  * Numbers are drawn by position (rng.h): arrival k has the same class, request and random bits at
  * any rate and in the schedules of all threads.
@@ -101,8 +102,7 @@ static void set_rates(struct load_schedule *s)
 	s->units = middle_per_s * segment_ns / NS_PER_S; /* exact for constant rates */
 }
 
-/* Advance to the next segment. Returns false at the end of the run, where the segment stays
- * unchanged. */
+/* Advance to the next segment. Returns false, and leaves `s` unchanged, at the end of the run. */
 static bool next_segment(struct load_schedule *s)
 {
 	if (s->to_ns == s->phase_to_ns) {
@@ -121,7 +121,7 @@ static bool next_segment(struct load_schedule *s)
 	return true;
 }
 
-/* Return the time at which `unit` arrivals of the segment are expected to have occurred. */
+/* Return the time at which the integral of the rate reaches `unit`. */
 static int64_t time_of(const struct load_schedule *s)
 {
 	double a = s->rate_per_s, slope = s->slope_per_s2, ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Generates the send schedule: the intended times of all requests, which depend only on the plan
- * and its seed.
+ * Generates the send schedule: the intended times of all requests. They depend only on the plan and
+ * its seed.
  *
  * Arrivals of a process with rate 1 are drawn, with exponential or equal gaps, and mapped to real
  * time by the inverse of the integrated rate (time rescaling, Cinlar 1975), so ramps and steps are

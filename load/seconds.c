@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Collects one row per second; see seconds.h. A row is built when every worker has handed over that
- * second, so rows are complete and in order. The lock is held only to take the workers' shares and
- * to return their memory. */
+/* Collects one row per second; see seconds.h. The row of a second is built when every worker has
+ * handed over its counters for that second, so rows are complete and in order. The lock is held
+ * only to take the workers' counters and to return their memory. */
 #include "load/seconds.h"
 
 #include <stdlib.h>
@@ -16,8 +16,8 @@ struct collector {
 	struct hdr class[LOAD_CLASSES_MAX], all;
 };
 
-/* Whether this row is an empty last one: if a run ends exactly at the end of a second, the workers
- * also hand over the next second, in which nothing happened. */
+/* Whether `row` is a last row without any request. If a run ends exactly at the end of a second,
+ * the workers also hand over the next second, in which nothing happened. */
 static bool is_leftover(const struct collector *c, const struct load_second *row)
 {
 	uint64_t n = row->all.offered;

@@ -117,7 +117,7 @@ int sleepers_run(int threads, int64_t for_ns, struct sleepers *out, struct weir_
 	measure(&c, for_ns, out);
 	free(c.sleeper);
 	if (rc != 0)
-		return sentence(err, WEIR_ESYS, "only %d of %d threads could be made: %s", c.n,
+		return sentence(err, WEIR_ESYS, "only %d of %d threads could be created: %s", c.n,
 		    threads, strerror(rc));
 	return 0;
 }

@@ -3,8 +3,8 @@
  * Measures how many threads this machine supports, with the benchmark of figure 3 in Welsh's "A
  * design framework for highly concurrent systems" (2000). Each thread repeatedly takes a task and
  * blocks for L = 50 ms, as the task of a server would. Throughput grows with the number of threads
- * up to T', where the cost of switching between additional threads equals the throughput that they
- * add.
+ * up to a number T'. Above T', switching between the additional threads costs at least as much
+ * throughput as these threads add.
  */
 #ifndef WEIR_LOAD_SLEEPERS_H
 #define WEIR_LOAD_SLEEPERS_H
@@ -30,9 +30,9 @@ struct sleepers {
  */
 int sleepers_run(int threads, int64_t for_ns, struct sleepers *out, struct weir_err *err);
 
-/** Return T': the smallest number of threads in out[0..n) whose throughput is not exceeded by more
- * than 5 % at any larger number. `out` must be in ascending order of the number of threads; n >=
- * 1. */
+/** Return T', the number of threads beyond which more threads gain at most 5 %: the smallest number
+ * in out[0..n) for which no larger number has a throughput above 1.05 times its own. `out` must be
+ * in ascending order of `threads`; n >= 1. */
 int sleepers_limit(const struct sleepers *out, int n);
 
 #endif

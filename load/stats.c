@@ -66,9 +66,9 @@ static double value_of(uint64_t order)
 	return v;
 }
 
-/* Return the k-th smallest value, counting from 0, without copying the array. The bits of the
- * result are determined from the highest to the lowest, each by counting the values that are
- * smaller than the result would be with this bit set. */
+/* Return the k-th smallest value, counting from 0, without copying or sorting the array. The bits
+ * of the result are determined one by one from the highest. To determine a bit, set it and count
+ * the values below the number so far. If at most k values are below it, the bit stays set. */
 static double smallest(const double *v, int n, int k)
 {
 	uint64_t at = 0;
@@ -99,7 +99,7 @@ static void set_ranks(struct series *s, const double *v)
 	qsort(s->sorted, (size_t)s->n, sizeof(*s->sorted), by_value);
 	for (int i = 0; i < s->n; i++) {
 		int low = 0, high = s->n - 1;
-		/* finds the first of several equal values; any of them would do */
+		/* a binary search; of several equal values it finds the first */
 		while (low < high) {
 			int middle = (low + high) / 2;
 			if (s->sorted[middle] < v[i])
@@ -129,8 +129,7 @@ static void make_series(struct series *s, const double *v, int n, int block)
 	set_ranks(s, folded);
 }
 
-/* Return the median of one resample, which is drawn in blocks; *k counts the random numbers
- * used. */
+/* Draw one resample in blocks and return its median. *k counts the random numbers used. */
 static double resample(const struct series *s, uint64_t key, uint64_t *k)
 {
 	uint16_t times[SERIES_MAX];

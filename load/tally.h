@@ -34,7 +34,8 @@ struct tally_second {
 struct tally_exchange {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
-	int n_running WEIR_GUARDED_BY(lock); /* number of workers that will publish more seconds */
+	/* number of workers that have not handed over their last second */
+	int n_running WEIR_GUARDED_BY(lock);
 };
 
 struct tally {
@@ -78,9 +79,9 @@ void tally_advance(struct tally *t, int64_t number, int64_t connections);
 /** Hand over the last second. Do not call tally_advance afterwards. */
 void tally_close(struct tally *t, int64_t connections);
 
-/** Take the oldest second that the worker has handed over, or return NULL if there is none. The
- * caller must return it with tally_give_back. Both functions may be called by any thread that holds
- * the lock of the exchange. */
+/** Return the oldest second that the worker has handed over and the caller has not taken yet, or
+ * NULL if there is none. The caller must return it with tally_give_back. The caller of either
+ * function must hold the lock of the exchange. */
 struct tally_second *tally_take(struct tally *t);
 void tally_give_back(struct tally *t, struct tally_second *s);
 

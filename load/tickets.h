@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The requests of a worker, and the two containers in which they wait: a queue for requests that
- * are due but have no connection, and a heap for requests that are due later (retries, and users
- * who are thinking).
+ * The requests of a worker, and the two containers in which they wait. A queue holds requests that
+ * are due but have no connection. A heap holds requests that are due later: retries, and the next
+ * requests of sessions after the think time.
  *
  * Both are bounded, so the memory of a run is bounded, too. One thread.
  */

@@ -41,8 +41,7 @@ int tls_handshake(struct tls_session *s);
 /** Like recv. Returns the number of bytes, 0 at the end of the stream, or IO_*. */
 ssize_t tls_read(struct tls_session *s, void *p, size_t n);
 
-/** Like send. After IO_AGAIN the same bytes must be offered again, optionally with more after
- * them. */
+/** Like send. After IO_AGAIN the next call must pass the same bytes again; more may follow them. */
 ssize_t tls_write(struct tls_session *s, const void *p, size_t n);
 
 #endif

@@ -26,7 +26,7 @@ int load_trace_time(const char *text, int64_t *at_ns, struct weir_err *err)
 
 	if (text[n + strspn(text + n, " \t")] != '\0' || n >= TIME_BYTES - 1)
 		return sentence(
-		    err, WEIR_EINVAL, "'%.60s' is not one time: write 0.0125 or 12ms", text);
+		    err, WEIR_EINVAL, "'%.60s' is not a time, such as 0.0125 or 12ms", text);
 	if (plain == n && point && n > (size_t)(point - text) + 1 + SECOND_DIGITS)
 		n = (size_t)(point - text) + 1 + SECOND_DIGITS;
 	snprintf(word, sizeof(word), "%.*s%s", (int)n, text, plain > 0 && plain >= n ? "s" : "");
@@ -60,9 +60,9 @@ static int add_line(struct times *t, const struct lines *l, struct weir_err *err
 	if (load_trace_time(l->text, &ns, &why) != 0)
 		return lines_refuse(l, why.text, err);
 	if (t->n > 0 && ns < t->ns[t->n - 1])
-		return lines_refuse(l, "the time is before that of the line above", err);
+		return lines_refuse(l, "the time is earlier than that of the previous line", err);
 	if (t->n == TIMES_MAX)
-		return lines_refuse(l, "more than 100M times", err);
+		return lines_refuse(l, "the file has more than 100 million times", err);
 	return times_add(t, ns) == 0 ? 0 : sentence_nomem(err);
 }
 
@@ -105,8 +105,9 @@ int load_trace_replay(
 		if (!(ns >= 0 && ns < 0x1p62) || backwards) {
 			free(t.ns);
 			return sentence(err, WEIR_EINVAL,
-			    "request %d of class '%.31s' has no time after the one before", i + 1,
-			    cls->name);
+			    "request %d of class '%.31s' has no time, or one before that of the "
+			    "previous request",
+			    i + 1, cls->name);
 		}
 		if (times_add(&t, (int64_t)ns) != 0) {
 			free(t.ns);

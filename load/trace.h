@@ -18,9 +18,9 @@
  * WEIR_ENOMEM with err->text. For a malformed line, err->text names the file and the line. */
 int load_trace_read(struct load_plan *plan, const char *file, struct weir_err *err);
 
-/** Use the times of the requests of `cls`, a class filled by mix_add_log, `speed` times as fast (2
- * replays the log in half the time). `speed` must be above 0. Returns 0, WEIR_EINVAL if the times
- * of the requests are missing or not ascending, or WEIR_ENOMEM. */
+/** Use the times of the requests of `cls`, a class filled by mix_add_log, divided by `speed`: 2
+ * replays the log in half the time. `speed` must be above 0. Returns 0, WEIR_EINVAL if the times of
+ * the requests are missing or not ascending, or WEIR_ENOMEM. */
 int load_trace_replay(
     struct load_plan *plan, const struct load_class *cls, double speed, struct weir_err *err);
 

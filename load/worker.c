@@ -3,8 +3,8 @@
  * Runs the event loop of a worker; see worker.h.
  *
  * An iteration sends the requests that are due, handles events of connections, and handles expired
- * time-outs. The thread sleeps in epoll, with nanosecond resolution, until shortly before the next
- * send. From then on it polls, since the time of a wake-up exceeds the required precision.
+ * time-outs. The thread sleeps in epoll_pwait2 until shortly before the next send. Then it polls
+ * without sleeping, since a wake-up takes longer than a request may be late.
  */
 #include "load/worker.h"
 
@@ -27,8 +27,8 @@
 
 /* In the last SPIN_NS before the next send, the worker polls instead of sleeping. Measured on a
  * virtual machine with two cores at 1000/s and 20,000/s: with 25 us, the median lag (13 and 9 us)
- * is the same as with 60 us, but uses 2/3 of the CPU time. With 8 us, the lag grows by the time of
- * a wake-up, 10 us. */
+ * is the same as with 60 us, at 2/3 of the CPU time. With 8 us, the lag is longer by the time of a
+ * wake-up, 10 us. */
 #define SPIN_NS 25000
 
 /* Longest sleep, which bounds the time until a worker notices that it must stop. */

@@ -3,8 +3,8 @@
  * A thread of the generator, with its event loop and its requests. The life of a request:
  *
  *   due -> on a connection -> answered -> finished
- *   due -> waiting -> on a connection ...
- *   ... -> attempt failed -> later (heap) -> due again, as the same request
+ *    ^  '-> waiting (no connection is free) -> on a connection
+ *    '---- later (heap) <---- attempt failed and may be retried
  *
  * A worker may be used only by its own thread, except for `tally`; tally.h describes which parts
  * are shared.
@@ -105,7 +105,8 @@ void worker_work_kicked(struct worker *w);
 
 /* ---- the life of a request (worker_tickets.c) ---- */
 
-/** Advance to this worker's next arrival, which is every n-th arrival of the schedule. */
+/** Advance to this worker's next arrival. Each of n workers takes every n-th arrival of the
+ * schedule. */
 void worker_next_arrival(struct worker *w);
 
 /** Send at most one batch of the requests that are due. Returns true if more are due. */
@@ -138,8 +139,8 @@ void worker_connect_failed(struct worker *w, enum load_error error);
 /** End waiting requests whose time-out has expired as timed out. */
 void worker_expire_waiting(struct worker *w);
 
-/** Return the next time at which a request must be sent (next_send) or waiting requests must be
- * checked (next_waiting), or INT64_MAX if there is none. */
+/** Return the next time at which a request must be sent (worker_next_send_ns) or waiting requests
+ * must be checked for expired time-outs (worker_next_waiting_ns), or INT64_MAX if there is none. */
 int64_t worker_next_send_ns(const struct worker *w);
 int64_t worker_next_waiting_ns(const struct worker *w);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Handles a request from its intended time to its outcome; see worker.h.
  *
- * Functions that connections call for a finished attempt never send a request themselves: follow-up
- * requests and retries are put into the queue or the heap, from which the loop sends them. So there
- * is no recursion. Runs in the worker's thread only. */
+ * A connection calls one function here for each finished attempt. These functions never send a
+ * request themselves, so there is no recursion. They put follow-up requests and retries into the
+ * queue or the heap, and the event loop sends them from there. Runs in the worker's thread only. */
 #include <math.h>
 #include <string.h>
 
@@ -224,7 +224,8 @@ void worker_expire_waiting(struct worker *w)
 	}
 }
 
-/* Assign a request that is due to a connection, or append it to the queue. */
+/* Start a request whose arrival time has come: assign it to a connection, or append it to the queue
+ * if no connection is free. A request that is already late counts as timed out. */
 static void start(struct worker *w, struct ticket *t)
 {
 	if (is_late(w, t))
@@ -295,8 +296,8 @@ static void stamp(struct worker *w, const struct ticket *sent, int n)
 			tally_lag(&w->tally, sent[i].phase, w->now_ns - sent[i].due_ns);
 }
 
-/* Whether a request of the closed loop is due: a user has no request in flight, and a connection is
- * available. */
+/* Whether the next request of a closed loop may be sent: a user has no request in flight, and a
+ * connection is available. */
 static bool closed_due(const struct worker *w)
 {
 	const struct load_phase *phase = &w->plan->phase[w->phase];
@@ -375,7 +376,8 @@ int64_t worker_next_waiting_ns(const struct worker *w)
 	return at_ns;
 }
 
-/* Count a request as offered, with its lag: it was due, but the worker had no time to send it. */
+/* Count a request that was due but not sent, since the worker had no time. It counts as offered,
+ * and its lag is recorded. */
 static void overdue(struct worker *w, const struct ticket *t)
 {
 	tally_offered(&w->tally, t);

@@ -45,7 +45,7 @@ struct series *chart_series(
 	struct series *s = &c->series[c->n_series++];
 	*s = (struct series){.shape = shape, .style = style, .n = n};
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	s->x = values; /* all columns are in one block, which is freed through `x` */
+	s->x = values; /* all arrays are parts of one block, which is freed through `x` */
 	s->y = values + rows;
 	s->base = shape == SERIES_AREA ? values + 2 * rows : NULL;
 	s->low = spread ? values + 2 * rows : NULL;

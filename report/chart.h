@@ -69,7 +69,7 @@ struct chart {
 	const char *x_name, *y_name;
 	format_fn *print_x, *print_y;
 	struct scale x, y;
-	double gap; /* larger gaps between x values interrupt the line; 0: no gap does */
+	double gap; /* a greater distance between x values interrupts the line; 0: never */
 	int height_px;
 	bool failed;
 	int n_series, n_rules, n_bands, n_pins;
@@ -99,8 +99,8 @@ void chart_pin(struct chart *c, double at, int number, const char *text);
 /** Return the greatest y of all series, including the spread; 0 if there are no values. */
 double chart_max_y(const struct chart *c);
 
-/** Return a logarithmic scale over all y above 0, including the spread, with `room` times the
- * greatest at the top. */
+/** Return a logarithmic scale that contains all y above 0, including the spread. Its upper end is
+ * at least `room` times the greatest y. */
 struct scale chart_log_y(const struct chart *c, double room);
 
 /** Store the smallest and the greatest x of all series; INFINITY and 0 if there are none. */

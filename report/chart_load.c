@@ -62,7 +62,8 @@ static void add_capacities(struct chart *c, const struct rundata *run, int n_run
  * it. */
 static void add_ideal(struct chart *c, double capacity)
 {
-	const char *name = capacity > 0 ? "ideal: all of it, up to the capacity" : "all of it";
+	const char *name =
+	    capacity > 0 ? "ideal: the offered load, up to the capacity" : "all of it";
 	struct series *s = chart_series(c, name, SERIES_GUIDE, 0, CURVE_POINTS + 1, false);
 	double low = c->x.low, high = c->x.high;
 
@@ -75,8 +76,8 @@ static void add_ideal(struct chart *c, double capacity)
 	}
 }
 
-/* Set the scale of latencies, with some space at the top for the labels of rules, and mark the
- * clients' time-out if it is within the axis. */
+/* Set the y scale for latencies, with some space at the top for the labels of rules. Add a rule at
+ * the clients' time-out if it is within the scale. */
 static void scale_latency(struct chart *c, const struct rundata *run)
 {
 	double timeout_s = (double)run->plan.timeout_ns / 1e9;
@@ -115,10 +116,12 @@ struct chart *chart_by_load(const struct rundata *run, int n_runs, enum run_metr
 	for (int m = RUN_P999; all && m >= RUN_P50; m--)
 		add_run(c, run, (enum run_metric)m, run_metric[m].heading, m - RUN_P50);
 	snprintf(c->about, sizeof(c->about), "%s%s",
-	    goodput ? "Answers within the client's time-out. A server that stays well-conditioned "
-		      "stays flat behind its capacity."
-		    : "Of served requests, from the time at which each was due.",
-	    closed ? " In a closed loop the load follows the answers: overload is not seen." : "");
+	    goodput ? "Responses within the client's time-out. The line of a well-conditioned "
+		      "server stays flat above its capacity."
+		    : "Of served requests, measured from the time at which each request was due.",
+	    closed ? " In a closed loop the clients wait for responses, so the server cannot be "
+		     "overloaded."
+		   : "");
 	scale_load(c);
 	add_capacities(c, run, n_runs);
 	if (!goodput) {
@@ -149,8 +152,9 @@ static void add_curve(
 	}
 }
 
-/* Add one curve per run at `point`, or one per point if `point` is -1. If there are more than
- * TAIL_CURVES points, choose evenly spaced ones, including the first and the last. */
+/* Add one curve per run at `point`, or, if `point` is -1, one curve per load point of the only run.
+ * Of more than TAIL_CURVES points, evenly spaced ones are shown, including the first and the
+ * last. */
 static void add_curves(
     struct chart *c, const struct rundata *run, int n_runs, int point, struct hdr *h)
 {
@@ -183,11 +187,11 @@ struct chart *chart_tail(const struct rundata *run, int n_runs, int point)
 	add_curves(c, run, n_runs, point, h);
 	free(h);
 	snprintf(c->about, sizeof(c->about),
-	    "Of served requests%s%s. To the right the slowest tenth, hundredth, thousandth.",
+	    "Of served requests%s%s. To the right are the slowest tenth, hundredth and thousandth.",
 	    point >= 0 ? " at " : "", point >= 0 ? run->point[point].name : "");
 	chart_span_x(c, &low, &high);
 	c->x = scale_exact(high);
-	c->x.whole = true; /* one tick per nine: 90 %, 99 %, ... */
+	c->x.whole = true; /* ticks at 90 %, 99 %, 99.9 % ... */
 	c->print_x = format_tail;
 	scale_latency(c, run);
 	return c;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Builds charts of one run over time. All have the same time axis, so that the results of the
- * clients line up with the activity of the stages. Long runs are binned. Of most series, the mean
- * over a bin is shown; of the p99 latency, the requests in flight and the data of the stages, its
- * worst second, since that is what readers look for.
+ * clients line up with the activity of the stages. Long runs are binned. Most series show the mean
+ * of a bin. The p99 latency, the requests in flight and the data of the stages show the greatest
+ * value of a bin, since a mean would hide short peaks.
  */
 #include "report/charts.h"
 
@@ -13,8 +13,8 @@
 #define TIME_BINS_MAX 400
 /* Maximum number of stages in a chart. */
 #define TIME_STAGES CHART_STYLES
-/* Greatest wait that counts as none: at stages without a queue, all waits are in the first bucket
- * of the server's histogram. */
+/* Waits up to this time count as no wait. It is above the first bucket of the server's histogram,
+ * which contains all waits of stages without a queue. */
 #define TIME_NO_WAIT_S 1.5e-6
 #define TIME_LINES     6
 
@@ -42,9 +42,10 @@ static const struct time_chart {
 	format_fn *print;
 	struct time_line line[TIME_LINES]; /* those of the server's charts are the stages */
 } time_charts[CHARTS_BY_TIME] = {
-    {"What was asked and what came back", "requests per second",
-	"Stacked by outcome in the second of the answer; the line is what was offered.", 240, true,
-	false, false, format_rate,
+    {"Offered requests and their outcomes", "requests per second",
+	"Outcomes are stacked and counted in the second of the response; the line is the offered "
+	"load.",
+	240, true, false, false, format_rate,
 	{{"ok", SERIES_AREA, FILL_OK, LOAD_OK, false},
 	    {"degraded", SERIES_AREA, FILL_DEGRADED, LOAD_DEGRADED, false},
 	    {"shed", SERIES_AREA, FILL_SHED, LOAD_SHED, false},
@@ -52,19 +53,19 @@ static const struct time_chart {
 	    {"timeout or gone", SERIES_AREA, FILL_TIMEOUT, LOAD_TIMEOUT, false},
 	    {"offered", SERIES_LINE, 6, TIME_OFFERED, false}}},
     {"Goodput over time", "served per second",
-	"The served part of the chart above on a scale of its own: what overload takes away, and "
-	"how soon it comes back.",
+	"The served part of the chart above on its own scale: how much is lost under overload, and "
+	"how soon the server recovers.",
 	130, false, false, true, format_rate, {{"served", SERIES_LINE, 0, TIME_SERVED, false}}},
     {"Latency over time", "latency (logarithmic)",
 	"Of served requests, from the time at which each was due.", 190, false, true, false,
 	format_time,
 	{{"p99", SERIES_LINE, 1, TIME_P99, true}, {"p50", SERIES_LINE, 0, TIME_P50, false}}},
-    {"Requests under way", "count", "At the end of each second, on the client's side.", 130, false,
-	false, false, format_count,
-	{{"under way", SERIES_LINE, 0, TIME_IN_FLIGHT, true},
+    {"Requests in flight", "count", "At the end of each second, as counted by the client.", 130,
+	false, false, false, format_count,
+	{{"in flight", SERIES_LINE, 0, TIME_IN_FLIGHT, true},
 	    {"connections", SERIES_LINE, 3, TIME_CONNECTIONS, true}}},
 #define TIME_SERVER_CHART(id, heading, unit)                                                       \
-	[4 + SERVER_##id] = {heading, unit, "Said by the server about once a second", 150, false,  \
+	[4 + SERVER_##id] = {heading, unit, "Read from the server once a second", 150, false,      \
 	    SERVER_##id == SERVER_WAIT_P99, false,                                                 \
 	    SERVER_##id == SERVER_WAIT_P99 ? format_time : format_count, {{0}}},
     SERVER_SERIES(TIME_SERVER_CHART)
@@ -138,7 +139,7 @@ static double seconds(int64_t ns)
 	return ns > 0 ? (double)ns / 1e9 : NAN;
 }
 
-/* Return a value of one second; NAN if unknown. */
+/* Return the value with index `value` (an outcome or TIME_...) in one second; NAN if unknown. */
 static double value_of(const struct load_second *s, int value)
 {
 	const double of[] = {
@@ -214,8 +215,9 @@ static void add_stage(
 	}
 }
 
-/* Add the stages with the greatest peaks. The rank of a stage is the number of stages with a
- * greater peak, plus the number of earlier stages with the same peak. */
+/* Add the TIME_STAGES stages with the greatest peaks. A stage is added if its rank is below that
+ * number. Its rank is the number of stages with a greater peak, plus the number of earlier stages
+ * with the same peak. */
 static void add_stages(struct chart *c, const struct server_view *view, enum server_series which)
 {
 	for (int s = 0; s < view->n_stages; s++) {
@@ -237,7 +239,7 @@ static const char *more_about(const struct chart *c, const struct server_view *v
 {
 	if (which >= 4)
 		return view->n_stages > TIME_STAGES
-			   ? "; of its stages those with the highest peaks."
+			   ? "; only the stages with the highest peaks are shown."
 			   : ".";
 	return which == 0 && c->n_pins > 0
 		   ? " Numbered flags are decisions of the server, listed below."

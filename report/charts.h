@@ -22,7 +22,7 @@ struct chart *chart_by_load(const struct rundata *run, int n_runs, enum run_metr
  * for each of up to six load points. */
 struct chart *chart_tail(const struct rundata *run, int n_runs, int point);
 
-/** Number of charts of one run over time: outcomes, goodput, latency and requests under way as seen
+/** Number of charts of one run over time: outcomes, goodput, latency and requests in flight as seen
  * by the clients, then one for each series of the server's stages. */
 #define CHARTS_BY_TIME (4 + SERVER_N_SERIES)
 

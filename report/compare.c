@@ -46,7 +46,7 @@ static int check_void(const struct rundata *run, bool force, struct weir_err *er
 {
 	if (force || run->result.voided[0] == '\0')
 		return 0;
-	return refuse(err, "run '%.60s' is void (%.100s); --force compares it all the same",
+	return refuse(err, "run '%.60s' is void (%.100s); use --force to compare it anyway",
 	    run->name, run->result.voided);
 }
 
@@ -67,8 +67,8 @@ static int check_plans(const struct rundata *a, const struct rundata *b, struct 
 {
 	if (a->plan.closed != b->plan.closed)
 		return refuse(err,
-		    "'%.60s' is %s-loop run and '%.60s' is %s-loop one: their latencies are not of "
-		    "the same kind",
+		    "'%.60s' is %s-loop run and '%.60s' is %s-loop one: their latencies cannot be "
+		    "compared",
 		    a->name, a->plan.closed ? "a closed" : "an open", b->name,
 		    b->plan.closed ? "a closed" : "an open");
 	if (a->plan.closed && a->plan.connections != b->plan.connections)
@@ -160,9 +160,9 @@ static int round_phase(const struct rundata *run, int point, int round)
 	return -1;
 }
 
-/* Return how many rounds of a point, counted from round 1, exist in both runs. The rounds must
- * alternate, that is, each round must begin in both runs before the next one begins in either.
- * Returns 0 if they do not, or if there are fewer than COMPARE_ROUNDS_MIN. */
+/* Return the number of rounds of a point that can be paired. Rounds 1 to n of both runs can be
+ * paired if they alternated: each round began in both runs before the next round began in either.
+ * Returns 0 if they did not alternate, or if there are fewer than COMPARE_ROUNDS_MIN. */
 static int alternating_rounds(const struct comparison *c, const struct compare_row *row)
 {
 	double start_a = started_s(c->a), start_b = started_s(c->b), last = -INFINITY;
@@ -260,7 +260,8 @@ static void samples_raise(struct samples *s, enum run_metric metric)
 		    compare_is_share(metric) ? s->v[i] + COMPARE_SHARE_FLOOR : fmax(s->v[i], 1e-9);
 }
 
-/* Take unpaired samples: seconds, or rounds if the metric is not known for each second. */
+/* Take unpaired samples of `metric`: one per second, or one per round if the value of a second is
+ * not known. */
 static void samples_take(
     struct samples *s, const struct rundata *run, int point, enum run_metric metric)
 {

@@ -88,8 +88,8 @@ static const struct compare_row *strongest(
 	return best;
 }
 
-/* Describe the strongest change with `verdict` in the first metric that has one. The metrics are in
- * order of importance: goodput, latency, shares. */
+/* Describe the strongest change among those with `verdict`, in the most important metric that has
+ * such a change. The metrics are ordered by importance: goodput, latency, shares. */
 static void say_strongest(
     const struct comparison *c, enum stats_verdict verdict, char *buf, size_t size)
 {
@@ -131,7 +131,7 @@ char *compare_sentence(const struct comparison *c, char *buf, size_t size)
 		snprintf(
 		    buf, size, "No difference beyond the noise in %d figures.", n[STATS_NOISE]);
 	else
-		snprintf(buf, size, "Too few samples to say anything.");
+		snprintf(buf, size, "There are too few samples for a verdict.");
 	return buf;
 }
 
@@ -141,16 +141,16 @@ const char *compare_note(const struct comparison *c, int i)
 		bool holds;
 		const char *text;
 	} notes[] = {
-	    {c->forced, "A run is void and was compared by force: these figures must not count."},
-	    {c->drift, "The runs did not alternate in five rounds or more: a change of the machine "
-		       "between them "
-		       "is not excluded."},
+	    {c->forced,
+		"A run is void and was compared because of --force: these figures do not count."},
+	    {c->drift, "The runs did not alternate in five rounds or more, so the machine may have "
+		       "changed between them."},
 	    {c->multiples, "The runs offered the same multiples of different capacities, so rates "
 			   "differ."},
-	    {c->left_out > 0, "Some loads are in one run alone and were left out."},
+	    {c->left_out > 0, "Loads that only one run has were left out."},
 	    {c->count[STATS_BETTER] + c->count[STATS_WORSE] + c->count[STATS_NOISE] >= 20,
-		"Of a hundred figures of equal runs up to five fall outside of their 95 % interval "
-		"by chance."},
+		"Even if the runs are equal, up to five of a hundred figures are outside their 95 "
+		"% interval by chance."},
 	};
 
 	for (size_t k = 0; k < sizeof(notes) / sizeof(notes[0]); k++)

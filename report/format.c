@@ -91,7 +91,7 @@ char *format_share(char *buf, double share)
 	return buf;
 }
 
-/* Whole decades give the familiar values: 90, 99, 99.9. */
+/* A whole number of decades d is shown as 1 - 10^-d: 90, 99, 99.9 %. */
 char *format_tail(char *buf, double decades)
 {
 	int digits = decades > 2 ? (int)ceil(decades - 1e-9) - 2 : 0;

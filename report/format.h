@@ -14,7 +14,8 @@
 /** Size of the buffers for formatted numbers. */
 #define FORMAT_MAX 32
 
-/** Formats one value; NAN becomes an en dash. Returns `buf[FORMAT_MAX]`. */
+/** Formats one value into `buf`, which has space for FORMAT_MAX bytes. NAN becomes an en dash.
+ * Returns `buf`. */
 typedef char *format_fn(char *buf, double value);
 
 format_fn format_rate;  /* "950/s", "1.2k/s" */

@@ -71,7 +71,7 @@ static void page_verdicts(struct page *p)
 	markup(p->to.out, "<h1>%s</h1>\n", one ? run->name : "Load runs compared");
 	for (int i = 0; i < p->n_runs; i++) {
 		snprintf(
-		    text, sizeof(text), "is VOID and must not count: %s", run[i].result.voided);
+		    text, sizeof(text), "is VOID and does not count: %s", run[i].result.voided);
 		if (run[i].result.voided[0])
 			html_verdict(p->to.out, "void", run[i].name, text);
 	}
@@ -132,8 +132,8 @@ static int page_knee(const struct rundata *run)
 	return best;
 }
 
-/* Write the percentiles: of one run at several loads, of several runs at the lowest load, at the
- * capacity and at the highest load. */
+/* Write the charts of percentiles. A single run has one chart with several loads. Several runs have
+ * one chart each at the lowest load, at the capacity and at the highest load. */
 static void page_tail(struct page *p)
 {
 	int n = p->run[0].n_points;

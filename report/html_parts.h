@@ -26,8 +26,8 @@ struct html_page {
  * "weir `kind`". `of` is what the page is about, or "". */
 void html_begin(FILE *out, const char *of, const char *kind, bool script, const char *css);
 
-/** Write a sentence about `of`, or about the page if it is "". `level` is a class of the style:
- * "ok", "warn", "bad", "plain" or "void". */
+/** Write the sentence `text` in a box, preceded by the name `of` unless that is "". `level` is a
+ * CSS class: "ok", "warn", "bad", "plain" or "void". */
 void html_verdict(FILE *out, const char *level, const char *of, const char *text);
 
 /** Draw a chart, unless it is empty, and free it. */

@@ -13,8 +13,8 @@
 /* Ratio of offered load to best goodput above which a run counts as overloaded. */
 #define OVERLOAD 1.2
 
-/* The points of a run with the best goodput and with the highest load; NAN if nothing was
- * served. */
+/* Values at the point with the best goodput (`best`) and at the highest load (`highest`); NAN if
+ * nothing was served there. */
 struct peaks {
 	double best_per_s, best_p99_s, offered_per_s, highest_per_s, highest_p99_s;
 };
@@ -57,18 +57,18 @@ void html_run_sentence(const struct rundata *run, char *buf, size_t size, const 
 	format_rate(best, k.best_per_s);
 	format_time(p99, k.best_p99_s);
 	if (run->result.voided[0]) {
-		snprintf(buf, size, "No figure of this run counts, good or bad.");
+		snprintf(buf, size, "No figure of this run counts.");
 	} else if (isnan(k.best_per_s)) {
 		snprintf(buf, size, "Nothing was served.");
 		*level = "bad";
 	} else if (run->plan.closed || k.offered_per_s <= OVERLOAD * k.best_per_s) {
 		snprintf(buf, size, "Served %s at p99 %s%s.", best, p99,
-		    run->plan.closed ? " in a closed loop, in which nobody can be overloaded"
+		    run->plan.closed ? " in a closed loop, which cannot overload a server"
 				     : "; the load did not exceed the capacity");
 	} else {
 		*level = kept >= KEPT_GOOD ? "ok" : kept >= KEPT_FAIR ? "warn" : "bad";
 		snprintf(buf, size,
-		    "Served %s at best, and %s of that when %s were asked for (p99 %s): %s.", best,
+		    "Served %s at best, and %s of that when %s were offered (p99 %s): %s.", best,
 		    format_share(share, kept), format_rate(offered, k.offered_per_s),
 		    format_time(p99, k.highest_p99_s),
 		    kept >= KEPT_GOOD   ? "well-conditioned under overload"

@@ -2,6 +2,11 @@
 /*
  * Converts the JSON of a run file to plain data. runfile_read has checked every member that is read
  * here, so the only possible error is lack of memory.
+ *
+ * The plan and the result are converted first, into the structures of load/plan.h and
+ * load/result.h. From these are computed: the metrics of each phase, the start of each phase, and
+ * the load points with their phases. The values of a point are then medians over the phases that
+ * belong to it.
  */
 #include "report/rundata.h"
 
@@ -14,9 +19,9 @@
 #include "load/stats.h"
 #include "report/server.h"
 
-/* A phase whose first row begins later than this after the end of the previous phase begins with
- * that row. A row of one second belongs to the phase in which it begins, so the first row of a
- * phase may begin up to one second after the phase. */
+/* Greatest distance from the end of a phase to the first row of the next phase for the two phases
+ * to be consecutive. A row of one second belongs to the phase in which it begins, so the distance
+ * is up to one second even without a pause. */
 #define PHASE_GAP_S 1.5
 
 const struct run_metric_row run_metric[RUN_N_METRICS] = {
@@ -129,8 +134,8 @@ static int take_class(struct load_class_result *class, const json_t *json)
 	return take_latency(class, json_object_get(json, "latency"));
 }
 
-/* The generator's lag is not read here: the file has only quantiles of it, which reports take from
- * the JSON. */
+/* The generator's lag is not read here. The file has only quantiles of the lag, and reports read
+ * these from the JSON. */
 static int take_phase(struct load_phase_result *phase, const json_t *json)
 {
 	const json_t *classes = json_object_get(json, "classes");

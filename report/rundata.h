@@ -63,8 +63,8 @@ struct rundata {
 	char name[96];
 	char file[64]; /* the file name without folders */
 	json_t *json;  /* the whole file */
-	/* only closed, url, phases, timeout, connections, threads, and names and weights of the
-	 * classes */
+	/* Only these members are set: closed, url, phases, timeout, connections, threads, and the
+	 * names and weights of the classes. */
 	struct load_plan plan;
 	struct load_result result;
 	double capacity_per_s;          /* 0 if unknown */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Converts samples of /api/v1/stages to series; see server.h. The histograms of waits are
- * cumulative since the start of the server, so the wait of a sample is a quantile of the difference
- * between its histogram and the previous one.
+ * Converts samples of /api/v1/stages to series; see server.h. A sample has histograms of all waits
+ * since the start of the server. To get the p99 of the waits since the previous sample, the
+ * difference of the two histograms is computed.
  */
 #include "report/server.h"
 

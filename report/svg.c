@@ -239,8 +239,8 @@ static double pin_at(const struct chart *c, int i)
 	return i < c->n_pins ? at_x(c, c->pin[i].at) : 100;
 }
 
-/* Draw the flag of pins `i` to `next` - 1, and the text of a single pin if it fits before the next
- * flag on a wide page. */
+/* Draw the flag that pins `i` to `next` - 1 share. The text of a single pin is also drawn if it
+ * fits between its flag and the next one on a wide page. */
 static void draw_flag(FILE *out, const struct chart *c, int i, int next, bool narrow)
 {
 	const struct pin *pin = &c->pin[i];
@@ -341,8 +341,8 @@ static void long_table(FILE *out, const struct chart *c, const struct series **o
 		}
 }
 
-/* Write a table of the values, for readers who prefer tables or use a screen reader. It has a column
- * per series if all series have the same x values, otherwise a row per value. */
+/* Write a table of the values, for readers who prefer tables or use a screen reader. The table has
+ * a column per series if all series have the same x values, otherwise a row per value. */
 static void svg_table(FILE *out, const struct chart *c)
 {
 	const struct series *of[CHART_SERIES_MAX];

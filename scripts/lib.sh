@@ -5,10 +5,10 @@
 #
 # Only bash, dpkg and apt-get are required. Missing packages are installed from Debian's own
 # archive, after a message. Three packages are unpacked below build/deps instead of installed, since
-# we need one file of each and not what comes with it:
+# only one file of each is needed:
 #   node-llhttp   the C sources of the HTTP parser; installing it would bring Node.js (24 MB)
 #   prometheus    the program promtool; installing it would start a server on port 9090
-#   nikto         it is in Debian's non-free, because of its database; this leaves the apt sources unchanged
+#   nikto         is in Debian's non-free section; installing it would require a change of the apt sources
 # Sourced with the top of the tree as the working directory.
 
 # The clone may be in a folder that others own or can write (containers, CI); its code is run
@@ -57,7 +57,8 @@ as_root() {
 	fi
 }
 
-# run_logged WHAT COMMAND...: quiet unless it fails; then the end of its output and one sentence.
+# run_logged WHAT COMMAND...: run it without output. If it fails, print the end of its output and one
+# sentence.
 run_logged() {
 	local what=$1 log
 	shift
@@ -83,8 +84,8 @@ apt_install() {
 		-o DPkg::Lock::Timeout=120 "$@"
 }
 
-# install_packages NAME...: install missing packages. Outdated lists name files that no longer
-# exist: if an installation fails, the lists are updated and it is tried once more.
+# install_packages NAME...: install missing packages. If the installation fails, the package lists
+# are updated and it is tried once more, since outdated lists name files that no longer exist.
 install_packages() {
 	local missing
 	type dpkg-query apt-get >/dev/null 2>&1 ||
@@ -104,8 +105,8 @@ install_packages() {
 	fi
 }
 
-# without_daemons COMMAND...: Debian starts the servers that it installs; a policy prevents that
-# while the command runs.
+# without_daemons COMMAND...: run the command with a policy that prevents Debian from starting the
+# servers that it installs.
 without_daemons() {
 	local policy=/usr/sbin/policy-rc.d mine=no rc=0
 	if [ ! -e $policy ]; then
@@ -191,7 +192,7 @@ provide_nikto() {
 		say "nikto cannot be had (see build/update-non-free.log, build/unpack-nikto.log): its scan is left out"
 }
 
-# npm_ci FOLDER: the libraries that its package-lock.json names; quick when they exist.
+# npm_ci FOLDER: install the libraries that its package-lock.json names, unless they exist.
 npm_ci() {
 	[ "$1/node_modules" -nt "$1/package-lock.json" ] && return 0
 	say "installing the libraries of $1 (npm ci)"
@@ -199,8 +200,8 @@ npm_ci() {
 }
 
 # provide_browser: for the tests that open the dashboard in a browser and rebuild it. They are
-# skipped, with a message, when a program is missing. Node.js of any origin will do: Debian's npm
-# would replace another one's.
+# skipped, with a message, when a program is missing. If Node.js is already installed from another
+# source, it is used: Debian's npm package would replace its npm.
 provide_browser() {
 	local wanted=(chromium)
 	command -v node >/dev/null && command -v npm >/dev/null || wanted+=(nodejs npm)
@@ -209,7 +210,7 @@ provide_browser() {
 		say "npm ci failed (see build/npm-*.log): tests of the dashboard are left out"
 }
 
-# build_preset NAME "TARGET..." [CMAKE_OPTION...]: configure and build; quick when nothing changed.
+# build_preset NAME "TARGET..." [CMAKE_OPTION...]: configure the preset and build the targets.
 build_preset() {
 	local preset=$1 targets
 	read -ra targets <<<"$2"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides on admission to a stage, as framework/stage/sink.c and admit.c do. The deadline is checked
- * first. Then, class by class from the highest, come the policies of the later stages on whose
- * behalf this stage decides (admission upstream), the stage's own policy, and the free space in its
- * queue.
+ * Decides on admission to a stage, in the same order as framework/stage/sink.c and admit.c: first
+ * the deadlines of all events, then class by class, from the highest, these checks:
  *
- * Some admissions are probed: the policy is queried again, with a copy of its state, for an earlier
- * user and for a higher class (law I5).
+ *   1. the policies of the later stages on whose behalf this stage decides (admission upstream)
+ *   2. the stage's own policy
+ *   3. the free space in its queue
+ *
+ * One admission in PROBE_EVERY is probed: the policy is queried again, with a copy of its state,
+ * for an earlier user and for a higher class. Both must be admitted as well (law I5).
  */
 #include "world.h"
 
@@ -26,10 +28,11 @@ struct question {
 	uint32_t slot[WEIR_BATCH_MAX];
 	int from;                /* the stage that offers the events, -1 for clients */
 	int why[WEIR_BATCH_MAX]; /* 0, or the reason for the refusal */
-	int by[WEIR_BATCH_MAX];  /* stage on whose behalf the event is refused, -1 for the queue */
+	/* the stage whose policy refused the event; -1 if the queue was full */
+	int by[WEIR_BATCH_MAX];
 };
 
-/* The events of a question that no policy has refused so far, as passed to one policy. */
+/* Those events of a question that no policy has refused so far, in the form that a policy takes. */
 struct part {
 	struct judge_run run;
 	int at[WEIR_BATCH_MAX];
@@ -140,7 +143,7 @@ static void probe(struct sim *s, int stage, int class_id, uint16_t user,
 	if (!would_admit(st, state, view, class_id, user / 2)) {
 		r->user_inversions++;
 		laws_break(s, SIM_LAW_USER, stage,
-		    "class %d: user %u admitted where user %u would not be", class_id, user,
+		    "class %d: user %u is admitted, but user %u would be refused", class_id, user,
 		    user / 2);
 	}
 	if (class_id > 0 && !would_admit(st, state, view, class_id - 1, user))
@@ -190,7 +193,9 @@ static int ask(struct sim *s, int entry, int stage, struct question *q)
 	laws_saw(s, SIM_LAW_SENSE, 0);
 	if (nonsense) {
 		s->r->stage[stage].nonsense++;
-		laws_break(s, SIM_LAW_SENSE, stage, "policy %s: %d of %d, %d marked, reason %d",
+		laws_break(s, SIM_LAW_SENSE, stage,
+		    "the verdict of policy %s is inconsistent: %d of %d admitted, %d marked as "
+		    "refused, reason %d",
 		    p->name, part.run.said, n, part.run.marked, reason);
 	} else if (probes) {
 		laws_asked_again(s, stage, q->class_id, &view, before, m, reason);
@@ -209,9 +214,10 @@ static int ask(struct sim *s, int entry, int stage, struct question *q)
 	return m;
 }
 
-/* Check the law SIM_LAW_BOUND after an admission: at the costs known to the policy, the threads
+/* Check the law SIM_LAW_BOUND after an admission. At the costs known to the policy, the threads
  * must finish the waiting work within the objective or within four service times, whichever is
- * longer. The latter allows a short objective to be exceeded by an event or so. */
+ * longer. The four service times are needed if the objective is short: a single event may then
+ * exceed it. */
 static void check_bound(struct sim *s, int stage)
 {
 	struct stage *st = &s->stage[stage];
@@ -227,11 +233,12 @@ static void check_bound(struct sim *s, int stage)
 		return;
 	s->r->stage[stage].over_bound++;
 	laws_break(s, SIM_LAW_BOUND, stage,
-	    "admitted with %.1f ms of work waiting, the objective is %.1f ms",
+	    "an event is admitted while %.1f ms of work is waiting; the objective is %.1f ms",
 	    (double)wait_ns * 1e-6, (double)st->conf->slo_ns * 1e-6);
 }
 
-/* Count as wanted the offered events that no other stage refused. */
+/* Update the counters `asked` and `wanted` of the stage. An offered event is wanted unless another
+ * stage refused it. */
 static void count_wanted(struct sim *s, int stage, const struct question *q)
 {
 	struct books *b = &s->stage[stage].books[q->class_id];

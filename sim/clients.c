@@ -2,10 +2,11 @@
 /*
  * Simulates the clients: when they send, when they give up, and how they react to responses.
  *
- * Open loop: the gap to the next arrival is drawn in units of the mean gap, by the number of the
- * arrival, and elapses at the current rate. This is exact for rates that change in steps (phases,
- * bursts), and independent of the server. Bursts are a Poisson process that switches between two
- * rates after exponential times (MMPP).
+ * Open loop: the gap before arrival number i depends only on i and the seed. It is drawn in units
+ * of the mean gap and converted to time with the current rate. If the rate changes within a gap,
+ * the rest of the gap is converted with the new rate, so rates that change in steps are exact. The
+ * gaps do not depend on the server. Bursts are a Poisson process that switches between two rates
+ * after exponential times (MMPP).
  */
 #include "world.h"
 

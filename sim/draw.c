@@ -6,8 +6,8 @@
 
 #include "load/rng.h"
 
-/* Maximum duration in multiples of the mean: otherwise the tail of a lognormal distribution would
- * dominate a short run. At sigma 1 the limit affects one draw in 10^8. */
+/* Maximum duration in multiples of the mean. Without it, one draw from the tail of a lognormal
+ * distribution could dominate a short run. At sigma 1 the limit affects one draw in 10^8. */
 #define LONGEST_MEANS 150
 
 /* Return exp(sigma * normal - sigma^2 / 2), which has the mean 1. The normal variate is drawn by

@@ -10,8 +10,9 @@
 #define FIRST_CAPACITY 256
 #define CHILDREN       4
 
-/* Whether `a` is removed before `b`. Orders wrap around, so the comparison is valid while the
- * orders of all entries in the heap differ by less than half of the range. */
+/* Whether `a` must be removed before `b`. The member `order` wraps around. Its comparison is
+ * correct as long as the orders of all entries in the heap differ by less than half of the
+ * range. */
 static bool before(const struct heap_entry *a, const struct heap_entry *b)
 {
 	return a->at != b->at ? a->at < b->at : (int32_t)(a->order - b->order) < 0;

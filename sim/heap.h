@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Orders future events by time, in a heap with four children per node, which has half the levels
- * and half the cache misses of a binary heap (Larkin, Sen, Tarjan: A Back-to-Basics Empirical Study
- * of Priority Queues, 2014). Entries with equal times are removed in order of insertion.
+ * Orders future events by time, in a heap with four children per node. Such a heap has half the
+ * levels and half the cache misses of a binary one (Larkin, Sen, Tarjan: A Back-to-Basics Empirical
+ * Study of Priority Queues, 2014). Entries with equal times are removed in order of insertion.
  */
 #ifndef WEIR_SIM_HEAP_H
 #define WEIR_SIM_HEAP_H

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks invariants (overload.md 3.10) after each step, at the stage that the step touched, and
- * logs the last steps, so that the cause of a violation can be found. Invariants over time are in
- * laws_*.c (see laws.h). This file checks I1, I2 and the bounds of I11:
+ * Checks invariants (docs/overload-derivation.md, "What must hold") after each step, at the stage
+ * that the step changed. The last steps are recorded, so that the cause of a violation can be
+ * found. Invariants over time are in laws_*.c (see laws.h). This file checks I1, I2 and the bounds
+ * of I11, all of them without a tolerance:
  *
  * I1: at a stage and class, every offered event was refused, shed, completed or failed, or is
  * queued or in a handler. After a step each request in the server is queued or in a handler of
- * exactly one stage. Exact.
+ * exactly one stage.
  *
- * I2: the work reported to a policy is the sum of the reported costs over the queue, so zero for an
- * empty queue; work on its way is never negative. Exact. The queue is walked every WALK_EVERY
- * steps; its counters are checked at each step.
+ * I2: the queued work that a policy sees is the sum of the costs of the queued events, so it is
+ * zero for an empty queue. The work on its way to a stage is never negative. The counters are
+ * checked at each step; the sum over the events of the queue is computed every WALK_EVERY steps.
  *
  * I11: a pool's target is within its bounds, all targets are within the budget, and no event waits
- * while a thread of the stage is idle. Exact.
+ * while a thread of the stage is idle.
  *
- * The counters are updated separately from the queues and batches, which are the actual state.
- * Comparing the sums of both reveals a lost, duplicated or miscounted request at the step that
- * caused it.
+ * The counters and the queues and batches are updated by separate code. A difference between the
+ * counters and the sums over queues and batches reveals a lost, duplicated or miscounted request at
+ * the step that caused it.
  */
 #include "world.h"
 
@@ -99,8 +100,8 @@ static void check_books(struct sim *s, int stage)
 	}
 	if (length != st->length || running != st->running)
 		laws_break(s, SIM_LAW_BOOKS, stage,
-		    "%u queued and %u running by class, %u and %u in all", length, running,
-		    st->length, st->running);
+		    "%u queued and %u running as the sum over classes, but %u and %u counted",
+		    length, running, st->length, st->running);
 }
 
 /* Check the work of the queue event by event, and that each event is in the right queue. */
@@ -119,11 +120,12 @@ static void walk_queue(struct sim *s, int stage)
 				break;
 		}
 		if (n != st->lane[c].n)
-			laws_break(s, SIM_LAW_WORK, stage, "class %d: %u in the queue, %u counted",
-			    c, n, st->lane[c].n);
+			laws_break(s, SIM_LAW_WORK, stage,
+			    "class %d: %u events in the queue, but %u counted", c, n,
+			    st->lane[c].n);
 	}
 	if (work_ns != queue_work_ns(s, st))
-		laws_break(s, SIM_LAW_WORK, stage, "%lld ns of work in the queue, %lld counted",
+		laws_break(s, SIM_LAW_WORK, stage, "%lld ns of work in the queue, but %lld counted",
 		    (long long)work_ns, (long long)queue_work_ns(s, st));
 }
 
@@ -136,12 +138,15 @@ static void check_threads(struct sim *s, int stage)
 		all += s->stage[i].target;
 	if (st->target < st->conf->threads_min || st->target > st->conf->threads_max ||
 	    (s->conf->thread_budget && all > s->conf->thread_budget))
-		laws_break(s, SIM_LAW_THREADS, stage, "%d threads wanted, %d to %d; %d in all",
+		laws_break(s, SIM_LAW_THREADS, stage,
+		    "the target is %d threads, but %d to %d are allowed; %d for all pools",
 		    st->target, st->conf->threads_min, st->conf->threads_max, all);
 	if (st->busy > st->live)
-		laws_break(s, SIM_LAW_THREADS, stage, "%d busy of %d", st->busy, st->live);
+		laws_break(s, SIM_LAW_THREADS, stage, "%d threads are busy, but only %d exist",
+		    st->busy, st->live);
 	if (st->idle != NONE && st->length > 0)
-		laws_break(s, SIM_LAW_THREADS, stage, "%u wait while a thread is idle", st->length);
+		laws_break(
+		    s, SIM_LAW_THREADS, stage, "%u events wait while a thread is idle", st->length);
 }
 
 void laws_check(struct sim *s, int stage)
@@ -154,9 +159,9 @@ void laws_check(struct sim *s, int stage)
 	check_books(s, stage);
 	check_threads(s, stage);
 	if (st->length == 0 && queue_work_ns(s, st) != 0)
-		laws_break(s, SIM_LAW_WORK, stage, "work in an empty queue");
+		laws_break(s, SIM_LAW_WORK, stage, "an empty queue has work");
 	if (st->pipeline_ns < 0)
-		laws_break(s, SIM_LAW_WORK, stage, "%lld ns of work on its way",
+		laws_break(s, SIM_LAW_WORK, stage, "%lld ns of work is on its way",
 		    (long long)st->pipeline_ns);
 	if (s->r->events % WALK_EVERY == 0)
 		walk_queue(s, stage);
@@ -169,10 +174,10 @@ void laws_step(struct sim *s)
 	for (int i = 0; i < s->conf->n_stages; i++)
 		there += s->stage[i].length + s->stage[i].running;
 	if (there != s->in_server)
-		laws_break(s, SIM_LAW_BOOKS, 0, "%u requests with the server, %u at its stages",
+		laws_break(s, SIM_LAW_BOOKS, 0, "%u requests in the server, but %u at its stages",
 		    s->in_server, there);
 	if (s->now_ns < s->last_ns)
-		laws_break(s, SIM_LAW_READS, 0, "it was %lld ns before",
+		laws_break(s, SIM_LAW_READS, 0, "the time went back by %lld ns",
 		    (long long)(s->last_ns - s->now_ns));
 	s->last_ns = s->now_ns;
 }

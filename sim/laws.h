@@ -5,7 +5,7 @@
  * laws.
  *
  *   laws.c          every step: counters, queues, pools; reports of breaches
- *   laws_admit.c     promises of admission: waits (I4), midway (I8), calm (I9)
+ *   laws_admit.c    promises of admission: waits (I4), deadlines (I7), midway (I8), calm (I9)
  *   laws_load.c     shares of classes (guarantees, I6) and the end of overload (NORMAL again, I10)
  *   laws_pool.c     the number of threads over time: I11, I12
  *   laws_state.c    returned credits and threads (I14), reads of shared state (I15)
@@ -23,9 +23,9 @@ struct slot_then {
 
 struct stage_laws {
 	/* I4 */
-	double late; /* number of events that waited too long, beyond one in a hundred */
-	/* events queued before this time are not checked, since they were admitted by outdated
-	 * costs */
+	double late; /* running sum of late events, see laws_admit.c */
+	/* events queued before this time are not checked: they were admitted when the policy did
+	 * not know the current costs */
 	int64_t excused_ns;
 	/* I6, I10: slots of SLOT_NS */
 	int64_t slot_ns;
@@ -58,7 +58,7 @@ struct setting {
 	double demand[SIM_STAGES_MAX]; /* mean number of threads that the offered load keeps busy */
 	double cpu;                    /* mean number of cores that the load keeps busy */
 	double per_s[SIM_STAGES_MAX];
-	bool sole_way[WEIR_CLASSES_MAX];  /* all events of the class take one route */
+	bool sole_way[WEIR_CLASSES_MAX];  /* all events of the class take the same route */
 	bool anonymous[WEIR_CLASSES_MAX]; /* each request of the class has its own user */
 	/* I9: share of requests that may be refused; negative if the load is not calm */
 	double calm_ratio;

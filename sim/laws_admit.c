@@ -2,29 +2,33 @@
 /*
  * Checks the promises of admission when an event leaves a queue or is refused.
  *
- * I4 waits: measured wait p99 <= 1.5 caps. Checked as: in every stretch of a run, of N events given
- * to handlers of the stage, at most N / 100 plus two queues' worth waited longer than 1.5 caps. A
- * cap is half of the objective, but at least two services; a queue's worth is the number of events
- * that wait at the cap. Two queues' worth are allowed since waits are not independent: one swing
- * over the limit makes a whole queue late. "Every stretch" is implemented by a running sum that
- * adds 0.99 for a late event and -0.01 for any other, never falls below 0, and must not exceed the
- * slack. If the objective is shorter than some 20 services, 1.5 caps cannot be guaranteed: with m
- * services ahead at the cap, 99 % of them end within cap + 2.33 sqrt(m) services / n, and the
- * service in progress, which the prediction does not include, adds one more. The limit is this time
- * if it is longer than 1.5 caps. Excluded are events that were queued before service times changed,
- * before the change was known, or while there were more threads. Also excluded are priority queues,
- * which the prediction does not cover (docs/overload.md, "What is weak").
+ * I4 waits: the p99 of the measured wait is at most 1.5 caps. The cap is half of the objective, but
+ * at least two services.
+ *   Check: if N events reach handlers of the stage in any interval of a run, at most N / 100 + S of
+ *     them waited longer than 1.5 caps. The slack S is twice the number of events that wait when
+ *     the wait is at the cap. It is needed since waits are not independent: one swing over the
+ *     limit makes a whole queue late. A running sum checks all intervals at once: it adds 0.99 for
+ *     a late event and -0.01 for any other, never falls below 0, and must not exceed S.
+ *   Short objectives: below some 20 services, 1.5 caps cannot be guaranteed. With m services ahead
+ *     of an event at the cap, 99 % of the waits end within cap + 2.33 sqrt(m) services / n. The
+ *     service in progress, which the prediction does not include, adds one more. If this time is
+ *     longer than 1.5 caps, it is the limit.
+ *   Not checked: events that were queued before a change of service times was known, or while there
+ *     were more threads; and priority queues, which the prediction does not cover
+ *     (docs/overload.md, "What is weak").
  *
- * I7 deadlines: no handler starts an event after its deadline (+1 ms). Checked without the
- * millisecond, since no clock here can be late.
+ * I7 deadlines: no handler starts an event after its deadline. The server is allowed 1 ms more,
+ * since its clock readings are not exact; in virtual time they are.
  *
- * I8 midway: zero mid-path admission rejects. Checked as: a request admitted upstream on behalf of
- * a stage is not refused by that stage's policy later; and no request of a class with a single
- * route is refused by a policy after its first admission. Exact after the warm-up, since the routes
- * have to be learned first. Refusals because of a deadline or the queue limit do not count.
+ * I8 midway: no request is refused after its first admission.
+ *   Check: a request admitted upstream on behalf of a stage is not refused by that stage's policy
+ *     later; and no policy refuses a request of a class with a single route after the first
+ *     admission. No refusal is tolerated, but the check begins only after the warm-up, in which the
+ *     routes are learned. Refusals because of a deadline or the queue limit do not count.
  *
- * I9 calm: zero rejects at a load of 0.7. Checked for the loads in laws_setting.c, which also
- * defines the allowed share of rejects; CALM_SLACK is added, since rejects come in clusters.
+ * I9 calm: no request is refused at a load of 0.7.
+ *   Check: at the loads in laws_setting.c, the number of refused requests is at most the share
+ *     defined there plus CALM_SLACK, since refusals come in clusters.
  */
 #include "world.h"
 
@@ -83,7 +87,8 @@ static void check_wait(struct sim *s, int stage, const struct request *r)
 	laws_saw(s, SIM_LAW_WAIT, l->late / slack);
 	if (l->late > slack)
 		laws_break(s, SIM_LAW_WAIT, stage,
-		    "%.0f more than one in a hundred waited longer than %.1f ms, this one %.1f",
+		    "%.0f more events than one in a hundred waited longer than %.1f ms; the last "
+		    "one waited %.1f ms",
 		    l->late, most_ns * 1e-6, (double)(s->now_ns - r->queued_ns) * 1e-6);
 }
 
@@ -135,9 +140,10 @@ static void check_midway(struct sim *s, int entry, int by, const struct request 
 {
 	if (!no_second_refusal(s, by, r))
 		return;
-	laws_break(s, SIM_LAW_MIDWAY, by, "class %d refused (%s) at the door of '%s', %s",
+	laws_break(s, SIM_LAW_MIDWAY, by, "a request of class %d is refused (%s) at stage '%s', %s",
 	    r->class_id, why, s->conf->stage[entry].name,
-	    r->asked_for >> by & 1 ? "though it was let in before" : "and none before asked");
+	    r->asked_for >> by & 1 ? "although an earlier admission decided for this stage"
+				   : "although its class has only one route");
 }
 
 static void check_calm(struct sim *s, int stage)
@@ -148,7 +154,8 @@ static void check_calm(struct sim *s, int stage)
 	s->set.refused++;
 	laws_saw(s, SIM_LAW_CALM, (double)s->set.refused / fmax(most, 1));
 	if ((double)s->set.refused > most)
-		laws_break(s, SIM_LAW_CALM, stage, "%llu of %llu refused at a load of %.2f",
+		laws_break(s, SIM_LAW_CALM, stage,
+		    "%llu of %llu requests are refused at a load of %.2f",
 		    (unsigned long long)s->set.refused, (unsigned long long)s->set.sent,
 		    s->set.demand[stage] / s->stage[stage].target);
 }

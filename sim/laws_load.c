@@ -3,24 +3,29 @@
  * Checks the shares of classes and the end of overload at each tick, from sums over slots of 100 ms
  * (the interval of the policy).
  *
- * I6 guarantees: each class with demand gets 0.9 of its guarantee g over 1 s. Checked as: in every
- * stretch of a run, the class gets at least 0.9 of its demand or of the share g of the work that
- * the stage's handlers begin, whichever is smaller in each slot, minus a slack. The share refers to
- * the work that the stage does, so handlers that crash or hang do not count, and the demand is what
- * no other stage refuses. The slack is the debt that builds up while admitted events wait and until
- * a new load is known (the objective and 200 ms, at g), plus SHARE_EVENTS. The latter is needed
- * since a class with a guarantee of 2 % gets only 16 events a second (4 threads, 5 ms), so "over 1
- * s" is a matter of chance: the probability that a sum with a drift of -0.1 and the variance of a
- * Poisson process exceeds x events is exp(-0.2 x), 1e-13 for 150. Not checked for classes with few
- * users (each user is served in its own period of 10 s) and for priority queues.
+ * I6 guarantees: each class with demand gets 0.9 of its guarantee g over 1 s.
+ *   Check: for each slot, take the smaller of two amounts: the demand of the class, and the share g
+ *     of the work that the stage's handlers begin. In every interval of a run, the class gets at
+ *     least 0.9 of the sum of these amounts, minus a slack. Work that handlers do not begin,
+ *     because they crash or hang, is not counted. Events that another stage refuses are not demand.
+ *   Slack: g times the work of the stage during the objective plus 200 ms, plus the work of
+ *     SHARE_EVENTS events. The first part is needed since admitted events may wait for as long as
+ *     the objective, and since the policy notices a new load late. The second part is needed for
+ *     random deviations: with 4 threads and services of 5 ms, a guarantee of 2 % is only 16 events
+ *     a second. The probability that a sum with a drift of -0.1 and the variance of a Poisson
+ *     process exceeds x events is exp(-0.2 x), which is 1e-13 for 150.
+ *   Not checked: classes with few users (each user is served in its own period of 10 s), and
+ *     priority queues.
  *
  * I10 normal again: the policy reports NORMAL at most 2 intervals plus the drain time after the
- * load fell below 0.8. Checked from the first of consecutive slots in each of which the stage is
- * offered less than 0.8 of its capacity: (a) within 2 d / (1 - 0.8) plus one interval plus 100
- * services / n, a thread is idle or almost nothing waits, where d is the predicted wait at the
- * start; and (b) the policy reports NORMAL within two intervals and two ticks of that. A slot with
- * more load restarts the check. The factor 2 is needed since the services during the drain are
- * random. Only for policies that report their state.
+ * load fell below 0.8.
+ *   Check: the check starts with a slot in which the stage is offered less than 0.8 of its
+ *     capacity, and restarts after a slot with more load. Let d be the predicted wait at the start,
+ *     and n the number of threads. (a) Within 2 d / (1 - 0.8) plus one interval plus 100 services /
+ *     n, a thread is idle or almost nothing waits. (b) Within two further intervals and two ticks,
+ *     the policy reports NORMAL. The factor 2 is needed since the services during the drain are
+ *     random.
+ *   Not checked: policies that do not report their state.
  */
 #include "world.h"
 
@@ -72,7 +77,7 @@ static void check_share(struct sim *s, int stage, int k, double all_ns)
 	laws_saw(s, SIM_LAW_SHARE, l->owed_ns[k] / slack_ns);
 	if (l->owed_ns[k] > slack_ns)
 		laws_break(s, SIM_LAW_SHARE, stage,
-		    "class %d is owed %.1f ms of work of its %.1f %%, at most %.1f", k,
+		    "class %d is owed %.1f ms of its guarantee of %.1f %%; the limit is %.1f ms", k,
 		    l->owed_ns[k] * 1e-6, g * 100, slack_ns * 1e-6);
 }
 
@@ -93,8 +98,7 @@ static bool is_over(const struct stage *st)
 	return strncmp(line, "OVER", 4) == 0;
 }
 
-/* Start the check of I10, since the load may be small from now on: set the time by which the queue
- * must be short. */
+/* Start the check of I10: set the time by which the queue must be short if the load stays small. */
 static void arm(struct sim *s, struct stage *st)
 {
 	struct stage_laws *l = &st->law;
@@ -138,8 +142,9 @@ static void check_normal(struct sim *s, int stage)
 	laws_saw(s, SIM_LAW_NORMAL, (double)(s->now_ns - l->calm_ns) / fmax(1, span_ns));
 	if (!l->normal && s->now_ns > until_ns)
 		laws_break(s, SIM_LAW_NORMAL, stage,
-		    l->low_ns ? "little is offered for %.2f s, and it is still OVER"
-			      : "little is offered for %.2f s, and the queue still stands",
+		    l->low_ns
+			? "the load has been small for %.2f s, but the policy still reports OVER"
+			: "the load has been small for %.2f s, but events still wait",
 		    (double)(s->now_ns - l->calm_ns) * 1e-9);
 }
 

@@ -2,21 +2,26 @@
 /*
  * Checks the number of threads over time, for pools whose resize policy claims these laws.
  *
- * I11 steady: at most one reversal in 60 s while nothing changes, and no growth of a pool that only
- * waits for cores. Checked as: once the setting (rates, services, faults: laws_setting.c) has been
- * unchanged for SETTLED_NS, two reversals of the target are 60 s apart; and a pool does not grow,
- * except by the rule for stalls, if over the last half a second to a second run-queue time was
- * longer than RUNQ times the CPU time and blocking shorter than BLOCKED times it. The policy's own
- * limits are 0.5 and 0.2 for smoothed values. The values here are measured independently, so RUNQ
- * is twice and BLOCKED half of the policy's limit.
+ * Both laws hold once the setting (rates, services, faults: laws_setting.c) has been unchanged for
+ * SETTLED_NS.
+ *
+ * I11 steady: a pool's target changes direction at most once in 60 s, and a pool whose threads wait
+ * for cores does not grow.
+ *   Check: two reversals of the target are at least 60 s apart. A pool does not grow, except by the
+ *     rule for stalls, if in the last half a second to a second its threads waited for cores longer
+ *     than RUNQ times their CPU time, and blocked for less than BLOCKED times their CPU time. The
+ *     policy's own limits are 0.5 and 0.2, for smoothed values. The values here are measured
+ *     independently, so RUNQ is twice and BLOCKED half of the policy's limit.
  *
  * I12 converges: a pool reaches the right size from any initial number of threads. Policies that
- * never change the number, or always use the minimum or the maximum, must fail. Checked as: L* =
- * rate x service is the mean number of busy threads. Once the setting has been unchanged for
- * SETTLED_NS, at each tick L* <= target <= 2 min(L*, cap) + 1, within the pool's bounds; cap is the
- * number above which cores are the limit. The factor 2 covers the policy's plan for 0.8 busy, its
- * release of threads only when a quarter is unneeded, 1 / (0.8 * 0.75) = 1.7, and noise. Not
- * checked if pools share a budget, or if another stage cannot pass the load on.
+ * never change the number, or always use the minimum or the maximum, must fail.
+ *   Check: at each tick L* <= target <= 2 min(L*, cap) + 1, within the pool's bounds. L* = rate x
+ *     service is the mean number of busy threads, and cap the number above which cores are the
+ *     limit. The factor 2 covers noise and the margins of the policy: it plans for threads that are
+ *     busy 0.8 of the time, and releases threads only when a quarter is not needed, together
+ *     1 / (0.8 * 0.75) = 1.7.
+ *   Not checked: pools that share a budget, and graphs in which another stage cannot pass the load
+ *     on.
  */
 #include "world.h"
 
@@ -25,8 +30,9 @@
 
 #include "base/clock.h"
 
-/* Time after a change until a pool must be settled. The policy remembers demand for 15 s and then
- * releases a tenth of the excess every 250 ms: from 200 to 25 threads in 5 s. */
+/* Time after a change until a pool must have settled. The policy plans for the greatest demand of
+ * the last 15 s. It then releases a tenth of the excess every 250 ms: from 200 to 25 threads in 5
+ * s. */
 #define SETTLED_NS  (30 * NS_PER_S)
 #define REVERSAL_NS (60 * NS_PER_S)
 #define WINDOW_NS   (500 * NS_PER_MS)
@@ -105,8 +111,8 @@ static void check_turn(struct sim *s, int stage, int to)
 		laws_saw(s, SIM_LAW_STEADY, (double)REVERSAL_NS / since_ns);
 		if (since_ns < (double)REVERSAL_NS)
 			laws_break(s, SIM_LAW_STEADY, stage,
-			    "from %d to %d threads, %.1f s after the last turn", st->target, to,
-			    since_ns * 1e-9);
+			    "from %d to %d threads, only %.1f s after the last reversal",
+			    st->target, to, since_ns * 1e-9);
 	}
 	l->turned_ns = s->now_ns;
 }
@@ -151,7 +157,8 @@ static void check_number(struct sim *s, int stage)
 		least = st->conf->threads_max;
 	laws_saw(s, SIM_LAW_CONVERGES, fmax((double)st->target / most, (double)least / st->target));
 	if (st->target < least || st->target > most)
-		laws_break(s, SIM_LAW_CONVERGES, stage, "%d threads, the load needs %.1f: %d to %d",
+		laws_break(s, SIM_LAW_CONVERGES, stage,
+		    "the pool has %d threads; the load needs %.1f, so %d to %d are allowed",
 		    st->target, need, least, most);
 }
 

@@ -6,17 +6,17 @@
  */
 #include "world.h"
 
-/* I9: the highest load to which it applies, the lowest number of threads, and the shortest
- * objective in services. With fewer threads or a shorter objective, chance alone causes more
- * refusals than the law allows (docs/overload.md, "What is weak"). */
+/* Conditions of I9: the highest load, the lowest number of threads, and the shortest objective in
+ * services. With fewer threads or a shorter objective, chance alone causes more refusals than the
+ * law allows (docs/overload.md, "What is weak"). */
 #define CALM_LOAD     0.7001 /* 0.7, with a margin for rounding */
 #define CALM_THREADS  4
 #define CALM_SERVICES 20
 
-/* Share of requests that may be refused under I9, by service time. I9 requires "zero" for even
- * service times and 0.1 % for uneven ones. Zero holds for constant service times. Exponential ones
- * have a tail: at a load of 0.7, 5 of 1,686,969 requests were refused (W2, seeds 1 to 5, 10 min
- * each), at 0.6 none. */
+/* Share of requests that may be refused under I9, by the distribution of service times. I9 requires
+ * zero for even service times and 0.1 % for uneven ones. For constant service times the share is
+ * zero. Exponential ones have a tail: at a load of 0.7, 5 of 1,686,969 requests were refused (W2,
+ * seeds 1 to 5, 10 min each), at 0.6 none. */
 #define CALM_EXPONENTIAL 0.00002
 #define CALM_UNEVEN      0.001
 

@@ -3,19 +3,21 @@
  * Checks that credits and threads are returned (I14) and that shared state is read consistently
  * (I15).
  *
- * I14 returned: when a handler crashes or a request ends on its way, its credits are returned.
- * Checked as: at each tick that is not lost, no more work is on its way to a stage than the events
- * that are queued or in handlers of the stages upstream can bring, at the cost of the most
- * expensive class. Without such events no work may be on its way. A thread that crashed must be
- * replaced within RETURN_NS (control runs every 100 ms); I1 covers its batch. The slack is 1 ns per
- * event for rounding. In graphs with loops, where events may arrive more than once, only the case
- * without such events is checked.
+ * I14 returned: when a handler crashes or a request ends on its way, its credits are returned, and
+ * a crashed thread is replaced.
+ *   Check of the credits: at each tick that is not lost, the work on its way to a stage is at most
+ *     n times the cost of the most expensive class, where n is the number of events that are queued
+ *     or in handlers of the stages upstream. The slack is 1 ns per event for rounding. In graphs
+ *     with loops events may arrive more than once, so there only the case n = 0 is checked.
+ *   Check of the threads: a crashed thread is replaced within RETURN_NS (control runs every
+ *     100 ms). The events of its batch are covered by I1.
  *
- * I15 reads: no torn reads of users and routes. Memory accesses are checked by ThreadSanitizer
- * (tests/torture, .ci). This file checks that time and counters never decrease, and that a policy
- * is a function of its state and its input: queried again with copies of both, it must return the
- * same verdict and leave the same state, and it must write nothing beyond that state. Exact. The
- * policy is queried again for the probes of admit.c, one admission in PROBE_EVERY.
+ * I15 reads: no torn reads of users and routes.
+ *   Check: time and counters never decrease. A policy is a function of its state and its input: if
+ *     queried again with copies of both, it returns the same verdict, leaves the same state, and
+ *     writes nothing beyond that state. It is queried again for the probes of admit.c, one
+ *     admission in PROBE_EVERY. The memory accesses of the server's threads are checked by
+ *     ThreadSanitizer (tests/torture, .ci).
  */
 #include "world.h"
 
@@ -60,7 +62,8 @@ static void check_credits(struct sim *s, int stage)
 		cost_ns = st->cost_ns[k] > cost_ns ? st->cost_ns[k] : cost_ns;
 	laws_saw(s, SIM_LAW_RETURNED, 0);
 	if (n == 0 ? st->pipeline_ns > 0 : !is_looped(s) && st->pipeline_ns > n * (cost_ns + 1))
-		laws_break(s, SIM_LAW_RETURNED, stage, "%.3f ms of work on its way, of %lld events",
+		laws_break(s, SIM_LAW_RETURNED, stage,
+		    "%.3f ms of work is on its way, but only %lld events can bring it",
 		    (double)st->pipeline_ns * 1e-6, (long long)n);
 }
 
@@ -78,8 +81,8 @@ void laws_state_tick(struct sim *s, int stage)
 		st->law.excused_ns = s->now_ns; /* admitted when there were more threads */
 	laws_saw(s, SIM_LAW_RETURNED, (double)(s->now_ns - st->law.missing_ns) / RETURN_NS);
 	if (s->now_ns - st->law.missing_ns > RETURN_NS)
-		laws_break(s, SIM_LAW_RETURNED, stage, "%d threads of %d for %.0f ms", st->live,
-		    st->target, (double)(s->now_ns - st->law.missing_ns) * 1e-6);
+		laws_break(s, SIM_LAW_RETURNED, stage, "only %d of %d threads exist for %.0f ms",
+		    st->live, st->target, (double)(s->now_ns - st->law.missing_ns) * 1e-6);
 }
 
 void laws_routes(struct sim *s)
@@ -104,7 +107,7 @@ void laws_sampled(struct sim *s, int stage)
 		    b->completed + b->failed < then->completed ||
 		    b->service_ns < then->service_ns || b->wait_ns < then->wait_ns ||
 		    b->wanted > b->asked)
-			laws_break(s, SIM_LAW_READS, stage, "counters of class %d fell", k);
+			laws_break(s, SIM_LAW_READS, stage, "a counter of class %d decreased", k);
 	}
 }
 
@@ -128,8 +131,8 @@ void laws_asked_again(struct sim *s, int stage, int class_id, const struct admis
 	if (m != admitted || (m == 0 && why != reason) ||
 	    memcmp(copy, st->state, sizeof(copy)) != 0)
 		laws_break(s, SIM_LAW_READS, stage,
-		    "policy %s, asked twice: %d for %d, then %d for %d", p->name, admitted, reason,
-		    m, why);
+		    "policy %s, queried twice: %d admitted with reason %d, then %d with reason %d",
+		    p->name, admitted, reason, m, why);
 	if (memcmp(st->state + p->state_size, nothing, sizeof(nothing) - p->state_size) != 0)
 		laws_break(s, SIM_LAW_READS, stage, "policy %s wrote beyond its state", p->name);
 }

@@ -11,8 +11,8 @@
 #include "admission/fair.h"
 #include "base/clock.h"
 
-#define COST_WEIGHT   0.02 /* overload.md 3.1 */
-#define RUNNING_SHARE 0.5  /* overload.md 3.1 */
+#define COST_WEIGHT   0.02 /* as in framework/graph/meter.c */
+#define RUNNING_SHARE 0.5  /* as in framework/graph/meter.c */
 #define LATE          2
 #define COST_AGE      0.001
 #define LOOK_NS       (100 * NS_PER_MS)
@@ -22,8 +22,8 @@
 
 /* ---- costs ---- */
 
-/* Update the mean cost with `n` values. While few values are known, all have equal weight;
- * otherwise the first value would dominate the next fifty. */
+/* Update the moving mean *cost_ns with `n` values. Up to 1 / COST_WEIGHT values have equal weight;
+ * with the constant weight, the first value would dominate the mean of the next fifty. */
 static void follow(double *cost_ns, double *known, uint64_t n, uint64_t took_ns)
 {
 	if (n == 0)
@@ -40,8 +40,9 @@ static uint64_t ended(const struct books *b)
 	return b->completed + b->failed;
 }
 
-/* Return a fraction of the mean time that the events in handlers have taken so far if most of them
- * have already taken longer than nearly all earlier events; otherwise 0. */
+/* Return an estimate of the service time from the events in handlers, or 0 if there is no reason to
+ * use it. It is used if most of these events have already taken longer than nearly all earlier
+ * events, and is a fraction of the mean time that they have taken so far. */
 static double so_far(const struct sim *s, const struct stage *st)
 {
 	double late_ns = LATE * fmax((double)st->meter.service_p99_ns, st->meter.mean_cost_ns);

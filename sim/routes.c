@@ -116,8 +116,8 @@ int64_t routes_coming_ns(const struct sim *s, int entry, int stage, int class_id
 	return (int64_t)(before * (double)s->stage[stage].pipeline_ns);
 }
 
-/* Only later stages are counted, since the stage's policy itself considers the wait and service
- * there. */
+/* The wait and the service at `stage` itself are subtracted, since its policy already considers
+ * them. */
 int64_t routes_rest_ns(const struct sim *s, int stage, int class_id)
 {
 	const struct stage *st = &s->stage[stage];

@@ -39,13 +39,14 @@ static int check_stage(const struct sim_stage *st, struct sim_result *r)
 		return wrong(r, "a stage has no name or no admission policy");
 	if (st->threads_min < 1 || st->threads_start < st->threads_min ||
 	    st->threads_max < st->threads_start || st->threads_max > 65536)
-		return wrong(r, "stage '%s': threads %d to %d, at first %d", st->name,
-		    st->threads_min, st->threads_max, st->threads_start);
+		return wrong(r, "stage '%s': the threads are out of range: %d to %d, initially %d",
+		    st->name, st->threads_min, st->threads_max, st->threads_start);
 	if (st->batch_max < 1 || st->batch_max > WEIR_BATCH_MAX || st->queue_limit < 1)
-		return wrong(r, "stage '%s': batches of %d, a queue of %u", st->name, st->batch_max,
-		    st->queue_limit);
+		return wrong(r,
+		    "stage '%s': the batch size %d or the queue limit %u is out of range", st->name,
+		    st->batch_max, st->queue_limit);
 	if (st->cpu_share < 0 || st->cpu_share > 1 || st->service.mean_ns < 0)
-		return wrong(r, "stage '%s': no such service", st->name);
+		return wrong(r, "stage '%s': the service is out of range", st->name);
 	return 0;
 }
 
@@ -54,23 +55,24 @@ static int check_source(
 {
 	if (s->class_id < 0 || s->class_id >= c->n_classes || s->route < 0 ||
 	    s->route >= c->n_routes)
-		return wrong(
-		    r, "source '%s': no class %d or no route %d", s->name, s->class_id, s->route);
+		return wrong(r, "source '%s': class %d or route %d does not exist", s->name,
+		    s->class_id, s->route);
 	if (s->arrivals == SIM_BURSTS && s->burst_factor * s->burst_share > 1)
-		return wrong(r, "source '%s': more than all arrivals are in bursts", s->name);
+		return wrong(r, "source '%s': the bursts have more than all arrivals", s->name);
 	if (s->retries < 0 || s->retries > 20)
-		return wrong(r, "source '%s': %d retries", s->name, s->retries);
+		return wrong(r, "source '%s': %d retries are out of range", s->name, s->retries);
 	return 0;
 }
 
 static int check_fault(const struct sim_config *c, const struct sim_fault *f, struct sim_result *r)
 {
 	if (f->stage < 0 || f->stage >= c->n_stages)
-		return wrong(r, "a fault has no stage %d", f->stage);
+		return wrong(r, "a fault has stage %d, which does not exist", f->stage);
 	if (f->kind == SIM_SLOW && !(f->factor > 0))
-		return wrong(r, "a stage becomes slower by a factor of %g", f->factor);
+		return wrong(r, "a fault has the factor %g, which is not above 0", f->factor);
 	if (f->kind == SIM_CRASH && f->period_ns < 1)
-		return wrong(r, "a handler crashes every %lld ns", (long long)f->period_ns);
+		return wrong(
+		    r, "a fault has the period %lld ns, which is below 1", (long long)f->period_ns);
 	return 0;
 }
 
@@ -82,9 +84,10 @@ static int check_config(const struct sim_config *c, struct sim_result *r)
 	    c->n_stages < 1 || c->n_stages > SIM_STAGES_MAX || c->n_routes < 1 ||
 	    c->n_routes > SIM_ROUTES_MAX || c->n_sources < 1 || c->n_sources > SIM_SOURCES_MAX ||
 	    c->n_faults < 0 || c->n_faults > SIM_FAULTS_MAX)
-		return wrong(r, "a number of cores, classes, stages, routes, sources or faults");
+		return wrong(r, "a number of cores, classes, stages, routes, sources or faults is "
+				"out of range");
 	if (c->bin_ns < ADMISSION_TICK_NS || c->warmup_ns < 0 || c->measured_ns < c->bin_ns)
-		return wrong(r, "the run is too short, or its bins are");
+		return wrong(r, "the run or its bins are too short");
 	for (int i = 0; i < c->n_stages && rc == 0; i++)
 		rc = check_stage(&c->stage[i], r);
 	for (int i = 0; i < c->n_sources && rc == 0; i++)
@@ -93,10 +96,11 @@ static int check_config(const struct sim_config *c, struct sim_result *r)
 		rc = check_fault(c, &c->fault[i], r);
 	for (int i = 0; i < c->n_routes && rc == 0; i++) {
 		if (c->route[i].n < 1 || c->route[i].n > SIM_STAGES_MAX)
-			return wrong(r, "route %d has %d stages", i, c->route[i].n);
+			return wrong(
+			    r, "route %d has %d stages, which is out of range", i, c->route[i].n);
 		for (int k = 0; k < c->route[i].n; k++)
 			if (c->route[i].stage[k] < 0 || c->route[i].stage[k] >= c->n_stages)
-				return wrong(r, "route %d leads to no stage", i);
+				return wrong(r, "route %d has a stage that does not exist", i);
 	}
 	return rc;
 }
@@ -105,7 +109,7 @@ void sim_class_defaults(struct sim_config *c)
 {
 	for (int k = 0; k < c->n_classes; k++) {
 		c->priority[k] = k;
-		c->guarantee[k] = k == 0 ? 0 : 0.02; /* overload.md 3.7 */
+		c->guarantee[k] = k == 0 ? 0 : 0.02; /* the default of the server */
 	}
 }
 

@@ -25,8 +25,9 @@
  * Service times are drawn by the number of the request, so two policies with the same seed face the
  * same work.
  *
- * During a run the laws of overload.md 3.10 are checked (enum sim_law). The first breach ends the
- * run with a description of the breach and the last steps as CSV.
+ * During a run the invariants of docs/overload-derivation.md ("What must hold") are checked; they
+ * are called laws here (enum sim_law). The first breach ends the run with a description of the
+ * breach and the last steps as CSV.
  */
 #ifndef WEIR_SIM_SIM_H
 #define WEIR_SIM_SIM_H
@@ -130,9 +131,9 @@ struct sim_fault {
 };
 
 /**
- * Laws that must hold: overload.md 3.10, as interpreted in docs/overload.md. An enabled law is
- * checked at every step that could break it, and a breach ends the run. Laws up to SIM_LAW_BOUND
- * are always checked and counted.
+ * Laws that must hold; docs/overload-derivation.md explains them under "What must hold". An enabled
+ * law is checked at every step that could break it, and a breach ends the run. Laws up to
+ * SIM_LAW_BOUND are always checked and counted.
  */
 enum sim_law {
 	/* Laws of the server, which hold for every policy. */
@@ -222,7 +223,7 @@ struct sim_stage_result {
 	/* probes in which a higher class would have been refused, as guarantees may require */
 	uint64_t class_inversions;
 	uint64_t probes;
-	uint64_t over_bound; /* admitted although more work than the objective allows was waiting */
+	uint64_t over_bound; /* admissions after which more work waited than SIM_LAW_BOUND allows */
 	uint64_t nonsense;   /* inconsistent verdicts of the policy */
 	int reversals;       /* of the number of threads: increase after decrease or vice versa */
 	int threads_end;
@@ -247,8 +248,8 @@ struct sim_result {
 	/* time in handlers, and the part of it that was spent on requests not completed in time */
 	int64_t service_ns, wasted_ns;
 	/** The part of wasted_ns spent on requests whose service times alone, without any wait,
-	 * exceeded their deadline. A policy that does not know service times in advance cannot
-	 * avoid this. */
+	 * exceeded their deadline. Only a policy that knew service times in advance could avoid
+	 * it. */
 	int64_t hopeless_ns;
 	int64_t cpu_ns; /* CPU time used in the whole run */
 	uint64_t route_in_time[SIM_ROUTES_MAX], route_offered[SIM_ROUTES_MAX];

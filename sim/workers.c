@@ -5,10 +5,11 @@
  *
  *   take a batch -> compute -> block -> emit -> take the next, or become idle, or leave
  *
- * Cores are modelled as processor sharing: cpu_time is the CPU time received by a handler that has
- * computed since the start. A handler that starts now and needs CPU time w is done when cpu_time
- * has grown by w, no matter how many handlers start or finish meanwhile. So entries of the heap
- * never move; only the time of the first must be recomputed.
+ * Cores are modelled as processor sharing: all computing handlers receive the same amount of CPU
+ * time. cpu_time is the amount that a handler would have received if it had computed since the
+ * start of the run. A handler that starts now and needs CPU time w is done when cpu_time has grown
+ * by w, no matter how many handlers start or finish meanwhile. The heap `cpu` is ordered by this
+ * value, so its entries never move. Only the wall-clock time of the first entry must be recomputed.
  */
 #include "world.h"
 
@@ -47,7 +48,7 @@ int64_t cpu_next_ns(struct sim *s)
 	return s->cpu_at_ns + (wall + CPU_UNIT - 1) / CPU_UNIT;
 }
 
-/* Account for the CPU phase of a batch, which began with the batch and is now finished. */
+/* Account for the computing part of a batch. It began with the batch and has just finished. */
 static void stop_computing(struct sim *s, struct worker *w)
 {
 	struct stage *st = &s->stage[w->stage];
@@ -255,9 +256,8 @@ static void account(struct sim *s, struct stage *st, struct worker *w, bool fail
 	st->started_sum_ns -= w->started_ns;
 }
 
-/* Offer all requests of slot[0..n) that have the same next stage as the first one to that stage.
- * The remaining requests are moved to the front of `slot`. Returns the number of remaining
- * requests. */
+/* Offer requests to the next stage of slot[0]: all those in slot[0..n) that have the same next
+ * stage. The other requests are moved to the front of `slot`. Returns their number. */
 static int send_on_one(struct sim *s, uint32_t *slot, int n)
 {
 	uint32_t run[WEIR_BATCH_MAX];
@@ -407,7 +407,7 @@ void workers_crash(struct sim *s, int stage)
 	laws_note(s, "crash", stage, -1, w->n, 0);
 	account(s, st, w, true);
 	w->n = 0;
-	w->order--; /* invalidates the pending event for which it waited */
+	w->order--; /* the heap entry for which the thread waited is now ignored */
 	leave(s, stage, id);
 	send_on(s, head, WEIR_EDIED);
 	laws_check(s, stage);

@@ -15,7 +15,7 @@
 #define WARMUP_NS   (2 * NS_PER_S)
 #define QUEUE_LIMIT 10000
 #define THREADS     4
-#define BASE_LOAD   0.8 /* load before and after a spike, overload.md W7 */
+#define BASE_LOAD   0.8 /* load before and after a spike */
 
 /* W5, W7, W8: start and end of the spike or fault, after the warm-up. */
 #define TROUBLE_FROM_NS (3 * NS_PER_S)

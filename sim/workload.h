@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Configures the simulator for the workloads W1 to W12 of the evaluation protocol (overload.md).
- * Loads are multiples of the stages' capacity.
+ * Configures the simulator for the workloads W1 to W12 of the evaluation protocol
+ * (bench/OVERLOAD.md). Loads are multiples of the stages' capacity.
  *
- * Values that the protocol leaves open are those of the simulations made for the design: four
- * threads on four cores, a mean service time of 5 ms (W1, W3: 1 ms), an objective of 100 ms that is
- * also the clients' deadline, and four classes with 10, 20, 30 and 40 % of the load. The queue
- * limit of 10,000 events is so high that the policy refuses events before the queue is full.
+ * Unless a workload sets other values, a stage has four threads on four cores, a mean service time
+ * of 5 ms (W1, W3: 1 ms) and an objective of 100 ms, which is also the clients' deadline. Four
+ * classes have 10, 20, 30 and 40 % of the load. The queue limit of 10,000 events is so high that
+ * the policy refuses events before the queue is full.
  */
 #ifndef WEIR_SIM_WORKLOAD_H
 #define WEIR_SIM_WORKLOAD_H

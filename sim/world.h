@@ -3,7 +3,7 @@
  * Declarations shared by the parts of the simulator; see sim.h for the model.
  *
  *   sim.c       set-up, the loop, the end        clients.c  sending, reactions to responses
- *   admit.c      admission and queues             workers.c  threads, batches, cores
+ *   admit.c     admission and queues             workers.c  threads, batches, cores
  *   meter.c     ticks: samples, costs, resizing  laws.c     invariants; log of the last steps
  *   routes.c    work in transit between stages   result.c   totals and metrics
  *   laws_*.c    invariants over time, see laws.h
@@ -81,8 +81,8 @@ struct lane {
 struct books {
 	uint64_t offered, admitted, refused, shed, completed, failed;
 	uint64_t handled; /* events given to handlers */
-	/* events on which this stage's policy has decided, here or upstream, and those of them that
-	 * no other stage refused */
+	/* asked: events on which this stage's policy has decided, here or upstream; wanted: those
+	 * of them that no other stage refused */
 	uint64_t asked, wanted;
 	/* events that the policy refused or shed, or would have refused or shed in enforce mode */
 	uint64_t policy_refused;
@@ -122,9 +122,8 @@ struct stage {
 	int64_t pipeline_ns;   /* work on its way here from earlier stages */
 	int64_t wait_ns;       /* predicted at the last tick */
 	int64_t look_wait_ns;  /* queue wait at the last update of the routes */
-	int64_t least_left_ns; /* events with less time left are not worth a handler */
-	/* the same holds for events that waited longer; 0 if not known yet */
-	int64_t most_wait_ns;
+	int64_t least_left_ns; /* events whose deadline is nearer are shed */
+	int64_t most_wait_ns;  /* events that waited longer are shed; 0 if not known yet */
 	uint64_t turned_ahead; /* events refused upstream on its behalf */
 	/* threads */
 	int live, target, busy, direction;
@@ -132,8 +131,8 @@ struct stage {
 	uint32_t idle, absent; /* lists of workers */
 	/* total duration of finished batches; sum of the start times of batches in progress */
 	int64_t busy_ns, started_sum_ns;
-	/* Both sums for the computing part of batches, in CPU time received (CPU_UNITs) and in
-	 * wall-clock time. */
+	/* The same two sums for the computing part of batches: in CPU time received (CPU_UNITs),
+	 * and in wall-clock time. `computing` is the number of threads that compute now. */
 	int computing;
 	int64_t cpu_time, cpu_started_sum, computing_ns, computing_sum_ns;
 	int64_t threads_ns, threads_at_ns;
@@ -234,13 +233,14 @@ int routes_init(struct sim *s);
 void routes_tick(struct sim *s);
 /** Count an offer of a request of the class from stage `from` (-1 for a client) to stage `to`. */
 void routes_tried(struct sim *s, int from, int to, int class_id);
-/** Whether an upstream admission has already decided on behalf of `to`. */
+/** Whether the admission of an upstream stage decides on behalf of `to`, for events of the class
+ * that come from `from`. */
 bool routes_judged(const struct sim *s, int from, int to, int class_id);
-/** Store in stage[SIM_STAGES_MAX] the later stages on whose behalf the admission of `entry` decides.
- * Returns their number. */
+/** Store in stage[SIM_STAGES_MAX] the later stages on whose behalf the admission of `entry`
+ * decides. Returns their number. */
 int routes_ahead(const struct sim *s, int entry, int from, int class_id, int *stage);
-/** Return the mean time from the admission of `entry` to that of `stage`. routes_rest_ns returns the
- * mean time from the end of `stage` to the end of the request. */
+/** Return the mean time from the admission of `entry` to that of `stage`. routes_rest_ns returns
+ * the mean time from the end of `stage` to the end of the request. */
 int64_t routes_lead_ns(const struct sim *s, int entry, int stage, int class_id);
 /** Return the work on its way to `stage` that arrives before an event that is now at the admission
  * of `entry`. */

@@ -25,10 +25,11 @@ static int closes;
  * responses. */
 struct client {
 	int fd;
-	unsigned tail;     /* the last four bytes read */
-	int asked;         /* a request has arrived */
-	size_t owed, done; /* number of responses not sent completely; bytes sent of the first of
-                            * them */
+	unsigned tail; /* the last four bytes read */
+	int asked;     /* a request has arrived */
+	/* owed: number of responses not yet sent completely; done: bytes of the first one that
+	 * have been sent */
+	size_t owed, done;
 };
 
 static int make_answer(size_t bytes)

@@ -5,10 +5,10 @@
  *   IDLE --readable--> QUEUED --worker--> SERVED --nothing more has arrived--> IDLE
  *          '--queue full--> refused with 503 by the watching thread --> IDLE
  *
- * One thread accepts connections and watches idle ones, with one-shot epoll, so that only one
- * thread at a time uses a connection. Workers take connections on which a request has arrived. The
- * number of workers and the length of the queue are configured and fixed: there are no controllers,
- * classes or deadlines.
+ * One thread accepts connections and watches idle ones. It uses one-shot epoll, so that only one
+ * thread at a time uses a connection. A connection on which a request has arrived is queued, and a
+ * worker takes it from the queue. The number of workers and the length of the queue are configured
+ * and fixed: there are no controllers, classes or deadlines.
  */
 #include "threaded.h"
 

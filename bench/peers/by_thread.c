@@ -49,8 +49,8 @@ static void *client_main(void *arg)
 		talk_turn(&c->talk, &all->server->work, TALK_WAIT);
 		weir_thread_detach();
 	}
-	/* Notify the client now that the connection has ended; the descriptor is closed after the
-	 * join. */
+	/* Shut down the connection now, so that the client sees its end. The descriptor is closed
+	 * only after the join. */
 	shutdown(c->talk.fd, SHUT_RDWR);
 	pthread_mutex_lock(&all->lock);
 	c->ended_next = all->ended;

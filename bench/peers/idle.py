@@ -49,9 +49,9 @@ def refusal(port, stack):
 def measured(server, n):
     """Opens `n` connections and measures the server's memory.
 
-    Every connection gets one response, so buffers that a server keeps are included. At the first
-    connection without a response no more are opened: `why` gives the reason, and the figures are for
-    those opened before.
+    Every connection gets one response, so buffers that a server does not free are included. If a
+    connection gets no response, no more are opened: `why` gives the reason, and the figures are those of
+    the connections opened before.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     n = min(n, hard - 200)

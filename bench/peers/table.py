@@ -28,9 +28,9 @@ def at(row, multiple):
 
 
 def best_first(summary):
-    """The peers by goodput, at the highest shown load that each of them has.
+    """The peers, ordered by goodput at the highest shown load that each of them has.
 
-    By name when points are void or disturbed, since that order would depend on the machine.
+    If points are void or disturbed, the order would depend on the machine, so it is by name instead.
     """
     points = [p for row in summary["peers"] for p in row["curve"]]
     if any(p["void"] or p["foreign"] > summary["foreign_limit"] for p in points):

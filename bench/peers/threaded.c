@@ -50,7 +50,7 @@ static int usage(void)
 {
 	fputs("usage: weir_threaded --mode thread|pool [--listen PORT] [--threads N] [--queue N]\n"
 	      "                     --stage TYPE[:KNOB=VALUE,...] ...\n"
-	      "  --threads  mode pool: workers (4); mode thread: most connections at once (4096)\n"
+	      "  --threads  mode pool: workers (4); mode thread: connection limit (4096)\n"
 	      "  --queue    mode pool: connections that may wait for a worker (64)\n"
 	      "  --stage    a stage type of weir, with its knobs; the last one answers\n",
 	    stderr);

@@ -4,14 +4,16 @@
  *
  *   tls_storm PORT KEPT RATE STORMERS SECONDS
  *
- * KEPT connections over TLS are opened at the same time, as wrk opens its connections. Each sends
- * its first request as soon as its handshake allows, which in TLS 1.3 is before the server has
- * received the end of the handshake (RFC 8446, 2). When all have received their first response, a
- * second process starts the storm: on STORMERS connections it repeats connect, handshake, one
- * request, reset. Meanwhile this process sends RATE requests/s, evenly spaced, over any kept
- * connection that is not waiting for a response. The response time is measured from when a request
- * was due, even if no connection was free. The measuring process runs as SCHED_FIFO (root), so that
- * it does not wait for the storm, which shares its core.
+ * KEPT connections over TLS are opened at the same time, as wrk opens its connections. Each of them
+ * sends its first request as soon as its own side of the handshake is done. In TLS 1.3 the server
+ * has not received the end of the handshake then (RFC 8446, 2). When all kept connections have
+ * received their first response, a second process starts the storm: on STORMERS connections it
+ * repeats connect, handshake, one request, reset.
+ *
+ * Meanwhile this process sends RATE requests/s, evenly spaced, over any kept connection that is not
+ * waiting for a response. The response time is measured from when a request was due, even if no
+ * connection was free. This process runs as SCHED_FIFO (root), so that it does not wait for the
+ * storm, which shares its core.
  *
  * Prints one line of JSON; times are in microseconds. `open` is the time from connect to the first
  * response, `first` the time from the first request to its response, and `kept` the response time
@@ -112,7 +114,7 @@ static void ask(struct conn *c, int64_t due_ns)
 {
 	c->due_ns = due_ns;
 	if (SSL_write(c->ssl, request, sizeof(request) - 1) != sizeof(request) - 1)
-		die("a request was not taken");
+		die("a request could not be written");
 }
 
 /* Continue the handshake, the request or the response. Returns 1 if the response has arrived, 0 if
@@ -251,7 +253,7 @@ static void pace(int epoll_fd, struct plan *p, int64_t from_ns, int64_t to_ns, s
 			struct conn *c = ready[i].data.ptr;
 			int rc = go_on(c);
 			if (rc == -1)
-				die("a kept connection was closed");
+				die("the server closed a kept connection");
 			if (rc == 0 || c->due_ns == 0)
 				continue;
 			if (c->due_ns >= from_ns)

@@ -3,11 +3,11 @@
  * Runs the handlers of weir in servers other than weir: a chain of stages that run in the calling
  * thread.
  *
- * The baselines must differ from weir only in how they use threads. Therefore they do not imitate
- * `burn`, `delay`, `file.read` and `respond` but run these stages, in a graph without a source in
- * which all stages are inline. Weir does not allow blocking stages to be inline. In a server with a
- * thread per connection, however, a handler may block, so these stages are registered a second time
- * without the blocking flag.
+ * The baselines must differ from weir only in how they use threads. They therefore run the stages
+ * `burn`, `delay`, `file.read` and `respond` themselves instead of imitating them. The stages are
+ * in a graph without a source, and all are inline. Weir does not allow a blocking stage to be
+ * inline, but a handler may block in a server with a thread per connection. Blocking stages are
+ * therefore registered a second time, without the flag that marks them as blocking.
  *
  * Only the main thread may call work_open and work_close. Between these calls, each thread attaches
  * itself, calls work_run, and detaches.
@@ -27,7 +27,8 @@ struct work {
 	struct weir_stage *door; /* the first stage of the chain */
 };
 
-/** Build and start the chain word[0..n): "TYPE" or "TYPE:KNOB=VALUE,KNOB=VALUE", knobs of `with:`.
+/** Build and start the chain word[0..n). Each word is "TYPE" or "TYPE:KNOB=VALUE,KNOB=VALUE", with
+ * knobs of `with:`.
  * Returns 0, or a WEIR_E code with a message in errs. */
 int work_open(struct work *w, char *const *word, int n, struct weir_errs *errs);
 

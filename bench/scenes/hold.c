@@ -4,10 +4,10 @@
  * event-driven counterpart of `delay`, for the figures of Welsh 2000 (section 2.2): the thread that
  * receives tasks never blocks, and another thread handles the timer.
  *
- * The handler, in any thread, passes events to the loop's thread. All events that arrive in one
- * iteration are due at the same time and form a batch. Since the delay is the same for all batches,
- * they are due in order of arrival, and one timer descriptor, set for the first batch, is
- * sufficient (weir_timer fires up to 8 ms late, which is too coarse for 50 ms).
+ * The handler, in any thread, passes events to the loop's thread. All events that reach the loop in
+ * one iteration are due at the same time and form a batch. The delay is the same for all batches,
+ * so batches are due in order of arrival, and one timer descriptor, set for the first batch, is
+ * sufficient. A weir_timer would fire up to 8 ms late, which is too coarse for 50 ms.
  *
  * Only the loop's thread uses `first`, `last` and the timer.
  */
@@ -195,7 +195,7 @@ static const struct weir_knob hold_knobs[] = {
 	.def = "50ms",
 	.min = 0,
 	.max = 60e9,
-	.help = "how much later every event goes on"},
+	.help = "time for which each event is held"},
     {0},
 };
 
@@ -203,7 +203,7 @@ static const struct weir_outlet hold_outlets[] = {
     [HOLD_OUT] = {.name = "out",
 	.type = WEIR_ANY_EVENT,
 	.optional = true,
-	.help = "every event, later; unlinked, the event is completed here"},
+	.help = "every event, after that time; if unlinked, the event is completed here"},
     {0},
 };
 
@@ -211,7 +211,7 @@ extern const struct weir_stage_ops weir_stage_hold;
 const struct weir_stage_ops weir_stage_hold = {
     .abi = WEIR_STAGE_ABI,
     .name = "hold",
-    .summary = "Lets events pass a fixed time later, without a waiting thread",
+    .summary = "Holds each event for a fixed time without occupying a thread",
     .accepts = WEIR_ANY_EVENT,
     .outlets = hold_outlets,
     .knobs = hold_knobs,

@@ -57,15 +57,15 @@ struct chart *over_chart_load(const struct over_work *w, enum over_metric metric
 		chart_rule(c, false, 1, metric == OVER_P99 ? "objective" : "capacity");
 	}
 	if (metric == OVER_GOODPUT)
-		about = "Answers within the objective over the capacity. Medians of the rounds, "
-			"with their range.";
+		about = "Responses within the objective, divided by the capacity. Medians of the "
+			"rounds, with their range.";
 	else if (metric == OVER_P99)
-		about = strcmp(w->where, "sim") == 0
-			    ? "Of what was not refused. What was completed too late counts, what "
-			      "was given up in the queue does not."
-			    : "Of what was not refused. Clients give up at the objective: over 1 "
-			      "says that more than one in a hundred did, not how long it would "
-			      "have taken.";
+		about =
+		    strcmp(w->where, "sim") == 0
+			? "Of requests that were not refused. Requests completed too late count, "
+			  "requests shed in the queue do not."
+			: "Of requests that were not refused. Clients give up at the objective, so "
+			  "a value above 1 means only that more than one in a hundred gave up.";
 	snprintf(c->about, sizeof(c->about), "%s", about);
 	return c;
 }
@@ -147,9 +147,10 @@ struct chart *over_chart_time(const struct over_work *w, double load, bool threa
 	if (!shown)
 		return c;
 	snprintf(c->about, sizeof(c->about), "At %.3g times the capacity%s", load,
-	    threads ? ", first round. All have the same controller of threads, and the admission "
+	    threads ? ", first round. All lines have the same resize policy, and the admission "
 		      "policy of their name."
-		    : ". Answers in time, by when their requests were due; means of the rounds.");
+		    : ". Responses in time, at the time at which their requests were due; means of "
+		      "the rounds.");
 	c->print_x = format_clock;
 	c->x = scale_exact(end_s);
 	c->y = scale_linear((threads ? chart_max_y(c) : fmax(chart_max_y(c), 1)) * 1.05);

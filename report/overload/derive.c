@@ -3,11 +3,11 @@
  * Derives metrics of a row from its classes, and from its series during and after a spike, a fault
  * or a change.
  *
- * Service has recovered at time t if the number of good responses in the window of one second that
- * begins at t is at least 95 % of the expected number (90 % for a new steady state). The expected
- * number is the offered load multiplied by the success rate before the spike or fault. Offered load
- * above its earlier level is not counted, since it consists of retries, which need not succeed. At
- * a few hundred requests per second, a shorter window would show mostly noise.
+ * Service has recovered at time t if the second from t to t + 1 s has at least 95 % of the expected
+ * good responses (90 % for a new steady state). The expected number is the number of offered
+ * requests times the success rate before the spike or fault. Offered requests above the rate before
+ * the spike or fault are retries, which need not succeed, so they are not counted. A window shorter
+ * than one second would show mostly noise at a few hundred requests per second.
  */
 #include "report/overload/rows.h"
 
@@ -55,8 +55,8 @@ static double end_s(const struct over_row *r)
 	return r->n_bins * r->bin_s;
 }
 
-/* Return the good responses as a fraction of the expected ones, which are `success` times the
- * offered load; the offered load is capped at `most` per bin. */
+/* Return the number of good responses in [from_s, to_s), divided by the expected number. The latter
+ * is `success` times the number of offered requests, of which at most `most` per bin count. */
 static double kept(
     const struct over_row *r, double from_s, double to_s, double success, double most)
 {
@@ -89,8 +89,8 @@ static void derive_spike(struct over_row *r)
 	if (before.n == 0 || late.n == 0 || !(before.good > 0) || after < r->to_s)
 		return;
 	double success = before.good / before.offered, most = before.offered / before.n;
-	/* Before the spike there was no overload to compare with, so the second half of the spike
-	 * is the reference. */
+	/* For the convergence during the spike, the reference is the second half of the spike,
+	 * since there was no overload before it. */
 	r->value[OVER_CONVERGE] = until_kept(r, r->from_s, r->to_s, STEADY, 1, late.good / late.n);
 	r->value[OVER_RECOVER] = until_kept(r, r->to_s, end, BACK, success, most);
 	r->value[OVER_AFTER] = kept(r, after, end, success, most);
@@ -109,8 +109,8 @@ static int turns(const struct over_row *r)
 	return n;
 }
 
-/* Derive the metrics of a pool after a change. The pool has settled when its goodput matches the
- * offered load again, up to the capacity. */
+/* Derive the metrics of a pool after a change. The pool has settled when its goodput equals the
+ * smaller of the offered load and the capacity again. */
 static void derive_pool(struct over_row *r)
 {
 	double end = end_s(r);

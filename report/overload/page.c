@@ -35,14 +35,12 @@ static const struct part {
 	const char *where, *title, *about;
 } parts[] = {
     {"server", "On the server",
-	"The real server on one core, the generator on another of the same machine. Refusals, "
-	"connections and thread "
-	"switches cost what they cost."},
+	"The real server on one core, the generator on another core of the same machine. Refusals, "
+	"connections and thread switches have their real cost."},
     {"sim", "In virtual time",
-	"The server's own policies in a simulator: repeatable to the bit, with no machine in "
-	"between. Refusals cost "
-	"nothing there. DAGOR and Gradient2 are ports with the constants of their authors, not "
-	"those systems."},
+	"The server's own policies in a simulator. The results do not depend on a machine and can "
+	"be repeated exactly, but refusals cost nothing. DAGOR and Gradient2 are ports with the "
+	"constants of their authors, not the original systems."},
 };
 
 #define N_PARTS (int)(sizeof(parts) / sizeof(parts[0]))
@@ -64,11 +62,11 @@ static void page_verdict(struct page *p, const struct part *part)
 	fputs("</span></p>\n", p->to.out);
 }
 
-/* The loads of a workload that charts need. */
+/* The loads of a workload at which charts are drawn. */
 struct loads {
 	const struct over_row *first; /* any row */
 	double pool;                  /* load of the targets for a pool; 0 without a pool */
-	bool curve;                   /* there are at least two loads, which a curve requires */
+	bool curve;                   /* there are at least two loads, so a curve can be drawn */
 };
 
 static struct loads page_loads(struct over_work *w)
@@ -92,13 +90,14 @@ static struct loads page_loads(struct over_work *w)
 	return l;
 }
 
-/* Charts against the load; those with a workload are only for it. */
+/* Charts whose x axis is the load. A chart with `workload` is drawn only for that workload, the
+ * others for all. */
 static const struct {
 	const char *workload, *title;
 	enum over_metric metric;
 } load_charts[] = {
     {NULL, "Goodput against offered load", OVER_GOODPUT},
-    {NULL, "p99 of what was admitted, over the objective", OVER_P99},
+    {NULL, "p99 of admitted requests / objective", OVER_P99},
     {"W10", "Success of the highest class under the flood", OVER_TOP},
     {"W11", "Jain's index of the equal users", OVER_JAIN},
 };

@@ -4,7 +4,8 @@
  *
  * Functions that return a chart create a new one, which html_chart draws and frees; they return
  * NULL if out of memory. Void runs are not shown in charts. A policy has the same style in all
- * charts of one place of measurement. Each table function writes complete elements.
+ * charts of the server, and in all charts of the simulator. Each table function writes complete
+ * elements.
  */
 #ifndef WEIR_REPORT_OVERLOAD_PARTS_H
 #define WEIR_REPORT_OVERLOAD_PARTS_H

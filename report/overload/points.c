@@ -149,8 +149,8 @@ static void add_name(struct over_names *names, const char *name)
 		names->name[names->n++] = name;
 }
 
-/* Return the rank of a policy, which determines its position and its style. The subject is first,
- * followed by the policies that it is compared to. */
+/* Return the rank of a policy. The rank determines the position and the style of the policy. The
+ * policy that the report is about has rank 0; the policies for comparison follow. */
 static int rank_of(const char *policy)
 {
 	static const char *const order[] = {"weir", "none", "codel", "gradient2", "dagor",

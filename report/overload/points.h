@@ -60,7 +60,7 @@ struct over_work {
 /** Return whether a row belongs to the workload. */
 bool over_is_of(const struct over_work *w, const struct over_row *r);
 
-/** Return whether two rows are rounds of one point, and both are void or neither is. */
+/** Return whether two rows are rounds of the same point and are either both valid or both void. */
 bool over_same_point(const struct over_row *a, const struct over_row *b);
 
 /** Return the point of a policy at `load`, or NULL if there is none. */
@@ -81,8 +81,8 @@ struct over_target {
 extern const struct over_target over_targets[];
 extern const int over_n_targets;
 
-/** The result of a policy for a target, which is that of its worst point. Points with only void
- * runs are ignored. */
+/** The result of a policy for a target: the value at its worst point. Points with only void runs
+ * are ignored. */
 struct over_standing {
 	bool known, met;
 	double value, limit;

@@ -35,7 +35,7 @@ static int bad(const struct reader *in, const char *what)
 
 static int bad_member(const struct reader *in, const char *name)
 {
-	return sentence(in->err, WEIR_EINVAL, "%s:%d: '%s' is missing, or of another kind",
+	return sentence(in->err, WEIR_EINVAL, "%s:%d: '%s' is missing or has the wrong type",
 	    in->path, in->line, name);
 }
 

@@ -12,22 +12,21 @@
  *   policy       name of the admission policy
  *   load         multiple of the capacity
  *   round        1, 2 ..
- *   void         if true, the generator was late and the run must not count (optional)
+ *   void         if true, the generator was late and the run does not count (optional)
  *   slo_s, capacity_per_s, for_s     objective, capacity, length of the measurement
  *   goodput      responses in time per second over the capacity; only those during the spike or
  *                fault, if there is one
  *   p99          of the response time of requests that were not refused, over the objective
  *   refused      share of the offered requests, 0..1
- *   wasted       share of the handlers' time, 0..1, spent on requests that nobody waited for (sim:
- *                without the time spent on requests whose services alone took longer than their
- *                deadline)
+ *   wasted       share of the handlers' time, 0..1, spent on requests whose client had given up. In
+ *                "sim", requests whose service times alone exceed their deadline are not counted.
  *   classes      [{"name", "offered", "good"}], the highest first
  *   optional or null:
  *   jain         Jain's index
  *   reject_cpu_s CPU seconds of the I/O threads per answered request
  *   control_cpu  CPU of the control thread, as a fraction of a core
- *   unaffected   goodput of the route that a fault or a narrow stage elsewhere should not affect,
- *                over its goodput without it
+ *   unaffected   goodput of the route that the fault or the narrow stage should not affect, divided
+ *                by the goodput of that route without the fault or the narrow stage
  *   trouble      [from, to] of a spike or a fault, in seconds of the run (optional)
  *   series       {"bin_s", "offered": [..], "good": [..]} in parts of the capacity, from 0 s on
  *                (optional)
@@ -50,17 +49,17 @@
 	X(REFUSED, "refused", "refused", 0, over_print_share)                                      \
 	X(WASTED, "wasted", "wasted work", 0, over_print_share)                                    \
 	X(TOP, "", "success of the highest class", 1, over_print_share)                            \
-	X(GUARANTEE, "", "least share / guarantee", 1, over_print_2)                               \
+	X(GUARANTEE, "", "lowest share / guarantee", 1, over_print_2)                              \
 	X(REJECT, "reject_cpu_s", "CPU of a refusal", 0, over_print_time)                          \
 	X(CONTROL, "control_cpu", "CPU of the controllers", 0, over_print_share)                   \
 	X(JAIN, "jain", "Jain's index", 1, over_print_3)                                           \
 	X(UNAFFECTED, "unaffected", "unaffected route", 1, over_print_3)                           \
 	X(CONVERGE, "", "converged after", 0, over_print_time)                                     \
 	X(RECOVER, "", "recovered after", 0, over_print_time)                                      \
-	X(AFTER, "", "success 5 s after, over that before", 1, over_print_3)                       \
+	X(AFTER, "", "success 5 s later / before", 1, over_print_3)                                \
 	X(SETTLE, "", "pool settled after", 0, over_print_time)                                    \
-	X(REVERSALS, "", "reversals a minute", 0, over_print_2)                                    \
-	X(OF_BEST, "", "of a static pool's goodput", 1, over_print_2)
+	X(REVERSALS, "", "reversals per minute", 0, over_print_2)                                  \
+	X(OF_BEST, "", "goodput / that of a static pool", 1, over_print_2)
 
 enum over_metric {
 #define OVER_ENUM(id, word, heading, more, print) OVER_##id,

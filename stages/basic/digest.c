@@ -3,10 +3,10 @@
  * digest: answer with the SHA-256 of the uploaded body. THE STAGE TO COPY if yours receives bodies
  * in parts.
  *
- * It handles bodies of any length, with memory for only one part. With `stream:` of http.server a
- * body is hashed while it arrives. If no bytes are available, the stage releases the event and is
- * called with it again later. A slow client never blocks a handler, and a client never gets ahead
- * of the hash by more than the buffer holds.
+ * The stage handles bodies of any length, with memory for only one part. With `stream:` of
+ * http.server a body is hashed while it arrives. If no bytes are available, the stage releases the
+ * event and is called with it again later, so a slow client never blocks a handler. The server
+ * stops reading from a fast client when the buffer is full.
  *
  *         stages:
  *           web:
@@ -28,8 +28,8 @@
 
 enum { DIGEST_BYTES };
 
-/* State that persists between the calls for one event. It is found through its tap, which also
- * frees it when the event is finished, with whatever status. */
+/* State that persists between the calls for one event. weir_http_find_tap finds it, and the tap
+ * frees it when the event is finished, with any status. */
 struct upload {
 	struct weir_http_tap tap; /* first */
 	EVP_MD_CTX *hash;

@@ -16,7 +16,7 @@
 /* In the order of the choices of the knob `dist`. */
 enum dist_kind { DIST_CONST, DIST_EXP, DIST_BIMODAL, DIST_LOGNORMAL };
 
-/** Part of a stage's configuration; DIST_KNOBS has its knobs. */
+/** A distribution of times, as part of a stage's configuration. DIST_KNOBS defines its knobs. */
 struct dist {
 	int kind;          /* enum dist_kind */
 	int64_t time_ns;   /* the mean; for bimodal the time of the fast events */

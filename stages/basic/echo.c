@@ -71,7 +71,7 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 {
 	const struct echo_conf *conf = weir_conf(st);
 	struct echo_state *state = weir_state(st);
-	/* aborts if the type is another, which would be a bug */
+	/* aborts if the event is not an HTTP request, since that would be a bug */
 	struct weir_http_request *req = weir_http_request(*ev);
 	char *text;
 
@@ -125,8 +125,8 @@ static int echo_init(struct weir_stage *st, struct weir_err *err)
 	return 0;
 }
 
-/* The key groups events into cohorts (`cohort: { by: stage }`) or assigns them to a thread (`mode:
- * partitioned`). This one groups requests for the same path. */
+/* Events with the same key form a cohort (`cohort: { by: stage }`) or are handled by the same
+ * thread (`mode: partitioned`). Here the key is a hash of the path. */
 static uint64_t echo_key(struct weir_stage *st, const struct weir_event *ev)
 {
 	(void)st;

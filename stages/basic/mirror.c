@@ -2,10 +2,10 @@
 /*
  * mirror: send the body back as it arrives. THE STAGE TO COPY if yours responds in parts.
  *
- * It receives a body as digest.c does and writes each part to a response of unknown length. If the
- * client does not read the response, its buffer fills up. The stage then waits for free space and
- * does not read more of the body, so the server stops reading from the socket. The bytes that a
- * client has sent but not read back never exceed two buffers.
+ * The stage receives a body as digest.c does and writes each part to a response of unknown length.
+ * If the client does not read the response, the response's buffer fills up. The stage then waits
+ * for free space and reads no more of the body, so the server stops reading from the socket. At
+ * most two buffers hold bytes that the client has sent but not read back.
  *
  * The response begins when MIRROR_AHEAD bytes or the whole body have arrived. Until then a
  * malformed body gets a proper error status. A response that has begun can only be aborted.
@@ -21,8 +21,8 @@
  * DIGEST_PARTS. */
 #define MIRROR_PARTS 16
 
-/* Bytes collected before the response begins: one page, which fits into the response's buffer, so a
- * single write accepts all of them. */
+/* Bytes collected before the response begins. One page fits into the response's buffer, so a single
+ * write accepts all of them. */
 #define MIRROR_AHEAD 4096
 
 /* State that persists between the calls for one event; see digest.c. */
@@ -85,7 +85,7 @@ static bool keep_ahead(struct mirror *m)
 	return true;
 }
 
-/* Add the length of the body, which is complete, as a trailer. */
+/* End the response: the body is complete, so add its length as a trailer. */
 static int end(struct weir_http_request *req)
 {
 	char text[24];
@@ -128,8 +128,8 @@ static void mirror_one(struct weir_stage *st, struct weir_event **ev)
 		if (rc < 0)
 			break;
 		bool ends = rc == WEIR_HTTP_BODY_END;
-		/* Begin only after data has arrived, since it is the wait for data that makes the
-		 * server send "100 Continue" to a client that expects it. */
+		/* Begin the response only after data has arrived. The server sends "100 Continue"
+		 * to a client that expects it when the stage waits for data. */
 		bool kept = !ends && keep_ahead(m);
 		rc = m->begun || kept ? 0 : begin(m, req);
 		if (rc == 0 && ends) {

@@ -3,8 +3,9 @@
  * file.cache: answer requests for files from memory.
  *
  *            +-- fresh ----------------------------> answered immediately: a hit
- *   path --> |-- aged: one request goes to `miss` with If-None-Match, others get the old object
- *            |-- too old to serve: as unknown, but with If-None-Match
+ *   path --> |-- due for a check: one request goes to `miss` with If-None-Match, others get the
+ *            |   old object
+ *            |-- too old to serve: like unknown, but with If-None-Match
  *            +-- unknown: the first goes to `miss`, the others are held until the response arrives
  *
  * A hit takes no lock and copies nothing. It costs a hash, a lookup in an RCU read section and one
@@ -14,24 +15,27 @@
  * The key is the path and, for responses that vary by Accept-Encoding, the codings that the client
  * accepts. The responses of file.read depend on nothing else. The cache must not be used in front
  * of a stage whose responses depend on the query or the host, because it would serve wrong
- * responses. If the responses for a path vary, its entry is either the variant for clients that
- * accept no coding or a CACHE_FORKS marker. Either one makes other clients do a second lookup, by
- * path and encoding_code(). A hit on a response that does not vary therefore does not parse
- * Accept-Encoding, and clients that accept no coding never need a second lookup. By listing codings
- * in different orders a client can create at most some 150 variants of a file, which the eviction
- * policy handles like a scan. A request other than a plain GET (HEAD, a range, conditions) is sent
- * to `miss` as a plain GET, and the response is then adapted to the original request. Requests with
- * several ranges or Authorization are answered from an existing object but never fetch one: a
- * request for several ranges would get the whole body if the response is not cached, and an
- * authorized response must not be served to other clients.
+ * responses.
  *
- * Revalidation does not touch the disk here. A stat may block, and this stage must be able to run
- * inline in an I/O thread. It therefore revalidates with `miss`, whose pool is intended for
- * blocking calls, as any HTTP cache does with its origin. A 304 costs an open, an fstat and a close
- * in that pool, once per object and `revalidate` interval. If `miss` refuses requests under load,
- * the old object is served for up to `stale` longer, so that an overloaded site serves outdated
- * content rather than responding slowly. The cache therefore never reads `root`; if set, it is only
- * checked at startup, so that a wrong directory is detected before the first request.
+ * The first lookup uses the path alone. If the responses for a path vary, its entry is either the
+ * variant for clients that accept no coding, or a CACHE_FORKS marker. In both cases a client that
+ * accepts codings needs a second lookup, by path and encoding_code(). Accept-Encoding is therefore
+ * parsed only for paths whose responses vary. By listing codings in different orders, a client can
+ * create at most some 150 variants of a file; SIEVE evicts them early, as it does after a scan.
+ *
+ * A request other than a plain GET (HEAD, a range, conditions) is sent to `miss` as a plain GET,
+ * and the response is then adapted to the original request. Two kinds of requests are answered from
+ * an existing object but never fetch one. A request for several ranges would get the whole body if
+ * the response turned out not to be cacheable. The response to a request with Authorization must
+ * not be served to other clients.
+ *
+ * This stage revalidates an object by a conditional request to `miss`, as any HTTP cache asks its
+ * origin. It does not use stat, which may block, whereas this stage must be able to run inline in
+ * an I/O thread. The pool of `miss` is intended for blocking calls; a 304 costs an open, an fstat
+ * and a close there, once per object and `revalidate` interval. If `miss` refuses requests under
+ * load, the old object is served for up to `stale` longer, so that an overloaded site serves
+ * outdated content rather than responding slowly. The cache never reads `root`. If `root` is set,
+ * it is only checked at startup, so that a wrong directory is detected before the first request.
  *
  * A file too large for `max_object` that arrives as an open descriptor is kept open: the object
  * holds the header fields and its own descriptor. A hit saves the request to `miss`, the open and
@@ -40,9 +44,9 @@
  * disks. Such an object is charged size / open_files bytes. In this way `size` bounds the number of
  * descriptors as well as memory, and one eviction policy serves both.
  *
- * An object's due_ns is the time of its next revalidation. The request that advances it by
- * compare-and-swap does the revalidation, so only one request per `revalidate` interval goes to
- * `miss`, even if it fails.
+ * An object's due_ns is the time of its next revalidation. The request that advances due_ns by
+ * compare-and-swap does the revalidation. Only one request per `revalidate` interval therefore goes
+ * to `miss`, even if it fails.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -62,7 +66,7 @@
 /* Lookups per read section. 32 is a guess: enough to amortise the cost of entering a section. */
 #define CACHE_CHUNK 32
 
-/* Whether the response may also be served to other clients, which is required for leading a
+/* Whether the response to `req` may also be served to other clients. Only such a request may lead a
  * flight. */
 static bool is_public(const struct weir_http_request *req)
 {
@@ -99,8 +103,8 @@ static bool claim(struct cache_object *o, int64_t due_ns, int64_t next_ns)
 	    &o->due_ns, &expected, next_ns, memory_order_relaxed, memory_order_relaxed);
 }
 
-/* Return the object if it may still be served; the caller then answers *ev from it. Otherwise drop
- * it and send *ev to `miss`. */
+/* Return `o` if it is `showable`; the caller then answers *ev from it. Otherwise drop the reference
+ * to `o`, send *ev to `miss` and return NULL. */
 static struct cache_object *show_or_pass(
     struct weir_stage *st, struct weir_event **ev, struct cache_object *o, bool showable)
 {
@@ -211,8 +215,8 @@ static void cache_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
-/* `miss` refused ev[0..n). The framework refuses those that are not answered from an old object,
- * with `reason`. */
+/* Handle the refusal of ev[0..n) by `miss`. Requests that can be answered from an old object are
+ * answered. The framework then refuses the others, with `reason`. */
 static void cache_refused(
     struct weir_stage *st, int outlet, struct weir_event **ev, int n, int reason)
 {
@@ -386,7 +390,7 @@ static const struct weir_metric cache_metrics[] = {
     [CACHE_MISSES] = {"cache_misses_total", WEIR_METRIC_COUNTER, "requests",
 	"Requests sent to 'miss', without revalidations"},
     [CACHE_COALESCED] = {"cache_coalesced_total", WEIR_METRIC_COUNTER, "requests",
-	"Requests held because another was fetching the same object"},
+	"Requests held because another request was fetching the same object"},
     [CACHE_REVALIDATED] = {"cache_revalidations_total", WEIR_METRIC_COUNTER, "requests",
 	"Requests sent to 'miss' to check an aged object"},
     [CACHE_BYTES] = {"cache_bytes", WEIR_METRIC_GAUGE, "bytes",

@@ -46,28 +46,28 @@ struct cache_state {
 	struct cache_flights flights;
 };
 
-/** Answer the hits ev[0..n) from o[0..n) and finish them, taking over the references; n >= 0.
- * Events are finished in runs, so that each run is counted and timed once. */
+/** Answer the hits ev[0..n) from o[0..n) and finish them, taking over the references; n >= 0. All
+ * events with the same outcome are finished in one call, which reads the clock once. */
 void cache_hits(struct weir_stage *st, struct weir_event **ev, struct cache_object **o, int n);
 
 /** Answer the hit *ev from `o` and finish it, taking over the reference. */
 void cache_hit(struct weir_stage *st, struct weir_event **ev, struct cache_object *o);
 
-/** Send *ev to `miss`, without a flight. */
+/** Send *ev to the outlet `miss`, without a flight. */
 void cache_pass(struct weir_stage *st, struct weir_event **ev);
 
 /** Fetch the object for *ev, whose path has `hash`. If a flight for the object is already in
- * progress, *ev is held if `wait` is set and otherwise answered from `old`. Takes over *ev and the
- * reference to `old` (may be NULL if `wait`). */
+ * progress, *ev is held if `wait` is set, and otherwise answered from `old`. Takes over *ev and the
+ * reference to `old`. `old` may be NULL only if `wait` is set. */
 void cache_fetch(struct weir_stage *st, struct weir_event **ev, uint64_t hash,
     struct cache_object *old, bool wait);
 
-/** Handle a refusal of *ev by `miss`: if *ev led a flight with an old object younger than `age_ns`,
- * answer it from that object and set *ev to NULL. */
+/** Handle a refusal of *ev by the stage behind the outlet `miss`: if *ev led a flight with an old
+ * object younger than `age_ns`, answer it from that object and set *ev to NULL. */
 void cache_fetch_refused(struct weir_stage *st, struct weir_event **ev, int64_t age_ns, int reason);
 
-/** Wait for the flights in progress until `until_ns` at most, then finish the events that are still
- * held. */
+/** Wait until all flights in progress have landed, but not longer than until `until_ns`. Then
+ * finish the events that are still held. */
 void cache_fetch_stop(struct weir_stage *st, int64_t until_ns);
 
 #endif

@@ -187,10 +187,10 @@ void cache_answer_drop(struct weir_http_request *req, uint32_t start)
 		req->n_fields = start;
 }
 
-/* Turn the response into a 304. Of the fields added one by one, only those that a 304 repeats are
- * kept. The preformatted fields are one slice, from which only the start can be removed: everything
- * before the first field that a 304 repeats. Stages put the other fields first, and any that remain
- * are legal in a 304. */
+/* Turn the response into a 304. Fields that were added one by one are removed unless a 304 repeats
+ * them. The preformatted fields are one slice, of which only the beginning can be removed: the part
+ * before the first field that a 304 repeats. Stages therefore put the fields that a 304 omits at
+ * the beginning. If such a field comes later, it is sent all the same, which is legal. */
 static void answer_shrink_304(struct weir_http_request *req, uint32_t start)
 {
 	struct weir_slice rest = req->res.fields, from = rest;

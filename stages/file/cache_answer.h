@@ -22,8 +22,8 @@ struct cache_fields {
 	struct weir_slice part[2];
 };
 
-/** Return the fields of the response in `req`, without the first `start` bytes of req->fields,
- * which stages before the cache have added. */
+/** Return the fields of the response in `req`. The first `start` bytes of req->fields are left out,
+ * since stages before the cache have added them. */
 struct cache_fields cache_fields_of(const struct weir_http_request *req, uint32_t start);
 
 /** Remove the next line from `text` and store it in `l`. Returns false at the end, or if the line

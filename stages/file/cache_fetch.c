@@ -2,12 +2,15 @@
 /*
  * Fetches the objects of file.cache from `miss`. A fetch in progress is called a flight.
  *
- *   cache_fetch: board -> held, or lead: (disguise,) tap, emit to `miss`
- *   the tap:     make an object of the response, insert it, land, answer leader and waiting events
+ *   cache_fetch(): look for a flight with the same key
+ *     there is one:  hold the request until that flight lands
+ *     there is none: the request leads a new flight. If it is not a plain GET, it is disguised as
+ *                    one. It gets the tap and is emitted to `miss`.
+ *   the tap, when `miss` has finished the leader: make an object from the response, insert it into
+ *     the table, land the flight, answer the leader and the requests that waited
  *
- * The tap runs in the thread that finished the leader, usually one of the next stage's pool. No
- * code here reads the configuration after take-off, since the flight contains all the values that
- * are needed.
+ * The tap runs in the thread that finished the leader, usually one of the next stage's pool. It
+ * does not read the configuration, since the flight contains all the values that it needs.
  */
 #include "cache.h"
 
@@ -16,12 +19,12 @@
 #include "cache_answer.h"
 #include "cache_rcu.h"
 
-/* Interval of sweeps. 10 ms is a guess: 100 sweeps per second of about 10 us each are a negligible
- * cost, and cover about 10,000 objects per second. */
+/* Interval of sweeps. 10 ms is a guess: 100 sweeps per second cost about 1 ms of CPU time and
+ * examine about 10,000 objects. */
 #define SWEEP_NS 10000000LL
 
-/* The gauges report the state of the table, which the stages of the old and the new graph share
- * during a reload. */
+/* Update the counters, and set the gauges to the state of the table. During a reload the stages of
+ * the old and the new graph share one table. */
 static void count_change(struct weir_stage *st, const struct cache_change *change)
 {
 	struct cache_state *state = weir_state(st);
@@ -102,8 +105,9 @@ static void sweep(const struct cache_flight *f)
 	count_change(f->st, &change);
 }
 
-/* Make later requests for the path of `f`, which has variants, look up the variant for their
- * codings. A fork is inserted if the path has no entry, or one with an object for all clients. */
+/* Mark the path of `f` in the table as one whose responses vary, so that later requests for it look
+ * up the variant for their codings. A CACHE_FORKS marker is inserted unless the entry of the path
+ * already varies. */
 static void fork_path(struct cache_flight *f)
 {
 	struct cache_state *state = weir_state(f->st);
@@ -130,8 +134,9 @@ static void confirm(struct cache_object *o, const struct cache_limits *limits, i
 	atomic_store_explicit(&o->due_ns, now_ns + limits->revalidate_ns, memory_order_relaxed);
 }
 
-/* Create an object from the response of `miss`, or confirm the old one. Returns it with a
- * reference, or NULL if the response may not be served to other clients. */
+/* Create an object from the response of the stage behind the outlet `miss`, or confirm the old
+ * object. Returns the object with a reference, or NULL if the response may not be served to other
+ * clients. */
 static struct cache_object *learn(struct cache_flight *f, struct weir_http_request *req)
 {
 	struct cache_object *o;
@@ -157,8 +162,9 @@ static struct cache_object *learn(struct cache_flight *f, struct weir_http_reque
 	return NULL;
 }
 
-/* Answer the waiting events from the object. If there is none, or its file has changed since `miss`
- * read it, send each event to `miss` on its own, or finish it if `status` is WEIR_ECLOSED. */
+/* Answer the events in `list`, which waited for a flight, from `o`. If `o` is NULL, or its file has
+ * changed since it was read, each event is sent to the outlet `miss` on its own, or finished if
+ * `status` is WEIR_ECLOSED. */
 static void settle_waiting(
     struct weir_stage *st, struct weir_event *list, struct cache_object *o, int status)
 {
@@ -176,7 +182,7 @@ static void settle_waiting(
 	}
 }
 
-/* Drop the response of `miss` and answer the original, undisguised request from `o`. */
+/* Drop the response of `miss` and answer the leader's original request from `o`. */
 static void answer_leader(
     struct cache_flight *f, struct weir_http_request *req, struct cache_object *o)
 {
@@ -202,7 +208,8 @@ static void cache_landed(struct weir_http_tap *tap, struct weir_http_request *re
 	if (o)
 		answer_leader(f, req, o);
 	else if (status == WEIR_OK && f->disguises)
-		cache_answer_judge(req, f->fields_start); /* `miss` saw only the disguise */
+		/* `miss` received a plain GET without the conditions of the request */
+		cache_answer_judge(req, f->fields_start);
 	settle_waiting(st, waiting, o, status);
 	if (o)
 		cache_object_put(o);
@@ -211,7 +218,7 @@ static void cache_landed(struct weir_http_tap *tap, struct weir_http_request *re
 
 /* ---- taking off ---- */
 
-/* Emit the leader of `f`, which has boarded. */
+/* Emit *ev, the leader of `f`, to `miss`. */
 static void take_off(struct cache_flight *f, struct weir_event **ev)
 {
 	struct weir_http_request *req = weir_http_request(*ev);

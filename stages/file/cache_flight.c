@@ -2,9 +2,9 @@
 /*
  * Tracks the fetches in progress (flights) of file.cache. See cache_flight.h.
  *
- * A flight that lands puts its object into the cache's table before it is removed from the flights.
- * A request that boards and finds no flight checks the table again, under the lock. Therefore a
- * request that arrives just after a flight has landed does not fetch the same key again.
+ * The object of a flight is inserted into the cache's table before the flight lands. A request that
+ * finds no flight for its key looks in the table once more, under the lock. A request that arrives
+ * just after a flight has landed therefore does not fetch the same key again.
  *
  * Lock order: flights.lock before the table's lock (never taken here, since lookups need none).
  */
@@ -108,8 +108,8 @@ static void flight_hold(struct cache_flight *f, struct weir_event **ev)
 	weir_hold(f->st, ev);
 }
 
-/* Find an object that was inserted after the caller's lookup failed or returned an outdated object.
- * Skipped for a flight with an old object, since the lookup would find that object. */
+/* Find an object that was inserted after the caller's own lookup found nothing usable. Returns NULL
+ * for a flight with an old object, since the lookup would find just that object. */
 static struct cache_object *look_again(struct cache_flights *fs, const struct cache_flight *f)
 {
 	if (f->old)
@@ -226,8 +226,8 @@ void flight_disguise(struct cache_flight *f, struct weir_http_request *req)
 	for (int i = 0; i < req->n_headers; i++)
 		if (!condition_is_field(req->headers[i].name, &ignored))
 			f->disguise[n++] = req->headers[i];
-	/* no If-None-Match if the file was changed in place: the object could not be served after a
-	 * 304 */
+	/* If the file of the old object was changed in place, the object could not be served after
+	 * a 304, so If-None-Match is not sent. */
 	if (f->old && f->old->file.etag.n > 0 && n < UINT8_MAX && cache_object_intact(f->old))
 		f->disguise[n++] = (struct weir_http_header){
 		    {"If-None-Match", sizeof("If-None-Match") - 1}, f->old->file.etag};

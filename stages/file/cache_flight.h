@@ -4,12 +4,14 @@
  * it arrive in the meantime. The key consists of the path and the codings that a client accepts,
  * since the response may depend on both.
  *
- *   board: no flight for the key -> the request LEADS: emitted to `miss` with the flight's tap
- *          a flight exists       -> the request is HELD on it, or returned as BUSY
- *   land:  the leader was finished; the flight is removed and returns the waiting events
+ *   flights_board(): no flight for the key -> the request LEADS a new one: it is emitted to `miss`
+ *                                             with the flight's tap
+ *                    a flight exists       -> the request is HELD on it, or the result is BUSY
+ *   flights_land():  `miss` has finished the leader; the flight is removed, and the events that
+ *                    waited for it are returned
  *
- * A flight belongs to its leader's request from board to land. Requests on it are held in the stage
- * (weir_hold), linked by ev->next.
+ * Between these two calls the flight belongs to the leader's request. The waiting events are held
+ * in the stage (weir_hold) and linked by ev->next.
  *
  * | call                          | threads                                    |
  * |-------------------------------|--------------------------------------------|
@@ -26,8 +28,8 @@
 
 #include "cache_table.h"
 
-/** Hash buckets for flights. 256 is a guess: there are at most as many flights as there are events
- * in the next stage. */
+/** Hash buckets for flights. 256 is a guess: each flight has an event in the next stage, so there
+ * are rarely more. */
 #define FLIGHT_BUCKETS 256
 
 struct cache_flight {
@@ -42,8 +44,9 @@ struct cache_flight {
 	struct cache_limits limits;
 	uint32_t fields_start; /* bytes of response fields that stages before the cache added */
 
-	/* The leader's original request, kept while it is disguised. A flight `disguises` if the
-	 * request is not a plain GET or must carry the old object's ETag. */
+	/* The leader's original method and headers, stored while the leader is disguised as a plain
+	 * GET. `disguises` is set if the request is not a plain GET or must carry the old object's
+	 * ETag. */
 	bool disguises;
 	bool disguised;
 	enum weir_http_method method;
@@ -64,11 +67,11 @@ struct cache_flights {
 
 enum flight_boarding {
 	FLIGHT_LEADS, /* the caller must emit the request with the flight's tap */
-	FLIGHT_HELD,  /* the request was taken; the caller frees the flight */
+	FLIGHT_HELD,  /* *ev waits for another flight and is NULL; the caller frees its flight */
 	/* another request is fetching the object; the caller still owns the request and the
 	 * flight */
 	FLIGHT_BUSY,
-	FLIGHT_FOUND, /* the object is in the table by now; *found holds a reference */
+	FLIGHT_FOUND, /* another flight has inserted the object; *found holds a reference */
 };
 
 void flights_init(struct cache_flights *fs, struct cache_table *table);
@@ -81,16 +84,17 @@ struct cache_flight *flight_new(struct weir_stage *st, const struct weir_http_re
 /** Free a flight that has not boarded or has landed, and drop its reference to `old`. */
 void flight_free(struct cache_flight *f);
 
-/** Board `f` for *ev, which may be held if `wait` is set. The result tells the caller what to do
- * next. With FLIGHT_HELD, *ev is taken over and set to NULL; with FLIGHT_FOUND, *found is set. */
+/** Register `f` as the flight for *ev, unless a flight with the same key exists. In that case *ev
+ * is held on the existing flight if `wait` is set. The result tells the caller what to do next. */
 enum flight_boarding flights_board(struct cache_flights *fs, struct cache_flight *f,
     struct weir_event **ev, bool wait, struct cache_object **found);
 
 /** Remove `f`. Returns the events that waited for it, linked by next. */
 struct weir_event *flights_land(struct cache_flights *fs, struct cache_flight *f);
 
-/** Wait until all flights of `st` have landed, at most until `until_ns` (CLOCK_MONOTONIC). From
- * then on flights hold no more events. Returns those that are still waiting, linked by next. */
+/** Wait until all flights of `st` have landed, at most until `until_ns` (CLOCK_MONOTONIC). After
+ * that, no event is held on a flight any more. Returns the events that are still waiting, linked by
+ * next. */
 struct weir_event *flights_close(
     struct cache_flights *fs, const struct weir_stage *st, int64_t until_ns);
 

@@ -69,7 +69,7 @@ static char *fields_copy(
 }
 
 /* Copy the body of a response to `to`. The read may wait for the disk. It runs in the thread that
- * has just opened the file, which belongs to a pool intended for blocking calls. */
+ * has just opened the file; this thread belongs to a pool intended for blocking calls. */
 static int body_copy(const struct weir_http_response *res, char *to, int64_t n)
 {
 	int64_t done = 0;
@@ -111,10 +111,10 @@ static struct cache_object *object_alloc(uint64_t hash, struct weir_slice key, s
 	return o;
 }
 
-/* Whether the file may have been written after the request was sent to `miss`, or in the same clock
- * tick, so that the ETag of the response may belong to other bytes. Compares the time of the last
- * status change (ctime), which a writer cannot set back. A time in the future is not considered a
- * recent write. */
+/* Whether the file may have been written since `asked_ns`, when the request was sent to `miss`, or
+ * in the same clock tick. The ETag of the response may then belong to other bytes. The comparison
+ * uses the time of the last status change (ctime), which a writer cannot set back. A ctime in the
+ * future does not count as a recent write. */
 static bool maybe_written(const struct stat *st, int64_t asked_ns)
 {
 	int64_t changed_ns = file_time_ns(st->st_ctim);
@@ -150,8 +150,8 @@ bool cache_object_file_intact(const struct cache_object *o)
 	       same_time(st.st_mtim, o->fd_modified) && same_time(st.st_ctim, o->fd_changed);
 }
 
-/* Store the body: as an open file that is charged `kept_open` bytes if that is above 0, otherwise
- * as a copy at `to`. */
+/* Store the body of `res` in `o`. If `kept_open` is above 0, the file is kept open and charged that
+ * many bytes; otherwise the body is copied to `to`. */
 static int body_keep(struct cache_object *o, const struct weir_http_response *res, char *to,
     int64_t kept_open, int64_t asked_ns)
 {
@@ -266,7 +266,7 @@ static void account_leave(struct cache_object *o)
 
 void cache_object_put(struct cache_object *o)
 {
-	/* acq_rel: everything the other holders did happens before the free. */
+	/* acq_rel: the accesses of all other holders happen before the free. */
 	if (atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	if (o->account)
@@ -298,8 +298,8 @@ static int respond_refusal(
 	return rc;
 }
 
-/* The release argument of a response with several ranges: the object, whose bytes are sent without
- * copying, and the text lines between the ranges. */
+/* The release argument of a response with several ranges. The bytes of `o` are sent without
+ * copying; `text` has the lines between the ranges. */
 struct parts {
 	struct cache_object *o; /* one reference */
 	struct weir_http_piece piece[MULTIPART_PIECES];

@@ -36,7 +36,7 @@ struct cache_account {
 	atomic_int_fast64_t pinned_bytes;
 };
 
-/** What an object records about its key. */
+/** What an object contains, and so how requests for its key are answered. */
 enum cache_kind {
 	CACHE_WHOLE, /* a 200 with its whole body, in memory or in an open file */
 	CACHE_GONE,  /* a 404, kept for a short time */
@@ -84,7 +84,7 @@ struct cache_limits {
 	int64_t file_charge_bytes; /* charge for an open file; if 0, no file is kept open */
 	int64_t revalidate_ns, negative_ns;
 	int64_t shown_ns; /* maximum time that an object is served without revalidation */
-	/* when the request was sent to `miss`, by CLOCK_REALTIME_COARSE, which is the clock of file
+	/* when the request was sent to `miss`, by CLOCK_REALTIME_COARSE, the clock of file
 	 * timestamps */
 	int64_t asked_ns;
 };
@@ -104,16 +104,18 @@ struct cache_object *cache_object_fork(uint64_t hash, struct weir_slice key);
  * Copy the response in `req` into a new object under `key`. The request must have been a plain GET.
  *
  * If the response varies by Accept-Encoding, the object is stored for `code` (encoding_code() of
- * the request), otherwise for all clients. The copy holds the body and the response fields, except
- * the first `fields_start` bytes of req->fields, which belong to this request. A 200 whose body is
- * too large for memory and consists of one whole open file is kept as an open file: the object gets
- * its own descriptor. A response that must not be kept (another status, too large, `no-store`,
- * `private`, `no-cache`, an age of zero, Set-Cookie, Vary by another field) becomes a CACHE_PASS.
+ * the request), otherwise for all clients. The copy holds the body and the response fields. The
+ * first `fields_start` bytes of req->fields are not copied, since they belong to this request only.
+ * A 200 whose body is too large for memory and consists of one whole open file is kept as an open
+ * file: the object gets its own descriptor. A response that must not be kept (another status, too
+ * large, `no-store`, `private`, `no-cache`, an age of zero, Set-Cookie, Vary by another field)
+ * becomes a CACHE_PASS.
  *
- * Returns 0 with one reference for the caller; WEIR_EINVAL for a response that says nothing about
- * later ones (such as 5xx); WEIR_ENOMEM; WEIR_ESYS if the open file cannot be read, may have been
- * written since the request was sent to `miss` (the fields may then describe other bytes), or no
- * descriptor is left for it. Blocks on the disk only for a response that holds an open file.
+ * Returns 0 with one reference for the caller; WEIR_EINVAL for a response from which nothing can be
+ * concluded about the next one (such as 5xx); WEIR_ENOMEM; WEIR_ESYS if the open file cannot be
+ * read, may have been written since the request was sent to `miss` (the fields may then describe
+ * other bytes), or no descriptor is left for it. Blocks on the disk only for a response that holds
+ * an open file.
  */
 int cache_object_new(const struct weir_http_request *req, uint32_t fields_start, uint64_t hash,
     struct weir_slice key, unsigned code, const struct cache_limits *limits, int64_t now_ns,

@@ -33,10 +33,11 @@
 #define TABLE_BUCKETS_MIN      64
 #define TABLE_BUCKETS_MAX      (1 << 20)
 
-/* Limit on the memory held by evicted objects, above which nothing is inserted. It is a quarter of
- * the size (a guess), for objects that slow clients still read, plus 8 MiB for objects that wait
- * for the end of a grace period: liburcu's thread wakes every 10 ms, in which a fill rate of 800
- * MB/s evicts 8 MB. */
+/* Limit on the memory of evicted objects that are not freed yet. While the limit is exceeded,
+ * nothing is inserted. It is the sum of a quarter of the table's size (a guess), for objects that
+ * slow clients still read, and 8 MiB, for objects that wait for the end of a grace period.
+ * liburcu's thread wakes every 10 ms, and at a fill rate of 800 MB/s the table evicts 8 MB in that
+ * time. */
 #define TABLE_PINNED_SHARE  4
 #define TABLE_LEAVING_BYTES (8 << 20)
 
@@ -72,9 +73,9 @@ static unsigned long bucket_count(int64_t size_bytes)
 	return n;
 }
 
-/* The thread that runs liburcu's callbacks is created at first use and inherits the signal mask and
- * the name of its creator. Make liburcu create it here, with all signals blocked (rule 32) and its
- * own name. */
+/* Make liburcu create the thread that runs its callbacks. liburcu would otherwise create it at
+ * first use, with the signal mask and the name of the thread that happens to be first. Here it gets
+ * its own name, and signals are blocked in it, as in every thread that weir creates. */
 static void start_reclaimer(void)
 {
 	sigset_t all, before;
@@ -302,8 +303,8 @@ static void link_object(struct cache_table *t, struct cache_object *o, struct le
 	t->files += o->fd != -1;
 }
 
-/* Remove the object that `o` would have replaced. `o` does not fit, but the old object is out of
- * date nevertheless. */
+/* Remove the object with the key of `o`. It is out of date, although `o` does not fit and cannot
+ * replace it. */
 static void drop_like(struct cache_table *t, struct cache_object *o, struct leavers *gone,
     struct cache_change *change)
 {

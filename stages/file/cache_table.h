@@ -2,9 +2,9 @@
 /*
  * The table of file.cache: objects by key, limited in bytes.
  *
- * Readers walk a lock-free hash table (liburcu's cds_lfht) inside an RCU read section and take a
- * reference to the object they find. Writers take one lock. The limit covers the objects in the
- * table; another one covers evicted objects that slow clients still read.
+ * Readers search a lock-free hash table (liburcu's cds_lfht) inside an RCU read section and take a
+ * reference to the object they find. Writers take one lock. One limit covers the objects in the
+ * table, another one the evicted objects that slow clients still read.
  *
  * | call                | threads                                             | blocks     |
  * |---------------------|-----------------------------------------------------|------------|

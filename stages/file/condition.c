@@ -118,7 +118,7 @@ static bool tag_listed(struct weir_slice list, struct weir_slice etag, bool weak
 	return false;
 }
 
-/* Whether any line of the field `f`, which the client has sent, lists `etag`. */
+/* Whether any line of the field `f` lists `etag`. The client must have sent the field. */
 static bool tag_sent(
     const struct condition *c, enum condition_field f, struct weir_slice etag, bool weakly)
 {
@@ -163,9 +163,9 @@ int condition_judge_whole(const struct condition *c, const struct condition_file
 	return 200;
 }
 
-/* Whether If-Range holds: it has the file's ETag, compared strongly, or exactly the file's date. A
- * date is accepted only if it is unambiguous, that is, if no other variant exists and the file can
- * no longer change within the same second. (Until then its ETag is weak.) */
+/* Whether If-Range is true: it has the file's ETag, compared strongly, or exactly the file's date.
+ * A date identifies the file only if no other variant exists and the file can no longer change
+ * within the same second. While the file can, its ETag is weak. */
 static bool range_wanted(const struct condition *c, const struct condition_file *file)
 {
 	struct weir_slice t = c->field[CONDITION_IF_RANGE];

@@ -29,9 +29,9 @@ enum condition_field {
 	    CONDITION_N,
 };
 
-/** The condition fields of a request, which must outlive this struct. Fields that are lists of
- * ETags may be sent as several lines, which form one list (RFC 9110, 5.3). Any other field counts
- * as not sent if it is sent twice, except If-Range, which then counts as false. */
+/** The condition fields of a request. The request must outlive this struct. A field that is a list
+ * of ETags may be sent as several lines, which form one list (RFC 9110, 5.3). Any other field that
+ * is sent twice is ignored, except If-Range, which then counts as false. */
 struct condition {
 	struct weir_slice field[CONDITION_N]; /* p is NULL if not sent; of a list, the first line */
 	bool any;                             /* at least one field was sent */
@@ -45,7 +45,7 @@ struct condition_file {
 	int64_t modified_s;     /* seconds since 1970; -1 if unknown */
 	int64_t size_bytes;
 	/* Send only the first of several ranges. Set if the file has a content coding, since no RFC
-	 * defines where a multipart body names it. */
+	 * defines where a multipart body names its content coding. */
 	bool one_part;
 	/* Other representations exist and may have the same date. The date is then not a strong
 	 * validator (RFC 9110, 13.1.5), so If-Range with a date is false. */

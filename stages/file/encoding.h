@@ -31,9 +31,10 @@ struct encoding_wish {
 	uint8_t rank[ENCODING_N];
 };
 
-/** Read the wish from all Accept-Encoding fields of `req`. Without such a field only identity is
- * accepted: the RFC would allow every coding, but a client that names none may not understand any.
- * Malformed elements are ignored; if a coding is named twice, the first one counts. */
+/** Read the wish from all Accept-Encoding fields of `req`. If `req` has no such field, only
+ * identity counts as accepted. The RFC would allow every coding, but such a client may not
+ * understand any. Malformed elements are ignored; if a coding is named twice, the first one
+ * counts. */
 void encoding_wish(const struct weir_http_request *req, struct encoding_wish *wish);
 
 /** The wish of `req` as a number below 4096: clients with equal numbers get the same variant of any

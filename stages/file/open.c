@@ -22,12 +22,13 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Age below which a file may change again without a new time. 100 ms is a guess: longer than a tick
- * of the slowest kernel (10 ms at HZ=100), with a margin for a slow stat. */
+/* If a file was changed within this time, it may be changed again and get the same time. 100 ms is
+ * a guess: longer than a tick of the slowest kernel (10 ms at HZ=100), with a margin for a slow
+ * stat. */
 #define FILE_RACY_NS 100000000LL
 
-/* Attempts at an openat2 that fails with EAGAIN, which a concurrent rename elsewhere can cause if
- * links are followed. */
+/* Maximum number of attempts at one openat2. It can fail with EAGAIN if links are followed while
+ * another process renames a file, anywhere in the file system. */
 #define OPEN_TRIES 4
 
 static int open_beneath(int root, enum file_links links, const char *name, uint64_t flags)

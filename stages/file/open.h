@@ -27,8 +27,8 @@ struct file {
 	int fd;     /* open for reading, a regular file; -1 on failure */
 	int status; /* on failure, the matching HTTP status */
 	int64_t size_bytes;
-	/* mtime, which anyone with write access can set to any value, and ctime, which nobody can
-	 * set. Not stored as nanoseconds since 1970, which overflow 64 bits in 2262. */
+	/* mtime and ctime. Anyone with write access can set the mtime to any value, but nobody can
+	 * set the ctime. Nanoseconds since 1970 would overflow 64 bits in 2262. */
 	struct timespec modified, changed;
 	uint64_t inode;
 	/* enum encoding; part of the ETag, since a precompressed neighbour may have the same size
@@ -36,8 +36,8 @@ struct file {
 	unsigned coding;
 };
 
-/** Inputs of an ETag: all attributes that can reveal a change, or only those that are the same for
- * copies of a file on several machines. */
+/** The inputs of an ETag. LOCAL: all attributes that can reveal a change. PORTABLE: only the
+ * attributes that copies of a file on several machines have in common. */
 enum file_etags { FILE_ETAGS_LOCAL, FILE_ETAGS_PORTABLE };
 
 /** `t` in nanoseconds since 1970, clamped to 64 bits. */

@@ -26,11 +26,11 @@ struct range_set {
 /**
  * Parse the Range field `text` for a file of `size_bytes`.
  *
- * Ranges that overlap or touch are merged into one, at the position of the first of them. Ranges
- * beyond the end of the file are dropped. No byte of the file is therefore sent twice. Returns 206;
- * 416 if no range is inside the file; 200 if the field must be ignored because the unit is not
- * bytes, the list is malformed or has too many ranges, or the file is empty (Content-Range cannot
- * express an empty range).
+ * Ranges that overlap or touch are merged into one, which takes the position of the first of them,
+ * so no byte of the file is sent twice. Ranges beyond the end of the file are dropped. Returns 206;
+ * 416 if no range is inside the file; 200 if the field must be ignored. It is ignored if the unit
+ * is not bytes, the list is malformed or has too many ranges, or the file is empty (Content-Range
+ * cannot express an empty range).
  */
 int range_read(struct weir_slice text, int64_t size_bytes, struct range_set *set);
 

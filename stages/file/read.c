@@ -13,8 +13,8 @@
  * Small bodies are read into memory here, in this stage's pool, since reads may wait for the disk.
  * Bodies larger than `max_read` are passed on as a descriptor for sendfile.
  *
- * Threads share only the root's descriptor, whose number never changes, and the time of the next
- * check that it still refers to the right directory.
+ * Threads share only two things: the descriptor of the root, whose number never changes, and the
+ * time of the next check of whether the root path leads to another directory.
  */
 #include "read.h"
 
@@ -30,9 +30,9 @@
  * of up to 63. */
 #define READ_FIELDS_BYTES 448
 
-/* Interval at which the root path is checked for leading to another directory. A check costs two
+/* Interval between checks of whether the root path leads to another directory. A check costs two
  * stats, which is negligible at this rate. The interval equals the default of `revalidate` in
- * file.cache, so that both are equally up to date. */
+ * file.cache, so that a new directory is noticed as soon as a new file. */
 #define READ_ROOT_LOOK_NS 1000000000LL
 
 static void follow_root(struct weir_stage *st)
@@ -369,8 +369,9 @@ static const struct weir_knob read_knobs[] = {
 	.def = "local",
 	.choices = "local|portable",
 	.help =
-	    "what the ETag of a file is made of: size, inode and both times, so that every change "
-	    "shows; or size and modification time, which copies on several hosts can share"},
+	    "contents of the ETag of a file: size, inode and both times, so that every change "
+	    "alters it; or size and modification time, so that copies on several hosts can have "
+	    "the same ETag"},
     {.name = "nosniff",
 	.type = WEIR_KNOB_BOOL,
 	.offset = offsetof(struct read_conf, nosniff),

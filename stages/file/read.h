@@ -87,8 +87,8 @@ int refuse_method(struct weir_stage *st, struct weir_http_request *req);
 /** Respond with `status` (400, 403, 404, 405 or 406) and its error page, if one is configured. */
 int refuse_status(struct weir_stage *st, struct weir_http_request *req, int status);
 
-/** Warn about settings of `st` that do not do what they seem to. Called at the end of init, after
- * the root was opened. */
+/** Warn about settings of `st` that are valid but have a surprising effect. Called at the end of
+ * init, after the root was opened. */
 void read_warn(struct weir_stage *st);
 
 /** Redirect a request for the directory `name` whose path lacks the final slash. */

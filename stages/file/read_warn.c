@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Warns about settings of file.read that are valid but do not do what they seem to. The warnings
- * are logged once, when the stage is created, and therefore also by `weir check`.
+ * Warns about settings of file.read that are valid but have a surprising effect. The warnings are
+ * logged once, when the stage is created. `weir check` also creates the stage, so it logs them,
+ * too.
  */
 #include "read.h"
 

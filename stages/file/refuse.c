@@ -84,7 +84,8 @@ int answer_listing(struct weir_stage *st, struct weir_http_request *req, struct 
 	}
 	if (rc == 0 && status != 412)
 		rc = weir_http_add_field(req, "ETag", etag);
-	/* A listing loads nothing. With this policy a wrongly escaped name could do no harm. */
+	/* A listing needs no other resources. With this policy, even a name that is escaped wrongly
+	 * cannot load or run anything. */
 	if (rc == 0 && status == 200)
 		rc = weir_http_add_field(req, "Content-Security-Policy", "default-src 'none'");
 	if (rc == 0 && status == 200 && conf->nosniff)

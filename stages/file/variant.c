@@ -22,7 +22,7 @@ static bool is_fresh(struct timespec neighbour, struct timespec file)
 	       neighbour.tv_nsec == file.tv_nsec - file.tv_nsec % NS_PER_US;
 }
 
-/* Open the neighbour of `name` in coding `e`. Returns 0; WEIR_ENOENT if there is none to serve;
+/* Open the neighbour of `name` in coding `e`. Returns 0; WEIR_ENOENT if no neighbour may be served;
  * WEIR_EPRESSURE if it cannot be opened for lack of descriptors or memory. */
 static int open_neighbour(int root, enum file_links links, const char *name, enum encoding e,
     const struct file *of, struct file *file)

@@ -28,7 +28,7 @@ is exit 2; is out empty; is err has "'closed (closed loop)' is a closed-loop one
 weir compare good.json void.json
 is exit 2; is err has 'is void'; is err has '--force'
 weir compare good.json void.json --force
-is out has 'must not count'
+is out has 'these figures do not count'
 weir compare good.json hostile.json --force
 is exit 2; is err has 'different classes'
 weir compare good.json
@@ -61,5 +61,5 @@ out=$(<page.html)
 [ -z "$(find . -name '*.tmp')" ] || fail 'a temporary file was left behind'
 head -c 1000 good.json >cut.json
 weir report cut.json -o page.html
-is exit 2; is err has 'is no JSON: line 1'
+is exit 2; is err has 'is not JSON: line 1'
 finish

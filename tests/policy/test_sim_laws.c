@@ -62,15 +62,15 @@ static const struct {
 } bad[] = {
     {SIM_LAW_SENSE,
 	{.name = "more", .init = init_nothing, .admit = admit_more, .tick = tick_nothing},
-	"policy more: 2 of 1"},
+	"policy more is inconsistent: 2 of 1"},
     {SIM_LAW_IDLE,
 	{.name = "none", .init = init_nothing, .admit = admit_none, .tick = tick_nothing},
 	"while a thread is idle"},
     {SIM_LAW_USER,
 	{.name = "late", .init = init_nothing, .admit = admit_late, .tick = tick_nothing},
-	"would not be"},
+	"would be refused"},
     {SIM_LAW_BOUND, {.name = "all", .init = init_nothing, .admit = admit_all, .tick = tick_nothing},
-	"of work waiting"},
+	"of work is waiting"},
 };
 
 static void test_breaches(void)

@@ -235,7 +235,7 @@ static void test_impossible(void)
 	c.source[0].route = 3;
 	CU_ASSERT_EQUAL(sim_run(&c, &r), WEIR_EINVAL);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
-	CU_ASSERT_STRING_EQUAL(r->breach, "source 'all': no class 0 or no route 3");
+	CU_ASSERT_STRING_EQUAL(r->breach, "source 'all': class 0 or route 3 does not exist");
 	sim_result_free(r);
 }
 
@@ -246,10 +246,13 @@ static void test_impossible_faults(void)
 		struct sim_fault fault;
 		const char *breach;
 	} cases[] = {
-	    {{.kind = SIM_CRASH, .to_ns = NS_PER_S}, "a handler crashes every 0 ns"},
-	    {{.kind = SIM_CRASH, .stage = 1, .period_ns = 1}, "a fault has no stage 1"},
-	    {{.kind = SIM_LOST_TICKS, .stage = -1}, "a fault has no stage -1"},
-	    {{.kind = SIM_SLOW, .to_ns = NS_PER_S}, "a stage becomes slower by a factor of 0"},
+	    {{.kind = SIM_CRASH, .to_ns = NS_PER_S},
+		"a fault has the period 0 ns, which is below 1"},
+	    {{.kind = SIM_CRASH, .stage = 1, .period_ns = 1},
+		"a fault has stage 1, which does not exist"},
+	    {{.kind = SIM_LOST_TICKS, .stage = -1}, "a fault has stage -1, which does not exist"},
+	    {{.kind = SIM_SLOW, .to_ns = NS_PER_S},
+		"a fault has the factor 0, which is not above 0"},
 	};
 	static struct sim_config c;
 

@@ -123,7 +123,7 @@ static void test_midway(void)
 	    .from_ns = 3 * NS_PER_S,
 	    .to_ns = 20 * NS_PER_S,
 	    .period_ns = NS_PER_MS};
-	breaks(SIM_LAW_MIDWAY, "and none before asked");
+	breaks(SIM_LAW_MIDWAY, "its class has only one route");
 }
 
 /* I9: 1 in 512 of uneven services, a single one of even ones. */
@@ -147,7 +147,7 @@ static void test_normal_again(void)
 
 	over.explain = explain_over;
 	fill("W7", 10, &over);
-	breaks(SIM_LAW_NORMAL, "it is still OVER");
+	breaks(SIM_LAW_NORMAL, "still reports OVER");
 }
 
 /* I15 */
@@ -157,7 +157,7 @@ static void test_reads(void)
 
 	chance.admit = admit_by_chance;
 	fill("W2", 0.5, &chance);
-	breaks(SIM_LAW_READS, "asked twice");
+	breaks(SIM_LAW_READS, "queried twice");
 	scribbles.admit = admit_and_scribble;
 	fill("W2", 0.5, &scribbles);
 	breaks(SIM_LAW_READS, "beyond its state");
@@ -186,12 +186,12 @@ static void test_converges(void)
 					  min = {.name = "min", .decide = decide_min};
 
 	fill_pool(&frozen, 8);
-	breaks(SIM_LAW_CONVERGES, "8 threads, the load needs 100.0");
+	breaks(SIM_LAW_CONVERGES, "8 threads; the load needs 100.0");
 	fill_pool(&max, 100);
 	c.stage[0].threads_max = 300;
-	breaks(SIM_LAW_CONVERGES, "300 threads, the load needs 100.0");
+	breaks(SIM_LAW_CONVERGES, "300 threads; the load needs 100.0");
 	fill_pool(&min, 100);
-	breaks(SIM_LAW_CONVERGES, "2 threads, the load needs 100.0");
+	breaks(SIM_LAW_CONVERGES, "2 threads; the load needs 100.0");
 }
 
 /* I11 */
@@ -202,7 +202,7 @@ static void test_steady(void)
 					  more = {.name = "more", .decide = decide_more};
 
 	fill_pool(&restless, 100);
-	breaks(SIM_LAW_STEADY, "after the last turn");
+	breaks(SIM_LAW_STEADY, "after the last reversal");
 	fill("W2", 2, &admission_threshold);
 	c.stage[0].resize = &more;
 	c.stage[0].threads_max = 64;
@@ -262,13 +262,13 @@ static void test_books(void)
 	broke(SIM_LAW_BOOKS, "class 1: offered 1, ended 0");
 	s.in_server = 1;
 	laws_step(&s);
-	broke(SIM_LAW_BOOKS, "1 requests with the server, 0 at its stages");
+	broke(SIM_LAW_BOOKS, "1 requests in the server, but 0 at its stages");
 	s.stage[1].pipeline_ns = -1;
 	laws_check(&s, 1);
-	broke(SIM_LAW_WORK, "-1 ns of work on its way");
+	broke(SIM_LAW_WORK, "-1 ns of work is on its way");
 	s.stage[1].target = 1000;
 	laws_check(&s, 1);
-	broke(SIM_LAW_THREADS, "1000 threads wanted");
+	broke(SIM_LAW_THREADS, "the target is 1000 threads");
 	const struct request late = {.queued_ns = 9 * NS_PER_S, .deadline_ns = s.now_ns};
 	laws_left_queue(&s, 0, &late);
 	broke(SIM_LAW_DEADLINE, "0 ns after the deadline");
@@ -283,7 +283,7 @@ static void test_second_door(void)
 	laws_refused(&s, 1, -1, &r, WEIR_EQUEUE); /* not an admission decision */
 	CU_ASSERT_EQUAL(result.broken, 0);
 	laws_refused(&s, 1, 1, &r, WEIR_EPRIORITY);
-	broke(SIM_LAW_MIDWAY, "though it was let in before");
+	broke(SIM_LAW_MIDWAY, "although an earlier admission decided");
 	route_free(s.route);
 }
 
@@ -299,7 +299,7 @@ static void test_standing(void)
 		s.now_ns += ADMISSION_TICK_NS;
 		laws_load_tick(&s, 0);
 	}
-	broke(SIM_LAW_NORMAL, "the queue still stands");
+	broke(SIM_LAW_NORMAL, "but events still wait");
 	route_free(s.route);
 }
 
@@ -310,17 +310,17 @@ static void test_returned(void)
 	make();
 	s.stage[1].pipeline_ns = 1;
 	laws_routes(&s);
-	broke(SIM_LAW_RETURNED, "of 0 events");
+	broke(SIM_LAW_RETURNED, "only 0 events");
 	s.stage[0].length = 3;
 	s.stage[1].pipeline_ns = 4 * NS_PER_MS;
 	laws_routes(&s);
-	broke(SIM_LAW_RETURNED, "of 3 events");
+	broke(SIM_LAW_RETURNED, "only 3 events");
 	s.stage[1].live--;
 	for (int i = 0; i < 20 && !result.broken; i++) {
 		s.now_ns += ADMISSION_TICK_NS;
 		laws_state_tick(&s, 1);
 	}
-	broke(SIM_LAW_RETURNED, "3 threads of 4 for 130 ms");
+	broke(SIM_LAW_RETURNED, "only 3 of 4 threads exist for 130 ms");
 	route_free(s.route);
 }
 
@@ -330,10 +330,10 @@ static void test_backwards(void)
 	make();
 	s.now_ns--;
 	laws_step(&s);
-	broke(SIM_LAW_READS, "it was 1 ns before");
+	broke(SIM_LAW_READS, "the time went back by 1 ns");
 	s.stage[0].meter.then[1].asked = 1;
 	laws_sampled(&s, 0);
-	broke(SIM_LAW_READS, "counters of class 1 fell");
+	broke(SIM_LAW_READS, "a counter of class 1 decreased");
 	route_free(s.route);
 }
 

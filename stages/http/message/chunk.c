@@ -71,8 +71,8 @@ static enum chunk_state after_extension(char b)
 	return b == '\r' ? SIZE_LF : b == ';' ? EXT_NAME : BAD;
 }
 
-/* Set in `digits` once the current name or value has a byte, so that an empty one can be refused.
- * `digits` can be used for this because the digits are no longer needed once extensions begin. */
+/* Flag in `digits`: the current name or value of an extension is not empty. The member can hold
+ * this flag because the number of digits is no longer needed once extensions begin. */
 #define HAS_BYTE 0x80
 
 static enum chunk_state in_token(struct chunk *c, char b, enum chunk_state here)

@@ -2,10 +2,10 @@
 /*
  * A strict decoder of chunked bodies (RFC 9112, section 7.1).
  *
- * llhttp 8.1 accepts malformed chunked bodies: its lenient mode skips bytes after a chunk, and
- * accepts lone LFs, spaces and any extension. A guard in front of llhttp would need the same state
- * machine as this decoder. Chunked framing is therefore parsed only here, and there is no second
- * parser that could disagree.
+ * llhttp is not used for chunked bodies, since llhttp 8.1 accepts malformed ones: its lenient mode
+ * skips bytes after a chunk, and accepts lone LFs, spaces and any extension. A guard that checked
+ * the body before llhttp would need the same states as this decoder. Chunked framing is therefore
+ * parsed only here, and no second parser can disagree.
  *
  *   SIZE -> (EXTENSION ...) -> SIZE_LF -> DATA -> DATA_CR -> DATA_LF -> SIZE
  *   a size of 0: SIZE_LF -> TRAILER -> (NAME -> VALUE -> VALUE_LF -> TRAILER) -> END_LF -> END

@@ -3,11 +3,11 @@
  * Checks the lines and fields of a head; see guard.h for the rules and weir/http_guard.h for the
  * contract.
  *
- * The end of a line is found by searching for the first byte that text may not have, sixteen or
- * eight bytes at a time; that byte must be a CR followed by an LF. This search also finds every
- * control byte in the head; only the bytes of names are checked a second time, for being token
- * bytes. Limits are checked by position before anything beyond them is examined, which makes
- * verdicts independent of how the bytes were split.
+ * To find the end of a line, the guard searches for the first byte that is not text, sixteen or
+ * eight bytes at a time. That byte must be a CR, followed by an LF. The search also finds every
+ * control byte in the head. A second pass checks only field names, which must consist of token
+ * bytes. The guard checks a size limit before it examines any byte beyond it, so that verdicts do
+ * not depend on how the bytes were split.
  */
 #include "http/message/guard.h"
 

@@ -39,9 +39,9 @@
 /** Maximum number of digits in a Content-Length: any such number fits an int64_t. */
 #define GUARD_LENGTH_DIGITS 18
 
-/** Bytes that the request line allows for the method when the target has its full length. 32 is a
+/** Space for the method in the request line if the target has its maximum length. 32 bytes is a
  * guess: the longest registered method, UPDATEREDIRECTREF, has 17. The guard accepts a longer
- * method if the line as a whole is short enough; llhttp then rejects it as unknown (501). */
+ * method if the whole line is within its limit; llhttp then rejects the method as unknown (501). */
 #define GUARD_METHOD_MAX 32
 
 /** Maximum length of a host name in bytes: the limit of DNS (RFC 1035, 2.3.4). */

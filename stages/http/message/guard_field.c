@@ -2,17 +2,17 @@
 /*
  * Checks the fields that determine the length and the destination of a message; see guard.h.
  *
- * Everything that two parsers could interpret differently is refused here, before any parser has
- * seen it.
+ * Any value that two parsers could interpret differently is refused here, before a parser reads it.
  */
 #include "http/message/guard.h"
 
 #include <string.h>
 
-/* Fields with a single value, which must not be sent twice (RFC 9110), indexed by name length.
- * Programs differ in which of two values they use (first, last, both joined), so a request with two
- * is ambiguous; nginx has refused them since 1.23. Fields that determine framing are not listed:
- * they have their own rules below, which refuse a second one with a specific message. */
+/* Fields that must not be sent twice, since they have a single value (RFC 9110). Indexed by the
+ * length of the name. If such a field is sent twice, some programs use the first value, some the
+ * last and some both joined, so the request is ambiguous; nginx has refused it since 1.23. Fields
+ * that determine framing are not listed here. Their own rules below refuse a second one with a
+ * specific message. */
 static const char *const once[][2] = {
     [5] = {"range"},
     [6] = {"origin"},
@@ -126,9 +126,9 @@ static enum guard_verdict expect(struct weir_slice v, struct http_head *head)
 	return GUARD_GOOD;
 }
 
-/* Whether `option` is "close", or a word that contains it, as nginx and lighttpd read it. Closing
- * the connection is always allowed; keeping it open when the client believes that it has requested
- * a close is not. */
+/* Whether `option` is "close" or contains it; nginx and lighttpd treat both as a close. Closing the
+ * connection is always allowed, whereas keeping it open is wrong if the client has requested a
+ * close. */
 static bool says_close(struct weir_slice option)
 {
 	for (size_t i = 0; i + 5 <= option.n; i++)
@@ -137,10 +137,10 @@ static bool says_close(struct weir_slice option)
 	return false;
 }
 
-/* Whether another request follows is also a question of framing. The value is a list of tokens, in
- * which elements may be empty (RFC 9110, 5.6.1). Some parsers find a close in "close x", so such
- * values are refused. llhttp does not recognise "close" followed by a tab, so the options are also
- * parsed here. */
+/* The Connection field is part of framing, since it decides whether another request follows. The
+ * value is a list of tokens, in which elements may be empty (RFC 9110, 5.6.1). Values such as
+ * "close x" are refused, since some parsers treat them as "close" and others do not. The options
+ * are parsed here as well as by llhttp, which does not recognise "close" followed by a tab. */
 static enum guard_verdict connection(struct weir_slice v, struct http_head *head)
 {
 	for (size_t i = spaces(v, 0); i < v.n; i = spaces(v, i)) {

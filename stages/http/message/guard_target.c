@@ -46,8 +46,8 @@ WEIR_COLD static size_t bracketed(struct weir_slice s)
 }
 
 /* Return the length of the host name at the start of `s`. Returns 0 if `s` does not begin with one,
- * if it is longer than a name can be (RFC 3986, 3.2.2), or if a label before a dot is empty, which
- * nginx and lighttpd refuse. */
+ * if the name is longer than a name can be (RFC 3986, 3.2.2), or if a label before a dot is empty
+ * (nginx and lighttpd refuse that, too). */
 static size_t name_span(struct weir_slice s)
 {
 	size_t n = 0;
@@ -109,9 +109,9 @@ bool guard_host_differs(struct weir_slice host)
 	return false;
 }
 
-/* Whether the escapes of `s`, whose path has `path_n` bytes, may be served: none may represent NUL,
- * and in the path each '%' must begin an escape. In queries a '%' need not, since browsers send it
- * as typed. */
+/* Whether the escapes of the target `s` are valid. No escape may represent NUL. In the path, the
+ * first `path_n` bytes, each '%' must begin an escape. In the query a lone '%' is allowed, since
+ * browsers send it as the user typed it. */
 static bool escapes_good(struct weir_slice s, size_t path_n)
 {
 	const char *p = s.p, *end = s.p + s.n;
@@ -130,7 +130,8 @@ struct span {
 	struct weir_slice target;
 	size_t path_n; /* bytes of `target` before its '?' */
 	bool escaped;  /* `target` has a '%' */
-	bool plain; /* the bytes before '?', if they are a path, are certainly in normal spelling */
+	/* if the bytes before '?' are a path, the path is known to be in normal spelling */
+	bool plain;
 };
 
 WEIR_COLD enum guard_verdict guard_path(struct http_head *head)

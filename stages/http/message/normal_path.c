@@ -12,8 +12,9 @@
 
 #include "http/message/guard.h"
 
-/* Append the byte or escape at the start of `p`, which is not '/': decoded if a target may contain
- * the byte, else as an escape in upper case. Returns the number of bytes of `p` used. */
+/* Append the byte or escape at the start of `p` to `out`. A byte that a target may contain is
+ * appended unescaped, any other as an escape in upper case. `p` must not begin with '/'. Returns
+ * the number of bytes of `p` used. */
 static size_t put_byte(const char *p, char *out, size_t *n)
 {
 	if (*p != '%') {
@@ -86,8 +87,8 @@ static bool bytes_good(const char *p, size_t n)
 	return true;
 }
 
-/* Return the length of those segments of the pattern that are certainly complete. The last segment
- * of a prefix is incomplete if it looks like "." or "..", since a path may continue it. */
+/* Return the length of the segments of the pattern that can be normalized. In a prefix, a last
+ * segment "." or ".." is excluded, since the path may continue with other bytes, as in "/..x". */
 static size_t whole_segments(const char *p, size_t n, bool prefix)
 {
 	size_t last = n;

@@ -73,9 +73,9 @@ static struct weir_slice line_of(const struct weir_http_header *h)
 	return (struct weir_slice){h->name.p, (size_t)(end + 1 - h->name.p)};
 }
 
-/* Let llhttp read the request line, the fields that it acts upon, and the empty line, all
- * unchanged. With `extension`, the method is one that we accept but llhttp does not know. llhttp is
- * then given POST in its place, which may have a body and has no other effect. */
+/* Let llhttp parse the request line, the fields that it acts upon, and the empty line. If
+ * `extension` is set, the method is one that is served but unknown to llhttp. The method passed to
+ * llhttp is then POST, which may have a body and has no other effect on the parser. */
 static llhttp_errno_t referee(
     llhttp_t *parser, const char *p, const struct http_head *head, bool extension)
 {
@@ -98,8 +98,8 @@ static llhttp_errno_t referee(
 	return rc == HPE_OK ? llhttp_execute(parser, end, 2) : rc;
 }
 
-/* Whether llhttp does not know the method, or knows it only for RTSP or ICE. The guard has checked
- * that the version is HTTP's. */
+/* Whether llhttp rejected the request because of its method: the method is unknown, or belongs to
+ * RTSP or ICE. The guard has already checked that the protocol is HTTP. */
 static bool is_unknown(const llhttp_t *parser, llhttp_errno_t rc)
 {
 	return rc == HPE_INVALID_METHOD || rc == HPE_INVALID_CONSTANT ||
@@ -131,8 +131,7 @@ static enum guard_verdict ask_llhttp(const char *p, struct http_head *head)
 	}
 	if (is_unknown(&parser, rc))
 		return guard_refuse(head, 501, "the method is not known");
-	/* TRACE would echo a request with its cookies and credentials to scripts. Nor is a TRACE
-	 * request allowed to have a body (RFC 9110, 9.3.8). */
+	/* The response to TRACE would show scripts the cookies and credentials of the request. */
 	if (rc == HPE_PAUSED && parser.method == HTTP_TRACE)
 		return guard_refuse(head, 501, "TRACE is not served");
 	if (rc != HPE_PAUSED || !agree(&parser, head))

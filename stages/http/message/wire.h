@@ -5,8 +5,8 @@
  *
  * A client may shorten the time that its own requests get, but never lengthen it. The remaining
  * time that it states becomes the event's deadline. Unreadable values are ignored and counted. The
- * functions are pure, for any thread, except weir_http_deadline_left_ns (weir/http.h), which is
- * also implemented here and reads the clock.
+ * functions are pure, for any thread. One exception is also implemented in wire.c:
+ * weir_http_deadline_left_ns (weir/http.h) reads the clock.
  */
 #ifndef WEIR_HTTP_WIRE_H
 #define WEIR_HTTP_WIRE_H
@@ -24,8 +24,8 @@ enum wire_hint { WIRE_LEFT = 1, WIRE_ATTEMPT = 2, WIRE_TRACE = 4 };
 /** Return the hints that the request has: bits of enum wire_hint. */
 unsigned wire_hints(const struct weir_http_request *req);
 
-/** Whether the request may have hints. Most requests have no field name of the lengths of hints: 11
- * to 13 or 15. */
+/** Whether the request may have hints. The names of hint fields have 11, 12, 13 or 15 bytes. Most
+ * requests have no field name of such a length, so this check is sufficient for them. */
 static inline bool wire_may_hint(const struct weir_http_request *req)
 {
 	uint32_t lengths = 0;
@@ -60,9 +60,9 @@ bool wire_trace(const struct weir_http_request *req, struct weir_trace *trace, b
 /** Whether `text` is valid for wire_user, such as "", "address", "connection" or "header.NAME". */
 bool wire_user_known(const char *text);
 
-/** Return a session number of 31 bits for the user of a request, who is identified by what `text`
- * names. Returns 0, which is never a session number, if `text` is empty or the request lacks what
- * it names. */
+/** Return a session number of 31 bits for the user of a request. `text` names the property that
+ * identifies users, such as "header.NAME". Returns 0, which is never a session number, if `text` is
+ * empty or the request does not have the property. */
 uint32_t wire_user(const struct weir_http_request *req, const char *text);
 
 /** Longest Retry-After that is computed, in s. 60 s is a guess: by then the load has changed. */
@@ -70,10 +70,10 @@ uint32_t wire_user(const struct weir_http_request *req, const char *text);
 
 /**
  * Return the seconds for the Retry-After field of a refusal: `known_ns` (0 if it is not known)
- * rounded up, at least `least_s` and at most WIRE_RETRY_MAX_S. With `spread`, the result is spread
- * evenly, by the bits of `seed`, between half and one and a half times that, in whole seconds and
- * within the same bounds. This keeps clients that were refused together from all returning at the
- * same time (overload.md 3.4).
+ * rounded up, at least `least_s` and at most WIRE_RETRY_MAX_S. With `spread`, the result is chosen
+ * by the bits of `seed`, evenly between half and one and a half times that value, in whole seconds
+ * and within the same bounds. Clients that were refused at the same time then do not all return at
+ * the same time.
  */
 int wire_retry_after_s(int64_t known_ns, int least_s, bool spread, uint64_t seed);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * access_log: passes requests on, and writes one line for each when its response has been sent, or
- * when it is certain that it never will be.
+ * access_log: passes requests on and writes one line for each request. The line is written when the
+ * response has been sent, or as soon as it can no longer be sent.
  *
  * A tap on the request runs in the thread that finishes the request, and registers a waiter for the
  * response (sent.h). When the kernel has all of the response, or the connection was closed first,
  * the I/O thread formats the line (access_line.c), so the line shows how much was sent and how long
- * that took. The I/O thread appends the line to the buffer of a log file (weir/log_file.h), which
- * another thread writes. Requests that the parser refused never enter the graph: http.server
- * reports them in the server's log, and http_bad_requests_total counts them.
+ * that took. The I/O thread appends the line to the buffer of a log file (weir/log_file.h); another
+ * thread writes the buffer to the file. Requests that the parser refused never enter the graph:
+ * http.server reports them in the server's log, and http_bad_requests_total counts them.
  *
  * `sample` is the fraction of the successful requests that is logged. The choice depends only on
- * the number that http.server has assigned to the request, so several access logs of a server log
- * the same requests. Requests that were refused, failed, or took `slow` are always logged.
+ * the number that http.server has assigned to the request, so all access logs of a server log the
+ * same requests. Requests that were refused, failed, or took at least `slow` are always logged.
  */
 #include "http/request/access_log.h"
 
@@ -69,8 +69,8 @@ static bool drawn(int64_t id, double share)
 	return (double)((uint64_t)id * 0x9e3779b97f4a7c15U >> 11) < share * 0x1p53;
 }
 
-/* Return the fraction of requests that is logged with this sampling, or 0 if this request is not
- * logged. */
+/* Return the fraction of such requests that is logged: `sample` for successful and fast ones, 1 for
+ * the others. Returns 0 if the request `l` is not in the sample. */
 static double share_of(const struct access_log_conf *conf, const struct access_line *l)
 {
 	if (conf->sample >= 1 || l->outcome != WEIR_OK || l->torn || l->req->res.status >= 400 ||

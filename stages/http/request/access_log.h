@@ -17,15 +17,15 @@ enum access_format { ACCESS_LOGFMT, ACCESS_JSON, ACCESS_COMMON, ACCESS_COMBINED 
 /** Maximum number of bytes of one client-supplied text in a line; longer texts are truncated. 512
  * is a guess: about as much as people read. */
 #define ACCESS_TEXT_MAX 512
-/** Maximum number of bytes written per byte of the client's text, averaged over the text; escapes
- * lengthen it. */
+/** Escapes lengthen a text. A text of n bytes is truncated so that at most n times this many bytes
+ * are written. */
 #define ACCESS_ESCAPED_MAX 3
 /** Longest line: the largest atomic write to a pipe, so that writes by other processes cannot split
  * it (pipe(7)). */
 #define ACCESS_LINE_BYTES PIPE_BUF
 
-/** What one line reports about a request, once its response has been sent or it is certain that it
- * never will be. */
+/** The contents of one line. They are known once the response has been sent or can no longer be
+ * sent. */
 struct access_line {
 	const struct weir_http_request *req;
 	const char *class_name;
@@ -45,10 +45,9 @@ size_t access_line(enum access_format format, const struct access_line *l, char 
 
 /** Append `s` to `out` at `n`, quoted, with '"', '\' and bytes that are not printable ASCII
  * escaped. At most `most` bytes of `s` are used, and ACCESS_ESCAPED_MAX times as many are written;
- * "..." marks a truncated text. With `json`, writes a JSON string whose value is the text that
- * would otherwise be between the quotes, except that '"' takes only JSON's own escape. Returns the
- * new n. `most` must be at least 5; `out` must have space for ACCESS_ESCAPED_MAX * most + 5 bytes
- * at `n`. */
+ * "..." marks a truncated text. With `json`, writes a JSON string whose value is the text between
+ * the quotes without `json`, but with '"' unescaped. Returns the new n. `most` must be at least 5;
+ * `out` must have space for ACCESS_ESCAPED_MAX * most + 5 bytes at `n`. */
 size_t access_quote(char *out, size_t n, struct weir_slice s, size_t most, bool json);
 
 #endif

@@ -70,8 +70,8 @@ struct pool {
 /** Initialize an empty pool over a shared `budget`, with its own, unlimited memory count. The pool
  * must not be moved afterwards. */
 void pool_init(struct pool *p, _Atomic int64_t *budget);
-/** Make the pool report what it holds to `used`, which is shared. Must be called before the pool is
- * used. */
+/** Make the pool add the bytes that it holds to `used`, which all pools of a server share. Must be
+ * called before the pool is used. */
 void pool_share(struct pool *p, _Atomic int64_t *used);
 /** Free everything on the free lists; buffers and requests still in use are leaked. */
 void pool_fini(struct pool *p);
@@ -96,15 +96,15 @@ static inline void pool_buf_ref(struct rbuf *b)
 /** Drop a reference. */
 void pool_buf_drop(struct pool *p, struct rbuf *b);
 
-/** Get a request without a response and without owned memory, whose event is idle or finished.
- * Returns NULL if out of memory. */
+/** Get a request from the free list or a new one. It has no response and owns no memory, and its
+ * event is not in the graph. Returns NULL if out of memory. */
 struct http_req *pool_req(struct pool *p);
 /** Release all that `r` owns, including its response, and return it to the pool. */
 void pool_req_drop(struct pool *p, struct http_req *r);
 
-/** Count the memory of the response of `r`, which waits to be written: its fields, and its body if
- * the response owns it (its release function is free). Other bodies, such as cached files, are
- * bounded by the stages that share them. Must be called once. */
+/** Count the memory of the response of `r` while it waits to be written: the fields, and the body
+ * if its release function is free(). Other bodies, such as cached files, are bounded by the stages
+ * that share them. Must be called once. */
 void pool_hold_answer(struct pool *p, struct http_req *r);
 
 /** Grow the body memory of `r` to `size` bytes, which must be more than it has. Returns 0,

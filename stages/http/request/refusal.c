@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Composes the response to a refused request. A server under ten times the load that it can serve
- * spends most of its time here, so the fields are written in one pass, from names that the graph
- * has checked.
+ * Composes the response to a refused request. At ten times the load that it can serve, a server
+ * spends most of its time here. The fields are therefore written in one pass and are not checked:
+ * their names are constant, and the names of stages and classes were checked with the graph.
  */
 #include "http/request/refusal.h"
 
@@ -26,9 +26,8 @@ bool refusal_trace_text(const struct weir_event *ev, char buf[WEIR_TRACE_ID_BYTE
 	return buf[0];
 }
 
-/* Write Retry-After: the time `known_ns` from now, at least `least_s`. With
- * `spread`, the times of different clients are spread; this is for clients without a user, since
- * the times at which users are admitted are already spread. */
+/* Write Retry-After: the time `known_ns` from now, at least `least_s`. `spread` adds a random part.
+ * It is set for requests without a user; users are already admitted at different times. */
 static char *put_retry(
     char *at, const struct http_req *r, int64_t known_ns, int least_s, bool spread)
 {
@@ -43,8 +42,8 @@ static char *put_retry(
 	"Retry-After: \r\nX-Weir-Shed: stage=; reason=; class=; trace=\r\nX-Weir-Shed-Id: \r\n"
 #define FIXED_BYTES (sizeof(WORDS) + PUT_NUMBER_MAX + WEIR_SHED_ID_BYTES)
 
-/* Add fields that name the stage that refused the request and its reason, in words and as the id
- * that `weir why --shed` explains. */
+/* Add fields with the stage that refused the request and the reason: X-Weir-Shed in words, and
+ * X-Weir-Shed-Id as the id that `weir why --shed` explains. */
 static void name_shed(struct http_req *r, int status, int least_s)
 {
 	const struct weir_event *ev = &r->pub.ev;

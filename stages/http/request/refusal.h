@@ -5,15 +5,15 @@
 
 #include "http/request/request.h"
 
-/** Answer 503 to a request that a stage's admission refused with `status`. The response has
- * Retry-After, at least `retry_after_s`, the stage and the reason. */
+/** Answer 503 to a request that a stage's admission refused with `status`. The response names the
+ * stage and the reason, and has Retry-After with at least `retry_after_s`. */
 void refusal_answer(struct http_req *r, int status, int retry_after_s);
 
 /** Answer 503 to a request that arrived after its server had stopped. */
 void refusal_closed(struct http_req *r, int retry_after_s);
 
-/** Print the trace id if others can know it, because the client named it or the trace is exported.
- * Otherwise sets `buf` to "" and returns false. */
+/** Print the trace id if it can be looked up elsewhere, because the client sent it or the trace is
+ * exported. Otherwise sets `buf` to "" and returns false. */
 bool refusal_trace_text(const struct weir_event *ev, char buf[WEIR_TRACE_ID_BYTES]);
 
 #endif

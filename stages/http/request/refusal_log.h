@@ -13,14 +13,14 @@
 #define REFUSAL_LOG_MOST 10
 
 struct refusal_log {
-	int64_t second; /* the second in which `said` lines were logged and `unsaid` were not */
-	int said;
-	int64_t unsaid;
+	int64_t second; /* the current second (CLOCK_MONOTONIC) */
+	int said;       /* refusals logged in this second */
+	int64_t unsaid; /* further refusals in this second, which are only counted */
 };
 
-/** Log, at level info, that `client` was refused with `status` because of `why`; or only count it,
- * if REFUSAL_LOG_MOST lines were logged in this second. The count is logged before the next
- * line. */
+/** Log, at level info, that `client` was refused with `status` because of `why`. If
+ * REFUSAL_LOG_MOST lines were logged in this second, the refusal is only counted. The count is
+ * logged before the first line of a later second. */
 void refusal_log(struct refusal_log *log, const struct weir_stage *st, int64_t now_ns,
     const char *client, int status, const char *why);
 

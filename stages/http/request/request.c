@@ -8,8 +8,9 @@
 #include "http/message/normal_path.h"
 #include "http/message/parse.h"
 
-/* Return the bytes needed for the path, query and host if their normal spelling differs from what
- * was sent. The 2 is for the '/' of an empty path, and a '?'. */
+/* Return the number of bytes needed to store the normalized path, query and host; 0 for those whose
+ * received spelling is already normal. The 2 extra bytes hold the '?' before the query and the '/'
+ * that replaces an empty path. */
 static size_t spelling_bytes(const struct http_head *head)
 {
 	size_t path = head->path_differs ? head->path.n + head->query.n + 2 : 0;
@@ -52,8 +53,8 @@ static void spell_host(struct weir_http_request *req, char *to)
 	req->host.n = n;
 }
 
-/* Allocate memory for headers beyond the inline ones and for normal spellings, and write the
- * latter. Returns 0 or WEIR_ENOMEM. */
+/* Allocate memory for headers beyond the inline ones and for normal spellings, and write the normal
+ * spellings there. Returns 0 or WEIR_ENOMEM. */
 static int fill_mem(struct http_req *r, const struct http_head *head, uint64_t *held)
 {
 	size_t headers = head->n_headers > REQUEST_HEADERS_INLINE

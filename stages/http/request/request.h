@@ -66,7 +66,7 @@ struct http_req {
 	/* set if the body or the response is streamed; belongs to the I/O thread until emission,
 	 * then to the event's owner */
 	struct transfer *transfer;
-	/* the I/O thread's copy of `transfer`, set once it knows of the transfer */
+	/* copy of `transfer`, set by the I/O thread when it learns of the transfer */
 	struct transfer *known_transfer;
 	struct weir_trail trail;
 	struct weir_http_header headers[REQUEST_HEADERS_INLINE];

@@ -2,9 +2,12 @@
 /*
  * Builds the responses of stages, and checks them so that no stage can split a response.
  *
+ * A response has one of four bodies: bytes in memory, a range of a file, pieces of both, or a
+ * stream (stream.h). Setting a response releases the previous one, unless that is streamed already.
+ *
  * Fields added one by one are stored in the request: up to 256 bytes inline, more in memory from
- * malloc. A new response replaces the previous one and its fields; fields added before the first
- * response are kept. Only the owner of the event calls these functions.
+ * malloc. A new response also replaces the fields of the previous one, but fields added before the
+ * first response are kept. Only the owner of the event calls these functions.
  */
 #include <weir/http.h>
 
@@ -34,8 +37,8 @@ struct weir_slice weir_http_header(const struct weir_http_request *req, const ch
 	return (struct weir_slice){NULL, 0};
 }
 
-/* The brackets keep an IPv6 address whole: the last byte of "[::1]" is not a digit, so no port is
- * found. */
+/* The port is the digits after the last ':'. An IPv6 address is not mistaken for one, since "[::1]"
+ * ends in a bracket and not in a digit. */
 struct weir_slice weir_http_host_name(const struct weir_http_request *req)
 {
 	struct weir_slice host = req->host;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Notifies waiters when the response of a request has been sent, or when it is certain that it
- * never will be. (The taps of weir/http.h run when a request is finished, which is before its
- * response is sent.)
+ * Notifies waiters when the response of a request has been sent, or as soon as it can no longer be
+ * sent. (The taps of weir/http.h run earlier: when the request is finished, before its response is
+ * sent.)
  *
  *   finished (any thread): sent_await --> the I/O thread sends
  *       --> the kernel has all of it: HTTP_SENT_WHOLE
@@ -24,7 +24,7 @@
 enum http_sent_how {
 	HTTP_SENT_TORN,   /* the connection was closed first */
 	HTTP_SENT_WHOLE,  /* the kernel has all of it */
-	HTTP_SENT_HANDED, /* after a reload, another server sends the rest */
+	HTTP_SENT_HANDED, /* a reload has handed the rest to the server of another graph */
 };
 
 /** One waiter. Embedded in the caller's struct, which `fn` may free. */
@@ -36,12 +36,12 @@ struct http_sent {
 	int64_t bytes;
 };
 
-/** Return the size of the body that answers `req`, which is finished; 0 for HEAD and for responses
+/** Return the size of the response body of the finished request `req`; 0 for HEAD and for responses
  * without a body. */
 int64_t sent_body_bytes(const struct weir_http_request *req);
 
-/** Register `s`: s->fn is called when the response of `r` has been sent, or when it never will be.
- * Must be called in a tap of `r`, which must have a loop. */
+/** Register `s`: s->fn is called when the response of `r` has been sent, or as soon as it can no
+ * longer be sent. Must be called in a tap of `r`, and r->loop must not be NULL. */
 static inline void sent_await(struct http_req *r, struct http_sent *s)
 {
 	s->bytes = sent_body_bytes(&r->pub);
@@ -49,8 +49,9 @@ static inline void sent_await(struct http_req *r, struct http_sent *s)
 	r->sent = s;
 }
 
-/** Notify all waiters of `r`. `body_off` is the number of bytes sent of a body in memory; pieces,
- * files and streams count what is left of them. I/O thread only. */
+/** Notify all waiters of `r`. `body_off` is the number of bytes sent if the body is in memory. It
+ * is not used for pieces, files and streams, whose unsent bytes are counted in `r`. I/O thread
+ * only. */
 void sent_tell(struct http_req *r, enum http_sent_how how, int64_t body_off);
 
 /** Correct the bytes of the waiters of `r`, whose response was replaced after the taps ran. I/O

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocates pieces of memory of equal size, which are returned to the operating system after a
- * burst.
+ * Allocates pieces of memory of equal size. After a burst, the memory is returned to the operating
+ * system.
  *
  * Slow clients cause thousands of read buffers to be allocated and freed. With malloc, the small
  * objects allocated between the buffers would prevent their memory from ever being returned. A slab

@@ -5,8 +5,8 @@
  * Requests in flight point into the read buffer, so its contents must not move: new bytes are
  * appended. When the buffer is full, the unfinished rest is copied to its beginning if no request
  * refers to the buffer, else to another buffer. A body of known length is read directly into
- * separate memory, which grows as bytes arrive, so a length that a client announces without sending
- * the body costs nothing.
+ * separate memory. This memory grows as bytes arrive, so that a client cannot make the server
+ * allocate memory by announcing a large body without sending it.
  */
 #include "http/request/stream.h"
 
@@ -203,8 +203,8 @@ static enum stream_verdict next_part(struct stream *s)
 	return s->body_left == 0 ? part_whole(s) : STREAM_MORE;
 }
 
-/* Decode only as many bytes as the transfer has free space for; decoding never increases their
- * number. */
+/* Decode chunks into the transfer. Decoding never increases the number of bytes, so the input is
+ * limited to the number of bytes that are free in the transfer. */
 static enum stream_verdict next_part_chunks(struct stream *s)
 {
 	struct transfer *t = s->filling->transfer;
@@ -259,8 +259,8 @@ static enum stream_verdict turn_to_parts(struct stream *s, struct pool *p, struc
 	return v;
 }
 
-/* Skip a chunked body. Its coding must be parsed, since otherwise the start of the next request
- * would be unknown. */
+/* Skip the rest of a chunked body. The chunks must be parsed to find the start of the next
+ * request. */
 static enum stream_verdict skip_chunks(struct stream *s)
 {
 	uint64_t have = s->end - s->start, n = have < s->body_left ? have : s->body_left;

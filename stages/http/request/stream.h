@@ -69,8 +69,8 @@ void stream_got(struct stream *s, size_t n);
 enum stream_verdict stream_next(struct stream *s, struct pool *p, uint64_t max_body,
     struct weir_http_header *headers, struct http_req **r);
 
-/** Whether the request that is arriving has the method HEAD, as far as its bytes show, even if
- * stream_next has not parsed it. */
+/** Whether the request that is arriving has the method HEAD. The head may be incomplete; only its
+ * first bytes are examined. */
 bool stream_asks_head(const struct stream *s);
 
 /** Return the buffer to the pool if no byte in it is needed. Called when the connection is idle. */
@@ -79,9 +79,9 @@ void stream_rest(struct stream *s, struct pool *p);
 /** Drop the buffered bytes and the incomplete request. */
 void stream_fini(struct stream *s, struct pool *p);
 
-/** Longest remainder of an unwanted body that is skipped; if it is longer, the connection is
- * closed. The length of a chunked body is known only as it arrives. 64 KiB is a guess: about what
- * the buffers on the path hold anyway. */
+/** Maximum number of bytes of an unwanted body that are skipped. If more are left, the connection
+ * is closed; for a chunked body this is known only once they have arrived. 64 KiB is a guess: about
+ * as much as the socket buffers on the path hold. */
 #define STREAM_SKIP_MAX 65536
 
 /** Whether the rest of the streamed body could be skipped if its request were dropped now. */

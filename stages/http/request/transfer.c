@@ -18,7 +18,7 @@ static void signal_never_ends(struct weir_event *ev, int status)
 {
 	(void)ev;
 	(void)status;
-	WEIR_ASSERT(!"a signal is mail, it never enters the graph");
+	WEIR_ASSERT(!"a signal is only sent as mail and never enters the graph");
 }
 
 const struct weir_event_type transfer_signal_type = {
@@ -161,8 +161,8 @@ size_t transfer_room(struct transfer *t, char **room)
 {
 	pthread_mutex_lock(&t->lock);
 	size_t n = t->in_state == TRANSFER_OPEN ? ring_space(&t->in, room) : 0;
-	/* once set, `starved` stays set until the signal, since the caller may not use the space
-	 * that it was given */
+	/* `starved` stays set until the signal is sent, even if there is space now: the caller
+	 * might not use that space */
 	t->starved |= n == 0;
 	pthread_mutex_unlock(&t->lock);
 	return n;

@@ -16,12 +16,13 @@
  *
  * Ownership:
  *   under `lock`              the fields of the first group: both sides
- *   owner of the event        its group; passed on with the event (queues, weir_requeue and the
- *                             return of the event order that)
+ *   owner of the event        its group. Ownership passes on with the event; queues, weir_requeue
+ *                             and the return of the event are memory barriers.
  *   I/O thread                its group
- *   the struct                the I/O thread frees it with its request, after that has returned;
- *                             while `signalled` it is in a mailbox, and is freed on arrival
- *   the event while waiting   the I/O thread, from `waiter` being set until it clears it
+ *   the struct                the I/O thread frees it with the request, after the request has
+ *                             returned. If `signal` is in a mailbox then (`signalled`), the struct
+ *                             is freed when the signal arrives.
+ *   the event while waiting   the I/O thread, from when `waiter` is set until it is cleared
  *
  * A stage notifies the I/O thread by mail: `signal` is an event of its own type that is sent to the
  * loop and never enters the graph. At most one is in flight. The I/O thread notifies a stage with
@@ -99,7 +100,7 @@ int transfer_open_body(struct transfer *t, size_t size);
  * transfer_open_body. Called by the I/O thread or the event's owner. */
 int transfer_ring(struct transfer *t, struct ring *r, size_t size);
 
-/** Release `t`, whose request has returned and is being dropped. I/O thread only. */
+/** Release `t`. Its request must have returned from the graph. I/O thread only. */
 void transfer_drop(struct transfer *t);
 
 /* ---- body, the I/O thread's side ---- */
@@ -120,8 +121,8 @@ bool transfer_asked(struct transfer *t);
 
 /* ---- response, the I/O thread's side ---- */
 
-/** Set seg[0..2) to the bytes of the ring that can be sent, and return the state. If it is BEGUN
- * and seg is empty, a signal follows when there are bytes. */
+/** Set seg[0..2) to the bytes of the ring that can be sent, and return the state. If the state is
+ * BEGUN and the ring is empty, a signal is sent to the I/O thread when bytes arrive. */
 enum transfer_out transfer_look(struct transfer *t, struct weir_slice seg[2]);
 /** Record that `n` bytes of the ring have been sent. */
 void transfer_sent(struct transfer *t, size_t n);

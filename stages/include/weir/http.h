@@ -12,9 +12,9 @@
  * Bodies may be transferred in parts. With `stream:` of http.server the event of a long body is
  * emitted before the whole body has arrived, and the stage reads the rest with
  * weir_http_body_next(). A stage may also send its response in parts, with
- * weir_http_stream_begin(). Neither blocks a handler: a stage that cannot continue releases the
- * event with weir_http_wait(), and its `handle` is called with the event again later. State that a
- * stage keeps per event must be freed by a tap, since the event may be finished without another
+ * weir_http_stream_begin(). Neither function blocks. A stage that cannot continue releases the
+ * event with weir_http_wait(), and its `handle` is called with the event again later. A stage that
+ * allocates state per event must free it in a tap, since the event may be finished without another
  * call to `handle`.
  *
  * Only the owner of the event may touch the request. No function here blocks.

@@ -84,9 +84,9 @@ static void test_refused(void)
 	struct mix_head head = get;
 
 	fresh();
-	check_refused(mix_add(cls, &get, "a", 1, NULL, 0, &err), &err, "'a' is no path");
-	check_refused(mix_add(cls, &get, "", 1, NULL, 0, &err), &err, "'' is no path");
-	check_refused(mix_add(cls, &get, "*", 1, NULL, 0, &err), &err, "'*' is no path");
+	check_refused(mix_add(cls, &get, "a", 1, NULL, 0, &err), &err, "'a' is not a path");
+	check_refused(mix_add(cls, &get, "", 1, NULL, 0, &err), &err, "'' is not a path");
+	check_refused(mix_add(cls, &get, "*", 1, NULL, 0, &err), &err, "'*' is not a path");
 	check_refused(mix_add(cls, &get, "/a b", 1, NULL, 0, &err), &err, "0x20: write it as %20");
 	check_refused(mix_add(cls, &get, "/\r\nX: y", 1, NULL, 0, &err), &err, "0x0d");
 	check_refused(mix_add(cls, &get, "/\xc3\xa9", 1, NULL, 0, &err), &err, "%C3");
@@ -94,22 +94,22 @@ static void test_refused(void)
 	check_refused(mix_add(cls, &get, "/", NAN, NULL, 0, &err), &err, "weight nan");
 	check_refused(mix_add(cls, &get, "/", 1, "x", MIX_BODY_MAX_BYTES + 1, &err), &err, "64MiB");
 	head.method = "OPTIONS";
-	check_refused(mix_add(cls, &head, "**", 1, NULL, 0, &err), &err, "'**' is no path");
+	check_refused(mix_add(cls, &head, "**", 1, NULL, 0, &err), &err, "'**' is not a path");
 	head.method = "G T";
-	check_refused(mix_add(cls, &head, "/", 1, NULL, 0, &err), &err, "'G T' is no method");
+	check_refused(mix_add(cls, &head, "/", 1, NULL, 0, &err), &err, "'G T' is not a method");
 	head.method = "";
-	check_refused(mix_add(cls, &head, "/", 1, NULL, 0, &err), &err, "'' is no method");
+	check_refused(mix_add(cls, &head, "/", 1, NULL, 0, &err), &err, "'' is not a method");
 	head.method = "CONNECT";
 	check_refused(mix_add(cls, &head, "/", 1, NULL, 0, &err), &err, "CONNECT");
-	refuse_header("X", "'X' is no header");
-	refuse_header(": y", "': y' is no header");
-	refuse_header("X : y", "'X : y' is no header");
+	refuse_header("X", "'X' is not a header");
+	refuse_header(": y", "': y' is not a header");
+	refuse_header("X : y", "'X : y' is not a header");
 	refuse_header("X: y\r\nZ: 1", "0x0d");
 	refuse_header("X: \x7f", "0x7f");
 	refuse_header("content-length: 5", "'content-length: 5'");
-	refuse_header("Transfer-Encoding: chunked", "generator's own");
-	refuse_header("Connection: close", "generator's own");
-	refuse_header("Expect: 100-continue", "generator's own");
+	refuse_header("Transfer-Encoding: chunked", "generator sets it itself");
+	refuse_header("Connection: close", "generator sets it itself");
+	refuse_header("Expect: 100-continue", "generator sets it itself");
 	CU_ASSERT_EQUAL(cls->n_requests, 0);
 }
 
@@ -155,7 +155,7 @@ static void test_bodies(void)
 	check_bytes(0, "PUT /p HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n", "a");
 	check_bytes(1, "PUT /p HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n", "b");
 	check_bytes(2, "PUT /p HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", "");
-	check_refused(mix_add_bodies(cls, &head, "p", dir, &err), &err, "'p' is no path");
+	check_refused(mix_add_bodies(cls, &head, "p", dir, &err), &err, "'p' is not a path");
 	remove_all(dir, names, 5);
 	CU_ASSERT_EQUAL(mix_add_bodies(cls, &head, "/p", dir, &err), WEIR_ESYS);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, dir));
@@ -189,7 +189,8 @@ static void test_specweb99(void)
 	CU_ASSERT_DOUBLE_EQUAL(share[3], 0.01, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(middle, 0.5 * 0.353, 0.001);
 	CU_ASSERT_DOUBLE_EQUAL(folder, 1 / (1 + 1 / 2.0 + 1 / 3.0), 1e-9);
-	check_refused(mix_add_site(cls, &get, "spec", "", 9, 1, &err), &err, "'spec' is none of");
+	check_refused(
+	    mix_add_site(cls, &get, "spec", "", 9, 1, &err), &err, "'spec' is not a kind of site");
 	check_refused(mix_add_site(cls, &get, "surge", "", 0, 1, &err), &err, "0 files");
 	check_refused(mix_add_site(cls, &get, "surge", "x", 1, 1, &err), &err, "'x/surge/000000'");
 }

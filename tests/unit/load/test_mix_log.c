@@ -56,33 +56,35 @@ static void test_left_out(void)
 		CU_ASSERT_PTR_NULL(line.path);
 		snprintf(text, sizeof(text), "h - - [01/Jan/1970:00:00:01 +0000] \"%s\" 200 0",
 		    requests[i]);
-		check_refused(mix_log_parse(text, &line, &err), &err, "is no request: METHOD");
+		check_refused(mix_log_parse(text, &line, &err), &err, "is not a request");
 		snprintf(text, sizeof(text), "h - - [01/Jan/1970:00:00:01 +0000] \"%s\" 500 0",
 		    requests[i]);
-		check_refused(mix_log_parse(text, &line, &err), &err, "is no request: METHOD");
+		check_refused(mix_log_parse(text, &line, &err), &err, "is not a request");
 	}
 }
 
 static void test_bad_lines(void)
 {
-	static const char *const bad[][2] = {{"hello", "'hello' is no line of a log"},
-	    {"[10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 200 1", "is no line of a log"},
+	static const char *const bad[][2] = {{"hello", "'hello' is not a log line"},
+	    {"[10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 200 1", "is not a log line"},
 	    {"h - - [10/Okt/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 200 1", "'[10/Okt/2000"},
 	    {"h - - [32/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 200 1", "'[32/Oct/2000"},
-	    {"h - - [10/Oct/2000:24:55:36 -0700] \"GET / HTTP/1.0\" 200 1", "no time of a log"},
-	    {"h - - [10/Oct/2000:13:55:36 0700] \"GET / HTTP/1.0\" 200 1", "no time of a log"},
-	    {"h - - [10/Oct/2000:13:55:36] \"GET / HTTP/1.0\" 200 1", "no time of a log"},
-	    {"h - - [10/Oct/2000:13:55:36 -0700", "no time of a log"},
-	    {"h - - [", "no time of a log"},
-	    {"h - - [10/Oct/2000:13:55:36 -0700] GET / 200 1", "no request in quotes"},
-	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0 200 1", "no request in quotes"},
+	    {"h - - [10/Oct/2000:24:55:36 -0700] \"GET / HTTP/1.0\" 200 1", "not a log time"},
+	    {"h - - [10/Oct/2000:13:55:36 0700] \"GET / HTTP/1.0\" 200 1", "not a log time"},
+	    {"h - - [10/Oct/2000:13:55:36] \"GET / HTTP/1.0\" 200 1", "not a log time"},
+	    {"h - - [10/Oct/2000:13:55:36 -0700", "not a log time"}, {"h - - [", "not a log time"},
+	    {"h - - [10/Oct/2000:13:55:36 -0700] GET / 200 1", "not a request in quotes"},
+	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0 200 1",
+		"not a request in quotes"},
 	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET /\\q HTTP/1.0\" 200",
-		"no request in quotes"},
-	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET /\\x4", "no request in quotes"},
-	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\"", "'' is no status"},
-	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 20 5", "' 20 5' is no status"},
-	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 2000", "is no status"},
-	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" -", "is no status"}};
+		"not a request in quotes"},
+	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET /\\x4", "not a request in quotes"},
+	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\"",
+		"'' after the request is not a status"},
+	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 20 5",
+		"' 20 5' after the request is not a status"},
+	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 2000", "is not a status"},
+	    {"h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" -", "is not a status"}};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		check_refused(mix_log_parse(bad[i][0], &line, &err), &err, bad[i][1]);
@@ -90,7 +92,7 @@ static void test_bad_lines(void)
 	memset(overlong, 'a', sizeof(overlong));
 	memcpy(overlong, "h - - [10/Oct/2000:13:55:36 -0700] \"GET /", 41);
 	overlong[sizeof(overlong) - 1] = '\0';
-	check_refused(mix_log_parse(overlong, &line, &err), &err, "no request in quotes");
+	check_refused(mix_log_parse(overlong, &line, &err), &err, "not a request in quotes");
 }
 
 static int add_text(const char *text, size_t n, char *path)
@@ -144,10 +146,10 @@ static void test_bad_logs(void)
 	check_refused(add_text(GET "\n\nhello\n", strlen(GET) + 8, path), &err, ":3: 'hello'");
 	snprintf(words, sizeof(words), "%s:3: ", path);
 	CU_ASSERT_EQUAL(strncmp(err.text, words, strlen(words)), 0);
-	check_refused(add_text("a\0b\n", 4, path), &err, ":1: a NUL byte");
+	check_refused(add_text("a\0b\n", 4, path), &err, ":1: the line contains a NUL byte");
 	check_refused(
 	    add_text("h - - [01/Jan/2000:00:00:01 +0000] \"GET * HTTP/1.1\" 200 5", 56, path), &err,
-	    ":1: '*' is no path");
+	    ":1: '*' is not a path");
 	check_refused(add_text("h - - [01/Jan/0001:00:00:01 +0000] \"GET / HTTP/1.1\" 200 5\n" GET,
 			  56 + strlen(GET), path),
 	    &err, "292 years");

@@ -44,7 +44,7 @@ static void test_plain(void)
 static void test_warmup(void)
 {
 	fresh();
-	check_refused(phases_warmup(&plan, S, &err), &err, "no phase to warm up");
+	check_refused(phases_warmup(&plan, S, &err), &err, "a warm-up needs a phase");
 	phases_ramp(&plan, "100..300", 2 * S, &err);
 	CU_ASSERT_EQUAL(phases_warmup(&plan, S, &err), 0);
 	CU_ASSERT_EQUAL_FATAL(plan.n_phases, 2);
@@ -108,15 +108,15 @@ static void test_multiples(void)
 	CU_ASSERT_EQUAL(phases_multiples("2x,0.5x,1x", m, 14, &err), 3);
 	CU_ASSERT_TRUE(m[0] == 0.5 && m[1] == 1 && m[2] == 2);
 	check_refused(phases_multiples("1x,2x,3x", m, 2, &err), &err, "more than 2");
-	check_refused(phases_multiples("1x,2,3x", m, 9, &err), &err, "'2' is no multiple");
-	check_refused(phases_multiples("1x,1x", m, 9, &err), &err, "'1x' comes twice");
+	check_refused(phases_multiples("1x,2,3x", m, 9, &err), &err, "'2' is not a multiple");
+	check_refused(phases_multiples("1x,1x", m, 9, &err), &err, "'1x' is listed twice");
 	check_refused(phases_multiples("11x..12x", m, 9, &err), &err, "11x..12x");
 	check_refused(phases_multiples("5x..1x", m, 9, &err), &err, "5x..1x");
-	check_refused(phases_multiples("x..1x", m, 9, &err), &err, "'x' is no multiple");
-	check_refused(phases_multiples("1x..", m, 9, &err), &err, "'' is no multiple");
-	check_refused(phases_multiples("", m, 9, &err), &err, "'' is no multiple");
-	check_refused(phases_multiples("0x", m, 9, &err), &err, "'0x' is no multiple");
-	check_refused(phases_multiples("2000x", m, 9, &err), &err, "'2000x' is no multiple");
+	check_refused(phases_multiples("x..1x", m, 9, &err), &err, "'x' is not a multiple");
+	check_refused(phases_multiples("1x..", m, 9, &err), &err, "'' is not a multiple");
+	check_refused(phases_multiples("", m, 9, &err), &err, "'' is not a multiple");
+	check_refused(phases_multiples("0x", m, 9, &err), &err, "'0x' is not a multiple");
+	check_refused(phases_multiples("2000x", m, 9, &err), &err, "'2000x' is not a multiple");
 }
 
 /* Round 1 upwards, round 2 downwards, with a pause before each load. */
@@ -150,15 +150,15 @@ static void test_bad_rates(void)
 {
 	fresh();
 	check_refused(phases_constant(&plan, 0, S, &err), &err, "rate");
-	check_refused(phases_constant(&plan, 5, 0, &err), &err, "more than 0s");
-	check_refused(phases_ramp(&plan, "1k", S, &err), &err, "'1k' is no ramp");
+	check_refused(phases_constant(&plan, 5, 0, &err), &err, "above 0s");
+	check_refused(phases_ramp(&plan, "1k", S, &err), &err, "'1k' is not a ramp");
 	check_refused(phases_ramp(&plan, "1k..abc", S, &err), &err, "'abc'");
 	check_refused(phases_ramp(&plan, "..5", S, &err), &err, "''");
 	check_refused(phases_ramp(&plan, "0..5", S, &err), &err, "'0'");
 	check_refused(phases_ramp(&plan, "1..-5", S, &err), &err, "'-5'");
 	check_refused(phases_steps(&plan, "1,2,,3", S, &err), &err, "''");
 	check_refused(phases_steps(&plan, "1,2,3q", S, &err), &err, "'3q'");
-	check_refused(phases_steps(&plan, "1,2", -S, &err), &err, "more than 0s");
+	check_refused(phases_steps(&plan, "1,2", -S, &err), &err, "above 0s");
 	check_refused(phases_steps(&plan, "1\033[31m", S, &err), &err, "'1?[31m'");
 	CU_ASSERT_EQUAL(plan.n_phases, 0);
 	char many[2 * LOAD_PHASES_MAX + 2] = "";
@@ -174,10 +174,10 @@ static void test_bad_rates(void)
 
 static void test_bad_spikes(void)
 {
-	static const char *const bad[][2] = {{"", "'' is no spike"}, {"10x", "'10x' is no spike"},
-	    {"10x@5s", "'10x@5s' is no spike"}, {"10@5s+1s", "'10' is no multiple"},
-	    {"ax@5s+1s", "'ax' is no multiple"}, {"2x@5+1s", "'5'"}, {"2x@5s+", "''"},
-	    {"2x@1s+0s", "more than 0s"}, {"2x@1s+1y", "'1y'"},
+	static const char *const bad[][2] = {{"", "'' is not a spike"},
+	    {"10x", "'10x' is not a spike"}, {"10x@5s", "'10x@5s' is not a spike"},
+	    {"10@5s+1s", "'10' is not a multiple"}, {"ax@5s+1s", "'ax' is not a multiple"},
+	    {"2x@5+1s", "'5'"}, {"2x@5s+", "''"}, {"2x@1s+0s", "above 0s"}, {"2x@1s+1y", "'1y'"},
 	    {"2x@25s+6s", "'2x@25s+6s' does not lie within"}, {"2x@8760h+8760h", "does not lie"}};
 
 	fresh();

@@ -22,7 +22,7 @@ static void test_unknown(void)
 	snprintf(plan.host, sizeof(plan.host), "a..b");
 	snprintf(plan.port, sizeof(plan.port), "80");
 	CU_ASSERT_EQUAL(resolve(&plan, &address, &n, &err), WEIR_EINVAL);
-	CU_ASSERT_STRING_EQUAL(err.text, "host 'a..b' is not known");
+	CU_ASSERT_STRING_EQUAL(err.text, "host 'a..b' cannot be resolved");
 }
 
 static void test_numbers(void)

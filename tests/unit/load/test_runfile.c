@@ -180,7 +180,7 @@ static const struct {
     {"phases.1.classes.1.latency.ok", "buckets", "[3]", "latency.ok has buckets"},
     {"phases.1.classes.1.latency.ok", "max_s", "0", "latency.ok has buckets"},
     {"seconds.4", "phase", "4", "seconds[4] belongs to no phase"},
-    {"seconds.4", "t_s", "0.5", "seconds[4] is before"},
+    {"seconds.4", "t_s", "0.5", "seconds[4] is earlier"},
     {"seconds.4", "classes", "[]", "seconds[4].classes has 0"},
     {"server.each.0", "at_s", "\"now\"", "server.each[0].at_s is not a time"},
 };
@@ -206,7 +206,7 @@ static void test_no_json(void)
 	fputs("{\"weir_run\": 1,\n oops}", file);
 	fclose(file);
 	CU_ASSERT_EQUAL(runfile_read(FILE_NAME, &run, &err), WEIR_EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no JSON: line 2"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not JSON: line 2"));
 	unlink(FILE_NAME);
 	CU_ASSERT_EQUAL(runfile_read(FILE_NAME, &run, &err), WEIR_ESYS);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot be read"));

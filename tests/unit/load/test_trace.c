@@ -41,7 +41,7 @@ static void test_times(void)
 static void test_bad_times(void)
 {
 	static const char *const bad[][2] = {{"abc", "'abc'"}, {"-1", "'-1"}, {"1e-5", "'1e-5'"},
-	    {"1 2", "'1 2' is not one time"}, {"1.5ns", "finer than 1ns"}, {"1parsec", "'parsec'"},
+	    {"1 2", "'1 2' is not a time"}, {"1.5ns", "finer than 1ns"}, {"1parsec", "'parsec'"},
 	    {"1..2", "'1..2"}, {".5", "'.5"}, {"9000h", "too large"}, {"", "''"},
 	    {"99999999999999999999", "'99999999999999999999s'"}};
 	char overlong[100];
@@ -51,7 +51,7 @@ static void test_bad_times(void)
 		check_refused(load_trace_time(bad[i][0], &at_ns, &err), &err, bad[i][1]);
 	memset(overlong, '1', sizeof(overlong));
 	overlong[99] = '\0';
-	check_refused(load_trace_time(overlong, &at_ns, &err), &err, "is not one time");
+	check_refused(load_trace_time(overlong, &at_ns, &err), &err, "is not a time");
 }
 
 static void test_file(void)
@@ -64,7 +64,7 @@ static void test_file(void)
 	CU_ASSERT_EQUAL_FATAL(plan.n_trace, 4);
 	CU_ASSERT_TRUE(plan.trace_ns[0] == 0 && plan.trace_ns[1] == MS && plan.trace_ns[2] == MS &&
 		       plan.trace_ns[3] == 12 * MS);
-	check_refused(read_text("5ms\n\n4ms\n"), &err, ":3: the time is before");
+	check_refused(read_text("5ms\n\n4ms\n"), &err, ":3: the time is earlier");
 	check_refused(read_text("5ms\nx\n"), &err, ":2: 'x'");
 	check_refused(read_text("\n\n"), &err, "has no send time");
 	CU_ASSERT_EQUAL(plan.n_trace, 4); /* an invalid file changes nothing */
