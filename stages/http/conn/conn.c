@@ -22,6 +22,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "http/conn/conn_tls.h"
 #include "http/conn/limit.h"
 #include "http/conn/tls_conn.h"
 #include "http/request/sent.h"
@@ -168,7 +169,7 @@ static void timed_out(struct conn *c)
 		return;
 	case WAIT_IDLE:
 		if (c->tls && tls_is_shaking(c->tls))
-			tls_timed_out(c);
+			conn_tls_timed_out(c);
 		else
 			io->count[SERVER_TIMEOUTS_IDLE]++;
 		conn_end(c, true);
@@ -290,7 +291,7 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 	io_touch(c->io);
 	c->socket.peer_done |= (events & EPOLLRDHUP) != 0;
 	if (c->tls)
-		events = tls_on_ready(c, events);
+		events = conn_tls_ready(c, events);
 	if (events & (EPOLLIN | EPOLLRDHUP | broken)) {
 		if (WEIR_LIKELY(events == EPOLLIN) && conn_wants_read(c) && conn_read_later(c))
 			return;
@@ -381,11 +382,12 @@ void conn_open(
 		return;
 	}
 	io->count[SERVER_ACCEPTED]++;
-	tls_conn_set(c, io->srv->tls ? tls_conn_new(io->srv->tls, c) : NULL);
-	c->stream.secure = c->tls != NULL;
 	memcpy(c->client.id, &io->next_id, sizeof(c->client.id));
 	io->next_id++;
 	name_peer(c, addr);
+	if (io->srv->tls)
+		conn_tls_begin(c);
+	c->stream.secure = c->tls != NULL;
 	if (refuse >= 0)
 		limit_refuse(c, (enum limit)refuse);
 	if (io->srv->tls && !c->tls)
@@ -414,10 +416,9 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 	c->client = past->client;
 	if (c->client.key != 0 && clients_enter(io->srv->clients, c->client.key) <= 0)
 		c->client.key = 0;
-	tls_conn_set(c, past->tls);
+	if (past->tls)
+		conn_tls_adopt(c, past->tls);
 	c->stream.secure = c->tls != NULL;
-	if (c->tls)
-		tls_conn_move(c->tls, c);
 	/* With TLS, decrypted bytes, and bytes that the socket did not accept, may have been handed
 	 * over with the connection. epoll reports neither. */
 	c->socket.unread = c->socket.rearm = c->tls != NULL;
@@ -465,7 +466,7 @@ void conn_reap(struct conn *c)
 	}
 	if (c->first || (c->tls && tls_is_away(c->tls)))
 		return;
-	tls_conn_free(tls_conn_set(c, NULL));
+	tls_conn_free(conn_tls_set(c, NULL));
 	free(c->part.head);
 	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part.head_n));
 	c->io->n_conns--;

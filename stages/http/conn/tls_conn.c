@@ -4,8 +4,7 @@
  *
  * A handshake is sent to the stage only when the whole first record of the client has arrived. A
  * client that sends one byte per second therefore costs only a check of the socket for each byte,
- * until header_timeout has passed since it was accepted. A client that does not speak TLS is
- * answered here.
+ * until its time limit has passed. A client that does not speak TLS is recognized here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +16,6 @@
 
 #include <openssl/err.h>
 
-#include "http/conn/conn.h"
 #include "http/conn/tls_internal.h"
 #include "net/tls/tls_certs.h"
 #include "net/tls/tls_hello.h"
@@ -26,7 +24,7 @@
 
 /* ---- lifecycle ---- */
 
-struct tls_conn *tls_conn_new(struct tls_site *site, struct conn *c)
+struct tls_conn *tls_conn_new(struct tls_site *site, int fd, const struct tls_user *user)
 {
 	struct tls_conn *t = aligned_alloc(WEIR_CACHE_LINE, sizeof(*t));
 	BIO *bio;
@@ -34,10 +32,9 @@ struct tls_conn *tls_conn_new(struct tls_site *site, struct conn *c)
 	if (!t)
 		return NULL;
 	memset(t, 0, sizeof(*t));
-	t->conn = c;
-	t->loop = c->io->loop;
+	t->user = *user;
 	t->closing_fd = -1;
-	t->bio.fd = c->watch.fd;
+	t->bio.fd = fd;
 	t->version = "";
 	t->certs = tls_site_certs(site);
 	t->tickets = site->tickets ? tls_tickets_ref(site->tickets) : NULL;
@@ -75,18 +72,9 @@ void tls_conn_free(struct tls_conn *t)
 	free(t);
 }
 
-static int64_t bytes_of(const struct tls_conn *t)
+int64_t tls_conn_bytes(const struct tls_conn *t)
 {
 	return t ? TLS_CONN_BYTES + (int64_t)t->held : 0;
-}
-
-struct tls_conn *tls_conn_set(struct conn *c, struct tls_conn *t)
-{
-	struct tls_conn *before = c->tls;
-
-	pool_hold(&c->io->pool, bytes_of(t) - bytes_of(before));
-	c->tls = t;
-	return before;
 }
 
 void tls_tell(struct tls_conn *t)
@@ -95,15 +83,15 @@ void tls_tell(struct tls_conn *t)
 
 	if (held == t->held)
 		return;
-	pool_hold(&t->conn->io->pool, (int64_t)held - t->held);
+	*t->user.held_bytes += (int64_t)held - t->held;
 	t->held = held;
 }
 
-void tls_conn_move(struct tls_conn *t, struct conn *c)
+void tls_conn_move(struct tls_conn *t, const struct tls_user *user)
 {
 	WEIR_ASSERT(!t->away);
-	t->conn = c;
-	t->loop = c->io->loop;
+	t->user = *user;
+	t->peer_done = false; /* the new watch reports it again */
 }
 
 bool tls_is_shaking(const struct tls_conn *t)
@@ -119,6 +107,11 @@ bool tls_is_away(const struct tls_conn *t)
 bool tls_is_open(const struct tls_conn *t)
 {
 	return t->phase >= TLS_OPEN;
+}
+
+bool tls_is_resumed(const struct tls_conn *t)
+{
+	return SSL_session_reused(t->ssl);
 }
 
 const char *tls_version(const struct tls_conn *t)
@@ -180,50 +173,22 @@ void tls_conn_close(struct tls_conn *t, int fd)
 	close(fd);
 }
 
-static void count_failure(struct conn *c, enum tls_verdict why)
-{
-	c->io->count[SERVER_TLS_FAILED_CLOSED + (int)why - TLS_FAILED_CLOSED]++;
-}
+/* ---- failures ---- */
 
-void tls_timed_out(struct conn *c)
+static void failed(struct tls_conn *t, enum tls_verdict why)
 {
-	count_failure(c, TLS_FAILED_TIMEOUT);
-}
-
-/* Read what is in the socket before closing: otherwise the close would cause a reset, which could
- * destroy the last bytes sent. */
-static void close_politely(struct conn *c)
-{
-	if (!c->tls->away)
-		(void)!TEMP_FAILURE_RETRY(recv(
-		    c->watch.fd, c->io->scratch.out, sizeof(c->io->scratch.out), MSG_DONTWAIT));
-	conn_close(c);
-}
-
-static void failed(struct conn *c, enum tls_verdict why)
-{
-	count_failure(c, why);
-	close_politely(c);
+	t->user.calls->failed(t->user.conn, why);
 }
 
 /* Close a connection whose handshake the stage refused. If nothing has been sent yet, an alert can
  * be sent without keys, so send one. */
-static void refused(struct conn *c)
+static void refused(struct tls_conn *t)
 {
 	static const unsigned char alert[] = {21, 3, 3, 0, 2, 2, SSL_AD_INTERNAL_ERROR};
 
-	if (c->tls->phase == TLS_SHAKING && SSL_in_before(c->tls->ssl))
-		(void)!TEMP_FAILURE_RETRY(send(c->watch.fd, alert, sizeof(alert), MSG_NOSIGNAL));
-	failed(c, TLS_FAILED_SHED);
-}
-
-/* Refuse a client that speaks HTTP without TLS, with an HTTP response. */
-static void refuse_plain(struct conn *c)
-{
-	count_failure(c, TLS_FAILED_PLAIN);
-	tls_conn_free(tls_conn_set(c, NULL));
-	conn_refuse(c, 400, "this port accepts only HTTPS");
-	conn_settle(c);
+	if (t->phase == TLS_SHAKING && SSL_in_before(t->ssl))
+		(void)!TEMP_FAILURE_RETRY(send(t->bio.fd, alert, sizeof(alert), MSG_NOSIGNAL));
+	failed(t, TLS_FAILED_SHED);
 }
 
 /* ---- the first record ---- */
@@ -243,92 +208,50 @@ static enum tls_hello look(int fd)
 
 /* ---- steps ---- */
 
-static void go_on(struct conn *c);
+static void go_on(struct tls_conn *t);
 
-/* Return the last class, to which events belong that match no other class. */
-static uint8_t last_class(const struct weir_stage *st)
+static void send_away(struct tls_conn *t)
 {
-	int n = 0;
-
-	while (n + 1 < WEIR_CLASSES_MAX && weir_class_name(st, n + 1)[0])
-		n++;
-	return (uint8_t)n;
-}
-
-static void send_away(struct conn *c)
-{
-	struct tls_conn *t = c->tls;
-	struct http_io *io = c->io;
-	struct weir_event *ev = &t->ev;
-
-	if (io->drain.phase == SERVER_CLOSED || !weir_outlet_linked(io->stage, TLS_OUTLET)) {
-		/* the connection was handed over to a server without TLS, or the graph's counters
-		 * may be closed already */
-		failed(c, TLS_FAILED_SHED);
-		return;
-	}
-	weir_event_init(ev, &tls_handshake_type, weir_loop_now_ns(io->loop));
-	ev->class_id = last_class(io->stage);
-	ev->deadline_ns = c->wait.since_ns + io->conf.header_timeout_ns;
-	if (strcmp(io->conf.user, "address") == 0)
-		ev->session = (uint32_t)weir_hash(
-				  (struct weir_slice){c->client.address, c->client.address_n}) &
-			      ~WEIR_SESSION_RETRY;
+	weir_event_init(&t->ev, &tls_handshake_type, weir_loop_now_ns(t->user.loop));
 	t->away = true;
 	t->edge = false;
-	conn_list_join(c, CONN_AWAY);
-	weir_emit(io->stage, TLS_OUTLET, &ev);
+	if (t->user.calls->emit(t->user.conn, &t->ev))
+		return;
+	t->away = false;
+	failed(t, TLS_FAILED_SHED);
 }
 
-/* Open a connection whose handshake is done, and read the bytes that have arrived in the meantime,
- * since epoll has already reported them. */
-static void opened(struct conn *c)
+static void opened(struct tls_conn *t)
 {
-	struct tls_conn *t = c->tls;
 	const char *name = SSL_get_servername(t->ssl, TLSEXT_NAMETYPE_host_name);
 
 	t->phase = TLS_OPEN;
-	c->wait.progress_ns = weir_loop_now_ns(c->io->loop);
-	conn_list_leave(c); /* its idle time begins now, so it must be appended to the list again */
 	t->version = SSL_get_version(t->ssl);
 	t->bio.kernel_out = BIO_get_ktls_send(SSL_get_wbio(t->ssl));
 	if (name)
 		t->sni = strdup(name);
-	c->io->count[SSL_session_reused(t->ssl) ? SERVER_TLS_RESUMED : SERVER_TLS_FULL]++;
-	c->io->count[SERVER_TLS_CONNECTIONS]++;
-	c->socket.unread = true;
-	c->socket.rearm |= t->bio.tail_n > 0;
-	if (io_is_leaving(c->io) && conn_hand_over(c))
-		return;
-	if (conn_wants_read(c))
-		conn_read(c);
-	else
-		conn_settle(c);
+	t->user.calls->opened(t->user.conn, t->bio.tail_n > 0);
 }
 
 /* Act on the result of a step. */
-static void after_step(struct conn *c)
+static void after_step(struct tls_conn *t)
 {
-	struct tls_conn *t = c->tls;
-
 	switch (t->verdict) {
 	case TLS_DONE:
-		opened(c);
+		opened(t);
 		return;
 	case TLS_WANT_READ:
 	case TLS_WANT_WRITE:
 		if (t->edge) {
 			t->edge = false;
-			go_on(c);
+			go_on(t);
 			return;
 		}
-		c->socket.rearm |= t->bio.tail_n > 0 || t->verdict == TLS_WANT_WRITE;
-		if (io_is_leaving(c->io) && conn_hand_over(c))
-			return;
-		conn_settle(c);
+		t->user.calls->wait(
+		    t->user.conn, t->bio.tail_n > 0 || t->verdict == TLS_WANT_WRITE);
 		return;
 	default:
-		failed(c, (enum tls_verdict)t->verdict);
+		failed(t, (enum tls_verdict)t->verdict);
 	}
 }
 
@@ -341,109 +264,96 @@ static bool ours_is_done(SSL *ssl)
 	return SSL_get_finished(ssl, &byte, sizeof(byte)) > 0;
 }
 
-static void step_here(struct conn *c)
+static void step_here(struct tls_conn *t)
 {
-	struct tls_conn *t = c->tls;
-
 	tls_step(&t->ev);
-	after_step(c);
+	after_step(t);
 }
 
-static void first_step(struct conn *c)
+static void first_step(struct tls_conn *t)
 {
-	switch (look(c->watch.fd)) {
+	switch (look(t->bio.fd)) {
 	case TLS_HELLO_LATER:
-		if (c->socket.peer_done)
-			failed(c, TLS_FAILED_CLOSED);
+		if (t->peer_done)
+			failed(t, TLS_FAILED_CLOSED);
 		else
-			conn_settle(c);
+			t->user.calls->wait(t->user.conn, false);
 		return;
 	case TLS_HELLO_WHOLE:
-		c->tls->phase = TLS_SHAKING;
-		send_away(c);
+		t->phase = TLS_SHAKING;
+		send_away(t);
 		return;
 	case TLS_HELLO_PLAIN:
-		refuse_plain(c);
+		t->user.calls->plain(t->user.conn);
 		return;
 	case TLS_HELLO_BAD:
-		failed(c, TLS_FAILED_PROTOCOL);
+		failed(t, TLS_FAILED_PROTOCOL);
 		return;
 	case TLS_HELLO_NONE:
-		failed(c, TLS_FAILED_CLOSED);
+		failed(t, TLS_FAILED_CLOSED);
 		return;
 	}
 }
 
 /* Continue a handshake whose socket may be ready, and which is not AWAY. */
-static void go_on(struct conn *c)
+static void go_on(struct tls_conn *t)
 {
-	struct tls_conn *t = c->tls;
-
-	tls_bio_ready(&t->bio, c->socket.peer_done);
+	tls_bio_ready(&t->bio, t->peer_done);
 	switch (tls_bio_flush(&t->bio)) {
 	case -1:
-		failed(c, TLS_FAILED_CLOSED);
+		failed(t, TLS_FAILED_CLOSED);
 		return;
 	case 0:
-		c->socket.rearm = true;
-		conn_settle(c);
+		t->user.calls->wait(t->user.conn, true);
 		return;
 	default:
 		break;
 	}
 	if (t->phase == TLS_HELLO)
-		first_step(c);
+		first_step(t);
 	else if (ours_is_done(t->ssl))
-		step_here(c);
+		step_here(t);
 	else
-		send_away(c);
+		send_away(t);
 }
 
-uint32_t tls_on_ready(struct conn *c, uint32_t events)
+void tls_shake(struct tls_conn *t, bool peer_done)
 {
-	struct tls_conn *t = c->tls;
-
-	if (t->away) {
+	t->peer_done = peer_done;
+	if (t->away)
 		t->edge = true;
-		return 0;
-	}
-	if (t->phase >= TLS_OPEN) {
-		tls_bio_ready(&t->bio, c->socket.peer_done);
-		if (t->phase == TLS_SHUT)
-			return events;
-		if (tls_bio_flush(&t->bio) == 0)
-			c->socket.rearm = true;
-		tls_tell(t);
-		/* epoll does not report bytes that OpenSSL holds. Arming the socket again makes it
-		 * report EPOLLOUT, so read them on that event */
-		return events & EPOLLOUT ? events | EPOLLIN : events;
-	}
-	if (conn_wants_read(c)) {
-		go_on(c);
-	} else {
-		c->socket.unread = true;
-		conn_settle(c);
-	}
-	return 0;
+	else
+		go_on(t);
+}
+
+uint32_t tls_on_ready(struct tls_conn *t, uint32_t events, bool peer_done, bool *rearm)
+{
+	tls_bio_ready(&t->bio, peer_done);
+	if (t->phase == TLS_SHUT)
+		return events;
+	if (tls_bio_flush(&t->bio) == 0)
+		*rearm = true;
+	tls_tell(t);
+	/* epoll does not report bytes that OpenSSL holds. Arming the socket again makes it report
+	 * EPOLLOUT, so read them on that event */
+	return events & EPOLLOUT ? events | EPOLLIN : events;
 }
 
 void tls_step_returned(struct weir_event *ev)
 {
 	struct tls_conn *t = weir_event_cast(ev, &tls_handshake_type);
-	struct conn *c = t->conn;
 
 	t->away = false;
-	if (!conn_is_open(c)) {
+	if (t->closing_fd != -1) {
 		tls_conn_close(t, t->closing_fd);
-		conn_make_ready(c);
+		t->user.calls->returned(t->user.conn);
 		return;
 	}
-	tls_bio_ready(
-	    &t->bio, c->socket.peer_done); /* an edge may have arrived while `t` was AWAY */
+	tls_bio_ready(&t->bio, t->peer_done); /* an edge may have arrived while `t` was AWAY */
 	if (t->status == WEIR_OK)
-		after_step(c);
+		after_step(t);
 	else if (weir_outcome_of(t->status) == WEIR_OUTCOME_SHED || t->status == WEIR_ECLOSED)
-		refused(c);
+		refused(t);
 	else
-		failed(c, TLS_FAILED_INTERNAL);
+		failed(t, TLS_FAILED_INTERNAL);
 }

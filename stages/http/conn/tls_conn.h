@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The TLS side of a connection.
+ * The TLS side of a connection, of any protocol.
  *
  *   HELLO --a whole first record--> SHAKING <--flights, a step each--.
  *     |                               |--a step--> AWAY: the stage `tls.handshake` works on it
  *     |                               '--done--> OPEN --close_notify sent--> SHUT
  *     '--not TLS, time-out--> closed
  *
- * A step that needs asymmetric cryptography is an event for the stage linked to the outlet
- * `handshake`. That stage has its own threads, queue and admission. When there are many handshakes,
- * they are therefore queued or refused there, while open connections are still served. The last
- * flight of a client (RFC 8446, 4.4.4, and also of a resumed TLS 1.2) costs as much as a small
- * request. The I/O thread processes it itself, so that admission does not discard the work already
- * spent on a handshake.
+ * A step that needs asymmetric cryptography is an event for a stage `tls.handshake`. That stage has
+ * its own threads, queue and admission. When there are many handshakes, they are therefore queued or
+ * refused there, while open connections are still served. The last flight of a client (RFC 8446,
+ * 4.4.4, and also of a resumed TLS 1.2) costs as much as a small request. The I/O thread processes it
+ * itself, so that admission does not discard the work already spent on a handshake.
  *
  * While AWAY, the SSL, its BIO and the socket belong to the stage. The I/O thread then only records
  * that more bytes have arrived, and closes when the event returns. At all other times everything
- * here belongs to the I/O thread. `conn`, `version` and `sni` do not change while requests are in
+ * here belongs to the I/O thread. `user`, `version` and `sni` do not change while requests are in
  * the graph, so field getters may read them.
  *
- * Callers exchange decrypted bytes, and these are also the ones that are counted.
+ * Callers exchange decrypted bytes, and these are also the ones that are counted. During the
+ * handshake, the connection is called through struct tls_calls; afterwards it calls.
  */
-#ifndef WEIR_HTTP_TLS_CONN_H
-#define WEIR_HTTP_TLS_CONN_H
+#ifndef WEIR_NET_TLS_CONN_H
+#define WEIR_NET_TLS_CONN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,13 +31,9 @@
 
 #include <weir/event.h>
 
-struct conn;
-struct http_io;
 struct tls_conn;
 struct tls_site;
-
-/** The outlet of http.server to the stage that does handshakes. */
-#define TLS_OUTLET 1
+struct weir_loop;
 
 /** Memory that `memory` counts for each TLS connection. An idle connection was measured to take
  * 14.7 KB with OpenSSL 3.0 (VmRSS with 1,000 of them). */
@@ -45,6 +41,51 @@ struct tls_site;
 /** Additional memory counted while a record is partly read: OpenSSL's buffer for a record with its
  * header, tag and alignment. */
 #define TLS_READ_BYTES 16720
+
+/** The result of a step. */
+enum tls_verdict {
+	TLS_DONE,
+	TLS_WANT_READ,
+	TLS_WANT_WRITE,
+	/* Reasons for a failure. */
+	TLS_FAILED_CLOSED,   /* the client disconnected */
+	TLS_FAILED_VERSION,  /* no version, cipher or protocol in common */
+	TLS_FAILED_ALERT,    /* the client sent an alert */
+	TLS_FAILED_PROTOCOL, /* not TLS, or malformed */
+	TLS_FAILED_PLAIN,    /* HTTP without TLS */
+	TLS_FAILED_TIMEOUT,
+	TLS_FAILED_SHED,     /* the handshake stage refused it */
+	TLS_FAILED_INTERNAL, /* a fault of the server, such as lack of memory */
+};
+
+/** Calls to the connection during its handshake; `conn` is that of struct tls_user. I/O thread
+ * only. */
+struct tls_calls {
+	/* emit `step` to a stage `tls.handshake`; returns false if it cannot be emitted now */
+	bool (*emit)(void *conn, struct weir_event *step);
+	/* Wait for the socket, whose next event is passed to tls_shake. With `rearm`, epoll must
+	 * report what is already there. */
+	void (*wait)(void *conn, bool rearm);
+	/* The handshake is done, and bytes may have arrived for which epoll reports no edge;
+	 * `rearm` as above. */
+	void (*opened)(void *conn, bool rearm);
+	/* close a connection whose handshake has failed */
+	void (*failed)(void *conn, enum tls_verdict why);
+	/* the client speaks HTTP without TLS; frees the TLS of the connection */
+	void (*plain)(void *conn);
+	/* the event of a connection that was closed while AWAY has returned */
+	void (*returned)(void *conn);
+};
+
+/** What TLS needs of the connection that uses it. */
+struct tls_user {
+	const struct tls_calls *calls;
+	void *conn; /* the argument of `calls` */
+	struct weir_loop *loop;
+	/* the bytes that connections of the I/O thread hold; those of incomplete records are added */
+	int64_t *held_bytes;
+	struct weir_slice address; /* the client's, without its port */
+};
 
 /** The event type of handshake steps. Fields: address. */
 extern const struct weir_event_type tls_handshake_type;
@@ -55,17 +96,18 @@ void tls_step(struct weir_event *ev);
 
 /* ---- the I/O thread ---- */
 
-/** Create the TLS state of the new connection `c`. Returns NULL if out of memory. */
-struct tls_conn *tls_conn_new(struct tls_site *site, struct conn *c);
+/** Create the TLS state of a new connection with the socket `fd`. `user` is copied. Returns NULL if
+ * out of memory. */
+struct tls_conn *tls_conn_new(struct tls_site *site, int fd, const struct tls_user *user);
 
 /** Free `t`, which must not be AWAY. NULL is allowed. */
 void tls_conn_free(struct tls_conn *t);
 
-/** Make `t` (may be NULL) the TLS of `c`, and count its memory. Returns the previous one, which the
- * caller then owns. */
-struct tls_conn *tls_conn_set(struct conn *c, struct tls_conn *t);
-/** Move `t` to `c`, a connection of another I/O thread, which already has its socket. */
-void tls_conn_move(struct tls_conn *t, struct conn *c);
+/** The memory that `t`, which may be NULL, holds. The caller counts it; changes are added to
+ * `held_bytes` of struct tls_user. */
+int64_t tls_conn_bytes(const struct tls_conn *t);
+/** Move `t` to another connection, of another I/O thread, which already has its socket. */
+void tls_conn_move(struct tls_conn *t, const struct tls_user *user);
 
 /** Whether the handshake is not done yet. */
 bool tls_is_shaking(const struct tls_conn *t);
@@ -73,17 +115,20 @@ bool tls_is_shaking(const struct tls_conn *t);
 bool tls_is_away(const struct tls_conn *t);
 /** Whether the handshake is done, so that it is counted as open. */
 bool tls_is_open(const struct tls_conn *t);
+/** Whether the handshake, which is done, resumed an earlier session with a ticket. */
+bool tls_is_resumed(const struct tls_conn *t);
 
-/** Handle `events`, for which the socket of `c` is ready. Returns the events that the caller must
- * still handle, by reading requests and writing responses. */
-uint32_t tls_on_ready(struct conn *c, uint32_t events);
+/** Continue the handshake, because the socket is ready; or, while AWAY, record that it was.
+ * `peer_done` means that the client has shut its side down. May close the connection. */
+void tls_shake(struct tls_conn *t, bool peer_done);
+
+/** Handle `events`, for which the socket is ready after the handshake. Sets *rearm if epoll must be
+ * armed again. Returns the events that the caller must still handle, by reading and writing. */
+uint32_t tls_on_ready(struct tls_conn *t, uint32_t events, bool peer_done, bool *rearm);
 
 /** Handle the return of a handshake step. `ev` is its event, finished with the status stored in
  * it. */
 void tls_step_returned(struct weir_event *ev);
-
-/** Count a handshake that exceeded its time limit. */
-void tls_timed_out(struct conn *c);
 
 /** Send close_notify and close `fd`, the socket of the closed connection: immediately or, while
  * AWAY, when the event returns. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Internals of a TLS connection, for its files: tls_conn.c (states), tls_step.c (handshakes),
  * tls_io.c (bytes). */
-#ifndef WEIR_HTTP_TLS_INTERNAL_H
-#define WEIR_HTTP_TLS_INTERNAL_H
+#ifndef WEIR_NET_TLS_INTERNAL_H
+#define WEIR_NET_TLS_INTERNAL_H
 
 #include <openssl/ssl.h>
 
@@ -17,33 +17,17 @@ struct tls_tickets;
 
 enum tls_phase { TLS_HELLO, TLS_SHAKING, TLS_OPEN, TLS_SHUT };
 
-/** The result of a step. */
-enum tls_verdict {
-	TLS_DONE,
-	TLS_WANT_READ,
-	TLS_WANT_WRITE,
-	/* Reasons for a failure, in the order of the metrics SERVER_TLS_FAILED_*. */
-	TLS_FAILED_CLOSED,   /* the client disconnected */
-	TLS_FAILED_VERSION,  /* no version, cipher or protocol in common */
-	TLS_FAILED_ALERT,    /* the client sent an alert */
-	TLS_FAILED_PROTOCOL, /* not TLS, or malformed */
-	TLS_FAILED_PLAIN,    /* HTTP without TLS */
-	TLS_FAILED_TIMEOUT,
-	TLS_FAILED_SHED,     /* the handshake stage refused it */
-	TLS_FAILED_INTERNAL, /* a fault of the server, such as lack of memory */
-};
-
 struct tls_conn {
 	struct weir_event ev; /* first member: a step of the handshake */
 	/* Constant while AWAY. `certs` and `tickets` hold references; `tickets` may be NULL. */
-	struct conn *conn;
-	struct weir_loop *loop;
+	struct tls_user user;
 	struct tls_certs *certs;
 	struct tls_tickets *tickets;
 	/* Only for the I/O thread. */
 	uint8_t phase;  /* enum tls_phase */
 	bool away;      /* the stage has the SSL */
 	bool edge;      /* the socket became ready while AWAY */
+	bool peer_done; /* the client has shut its side down, as last seen in the handshake */
 	bool left;      /* reading can continue without a new edge from epoll */
 	bool ended;     /* the client has sent close_notify */
 	bool broken;    /* nothing more can be read or written */

@@ -5,15 +5,14 @@
  * A step reads what the client has sent, computes, and writes the reply to the socket itself,
  * without blocking; the I/O thread does not touch the connection in the meantime. A handshake that
  * fails because of the client is not a failure of the stage: the event is finished with WEIR_OK,
- * and http.server counts the result.
+ * and the source counts the result.
  */
-#include <string.h>
+#include <stdio.h>
 
 #include <openssl/err.h>
 
 #include <weir/stage.h>
 
-#include "http/conn/conn.h"
 #include "http/conn/tls_internal.h"
 
 /* ---- a step ---- */
@@ -83,10 +82,8 @@ void tls_step(struct weir_event *ev)
 
 static struct weir_slice get_address(const struct weir_event *ev, const char *arg)
 {
-	const struct conn *c = ((const struct tls_conn *)ev)->conn;
-
 	(void)arg;
-	return (struct weir_slice){c->client.address, c->client.address_n};
+	return ((const struct tls_conn *)ev)->user.address;
 }
 
 static const struct weir_field fields[] = {
@@ -101,14 +98,14 @@ static void finish(struct weir_event *ev, int status)
 	struct tls_conn *t = weir_event_cast(ev, &tls_handshake_type);
 
 	t->status = (int16_t)status;
-	weir_loop_send(t->loop, ev);
+	weir_loop_send(t->user.loop, ev);
 }
 
 static void describe(const struct weir_event *ev, char *buf, size_t size)
 {
-	const struct conn *c = ((const struct tls_conn *)ev)->conn;
+	struct weir_slice address = ((const struct tls_conn *)ev)->user.address;
 
-	snprintf(buf, size, "handshake with %.*s", c->client.address_n, c->client.address);
+	snprintf(buf, size, "handshake with %.*s", (int)address.n, address.p);
 }
 
 const struct weir_event_type tls_handshake_type = {.name = "tls.handshake",

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "http/conn/conn.h"
+#include "http/conn/conn_tls.h"
 #include "http/conn/limit.h"
 #include "http/conn/tls_conn.h"
 #include "http/server/handed.h"
@@ -214,7 +215,7 @@ bool handover_take_leave(struct conn *c)
 		memcpy(p->data, s->in->data + s->start, n);
 	conn_past(c, &p->past);
 	p->fd = conn_detach(c);
-	tls_conn_set(c, NULL); /* `p` owns the TLS state now */
+	conn_tls_set(c, NULL); /* `p` owns the TLS state now */
 	hand_over(c->io, p);
 	return true;
 }

@@ -19,6 +19,7 @@
 #include <sys/random.h>
 
 #include "http/conn/conn.h"
+#include "http/conn/conn_tls.h"
 #include "http/conn/tls_conn.h"
 #include "http/message/guard.h"
 #include "http/message/parse.h"

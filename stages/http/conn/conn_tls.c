@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connects the connections of http.server with their TLS; see conn_tls.h.
+ *
+ * A connection during its handshake is idle: it has no request, and header_timeout runs since it was
+ * accepted. A client that speaks HTTP without TLS is answered with 400.
+ */
+#include "http/conn/conn_tls.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/conn/conn.h"
+#include "http/conn/tls_conn.h"
+
+_Static_assert(SERVER_TLS_FAILED_INTERNAL - SERVER_TLS_FAILED_CLOSED ==
+		   TLS_FAILED_INTERNAL - TLS_FAILED_CLOSED,
+    "the metrics are in the order of enum tls_verdict");
+
+/* ---- failures ---- */
+
+static void count_failure(struct conn *c, enum tls_verdict why)
+{
+	c->io->count[SERVER_TLS_FAILED_CLOSED + (int)why - TLS_FAILED_CLOSED]++;
+}
+
+void conn_tls_timed_out(struct conn *c)
+{
+	count_failure(c, TLS_FAILED_TIMEOUT);
+}
+
+/* Read what is in the socket before closing: otherwise the close would cause a reset, which could
+ * destroy the last bytes sent. */
+static void on_failed(void *conn, enum tls_verdict why)
+{
+	struct conn *c = conn;
+
+	count_failure(c, why);
+	(void)!TEMP_FAILURE_RETRY(
+	    recv(c->watch.fd, c->io->scratch.out, sizeof(c->io->scratch.out), MSG_DONTWAIT));
+	conn_close(c);
+}
+
+static void on_plain(void *conn)
+{
+	struct conn *c = conn;
+
+	count_failure(c, TLS_FAILED_PLAIN);
+	tls_conn_free(conn_tls_set(c, NULL));
+	conn_refuse(c, 400, "this port accepts only HTTPS");
+	conn_settle(c);
+}
+
+static void on_returned(void *conn)
+{
+	conn_make_ready(conn);
+}
+
+/* ---- steps ---- */
+
+/* Return the last class, to which events belong that match no other class. */
+static uint8_t last_class(const struct weir_stage *st)
+{
+	int n = 0;
+
+	while (n + 1 < WEIR_CLASSES_MAX && weir_class_name(st, n + 1)[0])
+		n++;
+	return (uint8_t)n;
+}
+
+static bool on_emit(void *conn, struct weir_event *step)
+{
+	struct conn *c = conn;
+	struct http_io *io = c->io;
+
+	/* the connection was handed over to a server without TLS, or the graph's counters may be
+	 * closed already */
+	if (io->drain.phase == SERVER_CLOSED || !weir_outlet_linked(io->stage, TLS_OUTLET))
+		return false;
+	step->class_id = last_class(io->stage);
+	step->deadline_ns = c->wait.since_ns + io->conf.header_timeout_ns;
+	if (strcmp(io->conf.user, "address") == 0)
+		step->session = (uint32_t)weir_hash(
+				    (struct weir_slice){c->client.address, c->client.address_n}) &
+				~WEIR_SESSION_RETRY;
+	conn_list_join(c, CONN_AWAY);
+	weir_emit(io->stage, TLS_OUTLET, &step);
+	return true;
+}
+
+static void on_wait(void *conn, bool rearm)
+{
+	struct conn *c = conn;
+
+	c->socket.rearm |= rearm;
+	if (io_is_leaving(c->io) && conn_hand_over(c))
+		return;
+	conn_settle(c);
+}
+
+/* Read the bytes that have arrived in the meantime, since epoll has already reported them. */
+static void on_opened(void *conn, bool rearm)
+{
+	struct conn *c = conn;
+
+	c->wait.progress_ns = weir_loop_now_ns(c->io->loop);
+	conn_list_leave(c); /* its idle time begins now, so it must be appended to the list again */
+	c->io->count[tls_is_resumed(c->tls) ? SERVER_TLS_RESUMED : SERVER_TLS_FULL]++;
+	c->io->count[SERVER_TLS_CONNECTIONS]++;
+	c->socket.unread = true;
+	c->socket.rearm |= rearm;
+	if (io_is_leaving(c->io) && conn_hand_over(c))
+		return;
+	if (conn_wants_read(c))
+		conn_read(c);
+	else
+		conn_settle(c);
+}
+
+static const struct tls_calls calls = {.emit = on_emit,
+    .wait = on_wait,
+    .opened = on_opened,
+    .failed = on_failed,
+    .plain = on_plain,
+    .returned = on_returned};
+
+uint32_t conn_tls_ready(struct conn *c, uint32_t events)
+{
+	if (WEIR_LIKELY(!tls_is_shaking(c->tls)))
+		return tls_on_ready(c->tls, events, c->socket.peer_done, &c->socket.rearm);
+	if (tls_is_away(c->tls) || conn_wants_read(c)) {
+		tls_shake(c->tls, c->socket.peer_done);
+	} else {
+		c->socket.unread = true;
+		conn_settle(c);
+	}
+	return 0;
+}
+
+/* ---- lifecycle ---- */
+
+static struct tls_user user_of(struct conn *c)
+{
+	return (struct tls_user){.calls = &calls,
+	    .conn = c,
+	    .loop = c->io->loop,
+	    .held_bytes = &c->io->pool.held_bytes,
+	    .address = {c->client.address, c->client.address_n}};
+}
+
+void conn_tls_begin(struct conn *c)
+{
+	struct tls_user user = user_of(c);
+
+	conn_tls_set(c, tls_conn_new(c->io->srv->tls, c->watch.fd, &user));
+}
+
+struct tls_conn *conn_tls_set(struct conn *c, struct tls_conn *t)
+{
+	struct tls_conn *before = c->tls;
+
+	pool_hold(&c->io->pool, tls_conn_bytes(t) - tls_conn_bytes(before));
+	c->tls = t;
+	return before;
+}
+
+void conn_tls_adopt(struct conn *c, struct tls_conn *t)
+{
+	struct tls_user user = user_of(c);
+
+	conn_tls_set(c, t);
+	tls_conn_move(t, &user);
+}
