@@ -3,7 +3,7 @@
 #include "fixture/held_clock.h"
 #include "fixture/tls_fixture.h"
 #include "http/conn/conn.h"
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 
 enum { N = 10, HALF = 8000 };
 

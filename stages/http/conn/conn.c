@@ -24,7 +24,7 @@
 
 #include "http/conn/conn_tls.h"
 #include "http/conn/limit.h"
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 #include "http/request/sent.h"
 #include "net/clients.h"
 

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 
 /* Arrange that closing the socket sends a reset and discards its unsent bytes. */
 static void throw_away(const struct conn *c)

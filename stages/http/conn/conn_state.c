@@ -26,7 +26,7 @@
 
 #include <weir/error.h>
 
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 
 #define BIT(state) (1U << (state))
 #define SERVING                                                                                    \

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "http/conn/conn.h"
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 
 _Static_assert(SERVER_TLS_FAILED_INTERNAL - SERVER_TLS_FAILED_CLOSED ==
 		   TLS_FAILED_INTERNAL - TLS_FAILED_CLOSED,

@@ -16,7 +16,7 @@
 #include <weir/trace.h>
 
 #include "http/conn/conn.h"
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 #include "http/message/normal_path.h"
 #include "http/request/refusal.h"
 #include "http/request/request.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "http/conn/conn.h"
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 
 /** Like recv: read up to `n` bytes. */
 static inline ssize_t wire_recv(struct conn *c, char *p, size_t n)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "http/conn/conn.h"
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 #include "http/conn/write.h"
 #include "http/request/sent.h"
 #include "http/server/handed_file.h"

@@ -17,7 +17,7 @@
 #include "http/conn/conn.h"
 #include "http/conn/conn_tls.h"
 #include "http/conn/limit.h"
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 #include "http/server/handed.h"
 #include "http/server/handed_file.h"
 

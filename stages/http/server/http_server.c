@@ -20,7 +20,7 @@
 
 #include "http/conn/conn.h"
 #include "http/conn/conn_tls.h"
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 #include "http/message/guard.h"
 #include "http/message/parse.h"
 #include "http/message/wire.h"

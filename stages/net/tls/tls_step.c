@@ -13,7 +13,7 @@
 
 #include <weir/stage.h>
 
-#include "http/conn/tls_internal.h"
+#include "net/tls/tls_internal.h"
 
 /* ---- a step ---- */
 

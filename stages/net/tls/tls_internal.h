@@ -9,7 +9,7 @@
 #include <weir/event.h>
 #include <weir/io.h>
 
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 #include "net/tls/tls_bio.h"
 
 struct tls_certs;

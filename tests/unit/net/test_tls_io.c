@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Writing over TLS to a socket with little buffer space: how many bytes are reported as sent, and
  * that every byte arrives once. */
-#include "http/conn/tls_internal.h"
+#include "net/tls/tls_internal.h"
 
 #include <errno.h>
 #include <sys/socket.h>

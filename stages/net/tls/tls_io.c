@@ -19,7 +19,7 @@
 
 #include <openssl/err.h>
 
-#include "http/conn/tls_internal.h"
+#include "net/tls/tls_internal.h"
 
 /* Maximum number of data bytes in a record: RFC 8446, 5.1. */
 #define RECORD_BYTES 16384

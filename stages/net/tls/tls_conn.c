@@ -16,7 +16,7 @@
 
 #include <openssl/err.h>
 
-#include "http/conn/tls_internal.h"
+#include "net/tls/tls_internal.h"
 #include "net/tls/tls_certs.h"
 #include "net/tls/tls_hello.h"
 #include "net/tls/tls_site.h"
