@@ -10,7 +10,7 @@
 #include "http/conn/write.h"
 #include "http/request/sent.h"
 #include "http/server/handed_file.h"
-#include "http/server/handover.h"
+#include "net/handover.h"
 
 struct handed {
 	char *head; /* unsent bytes of the head, owned; may be NULL */

@@ -10,8 +10,8 @@
 
 #include "http/conn/conn.h"
 #include "http/conn/limit.h"
-#include "http/server/listen.h"
-#include "http/server/slot.h"
+#include "net/listen.h"
+#include "net/slot.h"
 
 /* Where the steps begin, in percent of the budget, and how many percent below that they end. */
 static const int64_t from_percent[] = {0, 85, 92, 95, 98};

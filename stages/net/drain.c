@@ -18,7 +18,7 @@
  * Requests that are still in the graph return and are answered, and their connections are closed,
  * while the threads run (until fini).
  */
-#include "http/server/drain.h"
+#include "net/drain.h"
 
 #include <errno.h>
 #include <time.h>
@@ -26,10 +26,10 @@
 #include <weir/clock.h>
 
 #include "http/conn/conn.h"
-#include "http/server/handover.h"
-#include "http/server/listen.h"
-#include "http/server/pause.h"
-#include "http/server/stand_in.h"
+#include "net/handover.h"
+#include "net/listen.h"
+#include "net/pause.h"
+#include "net/stand_in.h"
 
 #define NS_PER_S 1000000000LL
 

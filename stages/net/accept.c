@@ -32,7 +32,7 @@
  * would be answered then, and the backlog may also belong to others: to the server that a failed
  * start should have replaced, or to a service manager that passed the socket.
  */
-#include "http/server/accept.h"
+#include "net/accept.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -43,10 +43,10 @@
 
 #include "http/conn/conn.h"
 #include "http/conn/limit.h"
-#include "http/server/evict.h"
-#include "http/server/listen.h"
+#include "net/evict.h"
+#include "net/listen.h"
 #include "http/server/memory.h"
-#include "http/server/slot.h"
+#include "net/slot.h"
 #include "net/clients.h"
 
 /* Maximum number of accepts per iteration and listener, so that a flood does not delay open

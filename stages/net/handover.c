@@ -6,7 +6,7 @@
  * Any thread of the old server pushes to the list; the owner removes the whole list at once
  * (Treiber 1986; this has no ABA problem). Only a push onto an empty list wakes the owner.
  */
-#include "http/server/handover.h"
+#include "net/handover.h"
 
 #include <fcntl.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Evicts connections to admit new ones of other I/O threads; see evict.h. */
-#include "http/server/evict.h"
+#include "net/evict.h"
 
-#include "http/server/accept.h"
-#include "http/server/listen.h"
-#include "http/server/slot.h"
+#include "net/accept.h"
+#include "net/listen.h"
+#include "net/slot.h"
 
 _Static_assert(SERVER_IO_MAX <= 32, "`asked` has a bit for each I/O thread");
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Accepts clients on behalf of a blocked I/O thread; see stand_in.h. */
-#include "http/server/stand_in.h"
+#include "net/stand_in.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "http/server/listen.h"
+#include "net/listen.h"
 
 _Static_assert(SERVER_IO_MAX <= 32, "stood has a bit for each I/O thread");
 

@@ -16,7 +16,7 @@
  * I/O threads use it. It gets no filter, because the filter would outlive this server: later
  * clients wait in its backlog for the next server.
  */
-#include "http/server/listen.h"
+#include "net/listen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,11 +29,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "http/server/accept.h"
-#include "http/server/evict.h"
-#include "http/server/handover.h"
+#include "net/accept.h"
+#include "net/evict.h"
+#include "net/handover.h"
 #include "http/server/memory.h"
-#include "http/server/stand_in.h"
+#include "net/stand_in.h"
 #include "net/address.h"
 
 /* Delay before accepting is retried when descriptors or slots were used up: half of the 0.1 s that

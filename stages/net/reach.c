@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Logs at startup where a server can be reached, and returns its ports (weir_http_port). */
-#include "http/server/reach.h"
+#include "net/reach.h"
 
 #include <string.h>
 

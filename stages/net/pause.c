@@ -9,13 +9,13 @@
  * iteration may read once more. The pausing thread therefore waits until all threads have seen the
  * flag.
  */
-#include "http/server/pause.h"
+#include "net/pause.h"
 
 #include <time.h>
 
 #include "http/conn/conn.h"
-#include "http/server/handover.h"
-#include "http/server/listen.h"
+#include "net/handover.h"
+#include "net/listen.h"
 
 /* How long the operator waits for I/O threads. These run inline stages, and one that blocks must
  * not delay the operator. 1 s is a guess. */

@@ -24,7 +24,7 @@
  * another thread that has a waiting one (evict.h). It sends no such request for max_per_address,
  * since it does not know which threads have connections of the address.
  */
-#include "http/server/slot.h"
+#include "net/slot.h"
 
 #include <sys/resource.h>
 
