@@ -21,8 +21,8 @@
  * available again once the reserve can be reopened. A level-triggered listener would spin in that
  * state, and also when memory is short, so the listeners are paused.
  *
- * When no slot or descriptor can be freed, the client is answered with 503. The number of
- * connections being refused is also limited. Once there are LIMIT_REFUSING of them, the listeners
+ * When no slot or descriptor can be freed, the protocol refuses the client, as HTTP does with 503.
+ * The number of connections being refused is also limited. Once there are ACCEPT_REFUSING of them, the listeners
  * are paused if the server is full, whereas clients that exceed a limit of their address are closed
  * without a response. Connections being refused do not count towards max_connections, so they do
  * not keep other clients out.
@@ -41,29 +41,29 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/conn/conn.h"
-#include "http/conn/limit.h"
+#include "net/clients.h"
 #include "net/evict.h"
 #include "net/listen.h"
-#include "http/server/memory.h"
 #include "net/slot.h"
-#include "net/clients.h"
 
 /* Maximum number of accepts per iteration and listener, so that a flood does not delay open
  * connections. 64 is a guess. */
 #define ACCEPT_RUN 64
+/* Maximum number of connections that are being refused with a response at the same time, in all
+ * I/O threads together. 64 is a guess. */
+#define ACCEPT_REFUSING 64
 
 /* ---- admitting a new connection ---- */
 
 /* The reserve is an eventfd, because that also counts as a file for ENFILE and needs no /dev. */
-bool accept_reserve(struct http_io *io)
+bool accept_reserve(struct net_io *io)
 {
 	if (io->accept.reserve_fd == -1)
 		io->accept.reserve_fd = eventfd(0, EFD_CLOEXEC);
 	return io->accept.reserve_fd != -1 || (errno != EMFILE && errno != ENFILE);
 }
 
-static unsigned missing(struct http_io *io)
+static unsigned missing(struct net_io *io)
 {
 	return (slot_is_free(io) ? 0 : EVICT_FOR_SLOT) |
 	       (accept_reserve(io) ? 0 : EVICT_FOR_DESCRIPTOR);
@@ -71,18 +71,18 @@ static unsigned missing(struct http_io *io)
 
 /* Free a descriptor first, since closing a connection for its descriptor also frees its slot. With
  * `waiting`, only connections without a request are evicted. */
-static bool make_room(struct http_io *io, bool waiting)
+static bool make_room(struct net_io *io, bool waiting)
 {
 	if (!accept_reserve(io) && !(slot_evict(io) && accept_reserve(io)))
 		return false;
 	return slot_make_free(io, 1, waiting);
 }
 
-static bool has_somebody_who_waits(const struct http_io *io, unsigned wanted)
+static bool has_somebody_who_waits(const struct net_io *io, unsigned wanted)
 {
 	int64_t since_ns = slot_idle_since_ns(io, wanted & EVICT_FOR_SLOT);
 
-	return weir_loop_now_ns(io->loop) - since_ns >= SLOT_EVICT_AFTER_NS;
+	return weir_loop_now_ns(io->loop) - since_ns >= NET_EVICT_AFTER_NS;
 }
 
 /* Whether the client has closed without sending anything. */
@@ -94,29 +94,25 @@ static bool has_gone(const struct newcomer *who)
 	return n == 0 || (n == -1 && errno != EAGAIN);
 }
 
-/* Refuse a client without creating a connection, because there is no descriptor or memory for it,
- * or many are being refused already. With `tell`, 503 is sent first. */
-static void send_away(struct http_io *io, const struct newcomer *who, int limit, bool tell)
+static void open_conn(struct net_io *io, const struct newcomer *who, int over)
 {
-	limit_count(io, (enum limit)limit);
-	if (tell)
-		limit_tell(io, who->fd);
-	else
-		close(who->fd);
+	io->srv->calls->open(io, who->fd, &who->addr, who->key, over);
 }
 
-static void refuse(struct http_io *io, const struct newcomer *who, int limit)
+/* Refuse a client: without creating a connection if there is no descriptor for it, or if many are
+ * being refused already. */
+static void refuse(struct net_io *io, const struct newcomer *who, enum net_limit over)
 {
 	bool many =
-	    atomic_load_explicit(&io->srv->refusing, memory_order_relaxed) >= LIMIT_REFUSING;
-	bool full = limit == LIMIT_CONNECTIONS, bare = !accept_reserve(io);
+	    atomic_load_explicit(&io->srv->refusing, memory_order_relaxed) >= ACCEPT_REFUSING;
+	bool full = over == NET_LIMIT_CONNECTIONS, bare = !accept_reserve(io);
 
 	if (bare || (many && !full)) {
 		clients_leave(io->srv->clients, who->key);
-		send_away(io, who, limit, !many || full);
+		io->srv->calls->turn_away(io, who->fd, over, !many || full);
 		accept_reserve(io);
 	} else {
-		conn_open(io, who->fd, &who->addr, who->key, limit);
+		open_conn(io, who, (int)over);
 	}
 	if (full && (bare || many))
 		listen_hold(io);
@@ -124,7 +120,7 @@ static void refuse(struct http_io *io, const struct newcomer *who, int limit)
 
 /* Admit `who`, whose address is within its limits, or store it until another thread has evicted a
  * connection, or refuse it because the server is full. */
-static void let_in(struct http_io *io, const struct newcomer *who)
+static void let_in(struct net_io *io, const struct newcomer *who)
 {
 	unsigned wanted = missing(io);
 
@@ -135,7 +131,7 @@ static void let_in(struct http_io *io, const struct newcomer *who)
 		return;
 	}
 	if (wanted == 0 || (has_somebody_who_waits(io, wanted) && make_room(io, true))) {
-		conn_open(io, who->fd, &who->addr, who->key, -1);
+		open_conn(io, who, -1);
 		return;
 	}
 	if (!io->accept.last_call && who->asks < io->srv->n_io &&
@@ -146,38 +142,38 @@ static void let_in(struct http_io *io, const struct newcomer *who)
 		return;
 	}
 	if (make_room(io, false))
-		conn_open(io, who->fd, &who->addr, who->key, -1);
+		open_conn(io, who, -1);
 	else
-		refuse(io, who, LIMIT_CONNECTIONS);
+		refuse(io, who, NET_LIMIT_CONNECTIONS);
 }
 
-static void take(struct http_io *io, struct newcomer *who)
+static void take(struct net_io *io, struct newcomer *who)
 {
 	int64_t n;
-	int limit;
+	int over;
 
 	who->asks = 0;
 	who->key = clients_key(&who->addr);
 	n = clients_enter(io->srv->clients, who->key);
 	if (n == 0) {
-		send_away(io, who, LIMIT_MEMORY, true);
+		io->srv->calls->turn_away(io, who->fd, NET_LIMIT_MEMORY, true);
 		accept_reserve(io);
 		return;
 	}
-	limit = slot_check_address(io, who->key, n);
-	if (limit >= 0)
-		refuse(io, who, limit);
+	over = slot_check_address(io, who->key, n);
+	if (over >= 0)
+		refuse(io, who, (enum net_limit)over);
 	else
 		let_in(io, who);
 }
 
-void accept_newcomer(struct http_io *io, bool answered)
+void accept_newcomer(struct net_io *io, bool answered)
 {
 	struct newcomer who = io->accept.newcomer;
 
 	if (who.fd == -1)
 		return;
-	io_touch(io);
+	net_touch(io);
 	if (!answered && missing(io) != 0)
 		return;
 	io->accept.newcomer.fd = -1;
@@ -188,21 +184,21 @@ void accept_newcomer(struct http_io *io, bool answered)
 	let_in(io, &who);
 }
 
-void accept_end(struct http_io *io)
+void accept_end(struct net_io *io)
 {
 	struct newcomer who = io->accept.newcomer;
 
 	if (who.fd == -1)
 		return;
-	io_touch(io);
+	net_touch(io);
 	io->accept.last_call = true;
-	if (io->drain.phase == SERVER_DRAINING) {
+	if (io->drain.phase == NET_DRAINING) {
 		accept_newcomer(io, true);
 	} else {
 		io->accept.newcomer.fd = -1;
 		evict_unask(io);
 		clients_leave(io->srv->clients, who.key);
-		send_away(io, &who, LIMIT_CONNECTIONS, true);
+		io->srv->calls->turn_away(io, who.fd, NET_LIMIT_CONNECTIONS, true);
 	}
 	io->accept.last_call = false;
 }
@@ -242,7 +238,7 @@ static bool is_transient(int error)
 /* Accept the next client without a free descriptor: close the reserve, and use the descriptor that
  * this frees. If there is no reserve either, evict a connection, although the client's address is
  * not known yet. Returns whether to continue accepting. */
-static bool out_of_descriptors(struct http_io *io, int fd)
+static bool out_of_descriptors(struct net_io *io, int fd)
 {
 	struct newcomer who;
 
@@ -273,7 +269,7 @@ static bool is_somebody_there(int fd)
 }
 
 /* Handle a failed accept. Returns whether to continue accepting. */
-static bool accept_failed(struct http_io *io, int fd)
+static bool accept_failed(struct net_io *io, int fd)
 {
 	static atomic_bool logged;
 	int error = errno;
@@ -283,7 +279,7 @@ static bool accept_failed(struct http_io *io, int fd)
 		return false;
 	if (is_transient(error))
 		return true;
-	io->count[SERVER_ACCEPT_FAILURES]++;
+	net_count(io, NET_ACCEPT_FAILURES, 1);
 	if (weir_log_first(&logged))
 		weir_log(WEIR_LOG_WARN,
 		    "%s: accept: %s; idle connections are closed to make room, else clients wait "
@@ -296,7 +292,7 @@ static bool accept_failed(struct http_io *io, int fd)
 }
 
 /* Call accept at most `most` times. */
-static void accept_run(struct http_io *io, int fd, int64_t most)
+static void accept_run(struct net_io *io, int fd, int64_t most)
 {
 	for (int64_t n = 0; n < most; n++) {
 		struct newcomer who;
@@ -309,18 +305,18 @@ static void accept_run(struct http_io *io, int fd, int64_t most)
 	}
 }
 
-void accept_some(struct http_io *io, int fd)
+void accept_some(struct net_io *io, int fd)
 {
 	accept_run(io, fd, ACCEPT_RUN);
 }
 
-void accept_rest(struct http_io *io, int fd)
+void accept_rest(struct net_io *io, int fd)
 {
-	io_touch(io);
+	net_touch(io);
 	io->accept.last_call = true;
 	io->accept.paused = false;
 	/* One call for each client in the backlog, and as many again for calls that only free a
 	 * descriptor or find that the client has disconnected. */
-	accept_run(io, fd, 2 * (io->conf.backlog + 1));
+	accept_run(io, fd, 2 * (io->conf->backlog + 1));
 	io->accept.last_call = false;
 }

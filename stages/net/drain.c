@@ -3,16 +3,16 @@
  * Drains a server: nothing new is accepted, idle connections may send a last request, and requests
  * in flight finish.
  *
- *   main: SERVER_DRAINING -> every I/O thread, at the end of an iteration:
+ *   main: NET_DRAINING -> every I/O thread, at the end of an iteration:
  *     1. listeners ignore new clients, and accept those that are already in the backlog
- *     2. until the linger time is over, idle connections may send one more request; the last
- *        response on each connection has "Connection: close"
+ *     2. until the linger time is over, idle connections may send one more request, after whose
+ *        response they are closed
  *     3. listeners and idle connections are closed; requests that have begun are still served
  *     4. when no connection is left, the thread reports
- *   main waits for the reports, or until the time limit: SERVER_CLOSED -> every I/O thread:
- *     5. no more requests are emitted. Connections without a request in the graph are closed; a
- *        request that has begun (perhaps read but not parsed, or not read yet) gets 503 first.
- *        The thread reports again
+ *   main waits for the reports, or until the time limit: NET_CLOSED -> every I/O thread:
+ *     5. no more requests are emitted. Connections without a request in the graph are closed; the
+ *        protocol first answers a request that has begun (perhaps read but not parsed, or not read
+ *        yet). The thread reports again
  *
  * After that no event enters the graph from here, so the graph's counters can be closed exactly.
  * Requests that are still in the graph return and are answered, and their connections are closed,
@@ -25,7 +25,6 @@
 
 #include <weir/clock.h>
 
-#include "http/conn/conn.h"
 #include "net/handover.h"
 #include "net/listen.h"
 #include "net/pause.h"
@@ -36,22 +35,22 @@
 /* Interval at which main checks whether the drain must be cut short (weir_hurried), which a signal
  * handler may request. */
 #define LOOK_NS (20 * 1000000LL)
-/* How long main waits for the reports of SERVER_CLOSED. An I/O thread reports within an iteration,
+/* How long main waits for the reports of NET_CLOSED. An I/O thread reports within an iteration,
  * unless an inline stage blocks it. 1 s is a guess. */
 #define CLOSE_WAIT_NS NS_PER_S
 
 /* ---- main ---- */
 
-static void tell_threads(struct http_server *srv, enum server_phase phase)
+static void tell_threads(struct net_server *srv, enum net_phase phase)
 {
-	/* Partner: io_follow_drain. */
+	/* Partner: drain_follow. */
 	atomic_store_explicit(&srv->phase, phase, memory_order_release);
 	for (int i = 0; i < srv->n_io; i++)
 		weir_loop_wake(srv->io[i]->loop);
 }
 
 /* Wait until all threads have reported `phase`. Returns false if they have not by `until_ns`. */
-static bool wait_reports(struct http_server *srv, enum server_phase phase, int64_t until_ns)
+static bool wait_reports(struct net_server *srv, enum net_phase phase, int64_t until_ns)
 {
 	int64_t now;
 	bool all;
@@ -61,7 +60,7 @@ static bool wait_reports(struct http_server *srv, enum server_phase phase, int64
 	       (now = weir_clock_ns(CLOCK_MONOTONIC)) < until_ns) {
 		int64_t look = now + LOOK_NS < until_ns ? now + LOOK_NS : until_ns;
 		struct timespec ts = {.tv_sec = look / NS_PER_S, .tv_nsec = look % NS_PER_S};
-		if (phase == SERVER_DRAINING && weir_hurried(srv->stage))
+		if (phase == NET_DRAINING && weir_hurried(srv->stage))
 			break;
 		pthread_cond_timedwait(&srv->reported, &srv->lock, &ts);
 	}
@@ -69,32 +68,32 @@ static bool wait_reports(struct http_server *srv, enum server_phase phase, int64
 	return all;
 }
 
-void drain_run(struct http_server *srv, int64_t linger_ns, int64_t until_ns)
+void drain_run(struct net_server *srv, int64_t linger_ns, int64_t until_ns)
 {
 	atomic_store(&srv->linger_until_ns, weir_clock_ns(CLOCK_MONOTONIC) + linger_ns);
-	tell_threads(srv, SERVER_DRAINING);
-	wait_reports(srv, SERVER_DRAINING, until_ns);
-	tell_threads(srv, SERVER_CLOSED);
-	wait_reports(srv, SERVER_CLOSED, weir_clock_ns(CLOCK_MONOTONIC) + CLOSE_WAIT_NS);
+	tell_threads(srv, NET_DRAINING);
+	wait_reports(srv, NET_DRAINING, until_ns);
+	tell_threads(srv, NET_CLOSED);
+	wait_reports(srv, NET_CLOSED, weir_clock_ns(CLOCK_MONOTONIC) + CLOSE_WAIT_NS);
 }
 
-void drain_wait_gone(struct http_server *srv)
+void drain_wait_gone(struct net_server *srv)
 {
 	int n = atomic_load_explicit(&srv->n_loops, memory_order_relaxed); /* only main writes it */
 
 	pthread_mutex_lock(&srv->lock);
-	while (srv->n_reports[SERVER_GONE] < n)
+	while (srv->n_reports[NET_GONE] < n)
 		pthread_cond_wait(&srv->reported, &srv->lock);
-	srv->n_reports[SERVER_GONE] = 0; /* the server may be started again */
+	srv->n_reports[NET_GONE] = 0; /* the server may be started again */
 	pthread_mutex_unlock(&srv->lock);
 	atomic_store_explicit(&srv->n_loops, 0, memory_order_relaxed);
 }
 
 /* ---- an I/O thread ---- */
 
-static void report(struct http_io *io, enum server_phase phase)
+static void report(struct net_io *io, enum net_phase phase)
 {
-	struct http_server *srv = io->srv;
+	struct net_server *srv = io->srv;
 
 	pthread_mutex_lock(&srv->lock);
 	srv->n_reports[phase]++;
@@ -102,29 +101,25 @@ static void report(struct http_io *io, enum server_phase phase)
 	pthread_mutex_unlock(&srv->lock);
 }
 
-void drain_gone(struct http_io *io)
+void drain_gone(struct net_io *io)
 {
-	report(io, SERVER_GONE);
+	report(io, NET_GONE);
 }
 
 static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 {
-	struct http_io *io = weir_loop_data(loop);
-	struct conn *next;
+	struct net_io *io = weir_loop_data(loop);
+	struct net_conn *next;
 
 	(void)t;
 	listen_close(io);
-	for (struct conn *c = io->conns; c; c = next) {
+	for (struct net_conn *c = io->conns; c; c = next) {
 		next = c->next;
-		if (c->wait.kind != WAIT_IDLE || (io_is_leaving(io) && handover_take_leave(c)))
-			continue;
-		conn_read(c); /* the client may just have sent something */
-		if (conn_is_open(c) && c->wait.kind == WAIT_IDLE)
-			conn_end(c, true);
+		io->srv->calls->end_idle(c);
 	}
 }
 
-static void begin_drain(struct http_io *io)
+static void begin_drain(struct net_io *io)
 {
 	struct weir_stage *successor = weir_successor(io->stage);
 
@@ -135,7 +130,7 @@ static void begin_drain(struct http_io *io)
 	/* this is the last chance to stand in for a thread that was blocked after the last
 	 * iteration */
 	stand_in_follow(io);
-	io->drain.phase = SERVER_DRAINING;
+	io->drain.phase = NET_DRAINING;
 	if (successor)
 		listen_leave(io);
 	listen_drain(io);
@@ -147,72 +142,43 @@ static void begin_drain(struct http_io *io)
 	weir_timer_set(io->loop, &io->drain.linger_timer, atomic_load(&io->srv->linger_until_ns));
 }
 
-/* Whether the client has begun a request that is not emitted, which may not have been read yet. */
-static bool has_begun(struct conn *c)
+static void close_now(struct net_io *io)
 {
-	if (c->phase >= CONN_ENDING || c->stream.phase == STREAM_SKIP)
-		return false;
-	if (!stream_partial(&c->stream))
-		conn_read(c); /* reads only: no more requests are emitted */
-	return c->phase == CONN_OPEN && c->in_flight == 0 && stream_partial(&c->stream);
-}
+	struct net_conn *next;
 
-/* Close `c`, which has no request in the graph, at the end of the drain. If a request has begun, a
- * 503 is sent first, as far as it fits into the socket buffer. */
-static void end_late(struct conn *c)
-{
-	if (has_begun(c)) {
-		c->io->count[SERVER_REFUSED_LATE]++;
-		conn_refuse(c, 503, "the server is stopping");
-		conn_settle(c);
-	} else if (c->in_flight == 0) {
-		conn_close(c);
-	}
-}
-
-static void close_now(struct http_io *io)
-{
-	struct conn *next;
-
-	io->drain.phase = SERVER_CLOSED;
+	io->drain.phase = NET_CLOSED;
 	weir_timer_cancel(io->loop, &io->drain.linger_timer);
 	listen_close(io);
-	for (struct conn *c = io->conns; c; c = next) {
+	for (struct net_conn *c = io->conns; c; c = next) {
 		next = c->next;
-		if (io_is_leaving(io) && handover_take_leave(c))
-			continue;
-		conn_stop_input(c);
-		conn_parts_end(c);
-		if (c->in_flight == 0)
-			end_late(c);
+		if (!net_is_leaving(io) || !io->srv->calls->hand_over(c))
+			io->srv->calls->end_late(c);
 	}
 	handover_adopt(io); /* this also closes the connections that could not be taken over */
-	report(io, SERVER_CLOSED);
+	report(io, NET_CLOSED);
 }
 
-void io_follow_drain(struct http_io *io)
+void drain_follow(struct net_io *io)
 {
 	/* Partner: tell_threads. */
-	enum server_phase phase = atomic_load_explicit(&io->srv->phase, memory_order_acquire);
+	enum net_phase phase = atomic_load_explicit(&io->srv->phase, memory_order_acquire);
 
-	if (WEIR_LIKELY(phase == SERVER_RUNNING))
+	if (WEIR_LIKELY(phase == NET_RUNNING))
 		return;
-	if (io->drain.phase == SERVER_RUNNING)
+	if (io->drain.phase == NET_RUNNING)
 		begin_drain(io);
-	if (phase == SERVER_CLOSED && io->drain.phase != SERVER_CLOSED)
+	if (phase == NET_CLOSED && io->drain.phase != NET_CLOSED)
 		close_now(io);
 }
 
-void io_report_drained(struct http_io *io)
+void drain_report(struct net_io *io)
 {
-	if (WEIR_LIKELY(io->drain.phase == SERVER_RUNNING) || io->drain.done || io->n_conns > 0 ||
+	if (WEIR_LIKELY(io->drain.phase == NET_RUNNING) || io->drain.done || io->n_conns > 0 ||
 	    handover_keeps(io))
 		return;
 	/* No connection is left: accept the clients in the backlog, then close the listeners. */
 	listen_close(io);
-	if (io->ready) /* connections were refused or handed over; process the ready ones first */
-		weir_loop_wake(io->loop);
 	io->drain.done = io->n_conns == 0;
 	if (io->drain.done)
-		report(io, SERVER_DRAINING);
+		report(io, NET_DRAINING);
 }

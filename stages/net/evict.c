@@ -6,22 +6,22 @@
 #include "net/listen.h"
 #include "net/slot.h"
 
-_Static_assert(SERVER_IO_MAX <= 32, "`asked` has a bit for each I/O thread");
+_Static_assert(NET_IO_MAX <= 32, "`asked` has a bit for each I/O thread");
 
 /* Return the other thread whose connection has waited longest, and for at least
- * SLOT_EVICT_AFTER_NS, or NULL if there is none. Threads that have not replied to `io` yet, or
+ * NET_EVICT_AFTER_NS, or NULL if there is none. Threads that have not replied to `io` yet, or
  * have replied that they have nothing to evict, are skipped. */
-static struct http_io *eldest(const struct http_io *io)
+static struct net_io *eldest(const struct net_io *io)
 {
-	const struct http_server *srv = io->srv;
-	int64_t best_ns = weir_loop_now_ns(io->loop) - SLOT_EVICT_AFTER_NS + 1;
+	const struct net_server *srv = io->srv;
+	int64_t best_ns = weir_loop_now_ns(io->loop) - NET_EVICT_AFTER_NS + 1;
 	uint32_t none = atomic_load_explicit(&io->evict.none, memory_order_relaxed);
 	/* Partner: start_loops. */
 	int n = atomic_load_explicit(&srv->n_loops, memory_order_acquire);
-	struct http_io *best = NULL;
+	struct net_io *best = NULL;
 
 	for (int i = 0; i < n; i++) {
-		struct http_io *other = srv->io[i];
+		struct net_io *other = srv->io[i];
 		int64_t since_ns =
 		    atomic_load_explicit(&other->evict.idle_since_ns, memory_order_relaxed);
 		bool asked =
@@ -35,9 +35,9 @@ static struct http_io *eldest(const struct http_io *io)
 	return best;
 }
 
-bool evict_ask(struct http_io *io, unsigned wanted, bool first)
+bool evict_ask(struct net_io *io, unsigned wanted, bool first)
 {
-	struct http_io *other;
+	struct net_io *other;
 
 	if (first)
 		atomic_store_explicit(&io->evict.none, 0, memory_order_relaxed);
@@ -51,19 +51,19 @@ bool evict_ask(struct http_io *io, unsigned wanted, bool first)
 	return true;
 }
 
-void evict_unask(struct http_io *io)
+void evict_unask(struct net_io *io)
 {
 	atomic_store_explicit(&io->evict.wanted, 0, memory_order_relaxed);
 }
 
 /* Release: the thread that reads the news also sees evict.none. */
-static void tell_news(struct http_io *io, enum evict_news news)
+static void tell_news(struct net_io *io, enum evict_news news)
 {
 	atomic_fetch_or_explicit(&io->evict.news, news, memory_order_release);
 	weir_loop_wake(io->loop);
 }
 
-void evict_retry(struct http_io *io)
+void evict_retry(struct net_io *io)
 {
 	tell_news(io, EVICT_CLOSED);
 }
@@ -71,7 +71,7 @@ void evict_retry(struct http_io *io)
 /* Evict to free what one thread has requested. `*n` is the number of slots requested so far in this
  * iteration, and is incremented if this request includes a slot. Returns whether everything
  * requested was freed. */
-static bool make_one(struct http_io *io, unsigned wanted, int *n)
+static bool make_one(struct net_io *io, unsigned wanted, int *n)
 {
 	/* closing a connection that has a slot also frees its descriptor */
 	bool made = !(wanted & EVICT_FOR_DESCRIPTOR) || slot_evict(io);
@@ -81,14 +81,14 @@ static bool make_one(struct http_io *io, unsigned wanted, int *n)
 
 /* Evict for all threads that have sent a request. Each gets a reply, whether or not a connection
  * was evicted. */
-static void make_room(struct http_io *io)
+static void make_room(struct net_io *io)
 {
 	uint32_t asked = atomic_exchange_explicit(&io->evict.asked, 0, memory_order_acquire);
 	int n = 0;
 
-	io_touch(io);
+	net_touch(io);
 	for (int i = 0; asked != 0; i++, asked >>= 1) {
-		struct http_io *other = io->srv->io[i];
+		struct net_io *other = io->srv->io[i];
 		unsigned wanted =
 		    asked & 1 ? atomic_load_explicit(&other->evict.wanted, memory_order_relaxed)
 			      : 0;
@@ -104,7 +104,7 @@ static void make_room(struct http_io *io)
 	}
 }
 
-void evict_follow(struct http_io *io)
+void evict_follow(struct net_io *io)
 {
 	unsigned news;
 
@@ -120,7 +120,7 @@ void evict_follow(struct http_io *io)
 		listen_resume(io);
 }
 
-void evict_tell(struct http_io *io)
+void evict_tell(struct net_io *io)
 {
 	int64_t since_ns;
 

@@ -9,7 +9,7 @@
  *
  *   requester: evict_ask --wanted, bit in `asked`, wake--> listeners paused, the new connection
  *              waits (50 ms, listen.c)
- *   other:     next iteration: if still wanted, evicts one (http_evicted_total), else sets
+ *   other:     next iteration: if still wanted, evicts one (net_calls.evict), else sets
  *              evict.none --evict.news, wake-->
  *   requester: next iteration: admits the new connection, accepts again
  *
@@ -26,32 +26,32 @@
  * Concurrency: each call runs in the I/O thread of `io`; several threads of a server may make such
  * calls at the same time.
  */
-#ifndef WEIR_HTTP_EVICT_H
-#define WEIR_HTTP_EVICT_H
+#ifndef WEIR_NET_EVICT_H
+#define WEIR_NET_EVICT_H
 
-#include "http/conn/io.h"
+#include "net/net.h"
 
 /** Request that another I/O thread evict a connection that is waiting for a request. `wanted` has
  * bits of enum evict_wanted. `first` means that this is the first request for this new connection.
  * Returns whether a request was sent; if so, the caller stores the new connection and pauses its
  * listeners until accept_newcomer. */
-bool evict_ask(struct http_io *io, unsigned wanted, bool first);
+bool evict_ask(struct net_io *io, unsigned wanted, bool first);
 
 /** Withdraw the request for an eviction, because the new connection has been admitted, refused or
  * closed. */
-void evict_unask(struct http_io *io);
+void evict_unask(struct net_io *io);
 
 /** Make the next evict_follow check whether the new connection can be admitted now, because another
  * connection was closed. */
-void evict_retry(struct http_io *io);
+void evict_retry(struct net_io *io);
 
 /** Serve the eviction requests of other threads; if there is news for this thread, admit its new
  * connection or resume accepting. Called in each iteration. Costs two loads when there is nothing
  * to do. */
-void evict_follow(struct http_io *io);
+void evict_follow(struct net_io *io);
 
 /** Publish the start of the longest wait among connections with a slot, if it has changed. Called
  * at the end of each iteration. */
-void evict_tell(struct http_io *io);
+void evict_tell(struct net_io *io);
 
 #endif

@@ -30,11 +30,10 @@
 #include <unistd.h>
 
 #include "net/accept.h"
+#include "net/address.h"
 #include "net/evict.h"
 #include "net/handover.h"
-#include "http/server/memory.h"
 #include "net/stand_in.h"
-#include "net/address.h"
 
 /* Delay before accepting is retried when descriptors or slots were used up: half of the 0.1 s that
  * recovery may take. */
@@ -136,7 +135,7 @@ static int passed_socket(const struct address *a, int first, int i)
 
 /* Sockets at one address, some of which exist already. */
 struct sockets {
-	int fd[SERVER_IO_MAX];
+	int fd[NET_IO_MAX];
 	int n;       /* number of sockets in `fd` */
 	bool shared; /* the sockets in `fd` are shared with the server that this one replaces */
 	bool passed; /* a service manager has passed them */
@@ -144,7 +143,7 @@ struct sockets {
 
 /* Find the existing sockets at `a`: those of the server that this one replaces, else one that was
  * passed. Returns 0, or -1 with errno. */
-static int find_sockets(struct http_server *srv, const struct address *a, struct sockets *s)
+static int find_sockets(struct net_server *srv, const struct address *a, struct sockets *s)
 {
 	*s = (struct sockets){0};
 	s->n = handover_sockets(srv, a, s->fd, &s->passed);
@@ -168,8 +167,7 @@ static int nth_socket(const struct address *a, const struct sockets *s, int i)
 
 /* Bind one address for every I/O thread; the first bind determines the port if it is 0. On failure,
  * sockets found but not used yet are closed here, the others by listen_close. */
-static int bind_address(
-    struct http_server *srv, const char *text, int backlog, struct weir_err *err)
+static int bind_address(struct net_server *srv, const char *text, int backlog, struct weir_err *err)
 {
 	struct address a;
 	struct sockets s;
@@ -181,7 +179,7 @@ static int bind_address(
 	if (find_sockets(srv, &a, &s) == -1)
 		return bind_failed(err, text);
 	for (i = 0; (i < srv->n_io || i < s.n) && ok; i++) {
-		struct http_io *io = srv->io[i % srv->n_io];
+		struct net_io *io = srv->io[i % srv->n_io];
 		int fd = nth_socket(&a, &s, i);
 		if (fd == -1) {
 			ok = false;
@@ -213,7 +211,7 @@ void listen_blame(struct weir_stage *st, int i)
 	weir_blame(st, at);
 }
 
-int listen_bind(struct http_server *srv, const struct http_conf *conf, struct weir_err *err)
+int listen_bind(struct net_server *srv, const struct net_conf *conf, struct weir_err *err)
 {
 	int rc = 0;
 
@@ -230,18 +228,18 @@ int listen_bind(struct http_server *srv, const struct http_conf *conf, struct we
 
 /* Return listener `i` of `io`. Its own listeners come first, then those of the threads for which it
  * stands in. */
-static struct listener *nth(struct http_io *io, int i)
+static struct listener *nth(struct net_io *io, int i)
 {
 	return i < io->accept.n_listeners ? &io->listener[i]
 					  : &io->accept.stand_in[i - io->accept.n_listeners];
 }
 
-static int count(const struct http_io *io)
+static int count(const struct net_io *io)
 {
 	return io->accept.n_listeners + io->accept.n_stand_in;
 }
 
-static bool is_stand_in(const struct http_io *io, const struct listener *l)
+static bool is_stand_in(const struct net_io *io, const struct listener *l)
 {
 	return io->accept.n_stand_in > 0 && l >= io->accept.stand_in &&
 	       l < io->accept.stand_in + io->accept.n_stand_in;
@@ -249,7 +247,7 @@ static bool is_stand_in(const struct http_io *io, const struct listener *l)
 
 /* Watch `l`. With EPOLLEXCLUSIVE, a client wakes only one of the I/O threads that watch the same
  * socket. */
-static bool watch_one(struct http_io *io, struct listener *l)
+static bool watch_one(struct net_io *io, struct listener *l)
 {
 	uint32_t exclusive = l->passed || is_stand_in(io, l) ? EPOLLEXCLUSIVE : 0;
 
@@ -259,7 +257,7 @@ static bool watch_one(struct http_io *io, struct listener *l)
 
 /* Start or stop watching all listeners. If some cannot be watched for lack of memory, the timer
  * retries them, since nothing else would. */
-static void watch_all(struct http_io *io, bool on)
+static void watch_all(struct net_io *io, bool on)
 {
 	bool ok = true;
 
@@ -279,7 +277,7 @@ static void watch_all(struct http_io *io, bool on)
 		    io->loop, &io->accept.timer, weir_loop_now_ns(io->loop) + ACCEPT_RETRY_NS);
 }
 
-void listen_hold(struct http_io *io)
+void listen_hold(struct net_io *io)
 {
 	if (io->accept.last_call)
 		return;
@@ -288,21 +286,21 @@ void listen_hold(struct http_io *io)
 	weir_timer_set(io->loop, &io->accept.timer, weir_loop_now_ns(io->loop) + ACCEPT_RETRY_NS);
 }
 
-void listen_resume(struct http_io *io)
+void listen_resume(struct net_io *io)
 {
-	if (!io->accept.paused || io->accept.newcomer.fd != -1 || io->memory.step >= MEMORY_DEAF)
+	if (!io->accept.paused || io->accept.newcomer.fd != -1 || io->deaf)
 		return;
 	io->accept.paused = false;
 	accept_reserve(io);
 	watch_all(io, !io->pause.on);
 }
 
-void listen_pause(struct http_io *io)
+void listen_pause(struct net_io *io)
 {
 	watch_all(io, !io->pause.on && !io->accept.paused);
 }
 
-void listen_recheck(struct http_io *io)
+void listen_recheck(struct net_io *io)
 {
 	if (WEIR_UNLIKELY(io->accept.newcomer.fd != -1))
 		evict_retry(io);
@@ -311,9 +309,9 @@ void listen_recheck(struct http_io *io)
 
 static void retry(struct weir_loop *loop, struct weir_timer *t)
 {
-	struct http_io *io = weir_loop_data(loop);
+	struct net_io *io = weir_loop_data(loop);
 
-	io_touch(io); /* `memory` may have changed */
+	net_touch(io); /* `memory` may have changed */
 	if (io->accept.newcomer.fd != -1)
 		accept_newcomer(io, true);
 	else
@@ -330,17 +328,17 @@ static void retry(struct weir_loop *loop, struct weir_timer *t)
 
 static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
 {
-	struct http_io *io = weir_loop_data(loop);
+	struct net_io *io = weir_loop_data(loop);
 
 	(void)events;
-	io_touch(io);
-	if (io->memory.step >= MEMORY_DEAF)
-		listen_hold(io); /* until memory.c reports free memory */
+	net_touch(io);
+	if (io->deaf)
+		listen_hold(io); /* until the protocol has memory again */
 	else
 		accept_some(io, w->fd);
 }
 
-int listen_watch(struct http_io *io)
+int listen_watch(struct net_io *io)
 {
 	io->accept.timer.fire = retry;
 	for (int i = 0; i < io->accept.n_listeners; i++) {
@@ -356,7 +354,7 @@ int listen_watch(struct http_io *io)
 
 /* ---- draining ---- */
 
-void listen_drain(struct http_io *io)
+void listen_drain(struct net_io *io)
 {
 	/* Load the TCP flags, mask out all but SYN and ACK, and drop the packet if only SYN is set.
 	 * For a TCP socket, the data that the filter sees begins at the TCP header. */
@@ -378,7 +376,7 @@ void listen_drain(struct http_io *io)
 
 /* Close `l`, under the lock because a thread that stands in for this one, or a new server in a
  * reload, may be about to duplicate the descriptor. */
-static void close_listener(struct http_io *io, struct listener *l)
+static void close_listener(struct net_io *io, struct listener *l)
 {
 	if (l->watched)
 		weir_loop_del(io->loop, &l->watch);
@@ -389,7 +387,7 @@ static void close_listener(struct http_io *io, struct listener *l)
 	pthread_mutex_unlock(&io->srv->lock);
 }
 
-void listen_leave(struct http_io *io)
+void listen_leave(struct net_io *io)
 {
 	stand_in_end(io);
 	for (int i = 0; i < io->accept.n_listeners; i++)
@@ -397,7 +395,7 @@ void listen_leave(struct http_io *io)
 			close_listener(io, &io->listener[i]);
 }
 
-void listen_close(struct http_io *io)
+void listen_close(struct net_io *io)
 {
 	if (io->loop)
 		accept_end(io);
@@ -405,7 +403,7 @@ void listen_close(struct http_io *io)
 		struct listener *l = nth(io, i);
 		if (l->watch.fd == -1)
 			continue;
-		if (io->loop && io->drain.phase == SERVER_DRAINING)
+		if (io->loop && io->drain.phase == NET_DRAINING)
 			accept_rest(io, l->watch.fd);
 		close_listener(io, l);
 	}

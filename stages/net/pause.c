@@ -13,15 +13,13 @@
 
 #include <time.h>
 
-#include "http/conn/conn.h"
-#include "net/handover.h"
 #include "net/listen.h"
 
 /* How long the operator waits for I/O threads. These run inline stages, and one that blocks must
  * not delay the operator. 1 s is a guess. */
 #define PATIENCE_S 1
 
-static void say_seen(struct http_io *io, bool paused)
+static void say_seen(struct net_io *io, bool paused)
 {
 	pthread_mutex_lock(&io->srv->lock);
 	io->pause.seen = paused;
@@ -29,38 +27,37 @@ static void say_seen(struct http_io *io, bool paused)
 	pthread_mutex_unlock(&io->srv->lock);
 }
 
-void pause_begin(struct http_io *io)
+void pause_begin(struct net_io *io)
 {
 	io->pause.on = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
 	if (io->pause.on)
 		say_seen(io, true);
 }
 
-static void turn(struct http_io *io, bool paused)
+static void turn(struct net_io *io, bool paused)
 {
-	struct conn *next;
+	struct net_conn *next;
 
-	io->pause.on = false; /* parse what has been read, both before and after a pause */
-	io_touch(io);
-	for (struct conn *c = io->conns; c; c = next) {
+	io->pause.on = false; /* process what has been read, both before and after a pause */
+	net_touch(io);
+	for (struct net_conn *c = io->conns; c; c = next) {
 		next = c->next;
-		if (!c->socket.blocked && c->phase != CONN_LINGERING)
-			conn_parse(c);
+		io->srv->calls->resume(c);
 	}
 	io->pause.on = paused;
 	listen_pause(io);
-	for (struct conn *c = io->conns; c; c = next) {
+	for (struct net_conn *c = io->conns; c; c = next) {
 		next = c->next;
-		conn_settle(c);
+		io->srv->calls->settle(c);
 	}
 }
 
-void pause_check(struct http_io *io)
+void pause_check(struct net_io *io)
 {
 	/* Partner: pause_server. */
 	bool paused = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
 
-	if (WEIR_LIKELY(paused == io->pause.on) || io_is_leaving(io))
+	if (WEIR_LIKELY(paused == io->pause.on) || net_is_leaving(io))
 		return;
 	if (!paused) /* first: a pause that begins during the turn must wait for this thread again */
 		say_seen(io, false);
@@ -69,14 +66,14 @@ void pause_check(struct http_io *io)
 		say_seen(io, true);
 }
 
-void pause_leave(struct http_io *io)
+void pause_leave(struct net_io *io)
 {
 	if (io->pause.on)
 		turn(io, false);
 }
 
 /* The caller holds srv->lock. */
-static bool all_seen(const struct http_server *srv)
+static bool all_seen(const struct net_server *srv)
 {
 	for (int i = 0; i < srv->n_io; i++)
 		if (!srv->io[i]->pause.seen)
@@ -86,7 +83,7 @@ static bool all_seen(const struct http_server *srv)
 
 void pause_server(struct weir_stage *st, bool paused)
 {
-	struct http_server *srv = weir_state(st);
+	struct net_server *srv = weir_state(st);
 	struct timespec until;
 	int rc = 0;
 

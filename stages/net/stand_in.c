@@ -8,12 +8,12 @@
 
 #include "net/listen.h"
 
-_Static_assert(SERVER_IO_MAX <= 32, "stood has a bit for each I/O thread");
+_Static_assert(NET_IO_MAX <= 32, "stood has a bit for each I/O thread");
 
 /* Return the other threads that are blocked, one bit each. */
-static uint32_t held(const struct http_io *io)
+static uint32_t held(const struct net_io *io)
 {
-	const struct http_server *srv = io->srv;
+	const struct net_server *srv = io->srv;
 	/* Partner: start_loops. */
 	int n = atomic_load_explicit(&srv->n_loops, memory_order_acquire);
 	uint32_t mask = 0;
@@ -26,7 +26,7 @@ static uint32_t held(const struct http_io *io)
 
 /* Duplicate the listeners of `from`. Passed sockets are skipped, since all threads watch them in
  * any case. The caller holds the lock, under which the owner closes its sockets. */
-static bool take(struct http_io *io, const struct http_io *from)
+static bool take(struct net_io *io, const struct net_io *from)
 {
 	bool ok = true;
 
@@ -45,7 +45,7 @@ static bool take(struct http_io *io, const struct http_io *from)
 	return ok;
 }
 
-static int listeners_of(const struct http_io *io, uint32_t mask)
+static int listeners_of(const struct net_io *io, uint32_t mask)
 {
 	int n = 0;
 
@@ -56,9 +56,9 @@ static int listeners_of(const struct http_io *io, uint32_t mask)
 
 /* Stand in for the threads in `mask`. If this fails for a thread, for lack of memory or
  * descriptors, it is retried in the next iteration. */
-static void begin(struct http_io *io, uint32_t mask)
+static void begin(struct net_io *io, uint32_t mask)
 {
-	struct http_server *srv = io->srv;
+	struct net_server *srv = io->srv;
 
 	io->accept.stand_in =
 	    calloc((size_t)listeners_of(io, mask) + 1, sizeof(*io->accept.stand_in));
@@ -72,7 +72,7 @@ static void begin(struct http_io *io, uint32_t mask)
 	listen_pause(io);
 }
 
-void stand_in_end(struct http_io *io)
+void stand_in_end(struct net_io *io)
 {
 	for (int i = 0; i < io->accept.n_stand_in; i++) {
 		struct listener *l = &io->accept.stand_in[i];
@@ -88,13 +88,13 @@ void stand_in_end(struct http_io *io)
 	io->accept.stood = 0;
 }
 
-void stand_in_follow(struct http_io *io)
+void stand_in_follow(struct net_io *io)
 {
 	uint32_t mask;
 
 	if (WEIR_LIKELY(weir_loops_held(io->stage) == 0 && io->accept.stood == 0))
 		return;
-	if (io->drain.phase != SERVER_RUNNING)
+	if (io->drain.phase != NET_RUNNING)
 		return;
 	mask = held(io);
 	if (mask == io->accept.stood)

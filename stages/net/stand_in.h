@@ -11,16 +11,16 @@
  * All other threads watch the duplicates, and the kernel wakes one of them per client
  * (EPOLLEXCLUSIVE). Open connections of the blocked thread wait.
  */
-#ifndef WEIR_HTTP_STAND_IN_H
-#define WEIR_HTTP_STAND_IN_H
+#ifndef WEIR_NET_STAND_IN_H
+#define WEIR_NET_STAND_IN_H
 
-#include "http/conn/io.h"
+#include "net/net.h"
 
 /** Begin to stand in for threads that are blocked, and stop for those that no longer are. Called by
  * the I/O thread in each iteration; costs a relaxed load when there is nothing to do. */
-void stand_in_follow(struct http_io *io);
+void stand_in_follow(struct net_io *io);
 
 /** Close the duplicates; the owner keeps its sockets. I/O thread only. */
-void stand_in_end(struct http_io *io);
+void stand_in_end(struct net_io *io);
 
 #endif

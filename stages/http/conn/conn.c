@@ -8,19 +8,17 @@
  * min_..._rate on average. The deadline "since + grace + moved / rate" expresses that without a
  * periodic check.
  *
- * Lists. Waiting connections are in one list per kind of wait (enum conn_list_id), longest-waiting
+ * Lists. Waiting connections are in one list per kind of wait (enum net_list_id), longest-waiting
  * first. Only the list of connections with a body or a response in progress is not in this order,
  * because it is rotated. When the server is full, some of these connections are closed, so that
- * slow or idle clients cannot keep others out (slot.c).
+ * slow or idle clients cannot keep others out (net/slot.c).
  */
 #include "http/conn/conn.h"
 
-#include <arpa/inet.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "http/conn/conn_tls.h"
 #include "http/conn/limit.h"
@@ -42,49 +40,11 @@
 
 #define CONN_EVENTS ((uint32_t)EPOLLIN | EPOLLRDHUP | EPOLLET)
 
-/* ---- lists ---- */
-
-void conn_list_leave(struct conn *c)
-{
-	struct conn_list *list = &c->io->list[c->wait.list];
-
-	if (!c->wait.prev)
-		return;
-	*c->wait.prev = c->wait.next;
-	if (c->wait.next)
-		c->wait.next->wait.prev = c->wait.prev;
-	else
-		list->tail = c->wait.prev;
-	c->wait.prev = NULL;
-	list->n--;
-}
-
-void conn_list_join(struct conn *c, enum conn_list_id id)
-{
-	struct conn_list *list = &c->io->list[id];
-
-	if (c->wait.prev && c->wait.list == id)
-		return;
-	conn_list_leave(c);
-	c->wait.list = (uint8_t)id;
-	c->wait.prev = list->tail;
-	c->wait.next = NULL;
-	*list->tail = c;
-	list->tail = &c->wait.next;
-	list->n++;
-}
-
-void conn_list_rotate(struct conn *c)
-{
-	conn_list_leave(c);
-	conn_list_join(c, (enum conn_list_id)c->wait.list);
-}
-
 void conn_make_ready(struct conn *c)
 {
-	if (c->ready)
+	if (c->net.ready)
 		return;
-	c->ready = true;
+	c->net.ready = true;
 	c->ready_next = NULL;
 	*c->io->ready_tail = c;
 	c->io->ready_tail = &c->ready_next;
@@ -94,7 +54,7 @@ void conn_make_ready(struct conn *c)
 
 static int64_t at_pause(const struct conn *c, int64_t timeout_ns)
 {
-	return c->wait.progress_ns + memory_timeout_ns(c->io, timeout_ns);
+	return c->net.wait.progress_ns + memory_timeout_ns(c->io, timeout_ns);
 }
 
 static int64_t at_rate(const struct conn *c, int64_t timeout_ns, double rate)
@@ -103,8 +63,8 @@ static int64_t at_rate(const struct conn *c, int64_t timeout_ns, double rate)
 
 	if (rate <= 0)
 		return stall;
-	double slow =
-	    (double)(c->wait.since_ns + RATE_GRACE_NS) + (double)c->wait.moved_bytes / rate * 1e9;
+	double slow = (double)(c->net.wait.since_ns + RATE_GRACE_NS) +
+		      (double)c->net.wait.moved_bytes / rate * 1e9;
 	return slow < (double)stall ? (int64_t)slow : stall;
 }
 
@@ -112,19 +72,19 @@ static int64_t deadline(const struct conn *c)
 {
 	const struct http_conf *conf = &c->io->conf;
 
-	switch (c->wait.kind) {
+	switch (c->net.wait.kind) {
 	case WAIT_IDLE:
-		return c->wait.since_ns + memory_timeout_ns(c->io, c->requests == 0
-								       ? conf->header_timeout_ns
-								       : conf->idle_timeout_ns);
+		return c->net.wait.since_ns + memory_timeout_ns(c->io, c->requests == 0
+									   ? conf->header_timeout_ns
+									   : conf->idle_timeout_ns);
 	case WAIT_HEAD:
-		return c->wait.since_ns + memory_timeout_ns(c->io, conf->header_timeout_ns);
+		return c->net.wait.since_ns + memory_timeout_ns(c->io, conf->header_timeout_ns);
 	case WAIT_BODY:
 		return at_rate(c, conf->body_timeout_ns, conf->min_body_rate);
 	case WAIT_WRITE:
 		return at_rate(c, conf->write_timeout_ns, conf->min_send_rate);
 	case WAIT_LINGER:
-		return c->wait.since_ns + LINGER_NS;
+		return c->net.wait.since_ns + LINGER_NS;
 	default:
 		return INT64_MAX;
 	}
@@ -147,12 +107,12 @@ static void body_timed_out(struct conn *c, enum limit l)
 static void timed_out(struct conn *c)
 {
 	struct http_io *io = c->io;
-	int64_t now_ns = weir_loop_now_ns(io->loop);
+	int64_t now_ns = weir_loop_now_ns(io->net.loop);
 
-	switch (c->wait.kind) {
+	switch (c->net.wait.kind) {
 	case WAIT_HEAD:
 		limit_refuse(c, LIMIT_HEADER_TIME);
-		conn_settle(c); /* memory.c must not find it in CONN_HALF */
+		conn_settle(c); /* memory.c must not find it in LIST_HALF */
 		return;
 	case WAIT_BODY:
 		body_timed_out(c, at_pause(c, io->conf.body_timeout_ns) <= now_ns
@@ -168,7 +128,7 @@ static void timed_out(struct conn *c)
 			conn_abort(c);
 		return;
 	case WAIT_IDLE:
-		if (c->tls && tls_is_shaking(c->tls))
+		if (c->net.tls && tls_is_shaking(c->net.tls))
 			conn_tls_timed_out(c);
 		else
 			io->count[SERVER_TIMEOUTS_IDLE]++;
@@ -181,15 +141,15 @@ static void timed_out(struct conn *c)
 
 static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
 {
-	struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, wait.timer));
+	struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, net.wait.timer));
 	int64_t at = deadline(c);
 
-	if (at <= weir_loop_now_ns(loop) && c->wait.kind == WAIT_WRITE && conn_look(c))
+	if (at <= weir_loop_now_ns(loop) && c->net.wait.kind == WAIT_WRITE && conn_look(c))
 		at = deadline(c);
 	if (at == INT64_MAX)
 		return;
 	/* the bytes for which the connection waits may have been read but not parsed yet */
-	if (c->ready && at <= weir_loop_now_ns(loop))
+	if (c->net.ready && at <= weir_loop_now_ns(loop))
 		at = weir_loop_now_ns(loop) + LOOK_AGAIN_NS;
 	if (at > weir_loop_now_ns(loop))
 		weir_timer_set(loop, t, at);
@@ -203,7 +163,7 @@ static enum wait_kind wait_of(const struct conn *c)
 		return WAIT_LINGER;
 	if (c->socket.blocked)
 		return WAIT_WRITE;
-	if (c->io->pause.on) /* we read nothing now, so a pause may not be the client's fault */
+	if (c->io->net.pause.on) /* we read nothing now, so a pause may not be the client's fault */
 		return WAIT_NONE;
 	if (stream_in_parts(&c->stream))
 		return conn_blames_part(c) ? WAIT_BODY : WAIT_NONE;
@@ -218,13 +178,13 @@ static enum wait_kind wait_of(const struct conn *c)
 
 static void begin_wait(struct conn *c, enum wait_kind wait)
 {
-	struct weir_loop *loop = c->io->loop;
+	struct weir_loop *loop = c->io->net.loop;
 
-	c->wait.kind = (uint8_t)wait;
-	c->wait.since_ns = c->wait.progress_ns = weir_loop_now_ns(loop);
-	c->wait.moved_bytes = 0;
+	c->net.wait.kind = (uint8_t)wait;
+	c->net.wait.since_ns = c->net.wait.progress_ns = weir_loop_now_ns(loop);
+	c->net.wait.moved_bytes = 0;
 	if (wait == WAIT_WRITE)
-		c->wait.queued_bytes = conn_untaken(c);
+		c->net.wait.queued_bytes = conn_untaken(c);
 }
 
 /* ---- epoll ---- */
@@ -237,9 +197,9 @@ static void rearm(struct conn *c)
 {
 	/* With TLS, EPOLLOUT is also needed: bytes that were read but not decrypted yet cause no
 	 * edge, whereas a writable socket does. */
-	uint32_t events = CONN_EVENTS | (c->socket.blocked || c->tls ? EPOLLOUT : 0);
+	uint32_t events = CONN_EVENTS | (c->socket.blocked || c->net.tls ? EPOLLOUT : 0);
 
-	if (weir_loop_mod(c->io->loop, &c->watch, events) != 0)
+	if (weir_loop_mod(c->io->net.loop, &c->net.watch, events) != 0)
 		conn_close(c);
 }
 
@@ -263,22 +223,22 @@ void conn_settle(struct conn *c)
 		return;
 	conn_state_follow(c);
 	wait = wait_of(c);
-	if (wait != c->wait.kind)
+	if (wait != c->net.wait.kind)
 		begin_wait(c, wait);
 	if (wait == WAIT_IDLE)
-		conn_list_join(c, c->tls && tls_is_away(c->tls) ? CONN_AWAY : CONN_IDLE);
+		conn_list_join(c, c->net.tls && tls_is_away(c->net.tls) ? LIST_AWAY : LIST_IDLE);
 	else if (wait == WAIT_HEAD)
-		conn_list_join(c, c->in_flight == 0 ? CONN_HALF : CONN_BEHIND);
+		conn_list_join(c, c->in_flight == 0 ? LIST_HALF : LIST_BEHIND);
 	else if (wait == WAIT_BODY || wait == WAIT_WRITE)
-		conn_list_join(c, CONN_SLOW);
+		conn_list_join(c, LIST_SLOW);
 	else if (wait == WAIT_LINGER)
-		conn_list_join(c, c->refused ? CONN_REFUSED : CONN_LINGER);
+		conn_list_join(c, c->net.refused ? LIST_REFUSED : LIST_LINGER);
 	else
 		conn_list_leave(c);
 	if (wait == WAIT_IDLE)
 		stream_rest(&c->stream, &c->io->pool);
 	if (wait != WAIT_NONE)
-		weir_timer_set(c->io->loop, &c->wait.timer, deadline(c));
+		weir_timer_set(c->io->net.loop, &c->net.wait.timer, deadline(c));
 	rearm_if_needed(c);
 }
 
@@ -290,7 +250,7 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 	(void)loop;
 	io_touch(c->io);
 	c->socket.peer_done |= (events & EPOLLRDHUP) != 0;
-	if (c->tls)
+	if (c->net.tls)
 		events = conn_tls_ready(c, events);
 	if (events & (EPOLLIN | EPOLLRDHUP | broken)) {
 		if (WEIR_LIKELY(events == EPOLLIN) && conn_wants_read(c) && conn_read_later(c))
@@ -312,39 +272,6 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 
 /* ---- lifecycle ---- */
 
-static void name_peer(struct conn *c, const struct sockaddr_storage *addr)
-{
-	const void *bytes = addr->ss_family == AF_INET6
-				? (const void *)&((const struct sockaddr_in6 *)addr)->sin6_addr
-				: (const void *)&((const struct sockaddr_in *)addr)->sin_addr;
-
-	if (!inet_ntop(addr->ss_family, bytes, c->client.address, sizeof(c->client.address)))
-		c->client.address[0] = '\0';
-	c->client.address_n = (uint8_t)strlen(c->client.address);
-}
-
-/* Return the counter that includes `c`: a connection being refused does not count towards
- * max_connections. */
-static atomic_int *slot_counter(const struct conn *c)
-{
-	return c->refused ? &c->io->srv->refusing : &c->io->srv->connections;
-}
-
-static void register_conn(struct conn *c)
-{
-	struct http_io *io = c->io;
-
-	c->next = io->conns;
-	c->prev = &io->conns;
-	if (c->next)
-		c->next->prev = &c->next;
-	io->conns = c;
-	io->n_conns++;
-	pool_hold(&io->pool, sizeof(*c));
-	io->count[SERVER_CONNECTIONS]++;
-	atomic_fetch_add_explicit(slot_counter(c), 1, memory_order_relaxed);
-}
-
 /* Create a connection, watched and idle. Returns NULL if out of memory; the caller then still owns
  * `fd`. */
 static struct conn *conn_new(struct http_io *io, int fd, bool refused)
@@ -354,15 +281,16 @@ static struct conn *conn_new(struct http_io *io, int fd, bool refused)
 	if (!c)
 		return NULL;
 	c->io = io;
-	c->refused = refused;
-	c->watch = (struct weir_watch){.ready = on_ready, .fd = fd};
-	c->wait.timer.fire = timer_fired;
+	c->net.refused = refused;
+	c->net.watch = (struct weir_watch){.ready = on_ready, .fd = fd};
+	c->net.wait.timer.fire = timer_fired;
 	c->last = &c->first;
-	if (weir_loop_add(io->loop, &c->watch, CONN_EVENTS) != 0) {
+	if (weir_loop_add(io->net.loop, &c->net.watch, CONN_EVENTS) != 0) {
 		free(c);
 		return NULL;
 	}
-	register_conn(c);
+	pool_hold(&io->pool, sizeof(*c));
+	net_conn_enter(&io->net, &c->net);
 	begin_wait(c, WAIT_IDLE);
 	return c;
 }
@@ -373,24 +301,24 @@ void conn_open(
 	struct conn *c = conn_new(io, fd, refuse >= 0);
 
 	if (!c || refuse >= 0)
-		clients_leave(io->srv->clients, key);
+		clients_leave(io->srv->net.clients, key);
 	else
-		c->client.key = key;
+		c->net.client.key = key;
 	if (!c) {
 		limit_count(io, LIMIT_MEMORY);
 		limit_tell(io, fd);
 		return;
 	}
 	io->count[SERVER_ACCEPTED]++;
-	memcpy(c->client.id, &io->next_id, sizeof(c->client.id));
+	memcpy(c->net.client.id, &io->next_id, sizeof(c->net.client.id));
 	io->next_id++;
-	name_peer(c, addr);
-	if (io->srv->tls)
+	net_conn_name(&c->net, addr);
+	if (io->srv->net.tls)
 		conn_tls_begin(c);
-	c->stream.secure = c->tls != NULL;
+	c->stream.secure = c->net.tls != NULL;
 	if (refuse >= 0)
 		limit_refuse(c, (enum limit)refuse);
-	if (io->srv->tls && !c->tls)
+	if (io->srv->net.tls && !c->net.tls)
 		conn_close(c);
 	conn_settle(c);
 	if (io_is_leaving(io))
@@ -401,8 +329,8 @@ void conn_past(const struct conn *c, struct conn_past *past)
 {
 	past->requests = c->requests;
 	past->input = c->input;
-	past->client = c->client;
-	past->tls = c->tls;
+	past->client = c->net.client;
+	past->tls = c->net.tls;
 }
 
 struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past)
@@ -413,41 +341,30 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 		return NULL;
 	c->requests = past->requests;
 	c->input = past->input;
-	c->client = past->client;
-	if (c->client.key != 0 && clients_enter(io->srv->clients, c->client.key) <= 0)
-		c->client.key = 0;
+	c->net.client = past->client;
+	if (c->net.client.key != 0 && clients_enter(io->srv->net.clients, c->net.client.key) <= 0)
+		c->net.client.key = 0;
 	if (past->tls)
 		conn_tls_adopt(c, past->tls);
-	c->stream.secure = c->tls != NULL;
+	c->stream.secure = c->net.tls != NULL;
 	/* With TLS, decrypted bytes, and bytes that the socket did not accept, may have been handed
 	 * over with the connection. epoll reports neither. */
-	c->socket.unread = c->socket.rearm = c->tls != NULL;
-	io->count[SERVER_TLS_CONNECTIONS] += c->tls && tls_is_open(c->tls);
+	c->socket.unread = c->socket.rearm = c->net.tls != NULL;
+	io->count[SERVER_TLS_CONNECTIONS] += c->net.tls && tls_is_open(c->net.tls);
 	return c;
 }
 
 int conn_detach(struct conn *c)
 {
 	struct http_io *io = c->io;
-	int fd = c->watch.fd;
+	int fd;
 
-	io->count[SERVER_TLS_CONNECTIONS] -= c->tls && tls_is_open(c->tls);
-	weir_loop_del(io->loop, &c->watch);
-	c->watch.fd = -1;
+	io->count[SERVER_TLS_CONNECTIONS] -= c->net.tls && tls_is_open(c->net.tls);
 	conn_enter(c, CONN_CLOSED);
-	weir_timer_cancel(io->loop, &c->wait.timer);
-	conn_list_leave(c);
-	*c->prev = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
+	fd = net_conn_detach(&io->net, &c->net);
 	stream_fini(&c->stream, &io->pool);
 	conn_parts_gone(c);
 	io->memory.n_swallowed -= c->socket.swallowed;
-	if (c->client.key != 0)
-		clients_leave(io->srv->clients, c->client.key);
-	io->count[SERVER_CONNECTIONS]--;
-	atomic_fetch_sub_explicit(slot_counter(c), 1, memory_order_relaxed);
-	io->srv->calls->closed(io);
 	conn_make_ready(c);
 	return fd;
 }
@@ -464,12 +381,12 @@ void conn_reap(struct conn *c)
 		c->part.begun = false; /* nothing has been sent of the next response */
 		pool_req_drop(&c->io->pool, r);
 	}
-	if (c->first || (c->tls && tls_is_away(c->tls)))
+	if (c->first || (c->net.tls && tls_is_away(c->net.tls)))
 		return;
 	tls_conn_free(conn_tls_set(c, NULL));
 	free(c->part.head);
 	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part.head_n));
-	c->io->n_conns--;
+	c->io->net.n_conns--;
 	free(c);
 }
 

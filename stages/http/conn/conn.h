@@ -11,18 +11,18 @@
  * return. Connections are freed only in turn_end, by conn_reap, so a pointer to a connection is
  * valid for the whole iteration of the event loop.
  *
- * A connection belongs to its I/O thread. `client` and `io` are constant, so field getters may read
+ * A connection belongs to its I/O thread. `net.client` and `io` are constant, so field getters may read
  * them from any thread.
  */
 #ifndef WEIR_HTTP_CONN_H
 #define WEIR_HTTP_CONN_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "http/conn/io.h"
 #include "http/request/stream.h"
+#include "net/net_conn.h"
 
 /** What a connection waits for; this determines its time-out. */
 enum wait_kind { WAIT_NONE, WAIT_IDLE, WAIT_HEAD, WAIT_BODY, WAIT_WRITE, WAIT_LINGER };
@@ -82,42 +82,13 @@ struct conn_part {
 	int64_t body_off; /* sent bytes of its body */
 };
 
-/** What a connection waits for, and how the wait goes. */
-struct conn_waiting {
-	struct weir_timer timer;
-	struct conn *next, **prev; /* links in the list `list`; prev is NULL if it is in no list */
-	uint8_t list;              /* enum conn_list_id, valid if prev is set */
-	uint8_t kind;              /* enum wait_kind */
-	int64_t since_ns;          /* when the wait began */
-	/* When the last byte was transferred; in WAIT_IDLE, when the TLS handshake ended. */
-	int64_t progress_ns;
-	int64_t moved_bytes; /* transferred; in WAIT_WRITE, acknowledged by the client */
-	/* In WAIT_WRITE, the unacknowledged bytes in the kernel at the last check, plus the bytes
-	 * sent since. */
-	int64_t queued_bytes;
-};
-
-/** The client of a connection. */
-struct conn_client {
-	uint64_t key; /* key in the client table (clients.h); 0 if not counted */
-	char id[8];   /* of the connection */
-	uint8_t address_n;
-	char address[INET6_ADDRSTRLEN];
-};
-
-struct tls_conn;
-
 struct conn {
-	struct weir_watch watch; /* first member; fd is -1 once closed */
-	struct tls_conn *tls;    /* NULL without TLS; stays while requests are in the graph */
+	struct net_conn net; /* first member */
 	struct http_io *io;
-	struct conn *next, **prev; /* links of io->conns */
-	struct conn *ready_next;   /* link of io->ready */
-	bool ready;                /* in io->ready */
-	bool refused;              /* when accepted; counted in http_server.refusing */
-	uint8_t phase;             /* enum conn_phase */
-	uint8_t input;             /* enum conn_input */
-	uint8_t state;             /* enum conn_state, recorded by conn_state_follow */
+	struct conn *ready_next; /* link of io->ready, if net.ready is set */
+	uint8_t phase;           /* enum conn_phase */
+	uint8_t input;           /* enum conn_input */
+	uint8_t state;           /* enum conn_state, recorded by conn_state_follow */
 	struct conn_socket socket;
 	uint32_t in_flight;             /* requests in the list from `first` */
 	uint32_t requests;              /* requests read so far */
@@ -125,9 +96,13 @@ struct conn {
 	uint64_t wire_bytes;            /* received for the requests in the list from `first` */
 	struct stream stream;
 	struct conn_part part;
-	struct conn_waiting wait;
-	struct conn_client client;
 };
+
+/** Return the connection of which `c` is the first member. NULL is allowed. */
+static inline struct conn *conn_of_net(struct net_conn *c)
+{
+	return (struct conn *)c;
+}
 
 /* ---- lifecycle: conn.c ---- */
 
@@ -142,7 +117,7 @@ struct conn_past {
 	struct tls_conn *tls; /* NULL without TLS; the new server owns it after the handover */
 	uint32_t requests;    /* read so far */
 	uint8_t input;        /* enum conn_input */
-	struct conn_client client;
+	struct net_client client;
 };
 
 /** Copy the state of `c` that survives a reload into `past`. */
@@ -176,18 +151,17 @@ void conn_end(struct conn *c, bool client_done);
 void conn_end_mute(struct conn *c);
 /** Append `r` to the requests of `c`. */
 void conn_append(struct conn *c, struct http_req *r);
-/** Append `c` to the list `id`, unless it is in that list already. */
-void conn_list_join(struct conn *c, enum conn_list_id id);
-/** Remove `c` from the list it is in, if any. */
-void conn_list_leave(struct conn *c);
-/** Move `c`, which is in a list, to the end of that list. */
-void conn_list_rotate(struct conn *c);
 /** Return the number of bytes in the kernel that the client has not acknowledged. Costs one system
  * call. Defined in taken.c, as is conn_look. */
 int64_t conn_untaken(const struct conn *c);
 /** In WAIT_WRITE: query the kernel for the number of bytes that the client has acknowledged, and
  * record progress. Returns whether there was any. Costs one system call. */
 bool conn_look(struct conn *c);
+/** Whether the body or response in progress moves more slowly than min_body_rate or min_send_rate
+ * requires, without the initial grace of those knobs. A response is also slow if the client has
+ * acknowledged none of it for a second: otherwise the bytes that its kernel accepted at first would
+ * make it appear fast for a long time. Defined in taken.c. */
+bool conn_is_slow(struct conn *c);
 /** Begin `phase`, which must follow the current one, or be CONN_ENDING again. Defined in
  * conn_state.c, as are the next three. */
 void conn_enter(struct conn *c, enum conn_phase phase);
@@ -201,10 +175,22 @@ void conn_state_follow(struct conn *c);
  * whether it has left; it is then closed here. Only while io_is_leaving. */
 static inline bool conn_hand_over(struct conn *c)
 {
-	return c->io->srv->calls->hand_over(c);
+	return c->io->srv->net.calls->hand_over(&c->net);
 }
 /** Return the configured seconds for Retry-After. */
 int conn_retry_after_s(const struct conn *c);
+
+/** Append `c` to the list `id`, unless it is in that list already. */
+static inline void conn_list_join(struct conn *c, enum net_list_id id)
+{
+	net_list_join(&c->io->net, &c->net, id);
+}
+
+/** Remove `c` from the list it is in, if any. */
+static inline void conn_list_leave(struct conn *c)
+{
+	net_list_leave(&c->io->net, &c->net);
+}
 
 static inline bool conn_is_open(const struct conn *c)
 {

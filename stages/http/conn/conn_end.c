@@ -20,7 +20,7 @@ static void throw_away(const struct conn *c)
 {
 	struct linger none = {.l_onoff = 1};
 
-	setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	setsockopt(c->net.watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 }
 
 void conn_close(struct conn *c)
@@ -29,12 +29,12 @@ void conn_close(struct conn *c)
 		return;
 	if (WEIR_UNLIKELY(c->first && c->first->streams) && conn_would_look_whole(c)) {
 		throw_away(c);
-		if (c->tls)
-			tls_conn_break(c->tls);
+		if (c->net.tls)
+			tls_conn_break(c->net.tls);
 	}
 	int fd = conn_detach(c);
-	if (c->tls)
-		tls_conn_close(c->tls, fd);
+	if (c->net.tls)
+		tls_conn_close(c->net.tls, fd);
 	else
 		close(fd);
 }
@@ -57,11 +57,11 @@ static void wait_to_end(struct conn *c)
 
 void conn_end(struct conn *c, bool client_done)
 {
-	if (c->tls && !tls_bye(c->tls)) {
+	if (c->net.tls && !tls_bye(c->net.tls)) {
 		wait_to_end(c);
 		return;
 	}
-	if (client_done || shutdown(c->watch.fd, SHUT_WR) == -1) {
+	if (client_done || shutdown(c->net.watch.fd, SHUT_WR) == -1) {
 		conn_close(c);
 		return;
 	}
@@ -73,7 +73,7 @@ void conn_end(struct conn *c, bool client_done)
 
 void conn_end_mute(struct conn *c)
 {
-	tls_conn_break(c->tls);
+	tls_conn_break(c->net.tls);
 	c->socket.blocked = false;
 	conn_end(c, c->input == INPUT_ENDED);
 }

@@ -47,7 +47,7 @@ void conn_signalled(struct transfer *t)
 		transfer_gone(t, WEIR_EGONE);
 		return;
 	}
-	if (c->io->drain.phase == SERVER_CLOSED) {
+	if (c->io->net.drain.phase == NET_CLOSED) {
 		end_request(r);
 		return;
 	}
@@ -70,7 +70,7 @@ bool conn_wants_part(const struct conn *c)
 {
 	char *room;
 
-	return c->input != INPUT_ENDED && !c->io->pause.on &&
+	return c->input != INPUT_ENDED && !c->io->net.pause.on &&
 	       transfer_room(c->stream.filling->known_transfer, &room) > 0;
 }
 
@@ -120,7 +120,7 @@ bool conn_part_kept(const struct conn *c)
 {
 	/* A client that has received no "100 Continue" may send either the body or another request
 	 * next, and we could not tell which. */
-	return c->io->drain.phase == SERVER_RUNNING && !stream_wants_continue(&c->stream) &&
+	return c->io->net.drain.phase == NET_RUNNING && !stream_wants_continue(&c->stream) &&
 	       stream_can_skip(&c->stream);
 }
 

@@ -39,7 +39,7 @@ static void on_failed(void *conn, enum tls_verdict why)
 
 	count_failure(c, why);
 	(void)!TEMP_FAILURE_RETRY(
-	    recv(c->watch.fd, c->io->scratch.out, sizeof(c->io->scratch.out), MSG_DONTWAIT));
+	    recv(c->net.watch.fd, c->io->scratch.out, sizeof(c->io->scratch.out), MSG_DONTWAIT));
 	conn_close(c);
 }
 
@@ -77,16 +77,16 @@ static bool on_emit(void *conn, struct weir_event *step)
 
 	/* the connection was handed over to a server without TLS, or the graph's counters may be
 	 * closed already */
-	if (io->drain.phase == SERVER_CLOSED || !weir_outlet_linked(io->stage, TLS_OUTLET))
+	if (io->net.drain.phase == NET_CLOSED || !weir_outlet_linked(io->net.stage, TLS_OUTLET))
 		return false;
-	step->class_id = last_class(io->stage);
-	step->deadline_ns = c->wait.since_ns + io->conf.header_timeout_ns;
+	step->class_id = last_class(io->net.stage);
+	step->deadline_ns = c->net.wait.since_ns + io->conf.header_timeout_ns;
 	if (strcmp(io->conf.user, "address") == 0)
-		step->session = (uint32_t)weir_hash(
-				    (struct weir_slice){c->client.address, c->client.address_n}) &
+		step->session = (uint32_t)weir_hash((struct weir_slice){
+				    c->net.client.address, c->net.client.address_n}) &
 				~WEIR_SESSION_RETRY;
-	conn_list_join(c, CONN_AWAY);
-	weir_emit(io->stage, TLS_OUTLET, &step);
+	conn_list_join(c, LIST_AWAY);
+	weir_emit(io->net.stage, TLS_OUTLET, &step);
 	return true;
 }
 
@@ -105,9 +105,9 @@ static void on_opened(void *conn, bool rearm)
 {
 	struct conn *c = conn;
 
-	c->wait.progress_ns = weir_loop_now_ns(c->io->loop);
+	c->net.wait.progress_ns = weir_loop_now_ns(c->io->net.loop);
 	conn_list_leave(c); /* its idle time begins now, so it must be appended to the list again */
-	c->io->count[tls_is_resumed(c->tls) ? SERVER_TLS_RESUMED : SERVER_TLS_FULL]++;
+	c->io->count[tls_is_resumed(c->net.tls) ? SERVER_TLS_RESUMED : SERVER_TLS_FULL]++;
 	c->io->count[SERVER_TLS_CONNECTIONS]++;
 	c->socket.unread = true;
 	c->socket.rearm |= rearm;
@@ -128,10 +128,10 @@ static const struct tls_calls calls = {.emit = on_emit,
 
 uint32_t conn_tls_ready(struct conn *c, uint32_t events)
 {
-	if (WEIR_LIKELY(!tls_is_shaking(c->tls)))
-		return tls_on_ready(c->tls, events, c->socket.peer_done, &c->socket.rearm);
-	if (tls_is_away(c->tls) || conn_wants_read(c)) {
-		tls_shake(c->tls, c->socket.peer_done);
+	if (WEIR_LIKELY(!tls_is_shaking(c->net.tls)))
+		return tls_on_ready(c->net.tls, events, c->socket.peer_done, &c->socket.rearm);
+	if (tls_is_away(c->net.tls) || conn_wants_read(c)) {
+		tls_shake(c->net.tls, c->socket.peer_done);
 	} else {
 		c->socket.unread = true;
 		conn_settle(c);
@@ -145,24 +145,24 @@ static struct tls_user user_of(struct conn *c)
 {
 	return (struct tls_user){.calls = &calls,
 	    .conn = c,
-	    .loop = c->io->loop,
+	    .loop = c->io->net.loop,
 	    .held_bytes = &c->io->pool.held_bytes,
-	    .address = {c->client.address, c->client.address_n}};
+	    .address = {c->net.client.address, c->net.client.address_n}};
 }
 
 void conn_tls_begin(struct conn *c)
 {
 	struct tls_user user = user_of(c);
 
-	conn_tls_set(c, tls_conn_new(c->io->srv->tls, c->watch.fd, &user));
+	conn_tls_set(c, tls_conn_new(c->io->srv->net.tls, c->net.watch.fd, &user));
 }
 
 struct tls_conn *conn_tls_set(struct conn *c, struct tls_conn *t)
 {
-	struct tls_conn *before = c->tls;
+	struct tls_conn *before = c->net.tls;
 
 	pool_hold(&c->io->pool, tls_conn_bytes(t) - tls_conn_bytes(before));
-	c->tls = t;
+	c->net.tls = t;
 	return before;
 }
 

@@ -66,7 +66,7 @@ void limit_tell(struct http_io *io, int fd)
 	static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
 				   "Content-Length: 0\r\nConnection: close\r\n\r\n";
 
-	if (!io->srv->tls)
+	if (!io->srv->net.tls)
 		(void)!TEMP_FAILURE_RETRY(send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL));
 	shutdown(fd, SHUT_WR);
 	/* Read what has arrived, since unread data would turn the close into a reset. */

@@ -54,14 +54,14 @@ bool conn_wants_read(const struct conn *c)
 		return conn_wants_part(c);
 	if (io_is_leaving(c->io) && !c->stream.filling && c->stream.phase != STREAM_SKIP)
 		return false; /* the next request is for the new server */
-	return c->input == INPUT_OPEN && !c->io->pause.on && has_place(c);
+	return c->input == INPUT_OPEN && !c->io->net.pause.on && has_place(c);
 }
 
 /* Discard what a client sends after the last response. */
 static void linger_read(struct conn *c)
 {
 	ssize_t n = TEMP_FAILURE_RETRY(
-	    recv(c->watch.fd, c->io->scratch.out, sizeof(c->io->scratch.out), 0));
+	    recv(c->net.watch.fd, c->io->scratch.out, sizeof(c->io->scratch.out), 0));
 
 	if (n > 0) {
 		c->io->count[SERVER_BYTES_IN] += n;
@@ -80,7 +80,7 @@ static bool has_rest(const struct conn *c)
 	if (stream_in_parts(&c->stream))
 		return c->stream.end > c->stream.start && !conn_wants_part(c);
 	return c->input == INPUT_OPEN && stream_partial(&c->stream) &&
-	       (c->io->pause.on || !has_place(c));
+	       (c->io->net.pause.on || !has_place(c));
 }
 
 /* Handle the end of the client's bytes: complete requests are answered, a partial one is not. */
@@ -110,7 +110,7 @@ static void refuse_stream(struct conn *c)
  * out nor be evicted as idle. */
 static void parse_later(struct conn *c)
 {
-	c->wait.kind = WAIT_NONE;
+	c->net.wait.kind = WAIT_NONE;
 	conn_list_leave(c);
 	conn_make_ready(c);
 }
@@ -139,13 +139,13 @@ void conn_took(struct conn *c, size_t n, ssize_t got)
 	if (got > 0) {
 		io->count[SERVER_BYTES_IN] += got;
 		/* while the client must read a response, bytes that it sends are not progress */
-		if (c->wait.kind != WAIT_WRITE) {
-			c->wait.progress_ns = weir_loop_now_ns(io->loop);
-			c->wait.moved_bytes += got;
+		if (c->net.wait.kind != WAIT_WRITE) {
+			c->net.wait.progress_ns = weir_loop_now_ns(io->net.loop);
+			c->net.wait.moved_bytes += got;
 		}
 		c->socket.unread = wire_left(c, n, (size_t)got);
 		stream_got(&c->stream, (size_t)got);
-		if (WEIR_LIKELY(c->wait.kind == WAIT_IDLE)) {
+		if (WEIR_LIKELY(c->net.wait.kind == WAIT_IDLE)) {
 			parse_later(c);
 			return;
 		}
@@ -154,8 +154,8 @@ void conn_took(struct conn *c, size_t n, ssize_t got)
 		at_eof(c);
 	} else if (got != -EAGAIN) {
 		conn_close(c);
-	} else if (c->tls) {
-		c->socket.unread = tls_left(c->tls);
+	} else if (c->net.tls) {
+		c->socket.unread = tls_left(c->net.tls);
 	}
 	conn_settle(c);
 }
@@ -170,7 +170,7 @@ void conn_read(struct conn *c)
 		linger_read(c);
 		return;
 	}
-	if (c->tls && tls_is_shaking(c->tls))
+	if (c->net.tls && tls_is_shaking(c->net.tls))
 		return;
 	n = stream_room(&c->stream, &c->io->pool, &room);
 	if (n > 0)
@@ -184,7 +184,7 @@ void conn_append(struct conn *c, struct http_req *r)
 {
 	r->next = NULL;
 	r->conn = c;
-	r->loop = c->io->loop;
+	r->loop = c->io->net.loop;
 	*c->last = r;
 	c->last = &r->next;
 	c->in_flight++;
@@ -216,7 +216,7 @@ static void bound_deadline(const struct http_io *io, struct weir_event *ev)
 {
 	if (io->conf.deadline != SERVER_DEADLINE_SLO)
 		return;
-	int64_t slo_ns = weir_class_slo_ns(io->stage, ev->class_id);
+	int64_t slo_ns = weir_class_slo_ns(io->net.stage, ev->class_id);
 	if (slo_ns < ev->deadline_ns - ev->arrival_ns)
 		ev->deadline_ns = ev->arrival_ns + slo_ns;
 }
@@ -235,8 +235,8 @@ static void emit(struct conn *c, struct http_req *r)
 
 	conn_append(c, r);
 	/* a new request does not end the wait for the client to read a response */
-	if (WEIR_LIKELY(c->wait.kind != WAIT_WRITE))
-		c->wait.kind = WAIT_NONE;
+	if (WEIR_LIKELY(c->net.wait.kind != WAIT_WRITE))
+		c->net.wait.kind = WAIT_NONE;
 	c->requests++;
 	r->wire_bytes += r->pub.body.n;
 	c->wire_bytes += r->wire_bytes;
@@ -244,13 +244,13 @@ static void emit(struct conn *c, struct http_req *r)
 		end_keep_alive(io, r);
 	if (!r->keep_alive || r->last)
 		conn_stop_input(c);
-	weir_event_init(ev, &weir_http_request_type, weir_loop_now_ns(io->loop));
+	weir_event_init(ev, &weir_http_request_type, weir_loop_now_ns(io->net.loop));
 	ev->trace_id = io->next_id++ & INT64_MAX; /* bit 63 is for shed ids */
 	if (conf->user[0])
 		ev->session = wire_user(&r->pub, conf->user);
 	if (wire_may_hint(&r->pub))
 		take_hints(io, r);
-	ev->class_id = weir_classify(io->stage, ev);
+	ev->class_id = weir_classify(io->net.stage, ev);
 	bound_deadline(io, ev);
 	io->in_graph++;
 	if (WEIR_UNLIKELY(r->transfer != NULL)) {
@@ -258,7 +258,7 @@ static void emit(struct conn *c, struct http_req *r)
 		io->in_parts++;
 		io->count[SERVER_PART_BODIES]++;
 	}
-	weir_emit(io->stage, 0, &ev);
+	weir_emit(io->net.stage, 0, &ev);
 }
 
 /* Whether the buffered bytes may be parsed now. A streamed body may always be: its request is
@@ -281,7 +281,7 @@ void conn_parse(struct conn *c)
 	const struct http_conf *conf = &io->conf;
 	bool ended = false;
 
-	if (io->pause.on)
+	if (io->net.pause.on)
 		return;
 	while (may_parse(c)) {
 		struct http_req *r;
@@ -317,7 +317,7 @@ void conn_parse(struct conn *c)
 			conn_continue(c);
 	} else if (WEIR_UNLIKELY(ended) && io_is_leaving(io)) {
 		conn_hand_over(c); /* only the rest of a body kept the connection here */
-	} else if (WEIR_UNLIKELY(ended) && io->drain.phase == SERVER_DRAINING) {
+	} else if (WEIR_UNLIKELY(ended) && io->net.drain.phase == NET_DRAINING) {
 		conn_make_ready(c); /* the connection may have to be closed now */
 	}
 }
@@ -358,13 +358,13 @@ static void refuse_in_short(struct conn *c, int status)
 void conn_refuse(struct conn *c, int status, const char *why)
 {
 	/* a response would need a whole handshake first */
-	bool mute = c->tls && tls_is_shaking(c->tls);
+	bool mute = c->net.tls && tls_is_shaking(c->net.tls);
 	struct http_req *r = mute ? NULL : pool_req(&c->io->pool);
 
 	conn_stop_input(c);
 	c->io->count[SERVER_BAD_REQUESTS] += status != 503;
-	refusal_log(&c->io->refusals, c->io->stage, weir_loop_now_ns(c->io->loop),
-	    c->client.address, status, why);
+	refusal_log(&c->io->refusals, c->io->net.stage, weir_loop_now_ns(c->io->net.loop),
+	    c->net.client.address, status, why);
 	if (mute) {
 		conn_close(c);
 		return;

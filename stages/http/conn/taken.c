@@ -21,21 +21,35 @@ int64_t conn_untaken(const struct conn *c)
 {
 	int n;
 
-	return ioctl(c->watch.fd, SIOCOUTQ, &n) == 0 ? n : 0;
+	return ioctl(c->net.watch.fd, SIOCOUTQ, &n) == 0 ? n : 0;
 }
 
 bool conn_look(struct conn *c)
 {
-	int64_t now = conn_untaken(c), taken = c->wait.queued_bytes - now;
+	int64_t now = conn_untaken(c), taken = c->net.wait.queued_bytes - now;
 	double due;
 
-	c->wait.queued_bytes = now;
+	c->net.wait.queued_bytes = now;
 	if (taken <= 0)
 		return false;
-	c->wait.progress_ns = weir_loop_now_ns(c->io->loop);
-	due = c->io->conf.min_send_rate * (double)(c->wait.progress_ns - c->wait.since_ns) / 1e9;
-	c->wait.moved_bytes += taken;
-	if ((double)c->wait.moved_bytes > due + LEAD_BYTES)
-		c->wait.moved_bytes = (int64_t)due + LEAD_BYTES;
+	c->net.wait.progress_ns = weir_loop_now_ns(c->io->net.loop);
+	due = c->io->conf.min_send_rate * (double)(c->net.wait.progress_ns - c->net.wait.since_ns) /
+	      1e9;
+	c->net.wait.moved_bytes += taken;
+	if ((double)c->net.wait.moved_bytes > due + LEAD_BYTES)
+		c->net.wait.moved_bytes = (int64_t)due + LEAD_BYTES;
 	return true;
+}
+
+bool conn_is_slow(struct conn *c)
+{
+	const struct http_conf *conf = &c->io->conf;
+	int64_t now_ns = weir_loop_now_ns(c->io->net.loop);
+	double rate = c->net.wait.kind == WAIT_BODY ? conf->min_body_rate : conf->min_send_rate;
+
+	if (c->net.wait.kind == WAIT_WRITE && rate > 0 && !conn_look(c) &&
+	    now_ns - c->net.wait.progress_ns >= NET_EVICT_AFTER_NS)
+		return true;
+	return (double)c->net.wait.moved_bytes <
+	       rate * (double)(now_ns - c->net.wait.since_ns) / 1e9;
 }

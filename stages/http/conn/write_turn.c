@@ -77,7 +77,7 @@ static void take(struct http_io *io, struct writers *w)
 	for (; n < TOGETHER && c; n++) {
 		w->c[n] = c;
 		w->of[n] = is_common(c) && has_room(io, &at, c) ? compose(w, c, &at) : NULL;
-		c->ready = false;
+		c->net.ready = false;
 		c = c->ready_next;
 	}
 	w->n = n;
@@ -104,7 +104,7 @@ static void go_on(struct writers *w)
 			conn_write(c);
 		else if (WEIR_LIKELY(conn_is_open(c)))
 			write_done(c, g, w->rc[g - w->run]);
-		if (WEIR_UNLIKELY(!conn_is_open(c)) && !c->ready)
+		if (WEIR_UNLIKELY(!conn_is_open(c)) && !c->net.ready)
 			conn_reap(c);
 	}
 }
