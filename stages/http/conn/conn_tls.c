@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "http/conn/conn.h"
-#include "net/tls/tls_conn.h"
+#include "net/handshake.h"
 
 _Static_assert(SERVER_TLS_FAILED_INTERNAL - SERVER_TLS_FAILED_CLOSED ==
 		   TLS_FAILED_INTERNAL - TLS_FAILED_CLOSED,
@@ -60,34 +60,17 @@ static void on_returned(void *conn)
 
 /* ---- steps ---- */
 
-/* Return the last class, to which events belong that match no other class. */
-static uint8_t last_class(const struct weir_stage *st)
-{
-	int n = 0;
-
-	while (n + 1 < WEIR_CLASSES_MAX && weir_class_name(st, n + 1)[0])
-		n++;
-	return (uint8_t)n;
-}
-
 static bool on_emit(void *conn, struct weir_event *step)
 {
 	struct conn *c = conn;
 	struct http_io *io = c->io;
 
-	/* the connection was handed over to a server without TLS, or the graph's counters may be
-	 * closed already */
-	if (io->net.drain.phase == NET_CLOSED || !weir_outlet_linked(io->net.stage, TLS_OUTLET))
-		return false;
-	step->class_id = last_class(io->net.stage);
 	step->deadline_ns = c->net.wait.since_ns + io->conf.header_timeout_ns;
 	if (strcmp(io->conf.user, "address") == 0)
 		step->session = (uint32_t)weir_hash((struct weir_slice){
 				    c->net.client.address, c->net.client.address_n}) &
 				~WEIR_SESSION_RETRY;
-	conn_list_join(c, LIST_AWAY);
-	weir_emit(io->net.stage, TLS_OUTLET, &step);
-	return true;
+	return handshake_emit(&io->net, &c->net, TLS_OUTLET, step);
 }
 
 static void on_wait(void *conn, bool rearm)
@@ -143,11 +126,7 @@ uint32_t conn_tls_ready(struct conn *c, uint32_t events)
 
 static struct tls_user user_of(struct conn *c)
 {
-	return (struct tls_user){.calls = &calls,
-	    .conn = c,
-	    .loop = c->io->net.loop,
-	    .held_bytes = &c->io->pool.held_bytes,
-	    .address = {c->net.client.address, c->net.client.address_n}};
+	return handshake_user(&c->io->net, &c->net, &calls, &c->io->pool.held_bytes);
 }
 
 void conn_tls_begin(struct conn *c)
