@@ -54,7 +54,7 @@ static int find_sockets(
 	struct address b;
 
 	for (int k = 0; k < old->n_addresses && k < conf->listen.n; k++) {
-		bool same = http_address_parse(conf->listen.items[k], &b, &ignored) == 0 &&
+		bool same = address_parse(conf->listen.items[k], &b, &ignored) == 0 &&
 			    a->n == b.n && memcmp(&a->addr, &b.addr, a->n) == 0;
 		int n = same ? sockets_at(old, k, list, max) : 0;
 		if (n > 0 && !list[0]->shared)

@@ -171,7 +171,7 @@ static int bind_address(struct net_server *srv, const char *text, int backlog, s
 {
 	struct address a;
 	struct sockets s;
-	int rc = http_address_parse(text, &a, err), i;
+	int rc = address_parse(text, &a, err), i;
 	bool ok = true;
 
 	if (rc != 0)

@@ -67,7 +67,7 @@ int net_conf_check(struct weir_stage *st, const struct net_conf *conf, struct we
 	struct address a;
 
 	for (int i = 0; i < conf->listen.n; i++)
-		if (http_address_parse(conf->listen.items[i], &a, err) != 0) {
+		if (address_parse(conf->listen.items[i], &a, err) != 0) {
 			listen_blame(st, i);
 			return WEIR_EINVAL;
 		}

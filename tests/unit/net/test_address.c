@@ -17,7 +17,7 @@ static const char *parsed(const char *text)
 	struct weir_err err = {0};
 	char host[INET6_ADDRSTRLEN];
 
-	if (http_address_parse(text, &a, &err) != 0) {
+	if (address_parse(text, &a, &err) != 0) {
 		CU_ASSERT(err.text[0] && err.hint[0] && err.code == WEIR_EINVAL);
 		snprintf(out, sizeof(out), "%s", err.text);
 		return out;
