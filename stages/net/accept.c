@@ -22,10 +22,10 @@
  * state, and also when memory is short, so the listeners are paused.
  *
  * When no slot or descriptor can be freed, the protocol refuses the client, as HTTP does with 503.
- * The number of connections being refused is also limited. Once there are ACCEPT_REFUSING of them, the listeners
- * are paused if the server is full, whereas clients that exceed a limit of their address are closed
- * without a response. Connections being refused do not count towards max_connections, so they do
- * not keep other clients out.
+ * The number of connections being refused is also limited. Once there are ACCEPT_REFUSING of them,
+ * the listeners are paused if the server is full, whereas clients that exceed a limit of their
+ * address are closed without a response. Connections being refused do not count towards
+ * max_connections, so they do not keep other clients out.
  *
  * A listener that is closed in a drain accepts its last clients even when the server is full,
  * because closing it resets those in its backlog. Outside the drain it does not, since no client

@@ -19,9 +19,9 @@
  * (evict.none). A thread that has not replied yet does not get a second request, so a thread that
  * hangs does not delay the replies of others. The new connection waits until there is a reply or
  * the time limit expires. If a connection of the requester closes in the meantime and frees all
- * that the new one needs (EVICT_CLOSED), the new one is admitted without using up an attempt. If the
- * requester finds a free slot just as the other thread evicts a connection for it, the slot freed
- * by the eviction goes to the next client.
+ * that the new one needs (EVICT_CLOSED), the new one is admitted without using up an attempt. If
+ * the requester finds a free slot just as the other thread evicts a connection for it, the slot
+ * freed by the eviction goes to the next client.
  *
  * Concurrency: each call runs in the I/O thread of `io`; several threads of a server may make such
  * calls at the same time.

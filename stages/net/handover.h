@@ -54,7 +54,8 @@ struct tls_site *handover_site(const struct net_server *srv);
 /** Begin the handover: every connection that can leave is handed over now. I/O thread only. */
 void handover_leave(struct net_io *io, struct net_server *successor);
 
-/** Give `h` to the server that takes over from that of `from`. I/O thread only, during a handover. */
+/** Give `h` to the server that takes over from that of `from`. I/O thread only, during a
+ * handover. */
 void handover_send(const struct net_io *from, struct net_handed *h);
 
 /** Try again later to hand connections over, because memory was short. I/O thread only. */

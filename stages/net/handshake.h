@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The handshakes of a server with TLS: what tls_conn.h needs of a connection, and how the steps reach
- * their stage. I/O thread only. */
+/* The handshakes of a server with TLS: what tls_conn.h needs of a connection, and how the steps
+ * reach their stage. I/O thread only. */
 #ifndef WEIR_NET_HANDSHAKE_H
 #define WEIR_NET_HANDSHAKE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server of connections, whatever its protocol: accepting, limits, eviction, pausing, draining and
- * handover. One struct per server, one per I/O thread, one per connection.
+ * A server of connections, whatever its protocol: accepting, limits, eviction, pausing, draining
+ * and handover. One struct per server, one per I/O thread, one per connection.
  *
  * A protocol (http.server) embeds them, each as the first member of a struct of its own:
  *
@@ -223,11 +223,11 @@ struct net_io {
 	struct net_conn *conns; /* all open ones */
 	int64_t n_conns;        /* open, or closed with requests still in the graph */
 	/* Connections by what they wait for. LIST_IDLE holds those without a request, LIST_HALF
-	 * those with the beginning of one, LIST_BEHIND those with the beginning of one after others;
-	 * these three lists begin with the longest wait. LIST_SLOW holds those with a transfer in
-	 * progress, LIST_AWAY those whose handshake is being done by its stage, LIST_LINGER those
-	 * that linger after their last response. LIST_REFUSED holds those that linger after they
-	 * were refused when accepted; max_connections does not count them. */
+	 * those with the beginning of one, LIST_BEHIND those with the beginning of one after
+	 * others; these three lists begin with the longest wait. LIST_SLOW holds those with a
+	 * transfer in progress, LIST_AWAY those whose handshake is being done by its stage,
+	 * LIST_LINGER those that linger after their last response. LIST_REFUSED holds those that
+	 * linger after they were refused when accepted; max_connections does not count them. */
 	struct net_list list[NET_LISTS];
 	struct net_accept accept;
 	struct net_evict evict;
@@ -253,8 +253,8 @@ enum net_metric {
 	NET_METRICS
 };
 
-/** Calls to the protocol. Unless stated otherwise, they are made in the I/O thread of `io` or of the
- * connection. */
+/** Calls to the protocol. Unless stated otherwise, they are made in the I/O thread of `io` or of
+ * the connection. */
 struct net_calls {
 	/* the protocol's metric for each of enum net_metric */
 	uint8_t metric[NET_METRICS];
@@ -268,8 +268,8 @@ struct net_calls {
 	void (*io_free)(struct net_io *io);
 
 	/* Open a connection for the accepted socket `fd` of a client with `key` (clients.h), which
-	 * clients_enter has counted; net_conn_detach ends that. `over` is the limit (enum net_limit)
-	 * that the client has exceeded, so that it must be refused, or -1. */
+	 * clients_enter has counted; net_conn_detach ends that. `over` is the limit (enum
+	 * net_limit) that the client has exceeded, so that it must be refused, or -1. */
 	void (*open)(
 	    struct net_io *io, int fd, const struct sockaddr_storage *addr, uint64_t key, int over);
 	/* Count and close `fd`, for which no connection is created. With `tell`, the client is told
@@ -288,12 +288,12 @@ struct net_calls {
 
 	/* the linger time of a drain is over: end `c` unless it has a request */
 	void (*end_idle)(struct net_conn *c);
-	/* The drain is over: nothing may enter the graph any more. End `c` unless a request of it is
-	 * in the graph. */
+	/* The drain is over: nothing may enter the graph any more. End `c` unless a request of it
+	 * is in the graph. */
 	void (*end_late)(struct net_conn *c);
 
-	/* Hand `c` over to the server net_io.handover.to if it can leave now; returns whether it has
-	 * left, and is then closed. */
+	/* Hand `c` over to the server net_io.handover.to if it can leave now; returns whether it
+	 * has left, and is then closed. */
 	bool (*hand_over)(struct net_conn *c);
 	/* `h` is handed on to the server `to` */
 	void (*handed_on)(struct net_handed *h, struct net_server *to);

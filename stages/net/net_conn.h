@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of a connection that does not depend on its protocol: its counts and its lists. I/O thread
- * only.
+ * The part of a connection that does not depend on its protocol: its counts and its lists. I/O
+ * thread only.
  *
- * A connection is in at most one list, by what it waits for (enum net_list_id). The lists are in the
- * order in which connections joined them, so the longest wait is the first; only LIST_SLOW is
+ * A connection is in at most one list, by what it waits for (enum net_list_id). The lists are in
+ * the order in which connections joined them, so the longest wait is the first; only LIST_SLOW is
  * rotated. Joining and leaving are done for each request, so they are inline.
  */
 #ifndef WEIR_NET_CONN_H

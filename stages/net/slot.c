@@ -7,11 +7,11 @@
  * (net_calls.is_slow). In either case the connection must have waited for NET_EVICT_AFTER_NS.
  *
  * The search is short, however many connections there are. In LIST_SLOW it checks at most
- * NET_EVICT_SCAN connections, and moves healthy ones to the end of the list, so that all are checked in
- * turn. In the other lists the first connection has waited longest, so checking it is enough. A
- * search for a connection of one given address may miss one that is beyond the first NET_EVICT_SCAN;
- * the new connection is then refused. Evicting a refused connection that lingers frees a descriptor
- * but no slot, since it has none; these connections have their own list.
+ * NET_EVICT_SCAN connections, and moves healthy ones to the end of the list, so that all are
+ * checked in turn. In the other lists the first connection has waited longest, so checking it is
+ * enough. A search for a connection of one given address may miss one that is beyond the first
+ * NET_EVICT_SCAN; the new connection is then refused. Evicting a refused connection that lingers
+ * frees a descriptor but no slot, since it has none; these connections have their own list.
  *
  * Each list is in the order in which connections joined it. That is the order in which their waits
  * began, with two exceptions: a connection that resumes waiting for its handshake, and one with

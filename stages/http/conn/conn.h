@@ -11,8 +11,8 @@
  * return. Connections are freed only in turn_end, by conn_reap, so a pointer to a connection is
  * valid for the whole iteration of the event loop.
  *
- * A connection belongs to its I/O thread. `net.client` and `io` are constant, so field getters may read
- * them from any thread.
+ * A connection belongs to its I/O thread. `net.client` and `io` are constant, so field getters may
+ * read them from any thread.
  */
 #ifndef WEIR_HTTP_CONN_H
 #define WEIR_HTTP_CONN_H

@@ -2,8 +2,8 @@
 /*
  * Connects the connections of http.server with their TLS; see conn_tls.h.
  *
- * A connection during its handshake is idle: it has no request, and header_timeout runs since it was
- * accepted. A client that speaks HTTP without TLS is answered with 400.
+ * A connection during its handshake is idle: it has no request, and header_timeout runs since it
+ * was accepted. A client that speaks HTTP without TLS is answered with 400.
  */
 #include "http/conn/conn_tls.h"
 

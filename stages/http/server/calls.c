@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What net/ asks of http.server: its connections are opened, refused, evicted, paused and drained
- * here. handed_conn.c hands them over. */
+/* The calls of stages/net to http.server: connections are opened, refused, evicted, paused and
+ * drained here, and handed over in handed_conn.c. */
 #include "http/server/calls.h"
 
 #include <stdlib.h>
@@ -126,8 +126,8 @@ static bool has_begun(struct conn *c)
 	return c->phase == CONN_OPEN && c->in_flight == 0 && stream_partial(&c->stream);
 }
 
-/* Close `c` unless it has a request in the graph. If a request has begun, a 503 is sent first, as far
- * as it fits into the socket buffer. */
+/* Close `c` unless it has a request in the graph. If a request has begun, a 503 is sent first, as
+ * far as it fits into the socket buffer. */
 static void end_late(struct net_conn *net)
 {
 	struct conn *c = conn_of_net(net);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection of http.server on its way to another server (net/handover.h): its socket and TLS, the
- * bytes that are read but not used, and the rest of the response that it sends (handed.h). The calls
- * are those of struct net_calls; I/O thread only.
+ * A connection of http.server on its way to another server (net/handover.h): its socket and TLS,
+ * the bytes that are read but not used, and the rest of the response that it sends (handed.h). The
+ * calls are those of struct net_calls; I/O thread only.
  */
 #ifndef WEIR_HTTP_HANDED_CONN_H
 #define WEIR_HTTP_HANDED_CONN_H

@@ -2,11 +2,11 @@
 /*
  * http.server: the source that creates one event per HTTP/1.1 request and writes the responses.
  *
- * This file has the tables (metrics, outlets, ops), the start of the server, and the steps of an I/O
- * thread in each iteration. net/ accepts, pauses, drains and hands over; calls.c is its way into
- * this folder. conn.c, read.c and write.c handle connections; stream.c and the layers below it
- * (guard, parse, chunk) turn bytes into requests. request_type.c and response.c are the interface
- * for stages.
+ * This file has the tables (metrics, outlets, ops), the start of the server, and the steps of an
+ * I/O thread in each iteration. stages/net accepts, pauses, drains and hands over; it calls this
+ * folder through the table of calls.c. conn.c, read.c, emit.c and write.c handle connections;
+ * stream.c and the layers below it (guard, parse, chunk) turn bytes into requests. request_type.c
+ * and response.c are the interface for stages.
  */
 #include "http/conn/io.h"
 

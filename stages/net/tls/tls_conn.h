@@ -8,10 +8,10 @@
  *     '--not TLS, time-out--> closed
  *
  * A step that needs asymmetric cryptography is an event for a stage `tls.handshake`. That stage has
- * its own threads, queue and admission. When there are many handshakes, they are therefore queued or
- * refused there, while open connections are still served. The last flight of a client (RFC 8446,
- * 4.4.4, and also of a resumed TLS 1.2) costs as much as a small request. The I/O thread processes it
- * itself, so that admission does not discard the work already spent on a handshake.
+ * its own threads, queue and admission. When there are many handshakes, they are therefore queued
+ * or refused there, while open connections are still served. The last flight of a client (RFC 8446,
+ * 4.4.4, and also of a resumed TLS 1.2) costs as much as a small request. The I/O thread processes
+ * it itself, so that admission does not discard the work already spent on a handshake.
  *
  * While AWAY, the SSL, its BIO and the socket belong to the stage. The I/O thread then only records
  * that more bytes have arrived, and closes when the event returns. At all other times everything
@@ -82,7 +82,8 @@ struct tls_user {
 	const struct tls_calls *calls;
 	void *conn; /* the argument of `calls` */
 	struct weir_loop *loop;
-	/* the bytes that connections of the I/O thread hold; those of incomplete records are added */
+	/* the bytes that connections of the I/O thread hold; those of incomplete records are
+	 * added */
 	int64_t *held_bytes;
 	struct weir_slice address; /* the client's, without its port */
 };
