@@ -33,10 +33,6 @@ enum limit {
 	    N_LIMITS
 };
 
-/** Maximum number of connections that are being refused with a response at the same time, in all
- * I/O threads together. 64 is a guess. */
-#define LIMIT_REFUSING 64
-
 /** Count limit `l` for a client that gets no response. */
 void limit_count(struct http_io *io, enum limit l);
 /** Count limit `l`, queue a response with the reason behind the pending responses, and close the
