@@ -222,8 +222,7 @@ static void refuse_plain(struct conn *c)
 {
 	count_failure(c, TLS_FAILED_PLAIN);
 	tls_conn_free(tls_conn_set(c, NULL));
-	conn_refuse(c, 400, "this port accepts only HTTPS");
-	conn_settle(c);
+	conn_act(c, conn_refuse(c, 400, "this port accepts only HTTPS"));
 }
 
 /* ---- the first record ---- */
@@ -301,7 +300,7 @@ static void opened(struct conn *c)
 	if (io_is_leaving(c->io) && conn_hand_over(c))
 		return;
 	if (conn_wants_read(c))
-		conn_read(c);
+		conn_readable(c);
 	else
 		conn_settle(c);
 }

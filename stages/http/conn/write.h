@@ -45,7 +45,7 @@ void write_send(struct conn *c, struct run *g);
  * response. Closes no connection. */
 enum conn_sent write_book(struct conn *c, const struct run *g);
 /** Complete a run whose result was `rc`: send the remaining responses, then parse what has been
- * read, or end the connection. */
-void write_done(struct conn *c, struct run *g, enum conn_sent rc);
+ * read. */
+enum conn_next write_done(struct conn *c, struct run *g, enum conn_sent rc);
 
 #endif

@@ -118,9 +118,9 @@ static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 		next = c->next;
 		if (c->wait.kind != WAIT_IDLE || (io_is_leaving(io) && handover_take_leave(c)))
 			continue;
-		conn_read(c); /* the client may just have sent something */
+		conn_readable(c); /* the client may just have sent something */
 		if (conn_is_open(c) && c->wait.kind == WAIT_IDLE)
-			conn_end(c, true);
+			conn_act(c, CONN_END_DONE);
 	}
 }
 
@@ -153,7 +153,7 @@ static bool has_begun(struct conn *c)
 	if (c->phase >= CONN_ENDING || c->stream.phase == STREAM_SKIP)
 		return false;
 	if (!stream_partial(&c->stream))
-		conn_read(c); /* reads only: no more requests are emitted */
+		conn_readable(c); /* reads only: no more requests are emitted */
 	return c->phase == CONN_OPEN && c->in_flight == 0 && stream_partial(&c->stream);
 }
 
@@ -163,8 +163,7 @@ static void end_late(struct conn *c)
 {
 	if (has_begun(c)) {
 		c->io->count[SERVER_REFUSED_LATE]++;
-		conn_refuse(c, 503, "the server is stopping");
-		conn_settle(c);
+		conn_act(c, conn_refuse(c, 503, "the server is stopping"));
 	} else if (c->in_flight == 0) {
 		conn_close(c);
 	}
@@ -182,7 +181,7 @@ static void close_now(struct http_io *io)
 		if (io_is_leaving(io) && handover_take_leave(c))
 			continue;
 		conn_stop_input(c);
-		conn_parts_end(c);
+		conn_act(c, conn_parts_end(c));
 		if (c->in_flight == 0)
 			end_late(c);
 	}

@@ -234,7 +234,7 @@ void handover_leave(struct http_io *io, struct http_server *successor)
 
 /* Put into the stream the bytes that the old server had read. They were in a buffer of the same
  * size, so they fit, at the latest when the requests among them have been parsed. */
-static void refill(struct conn *c, const struct handed_conn *p)
+static enum conn_next refill(struct conn *c, const struct handed_conn *p)
 {
 	size_t at = 0;
 
@@ -243,20 +243,20 @@ static void refill(struct conn *c, const struct handed_conn *p)
 		size_t n = stream_room(&c->stream, &c->io->pool, &room);
 		if (n == 0 && c->stream.phase != STREAM_ENDED) {
 			size_t rest = c->stream.end - c->stream.start;
-			conn_parse(c);
+			enum conn_next next = conn_parse(c);
+			if (next != CONN_WAIT)
+				return next;
 			if (c->stream.end - c->stream.start < rest)
 				continue;
 		}
-		if (n == 0) {
-			conn_refuse(c, 503, "no memory for the request");
-			return;
-		}
+		if (n == 0)
+			return conn_refuse(c, 503, "no memory for the request");
 		n = n < p->n - at ? n : p->n - at;
 		memcpy(room, p->data + at, n);
 		stream_got(&c->stream, n);
 		at += n;
 	}
-	conn_parse(c);
+	return conn_parse(c);
 }
 
 /* Close a connection that is not taken over. */
@@ -362,8 +362,7 @@ static bool adopt(struct http_io *io, struct handed_conn *p)
 	} else if (!c) {
 		give_up(io, p);
 	} else {
-		refill(c, p);
-		conn_settle(c);
+		conn_act(c, refill(c, p));
 	}
 	free(p);
 	return true;

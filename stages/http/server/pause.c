@@ -44,8 +44,10 @@ static void turn(struct http_io *io, bool paused)
 	io_touch(io);
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
-		if (!c->socket.blocked && c->phase != CONN_LINGERING)
-			conn_parse(c);
+		enum conn_next parsed =
+		    !c->socket.blocked && c->phase != CONN_LINGERING ? conn_parse(c) : CONN_WAIT;
+		if (parsed != CONN_WAIT) /* the others wait below, once `on` is set */
+			conn_act(c, parsed);
 	}
 	io->pause.on = paused;
 	listen_pause(io);
