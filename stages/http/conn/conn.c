@@ -61,9 +61,7 @@ static enum conn_next after_read(struct conn *c, enum conn_got got)
 	case GOT_BYTES:
 		return WEIR_LIKELY(c->wait.kind == WAIT_IDLE) ? parse_later(c) : conn_parse(c);
 	case GOT_FULL:
-		return conn_parse(c);
-	case GOT_NO_MEMORY:
-		return limit_refuse_parsed(c, c->stream.status, c->stream.why);
+		return conn_parse_full(c);
 	case GOT_END:
 		return conn_parse_end(c);
 	case GOT_BROKEN:

@@ -119,11 +119,10 @@ enum conn_next {
 
 /** What a read has found. */
 enum conn_got {
-	GOT_NOTHING,   /* nothing to parse */
-	GOT_BYTES,     /* the stream has new bytes */
-	GOT_FULL,      /* nothing was read: the stage must take bytes of the body first */
-	GOT_NO_MEMORY, /* nothing was read: no memory; the stream has the refusal */
-	GOT_END,       /* the client has shut its side down */
+	GOT_NOTHING, /* nothing to parse */
+	GOT_BYTES,   /* the stream has new bytes */
+	GOT_FULL,    /* nothing was read, for lack of space: see stream_full */
+	GOT_END,     /* the client has shut its side down */
 	GOT_BROKEN,
 };
 
@@ -308,6 +307,8 @@ void conn_read_arrived(struct http_io *io);
 
 /** Parse the buffered bytes and emit the requests, as far as the pipeline limit allows. */
 enum conn_next conn_parse(struct conn *c);
+/** The same when there was no space to read into. */
+enum conn_next conn_parse_full(struct conn *c);
 /** The same after the last byte of the client: complete requests are answered, a partial one is
  * not. */
 enum conn_next conn_parse_end(struct conn *c);

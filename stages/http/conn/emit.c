@@ -164,7 +164,9 @@ static enum conn_next stopped(struct conn *c, enum stream_verdict v, struct http
 	case STREAM_TORN:
 		if (!c->stream.filling)
 			return CONN_END; /* the response has been sent already */
-		conn_tear_part(c, WEIR_EINVAL, c->stream.status);
+		/* the stage may respond to a malformed body immediately (parts.c) */
+		conn_tear_part(
+		    c, c->stream.status == 503 ? WEIR_EGONE : WEIR_EINVAL, c->stream.status);
 		return CONN_WAIT;
 	default:
 		return CONN_WAIT;
@@ -209,6 +211,16 @@ enum conn_next conn_parse(struct conn *c)
 	if (WEIR_UNLIKELY(ended) && c->io->drain.phase == SERVER_DRAINING)
 		conn_make_ready(c); /* the connection may have to be closed now */
 	return CONN_WAIT;
+}
+
+enum conn_next conn_parse_full(struct conn *c)
+{
+	enum stream_verdict v = stream_full(&c->stream, &c->io->pool);
+
+	if (v != STREAM_MORE)
+		return stopped(c, v, NULL);
+	c->socket.unread = true;
+	return conn_parse(c);
 }
 
 enum conn_next conn_parse_end(struct conn *c)

@@ -48,11 +48,8 @@ static void note(struct conn *c, size_t n, size_t got)
 
 enum conn_got conn_took(struct conn *c, size_t n, ssize_t got)
 {
-	if (WEIR_UNLIKELY(n == 0)) {
-		/* without a streamed body, whose bytes wait for the stage, there is no memory */
-		c->socket.unread |= stream_in_parts(&c->stream);
-		return stream_in_parts(&c->stream) ? GOT_FULL : GOT_NO_MEMORY;
-	}
+	if (WEIR_UNLIKELY(n == 0))
+		return GOT_FULL;
 	if (got > 0) {
 		note(c, n, (size_t)got);
 		return GOT_BYTES;

@@ -241,13 +241,17 @@ static enum conn_next refill(struct conn *c, const struct handed_conn *p)
 	while (at < p->n && c->input == INPUT_OPEN) {
 		char *room;
 		size_t n = stream_room(&c->stream, &c->io->pool, &room);
-		if (n == 0 && c->stream.phase != STREAM_ENDED) {
+		if (n == 0 && c->stream.status == 0) {
 			size_t rest = c->stream.end - c->stream.start;
 			enum conn_next next = conn_parse(c);
 			if (next != CONN_WAIT)
 				return next;
 			if (c->stream.end - c->stream.start < rest)
 				continue;
+		}
+		if (n == 0 && stream_full(&c->stream, &c->io->pool) == STREAM_TORN) {
+			conn_tear_part(c, WEIR_EGONE, 503);
+			return CONN_WAIT;
 		}
 		if (n == 0)
 			return conn_refuse(c, 503, "no memory for the request");
