@@ -22,19 +22,35 @@
 
 /* ---- what is to be done ---- */
 
+static enum conn_next parse(struct conn *c, enum conn_next next)
+{
+	switch (next) {
+	case CONN_PARSE:
+		return conn_parse(c);
+	case CONN_PARSE_FULL:
+		return conn_parse_full(c);
+	case CONN_PARSE_END:
+		return conn_parse_end(c);
+	default:
+		return next;
+	}
+}
+
 void conn_act(struct conn *c, enum conn_next next)
 {
 	if (next == CONN_AS_IS || !conn_is_open(c))
 		return;
+	next = parse(c, next);
 	if (next == CONN_END || next == CONN_END_DONE)
 		next = conn_end(c, next == CONN_END_DONE) ? CONN_WAIT : CONN_CLOSE;
+	if (next == CONN_WAIT) {
+		bool left = WEIR_UNLIKELY(io_is_leaving(c->io)) && conn_hand_over(c);
+		if (left || conn_wait(c))
+			return;
+	}
 	if (next == CONN_ABORT)
 		conn_abort(c);
-	else if (next == CONN_CLOSE)
-		conn_close(c);
-	else if (WEIR_UNLIKELY(io_is_leaving(c->io)) && conn_hand_over(c))
-		return;
-	else if (!conn_wait(c))
+	else
 		conn_close(c);
 }
 
@@ -45,40 +61,9 @@ void conn_settle(struct conn *c)
 
 /* ---- what happens ---- */
 
-/* Bytes of an idle connection are parsed with those of others, in conn_write. Until then it must
- * neither time out nor be evicted as idle. */
-static enum conn_next parse_later(struct conn *c)
-{
-	c->wait.kind = WAIT_NONE;
-	conn_list_leave(c);
-	conn_make_ready(c);
-	return CONN_AS_IS;
-}
-
-static enum conn_next after_read(struct conn *c, enum conn_got got)
-{
-	switch (got) {
-	case GOT_BYTES:
-		return WEIR_LIKELY(c->wait.kind == WAIT_IDLE) ? parse_later(c) : conn_parse(c);
-	case GOT_FULL:
-		return conn_parse_full(c);
-	case GOT_END:
-		return conn_parse_end(c);
-	case GOT_BROKEN:
-		return CONN_CLOSE;
-	default:
-		return CONN_WAIT;
-	}
-}
-
-void conn_has_read(struct conn *c, enum conn_got got)
-{
-	conn_act(c, after_read(c, got));
-}
-
 void conn_readable(struct conn *c)
 {
-	conn_has_read(c, conn_read(c));
+	conn_act(c, conn_read(c));
 }
 
 static void on_readable(struct conn *c, uint32_t events)
@@ -94,16 +79,6 @@ static void on_readable(struct conn *c, uint32_t events)
 		conn_readable(c);
 }
 
-static void on_writable(struct conn *c)
-{
-	enum conn_next next = CONN_WAIT;
-
-	c->socket.blocked = false;
-	if (WEIR_UNLIKELY(c->socket.continue_left > 0))
-		next = conn_continue_more(c);
-	conn_act(c, next == CONN_WAIT && !c->socket.blocked ? conn_write(c) : next);
-}
-
 static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
 {
 	struct conn *c = (struct conn *)w;
@@ -115,8 +90,10 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 		events = tls_on_ready(c, events);
 	if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		on_readable(c, events);
-	if (c->socket.blocked && (events & EPOLLOUT) && conn_is_open(c))
-		on_writable(c);
+	if (c->socket.blocked && (events & EPOLLOUT) && conn_is_open(c)) {
+		c->socket.blocked = false;
+		conn_act(c, conn_write(c));
+	}
 }
 
 static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
@@ -136,8 +113,7 @@ void conn_signalled(struct transfer *t)
 		return;
 	struct conn *c = t->r->conn;
 	io_touch(c->io);
-	enum conn_next next = conn_parts_signalled(t, begun);
-	conn_act(c, next == CONN_WAIT ? conn_parse(c) : next);
+	conn_act(c, conn_parts_signalled(t, begun));
 }
 
 void conn_make_ready(struct conn *c)

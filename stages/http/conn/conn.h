@@ -109,21 +109,15 @@ struct conn_client {
 /** What is to be done next with a connection. The functions that read, parse and write return it;
  * conn_act does it. */
 enum conn_next {
-	CONN_AS_IS, /* nothing: it is in io->ready, or waits already */
-	CONN_WAIT,  /* wait for what happens next */
-	CONN_END,   /* its last response was sent: end it, and linger for what the client sends */
-	CONN_END_DONE, /* the same, but the client sends nothing more */
+	CONN_AS_IS,      /* nothing: it is in io->ready, or waits already */
+	CONN_WAIT,       /* wait for what happens next */
+	CONN_PARSE,      /* parse what has been read */
+	CONN_PARSE_FULL, /* the same, after there was no space to read into */
+	CONN_PARSE_END,  /* the same, after the client has shut its side down */
+	CONN_END,        /* its last response was sent: end it, and discard what the client sends */
+	CONN_END_DONE,   /* the same, but the client sends nothing more */
 	CONN_CLOSE,
 	CONN_ABORT, /* close it, and discard what the kernel still holds for the client */
-};
-
-/** What a read has found. */
-enum conn_got {
-	GOT_NOTHING, /* nothing to parse */
-	GOT_BYTES,   /* the stream has new bytes */
-	GOT_FULL,    /* nothing was read, for lack of space: see stream_full */
-	GOT_END,     /* the client has shut its side down */
-	GOT_BROKEN,
 };
 
 /** The events for which the socket of a connection is watched; EPOLLOUT may be added. */
@@ -185,8 +179,6 @@ void conn_settle(struct conn *c);
 /** Read once from the readable socket, and act on what was read. Every complete request is emitted
  * before this run of the event loop ends. */
 void conn_readable(struct conn *c);
-/** Act on the result of a read. */
-void conn_has_read(struct conn *c, enum conn_got got);
 /** Handle the signal of `t`, which a stage has sent because it needs the body, has freed space, or
  * has begun or continued a response. */
 void conn_signalled(struct transfer *t);
@@ -291,10 +283,10 @@ static inline void conn_block(struct conn *c)
 /* ---- reading: read.c, read_turn.c ---- */
 
 /** Read once from the readable socket into the stream. */
-enum conn_got conn_read(struct conn *c);
+enum conn_next conn_read(struct conn *c);
 /** Record the result of a read of up to `n` bytes: `got` is the number of bytes read, 0 if the
  * client has shut its side down, or -errno. `n` is 0 if there was no free space to read into. */
-enum conn_got conn_took(struct conn *c, size_t n, ssize_t got);
+enum conn_next conn_took(struct conn *c, size_t n, ssize_t got);
 /** Defer reading from `c`, which is readable, so that it is read together with all other
  * connections that become readable in this run of the event loop. Returns false if `c` cannot be
  * deferred. */
@@ -307,10 +299,10 @@ void conn_read_arrived(struct http_io *io);
 
 /** Parse the buffered bytes and emit the requests, as far as the pipeline limit allows. */
 enum conn_next conn_parse(struct conn *c);
-/** The same when there was no space to read into. */
+/** Like conn_parse, after stream_room has returned 0. */
 enum conn_next conn_parse_full(struct conn *c);
-/** The same after the last byte of the client: complete requests are answered, a partial one is
- * not. */
+/** Like conn_parse, after the last byte of the client: complete requests are answered, a partial
+ * one is not. */
 enum conn_next conn_parse_end(struct conn *c);
 /** Append `r` to the requests of `c`. */
 void conn_append(struct conn *c, struct http_req *r);
@@ -322,8 +314,7 @@ enum conn_next conn_refuse(struct conn *c, int status, const char *why);
 
 /* ---- streamed bodies: conn_parts.c ---- */
 
-/** Record the signal of `t`. `begun` means that its response has begun. Returns CONN_WAIT if the
- * buffered bytes must be parsed, because the body is still arriving. */
+/** Record the signal of `t`. `begun` means that its response has begun. */
 enum conn_next conn_parts_signalled(struct transfer *t, bool begun);
 /** Handle the return from the graph of `r`, which has a transfer. */
 void conn_parts_returned(struct http_req *r);
@@ -381,7 +372,7 @@ enum conn_next conn_continue(struct conn *c);
 /** Send the rest of "100 Continue" when the socket is writable again. */
 enum conn_next conn_continue_more(struct conn *c);
 
-/** Write all responses that are next in order; then parse what has been read. */
+/** Write all responses that are next in order. */
 enum conn_next conn_write(struct conn *c);
 /** Call conn_write for the ready connections until none is left; reap closed ones. Defined in
  * write_turn.c. */

@@ -48,7 +48,7 @@ enum conn_next conn_parts_signalled(struct transfer *t, bool begun)
 		return end_request(r);
 	if (r->streams && r == c->first)
 		conn_make_ready(c);
-	return c->stream.filling == r ? CONN_WAIT : CONN_AS_IS;
+	return c->stream.filling == r ? CONN_PARSE : CONN_AS_IS;
 }
 
 void conn_parts_returned(struct http_req *r)

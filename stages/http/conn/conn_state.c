@@ -63,9 +63,10 @@ enum conn_state conn_state(const struct conn *c)
 		return CONN_STATE_SHAKING;
 	if (c->socket.blocked)
 		return CONN_STATE_WRITING;
-	if (c->stream.filling || c->stream.phase == STREAM_SKIP)
+	enum stream_doing doing = stream_doing(&c->stream);
+	if (doing == STREAM_IN_BODY || doing == STREAM_IN_PARTS)
 		return CONN_STATE_BODY;
-	if (c->input == INPUT_OPEN && stream_partial(&c->stream))
+	if (c->input == INPUT_OPEN && doing == STREAM_AT_HEAD)
 		return CONN_STATE_HEAD;
 	return c->in_flight > 0 ? CONN_STATE_GRAPH : CONN_STATE_IDLE;
 }

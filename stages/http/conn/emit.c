@@ -32,39 +32,44 @@ static inline bool has_place(const struct conn *c)
 						      PIPELINE_FREE + AMPLIFICATION * c->wire_bytes;
 }
 
+/* Whether the stream, which is in the middle of `doing`, may go on to the next request. While the
+ * connection is being handed over, that one is for the new server. */
+static inline bool takes_request(const struct conn *c, enum stream_doing doing)
+{
+	return c->input == INPUT_OPEN && has_place(c) &&
+	       (doing == STREAM_IN_BODY || !io_is_leaving(c->io));
+}
+
 bool conn_wants_read(const struct conn *c)
 {
+	enum stream_doing doing = stream_doing(&c->stream);
+
 	if (c->phase == CONN_LINGERING)
 		return true;
-	if (stream_in_parts(&c->stream))
+	if (doing == STREAM_IN_PARTS)
 		return conn_wants_part(c);
-	if (io_is_leaving(c->io) && !c->stream.filling && c->stream.phase != STREAM_SKIP)
-		return false; /* the next request is for the new server */
-	return c->input == INPUT_OPEN && !c->io->pause.on && has_place(c);
+	return !c->io->pause.on && takes_request(c, doing);
 }
 
 /* Whether the buffered bytes may be parsed now. A streamed body may always be: its request is
  * already admitted. */
 static bool may_parse(const struct conn *c)
 {
-	const struct stream *s = &c->stream;
+	enum stream_doing doing = stream_doing(&c->stream);
 
-	if (!stream_partial(s))
-		return false;
-	if (stream_in_parts(s))
-		return true;
-	return c->input == INPUT_OPEN && has_place(c) &&
-	       (!io_is_leaving(c->io) || s->filling || s->phase == STREAM_SKIP);
+	return doing == STREAM_IN_PARTS || (doing != STREAM_AT_REST && takes_request(c, doing));
 }
 
 /* Whether there are buffered bytes that must wait, because the next request may not be parsed now,
- * or is for the new server, or because the transfer is full. */
+ * or because the transfer is full. */
 static bool has_rest(const struct conn *c)
 {
-	if (stream_in_parts(&c->stream))
+	enum stream_doing doing = stream_doing(&c->stream);
+
+	if (doing == STREAM_IN_PARTS)
 		return c->stream.end > c->stream.start && !conn_wants_part(c);
-	return c->input == INPUT_OPEN && stream_partial(&c->stream) &&
-	       (c->io->pause.on || !may_parse(c));
+	return c->input == INPUT_OPEN && doing != STREAM_AT_REST &&
+	       (c->io->pause.on || !takes_request(c, doing));
 }
 
 /* ---- requests ---- */
@@ -205,7 +210,7 @@ enum conn_next conn_parse(struct conn *c)
 		return next;
 	if (WEIR_UNLIKELY(stream_partial(&c->stream)) && !has_place(c))
 		c->io->count[SERVER_PIPELINE_FULL] +=
-		    c->input == INPUT_OPEN && !stream_in_parts(&c->stream);
+		    c->input == INPUT_OPEN && stream_doing(&c->stream) != STREAM_IN_PARTS;
 	if (conn_continue_due(c))
 		return conn_continue(c);
 	if (WEIR_UNLIKELY(ended) && c->io->drain.phase == SERVER_DRAINING)
@@ -236,7 +241,7 @@ enum conn_next conn_parse_end(struct conn *c)
 		return CONN_WAIT;
 	}
 	c->input = INPUT_ENDED;
-	if (stream_in_parts(&c->stream))
+	if (stream_doing(&c->stream) == STREAM_IN_PARTS)
 		conn_tear_part(c, WEIR_EGONE, 400);
 	return c->in_flight == 0 ? CONN_END_DONE : CONN_WAIT;
 }

@@ -21,16 +21,16 @@
 #include "http/conn/wire_io.h"
 
 /* Discard what a client sends after the last response. */
-static enum conn_got linger_read(struct conn *c)
+static enum conn_next linger_read(struct conn *c)
 {
 	ssize_t n = TEMP_FAILURE_RETRY(
 	    recv(c->watch.fd, c->io->scratch.out, sizeof(c->io->scratch.out), 0));
 
 	if (n <= 0)
-		return n == 0 || errno != EAGAIN ? GOT_BROKEN : GOT_NOTHING;
+		return n == 0 || errno != EAGAIN ? CONN_CLOSE : CONN_WAIT;
 	c->io->count[SERVER_BYTES_IN] += n;
 	c->socket.unread = c->socket.peer_done || (size_t)n == sizeof(c->io->scratch.out);
-	return GOT_NOTHING;
+	return CONN_WAIT;
 }
 
 /* Record `got` bytes, at most `n`, that were read into the space from stream_room. */
@@ -46,22 +46,32 @@ static void note(struct conn *c, size_t n, size_t got)
 	stream_got(&c->stream, got);
 }
 
-enum conn_got conn_took(struct conn *c, size_t n, ssize_t got)
+/* Bytes of an idle connection are parsed with those of others, by turn_end. Until then it must
+ * neither time out nor be evicted as idle. */
+static enum conn_next parse_later(struct conn *c)
 {
-	if (WEIR_UNLIKELY(n == 0))
-		return GOT_FULL;
-	if (got > 0) {
-		note(c, n, (size_t)got);
-		return GOT_BYTES;
-	}
-	if (got != -EAGAIN)
-		return got == 0 ? GOT_END : GOT_BROKEN;
-	if (c->tls)
-		c->socket.unread = tls_left(c->tls);
-	return GOT_NOTHING;
+	c->wait.kind = WAIT_NONE;
+	conn_list_leave(c);
+	conn_make_ready(c);
+	return CONN_AS_IS;
 }
 
-enum conn_got conn_read(struct conn *c)
+enum conn_next conn_took(struct conn *c, size_t n, ssize_t got)
+{
+	if (WEIR_UNLIKELY(n == 0))
+		return CONN_PARSE_FULL;
+	if (got > 0) {
+		note(c, n, (size_t)got);
+		return WEIR_LIKELY(c->wait.kind == WAIT_IDLE) ? parse_later(c) : CONN_PARSE;
+	}
+	if (got != -EAGAIN)
+		return got == 0 ? CONN_PARSE_END : CONN_CLOSE;
+	if (c->tls)
+		c->socket.unread = tls_left(c->tls);
+	return CONN_WAIT;
+}
+
+enum conn_next conn_read(struct conn *c)
 {
 	char *room;
 	size_t n;
@@ -70,7 +80,7 @@ enum conn_got conn_read(struct conn *c)
 	if (c->phase == CONN_LINGERING)
 		return linger_read(c);
 	if (c->tls && tls_is_shaking(c->tls))
-		return GOT_NOTHING;
+		return CONN_WAIT;
 	n = stream_room(&c->stream, &c->io->pool, &room);
 	if (n > 0)
 		got = wire_recv(c, room, n);

@@ -130,7 +130,7 @@ bool conn_is_due(struct conn *c)
 
 static enum conn_next body_timed_out(struct conn *c, enum limit l)
 {
-	if (stream_in_parts(&c->stream)) { /* the stage that has the request answers */
+	if (stream_doing(&c->stream) == STREAM_IN_PARTS) { /* the stage responds */
 		limit_count(c->io, l);
 		conn_tear_part(c, WEIR_EGONE, 408);
 		return CONN_WAIT;
@@ -188,13 +188,14 @@ static enum wait_kind wait_of(const struct conn *c)
 		return WAIT_WRITE;
 	if (c->io->pause.on) /* we read nothing now, so a pause may not be the client's fault */
 		return WAIT_NONE;
-	if (stream_in_parts(&c->stream))
+	enum stream_doing doing = stream_doing(&c->stream);
+	if (doing == STREAM_IN_PARTS)
 		return conn_blames_part(c) ? WAIT_BODY : WAIT_NONE;
 	if (c->input != INPUT_OPEN)
 		return WAIT_NONE;
-	if (c->stream.filling || c->stream.phase == STREAM_SKIP)
+	if (doing == STREAM_IN_BODY)
 		return WAIT_BODY;
-	if (stream_partial(&c->stream) && conn_wants_read(c))
+	if (doing == STREAM_AT_HEAD && conn_wants_read(c))
 		return WAIT_HEAD;
 	return c->in_flight == 0 ? WAIT_IDLE : WAIT_NONE;
 }

@@ -424,7 +424,7 @@ enum conn_next write_done(struct conn *c, struct run *g, enum conn_sent rc)
 			return g->client_done ? CONN_END_DONE : conn_last(c);
 		if (c->input != INPUT_OPEN && c->in_flight == 0)
 			return conn_last(c);
-		return conn_parse(c);
+		return CONN_PARSE;
 	}
 }
 
@@ -437,5 +437,10 @@ enum conn_next conn_write(struct conn *c)
 		return CONN_AS_IS;
 	if (WEIR_UNLIKELY(c->phase == CONN_ENDING))
 		return conn_last(c);
+	if (WEIR_UNLIKELY(c->socket.continue_left > 0)) {
+		enum conn_next next = conn_continue_more(c);
+		if (next != CONN_WAIT || c->socket.blocked)
+			return next;
+	}
 	return write_done(c, &g, SENT);
 }

@@ -125,7 +125,7 @@ enum stream_verdict stream_full(struct stream *s, struct pool *p)
 {
 	if (s->status == 0)
 		return STREAM_MORE;
-	return stream_in_parts(s) ? STREAM_TORN : refuse_memory(s, p);
+	return s->phase == STREAM_PARTS_CHUNKED ? STREAM_TORN : refuse_memory(s, p);
 }
 
 void stream_got(struct stream *s, size_t n)

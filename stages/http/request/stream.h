@@ -106,16 +106,33 @@ bool stream_leave(struct stream *s);
 /** Stop reading the body; nothing more is parsed. */
 void stream_cut(struct stream *s);
 
-/** Whether a body is being streamed. */
-static inline bool stream_in_parts(const struct stream *s)
+/** What a stream is in the middle of. */
+enum stream_doing {
+	STREAM_AT_REST,  /* nothing */
+	STREAM_AT_HEAD,  /* bytes of a head, or of requests that are not parsed yet, are buffered */
+	STREAM_IN_BODY,  /* a body is collected as a whole, or skipped */
+	STREAM_IN_PARTS, /* a body is streamed */
+};
+
+static inline enum stream_doing stream_doing(const struct stream *s)
 {
-	return s->phase == STREAM_PARTS || s->phase == STREAM_PARTS_CHUNKED;
+	switch (s->phase) {
+	case STREAM_BODY:
+	case STREAM_CHUNKED:
+	case STREAM_SKIP:
+		return STREAM_IN_BODY;
+	case STREAM_PARTS:
+	case STREAM_PARTS_CHUNKED:
+		return STREAM_IN_PARTS;
+	default:
+		return s->end > s->start ? STREAM_AT_HEAD : STREAM_AT_REST;
+	}
 }
 
 /** Whether a request has begun to arrive but is not complete. */
 static inline bool stream_partial(const struct stream *s)
 {
-	return s->filling != NULL || s->end > s->start || s->phase == STREAM_SKIP;
+	return stream_doing(s) != STREAM_AT_REST;
 }
 
 /** Whether the client waits for "100 Continue" before it sends the body. */
