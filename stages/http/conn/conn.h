@@ -61,7 +61,7 @@ enum conn_state {
 /** What is known of the socket of a connection. */
 struct conn_socket {
 	bool blocked; /* a write was short: waiting for EPOLLOUT */
-	bool rearm;   /* conn_settle must arm epoll again */
+	bool rearm;   /* conn_wait must arm epoll again */
 	bool unread;  /* unread bytes may remain for which epoll reports no further edge */
 	/* the client has shut its side down (EPOLLRDHUP), but the end of its bytes may not have
 	 * been read yet */
@@ -329,7 +329,7 @@ void conn_tear_part(struct conn *c, int error, int status);
 void conn_parts_gone(struct conn *c);
 /** Abort the streamed bodies and responses in progress, because the graph is closed. */
 enum conn_next conn_parts_end(struct conn *c);
-/** Whether "100 Continue" is due for a body that the client holds back. */
+/** Whether "100 Continue", for which the client waits, is due. */
 bool conn_continue_due(const struct conn *c);
 /** Whether the client would believe the streamed response of `first` to be complete if the
  * connection were closed normally now. */

@@ -106,8 +106,6 @@ bool conn_continue_due(const struct conn *c)
 {
 	const struct http_req *r = c->stream.filling;
 
-	if (!stream_wants_continue(&c->stream))
-		return false;
 	if (!r->transfer)
 		return c->in_flight == 0;
 	return r == c->first && !r->streams && !r->answered && !c->socket.blocked &&

@@ -12,7 +12,7 @@
  *   any, ENDING ---- last response sent, our side is shut down ---> LINGERING - client done, 2 s
  *   any ------------ error, time-out, client gone, handed over ---> CLOSED
  *
- * Several transitions may happen between two calls of conn_settle: a whole request can be read and
+ * Several transitions may happen between two calls of conn_wait: a whole request can be read and
  * answered in one iteration of the event loop. In the table, each state from IDLE to WRITING may
  * therefore follow any other of them. The table forbids only transitions back: into the handshake,
  * from ENDING to a state that reads or answers, from LINGERING to anything but CLOSED, and out of

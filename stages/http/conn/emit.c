@@ -211,7 +211,7 @@ enum conn_next conn_parse(struct conn *c)
 	if (WEIR_UNLIKELY(stream_partial(&c->stream)) && !has_place(c))
 		c->io->count[SERVER_PIPELINE_FULL] +=
 		    c->input == INPUT_OPEN && stream_doing(&c->stream) != STREAM_IN_PARTS;
-	if (conn_continue_due(c))
+	if (stream_wants_continue(&c->stream) && conn_continue_due(c))
 		return conn_continue(c);
 	if (WEIR_UNLIKELY(ended) && c->io->drain.phase == SERVER_DRAINING)
 		conn_make_ready(c); /* the connection may have to be closed now */

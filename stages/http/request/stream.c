@@ -136,6 +136,7 @@ void stream_got(struct stream *s, size_t n)
 		s->filling->body_n += n;
 		break;
 	case STREAM_PARTS:
+		WEIR_ASSERT(s->put == 0);
 		s->put = n;
 		break;
 	default:
