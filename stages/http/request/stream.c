@@ -123,7 +123,7 @@ size_t stream_room(struct stream *s, struct pool *p, char **room)
 
 enum stream_verdict stream_full(struct stream *s, struct pool *p)
 {
-	if (s->status == 0)
+	if (s->status != 503)
 		return STREAM_MORE;
 	return s->phase == STREAM_PARTS_CHUNKED ? STREAM_TORN : refuse_memory(s, p);
 }

@@ -39,8 +39,8 @@ enum stream_verdict {
 	STREAM_REQUEST,
 	STREAM_REFUSED, /* answer with `status` and `why`, then close */
 	STREAM_WHOLE,   /* the streamed body is complete: call again */
-	/* The body is malformed or too long, or there is no memory (`status`). Mark the body of `filling` as torn, and
-	 * parse no more. Without `filling` the body was being skipped. */
+	/* The body is malformed or too long, or there is no memory (`status`). Mark the body of
+	 * `filling` as torn, and parse no more. Without `filling` the body was being skipped. */
 	STREAM_TORN,
 };
 
@@ -54,7 +54,7 @@ struct stream {
 	bool skips_chunks;
 	bool secure;     /* set by the owner: the bytes arrive over TLS */
 	bool is_head;    /* the last head, complete or not, has the method HEAD */
-	uint16_t status; /* after REFUSED and TORN; 503 if stream_room found no memory */
+	uint16_t status; /* after REFUSED and TORN; 503 if stream_room has found no memory */
 	const char *why; /* after REFUSED; static */
 	/* The request whose body is arriving. If it has a transfer, the request belongs to the
 	 * owner of its event. */
@@ -63,17 +63,15 @@ struct stream {
 	/* In BODY and SKIP: bytes of the body that have not arrived yet. If it is chunked, the
 	 * maximum number of bytes that may still arrive, including chunk headers. */
 	uint64_t body_left;
-	size_t
-	    put; /* in PARTS: bytes put into the transfer, of which the stage is not notified yet */
+	size_t put; /* in PARTS: bytes put into the transfer that the stage cannot see yet */
 };
 
 /** Get space for the next bytes: sets `*room` and returns its size. Returns 0 if there is no memory,
- * or if the body is streamed and its transfer cannot take bytes now; stream_full then tells which.
- */
+ * or if the body is streamed and its transfer cannot take bytes now. Call stream_full then. */
 size_t stream_room(struct stream *s, struct pool *p, char **room);
 
-/** Return what follows from a stream_room that returned 0: MORE if the transfer must be emptied
- * first. Otherwise there is no memory: REFUSED or, if the body is streamed, TORN. */
+/** Return the reason why stream_room has returned 0: MORE if the transfer must be emptied first.
+ * Otherwise there is no memory: REFUSED or, if the body is streamed, TORN. */
 enum stream_verdict stream_full(struct stream *s, struct pool *p);
 
 /** Record that `n` bytes were put into the space from stream_room. stream_next must follow. */

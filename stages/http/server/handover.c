@@ -233,7 +233,7 @@ void handover_leave(struct http_io *io, struct http_server *successor)
 /* ---- taking over ---- */
 
 /* Put into the stream the bytes that the old server had read. They were in a buffer of the same
- * size, so they fit, at the latest when the requests among them have been parsed. */
+ * size, so what cannot be parsed yet fits. */
 static enum conn_next refill(struct conn *c, const struct handed_conn *p)
 {
 	size_t at = 0;
@@ -241,14 +241,7 @@ static enum conn_next refill(struct conn *c, const struct handed_conn *p)
 	while (at < p->n && c->input == INPUT_OPEN) {
 		char *room;
 		size_t n = stream_room(&c->stream, &c->io->pool, &room);
-		if (n == 0 && c->stream.status == 0) {
-			size_t rest = c->stream.end - c->stream.start;
-			enum conn_next next = conn_parse(c);
-			if (next != CONN_WAIT)
-				return next;
-			if (c->stream.end - c->stream.start < rest)
-				continue;
-		}
+		enum conn_next next;
 		if (n == 0 && stream_full(&c->stream, &c->io->pool) == STREAM_TORN) {
 			conn_tear_part(c, WEIR_EGONE, 503);
 			return CONN_WAIT;
@@ -259,8 +252,11 @@ static enum conn_next refill(struct conn *c, const struct handed_conn *p)
 		memcpy(room, p->data + at, n);
 		stream_got(&c->stream, n);
 		at += n;
+		next = conn_parse(c);
+		if (next != CONN_WAIT)
+			return next;
 	}
-	return conn_parse(c);
+	return CONN_WAIT;
 }
 
 /* Close a connection that is not taken over. */
