@@ -213,7 +213,7 @@ void conn_abort(struct conn *c);
 /** Free a closed connection whose requests have all returned. */
 void conn_reap(struct conn *c);
 
-/* ---- waiting: wait.c, taken.c ---- */
+/* ---- waiting: wait.c ---- */
 
 /** Determine what the connection waits for now, set its time-out, and arm epoll again if needed.
  * Returns false if epoll has no memory for that. */
@@ -231,9 +231,6 @@ void conn_list_join(struct conn *c, enum conn_list_id id);
 void conn_list_leave(struct conn *c);
 /** Move `c`, which is in a list, to the end of that list. */
 void conn_list_rotate(struct conn *c);
-/** Return the number of bytes in the kernel that the client has not acknowledged. Costs one system
- * call. */
-int64_t conn_untaken(const struct conn *c);
 /** In WAIT_WRITE: query the kernel for the number of bytes that the client has acknowledged, and
  * record progress. Returns whether there was any. Costs one system call. */
 bool conn_look(struct conn *c);
