@@ -106,7 +106,7 @@ bool conn_continue_due(const struct conn *c)
 {
 	const struct http_req *r = c->stream.filling;
 
-	if (!r->transfer)
+	if (stream_doing(&c->stream) != STREAM_IN_PARTS)
 		return c->in_flight == 0;
 	return r == c->first && !r->streams && !r->answered && !c->socket.blocked &&
 	       transfer_asked(r->known_transfer);

@@ -169,7 +169,7 @@ static enum conn_next stopped(struct conn *c, enum stream_verdict v, struct http
 	case STREAM_TORN:
 		if (!c->stream.filling)
 			return CONN_END; /* the response has been sent already */
-		/* the stage may respond to a malformed body immediately (parts.c) */
+		/* WEIR_EINVAL: the stage need not read the rest of a malformed body (parts.c) */
 		conn_tear_part(
 		    c, c->stream.status == 503 ? WEIR_EGONE : WEIR_EINVAL, c->stream.status);
 		return CONN_WAIT;

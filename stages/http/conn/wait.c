@@ -15,8 +15,8 @@
  *
  * Progress of responses is measured by what the client has acknowledged. The number of bytes that
  * the kernel has accepted shows little: its buffer holds megabytes, and it reports writability only
- * when a third of the buffer is free, which takes half a minute with a client of 30 KB/s. The socket
- * is therefore queried before a connection is closed because its client does not read its response.
+ * when a third of the buffer is free, which takes half a minute with a client of 30 KB/s. So the
+ * socket is queried before a connection is closed because its client does not read its response.
  */
 #include "http/conn/conn.h"
 

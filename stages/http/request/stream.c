@@ -485,7 +485,7 @@ void stream_rest(struct stream *s, struct pool *p)
 
 void stream_fini(struct stream *s, struct pool *p)
 {
-	if (s->filling && !s->filling->transfer)
+	if (s->phase == STREAM_BODY || s->phase == STREAM_CHUNKED)
 		pool_req_drop(p, s->filling);
 	s->filling = NULL;
 	if (s->in)
