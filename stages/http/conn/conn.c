@@ -102,7 +102,7 @@ static void timer_fired(struct weir_loop *loop, struct weir_timer *t)
 
 	(void)loop;
 	if (conn_is_due(c))
-		conn_act(c, conn_timed_out(c));
+		conn_act(c, conn_time_out(c));
 }
 
 void conn_signalled(struct transfer *t)

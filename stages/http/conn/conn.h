@@ -224,7 +224,7 @@ void conn_wait_begin(struct conn *c, enum wait_kind wait);
  * timer is set again. */
 bool conn_is_due(struct conn *c);
 /** Count the time-out of what the connection waits for, and queue a response if one is due. */
-enum conn_next conn_timed_out(struct conn *c);
+enum conn_next conn_time_out(struct conn *c);
 /** Append `c` to the list `id`, unless it is in that list already. */
 void conn_list_join(struct conn *c, enum conn_list_id id);
 /** Remove `c` from the list it is in, if any. */

@@ -193,7 +193,7 @@ static enum conn_next write_timed_out(struct conn *c, bool paused)
 	return conn_last(c);
 }
 
-enum conn_next conn_timed_out(struct conn *c)
+enum conn_next conn_time_out(struct conn *c)
 {
 	const struct http_conf *conf = &c->io->conf;
 	int64_t now_ns = weir_loop_now_ns(c->io->loop);
