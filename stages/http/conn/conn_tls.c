@@ -49,8 +49,7 @@ static void on_plain(void *conn)
 
 	count_failure(c, TLS_FAILED_PLAIN);
 	tls_conn_free(conn_tls_set(c, NULL));
-	conn_refuse(c, 400, "this port accepts only HTTPS");
-	conn_settle(c);
+	conn_act(c, conn_refuse(c, 400, "this port accepts only HTTPS"));
 }
 
 static void on_returned(void *conn)
@@ -78,8 +77,6 @@ static void on_wait(void *conn, bool rearm)
 	struct conn *c = conn;
 
 	c->socket.rearm |= rearm;
-	if (io_is_leaving(c->io) && conn_hand_over(c))
-		return;
 	conn_settle(c);
 }
 
@@ -97,7 +94,7 @@ static void on_opened(void *conn, bool rearm)
 	if (io_is_leaving(c->io) && conn_hand_over(c))
 		return;
 	if (conn_wants_read(c))
-		conn_read(c);
+		conn_readable(c);
 	else
 		conn_settle(c);
 }

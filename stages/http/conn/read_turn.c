@@ -59,6 +59,6 @@ void conn_read_arrived(struct http_io *io)
 		if (WEIR_LIKELY(got[i] > 0))
 			note(c[i], n[i], (size_t)got[i]);
 		else
-			conn_took(c[i], n[i], got[i]);
+			conn_act(c[i], conn_took(c[i], n[i], got[i]));
 	}
 }

@@ -411,43 +411,36 @@ static bool is_over(const struct conn *c)
 	       weir_loop_now_ns(io->net.loop) >= atomic_load(&io->srv->net.linger_until_ns);
 }
 
-void write_done(struct conn *c, struct run *g, enum conn_sent rc)
+enum conn_next write_done(struct conn *c, struct run *g, enum conn_sent rc)
 {
 	switch (send_answers(c, g, rc)) {
 	case SENT_BROKEN:
-		conn_close(c);
-		return;
+		return CONN_CLOSE;
 	case SENT_BLOCKED:
 		conn_block(c);
-		if (io_is_leaving(c->io) && conn_hand_over(c))
-			return;
-		break;
+		return CONN_WAIT;
 	default:
-		if (g->close || WEIR_UNLIKELY(is_over(c))) {
-			conn_end(c, c->input == INPUT_ENDED || g->client_done);
-			return;
-		}
-		if (c->input != INPUT_OPEN && c->in_flight == 0) {
-			conn_end(c, c->input == INPUT_ENDED);
-			return;
-		}
-		if (io_is_leaving(c->io) && conn_hand_over(c))
-			return;
-		conn_parse(c);
+		if (g->close || WEIR_UNLIKELY(is_over(c)))
+			return g->client_done ? CONN_END_DONE : conn_last(c);
+		if (c->input != INPUT_OPEN && c->in_flight == 0)
+			return conn_last(c);
+		return CONN_PARSE;
 	}
-	conn_settle(c);
 }
 
-void conn_write(struct conn *c)
+enum conn_next conn_write(struct conn *c)
 {
 	struct run g;
 
 	g.file = g.close = g.client_done = false;
 	if (c->phase >= CONN_LINGERING || c->socket.blocked)
-		return;
-	if (WEIR_UNLIKELY(c->phase == CONN_ENDING)) {
-		conn_end(c, c->input == INPUT_ENDED);
-		return;
+		return CONN_AS_IS;
+	if (WEIR_UNLIKELY(c->phase == CONN_ENDING))
+		return conn_last(c);
+	if (WEIR_UNLIKELY(c->socket.continue_left > 0)) {
+		enum conn_next next = conn_continue_more(c);
+		if (next != CONN_WAIT || c->socket.blocked)
+			return next;
 	}
-	write_done(c, &g, SENT);
+	return write_done(c, &g, SENT);
 }

@@ -101,9 +101,9 @@ static void go_on(struct writers *w)
 		struct conn *c = w->c[i];
 		struct run *g = w->of[i];
 		if (!g)
-			conn_write(c);
+			conn_act(c, conn_write(c));
 		else if (WEIR_LIKELY(conn_is_open(c)))
-			write_done(c, g, w->rc[g - w->run]);
+			conn_act(c, write_done(c, g, w->rc[g - w->run]));
 		if (WEIR_UNLIKELY(!conn_is_open(c)) && !c->net.ready)
 			conn_reap(c);
 	}

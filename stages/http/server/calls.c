@@ -94,8 +94,11 @@ static void resume(struct net_conn *net)
 {
 	struct conn *c = conn_of_net(net);
 
-	if (!c->socket.blocked && c->phase != CONN_LINGERING)
-		conn_parse(c);
+	if (c->socket.blocked || c->phase == CONN_LINGERING)
+		return;
+	enum conn_next next = conn_parse(c);
+	if (next != CONN_WAIT) /* the others wait once all are resumed: settle */
+		conn_act(c, next);
 }
 
 static void settle(struct net_conn *c)
@@ -111,9 +114,9 @@ static void end_idle(struct net_conn *net)
 
 	if (c->net.wait.kind != WAIT_IDLE || (io_is_leaving(c->io) && conn_hand_over(c)))
 		return;
-	conn_read(c); /* the client may just have sent something */
+	conn_readable(c); /* the client may just have sent something */
 	if (conn_is_open(c) && c->net.wait.kind == WAIT_IDLE)
-		conn_end(c, true);
+		conn_act(c, CONN_END_DONE);
 }
 
 /* Whether the client has begun a request that is not emitted, which may not have been read yet. */
@@ -122,7 +125,7 @@ static bool has_begun(struct conn *c)
 	if (c->phase >= CONN_ENDING || c->stream.phase == STREAM_SKIP)
 		return false;
 	if (!stream_partial(&c->stream))
-		conn_read(c); /* reads only: no more requests are emitted */
+		conn_readable(c); /* reads only: no more requests are emitted */
 	return c->phase == CONN_OPEN && c->in_flight == 0 && stream_partial(&c->stream);
 }
 
@@ -133,13 +136,12 @@ static void end_late(struct net_conn *net)
 	struct conn *c = conn_of_net(net);
 
 	conn_stop_input(c);
-	conn_parts_end(c);
+	conn_act(c, conn_parts_end(c));
 	if (c->in_flight > 0)
 		return;
 	if (has_begun(c)) {
 		c->io->count[SERVER_REFUSED_LATE]++;
-		conn_refuse(c, 503, "the server is stopping");
-		conn_settle(c);
+		conn_act(c, conn_refuse(c, 503, "the server is stopping"));
 	} else if (c->in_flight == 0) {
 		conn_close(c);
 	}

@@ -73,30 +73,30 @@ void handed_conn_on(struct net_handed *h, struct net_server *to)
 /* ---- taking over ---- */
 
 /* Put into the stream the bytes that the old server had read. They were in a buffer of the same
- * size, so they fit, at the latest when the requests among them have been parsed. */
-static void refill(struct conn *c, const struct handed_conn *p)
+ * size, so what cannot be parsed yet fits. */
+static enum conn_next refill(struct conn *c, const struct handed_conn *p)
 {
 	size_t at = 0;
 
 	while (at < p->n && c->input == INPUT_OPEN) {
 		char *room;
 		size_t n = stream_room(&c->stream, &c->io->pool, &room);
-		if (n == 0 && c->stream.phase != STREAM_ENDED) {
-			size_t rest = c->stream.end - c->stream.start;
-			conn_parse(c);
-			if (c->stream.end - c->stream.start < rest)
-				continue;
+		enum conn_next next;
+		if (n == 0 && stream_full(&c->stream, &c->io->pool) == STREAM_TORN) {
+			conn_tear_part(c, WEIR_EGONE, 503);
+			return CONN_WAIT;
 		}
-		if (n == 0) {
-			conn_refuse(c, 503, "no memory for the request");
-			return;
-		}
+		if (n == 0)
+			return conn_refuse(c, 503, "no memory for the request");
 		n = n < p->n - at ? n : p->n - at;
 		memcpy(room, p->data + at, n);
 		stream_got(&c->stream, n);
 		at += n;
+		next = conn_parse(c);
+		if (next != CONN_WAIT)
+			return next;
 	}
-	conn_parse(c);
+	return CONN_WAIT;
 }
 
 /* Open the connection of `p`, with the response that it was sending. Returns NULL, with nothing
@@ -122,8 +122,7 @@ bool handed_conn_adopt(struct net_io *io, struct net_handed *h)
 
 	if (!c)
 		return false;
-	refill(c, p);
-	conn_settle(c);
+	conn_act(c, refill(c, p));
 	free(p);
 	return true;
 }

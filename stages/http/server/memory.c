@@ -117,8 +117,7 @@ static void relieve_of_heads(struct http_io *io, enum net_list_id id)
 			weir_timer_set(io->net.loop, &c->net.wait.timer, at);
 			return;
 		}
-		limit_refuse(c, LIMIT_MEMORY);
-		conn_settle(c); /* this removes it from the list */
+		conn_act(c, limit_refuse(c, LIMIT_MEMORY)); /* this removes it from the list */
 	}
 }
 
