@@ -144,7 +144,7 @@ void listen_check(const struct weir_spec *spec, struct weir_errs *errs)
 			struct listener *l = &all[n];
 			struct weir_err err;
 			*l = (struct listener){.stage = stage, .entry = i};
-			if (http_address_parse(listen_text(stage, i), &l->address, &err) != 0)
+			if (address_parse(listen_text(stage, i), &l->address, &err) != 0)
 				continue; /* the stage itself will report the error */
 			for (int k = 0; k < n; k++)
 				if (listen_excludes(&l->address, &all[k].address)) {

@@ -91,7 +91,7 @@ static int user_bind_one(
 	struct address a;
 	struct weir_err err;
 
-	if (http_address_parse(text, &a, &err) != 0)
+	if (address_parse(text, &a, &err) != 0)
 		return 0; /* the stage itself will report the error */
 	int port = user_port(&a);
 	if (port == 0 || port >= first_port)

@@ -52,7 +52,7 @@ static bool port_good(const char *port)
 	return value <= 65535;
 }
 
-int http_address_parse(const char *text, struct address *out, struct weir_err *err)
+int address_parse(const char *text, struct address *out, struct weir_err *err)
 {
 	struct addrinfo hints = {
 	    .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};

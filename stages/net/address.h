@@ -15,6 +15,6 @@ struct address {
 /** Parse "HOST:PORT". HOST is a name, an address, "[IPv6]", or empty for all IPv4 addresses; port 0
  * means any free port. On failure fills `err` and returns WEIR_EINVAL. May block for a name
  * lookup. */
-int http_address_parse(const char *text, struct address *out, struct weir_err *err);
+int address_parse(const char *text, struct address *out, struct weir_err *err);
 
 #endif

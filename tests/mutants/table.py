@@ -31,8 +31,8 @@ TABLE = [
     ("stages/file", ["unit/file/*", "scenario/test_file_*", "fault/fault_file*"]),
     ("stages/http", ["unit/http/*", "scenario/test_http_*", "scenario/test_access_log*", "fault/fault_accept*",
                      "torture/torture_parts*"]),
-    ("stages/net", ["unit/http/*", "scenario/test_http_*", "fault/fault_accept*"]),
-    ("stages", ["unit/basic/*", "unit/file/*", "unit/http/*", "scenario/test_*"]),
+    ("stages/net", ["unit/net/*", "unit/http/*", "scenario/test_http_*", "fault/fault_accept*"]),
+    ("stages", ["unit/basic/*", "unit/file/*", "unit/http/*", "unit/net/*", "scenario/test_*"]),
 ]
 
 

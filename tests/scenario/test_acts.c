@@ -9,7 +9,7 @@
 #include "fixture/http/server.h"
 
 #include "stage/stage.h"
-#include "http/conn/io.h"
+#include "net/net.h"
 
 static char why[300];
 
@@ -125,13 +125,13 @@ static void test_a_paused_source(void)
 /* ---- a pause in the middle of an iteration ---- */
 
 /* The server whose next read returns only after it was paused. */
-static struct http_server *_Atomic pausing;
+static struct net_server *_Atomic pausing;
 static atomic_bool was_read;
 
 ssize_t recv(int fd, void *p, size_t n, int flags)
 {
 	ssize_t got = syscall(SYS_recvfrom, fd, p, n, flags, NULL, NULL);
-	struct http_server *srv = pausing;
+	struct net_server *srv = pausing;
 
 	if (srv && got > 0 && !atomic_exchange(&was_read, true))
 		while (!atomic_load(&srv->paused))

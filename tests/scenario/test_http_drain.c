@@ -8,7 +8,7 @@
 #include "fixture/graph/drain.h"
 #include "fixture/http/server.h"
 
-#include "http/conn/io.h"
+#include "net/net.h"
 
 /* Begin a drain and wait until the I/O thread has noticed: the probe connection gets an answer that
  * closes it, or is closed. */
@@ -212,9 +212,9 @@ static void expect_late(int fd)
 	expect_late_as(fd, false);
 }
 
-static void await_phase(const struct server *s, enum server_phase phase)
+static void await_phase(const struct server *s, enum net_phase phase)
 {
-	struct http_server *srv = weir_state(weir_graph_stage(s->graph, "web"));
+	struct net_server *srv = weir_state(weir_graph_stage(s->graph, "web"));
 
 	FIXTURE_AWAIT(atomic_load(&srv->phase) == phase);
 }
@@ -258,7 +258,7 @@ static void come_late(const char *first, const char *then)
 	gate_await(1); /* the I/O thread is blocked */
 	drain_call(&d, s.graph, 0);
 	CU_ASSERT(client_say(late, then));
-	await_phase(&s, SERVER_CLOSED);
+	await_phase(&s, NET_CLOSED);
 	gate_open("one");
 	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /wait/one\n"));
 	CU_ASSERT(a.close);

@@ -7,7 +7,7 @@
 #include "fixture/http/tls.h"
 #include "fixture/http/evict.h"
 
-#include "http/conn/io.h"
+#include "net/net.h"
 
 static rlim_t old_limit;
 
@@ -152,7 +152,7 @@ static struct clients start_with_hung(void)
 	gate_await(1);
 	come(k.newcomer);
 	FIXTURE_AWAIT(
-	    atomic_load(&((struct http_server *)weir_state(weir_graph_stage(server.graph, "web")))
+	    atomic_load(&((struct net_server *)weir_state(weir_graph_stage(server.graph, "web")))
 			     ->io[1]
 			     ->evict.asked) != 0);
 	return k;

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 
 #include "fixture/clock/held_clock.h"
-#include "http/conn/io.h"
+#include "net/net.h"
 #include "fixture/http/server.h"
 
 static atomic_int n_failed;
@@ -58,7 +58,7 @@ struct clients {
  * opened: the attempt after that has found both. */
 static void await_kept(struct server *next)
 {
-	const struct http_server *srv = weir_state(weir_graph_stage(next->graph, "web"));
+	const struct net_server *srv = weir_state(weir_graph_stage(next->graph, "web"));
 
 	FIXTURE_AWAIT(atomic_load(&n_failed) > 0);
 	for (int i = 0; i < srv->n_io; i++)

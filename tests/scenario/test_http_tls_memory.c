@@ -3,7 +3,7 @@
 #include "fixture/clock/held_clock.h"
 #include "fixture/http/tls.h"
 #include "http/conn/conn.h"
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 
 enum { N = 10, HALF = 8000 };
 

@@ -36,7 +36,7 @@ WEIR_COLD static void stamp(struct http_io *io)
 	    tm.tm_hour, tm.tm_min, tm.tm_sec);
 	WEIR_ASSERT(n > 0 && (size_t)n < sizeof(io->stamp.text));
 	io->stamp.n = (size_t)n;
-	io->stamp.until_ns = weir_loop_now_ns(io->loop) + NS_PER_S - ts.tv_nsec;
+	io->stamp.until_ns = weir_loop_now_ns(io->net.loop) + NS_PER_S - ts.tv_nsec;
 }
 
 static char *put_status(char *at, int code)
@@ -63,7 +63,7 @@ size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *ou
 
 	if (FIXED_BYTES + res->fields.n + req->n_fields > room)
 		return 0;
-	if (weir_loop_now_ns(io->loop) >= io->stamp.until_ns)
+	if (weir_loop_now_ns(io->net.loop) >= io->stamp.until_ns)
 		stamp(io);
 	at = put_status(at, res->status);
 	at = put(at, io->stamp.text, io->stamp.n);

@@ -11,18 +11,19 @@
  * return. Connections are freed only in turn_end, by conn_reap, so a pointer to a connection is
  * valid for the whole iteration of the event loop.
  *
- * A connection belongs to its I/O thread. `client` and `io` are constant, so field getters may read
- * them from any thread.
+ * A connection belongs to its I/O thread. `net.client` and `io` are constant, so field getters may
+ * read them from any thread.
  */
 #ifndef WEIR_HTTP_CONN_H
 #define WEIR_HTTP_CONN_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 
 #include "http/conn/io.h"
 #include "http/request/stream.h"
+#include "net/net_conn.h"
 
 /** What a connection waits for; this determines its time-out. */
 enum wait_kind { WAIT_NONE, WAIT_IDLE, WAIT_HEAD, WAIT_BODY, WAIT_WRITE, WAIT_LINGER };
@@ -60,7 +61,7 @@ enum conn_state {
 /** What is known of the socket of a connection. */
 struct conn_socket {
 	bool blocked; /* a write was short: waiting for EPOLLOUT */
-	bool rearm;   /* conn_settle must arm epoll again */
+	bool rearm;   /* conn_wait must arm epoll again */
 	bool unread;  /* unread bytes may remain for which epoll reports no further edge */
 	/* the client has shut its side down (EPOLLRDHUP), but the end of its bytes may not have
 	 * been read yet */
@@ -82,42 +83,30 @@ struct conn_part {
 	int64_t body_off; /* sent bytes of its body */
 };
 
-/** What a connection waits for, and how the wait goes. */
-struct conn_waiting {
-	struct weir_timer timer;
-	struct conn *next, **prev; /* links in the list `list`; prev is NULL if it is in no list */
-	uint8_t list;              /* enum conn_list_id, valid if prev is set */
-	uint8_t kind;              /* enum wait_kind */
-	int64_t since_ns;          /* when the wait began */
-	/* When the last byte was transferred; in WAIT_IDLE, when the TLS handshake ended. */
-	int64_t progress_ns;
-	int64_t moved_bytes; /* transferred; in WAIT_WRITE, acknowledged by the client */
-	/* In WAIT_WRITE, the unacknowledged bytes in the kernel at the last check, plus the bytes
-	 * sent since. */
-	int64_t queued_bytes;
+/** What is to be done next with a connection. The functions that read, parse and write return it;
+ * conn_act does it. */
+enum conn_next {
+	CONN_AS_IS,      /* nothing: it is in io->ready, or waits already */
+	CONN_WAIT,       /* wait for what happens next */
+	CONN_PARSE,      /* parse what has been read */
+	CONN_PARSE_FULL, /* the same, after there was no space to read into */
+	CONN_PARSE_END,  /* the same, after the client has shut its side down */
+	CONN_END,        /* its last response was sent: end it, and discard what the client sends */
+	CONN_END_DONE,   /* the same, but the client sends nothing more */
+	CONN_CLOSE,
+	CONN_ABORT, /* close it, and discard what the kernel still holds for the client */
 };
 
-/** The client of a connection. */
-struct conn_client {
-	uint64_t key; /* key in the client table (clients.h); 0 if not counted */
-	char id[8];   /* of the connection */
-	uint8_t address_n;
-	char address[INET6_ADDRSTRLEN];
-};
-
-struct tls_conn;
+/** The events for which the socket of a connection is watched; EPOLLOUT may be added. */
+#define CONN_EVENTS ((uint32_t)EPOLLIN | EPOLLRDHUP | EPOLLET)
 
 struct conn {
-	struct weir_watch watch; /* first member; fd is -1 once closed */
-	struct tls_conn *tls;    /* NULL without TLS; stays while requests are in the graph */
+	struct net_conn net; /* first member */
 	struct http_io *io;
-	struct conn *next, **prev; /* links of io->conns */
-	struct conn *ready_next;   /* link of io->ready */
-	bool ready;                /* in io->ready */
-	bool refused;              /* when accepted; counted in http_server.refusing */
-	uint8_t phase;             /* enum conn_phase */
-	uint8_t input;             /* enum conn_input */
-	uint8_t state;             /* enum conn_state, recorded by conn_state_follow */
+	struct conn *ready_next; /* link of io->ready, if net.ready is set */
+	uint8_t phase;           /* enum conn_phase */
+	uint8_t input;           /* enum conn_input */
+	uint8_t state;           /* enum conn_state, recorded by conn_state_follow */
 	struct conn_socket socket;
 	uint32_t in_flight;             /* requests in the list from `first` */
 	uint32_t requests;              /* requests read so far */
@@ -125,11 +114,17 @@ struct conn {
 	uint64_t wire_bytes;            /* received for the requests in the list from `first` */
 	struct stream stream;
 	struct conn_part part;
-	struct conn_waiting wait;
-	struct conn_client client;
 };
 
-/* ---- lifecycle: conn.c ---- */
+/** Return the connection of which `c` is the first member. NULL is allowed. */
+static inline struct conn *conn_of_net(struct net_conn *c)
+{
+	return (struct conn *)c;
+}
+
+/* ---- opening, and what happens: conn.c ---- */
+
+struct transfer;
 
 /** Take over the accepted socket `fd` of a client with `key` (clients.h), which clients_enter has
  * counted. The count is undone here if the client is refused, else when the connection closes.
@@ -142,7 +137,7 @@ struct conn_past {
 	struct tls_conn *tls; /* NULL without TLS; the new server owns it after the handover */
 	uint32_t requests;    /* read so far */
 	uint8_t input;        /* enum conn_input */
-	struct conn_client client;
+	struct net_client client;
 };
 
 /** Copy the state of `c` that survives a reload into `past`. */
@@ -150,6 +145,37 @@ void conn_past(const struct conn *c, struct conn_past *past);
 /** Open a connection for `fd` that continues `past`. Returns NULL if out of memory; the caller then
  * still owns the descriptor. The caller must call conn_settle. */
 struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past);
+/** Do `next` with the connection. This is where all connections are closed, ended, handed over and
+ * made to wait, except for those that the server closes for its own reasons (server/calls.c). A
+ * closed connection is ignored. */
+void conn_act(struct conn *c, enum conn_next next);
+/** conn_act with CONN_WAIT. */
+void conn_settle(struct conn *c);
+/** Read once from the readable socket, and act on what was read. Every complete request is emitted
+ * before this run of the event loop ends. */
+void conn_readable(struct conn *c);
+/** Handle the signal of `t`, which a stage has sent because it needs the body, has freed space, or
+ * has begun or continued a response. */
+void conn_signalled(struct transfer *t);
+/** Handle the return of `r` from the graph: its response may be written now. I/O thread only. */
+void conn_answered(struct http_req *r);
+/** Append `c` to the list of connections to process in turn_end. */
+void conn_make_ready(struct conn *c);
+/** Return the configured seconds for Retry-After. */
+int conn_retry_after_s(const struct conn *c);
+/** Hand `c` over to another server if it is between two requests, or only sends a response. Returns
+ * whether it has left; it is then closed here. Only while io_is_leaving. */
+static inline bool conn_hand_over(struct conn *c)
+{
+	return c->io->srv->net.calls->hand_over(&c->net);
+}
+
+/* ---- ending: conn_end.c ---- */
+
+/** End the connection after the last response. It then lingers if the client may still be sending.
+ * If close_notify cannot be sent because the socket is full, the connection waits as for a
+ * response, and conn_write returns CONN_END again. Returns false if it must be closed now. */
+bool conn_end(struct conn *c, bool client_done);
 /** Like conn_close, but leaves the descriptor open and returns it; the caller then owns it. `c`
  * must be open. */
 int conn_detach(struct conn *c);
@@ -161,35 +187,40 @@ void conn_close(struct conn *c);
 void conn_abort(struct conn *c);
 /** Free a closed connection whose requests have all returned. */
 void conn_reap(struct conn *c);
-/** Append `c` to the list of connections to process in turn_end. */
-void conn_make_ready(struct conn *c);
-/** Handle the return of `r` from the graph: its response may be written now. I/O thread only. */
-void conn_answered(struct http_req *r);
-/** Determine what the connection waits for now, set its time-out, and arm epoll again if needed. */
-void conn_settle(struct conn *c);
-/** Close the socket after the last response, lingering if the client may still be sending. If
- * close_notify cannot be sent because the socket is full, the connection waits as for a response,
- * and conn_write calls conn_end again. */
-void conn_end(struct conn *c, bool client_done);
-/** End the connection without close_notify, which could not be sent in time. The kernel still sends
- * the responses before it, as without TLS. */
-void conn_end_mute(struct conn *c);
-/** Append `r` to the requests of `c`. */
-void conn_append(struct conn *c, struct http_req *r);
+
+/* ---- waiting: wait.c ---- */
+
+/** Determine what the connection waits for now, set its time-out, and arm epoll again if needed.
+ * Returns false if epoll has no memory for that. */
+bool conn_wait(struct conn *c);
+/** Begin to wait for `wait` now. */
+void conn_wait_begin(struct conn *c, enum wait_kind wait);
+/** The timer has fired: return whether the connection has waited for too long. If it has not, the
+ * timer is set again. */
+bool conn_is_due(struct conn *c);
+/** Count the time-out of what the connection waits for, and queue a response if one is due. */
+enum conn_next conn_time_out(struct conn *c);
 /** Append `c` to the list `id`, unless it is in that list already. */
-void conn_list_join(struct conn *c, enum conn_list_id id);
+static inline void conn_list_join(struct conn *c, enum net_list_id id)
+{
+	net_list_join(&c->io->net, &c->net, id);
+}
+
 /** Remove `c` from the list it is in, if any. */
-void conn_list_leave(struct conn *c);
-/** Move `c`, which is in a list, to the end of that list. */
-void conn_list_rotate(struct conn *c);
-/** Return the number of bytes in the kernel that the client has not acknowledged. Costs one system
- * call. Defined in taken.c, as is conn_look. */
-int64_t conn_untaken(const struct conn *c);
-/** In WAIT_WRITE: query the kernel for the number of bytes that the client has acknowledged, and
- * record progress. Returns whether there was any. Costs one system call. */
-bool conn_look(struct conn *c);
-/** Begin `phase`, which must follow the current one, or be CONN_ENDING again. Defined in
- * conn_state.c, as are the next three. */
+static inline void conn_list_leave(struct conn *c)
+{
+	net_list_leave(&c->io->net, &c->net);
+}
+
+/** Whether the body or response in progress moves more slowly than min_body_rate or min_send_rate
+ * requires, without the initial grace of those knobs. A response is also slow if the client has
+ * acknowledged none of it for a second: otherwise the bytes that its kernel accepted at first would
+ * make it appear fast for a long time. May cost one system call. */
+bool conn_is_slow(struct conn *c);
+
+/* ---- states: conn_state.c ---- */
+
+/** Begin `phase`, which must follow the current one, or be CONN_ENDING again. */
 void conn_enter(struct conn *c, enum conn_phase phase);
 /** What the connection does now. */
 enum conn_state conn_state(const struct conn *c);
@@ -197,14 +228,6 @@ enum conn_state conn_state(const struct conn *c);
 bool conn_state_may(enum conn_state from, enum conn_state to);
 /** Record what the connection does now, and assert that it may follow what was recorded before. */
 void conn_state_follow(struct conn *c);
-/** Hand `c` over to another server if it is between two requests, or only sends a response. Returns
- * whether it has left; it is then closed here. Only while io_is_leaving. */
-static inline bool conn_hand_over(struct conn *c)
-{
-	return c->io->srv->calls->hand_over(c);
-}
-/** Return the configured seconds for Retry-After. */
-int conn_retry_after_s(const struct conn *c);
 
 static inline bool conn_is_open(const struct conn *c)
 {
@@ -218,42 +241,54 @@ static inline void conn_stop_input(struct conn *c)
 		c->input = INPUT_STOPPED;
 }
 
+/** How the connection ends after its last response. */
+static inline enum conn_next conn_last(const struct conn *c)
+{
+	return c->input == INPUT_ENDED ? CONN_END_DONE : CONN_END;
+}
+
 /** Wait until the socket is writable. */
 static inline void conn_block(struct conn *c)
 {
 	c->socket.blocked = c->socket.rearm = true;
 }
 
-/* ---- reading: read.c ---- */
+/* ---- reading: read.c, read_turn.c ---- */
 
-/** Read once from the readable socket. Every complete request is emitted before this run of the
- * event loop ends. */
-void conn_read(struct conn *c);
-/** Process the result of a read of up to `n` bytes: `got` is the number of bytes read, 0 if the
+/** Read once from the readable socket into the stream. */
+enum conn_next conn_read(struct conn *c);
+/** Record the result of a read of up to `n` bytes: `got` is the number of bytes read, 0 if the
  * client has shut its side down, or -errno. `n` is 0 if there was no free space to read into. */
-void conn_took(struct conn *c, size_t n, ssize_t got);
+enum conn_next conn_took(struct conn *c, size_t n, ssize_t got);
 /** Defer reading from `c`, which is readable, so that it is read together with all other
  * connections that become readable in this run of the event loop. Returns false if `c` cannot be
- * deferred. Defined in read_turn.c, as is conn_read_arrived. */
+ * deferred. */
 bool conn_read_later(struct conn *c);
 /** Read from the deferred connections at the end of a run of the event loop, and put them on the
  * ready list. */
 void conn_read_arrived(struct http_io *io);
-/** Parse the buffered bytes, as far as the pipeline limit allows. */
-void conn_parse(struct conn *c);
-/** Queue a response with `status` behind the pending responses, and close the connection after it.
- * Nothing more is parsed. `why` is static. */
-void conn_refuse(struct conn *c, int status, const char *why);
+
+/* ---- requests: emit.c, limit.c ---- */
+
+/** Parse the buffered bytes and emit the requests, as far as the pipeline limit allows. */
+enum conn_next conn_parse(struct conn *c);
+/** Like conn_parse, after stream_room has returned 0. */
+enum conn_next conn_parse_full(struct conn *c);
+/** Like conn_parse, after the last byte of the client: complete requests are answered, a partial
+ * one is not. */
+enum conn_next conn_parse_end(struct conn *c);
+/** Append `r` to the requests of `c`. */
+void conn_append(struct conn *c, struct http_req *r);
 /** Whether the connection may read now. */
 bool conn_wants_read(const struct conn *c);
+/** Queue a response with `status` behind the pending responses; the connection ends after it.
+ * Nothing more is parsed. `why` is static. */
+enum conn_next conn_refuse(struct conn *c, int status, const char *why);
 
 /* ---- streamed bodies: conn_parts.c ---- */
 
-struct transfer;
-
-/** Handle the signal of `t`, which a stage has sent because it needs the body, has freed space, or
- * has begun or continued a response. */
-void conn_signalled(struct transfer *t);
+/** Record the signal of `t`. `begun` means that its response has begun. */
+enum conn_next conn_parts_signalled(struct transfer *t, bool begun);
 /** Handle the return from the graph of `r`, which has a transfer. */
 void conn_parts_returned(struct http_req *r);
 /** Whether there is free space for the streamed body. */
@@ -266,8 +301,8 @@ void conn_tear_part(struct conn *c, int error, int status);
 /** Notify all transfers of `c` that the connection is closed. */
 void conn_parts_gone(struct conn *c);
 /** Abort the streamed bodies and responses in progress, because the graph is closed. */
-void conn_parts_end(struct conn *c);
-/** Whether "100 Continue" is due for a streamed body that the client holds back. */
+enum conn_next conn_parts_end(struct conn *c);
+/** Whether "100 Continue", for which the client waits, is due. */
 bool conn_continue_due(const struct conn *c);
 /** Whether the client would believe the streamed response of `first` to be complete if the
  * connection were closed normally now. */
@@ -306,13 +341,12 @@ bool conn_closes_behind(const struct conn *c, const struct http_req *r);
  * All earlier responses must have been sent. If the socket does not accept all of it, the
  * connection is blocked until the rest is sent; no response is sent before that. Defined in
  * write_continue.c. */
-void conn_continue(struct conn *c);
+enum conn_next conn_continue(struct conn *c);
 /** Send the rest of "100 Continue" when the socket is writable again. */
-void conn_continue_more(struct conn *c);
+enum conn_next conn_continue_more(struct conn *c);
 
-/** Write all responses that are next in order; then parse what has been read, or end the
- * connection. */
-void conn_write(struct conn *c);
+/** Write all responses that are next in order. */
+enum conn_next conn_write(struct conn *c);
 /** Call conn_write for the ready connections until none is left; reap closed ones. Defined in
  * write_turn.c. */
 void conn_write_ready(struct http_io *io);

@@ -1,26 +1,70 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends connections; see conn.h.
+ * Ends, closes and frees connections; see conn.h.
  *
  * After the last response over TLS, conn_end sends close_notify, without which a client may believe
  * that the response was truncated. If the socket is full, close_notify waits like a response,
- * within the limits of write_timeout and min_send_rate, and conn_write calls conn_end again. When
+ * within the limits of write_timeout and min_send_rate, and conn_write returns CONN_END again. When
  * the time limit expires, the connection is closed without close_notify. conn_close sends only what
  * can be sent immediately.
  */
 #include "http/conn/conn.h"
 
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/conn/tls_conn.h"
+#include "http/conn/conn_tls.h"
+#include "http/request/sent.h"
+#include "net/tls/tls_conn.h"
+
+/* ---- after the last response ---- */
+
+/* Wait until close_notify can be sent. */
+static void wait_to_end(struct conn *c)
+{
+	conn_enter(c, CONN_ENDING);
+	conn_block(c);
+	c->socket.continue_left = 0; /* nothing is sent after close_notify */
+}
+
+bool conn_end(struct conn *c, bool client_done)
+{
+	if (c->net.tls && !tls_bye(c->net.tls)) {
+		wait_to_end(c);
+		return true;
+	}
+	if (client_done || shutdown(c->net.watch.fd, SHUT_WR) == -1)
+		return false;
+	conn_enter(c, CONN_LINGERING);
+	c->socket.unread = true;
+	stream_fini(&c->stream, &c->io->pool);
+	return true;
+}
+
+/* ---- closing ---- */
+
+int conn_detach(struct conn *c)
+{
+	struct http_io *io = c->io;
+	int fd;
+
+	io->count[SERVER_TLS_CONNECTIONS] -= c->net.tls && tls_is_open(c->net.tls);
+	conn_enter(c, CONN_CLOSED);
+	fd = net_conn_detach(&io->net, &c->net);
+	stream_fini(&c->stream, &io->pool);
+	conn_parts_gone(c);
+	io->memory.n_swallowed -= c->socket.swallowed;
+	conn_make_ready(c);
+	return fd;
+}
 
 /* Arrange that closing the socket sends a reset and discards its unsent bytes. */
 static void throw_away(const struct conn *c)
 {
 	struct linger none = {.l_onoff = 1};
 
-	setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	setsockopt(c->net.watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 }
 
 void conn_close(struct conn *c)
@@ -29,12 +73,12 @@ void conn_close(struct conn *c)
 		return;
 	if (WEIR_UNLIKELY(c->first && c->first->streams) && conn_would_look_whole(c)) {
 		throw_away(c);
-		if (c->tls)
-			tls_conn_break(c->tls);
+		if (c->net.tls)
+			tls_conn_break(c->net.tls);
 	}
 	int fd = conn_detach(c);
-	if (c->tls)
-		tls_conn_close(c->tls, fd);
+	if (c->net.tls)
+		tls_conn_close(c->net.tls, fd);
 	else
 		close(fd);
 }
@@ -46,34 +90,23 @@ void conn_abort(struct conn *c)
 	conn_close(c);
 }
 
-/* Wait until close_notify can be sent. */
-static void wait_to_end(struct conn *c)
+void conn_reap(struct conn *c)
 {
-	conn_enter(c, CONN_ENDING);
-	conn_block(c);
-	c->socket.continue_left = 0; /* nothing is sent after close_notify */
-	conn_settle(c);
-}
-
-void conn_end(struct conn *c, bool client_done)
-{
-	if (c->tls && !tls_bye(c->tls)) {
-		wait_to_end(c);
-		return;
+	while (c->first && c->first->answered) {
+		struct http_req *r = c->first;
+		c->first = r->next;
+		c->in_flight--;
+		c->io->count[SERVER_UNDELIVERED] += !r->refusal;
+		if (r->sent)
+			sent_tell(r, HTTP_SENT_TORN, c->part.begun ? c->part.body_off : 0);
+		c->part.begun = false; /* nothing has been sent of the next response */
+		pool_req_drop(&c->io->pool, r);
 	}
-	if (client_done || shutdown(c->watch.fd, SHUT_WR) == -1) {
-		conn_close(c);
+	if (c->first || (c->net.tls && tls_is_away(c->net.tls)))
 		return;
-	}
-	conn_enter(c, CONN_LINGERING);
-	c->socket.unread = true;
-	stream_fini(&c->stream, &c->io->pool);
-	conn_settle(c);
-}
-
-void conn_end_mute(struct conn *c)
-{
-	tls_conn_break(c->tls);
-	c->socket.blocked = false;
-	conn_end(c, c->input == INPUT_ENDED);
+	tls_conn_free(conn_tls_set(c, NULL));
+	free(c->part.head);
+	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part.head_n));
+	c->io->net.n_conns--;
+	free(c);
 }

@@ -21,42 +21,34 @@ static void know(struct http_req *r, struct transfer *t)
 	r->conn->io->in_parts++;
 }
 
-static void end_request(struct http_req *r)
+/* Abort the body and the response of `r`. Returns CONN_CLOSE if part of the response may have been
+ * sent. */
+static enum conn_next end_request(struct http_req *r)
 {
 	struct conn *c = r->conn;
 
 	if (c->stream.filling == r)
 		stream_cut(&c->stream);
 	transfer_gone(r->known_transfer, WEIR_ECLOSED);
-	if (r->streams)
-		conn_close(c);
+	return r->streams ? CONN_CLOSE : CONN_AS_IS;
 }
 
-void conn_signalled(struct transfer *t)
+enum conn_next conn_parts_signalled(struct transfer *t, bool begun)
 {
-	bool begun;
-
-	if (!transfer_arrived(t, &begun))
-		return;
 	struct http_req *r = t->r;
 	struct conn *c = r->conn;
-	io_touch(c->io);
+
 	know(r, t);
 	r->streams |= begun;
 	if (!conn_is_open(c)) {
 		transfer_gone(t, WEIR_EGONE);
-		return;
+		return CONN_AS_IS;
 	}
-	if (c->io->drain.phase == SERVER_CLOSED) {
-		end_request(r);
-		return;
-	}
+	if (c->io->net.drain.phase == NET_CLOSED)
+		return end_request(r);
 	if (r->streams && r == c->first)
 		conn_make_ready(c);
-	if (c->stream.filling == r) {
-		conn_parse(c);
-		conn_settle(c);
-	}
+	return c->stream.filling == r ? CONN_PARSE : CONN_AS_IS;
 }
 
 void conn_parts_returned(struct http_req *r)
@@ -70,7 +62,7 @@ bool conn_wants_part(const struct conn *c)
 {
 	char *room;
 
-	return c->input != INPUT_ENDED && !c->io->pause.on &&
+	return c->input != INPUT_ENDED && !c->io->net.pause.on &&
 	       transfer_room(c->stream.filling->known_transfer, &room) > 0;
 }
 
@@ -91,7 +83,6 @@ void conn_tear_part(struct conn *c, int error, int status)
 	r->last = true;
 	conn_stop_input(c);
 	transfer_tear(r->known_transfer, error, status);
-	conn_settle(c);
 }
 
 void conn_parts_gone(struct conn *c)
@@ -101,17 +92,22 @@ void conn_parts_gone(struct conn *c)
 			transfer_gone(r->known_transfer, WEIR_EGONE);
 }
 
-void conn_parts_end(struct conn *c)
+enum conn_next conn_parts_end(struct conn *c)
 {
-	for (struct http_req *r = c->first; r && conn_is_open(c); r = r->next)
+	enum conn_next next = CONN_AS_IS;
+
+	for (struct http_req *r = c->first; r && next == CONN_AS_IS; r = r->next)
 		if (r->known_transfer && !r->answered)
-			end_request(r);
+			next = end_request(r);
+	return next;
 }
 
 bool conn_continue_due(const struct conn *c)
 {
 	const struct http_req *r = c->stream.filling;
 
+	if (stream_doing(&c->stream) != STREAM_IN_PARTS)
+		return c->in_flight == 0;
 	return r == c->first && !r->streams && !r->answered && !c->socket.blocked &&
 	       transfer_asked(r->known_transfer);
 }
@@ -120,7 +116,7 @@ bool conn_part_kept(const struct conn *c)
 {
 	/* A client that has received no "100 Continue" may send either the body or another request
 	 * next, and we could not tell which. */
-	return c->io->drain.phase == SERVER_RUNNING && !stream_wants_continue(&c->stream) &&
+	return c->io->net.drain.phase == NET_RUNNING && !stream_wants_continue(&c->stream) &&
 	       stream_can_skip(&c->stream);
 }
 

@@ -12,7 +12,7 @@
  *   any, ENDING ---- last response sent, our side is shut down ---> LINGERING - client done, 2 s
  *   any ------------ error, time-out, client gone, handed over ---> CLOSED
  *
- * Several transitions may happen between two calls of conn_settle: a whole request can be read and
+ * Several transitions may happen between two calls of conn_wait: a whole request can be read and
  * answered in one iteration of the event loop. In the table, each state from IDLE to WRITING may
  * therefore follow any other of them. The table forbids only transitions back: into the handshake,
  * from ENDING to a state that reads or answers, from LINGERING to anything but CLOSED, and out of
@@ -26,7 +26,7 @@
 
 #include <weir/error.h>
 
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 
 #define BIT(state) (1U << (state))
 #define SERVING                                                                                    \
@@ -59,13 +59,14 @@ enum conn_state conn_state(const struct conn *c)
 	default:
 		break;
 	}
-	if (c->tls && tls_is_shaking(c->tls))
+	if (c->net.tls && tls_is_shaking(c->net.tls))
 		return CONN_STATE_SHAKING;
 	if (c->socket.blocked)
 		return CONN_STATE_WRITING;
-	if (c->stream.filling || c->stream.phase == STREAM_SKIP)
+	enum stream_doing doing = stream_doing(&c->stream);
+	if (doing == STREAM_IN_BODY || doing == STREAM_IN_PARTS)
 		return CONN_STATE_BODY;
-	if (c->input == INPUT_OPEN && stream_partial(&c->stream))
+	if (c->input == INPUT_OPEN && doing == STREAM_AT_HEAD)
 		return CONN_STATE_HEAD;
 	return c->in_flight > 0 ? CONN_STATE_GRAPH : CONN_STATE_IDLE;
 }

@@ -3,11 +3,12 @@
 #include "http/conn/limit.h"
 
 #include <errno.h>
-#include <stddef.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/conn/conn.h"
+#include "http/conn/wire_io.h"
+#include "http/request/refusal_log.h"
 
 static const struct row {
 	int metric, status;
@@ -23,50 +24,104 @@ void limit_count(struct http_io *io, enum limit l)
 	io->count[rows[l].metric]++;
 }
 
-static void refuse(struct conn *c, enum limit l, const char *why)
-{
-	struct http_req **last;
+/* ---- refusals ---- */
 
+static void refusal_text(struct http_req *r, int status, const char *why)
+{
+	char text[160];
+	int n = snprintf(text, sizeof(text), "%d %s: %s\n", status, weir_http_reason(status), why);
+
+	if (weir_http_respond_copy(&r->pub, status, "text/plain; charset=utf-8",
+		(struct weir_slice){text, n < (int)sizeof(text) ? (size_t)n : sizeof(text) - 1}) !=
+	    0)
+		weir_http_respond_status(&r->pub, status); /* no memory for `why` */
+	if (status != 503)
+		return;
+	snprintf(text, sizeof(text), "%d", conn_retry_after_s(r->conn));
+	weir_http_add_field(&r->pub, "Retry-After", text);
+}
+
+/* Refuse a request without queueing the response, because there is no memory for it. A short
+ * response is sent directly, unless another one is queued before it. */
+static enum conn_next refuse_in_short(struct conn *c, int status)
+{
+	char text[160];
+	int n = snprintf(text, sizeof(text),
+	    "HTTP/1.1 %d %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status,
+	    weir_http_reason(status));
+	struct iovec iov = {.iov_base = text, .iov_len = (size_t)n};
+
+	if (!c->first && !c->socket.blocked && wire_send(c, &iov, 1, false) == n)
+		return CONN_END;
+	return CONN_CLOSE;
+}
+
+/* Like conn_refuse; `code` is the value of X-Weir-Limit, or NULL. */
+static enum conn_next refuse(struct conn *c, int status, const char *why, const char *code)
+{
+	/* a response would need a whole handshake first */
+	bool mute = c->net.tls && tls_is_shaking(c->net.tls);
+	struct http_req *r = mute ? NULL : pool_req(&c->io->pool);
+
+	conn_stop_input(c);
+	c->io->count[SERVER_BAD_REQUESTS] += status != 503;
+	refusal_log(&c->io->refusals, c->io->net.stage, weir_loop_now_ns(c->io->net.loop),
+	    c->net.client.address, status, why);
+	if (mute)
+		return CONN_CLOSE;
+	if (!r)
+		return refuse_in_short(c, status);
+	r->pub.method = stream_asks_head(&c->stream) ? WEIR_HTTP_HEAD : WEIR_HTTP_GET;
+	r->pub.minor = 1;
+	r->refusal = r->answered = true;
+	conn_append(c, r);
+	refusal_text(r, status, why);
+	if (code)
+		weir_http_add_field(&r->pub, "X-Weir-Limit", code);
+	conn_make_ready(c);
+	return CONN_WAIT;
+}
+
+enum conn_next conn_refuse(struct conn *c, int status, const char *why)
+{
+	return refuse(c, status, why, NULL);
+}
+
+static enum conn_next refuse_for(struct conn *c, enum limit l, const char *why)
+{
 	limit_count(c->io, l);
-	conn_refuse(c, rows[l].status, why);
-	last = c->last;
-	if (conn_is_open(c) && c->first) /* otherwise there was no memory for the response */
-		weir_http_add_field(
-		    &((struct http_req *)((char *)last - offsetof(struct http_req, next)))->pub,
-		    "X-Weir-Limit", rows[l].code);
+	return refuse(c, rows[l].status, why, rows[l].code);
 }
 
-void limit_refuse(struct conn *c, enum limit l)
+enum conn_next limit_refuse(struct conn *c, enum limit l)
 {
-	refuse(c, l, rows[l].text);
+	return refuse_for(c, l, rows[l].text);
 }
 
-void limit_refuse_parsed(struct conn *c, int status, const char *why)
+enum conn_next limit_refuse_parsed(struct conn *c, int status, const char *why)
 {
 	switch (status) {
 	case 413:
-		refuse(c, LIMIT_BODY, why);
-		return;
+		return refuse_for(c, LIMIT_BODY, why);
 	case 414:
-		refuse(c, LIMIT_TARGET, why);
-		return;
+		return refuse_for(c, LIMIT_TARGET, why);
 	case 431:
-		refuse(c, LIMIT_HEAD, why);
-		return;
+		return refuse_for(c, LIMIT_HEAD, why);
 	case 503:
-		refuse(c, LIMIT_MEMORY, why);
-		return;
+		return refuse_for(c, LIMIT_MEMORY, why);
 	default:
-		conn_refuse(c, status, why);
+		return refuse(c, status, why, NULL);
 	}
 }
+
+/* ---- clients without a connection ---- */
 
 void limit_tell(struct http_io *io, int fd)
 {
 	static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
 				   "Content-Length: 0\r\nConnection: close\r\n\r\n";
 
-	if (!io->srv->tls)
+	if (!io->srv->net.tls)
 		(void)!TEMP_FAILURE_RETRY(send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL));
 	shutdown(fd, SHUT_WR);
 	/* Read what has arrived, since unread data would turn the close into a reset. */

@@ -10,7 +10,7 @@
 #ifndef WEIR_HTTP_LIMIT_H
 #define WEIR_HTTP_LIMIT_H
 
-#include "http/conn/io.h"
+#include "http/conn/conn.h"
 
 /* Rows: name, metric, status, code in X-Weir-Limit, text. */
 #define LIMITS(X)                                                                                  \
@@ -33,15 +33,10 @@ enum limit {
 	    N_LIMITS
 };
 
-/** Maximum number of connections that are being refused with a response at the same time, in all
- * I/O threads together. 64 is a guess. */
-#define LIMIT_REFUSING 64
-
 /** Count limit `l` for a client that gets no response. */
 void limit_count(struct http_io *io, enum limit l);
-/** Count limit `l`, queue a response with the reason behind the pending responses, and close the
- * connection after it. */
-void limit_refuse(struct conn *c, enum limit l);
+/** Like conn_refuse, with the status and the text of limit `l`, which is counted. */
+enum conn_next limit_refuse(struct conn *c, enum limit l);
 
 /** Answer 503 to a client for which no connection could be created, and close its socket `fd`. Over
  * TLS no response is sent. */
@@ -49,6 +44,6 @@ void limit_tell(struct http_io *io, int fd);
 
 /** Like conn_refuse, for refusals by the parser: also counts the limit that `status` represents, if
  * any. `why` is static. */
-void limit_refuse_parsed(struct conn *c, int status, const char *why);
+enum conn_next limit_refuse_parsed(struct conn *c, int status, const char *why);
 
 #endif

@@ -18,9 +18,9 @@ bool conn_read_later(struct conn *c)
 {
 	struct http_io *io = c->io;
 
-	if (c->tls || c->wait.kind != WAIT_IDLE || io->n_arrived == SERVER_ARRIVED)
+	if (c->net.tls || c->net.wait.kind != WAIT_IDLE || io->n_arrived == SERVER_ARRIVED)
 		return false;
-	c->wait.kind = WAIT_NONE;
+	c->net.wait.kind = WAIT_NONE;
 	conn_list_leave(c);
 	io->arrived[io->n_arrived++] = c;
 	return true;
@@ -47,7 +47,8 @@ void conn_read_arrived(struct http_io *io)
 	for (int i = 0; i < all; i++)
 		n[i] = conn_is_open(c[i]) ? stream_room(&c[i]->stream, &io->pool, &room[i]) : 0;
 	for (int i = 0; i < all; i++) {
-		got[i] = n[i] > 0 ? TEMP_FAILURE_RETRY(recv(c[i]->watch.fd, room[i], n[i], 0)) : 0;
+		got[i] =
+		    n[i] > 0 ? TEMP_FAILURE_RETRY(recv(c[i]->net.watch.fd, room[i], n[i], 0)) : 0;
 		if (WEIR_UNLIKELY(got[i] == -1))
 			got[i] = -errno;
 	}
@@ -58,6 +59,6 @@ void conn_read_arrived(struct http_io *io)
 		if (WEIR_LIKELY(got[i] > 0))
 			note(c[i], n[i], (size_t)got[i]);
 		else
-			conn_took(c[i], n[i], got[i]);
+			conn_act(c[i], conn_took(c[i], n[i], got[i]));
 	}
 }

@@ -16,7 +16,7 @@
 #include <weir/trace.h>
 
 #include "http/conn/conn.h"
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 #include "http/message/normal_path.h"
 #include "http/request/refusal.h"
 #include "http/request/request.h"
@@ -70,7 +70,7 @@ static struct weir_slice get_address(const struct weir_event *ev, const char *ar
 	const struct conn *c = conn_of(ev);
 
 	(void)arg;
-	return c ? (struct weir_slice){c->client.address, c->client.address_n}
+	return c ? (struct weir_slice){c->net.client.address, c->net.client.address_n}
 		 : (struct weir_slice){NULL, 0};
 }
 
@@ -79,7 +79,7 @@ static struct weir_slice get_connection(const struct weir_event *ev, const char 
 	const struct conn *c = conn_of(ev);
 
 	(void)arg;
-	return c ? (struct weir_slice){c->client.id, sizeof(c->client.id)}
+	return c ? (struct weir_slice){c->net.client.id, sizeof(c->net.client.id)}
 		 : (struct weir_slice){NULL, 0};
 }
 
@@ -98,7 +98,7 @@ static struct weir_slice get_scheme(const struct weir_event *ev, const char *arg
 	const struct conn *c = conn_of(ev);
 
 	(void)arg;
-	return slice_of(c && c->tls ? "https" : "http");
+	return slice_of(c && c->net.tls ? "https" : "http");
 }
 
 static struct weir_slice get_tls(const struct weir_event *ev, const char *arg)
@@ -106,7 +106,7 @@ static struct weir_slice get_tls(const struct weir_event *ev, const char *arg)
 	const struct conn *c = conn_of(ev);
 
 	(void)arg;
-	return c && c->tls ? slice_of(tls_version(c->tls)) : (struct weir_slice){NULL, 0};
+	return c && c->net.tls ? slice_of(tls_version(c->net.tls)) : (struct weir_slice){NULL, 0};
 }
 
 static struct weir_slice get_sni(const struct weir_event *ev, const char *arg)
@@ -114,7 +114,7 @@ static struct weir_slice get_sni(const struct weir_event *ev, const char *arg)
 	const struct conn *c = conn_of(ev);
 
 	(void)arg;
-	return c && c->tls ? slice_of(tls_sni(c->tls)) : (struct weir_slice){NULL, 0};
+	return c && c->net.tls ? slice_of(tls_sni(c->net.tls)) : (struct weir_slice){NULL, 0};
 }
 
 static const struct weir_field fields[] = {

@@ -17,12 +17,13 @@
 #include <unistd.h>
 
 #include "http/conn/conn.h"
-#include "http/conn/tls_conn.h"
+#include "net/tls/tls_conn.h"
 
 /** Like recv: read up to `n` bytes. */
 static inline ssize_t wire_recv(struct conn *c, char *p, size_t n)
 {
-	return c->tls ? tls_recv(c->tls, p, n) : TEMP_FAILURE_RETRY(recv(c->watch.fd, p, n, 0));
+	return c->net.tls ? tls_recv(c->net.tls, p, n)
+			  : TEMP_FAILURE_RETRY(recv(c->net.watch.fd, p, n, 0));
 }
 
 /** Whether the socket may have more bytes for which epoll reports no edge, after a wire_recv of up
@@ -30,7 +31,7 @@ static inline ssize_t wire_recv(struct conn *c, char *p, size_t n)
  * peer's bytes follows. */
 static inline bool wire_left(const struct conn *c, size_t n, size_t got)
 {
-	return c->socket.peer_done || got == n || (c->tls && tls_left(c->tls));
+	return c->socket.peer_done || got == n || (c->net.tls && tls_left(c->net.tls));
 }
 
 /** Like sendmsg: send `iov[n]`, n >= 1. `more` means that a file follows. */
@@ -38,19 +39,20 @@ static inline ssize_t wire_send(struct conn *c, struct iovec *iov, int n, bool m
 {
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)n};
 
-	if (c->tls)
-		return tls_send(c->tls, iov, n, more);
+	if (c->net.tls)
+		return tls_send(c->net.tls, iov, n, more);
 	if (n == 1 && !more)
 		return TEMP_FAILURE_RETRY(
-		    send(c->watch.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL));
-	return TEMP_FAILURE_RETRY(sendmsg(c->watch.fd, &msg, MSG_NOSIGNAL | (more ? MSG_MORE : 0)));
+		    send(c->net.watch.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL));
+	return TEMP_FAILURE_RETRY(
+	    sendmsg(c->net.watch.fd, &msg, MSG_NOSIGNAL | (more ? MSG_MORE : 0)));
 }
 
 /** Like sendfile: send up to `n` bytes of `fd` from `*offset` on. */
 static inline ssize_t wire_sendfile(struct conn *c, int fd, off_t *offset, size_t n)
 {
-	return c->tls ? tls_sendfile(c->tls, fd, offset, n)
-		      : TEMP_FAILURE_RETRY(sendfile(c->watch.fd, fd, offset, n));
+	return c->net.tls ? tls_sendfile(c->net.tls, fd, offset, n)
+			  : TEMP_FAILURE_RETRY(sendfile(c->net.watch.fd, fd, offset, n));
 }
 
 #endif

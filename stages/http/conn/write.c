@@ -74,11 +74,11 @@ bool conn_closes_behind(const struct conn *c, const struct http_req *r)
 	 * client has begun another request, which it may finish. */
 	if (r->next)
 		return false;
-	if (c->io->drain.phase == SERVER_RUNNING)
+	if (c->io->net.drain.phase == NET_RUNNING)
 		return c->io->memory.step >= MEMORY_CLOSE && !stream_partial(&c->stream);
-	if (c->io->drain.phase == SERVER_DRAINING && io_is_leaving(c->io))
+	if (c->io->net.drain.phase == NET_DRAINING && io_is_leaving(c->io))
 		return false;
-	return c->io->drain.phase == SERVER_CLOSED || !stream_partial(&c->stream);
+	return c->io->net.drain.phase == NET_CLOSED || !stream_partial(&c->stream);
 }
 
 static bool should_close(const struct conn *c, const struct http_req *r)
@@ -273,8 +273,8 @@ bool write_begin_part(struct conn *c)
 void conn_moved(struct conn *c, ssize_t n)
 {
 	c->io->count[SERVER_BYTES_OUT] += n;
-	c->wait.progress_ns = weir_loop_now_ns(c->io->loop);
-	c->wait.queued_bytes +=
+	c->net.wait.progress_ns = weir_loop_now_ns(c->io->net.loop);
+	c->net.wait.queued_bytes +=
 	    n; /* conn_look counts them as moved when the client acknowledges them */
 }
 
@@ -292,7 +292,7 @@ static void note_swallowed(struct conn *c, bool much)
  * the kernel's large buffers save a fifth of the CPU time of 1 MB responses. */
 static void bound_unsent(struct conn *c, const struct run *g)
 {
-	int n = c->io->list[CONN_SLOW].n + c->io->memory.n_swallowed, kib, bytes;
+	int n = c->io->net.list[LIST_SLOW].n + c->io->memory.n_swallowed, kib, bytes;
 
 	if (n < UNSENT_MANY || (g->bytes <= UNSENT_LEAST_KIB * 1024 && !g->file))
 		return;
@@ -304,7 +304,7 @@ static void bound_unsent(struct conn *c, const struct run *g)
 		return;
 	c->socket.unsent_kib = (uint8_t)kib;
 	bytes = kib * 1024;
-	setsockopt(c->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes));
+	setsockopt(c->net.watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes));
 }
 
 /* Account for `n` sent bytes: drop each request whose piece is complete, and store the rest of the
@@ -406,48 +406,41 @@ static bool is_over(const struct conn *c)
 {
 	const struct http_io *io = c->io;
 
-	return io->drain.phase == SERVER_DRAINING && !io_is_leaving(io) && c->in_flight == 0 &&
+	return io->net.drain.phase == NET_DRAINING && !io_is_leaving(io) && c->in_flight == 0 &&
 	       !stream_partial(&c->stream) &&
-	       weir_loop_now_ns(io->loop) >= atomic_load(&io->srv->linger_until_ns);
+	       weir_loop_now_ns(io->net.loop) >= atomic_load(&io->srv->net.linger_until_ns);
 }
 
-void write_done(struct conn *c, struct run *g, enum conn_sent rc)
+enum conn_next write_done(struct conn *c, struct run *g, enum conn_sent rc)
 {
 	switch (send_answers(c, g, rc)) {
 	case SENT_BROKEN:
-		conn_close(c);
-		return;
+		return CONN_CLOSE;
 	case SENT_BLOCKED:
 		conn_block(c);
-		if (io_is_leaving(c->io) && conn_hand_over(c))
-			return;
-		break;
+		return CONN_WAIT;
 	default:
-		if (g->close || WEIR_UNLIKELY(is_over(c))) {
-			conn_end(c, c->input == INPUT_ENDED || g->client_done);
-			return;
-		}
-		if (c->input != INPUT_OPEN && c->in_flight == 0) {
-			conn_end(c, c->input == INPUT_ENDED);
-			return;
-		}
-		if (io_is_leaving(c->io) && conn_hand_over(c))
-			return;
-		conn_parse(c);
+		if (g->close || WEIR_UNLIKELY(is_over(c)))
+			return g->client_done ? CONN_END_DONE : conn_last(c);
+		if (c->input != INPUT_OPEN && c->in_flight == 0)
+			return conn_last(c);
+		return CONN_PARSE;
 	}
-	conn_settle(c);
 }
 
-void conn_write(struct conn *c)
+enum conn_next conn_write(struct conn *c)
 {
 	struct run g;
 
 	g.file = g.close = g.client_done = false;
 	if (c->phase >= CONN_LINGERING || c->socket.blocked)
-		return;
-	if (WEIR_UNLIKELY(c->phase == CONN_ENDING)) {
-		conn_end(c, c->input == INPUT_ENDED);
-		return;
+		return CONN_AS_IS;
+	if (WEIR_UNLIKELY(c->phase == CONN_ENDING))
+		return conn_last(c);
+	if (WEIR_UNLIKELY(c->socket.continue_left > 0)) {
+		enum conn_next next = conn_continue_more(c);
+		if (next != CONN_WAIT || c->socket.blocked)
+			return next;
 	}
-	write_done(c, &g, SENT);
+	return write_done(c, &g, SENT);
 }

@@ -44,8 +44,7 @@ void write_send(struct conn *c, struct run *g);
 /** Record the result of a run: drop the responses that were sent, and store the unsent rest of a
  * response. Closes no connection. */
 enum conn_sent write_book(struct conn *c, const struct run *g);
-/** Complete a run whose result was `rc`: send the remaining responses, then parse what has been
- * read, or end the connection. */
-void write_done(struct conn *c, struct run *g, enum conn_sent rc);
+/** Complete a run whose result was `rc`: send the remaining responses. */
+enum conn_next write_done(struct conn *c, struct run *g, enum conn_sent rc);
 
 #endif

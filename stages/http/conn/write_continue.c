@@ -13,29 +13,26 @@
 static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
 #define TEXT_BYTES (sizeof(text) - 1)
 
-void conn_continue_more(struct conn *c)
+enum conn_next conn_continue_more(struct conn *c)
 {
 	struct iovec iov = {(void *)(uintptr_t)(text + TEXT_BYTES - c->socket.continue_left),
 	    c->socket.continue_left};
 	ssize_t n = wire_send(c, &iov, 1, false);
 
-	if (n == -1 && errno != EAGAIN) {
-		conn_close(c);
-		return;
-	}
+	if (n == -1 && errno != EAGAIN)
+		return CONN_CLOSE;
 	if (n > 0) {
 		conn_moved(c, n);
 		c->socket.continue_left -= (uint8_t)n;
 	}
-	if (c->socket.continue_left > 0) {
+	if (c->socket.continue_left > 0)
 		conn_block(c);
-		conn_settle(c);
-	}
+	return CONN_WAIT;
 }
 
-void conn_continue(struct conn *c)
+enum conn_next conn_continue(struct conn *c)
 {
 	c->stream.filling->expect_continue = false;
 	c->socket.continue_left = TEXT_BYTES;
-	conn_continue_more(c);
+	return conn_continue_more(c);
 }

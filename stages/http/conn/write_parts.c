@@ -159,7 +159,7 @@ static void end_answer(struct conn *c, struct transfer *t, bool *close)
 	*close = t->close;
 	conn_pop(c);
 	/* if a drain has begun since the head was sent, the connection must also be closed */
-	if (io->drain.phase != SERVER_RUNNING && !io_is_leaving(io) && !c->first &&
+	if (io->net.drain.phase != NET_RUNNING && !io_is_leaving(io) && !c->first &&
 	    !stream_partial(&c->stream))
 		*close = true;
 }

@@ -77,7 +77,7 @@ static void take(struct http_io *io, struct writers *w)
 	for (; n < TOGETHER && c; n++) {
 		w->c[n] = c;
 		w->of[n] = is_common(c) && has_room(io, &at, c) ? compose(w, c, &at) : NULL;
-		c->ready = false;
+		c->net.ready = false;
 		c = c->ready_next;
 	}
 	w->n = n;
@@ -101,10 +101,10 @@ static void go_on(struct writers *w)
 		struct conn *c = w->c[i];
 		struct run *g = w->of[i];
 		if (!g)
-			conn_write(c);
+			conn_act(c, conn_write(c));
 		else if (WEIR_LIKELY(conn_is_open(c)))
-			write_done(c, g, w->rc[g - w->run]);
-		if (WEIR_UNLIKELY(!conn_is_open(c)) && !c->ready)
+			conn_act(c, write_done(c, g, w->rc[g - w->run]));
+		if (WEIR_UNLIKELY(!conn_is_open(c)) && !c->net.ready)
 			conn_reap(c);
 	}
 }

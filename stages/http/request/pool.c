@@ -9,6 +9,10 @@
 
 #include "http/request/transfer.h"
 
+/* Size of the first allocation for a body that does not arrive with its head; most such bodies are
+ * small forms. */
+#define BODY_FIRST_BYTES 4096
+
 void pool_init(struct pool *p, _Atomic int64_t *budget)
 {
 	*p = (struct pool){.budget = budget, .used = &p->alone, .limit_bytes = INT64_MAX};
@@ -168,7 +172,7 @@ static bool budget_take(struct pool *p, int64_t bytes)
 	return false;
 }
 
-int pool_body_grow(struct pool *p, struct http_req *r, uint64_t size)
+static int body_grow(struct pool *p, struct http_req *r, uint64_t size)
 {
 	int64_t more = (int64_t)(size - r->body_size);
 	char *mem;
@@ -183,5 +187,29 @@ int pool_body_grow(struct pool *p, struct http_req *r, uint64_t size)
 	r->body_mem = mem;
 	r->body_size = size;
 	pool_hold(p, more);
+	return 0;
+}
+
+int pool_body_room(struct pool *p, struct http_req *r, uint64_t need, uint64_t limit)
+{
+	uint64_t size = r->body_size ? r->body_size * 2 : BODY_FIRST_BYTES;
+
+	if (r->body_n + need <= r->body_size)
+		return 0;
+	if (size > limit)
+		size = limit;
+	if (size < r->body_n + need)
+		size = r->body_n + need;
+	return body_grow(p, r, size);
+}
+
+int pool_body_append(struct pool *p, struct http_req *r, struct weir_slice data, uint64_t limit)
+{
+	int rc = pool_body_room(p, r, data.n, limit);
+
+	if (rc != 0)
+		return rc;
+	memcpy(r->body_mem + r->body_n, data.p, data.n);
+	r->body_n += data.n;
 	return 0;
 }

@@ -107,9 +107,12 @@ void pool_req_drop(struct pool *p, struct http_req *r);
  * that share them. Must be called once. */
 void pool_hold_answer(struct pool *p, struct http_req *r);
 
-/** Grow the body memory of `r` to `size` bytes, which must be more than it has. Returns 0,
- * WEIR_ENOMEM, or WEIR_EPRESSURE if the budget or the memory of all connections is used up. */
-int pool_body_grow(struct pool *p, struct http_req *r, uint64_t size);
+/** Make space for `need` more bytes in the body memory of `r`, which may become `limit` bytes long.
+ * If it must grow, its size is doubled. Returns 0, WEIR_ENOMEM, or WEIR_EPRESSURE if the budget or
+ * the memory of all connections is used up. */
+int pool_body_room(struct pool *p, struct http_req *r, uint64_t need, uint64_t limit);
+/** Append `data` to the body memory; otherwise like pool_body_room. */
+int pool_body_append(struct pool *p, struct http_req *r, struct weir_slice data, uint64_t limit);
 /** Free the body memory, if there is any. */
 void pool_body_drop(struct pool *p, struct http_req *r);
 

@@ -19,10 +19,6 @@
  * half of a small buffer more would be copied, with a few bytes there would be more reads. */
 #define ROOM_MIN 512
 
-/* Size of the first allocation for a body that does not arrive with its head; most such bodies are
- * small forms. */
-#define BODY_FIRST_BYTES 4096
-
 static enum stream_verdict refuse(struct stream *s, struct pool *p, int status, const char *why)
 {
 	if (s->filling)
@@ -62,7 +58,7 @@ static bool make_room(struct stream *s, struct pool *p)
 	uint32_t rest = s->end - s->start;
 	/* Use a large buffer for the chunks of a long body: 300 MB then take 18,000 reads, not
 	 * 57,000. */
-	bool small = rest + ROOM_MIN <= POOL_SMALL_BYTES && !stream_in_parts(s);
+	bool small = rest + ROOM_MIN <= POOL_SMALL_BYTES && s->phase != STREAM_PARTS_CHUNKED;
 	uint32_t size = small ? POOL_SMALL_BYTES : POOL_LARGE_BYTES;
 
 	if (!s->in) {
@@ -84,29 +80,18 @@ static bool make_room(struct stream *s, struct pool *p)
 	return true;
 }
 
-/* Make space for `need` more bytes of the body, at most `limit` in total. If the memory must grow,
- * its size is doubled. */
-static bool body_reserve(struct http_req *r, struct pool *p, uint64_t need, uint64_t limit)
+static size_t no_memory(struct stream *s)
 {
-	uint64_t size = r->body_size ? r->body_size * 2 : BODY_FIRST_BYTES;
-
-	if (r->body_n + need <= r->body_size)
-		return true;
-	if (size > limit)
-		size = limit;
-	if (size < r->body_n + need)
-		size = r->body_n + need;
-	return pool_body_grow(p, r, size) == 0;
+	s->status = 503;
+	return 0;
 }
 
 static size_t body_room(struct stream *s, struct pool *p, char **room)
 {
 	struct http_req *r = s->filling;
 
-	if (!body_reserve(r, p, 1, r->body_n + s->body_left)) {
-		refuse_memory(s, p);
-		return 0;
-	}
+	if (pool_body_room(p, r, 1, r->body_n + s->body_left) != 0)
+		return no_memory(s);
 	uint64_t n = r->body_size - r->body_n;
 	*room = r->body_mem + r->body_n;
 	return n < s->body_left ? n : s->body_left;
@@ -123,28 +108,42 @@ static size_t part_room(struct stream *s, char **room)
 
 size_t stream_room(struct stream *s, struct pool *p, char **room)
 {
-	if (s->phase == STREAM_BODY)
-		return stream_in_parts(s) ? part_room(s, room) : body_room(s, p, room);
-	if (!make_room(s, p)) {
-		refuse_memory(s, p);
-		return 0;
+	switch (s->phase) {
+	case STREAM_BODY:
+		return body_room(s, p, room);
+	case STREAM_PARTS:
+		return part_room(s, room);
+	default:
+		if (!make_room(s, p))
+			return no_memory(s);
+		*room = s->in->data + s->end;
+		return s->in->size - s->end;
 	}
-	*room = s->in->data + s->end;
-	return s->in->size - s->end;
+}
+
+enum stream_verdict stream_full(struct stream *s, struct pool *p)
+{
+	if (s->status != 503)
+		return STREAM_MORE;
+	return s->phase == STREAM_PARTS_CHUNKED ? STREAM_TORN : refuse_memory(s, p);
 }
 
 void stream_got(struct stream *s, size_t n)
 {
 	s->had_body_bytes = s->filling != NULL;
-	if (s->phase != STREAM_BODY) {
+	switch (s->phase) {
+	case STREAM_BODY:
+		s->filling->body_n += n;
+		break;
+	case STREAM_PARTS:
+		WEIR_ASSERT(s->put == 0);
+		s->put = n;
+		break;
+	default:
 		s->end += (uint32_t)n;
 		return;
 	}
 	WEIR_ASSERT(s->filling && n <= s->body_left);
-	if (stream_in_parts(s))
-		transfer_put(s->filling->transfer, n);
-	else
-		s->filling->body_n += n;
 	s->body_left -= n;
 }
 
@@ -160,17 +159,6 @@ static enum stream_verdict complete(struct stream *s, struct http_req **out)
 	s->phase = STREAM_HEAD;
 	*out = r;
 	return STREAM_REQUEST;
-}
-
-static bool body_append(struct stream *s, struct pool *p, struct weir_slice data, uint64_t limit)
-{
-	struct http_req *r = s->filling;
-
-	if (!body_reserve(r, p, data.n, limit))
-		return false;
-	memcpy(r->body_mem + r->body_n, data.p, data.n);
-	r->body_n += data.n;
-	return true;
 }
 
 /* ---- streamed bodies ---- */
@@ -194,6 +182,9 @@ static enum stream_verdict next_part(struct stream *s)
 	uint64_t have = s->end - s->start;
 	struct weir_slice data = {NULL, have < s->body_left ? have : s->body_left};
 
+	if (s->put > 0)
+		transfer_put(s->filling->transfer, s->put);
+	s->put = 0;
 	if (data.n > 0) {
 		data.p = s->in->data + s->start;
 		size_t n = transfer_copy(s->filling->transfer, data);
@@ -241,6 +232,8 @@ static enum stream_verdict begin_parts(
 		return refuse_memory(s, p);
 	}
 	r->transfer = t;
+	s->phase = s->phase == STREAM_CHUNKED ? STREAM_PARTS_CHUNKED : STREAM_PARTS;
+	s->put = 0;
 	*out = r;
 	return STREAM_REQUEST;
 }
@@ -295,8 +288,8 @@ static enum stream_verdict skip(struct stream *s)
 
 bool stream_can_skip(const struct stream *s)
 {
-	return (s->phase == STREAM_BODY && s->body_left <= STREAM_SKIP_MAX) ||
-	       s->phase == STREAM_CHUNKED;
+	return (s->phase == STREAM_PARTS && s->body_left <= STREAM_SKIP_MAX) ||
+	       s->phase == STREAM_PARTS_CHUNKED;
 }
 
 bool stream_leave(struct stream *s)
@@ -304,7 +297,7 @@ bool stream_leave(struct stream *s)
 	bool can = stream_can_skip(s);
 
 	s->filling = NULL;
-	s->skips_chunks = s->phase == STREAM_CHUNKED;
+	s->skips_chunks = s->phase == STREAM_PARTS_CHUNKED;
 	if (s->skips_chunks)
 		s->body_left = STREAM_SKIP_MAX;
 	s->phase = can ? STREAM_SKIP : STREAM_ENDED;
@@ -322,13 +315,14 @@ void stream_cut(struct stream *s)
 static enum stream_verdict next_chunks(struct stream *s, struct pool *p, struct http_req **out)
 {
 	const char *at = s->in->data + s->start, *end = s->in->data + s->end;
+	struct http_req *r = s->filling;
 	enum chunk_verdict v = CHUNK_DATA;
 	struct weir_slice data;
 
 	while (v == CHUNK_DATA) {
 		v = chunk_next(&s->chunk, &at, end, &data);
 		if (v == CHUNK_DATA &&
-		    !body_append(s, p, data, s->filling->body_n + data.n + s->chunk.room))
+		    pool_body_append(p, r, data, r->body_n + data.n + s->chunk.room) != 0)
 			return refuse_memory(s, p);
 	}
 	s->start = (uint32_t)(at - s->in->data);
@@ -340,7 +334,7 @@ static enum stream_verdict next_chunks(struct stream *s, struct pool *p, struct 
 	case CHUNK_LARGE:
 		return refuse(s, p, 413, "the body is too large");
 	default:
-		if (p->part_over > 0 && s->filling->body_n > p->part_over)
+		if (p->part_over > 0 && r->body_n > p->part_over)
 			return turn_to_parts(s, p, out);
 		return STREAM_MORE;
 	}
@@ -373,7 +367,7 @@ static enum stream_verdict begin_body(
 	s->phase = STREAM_BODY;
 	s->body_left = length - have.n;
 	s->start = s->end;
-	if (have.n > 0 && !body_append(s, p, have, length))
+	if (have.n > 0 && pool_body_append(p, s->filling, have, length) != 0)
 		return refuse_memory(s, p);
 	return STREAM_MORE;
 }
@@ -468,11 +462,13 @@ enum stream_verdict stream_next(struct stream *s, struct pool *p, uint64_t max_b
 	case STREAM_SKIP:
 		return skip(s);
 	case STREAM_BODY:
-		if (stream_in_parts(s))
-			return next_part(s);
 		return s->body_left == 0 ? complete(s, out) : STREAM_MORE;
 	case STREAM_CHUNKED:
-		return stream_in_parts(s) ? next_part_chunks(s) : next_chunks(s, p, out);
+		return next_chunks(s, p, out);
+	case STREAM_PARTS:
+		return next_part(s);
+	case STREAM_PARTS_CHUNKED:
+		return next_part_chunks(s);
 	default:
 		return STREAM_MORE;
 	}
@@ -489,7 +485,7 @@ void stream_rest(struct stream *s, struct pool *p)
 
 void stream_fini(struct stream *s, struct pool *p)
 {
-	if (s->filling && !s->filling->transfer)
+	if (s->phase == STREAM_BODY || s->phase == STREAM_CHUNKED)
 		pool_req_drop(p, s->filling);
 	s->filling = NULL;
 	if (s->in)

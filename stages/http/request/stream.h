@@ -5,7 +5,7 @@
  *   HEAD --good, no body--------------------------------> request
  *     |  --good, body in the buffer--------------------->
  *     |  --good--> BODY (length known) or CHUNKED -------> request
- *     |  --good, in parts--> request, then BODY or CHUNKED into its transfer --> WHOLE
+ *     |  --good, in parts--> request, then PARTS or PARTS_CHUNKED into its transfer --> WHOLE
  *     |                        '--the request is dropped--> SKIP the rest --> HEAD, or ENDED
  *     '--bad--> ENDED; so does any later error: nothing is parsed after an error
  *
@@ -23,7 +23,15 @@
 #include "http/message/chunk.h"
 #include "http/request/pool.h"
 
-enum stream_phase { STREAM_HEAD, STREAM_BODY, STREAM_CHUNKED, STREAM_SKIP, STREAM_ENDED };
+enum stream_phase {
+	STREAM_HEAD,
+	STREAM_BODY,
+	STREAM_CHUNKED,
+	STREAM_PARTS,
+	STREAM_PARTS_CHUNKED,
+	STREAM_SKIP,
+	STREAM_ENDED
+};
 
 enum stream_verdict {
 	STREAM_MORE, /* more bytes are needed, or space in the transfer of `filling` */
@@ -31,8 +39,8 @@ enum stream_verdict {
 	STREAM_REQUEST,
 	STREAM_REFUSED, /* answer with `status` and `why`, then close */
 	STREAM_WHOLE,   /* the streamed body is complete: call again */
-	/* The body is malformed or too long (`status`). Mark the body of `filling` as torn, and
-	 * parse no more. Without `filling` the body was being skipped. */
+	/* The body is malformed or too long, or there is no memory (`status`). Mark the body of
+	 * `filling` as torn, and parse no more. Without `filling` the body was being skipped. */
 	STREAM_TORN,
 };
 
@@ -46,7 +54,7 @@ struct stream {
 	bool skips_chunks;
 	bool secure;     /* set by the owner: the bytes arrive over TLS */
 	bool is_head;    /* the last head, complete or not, has the method HEAD */
-	uint16_t status; /* after REFUSED */
+	uint16_t status; /* after REFUSED and TORN; 503 if stream_room has found no memory */
 	const char *why; /* after REFUSED; static */
 	/* The request whose body is arriving. If it has a transfer, the request belongs to the
 	 * owner of its event. */
@@ -55,14 +63,18 @@ struct stream {
 	/* In BODY and SKIP: bytes of the body that have not arrived yet. If it is chunked, the
 	 * maximum number of bytes that may still arrive, including chunk headers. */
 	uint64_t body_left;
+	size_t put; /* in PARTS: bytes put into the transfer that the stage cannot see yet */
 };
 
-/** Get space for the next bytes: sets `*room` and returns its size. Returns 0 if there is no memory
- * (`status` and `why` are set then), or if the body is streamed and its transfer cannot take bytes
- * now. */
+/** Get space for the next bytes: sets `*room` and returns its size. Returns 0 if there is no memory,
+ * or if the body is streamed and its transfer cannot take bytes now. Call stream_full then. */
 size_t stream_room(struct stream *s, struct pool *p, char **room);
 
-/** Record that `n` bytes were put into the space from stream_room. */
+/** Return the reason why stream_room has returned 0: MORE if the transfer must be emptied first.
+ * Otherwise there is no memory: REFUSED or, if the body is streamed, TORN. */
+enum stream_verdict stream_full(struct stream *s, struct pool *p);
+
+/** Record that `n` bytes were put into the space from stream_room. stream_next must follow. */
 void stream_got(struct stream *s, size_t n);
 
 /** Parse the next request. `headers` is scratch space for WEIR_HTTP_HEADERS_MAX headers. */
@@ -92,16 +104,33 @@ bool stream_leave(struct stream *s);
 /** Stop reading the body; nothing more is parsed. */
 void stream_cut(struct stream *s);
 
-/** Whether a body is being streamed. */
-static inline bool stream_in_parts(const struct stream *s)
+/** What a stream is in the middle of. */
+enum stream_doing {
+	STREAM_AT_REST,  /* nothing */
+	STREAM_AT_HEAD,  /* bytes of a head, or of requests that are not parsed yet, are buffered */
+	STREAM_IN_BODY,  /* a body is collected as a whole, or skipped */
+	STREAM_IN_PARTS, /* a body is streamed */
+};
+
+static inline enum stream_doing stream_doing(const struct stream *s)
 {
-	return s->filling && s->filling->transfer;
+	switch (s->phase) {
+	case STREAM_BODY:
+	case STREAM_CHUNKED:
+	case STREAM_SKIP:
+		return STREAM_IN_BODY;
+	case STREAM_PARTS:
+	case STREAM_PARTS_CHUNKED:
+		return STREAM_IN_PARTS;
+	default:
+		return s->end > s->start ? STREAM_AT_HEAD : STREAM_AT_REST;
+	}
 }
 
 /** Whether a request has begun to arrive but is not complete. */
 static inline bool stream_partial(const struct stream *s)
 {
-	return s->filling != NULL || s->end > s->start || s->phase == STREAM_SKIP;
+	return stream_doing(s) != STREAM_AT_REST;
 }
 
 /** Whether the client waits for "100 Continue" before it sends the body. */

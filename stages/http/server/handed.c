@@ -6,11 +6,10 @@
 #include <string.h>
 
 #include "http/conn/conn.h"
-#include "http/conn/tls_conn.h"
 #include "http/conn/write.h"
 #include "http/request/sent.h"
 #include "http/server/handed_file.h"
-#include "http/server/handover.h"
+#include "net/tls/tls_conn.h"
 
 struct handed {
 	char *head; /* unsent bytes of the head, owned; may be NULL */
@@ -36,9 +35,9 @@ bool handed_fits(const struct conn *c)
 	const struct http_req *r = c->first;
 
 	return c->phase == CONN_OPEN && c->in_flight == 1 && r->answered && !r->streams &&
-	       !r->transfer && c->socket.blocked && !c->refused && c->socket.continue_left == 0 &&
-	       !c->stream.filling && c->stream.phase != STREAM_SKIP &&
-	       !(c->tls && tls_is_away(c->tls));
+	       !r->transfer && c->socket.blocked && !c->net.refused &&
+	       c->socket.continue_left == 0 && !c->stream.filling &&
+	       c->stream.phase != STREAM_SKIP && !(c->net.tls && tls_is_away(c->net.tls));
 }
 
 /* Count `n` bytes as copied for `successor`, unless all copies for it, or the memory of its
@@ -63,9 +62,9 @@ static bool may_copy(struct http_server *successor, int64_t n)
 static bool make_own(struct handed *h, const struct http_io *io, size_t n)
 {
 	if (!pool_may_hold(&io->pool, (int64_t)n + io->pool.limit_bytes / 2) ||
-	    !may_copy(io->handover.to, (int64_t)n))
+	    !may_copy((struct http_server *)io->net.handover.to, (int64_t)n))
 		return false;
-	h->copied_for = io->handover.to;
+	h->copied_for = (struct http_server *)io->net.handover.to;
 	h->own_n = n;
 	h->own = malloc(n);
 	return h->own;
@@ -132,7 +131,7 @@ static bool take_file(struct handed *h, const struct conn *c)
 
 	if (res->fd < 0)
 		return true;
-	h->file = handed_file_get(&c->io->handover.files, res->fd);
+	h->file = handed_file_get(&c->io->handed_files, res->fd);
 	h->offset = res->offset;
 	return h->file;
 }

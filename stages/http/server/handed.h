@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rest of a response, handed from one server to the next (handover.h).
+ * The rest of a response, handed from one server to the next (net/handover.h).
  *
  *   old server: the first request of a connection is answered, but its client reads slowly
  *               --handed_take--> its bytes, or a descriptor of its file, nothing of the old graph
@@ -10,8 +10,9 @@
  * A download therefore does not keep alive the graph in which it began. Bytes that belong to a
  * stage are copied, provided that all copies together are at most half of the memory that the
  * connections of the new server may hold. A body with its own memory changes owner. A file is sent
- * from a duplicated descriptor, which responses with the same file share (handed_file.h). Waiters for the response (sent.h) are notified of the handover,
- * with the number of bytes sent before it, since nothing in the old graph can be notified later.
+ * from a duplicated descriptor, which responses with the same file share (handed_file.h). Waiters
+ * for the response (sent.h) are notified of the handover, with the number of bytes sent before it,
+ * since nothing in the old graph can be notified later.
  *
  * A response is not handed over if it is streamed, if other requests follow it, or if its request
  * is still being read.

@@ -2,44 +2,34 @@
 /*
  * http.server: the source that creates one event per HTTP/1.1 request and writes the responses.
  *
- * This file has the tables (metrics, outlets, ops), the start and stop of the server, and the steps
- * of an I/O thread in each iteration. conn.c, read.c and write.c handle connections; stream.c and
- * the layers below it (guard, parse, chunk) turn bytes into requests. request_type.c and
- * response.c are the interface for stages. listen.c accepts, pause.c pauses, drain.c stops.
- *
- * I/O threads run from start to fini, longer than the drain, so that events that finish late
- * (WEIR_ECLOSED) can still return to their connections.
+ * This file has the tables (metrics, outlets, ops), the start of the server, and the steps of an
+ * I/O thread in each iteration. stages/net accepts, pauses, drains and hands over; it calls this
+ * folder through the table of calls.c. conn.c, read.c, emit.c and write.c handle connections;
+ * stream.c and the layers below it (guard, parse, chunk) turn bytes into requests. request_type.c
+ * and response.c are the interface for stages.
  */
 #include "http/conn/io.h"
 
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include <weir/http.h>
 
 #include "http/conn/conn.h"
-#include "http/conn/tls_conn.h"
+#include "http/conn/conn_tls.h"
 #include "http/message/guard.h"
 #include "http/message/parse.h"
 #include "http/message/wire.h"
 #include "http/request/transfer.h"
-#include "http/server/drain.h"
-#include "http/server/evict.h"
-#include "http/server/handover.h"
+#include "http/server/calls.h"
 #include "http/server/http_knobs.h"
-#include "http/server/listen.h"
 #include "http/server/memory.h"
-#include "http/server/pause.h"
-#include "http/server/reach.h"
-#include "http/server/slot.h"
-#include "http/server/stand_in.h"
-#include "net/address.h"
-#include "net/clients.h"
+#include "net/drain.h"
 #include "net/memory_auto.h"
+#include "net/net_server.h"
+#include "net/pause.h"
+#include "net/tls/tls_conn.h"
 #include "net/tls/tls_site.h"
-
-static const struct io_calls calls = {.closed = listen_recheck, .hand_over = handover_take_leave};
 
 /* ---- an I/O thread ---- */
 
@@ -47,11 +37,10 @@ static int io_start(struct weir_loop *loop)
 {
 	struct http_io *io = weir_loop_data(loop);
 
-	io->loop = loop;
+	io->net.loop = loop;
 	io_touch(io);
 	io->pool.part_bytes = (size_t)io->conf.stream_buffer_bytes;
-	pause_begin(io);
-	return listen_watch(io);
+	return net_io_start(&io->net);
 }
 
 static void publish_counts(struct http_io *io)
@@ -59,7 +48,7 @@ static void publish_counts(struct http_io *io)
 	for (int i = 0; i < SERVER_N_METRICS; i++) {
 		if (io->count[i] == 0)
 			continue;
-		weir_count(io->stage, i, io->count[i]);
+		weir_count(io->net.stage, i, io->count[i]);
 		io->count[i] = 0;
 	}
 }
@@ -71,16 +60,13 @@ static void io_turn_end(struct weir_loop *loop)
 	conn_read_arrived(io);
 	/* must precede conn_write_ready: requests that it parses may be refused immediately, which
 	 * makes their connections ready */
-	pause_check(io);
-	handover_adopt(io); /* must also precede conn_write_ready */
-	evict_follow(io);
-	stand_in_follow(io);
-	io_follow_drain(io);
+	net_io_follow(&io->net);
 	memory_follow(io);
 	conn_write_ready(io);
 	memory_tell(io);
-	evict_tell(io);
-	io_report_drained(io);
+	net_io_report(&io->net);
+	if (WEIR_UNLIKELY(io->ready)) /* the last clients of the backlog were refused */
+		weir_loop_wake(loop);
 	publish_counts(io);
 	weir_loop_expect(loop, io->in_graph - io->in_parts);
 }
@@ -104,18 +90,17 @@ static void io_stop(struct weir_loop *loop)
 {
 	struct http_io *io = weir_loop_data(loop);
 
-	listen_close(io);
-	weir_timer_cancel(loop, &io->drain.linger_timer);
-	while (io->conns)
-		conn_close(io->conns);
+	net_io_stop(&io->net);
+	while (io->net.conns)
+		conn_close(conn_of_net(io->net.conns));
 	conn_write_ready(io);
 	memory_tell(io);
 	publish_counts(io);
-	if (io->n_conns > 0)
+	if (io->net.n_conns > 0)
 		weir_log(WEIR_LOG_ERROR, "%s: %lld connections have requests that never ended",
-		    weir_stage_name(io->stage), (long long)io->n_conns);
+		    weir_stage_name(io->net.stage), (long long)io->net.n_conns);
 	pool_fini(&io->pool);
-	drain_gone(io);
+	drain_gone(&io->net);
 }
 
 static const struct weir_loop_ops loop_ops = {
@@ -123,59 +108,10 @@ static const struct weir_loop_ops loop_ops = {
 
 /* ---- lifecycle ---- */
 
-static struct http_io *io_new(struct http_server *srv, int index)
-{
-	struct http_io *io = calloc(1, sizeof(*io));
-
-	if (!io)
-		return NULL;
-	io->srv = srv;
-	io->stage = srv->stage;
-	io->index = index;
-	io->accept.reserve_fd = io->accept.newcomer.fd = -1;
-	atomic_init(&io->evict.idle_since_ns, INT64_MAX);
-	io->ready_tail = &io->ready;
-	for (int i = 0; i < CONN_LISTS; i++)
-		io->list[i].tail = &io->list[i].first;
-	pool_init(&io->pool, &srv->body_budget);
-	io->pool.meter = &srv->part_meter;
-	pool_share(&io->pool, &srv->memory_used);
-	/* Ids must differ between runs and threads, but need not be secret. */
-	if (getrandom(&io->next_id, sizeof(io->next_id), GRND_NONBLOCK) != sizeof(io->next_id))
-		io->next_id = (uint64_t)(uintptr_t)io;
-	return io;
-}
-
-static int auto_threads(void)
-{
-	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-
-	return n < SERVER_IO_MAX ? n : SERVER_IO_MAX;
-}
-
 static int check_conf(struct weir_stage *st, const struct http_conf *conf, struct weir_err *err)
 {
-	struct address a;
 	size_t n = strlen(conf->server_name);
 
-	for (int i = 0; i < conf->listen.n; i++)
-		if (http_address_parse(conf->listen.items[i], &a, err) != 0) {
-			listen_blame(st, i);
-			return WEIR_EINVAL;
-		}
-	if (conf->listen.n < 1 || conf->listen.n > SERVER_LISTEN_MAX) {
-		if (conf->listen.n < 1)
-			weir_blame(st, "listen");
-		else
-			listen_blame(st, SERVER_LISTEN_MAX);
-		snprintf(err->text, sizeof(err->text), "'listen' needs 1 to %d addresses",
-		    SERVER_LISTEN_MAX);
-		snprintf(err->hint, sizeof(err->hint), "%s",
-		    conf->listen.n < 1 ? "write an address, such as 127.0.0.1:8080"
-				       : "move the others to another stage of this type");
-		return WEIR_EINVAL;
-	}
 	if (n > 64 || guard_span(conf->server_name, n, GUARD_TOKEN | GUARD_QUERY) != n) {
 		weir_blame(st, "server_name");
 		snprintf(err->text, sizeof(err->text),
@@ -232,18 +168,15 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 {
 	const struct http_conf *conf = weir_conf(st);
 	struct http_server *srv = weir_state(st);
-	pthread_condattr_t attr;
+	int rc;
 
-	if (check_conf(st, conf, err) != 0 || check_behind(st, conf, err) != 0 ||
-	    tls_site_new(st, TLS_OUTLET, &conf->tls, &srv->tls, err) != 0)
+	if (net_conf_check(st, &conf->net, err) != 0 || check_conf(st, conf, err) != 0 ||
+	    check_behind(st, conf, err) != 0)
 		return WEIR_EINVAL;
-	srv->clients = clients_new();
-	if (!srv->clients) {
-		snprintf(err->text, sizeof(err->text), "no memory for the client table");
-		return WEIR_ENOMEM;
-	}
-	srv->stage = srv->part_meter.stage = st;
-	srv->calls = &calls;
+	rc = net_server_init(st, &server_calls, TLS_OUTLET, err);
+	if (rc != 0)
+		return rc;
+	srv->part_meter.stage = st;
 	srv->memory_auto_bytes = memory_auto();
 	atomic_init(&srv->memory_limit,
 	    conf->memory_bytes == -1 ? srv->memory_auto_bytes : conf->memory_bytes);
@@ -252,96 +185,21 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 	if (conf->server_name[0])
 		snprintf(srv->server_field, sizeof(srv->server_field), "Server: %s\r\n",
 		    conf->server_name);
-	pthread_mutex_init(&srv->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&srv->reported, &attr);
-	pthread_condattr_destroy(&attr);
-	return 0;
-}
-
-static void close_all(struct http_server *srv)
-{
-	for (int i = 0; i < srv->n_io; i++)
-		if (srv->io[i]->loop)
-			weir_loop_stop(srv->io[i]->loop);
-	drain_wait_gone(srv);
-	for (int i = 0; i < srv->n_io; i++) {
-		struct http_io *io = srv->io[i];
-		if (io->loop)
-			weir_loop_join(io->loop);
-		io->loop = NULL;
-		listen_close(io);
-		handover_fini(io);
-		free(io);
-	}
-	srv->n_io = srv->n_addresses = 0;
-}
-
-static int start_loops(struct http_server *srv, struct weir_err *err)
-{
-	for (int i = 0; i < srv->n_io; i++) {
-		struct weir_loop *loop;
-		int rc = weir_loop_start(srv->stage, i, &loop_ops, srv->io[i], &loop);
-		if (rc == 0) {
-			/* Partner: server_wake_all. */
-			atomic_store_explicit(&srv->n_loops, i + 1, memory_order_release);
-			continue;
-		}
-		srv->io[i]->loop = NULL;
-		err->code = rc;
-		snprintf(err->text, sizeof(err->text), "I/O thread %d could not start: %s", i,
-		    weir_error_text(rc));
-		return rc;
-	}
 	return 0;
 }
 
 static int server_start(struct weir_stage *st, struct weir_err *err)
 {
-	const struct http_conf *conf = weir_conf(st);
-	struct http_server *srv = weir_state(st);
-	int n = conf->threads == -1 ? auto_threads() : (int)conf->threads, rc = 0;
-
-	slot_raise_fds(st, conf->max_connections);
-	for (int i = 0; i < n && rc == 0; i++) {
-		srv->io[i] = io_new(srv, i);
-		if (srv->io[i])
-			srv->n_io++;
-		else
-			rc = err->code = WEIR_ENOMEM;
-	}
-	if (rc == 0 && srv->tls)
-		rc = tls_site_start(srv->tls, &conf->tls, handover_site(srv), err);
-	if (rc == 0)
-		rc = listen_bind(srv, conf, err);
-	if (rc == 0)
-		rc = start_loops(srv, err);
-	if (rc == 0)
-		reach_tell(srv, conf);
-	else
-		close_all(srv);
-	return rc;
+	return net_server_start(st, &loop_ops, err);
 }
 
-static void server_stop(struct weir_stage *st, int64_t until_ns)
+uint16_t weir_http_port(const struct weir_stage *st, int i)
 {
-	const struct http_conf *conf = weir_conf(st);
-	struct http_server *srv = weir_state(st);
+	if (weir_stage_type(st) != weir_stage_type_find("http.server"))
+		return 0;
+	const struct net_server *srv = weir_state(st);
 
-	if (srv->n_io > 0)
-		drain_run(srv, conf->linger_ns, until_ns);
-}
-
-static void server_fini(struct weir_stage *st)
-{
-	struct http_server *srv = weir_state(st);
-
-	close_all(srv);
-	tls_site_free(srv->tls);
-	pthread_cond_destroy(&srv->reported);
-	pthread_mutex_destroy(&srv->lock);
-	clients_free(srv->clients);
+	return i >= 0 && i < srv->n_addresses ? srv->port[i] : 0;
 }
 
 /* ---- tables ---- */
@@ -364,7 +222,7 @@ static const struct weir_outlet outlets[] = {
 
 static struct tls_site *site_of(struct weir_stage *st)
 {
-	return ((struct http_server *)weir_state(st))->tls;
+	return ((struct net_server *)weir_state(st))->tls;
 }
 
 static void refresh(struct weir_stage *st, struct weir_stage *wanted)
@@ -392,8 +250,8 @@ const struct weir_stage_ops weir_stage_http_server = {
     .state_size = sizeof(struct http_server),
     .init = server_init,
     .start = server_start,
-    .stop = server_stop,
-    .fini = server_fini,
+    .stop = net_server_stop,
+    .fini = net_server_fini,
     .pause = pause_server,
     .refresh = refresh,
     .renewed = renewed,

@@ -10,8 +10,7 @@
 
 #include "http/conn/conn.h"
 #include "http/conn/limit.h"
-#include "http/server/listen.h"
-#include "http/server/slot.h"
+#include "net/listen.h"
 
 /* Where the steps begin, in percent of the budget, and how many percent below that they end. */
 static const int64_t from_percent[] = {0, 85, 92, 95, 98};
@@ -40,7 +39,8 @@ static void say(const struct http_io *io, int64_t used)
 		weir_log(WEIR_LOG_WARN,
 		    "%s: connections hold %lld of %lld bytes (memory); time-outs are shorter now, "
 		    "requests are refused next (logged once)",
-		    weir_stage_name(io->stage), (long long)used, (long long)io->conf.memory_bytes);
+		    weir_stage_name(io->net.stage), (long long)used,
+		    (long long)io->conf.memory_bytes);
 }
 
 /* Derive and publish the step. Repeats until the sum has not changed in the meantime. The published
@@ -61,7 +61,7 @@ static void decide(struct http_io *io)
 		return;
 	if (before == MEMORY_PLENTY)
 		say(io, used);
-	server_wake_all(srv);
+	net_wake_all(&srv->net);
 }
 
 /* Report the memory that this thread's connections hold. */
@@ -84,7 +84,7 @@ void memory_tell(struct http_io *io)
 
 	io->count[SERVER_MEMORY] += p->held_bytes - io->memory.gauged_bytes;
 	io->memory.gauged_bytes = p->held_bytes;
-	if (plenty && io->n_conns > 0 && more < slack && more > -slack)
+	if (plenty && io->net.n_conns > 0 && more < slack && more > -slack)
 		return;
 	if (more == 0 && plenty)
 		return;
@@ -97,8 +97,8 @@ static void hurry(struct http_io *io)
 {
 	struct conn *next;
 
-	for (struct conn *c = io->conns; c; c = next) {
-		next = c->next;
+	for (struct conn *c = conn_of_net(io->net.conns); c; c = next) {
+		next = conn_of_net(c->net.next);
 		conn_settle(c);
 	}
 }
@@ -106,19 +106,18 @@ static void hurry(struct http_io *io)
 /* Refuse the connections that have held part of a head longest, to free their memory. Then set the
  * timer of the next one to the time at which it may be refused, so that there is an iteration at
  * that time even if nothing else happens. */
-static void relieve_of_heads(struct http_io *io, enum conn_list_id id)
+static void relieve_of_heads(struct http_io *io, enum net_list_id id)
 {
-	int64_t now_ns = weir_loop_now_ns(io->loop);
+	int64_t now_ns = weir_loop_now_ns(io->net.loop);
 	struct conn *c;
 
-	for (int i = 0; (c = io->list[id].first); i++) {
-		int64_t at = c->wait.since_ns + RELIEF_AFTER_NS;
+	for (int i = 0; (c = conn_of_net(io->net.list[id].first)); i++) {
+		int64_t at = c->net.wait.since_ns + RELIEF_AFTER_NS;
 		if (i == RELIEF_RUN || at > now_ns) {
-			weir_timer_set(io->loop, &c->wait.timer, at);
+			weir_timer_set(io->net.loop, &c->net.wait.timer, at);
 			return;
 		}
-		limit_refuse(c, LIMIT_MEMORY);
-		conn_settle(c); /* this removes it from the list */
+		conn_act(c, limit_refuse(c, LIMIT_MEMORY)); /* this removes it from the list */
 	}
 }
 
@@ -126,18 +125,38 @@ static void relieve_of_heads(struct http_io *io, enum conn_list_id id)
  * where each holds 16 KiB; without TLS idle connections hold little memory. */
 static void relieve_of_idle(struct http_io *io)
 {
-	int64_t now_ns = weir_loop_now_ns(io->loop);
+	int64_t now_ns = weir_loop_now_ns(io->net.loop);
 	struct conn *c;
 
-	for (int i = 0; (c = io->list[CONN_IDLE].first); i++) {
-		int64_t at = c->wait.progress_ns + RELIEF_AFTER_NS;
+	for (int i = 0; (c = conn_of_net(io->net.list[LIST_IDLE].first)); i++) {
+		int64_t at = c->net.wait.progress_ns + RELIEF_AFTER_NS;
 		if (i == RELIEF_RUN || at > now_ns) {
-			weir_timer_set(io->loop, &c->wait.timer, at);
+			weir_timer_set(io->net.loop, &c->net.wait.timer, at);
 			return;
 		}
 		io->count[SERVER_EVICTED]++;
 		conn_close(c);
 	}
+}
+
+/* Reset a connection whose client reads its responses too slowly, to free the memory that the
+ * responses hold. Returns false if there is no such connection. */
+static bool evict_reader(struct http_io *io)
+{
+	struct net_list *slow = &io->net.list[LIST_SLOW];
+	int64_t now_ns = weir_loop_now_ns(io->net.loop);
+
+	for (int i = 0; i < NET_EVICT_SCAN && i < slow->n; i++) {
+		struct conn *c = conn_of_net(slow->first);
+		if (c->net.wait.kind == WAIT_WRITE &&
+		    now_ns - c->net.wait.since_ns >= NET_EVICT_AFTER_NS && conn_is_slow(c)) {
+			io->count[SERVER_EVICTED]++;
+			conn_abort(c);
+			return true;
+		}
+		net_list_rotate(&io->net, &c->net);
+	}
+	return false;
 }
 
 /* Reset clients that do not read their responses. They are closed first, while there is still
@@ -146,7 +165,7 @@ static void relieve_of_idle(struct http_io *io)
  * later steps. */
 static void relieve_of_answers(struct http_io *io)
 {
-	for (int i = 0; i < RELIEF_RUN && slot_evict_reader(io); i++)
+	for (int i = 0; i < RELIEF_RUN && evict_reader(io); i++)
 		continue;
 }
 
@@ -155,12 +174,13 @@ static void follow(struct http_io *io, int step)
 	int before = io->memory.step;
 
 	io->memory.step = step;
-	if (io->index == 0)
+	io->net.deaf = step >= MEMORY_DEAF;
+	if (io->net.index == 0)
 		io->count[SERVER_MEMORY_STEP] += step - before;
 	if (before < MEMORY_HURRY && step >= MEMORY_HURRY)
 		hurry(io);
 	if (before == MEMORY_DEAF)
-		listen_recheck(io);
+		listen_recheck(&io->net);
 }
 
 /* Apply a change of the live knob `memory`: publish the limit, and derive the step again, since the
@@ -172,7 +192,7 @@ static void follow_limit(struct http_io *io)
 	io->pool.limit_bytes = io->conf.memory_bytes;
 	atomic_store_explicit(&io->srv->memory_limit, io->conf.memory_bytes, memory_order_relaxed);
 	tell(io);
-	if (io->index != 0)
+	if (io->net.index != 0)
 		return;
 	io->count[SERVER_MEMORY_LIMIT] += more;
 	io->memory.gauged_limit_bytes += more;
@@ -191,9 +211,9 @@ void memory_follow(struct http_io *io)
 	if (WEIR_UNLIKELY(step >= MEMORY_HURRY))
 		relieve_of_answers(io);
 	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE)) {
-		relieve_of_heads(io, CONN_HALF);
-		relieve_of_heads(io, CONN_BEHIND);
+		relieve_of_heads(io, LIST_HALF);
+		relieve_of_heads(io, LIST_BEHIND);
 	}
-	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE && io->srv->tls))
+	if (WEIR_UNLIKELY(step >= MEMORY_REFUSE && io->srv->net.tls))
 		relieve_of_idle(io);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `tls:` of http.server as configured; the knobs are in tls_conf.c.
+ * `tls:` of a server as configured; the knobs are in tls_conf.c.
  *
  *   tls: { cert: site.pem, key: site.key }
  *   tls: { certs: [ { cert: a.pem, key: a.key }, { cert: b.pem, key: b.key } ],

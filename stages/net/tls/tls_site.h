@@ -26,9 +26,9 @@ struct tls_site {
 	struct tls_tickets *tickets; /* constant once started; NULL without tickets */
 };
 
-/** Read the certificates that `conf` names; *site is NULL if `conf` does not enable TLS. `outlet` is
- * the outlet of `st` to the stage that does its handshakes. Called in ops->init of `st`; faults are
- * attributed to its knobs. Returns 0, or a WEIR_E code with `err`. */
+/** Read the certificates that `conf` names; *site is NULL if `conf` does not enable TLS. `outlet`
+ * is the outlet of `st` to the stage that does its handshakes. Called in ops->init of `st`; faults
+ * are attributed to its knobs. Returns 0, or a WEIR_E code with `err`. */
 int tls_site_new(struct weir_stage *st, int outlet, const struct tls_conf *conf,
     struct tls_site **site, struct weir_err *err);
 

@@ -296,6 +296,39 @@ static void test_rest(void)
 	outcome_fini(&o, 1 << 20);
 }
 
+/* Without memory for more bytes of a streamed body, the body is torn. Its request belongs to a
+ * stage, so it stays. */
+static void test_parts_memory(void)
+{
+	static const char head[] = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
+				   "Transfer-Encoding: chunked\r\n\r\n";
+	static const char chunk[] = "1\r\nx\r\n";
+	struct outcome o;
+	char *room;
+	int reads = 0;
+
+	outcome_init(&o, 1 << 20);
+	o.pool.part_over = 1;
+	o.pool.part_bytes = WEIR_HTTP_HEAD_MAX;
+	feed(&o, head, sizeof(head) - 1);
+	CU_ASSERT_EQUAL_FATAL(o.n, 1);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(o.r[0]->transfer);
+	o.pool.limit_bytes = o.pool.held_bytes;
+	while (reads < 10000 && stream_room(&o.s, &o.pool, &room) > 0) {
+		memcpy(room, chunk, sizeof(chunk) - 1);
+		stream_got(&o.s, sizeof(chunk) - 1);
+		drain_requests(&o);
+		reads++;
+	}
+	CU_ASSERT(reads > 0 && reads < 10000);
+	CU_ASSERT_EQUAL(stream_full(&o.s, &o.pool), STREAM_TORN);
+	CU_ASSERT_EQUAL(o.s.status, 503);
+	CU_ASSERT_PTR_EQUAL(o.s.filling, o.r[0]);
+	stream_cut(&o.s);
+	outcome_fini(&o, 1 << 20);
+}
+
 CUNIT_MAIN("stream", {"splits", test_splits}, {"long requests", test_long},
     {"body limits", test_body_limits}, {"announced bodies", test_announced},
-    {"100-continue", test_continue}, {"idle streams", test_rest})
+    {"100-continue", test_continue}, {"idle streams", test_rest},
+    {"no memory for a streamed body", test_parts_memory})

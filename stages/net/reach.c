@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Logs at startup where a server can be reached. */
+#include "net/reach.h"
+
+#include <string.h>
+
+void reach_tell(const struct net_server *srv, const struct net_conf *conf)
+{
+	for (int i = 0; i < srv->n_addresses; i++) {
+		const char *text = conf->listen.items[i], *colon = strrchr(text, ':');
+		weir_log(WEIR_LOG_INFO, "%s: listening on %.*s:%u with %d I/O thread%s%s",
+		    weir_stage_name(srv->stage), (int)(colon - text), text, srv->port[i], srv->n_io,
+		    srv->n_io == 1 ? "" : "s", srv->tls ? ", TLS" : "");
+	}
+}
