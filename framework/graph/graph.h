@@ -32,6 +32,7 @@ struct gone {
 };
 
 struct class_match {
+	const struct weir_event_type *type; /* the type that has `field` */
 	const struct weir_field *field;
 	char *arg;     /* owned */
 	char *pattern; /* owned, without a trailing '*' */
