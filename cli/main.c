@@ -6,9 +6,11 @@
 #include "verb.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/client/client.h"
 
@@ -65,8 +67,23 @@ static int main_dispatch(int argc, char **argv)
 	return verb->fn(verb, &args);
 }
 
+/** Open /dev/null in place of a standard descriptor that is closed. Otherwise a file or a connection
+ *  would get its number, and then the messages. It is opened for the other direction, so that reads
+ *  and writes still fail. */
+static bool main_reserve_standard(void)
+{
+	bool good = true;
+
+	for (int fd = STDIN_FILENO; good && fd <= STDERR_FILENO; fd++)
+		good = fcntl(fd, F_GETFD) != -1 ||
+		       open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) == fd;
+	return good;
+}
+
 int main(int argc, char **argv)
 {
+	if (!main_reserve_standard())
+		return VERB_FINDING;
 	int rc = main_dispatch(argc - 1, argv + 1);
 
 	if (fflush(stdout) != 0 || ferror(stdout)) {

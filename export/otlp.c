@@ -200,6 +200,15 @@ static struct otlp *otlp_new(struct weir_graph *graph)
 	return o;
 }
 
+void otlp_check(const struct weir_trace_spec *spec, struct weir_errs *errs)
+{
+	struct weir_err err = {0};
+
+	if (spec->otlp && *spec->otlp && sender_check(spec->otlp, &err) != 0)
+		weir_errs_add(
+		    errs, &spec->mark, err.code, err.hint[0] ? err.hint : NULL, "%s", err.text);
+}
+
 int otlp_start(struct weir_graph *graph, struct otlp **out, struct weir_err *err)
 {
 	const struct weir_trace_spec *spec = &weir_graph_spec(graph)->trace;

@@ -11,6 +11,7 @@
  *
  * | call                  | threads                                              |
  * |-----------------------|------------------------------------------------------|
+ * | otlp_check            | any                                                  |
  * | otlp_start            | main, after weir_graph_build                         |
  * | otlp_stop             | main, after weir_graph_drain, before weir_graph_free |
  */
@@ -22,6 +23,9 @@
 #include <weir/spec.h>
 
 struct otlp;
+
+/** Check the collector of `spec`, without connecting to it. Errors are added to `errs`. */
+void otlp_check(const struct weir_trace_spec *spec, struct weir_errs *errs);
 
 /**
  * Start the export as configured in `trace:` of the graph's spec. *otlp is NULL if no collector is

@@ -71,16 +71,22 @@ static void set_up(struct sender *s, const char *url)
 	curl_easy_setopt(s->curl, CURLOPT_XFERINFODATA, s);
 }
 
+int sender_check(const char *url, struct weir_err *err)
+{
+	if (is_url(url))
+		return 0;
+	snprintf(err->text, sizeof(err->text), "'%.200s' is not an address of a collector", url);
+	snprintf(
+	    err->hint, sizeof(err->hint), "use an address such as http://127.0.0.1:4318/v1/traces");
+	return err->code = WEIR_EINVAL;
+}
+
 int sender_new(
     const char *url, const _Atomic int64_t *give_up_ns, struct sender **out, struct weir_err *err)
 {
-	if (!is_url(url)) {
-		snprintf(
-		    err->text, sizeof(err->text), "'%.200s' is not an address of a collector", url);
-		snprintf(err->hint, sizeof(err->hint),
-		    "use an address such as http://127.0.0.1:4318/v1/traces");
-		return err->code = WEIR_EINVAL;
-	}
+	int rc = sender_check(url, err);
+	if (rc != 0)
+		return rc;
 	struct sender *s = calloc(1, sizeof(*s));
 	if (s) {
 		s->give_up_ns = give_up_ns;
@@ -134,13 +140,19 @@ void sender_free(struct sender *s)
 
 #else
 
-int sender_new(const char *url, const _Atomic int64_t *give_up_ns, struct sender **sender,
-    struct weir_err *err)
+int sender_check(const char *url, struct weir_err *err)
 {
-	(void)url, (void)give_up_ns, (void)sender;
+	(void)url;
 	snprintf(err->text, sizeof(err->text), "this weir was built without the trace export");
 	snprintf(err->hint, sizeof(err->hint), "build it with -DWEIR_OTLP=on");
 	return err->code = WEIR_EINVAL;
+}
+
+int sender_new(const char *url, const _Atomic int64_t *give_up_ns, struct sender **sender,
+    struct weir_err *err)
+{
+	(void)give_up_ns, (void)sender;
+	return sender_check(url, err);
 }
 
 enum sender_result sender_post(struct sender *sender, const char *body, char *why, size_t size)

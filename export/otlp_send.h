@@ -13,6 +13,10 @@
 
 struct sender;
 
+/** Check that `url` is http:// or https:// and that weir was built with the export. Returns 0, or
+ * WEIR_EINVAL with a message in `err`. */
+int sender_check(const char *url, struct weir_err *err);
+
 /** Create a sender for `url`, http:// or https://. A POST in progress is aborted at *give_up_ns
  * (CLOCK_MONOTONIC), or never if that is 0. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM with a message
  * in `err`. */

@@ -14,6 +14,7 @@
 #include "admin/admin.h"
 #include "config.h"
 #include "listen.h"
+#include "otlp.h"
 #include "run_log.h"
 #include "user.h"
 
@@ -69,6 +70,7 @@ int build_graph(
 	/* `spec` is valid here, whether the graph owns it or not */
 	check_admin(spec, errs);
 	run_log_check(&spec->log, errs);
+	otlp_check(&spec->trace, errs);
 	listen_check(spec, errs);
 	if (rc != 0) {
 		weir_spec_free(spec);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Classifies events. An event's class, and so its priority, depends on fields of its type. The
- * first matching class wins; an event that matches no class belongs to the last one. The classes
- * are immutable after the build, so sources classify without a lock.
+ * Classifies events. An event's class, and so its priority, depends on fields of its type, which is
+ * that of the first source; events of other types have none of these fields. The first matching
+ * class wins; an event that matches no class belongs to the last one. The classes are immutable
+ * after the build, so sources classify without a lock.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ static int match_init(
 {
 	const char *arg;
 
+	m->type = type;
 	m->field = plan_field(type, spec->field, &arg);
 	m->n = strlen(spec->pattern);
 	m->prefix = m->n > 0 && spec->pattern[m->n - 1] == '*';
@@ -72,7 +74,9 @@ static bool matches(const struct graph_class *gc, const struct weir_event *ev)
 {
 	for (int i = 0; i < gc->n_match; i++) {
 		const struct class_match *m = &gc->match[i];
-		struct weir_slice v = m->field ? m->field->get(ev, m->arg) : (struct weir_slice){0};
+		struct weir_slice v = {0};
+		if (m->field && ev->type == m->type)
+			v = m->field->get(ev, m->arg);
 		if (!v.p || v.n < m->n || (!m->prefix && v.n != m->n) ||
 		    memcmp(v.p, m->pattern, m->n) != 0)
 			return false;

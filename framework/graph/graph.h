@@ -32,6 +32,7 @@ struct gone {
 };
 
 struct class_match {
+	const struct weir_event_type *type; /* the type that has `field` */
 	const struct weir_field *field;
 	char *arg;     /* owned */
 	char *pattern; /* owned, without a trailing '*' */
@@ -117,6 +118,7 @@ struct weir_graph {
 	struct inheritance *inherited, *bequest;
 	/* NULL if no policy decides upstream; used only by the control thread */
 	struct graph_route *route;
+	atomic_bool started; /* the sources have been started */
 	atomic_int phase;
 	atomic_int overload_mode; /* enum weir_admission_mode; copied to every sink's mode_cap */
 	atomic_bool hurry;

@@ -33,7 +33,7 @@
 
 bool weir_graph_ready(const struct weir_graph *g)
 {
-	return atomic_load(&g->phase) == GRAPH_RUNNING;
+	return atomic_load(&g->phase) == GRAPH_RUNNING && atomic_load(&g->started);
 }
 
 void weir_graph_hurry(struct weir_graph *g)
@@ -393,11 +393,13 @@ int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *
 	}
 	if (rc == 0)
 		rc = start_sources(g, errs, &n_started);
-	if (rc != 0)
+	if (rc != 0) {
 		graph_abort(g, n_started);
-	else
-		graph_operator.started(g);
-	return rc;
+		return rc;
+	}
+	atomic_store(&g->started, true);
+	graph_operator.started(g);
+	return 0;
 }
 
 int weir_graph_start(struct weir_graph *g, struct weir_errs *errs)

@@ -326,7 +326,7 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 	v->now_ns = clock_now_ns();
 	v->wall_ns = clock_wall_ns();
 	v->started_ns = atomic_load(&g->started_ns);
-	v->ready = phase == GRAPH_RUNNING;
+	v->ready = weir_graph_ready(g);
 	v->draining = phase == GRAPH_DRAINING;
 	v->n_classes = g->n_classes;
 	for (int c = 0; c < g->n_classes; c++)

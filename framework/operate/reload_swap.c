@@ -217,19 +217,19 @@ static bool is_inline(const struct weir_stage *st)
 }
 
 /* Whether the stage does the same work for an event as its predecessor, including the work of
- * inline stages downstream. */
-static bool same_work(struct weir_stage *st)
+ * inline stages downstream. same[], by stage id, has this of all stages downstream. */
+static bool does_same_work(struct weir_stage *st, const bool *same)
 {
-	const struct weir_stage *old = st->predecessor;
+	struct weir_stage *old = st->predecessor;
 
-	if (!old || !same_conf(st, st->predecessor) || st->n_outlets != old->n_outlets)
+	if (!old || !same_conf(st, old) || st->n_outlets != old->n_outlets)
 		return false;
 	for (int i = 0; i < st->n_outlets; i++) {
 		const struct outlet *now = &st->outlets[i], *then = &old->outlets[i];
 		if (!is_inline(now->to) && !is_inline(then->to))
 			continue;
 		if (!is_inline(now->to) || now->to->predecessor != then->to ||
-		    !is_inline(then->to) || (!now->loop && !same_work(now->to)))
+		    !is_inline(then->to) || (!now->loop && !same[now->to->id]))
 			return false;
 	}
 	return true;
@@ -240,12 +240,16 @@ static bool same_work(struct weir_stage *st)
  * the next tick. */
 static void carry_costs(struct weir_graph *g)
 {
-	for (int i = 0; i < g->n_stages; i++) {
+	bool same[WEIR_STAGES_MAX] = {false};
+
+	for (int k = g->n_stages; k-- > 0;) { /* downstream first */
+		int i = g->order[k];
 		struct weir_stage *st = g->stages[i];
 		struct meter *m = g->meters[i];
 		struct weir_stage *old = st->predecessor;
 		int64_t mean_ns = old ? sink_mean_cost_ns(&old->sink) : 0;
-		if (mean_ns <= 0 || !same_work(st))
+		same[i] = does_same_work(st, same);
+		if (mean_ns <= 0 || !same[i])
 			continue;
 		sink_first_cost(&st->sink, mean_ns);
 		if (m)

@@ -127,24 +127,43 @@ static void check_type(struct plan *p, struct plan_stage *from, struct plan_outl
 		to->type = o->type;
 }
 
+/* Resolve the types of the outlets of a stage whose input type is known, and check their links.
+ * Returns whether the type of another stage became known. */
+static bool resolve_outlets(struct plan *p, struct plan_stage *ps)
+{
+	bool moved = false;
+
+	for (int i = 0; i < ps->n_outlets; i++) {
+		struct plan_outlet *o = &ps->outlets[i];
+		if (!o->type)
+			o->type = ps->type;
+		if (!o->type || o->typed)
+			continue;
+		o->typed = true;
+		if (o->to >= 0) {
+			moved |= !p->stages[o->to].type;
+			check_type(p, ps, o);
+		}
+		if (!p->source_type && ps->ops->flags & WEIR_STAGE_SOURCE)
+			p->source_type = o->type;
+	}
+	return moved;
+}
+
 void plan_types(struct plan *p)
 {
+	bool moved = true;
+
 	for (int i = 0; i < p->n; i++)
 		if (p->stages[i].ops)
 			p->stages[i].type = p->stages[i].ops->accepts;
 	/* Upstream stages come first, so one pass carries types through stages that accept any
-	 * type. When the pass reaches a link that closes a loop, the type of the link's target is
-	 * already known. */
-	for (int k = 0; k < p->n; k++) {
-		struct plan_stage *ps = &p->stages[p->order[k]];
-		for (int i = 0; ps->ops && i < ps->n_outlets; i++) {
-			struct plan_outlet *o = &ps->outlets[i];
-			if (!o->type)
-				o->type = ps->type;
-			if (o->to >= 0)
-				check_type(p, ps, o);
-			if (!p->source_type && ps->ops->flags & WEIR_STAGE_SOURCE)
-				p->source_type = o->type;
+	 * type. Stages that only loop links lead to are in no such order and need further passes. */
+	while (moved) {
+		moved = false;
+		for (int k = 0; k < p->n; k++) {
+			struct plan_stage *ps = &p->stages[p->order[k]];
+			moved |= ps->ops && resolve_outlets(p, ps);
 		}
 	}
 }

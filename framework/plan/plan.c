@@ -109,12 +109,13 @@ const struct weir_field *plan_field(
 	*arg = NULL;
 	for (const struct weir_field *f = type ? type->fields : NULL; f && f->name; f++) {
 		size_t n = strlen(f->name);
-		if (f->name[n - 1] == '.' && strncmp(name, f->name, n) == 0 && name[n]) {
+		if (f->name[n - 1] != '.') {
+			if (strcmp(name, f->name) == 0)
+				return f;
+		} else if (strncmp(name, f->name, n) == 0 && name[n]) {
 			*arg = name + n;
 			return f;
 		}
-		if (strcmp(f->name, name) == 0)
-			return f;
 	}
 	return NULL;
 }

@@ -21,6 +21,7 @@ struct plan_outlet {
 	 * no events */
 	const struct weir_event_type *type;
 	bool optional, any, loop;
+	bool typed; /* `type` is known, and the link has been checked */
 	struct weir_mark mark;
 };
 

@@ -172,4 +172,16 @@ if command -v addr2line >/dev/null; then
 	checks=$((checks + 1))
 	addr2line -f -e "$3" "$at" | grep -q '^overflow' || fail "$at is not in overflow()"
 fi
+# With its standard descriptors closed, no file and no connection gets their numbers, and then the
+# messages.
+ADMIN="unix:$work/quiet.sock" "$program" run server.yaml <&- >&- 2>&- &
+pid=$!
+until weir ps --admin "unix:$work/quiet.sock" && [ "$rc" = 0 ]; do kill -0 "$pid" || break; done
+is exit 0
+for fd in 0 1 2; do
+	out=$(readlink "/proc/$pid/fd/$fd")
+	is out has /dev/null
+done
+kill -TERM "$pid"
+wait "$pid"
 finish

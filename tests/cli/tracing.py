@@ -422,8 +422,9 @@ def test_bad_addresses(folder):
     for url in ("ftp://127.0.0.1/", "127.0.0.1", "http://"):
         with open(path, "w") as f:
             f.write(YAML.format(trace=f"trace: {{ otlp: '{url}' }}", log=os.path.join(folder, "l"), delay="0"))
-        run = subprocess.run([PROGRAM, "run", path], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
-        check(run.returncode == 1 and "bad.yaml:5:" in run.stderr and "collector" in run.stderr, f"{url}: {run.stderr}")
+        for verb in ("run", "check"):
+            run = subprocess.run([PROGRAM, verb, path], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+            check(run.returncode == 1 and "bad.yaml:5:" in run.stderr and "collector" in run.stderr, f"{verb} {url}: {run.stderr}")
 
 
 def has_export():

@@ -113,7 +113,8 @@ WEIR_API void weir_graph_free(struct weir_graph *graph);
 
 WEIR_API const struct weir_spec *weir_graph_spec(const struct weir_graph *graph);
 
-/** Whether the graph is running and not draining. For readiness probes. Any thread. */
+/** Whether the graph runs, all of its sources have been started, and it is not draining. For readiness
+ *  probes. Any thread. */
 WEIR_API bool weir_graph_ready(const struct weir_graph *graph);
 
 /** Start time of the last round that the control thread has completed, in ns, CLOCK_MONOTONIC; 0

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cunit_main.h"
-#include "fixture/graph_fixture.h"
+#include "fixture/graph/graph.h"
 
 #include "net/clients.h"
 #include "net/drain.h"
