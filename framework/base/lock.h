@@ -7,9 +7,9 @@
  *
  *   graph.lock (start, drain, set) > pool.lock (resize, idle list) > queue.lock > mailbox.lock
  *
- * graph.threads_lock, stage.conf_lock, journal.lock, change_log.lock and registry.lock are leaf locks: no
- * lock is taken while one of them is held. inheritance.lock, which views take, precedes queue.lock
- * and threads_lock; of several inheritance locks, that of the newest graph is taken first.
+ * graph.threads_lock, stage.conf_lock, widener.lock, journal.lock, change_log.lock and
+ * registry.lock are leaf locks: no lock is taken while one of them is held. inheritance.lock, which
+ * views take, precedes queue.lock and threads_lock; of several, that of the newest graph is first.
  *
  * No lock is held across a handler, a finish callback, a log call or a join (rule 29). Mutexes are
  * adaptive: critical sections here are tens of ns, so a short spin beats a futex call.

@@ -19,6 +19,14 @@ struct weir_stage;
 WEIR_API void weir_hold(struct weir_stage *st, struct weir_event **ev);
 
 /**
+ * Note that the side on which `ev` waits (a server, a database) has refused it, as overloaded. The
+ * event is still held by the stage, which then requeues, emits or finishes it. Its time counts
+ * neither as service time nor as a completion, and the policy of `width:` lowers the width. Any
+ * thread of the graph.
+ */
+WEIR_API void weir_hold_refused(struct weir_stage *st, struct weir_event *ev);
+
+/**
  * Put `*ev`, which is in a handler or held by the stage, back into the queue of the same stage and
  * set `*ev` to NULL; `handle` is then called with it again. The event has already been admitted, so
  * admission is not repeated, a full queue does not refuse it, no deadline or delay drops it before

@@ -64,6 +64,11 @@ struct weir_stage_view {
 	uint64_t queue_length, queue_limit;
 	uint64_t in_flight; /* queued + running + held */
 	uint64_t held;
+	/* of stages that hold events, otherwise 0: events that may be in work at once, the bounds of
+	 * that number, and how many are in work */
+	int width, width_min, width_max, in_work;
+	char width_why[120];  /* the width policy's own description of its state; may be "" */
+	uint64_t refusals;    /* events that the other side has refused (weir_hold_refused) */
 	int64_t law_residual; /* offered - ended - in flight, from one pass over the counters */
 	/* largest |law_residual| that is explained by events that moved during the pass; a larger
 	 * one is a bug */
