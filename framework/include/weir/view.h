@@ -104,12 +104,12 @@ struct weir_decision {
 	int64_t wall_ns;               /* CLOCK_REALTIME */
 	char stage[WEIR_NAME_MAX + 1]; /* stage or group */
 	char actor[24];                /* policy name, "operator", "repair" */
-	char action[24];               /* "grow", "shrink", "limit", "set", "batch", "stuck" ... */
+	char action[24]; /* "grow", "shrink", "limit", "set", "batch", "width", "stuck" ... */
 	char rule[96];                 /* why: "queue 187 over threshold 64" */
 	/* the limit that restricted the decision, such as "wanted 9, max 8"; "" if none */
 	char limit[48];
 	char inputs[160]; /* "queue=187 busy=4 arrivals=912/s" */
-	int from, to;     /* number of threads or batch size, before and after */
+	int from, to;     /* number of threads, batch size or width, before and after */
 	/** Effect of a grow or shrink after 5 s and 30 s: "helped", "no effect", "harmed" or
 	 *  "undone"; "" if not known yet, or for other actions. See docs/api.md. */
 	char outcome_5s[12], outcome_30s[12];
