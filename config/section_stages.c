@@ -149,6 +149,10 @@ void bind_stage_knob(struct bind *bind, struct weir_node *name, struct weir_node
 		bind_threads_mark(item, &stage->threads);
 	if (strcmp(name->text, "slo") == 0)
 		stage->slo_mark = item->mark;
+	if (strcmp(name->text, "width") == 0) {
+		stage->width.given = true;
+		stage->width.mark = name->mark;
+	}
 	if (threads && item->kind == WEIR_NODE_SCALAR)
 		bind_threads_number(bind, item, &stage->threads);
 	else

@@ -135,7 +135,7 @@ static void check_threads(struct sim *s, int stage)
 	int all = 0;
 
 	for (int i = 0; i < s->conf->n_stages; i++)
-		all += s->stage[i].target;
+		all += s->stage[i].conf->width ? 0 : s->stage[i].target;
 	if (st->target < st->conf->threads_min || st->target > st->conf->threads_max ||
 	    (s->conf->thread_budget && all > s->conf->thread_budget))
 		laws_break(s, SIM_LAW_THREADS, stage,

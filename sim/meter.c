@@ -213,6 +213,8 @@ static int left_of_budget(const struct sim *s)
 	int left = s->conf->thread_budget, max = 0;
 
 	for (int i = 0; i < s->conf->n_stages; i++) {
+		if (s->stage[i].conf->width)
+			continue;
 		left -= s->stage[i].target;
 		max += s->stage[i].conf->threads_max;
 	}
@@ -249,6 +251,29 @@ static void fill_view(
 	}
 }
 
+static void widen_stage(struct sim *s, int i)
+{
+	struct stage *st = &s->stage[i];
+	struct width_view v = {.width = st->target,
+	    .min = st->conf->threads_min,
+	    .max = st->conf->threads_max,
+	    .in_work = st->busy,
+	    .queue_length = st->length};
+	struct width_decision d = {0};
+
+	for (int c = 0; c < s->conf->n_classes; c++) {
+		v.ended += ended(&st->books[c]);
+		v.service_ns += st->books[c].service_ns;
+	}
+	if (!st->conf->width->decide(st->width_state, &v, s->now_ns, &d))
+		return;
+	int to = d.width < v.min ? v.min : d.width > v.max ? v.max : d.width;
+	if (to < v.width) /* the waiting events were admitted when more were allowed */
+		st->law.excused_ns =
+		    s->now_ns > st->law.excused_ns ? s->now_ns : st->law.excused_ns;
+	workers_resize(s, i, to);
+}
+
 static void resize_stage(struct sim *s, int i, double cpu)
 {
 	struct stage *st = &s->stage[i];
@@ -256,6 +281,8 @@ static void resize_stage(struct sim *s, int i, double cpu)
 	struct resize_decision d = {0};
 
 	workers_mend(s, i);
+	if (st->conf->width)
+		widen_stage(s, i);
 	if (!st->conf->resize)
 		return;
 	fill_view(s, st, cpu, &v);

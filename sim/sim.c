@@ -45,6 +45,8 @@ static int check_stage(const struct sim_stage *st, struct sim_result *r)
 		return wrong(r,
 		    "stage '%s': the batch size %d or the queue limit %u is out of range", st->name,
 		    st->batch_max, st->queue_limit);
+	if (st->servers < 0 || (st->width && (st->batch_max != 1 || st->cpu_share > 0)))
+		return wrong(r, "stage '%s': a stage that holds computes or has batches", st->name);
 	if (st->cpu_share < 0 || st->cpu_share > 1 || st->service.mean_ns < 0)
 		return wrong(r, "stage '%s': the service is out of range", st->name);
 	return 0;
@@ -162,6 +164,19 @@ static void init_stages(struct sim *s)
 	}
 }
 
+static int init_servers(struct sim *s)
+{
+	for (int i = 0; i < s->conf->n_stages; i++) {
+		struct stage *st = &s->stage[i];
+		if (s->conf->stage[i].servers == 0)
+			continue;
+		st->free_ns = calloc((size_t)s->conf->stage[i].servers, sizeof(*st->free_ns));
+		if (!st->free_ns)
+			return WEIR_ENOMEM;
+	}
+	return 0;
+}
+
 static int init(struct sim *s, const struct sim_config *c, struct sim_result *r)
 {
 	s->conf = c;
@@ -171,7 +186,7 @@ static int init(struct sim *s, const struct sim_config *c, struct sim_result *r)
 	r->n_bins = (int)((s->end_ns + c->bin_ns - 1) / c->bin_ns);
 	r->bin = calloc((size_t)r->n_bins, sizeof(*r->bin));
 	s->worker = calloc((size_t)count_workers(c), sizeof(*s->worker));
-	if (!r->bin || !s->worker)
+	if (!r->bin || !s->worker || init_servers(s) != 0)
 		return WEIR_ENOMEM;
 	init_stages(s);
 	int rc = init_users(s);
@@ -319,8 +334,10 @@ int sim_run(const struct sim_config *config, struct sim_result **result)
 		rc = s->rc ? s->rc : r->broken ? WEIR_EFAILED : 0;
 	}
 	if (s) {
-		for (int i = 0; i < SIM_STAGES_MAX; i++)
+		for (int i = 0; i < SIM_STAGES_MAX; i++) {
 			fair_free(s->stage[i].fair);
+			free(s->stage[i].free_ns);
+		}
 		route_free(s->route);
 		heap_fini(&s->heap);
 		heap_fini(&s->cpu);

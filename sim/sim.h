@@ -43,6 +43,7 @@
 
 #include "admission/admission.h"
 #include "control/resize.h"
+#include "control/width.h"
 #include "load/hdr.h"
 
 #define SIM_STAGES_MAX  16
@@ -77,6 +78,11 @@ struct sim_stage {
 	const struct admission_policy *admission;
 	struct weir_admission_spec params;  /* its strings are not used */
 	const struct resize_policy *resize; /* NULL keeps threads_start */
+	/* A stage that holds events: its threads are the events that it may have in work, which
+	 * `width` chooses, and `servers` of another side, or any number if that is 0, work on them,
+	 * first in, first out. NULL for other stages. */
+	const struct width_policy *width;
+	int servers;
 	int64_t slo_ns;
 };
 

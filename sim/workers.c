@@ -5,6 +5,8 @@
  *
  *   take a batch -> compute -> block -> emit -> take the next, or become idle, or leave
  *
+ * The threads of a stage that holds events are the events that it may have in work.
+ *
  * Cores are modelled as processor sharing: all computing handlers receive the same amount of CPU
  * time. cpu_time is the amount that a handler would have received if it had computed since the
  * start of the run. A handler that starts now and needs CPU time w is done when cpu_time has grown
@@ -188,12 +190,33 @@ static void block(struct sim *s, uint32_t id)
 	    heap_push(&s->heap, s->now_ns + w->block_ns, STEP_BLOCKED << STEP_SHIFT | id, &s->rc);
 }
 
+/* Let the first server that is free work for `work_ns`. Returns how long the event takes, with its
+ * wait for the server. */
+static int64_t serve(struct sim *s, struct stage *st, int64_t work_ns)
+{
+	int64_t *heap = st->free_ns, free_ns = heap[0] > s->now_ns ? heap[0] : s->now_ns;
+	int n = st->conf->servers, at = 0, child;
+
+	free_ns += work_ns;
+	while ((child = 2 * at + 1) < n) {
+		child += child + 1 < n && heap[child + 1] < heap[child];
+		if (heap[child] >= free_ns)
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = free_ns;
+	return free_ns - s->now_ns;
+}
+
 static void begin(struct sim *s, int stage, uint32_t id, int64_t work_ns)
 {
 	struct stage *st = &s->stage[stage];
 	struct worker *w = &s->worker[id];
 	int64_t compute_ns = (int64_t)((double)work_ns * st->conf->cpu_share);
 
+	if (st->free_ns)
+		work_ns = serve(s, st, work_ns);
 	w->started_ns = s->now_ns;
 	w->block_ns = work_ns - compute_ns;
 	st->busy++;

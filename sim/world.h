@@ -138,6 +138,9 @@ struct stage {
 	int64_t threads_ns, threads_at_ns;
 	double slow; /* factor on service times, set by faults */
 	_Alignas(16) unsigned char resize_state[RESIZE_STATE_MAX];
+	_Alignas(16) unsigned char width_state[WIDTH_STATE_MAX];
+	/* when each of conf->servers is free, as a heap; NULL if the stage does not hold */
+	int64_t *free_ns;
 	/* values at the end of the warm-up */
 	int64_t busy_mark_ns;
 	uint64_t completed_mark;

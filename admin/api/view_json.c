@@ -139,6 +139,15 @@ static json_t *queue_json(const struct weir_stage_view *s)
 	    (json_int_t)s->queue_limit, "oldest_wait_seconds", seconds(s->oldest_wait_ns));
 }
 
+static json_t *width_json(const struct weir_stage_view *s)
+{
+	if (s->width == 0)
+		return json_null();
+	return json_pack("{s:i, s:i, s:i, s:i, s:I, s:s}", "now", s->width, "min", s->width_min,
+	    "max", s->width_max, "in_work", s->in_work, "refused_total", (json_int_t)s->refusals,
+	    "why", s->width_why);
+}
+
 static json_t *slo_json(int64_t slo_ns)
 {
 	return slo_ns > 0 ? json_real(seconds(slo_ns)) : json_null();
@@ -156,7 +165,7 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 {
 	return json_pack(
 	    "{s:{s:s, s:s, s:s, s:I}, s:o, s:I, s:I, s:{s:I, s:I}, s:o, s:f, s:I, s:I, s:I, s:I, "
-	    "s:f, s:o, s:f, s:f, s:o, s:o, s:o}",
+	    "s:f, s:o, s:f, s:f, s:o, s:o, s:o, s:o}",
 	    "admission", "policy", s->admission, "mode", s->admission_mode, "why", s->admission_why,
 	    "nonsense_total", (json_int_t)s->admission_nonsense, "queue", queue_json(s),
 	    "in_flight", (json_int_t)s->in_flight, "held", (json_int_t)s->held, "law", "residual",
@@ -166,8 +175,8 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 	    "wakeups_total", (json_int_t)s->wakeups, "unhandled_total", (json_int_t)s->unhandled,
 	    "longest_running_seconds", seconds(s->longest_running_ns), "slo_seconds",
 	    slo_json(s->slo_ns), "pressure", isfinite(s->pressure) ? s->pressure : 0.0,
-	    "degradation", s->degradation, "links", links_json(s), "metrics", metrics_json(s),
-	    "classes", classes_json(v, s));
+	    "degradation", s->degradation, "width", width_json(s), "links", links_json(s),
+	    "metrics", metrics_json(s), "classes", classes_json(v, s));
 }
 
 /* Add the members of `more` to `into`. `more` is consumed. Returns NULL if either is NULL. */

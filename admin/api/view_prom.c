@@ -22,10 +22,11 @@ enum scope {
 	SCOPE_POOLED, /* stages with a queue and threads: neither sources nor inline stages */
 	SCOPE_CLASS,  /* each class at each stage */
 	SCOPE_POOLED_CLASS,
+	SCOPE_WIDE, /* stages that hold events */
 };
 
 /* The type of the member at the offset. */
-enum member { MEMBER_COUNT, MEMBER_INT64, MEMBER_NS, MEMBER_REAL, MEMBER_HIST };
+enum member { MEMBER_COUNT, MEMBER_INT, MEMBER_INT64, MEMBER_NS, MEMBER_REAL, MEMBER_HIST };
 
 /* The object that a sample belongs to. Members that do not apply to the scope are NULL. */
 struct about {
@@ -81,6 +82,8 @@ static void print_member(struct textbuf *out, const struct family *f, const stru
 	begin(out, f, a);
 	if (f->member == MEMBER_COUNT)
 		prom_count(out, *(const uint64_t *)p);
+	else if (f->member == MEMBER_INT)
+		prom_signed(out, *(const int *)p);
 	else if (f->member == MEMBER_INT64)
 		prom_signed(out, *(const int64_t *)p);
 	else if (f->member == MEMBER_NS)
@@ -275,6 +278,13 @@ static const struct family family[] = {
     {"weir_stage_degradation", "gauge",
 	"Degradation of the stage, 0 full quality to 1 the cheapest", SCOPE_STAGE, MEMBER_REAL,
 	OF_STAGE(degradation)},
+    {"weir_stage_width", "gauge", "Events that the stage may have in work at once", SCOPE_WIDE,
+	MEMBER_INT, OF_STAGE(width)},
+    {"weir_stage_in_work", "gauge", "Events in the handler of the stage, or held by it", SCOPE_WIDE,
+	MEMBER_INT, OF_STAGE(in_work)},
+    {"weir_stage_refused_behind_total", "counter",
+	"Events that the side behind the stage, on which it waits, has refused", SCOPE_WIDE,
+	MEMBER_COUNT, OF_STAGE(refusals)},
     {"weir_stage_law_residual", "gauge",
 	"Events offered minus ended minus in flight: 0, or within the slack", SCOPE_STAGE,
 	MEMBER_INT64, OF_STAGE(law_residual)},
@@ -301,6 +311,8 @@ static void print_stage(
 	struct about a = {.view = v, .stage = &v->stages[i]};
 
 	if ((f->scope == SCOPE_POOLED || f->scope == SCOPE_POOLED_CLASS) && !is_pooled(a.stage))
+		return;
+	if (f->scope == SCOPE_WIDE && a.stage->width == 0)
 		return;
 	if (f->scope != SCOPE_CLASS && f->scope != SCOPE_POOLED_CLASS) {
 		print_one(out, f, &a);

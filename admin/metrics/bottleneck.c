@@ -10,6 +10,12 @@
 
 #define NS_PER_S 1000000000LL
 
+/* Return the share (0..1) of its width that a stage which holds events uses, 0 for other stages. */
+static double width_share(const struct weir_stage_view *s)
+{
+	return s->width == 0 ? 0 : s->in_work < s->width ? (double)s->in_work / s->width : 1;
+}
+
 /* Return the share (0..1) of thread time that the pool of stage `i` spends in handlers, for all
  * stages of the pool together. */
 static double pool_share(const struct weir_graph_view *v, const struct sample *sample, int i)
@@ -43,7 +49,7 @@ static int busiest(const struct bottleneck *b, const struct weir_graph_view *v,
 		if (!sample[i].known || !has_pool(&v->stages[i]))
 			continue;
 		bool holds = b->limits && strcmp(b->stage, v->stages[i].name) == 0;
-		double share = pool_share(v, sample, i);
+		double share = fmax(pool_share(v, sample, i), width_share(&v->stages[i]));
 		double rank = share + (holds && share >= BOTTLENECK_RELEASE ? BOTTLENECK_LEAD : 0);
 		double part = sample[i].v[SAMPLE_BUSY];
 		if (rank < most || (rank <= most && part <= own))
@@ -79,10 +85,13 @@ void bottleneck_feed(
 	b->threads = s->threads_now;
 	b->max = s->threads_max;
 	b->used = used;
+	b->width = s->width > 0 && used <= width_share(s) ? s->width : 0;
 	b->served_per_s = now[SAMPLE_DONE] + now[SAMPLE_FAILED];
 	if (b->served_per_s > 0 && used > 0) {
 		b->ceiling_per_s = b->served_per_s / used;
-		b->service_s = now[SAMPLE_BUSY] * s->threads_now / b->served_per_s;
+		b->service_s =
+		    (b->width > 0 ? used * b->width : now[SAMPLE_BUSY] * s->threads_now) /
+		    b->served_per_s;
 	}
 }
 
@@ -103,9 +112,9 @@ void bottleneck_sentence(const struct bottleneck *b, char *buf, size_t size)
 
 	if (!b->limits) {
 		snprintf(buf, size,
-		    "Nothing limits the server: %s is the busiest stage, its threads are %.0f %% "
-		    "used.",
-		    b->known ? b->stage : "no pool", 100 * b->used);
+		    "Nothing limits the server: %s is the busiest stage, its %s %.0f %% used.",
+		    b->known ? b->stage : "no pool", b->width > 0 ? "width is" : "threads are",
+		    100 * b->used);
 		return;
 	}
 	if (b->ceiling_per_s > 0)
@@ -114,6 +123,11 @@ void bottleneck_sentence(const struct bottleneck *b, char *buf, size_t size)
 		    number_text(NUMBER_ROOM, b->ceiling_per_s, 4));
 	if (lasts_s(b) > 0)
 		snprintf(time, sizeof(time), ", for %lld s", (long long)lasts_s(b));
+	if (b->width > 0) {
+		snprintf(buf, size, "%s limits the server: its width of %d is %.0f %% used%s%s.",
+		    b->stage, b->width, 100 * b->used, rates, time);
+		return;
+	}
 	snprintf(buf, size, "%s limits the server: its %d thread%s %.0f %% used%s%s%s.", b->stage,
 	    b->threads, b->threads == 1 ? " is" : "s are", 100 * b->used, rates, time,
 	    b->threads < b->max ? "; the pool may still grow" : "");
@@ -129,6 +143,10 @@ static void formula(const struct bottleneck *b, char *buf, size_t size)
 	*buf = '\0';
 	if (b->ceiling_per_s <= 0)
 		return;
+	if (b->width > 0) {
+		snprintf(buf, size, "%d at once / %s ms = %s/s at most", b->width, ms, ceiling);
+		return;
+	}
 	bool alone = fabs(b->threads / b->service_s - b->ceiling_per_s) <= 0.01 * b->ceiling_per_s;
 	if (alone)
 		snprintf(buf, size,

@@ -35,8 +35,9 @@ struct bottleneck {
 	bool known;
 	bool limits; /* whether the stage limits the server */
 	char stage[WEIR_NAME_MAX + 1], pool[WEIR_NAME_MAX + 1];
-	int threads, max;    /* of the pool */
-	double used;         /* 0..1: share of the pool's thread time that all its stages use */
+	int threads, max; /* of the pool */
+	int width;        /* the width, if the stage holds events and that limits it; otherwise 0 */
+	double used;      /* 0..1: share of the pool's thread time that all its stages use */
 	double served_per_s; /* events that the stage served */
 	/* maximum rate of the stage under current conditions; 0 if it served nothing in the last
 	 * second */

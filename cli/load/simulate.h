@@ -77,6 +77,9 @@ int simulate_costs(const struct weir_spec *spec, const struct simulate_options *
 int simulate_plan(const struct weir_spec *spec, const struct simulate_options *opt,
     struct simulate_plan *plan, struct weir_err *err);
 
+/** If `st` holds events, turn `to` into a stage of the simulator that does. */
+void simulate_width(const struct weir_stage_spec *st, struct sim_stage *to);
+
 /** Return the index of the stage whose name is name[0..n), or -1 if there is none. */
 int simulate_stage(const struct weir_spec *spec, const char *name, size_t n);
 

@@ -70,7 +70,7 @@ static void cost_of_knobs(const struct weir_stage_spec *st, struct simulate_cost
 	/* the messages are discarded: all errors were reported when the file was loaded */
 	struct weir_errs errs = {0};
 
-	cost->cpu_share = ops && ops->flags & WEIR_STAGE_BLOCKS ? 0 : 1;
+	cost->cpu_share = ops && ops->flags & (WEIR_STAGE_BLOCKS | WEIR_STAGE_HOLDS) ? 0 : 1;
 	void *conf = ops && ops->service_ns ? calloc(1, ops->conf_size) : NULL;
 	if (!conf)
 		return;

@@ -135,8 +135,11 @@ static int pool_of(struct walk *w, int i)
 		if (k != i && w->sim_of[k] >= 0 && group_of(w->spec, st) &&
 		    group_of(w->spec, st) == group_of(w->spec, &w->spec->stages[k]))
 			w->sim_of[i] = w->sim_of[k];
-	if (w->sim_of[i] < 0)
+	if (w->sim_of[i] < 0) {
 		w->sim_of[i] = is_source(st) ? add_front(w, st) : add_pool(w, st);
+		if (w->sim_of[i] >= 0 && !group_of(w->spec, st))
+			simulate_width(st, &w->plan->config.stage[w->sim_of[i]]);
+	}
 	return w->sim_of[i];
 }
 
@@ -298,7 +301,9 @@ static void find_capacity(struct walk *w)
 		c->stage[i].service.mean_ns = (int64_t)each_ns;
 		c->stage[i].cpu_share = work_ns > 0 ? w->cpu_ns[i] / work_ns : 0;
 		cpu_ns += w->cpu_ns[i];
-		plan->ceiling_per_s[i] = work_ns > 0 ? 1e9 * c->stage[i].threads_max / work_ns : 0;
+		int at_once =
+		    c->stage[i].servers > 0 ? c->stage[i].servers : c->stage[i].threads_max;
+		plan->ceiling_per_s[i] = work_ns > 0 ? 1e9 * at_once / work_ns : 0;
 		if (work_ns > 0 && plan->ceiling_per_s[i] < least) {
 			least = plan->ceiling_per_s[i];
 			plan->bottleneck = i;

@@ -159,6 +159,7 @@ static void ps_print_table(const json_t *doc, const char *url)
 	}
 	for (size_t i = 0; i < json_array_size(stages); i++)
 		turned_away_print(json_array_get(stages, i), NULL, 0);
+	stages_width_print(stages);
 	stages_held_print(stages);
 	stages_trouble_print(stages);
 }

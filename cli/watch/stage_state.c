@@ -35,6 +35,30 @@ void stages_held_print(const json_t *stages)
 	}
 }
 
+void stage_width_text(const json_t *stage, char *buf, size_t size)
+{
+	const json_t *width = json_object_get(stage, "width");
+
+	buf[0] = '\0';
+	if (json_is_object(width))
+		snprintf(buf, size, "%lld of %lld under way%s%s",
+		    (long long)json_integer_value(json_object_get(width, "in_work")),
+		    (long long)json_integer_value(json_object_get(width, "now")),
+		    *text(width, "why") ? ", " : "", text(width, "why"));
+}
+
+void stages_width_print(const json_t *stages)
+{
+	char buf[200];
+
+	for (size_t i = 0; i < json_array_size(stages); i++) {
+		const json_t *stage = json_array_get(stages, i);
+		stage_width_text(stage, buf, sizeof(buf));
+		if (buf[0])
+			plain_print(stdout, "%s: %s\n", text(stage, "name"), buf);
+	}
+}
+
 void stages_trouble_print(const json_t *stages)
 {
 	for (size_t i = 0; i < json_array_size(stages); i++) {

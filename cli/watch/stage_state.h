@@ -6,6 +6,8 @@
 #ifndef WEIR_CLI_STAGE_STATE_H
 #define WEIR_CLI_STAGE_STATE_H
 
+#include <stddef.h>
+
 #include <jansson.h>
 
 /** Return the state into which an operator has put `stage`, an element of `stages`: "paused",
@@ -16,6 +18,13 @@ const char *stage_held(const json_t *stage);
 /** Print "NAME is paused by an operator, 12 waiting\n" for each of `stages` that is paused or
  *  drained. */
 void stages_held_print(const json_t *stages);
+
+/** Describe the width of `stage` in text[size]: "61 of 64 under way, 18 ms each, 312/s; widening
+ *  stopped helping at 64"; "" if it holds no events. */
+void stage_width_text(const json_t *stage, char *text, size_t size);
+
+/** Print "NAME: 61 of 64 under way ...\n" for each of `stages` that holds events. */
+void stages_width_print(const json_t *stages);
 
 /** Print "NAME is in trouble: REASON\n" for each of `stages` that is in trouble. */
 void stages_trouble_print(const json_t *stages);

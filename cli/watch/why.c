@@ -44,7 +44,9 @@ struct why {
 	double at_stage;
 	long long waiting, limit;
 	int threads, busy, max;
-	double used; /* share of the threads' time, 0..1 */
+	int width;      /* events that may be in work at once; 0 if the stage holds none */
+	char wide[200]; /* description of the width, or "" */
+	double used;    /* share of the threads' time, 0..1 */
 };
 
 static double number(const json_t *map, const char *key)
@@ -125,6 +127,14 @@ static const json_t *first_look(const json_t *then, const json_t *now)
 	return now;
 }
 
+/* Number of events that wait or are in service. A stage with a width serves those that it holds. */
+static double at_stage(const json_t *stage)
+{
+	bool wide = json_is_object(json_object_get(stage, "width"));
+
+	return number(stage, "in_flight") - (wide ? 0 : number(stage, "held"));
+}
+
 static void compare(const json_t *then, const json_t *now, double span_s, struct why *w)
 {
 	const struct sums a = sums_of(then), b = sums_of(now);
@@ -146,17 +156,19 @@ static void compare(const json_t *then, const json_t *now, double span_s, struct
 	w->ahead_per_s = grown(a.ahead, b.ahead) / span_s;
 	w->service_s = ratio(grown(a.service_s, b.service_s), b.services - a.services);
 	w->wait_s = ratio(grown(a.wait_s, b.wait_s), b.waits - a.waits);
-	w->at_stage = (number(then, "in_flight") - number(then, "held") + number(now, "in_flight") -
-			  number(now, "held")) /
-		      2;
+	w->at_stage = (at_stage(then) + at_stage(now)) / 2;
 	w->waiting = (long long)number(queue, "length");
 	w->limit = (long long)number(queue, "limit");
 	w->threads = (int)number(threads, "now");
 	w->busy = (int)number(threads, "busy");
 	w->max = (int)number(threads, "max");
+	w->width = (int)number(json_object_get(now, "width"), "now");
+	stage_width_text(now, w->wide, sizeof(w->wide));
 	w->used =
 	    ratio(grown(number(then, "busy_seconds_total"), number(now, "busy_seconds_total")),
 		span_s * w->threads);
+	if (w->width > 0)
+		w->used = ratio(number(json_object_get(now, "width"), "in_work"), w->width);
 }
 
 /* ---- printing ---- */
@@ -165,14 +177,16 @@ static void print_laws(const struct why *w)
 {
 	const char *service_ms = number_text(NUMBER_ROOM, w->service_s * 1e3, 3);
 	double expected = w->served_per_s * (w->wait_s + w->service_s);
+	int servers = w->width > 0 ? w->width : w->threads;
+	const char *kind = w->width > 0 ? "at once" : w->threads == 1 ? "thread" : "threads";
 	bool agrees =
 	    fabs(expected - w->at_stage) <= 2 + LITTLE_SLACK * fmax(expected, w->at_stage);
 
 	plain_print(stdout,
-	    "  ceiling  %d thread%s / %s ms of service = %s/s; %.0f %% used   [utilisation law, X "
+	    "  ceiling  %d %s / %s ms of service = %s/s; %.0f %% used   [utilisation law, X "
 	    "= U n / S]\n",
-	    w->threads, w->threads == 1 ? "" : "s", service_ms,
-	    number_text(NUMBER_ROOM, w->threads / w->service_s, 4), w->used * 100);
+	    servers, kind, service_ms, number_text(NUMBER_ROOM, servers / w->service_s, 4),
+	    w->used * 100);
 	plain_print(stdout,
 	    "  check    %s/s x (%s ms wait + %s ms service) = %s at the stage, counted %s: %s"
 	    "   [Little's law, N = X R]\n",
@@ -193,6 +207,8 @@ static void print_stage(const struct why *w)
 		plain_print(stdout, "  trouble  %s\n", w->trouble);
 	plain_print(stdout, "  admit    policy %s, %s%s%s\n", w->policy, w->mode,
 	    *w->says ? ": " : "", w->says);
+	if (w->wide[0])
+		plain_print(stdout, "  width    %s\n", w->wide);
 	plain_print(stdout, "  now      %s offered/s, %s served/s, %s refused/s",
 	    number_text(NUMBER_ROOM, w->offered_per_s, 4),
 	    number_text(NUMBER_ROOM, w->served_per_s, 4),
@@ -217,7 +233,8 @@ static void print_decision(const json_t *d)
 
 	plain_print(stdout, "  %s ", text(d, "action"));
 	if (number(d, "from") != number(d, "to"))
-		plain_print(stdout, "%.0f -> %.0f threads ", number(d, "from"), number(d, "to"));
+		plain_print(stdout, "%.0f -> %.0f %s ", number(d, "from"), number(d, "to"),
+		    strcmp(text(d, "action"), "width") == 0 ? "at once" : "threads");
 	plain_print(stdout, "at %s  (decision %.0f, %s)\n    because  %s\n    inputs   %s\n",
 	    act_time(at, number(d, "time")), number(d, "id"), text(d, "actor"), text(d, "rule"),
 	    text(d, "inputs"));

@@ -61,8 +61,6 @@ static void count_ends(struct thread *t, const struct weir_event *ev, int status
 	count_outcome(&book->class_book[ev->class_id], status, n);
 	book_add(ev->state == WEIR_EVENT_HELD ? &book->held : &book->running, -n);
 	book_give(t, ev->stage, book);
-	if (WEIR_UNLIKELY(ev->state == WEIR_EVENT_HELD))
-		hold_count(t, ev->stage, ev->class_id, -(int)n);
 }
 
 static bool counts_alike(const struct weir_event *a, const struct weir_event *b)
@@ -119,6 +117,8 @@ void weir_event_finish_run(struct weir_event **ev, int n, int status)
 		/* A refused event is counted as shed only at the stage that refused it. The sender
 		 * counts it as completed. */
 		count_ends(t, ev[i], refused ? WEIR_OK : status, (uint64_t)run);
+		if (WEIR_UNLIKELY(ev[i]->state == WEIR_EVENT_HELD))
+			hold_end(t, ev + i, run);
 		for (int end_of_run = i + run; i < end_of_run; i++)
 			end(t, &ev[i], status, refused ? t->refused_by : ev[i]->stage, &now_ns);
 	}

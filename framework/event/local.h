@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <weir/event.h>
 #include <weir/metric.h>
@@ -70,7 +71,8 @@ struct book {
 	/* change number: incremented after the other counters have changed (book_changed) */
 	book_counter changes;
 	book_counter busy_ns, batches, batch_events, unhandled, wakeups;
-	book_counter running; /* events in handlers or outboxes; a gauge, like `held` */
+	book_counter refusals; /* events that the other side has refused (weir_hold_refused) */
+	book_counter running;  /* events in handlers or outboxes; a gauge, like `held` */
 	/* events held minus events released, in two's complement; only the sum over all threads is
 	 * meaningful */
 	book_counter held;
@@ -128,10 +130,12 @@ struct local {
 	struct book book;
 	struct weir_stage *stage;
 	struct thread *thread;
-	struct local *next;      /* link in the stage's list, under the graph's threads_lock */
-	struct time_book *times; /* one per class; NULL if this thread never runs the stage */
+	struct local *next; /* link in the stage's list, under the graph's threads_lock */
+	/* one per class; NULL if this thread neither runs the stage nor may end its holds */
+	struct time_book *times;
 	/* NULL if this thread never runs the stage, or the stage has no thread state */
 	void *thread_state;
+	bool runs;         /* this thread may run the stage */
 	bool thread_ready; /* ops->thread_init succeeded */
 	/* Smoothed service time of an event, negative until it has been measured. It limits the
 	 * size of the next batch, unless a batch policy sets the size. */
@@ -185,6 +189,10 @@ struct thread {
 	int holds[WEIR_CLASSES_MAX], reserved[WEIR_CLASSES_MAX];
 	/* an element of `holds` is not 0; an element of `reserved` is not 0 */
 	bool holding, reserves;
+	/* For a stage with a width: the events of the batch, by class, that the handler has held
+	 * and requeued. `stays` is set if there are any. */
+	int stay_held[WEIR_CLASSES_MAX], stay_queued[WEIR_CLASSES_MAX];
+	bool stays;
 	/* the batch that the handler is working on, needed if the thread exits in the handler */
 	struct weir_event **run_ev;
 	int run_n;
@@ -297,6 +305,22 @@ void service_record(struct local *l, const struct served *b, int n_classes, int6
  *  the stage's own handler the change is counted when the batch ends (hold_settle), otherwise
  *  immediately. */
 void hold_count(struct thread *t, int id, int class_id, int n);
+
+/** End the hold of ev[0..n), which are held by one stage, have one class, and leave the stage now.
+ *  If the stage has a width, their service times are recorded, and a thread is woken for the events
+ *  that may be taken instead. */
+void hold_end(struct thread *t, struct weir_event *const *ev, int n);
+
+/** Record the time that `ev`, which is held and is about to be requeued, has been in service. */
+void hold_record_part(struct thread *t, const struct weir_event *ev);
+
+/** Reset the counts of the events that stay in the stage (struct thread, `stays`). */
+static inline void hold_forget_stays(struct thread *t)
+{
+	memset(t->stay_held, 0, sizeof(t->stay_held));
+	memset(t->stay_queued, 0, sizeof(t->stay_queued));
+	t->stays = false;
+}
 
 /** Move the counts in t->holds and t->reserved to the counters of `q`. Called when the handler of
  *  the stage with queue `q` has returned, or the thread is exiting inside it. */

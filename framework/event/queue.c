@@ -11,6 +11,7 @@
  */
 #include "event/queue.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -370,12 +371,14 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 	take->part = 0;
 	take->counted = false;
 	lock_take(&q->lock);
-	struct partition *part = queue_paused(q) ? NULL : part_due(q, take, &overdue);
+	int left = q->closed ? INT_MAX : queue_width_left(q);
+	struct partition *part = queue_paused(q) || left == 0 ? NULL : part_due(q, take, &overdue);
 	if (!part)
 		goto out;
 	take->ready_ns = INT64_MAX;
 	int share = (int)((part->n + (uint32_t)take->sharers - 1) / (uint32_t)take->sharers);
 	int max = share < take->max && !take->by_key ? share : take->max;
+	max = max < left ? max : left;
 	take->counted = queue_keeps(q);
 	n = WEIR_UNLIKELY(take->counted) ? part_take_counted(q, part, take, max, overdue, out)
 					 : part_take(q, part, take, max, overdue, out);
@@ -402,7 +405,7 @@ bool queue_due(struct queue *q, int rank, int n_ranks, uint32_t least)
 {
 	bool due = false;
 
-	if (atomic_load(&q->length) < least || queue_paused(q))
+	if (atomic_load(&q->length) < least || queue_paused(q) || queue_width_left(q) == 0)
 		return false;
 	if (q->n_parts == 1 && !q->leasing)
 		return true;

@@ -72,6 +72,8 @@ struct queue {
 	WEIR_ALIGNED struct lock lock;
 	atomic_uint length; /* written under the lock, read by any thread */
 	atomic_uint limit;  /* also written under the lock, read by any thread */
+	/* most events that may be in handlers or held at once; 0 is no bound */
+	atomic_int width;
 	struct partition *part WEIR_GUARDED_BY(lock);
 	bool closed WEIR_GUARDED_BY(lock);
 	/* the stage is being drained, so admission refuses all events */
@@ -138,6 +140,15 @@ void queue_taken(struct queue *q, int class_id, int n);
  *  returned. Events of the batch that are now held must already be counted as held. Any thread. */
 void queue_return(struct queue *q, const int *taken);
 
+/** Bound the number of events in handlers and held together by `width`, 1 or more; 0 is no bound.
+ *  While it is reached, no batch is due, and events stay queued. Any thread; a caller that raises
+ *  the width wakes the pool. */
+void queue_set_width(struct queue *q, int width);
+
+/** Number of events that may be taken before the width is reached; INT_MAX without a width. Any
+ *  thread. If the caller holds the lock, the result is never too large. */
+int queue_width_left(const struct queue *q);
+
 /** Number of free slots under the limit. The caller holds the lock. */
 uint32_t queue_room_locked(const struct queue *q) WEIR_REQUIRES(&q->lock);
 
@@ -164,8 +175,8 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
  *  more events. Does nothing and returns false if the queue has no leases. */
 bool queue_release(struct queue *q, int part);
 
-/** Whether an unleased partition of this rank has at least `least` events, and the queue is not
- *  paused. */
+/** Whether an unleased partition of this rank has at least `least` events, the queue is not paused,
+ *  and the width is not reached. */
 bool queue_due(struct queue *q, int rank, int n_ranks, uint32_t least);
 
 /** Number of partitions that are not leased. */
@@ -193,10 +204,10 @@ static inline bool queue_paused(const struct queue *q)
 	return atomic_load_explicit(&q->paused, memory_order_relaxed);
 }
 
-/** Number of queued events that may be taken; 0 during a pause. */
+/** Number of queued events that may be taken; 0 during a pause, or while the width is reached. */
 static inline uint32_t queue_ready(const struct queue *q)
 {
-	return queue_paused(q) ? 0 : queue_length(q);
+	return queue_paused(q) || queue_width_left(q) == 0 ? 0 : queue_length(q);
 }
 
 /** Set `paused` (no batch may be taken) and `shut` (admission must refuse everything). A caller

@@ -3,6 +3,8 @@
  * queue.h. */
 #include "event/queue.h"
 
+#include <limits.h>
+
 static int64_t at_least_none(int n)
 {
 	return n > 0 ? n : 0;
@@ -32,6 +34,31 @@ int64_t queue_kept_all(const struct queue *q)
 	for (int c = 0; queue_keeps(q) && c < q->n_classes; c++)
 		n += queue_kept(q, c);
 	return n;
+}
+
+void queue_set_width(struct queue *q, int width)
+{
+	/* Count the events in handlers from now on; see struct keep. */
+	if (width > 0)
+		atomic_store(&q->keeps, true);
+	atomic_store(&q->width, width);
+}
+
+int queue_width_left(const struct queue *q)
+{
+	int width = atomic_load(&q->width);
+	int64_t kept = 0;
+
+	if (WEIR_LIKELY(width == 0))
+		return INT_MAX;
+	/* seq_cst: a thread that is about to park reads these after it has raised n_idle, and a
+	 * thread that ends a hold lowers one and then reads n_idle (sched/handler.c). Per class,
+	 * `taken` is read first, as in queue_kept. */
+	for (int c = 0; c < q->n_classes; c++) {
+		int taken = atomic_load(&q->keep.taken[c]);
+		kept += at_least_none(taken + atomic_load(&q->keep.held[c]));
+	}
+	return kept < width ? width - (int)kept : 0;
 }
 
 void queue_hold(struct queue *q, int class_id, int n)

@@ -40,14 +40,19 @@ static void local_free(struct local *l)
 	free(l);
 }
 
+static int local_add_times(struct local *l, const struct weir_stage *st)
+{
+	l->times = calloc((size_t)st->sink.queue.n_classes, sizeof(*l->times));
+	return l->times ? 0 : WEIR_ENOMEM;
+}
+
 static int local_add_run(struct local *l, const struct weir_stage *st)
 {
 	size_t state =
 	    (st->ops->thread_state_size + WEIR_CACHE_LINE - 1) & -(size_t)WEIR_CACHE_LINE;
 
-	l->times = calloc((size_t)st->sink.queue.n_classes, sizeof(*l->times));
 	l->thread_state = state ? aligned_alloc(WEIR_CACHE_LINE, state) : NULL;
-	return l->times && (!state || l->thread_state) ? 0 : WEIR_ENOMEM;
+	return !state || l->thread_state ? 0 : WEIR_ENOMEM;
 }
 
 static struct local *local_new(struct thread *t, struct weir_stage *st, bool runs)
@@ -62,13 +67,18 @@ static struct local *local_new(struct thread *t, struct weir_stage *st, bool run
 	l->n_outboxes = st->n_outlets;
 	l->batched = st->batcher != NULL;
 	l->service_ns = -1;
+	l->runs = runs;
 	for (int i = 0; i < st->n_outlets; i++) {
 		outbox_init(&l->outbox[i], l, i);
 		l->outbox[i].sink = st->outlets[i].to ? &st->outlets[i].to->sink : NULL;
 	}
 	outbox_init(&l->again, l, OUTLET_AGAIN);
 	l->again.sink = &st->sink;
-	if (!runs || local_add_run(l, st) == 0)
+	/* any thread may end a hold and then records the service time */
+	int rc = runs || stage_has_width(st) ? local_add_times(l, st) : 0;
+	if (rc == 0 && runs)
+		rc = local_add_run(l, st);
+	if (rc == 0)
 		return l;
 	local_free(l);
 	return NULL;

@@ -185,6 +185,7 @@ static void watch(void *ctx, int64_t now_ns, struct journal *journal)
 	struct weir_graph *g = ctx;
 
 	graph_batch(g, now_ns, journal);
+	graph_width(g, now_ns, journal);
 	graph_degrade(g, now_ns);
 	slowest_tick(g->slowest, now_ns);
 	graph_watch(g, now_ns, journal);

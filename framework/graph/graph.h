@@ -180,6 +180,20 @@ void graph_batch_bound(struct weir_stage *st, int max);
 /** Run the batchers. Called by the control thread in each round, ten times a second. */
 void graph_batch(struct weir_graph *g, int64_t now_ns, struct journal *journal);
 
+/** Set the first width of a stage that holds events, and allocate its widener if its policy is not
+ *  static. Returns 0 or WEIR_ENOMEM. */
+int graph_width_new(struct weir_stage *st);
+void graph_width_free(struct weir_stage *st);
+/** Set the bounds of the width of `st` to those of its spec. The caller holds graph->lock. */
+void graph_width_bound(struct weir_stage *st);
+/** Let `st` continue with the width and the knowledge of `old`, its counterpart in the graph that
+ *  is being replaced. Any thread. */
+void graph_width_carry(struct weir_stage *st, struct weir_stage *old);
+/** Describe in `text` what the width policy of `st` knows, or store "". Any thread. */
+void graph_width_explain(struct weir_stage *st, char *text, size_t size);
+/** Run the wideners. Called by the control thread in each round, ten times a second. */
+void graph_width(struct weir_graph *g, int64_t now_ns, struct journal *journal);
+
 /** Adjust the degradation levels of the stages to their pressure, in steps, when a step is due.
  *  Called by the control thread in each round. */
 void graph_degrade(struct weir_graph *g, int64_t now_ns);

@@ -44,11 +44,13 @@ struct totals {
 	int64_t running_ns;
 	/* number of calls in progress, and of those that took longer than `long_ns` so far */
 	int n_running, n_long;
+	uint64_t busy_ns; /* time in handlers */
 };
 
 static void add(
     struct totals *t, const struct book *b, const struct time_book *times, int n_classes)
 {
+	t->busy_ns += book_read(&b->busy_ns);
 	for (int c = 0; c < n_classes; c++) {
 		const struct class_book *cb = &b->class_book[c];
 		struct meter_class *k = &t->class[c];
@@ -121,7 +123,20 @@ static void publish_costs(struct meter *m, struct sink *k, double so_far_ns, int
 	}
 }
 
-static void learn_costs(struct meter *m, struct sink *k, const struct totals *t, int n_classes)
+/* For a stage with a width, learn and publish what share of a service is spent in the handler.
+ * `ended` events have ended since the last tick. */
+static void learn_share(struct meter *m, struct weir_stage *st, uint64_t busy_ns, uint64_t ended)
+{
+	if (!stage_has_width(st) || ended == 0 || m->mean_cost_ns <= 0)
+		return;
+	follow(&m->handler_ns, &m->handler_known, ended, busy_ns - m->busy_ns);
+	m->busy_ns = busy_ns;
+	double share = m->handler_ns / m->mean_cost_ns;
+	atomic_store_explicit(&st->sink.handler_share, share < 1 ? share : 1, memory_order_relaxed);
+}
+
+static void learn_costs(
+    struct meter *m, struct weir_stage *st, const struct totals *t, int n_classes)
 {
 	uint64_t n = 0, took_ns = 0;
 	/* Use calls in progress only if most of them are late. A single hanging call does not show
@@ -143,7 +158,8 @@ static void learn_costs(struct meter *m, struct sink *k, const struct totals *t,
 		m->done[c] = m->took_ns[c] = 0;
 	}
 	follow(&m->mean_cost_ns, &m->all_known, n, took_ns);
-	publish_costs(m, k, so_far_ns, n_classes);
+	learn_share(m, st, t->busy_ns, n);
+	publish_costs(m, &st->sink, so_far_ns, n_classes);
 }
 
 /* ---- quantiles ---- */
@@ -337,7 +353,7 @@ void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, 
 
 	sum(g, st->id, LATE * fmax((double)m->service_p99_ns, m->mean_cost_ns), now_ns, &t);
 	if (m->at_ns)
-		learn_costs(m, k, &t, g->n_classes);
+		learn_costs(m, st, &t, g->n_classes);
 	if (now_ns - m->looked_at_ns >= LOOK_NS)
 		learn_quantiles(m, g, st->id, now_ns);
 	fill_now(m, st, now_ns, &view, out);

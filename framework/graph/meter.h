@@ -53,6 +53,10 @@ struct meter {
 	/* the mean cost, or half the time that calls in progress have taken so far, whichever is
 	 * larger */
 	double now_cost_ns;
+	/* for a stage with a width: the mean time in its handler per event, the number of events in
+	 * that mean, and the total of the stage when it was last updated */
+	double handler_ns, handler_known;
+	uint64_t busy_ns;
 	/* The quantiles below cover the events since `hist_at_ns`, the start of `window`, and were
 	 * last refreshed at `looked_at_ns`. */
 	int64_t hist_at_ns, looked_at_ns;

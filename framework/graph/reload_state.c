@@ -185,6 +185,7 @@ static void add_stage(const struct inheritance *i, const struct kin *kin, int n_
 	v->batch_events += was->batch_events;
 	v->wakeups += was->wakeups;
 	v->unhandled += was->unhandled;
+	v->refusals += was->refusals;
 	v->stuck += was->stuck;
 	for (int m = 0; m < v->n_metrics; m++)
 		if (kin->metric[m] >= 0)

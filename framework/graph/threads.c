@@ -106,7 +106,7 @@ static int init_stages(struct thread *t)
 	refused_by = NULL;
 	for (int i = 0; i < t->n_locals; i++) {
 		struct local *l = t->local[i];
-		int rc = l && l->times ? init_stage(l) : 0;
+		int rc = l && l->runs ? init_stage(l) : 0;
 		if (rc != 0 && first == 0) {
 			first = rc;
 			refused_by = l->stage;
@@ -311,6 +311,7 @@ static void abandon(struct thread *t)
 		atomic_store(&book->running_since_ns, 0);
 		book_changed(book);
 		hold_settle(t, &st->sink.queue);
+		hold_forget_stays(t);
 		if (st->sink.policy->tick)
 			atomic_fetch_sub(&st->sink.running, (unsigned)t->run_n);
 	}

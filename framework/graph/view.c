@@ -204,6 +204,18 @@ static void view_threads(struct weir_stage *st, struct weir_stage_view *v)
 	v->thread_deaths = atomic_load(&pool->deaths.n);
 }
 
+static void view_width(struct weir_stage *st, const struct book *b, struct weir_stage_view *v)
+{
+	if (!stage_has_width(st))
+		return;
+	v->width = atomic_load(&st->sink.queue.width);
+	v->width_min = atomic_load(&st->width_min);
+	v->width_max = atomic_load(&st->width_max);
+	v->in_work = (int)queue_kept_all(&st->sink.queue);
+	v->refusals = book_read(&b->refusals);
+	graph_width_explain(st, v->width_why, sizeof(v->width_why));
+}
+
 static void view_names(struct weir_stage *st, struct weir_stage_view *v)
 {
 	static const char *const modes[] = {"shared", "exclusive", "partitioned"};
@@ -294,6 +306,7 @@ static int view_stage(
 	}
 	v->queue_length = n_queued;
 	v->queue_limit = st->pool ? atomic_load(&st->sink.queue.limit) : 0;
+	view_width(st, &b, v);
 	v->pressure = st->pool ? weir_pressure(st) : 0;
 	v->degradation = weir_degradation(st);
 	v->busy_ns = never_less(&st->busy_shown_ns, book_read(&b.busy_ns) + (uint64_t)running_ns);

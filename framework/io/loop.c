@@ -322,6 +322,11 @@ int weir_loops_held(const struct weir_stage *st)
 	return atomic_load_explicit(&st->loops_held, memory_order_relaxed);
 }
 
+struct weir_loop *weir_loop_here(void)
+{
+	return loop_current;
+}
+
 bool weir_loop_is_mine(const struct weir_loop *loop)
 {
 	return loop_current == loop;

@@ -137,10 +137,21 @@ static void await(sem_t *sem)
 		WEIR_ASSERT(errno == EINTR);
 }
 
+/* Report a loop that would crash at its first mail or iteration. */
+static int lacks_callback(const struct weir_stage *st, const char *which)
+{
+	weir_log(WEIR_LOG_ERROR, "stage '%s' (%s) starts a loop without the callback '%s'",
+	    weir_stage_name(st), weir_stage_type(st)->name, which);
+	return WEIR_EINVAL;
+}
+
 int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops *ops, void *data,
     struct weir_loop **out)
 {
 	struct weir_loop *loop;
+
+	if (!ops->mail || !ops->turn_end)
+		return lacks_callback(st, ops->mail ? "turn_end" : "mail");
 	int rc = loop_new(st, ops, data, &loop);
 
 	if (rc != 0)

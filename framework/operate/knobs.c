@@ -163,6 +163,20 @@ static int check_degrade(const struct weir_degrade_spec *d, char *why, size_t si
 	return 0;
 }
 
+/* Check the width of a stage that holds events against the limit of its queue. */
+static int check_width(const struct weir_stage_spec *s, char *why, size_t size)
+{
+	long long min = s->width.min, max = weir_spec_width_max(s), limit = s->queue.limit;
+
+	if (max > limit)
+		return say(why, size, WEIR_EINVAL,
+		    "width.max %lld would be greater than queue.limit %lld", max, limit);
+	if (min > max)
+		return say(why, size, WEIR_EINVAL,
+		    "width.min %lld would be greater than width.max %lld", min, max);
+	return 0;
+}
+
 static bool is_in(const char *knob, const char *section)
 {
 	size_t n = strlen(section);
@@ -181,6 +195,9 @@ static int check_section(const struct weir_stage *st, const struct weir_stage_sp
 	}
 	if (is_in(knob, "degrade"))
 		return check_degrade(&s->degrade, why, size);
+	if (is_in(knob, "width") ||
+	    (s->width.max >= 0 && is_in(knob, "queue") && stage_has_width(st)))
+		return check_width(s, why, size);
 	if (is_in(knob, "admission") && st->sink.policy == &admission_rate &&
 	    s->admission.rate <= 0)
 		return say(why, size, WEIR_EINVAL, "admission policy 'rate' needs a rate");
@@ -199,6 +216,7 @@ static void apply(struct weir_stage *st, bool admission)
 	if (st->pool || s->inlined)
 		queue_set_limit(&st->sink.queue, (uint32_t)s->queue.limit);
 	graph_batch_bound(st, (int)s->cohort.max);
+	graph_width_bound(st);
 	atomic_store(&st->sink.linger_ns, s->cohort.linger_ns);
 	if (admission) /* only for an admission knob, since this resets the policy's state */
 		sink_set_admission(&st->sink, &s->admission, clock_now_ns());
@@ -228,6 +246,9 @@ int graph_knob_live(const struct weir_stage *st, const char *knob, char *why, si
 		return not_live(st, knob, why, size);
 	if (is_in(knob, "threads") && (!st->pool || st->spec->group[0] != '\0'))
 		return say(why, size, WEIR_EINVAL, "stage '%s' has no pool of its own", st->name);
+	if (is_in(knob, "width") && !stage_has_width(st))
+		return say(why, size, WEIR_EINVAL, "stage '%s' holds no events, so it has no width",
+		    st->name);
 	return 0;
 }
 

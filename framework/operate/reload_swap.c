@@ -263,6 +263,14 @@ static void carry_costs(struct weir_graph *g)
 	}
 }
 
+/* Let stages that do the same work as before keep the width that was learned. */
+static void carry_widths(struct weir_graph *g)
+{
+	for (int i = 0; i < g->n_stages; i++)
+		if (stage_has_width(g->stages[i]) && same_work(g->stages[i]))
+			graph_width_carry(g->stages[i], g->stages[i]->predecessor);
+}
+
 static void carry_states(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock)
 {
 	journal_copy(control_journal(g->control), control_journal(old->control));
@@ -270,6 +278,7 @@ static void carry_states(struct weir_graph *g, struct weir_graph *old) WEIR_REQU
 	graph_overrides_carry(g, old);
 	graph_changes_carry(g, old);
 	carry_costs(g);
+	carry_widths(g);
 }
 
 /* Pause or drain the stages whose counterparts in `old` are paused or draining. */

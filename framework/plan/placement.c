@@ -149,6 +149,7 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 	const struct weir_stage_spec *s = ps->spec;
 
 	check_degrade(p, ps);
+	plan_width(p, ps);
 	if (ps->ops->flags & WEIR_STAGE_SOURCE) {
 		if (s->inlined || (s->group && s->group[0]) || s->mode != WEIR_MODE_SHARED)
 			weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,

@@ -59,6 +59,9 @@ void plan_classes(struct plan *p);   /* plan/classes.c: fields, reach, prioritie
 void plan_placement(struct plan *p); /* plan/placement.c: pools, modes, keys, policies, budget */
 void plan_slo(struct plan *p);       /* plan/slo.c: objectives that no event can meet */
 
+/** Check `width:` of a stage; a part of plan_placement. */
+void plan_width(struct plan *p, const struct plan_stage *ps);
+
 /** Report `name` if it is not a valid name for a `kind`. */
 void plan_name(struct plan *p, const char *kind, const char *name, const struct weir_mark *mark);
 

@@ -192,6 +192,11 @@ const char *weir_spec_admission(const struct weir_stage_spec *stage, bool queued
 	return queued ? "weir" : "none";
 }
 
+int64_t weir_spec_width_max(const struct weir_stage_spec *stage)
+{
+	return stage->width.max < 0 ? stage->queue.limit : stage->width.max;
+}
+
 int64_t weir_spec_slo_ns(const struct weir_spec *spec, const struct weir_stage_spec *stage)
 {
 	int64_t least_ns = INT64_MAX;

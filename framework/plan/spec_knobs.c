@@ -230,6 +230,30 @@ const struct weir_knob weir_degrade_knobs[] = {
 	.help = "time between two steps"},
     {.name = NULL}};
 
+const struct weir_knob weir_width_knobs[] = {
+    {.name = "min",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_width_spec, min),
+	.def = "1",
+	.min = 1,
+	.max = QUEUE_MAX,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "fewest events that may be in work at once"},
+    {.name = "max",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_width_spec, max),
+	.def = "auto",
+	.min = 1,
+	.max = QUEUE_MAX,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
+	.help = "most events that may be in work at once; auto is 'limit' of 'queue'"},
+    {.name = "policy",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_width_spec, policy),
+	.def = "weir",
+	.help = "policy that sets the width between min and max: weir, or static (always max)"},
+    {.name = NULL}};
+
 const struct weir_knob weir_stage_knobs[] = {
     {.name = "threads",
 	.type = WEIR_KNOB_MAP,
@@ -257,6 +281,11 @@ const struct weir_knob weir_stage_knobs[] = {
 	MEMBER(weir_stage_spec, degrade),
 	.fields = weir_degrade_knobs,
 	.help = "when the stage lowers its quality to serve more"},
+    {.name = "width",
+	.type = WEIR_KNOB_MAP,
+	MEMBER(weir_stage_spec, width),
+	.fields = weir_width_knobs,
+	.help = "how many events a stage that holds them may have in work at once"},
     {.name = "mode",
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_stage_spec, mode),

@@ -206,5 +206,7 @@ int weir_stage_spec_set(
 	/* setting a knob of the stage's pool ends `threads: inline` */
 	if (rc == 0 && strncmp(path, "threads.", 8) == 0)
 		stage->inlined = false;
+	if (rc == 0 && strncmp(path, "width.", 6) == 0)
+		stage->width.given = true;
 	return rc;
 }

@@ -123,6 +123,10 @@ static void release(struct handler *h)
 	if (WEIR_UNLIKELY(h->counted))
 		queue_return(&s->queue, h->taken);
 	bool more = queue_release(&s->queue, h->part);
+	/* the batch may have used up the width, so that threads of other partitions have parked */
+	if (WEIR_UNLIKELY(atomic_load_explicit(&s->queue.width, memory_order_relaxed) > 0) &&
+	    s->queue.n_parts > 1 && atomic_load(&s->queue.length) > 0)
+		pool_wake_parts(h->pool, ~0ULL);
 
 	h->sink = NULL;
 	h->n_batch = 0;

@@ -38,12 +38,29 @@ static int idle_beside_leases(const struct sink *sink, int idle)
 	return unleased < idle ? unleased : idle;
 }
 
+/* A stage with a width serves as many events at once as the width allows. It is limited by its
+ * threads instead if their handlers take long: `share` of a service is spent in a handler. If no
+ * thread is idle, a new event has to wait for one, however much width is left. */
+static void look_at_width(const struct sink *sink, int idle, struct admission_view *view)
+{
+	double width = atomic_load_explicit(&sink->queue.width, memory_order_relaxed);
+	double share = atomic_load_explicit(&sink->handler_share, memory_order_relaxed);
+	double most = share > 0 ? threads_of(sink) / share : width;
+
+	view->threads = width < most ? width : most;
+	view->idle = idle > 0 ? queue_width_left(&sink->queue) : 0;
+}
+
 void stage_look(const struct sink *sink, int rank, struct admission_view *view)
 {
 	const struct pool *pool = sink->pool;
 	int idle = (int)(atomic_load_explicit(&pool->n_idle, memory_order_relaxed) +
 			 atomic_load_explicit(&pool->n_spinning, memory_order_relaxed));
 
+	if (WEIR_UNLIKELY(atomic_load_explicit(&sink->queue.width, memory_order_relaxed) > 0)) {
+		look_at_width(sink, idle, view);
+		return;
+	}
 	view->threads = threads_of(sink);
 	if (rank != ANY_RANK)
 		idle = pool_seat_idle(pool, rank);

@@ -98,6 +98,8 @@ static int most_batches(const struct sink *s)
  * taken these events from the queue, but they still wait to be handled. */
 static int64_t begun_ns(const struct sink *s)
 {
+	if (s->queue.width > 0) /* they are in work, and the handler returns at once */
+		return 0;
 	int64_t running = atomic_load_explicit(&s->running, memory_order_relaxed);
 	int64_t at_once = running > 1 ? most_batches(s) : 1;
 

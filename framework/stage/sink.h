@@ -112,6 +112,9 @@ struct sink {
 	/** Number of threads that this stage may count on if it shares its pool with other stages;
 	 *  0 if it has the pool to itself. Written by the control thread. */
 	_Atomic double share;
+	/** For a stage with a width: the share of a service that is spent in the handler, 0 while
+	 *  it is unknown. Written by the control thread. */
+	_Atomic double handler_share;
 	atomic_uint nonsense; /* invalid results from the policy */
 	atomic_int mode_cap;  /* enum weir_admission_mode: upper bound of the policy's mode */
 	/* predicted wait of a new event, from the last tick; 0 if the policy does not learn */

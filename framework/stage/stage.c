@@ -112,21 +112,38 @@ static bool sends_inline(const struct thread *t)
 	return false;
 }
 
+/* In a stage with a width, the service of an event that the handler has held lasts until the end of
+ * the hold (hold_end), and an event is counted as handled when it leaves the stage. */
+static void leave_out_stays(struct thread *t, struct served *b, int n_classes)
+{
+	memset(b->again, 0, sizeof(b->again));
+	if (!t->stays)
+		return;
+	for (int c = 0; c < n_classes; c++) {
+		b->per_class[c] -= t->stay_held[c];
+		b->again[c] = t->stay_queued[c];
+	}
+	hold_forget_stays(t);
+}
+
 /* Record the service time of a batch. If the batch has emitted events to inline stages, these
  * stages still have to run in this thread, and their time is part of the cost of the batch. Such a
  * batch is recorded later, when that time is known (thread_settle). */
-static void tell_service(struct sink *sink, struct thread *t, const struct served *b)
+static void tell_service(struct sink *sink, struct thread *t, struct served *b)
 {
 	int n_classes = sink->queue.n_classes;
 
 	if (sink->inlined)
 		charge_sender(t, b, n_classes);
+	if (WEIR_UNLIKELY(stage_has_width(sink->stage)))
+		leave_out_stays(t, b, n_classes);
 	if (!sink->inlined && t->pool && sends_inline(t)) {
 		t->late = *b;
 		return;
 	}
 	service_record(t->local[sink->id], b, n_classes, 0);
-	if (WEIR_UNLIKELY(sink->policy->tick && !sink_mean_cost_ns(sink)))
+	if (WEIR_UNLIKELY(sink->policy->tick && !sink_mean_cost_ns(sink)) &&
+	    !stage_has_width(sink->stage))
 		sink_first_cost(sink, b->took_ns / b->n);
 }
 
@@ -318,7 +335,7 @@ void weir_emit(struct weir_stage *st, int outlet, struct weir_event **slot)
 	struct weir_event *ev = *slot;
 
 	if (WEIR_UNLIKELY(ev->state == WEIR_EVENT_HELD))
-		hold_count(t, st->id, ev->class_id, -1);
+		hold_end(t, slot, 1);
 	if (ev->state == WEIR_EVENT_NEW || WEIR_UNLIKELY(ev->state == WEIR_EVENT_HELD))
 		begin(t, st, ev);
 	if (WEIR_UNLIKELY(!l)) { /* no memory for an outbox */
@@ -340,11 +357,25 @@ void weir_emit_run(struct weir_stage *st, int outlet, struct weir_event **ev, in
 		weir_emit(st, outlet, &ev[i]);
 }
 
+/* Note that the handler which `t` is running has kept an event of class `c` in the stage, which has
+ * a width: `count` is t->stay_held or t->stay_queued. */
+static void note_stay(struct thread *t, const struct weir_stage *st, int *count, int c)
+{
+	if (atomic_load_explicit(&t->running, memory_order_relaxed) != st)
+		return;
+	count[c]++;
+	t->stays = true;
+}
+
 void weir_hold(struct weir_stage *st, struct weir_event **slot)
 {
 	WEIR_ASSERT((*slot)->state == WEIR_EVENT_RUNNING && (*slot)->stage == st->id);
 	(*slot)->state = WEIR_EVENT_HELD;
 	struct thread *t = thread_self();
+	if (WEIR_UNLIKELY(stage_has_width(st))) {
+		(*slot)->queued_ns = t->now_ns; /* start of the service; see graph/hold.c */
+		note_stay(t, st, t->stay_held, (*slot)->class_id);
+	}
 	struct book *book = book_take(t, st->id);
 	book_add(&book->held, 1);
 	book_add(&book->running, (uint64_t)-1);
@@ -360,8 +391,12 @@ void weir_requeue(struct weir_stage *st, struct weir_event **slot)
 	struct weir_event *ev = *slot;
 
 	bool held = ev->state == WEIR_EVENT_HELD;
-	if (held)
+	if (held) {
+		hold_record_part(t, ev);
 		begin(t, st, ev);
+	} else if (WEIR_UNLIKELY(stage_has_width(st))) {
+		note_stay(t, st, t->stay_queued, ev->class_id);
+	}
 	if (WEIR_UNLIKELY(!l)) { /* no memory for an outbox */
 		if (held)
 			hold_count(t, st->id, ev->class_id, -1);

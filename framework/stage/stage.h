@@ -65,6 +65,10 @@ struct weir_stage {
 	struct batcher *batcher;
 	/* cohort.max as set by the operator: upper bound for the batcher */
 	atomic_int cohort_bound;
+	/* chooses the width; NULL if the width is constant */
+	struct widener *widener;
+	/* bounds of the width as set by the operator; written under graph->lock */
+	atomic_int width_min, width_max;
 	struct thread_deaths deaths; /* I/O threads of the stage that exited unexpectedly */
 	uint64_t deaths_told;        /* deaths already reported; used only by the control thread */
 	/* number of I/O threads held up by a handler; written under threads_lock */
@@ -85,6 +89,12 @@ struct weir_stage {
 	/* degradation level in tenths, 0 .. DEGRADE_TENTHS; read by any thread */
 	atomic_int degraded;
 };
+
+/** Whether the stage bounds the number of events in work (`width:`). */
+static inline bool stage_has_width(const struct weir_stage *st)
+{
+	return st->ops->flags & WEIR_STAGE_HOLDS;
+}
 
 /** The graph of a stage, for use within the framework. */
 struct weir_graph *stage_graph(const struct weir_stage *st);

@@ -37,8 +37,9 @@ static const char graph_yaml[] =
     "groups: { g: { threads: { min: 1, max: 2 } } }\n"
     "stages:\n"
     "  a: { use: t.pass, group: g, to: b }\n"
-    "  b: { use: t.pass, mode: partitioned, key: producer, to: c,\n"
+    "  b: { use: t.pass, mode: partitioned, key: producer, to: h,\n"
     "       threads: { min: 2, max: 2 } }\n"
+    "  h: { use: hold, with: { time: 1ms, capacity: 16 }, threads: 1, to: c }\n"
     "  c: { use: t.end, cohort: { max: 8, by: producer }, group: g }\n";
 
 static void start_of(int *rc, struct weir_graph **g, const char *text, size_t n)

@@ -62,6 +62,7 @@ awk -v dir="$work/page" '/^```/ { inside = !inside; n++; next } inside { print >
 for file in upper.c CMakeLists.txt hello.yaml; do
 	page_has "$top/tests/plugin/project/$file"
 done
+page_has "$top/tests/plugin/waits/ask.c"
 
 say install
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
@@ -75,24 +76,35 @@ make_project project
 grep -q 'what follows the path' <("$weir" describe upper "$work/project/hello.yaml") ||
 	die "describe does not know the plug-in of hello.yaml"
 
-say "run"
-mkfifo "$work/lines"
-PORT=0 ADMIN_PORT=0 "$weir" run "$work/project/hello.yaml" >"$work/lines" &
-server=$!
-exec 3<"$work/lines"
-web=
-while [ -z "$web" ] && read -r -t 60 line <&3; do
-	case "$line" in
-	*'admin http://'*) ;;
-	*'http://'*) web=${line##* } ;;
-	esac
-done
-[ -n "$web" ] || die "the server did not say where it listens"
-answer=$(curl -sS "${web}hello")
-[ "$answer" = '/HELLO!!' ] || die "expected /HELLO!!, got '$answer'"
-kill -TERM "$server"
-wait "$server" || die "the server ended with $?"
-server=
+# runs FILE PATH ANSWER: a server of FILE answers a GET of PATH with ANSWER.
+runs() {
+	local web= answer line
+	rm -f "$work/lines"
+	mkfifo "$work/lines"
+	PORT=0 ADMIN_PORT=0 "$weir" run "$1" >"$work/lines" &
+	server=$!
+	exec 3<"$work/lines"
+	while [ -z "$web" ] && read -r -t 60 line <&3; do
+		case "$line" in
+		*'admin http://'*) ;;
+		*'http://'*) web=${line##* } ;;
+		esac
+	done
+	[ -n "$web" ] || die "the server did not say where it listens"
+	answer=$(curl -sS "${web}$2")
+	[ "$answer" = "$3" ] || die "expected $3, got '$answer'"
+	kill -TERM "$server"
+	wait "$server" || die "the server ended with $?"
+	server=
+}
+
+say run
+runs "$work/project/hello.yaml" hello '/HELLO!!'
+
+say "a stage that waits"
+make_project waits
+"$weir" check "$work/waits/ask.yaml"
+runs "$work/waits/ask.yaml" ask yes
 
 say "plug-ins that are wrong"
 make_project bad

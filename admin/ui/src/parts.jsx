@@ -72,7 +72,7 @@ export function Select({ label, value, options, onChange, id }) {
 export function whatOf(d) {
   const action = word(d.action);
   if (d.from === d.to || d.from === null || d.from === undefined) return action;
-  const unit = d.action === "batch" ? "events per call" : "threads";
+  const unit = d.action === "batch" ? "events per call" : d.action === "width" ? "at once" : "threads";
   return `${action}: ${d.from} → ${d.to} ${unit}`;
 }
 

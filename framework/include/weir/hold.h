@@ -19,6 +19,14 @@ struct weir_stage;
 WEIR_API void weir_hold(struct weir_stage *st, struct weir_event **ev);
 
 /**
+ * Note that the side on which `ev` waits (a server, a database) has refused it, as overloaded. The
+ * event is still held by the stage, which then requeues, emits or finishes it. Its time counts
+ * neither as service time nor as a completion, and the policy of `width:` lowers the width. Any
+ * thread of the graph.
+ */
+WEIR_API void weir_hold_refused(struct weir_stage *st, struct weir_event *ev);
+
+/**
  * Put `*ev` back into the queue of the same stage and set `*ev` to NULL; `handle` is then called
  * with the event again. The event must be in a handler of the stage, or held by the stage.
  *

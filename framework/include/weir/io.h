@@ -50,6 +50,7 @@ struct weir_timer {
 	int64_t at_ns;                   /* when it fires; set by weir_timer_set */
 };
 
+/** The callbacks of a loop. `mail` and `turn_end` are required, `start` and `stop` may be NULL. */
 struct weir_loop_ops {
 	/** The first and the last callback in the loop's thread. If `start` fails, weir_loop_start
 	 *  returns its error code. */
@@ -64,9 +65,9 @@ struct weir_loop_ops {
 };
 
 /**
- * Create a loop for source `st` and its thread "NAME/ioI" (I = `index`), which is not pinned.
+ * Create a loop for stage `st` and its thread "NAME/ioI" (I = `index`), which is not pinned.
  * weir_loop_data returns `data`. Waits until `ops->start` has run in the thread. Returns 0,
- * WEIR_ENOMEM, WEIR_ESYS (the thread, epoll or eventfd could not be created), or the code of
+ * WEIR_EINVAL (a required callback is missing; logged), WEIR_ENOMEM, WEIR_ESYS (the thread, epoll or eventfd could not be created), or the code of
  * `start`. Main thread.
  */
 WEIR_API int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops *ops,
@@ -123,6 +124,14 @@ WEIR_API void weir_loop_send(struct weir_loop *loop, struct weir_event *ev);
 WEIR_API bool weir_loop_held(const struct weir_loop *loop);
 /** The number of loops of source `st` that are held up. A relaxed read, any thread. */
 WEIR_API int weir_loops_held(const struct weir_stage *st);
+
+/**
+ * The loop of the calling thread, or NULL if it has none. In the handler of an inline stage it is the
+ * loop of the source that has sent the events: the stage may watch sockets and set timers there, whose
+ * callbacks run in the same thread. It may differ from call to call. A stage with a pool has no loop in
+ * its handler; if it needs timers, it starts a loop of its own in ops->start.
+ */
+WEIR_API struct weir_loop *weir_loop_here(void);
 
 /** Whether the calling thread is this loop's thread. */
 WEIR_API bool weir_loop_is_mine(const struct weir_loop *loop);

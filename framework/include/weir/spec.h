@@ -83,6 +83,16 @@ struct weir_degrade_spec {
 	int64_t step_ns; /* minimum time between two steps of the level; a step is 0.1 */
 };
 
+/** `width:` of a stage that holds events (WEIR_STAGE_HOLDS): the number of events that may be in its
+ *  handlers or held at once. */
+struct weir_width_spec {
+	int64_t min;           /* 1 or more */
+	int64_t max;           /* -1 is `auto`, the limit of the queue */
+	char *policy;          /* "weir" or "static", which stays at max */
+	bool given;            /* the section is written; required for a member of a group */
+	struct weir_mark mark; /* position of the section, or no file */
+};
+
 enum weir_stage_mode { WEIR_MODE_SHARED, WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIONED };
 
 /** One entry of `to:`. */
@@ -112,6 +122,7 @@ struct weir_stage_spec {
 	struct weir_cohort_spec cohort;
 	struct weir_admission_spec admission;
 	struct weir_degrade_spec degrade;
+	struct weir_width_spec width;
 };
 
 struct weir_group_spec {
@@ -292,6 +303,7 @@ WEIR_API extern const struct weir_knob weir_queue_knobs[];
 WEIR_API extern const struct weir_knob weir_cohort_knobs[];
 WEIR_API extern const struct weir_knob weir_admission_knobs[];
 WEIR_API extern const struct weir_knob weir_degrade_knobs[];
+WEIR_API extern const struct weir_knob weir_width_knobs[];
 WEIR_API extern const struct weir_knob
     weir_stage_knobs[]; /* group, mode, key, slo, and the sections as MAP rows */
 WEIR_API extern const struct weir_knob weir_group_knobs[];
@@ -313,6 +325,9 @@ WEIR_API const char *weir_spec_admission(const struct weir_stage_spec *stage, bo
  *  or to 500 ms if the spec has no classes. */
 WEIR_API int64_t weir_spec_slo_ns(
     const struct weir_spec *spec, const struct weir_stage_spec *stage);
+
+/** The largest width of a stage that holds events. `auto` is resolved to the limit of its queue. */
+WEIR_API int64_t weir_spec_width_max(const struct weir_stage_spec *stage);
 
 /** Create a spec with default values and without stages. Returns NULL if out of memory. */
 WEIR_API struct weir_spec *weir_spec_new(const char *name);

@@ -49,6 +49,9 @@ enum weir_stage_flags {
 	WEIR_STAGE_ANY_OUTLETS = 8, /* the names under `to:` define the outlets (for routers) */
 	/* can handle events whose body is still arriving (weir/http.h), or never reads bodies */
 	WEIR_STAGE_IN_PARTS = 16,
+	/* holds events while something else works on them (weir/hold.h). The number of events in
+	 * work is bounded by `width:`, and their service time lasts until the hold ends. */
+	WEIR_STAGE_HOLDS = 32,
 };
 
 /** Value of `accepts` for a stage that takes events of any type. Value of `type` for an outlet that

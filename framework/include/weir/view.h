@@ -64,6 +64,11 @@ struct weir_stage_view {
 	uint64_t queue_length, queue_limit;
 	uint64_t in_flight; /* queued + running + held */
 	uint64_t held;
+	/* of stages that hold events, otherwise 0: events that may be in work at once, the bounds of
+	 * that number, and how many are in work */
+	int width, width_min, width_max, in_work;
+	char width_why[120];  /* the width policy's own description of its state; may be "" */
+	uint64_t refusals;    /* events that the other side has refused (weir_hold_refused) */
 	int64_t law_residual; /* offered - ended - in flight, from one pass over the counters */
 	/* largest |law_residual| that events moving during the pass can explain; a larger one is a
 	 * bug */
@@ -99,12 +104,12 @@ struct weir_decision {
 	int64_t wall_ns;               /* CLOCK_REALTIME */
 	char stage[WEIR_NAME_MAX + 1]; /* stage or group */
 	char actor[24];                /* policy name, "operator", "repair" */
-	char action[24];               /* "grow", "shrink", "limit", "set", "batch", "stuck" ... */
+	char action[24]; /* "grow", "shrink", "limit", "set", "batch", "width", "stuck" ... */
 	char rule[96];                 /* why: "queue 187 over threshold 64" */
 	/* the limit that restricted the decision, such as "wanted 9, max 8"; "" if none */
 	char limit[48];
 	char inputs[160]; /* "queue=187 busy=4 arrivals=912/s" */
-	int from, to;     /* number of threads or batch size, before and after */
+	int from, to;     /* number of threads, batch size or width, before and after */
 	/** Effect of a grow or shrink after 5 s and 30 s: "helped", "no effect", "harmed" or
 	 *  "undone"; "" if not known yet, or for other actions. See docs/api.md. */
 	char outcome_5s[12], outcome_30s[12];

@@ -139,9 +139,17 @@ static const struct weir_stage_ops types_sink = {.abi = WEIR_STAGE_ABI,
     .summary = "ends events of tests",
     .handle = types_handle};
 
+/* A type that holds events, and so has a width. */
+static const struct weir_stage_ops types_hold = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_HOLDS,
+    .name = "t.hold",
+    .summary = "waits for somebody else",
+    .handle = types_handle};
+
 void types_register(void)
 {
-	const struct weir_stage_ops *all[] = {&types_sink, &types_source, &types_work, &types_slow};
+	const struct weir_stage_ops *all[] = {
+	    &types_sink, &types_source, &types_work, &types_slow, &types_hold};
 	struct weir_err err = {0};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

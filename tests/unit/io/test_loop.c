@@ -91,10 +91,27 @@ static const struct weir_stage_ops source_ops = {.abi = WEIR_STAGE_ABI,
     .start = source_start,
     .fini = source_fini};
 
-/* A stage that finishes every event in its own thread, so that it returns to its source by mail. */
+static _Atomic(struct weir_loop *) handled_in; /* the loop of the thread that last handled */
+static struct weir_timer here_timer;
+static atomic_int here_fired;
+
+static void here_fire(struct weir_loop *loop, struct weir_timer *t)
+{
+	CU_ASSERT_PTR_EQUAL(t, &here_timer);
+	CU_ASSERT_PTR_EQUAL(loop, weir_loop_here());
+	atomic_fetch_add(&here_fired, 1);
+}
+
+/* A stage that finishes every event in its own thread, so that it returns to its source by mail. In
+ * the thread of a loop it sets a timer there. */
 static void home_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
-	(void)st;
+	struct weir_loop *here = weir_loop_here();
+
+	atomic_store(&handled_in, here);
+	here_timer.fire = here_fire;
+	if (here)
+		weir_timer_set(here, &here_timer, weir_now_ns(st) + NS_PER_MS);
 	for (int i = 0; i < n; i++)
 		weir_event_finish(&ev[i], WEIR_OK);
 }
@@ -177,10 +194,15 @@ static void check_mail(bool inlined)
 
 	memset(probes, 0, sizeof(probes));
 	atomic_store(&emitted, 0);
+	atomic_store(&here_fired, 0);
+	memset(&here_timer, 0, sizeof(here_timer));
 	hook.turn_end = emit_some;
 	CU_ASSERT_EQUAL_FATAL(start(g), 0);
 	weir_loop_wake(the_loop);
 	FIXTURE_AWAIT(atomic_load(&mails_at_turn_end) == EVENTS);
+	CU_ASSERT_PTR_EQUAL(atomic_load(&handled_in), inlined ? the_loop : NULL);
+	CU_ASSERT_PTR_NULL(weir_loop_here());
+	FIXTURE_AWAIT(!inlined || atomic_load(&here_fired) > 0);
 	end(g);
 }
 
@@ -422,7 +444,50 @@ static void test_wake(void)
 	end(g);
 }
 
+/* ---- callbacks ---- */
+
+static struct weir_loop_ops partial_ops;
+static int partial_rc[2];
+
+static int partial_start(struct weir_stage *st, struct weir_err *err)
+{
+	struct weir_loop *loop = NULL;
+
+	(void)err;
+	partial_ops = loop_ops;
+	partial_ops.mail = NULL;
+	partial_rc[0] = weir_loop_start(st, 0, &partial_ops, NULL, &loop);
+	partial_ops = loop_ops;
+	partial_ops.turn_end = NULL;
+	partial_rc[1] = weir_loop_start(st, 0, &partial_ops, NULL, &loop);
+	CU_ASSERT_PTR_NULL(loop);
+	return partial_rc[1];
+}
+
+static const struct weir_stage_ops partial_source_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_SOURCE,
+    .name = "t.partial",
+    .summary = "lacks callbacks",
+    .outlets = source_outlets,
+    .start = partial_start};
+
+/* A loop without a required callback is refused, and does not crash later. */
+static void test_lacks_callbacks(void)
+{
+	struct weir_spec *spec = weir_spec_new("test");
+
+	fixture_register(&partial_source_ops);
+	fixture_stage(spec, "loop", "t.partial", "home");
+	fixture_stage(spec, "home", "t.home", NULL);
+	struct weir_graph *g = fixture_build(spec);
+	CU_ASSERT_NOT_EQUAL(start(g), 0);
+	CU_ASSERT_EQUAL(partial_rc[0], WEIR_EINVAL);
+	CU_ASSERT_EQUAL(partial_rc[1], WEIR_EINVAL);
+	weir_graph_free(g);
+}
+
 CUNIT_MAIN("loop", {"mail", test_mail}, {"mail of inline stages", test_mail_inline},
     {"del while ready", test_del_while_ready}, {"bad descriptor", test_bad_descriptor},
     {"timers", test_timers}, {"many mailboxes", test_many_mailboxes},
-    {"many loops", test_many_loops}, {"start fails", test_start_fails}, {"wake", test_wake})
+    {"many loops", test_many_loops}, {"start fails", test_start_fails}, {"wake", test_wake},
+    {"lacks callbacks", test_lacks_callbacks})

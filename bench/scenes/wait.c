@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stage type `hold`: passes every event on after a fixed time, without a waiting thread. It is the
+ * Stage type `wait`: passes every event on after a fixed time, without a waiting thread. It is the
  * event-driven counterpart of `delay`, for the figures of Welsh 2000 (section 2.2): the thread that
  * receives tasks never blocks, and another thread handles the timer.
  *
@@ -207,10 +207,10 @@ static const struct weir_outlet hold_outlets[] = {
     {0},
 };
 
-extern const struct weir_stage_ops weir_stage_hold;
-const struct weir_stage_ops weir_stage_hold = {
+extern const struct weir_stage_ops weir_stage_wait;
+const struct weir_stage_ops weir_stage_wait = {
     .abi = WEIR_STAGE_ABI,
-    .name = "hold",
+    .name = "wait",
     .summary = "Holds each event for a fixed time without occupying a thread",
     .accepts = WEIR_ANY_EVENT,
     .outlets = hold_outlets,

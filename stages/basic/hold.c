@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hold: keeps each event for a time drawn from a distribution, without a waiting thread, then passes
+ * it on. In examples, tests and benchmarks it stands in for a server that answers requests later.
+ *
+ * `capacity` is the number of events that this server works on at once. Further events wait there,
+ * first in, first out, so its throughput is `capacity` divided by the mean time.
+ *
+ * The handler passes the events to the thread of a loop, which ends the holds. The loop keeps the
+ * events in work in a heap, by the time at which they are done, and sets one timer descriptor for
+ * the first (weir_timer fires up to 8 ms late, which is too coarse).
+ *
+ * Only the loop's thread uses the heap, the list and the timer.
+ */
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <weir/weir.h>
+
+#include "dist.h"
+
+enum { HOLD_OUT };
+
+struct hold_conf {
+	struct dist dist;
+	int64_t capacity; /* 0 is no limit */
+};
+
+struct entry {
+	int64_t done_ns;
+	struct weir_event *ev;
+};
+
+struct hold {
+	struct weir_watch timer; /* a timerfd */
+	struct weir_loop *loop;
+	struct entry *heap; /* the entry with the smallest done_ns first */
+	int n, room;
+	struct weir_event *first, **last; /* events that wait for capacity, linked by `next` */
+	uint64_t drawn;                   /* number of draws */
+	atomic_int_fast64_t held;         /* events passed to the loop and not yet emitted */
+	atomic_bool hurry;                /* the graph is stopping, so do not wait any longer */
+	sem_t empty;                      /* posted when `hurry` is set and no event is held */
+};
+
+/* ---- the heap ---- */
+
+static bool heap_room(struct hold *h)
+{
+	int room = h->room > 0 ? 2 * h->room : 64;
+	struct entry *bigger;
+
+	if (h->n < h->room)
+		return true;
+	bigger = realloc(h->heap, (size_t)room * sizeof(*bigger));
+	if (!bigger)
+		return false;
+	h->heap = bigger;
+	h->room = room;
+	return true;
+}
+
+static void heap_push(struct hold *h, struct entry e)
+{
+	int at = h->n++;
+
+	while (at > 0 && h->heap[(at - 1) / 2].done_ns > e.done_ns) {
+		h->heap[at] = h->heap[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	h->heap[at] = e;
+}
+
+static struct entry heap_pop(struct hold *h)
+{
+	struct entry first = h->heap[0], e = h->heap[--h->n];
+	int at = 0, child;
+
+	while ((child = 2 * at + 1) < h->n) {
+		if (child + 1 < h->n && h->heap[child + 1].done_ns < h->heap[child].done_ns)
+			child++;
+		if (h->heap[child].done_ns >= e.done_ns)
+			break;
+		h->heap[at] = h->heap[child];
+		at = child;
+	}
+	h->heap[at] = e;
+	return first;
+}
+
+/* ---- the loop ---- */
+
+static struct hold *hold_of(struct weir_loop *loop)
+{
+	return weir_loop_data(loop);
+}
+
+static void send_on(struct hold *h, struct weir_event *ev)
+{
+	weir_emit(weir_loop_stage(h->loop), HOLD_OUT, &ev);
+	atomic_fetch_sub_explicit(&h->held, 1, memory_order_relaxed);
+}
+
+/* Begin to work on waiting events at `at_ns` while there is capacity. */
+static void work(struct hold *h, int64_t at_ns)
+{
+	const struct hold_conf *conf = weir_conf(weir_loop_stage(h->loop));
+
+	while (h->first && (conf->capacity == 0 || h->n < conf->capacity)) {
+		struct weir_event *ev = h->first;
+		h->first = ev->next;
+		if (!h->first)
+			h->last = &h->first;
+		if (heap_room(h))
+			heap_push(
+			    h, (struct entry){at_ns + dist_draw_ns(&conf->dist, h->drawn++), ev});
+		else /* out of memory: emit the event early rather than lose it */
+			send_on(h, ev);
+	}
+}
+
+/* Emit the events that are done at `now_ns`. The next event begins when its predecessor is done, and
+ * not when the timer is noticed. */
+static void expire(struct hold *h, int64_t now_ns)
+{
+	while (h->n > 0 && h->heap[0].done_ns <= now_ns) {
+		struct entry e = heap_pop(h);
+		send_on(h, e.ev);
+		work(h, e.done_ns);
+	}
+}
+
+static void set_timer(const struct hold *h)
+{
+	struct itimerspec at = {0};
+
+	if (h->n > 0) {
+		at.it_value.tv_sec = h->heap[0].done_ns / 1000000000;
+		at.it_value.tv_nsec = h->heap[0].done_ns % 1000000000;
+	}
+	timerfd_settime(h->timer.fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static void timer_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
+{
+	struct hold *h = hold_of(loop);
+	uint64_t times;
+
+	(void)events;
+	if (read(w->fd, &times, sizeof(times)) != (ssize_t)sizeof(times))
+		return;
+	expire(h, weir_loop_now_ns(loop));
+	set_timer(h);
+}
+
+static void loop_mail(struct weir_loop *loop, struct weir_event *list)
+{
+	struct hold *h = hold_of(loop);
+
+	*h->last = list;
+	while (*h->last)
+		h->last = &(*h->last)->next;
+	work(h, weir_loop_now_ns(loop));
+	set_timer(h);
+}
+
+/* Emit everything at once. */
+static void clear(struct hold *h)
+{
+	while (h->n > 0)
+		send_on(h, heap_pop(h).ev);
+	while (h->first) {
+		struct weir_event *ev = h->first;
+		h->first = ev->next;
+		send_on(h, ev);
+	}
+	h->last = &h->first;
+}
+
+static void loop_turn_end(struct weir_loop *loop)
+{
+	struct hold *h = hold_of(loop);
+
+	if (!atomic_load(&h->hurry))
+		return;
+	clear(h);
+	if (atomic_load(&h->held) == 0)
+		sem_post(&h->empty);
+}
+
+static int loop_start(struct weir_loop *loop)
+{
+	return weir_loop_add(loop, &hold_of(loop)->timer, EPOLLIN);
+}
+
+static const struct weir_loop_ops loop_ops = {
+    .start = loop_start, .mail = loop_mail, .turn_end = loop_turn_end};
+
+/* ---- the stage ---- */
+
+static void hold_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	struct hold *h = weir_state(st);
+
+	atomic_fetch_add_explicit(&h->held, n, memory_order_relaxed);
+	for (int i = 0; i < n; i++) {
+		struct weir_event *e = ev[i];
+		weir_hold(st, &ev[i]);
+		weir_loop_send(h->loop, e);
+	}
+}
+
+static int hold_init(struct weir_stage *st, struct weir_err *err)
+{
+	struct hold *h = weir_state(st);
+
+	(void)err;
+	h->last = &h->first;
+	h->timer.ready = timer_ready;
+	h->timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (h->timer.fd == -1)
+		return WEIR_ESYS;
+	sem_init(&h->empty, 0, 0);
+	return 0;
+}
+
+static int hold_start(struct weir_stage *st, struct weir_err *err)
+{
+	struct hold *h = weir_state(st);
+
+	(void)err;
+	return weir_loop_start(st, 0, &loop_ops, h, &h->loop);
+}
+
+/* Emit the held events immediately, since no more events arrive. */
+static void hold_stop(struct weir_stage *st, int64_t until_ns)
+{
+	struct hold *h = weir_state(st);
+	struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+
+	if (!h->loop)
+		return;
+	atomic_store(&h->hurry, true);
+	weir_loop_wake(h->loop);
+	sem_clockwait(&h->empty, CLOCK_MONOTONIC, &until);
+}
+
+static void hold_fini(struct weir_stage *st)
+{
+	struct hold *h = weir_state(st);
+
+	if (h->loop) {
+		weir_loop_stop(h->loop);
+		weir_loop_join(h->loop);
+	}
+	close(h->timer.fd);
+	sem_destroy(&h->empty);
+	free(h->heap);
+}
+
+static int64_t hold_service_ns(const void *conf)
+{
+	const struct hold_conf *c = conf;
+
+	return (int64_t)dist_mean_ns(&c->dist);
+}
+
+static const struct weir_knob hold_knobs[] = {
+    DIST_KNOBS(struct hold_conf, "mean time for which an event is held"),
+    {.name = "capacity",
+	.type = WEIR_KNOB_INT,
+	.offset = offsetof(struct hold_conf, capacity),
+	.def = "0",
+	.min = 0,
+	.max = 1e6,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "events in work at once, further ones wait behind the stage; 0 is no limit"},
+    {0},
+};
+
+static const struct weir_outlet hold_outlets[] = {
+    [HOLD_OUT] = {.name = "out",
+	.type = WEIR_ANY_EVENT,
+	.optional = true,
+	.help = "every event, afterwards; if unlinked, the event is completed here"},
+    {0},
+};
+
+const struct weir_stage_ops weir_stage_hold = {
+    .abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_HOLDS,
+    .name = "hold",
+    .summary = "Holds events for times drawn from a distribution, without a waiting thread",
+    .accepts = WEIR_ANY_EVENT,
+    .outlets = hold_outlets,
+    .knobs = hold_knobs,
+    .conf_size = sizeof(struct hold_conf),
+    .state_size = sizeof(struct hold),
+    .init = hold_init,
+    .start = hold_start,
+    .handle = hold_handle,
+    .stop = hold_stop,
+    .fini = hold_fini,
+    .service_ns = hold_service_ns,
+};

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/* The width of a stage that holds events: no more are in work than it allows, the others wait in the
+ * queue and follow when a hold ends; the time of a hold is service time, and admission knows it. */
+#include "fixture/graph_cunit.h"
+
+#include "base/clock.h"
+#include "graph/graph.h"
+
+#define M     2000
+#define WIDTH 8
+
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir_event *kept;
+static int n_kept, most_kept;
+static atomic_bool ends_odd; /* events with an odd key are not held */
+
+static void keep(struct weir_stage *st, struct weir_event **ev)
+{
+	struct weir_event *e = *ev;
+
+	weir_hold(st, ev);
+	pthread_mutex_lock(&kept_lock);
+	e->next = kept;
+	kept = e;
+	if (++n_kept > most_kept)
+		most_kept = n_kept;
+	pthread_mutex_unlock(&kept_lock);
+}
+
+static struct weir_event *take_kept(void)
+{
+	pthread_mutex_lock(&kept_lock);
+	struct weir_event *ev = kept;
+	if (ev) {
+		kept = ev->next;
+		n_kept--;
+	}
+	pthread_mutex_unlock(&kept_lock);
+	return ev;
+}
+
+static int count_kept(void)
+{
+	pthread_mutex_lock(&kept_lock);
+	int n = n_kept;
+	pthread_mutex_unlock(&kept_lock);
+	return n;
+}
+
+static void keep_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (ev[i]->key % 2 && atomic_load(&ends_odd))
+			weir_event_finish(&ev[i], WEIR_OK);
+		else
+			keep(st, &ev[i]);
+	}
+}
+
+static const struct weir_stage_ops keep_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_HOLDS,
+    .name = "t.keep",
+    .summary = "holds what comes",
+    .accepts = &probe_type,
+    .outlets = pass_outlets,
+    .handle = keep_handle};
+
+static struct weir_graph *g;
+static struct weir_stage *stage;
+static int offered;
+
+static struct weir_stage_spec *spec_of(struct weir_spec *spec)
+{
+	struct weir_stage_spec *s = fixture_stage(spec, "keep", "t.keep", NULL);
+
+	fixture_set(s, "queue.limit", "1000");
+	fixture_set(s, "width.max", "8");
+	fixture_set(s, "width.policy", "static");
+	/* A machine that stalls for a second refuses nothing here. */
+	fixture_set(s, "slo", "1h");
+	fixture_set(s, "threads.max", "3");
+	fixture_set(s, "threads.min", "3");
+	return s;
+}
+
+static void start(struct weir_spec *spec)
+{
+	prepare(M);
+	offered = most_kept = 0;
+	g = fixture_start(spec);
+	stage = weir_graph_stage(g, "keep");
+	weir_thread_attach(g, "test");
+}
+
+static void offer(int n)
+{
+	for (int i = 0; i < n; i++) {
+		struct weir_event *ev = &probes[offered].ev;
+		weir_event_init(ev, &probe_type, 1);
+		ev->key = (uint64_t)offered++;
+		CU_ASSERT_EQUAL(weir_offer(stage, &ev, 1, NULL), 1);
+	}
+}
+
+/* Whether `held` events are held and `queued` wait, and none is in a handler. */
+static bool is_settled(int held, int queued)
+{
+	struct queue *q = &stage->sink.queue;
+
+	return (int)queue_length(q) == queued && count_kept() == held && queue_kept_all(q) == held;
+}
+
+static void end_one(void)
+{
+	FIXTURE_AWAIT(count_kept() > 0);
+	struct weir_event *ev = take_kept();
+	weir_event_finish(&ev, WEIR_OK);
+}
+
+/* End all events, those that wait included. */
+static void end_all(void)
+{
+	while (fixture_ended() < (uint64_t)offered)
+		end_one();
+	FIXTURE_AWAIT(is_settled(0, 0));
+	check_each_once(offered);
+	weir_thread_detach();
+	finish_graph(g, 0);
+}
+
+static void check_bound(int width)
+{
+	offer(300);
+	FIXTURE_AWAIT(is_settled(width, 300 - width));
+	struct weir_stage_view v = stage_view(g, "keep");
+	CU_ASSERT_EQUAL(v.width, width);
+	CU_ASSERT_EQUAL(v.in_work, width);
+	CU_ASSERT_EQUAL(v.held, (uint64_t)width);
+	for (int i = 0; i < 100; i++)
+		end_one();
+	FIXTURE_AWAIT(is_settled(width, 200 - width));
+	struct weir_event *ev = take_kept(); /* events that go on make room, too */
+	weir_emit(stage, 0, &ev);
+	weir_thread_flush();
+	FIXTURE_AWAIT(is_settled(width, 199 - width));
+	CU_ASSERT_EQUAL(most_kept, width);
+}
+
+/* ---- tests ---- */
+
+static void test_bound(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+
+	spec_of(spec);
+	start(spec);
+	check_bound(WIDTH);
+	end_all();
+}
+
+static void test_modes(void)
+{
+	static const int modes[] = {WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIONED};
+
+	for (int i = 0; i < 2; i++) {
+		struct weir_spec *spec = weir_spec_new("width");
+		struct weir_stage_spec *s = spec_of(spec);
+		s->mode = modes[i];
+		weir_spec_text(&s->key, "event");
+		start(spec);
+		check_bound(WIDTH);
+		end_all();
+	}
+}
+
+static void test_group(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+
+	weir_spec_add_group(spec, "all");
+	weir_spec_text(&spec_of(spec)->group, "all");
+	weir_spec_text(&fixture_stage(spec, "end", "t.end", NULL)->group, "all");
+	start(spec);
+	check_bound(WIDTH);
+	end_all();
+}
+
+/* Events that come back wait for their turn, and others take their place in work. */
+static void test_requeued(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+
+	spec_of(spec);
+	start(spec);
+	offer(100);
+	FIXTURE_AWAIT(is_settled(WIDTH, 100 - WIDTH));
+	for (int i = 0; i < 1000; i++) {
+		struct weir_event *ev = take_kept();
+		if (!ev) {
+			sched_yield();
+			continue;
+		}
+		weir_requeue(stage, &ev);
+		weir_thread_flush();
+	}
+	FIXTURE_AWAIT(is_settled(WIDTH, 100 - WIDTH));
+	CU_ASSERT_EQUAL(most_kept, WIDTH);
+	end_all();
+}
+
+/* A handler that ends events itself leaves no width unused. */
+static void test_not_held(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+
+	spec_of(spec);
+	start(spec);
+	atomic_store(&ends_odd, true);
+	offer(300);
+	for (int i = 0; i < 150; i++)
+		end_one();
+	FIXTURE_AWAIT(fixture_ended() == 300);
+	atomic_store(&ends_odd, false);
+	struct weir_stage_view v = stage_view(g, "keep");
+	CU_ASSERT_EQUAL(weir_hist_total(&v.class_view[0].service), 300);
+	end_all();
+}
+
+/* The service time lasts from the batch to the end of the hold. */
+static void test_service_time(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+	int64_t span_ns = 20 * NS_PER_MS;
+
+	spec_of(spec);
+	start(spec);
+	offer(WIDTH);
+	FIXTURE_AWAIT(is_settled(WIDTH, 0));
+	int64_t since_ns = clock_now_ns();
+	FIXTURE_AWAIT(clock_now_ns() - since_ns >= span_ns);
+	for (int i = 0; i < WIDTH; i++)
+		end_one();
+	struct weir_stage_view v = stage_view(g, "keep");
+	CU_ASSERT_EQUAL(weir_hist_total(&v.class_view[0].service), WIDTH);
+	CU_ASSERT_TRUE((int64_t)v.class_view[0].service.sum_ns >= WIDTH * span_ns);
+	CU_ASSERT_TRUE((int64_t)v.busy_ns < WIDTH * span_ns);
+	CU_ASSERT_TRUE(sink_mean_cost_ns(&stage->sink) >= span_ns);
+	end_all();
+}
+
+/* What the other side refuses has no service time. */
+static void test_refused(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+
+	spec_of(spec);
+	start(spec);
+	offer(WIDTH);
+	FIXTURE_AWAIT(is_settled(WIDTH, 0));
+	struct weir_event *ev = take_kept();
+	weir_hold_refused(stage, ev);
+	weir_hold_refused(stage, ev); /* counts once */
+	weir_event_finish(&ev, WEIR_EFAILED);
+	ev = take_kept();
+	weir_hold_refused(stage, ev);
+	weir_requeue(stage, &ev);
+	weir_thread_flush();
+	FIXTURE_AWAIT(is_settled(WIDTH - 1, 0));
+	struct weir_stage_view v = stage_view(g, "keep");
+	CU_ASSERT_EQUAL(v.refusals, 2);
+	CU_ASSERT_EQUAL(weir_hist_total(&v.class_view[0].service), 0);
+	end_all();
+}
+
+/* Admission counts on as many servers as the width allows. */
+static void test_view(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+	struct admission_view view = {0};
+
+	spec_of(spec);
+	start(spec);
+	stage->sink.look(&stage->sink, ANY_RANK, &view);
+	CU_ASSERT_EQUAL(view.threads, WIDTH);
+	offer(3);
+	FIXTURE_AWAIT(is_settled(3, 0));
+	FIXTURE_AWAIT((stage->sink.look(&stage->sink, ANY_RANK, &view), view.idle == WIDTH - 3));
+	offer(50);
+	FIXTURE_AWAIT(is_settled(WIDTH, 53 - WIDTH));
+	stage->sink.look(&stage->sink, ANY_RANK, &view);
+	CU_ASSERT_EQUAL(view.idle, 0);
+	/* half of a service is in the handler: three threads serve six */
+	atomic_store(&stage->sink.handler_share, 0.5);
+	stage->sink.look(&stage->sink, ANY_RANK, &view);
+	CU_ASSERT_EQUAL(view.threads, 6);
+	end_all();
+}
+
+static void turn(const char *knob, const char *value, int want)
+{
+	char why[256] = "";
+
+	CU_ASSERT_EQUAL(weir_graph_set(g, "keep", knob, value, why, sizeof(why)), want);
+}
+
+static void test_live(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+
+	spec_of(spec);
+	start(spec);
+	offer(100);
+	FIXTURE_AWAIT(is_settled(WIDTH, 100 - WIDTH));
+	turn("width.max", "20", 0);
+	FIXTURE_AWAIT(is_settled(20, 80));
+	turn("width.max", "2", 0);
+	for (int i = 0; i < 18; i++)
+		end_one();
+	FIXTURE_AWAIT(is_settled(2, 80));
+	end_one();
+	FIXTURE_AWAIT(is_settled(2, 79));
+	turn("width.max", "1001", WEIR_EINVAL);
+	turn("width.min", "3", WEIR_EINVAL);
+	turn("queue.limit", "1", WEIR_EINVAL);
+	turn("width.max", "auto", 0);
+	FIXTURE_AWAIT(is_settled(81, 0));
+	CU_ASSERT_EQUAL(stage_view(g, "keep").width, 1000);
+	turn("queue.limit", "500", 0);
+	CU_ASSERT_EQUAL(stage_view(g, "keep").width, 500);
+	end_all();
+}
+
+/* A pause ends with the events that were let in before it. */
+static void test_pause(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+	char why[256] = "";
+
+	spec_of(spec);
+	start(spec);
+	offer(100);
+	FIXTURE_AWAIT(is_settled(WIDTH, 100 - WIDTH));
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "keep", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
+	for (int i = 0; i < WIDTH; i++)
+		end_one();
+	FIXTURE_AWAIT(is_settled(0, 100 - WIDTH));
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "keep", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	FIXTURE_AWAIT(is_settled(WIDTH, 100 - 2 * WIDTH));
+	end_all();
+}
+
+/* The queue and the held events share the limit. */
+static void test_limit(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+
+	fixture_set(spec_of(spec), "queue.limit", "50");
+	start(spec);
+	offer(50);
+	FIXTURE_AWAIT(is_settled(WIDTH, 50 - WIDTH));
+	struct weir_event *ev = &probes[offered].ev;
+	int reason = 0;
+	weir_event_init(ev, &probe_type, 1);
+	CU_ASSERT_EQUAL(weir_offer(stage, &ev, 1, &reason), 0);
+	CU_ASSERT_EQUAL(reason, WEIR_EQUEUE);
+	end_one();
+	FIXTURE_AWAIT(is_settled(WIDTH, 49 - WIDTH));
+	CU_ASSERT_EQUAL(weir_offer(stage, &ev, 1, &reason), 1);
+	offered++;
+	end_all();
+}
+
+int main(void)
+{
+	static const struct cunit_case cases[] = {{"bound", test_bound}, {"modes", test_modes},
+	    {"group", test_group}, {"requeued", test_requeued}, {"not held", test_not_held},
+	    {"service time", test_service_time}, {"refused", test_refused}, {"view", test_view},
+	    {"live knobs", test_live}, {"pause", test_pause}, {"limit", test_limit}};
+
+	fixture_register(&keep_ops);
+	fixture_register(&end_ops);
+	return cunit_run("graph_width", cases, sizeof(cases) / sizeof(cases[0]));
+}
