@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Chooses round numbers for axes: 1, 2 and 5 times a power of ten, and for steps also 2.5 times;
- * see scale.h. */
+/* Chooses round numbers for axes: 1, 2 and 5 times a power of ten and, for the steps between ticks,
+ * also 2.5 times; see scale.h. */
 #include "report/scale.h"
 
 #include <math.h>

@@ -35,7 +35,8 @@ struct way {
 	int links;
 };
 
-/* Fill in the error. If `hint` ends in a blank, it is a command, and the path is appended to it. */
+/* Fill in the error. If `hint` ends with a space, it is a command, and the path is appended to
+ * it. */
 static int refuse(struct way *w, int code, const char *hint, const char *what, const char *fmt, ...)
     WEIR_PRINTF(5, 6);
 static int refuse(struct way *w, int code, const char *hint, const char *what, const char *fmt, ...)

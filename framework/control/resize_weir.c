@@ -79,7 +79,8 @@
 #define STALL_TIMES  5
 
 /* The following three are guesses. A mean over fewer than WINDOW_ITEMS events is unreliable. A
- * response time counts as shorter only if it has fallen by a tenth, about the size of the noise. */
+ * response time counts as shorter only if it has fallen by at least a tenth, about the size of the
+ * noise. */
 #define WINDOW_ITEMS   5
 #define WINDOW_LAST_NS NS_PER_S
 #define SHORTER        0.9

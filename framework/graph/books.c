@@ -84,7 +84,7 @@ static struct local *local_new(struct thread *t, struct weir_stage *st, bool run
 	return NULL;
 }
 
-/* ---- with the thread ---- */
+/* ---- the locals of a thread ---- */
 
 static bool runs(const struct thread *t, const struct weir_stage *st)
 {
@@ -137,7 +137,7 @@ void graph_books_free(struct thread *t)
 	t->n_locals = 0;
 }
 
-/* ---- with the stages ---- */
+/* ---- each stage's list of locals ---- */
 
 static void list(struct weir_graph *g, struct local *l) WEIR_REQUIRES(&g->threads_lock)
 {

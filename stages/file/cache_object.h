@@ -41,7 +41,8 @@ enum cache_kind {
 	CACHE_WHOLE, /* a 200 with its whole body, in memory or in an open file */
 	CACHE_GONE,  /* a 404, kept for a short time */
 	CACHE_PASS,  /* not cacheable, so requests do not wait for each other's responses */
-	CACHE_FORKS, /* varies by Accept-Encoding: look up the variant under the client's code */
+	/* varies by Accept-Encoding: look up the variant under the client's encoding_code() */
+	CACHE_FORKS,
 };
 
 struct cache_object {

@@ -322,7 +322,7 @@ enum conn_sent {
 };
 
 /** Send what is available of the streamed response of `first`. *close is set if the response is
- * complete and the connection is closed after it. */
+ * complete and the caller must close the connection after it. */
 enum conn_sent conn_write_parts(struct conn *c, bool *close);
 /** Send the rest of the response body of `first`, which is in pieces, after its head has been sent.
  * Drops `first` once all of it is sent. */

@@ -11,9 +11,9 @@
 #include "http/conn/limit.h"
 #include "http/message/wire.h"
 
-/* The requests of one connection may always hold PIPELINE_FREE bytes of memory, in which 16
- * requests of 40 bytes, as wrk sends them, fit (measured with sizeof). Beyond that they may hold at
- * most AMPLIFICATION times the bytes received (reliability.md, amplification). */
+/* The requests of one connection may always hold PIPELINE_FREE bytes of memory, and beyond that
+ * AMPLIFICATION times the bytes received for them. A struct http_req has 1,600 bytes, so at most 16
+ * requests of 40 bytes, as wrk sends them, may be in flight. */
 #define PIPELINE_FREE 16384
 #define AMPLIFICATION 16
 

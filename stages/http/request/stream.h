@@ -39,8 +39,9 @@ enum stream_verdict {
 	STREAM_REQUEST,
 	STREAM_REFUSED, /* answer with `status` and `why`, then close */
 	STREAM_WHOLE,   /* the streamed body is complete: call again */
-	/* The body is malformed or too long, or there is no memory (`status`). Mark the body of
-	 * `filling` as torn, and parse no more. Without `filling` the body was being skipped. */
+	/* The body is malformed or too long, or there is no memory; `status` says which. If
+	 * `filling` is set, the caller marks its body as torn and parses no more. If it is NULL,
+	 * the rest of an unwanted body was being skipped, and the caller closes the connection. */
 	STREAM_TORN,
 };
 

@@ -88,8 +88,9 @@ extern const struct weir_event_type transfer_signal_type;
 
 struct pool;
 
-/** Create a transfer for `r`, without rings. Returns NULL if out of memory. The rings are charged
- * to the budget of `p`; of `p`, only constants are read. */
+/** Create a transfer for `r`, without rings. Returns NULL if out of memory. Rings allocated later
+ * are charged to the budget of `p`. Only members of `p` that never change are read, so the owner of
+ * the event may call this from any thread. */
 struct transfer *transfer_new(struct http_req *r, const struct pool *p);
 
 /** Allocate a ring of `size` bytes for the body and open it. Returns 0, WEIR_ENOMEM, or
