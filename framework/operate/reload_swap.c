@@ -235,10 +235,10 @@ static bool does_same_work(struct weir_stage *st, const bool *same)
 	return true;
 }
 
-/* Copy the known costs to stages that do the same work as before. Otherwise the stage would learn
+/* Copy the known costs and widths to stages that do the same work as before. Otherwise the stage would learn
  * its cost from the first batch. If that batch happened to be slow, it would refuse events until
  * the next tick. */
-static void carry_costs(struct weir_graph *g)
+static void carry_learned(struct weir_graph *g)
 {
 	bool same[WEIR_STAGES_MAX] = {false};
 
@@ -249,6 +249,8 @@ static void carry_costs(struct weir_graph *g)
 		struct weir_stage *old = st->predecessor;
 		int64_t mean_ns = old ? sink_mean_cost_ns(&old->sink) : 0;
 		same[i] = does_same_work(st, same);
+		if (same[i] && stage_has_width(st))
+			graph_width_carry(st, old);
 		if (mean_ns <= 0 || !same[i])
 			continue;
 		sink_first_cost(&st->sink, mean_ns);
@@ -263,22 +265,13 @@ static void carry_costs(struct weir_graph *g)
 	}
 }
 
-/* Let stages that do the same work as before keep the width that was learned. */
-static void carry_widths(struct weir_graph *g)
-{
-	for (int i = 0; i < g->n_stages; i++)
-		if (stage_has_width(g->stages[i]) && same_work(g->stages[i]))
-			graph_width_carry(g->stages[i], g->stages[i]->predecessor);
-}
-
 static void carry_states(struct weir_graph *g, struct weir_graph *old) WEIR_REQUIRES(&g->lock)
 {
 	journal_copy(control_journal(g->control), control_journal(old->control));
 	carry_overload(g, old);
 	graph_overrides_carry(g, old);
 	graph_changes_carry(g, old);
-	carry_costs(g);
-	carry_widths(g);
+	carry_learned(g);
 }
 
 /* Pause or drain the stages whose counterparts in `old` are paused or draining. */

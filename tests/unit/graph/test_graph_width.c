@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The width of a stage that holds events: no more are in work than it allows, the others wait in the
  * queue and follow when a hold ends; the time of a hold is service time, and admission knows it. */
-#include "fixture/graph_cunit.h"
+#include "fixture/graph/probes.h"
 
 #include "base/clock.h"
 #include "graph/graph.h"
