@@ -106,10 +106,10 @@ static void check_keys(struct bind *bind, const struct weir_node *root)
 	}
 	if (!weir)
 		weir_errs_add(bind->errs, mark, WEIR_EINVAL, "begin with 'weir: 1'",
-		    "the version of the configuration is missing");
+		    "the configuration does not state its version");
 	if (!stages)
 		weir_errs_add(bind->errs, mark, WEIR_EINVAL,
-		    "add 'stages: { NAME: { use: TYPE } }'", "there are no stages");
+		    "add 'stages: { NAME: { use: TYPE } }'", "the configuration has no stages");
 }
 
 int bind_root(struct bind *bind, const struct weir_node *root)

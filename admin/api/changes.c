@@ -50,7 +50,7 @@ static bool concluded(const struct call *c, struct reply *r, int rc, const char 
 static bool offered(const void *fn, struct reply *r)
 {
 	if (!fn)
-		reply_problem(r, 503, "this server cannot do that");
+		reply_problem(r, 503, "this server does not offer this action");
 	return fn != NULL;
 }
 

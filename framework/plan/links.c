@@ -55,7 +55,7 @@ static struct plan_outlet *find_outlet(struct plan_stage *ps, const char *name)
 
 static void unknown_outlet(struct plan *p, struct plan_stage *ps, const struct weir_link_spec *l)
 {
-	char hint[140] = "it has no outlets";
+	char hint[140] = "this stage has no outlets";
 	size_t at = 0;
 
 	for (int i = 0; i < ps->n_outlets && at < sizeof(hint) - 1; i++)

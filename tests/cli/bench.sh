@@ -146,7 +146,7 @@ wait "$bench"
 rc=$?
 out=$(<out) err=$(<err)
 is exit 1; is out has 'VOID: the capacity search ended at'; is out has 'capacity: not found: '
-is err has 'does not count, the generator was late by'; is err lacks 'does not keep'
+is err has 'does not count, since the generator was late by'; is err lacks 'does not keep'
 law late.json
 checks=$((checks + 1))
 python3 - <<'PY' || fail 'the run file does not say that it is void'
