@@ -69,8 +69,8 @@ static const char *unknown_section(struct bind *bind, const struct weir_node *na
 
 	if (config_is_stage_key(name->text)) {
 		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,
-		    "move it into a stage, or under 'defaults:'", "'%s' is not a top-level key",
-		    name->text);
+		    "move the key into a stage, or under 'defaults:'",
+		    "'%s' is not a top-level key", name->text);
 		return NULL;
 	}
 	for (size_t i = 0; i < N_SECTIONS; i++)

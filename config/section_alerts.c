@@ -168,7 +168,7 @@ static int bind_alert(struct bind *bind, enum weir_alert_kind kind, const struct
 
 	snprintf(where, sizeof(where), "alert '%s'", weir_alert_names[kind]);
 	if (node->kind != WEIR_NODE_MAP) {
-		not_a_map(bind, node, where, "write { enabled: false } to switch it off");
+		not_a_map(bind, node, where, "write { enabled: false } to switch the alert off");
 		return 0;
 	}
 	for (int i = 0; i < node->n; i++)

@@ -89,7 +89,7 @@ static char *text_of(const json_t *value)
 static bool take_for(const json_t *body, struct wish *wish, struct reply *r)
 {
 	const json_t *text = json_object_get(body, "for");
-	char why[200] = "it must be a string like \"10m\"";
+	char why[200] = "the value must be a string like \"10m\"";
 
 	if (!text || json_is_null(text))
 		return true;

@@ -55,9 +55,9 @@ static const struct {
     {"cost", "STAGE=TIME[,const|exp|lognormal][,cpu|blocks]: service time of an event there",
 	offsetof(struct simulate_options, cost)},
     {"share",
-	"STAGE.OUTLET=10%: share of the stage's events that leave there; default: even shares",
+	"STAGE.OUTLET=10%: share of the stage's events that leave there; by default, even shares",
 	offsetof(struct simulate_options, share)},
-    {"class", "NAME=10%: share of the load; default: even shares of the rest",
+    {"class", "NAME=10%: share of the load; by default, an even share of the rest",
 	offsetof(struct simulate_options, classes)},
     {"set", "STAGE.KNOB=VALUEis set as by `weir run`", offsetof(struct simulate_options, set)},
 };

@@ -336,7 +336,8 @@ static bool judge_trial(
 	t->hold_until_ns = now_ns + t->hold_ns;
 	d->target = t->n;
 	say(d->rule, sizeof(d->rule),
-	    "%d instead of %d threads: throughput %+.0f%%, reverted; no growth for %lld s",
+	    "%d instead of %d threads changed throughput by %+.0f%%: reverted, no growth for %lld "
+	    "s",
 	    v->target, t->n, gain * 100, (long long)(t->hold_ns / NS_PER_S));
 	return true;
 }
