@@ -53,7 +53,7 @@ is exit 2; is err has '--class'
 weir bench http://127.0.0.1:1/ --rate 1 --header 'no colon'
 is exit 2; is err has 'no colon'
 weir bench http://127.0.0.1:1/ --find-capacity --slo fast
-is exit 2; is err has "use the form p99=50ms"
+is exit 2; is err has "is not of the form p99=50ms"
 weir bench http://127.0.0.1:1/ --sweep 1x,2x
 is exit 2; is err has '--capacity'
 weir bench http://127.0.0.1:1/ --trace absent.txt
