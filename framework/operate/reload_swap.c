@@ -235,9 +235,9 @@ static bool does_same_work(struct weir_stage *st, const bool *same)
 	return true;
 }
 
-/* Copy the known costs and widths to stages that do the same work as before. Otherwise the stage would learn
- * its cost from the first batch. If that batch happened to be slow, it would refuse events until
- * the next tick. */
+/* Copy the known costs and widths to stages that do the same work as before. Otherwise a stage would
+ * learn its cost from the first batch. If that batch happened to be slow, it would refuse events
+ * until the next tick. */
 static void carry_learned(struct weir_graph *g)
 {
 	bool same[WEIR_STAGES_MAX] = {false};

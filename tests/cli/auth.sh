@@ -248,7 +248,7 @@ keep
 kill -TERM "$pid"
 ended
 is exit 0
-is err has 'a wrong token from 127.0.0.1, 5 of 5'
+is err has 'a wrong token came from 127.0.0.1, number 5 of the 5'
 is err has 'boss: POST /api/v1/stages/hello/pause: done'
 keep
 

@@ -376,7 +376,7 @@ for i in $(seq 8); do
 done
 idle 1h ninth
 one reload
-is exit 1; is err has 'too many graphs at once'
+is exit 1; is err has 'too many earlier graphs still have requests'
 for half in "${halves[@]}"; do exec {half}<&-; done
 settle
 kill -TERM "$pid"

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 
-#include "fixture/graph_fixture.h"
+#include "fixture/graph/graph.h"
 
 #include "base/clock.h"
 #include "graph/graph.h"

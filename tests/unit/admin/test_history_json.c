@@ -135,7 +135,7 @@ static void test_mistakes(void)
 	CU_ASSERT_EQUAL(ask("from=99999999999999999999999999"), 400);
 	CU_ASSERT_EQUAL(ask("from=99999999999999999999999999999999"), 400);
 	CU_ASSERT_EQUAL(ask("from=-1&to=-5"), 400);
-	CU_ASSERT_TRUE(says("from is after to"));
+	CU_ASSERT_TRUE(says("'from' is later than 'to'"));
 	CU_ASSERT_EQUAL(ask("from=-5&from=-6"), 400);
 	CU_ASSERT_EQUAL(ask("form=-5"), 400);
 	CU_ASSERT_TRUE(says("'form=-5'"));
