@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mutexes with thread-safety annotations. Debug builds also check at run time that a lock is held.
+ * Mutexes with thread-safety annotations. Debug builds also check at run time that a lock that is
+ * released is held.
  *
  * Lock order (a thread that holds a lock may take only locks to its right):
  *
@@ -71,14 +72,6 @@ static inline bool lock_try(struct lock *l) WEIR_TRY_ACQUIRE(true, l) WEIR_NO_TH
 	return true;
 }
 
-static inline void lock_release(struct lock *l) WEIR_RELEASE(l) WEIR_NO_THREAD_SAFETY
-{
-#ifndef NDEBUG
-	atomic_store_explicit(&l->owner, 0, memory_order_relaxed);
-#endif
-	pthread_mutex_unlock(&l->mutex);
-}
-
 /** In debug builds, abort unless the calling thread holds `l`. */
 static inline void lock_assert_held(const struct lock *l)
 {
@@ -88,6 +81,16 @@ static inline void lock_assert_held(const struct lock *l)
 #else
 	(void)l;
 #endif
+}
+
+/** In debug builds, abort unless the calling thread holds `l`. */
+static inline void lock_release(struct lock *l) WEIR_RELEASE(l) WEIR_NO_THREAD_SAFETY
+{
+	lock_assert_held(l);
+#ifndef NDEBUG
+	atomic_store_explicit(&l->owner, 0, memory_order_relaxed);
+#endif
+	pthread_mutex_unlock(&l->mutex);
 }
 
 #endif

@@ -168,6 +168,12 @@ static void test_length(void)
 	CU_ASSERT_EQUAL(problem.status, 431);
 	CU_ASSERT_EQUAL(check(buf, HEAD_MAX, &problem), HEAD_BAD);
 	CU_ASSERT_EQUAL(problem.status, 431);
+	CU_ASSERT_STRING_EQUAL(problem.why, "the head is too long");
+	memset(buf, 'x', sizeof(buf));
+	memcpy(buf, "GET /", 5); /* the request line alone is too long */
+	CU_ASSERT_EQUAL(check(buf, sizeof(buf), &problem), HEAD_BAD);
+	CU_ASSERT_EQUAL(problem.status, 414);
+	CU_ASSERT_STRING_EQUAL(problem.why, "the head is too long");
 	size_t n = (size_t)snprintf(buf, sizeof(buf),
 	    "PUT / HTTP/1.1\r\n" HOST "Content-Length: %d\r\n\r\n", ADMIN_BODY_MAX);
 	memset(buf + n, '1', ADMIN_BODY_MAX);

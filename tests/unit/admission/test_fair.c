@@ -2,7 +2,10 @@
 /* Max-min fair shares: demands, levels, and the table of users. */
 #include "admission/fair.h"
 
+#include <malloc.h>
 #include <stdlib.h>
+
+#include <weir/spec.h>
 
 #include "cunit_main.h"
 
@@ -287,9 +290,41 @@ static void test_no_table(void)
 	fair_free(NULL);
 }
 
+/* What fair_bytes counts grows by the same amount for each class that has users, the highest
+ * included. */
+static void test_bytes_of_each_class(void)
+{
+	start();
+	size_t none = fair_bytes(fair);
+	fair_note(fair, 0, 1, now_ns);
+	size_t one = fair_bytes(fair);
+	CU_ASSERT(one > none);
+	fair_note(fair, 1, 1, now_ns);
+	CU_ASSERT_EQUAL(fair_bytes(fair) - one, one - none);
+	end();
+}
+
+/* Shares that were used give all their memory back. */
+static void test_gives_memory_back(void)
+{
+	size_t before = 0;
+
+	for (int i = 0; i < 20; i++) {
+		before = i == 10 ? mallinfo2().uordblks : before; /* malloc's caches are filled */
+		start();
+		for (int c = 0; c < WEIR_CLASSES_MAX; c++)
+			fair_note(fair, c, 1, now_ns);
+		end();
+	}
+	/* 0 with a sanitizer, which finds leaks itself */
+	CU_ASSERT_EQUAL(mallinfo2().uordblks, before);
+}
+
 CUNIT_MAIN("fair shares", {"demand counts", test_demand_counts},
     {"demand falls", test_demand_falls}, {"unknown is proportional", test_unknown_is_proportional},
     {"a level", test_level}, {"swings are for the greedy", test_swings_are_for_the_greedy},
     {"equal users", test_equals}, {"adds up", test_adds_up}, {"places", test_place},
     {"a million users", test_million}, {"ids in steps", test_steps}, {"renewal", test_renewal},
-    {"shrinks", test_shrinks}, {"no table", test_no_table})
+    {"shrinks", test_shrinks}, {"no table", test_no_table},
+    {"bytes of each class", test_bytes_of_each_class},
+    {"gives its memory back", test_gives_memory_back})

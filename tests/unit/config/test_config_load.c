@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Files: reading, including, merging; and paths that are not files. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/stat.h>
 
 #include "loading.h"
@@ -200,8 +201,28 @@ static void test_default_name(void)
 	leave_folder(folder);
 }
 
+/* What is loaded or refused gives all its memory back. */
+static void test_gives_memory_back(void)
+{
+	static const char *const text[] = {
+	    "weir: 1\nclasses: { a: { match: { path: /a* } } }\nstages: { s: { use: t.sink } }\n",
+	    "weir: 1\nstages: { s: { use: t.sink, use: [t.sink, x], use: {a: b} } }\n",
+	    "weir: 1\nstages: { s: { use: t.sink, with: { x: y } } }\n", "a scalar\n",
+	    "!tag { weir: 1 }\n", "&anchor [a]\n", "weir: 1\n--- a second\n", "weir: [\n"};
+	const int n = sizeof(text) / sizeof(text[0]);
+	size_t before = 0;
+
+	for (int i = 0; i < 10 * n; i++) {
+		before =
+		    i == 5 * n ? mallinfo2().uordblks : before; /* malloc's caches are filled */
+		weir_spec_free(load_text(text[i % n]));
+	}
+	/* 0 with a sanitizer, which finds leaks itself */
+	CU_ASSERT_EQUAL(mallinfo2().uordblks, before);
+}
+
 CUNIT_MAIN("load", {"plug-ins alone", test_plugins_alone}, {"order", test_order},
     {"twice", test_twice}, {"bad entries", test_bad_entries}, {"many files", test_many_files},
     {"many nodes", test_many_nodes}, {"no file", test_no_file}, {"large file", test_large_file},
     {"writable by all", test_writable_by_all}, {"text alone", test_text_alone},
-    {"default name", test_default_name})
+    {"default name", test_default_name}, {"gives its memory back", test_gives_memory_back})

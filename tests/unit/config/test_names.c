@@ -45,6 +45,22 @@ static void test_names_of_64_bytes(void)
 	}
 }
 
+/* The list of changes has room for 23 bytes of the name of a client. */
+static void test_names_of_clients(void)
+{
+	static const char *const client[] = {
+	    "weir: 1\nadmin: { listen: 127.0.0.1:1, tokens: { @: { file: f } } }\nstages: {}\n",
+	    "weir: 1\nadmin: { listen: ./socket, users: { @: { role: viewer } } }\nstages: {}\n"};
+
+	for (int i = 0; i < 2; i++) {
+		weir_spec_free(load_good(fill(client[i], name_of(WEIR_ADMIN_NAME_MAX))));
+		CU_ASSERT_PTR_NOT_NULL(
+		    strstr(load_bad(fill(client[i], name_of(WEIR_ADMIN_NAME_MAX + 1))),
+			"can have at most 23 characters"));
+		CU_ASSERT_EQUAL(loading_errs.total, 1);
+	}
+}
+
 /* Each text is a map of known keys with an additional key "@: 1". */
 static const char *const mapped[] = {
     "weir: 1\n@: 1\nadmin: { listen: \"\" }\nstages: {}\n",
@@ -79,4 +95,4 @@ static void test_notes_and_mistakes(void)
 }
 
 CUNIT_MAIN("names", {"names of 64 bytes", test_names_of_64_bytes},
-    {"notes and mistakes", test_notes_and_mistakes})
+    {"names of clients", test_names_of_clients}, {"notes and mistakes", test_notes_and_mistakes})

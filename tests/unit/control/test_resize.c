@@ -163,6 +163,27 @@ static void test_a_sample_every_two_seconds(void)
 	}
 }
 
+/* Each sample starts the next two seconds, also one that finds a short queue. */
+static void test_two_seconds_between_samples(void)
+{
+	struct resize_view v = {.queue_limit = 4096, .live = 2, .target = 2, .min = 2, .max = 8};
+	_Alignas(16) char state[RESIZE_STATE_MAX] = {0};
+	struct resize_decision d = {0};
+	int grown = 0;
+
+	CU_ASSERT_FALSE(resize_seda.decide(state, &v, 0, &d));
+	CU_ASSERT_FALSE(resize_seda.decide(state, &v, 2 * NS_PER_S, &d));
+	v.queue_length = 500;
+	for (int64_t at_ns = 2 * NS_PER_S; at_ns < 8 * NS_PER_S; at_ns += 250 * NS_PER_MS) {
+		if (!resize_seda.decide(state, &v, at_ns, &d))
+			continue;
+		grown++;
+		CU_ASSERT_EQUAL(at_ns, (2 + 2 * grown) * NS_PER_S);
+		v.live = v.target = d.target;
+	}
+	CU_ASSERT_EQUAL(grown, 2);
+}
+
 static void test_shrinks_when_idle(void)
 {
 	struct fake f = fake_of(500, 50, 1, 32);
@@ -203,6 +224,7 @@ CUNIT_MAIN("resize", {"seda grows until it is enough", test_grows_until_enough},
     {"seda stops at max and the journal says so", test_stops_at_max_and_says_so},
     {"seda does not grow on a saturated CPU", test_no_growth_on_a_saturated_cpu},
     {"seda samples every two seconds", test_a_sample_every_two_seconds},
+    {"seda leaves two seconds between samples", test_two_seconds_between_samples},
     {"seda shrinks to min when idle", test_shrinks_when_idle},
     {"seda keeps still under steady load", test_steady_load_does_not_oscillate},
     {"static never moves", test_static_never_moves})

@@ -339,6 +339,24 @@ static void test_smoothing(void)
 	CU_ASSERT_FALSE(grows_after(window, &d));
 }
 
+/* The first of the four windows of each second requires 5.7 threads of 10, the last one 8.0. A pool
+ * that remembers only the first one would shrink. */
+static void test_highest_need_of_a_second_counts(void)
+{
+	_Alignas(16) unsigned char state[RESIZE_STATE_MAX] = {0};
+	struct resize_view v = jam_of(10, 10, 0);
+	struct resize_decision d = {0};
+
+	v.queue_length = 0;
+	for (int i = 0; i < 4 * 60; i++) {
+		CU_ASSERT_FALSE(resize_weir.decide(state, &v, i * 250 * NS_PER_MS, &d));
+		uint64_t items = i % 4 == 3 ? 5 : 185; /* 10 ms each */
+		v.offered_total += items;
+		v.items += items;
+		v.busy_ns_total += items * 10 * NS_PER_MS;
+	}
+}
+
 CUNIT_MAIN("resize_weir_rules", {"stall", test_stall_by_hand},
     {"stall is five service times", test_stall_is_five_service_times},
     {"waits for threads to come", test_waits_for_threads_to_come}, {"trial", test_trial},
@@ -346,4 +364,5 @@ CUNIT_MAIN("resize_weir_rules", {"stall", test_stall_by_hand},
     {"threads that can help", test_threads_that_can_help},
     {"CPU time of an unused pool", test_cpu_time_of_an_unused_pool},
     {"no growth when cores are short", test_no_growth_when_cores_are_short},
-    {"run-queue time is no need", test_runq_is_no_need}, {"smoothing", test_smoothing})
+    {"run-queue time is no need", test_runq_is_no_need}, {"smoothing", test_smoothing},
+    {"the highest need of a second counts", test_highest_need_of_a_second_counts})

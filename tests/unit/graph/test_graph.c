@@ -32,6 +32,7 @@ static void run_placed(const char *placement)
 	weir_thread_detach();
 	check_each_once(N);
 	struct weir_stage_view v = stage_view(g, "b");
+	CU_ASSERT_STRING_EQUAL(v.use, "t.pass");
 	CU_ASSERT_STRING_EQUAL(v.placement, placement);
 	CU_ASSERT_EQUAL(v.class_view[0].offered, N);
 	CU_ASSERT_EQUAL(v.batch_events, N);

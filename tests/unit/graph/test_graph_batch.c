@@ -39,11 +39,15 @@ static const struct weir_stage_ops each_ops = {.abi = WEIR_STAGE_ABI,
     .accepts = &probe_type,
     .handle = each_handle};
 
+/* Start stage `s`, and before it a stage that has no batch policy. */
 static struct weir_graph *start(const char *use, const char *slo, const char *policy)
 {
 	struct weir_spec *spec = weir_spec_new("batch");
-	struct weir_stage_spec *s = fixture_stage(spec, "s", use, NULL);
 
+	CU_ASSERT_EQUAL(
+	    weir_spec_text(&fixture_stage(spec, "first", "t.end", NULL)->cohort.policy, "static"),
+	    0);
+	struct weir_stage_spec *s = fixture_stage(spec, "s", use, NULL);
 	fixture_set(s, "threads.max", "1");
 	fixture_set(s, "threads.policy", "static");
 	fixture_set(s, "slo", slo);

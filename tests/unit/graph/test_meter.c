@@ -315,9 +315,36 @@ static void test_time_that_comes_after_its_events(void)
 	end();
 }
 
+/* Let the stack below this frame hold no zeros. */
+__attribute__((noinline)) static void soil_stack(void)
+{
+	unsigned char soil[1 << 16];
+
+	memset(soil, 1, sizeof(soil));
+	__asm__ volatile("" ::"r"(soil) : "memory");
+}
+
+/* A stage without events has no window. The views of classes that the graph does not have, which
+ * are whatever the stack held, are not read. */
+static void test_no_window_before_an_event(void)
+{
+	start();
+	for (int i = 0; i < 30; i++) {
+		soil_stack();
+		tick();
+		CU_ASSERT_PTR_NULL(meter.window);
+	}
+	complete(1, 1, MS);
+	for (int i = 0; i < 30; i++)
+		tick();
+	CU_ASSERT_PTR_NOT_NULL(meter.window);
+	end();
+}
+
 CUNIT_MAIN("meter", {"batches are no hangs", setup}, {"a hang of most", test_hang_of_most},
     {"a hang of some", test_hang_of_some}, {"long ones are no hangs", test_long_ones_are_no_hangs},
     {"a hang before all", test_hang_before_all}, {"old costs age", test_old_costs_age},
     {"costs of who comes", test_costs_of_who_comes},
     {"time that comes after its events", test_time_that_comes_after_its_events},
-    {"rests", test_rests}, {"rests without quantiles", test_rests_without_quantiles})
+    {"rests", test_rests}, {"rests without quantiles", test_rests_without_quantiles},
+    {"no window before an event", test_no_window_before_an_event})

@@ -361,6 +361,36 @@ static void test_cpu_of_ended_threads(void)
 	weir_graph_free(g);
 }
 
+/* Let slot `rank` hold a thread whose times were read as `cpu_ns` and `runq_ns`. */
+static void pretend_read(struct pool *pool, int rank, uint64_t cpu_ns, uint64_t runq_ns)
+{
+	struct handler *h = calloc(1, sizeof(*h));
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(h);
+	h->sched.last = (struct schedstat_sample){.cpu_ns = cpu_ns, .runq_ns = runq_ns};
+	atomic_store(&h->slot, HANDLER_LIVE);
+	atomic_store(&pool->handler[rank], h);
+	atomic_store(&pool->n_slots, rank + 1);
+}
+
+/* Both times are summed over the threads that live and those that have ended. Not every kernel
+ * keeps run-queue times, so they are made up. */
+static void test_sum_of_times(void)
+{
+	struct weir_threads_spec spec = {.min = 2, .max = 2};
+	struct schedstat_sample sum;
+	struct pool *pool;
+
+	CU_ASSERT_EQUAL_FATAL(pool_new(NULL, "p", &spec, NULL, &pool), 0);
+	pretend_read(pool, 0, 100, 7);
+	pretend_read(pool, 1, 20, 3000);
+	pool->sched_gone = (struct schedstat_sample){.cpu_ns = 4000, .runq_ns = 50};
+	CU_ASSERT_TRUE(pool_sched(pool, &sum));
+	CU_ASSERT_EQUAL(sum.cpu_ns, 4120);
+	CU_ASSERT_EQUAL(sum.runq_ns, 3057);
+	pool_free(pool);
+}
+
 static void test_prepare(void)
 {
 	fixture_register(&burn_ops);
@@ -370,6 +400,7 @@ static void test_prepare(void)
 
 CUNIT_MAIN("pool", {"types are known", test_prepare}, {"first target", test_first_target},
     {"CPU time of ended threads", test_cpu_of_ended_threads},
+    {"sum of the times of all threads", test_sum_of_times},
     {"a leaving thread passes its wake-up on", test_leaving_thread_passes_its_wakeup_on},
     {"a raised target wakes for partitions that move",
 	test_raised_target_wakes_for_the_partitions_that_move},
