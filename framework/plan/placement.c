@@ -13,12 +13,11 @@
 #include "sched/policy.h"
 #include "sched/pool.h"
 
-/* Whether the admission policy needs a queue. An inline stage cannot have such a policy. */
-static bool admission_queues(const char *name)
+static bool admission_queues(const struct weir_stage_spec *s)
 {
-	const struct admission_policy *policy = name ? admission_find(name) : NULL;
+	const struct admission_policy *policy = admission_find(weir_spec_admission(s, false));
 
-	return policy && (policy->tick || policy->drop || policy == &admission_threshold);
+	return policy && policy->queue;
 }
 
 static void check_inline(struct plan *p, struct plan_stage *ps)
@@ -36,7 +35,7 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 		why = "it is in a group";
 	else if (s->cohort.by && s->cohort.by[0])
 		why = "cohorts by key need a queue";
-	else if (admission_queues(weir_spec_admission(s, false)))
+	else if (admission_queues(s))
 		why = "its admission policy needs a queue";
 	if (why)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why,
