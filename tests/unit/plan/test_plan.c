@@ -282,6 +282,7 @@ static void test_placement(void)
 	spec = chain();
 	weir_spec_text(&spec->stages[2].threads.policy, "luck");
 	refuses(spec, 1, "no policy 'luck'");
+	CU_ASSERT_STRING_EQUAL(errs.err[0].hint, "there are static, seda, weir");
 }
 
 static void test_admission(void)
