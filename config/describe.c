@@ -43,6 +43,15 @@ static void put_facts(FILE *out, const struct weir_knob *row)
 	fputc('\n', out);
 }
 
+/* Write the names that the value may have, such as those of policies. */
+static void put_options(FILE *out, const struct weir_knob *row, int indent)
+{
+	struct weir_option option;
+
+	for (int i = 0; row->option && row->option(i, &option); i++)
+		fprintf(out, "%*s%-*s %s\n", indent, "", NAME_WIDTH, option.name, option.help);
+}
+
 static void put_rows(FILE *out, const struct weir_knob *table, int indent)
 {
 	for (const struct weir_knob *row = table; row && row->name; row++) {
@@ -54,6 +63,7 @@ static void put_rows(FILE *out, const struct weir_knob *table, int indent)
 		}
 		fprintf(out, "%*s%-*s ", indent, "", NAME_WIDTH, "");
 		put_facts(out, row);
+		put_options(out, row, indent + 4);
 		if (row->type == WEIR_KNOB_RECORDS)
 			put_rows(out, row->fields, indent + 4);
 	}

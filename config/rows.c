@@ -81,8 +81,20 @@ char *row_value(const struct weir_knob *row, const void *base)
 	return quoted;
 }
 
+static void put_options(FILE *out, const struct weir_knob *row)
+{
+	struct weir_option option;
+
+	for (int i = 0; row->option(i, &option); i++)
+		fprintf(out, "%s%s", i > 0 ? ", " : "one of ", option.name);
+}
+
 void row_type(FILE *out, const struct weir_knob *row)
 {
+	if (row->option) {
+		put_options(out, row);
+		return;
+	}
 	if (row->type != WEIR_KNOB_ENUM) {
 		fputs(written(row->type), out);
 		return;

@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/stage.h>
@@ -73,6 +74,26 @@ static json_t *choices_schema(const struct weir_knob *row)
 	return json_pack("{s:o}", "enum", choices);
 }
 
+/* Return the schema of the names that a string may have. */
+static json_t *options_schema(const struct weir_knob *row)
+{
+	json_t *names = json_array();
+	struct weir_option option;
+	char *help = NULL;
+	size_t size;
+	FILE *out = open_memstream(&help, &size);
+
+	for (int i = 0; out && row->option(i, &option); i++) {
+		json_push(&names, json_string(option.name));
+		fprintf(out, "%s%s: %s", i > 0 ? "\n" : "", option.name, option.help);
+	}
+	bool written = out && fclose(out) == 0;
+	json_t *schema = json_pack(
+	    "{s:o, s:o}", "enum", names, "description", written ? json_string(help) : NULL);
+	free(help);
+	return schema;
+}
+
 /* Add to `any` the further forms that a scalar of the row's type may have. */
 static void add_forms(json_t **any, const struct weir_knob *row)
 {
@@ -105,7 +126,7 @@ static void add_forms(json_t **any, const struct weir_knob *row)
 		json_push(any, choices_schema(row));
 		break;
 	default:
-		json_push(any, text_schema());
+		json_push(any, row->option ? options_schema(row) : text_schema());
 		break;
 	}
 	if (row->flags & WEIR_KNOB_AUTO)

@@ -108,6 +108,9 @@ struct admission_policy {
 	 *  events that they admitted, and those that use the waits of events that leave the queue
 	 *  (docs/overload.md). */
 	bool fifo;
+	/** The policy needs a queue, as every policy with `drop` or `tick` does. An inline stage
+	 *  cannot have it. */
+	bool queue;
 	/** The policy may be called upstream on behalf of the stage (route.h). Events judged
 	 *  upstream are not judged again at the stage. */
 	bool front;

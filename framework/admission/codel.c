@@ -94,6 +94,7 @@ const struct admission_policy admission_codel = {
     .help = "shed events that waited over twice `target` while the minimum wait of an `interval` "
 	    "is over it",
     .state_size = sizeof(struct codel_state),
+    .queue = true,
     .fifo = true,
     .init = codel_init,
     .admit = codel_admit,

@@ -157,6 +157,7 @@ const struct admission_policy admission_dagor = {
     .help = "admit down to a level of class and user, adjusted by comparing the mean wait with "
 	    "`target`",
     .state_size = sizeof(struct dagor_state),
+    .queue = true,
     .fifo = true,
     .init = dagor_init,
     .admit = dagor_admit,

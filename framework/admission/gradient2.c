@@ -127,6 +127,7 @@ const struct admission_policy admission_gradient2 = {
     .name = "gradient2",
     .help = "limit the events at the stage by how the response time changes",
     .state_size = sizeof(struct gradient2_state),
+    .queue = true,
     .init = gradient2_init,
     .admit = gradient2_admit,
     .tick = gradient2_tick,

@@ -204,6 +204,7 @@ const struct admission_policy admission_seda_rt = {
     .help = "admit a rate per class, adjusted by comparing the 90th percentile response time with "
 	    "`target`",
     .state_size = sizeof(struct seda_state),
+    .queue = true,
     .init = seda_init,
     .admit = seda_admit,
     .give_back = seda_give_back,

@@ -41,6 +41,7 @@ static int threshold_admit(void *state, const struct weir_admission_spec *p,
 const struct admission_policy admission_threshold = {
     .name = "threshold",
     .help = "refuse events that would raise the queue above `threshold`, lower classes sooner",
+    .queue = true,
     .init = threshold_init,
     .admit = threshold_admit,
 };

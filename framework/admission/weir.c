@@ -471,6 +471,7 @@ const struct admission_policy admission_weir = {
     .help =
 	"predict the wait and, under overload, admit by class and user what the stage can serve",
     .state_size = sizeof(struct weir_state),
+    .queue = true,
     .fifo = true,
     .front = true,
     .fair = true,

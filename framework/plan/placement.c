@@ -3,22 +3,21 @@
  * budget. */
 #include "plan/plan.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/task.h"
 #include "control/batch.h"
 #include "control/resize.h"
+#include "plan/policies.h"
 #include "sched/policy.h"
 #include "sched/pool.h"
 
-/* Whether the admission policy needs a queue. An inline stage cannot have such a policy. */
-static bool admission_queues(const char *name)
+static bool admission_queues(const struct weir_stage_spec *s)
 {
-	const struct admission_policy *policy = name ? admission_find(name) : NULL;
+	const struct admission_policy *policy = admission_find(weir_spec_admission(s, false));
 
-	return policy && (policy->tick || policy->drop || policy == &admission_threshold);
+	return policy && policy->queue;
 }
 
 static void check_inline(struct plan *p, struct plan_stage *ps)
@@ -36,7 +35,7 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 		why = "it is in a group";
 	else if (s->cohort.by && s->cohort.by[0])
 		why = "cohorts by key need a queue";
-	else if (admission_queues(weir_spec_admission(s, false)))
+	else if (admission_queues(s))
 		why = "its admission policy needs a queue";
 	if (why)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why,
@@ -77,6 +76,7 @@ static void resolve_key(struct plan *p, struct plan_stage *ps)
 static void check_threads(struct plan *p, const struct weir_threads_spec *t, const char *kind,
     const char *name, const struct weir_mark *mark)
 {
+	char hint[POLICIES_HINT_BYTES];
 	int min, max;
 
 	pool_bounds(t, task_cores(), &min, &max);
@@ -89,36 +89,20 @@ static void check_threads(struct plan *p, const struct weir_threads_spec *t, con
 		    "threads of %s '%s': start %lld is not between min and max", kind, name,
 		    (long long)t->start);
 	if (t->policy && !resize_find(t->policy))
-		weir_errs_add(p->errs, mark, WEIR_ENOENT, "use 'static', 'seda' or 'weir'",
+		weir_errs_add(p->errs, mark, WEIR_ENOENT,
+		    policies_hint(policies_resize, t->policy, hint),
 		    "threads of %s '%s': there is no policy '%s'", kind, name, t->policy);
-}
-
-/* Report an unknown policy. Suggest the nearest name, or list all policies. */
-static void unknown_admission(struct plan *p, const struct weir_stage_spec *s)
-{
-	const char *names[16], *near;
-	char known[160] = "";
-	int n = 0;
-
-	for (; n < 16 && admission_at(n); n++) {
-		size_t len = strlen(known);
-		names[n] = admission_at(n)->name;
-		snprintf(
-		    known + len, sizeof(known) - len, "%s%s", n ? ", " : "there are ", names[n]);
-	}
-	near = weir_nearest(s->admission.policy, names, n);
-	if (near)
-		snprintf(known, sizeof(known), "did you mean '%s'?", near);
-	weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, known,
-	    "stage '%s': there is no admission policy '%s'", s->name, s->admission.policy);
 }
 
 static void check_admission(struct plan *p, const struct weir_stage_spec *s)
 {
 	const struct weir_admission_spec *a = &s->admission;
+	char hint[POLICIES_HINT_BYTES];
 
 	if (!admission_find(weir_spec_admission(s, true)))
-		unknown_admission(p, s);
+		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
+		    policies_hint(policies_admission, a->policy, hint),
+		    "stage '%s': there is no admission policy '%s'", s->name, a->policy);
 	else if (strcmp(a->policy, "rate") == 0 && a->rate <= 0)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "write 'rate: 500'",
 		    "stage '%s': admission policy 'rate' needs a rate", s->name);
@@ -147,6 +131,7 @@ static void check_degrade(struct plan *p, const struct plan_stage *ps)
 static void check_stage(struct plan *p, struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
+	char hint[POLICIES_HINT_BYTES];
 
 	check_degrade(p, ps);
 	plan_width(p, ps);
@@ -161,7 +146,8 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 	check_inline(p, ps);
 	resolve_key(p, ps);
 	if (s->cohort.policy && !batch_find(s->cohort.policy))
-		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, "use 'static', 'weir' or 'seda'",
+		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
+		    policies_hint(policies_batch, s->cohort.policy, hint),
 		    "stage '%s': there is no batch policy '%s'", s->name, s->cohort.policy);
 	if (!s->inlined && ps->group < 0)
 		check_threads(p, &s->threads, "stage", s->name, &s->mark);
@@ -236,6 +222,8 @@ static void check_group_name(struct plan *p, int g)
 
 void plan_placement(struct plan *p)
 {
+	char hint[POLICIES_HINT_BYTES];
+
 	for (int i = 0; i < p->n; i++)
 		if (p->stages[i].ops)
 			check_stage(p, &p->stages[i]);
@@ -244,7 +232,8 @@ void plan_placement(struct plan *p)
 		check_group_name(p, g);
 		check_threads(p, &gs->threads, "group", gs->name, &gs->mark);
 		if (gs->schedule && !sched_policy_find(gs->schedule))
-			weir_errs_add(p->errs, &gs->mark, WEIR_ENOENT, "use 'shared'",
+			weir_errs_add(p->errs, &gs->mark, WEIR_ENOENT,
+			    policies_hint(policies_sched, gs->schedule, hint),
 			    "group '%s': there is no schedule '%s'", gs->name, gs->schedule);
 	}
 	check_budget(p);

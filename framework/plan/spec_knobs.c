@@ -8,6 +8,8 @@
  */
 #include <weir/spec.h>
 
+#include "plan/policies.h"
+
 #define MEMBER(type, member) .offset = offsetof(struct type, member)
 
 /* Maximum number of threads in a pool. 1024 is a guess: twice the largest thread budget of a
@@ -65,7 +67,8 @@ const struct weir_knob weir_threads_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_threads_spec, policy),
 	.def = "weir",
-	.help = "policy that resizes the pool between min and max: weir, seda, or static (never)"},
+	.help = "policy that resizes the pool between min and max",
+	.option = policies_resize},
     {.name = "pin",
 	.type = WEIR_KNOB_BOOL,
 	MEMBER(weir_threads_spec, pinned),
@@ -106,7 +109,7 @@ const struct weir_knob weir_queue_knobs[] = {
 	.def = "auto",
 	.choices = "auto|priority|fifo",
 	.help = "which event is served first: priority (the highest class) or fifo (the oldest); "
-		"auto is fifo with the policies weir, dagor and codel, else priority"},
+		"auto is fifo if the admission policy needs it (docs/overload.md), else priority"},
     {.name = NULL}};
 
 const struct weir_knob weir_cohort_knobs[] = {
@@ -122,8 +125,8 @@ const struct weir_knob weir_cohort_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_cohort_spec, policy),
 	.def = "static",
-	.help =
-	    "policy that sizes batches below max: static (never), weir (by cost and slo), or seda"},
+	.help = "policy that sizes batches below max",
+	.option = policies_batch},
     {.name = "linger",
 	.type = WEIR_KNOB_DURATION,
 	MEMBER(weir_cohort_spec, linger_ns),
@@ -146,9 +149,8 @@ const struct weir_knob weir_admission_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_admission_spec, policy),
 	.def = "auto",
-	.help = "which events may enter the queue: weir, none (all, up to its limit), threshold, "
-		"rate, codel, gradient2, dagor or seda_rt (docs/overload.md); auto is weir where "
-		"there is a queue"},
+	.help = "policy that chooses which events may enter the queue (docs/overload.md)",
+	.option = policies_admission},
     {.name = "mode",
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_admission_spec, mode),
@@ -320,7 +322,8 @@ const struct weir_knob weir_group_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_group_spec, schedule),
 	.def = "shared",
-	.help = "which stage a thread of the group visits next"},
+	.help = "policy that chooses which stage a thread of the group visits next",
+	.option = policies_sched},
     {.name = "threads",
 	.type = WEIR_KNOB_MAP,
 	MEMBER(weir_group_spec, threads),

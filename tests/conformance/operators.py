@@ -18,6 +18,7 @@ but not the same interleaving.
 """
 import argparse
 import hashlib
+import json
 import os
 import random
 import re
@@ -36,6 +37,7 @@ FILES = {"empty": 0, "one": 1, "page": 16000, "edge": 65536, "long": 300000, "la
 CONTENT = {name: random.Random(name).randbytes(n) for name, n in FILES.items()}
 BAD_LOG = re.compile(r"Sanitizer|runtime error|ssert|a bug in weir|counters are off by -?[1-9]|never ended|stack smashing")
 failures = []
+policies = []  # names of the admission policies
 
 
 def fail(what):
@@ -59,9 +61,14 @@ def web_with(rng):
     return ", ".join(rows + rng.sample(some, rng.randrange(0, 6)))
 
 
+def admission_policies(weir):
+    schema = json.loads(subprocess.run([weir, "schema"], capture_output=True, check=True, timeout=HANG_S).stdout)
+    stage = schema["properties"]["stages"]["additionalProperties"]["properties"]
+    return stage["admission"]["properties"]["policy"]["anyOf"][0]["enum"]
+
+
 def policy(rng):
-    names = ("none", "weir", "threshold", "codel", "rate", "dagor", "gradient2", "seda_rt")
-    name = rng.choice(names)
+    name = rng.choice(policies)
     return f"admission: {{ policy: {name}{', rate: 500' if name == 'rate' else ''} }}, queue: {{ limit: {rng.choice((1, 10, 1000))} }}"
 
 
@@ -398,6 +405,7 @@ def main():
     parser.add_argument("--plugin")
     args = parser.parse_args()
     weir = os.path.abspath(args.weir)
+    policies.extend(admission_policies(weir))
     rng = random.Random(args.seed)
     folder = tempfile.mkdtemp(prefix="weir-operators-")
     os.mkdir(f"{folder}/www")

@@ -247,12 +247,9 @@ static void random_queue(struct weir_stage_spec *s, unsigned *rnd)
 
 static void random_policies(struct weir_stage_spec *s, unsigned *rnd)
 {
-	static const char *const admission[] = {"auto", "none", "weir", "weir", "threshold", "rate",
-	    "codel", "gradient2", "dagor", "seda_rt", NULL};
-	static const char *const inlined[] = {"auto", "none", "rate", NULL};
 	static const char *const batches[] = {"static", "weir", "seda", NULL};
 
-	fixture_set(s, "admission.policy", pick(rnd, s->inlined ? inlined : admission));
+	fixture_set(s, "admission.policy", fixture_policy(below(rnd, 1 << 16), s->inlined));
 	fixture_set(s, "admission.rate", "20000");
 	weir_spec_text(&s->cohort.policy, pick(rnd, batches));
 	if (!s->inlined && below(rnd, 3) == 0)

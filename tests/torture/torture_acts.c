@@ -135,7 +135,6 @@ static void *meddle(void *arg)
 
 static struct weir_spec *random_spec(unsigned *rnd)
 {
-	static const char *const policies[] = {"none", "weir", "codel", "threshold", "dagor"};
 	struct weir_spec *spec = weir_spec_new("torture");
 	bool group = rand_r(rnd) % 3 == 0;
 
@@ -145,7 +144,8 @@ static struct weir_spec *random_spec(unsigned *rnd)
 		struct weir_stage_spec *s = fixture_stage(spec, names[i],
 		    i + 1 < STAGES ? "t.pass" : "t.end", i + 1 < STAGES ? names[i + 1] : NULL);
 		fixture_set(s, "queue.limit", "256");
-		fixture_set(s, "admission.policy", policies[rand_r(rnd) % 5]);
+		fixture_set(s, "admission.policy", fixture_policy((unsigned)rand_r(rnd), false));
+		fixture_set(s, "admission.rate", "20000");
 		if (group)
 			weir_spec_text(&s->group, "g");
 		else

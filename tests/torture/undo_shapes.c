@@ -78,11 +78,9 @@ const char *const value_text[VALUES][4] = {{"1", "auto", "2", "3"}, {"2", "auto"
 static struct one random_one(int i)
 {
 	static const char *const uses[] = {"t.word", "t.pass", "t.single"};
-	static const char *const policies[] = {
-	    "auto", "none", "threshold", "rate", "codel", "dagor"};
 	struct one s = {.use = uses[below(3)],
 	    .place = (enum place)below(PLACES),
-	    .policy = policies[below(6)]};
+	    .policy = fixture_policy(below(1 << 16), false)};
 
 	snprintf(s.name, sizeof(s.name), "s%u", below(8));
 	s.mode = below(3) ? WEIR_MODE_SHARED : (int)below(3);

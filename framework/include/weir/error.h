@@ -34,7 +34,7 @@
 	X(EDIED, -13, FAILED, "died", "the handler thread died while it held the event")           \
 	X(EQUEUE, -32, SHED, "queue_full", "the queue of the stage was full")                      \
 	X(ETHRESHOLD, -33, SHED, "threshold", "the queue was over the admission threshold")        \
-	X(ERATE, -34, SHED, "rate", "the admission rate of the stage was exceeded")                \
+	X(ERATE, -34, SHED, "rate", "the rate that the stage admits was exceeded")                 \
 	X(EDEADLINE, -35, SHED, "deadline", "the deadline passed before a handler could start")    \
 	X(ESTOPPING, -36, SHED, "stopping", "the server is stopping")                              \
 	X(EPRESSURE, -37, SHED, "pressure", "the server is out of a resource")                     \

@@ -54,6 +54,12 @@ struct weir_records {
 	char *items; /* n structs of the row's record_size bytes, contiguous */
 };
 
+/** One of the names that a STRING may have, such as that of a policy. */
+struct weir_option {
+	const char *name;
+	const char *help; /* one sentence, no full stop */
+};
+
 struct weir_knob {
 	const char *name; /* NULL ends the table */
 	enum weir_knob_type type;
@@ -66,6 +72,10 @@ struct weir_knob {
 	const struct weir_knob *fields; /* for RECORDS and MAP: rows of one record */
 	size_t record_size;             /* for RECORDS: size of one record */
 	const char *help;               /* one sentence, no full stop */
+	/* for STRING: sets *option to number `i` of the names that the member may have, in the
+	 * order of their table, and returns false past the last one; NULL if there is no such
+	 * table. Parsing accepts any text; whoever looks up the name reports an unknown one. */
+	bool (*option)(int i, struct weir_option *option);
 };
 
 /** A configuration value as a tree with source positions, built by the YAML loader. The root owns

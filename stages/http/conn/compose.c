@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Composes response heads. "Server" and "Date" stay the same for a second: they are composed once
- * and copied.
+ * Composes the head of every response: compose_head that of a request, compose_bare that of a
+ * refusal for which there is no memory or no connection. Only "100 Continue" is written elsewhere
+ * (write_continue.c). "Server" and "Date" stay the same for a second: they are composed once and
+ * copied.
  *
  * The wall clock is read once per second and I/O thread. The names of days and months are those of
  * RFC 9110 in every locale.
@@ -87,5 +89,17 @@ size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *ou
 	else if (req->minor == 0)
 		at = PUT(at, "Connection: keep-alive\r\n");
 	at = PUT(at, "\r\n");
+	return (size_t)(at - out);
+}
+
+size_t compose_bare(int status, int retry_after_s, char out[COMPOSE_BARE_MAX])
+{
+	char *at = put_status(out, status);
+
+	if (retry_after_s > 0) {
+		at = put_number(PUT(at, "Retry-After: "), (uint64_t)retry_after_s);
+		at = PUT(at, "\r\n");
+	}
+	at = PUT(at, "Content-Length: 0\r\nConnection: close\r\n\r\n");
 	return (size_t)(at - out);
 }

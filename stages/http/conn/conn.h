@@ -353,6 +353,12 @@ void conn_write_ready(struct http_io *io);
 /** Compose the head of the response of `r` into `out[room]`. Returns its length, or 0 if it does
  * not fit. `close` means that the connection is closed after this response. */
 size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *out, size_t room);
+/** Size of the longest head that compose_bare writes. */
+#define COMPOSE_BARE_MAX 192
+/** Compose a response without a body, after which the connection is closed, for a client for which
+ * there is no memory or no connection. Retry-After is left out if `retry_after_s` is 0. Returns its
+ * length. */
+size_t compose_bare(int status, int retry_after_s, char out[COMPOSE_BARE_MAX]);
 /** Whether the response of `r` has body bytes. */
 bool compose_has_body(const struct http_req *r);
 

@@ -45,11 +45,9 @@ static void refusal_text(struct http_req *r, int status, const char *why)
  * response is sent directly, unless another one is queued before it. */
 static enum conn_next refuse_in_short(struct conn *c, int status)
 {
-	char text[160];
-	int n = snprintf(text, sizeof(text),
-	    "HTTP/1.1 %d %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status,
-	    weir_http_reason(status));
-	struct iovec iov = {.iov_base = text, .iov_len = (size_t)n};
+	char head[COMPOSE_BARE_MAX];
+	struct iovec iov = {.iov_base = head, .iov_len = compose_bare(status, 0, head)};
+	ssize_t n = (ssize_t)iov.iov_len;
 
 	if (!c->first && !c->socket.blocked && wire_send(c, &iov, 1, false) == n)
 		return CONN_END;
@@ -118,11 +116,10 @@ enum conn_next limit_refuse_parsed(struct conn *c, int status, const char *why)
 
 void limit_tell(struct http_io *io, int fd)
 {
-	static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
-				   "Content-Length: 0\r\nConnection: close\r\n\r\n";
+	char head[COMPOSE_BARE_MAX];
 
 	if (!io->srv->net.tls)
-		(void)!TEMP_FAILURE_RETRY(send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL));
+		(void)!TEMP_FAILURE_RETRY(send(fd, head, compose_bare(503, 1, head), MSG_NOSIGNAL));
 	shutdown(fd, SHUT_WR);
 	/* Read what has arrived, since unread data would turn the close into a reset. */
 	(void)!TEMP_FAILURE_RETRY(recv(fd, io->scratch.out, sizeof(io->scratch.out), MSG_DONTWAIT));

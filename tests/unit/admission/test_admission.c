@@ -23,6 +23,8 @@ static void test_find(void)
 	for (int i = 0; admission_at(i); i++) {
 		CU_ASSERT_PTR_EQUAL(admission_find(admission_at(i)->name), admission_at(i));
 		CU_ASSERT(admission_at(i)->state_size <= ADMISSION_STATE_MAX);
+		if (admission_at(i)->drop || admission_at(i)->tick)
+			CU_ASSERT_TRUE(admission_at(i)->queue);
 	}
 	CU_ASSERT_PTR_NULL(admission_find("nonesuch"));
 	CU_ASSERT_PTR_NULL(admission_at(-1));

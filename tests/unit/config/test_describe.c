@@ -2,6 +2,8 @@
 /* Descriptions of the keys of a stage type, and of the keys of every stage. */
 #include "loading.h"
 
+#include "admission/admission.h"
+
 static const char *describe(const char *type, int expected)
 {
 	FILE *out = capture_begin();
@@ -118,5 +120,23 @@ static void test_all(void)
 	capture_free();
 }
 
+/* Every admission policy is listed with its help. */
+static void test_policies(void)
+{
+	const char *text = describe("stage", 0);
+
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "  one of auto, none, threshold, "));
+	for (int i = 0; admission_at(i); i++) {
+		char line[512];
+		snprintf(line, sizeof(line), "            %-16s %s\n", admission_at(i)->name,
+		    admission_at(i)->help);
+		CU_ASSERT_PTR_NOT_NULL(strstr(text, line));
+	}
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "one of static, seda, weir; default weir\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(describe("group", 0), "one of shared; default shared\n"));
+	capture_free();
+}
+
 CUNIT_MAIN("describe", {"source", test_source}, {"work", test_work}, {"fields", test_fields},
-    {"flags", test_flags}, {"framework", test_framework}, {"all", test_all})
+    {"flags", test_flags}, {"framework", test_framework}, {"policies", test_policies},
+    {"all", test_all})

@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <regex.h>
 
+#include "admission/admission.h"
 #include "bind.h"
 #include "loading.h"
 
@@ -163,5 +164,43 @@ static void test_patterns(void)
 	json_decref(json);
 }
 
+/* The enum of a knob has all names of its row, and no other. */
+static void check_options(json_t *knob, const struct weir_knob *row)
+{
+	json_t *names = at(json_array_get(at(knob, "anyOf"), 0), "enum");
+	const char *help =
+	    json_string_value(at(json_array_get(at(knob, "anyOf"), 0), "description"));
+	struct weir_option option;
+	size_t n = 0;
+
+	for (; row->option((int)n, &option); n++) {
+		CU_ASSERT_STRING_EQUAL(json_string_value(json_array_get(names, n)), option.name);
+		CU_ASSERT_PTR_NOT_NULL(strstr(help, option.help));
+	}
+	CU_ASSERT_TRUE(n > 0 && n == json_array_size(names));
+}
+
+static void test_policies(void)
+{
+	json_t *json = schema(), *top = at(json, "properties");
+	json_t *stage = at(top, "stages/additionalProperties/properties");
+	json_t *threads = json_array_get(at(stage, "threads/anyOf"), 0);
+	json_t *policy = at(stage, "admission/properties/policy");
+
+	check_options(policy, weir_knob_find(weir_admission_knobs, "policy"));
+	json_t *names = at(json_array_get(at(policy, "anyOf"), 0), "enum");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_array_get(names, 0)), "auto");
+	for (int i = 0; admission_at(i); i++)
+		CU_ASSERT_STRING_EQUAL(
+		    json_string_value(json_array_get(names, (size_t)i + 1)), admission_at(i)->name);
+	check_options(
+	    at(threads, "properties/policy"), weir_knob_find(weir_threads_knobs, "policy"));
+	check_options(
+	    at(stage, "cohort/properties/policy"), weir_knob_find(weir_cohort_knobs, "policy"));
+	check_options(at(top, "groups/additionalProperties/properties/schedule"),
+	    weir_knob_find(weir_group_knobs, "schedule"));
+	json_decref(json);
+}
+
 CUNIT_MAIN("schema", {"top", test_top}, {"stage", test_stage}, {"types", test_types},
-    {"patterns", test_patterns}, {"alerts", test_alerts})
+    {"patterns", test_patterns}, {"policies", test_policies}, {"alerts", test_alerts})
