@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "control/batch.h"
 #include "control/resize.h"
+#include "control/width.h"
 #include "sched/policy.h"
 
 /* Maximum number of policies considered for a suggestion. */
@@ -44,6 +45,13 @@ bool policies_batch(int i, struct weir_option *option)
 bool policies_sched(int i, struct weir_option *option)
 {
 	const struct sched_policy *p = sched_policy_at(i);
+
+	return p && option_set(option, p->name, p->help);
+}
+
+bool policies_width(int i, struct weir_option *option)
+{
+	const struct width_policy *p = width_at(i);
 
 	return p && option_set(option, p->name, p->help);
 }

@@ -12,6 +12,7 @@ bool policies_admission(int i, struct weir_option *option);
 bool policies_resize(int i, struct weir_option *option);
 bool policies_batch(int i, struct weir_option *option);
 bool policies_sched(int i, struct weir_option *option);
+bool policies_width(int i, struct weir_option *option);
 
 /** Size of the text that policies_hint writes: that of weir_err.hint. */
 #define POLICIES_HINT_BYTES 160

@@ -253,7 +253,8 @@ const struct weir_knob weir_width_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_width_spec, policy),
 	.def = "weir",
-	.help = "policy that sets the width between min and max: weir, or static (always max)"},
+	.help = "policy that sets the width between min and max",
+	.option = policies_width},
     {.name = NULL}};
 
 const struct weir_knob weir_stage_knobs[] = {

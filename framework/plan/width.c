@@ -2,33 +2,20 @@
 /* Checks the widths of stages that hold events. */
 #include "plan/plan.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "control/width.h"
+#include "plan/policies.h"
 
 static const struct weir_mark *mark_of(const struct weir_stage_spec *s)
 {
 	return s->width.mark.file ? &s->width.mark : &s->mark;
 }
 
-/* Report an unknown policy. Suggest the nearest name, or list all policies. */
 static void unknown_policy(struct plan *p, const struct weir_stage_spec *s)
 {
-	const char *names[8], *near;
-	char known[120] = "";
-	int n = 0;
+	char hint[POLICIES_HINT_BYTES];
 
-	for (; n < 8 && width_at(n); n++) {
-		size_t len = strlen(known);
-		names[n] = width_at(n)->name;
-		snprintf(
-		    known + len, sizeof(known) - len, "%s%s", n ? ", " : "there are ", names[n]);
-	}
-	near = weir_nearest(s->width.policy, names, n);
-	if (near)
-		snprintf(known, sizeof(known), "did you mean '%s'?", near);
-	weir_errs_add(p->errs, mark_of(s), WEIR_ENOENT, known,
+	weir_errs_add(p->errs, mark_of(s), WEIR_ENOENT,
+	    policies_hint(policies_width, s->width.policy, hint),
 	    "stage '%s': there is no width policy '%s'", s->name, s->width.policy);
 }
 

@@ -9,6 +9,7 @@
 #include "admission/admission.h"
 #include "control/batch.h"
 #include "control/resize.h"
+#include "control/width.h"
 #include "plan/policies.h"
 #include "sched/policy.h"
 
@@ -41,7 +42,7 @@ static void test_admission(void)
 
 static void test_others(void)
 {
-	int i, k, n;
+	int i, k, n, w;
 
 	for (i = 0; resize_at(i); i++)
 		is_option(weir_threads_knobs, "policy", i, resize_at(i)->name, resize_at(i)->help);
@@ -49,6 +50,9 @@ static void test_others(void)
 	for (k = 0; batch_at(k); k++)
 		is_option(weir_cohort_knobs, "policy", k, batch_at(k)->name, batch_at(k)->help);
 	is_option(weir_cohort_knobs, "policy", k, NULL, NULL);
+	for (w = 0; width_at(w); w++)
+		is_option(weir_width_knobs, "policy", w, width_at(w)->name, width_at(w)->help);
+	is_option(weir_width_knobs, "policy", w, NULL, NULL);
 	for (n = 0; sched_policy_at(n); n++)
 		is_option(weir_group_knobs, "schedule", n, sched_policy_at(n)->name,
 		    sched_policy_at(n)->help);
@@ -60,7 +64,7 @@ static void test_defaults(void)
 {
 	const struct weir_knob *const rows[] = {weir_knob_find(weir_admission_knobs, "policy"),
 	    weir_knob_find(weir_threads_knobs, "policy"),
-	    weir_knob_find(weir_cohort_knobs, "policy"),
+	    weir_knob_find(weir_cohort_knobs, "policy"), weir_knob_find(weir_width_knobs, "policy"),
 	    weir_knob_find(weir_group_knobs, "schedule")};
 
 	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
