@@ -85,6 +85,6 @@ void admin_change_make(struct admin_change *c, const struct admin_parts *p)
 		c->keys = NULL;
 	}
 	if (authority_share(p->address, c->shared) != 0)
-		weir_log(
-		    WEIR_LOG_ERROR, "admin: the permissions of the socket file were not changed");
+		weir_log(WEIR_LOG_ERROR, "admin: the permissions of the socket file could not be "
+					 "changed and remain as they were");
 }

@@ -59,7 +59,7 @@ static void run_raise_limits(void)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-		weir_log(WEIR_LOG_WARN, "cannot raise the limit of open files");
+		weir_log(WEIR_LOG_WARN, "cannot raise the limit on open files");
 }
 
 /** Print a URL for `listen`. The wildcard address is printed as 127.0.0.1, since a browser could
@@ -195,10 +195,10 @@ static struct reloader *run_until_told(struct running *r, const char *path)
 	/* This must precede reload_start: after that call the reloader owns the graph. */
 	notify_ready(r->notify, r->graph);
 	if (reload_start(r, path, &reloader) != 0) {
-		weir_log(
-		    WEIR_LOG_ERROR, "reload: out of memory or threads: this server cannot reload");
+		weir_log(WEIR_LOG_ERROR, "reload: this server cannot reload, because memory or "
+					 "threads ran out at its start");
 		while (run_told() == SIGHUP)
-			weir_log(WEIR_LOG_ERROR, "SIGHUP: this server cannot reload");
+			weir_log(WEIR_LOG_ERROR, "SIGHUP is ignored: this server cannot reload");
 		return NULL;
 	}
 	reloading.arg = reloader;

@@ -69,8 +69,8 @@ static const char *unknown_section(struct bind *bind, const struct weir_node *na
 
 	if (config_is_stage_key(name->text)) {
 		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,
-		    "move it into a stage, or under 'defaults:'", "'%s' is not a top-level key",
-		    name->text);
+		    "move the key into a stage, or under 'defaults:'",
+		    "'%s' is not a top-level key", name->text);
 		return NULL;
 	}
 	for (size_t i = 0; i < N_SECTIONS; i++)
@@ -106,10 +106,10 @@ static void check_keys(struct bind *bind, const struct weir_node *root)
 	}
 	if (!weir)
 		weir_errs_add(bind->errs, mark, WEIR_EINVAL, "begin with 'weir: 1'",
-		    "the version of the configuration is missing");
+		    "the configuration does not state its version");
 	if (!stages)
 		weir_errs_add(bind->errs, mark, WEIR_EINVAL,
-		    "add 'stages: { NAME: { use: TYPE } }'", "there are no stages");
+		    "add 'stages: { NAME: { use: TYPE } }'", "the configuration has no stages");
 }
 
 int bind_root(struct bind *bind, const struct weir_node *root)

@@ -135,13 +135,13 @@ static void put_example(FILE *out, const struct weir_stage_ops *ops)
 static void put_nature(FILE *out, const struct weir_stage_ops *ops)
 {
 	if (ops->flags & WEIR_STAGE_SOURCE)
-		fputs("a source: produces events and has no queue\n", out);
+		fputs("a source, which produces events and has no queue\n", out);
 	else
 		fprintf(out, "takes %s\n", type_name(ops->accepts));
 	if (ops->flags & WEIR_STAGE_SINGLE)
 		fputs("always 'mode: exclusive'\n", out);
 	if (ops->flags & WEIR_STAGE_BLOCKS)
-		fputs("may block: give it threads, it cannot be inline\n", out);
+		fputs("may block, so it needs threads and cannot be inline\n", out);
 	if (ops->flags & WEIR_STAGE_IN_PARTS)
 		fputs("can follow a source that sends bodies in parts\n", out);
 }

@@ -95,7 +95,7 @@ static int replace(
 		return refuse(e, node, "change the variable, or write a value here first",
 		    "this value comes from ${}");
 	if (!is_one_line(e, node))
-		return refuse(e, node, "write it by hand",
+		return refuse(e, node, "write the value by hand",
 		    tree_is_empty(node) ? "there is nothing here to replace"
 					: "this value has more than one line");
 	s->at = offset_of(e, &node->mark);
@@ -170,8 +170,8 @@ static int insert_block(struct edit *e, const struct weir_node *map, const char 
 	int spaces;
 
 	if (!behind || !indent_of(e, map->name[0], &spaces))
-		return refuse(
-		    e, map, "write it by hand", "it is not clear where to insert another key here");
+		return refuse(e, map, "write the key by hand",
+		    "it is not clear where to insert another key here");
 	size_t end = offset_of(e, &behind->mark);
 	while (end < e->n && e->text[end] != '\n')
 		end++;
@@ -195,7 +195,7 @@ static int place(struct edit *e, const struct weir_node *node, const char *path,
 
 	for (;;) {
 		if (node->kind != WEIR_NODE_MAP)
-			return refuse(e, node, "write it as a map with separate keys",
+			return refuse(e, node, "write the value as a map with separate keys",
 			    "this single value sets more than the knob to be written");
 		const struct weir_node *whole = weir_node_get(node, path);
 		if (whole)
@@ -207,7 +207,7 @@ static int place(struct edit *e, const struct weir_node *node, const char *path,
 			break;
 		if (tree_is_empty(section))
 			return refuse(
-			    e, section, "write it by hand", "there is nothing here to add to");
+			    e, section, "write the key by hand", "there is nothing here to add to");
 		node = section;
 		path += n + 1;
 	}

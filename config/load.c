@@ -225,8 +225,8 @@ static bool was_read(
 		}
 	for (int i = 0; i < load->all->n; i++)
 		if (is_same(load->all->item[i], &st)) {
-			weir_errs_add(load->errs, at, WEIR_EINVAL, "include it in one place only",
-			    "'%s' is included twice", path);
+			weir_errs_add(load->errs, at, WEIR_EINVAL,
+			    "include the file in one place only", "'%s' is included twice", path);
 			return true;
 		}
 	return false;

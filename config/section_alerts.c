@@ -30,7 +30,7 @@
 	{                                                                                          \
 		.name = "enabled", .type = WEIR_KNOB_BOOL,                                         \
 		.offset = offsetof(struct weir_alert_rule, enabled), .def = "true",                \
-		.help = "false: the alert is never raised"                                         \
+		.help = "false never raises the alert"                                             \
 	}
 #define TIME_ROWS(for_, linger_)                                                                   \
 	{.name = "for",                                                                            \
@@ -43,7 +43,7 @@
 	{                                                                                          \
 		.name = "linger", .type = WEIR_KNOB_DURATION,                                      \
 		.offset = offsetof(struct weir_alert_rule, linger_ns), .def = linger_, .min = 0,   \
-		.max = TIME_MAX_NS, .help = "how long it must not hold before the alert ends"      \
+		.max = TIME_MAX_NS, .help = "time without the condition before the alert ends"     \
 	}
 
 static const struct weir_knob shed_knobs[] = {ENABLED_ROW,
@@ -168,7 +168,7 @@ static int bind_alert(struct bind *bind, enum weir_alert_kind kind, const struct
 
 	snprintf(where, sizeof(where), "alert '%s'", weir_alert_names[kind]);
 	if (node->kind != WEIR_NODE_MAP) {
-		not_a_map(bind, node, where, "write { enabled: false } to switch it off");
+		not_a_map(bind, node, where, "write { enabled: false } to switch the alert off");
 		return 0;
 	}
 	for (int i = 0; i < node->n; i++)

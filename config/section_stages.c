@@ -73,7 +73,7 @@ static void right_level(
 	else if (inside[0])
 		snprintf(hint, size, "move it into %s", inside);
 	else if (config_is_section(key))
-		snprintf(hint, size, "move it to the top level of the file");
+		snprintf(hint, size, "move the key to the top level of the file");
 	else
 		hint[0] = '\0';
 }
@@ -345,7 +345,7 @@ static void check_default(struct bind *bind, struct weir_node *name, struct weir
 	if (config_is_default_key(name->text))
 		bind_stage_knob(bind, name, item, scratch, "'defaults'");
 	else if (config_is_stage_key(name->text))
-		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "set it in each stage",
+		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "set the key in each stage",
 		    "'%s' cannot be a default", name->text);
 	else if (strncmp(name->text, "x-", 2) != 0)
 		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,

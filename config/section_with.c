@@ -22,8 +22,9 @@ static bool is_misplaced(const struct weir_stage_ops *ops, const char *key)
 static void report_misplaced(
     struct bind *bind, const struct weir_stage_ops *ops, const struct weir_node *name)
 {
-	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "move it to the stage, beside 'with:'",
-	    "'%s' is not a key of '%s'", name->text, ops->name);
+	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,
+	    "move the key to the stage, beside 'with:'", "'%s' is not a key of '%s'", name->text,
+	    ops->name);
 }
 
 /* Report the misplaced entries of `node`. Copy the others to the arrays of `placed`, which share

@@ -133,7 +133,7 @@ static bool words_indent(const struct view *v, struct words *w)
 		w->hint = "indent the keys of one map, or the entries of one list, alike";
 	} else {
 		w->text = "this cannot follow the value before it";
-		w->hint = "put the whole value in quotes, or a key on a line of its own";
+		w->hint = "put the whole value in quotes, or begin a new line for another key";
 	}
 	return true;
 }
@@ -225,7 +225,7 @@ static bool words_start(const struct view *v, struct words *w)
 		return false;
 	w->mark = v->at;
 	w->text = "a value cannot begin with this character";
-	w->hint = "put it in quotes";
+	w->hint = "put the value in quotes";
 	return true;
 }
 
@@ -238,7 +238,7 @@ static bool words_missing(const struct view *v, struct words *w)
 	}
 	if (says(v, "block sequence entries are not allowed")) {
 		w->text = "a list cannot begin here";
-		w->hint = "begin it on the next line, or write [a, b]";
+		w->hint = "begin the list on the next line, or write [a, b]";
 		return true;
 	}
 	return false;

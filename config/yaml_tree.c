@@ -119,7 +119,7 @@ static void refuse_anchor_and_tag(
 		    "put shared settings under 'defaults:', or in a file to include");
 	if (tag)
 		flaw(t, &mark, "tags (!name) are not supported",
-		    "remove it: the key determines the type");
+		    "remove the tag: the key determines the type");
 }
 
 static int refuse_alias(struct tree *t, const yaml_event_t *ev)

@@ -95,7 +95,7 @@ int sender_new(
 	}
 	if (!s || !s->curl || !s->fields) {
 		sender_free(s);
-		snprintf(err->text, sizeof(err->text), "the trace export: out of memory");
+		snprintf(err->text, sizeof(err->text), "there is no memory for the trace export");
 		return err->code = WEIR_ENOMEM;
 	}
 	set_up(s, url);
@@ -158,7 +158,7 @@ int sender_new(const char *url, const _Atomic int64_t *give_up_ns, struct sender
 enum sender_result sender_post(struct sender *sender, const char *body, char *why, size_t size)
 {
 	(void)sender, (void)body;
-	snprintf(why, size, "there is no sender");
+	snprintf(why, size, "this weir was built without the trace export");
 	return SENDER_REFUSED;
 }
 

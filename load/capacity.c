@@ -101,7 +101,8 @@ void capacity_describe(const struct capacity *c, const char *objective, char *bu
 		snprintf(trials, sizeof(trials), "%d trials, %.0f %% agreed", c->n_trials,
 		    capacity_confidence(c) * 100);
 	if (c->n_late > 0)
-		snprintf(late, sizeof(late), "; the generator was late in %d more", c->n_late);
+		snprintf(late, sizeof(late),
+		    "; the generator was late in %d more, which do not count", c->n_late);
 	snprintf(buf, size, "%s%s %s, %s; %s%s", c->voided ? "not found: " : "", good, objective,
 	    bad, trials, late);
 }

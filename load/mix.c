@@ -283,7 +283,7 @@ int mix_add_bodies(struct load_class *cls, const struct mix_head *head, const ch
 	free(names);
 	close(fd);
 	if (rc == 0 && cls->n_requests == before)
-		rc = sentence(err, WEIR_EINVAL, "the folder '%.180s' has no file", dir);
+		rc = sentence(err, WEIR_EINVAL, "the folder '%.180s' contains no file", dir);
 	return rc;
 }
 

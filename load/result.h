@@ -19,9 +19,9 @@
 /* identifier, name in files and tables, meaning */
 #define LOAD_OUTCOMES(X)                                                                           \
 	X(OK, "ok", "a complete response with a status below 400")                                 \
-	X(DEGRADED, "degraded", "the same with the header X-Weir-Degraded")                        \
+	X(DEGRADED, "degraded", "a status below 400 with the header X-Weir-Degraded")              \
 	X(SHED, "shed", "refused: status 503 or 429")                                              \
-	X(ERROR, "error", "another status of 400 or above, or no complete response")               \
+	X(ERROR, "error", "a status of 400 or above that is not shed, or no complete response")    \
 	X(TIMEOUT, "timeout", "no complete response within the client's time-out")                 \
 	X(GONE, "gone", "the run ended before the response")
 

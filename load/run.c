@@ -70,7 +70,7 @@ static int allow_descriptors(const struct load_plan *plan, struct weir_err *err)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
 		return sentence(
-		    err, WEIR_ESYS, "the limit of open files cannot be read: %s", strerror(errno));
+		    err, WEIR_ESYS, "the limit on open files cannot be read: %s", strerror(errno));
 	if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < need)
 		return sentence(err, WEIR_ESYS,
 		    "%d connections need %llu open files, but a process may have %llu (ulimit -Hn)",
@@ -78,7 +78,7 @@ static int allow_descriptors(const struct load_plan *plan, struct weir_err *err)
 		    (unsigned long long)limit.rlim_max);
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return sentence(err, WEIR_ESYS, "the limit of open files cannot be raised: %s",
+		return sentence(err, WEIR_ESYS, "the limit on open files cannot be raised: %s",
 		    strerror(errno));
 	return 0;
 }

@@ -135,7 +135,7 @@ static void stop_feeding(struct notify *n, const char *why)
 	char text[300];
 
 	n->silent = true;
-	weir_log(WEIR_LOG_ERROR, "%s: the watchdog is not fed until it does", why);
+	weir_log(WEIR_LOG_ERROR, "%s, and the watchdog is not fed in the meantime", why);
 	snprintf(text, sizeof(text), "STATUS=%s; the watchdog is not fed", why);
 	notify_say(n, text);
 }
@@ -231,8 +231,8 @@ void notify_ready(struct notify *n, const struct weir_graph *graph)
 		return;
 	n->feeding = task_start(&n->task, "notify", feed_main, n) == 0;
 	if (!n->feeding)
-		weir_log(
-		    WEIR_LOG_WARN, "no thread to feed the watchdog, which will end this server");
+		weir_log(WEIR_LOG_WARN, "the watchdog will end this server: the thread that feeds "
+					"it could not be created");
 }
 
 void notify_graph(struct notify *n, const struct weir_graph *graph)

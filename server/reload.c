@@ -193,11 +193,13 @@ static int follow(struct reloader *r, struct order *o)
 {
 	struct retired *me = retire_new(&r->retirees);
 	struct weir_graph *old = r->now.graph;
-	int rc = me ? 0 : fail(o, WEIR_ESYS, "no memory or thread to retire the running graph");
+	int rc =
+	    me ? 0 : fail(o, WEIR_ESYS, "there is no memory or thread to retire the running graph");
 
 	if (rc == 0 && retire_too_many(&r->retirees))
 		rc = fail(o, WEIR_EBUSY,
-		    "requests of earlier graphs have not ended yet: too many graphs at once");
+		    "too many earlier graphs still have requests: reload again when these have "
+		    "ended");
 	if (rc == 0)
 		rc = start_export(o);
 	if (rc == 0) {

@@ -40,8 +40,8 @@ static void say(const struct weir_drain_report *d)
 {
 	if (d->closed || d->law_error || d->left)
 		weir_log(WEIR_LOG_WARN,
-		    "the previous graph: %llu events ended unfinished, %llu were lost in %d "
-		    "handlers that did not return, counters off by %lld",
+		    "in the previous graph, %llu events ended unfinished, %llu were lost in %d "
+		    "handlers that did not return, and the counters are off by %lld",
 		    (unsigned long long)d->closed, (unsigned long long)d->lost, d->left,
 		    (long long)d->law_error);
 }

@@ -186,7 +186,7 @@ int user_become(const struct weir_spec *spec, bool bind, struct weir_errs *errs)
 		return 0;
 	errno = getpwnam_r(spec->user, &user, names, sizeof(names), &found);
 	if (!found && errno != 0)
-		return user_fail(spec, WEIR_ESYS, errs, "it cannot be looked up");
+		return user_fail(spec, WEIR_ESYS, errs, "the user cannot be looked up");
 	if (!found)
 		return weir_errs_add(errs, &spec->user_mark, WEIR_ENOENT, NULL,
 		    "there is no user '%.60s' on this machine", spec->user);

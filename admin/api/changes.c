@@ -50,7 +50,7 @@ static bool concluded(const struct call *c, struct reply *r, int rc, const char 
 static bool offered(const void *fn, struct reply *r)
 {
 	if (!fn)
-		reply_problem(r, 503, "this server cannot do that");
+		reply_problem(r, 503, "this server does not offer this action");
 	return fn != NULL;
 }
 
@@ -89,7 +89,7 @@ static char *text_of(const json_t *value)
 static bool take_for(const json_t *body, struct wish *wish, struct reply *r)
 {
 	const json_t *text = json_object_get(body, "for");
-	char why[200] = "it must be a string like \"10m\"";
+	char why[200] = "the value must be a string like \"10m\"";
 
 	if (!text || json_is_null(text))
 		return true;

@@ -53,8 +53,9 @@ bool paging_take(const char *query, int default_limit, struct paging *p, struct 
 			p->limit = (int)v;
 		is = whole(query, cursor[i], 0, PAGING_ID_MAX, &p->id);
 		if (is == 0) {
-			reply_problem(
-			    r, 400, "%s must be an id from 'next' or from a row", cursor[i]);
+			reply_problem(r, 400,
+			    "%s must be the id of a row, or the 'next' of an earlier response",
+			    cursor[i]);
 			return false;
 		}
 		if (i == 0)
@@ -83,7 +84,7 @@ bool paging_cut(
 	bool found = at < n && id(rows, at) == p->id;
 	if (!found && !falling) {
 		reply_problem(r, 404,
-		    "row %llu is no longer in this list: request the list without it",
+		    "row %llu is no longer in this list: request the list without this id",
 		    (unsigned long long)p->id);
 		return false;
 	}

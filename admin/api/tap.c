@@ -110,12 +110,12 @@ void answer_tap(const struct call *c, struct reply *r)
 		reply_tap(slow, found, &state, r);
 	} else if (found == WEIR_EBUSY) {
 		reply_problem(r, 503,
-		    "the maximum number of taps is open; a tap that is not read ends within "
-		    "seconds");
+		    "the maximum number of taps is open: try again later; a tap that is not read "
+		    "ends within seconds");
 	} else if (found == WEIR_ENOENT) {
 		struct weir_graph_view *v = take_view(c, r);
 		if (v && find_stage(v, c->name[0], r))
-			reply_problem(r, 503, "this server has no taps");
+			reply_problem(r, 503, "this server does not support taps");
 		if (v)
 			c->source->view_free(v);
 	} else {

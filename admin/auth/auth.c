@@ -53,7 +53,7 @@ static bool judge_user(
 		}
 	}
 	snprintf(g->why, sizeof(g->why),
-	    "user %u has no access: 'admin: { users: }' of the server does not list it",
+	    "user %u has no access: add the user to 'admin: { users: }' of the server",
 	    (unsigned)uid);
 	return refuse(g, problem, 403, g->why);
 }
@@ -101,8 +101,8 @@ static void log_failure(struct auth *g, const struct auth_from *from, int n, int
 		return;
 	if (!may_log(g, now_ns)) {
 		if (!g->silent)
-			weir_log(WEIR_LOG_WARN, "admin: wrong tokens from many addresses: further "
-						"ones are not logged for a minute");
+			weir_log(WEIR_LOG_WARN, "admin: wrong tokens come from many addresses, and "
+						"no more of them are logged for a minute");
 		g->silent = true;
 		return;
 	}
@@ -111,7 +111,8 @@ static void log_failure(struct auth *g, const struct auth_from *from, int n, int
 		inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
 	else
 		inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
-	weir_log(WEIR_LOG_WARN, "admin: a wrong token from %s, %d of %d in a minute", text, n,
+	weir_log(WEIR_LOG_WARN,
+	    "admin: a wrong token came from %s, number %d of the %d allowed in a minute", text, n,
 	    FAILURES_MAX);
 }
 
@@ -143,7 +144,7 @@ static bool refuse_token(
 	}
 	refuse(g, problem, 429,
 	    "this endpoint does not accept the token, and too many wrong ones came from your "
-	    "address: correct it before you try again");
+	    "address: correct the token before you try again");
 	problem->retry_after_s = (int)((wait_ns + SECOND_NS - 1) / SECOND_NS);
 	return false;
 }
@@ -192,8 +193,8 @@ static bool judge_session(struct auth *g, struct weir_slice id, const char *p, s
 	if (!is_read(p, n) && !head_field(p, n, "Origin").p &&
 	    !head_field(p, n, "Sec-Fetch-Site").p)
 		return refuse(g, problem, 403,
-		    "a session is for browsers, which send the origin of a request: send the token "
-		    "instead");
+		    "a request that changes something needs the header Origin if it uses a session "
+		    "cookie; outside a browser, send the token instead");
 	let(pass, &g->token[i]);
 	pass->token = i;
 	pass->session = serial;

@@ -39,7 +39,7 @@ static int take_token(
 	for (int i = 0; i < g->n_tokens; i++)
 		if (secret_equal(&g->token[i].digest, &c.digest))
 			return weir_errs_add(errs, &spec->mark, WEIR_EINVAL,
-			    "give each its own, so that one can be revoked",
+			    "give each client its own token, so that one of them can be revoked",
 			    "the files of '%s' and '%s' hold the same token", g->token[i].name,
 			    c.name);
 	c.file = strdup(spec->file);
@@ -117,7 +117,7 @@ static int check_number(
 	if (n <= AUTH_CLIENTS_MAX)
 		return 0;
 	return weir_errs_add(errs, &client[AUTH_CLIENTS_MAX].mark, WEIR_EINVAL,
-	    "this one exceeds the limit: let clients share one",
+	    "this is the first one over the limit: let several clients share one",
 	    "the admin endpoint has %d %s, at most %d are allowed", n, kind, AUTH_CLIENTS_MAX);
 }
 

@@ -274,7 +274,7 @@ void history_file_close(struct history_file *f, const struct history *h)
 		bool whole = flush(f, h, until_ns);
 		if (!history_writer_end(f->writer, until_ns) || !whole)
 			weir_log(WEIR_LOG_WARN,
-			    "admin: history file %s: the last history was not saved", f->path);
+			    "admin: the newest part of the history was not saved in %s", f->path);
 	}
 	if (f->fd >= 0)
 		close(f->fd);
@@ -378,7 +378,7 @@ static bool start_writer(struct history_file *f, const struct history *h)
 		f->there.saved[r] = history_newest(h, r);
 	f->writer = history_writer_new(f->path, f->fd);
 	if (!f->writer) {
-		fails(f, "no thread or memory to write it");
+		fails(f, "there is no thread or memory to write it");
 		return false;
 	}
 	f->fd = -1;

@@ -94,8 +94,9 @@ static bool take_time(
 			return true;
 	}
 	reply_problem(r, 400,
-	    "%s must be a Unix time in seconds, or from -%d to -1: seconds before now", name,
-	    kept_s);
+	    "'%s' must be a Unix time in seconds, or a negative number of seconds relative to now, "
+	    "-%d to -1",
+	    name, kept_s);
 	return false;
 }
 
@@ -112,7 +113,8 @@ static bool take_asked(const char *query, double now_s, struct asked *a, struct 
 	    !take_time("to", param[PARAM_TO], now_s, kept_s, &a->to, r))
 		return false;
 	if (a->from > a->to) {
-		reply_problem(r, 400, "from is after to: the last %d s are available", kept_s);
+		reply_problem(
+		    r, 400, "'from' is later than 'to'; the history covers the last %d s", kept_s);
 		return false;
 	}
 	size_t n = param[PARAM_STAGE].n;

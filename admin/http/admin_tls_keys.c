@@ -73,7 +73,7 @@ static int load(gnutls_certificate_credentials_t credentials, const char *cert, 
 		if (failed < 0)
 			rc = fail(err, WEIR_EINVAL,
 			    failed == GNUTLS_E_CERTIFICATE_KEY_MISMATCH
-				? "the certificate does not match its key:"
+				? "the key does not match the certificate, so"
 				: "the certificate or the key of",
 			    cert, gnutls_strerror(failed));
 	}

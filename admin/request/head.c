@@ -128,7 +128,7 @@ static enum head_verdict judge(const struct authority *address, const struct hea
 	long long length = length_of(h->value[LENGTH]);
 
 	if (!h->value[HOST].p)
-		return bad(problem, 400, "the request has no Host");
+		return bad(problem, 400, "the request has no header Host");
 	if (h->value[CODING].p)
 		return bad(problem, 400, "Transfer-Encoding is not supported");
 	if (length < 0)
@@ -136,11 +136,12 @@ static enum head_verdict judge(const struct authority *address, const struct hea
 	if (length > ADMIN_BODY_MAX)
 		return bad(problem, 413, "the body is longer than 8192 bytes");
 	if (h->value[EXPECT].p)
-		return bad(problem, 417, "Expect is not supported: send the body at once");
+		return bad(
+		    problem, 417, "the header Expect is not supported: send the body at once");
 	if (!authority_allows_host(address, h->value[HOST]))
 		return bad(problem, 421,
-		    "Host is not an address of this endpoint: use localhost or 127.0.0.1 and its "
-		    "port, or list the name under 'admin: { hosts: }'");
+		    "the header Host is not an address of this endpoint: use localhost or "
+		    "127.0.0.1 and its port, or list the name under 'admin: { hosts: }'");
 	return behind < (size_t)length ? HEAD_MORE : HEAD_WHOLE;
 }
 

@@ -168,9 +168,8 @@ bool sse_refuses(const struct sse *l, const char *p, size_t n, const struct auth
 		return true;
 	if (is_greedy(l, pass)) {
 		*problem = (struct head_problem){.status = 503,
-		    .why =
-			"your token has reached its limit of watchers: half of the slots for one "
-			"token, three quarters for all viewers"};
+		    .why = "your token has too many watchers: one token may use half of the slots, "
+			   "all viewers together three quarters"};
 		return true;
 	}
 	if (l->n_watchers < l->limit)

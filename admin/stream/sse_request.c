@@ -99,8 +99,8 @@ bool sse_request_read(
 	}
 	if (!take_query(head_target(p, n), ask)) {
 		*problem = (struct head_problem){.status = 400,
-		    .why = "/events takes hz=1 or hz=4 (ticks per second; hz=0: none) and last= "
-			   "(the id of an event, a whole number)"};
+		    .why = "/events takes hz=, the number of ticks per second, which is 0, 1 or 4, "
+			   "and last=, the id of an event, which is a whole number"};
 		return false;
 	}
 	if (number(head_field(p, n, "Last-Event-ID"), &last)) {

@@ -40,7 +40,7 @@ static void warn_brief(const char *stage, const json_t *knob)
 {
 	char at[32];
 
-	plain_print(stderr, "weir save: %s.%s is %s only until %s: not saved\n", stage,
+	plain_print(stderr, "weir save: %s.%s is %s only until %s, so it is not saved\n", stage,
 	    act_text(knob, "name"), act_text(knob, "effective"),
 	    act_time(at, json_number_value(json_object_get(knob, "expires_at"))));
 }
@@ -51,7 +51,10 @@ static int add_change(struct save *s, const char *stage, const json_t *knob, con
 	size_t size = strlen(stage) + strlen(name) + strlen(value) + 3;
 
 	if (s->n == SAVE_MAX) {
-		plain_print(stderr, "weir save: more than %d knobs are overridden\n", SAVE_MAX);
+		plain_print(stderr,
+		    "weir save: more than %d knobs are overridden, which is more than it can "
+		    "save\n",
+		    SAVE_MAX);
 		return VERB_FINDING;
 	}
 	s->set[s->n] = malloc(size);
@@ -148,8 +151,8 @@ static int compare(const struct save *s, const char *old, const char *new)
 		rc = VERB_FINDING;
 	} else if (strcmp(want, got) != 0) {
 		plain_print(stderr,
-		    "weir save: the new file would have other values than %s with these changes; "
-		    "nothing was written\n",
+		    "weir save: %s cannot be edited so that only these values change; nothing was "
+		    "written\n",
 		    old);
 		rc = VERB_FINDING;
 	}

@@ -81,7 +81,7 @@ static void print_text(const struct sides *s, const struct config_diff *diff, co
 		diff_print(config_effect_word(diff->item[i].effect), diff->item[i].path,
 		    diff->item[i].from, shown(s, &diff->item[i]));
 	if (s->uncompared > 0)
-		plain_print(stdout, "  (%d value%s from ${} on both sides: not compared)\n",
+		plain_print(stdout, "  (not compared, since %d value%s from ${} on both sides)\n",
 		    s->uncompared, s->uncompared == 1 ? " comes" : "s come");
 }
 
@@ -192,8 +192,8 @@ static int ask_server(const struct verb *verb, const struct verb_args *args, str
 		s->before = values_of_server(config, s);
 	} else {
 		plain_print(stderr,
-		    "weir %s: the server does not report its configuration: it is older, or was "
-		    "not started from a file\n",
+		    "weir %s: the server does not report its configuration: its version is older, "
+		    "or it was not started from a file\n",
 		    verb->name);
 		rc = VERB_FINDING;
 	}

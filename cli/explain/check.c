@@ -84,7 +84,7 @@ static int check_load(const struct verb_args *args, struct weir_spec **spec)
 
 	int rc = config_load(args->operand[0], args->sets, args->n_sets, spec, &errs);
 	if (rc != 0)
-		verb_print_errors(&errs, "Nothing can be shown.");
+		verb_print_errors(&errs, "Nothing can be shown until the file is correct.");
 	return rc;
 }
 

@@ -57,8 +57,8 @@ static void check_cores(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%d of %d online", allowed, get_nprocs());
 	if (allowed == 1)
 		snprintf(f->advice, sizeof(f->advice),
-		    "one core: threads do not spin, and each hop between stages costs a context "
-		    "switch");
+		    "with one core, threads do not spin, and each hop between stages costs a "
+		    "context switch");
 }
 
 static void check_cpu_quota(struct finding *f)
@@ -106,7 +106,8 @@ static void check_files(struct finding *f)
 	    (unsigned long long)r.rlim_max);
 	if (r.rlim_max < FILES_WANTED)
 		snprintf(f->advice, sizeof(f->advice),
-		    "it limits connections: raise it with 'ulimit -Hn' or LimitNOFILE=");
+		    "this limits the number of connections: raise it with 'ulimit -Hn' or "
+		    "LimitNOFILE=");
 }
 
 static void check_backlog(struct finding *f)
@@ -118,7 +119,7 @@ static void check_backlog(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%.60s", line);
 	if (atol(line) < BACKLOG_WANTED)
 		snprintf(f->advice, sizeof(f->advice),
-		    "bursts of new connections are dropped: sysctl net.core.somaxconn=%d",
+		    "bursts of new connections are dropped: run 'sysctl net.core.somaxconn=%d'",
 		    BACKLOG_WANTED * 4);
 }
 
@@ -133,7 +134,7 @@ static void check_ports(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%d", high - low + 1);
 	if (high - low < FILES_WANTED)
 		snprintf(f->advice, sizeof(f->advice),
-		    "'weir bench --fresh' runs out of them: sysctl "
+		    "'weir bench --fresh' runs out of ports: run sysctl "
 		    "net.ipv4.ip_local_port_range='1024 65535'");
 }
 
@@ -148,7 +149,7 @@ static void check_clock(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%.60s", line);
 	if (strcmp(line, "tsc") != 0 && strcmp(line, "kvm-clock") != 0)
 		snprintf(f->advice, sizeof(f->advice),
-		    "reading this clock takes a system call: a microsecond per batch");
+		    "reading this clock takes a system call, about a microsecond per batch");
 }
 
 static void check_schedstat(struct finding *f)
@@ -179,7 +180,7 @@ static void check_user(struct finding *f)
 {
 	if (geteuid() == 0)
 		snprintf(f->value, sizeof(f->value),
-		    "root: with 'user: NAME' a server becomes that user");
+		    "this user is root; with 'user: NAME' a server becomes another user");
 	else
 		snprintf(f->value, sizeof(f->value), "%u", (unsigned)geteuid());
 }

@@ -52,7 +52,7 @@ static int types_load(const struct verb_args *args, int i)
 		return VERB_OK;
 	if (config_load_plugins(args->operand[i], &errs) == 0)
 		return VERB_OK;
-	verb_print_errors(&errs, "Nothing can be shown.");
+	verb_print_errors(&errs, "Nothing can be shown until the file is correct.");
 	return VERB_FINDING;
 }
 
@@ -69,7 +69,7 @@ int verb_list(const struct verb *verb, const struct verb_args *args)
 	for (int i = 0; (ops = weir_stage_type_at(i)); i++)
 		printf("%-*s  %s%s\n", width, ops->name, ops->summary,
 		    ops->flags & WEIR_STAGE_SOURCE ? " [source]" : "");
-	puts("\n'weir describe TYPE' shows the settings of one.");
+	puts("\n'weir describe TYPE' shows the settings of one type.");
 	return VERB_OK;
 }
 

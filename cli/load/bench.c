@@ -92,7 +92,9 @@ static int run_and_join(
 	}
 	rc = load_join(&s->plan, &s->result, phases->phase, &result);
 	if (rc == WEIR_EINVAL)
-		return sentence(err, rc, "more than %d phases in all", LOAD_PHASES_MAX);
+		return sentence(err, rc,
+		    "all rounds together have more than the %d phases that a run can have",
+		    LOAD_PHASES_MAX);
 	return rc == 0 ? 0 : sentence_nomem(err);
 }
 
@@ -166,7 +168,8 @@ static int trial(
 		return 0;
 	if (late) {
 		int64_t lag_ns = hdr_quantile_ns(&p->lag, 0.99);
-		snprintf(word, sizeof(word), "does not count, the generator was late by %.1f ms",
+		snprintf(word, sizeof(word),
+		    "does not count, since the generator was late by %.1f ms",
 		    (double)lag_ns / 1e6);
 		capacity_tell_late(search, lag_ns);
 	} else {
@@ -298,7 +301,7 @@ static int run_all(struct bench *b, struct weir_err *err)
 		return rc;
 	if (o->sweep && b->capacity_per_s <= 0 && !atomic_load(&stop_asked))
 		return sentence(err, WEIR_EINVAL,
-		    o->find_capacity ? "--sweep: no capacity was found"
+		    o->find_capacity ? "--sweep cannot run, since no capacity was found"
 				     : "--sweep needs --capacity RATE or --find-capacity");
 	for (int r = 1; rc == 0 && r <= o->rounds && !atomic_load(&stop_asked); r++)
 		rc = one_round(b, r, err);

@@ -133,13 +133,13 @@ int bench_class_fill(const struct bench_request *req, const struct bench_class *
 	path = from->path ? from->path : path;
 	if ((from->replay != NULL) + (from->site != NULL) + body > 1) {
 		sentence(err, WEIR_EINVAL,
-		    "class '%s': use only one of --body, --bodies, --replay and --site",
+		    "in class '%s', use only one of --body, --bodies, --replay and --site",
 		    from->name);
 		return WEIR_EINVAL;
 	}
 	if (from->users > 0 && (from->replay || from->site || from->bodies)) {
-		sentence(err, WEIR_EINVAL, "class '%s': --users works with --path and --body only",
-		    from->name);
+		sentence(err, WEIR_EINVAL,
+		    "in class '%s', --users works with --path and --body only", from->name);
 		return WEIR_EINVAL;
 	}
 	if (from->replay)

@@ -31,10 +31,10 @@ static int split_authority(
 		host_end = memchr(host, ']', (size_t)(end - host));
 		if (!host_end)
 			return sentence(
-			    err, WEIR_EINVAL, "'%s': the ']' after the address is missing", url);
+			    err, WEIR_EINVAL, "'%s' lacks the ']' after the address", url);
 		if (host_end + 1 < end && host_end[1] != ':')
 			return sentence(
-			    err, WEIR_EINVAL, "'%s': ']' must be followed by ':PORT'", url);
+			    err, WEIR_EINVAL, "in '%s', ']' must be followed by ':PORT'", url);
 		port = host_end + 1 < end ? host_end + 2 : NULL;
 	} else {
 		host_end = memchr(a, ':', n);
@@ -42,7 +42,7 @@ static int split_authority(
 		host_end = host_end ? host_end : end;
 	}
 	if (host_end == host || (size_t)(host_end - host) >= sizeof(plan->host))
-		return sentence(err, WEIR_EINVAL, "'%s': the host is missing or too long", url);
+		return sentence(err, WEIR_EINVAL, "in '%s', the host is missing or too long", url);
 	memcpy(plan->host, host, (size_t)(host_end - host));
 	snprintf(plan->port, sizeof(plan->port), "%s", plan->tls ? "443" : "80");
 	if (!port)
@@ -50,16 +50,16 @@ static int split_authority(
 	size_t digits = (size_t)(end - port);
 	for (size_t i = 0; i < digits; i++)
 		if (!isdigit((unsigned char)port[i]))
-			return sentence(
-			    err, WEIR_EINVAL, "'%s': '%.*s' is not a port", url, (int)digits, port);
+			return sentence(err, WEIR_EINVAL, "in '%s', '%.*s' is not a port", url,
+			    (int)digits, port);
 	if (digits == 0 || digits > 5)
-		return sentence(err, WEIR_EINVAL, "'%s': the port must be 1 to 65535", url);
+		return sentence(err, WEIR_EINVAL, "in '%s', the port must be 1 to 65535", url);
 	memcpy(plan->port, port, digits);
 	plan->port[digits] = '\0';
 	int number = atoi(plan->port);
 	return number >= 1 && number <= 65535
 		   ? 0
-		   : sentence(err, WEIR_EINVAL, "'%s': the port must be 1 to 65535", url);
+		   : sentence(err, WEIR_EINVAL, "in '%s', the port must be 1 to 65535", url);
 }
 
 /* Store scheme, host and port in the plan. *path is set to the path within `url`, or to "" if there
@@ -81,8 +81,8 @@ static int split_url(
 	n = strcspn(rest, "/?#");
 	*path = rest + n;
 	if (memchr(rest, '@', n))
-		return sentence(
-		    err, WEIR_EINVAL, "'%s': use --header for a name and password", url);
+		return sentence(err, WEIR_EINVAL,
+		    "'%s' contains a user name: send a name and password with --header", url);
 	return split_authority(plan, rest, n, url, err);
 }
 
@@ -123,14 +123,14 @@ static int check_options(const struct bench_options *o, struct weir_err *err)
 		    "%lld threads need at least as many --connections", (long long)o->threads);
 	if (o->burst_factor * o->burst_share >= 1)
 		return sentence(err, WEIR_EINVAL,
-		    "bursts of %g times the rate for %g %% of the time leave no load between them: "
-		    "factor times share must be below 1",
+		    "bursts of %g times the rate for %g %% of the time leave no load between "
+		    "bursts: --burst-factor times --burst-share must be below 1",
 		    o->burst_factor, o->burst_share * 100);
 	if (o->fresh && o->pipeline > 1)
 		return sentence(err, WEIR_EINVAL, "--fresh and --pipeline exclude each other");
 	if (o->closed && (o->session > 1 || o->trace))
-		return sentence(
-		    err, WEIR_EINVAL, "--closed has no arrivals for --session or --trace");
+		return sentence(err, WEIR_EINVAL,
+		    "--closed excludes --session and --trace, which set the times of arrivals");
 	if (o->warmup_ns > 0 && (o->trace || o->speed > 0))
 		return sentence(err, WEIR_EINVAL,
 		    "--warmup would drop the first send times of --trace or --speed");
@@ -253,13 +253,13 @@ int bench_slo_parse(const char *text, struct bench_slo *slo, struct weir_err *er
 	char why[256], *end;
 
 	if (text[0] != 'p' || !isdigit((unsigned char)text[1]))
-		return sentence(err, WEIR_EINVAL, "--slo '%s': use the form p99=50ms", text);
+		return sentence(err, WEIR_EINVAL, "--slo '%s' is not of the form p99=50ms", text);
 	/* p99 and p99.9 are percentages, p999 is short for p99.9 */
 	double nines = strtod(text + 1, &end);
 	while (nines > 100)
 		nines /= 10;
 	if (*end != '=' || nines <= 0 || nines >= 100)
-		return sentence(err, WEIR_EINVAL, "--slo '%s': use the form p99=50ms", text);
+		return sentence(err, WEIR_EINVAL, "--slo '%s' is not of the form p99=50ms", text);
 	slo->quantile = nines / 100;
 	if (weir_knob_parse(&limit, end + 1, &slo->limit_ns, why, sizeof(why)) != 0)
 		return sentence(err, WEIR_EINVAL, "--slo '%s': %s", text, why);

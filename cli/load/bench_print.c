@@ -171,7 +171,8 @@ static void print_foot(FILE *out, const struct load_plan *plan, const struct loa
 	fprintf(out,
 	    "generator: %s, lag p99 %s (limit 1 ms), %.0f %% of a core, %" PRIu64
 	    " connections made\n",
-	    plan->closed ? "closed loop, so latencies exclude the requests that it delayed"
+	    plan->closed ? "closed loop, so latencies leave out the time by which slow answers "
+			   "delayed later requests"
 			 : "open loop",
 	    lag, s > 0 ? 100 * (result->cpu_user_s + result->cpu_system_s) / s : 0,
 	    result->connects);

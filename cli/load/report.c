@@ -34,7 +34,8 @@ int verb_report(const struct verb *verb, const struct verb_args *args)
 	struct weir_err err = {0};
 
 	if (!args->output)
-		return verb_misused(verb, "-o FILE.html is missing ('-': standard output)");
+		return verb_misused(
+		    verb, "-o FILE.html is missing; '-o -' writes to standard output");
 	if (rundata_read_all(args->operand, args->n, &run, &err) != 0)
 		return report_failed(&err, VERB_USAGE);
 	int rc = report_write(run, args->n, args);

@@ -20,7 +20,8 @@
 	}
 
 static const struct weir_knob simulate_knobs[] = {
-    ROW("load", STRING, load, "0.8x", 0, 0, "2x: times the capacity; 500, 20k: per second"),
+    ROW("load", STRING, load, "0.8x", 0, 0,
+	"2x is a multiple of the capacity; 500 or 20k is a rate per second"),
     {.name = "cores",
 	.type = WEIR_KNOB_INT,
 	.offset = offsetof(struct simulate_options, cores),
@@ -28,7 +29,7 @@ static const struct weir_knob simulate_knobs[] = {
 	.min = 1,
 	.max = 4096,
 	.flags = WEIR_KNOB_AUTO,
-	.help = "cores of the simulated machine; auto: of this one"},
+	.help = "cores of the simulated machine; auto is the number of this machine"},
     ROW("admin", STRING, admin, NULL, 0, 0,
 	"a running server of this YAML: its mean service times are used"),
     {.name = "for",
@@ -40,9 +41,9 @@ static const struct weir_knob simulate_knobs[] = {
 	.flags = WEIR_KNOB_AUTO,
 	.help = "virtual time; auto: 2 million events, within 5 s to 60 s"},
     ROW("deadline", DURATION, deadline_ns, "0s", 0, 3.6e12,
-	"deadline of every client; 0s: the slo of its class"),
+	"deadline of every request; 0s is the slo of its class"),
     ROW("seed", INT, seed, "1", 0, 9e15, "the same seed gives the same result"),
-    ROW("output", STRING, output, NULL, 0, 0, "json; csv: a row per 100 ms, for plots"),
+    ROW("output", STRING, output, NULL, 0, 0, "json, or csv with a row per 100 ms, for plots"),
     ROW("help", BOOL, help, "false", 0, 0, "print this help"),
     {.name = NULL},
 };
@@ -54,11 +55,11 @@ static const struct {
     {"cost", "STAGE=TIME[,const|exp|lognormal][,cpu|blocks]: service time of an event there",
 	offsetof(struct simulate_options, cost)},
     {"share",
-	"STAGE.OUTLET=10%: share of the stage's events that leave there; default: even shares",
+	"STAGE.OUTLET=10%: share of the stage's events that leave there; by default, even shares",
 	offsetof(struct simulate_options, share)},
-    {"class", "NAME=10%: share of the load; default: even shares of the rest",
+    {"class", "NAME=10%: share of the load; by default, an even share of the rest",
 	offsetof(struct simulate_options, classes)},
-    {"set", "STAGE.KNOB=VALUE: as for `weir run`", offsetof(struct simulate_options, set)},
+    {"set", "STAGE.KNOB=VALUEis set as by `weir run`", offsetof(struct simulate_options, set)},
 };
 
 #define N_WORD_OPTIONS (sizeof(word_options) / sizeof(word_options[0]))
@@ -122,7 +123,7 @@ static int take(int argc, char **argv, int *at, struct simulate_options *opt, st
 		return take_knob(name, value, opt, err);
 	if (!value || words->n == SIMULATE_WORDS_MAX)
 		return sentence(err, WEIR_EINVAL, "--%s %s", name,
-		    value ? "is given too often" : "needs a value");
+		    value ? "is given more often than the simulation can take" : "needs a value");
 	words->word[words->n++] = value;
 	return 0;
 }

@@ -171,8 +171,8 @@ static int take_given(const struct weir_spec *spec, const char *word, struct sim
 	int at = equals ? simulate_stage(spec, word, (size_t)(equals - word)) : -1;
 
 	if (at < 0)
-		return sentence(
-		    err, WEIR_EINVAL, "--cost %.60s: there is no such stage; use STAGE=5ms", word);
+		return sentence(err, WEIR_EINVAL,
+		    "--cost %.60s names no stage of the server: use STAGE=5ms", word);
 	struct simulate_cost *cost = &plan->cost[at];
 	const char *rest = equals + 1 + strcspn(equals + 1, ",");
 	snprintf(time, sizeof(time), "%.*s", (int)(rest - equals - 1), equals + 1);
@@ -199,7 +199,9 @@ int simulate_costs(const struct weir_spec *spec, const struct simulate_options *
 	int rc = 0;
 
 	if (spec->n_stages > SIMULATE_STAGES_MAX)
-		return sentence(err, WEIR_EINVAL, "more than %d stages", SIMULATE_STAGES_MAX);
+		return sentence(err, WEIR_EINVAL,
+		    "the server has more than the %d stages that can be simulated",
+		    SIMULATE_STAGES_MAX);
 	for (int i = 0; i < spec->n_stages; i++)
 		cost_of_knobs(&spec->stages[i], &plan->cost[i]);
 	if (opt->admin)

@@ -40,7 +40,7 @@ static void print_head(const json_t *stage)
 		    act_duration(
 			age, json_number_value(json_object_get(queue, "oldest_wait_seconds"))));
 	if (whole(threads, "now") > 0)
-		plain_print(stdout, "threads    %lld busy of %lld (%lld to %lld)\n",
+		plain_print(stdout, "threads    %lld busy of %lld (min %lld, max %lld)\n",
 		    whole(threads, "busy"), whole(threads, "now"), whole(threads, "min"),
 		    whole(threads, "max"));
 	plain_print(stdout, "admission  %s, %s%s%s\n", act_text(admission, "policy"),

@@ -160,7 +160,7 @@ static void put_stage(FILE *out, const struct snapshot *s, const json_t *stage)
 	    text, sizeof(text), "%.0f of %.0f", number(queue, "length"), number(queue, "limit"));
 	html_cell(out, number(queue, "limit") > 0 ? text : "");
 	html_cell_value(out, format_time, last_of(s, name, "wait_p99"));
-	snprintf(text, sizeof(text), "%.0f of %.0f (%.0f to %.0f)", number(threads, "busy"),
+	snprintf(text, sizeof(text), "%.0f of %.0f (min %.0f, max %.0f)", number(threads, "busy"),
 	    number(threads, "now"), number(threads, "min"), number(threads, "max"));
 	html_cell(out, number(threads, "max") > 0 ? text : "");
 	html_cell_value(out, format_share, last_of(s, name, "busy"));
@@ -316,8 +316,9 @@ static int put_charts(FILE *out, const struct snapshot *s)
 	    {"queue", "Waiting", "events", "Length of each queue.", true, format_count},
 	    {"wait_p99", "Wait, p99", "seconds", "99 of 100 events waited at most this long.", true,
 		format_time},
-	    {"busy", "Threads in use", "share", "Share of the pool's threads' time in handlers.",
-		false, format_share},
+	    {"busy", "Threads in use", "share",
+		"Share of their time that the threads of the pool spent in handlers.", false,
+		format_share},
 	};
 	int rc = 0;
 

@@ -121,8 +121,9 @@ int snapshot_config(FILE *out, const json_t *config)
 
 	if (json_array_size(files) == 0)
 		return 0;
-	fputs("<section><h2>Configuration</h2>\n<p class=soft>As it was read; anything that looks "
-	      "like a secret is left out. Check it before you share it.</p>\n",
+	fputs("<section><h2>Configuration</h2>\n<p class=soft>The configuration as the server read "
+	      "it, without anything that looks like a secret. Check this page before you share "
+	      "it.</p>\n",
 	    out);
 	for (size_t i = 0; rc == 0 && i < json_array_size(files); i++) {
 		const json_t *file = json_array_get(files, i);

@@ -329,7 +329,7 @@ int verb_why(const struct verb *verb, const struct verb_args *args)
 	json_t *then = NULL, *now = NULL;
 
 	if (args->shed && args->n)
-		return verb_misused(verb, "--shed needs no stage: the id names it");
+		return verb_misused(verb, "--shed takes no stage, since the id names the stage");
 	if (args->shed)
 		return why_shed(args->shed, url);
 	int rc = look_twice(url, &then, &now);

@@ -67,7 +67,7 @@ static json_t *ask_names(const char *url, const struct shed_token *t, struct abo
 	free(answer.body);
 	if (doc && look_up(doc, t, about))
 		return doc;
-	plain_print(stderr, "weir why: %s: numbers are shown instead of names\n",
+	plain_print(stderr, "weir why: %s, so numbers are shown instead of names\n",
 	    doc       ? "the server there was started later"
 	    : rc != 0 ? err.text
 		      : "the server there is not a weir admin endpoint");
@@ -114,11 +114,11 @@ static void print_wait(const struct shed_token *t, const struct about *about)
 		return;
 	/* the id encodes the predicted wait in steps of 3 % of the objective */
 	if (about->slo_s > 0)
-		plain_print(stdout, "; predicted wait %s%.*f ms of an objective of %.4g ms", over,
-		    about->slo_s < 0.1, share * about->slo_s * 1e3, about->slo_s * 1e3);
+		plain_print(stdout, "; the predicted wait was %s%.*f ms, the objective %.4g ms",
+		    over, about->slo_s < 0.1, share * about->slo_s * 1e3, about->slo_s * 1e3);
 	else
-		plain_print(
-		    stdout, "; predicted wait %s%.0f %% of the objective", over, share * 100);
+		plain_print(stdout, "; the predicted wait was %s%.0f %% of the objective", over,
+		    share * 100);
 }
 
 static void print_token(const char *text, const struct shed_token *t, const struct about *about)
@@ -132,7 +132,8 @@ static void print_token(const char *text, const struct shed_token *t, const stru
 	print_wait(t, about);
 	if (code == WEIR_EPRIORITY)
 		plain_print(stdout,
-		    "; %.0f %% of the class was admitted, this user's number was %.2f",
+		    "; %.0f %% of the class was admitted, and this user's number between 0 and 1 "
+		    "was %.2f",
 		    t->part * 100.0 / SHED_TOKEN_PART_ALL, t->user / 256.0);
 	puts(".");
 }

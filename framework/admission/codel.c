@@ -84,8 +84,8 @@ static int codel_explain(
 		    "not overloaded: the minimum wait of an interval was within %.3g ms",
 		    target_ms);
 	return say(buf, size, 0,
-	    "overloaded: the minimum wait of an interval was over %.3g ms, sheds events that "
-	    "waited over %.3g ms",
+	    "overloaded: the minimum wait of an interval was over %.3g ms; events that waited over "
+	    "%.3g ms are shed",
 	    target_ms, 2 * target_ms);
 }
 

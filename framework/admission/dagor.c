@@ -143,10 +143,11 @@ static int dagor_explain(
 	int64_t target_ns = p->target_ns > 0 ? p->target_ns : TARGET_NS;
 
 	if (s->level >= LEVEL_ALL)
-		return say(buf, size, 0, "mean wait %s %.3g ms, admits all",
+		return say(buf, size, 0, "the mean wait is %s %.3g ms; admits all classes",
 		    s->overloaded ? "over" : "within", (double)target_ns * 1e-6);
 	return say(buf, size, 0,
-	    "mean wait %s %.3g ms, admits %.3g %% of class %u, none of the lower classes",
+	    "the mean wait is %s %.3g ms; admits all of the higher classes, %.3g %% of class %u "
+	    "and none of the lower classes",
 	    s->overloaded ? "over" : "within", (double)target_ns * 1e-6,
 	    100.0 * (s->level % USERS_ALL) / USERS_ALL, s->level / USERS_ALL);
 }

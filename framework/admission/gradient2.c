@@ -119,8 +119,8 @@ static int gradient2_explain(
 
 	(void)p;
 	return say(buf, size, 0,
-	    "limit %d events at the stage, long-term mean response time %.3g ms", (int)s->limit,
-	    s->long_ns * 1e-6);
+	    "the limit is %d events at the stage, the long-term mean response time %.3g ms",
+	    (int)s->limit, s->long_ns * 1e-6);
 }
 
 const struct admission_policy admission_gradient2 = {

@@ -461,8 +461,8 @@ static int weir_explain(
 		len = say(buf, size, 0, "OVER for %.1f s: predicted wait %.3g ms",
 		    (double)(s->now_ns - s->over_ns) * 1e-9, wait_ms);
 	else
-		len = say(buf, size, 0, "NORMAL, predicted wait %.3g ms of %.3g ms", wait_ms,
-		    WAIT_CAP * s->seen.slo_ns * 1e-6);
+		len = say(buf, size, 0, "NORMAL: predicted wait %.3g ms of at most %.3g ms",
+		    wait_ms, WAIT_CAP * s->seen.slo_ns * 1e-6);
 	return weir_say_refused(&s->fill, buf, size, len);
 }
 

@@ -121,7 +121,7 @@ static bool weir_decide(
 	if (!worth_it(v, d->cap))
 		return false;
 	snprintf(d->rule, sizeof(d->rule), "%s: a call takes %.3g us plus %.3g us per event",
-	    pays ? "within an eighth of slo" : "batching does not pay", a, c);
+	    pays ? "fits into an eighth of slo" : "batching does not pay", a, c);
 	return true;
 }
 

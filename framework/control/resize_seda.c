@@ -48,7 +48,7 @@ static bool grow(const struct resize_view *v, struct resize_decision *d)
 	if (v->cpu_ratio >= CPU_SATURATED)
 		return false;
 	d->target = v->target + 1;
-	snprintf(d->rule, sizeof(d->rule), "queue %u over threshold %u at a sample",
+	snprintf(d->rule, sizeof(d->rule), "the queue of %u was over the threshold of %u",
 	    v->queue_length, threshold);
 	return true;
 }

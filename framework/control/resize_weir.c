@@ -336,7 +336,8 @@ static bool judge_trial(
 	t->hold_until_ns = now_ns + t->hold_ns;
 	d->target = t->n;
 	say(d->rule, sizeof(d->rule),
-	    "%d instead of %d threads: throughput %+.0f%%, reverted; no growth for %lld s",
+	    "%d instead of %d threads changed throughput by %+.0f%%: reverted, no growth for %lld "
+	    "s",
 	    v->target, t->n, gain * 100, (long long)(t->hold_ns / NS_PER_S));
 	return true;
 }
@@ -387,7 +388,7 @@ static bool shrink(
 	d->target = n - (step > 1 ? step : 1);
 	if (d->target < v->min)
 		d->target = v->min;
-	say(d->rule, sizeof(d->rule), "need at most %.1f threads for %d s, now %s", most,
+	say(d->rule, sizeof(d->rule), "needed at most %.1f threads for %d s, now %s", most,
 	    HOLD_SECONDS, sum_text(s, sum, sizeof(sum)));
 	return true;
 }
@@ -418,7 +419,8 @@ static bool unstall(
 		return false;
 	s->unstalled_ns = now_ns;
 	d->target = v->target + 1;
-	say(d->rule, sizeof(d->rule), "stalled: %u wait, all %d threads in handlers for %lld ms",
+	say(d->rule, sizeof(d->rule),
+	    "stalled: %u events wait, all %d threads have been in handlers for %lld ms",
 	    v->queue_length, v->live, (long long)(still_ns / NS_PER_MS));
 	return true;
 }

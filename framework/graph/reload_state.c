@@ -143,7 +143,7 @@ void reload_state_end(struct weir_graph *old)
 	i->from = NULL;
 	lock_release(&i->lock);
 	if (lost)
-		weir_log(WEIR_LOG_ERROR, "reload: out of memory: totals restart at 0");
+		weir_log(WEIR_LOG_ERROR, "reload: memory ran out, so totals restart at 0");
 	old->bequest = NULL;
 	unref(i);
 }

@@ -122,11 +122,11 @@ void graph_refusal_text(const struct pool_refusal *refusal, char *text, size_t s
 static void no_thread(struct weir_stage *st, char *text, size_t size)
 {
 	struct pool_refusal refusal = pool_refused(st->pool);
-	char why[120] = "the last one ended";
+	char why[120] = "the last thread ended";
 
 	if (refusal.code != 0)
 		graph_refusal_text(&refusal, why, sizeof(why));
-	snprintf(text, size, "it has no thread: %s", why);
+	snprintf(text, size, "the stage has no thread: %s", why);
 }
 
 /* Describe in `text` the I/O thread that a handler of `st` has held up longest, if any, and whether

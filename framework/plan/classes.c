@@ -102,7 +102,7 @@ static void check_reach(struct plan *p, int c)
 			continue;
 		weir_errs_add(p->errs, &class->mark, WEIR_EINVAL,
 		    earlier->n_match ? "put the narrower class first"
-				     : "a class without 'match' comes last",
+				     : "put the class without 'match' last",
 		    "class '%s' can match nothing: '%s' before it takes %s", class->name,
 		    earlier->name, earlier->n_match ? "everything it could match" : "everything");
 		return;

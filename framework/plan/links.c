@@ -55,7 +55,7 @@ static struct plan_outlet *find_outlet(struct plan_stage *ps, const char *name)
 
 static void unknown_outlet(struct plan *p, struct plan_stage *ps, const struct weir_link_spec *l)
 {
-	char hint[140] = "it has no outlets";
+	char hint[140] = "this stage has no outlets";
 	size_t at = 0;
 
 	for (int i = 0; i < ps->n_outlets && at < sizeof(hint) - 1; i++)
@@ -151,14 +151,14 @@ static void unreachable(struct plan *p, int id)
 {
 	const struct weir_stage_ops *ops = p->stages[id].ops;
 	const struct weir_stage_spec *lost = p->stages[id].spec;
-	char hint[160] = "link to it, or remove it";
+	char hint[160] = "link another stage to this one, or remove this one";
 
 	for (int i = 0; ops && ops->accepts && i < p->n; i++) {
 		const char *outlet = i == id ? NULL : free_outlet(&p->stages[i], ops->accepts);
 		if (!outlet)
 			continue;
 		snprintf(hint, sizeof(hint),
-		    "add '%.40s: %.40s' under 'to:' of stage '%.30s', or remove it", outlet,
+		    "add '%.40s: %.40s' under 'to:' of '%.30s', or remove this stage", outlet,
 		    lost->name, p->stages[i].spec->name);
 		break;
 	}

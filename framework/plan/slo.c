@@ -46,7 +46,7 @@ static void check_stage(
 	in_words(ps->service_ns, takes, sizeof(takes));
 	if (s->slo_ns >= 0 && s->slo_ns < ps->service_ns)
 		weir_errs_add(p->errs, s->slo_mark.file ? &s->slo_mark : &s->mark, WEIR_EINVAL,
-		    "raise its 'slo', or lower its service time",
+		    "raise the 'slo' of the stage, or lower its service time",
 		    "the objective of stage '%s' is %s, but one event alone takes %s there",
 		    s->name, in_words(s->slo_ns, slo, sizeof(slo)), takes);
 	if (longest && longest->slo_ns < ps->service_ns)

@@ -327,7 +327,8 @@ int weir_stage_plugin(const char *path, bool look, uint64_t *id, struct weir_err
 	char symbol[128];
 
 	if (!symbol_of(path, symbol, sizeof(symbol)))
-		return fail(err, WEIR_EINVAL, "plug-in '%s': no stage name in the file name", path);
+		return fail(err, WEIR_EINVAL,
+		    "the file name of plug-in '%s' does not contain a stage name", path);
 	int rc = plugin_copy(path, symbol, &copy, err);
 	if (rc != 0)
 		return rc;

@@ -147,9 +147,8 @@ static void finish_leftovers(struct weir_stage *st, struct local *l, struct weir
 	book_add(&l->book.unhandled, (uint64_t)left);
 	if (weir_log_first(&st->unhandled_logged))
 		weir_log(WEIR_LOG_ERROR,
-		    "stage '%s' (%s) left %d of %d events behind: finished as unhandled; a handler "
-		    "must "
-		    "emit, finish or hold each event",
+		    "stage '%s' (%s) left %d of %d events behind, which end as unhandled; a "
+		    "handler must emit, finish or hold each event",
 		    st->name, st->ops->name, left, n);
 }
 
@@ -290,7 +289,7 @@ static void unlinked(struct weir_stage *st, int outlet, struct weir_event **ev)
 	if (weir_log_first(&st->unlinked_logged))
 		weir_log(WEIR_LOG_ERROR,
 		    "stage '%s' (%s) emitted to outlet %s%s%s, which is not linked", st->name,
-		    st->ops->name, known ? "'" : "number out of range",
+		    st->ops->name, known ? "'" : "with a number out of range",
 		    known ? st->outlets[outlet].name : "", known ? "'" : "");
 	weir_event_finish(ev, WEIR_ELINK);
 }

@@ -320,7 +320,8 @@ static const struct weir_knob cache_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct cache_conf, root),
 	.def = "",
-	.help = "directory that 'miss' reads from, checked at start only; empty: not checked"},
+	.help = "directory that 'miss' reads from, checked at start only; an empty name is not "
+		"checked"},
     {.name = "size",
 	.type = WEIR_KNOB_BYTES,
 	.offset = offsetof(struct cache_conf, size_bytes),
@@ -347,7 +348,8 @@ static const struct weir_knob cache_knobs[] = {
 	.min = 0,
 	.max = 1e6,
 	.help = "files above 'max_object' that are kept open, at most an eighth of the files that "
-		"the process may open; each counts as size / open_files, at least 16 KiB; 0: none"},
+		"the process may open; each counts as size / open_files, at least 16 KiB; 0 keeps "
+		"none open"},
     {.name = "revalidate",
 	.type = WEIR_KNOB_DURATION,
 	.offset = offsetof(struct cache_conf, revalidate_ns),
@@ -373,7 +375,7 @@ static const struct weir_knob cache_knobs[] = {
 	.min = 0,
 	.max = 864e11,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "how long a 404 answer is kept; 0s: not at all"},
+	.help = "how long a 404 answer is kept; 0s keeps none"},
     {0},
 };
 

@@ -282,8 +282,8 @@ static bool accept_failed(struct net_io *io, int fd)
 	net_count(io, NET_ACCEPT_FAILURES, 1);
 	if (weir_log_first(&logged))
 		weir_log(WEIR_LOG_WARN,
-		    "%s: accept: %s; idle connections are closed to make room, else clients wait "
-		    "(logged once)",
+		    "%s: a connection cannot be accepted: %s; idle connections are closed to make "
+		    "room, else clients wait (logged once)",
 		    weir_stage_name(io->stage), strerror(error));
 	if (descriptors)
 		return out_of_descriptors(io, fd);

@@ -88,7 +88,8 @@ static void give_up(struct net_io *io, struct net_handed *h)
 	if (weir_log_first(&logged))
 		weir_log(WEIR_LOG_WARN,
 		    "%s: connections of the previous server could not be taken over within %lld s "
-		    "and were closed (memory, or fs.epoll.max_user_watches; logged once)",
+		    "and were closed; memory or fs.epoll.max_user_watches is too small (logged "
+		    "once)",
 		    weir_stage_name(io->stage), KEPT_NS / 1000000000LL);
 	io->srv->calls->handed_drop(io, h, false);
 }

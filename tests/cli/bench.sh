@@ -53,7 +53,7 @@ is exit 2; is err has '--class'
 weir bench http://127.0.0.1:1/ --rate 1 --header 'no colon'
 is exit 2; is err has 'no colon'
 weir bench http://127.0.0.1:1/ --find-capacity --slo fast
-is exit 2; is err has "use the form p99=50ms"
+is exit 2; is err has "is not of the form p99=50ms"
 weir bench http://127.0.0.1:1/ --sweep 1x,2x
 is exit 2; is err has '--capacity'
 weir bench http://127.0.0.1:1/ --trace absent.txt
@@ -146,7 +146,7 @@ wait "$bench"
 rc=$?
 out=$(<out) err=$(<err)
 is exit 1; is out has 'VOID: the capacity search ended at'; is out has 'capacity: not found: '
-is err has 'does not count, the generator was late by'; is err lacks 'does not keep'
+is err has 'does not count, since the generator was late by'; is err lacks 'does not keep'
 law late.json
 checks=$((checks + 1))
 python3 - <<'PY' || fail 'the run file does not say that it is void'

@@ -98,7 +98,7 @@ checked <<'YAML'
   d: { use: respond }
 YAML
 is exit 1
-is err has "add 'handshake: shake' under 'to:' of stage 'a', or remove it"
+is err has "add 'handshake: shake' under 'to:' of 'a', or remove this stage"
 
 # ---- errors of values are located at the value ----
 checked <<'YAML'

@@ -61,11 +61,11 @@ write hello 8 1
 one reload --dry-run
 is exit 0; is out has '4 -> 8'; is out has 'nothing was done'
 one show work
-is out has '1 to 4'
+is out has 'min 1, max 4'
 one reload
 is exit 0; is out has '4 -> 8'
 one show work
-is out has '1 to 8'
+is out has 'min 1, max 8'
 one log
 is out has 'operator  reload    work.threads.max: 4 -> 8'; is out lacks 'threads.max = 8'
 # An override outranks a value that needs a new graph.
@@ -376,7 +376,7 @@ for i in $(seq 8); do
 done
 idle 1h ninth
 one reload
-is exit 1; is err has 'too many graphs at once'
+is exit 1; is err has 'too many earlier graphs still have requests'
 for half in "${halves[@]}"; do exec {half}<&-; done
 settle
 kill -TERM "$pid"

@@ -56,14 +56,14 @@ is exit 3; is err has 'no weir server answers'
 # numbers.
 weir why --shed 80200ZS000000 --admin "$admin"
 is exit 0; is out has "'hello' refused class 'default' (queue_full)"; is err empty
-is out has 'ms of an objective of'; is out lacks "number"
+is out has 'ms, the objective '; is out lacks "number"
 [[ $out =~ ^'shed 80200ZS000000: at '[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\.[0-9]' ' ]] || fail 'no time of day'
 weir why --shed b020000000000 --admin "$admin"
 is exit 0; is out has 'shed B020000000000: '; is out has "'hello' refused class 'default' (priority)"
-is out has '0 % of the class was admitted, this user'
+is out has '0 % of the class was admitted, and this user'
 weir why --shed 80200ZS000000 --admin http://127.0.0.1:1/
 is exit 0; is out has '0.0 s after the start stage 1 refused class 0 (queue_full)'
-is out has 'predicted wait 50 % of the objective'; is err has 'numbers are shown instead of names'
+is out has 'predicted wait was 50 % of the objective'; is err has 'numbers are shown instead of names'
 weir why --shed 80200ZSZZZZZZ --admin "$admin" # two months after the start
 is exit 0; is out has 'after the start stage 1'; is err has 'was started later'
 for id in '' 8 F000000000000 0000000000000 800020000000U; do
@@ -71,7 +71,7 @@ for id in '' 8 F000000000000 0000000000000 800020000000U; do
 	is exit 2; is err has 'is not a shed id'; is out empty
 done
 weir why hello --shed 80200ZS000000 --admin "$admin"
-is exit 2; is err has '--shed needs no stage'
+is exit 2; is err has '--shed takes no stage'
 weir ps --admin "$admin" --shed 80200ZS000000
 is exit 2; is err has "'ps' does not take --shed"
 weir ps --admin "$admin"

@@ -34,7 +34,7 @@ import time
 HANG_S = 60  # only ends a server or verb that hangs
 FILES = {"empty": 0, "one": 1, "page": 16000, "edge": 65536, "long": 300000, "large": 3000000}
 CONTENT = {name: random.Random(name).randbytes(n) for name, n in FILES.items()}
-BAD_LOG = re.compile(r"Sanitizer|runtime error|ssert|a bug in weir|counters off by -?[1-9]|never ended|stack smashing")
+BAD_LOG = re.compile(r"Sanitizer|runtime error|ssert|a bug in weir|counters are off by -?[1-9]|never ended|stack smashing")
 failures = []
 
 

@@ -39,9 +39,9 @@
 	X(ESTOPPING, -36, SHED, "stopping", "the server is stopping")                              \
 	X(EPRESSURE, -37, SHED, "pressure", "the server is out of a resource")                     \
 	X(EPRIORITY, -38, SHED, "priority", "more important work needs the capacity")              \
-	X(EDELAY, -39, SHED, "delay", "it would have waited, or did wait, too long in the queue")  \
-	X(EHOPELESS, -40, SHED, "hopeless", "it could not have been done before its deadline")     \
-	X(ELIMIT, -41, SHED, "limit", "the limit of events in flight was reached")                 \
+	X(EDELAY, -39, SHED, "delay", "the wait in the queue was, or would have been, too long")   \
+	X(EHOPELESS, -40, SHED, "hopeless", "the work could not be done before its deadline")      \
+	X(ELIMIT, -41, SHED, "limit", "the limit on events in flight was reached")                 \
 	X(EDRAINING, -42, SHED, "draining", "an operator is draining the stage")
 
 enum weir_error {

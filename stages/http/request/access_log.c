@@ -210,8 +210,7 @@ static const struct weir_knob knobs[] = {
 	.min = 0,
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_LIVE,
-	.help =
-	    "requests that took at least this long are always logged; 0: they are sampled, too"},
+	.help = "requests that took at least this long are always logged; 0 samples them, too"},
     {.name = "flush",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(flush_ns),
@@ -225,7 +224,7 @@ static const struct weir_knob knobs[] = {
 	.def = "256KiB",
 	.min = 16384,
 	.max = 1 << 30,
-	.help = "lines beyond two such buffers are dropped and counted"},
+	.help = "size of a buffer for lines; lines beyond two buffers are dropped and counted"},
     {.name = NULL},
 };
 

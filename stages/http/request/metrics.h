@@ -19,7 +19,7 @@
 	X(REFUSED_LATE, "http_refused_late_total", COUNTER, "requests",                            \
 	    "requests that got 503 because they were incomplete when the drain time ended")        \
 	X(REFUSED_HANDED, "http_refused_handed_total", COUNTER, "connections",                     \
-	    "connections from before a reload closed because they could not be taken over")        \
+	    "connections from before a reload, closed because they could not be taken over")       \
 	X(EVICTED, "http_evicted_total", COUNTER, "connections",                                   \
 	    "idle or slow connections closed for new ones or to free memory")                      \
 	X(ACCEPT_FAILURES, "http_accept_failures_total", COUNTER, "failures",                      \
@@ -60,7 +60,7 @@
 	    "measure against memory use: 0 none, 1 shorter time-outs, 2 no keep-alive, 3 "         \
 	    "requests refused, 4 nothing accepted")                                                \
 	X(MEMORY_LIMIT, "http_memory_limit_bytes", GAUGE, "bytes",                                 \
-	    "limit of the memory held by connections ('memory')")                                  \
+	    "limit on the memory held by connections, set by 'memory'")                            \
 	X(HINTS_IGNORED, "http_hints_ignored_total", COUNTER, "requests",                          \
 	    "requests whose x-deadline-ms, grpc-timeout, x-retry-attempt or traceparent could "    \
 	    "not be read")                                                                         \

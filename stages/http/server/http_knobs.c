@@ -21,7 +21,7 @@ const struct weir_knob server_knobs[] = {
 	.min = 1,
 	.max = NET_IO_MAX,
 	.flags = WEIR_KNOB_AUTO,
-	.help = "I/O threads; auto: one per core that this process may use"},
+	.help = "I/O threads; auto is one per core that this process may use"},
     {.name = "max_connections",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(net.max_connections),
@@ -29,7 +29,7 @@ const struct weir_knob server_knobs[] = {
 	.min = 1,
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "limit of open client connections; beyond it the longest-idle one is closed or 503 "
+	.help = "limit on open client connections; beyond it the longest-idle one is closed or 503 "
 		"is sent"},
     {.name = "max_per_address",
 	.type = WEIR_KNOB_INT,
@@ -38,9 +38,9 @@ const struct weir_knob server_knobs[] = {
 	.min = 0,
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
-	.help =
-	    "limit of connections per address (IPv6: /64); beyond it the address's longest-idle "
-	    "one is closed or 503 is sent; auto: max_connections / 4, at least 64; 0: no limit"},
+	.help = "limit on connections per address (per /64 for IPv6); beyond it the address's "
+		"longest-idle one is closed or 503 is sent; auto is max_connections / 4, at least "
+		"64; 0 is no limit"},
     {.name = "accept_rate",
 	.type = WEIR_KNOB_RATE,
 	.offset = ROW(net.accept_rate),
@@ -48,8 +48,8 @@ const struct weir_knob server_knobs[] = {
 	.min = 0,
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE,
-	.help =
-	    "limit of new connections per second and address; beyond it 503 is sent; 0: no limit"},
+	.help = "limit on new connections per second and address; beyond it 503 is sent; 0 is no "
+		"limit"},
     {.name = "backlog",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(net.backlog),
@@ -71,7 +71,8 @@ const struct weir_knob server_knobs[] = {
 	.def = "0",
 	.min = 0,
 	.max = 1 << 30,
-	.help = "longer request bodies enter the graph before they are complete; 0: none does"},
+	.help =
+	    "longer request bodies enter the graph before they are complete; with 0, none does"},
     {.name = "stream_buffer",
 	.type = WEIR_KNOB_BYTES,
 	.offset = ROW(stream_buffer_bytes),
@@ -95,8 +96,8 @@ const struct weir_knob server_knobs[] = {
 	.max = 1e12,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
 	.help = "memory for all connections together; shorter time-outs from 85 %, no keep-alive "
-		"from 92 %, 503 from 95 %, no new clients from 98 %; auto: an eighth of the host's "
-		"or the control group's memory, 64MiB to 1GiB"},
+		"from 92 %, 503 from 95 %, no new clients from 98 %; auto is an eighth of the "
+		"host's or the control group's memory, 64MiB to 1GiB"},
     {.name = "header_timeout",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(header_timeout_ns),
@@ -136,7 +137,7 @@ const struct weir_knob server_knobs[] = {
 	.min = 0,
 	.max = 1e9,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "bytes per second at which request bodies must arrive after 5 s; 0: no minimum"},
+	.help = "bytes per second at which request bodies must arrive after 5 s; 0 is no minimum"},
     {.name = "min_send_rate",
 	.type = WEIR_KNOB_RATE,
 	.offset = ROW(min_send_rate),
@@ -144,7 +145,7 @@ const struct weir_knob server_knobs[] = {
 	.min = 0,
 	.max = 1e9,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "bytes per second at which clients must read answers after 5 s; 0: no minimum"},
+	.help = "bytes per second at which clients must read answers after 5 s; 0 is no minimum"},
     {.name = "keep_alive_requests",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(keep_alive_requests),
@@ -152,7 +153,7 @@ const struct weir_knob server_knobs[] = {
 	.min = 0,
 	.max = 1e9,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "requests on one connection before it is closed; 0: no limit"},
+	.help = "requests on one connection before it is closed; 0 is no limit"},
     {.name = "pipeline",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(pipeline),
@@ -180,7 +181,7 @@ const struct weir_knob server_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = ROW(server_name),
 	.def = "weir",
-	.help = "value of the Server field; empty: none"},
+	.help = "value of the Server field; empty sends none"},
     {.name = "methods",
 	.type = WEIR_KNOB_STRINGS,
 	.offset = ROW(methods),
@@ -191,7 +192,7 @@ const struct weir_knob server_knobs[] = {
 	.offset = ROW(user),
 	.def = "",
 	.help = "what identifies a user, so that overload refuses some users entirely rather than "
-		"all of them at times: address, connection, header.NAME; empty: each request is "
+		"all of them at times: address, connection, header.NAME; if empty, each request is "
 		"judged by itself"},
     {.name = "deadline",
 	.type = WEIR_KNOB_ENUM,

@@ -37,8 +37,8 @@ static void say(const struct http_io *io, int64_t used)
 
 	if (weir_log_first(&logged))
 		weir_log(WEIR_LOG_WARN,
-		    "%s: connections hold %lld of %lld bytes (memory); time-outs are shorter now, "
-		    "requests are refused next (logged once)",
+		    "%s: connections hold %lld of the %lld bytes of 'memory'; time-outs are "
+		    "shorter now, and requests are refused if more is held (logged once)",
 		    weir_stage_name(io->net.stage), (long long)used,
 		    (long long)io->conf.memory_bytes);
 }

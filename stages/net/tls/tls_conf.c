@@ -62,7 +62,7 @@ const struct weir_knob tls_knobs[] = {
 	.min = 0,
 	.max = 8.64e13,
 	.help = "how long a client may resume with a ticket, and how often the ticket keys change; "
-		"0s: no tickets"},
+		"0s sends no tickets"},
     {.name = "kernel",
 	.type = WEIR_KNOB_BOOL,
 	.offset = ROW(kernel),

@@ -41,7 +41,8 @@ static void warn_of_chains(struct weir_stage *st, const struct tls_certs *certs)
 		if (issuer)
 			weir_warn(st, at,
 			    "%.100s does not contain the certificate of '%.80s', which this host "
-			    "does not trust by itself: clients may refuse; append it",
+			    "does not trust by itself: append that certificate, since clients may "
+			    "refuse the connection",
 			    path, issuer);
 	}
 }

@@ -158,7 +158,7 @@ static void test_socket_file(void)
 	authority_unlink(&address);
 	weir_spec_add_client(spec, "4321", NULL);
 	CU_ASSERT_EQUAL(reload(listen), 0);
-	CU_ASSERT_TRUE(logged("the permissions of the socket file were not changed"));
+	CU_ASSERT_TRUE(logged("the permissions of the socket file could not be changed"));
 	weir_log_set_fd(-1);
 	close(log_fd);
 	close(fd);

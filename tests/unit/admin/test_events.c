@@ -220,7 +220,7 @@ static void test_refused(void)
 {
 	setup();
 	CU_ASSERT_EQUAL(client_get(port, "/events?hz=3", answer, sizeof(answer)), 400);
-	CU_ASSERT_TRUE(has("application/problem+json") && has("hz=1 or hz=4"));
+	CU_ASSERT_TRUE(has("application/problem+json") && has("which is 0, 1 or 4"));
 	CU_ASSERT_EQUAL(client_do(port, "GET", "/events", "Origin: http://evil.example\r\n", "",
 			    answer, sizeof(answer)),
 	    403);

@@ -259,7 +259,7 @@ static void test_server(void)
 		CU_ASSERT_EQUAL(
 		    client_get(admin_port(admin), "/healthz", answer, sizeof(answer)), 200);
 	admin_stop(admin);
-	CU_ASSERT_TRUE(logged("the last history was not saved"));
+	CU_ASSERT_TRUE(logged("the newest part of the history was not saved"));
 	/* The abandoned thread ends as soon as the disk responds. */
 	hold(false);
 	while (access(path, F_OK) != 0)

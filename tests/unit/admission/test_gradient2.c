@@ -110,7 +110,7 @@ static void test_average_is_cut(void)
 	admission_gradient2.explain(state, &own, line, sizeof(line));
 	double average_ms = strtod(strrchr(line, 'e') + 1, NULL);
 	CU_ASSERT(average_ms > 9 && average_ms < 25);
-	CU_ASSERT_PTR_NOT_NULL(strstr(line, "limit 20 events at the stage"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(line, "the limit is 20 events at the stage"));
 }
 
 static void test_station(void)

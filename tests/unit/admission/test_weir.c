@@ -459,7 +459,7 @@ static void test_explain(void)
 	int reason = 0;
 	admission_weir.admit(state, &own, &v, 0, 1, &refused, &reason);
 	admission_weir.explain(state, &own, line, sizeof(line));
-	CU_ASSERT_STRING_EQUAL(line, "NORMAL, predicted wait 3.1 ms of 50 ms, admits all");
+	CU_ASSERT_STRING_EQUAL(line, "NORMAL: predicted wait 3.1 ms of at most 50 ms, admits all");
 	sample.class[2].offered = sample.class[3].offered = sample.class[3].refused = 10;
 	sample.class[2].refused = 8;
 	classes_default(&sample);

@@ -15,7 +15,7 @@ static void test_source(void)
 {
 	CU_ASSERT_STRING_EQUAL(describe("t.source", 0),
 	    "t.source: makes events for tests\n"
-	    "a source: produces events and has no queue\n"
+	    "a source, which produces events and has no queue\n"
 	    "\n"
 	    "with:\n"
 	    "    listen           address and port\n"

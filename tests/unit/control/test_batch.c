@@ -87,7 +87,7 @@ static void test_fills_an_eighth_of_the_objective(void)
 	s->noise = 0.05;
 	run(s, 120);
 	CU_ASSERT_TRUE(abs(s->v.cap - 115) <= 25);
-	CU_ASSERT_PTR_NOT_NULL(strstr(s->last.rule, "within an eighth of slo: a call takes "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s->last.rule, "fits into an eighth of slo: a call takes "));
 	s->changes = 0;
 	run(s, 300);
 	CU_ASSERT_TRUE(s->changes <= 3); /* the cap does not follow the arrivals */

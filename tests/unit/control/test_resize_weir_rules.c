@@ -156,8 +156,8 @@ static void test_trial_says_what_it_gained(void)
 		v.items += i < 2 ? 20 : 4;
 		v.busy_ns_total += (uint64_t)v.live * 100 * NS_PER_MS;
 	}
-	CU_ASSERT_STRING_EQUAL(
-	    d.rule, "4 instead of 2 threads: throughput -80%, reverted; no growth for 10 s");
+	CU_ASSERT_STRING_EQUAL(d.rule,
+	    "4 instead of 2 threads changed throughput by -80%: reverted, no growth for 10 s");
 }
 
 /* The last target wanted within 5 s for a pool of `n` threads, at most `max`. Offered are 400

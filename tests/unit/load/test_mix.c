@@ -144,7 +144,7 @@ static void test_bodies(void)
 
 	fresh();
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
-	check_refused(mix_add_bodies(cls, &head, "/p", dir, &err), &err, "has no file");
+	check_refused(mix_add_bodies(cls, &head, "/p", dir, &err), &err, "contains no file");
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, dir));
 	for (int i = 0; i < 4; i++)
 		body_file(dir, names[i], i == 2 ? "" : names[i]);
