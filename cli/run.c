@@ -20,6 +20,7 @@
  */
 #include "verb.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,8 @@ static void run_raise_limits(void)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-		weir_log(WEIR_LOG_WARN, "cannot raise the limit on open files");
+		weir_log(
+		    WEIR_LOG_WARN, "cannot raise the limit on open files: %s", strerror(errno));
 }
 
 /** Print a URL for `listen`. The wildcard address is printed as 127.0.0.1, since a browser could
