@@ -130,22 +130,24 @@ bool notify_returns(int64_t now_ns, int64_t since_ns, int64_t watchdog_ns)
 	return since_ns == 0 || now_ns - since_ns <= watchdog_ns;
 }
 
+/* Why the watchdog is not fed. */
+enum notify_trouble { NOTIFY_FINE, NOTIFY_DRAIN, NOTIFY_TICKS, NOTIFY_HUNG };
+
 static void stop_feeding(struct notify *n, const char *why)
 {
 	char text[300];
 
-	n->silent = true;
 	weir_log(WEIR_LOG_ERROR, "%s, and the watchdog is not fed in the meantime", why);
 	snprintf(text, sizeof(text), "STATUS=%s; the watchdog is not fed", why);
 	notify_say(n, text);
 }
 
-/* Check the server. Sets `why` to the reason not to feed the watchdog, or to "" if all is well. */
-static void look(struct notify *n, int64_t now_ns, char *why, size_t size)
+/* Check the server. If the watchdog must not be fed, `why` receives the reason. */
+static enum notify_trouble look(struct notify *n, int64_t now_ns, char *why, size_t size)
 {
+	enum notify_trouble trouble = NOTIFY_FINE;
 	const char *stage;
 
-	*why = '\0';
 	pthread_mutex_lock(&n->mutex);
 	int64_t ticked_ns = weir_graph_tick_ns(n->graph), stop_until_ns = n->stop_until_ns;
 	int64_t hung_ns = weir_graph_hung(n->graph, &stage);
@@ -153,16 +155,21 @@ static void look(struct notify *n, int64_t now_ns, char *why, size_t size)
 		ticked_ns = n->graph_ns;
 	bool ticks = notify_ticks(now_ns, ticked_ns, n->watchdog_ns);
 	if (stop_until_ns != 0) {
-		if (now_ns > stop_until_ns)
+		if (now_ns > stop_until_ns) {
+			trouble = NOTIFY_DRAIN;
 			snprintf(why, size, "the drain has not ended long after its grace time");
+		}
 	} else if (!ticks) {
+		trouble = NOTIFY_TICKS;
 		snprintf(why, size, "the control thread has not ticked for %.1f s",
 		    (double)(now_ns - ticked_ns) / NS_PER_S);
 	} else if (!notify_returns(now_ns, hung_ns, n->watchdog_ns)) {
+		trouble = NOTIFY_HUNG;
 		snprintf(why, size, "a handler of stage '%.60s' has not returned for %.1f s", stage,
 		    (double)(now_ns - hung_ns) / NS_PER_S);
 	}
 	pthread_mutex_unlock(&n->mutex);
+	return trouble;
 }
 
 static bool is_stopping(struct notify *n)
@@ -177,16 +184,15 @@ static void feed(struct notify *n)
 {
 	char text[200], why[160];
 
-	look(n, clock_now_ns(), why, sizeof(why));
-	if (*why) {
-		if (!n->silent)
-			stop_feeding(n, why);
+	enum notify_trouble trouble = look(n, clock_now_ns(), why, sizeof(why));
+	if (trouble != NOTIFY_FINE && (int)trouble != n->trouble)
+		stop_feeding(n, why);
+	bool again = n->trouble != NOTIFY_FINE && !is_stopping(n);
+	n->trouble = (int)trouble;
+	if (trouble != NOTIFY_FINE)
 		return;
-	}
-	bool again = n->silent && !is_stopping(n);
 	snprintf(
 	    text, sizeof(text), "WATCHDOG=1%s%s", again ? "\nSTATUS=" : "", again ? n->status : "");
-	n->silent = false;
 	notify_say(n, text);
 }
 

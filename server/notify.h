@@ -38,7 +38,8 @@ struct notify {
 	bool feeding;
 	struct task task;
 	/* owned by the feeding thread */
-	bool silent; /* the thread has stopped feeding the watchdog and has reported why */
+	/* why the thread has stopped feeding the watchdog, as last reported: enum notify_trouble */
+	int trouble;
 	/* shared with the feeding thread, under the mutex */
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;

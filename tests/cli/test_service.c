@@ -318,6 +318,42 @@ static void test_hung_handler(void)
 	close(fd);
 }
 
+/* A handler hangs while the control thread does not tick. When that thread goes on, the reason that is
+ * reported changes. */
+static void test_one_trouble_after_another(void)
+{
+	struct manager m;
+	char go[64], begun[64];
+	int port, status, fd = listen_somewhere(&port);
+
+	manager_init(&m);
+	write_stubborn(&m, port);
+	start_server(&m, &fd, 1);
+	CU_ASSERT_FATAL(await(&m, "WATCHDOG=1"));
+	pid_t control = thread_called(m.pid, "control\n");
+	CU_ASSERT_FATAL(control > 0);
+	if (ptrace(PTRACE_SEIZE, control, NULL, NULL) == -1) {
+		printf("no ptrace here (%s): not looked at ", strerror(errno));
+	} else {
+		CU_ASSERT(ptrace(PTRACE_INTERRUPT, control, NULL, NULL) == 0);
+		CU_ASSERT(waitpid(control, &status, __WALL) == control);
+		int client = ask_at(port, "/hang/go");
+		CU_ASSERT(await(&m, "STATUS=the control thread has not ticked for "));
+		CU_ASSERT(ptrace(PTRACE_DETACH, control, NULL, NULL) == 0);
+		CU_ASSERT(await(&m, "STATUS=a handler of stage 'app' has not returned for "));
+		snprintf(go, sizeof(go), "%s/go", folder);
+		snprintf(begun, sizeof(begun), "%s/go.begun", folder);
+		close(open(go, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+		CU_ASSERT(await(&m, "\nSTATUS=served is serving"));
+		close(client);
+		unlink(go);
+		unlink(begun);
+	}
+	finish(&m);
+	manager_fini(&m);
+	close(fd);
+}
+
 static void test_passed_sockets(void)
 {
 	struct manager m;
@@ -360,6 +396,7 @@ int main(void)
 {
 	static const struct cunit_case cases[] = {{"life", test_life},
 	    {"stuck control", test_stuck_control}, {"hung handler", test_hung_handler},
+	    {"one trouble after another", test_one_trouble_after_another},
 	    {"passed sockets", test_passed_sockets}, {"passed elsewhere", test_passed_elsewhere}};
 
 	if (!mkdtemp(folder))
