@@ -20,6 +20,7 @@
  */
 #include "verb.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -170,8 +170,8 @@ static int insert_block(struct edit *e, const struct weir_node *map, const char 
 	int spaces;
 
 	if (!behind || !indent_of(e, map->name[0], &spaces))
-		return refuse(
-		    e, map, "write the key by hand", "it is not clear where to insert another key here");
+		return refuse(e, map, "write the key by hand",
+		    "it is not clear where to insert another key here");
 	size_t end = offset_of(e, &behind->mark);
 	while (end < e->n && e->text[end] != '\n')
 		end++;

@@ -420,7 +420,7 @@ static int check_words(struct walk *w)
 				     w->spec->stages[at].to[k].outlet) >= 0;
 		if (!known)
 			return sentence(w->err, WEIR_EINVAL,
-			    "--share %.80s: use STAGE.OUTLET=10%%, with an outlet that is linked",
+			    "--share %.80s is not STAGE.OUTLET=10%% with an outlet that is linked",
 			    word);
 	}
 	for (int i = 0; i < w->opt->classes.n; i++) {
@@ -433,7 +433,7 @@ static int check_words(struct walk *w)
 		}
 		if (!known)
 			return sentence(w->err, WEIR_EINVAL,
-			    "--class %.80s: use NAME=10%%, with a class of the server",
+			    "--class %.80s is not NAME=10%% with a class of the server",
 			    w->opt->classes.word[i]);
 	}
 	return 0;

@@ -121,7 +121,7 @@ refused 'chmod 600 open.token' "listen: '127.0.0.1:0', tokens: { a: { file: open
 if [ $have_tls ]; then
 	refused 'it has no tokens' "listen: '0.0.0.0:9900', $tls"
 	refused 'TLS is not used on it' "listen: 'unix:/tmp/weir-x', $tls"
-	refused 'does not match its key' "listen: '127.0.0.1:0', tls: { cert: cert.pem, key: other.pem }"
+	refused 'does not match the certificate' "listen: '127.0.0.1:0', tls: { cert: cert.pem, key: other.pem }"
 	chmod 640 key.pem
 	refused 'chmod 600 key.pem' "listen: '127.0.0.1:0', $tls"
 	chmod 600 key.pem

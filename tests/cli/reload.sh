@@ -61,11 +61,11 @@ write hello 8 1
 one reload --dry-run
 is exit 0; is out has '4 -> 8'; is out has 'nothing was done'
 one show work
-is out has '1 to 4'
+is out has 'min 1, max 4'
 one reload
 is exit 0; is out has '4 -> 8'
 one show work
-is out has '1 to 8'
+is out has 'min 1, max 8'
 one log
 is out has 'operator  reload    work.threads.max: 4 -> 8'; is out lacks 'threads.max = 8'
 # An override outranks a value that needs a new graph.

@@ -92,7 +92,7 @@ is exit 2; is err has "unknown option '--speed'"
 weir simulate fork.yaml --load fast
 is exit 2; is err has 'fast'
 weir simulate fork.yaml --cost wiat=1ms
-is exit 2; is err has 'there is no such stage'
+is exit 2; is err has 'names no stage of the server'
 weir simulate fork.yaml --cost wait=1ms,slowly
 is exit 2; is err has 'only const, exp or lognormal, and cpu or blocks may follow the time'
 weir simulate fork.yaml --share route.c=1%

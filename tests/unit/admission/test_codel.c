@@ -79,7 +79,7 @@ static void test_explain(void)
 	for (int64_t t = 1; t <= 210; t++)
 		drop_ms(&own, t, 50);
 	admission_codel.explain(state, &own, line, sizeof(line));
-	CU_ASSERT_STRING_EQUAL(line, "overloaded: the minimum wait of an interval was over 5 ms, "
+	CU_ASSERT_STRING_EQUAL(line, "overloaded: the minimum wait of an interval was over 5 ms; "
 				     "events that waited over 10 ms are shed");
 }
 
