@@ -249,21 +249,32 @@ static pid_t thread_called(pid_t pid, const char *name)
 	return found;
 }
 
+/* Stop the control thread of the server until it is detached. Returns the thread, or 0 where ptrace
+ * is not allowed. */
+static pid_t stop_control(const struct manager *m)
+{
+	pid_t control = thread_called(m->pid, "control\n");
+	int status;
+
+	CU_ASSERT_FATAL(control > 0);
+	if (ptrace(PTRACE_SEIZE, control, NULL, NULL) == -1) {
+		printf("no ptrace here (%s): not looked at ", strerror(errno));
+		return 0;
+	}
+	CU_ASSERT(ptrace(PTRACE_INTERRUPT, control, NULL, NULL) == 0);
+	CU_ASSERT(waitpid(control, &status, __WALL) == control);
+	return control;
+}
+
 static void test_stuck_control(void)
 {
 	struct manager m;
-	int status;
 
 	manager_init(&m);
 	launch(&m, 0, NULL, 0);
 	CU_ASSERT_FATAL(await(&m, "WATCHDOG=1"));
-	pid_t control = thread_called(m.pid, "control\n");
-	CU_ASSERT_FATAL(control > 0);
-	if (ptrace(PTRACE_SEIZE, control, NULL, NULL) == -1) {
-		printf("no ptrace here (%s): not looked at ", strerror(errno));
-	} else {
-		CU_ASSERT(ptrace(PTRACE_INTERRUPT, control, NULL, NULL) == 0);
-		CU_ASSERT(waitpid(control, &status, __WALL) == control);
+	pid_t control = stop_control(&m);
+	if (control) {
 		CU_ASSERT(await(&m, "STATUS=the control thread has not ticked for "));
 		CU_ASSERT_PTR_NULL(strstr(m.heard, "WATCHDOG=1"));
 		CU_ASSERT_EQUAL(
@@ -324,19 +335,14 @@ static void test_one_trouble_after_another(void)
 {
 	struct manager m;
 	char go[64], begun[64];
-	int port, status, fd = listen_somewhere(&port);
+	int port, fd = listen_somewhere(&port);
 
 	manager_init(&m);
 	write_stubborn(&m, port);
 	start_server(&m, &fd, 1);
 	CU_ASSERT_FATAL(await(&m, "WATCHDOG=1"));
-	pid_t control = thread_called(m.pid, "control\n");
-	CU_ASSERT_FATAL(control > 0);
-	if (ptrace(PTRACE_SEIZE, control, NULL, NULL) == -1) {
-		printf("no ptrace here (%s): not looked at ", strerror(errno));
-	} else {
-		CU_ASSERT(ptrace(PTRACE_INTERRUPT, control, NULL, NULL) == 0);
-		CU_ASSERT(waitpid(control, &status, __WALL) == control);
+	pid_t control = stop_control(&m);
+	if (control) {
 		int client = ask_at(port, "/hang/go");
 		CU_ASSERT(await(&m, "STATUS=the control thread has not ticked for "));
 		CU_ASSERT(ptrace(PTRACE_DETACH, control, NULL, NULL) == 0);
