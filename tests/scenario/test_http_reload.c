@@ -312,6 +312,8 @@ static void test_under_load(void)
 		pthread_create(&k[i].thread, NULL, ask_main, &k[i]);
 	}
 	s = follow(&s, 0); /* one-time initialisation is done: locale, resolver */
+	for (int i = 0; i < N; i++)
+		FIXTURE_AWAIT(atomic_load(&k[i].answers) > 0); /* all are connected */
 	fds = entries_in(DESCRIPTORS);
 	threads = entries_in(THREADS);
 	for (int i = 1; i <= RELOADS; i++) {

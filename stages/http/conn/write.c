@@ -424,6 +424,9 @@ enum conn_next write_done(struct conn *c, struct run *g, enum conn_sent rc)
 			return g->client_done ? CONN_END_DONE : conn_last(c);
 		if (c->input != INPUT_OPEN && c->in_flight == 0)
 			return conn_last(c);
+		/* before parsing, so that the next request is the new server's */
+		if (WEIR_UNLIKELY(io_is_leaving(c->io)) && conn_hand_over(c))
+			return CONN_AS_IS;
 		return CONN_PARSE;
 	}
 }
