@@ -113,7 +113,8 @@ static void test_by_class_and_user(void)
 	}
 	char line[128];
 	admission_dagor.explain(state, &own, line, sizeof(line));
-	CU_ASSERT_PTR_NOT_NULL(strstr(line, "the mean wait is over 20 ms; admits all of the higher classes, 4"));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(line, "the mean wait is over 20 ms; admits all of the higher classes, 4"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(line, "% of class 1 and none of the lower classes"));
 }
 

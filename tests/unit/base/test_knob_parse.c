@@ -213,12 +213,10 @@ static void test_enum(void)
 
 static void test_not_scalar(void)
 {
-	CU_ASSERT_STRING_EQUAL(
-	    parse("list", "a"), "'list' takes a list, not a single string");
+	CU_ASSERT_STRING_EQUAL(parse("list", "a"), "'list' takes a list, not a single string");
 	CU_ASSERT_STRING_EQUAL(
 	    parse("records", "a"), "'records' takes a list, not a single string");
-	CU_ASSERT_STRING_EQUAL(
-	    parse("inner", "a"), "'inner' takes a map, not a single string");
+	CU_ASSERT_STRING_EQUAL(parse("inner", "a"), "'inner' takes a map, not a single string");
 }
 
 /* The message is truncated to the buffer, whatever the length of the value. */

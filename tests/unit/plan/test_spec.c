@@ -107,8 +107,7 @@ static void test_set_rows(void)
 	CU_ASSERT_STRING_EQUAL(set(s, "", "1"), "'' is not the path of a knob");
 	CU_ASSERT_STRING_EQUAL(set(s, "queue.", "1"), "'queue.' is not the path of a knob");
 	CU_ASSERT_STRING_EQUAL(set(s, ".queue", "1"), "'.queue' is not the path of a knob");
-	CU_ASSERT_STRING_EQUAL(
-	    set(s, "queue", "1"), "'queue' takes a map, not a single string");
+	CU_ASSERT_STRING_EQUAL(set(s, "queue", "1"), "'queue' takes a map, not a single string");
 	CU_ASSERT_EQUAL(s->queue.limit, 20000);
 	weir_spec_free(spec);
 }
