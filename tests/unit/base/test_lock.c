@@ -11,7 +11,7 @@
 static struct lock lock;
 
 /* Release `lock` in a child. Returns whether the child was aborted. */
-static bool aborts(void)
+static bool aborts(void) WEIR_NO_THREAD_SAFETY
 {
 	const struct rlimit none = {0, 0};
 	int status;
@@ -28,7 +28,7 @@ static bool aborts(void)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
-static void test_release_of_a_lock_not_held(void)
+static void test_release_of_a_lock_not_held(void) WEIR_NO_THREAD_SAFETY
 {
 #ifdef NDEBUG
 	const bool checked = false;
