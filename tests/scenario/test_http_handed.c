@@ -297,7 +297,7 @@ static int descriptors(void)
 
 static struct server with_one_thread(void)
 {
-	struct server s = fresh();
+	struct server s = patient(); /* clients read one after the other */
 
 	fixture_set(s.web, "threads", "1");
 	return s;
