@@ -133,6 +133,7 @@ void stream_got(struct stream *s, size_t n)
 	s->had_body_bytes = s->filling != NULL;
 	switch (s->phase) {
 	case STREAM_BODY:
+		WEIR_ASSERT(s->filling != NULL);
 		s->filling->body_n += n;
 		break;
 	case STREAM_PARTS:
