@@ -181,8 +181,9 @@ void report_order(struct report *r, const struct outcome *out, const struct conf
 		r->counts.failed += out->rc != 0;
 		r->counts.graphs += out->followed;
 		r->counts.last_ok = out->rc == 0;
+		int64_t now_s = now_ns / 1000000000;
 		if (out->rc == 0)
-			r->counts.last_ok_at = (double)(now_ns / 1000000000);
+			r->counts.last_ok_at = (double)now_s;
 	}
 	pthread_mutex_unlock(&r->lock);
 }

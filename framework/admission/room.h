@@ -36,11 +36,13 @@ static inline int64_t room_share(const struct room *r, int rank)
 {
 	if (rank == 0)
 		return r->limit;
-	double part = ROOM_LOWER * (r->n_ranks - rank) / (r->n_ranks - 1);
-	double left = r->slo_ns > 0 ? 1 - (double)r->wait_ns / (double)r->slo_ns : 1;
-	double share = part * (left < 1 ? left : 1) * r->limit;
-
-	return share < 1 ? 1 : (int64_t)share;
+	int64_t share = (int64_t)(ROOM_LOWER * (r->n_ranks - rank) / (r->n_ranks - 1) * r->limit);
+	/* Whole slots are subtracted, so that a wait of a few nanoseconds costs none. */
+	if (r->slo_ns > 0 && r->wait_ns > 0) {
+		double less = (double)share * (double)r->wait_ns / (double)r->slo_ns;
+		share -= less < (double)share ? (int64_t)less : share;
+	}
+	return share < 1 ? 1 : share;
 }
 
 /** Return how many more events of the class may enter. in[c] is the number of queued events of

@@ -9,6 +9,7 @@
  */
 #include "event/mailbox.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "event/local.h"
@@ -50,12 +51,16 @@ void mailbox_init(struct mailbox *mb, void (*wake)(struct mailbox *mb))
 	mb->tail = &mb->head;
 	atomic_init(&mb->full, false);
 	atomic_init(&mb->sleeping, false);
+	atomic_init(&mb->waking, 0);
 	mb->wake = wake;
 }
 
 void mailbox_fini(struct mailbox *mb)
 {
 	WEIR_ASSERT(mb->head == NULL);
+	/* Await senders whose mail was taken while they still call `wake`: one write(2). */
+	while (atomic_load_explicit(&mb->waking, memory_order_acquire) > 0)
+		sched_yield();
 	lock_fini(&mb->lock);
 	if (mb->id >= 0)
 		atomic_fetch_and(&ids_taken[mb->id / MAILBOX_SET], ~(1ULL << mb->id % MAILBOX_SET));
@@ -67,9 +72,17 @@ void mailbox_put(struct mailbox *mb, struct weir_event *head, struct weir_event 
 	*mb->tail = head;
 	mb->tail = tail;
 	atomic_store(&mb->full, true); /* pairs with mailbox_sleep */
+	bool wakes = atomic_load(&mb->sleeping) && atomic_exchange(&mb->sleeping, false);
+	if (wakes)
+		atomic_fetch_add_explicit(&mb->waking, 1, memory_order_relaxed);
+	/* From here on the owner may take the mail, and its stage may end and free the mailbox,
+	 * unless `waking` keeps it. */
 	lock_release(&mb->lock);
-	if (atomic_load(&mb->sleeping) && atomic_exchange(&mb->sleeping, false))
-		mb->wake(mb);
+	if (!wakes)
+		return;
+	mb->wake(mb);
+	atomic_fetch_sub_explicit(
+	    &mb->waking, 1, memory_order_release); /* pairs with mailbox_fini */
 }
 
 struct outbox *mailbox_outboxes_new(void)

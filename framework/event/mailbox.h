@@ -30,6 +30,7 @@ struct mailbox {
 	/* set if `head` is not NULL; written under the lock, read by the owner without it */
 	atomic_bool full;
 	atomic_bool sleeping; /* set by the owner when it is about to block */
+	_Atomic int waking;   /* number of senders that call `wake` at the moment */
 	int id;               /* unique among the mailboxes of the process; -1 if no id was free */
 	void (*wake)(struct mailbox *mb);
 };
@@ -44,7 +45,8 @@ struct mailbox {
 
 /** Initialise `mb`. Any thread. */
 void mailbox_init(struct mailbox *mb, void (*wake)(struct mailbox *mb));
-/** Release `mb`. The mailbox must be empty, and no thread may send to it any more. */
+/** Release `mb`. The mailbox must be empty, and no thread may send to it any more. A sender whose
+ *  mail has been taken may still be in mailbox_put; this call waits for it. */
 void mailbox_fini(struct mailbox *mb);
 
 struct outbox;

@@ -98,11 +98,11 @@ static int open_fds(struct weir_loop *loop)
 
 void loop_free(struct weir_loop *loop)
 {
+	mailbox_fini(&loop->mailbox); /* before `wake` is closed: a sender may still write to it */
 	if (loop->wake.fd != -1)
 		close(loop->wake.fd);
 	if (loop->epoll_fd != -1)
 		close(loop->epoll_fd);
-	mailbox_fini(&loop->mailbox);
 	sem_destroy(&loop->started);
 	sem_destroy(&loop->over);
 	free(loop);

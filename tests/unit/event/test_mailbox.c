@@ -4,6 +4,9 @@
  * and its sleep. */
 #include "event/mailbox.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <string.h>
 
 #include "cunit_main.h"
@@ -87,6 +90,50 @@ static void test_one_wakeup_for_a_sleeper(void)
 	mailbox_fini(&mb);
 }
 
+/* The owner takes the mail of a sender that is still about to wake it, and ends: the mailbox lives
+ * until the sender has returned from `wake`. */
+static sem_t in_wake;
+static atomic_bool ends, woken;
+
+static void slow_wake(struct mailbox *mb)
+{
+	(void)mb;
+	sem_post(&in_wake);
+	while (!atomic_load(&ends))
+		sched_yield();
+	for (int i = 0; i < 1000; i++) /* lets the owner run */
+		sched_yield();
+	atomic_store(&woken, true);
+}
+
+static void *send_one(void *mb)
+{
+	put(mb, 0, 1);
+	return NULL;
+}
+
+static void test_fini_awaits_wake(void)
+{
+	struct mailbox mb;
+	pthread_t sender;
+
+	memset(&mb, 0, sizeof(mb));
+	mailbox_init(&mb, slow_wake);
+	sem_init(&in_wake, 0, 0);
+	atomic_store(&ends, false);
+	atomic_store(&woken, false);
+	CU_ASSERT_TRUE(mailbox_sleep(&mb));
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&sender, NULL, send_one, &mb), 0);
+	while (sem_wait(&in_wake) != 0)
+		continue;
+	CU_ASSERT_PTR_EQUAL(mailbox_take(&mb), &ev[0]);
+	atomic_store(&ends, true);
+	mailbox_fini(&mb);
+	CU_ASSERT_TRUE(atomic_load(&woken));
+	pthread_join(sender, NULL);
+	sem_destroy(&in_wake);
+}
+
 /* Ids are unique, are reused once free, and are -1 when none is left. */
 static void test_ids(void)
 {
@@ -112,4 +159,5 @@ static void test_ids(void)
 
 CUNIT_MAIN("mailbox", {"in order", test_order},
     {"looks again before it sleeps", test_looks_again_before_it_sleeps},
-    {"one wake-up for a sleeper", test_one_wakeup_for_a_sleeper}, {"ids", test_ids})
+    {"one wake-up for a sleeper", test_one_wakeup_for_a_sleeper},
+    {"the end awaits a sender that wakes", test_fini_awaits_wake}, {"ids", test_ids})

@@ -131,6 +131,10 @@ static void test_several_classes(void)
 static void test_less_as_the_wait_grows(void)
 {
 	start("16", "01", "none");
+	atomic_store(&door->wait_ns, 1); /* a wait that is next to nothing costs no slot */
+	CU_ASSERT_EQUAL(offer_class(1, 40), 8);
+	end();
+	start("16", "01", "none");
 	atomic_store(&door->wait_ns, door->slo_ns / 2);
 	CU_ASSERT_EQUAL(offer_class(1, 40), 4);
 	atomic_store(&door->wait_ns, 2 * door->slo_ns);
