@@ -9,7 +9,7 @@ static bool static_decide(
     void *state, const struct width_view *v, int64_t now_ns, struct width_decision *d)
 {
 	(void)state, (void)now_ns;
-	d->width = v->max;
+	d->width = d->target = v->max;
 	snprintf(d->rule, sizeof(d->rule), "policy static stays at max");
 	return v->width != v->max;
 }

@@ -29,8 +29,9 @@ struct width_view {
 };
 
 struct width_decision {
-	int width;     /* min..max */
-	char rule[96]; /* reason, as readable text */
+	int width;     /* min..max; the first part of a step, or another one */
+	int target;    /* the width after the whole step */
+	char rule[96]; /* reason for a step, as readable text; "" for the later parts */
 };
 
 /** Width with which a stage starts if its bounds allow it. A guess: enough that a cold start is

@@ -6,15 +6,50 @@
 #include "control/width_state.h"
 
 /* These are guesses that were tried in virtual time (tests/unit/control/test_width_weir.c). */
-#define REFUSED_ITEMS 64
+#define REFUSED_ITEMS 32
 #define REFUSED_LEAST 0.1
-#define REFUSED_RARER 0.7
-#define REFUSED_FULL  0.85
-#define REFUSED_STEPS 4
-#define IGNORE_NS     (60 * NS_PER_S)
+#define REFUSED_FULL  0.8
+#define REFUSED_STEPS 3
+#define REFUSED_NOTCH 0.9
+#define CHECK_NS      (10 * NS_PER_S)
+#define LIFT          1.05
 
-/* The other side accepts X * S at once. If it refuses for another reason, that is nearly the width,
- * or fewer in work are refused as often. */
+static bool ignore(struct weir_state *s, const struct width_view *v, double share, int64_t now_ns,
+    struct width_decision *d)
+{
+	int width = s->refused_width;
+
+	s->refused_width = s->refused_steps = 0;
+	s->refused_ns = 0;
+	s->lifts = false;
+	s->ignore_until_ns = now_ns + WIDTH_HOLD_NS;
+	width_hold(s, now_ns);
+	s->check_ns = now_ns + CHECK_NS; /* it may have been a step of GROW */
+	return width_step(
+	    v, d, width, "the other side refuses %.0f%%, however many are in work", share * 100);
+}
+
+static bool lift(
+    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
+{
+	if (!s->lifts || s->phase != HOLD || 2 * s->w.waits <= s->w.ticks)
+		return false;
+	if (v->width >= s->refused_width) { /* it accepts as many again */
+		s->refused_width = 0;
+		s->refused_ns = 0;
+		s->lifts = s->lifted = false;
+		width_hold(s, now_ns);
+		return false;
+	}
+	s->lifted = true;
+	s->from = v->width;
+	width_hold(s, now_ns);
+	return width_step(v, d, fmax(v->width + 1, v->width * LIFT),
+	    "the other side refuses none at width %d", v->width);
+}
+
+/* The other side accepts X * S at once. If that is nearly the width again and again, it refuses for
+ * another reason. */
 bool width_obey(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
 {
@@ -23,40 +58,33 @@ bool width_obey(
 	       share = refused / (refused + m.n);
 	double length_s = (double)(now_ns - s->r.from_ns) / NS_PER_S;
 
-	if (m.n < REFUSED_ITEMS || length_s < m.s)
+	if (m.n < fmax(REFUSED_ITEMS, v->width / 2.0) || length_s < m.s ||
+	    !window_whole(length_s, m.s))
 		return false;
 	s->r = window_at(v, now_ns);
-	s->refuses_none = share <= REFUSED_LEAST;
-	if (share <= REFUSED_LEAST || now_ns < s->ignore_until_ns)
+	if (s->refused_ns > 0 && now_ns - s->refused_ns > WIDTH_HOLD_NS)
+		s->lifts = true;
+	if (share <= REFUSED_LEAST)
+		return lift(s, v, now_ns, d);
+	if (now_ns < s->ignore_until_ns)
 		return false;
-	if (s->regains) { /* this was too wide again */
-		s->regains = false;
-		width_be_steady(s, now_ns);
-		return width_step(v, d, s->before, "the other side refuses %.0f%% at width %d",
+	if (s->lifted) { /* this was too wide again */
+		s->lifts = s->lifted = false;
+		s->refused_ns = now_ns;
+		width_hold(s, now_ns);
+		return width_step(v, d, s->from, "the other side refuses %.0f%% at width %d",
 		    share * 100, v->width);
 	}
-	double accepted = ceil(m.n / length_s * m.s), width = fmin(v->width - 1, accepted);
-	bool same = s->refused_width > 0 && share > REFUSED_RARER * s->refused_share;
-	s->refused_steps = same ? s->refused_steps + 1 : 0;
-	if (same && (accepted > REFUSED_FULL * v->width || s->refused_steps >= REFUSED_STEPS)) {
-		width = s->refused_width;
-		s->refused_width = 0;
-		s->regains = false;
-		s->ignore_until_ns = now_ns + IGNORE_NS;
-		width_be_steady(s, now_ns);
-		return width_step(v, d, width,
-		    "the other side refuses %.0f%%, however many are in work", share * 100);
-	}
-	if (s->refused_width == 0 || now_ns - s->refused_ns > IGNORE_NS) {
-		s->refused_steps = 0;
+	double accepted = m.n / length_s * m.s;
+	s->refused_steps = accepted > REFUSED_FULL * v->width ? s->refused_steps + 1 : 0;
+	if (s->refused_steps >= REFUSED_STEPS)
+		return ignore(s, v, share, now_ns, d);
+	if (s->refused_width == 0)
 		s->refused_width = v->width;
-	}
-	s->refused_share = share;
 	s->refused_ns = now_ns;
-	s->regains = true;
-	s->refuses_none = false;
-	width_be_steady(s, now_ns);
-	s->helped = (int)width;
-	return width_step(v, d, width,
+	s->lifts = true;
+	width_hold(s, now_ns);
+	s->helped = (int)fmax(round(accepted), 1);
+	return width_step(v, d, fmin(fmin(v->width - 1, v->width * REFUSED_NOTCH), accepted),
 	    "the other side refuses %.0f%% and accepts about %.0f at once", share * 100, accepted);
 }

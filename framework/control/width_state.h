@@ -8,11 +8,11 @@
 
 #include "control/width.h"
 
-/** How long the policy waits for a change before it probes, and for growth after a refusal. A guess:
- *  with two changes of direction in a probe, fewer than one a minute. */
+/** How long the policy waits for a change before it checks the knee, and for growth after a
+ *  refusal. A check changes direction twice, so there are fewer than one change a minute. */
 #define WIDTH_HOLD_NS 200000000000LL
 
-enum phase { RAMP, FRESH, STEADY, CHANGED, PROBE };
+enum phase { GROW, LEVEL, CHECK, HOLD };
 
 /* Sums over the ticks of a window. */
 struct window {
@@ -23,36 +23,52 @@ struct window {
 	int ticks, used, waits;
 };
 
-/* A mean service time over `n` events. */
+/* A mean over `n` events. */
 struct mean {
 	double s, n;
 };
 
 struct weir_state {
-	bool started, was_stopped, regains, refuses_none, doubt, checked;
+	bool started, was_stopped;
+	bool settles; /* the window begins when the events now in work have ended */
 	int phase;
 	struct window w, r;  /* r is for refusals */
 	uint64_t settled;    /* value of ended + refused at which the window may begin, */
 	int64_t settled_ns;  /* but not earlier than this */
 	uint64_t last_ended; /* at the last call, and when it grew */
 	int64_t last_ns, moved_ns;
-	struct mean base, ref;  /* the smallest S; the S at this width */
-	int64_t base_ns;        /* when `base` was measured */
 	double rate, service_s; /* X and S of the last window; for people */
-	int before;             /* the width before a step, and S then */
-	struct mean was;
-	/* steps of PROBE before this one, the width before them, and the largest X since */
-	int probes, probe_first;
-	double probe_rate;
-	int first;       /* the width before the ramp */
-	double noise;    /* errors of means over those of exponential times */
-	double up, down; /* sums of CUSUM */
-	double slower;   /* the growth of S that PROBE examines, or 0 */
-	int64_t hold_until_ns;
-	int helped; /* the width at which widening stopped helping, or 0 */
-	int refused_steps, refused_width;
-	double refused_share;
-	int64_t refused_ns; /* the last step because of refusals */
+
+	int target;      /* of a step that is not complete, or 0 */
+	int part_from;   /* the width before it */
+	int64_t part_ns; /* when it began */
+
+	struct mean base; /* S while the other side is not saturated; n = 0 if unknown */
+	int64_t base_ns;  /* when it was measured */
+	struct mean knee; /* n = 0 if unknown */
+	int helped;       /* the knee, for people, or 0 */
+	double noise;     /* errors of means over those of exponential times */
+	int noise_n;      /* means that it was learned from */
+
+	int from;         /* GROW: the width before this step. LEVEL, CHECK: the width at first */
+	int start;        /* GROW: the width at first */
+	bool again;       /* GROW: after a change */
+	struct mean full; /* CHECK: 1 / X, when saturated, in s */
+	int saturated;    /* CHECK: the narrowest width known to be saturated, or 0 */
+	int restarts;     /* LEVEL, CHECK: of the window */
+	double slower;    /* LEVEL, CHECK: the growth of S that is examined, or 0 */
+
+	struct mean ref, last; /* HOLD: the S at this width, and in the last window */
+	double up, down;       /* HOLD: sums of CUSUM */
+	int64_t check_ns;      /* HOLD: when to check */
+	bool confirmed;        /* the knee was checked since GROW */
+	int64_t began_ns;      /* CHECK: when it began */
+	int grows;             /* GROW has not helped so often in a row */
+	int64_t grow_ns;       /* when it may begin again */
+
+	int refused_width, refused_steps; /* the width before refusals, or 0 */
+	bool refuses_none, lifts, lifted; /* the width is raised again; the last step did so */
+	int64_t refused_ns;               /* the last step because of refusals */
 	int64_t ignore_until_ns;
 };
 
@@ -73,34 +89,59 @@ void window_settle(struct weir_state *s, const struct width_view *v, int64_t now
 bool window_settles(const struct weir_state *s, const struct width_view *v, int64_t now_ns);
 /** Note what is in work at this tick. */
 void window_tick(struct weir_state *s, const struct width_view *v);
+/** Whether a window has whole service times: events that take as long as each other may end in
+ *  waves. */
+bool window_whole(double length_s, double service_s);
 /** Whether the window has `items` events, or is long. `m` is its mean so far. */
 bool window_enough(const struct weir_state *s, struct mean m, double items, int64_t now_ns);
-/** Whether the window is long enough for the S of one width: exponential times that began at the
- *  step are short at first. */
+/** Whether the window is also long enough for the S of one width: exponential times that began at
+ *  the step are short at first. */
 bool window_enough_for_knee(
     const struct weir_state *s, struct mean m, double items, int64_t now_ns);
 /** End the window: note its results for people, and begin the next. Returns whether the width was
  *  used up during most of it. */
 bool window_end(struct weir_state *s, const struct width_view *v, struct mean m, int64_t now_ns);
-/** Number of events whose mean is as exact as that of `items` exponential times. */
-double window_items(const struct weir_state *s, double items);
 
 struct mean mean_of(const struct window *w, const struct width_view *v);
+/** The mean S of the window by Little's law, if that is larger: events in work for long have not
+ *  ended yet. */
+struct mean mean_in_work(const struct weir_state *s, struct mean m, int64_t now_ns);
 /** The mean of both; older events count less if there are more than `n_max`. */
 struct mean mean_pool(struct mean a, struct mean b, double n_max);
-/** Standard error of the logarithm of the ratio of two means of exponential times. */
-double mean_error(struct mean a, struct mean b);
+/** Standard error of the logarithm of the ratio of two means. */
+double mean_error(const struct weir_state *s, struct mean a, struct mean b);
+/** How many events have the mean that is as exact as that of `items` exponential times. */
+double noise_items(const struct weir_state *s, double items);
+
+/* ---- width_check.c ---- */
+
+/** Measure X at this width, and then look for the knee below it. */
+bool width_level(
+    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
+bool width_check(
+    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
+/** Begin: X is known to be `width` / `m`. */
+bool width_check_begin(struct weir_state *s, const struct width_view *v, struct mean m,
+    int64_t now_ns, struct width_decision *d);
+/** How many events are needed for the knee. */
+double width_items(const struct weir_state *s, int width);
 
 /* ---- width_weir.c ---- */
 
 /** Request `width` within the bounds, for the reason `fmt`. Returns whether it is another one. */
 bool width_step(const struct width_view *v, struct width_decision *d, double width, const char *fmt,
     ...) WEIR_PRINTF(4, 5);
-void width_be_steady(struct weir_state *s, int64_t now_ns);
+void width_hold(struct weir_state *s, int64_t now_ns);
+/** Hold on, since S is `m` and has not changed. Returns false. */
+bool width_hold_again(struct weir_state *s, struct mean m, int64_t now_ns);
+bool width_may_grow(const struct weir_state *s, const struct width_view *v, int64_t now_ns);
+void width_set_base(struct weir_state *s, struct mean m, int64_t now_ns);
+/** The knee and a little more. */
+double width_spare(const struct weir_state *s, double knee);
 
 /* ---- width_refused.c ---- */
 
-/** Lower the width if the other side refuses events. */
+/** Lower the width if the other side refuses events, and raise it again. */
 bool width_obey(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Width policy `weir`: allows as many events in work as measurably help, and a fifth more.
+ * Width policy `weir`: allows as many events in work as measurably help, and up to a fifth more.
  *
  * By Little's law, a stage with W events in work, each of which takes S, completes X = W / S. As
  * long as the other side (a database, a disk, another server) has capacity to spare, S is constant
@@ -11,17 +11,14 @@
  * 2016, infer the same from round trips. They probe every few round trips, since a packet that is
  * sent too early costs little.)
  *
- *   RAMP    The width doubles until S has grown by more than half as much. That gives a first guess
- *           of the knee: FRESH.
- *   FRESH   S is measured at the new width: PROBE.
- *   PROBE   The width is lowered by NARROWER_BY until S no longer follows. That gives the knee, and
- *           STEADY begins. If S has not followed at all, the other side was not saturated: RAMP.
- *   STEADY  The width is the knee and a fifth more, so that S is larger than it has to be, and falls
- *           when the other side gains capacity. If S changes: CHANGED. Since slow changes go
- *           unnoticed, PROBE follows every WIDTH_HOLD_NS.
- *   CHANGED S is measured again, without the events from before the change. If it is smaller, the
- *           other side has gained capacity: RAMP. If it is larger, the other side has become slower
- *           or smaller: PROBE.
+ *   GROW    The width doubles until S grows with it. That gives a first guess of the knee: LEVEL.
+ *   LEVEL   X is measured at this width: CHECK.
+ *   CHECK   The width is lowered until X falls (width_check.c). That gives the knee: HOLD. If X
+ *           falls by as much as the width at once, the other side was not saturated: GROW.
+ *   HOLD    The width is the knee and up to a fifth more, so that S is larger than it has to be, and
+ *           falls when the other side gains capacity. If S falls: GROW. If it grows, the other side
+ *           has become slower or smaller: LEVEL. Since slow changes go unnoticed, CHECK follows
+ *           soon after growth, and every WIDTH_HOLD_NS.
  *
  * If the other side refuses events, the width is lowered at once to the number that it accepts, and
  * growth waits for WIDTH_HOLD_NS (width_refused.c).
@@ -37,44 +34,54 @@
 #include "base/clock.h"
 #include "control/width_state.h"
 
-/* The constants are guesses that were tried in virtual time (tests/unit/control/test_width_weir.c).
- * The mean of N service times has a relative error of 1 / sqrt(N) if they are exponential, and a
- * smaller one if they vary less. */
-#define RAMP_BY      2.0
-#define RAMP_ITEMS   8
-#define RAMP_DOUBT   32
-#define RAMP_SURE    1.5 /* in standard errors */
-#define WINDOW_ITEMS 32
-#define BASE_ITEMS   1000
-#define REF_ITEMS    10000 /* many, so that a change is noticed before it is part of the mean */
-#define REF_WINDOWS  50
-#define SPARE        1.2
-#define SATURATED    1.08 /* estimated knee over the width, if that is above it */
-#define UNSATURATED  0.94 /* estimated knee over the width before, if that was below it */
-#define UNUSED       1.06 /* S over the smallest S, if the other side is not saturated */
-#define SAME         1.05
-#define FASTER       0.8 /* S over the smallest S, if that is of before a change */
-#define NARROWER_BY  0.7
-#define PROBE_GROWN  1.4
-#define KNEE_ITEMS   500
-/* fewer events suffice if the estimated knee over the width is outside of these */
-#define PROBE_ITEMS      100
-#define PROBE_CLEAR_LOW  0.98
-#define PROBE_CLEAR_HIGH 1.35
-#define FLOOR_NS         (60 * NS_PER_S)
-#define STOPPED          4 /* service times without a completion */
-#define STOPPED_NS       (300 * NS_PER_MS)
-#define GAP_NS           (10 * WIDTH_TICK_NS)
-#define REGAIN           1.05
+/* The constants were chosen in virtual time (bench/width_table) unless a reason is given. The mean of
+ * N service times has a relative error of 1 / sqrt(N) if they are exponential, and a smaller one if
+ * they vary less (`noise`). */
 
-/* A change of S by the logarithm 2 * DRIFT is noticed after about ALARM / DRIFT exponential times
- * (CUSUM, Page 1954), and after fewer if they vary less. Without a change, the mean time to a false
- * alarm is exp(2 * DRIFT * ALARM) / DRIFT^2 / 2 times, here 50,000. */
-#define DRIFT        0.09
-#define ALARM        37
-#define NOISE_WEIGHT 0.1
+/* GROW. S has grown with the width if it grew by GROWN, the middle between 1 and the square root of
+ * 2, with GROW_SURE standard errors. Until then, the width doubles, since to be too wide for one
+ * window costs less than to stay too narrow. */
+#define GROW_BY      2.0
+#define GROWN        1.19
+#define GROW_SURE    2.5
+#define GROW_ITEMS   8
+#define GROW_LEAST   16  /* events, or two per place, before doubt counts as growth of X, */
+#define GROW_DOUBT   100 /* unless they are so many or took GROW_LONG_NS */
+#define GROW_LONG_NS NS_PER_S
+#define VERIFY_ITEMS 100
+#define SAME         1.05
+#define BASE_ITEMS   1000
+#define FLOOR_NS     (60 * NS_PER_S)
+/* If GROW has not helped more than GROWS times in a row, it waits for GROW_NS. */
+#define GROWS      2
+#define GROW_NS    (20 * NS_PER_S)
+#define FOUND_SAME 1.1
+
+/* HOLD. The spare part of the width must be visible in S: it is larger with more noise. */
+#define SPARE_LEAST  0.08
+#define SPARE_NOISE  0.1
+#define WINDOW_ITEMS 32
+#define REF_LEAST    400
+#define REF_ITEMS    30000 /* many, so that a change is noticed before it is part of the mean */
+#define REF_WINDOWS  100
+
+/* A change of S, as a logarithm, is noticed with CUSUM (Page 1954): the sum of what exceeds a part of
+ * it, DRIFT, exceeds a limit. Half would be noticed earliest, if the change were known, but the knee
+ * is not exact. The limit is such that noise raises an alarm every ALARM_S. */
+#define CHANGE       0.18
+#define CHANGE_LEAST 0.08
+#define CHANGE_MOST  0.4
+#define DRIFT        0.3
+#define ALARM_S      600
+#define ALARM_LEAST  20
+
+#define NOISE_WEIGHT 0.02
 #define NOISE_LEAST  0.1
 #define NOISE_MOST   3
+
+#define STOPPED    4 /* service times without a completion */
+#define STOPPED_NS (300 * NS_PER_MS)
+#define GAP_NS     (10 * WIDTH_TICK_NS)
 
 /* ---- steps ---- */
 
@@ -91,269 +98,243 @@ bool width_step(
 	return d->width != v->width;
 }
 
-static void enter(struct weir_state *s, enum phase phase, const struct width_view *v, struct mean m)
+void width_hold(struct weir_state *s, int64_t now_ns)
 {
-	s->phase = (int)phase;
-	s->before = v->width;
-	s->was = m;
-}
-
-void width_be_steady(struct weir_state *s, int64_t now_ns)
-{
-	s->phase = STEADY;
-	s->ref = (struct mean){0};
+	s->phase = HOLD;
+	s->ref = s->last = (struct mean){0};
 	s->slower = s->up = s->down = 0;
-	s->checked = false;
-	s->hold_until_ns = now_ns + WIDTH_HOLD_NS;
+	s->check_ns = now_ns + WIDTH_HOLD_NS;
 }
 
-/* Whether the width may grow: the other side has not refused events lately. */
-static bool may_grow(const struct weir_state *s, const struct width_view *v, int64_t now_ns)
+bool width_hold_again(struct weir_state *s, struct mean m, int64_t now_ns)
 {
-	return v->width < v->max && (s->refused_ns == 0 || now_ns - s->refused_ns > WIDTH_HOLD_NS);
+	int64_t check_ns = s->check_ns;
+	struct mean ref = s->ref;
+
+	width_hold(s, now_ns);
+	s->check_ns = check_ns;
+	s->ref = mean_pool(ref, m, REF_ITEMS);
+	return false;
 }
 
-static void set_base(struct weir_state *s, struct mean m, int64_t now_ns)
+bool width_may_grow(const struct weir_state *s, const struct width_view *v, int64_t now_ns)
+{
+	return v->width < v->max && s->refused_ns == 0 && now_ns >= s->grow_ns;
+}
+
+void width_set_base(struct weir_state *s, struct mean m, int64_t now_ns)
 {
 	s->base = m;
 	s->base_ns = now_ns;
 }
 
-static double spare(double knee)
+double width_spare(const struct weir_state *s, double knee)
 {
-	return fmax(ceil(knee * SPARE - 0.2), 2);
+	double spare = SPARE_LEAST + SPARE_NOISE * fmin(s->noise, 1);
+
+	return fmax(ceil(knee * (1 + spare) - 0.2), ceil(knee - 0.2) + 1);
 }
 
-/* How much of the last step S has followed: 0 if it is as before, 1 if X is as before. */
-static double followed(const struct weir_state *s, const struct width_view *v, struct mean m)
-{
-	return log(m.s / s->was.s) / log((double)v->width / s->before);
-}
+/* ---- grow ---- */
 
-/* ---- ramp ---- */
-
-static bool ramp_on(
+static bool grow_on(
     struct weir_state *s, const struct width_view *v, struct mean m, struct width_decision *d)
 {
-	enter(s, RAMP, v, m);
-	return width_step(v, d, v->width * RAMP_BY,
+	s->from = v->width;
+	return width_step(v, d, v->width * GROW_BY,
 	    "%d at once take %.3g ms, and events wait: more are tried", v->width, m.s * 1e3);
 }
 
-static bool ramp_begin(struct weir_state *s, const struct width_view *v, struct mean m,
-    int64_t now_ns, struct width_decision *d)
+static void count_grow(struct weir_state *s, bool helped, int64_t now_ns)
 {
-	s->first = v->width;
-	set_base(s, m, now_ns);
-	return ramp_on(s, v, m, d);
+	s->grows = helped ? 0 : s->grows + 1;
+	if (s->grows > GROWS)
+		s->grow_ns = now_ns + GROW_NS;
 }
 
-static bool ramp(
-    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
+/* The other side is saturated. */
+static bool grown(struct weir_state *s, const struct width_view *v, struct mean m, int64_t now_ns,
+    struct width_decision *d)
 {
-	struct mean m = mean_of(&s->w, v);
-
-	if (!window_enough(s, m, fmax(RAMP_ITEMS, v->width / 2.0), now_ns))
-		return false;
-	bool stepped = s->was.n > 0 && v->width > s->before;
-	double in_work = s->w.in_work / s->w.ticks;
-	bool wants = 2 * s->w.waits > s->w.ticks;
-	if (!window_end(s, v, m, now_ns)) {
-		if (!stepped || in_work > s->before)
-			return false;
-		/* they are not needed */
-		int before = s->before;
-		width_be_steady(s, now_ns);
-		return width_step(v, d, before, "%d suffice: fewer events wait", before);
-	}
-	if (s->base.n == 0 || m.s < FASTER * s->base.s)
-		set_base(s, m, now_ns);
-	else if (log(m.s / s->base.s) < fmax(log(SAME), s->noise * mean_error(m, s->base)))
-		set_base(s, mean_pool(s->base, m, BASE_ITEMS), now_ns);
-	double sure = stepped ? RAMP_SURE * s->noise * mean_error(m, s->was) : 0;
-	bool grew = stepped && followed(s, v, m) >= 0.5 && log(m.s / s->was.s) > sure;
-	if (grew && m.n < RAMP_DOUBT && !s->doubt) { /* once more */
-		s->doubt = true;
-		return false;
-	}
-	s->doubt = false;
-	if (!grew && !wants)
-		return false;
-	if (!grew) {
-		if (v->width >= v->max) {
-			width_be_steady(s, now_ns);
-			return false;
-		}
-		return ramp_on(s, v, m, d);
-	}
 	double knee = fmax(1, v->width / m.s * s->base.s);
+
+	count_grow(s, knee > FOUND_SAME * s->start, now_ns);
+	if (s->again && s->knee.n > 0 && s->from == s->start && knee < FOUND_SAME * s->from) {
+		/* it was before, too, and is as large as before the change, but faster */
+		int before = s->from;
+		double base_s = s->base.s;
+		s->base = (struct mean){0};
+		width_hold(s, now_ns);
+		return width_step(v, d, before, "%d at once take %.3g ms, not %.3g: %d suffice",
+		    v->width, m.s * 1e3, base_s * 1e3, before);
+	}
+	s->knee = (struct mean){0};
+	s->confirmed = false;
 	s->helped = (int)ceil(knee - 0.2);
-	s->phase = FRESH;
-	return width_step(v, d, fmin(spare(knee), v->width),
+	s->full = (struct mean){.s = m.s / v->width, .n = m.n};
+	s->phase = LEVEL;
+	s->slower = 0;
+	return width_step(v, d, fmin(width_spare(s, knee), v->width),
 	    "%d at once take %.3g ms, not %.3g: about %.0f suffice", v->width, m.s * 1e3,
 	    s->base.s * 1e3, knee);
 }
 
-/* ---- probe ---- */
-
-static bool narrow(
-    struct weir_state *s, const struct width_view *v, struct mean m, struct width_decision *d)
+/* The last step is not used up. What is needed is X times S without a wait, by Little's law. Whether
+ * the width before the step saturates the other side is not certain. */
+static bool grown_enough(struct weir_state *s, const struct width_view *v, double needed,
+    int64_t now_ns, struct width_decision *d)
 {
-	bool goes_on = s->phase == PROBE;
+	double width = fmin(fmax(s->from, width_spare(s, needed)), v->width);
 
-	s->probes = goes_on ? s->probes + 1 : 0;
-	s->probe_first = goes_on ? s->probe_first : v->width;
-	s->probe_rate = fmax(goes_on ? s->probe_rate : 0, v->width / m.s);
-	enter(s, PROBE, v, m);
-	return width_step(v, d, fmin(v->width - 1, ceil(v->width * NARROWER_BY)),
-	    "%d at once take %.3g ms: fewer are tried", v->width, m.s * 1e3);
+	count_grow(s, width > s->from, now_ns);
+	s->confirmed = false;
+	width_hold(s, now_ns);
+	s->check_ns = now_ns + GROW_NS;
+	return width_step(v, d, width, "about %.0f suffice: fewer events wait", needed);
 }
 
-static bool fewer(
-    struct weir_state *s, const struct width_view *v, struct mean m, struct width_decision *d)
+/* The first window of GROW, at the width of HOLD, tells whether there was a change. */
+static bool grow_first(struct weir_state *s, const struct width_view *v, struct mean m, bool wants,
+    int64_t now_ns, struct width_decision *d)
 {
-	double width = fmax(ceil(s->first / s->slower), 1);
-
-	s->slower = 0;
-	s->phase = FRESH;
-	return width_step(v, d, fmin(width, v->width),
-	    "%d at once take %.3g ms, not %.3g: the other side serves fewer", v->width, m.s * 1e3,
-	    s->was.s * 1e3);
+	if (s->again && s->ref.n > 0 && m.n < noise_items(s, VERIFY_ITEMS))
+		return false;
+	bool used = window_end(s, v, m, now_ns);
+	if (s->again && s->ref.n > 0 && log(m.s / s->ref.s) > -CHANGE_LEAST / 2)
+		return width_hold_again(s, m, now_ns);
+	if (!used || !wants)
+		return false;
+	width_set_base(s, m, now_ns);
+	s->start = v->width;
+	return grow_on(s, v, m, d);
 }
 
-/* The other side was not saturated at the width before the step. */
-static bool ramp_again(
-    struct weir_state *s, const struct width_view *v, struct mean m, struct width_decision *d)
-{
-	int before = s->before;
-
-	s->phase = RAMP;
-	s->was = (struct mean){0};
-	return width_step(v, d, before * RAMP_BY,
-	    "%d at once take %.3g ms, as %d did: more are tried", v->width, m.s * 1e3, before);
-}
-
-static bool probe(
+static bool grow(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
 {
-	struct mean m = mean_of(&s->w, v);
+	struct mean m = mean_in_work(s, mean_of(&s->w, v), now_ns);
 
-	double knee = fmin(s->probe_rate * m.s, s->probe_first);
-	bool clear = knee < PROBE_CLEAR_LOW * v->width || knee > PROBE_CLEAR_HIGH * v->width;
-	if (!window_enough_for_knee(s, m, clear ? PROBE_ITEMS : KNEE_ITEMS, now_ns))
+	if (!window_enough(s, m, fmax(GROW_ITEMS, v->width / 2.0), now_ns))
 		return false;
-	bool changed = v->width >= s->before;
-	if (!window_end(s, v, m, now_ns) || changed) {
-		width_be_steady(s, now_ns);
+	bool wants = 2 * s->w.waits > s->w.ticks, used = 2 * s->w.used > s->w.ticks;
+	if (s->base.n == 0)
+		return grow_first(s, v, m, wants, now_ns, d);
+	double growth = log(m.s / s->base.s), error = mean_error(s, m, s->base);
+	bool stops = growth > log(GROWN) + GROW_SURE * error;
+	bool long_enough = m.n >= fmax(GROW_LEAST, 2 * v->width) &&
+			   (m.n >= GROW_DOUBT || now_ns - s->w.from_ns >= GROW_LONG_NS);
+	if (used && !stops && growth > log(GROWN) - error && !long_enough)
 		return false;
-	}
-	if (m.s > PROBE_GROWN * s->was.s) { /* it has become slower meanwhile */
-		width_be_steady(s, now_ns);
-		s->base = (struct mean){0};
-		s->hold_until_ns = now_ns;
-		return width_step(v, d, s->before,
-		    "%d at once take %.3g ms, not %.3g: a change meanwhile", v->width, m.s * 1e3,
-		    s->was.s * 1e3);
-	}
-	bool saturated = knee < SATURATED * v->width;
-	if (saturated && s->slower > 0 &&
-	    s->probes > 0) /* it serves fewer at once, as fast as before */
-		return fewer(s, v, m, d);
-	if (saturated && v->width > v->min)
-		return narrow(s, v, m, d);
-	set_base(s, m, now_ns);
-	if (knee > UNSATURATED * s->before && s->probes == 0 && s->slower == 0 &&
-	    may_grow(s, v, now_ns))
-		return ramp_again(s, v, m, d);
-	knee = saturated ? v->width : knee;
-	s->helped = (int)ceil(knee - 0.2);
-	width_be_steady(s, now_ns);
-	return width_step(v, d, spare(knee), "%d at once take %.3g ms: about %.0f suffice",
-	    v->width, m.s * 1e3, knee);
+	double needed = s->w.in_work / s->w.ticks * s->base.s / m.s;
+	window_end(s, v, m, now_ns);
+	if (!used)
+		return grown_enough(s, v, needed, now_ns, d);
+	if (stops)
+		return grown(s, v, m, now_ns, d);
+	if (growth < fmax(log(SAME), error))
+		width_set_base(s, mean_pool(s->base, m, BASE_ITEMS), now_ns);
+	if (v->width >= v->max)
+		width_hold(s, now_ns);
+	return wants && v->width < v->max && grow_on(s, v, m, d);
 }
 
-static bool fresh(
-    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
-{
-	struct mean m = mean_of(&s->w, v);
-
-	if (!window_enough_for_knee(s, m, KNEE_ITEMS, now_ns) || !window_end(s, v, m, now_ns))
-		return false;
-	if (v->width > v->min)
-		return narrow(s, v, m, d);
-	width_be_steady(s, now_ns);
-	return false;
-}
-
-/* ---- steady ---- */
+/* ---- hold ---- */
 
 /* `x` is the difference of two means in standard errors of exponential times. A large one is a
  * change rather than noise. */
 static void learn_noise(struct weir_state *s, double x)
 {
 	double square = s->noise * s->noise, now = fmin(x * x, NOISE_MOST * NOISE_MOST);
+	double weight = fmax(NOISE_WEIGHT, 1.0 / (2 + s->noise_n++));
 
-	s->noise = fmax(sqrt(square + NOISE_WEIGHT * (now - square)), NOISE_LEAST);
+	s->noise = fmax(sqrt(square + weight * (now - square)), NOISE_LEAST);
 }
 
-static bool steady(
+/* What S falls by, as a logarithm, if the other side is no longer saturated. */
+static double spare_change(const struct weir_state *s, const struct width_view *v)
+{
+	double change = s->knee.n > 0 ? log(v->width / s->knee.s) : CHANGE;
+
+	return fmin(fmax(change, CHANGE_LEAST), CHANGE_MOST);
+}
+
+/* Without a change, the mean time to an alarm is exp(2 * drift * limit) / (2 * drift^2) exponential
+ * times. */
+static bool alarm(const struct weir_state *s, double sum, double drift)
+{
+	double events = ALARM_S * s->rate;
+	double limit = log(fmax(2 * events * drift * drift, ALARM_LEAST)) / (2 * drift);
+
+	return sum > limit * s->noise * s->noise;
+}
+
+static bool hold_learn(
+    struct weir_state *s, const struct width_view *v, struct mean m, int64_t now_ns)
+{
+	double change = s->ref.n > 0 ? log(m.s / s->ref.s) : 0;
+	double falls = DRIFT * spare_change(s, v), rises = DRIFT * CHANGE;
+
+	if (s->ref.n >= noise_items(s, REF_LEAST)) {
+		s->up = fmax(0, s->up + m.n * (change - rises));
+		s->down = fmax(0, s->down + m.n * (-change - falls));
+		if (alarm(s, s->down, falls) && width_may_grow(s, v, now_ns)) {
+			s->phase = GROW;
+			s->again = true;
+			s->base = (struct mean){0};
+			return true;
+		}
+		if (alarm(s, s->up, rises) && v->width > v->min) {
+			s->full = (struct mean){0};
+			s->phase = LEVEL;
+			s->slower = 1;
+			return true;
+		}
+	}
+	if (s->last.n > 0)
+		learn_noise(s, log(m.s / s->last.s) / sqrt(1 / m.n + 1 / s->last.n));
+	s->last = m;
+	s->ref = s->ref.n > 0 ? mean_pool(s->ref, m, fmax(REF_ITEMS, REF_WINDOWS * m.n)) : m;
+	return false;
+}
+
+/* Whether the other side seems not to be saturated, or nothing is known. */
+static bool may_help(const struct weir_state *s, const struct width_view *v)
+{
+	if (s->base.n == 0)
+		return s->knee.n == 0;
+	double growth = log(s->ref.s / s->base.s) + mean_error(s, s->ref, s->base) / 2;
+	return growth < spare_change(s, v) / 2;
+}
+
+static bool hold(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
 {
 	struct mean m = mean_of(&s->w, v);
 
-	if (!window_enough(s, m, WINDOW_ITEMS, now_ns) || !window_end(s, v, m, now_ns))
+	if (!window_enough(s, m, WINDOW_ITEMS, now_ns))
 		return false;
-	if (s->regains && s->refuses_none) { /* up to where it refuses */
-		s->refuses_none = false;
-		s->before = v->width;
-		return width_step(v, d, fmax(v->width + 1, v->width * REGAIN),
-		    "the other side refuses none at width %d", v->width);
-	}
-	double change = s->ref.n > 0 ? log(m.s / s->ref.s) : 0;
-	double alarm = ALARM * s->noise * s->noise;
-	s->up = fmax(0, s->up + m.n * (change - DRIFT));
-	s->down = fmax(0, s->down + m.n * (-change - DRIFT));
-	bool sure = s->ref.n >= 2 * WINDOW_ITEMS;
-	if (sure &&
-	    ((s->down > alarm && may_grow(s, v, now_ns)) || (s->up > alarm && v->width > v->min))) {
-		s->phase = CHANGED;
+	bool wants = 2 * s->w.waits > s->w.ticks;
+	if (!window_end(s, v, m, now_ns))
+		return false;
+	if (hold_learn(s, v, m, now_ns)) {
 		window_settle(s, v, now_ns);
 		return false;
 	}
-	if (s->ref.n > 0)
-		learn_noise(s, change / mean_error(m, s->ref));
-	s->ref = s->ref.n > 0 ? mean_pool(s->ref, m, fmax(REF_ITEMS, REF_WINDOWS * m.n)) : m;
-	if (!s->checked && s->base.n > 0 && may_grow(s, v, now_ns) &&
-	    s->ref.n >= window_items(s, KNEE_ITEMS)) {
-		s->checked = true;
-		if (s->ref.s < UNUSED * s->base.s)
-			return ramp_begin(s, v, s->ref, now_ns, d);
+	if (s->ref.n < width_items(s, v->width))
+		return false;
+	if (wants && width_may_grow(s, v, now_ns) && may_help(s, v)) {
+		s->phase = GROW;
+		s->again = false;
+		s->start = v->width;
+		if (s->base.n == 0)
+			width_set_base(s, s->ref, now_ns);
+		return grow_on(s, v, s->ref, d);
 	}
-	if (now_ns < s->hold_until_ns || v->width <= v->min ||
-	    s->ref.n < window_items(s, KNEE_ITEMS) / 2)
+	if (now_ns < s->check_ns || v->width <= v->min || s->refused_ns > 0)
 		return false;
-	return narrow(s, v, s->ref, d);
-}
-
-static bool changed(
-    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
-{
-	struct mean m = mean_of(&s->w, v), ref = s->ref;
-
-	if (!window_enough_for_knee(s, m, KNEE_ITEMS, now_ns))
-		return false;
-	bool used = window_end(s, v, m, now_ns);
-	int64_t hold_until_ns = s->hold_until_ns;
-	width_be_steady(s, now_ns);
-	s->hold_until_ns = hold_until_ns;
-	s->ref = m;
-	if (used && log(m.s / ref.s) < -DRIFT / 2)
-		return ramp_begin(s, v, m, now_ns, d);
-	if (!used || log(m.s / ref.s) < DRIFT / 2)
-		return false;
-	s->first = v->width;
-	s->slower = m.s / ref.s;
-	return narrow(s, v, m, d);
+	s->slower = 0;
+	s->full = (struct mean){0};
+	return width_check_begin(s, v, s->ref, now_ns, d);
 }
 
 /* ---- the policy ---- */
@@ -369,25 +350,21 @@ static bool is_stopped(struct weir_state *s, const struct width_view *v, int64_t
 static bool decide(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
 {
-	if (width_obey(s, v, now_ns, d))
-		return true;
 	switch (s->phase) {
-	case RAMP:
-		return ramp(s, v, now_ns, d);
-	case FRESH:
-		return fresh(s, v, now_ns, d);
-	case CHANGED:
-		return changed(s, v, now_ns, d);
-	case PROBE:
-		return probe(s, v, now_ns, d);
+	case GROW:
+		return grow(s, v, now_ns, d);
+	case LEVEL:
+		return width_level(s, v, now_ns, d);
+	case CHECK:
+		return width_check(s, v, now_ns, d);
 	default:
-		return steady(s, v, now_ns, d);
+		return hold(s, v, now_ns, d);
 	}
 }
 
 static void forget_floor(struct weir_state *s, int64_t now_ns)
 {
-	if (s->base.n > 0 && now_ns - s->base_ns > FLOOR_NS && s->phase != RAMP)
+	if (s->base.n > 0 && now_ns - s->base_ns > FLOOR_NS)
 		s->base = (struct mean){0};
 }
 
@@ -396,7 +373,43 @@ static void begin_with(struct weir_state *s, int width)
 	if (s->noise > 0) /* continued in another graph */
 		return;
 	s->noise = 1;
-	s->before = s->first = width;
+	s->from = width;
+}
+
+/* The next part of a step. */
+static bool go_on(
+    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
+{
+	double part = (double)(now_ns - s->part_ns + WIDTH_TICK_NS) / (s->service_s * NS_PER_S);
+
+	s->target = (int)fmin(fmax(s->target, v->min), v->max);
+	int to = s->target;
+	if (part < 1)
+		to = s->part_from + (int)lround(part * (s->target - s->part_from));
+	if ((to > v->width) != (s->target > v->width)) /* the bounds have changed */
+		to = v->width;
+	d->width = (int)fmin(fmax(to, v->min), v->max);
+	d->target = s->target;
+	d->rule[0] = '\0';
+	if (part >= 1)
+		s->target = 0;
+	window_settle(s, v, now_ns);
+	return d->width != v->width;
+}
+
+/* Spread a step over a service time. Otherwise the events of the step, if they all take as long,
+ * would end together from then on, and those that begin when they end, too. */
+static void begin_parts(
+    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
+{
+	double part = (double)WIDTH_TICK_NS / (s->service_s * NS_PER_S);
+
+	if (part > 0.5)
+		return;
+	s->target = d->target;
+	s->part_from = v->width;
+	s->part_ns = now_ns;
+	d->width = v->width + (int)lround(part * (d->target - v->width));
 }
 
 static bool weir_decide(
@@ -427,17 +440,29 @@ static bool weir_decide(
 		window_settle(s, v, now_ns);
 		return false;
 	}
-	if (window_settles(s, v, now_ns)) {
+	if (s->target > 0)
+		return go_on(s, v, now_ns, d);
+	bool settles = s->settles;
+	if (settles) {
+		s->settles = window_settles(s, v, now_ns);
 		window_begin(s, v, now_ns);
+	}
+	if (settles && s->phase != GROW) {
 		s->r = s->w;
 		return false;
 	}
 	forget_floor(s, now_ns);
 	window_tick(s, v);
-	bool moved = decide(s, v, now_ns, d);
-	if (moved)
-		window_settle(s, v, now_ns);
-	return moved;
+	bool moved = width_obey(s, v, now_ns, d), refused = moved;
+	if (!moved && !settles)
+		moved = decide(s, v, now_ns, d);
+	if (!moved)
+		return false;
+	d->target = d->width;
+	if (!refused || d->target > v->width) /* a refusal is obeyed at once */
+		begin_parts(s, v, now_ns, d);
+	window_settle(s, v, now_ns);
+	return true;
 }
 
 static void weir_restart(void *state)
@@ -446,8 +471,8 @@ static void weir_restart(void *state)
 
 	s->started = s->was_stopped = false;
 	s->settled = s->last_ended = 0;
-	if (s->phase != RAMP)
-		s->phase = STEADY;
+	if (s->phase != GROW)
+		s->phase = HOLD;
 	s->up = s->down = 0;
 	s->ref = (struct mean){0};
 }

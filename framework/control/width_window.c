@@ -30,6 +30,7 @@ void window_settle(struct weir_state *s, const struct width_view *v, int64_t now
 {
 	s->settled = v->ended + v->refused + (uint64_t)(v->in_work > 0 ? v->in_work : 0);
 	s->settled_ns = now_ns + (int64_t)(s->service_s * NS_PER_S);
+	s->settles = true;
 	window_begin(s, v, now_ns);
 }
 
@@ -47,6 +48,15 @@ struct mean mean_of(const struct window *w, const struct width_view *v)
 	return (struct mean){.s = n > 0 ? sum_s / n : 0, .n = n};
 }
 
+struct mean mean_in_work(const struct weir_state *s, struct mean m, int64_t now_ns)
+{
+	double length_s = (double)(now_ns - s->w.from_ns) / NS_PER_S;
+
+	if (m.n > 0 && s->w.ticks > 0)
+		m.s = fmax(m.s, s->w.in_work / s->w.ticks * length_s / m.n);
+	return m;
+}
+
 struct mean mean_pool(struct mean a, struct mean b, double n_max)
 {
 	double n = a.n + b.n;
@@ -56,9 +66,14 @@ struct mean mean_pool(struct mean a, struct mean b, double n_max)
 	return (struct mean){.s = a.s + weight * (b.s - a.s), .n = n < n_max ? n : n_max};
 }
 
-double mean_error(struct mean a, struct mean b)
+double mean_error(const struct weir_state *s, struct mean a, struct mean b)
 {
-	return sqrt(1 / a.n + 1 / b.n);
+	return s->noise * sqrt(1 / a.n + 1 / b.n);
+}
+
+double noise_items(const struct weir_state *s, double items)
+{
+	return items * fmax(s->noise * s->noise, 0.1);
 }
 
 void window_tick(struct weir_state *s, const struct width_view *v)
@@ -75,25 +90,27 @@ static bool used_up(const struct weir_state *s)
 	return 2 * s->w.used > s->w.ticks;
 }
 
+bool window_whole(double length_s, double service_s)
+{
+	double tick_s = (double)WIDTH_TICK_NS / NS_PER_S;
+
+	return service_s <= tick_s ||
+	       (length_s > tick_s && fmod(length_s + 1e-6, service_s) < tick_s);
+}
+
 bool window_enough(const struct weir_state *s, struct mean m, double items, int64_t now_ns)
 {
 	double length_s = (double)(now_ns - s->w.from_ns) / NS_PER_S;
 
-	return m.n > 0 && s->w.ticks > 0 &&
+	return m.n > 0 && s->w.ticks > 0 && window_whole(length_s, m.s) &&
 	       (m.n >= items || length_s >= fmax((double)WINDOW_NS / NS_PER_S, 4 * m.s));
-}
-
-double window_items(const struct weir_state *s, double items)
-{
-	return items * fmax(s->noise * s->noise, 0.1);
 }
 
 bool window_enough_for_knee(const struct weir_state *s, struct mean m, double items, int64_t now_ns)
 {
 	double least_ns = fmax(KNEE_TIMES * m.s * NS_PER_S, (double)KNEE_NS);
 
-	return window_enough(s, m, window_items(s, items), now_ns) &&
-	       (double)(now_ns - s->w.from_ns) >= least_ns;
+	return window_enough(s, m, items, now_ns) && (double)(now_ns - s->w.from_ns) >= least_ns;
 }
 
 bool window_end(struct weir_state *s, const struct width_view *v, struct mean m, int64_t now_ns)

@@ -145,15 +145,15 @@ static void view(struct weir_graph *g, const struct weir_stage *st, struct width
 static void note(const struct weir_stage *st, const struct width_view *v,
     const struct width_decision *want, struct journal *journal)
 {
-	struct weir_decision d = {.from = v->width, .to = want->width};
+	struct weir_decision d = {.from = v->width, .to = want->target};
 
 	snprintf(d.stage, sizeof(d.stage), "%s", st->name);
 	snprintf(d.actor, sizeof(d.actor), "%s", st->widener->policy->name);
 	snprintf(d.action, sizeof(d.action), "width");
 	snprintf(d.rule, sizeof(d.rule), "%s", want->rule);
-	if (want->width == v->max)
+	if (want->target == v->max)
 		snprintf(d.limit, sizeof(d.limit), "max %d", v->max);
-	else if (want->width == v->min)
+	else if (want->target == v->min)
 		snprintf(d.limit, sizeof(d.limit), "min %d", v->min);
 	snprintf(d.inputs, sizeof(d.inputs), "queue=%u in work=%d ended=%llu refused=%llu",
 	    v->queue_length, v->in_work, (unsigned long long)v->ended,
@@ -172,11 +172,14 @@ static void widen(
 	lock_take(&w->lock);
 	bool moves = w->policy->decide(w->state, &v, now_ns, &want);
 	lock_release(&w->lock);
-	want.width = clamp(st, want.width);
-	if (!moves || want.width == v.width)
+	if (!moves)
 		return;
-	set(st, want.width);
-	note(st, &v, &want, journal);
+	want.width = clamp(st, want.width);
+	want.target = clamp(st, want.target);
+	if (want.width != v.width)
+		set(st, want.width);
+	if (want.rule[0] && want.target != v.width)
+		note(st, &v, &want, journal);
 }
 
 void graph_width(struct weir_graph *g, int64_t now_ns, struct journal *journal)

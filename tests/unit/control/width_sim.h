@@ -4,8 +4,8 @@
  * a queue, enter the work of the other side while the width allows, and end there.
  *
  * The other side has `servers` that take `service_s` each, first in, first out; `exponential` makes
- * the times vary. It stops between stop_from_s and stop_until_s. If more than `accepts` events are
- * there, it refuses the others at once; it also refuses a random share `refuses` of all.
+ * the times vary. It stops between stop_from_s and stop_until_s. If it has accepted `accepts` events, it
+ * refuses the others after 1 ms; it also refuses a random share `refuses` of all.
  */
 #ifndef WEIR_TESTS_UNIT_CONTROL_WIDTH_SIM_H
 #define WEIR_TESTS_UNIT_CONTROL_WIDTH_SIM_H
@@ -31,7 +31,9 @@ struct width_sim {
 	_Alignas(16) unsigned char state[WIDTH_STATE_MAX];
 	struct width_view v;
 	double now_s, next_arrival_s, offered_per_s;
+	int64_t ticks; /* so far, ten a second */
 	int servers, accepts;
+	int refusing; /* events in work that will be refused */
 	double service_s, refuses;
 	bool exponential;
 	double stop_from_s, stop_until_s;
@@ -41,7 +43,9 @@ struct width_sim {
 	double queue_max;
 	uint64_t served; /* ended and not refused */
 	int reversals, steps, last_direction, widest;
+	bool paused; /* the policy is not called */
 	bool trace;
+	const char *broken; /* a rule that a decision broke, or NULL */
 };
 
 static inline double sim_unit(struct width_sim *s)
@@ -94,11 +98,12 @@ static inline struct sim_work sim_pop(struct width_sim *s)
 static inline void sim_enter(struct width_sim *s)
 {
 	double took_s = s->service_s * (s->exponential ? -log(sim_unit(s)) : 1);
-	bool full = s->v.in_work >= s->accepts;
+	bool full = s->v.in_work - s->refusing >= s->accepts;
 	int at = 0;
 
 	s->v.queue_length--;
 	if (full || sim_unit(s) < s->refuses) {
+		s->refusing++;
 		sim_push(s, (struct sim_work){s->now_s, s->now_s + 0.001, true});
 		return;
 	}
@@ -117,6 +122,7 @@ static inline void sim_end(struct width_sim *s)
 	struct sim_work w = sim_pop(s);
 
 	if (w.refused) {
+		s->refusing--;
 		s->v.refused++;
 	} else {
 		s->v.ended++;
@@ -125,18 +131,40 @@ static inline void sim_end(struct width_sim *s)
 	}
 }
 
+/* What holds for every decision. */
+static inline const char *sim_broken_by(const struct width_sim *s, const struct width_decision *d)
+{
+	int widest = s->widest > s->v.width ? s->widest : s->v.width;
+
+	if (d->width < s->v.min || d->width > s->v.max || d->target < s->v.min ||
+	    d->target > s->v.max)
+		return "within the bounds";
+	if (d->width != s->v.width && (d->width > s->v.width) != (d->target > s->v.width) &&
+	    d->target != s->v.width)
+		return "every part of a step goes towards its target";
+	if (d->target > 2 * widest)
+		return "never wider than twice what was tried";
+	if (s->service_s >= 0.5 && d->width > 1.5 * s->v.width + 1)
+		return "a step is spread over a service time";
+	return s->broken;
+}
+
 static inline void sim_decide(struct width_sim *s)
 {
 	struct width_decision d = {0};
 
-	if (!s->policy->decide(s->state, &s->v, (int64_t)(s->now_s * 1e9) + NS_PER_S, &d))
+	if (s->paused ||
+	    !s->policy->decide(s->state, &s->v, (int64_t)(s->now_s * 1e9) + NS_PER_S, &d))
 		return;
-	int direction = d.width > s->v.width ? 1 : -1;
-	s->reversals += s->last_direction && direction != s->last_direction;
-	s->last_direction = direction;
-	s->steps++;
-	if (s->trace)
-		printf("%7.2f s: %d -> %d: %s\n", s->now_s, s->v.width, d.width, d.rule);
+	s->broken = sim_broken_by(s, &d);
+	if (d.rule[0]) {
+		int direction = d.target > s->v.width ? 1 : -1;
+		s->reversals += s->last_direction && direction != s->last_direction;
+		s->last_direction = direction;
+		s->steps++;
+		if (s->trace)
+			printf("%7.2f s: %d -> %d: %s\n", s->now_s, s->v.width, d.target, d.rule);
+	}
 	s->v.width = d.width;
 	if (d.width > s->widest)
 		s->widest = d.width;
@@ -146,10 +174,11 @@ static inline void sim_decide(struct width_sim *s)
 static inline double sim_run(struct width_sim *s, double until_s)
 {
 	uint64_t served = s->served;
-	double from_s = s->now_s, tick_s = floor(s->now_s * 10 + 1.5) / 10;
+	double from_s = s->now_s;
 
 	while (s->now_s < until_s) {
 		double end_s = s->v.in_work > 0 ? s->work[0].end_s : INFINITY;
+		double tick_s = (double)(s->ticks + 1) / 10;
 		double next_s = fmin(fmin(end_s, s->next_arrival_s), fmin(tick_s, until_s));
 		s->now_s = next_s;
 		if (next_s == end_s) {
@@ -159,7 +188,7 @@ static inline double sim_run(struct width_sim *s, double until_s)
 			if (s->v.queue_length < s->queue_max)
 				s->v.queue_length++;
 		} else if (next_s == tick_s) {
-			tick_s += 0.1;
+			s->ticks++;
 			sim_decide(s);
 		}
 		while (s->v.in_work < s->v.width && s->v.queue_length > 0)

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the width policy `weir` finds the knee from above; see width_weir.c.
+ *
+ * At a width that saturates the other side, X is known. A narrower one either has the same X, so that
+ * it saturates the other side, too, and S has fallen by as much as the width; or X is smaller, and S
+ * is that of an event that nobody waits for. Then the knee is the larger X times this S. If X fell by
+ * as much as the width in the first step, nothing shows that the other side was saturated.
+ */
+#include <math.h>
+
+#include "base/clock.h"
+#include "control/width_state.h"
+
+/* A width of 1.17 knees, the usual one, is lowered to 0.82: far enough below the knee that the two
+ * cases differ by more than the error of a mean, and no further, since X is lost meanwhile. */
+#define NARROWER_BY 0.7
+/* The ratio of the larger X to the one at this width is 1 while the other side is saturated, and
+ * otherwise 1.2 or more, if few widths lie between. */
+#define SATURATED   1.08
+#define UNSATURATED 0.94 /* knee over the first width, from which on that may be below the knee */
+/* Events for one mean. The error of the ratio of two must be half of what it is compared with, the
+ * spare part of the width, or one place. */
+#define ITEMS       20
+#define SPARE       0.17
+#define ITEMS_LEAST 50
+/* Fewer suffice if the result differs from SATURATED by so many standard errors, and does not
+ * differ from 1 by more. */
+#define SURE        2.5
+#define SURE_SAME   1.5
+#define SURE_SLOWER 2 /* if the other side is slower, but as large as before */
+/* Something has changed meanwhile if the ratio is this far outside of the possible, or by more
+ * standard errors. */
+#define FASTER     0.07
+#define OUTSIDE    0.1
+#define OUTSIDE_BY 3
+#define SLOWER     1.06 /* a smaller growth of S is noise */
+/* By Little's law the mean number in work is X * S in a window without a change, up to this. */
+#define STATIONARY      0.1
+#define STATIONARY_SURE 3
+#define RESTARTS        3
+/* Knees are the same if they differ by less than this times their standard error. */
+#define SAME_KNEE       2.5
+#define KNEE_ITEMS_MOST 4000
+/* A check takes X down by up to 30 %, and so 1.5 % of it if it takes a twentieth of the time. */
+#define CHECK_SHARE    20
+#define CHECK_FIRST_NS (10 * NS_PER_S)
+
+double width_items(const struct weir_state *s, int width)
+{
+	double spare = log(1 + fmax(1.0 / width, SPARE));
+
+	return noise_items(s, ITEMS / (spare * spare));
+}
+
+/* The knee is known now. */
+static void learn_knee(struct weir_state *s, double knee, double n)
+{
+	struct mean now = {.s = knee, .n = n};
+
+	if (s->knee.n > 0 && fabs(log(knee / s->knee.s)) < SAME_KNEE * mean_error(s, now, s->knee))
+		s->knee = mean_pool(s->knee, now, fmax(noise_items(s, KNEE_ITEMS_MOST), n));
+	else
+		s->knee = now;
+	s->helped = (int)ceil(s->knee.s - 0.2);
+}
+
+static bool give_up(struct weir_state *s, const struct width_view *v, enum phase phase,
+    int64_t now_ns, struct width_decision *d)
+{
+	int first = s->from;
+
+	width_hold(s, now_ns);
+	s->phase = (int)phase;
+	s->from = s->start = first;
+	s->full = (struct mean){0};
+	if (phase == GROW)
+		s->base = (struct mean){0};
+	return width_step(v, d, first, "%d again: a change meanwhile", first);
+}
+
+static bool narrow(
+    struct weir_state *s, const struct width_view *v, struct mean m, struct width_decision *d)
+{
+	double width = fmin(v->width - 1, ceil(v->width * NARROWER_BY));
+
+	if (s->slower > 1 && s->saturated > 0 && s->saturated < s->from) {
+		/* it serves fewer at once, each as fast as before */
+		width = fmin(width, ceil(s->from / s->slower));
+		s->slower = 0;
+	}
+	s->phase = CHECK;
+	return width_step(
+	    v, d, width, "%d at once take %.3g ms: fewer are tried", v->width, m.s * 1e3);
+}
+
+bool width_check_begin(struct weir_state *s, const struct width_view *v, struct mean m,
+    int64_t now_ns, struct width_decision *d)
+{
+	s->from = v->width;
+	s->began_ns = now_ns;
+	struct mean full = {.s = m.s / v->width, .n = m.n};
+	/* GROW has seen the same X at a larger width */
+	bool same = s->full.n > 0 && mean_error(s, full, s->full) < OUTSIDE &&
+		    log(full.s / s->full.s) < log(SATURATED);
+	s->saturated = same ? v->width : 0;
+	s->full = full;
+	return narrow(s, v, m, d);
+}
+
+/* Whether the window agrees with Little's law, which holds if nothing has changed meanwhile. Begins
+ * it again if not, a few times. */
+static bool stationary(
+    struct weir_state *s, const struct width_view *v, struct mean m, int64_t now_ns)
+{
+	double length_s = (double)(now_ns - s->w.from_ns) / NS_PER_S;
+	double in_work = s->w.in_work / s->w.ticks, by_law = m.n / length_s * m.s;
+	double most = fmax(STATIONARY, STATIONARY_SURE * s->noise * sqrt(2 / m.n));
+
+	if (fabs(log(by_law / in_work)) < most || ++s->restarts > RESTARTS) {
+		s->restarts = 0;
+		return true;
+	}
+	window_begin(s, v, now_ns);
+	return false;
+}
+
+bool width_level(
+    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
+{
+	struct mean m = mean_of(&s->w, v);
+
+	if (!window_enough_for_knee(s, m, width_items(s, v->width), now_ns) ||
+	    !stationary(s, v, m, now_ns))
+		return false;
+	if (!window_end(s, v, m, now_ns) || v->width <= v->min) {
+		width_hold(s, now_ns);
+		return false;
+	}
+	if (s->slower > 0) {
+		s->slower = m.s / s->ref.s;
+		if (s->slower < SLOWER) /* no change: only noise */
+			return width_hold_again(s, m, now_ns);
+	}
+	return width_check_begin(s, v, m, now_ns, d);
+}
+
+/* The first check after growth confirms it. A check lowers X by up to 30 %, so its share of the time
+ * is small. */
+static void width_check_later(struct weir_state *s, int64_t now_ns)
+{
+	int64_t soon_ns = CHECK_SHARE * (now_ns - s->began_ns);
+
+	soon_ns = soon_ns > CHECK_FIRST_NS ? soon_ns : CHECK_FIRST_NS;
+	s->check_ns = now_ns + (s->confirmed || soon_ns > WIDTH_HOLD_NS ? WIDTH_HOLD_NS : soon_ns);
+	if (s->confirmed)
+		s->grows = 0;
+	s->confirmed = true;
+}
+
+/* The other side is not saturated at this width, so the knee is X when saturated times this S. */
+static bool found(struct weir_state *s, const struct width_view *v, struct mean m, double knee,
+    int64_t now_ns, struct width_decision *d)
+{
+	int first = s->from;
+
+	width_set_base(s, m, now_ns);
+	double error = mean_error(s, m, s->full);
+	if (s->saturated == 0 && log(knee / first) + error > log(UNSATURATED) && first < v->max &&
+	    width_may_grow(s, v, now_ns)) {
+		s->phase = GROW;
+		s->from = v->width;
+		s->start = first;
+		s->again = false;
+		return width_step(v, d, first * 2.0,
+		    "%d at once take %.3g ms, as %d did: more are tried", v->width, m.s * 1e3,
+		    first);
+	}
+	double most = s->saturated > 0 ? s->saturated : first;
+	if (s->slower == 0 || s->knee.n == 0 || m.n >= width_items(s, v->width))
+		learn_knee(s, fmin(knee, most), 1 / (1 / m.n + 1 / s->full.n));
+	width_hold(s, now_ns);
+	width_check_later(s, now_ns);
+	double width = width_spare(s, s->knee.s);
+	return width_step(v, d, width, "%d at once take %.3g ms: about %.0f suffice", v->width,
+	    m.s * 1e3, s->knee.s);
+}
+
+bool width_check(
+    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
+{
+	struct mean m = mean_of(&s->w, v);
+
+	if (!window_enough_for_knee(s, m, noise_items(s, ITEMS_LEAST), now_ns))
+		return false;
+	double ratio = m.s / (v->width * s->full.s); /* 1 while saturated */
+	double error = mean_error(s, m, s->full);
+	bool saturated = ratio < SATURATED;
+	bool sure = log(ratio / SATURATED) < -SURE * error && log(ratio) > -SURE_SAME * error;
+	if (s->slower > 0 && s->knee.n > 0 && log(ratio / SATURATED) > SURE_SLOWER * error)
+		sure = true; /* as many as before, but slower */
+	if (!sure && !window_enough(s, m, width_items(s, v->width), now_ns))
+		return false;
+	if (!stationary(s, v, m, now_ns))
+		return false;
+	int widest = s->saturated > 0 ? s->saturated : s->from;
+	if (!window_end(s, v, m, now_ns) || v->width >= s->from) {
+		s->slower = 0;
+		return give_up(s, v, HOLD, now_ns, d);
+	}
+	double outside = fmax(OUTSIDE, OUTSIDE_BY * error);
+	if (log(ratio) < -fmax(FASTER, SURE * error)) /* faster than when saturated */
+		return give_up(s, v, GROW, now_ns, d);
+	if (log(ratio * v->width / widest) > outside) /* slower than when not */
+		return give_up(s, v, LEVEL, now_ns, d);
+	if (!saturated)
+		return found(s, v, m, ratio * v->width, now_ns, d);
+	s->full = mean_pool(s->full, (struct mean){.s = m.s / v->width, .n = m.n}, 1e6);
+	s->saturated = v->width;
+	if (v->width > v->min)
+		return narrow(s, v, m, d);
+	learn_knee(s, v->width, m.n);
+	s->base = (struct mean){0};
+	width_hold(s, now_ns);
+	width_check_later(s, now_ns);
+	return width_step(v, d, width_spare(s, v->width), "%d suffices", v->width);
+}
