@@ -60,6 +60,22 @@ static double so_far(const struct sim *s, const struct stage *st)
 	return 2 * n_long > st->busy ? RUNNING_SHARE * sum_ns / st->busy : 0;
 }
 
+/* The same for a stage that holds events. As in framework/graph/meter.c, it is not known when each
+ * event in work began, but all that were in work when the last one ended have been since then. */
+static double held_so_far(const struct sim *s, struct stage *st, uint64_t ended)
+{
+	struct meter *m = &st->meter;
+	double late_ns = LATE * fmax((double)m->service_p99_ns, m->mean_cost_ns);
+
+	if (ended > 0 || m->in_work == 0 || st->busy == 0) {
+		m->ended_ns = s->now_ns;
+		m->in_work = st->busy;
+		return 0;
+	}
+	double each_ns = (double)(s->now_ns - m->ended_ns);
+	return 2 * m->in_work > st->busy && each_ns > late_ns ? RUNNING_SHARE * each_ns : 0;
+}
+
 static void learn_costs(const struct sim *s, struct stage *st)
 {
 	struct meter *m = &st->meter;
@@ -74,7 +90,7 @@ static void learn_costs(const struct sim *s, struct stage *st)
 		took_ns += ns;
 	}
 	follow(&m->mean_cost_ns, &m->all_known, n, took_ns);
-	double so_far_ns = so_far(s, st);
+	double so_far_ns = st->conf->width ? held_so_far(s, st, n) : so_far(s, st);
 	if (m->mean_cost_ns <= 0)
 		so_far_ns = 0;
 	st->mean_cost_ns = (int64_t)fmax(m->mean_cost_ns, so_far_ns);

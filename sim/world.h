@@ -105,6 +105,9 @@ struct meter {
 	double cost_ns[WEIR_CLASSES_MAX], mean_cost_ns;
 	/* number of events in these means, at most 1 / COST_WEIGHT */
 	double known[WEIR_CLASSES_MAX], all_known;
+	/* of a stage that holds: when an event last ended, and how many were in work then */
+	int64_t ended_ns;
+	int in_work;
 	bool idle; /* a thread was idle at some time since the last tick */
 };
 

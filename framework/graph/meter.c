@@ -44,13 +44,15 @@ struct totals {
 	int64_t running_ns;
 	/* number of calls in progress, and of those that took longer than `long_ns` so far */
 	int n_running, n_long;
-	uint64_t busy_ns; /* time in handlers */
+	uint64_t busy_ns;  /* time in handlers */
+	uint64_t refusals; /* events that the other side has refused */
 };
 
 static void add(
     struct totals *t, const struct book *b, const struct time_book *times, int n_classes)
 {
 	t->busy_ns += book_read(&b->busy_ns);
+	t->refusals += book_read(&b->refusals);
 	for (int c = 0; c < n_classes; c++) {
 		const struct class_book *cb = &b->class_book[c];
 		struct meter_class *k = &t->class[c];
@@ -135,8 +137,25 @@ static void learn_share(struct meter *m, struct weir_stage *st, uint64_t busy_ns
 	atomic_store_explicit(&st->sink.handler_share, share < 1 ? share : 1, memory_order_relaxed);
 }
 
-static void learn_costs(
-    struct meter *m, struct weir_stage *st, const struct totals *t, int n_classes)
+/* For a stage with a width, return a lower bound on the service time if most events in work have
+ * taken far longer than usual; otherwise 0. None has ended since `ended_ns`, so all that were in
+ * work then still are. */
+static double held_so_far_ns(
+    struct meter *m, struct weir_stage *st, uint64_t ended, double long_ns, int64_t now_ns)
+{
+	int64_t in_work = stage_has_width(st) ? queue_kept_all(&st->sink.queue) : 0;
+
+	if (ended > 0 || m->in_work == 0 || in_work == 0) {
+		m->ended_ns = now_ns;
+		m->in_work = in_work;
+		return 0;
+	}
+	double each_ns = (double)(now_ns - m->ended_ns);
+	return 2 * m->in_work > in_work && each_ns > long_ns ? RUNNING_SHARE * each_ns : 0;
+}
+
+static void learn_costs(struct meter *m, struct weir_stage *st, const struct totals *t,
+    int n_classes, double long_ns, int64_t now_ns)
 {
 	uint64_t n = 0, took_ns = 0;
 	/* Use calls in progress only if most of them are late. A single hanging call does not show
@@ -159,6 +178,9 @@ static void learn_costs(
 	}
 	follow(&m->mean_cost_ns, &m->all_known, n, took_ns);
 	learn_share(m, st, t->busy_ns, n);
+	so_far_ns =
+	    fmax(so_far_ns, held_so_far_ns(m, st, n + t->refusals - m->refusals, long_ns, now_ns));
+	m->refusals = t->refusals;
 	publish_costs(m, &st->sink, so_far_ns, n_classes);
 }
 
@@ -351,9 +373,10 @@ void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, 
 	struct admission_view view;
 	struct totals t;
 
-	sum(g, st->id, LATE * fmax((double)m->service_p99_ns, m->mean_cost_ns), now_ns, &t);
+	double long_ns = LATE * fmax((double)m->service_p99_ns, m->mean_cost_ns);
+	sum(g, st->id, long_ns, now_ns, &t);
 	if (m->at_ns)
-		learn_costs(m, st, &t, g->n_classes);
+		learn_costs(m, st, &t, g->n_classes, long_ns, now_ns);
 	if (now_ns - m->looked_at_ns >= LOOK_NS)
 		learn_quantiles(m, g, st->id, now_ns);
 	fill_now(m, st, now_ns, &view, out);

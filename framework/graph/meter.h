@@ -57,6 +57,10 @@ struct meter {
 	 * that mean, and the total of the stage when it was last updated */
 	double handler_ns, handler_known;
 	uint64_t busy_ns;
+	/* for a stage with a width: the last sample at which events had ended, and how many were in
+	 * work then */
+	int64_t ended_ns, in_work;
+	uint64_t refusals; /* until the last sample */
 	/* The quantiles below cover the events since `hist_at_ns`, the start of `window`, and were
 	 * last refreshed at `looked_at_ns`. */
 	int64_t hist_at_ns, looked_at_ns;

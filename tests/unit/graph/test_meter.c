@@ -25,13 +25,25 @@ static void test_look(const struct sink *s, int rank, struct admission_view *v)
 	v->threads = THREADS;
 }
 
-static void start(void)
+static void held_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	(void)st, (void)ev, (void)n; /* the graph is never started */
+}
+
+static const struct weir_stage_ops held_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_HOLDS,
+    .name = "t.held",
+    .summary = "a stage that holds what comes",
+    .accepts = &probe_type,
+    .handle = held_handle};
+
+static void start_type(const char *type)
 {
 	struct weir_spec *spec = weir_spec_new("meter");
 
 	weir_spec_add_class(spec, "one");
 	weir_spec_add_class(spec, "two");
-	fixture_set(fixture_stage(spec, "a", "t.end", NULL), "admission.policy", "weir");
+	fixture_set(fixture_stage(spec, "a", type, NULL), "admission.policy", "weir");
 	g = fixture_build(spec);
 	stage = weir_graph_stage(g, "a");
 	stage->sink.look = test_look;
@@ -45,6 +57,11 @@ static void start(void)
 		g->gone[stage->id].books = local[i];
 	}
 	lock_release(&g->threads_lock);
+}
+
+static void start(void)
+{
+	start_type("t.end");
 }
 
 static void end(void)
@@ -294,6 +311,7 @@ static void test_rests_without_quantiles(void)
 static void setup(void)
 {
 	fixture_register(&end_ops);
+	fixture_register(&held_ops);
 	test_batches_are_no_hangs();
 }
 
@@ -324,6 +342,84 @@ __attribute__((noinline)) static void soil_stack(void)
 	__asm__ volatile("" ::"r"(soil) : "memory");
 }
 
+/* ---- held events ---- */
+
+static void start_held(int in_work)
+{
+	start_type("t.held");
+	tick();
+	complete(0, 1000, 20 * MS);
+	queue_hold(&stage->sink.queue, 0, in_work);
+	tick();
+	CU_ASSERT_EQUAL(cost_ns(0), 20 * MS);
+}
+
+static void ticks(int n)
+{
+	for (int i = 0; i < n; i++)
+		tick();
+}
+
+/* The other side stops. What is in work takes at least as long as nothing has ended, and costs half
+ * of that once it is late. The first event that ends shows that it works again. */
+static void test_held_stop(void)
+{
+	start_held(6);
+	ticks(4);
+	CU_ASSERT_EQUAL(cost_ns(0), 20 * MS); /* 40 ms are not late yet */
+	ticks(96);
+	CU_ASSERT_EQUAL(cost_ns(0), S / 2);
+	CU_ASSERT_EQUAL(cost_ns(1), S / 2);
+	CU_ASSERT_EQUAL(sample.cost_ns, S / 2);
+	complete(0, 1, 20 * MS);
+	tick();
+	CU_ASSERT_EQUAL(cost_ns(0), 20 * MS);
+	ticks(10);
+	CU_ASSERT_EQUAL(cost_ns(0), 50 * MS); /* since then */
+	end();
+}
+
+/* That the other side refuses events shows that it works. */
+static void test_held_refused(void)
+{
+	start_held(6);
+	for (int i = 0; i < 100; i++) {
+		book_add(&local[1]->book.refusals, 1);
+		tick();
+	}
+	CU_ASSERT_EQUAL(cost_ns(0), 20 * MS);
+	end();
+}
+
+/* Events that began after the last one ended may be young. They say nothing if they are as many. */
+static void test_held_young(void)
+{
+	start_held(2);
+	queue_hold(&stage->sink.queue, 0, 1);
+	ticks(100);
+	CU_ASSERT_EQUAL(cost_ns(0), S / 2); /* two of three are old */
+	queue_hold(&stage->sink.queue, 0, 1);
+	tick();
+	CU_ASSERT_EQUAL(cost_ns(0), 20 * MS);
+	end();
+}
+
+/* Nothing is late while nothing is in work, nor before something could end. */
+static void test_held_none(void)
+{
+	start_held(0);
+	ticks(100);
+	queue_hold(&stage->sink.queue, 0, 5);
+	ticks(4);
+	CU_ASSERT_EQUAL(cost_ns(0), 20 * MS);
+	ticks(7);
+	CU_ASSERT_EQUAL(cost_ns(0), 50 * MS);
+	queue_hold(&stage->sink.queue, 0, -5);
+	tick();
+	CU_ASSERT_EQUAL(cost_ns(0), 20 * MS);
+	end();
+}
+
 /* A stage without events has no window. The views of classes that the graph does not have, which
  * are whatever the stack held, are not read. */
 static void test_no_window_before_an_event(void)
@@ -347,4 +443,6 @@ CUNIT_MAIN("meter", {"batches are no hangs", setup}, {"a hang of most", test_han
     {"costs of who comes", test_costs_of_who_comes},
     {"time that comes after its events", test_time_that_comes_after_its_events},
     {"rests", test_rests}, {"rests without quantiles", test_rests_without_quantiles},
+    {"held events stop", test_held_stop}, {"held events are refused", test_held_refused},
+    {"held events are young", test_held_young}, {"nothing is held", test_held_none},
     {"no window before an event", test_no_window_before_an_event})
