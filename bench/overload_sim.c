@@ -4,7 +4,7 @@
  * bench/OVERLOAD.md.
  *
  *   overload_sim [--workload W2]... [--policy weir]... [--load 2]... [--resize weir] [--seeds N]
- *                [--for SECONDS] [--csv | --json FILE]
+ *                [--for SECONDS] [--width] [--csv | --json FILE]
  *
  * There is one row per workload and policy. For each load it shows three values: the goodput (the
  * rate of responses in time, divided by the capacity of the stages), in brackets the p99 response
@@ -12,6 +12,10 @@
  * columns show the share refused at the lowest load and the share of work wasted at the highest.
  * Wasted work excludes requests whose services alone took longer than their deadline: only a policy
  * that knew the service times in advance could avoid that work.
+ *
+ * With --width, every stage holds its events (docs/overload.md, "Stages that wait"): the other side has
+ * a server per thread, and the width policy weir chooses how many events are in work. A warm-up of 60 s
+ * lets it settle.
  *
  * All values are medians over the seeds. With a spike or a fault, goodput is measured over its
  * duration. "best static" is the policy `threshold` with the best threshold for each load. --csv
@@ -33,6 +37,8 @@
 
 #define LIST_MAX  16
 #define SEEDS_MAX 32
+/* the largest width, with --width */
+#define WIDTH_MOST 1000
 
 /* A row of the table: a policy, or the best of several thresholds. */
 struct contender {
@@ -52,7 +58,7 @@ struct options {
 	double load[LIST_MAX];
 	int n_workloads, n_policies, n_loads, seeds;
 	double for_s, warmup_s;
-	bool csv;
+	bool csv, width;
 	FILE *json; /* NULL if not requested */
 };
 
@@ -77,8 +83,8 @@ static double ratio(double part, double all, double otherwise)
 	return all > 0 ? part / all : otherwise;
 }
 
-static struct figures figures_of(
-    const struct sim_workload *w, const struct sim_config *c, const struct sim_result *r)
+static struct figures figures_of(const struct sim_workload *w, const struct sim_config *c,
+    const struct sim_result *r, double capacity_per_s)
 {
 	const struct sim_class_result *top = &r->class[0];
 	uint64_t offered = 0, shed = 0;
@@ -89,8 +95,7 @@ static struct figures figures_of(
 		offered += r->class[k].offered;
 		shed += sim_shed(&r->class[k]);
 	}
-	return (struct figures){
-	    .goodput = sim_goodput_per_s(c, r, from_ns, to_ns) / sim_capacity_per_s(c),
+	return (struct figures){.goodput = sim_goodput_per_s(c, r, from_ns, to_ns) / capacity_per_s,
 	    .p99_ms = (double)sim_response_ns(c, r, 0.99) * 1e-6,
 	    .refused = ratio((double)shed, (double)offered, 0),
 	    .wasted = ratio((double)(r->wasted_ns - r->hopeless_ns), (double)r->service_ns, 0),
@@ -104,6 +109,28 @@ static void write_row(const struct options *o, const struct overload_run *run,
 		return;
 	fputs("out of memory\n", stderr);
 	exit(1);
+}
+
+/* Let all stages hold their events, with as many servers on the other side as they have threads.
+ * Returns the capacity. */
+static double hold_all(struct sim_config *c)
+{
+	for (int i = 0; i < c->n_stages; i++) {
+		struct sim_stage *st = &c->stage[i];
+		st->servers = st->threads_max;
+		st->width = &width_weir;
+		st->resize = NULL;
+		st->cpu_share = 0;
+		st->batch_max = 1;
+		st->batch_fixed_ns = 0;
+	}
+	double capacity_per_s = sim_capacity_per_s(c);
+	for (int i = 0; i < c->n_stages; i++) {
+		c->stage[i].threads_min = 1;
+		c->stage[i].threads_start = WIDTH_FIRST;
+		c->stage[i].threads_max = WIDTH_MOST;
+	}
+	return capacity_per_s;
 }
 
 /* Simulate one run. If `told` is set, the run is also written to the JSON file as a run of `p`. The
@@ -120,12 +147,13 @@ static struct figures run_one(const struct options *o, const struct sim_workload
 	for (int i = 0; i < c.n_stages; i++)
 		c.stage[i].params.threshold = threshold;
 	c.trace = stderr;
+	double capacity_per_s = o->width ? hold_all(&c) : sim_capacity_per_s(&c);
 	if (sim_run(&c, &r) != 0) {
 		fprintf(stderr, "%s, policy %s, load %g: %s\n", w->name, p->name, load,
 		    r ? r->breach : "out of memory");
 		exit(1);
 	}
-	struct figures f = figures_of(w, &c, r);
+	struct figures f = figures_of(w, &c, r, capacity_per_s);
 	struct overload_run run = {.workload = w,
 	    .policy = p->name,
 	    .load = load,
@@ -217,8 +245,8 @@ static void print_table(const struct options *o, const struct sim_workload *w)
 static void usage(void)
 {
 	fputs("usage: overload_sim [--workload W2]... [--policy NAME]... [--load 2]... "
-	      "[--resize NAME] [--seeds N] [--for SECONDS] [--warmup SECONDS] [--csv | --json "
-	      "FILE]\n",
+	      "[--resize NAME] [--seeds N] [--for SECONDS] [--warmup SECONDS] [--width] [--csv | "
+	      "--json FILE]\n",
 	    stderr);
 	exit(2);
 }
@@ -290,6 +318,11 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--csv") == 0) {
 			o.csv = true;
+			continue;
+		}
+		if (strcmp(argv[i], "--width") == 0) {
+			o.width = true;
+			o.warmup_s = 60;
 			continue;
 		}
 		if (i + 1 == argc)
