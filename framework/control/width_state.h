@@ -59,6 +59,7 @@ struct weir_state {
 	double slower;    /* LEVEL, CHECK: the growth of S that is examined, or 0 */
 
 	struct mean ref, last; /* HOLD: the S at this width, and in the last window */
+	int64_t ref_ns;        /* when it was measured last */
 	double up, down;       /* HOLD: sums of CUSUM */
 	int64_t check_ns;      /* HOLD: when to check */
 	bool confirmed;        /* the knee was checked since GROW */
@@ -110,6 +111,8 @@ struct mean mean_in_work(const struct weir_state *s, struct mean m, int64_t now_
 struct mean mean_pool(struct mean a, struct mean b, double n_max);
 /** Standard error of the logarithm of the ratio of two means. */
 double mean_error(const struct weir_state *s, struct mean a, struct mean b);
+/** Learn the noise from the means of two windows at the same width. */
+void noise_learn(struct weir_state *s, struct mean a, struct mean b);
 /** How many events have the mean that is as exact as that of `items` exponential times. */
 double noise_items(const struct weir_state *s, double items);
 

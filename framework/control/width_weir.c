@@ -75,10 +75,6 @@
 #define ALARM_S      600
 #define ALARM_LEAST  20
 
-#define NOISE_WEIGHT 0.02
-#define NOISE_LEAST  0.1
-#define NOISE_MOST   3
-
 #define STOPPED    4 /* service times without a completion */
 #define STOPPED_NS (300 * NS_PER_MS)
 #define GAP_NS     (10 * WIDTH_TICK_NS)
@@ -240,16 +236,6 @@ static bool grow(
 
 /* ---- hold ---- */
 
-/* `x` is the difference of two means in standard errors of exponential times. A large one is a
- * change rather than noise. */
-static void learn_noise(struct weir_state *s, double x)
-{
-	double square = s->noise * s->noise, now = fmin(x * x, NOISE_MOST * NOISE_MOST);
-	double weight = fmax(NOISE_WEIGHT, 1.0 / (2 + s->noise_n++));
-
-	s->noise = fmax(sqrt(square + weight * (now - square)), NOISE_LEAST);
-}
-
 /* What S falls by, as a logarithm, if the other side is no longer saturated. */
 static double spare_change(const struct weir_state *s, const struct width_view *v)
 {
@@ -291,8 +277,9 @@ static bool hold_learn(
 		}
 	}
 	if (s->last.n > 0)
-		learn_noise(s, log(m.s / s->last.s) / sqrt(1 / m.n + 1 / s->last.n));
+		noise_learn(s, m, s->last);
 	s->last = m;
+	s->ref_ns = now_ns;
 	s->ref = s->ref.n > 0 ? mean_pool(s->ref, m, fmax(REF_ITEMS, REF_WINDOWS * m.n)) : m;
 	return false;
 }
@@ -366,6 +353,10 @@ static void forget_floor(struct weir_state *s, int64_t now_ns)
 {
 	if (s->base.n > 0 && now_ns - s->base_ns > FLOOR_NS)
 		s->base = (struct mean){0};
+	if (s->ref.n > 0 && now_ns - s->ref_ns > FLOOR_NS && s->phase == HOLD) {
+		s->ref = s->last = (struct mean){0};
+		s->up = s->down = 0;
+	}
 }
 
 static void begin_with(struct weir_state *s, int width)

@@ -12,6 +12,11 @@
 #define WINDOW_NS  (10 * NS_PER_S) /* longest window, unless a service takes longer */
 #define KNEE_TIMES 2               /* service times */
 #define KNEE_NS    (500 * NS_PER_MS)
+/* The noise is the mean over the last 50 windows. A difference of two by more than NOISE_MOST errors is
+ * a change rather than noise. */
+#define NOISE_WEIGHT 0.02
+#define NOISE_LEAST  0.1
+#define NOISE_MOST   3
 
 struct window window_at(const struct width_view *v, int64_t now_ns)
 {
@@ -71,9 +76,18 @@ double mean_error(const struct weir_state *s, struct mean a, struct mean b)
 	return s->noise * sqrt(1 / a.n + 1 / b.n);
 }
 
+void noise_learn(struct weir_state *s, struct mean a, struct mean b)
+{
+	double x = log(a.s / b.s) / sqrt(1 / a.n + 1 / b.n);
+	double square = s->noise * s->noise, now = fmin(x * x, NOISE_MOST * NOISE_MOST);
+	double weight = fmax(NOISE_WEIGHT, 1.0 / (2 + s->noise_n++));
+
+	s->noise = fmax(sqrt(square + weight * (now - square)), NOISE_LEAST);
+}
+
 double noise_items(const struct weir_state *s, double items)
 {
-	return items * fmax(s->noise * s->noise, 0.1);
+	return items * fmax(s->noise * s->noise, NOISE_LEAST);
 }
 
 void window_tick(struct weir_state *s, const struct width_view *v)
