@@ -191,7 +191,7 @@ static inline int queue_part(const struct queue *q, uint64_t key)
 	return q->n_parts == 1 ? 0 : (int)(key % (uint64_t)q->n_parts);
 }
 
-/** Number of queued events. Exact, but read without the lock. */
+/** Number of queued events. It is read without the lock, so it may change at any time. */
 static inline uint32_t queue_length(const struct queue *q)
 {
 	return atomic_load_explicit(&q->length, memory_order_relaxed);

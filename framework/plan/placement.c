@@ -121,8 +121,9 @@ static void check_degrade(struct plan *p, const struct plan_stage *ps)
 		return;
 	if (s->degrade.below >= s->degrade.above)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "raise 'above', or lower 'below'",
-		    "stage '%s': degrade: below %g is not less than above %g", s->name,
-		    s->degrade.below, s->degrade.above);
+		    "stage '%s': 'below' of 'degrade' is %g; it must be less than 'above', which "
+		    "is %g",
+		    s->name, s->degrade.below, s->degrade.above);
 	if (s->inlined || ps->ops->flags & WEIR_STAGE_SOURCE)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
 		    "stage '%s' has no queue, and 'degrade' needs one", s->name);

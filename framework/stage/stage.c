@@ -372,7 +372,9 @@ void weir_hold(struct weir_stage *st, struct weir_event **slot)
 	(*slot)->state = WEIR_EVENT_HELD;
 	struct thread *t = thread_self();
 	if (WEIR_UNLIKELY(stage_has_width(st))) {
-		(*slot)->queued_ns = t->now_ns; /* start of the service; see graph/hold.c */
+		/* The wait is already recorded: from here on, queued_ns is the start of the service
+		 * (graph/hold.c). */
+		(*slot)->queued_ns = t->now_ns;
 		note_stay(t, st, t->stay_held, (*slot)->class_id);
 	}
 	struct book *book = book_take(t, st->id);

@@ -335,7 +335,7 @@ static void test_refused(void)
 		    "e "
 		    "} }\n  e: { use: respond }\n",
 		    hosts[i]);
-		expect_error(app, "route 1: no request has this 'host'");
+		expect_error(app, "route 1: no request can match this 'host'");
 	}
 	expect_error("  app: { use: access_log, with: { file: /nowhere/log }, to: { out: e } }\n"
 		     "  e: { use: respond }\n",

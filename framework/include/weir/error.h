@@ -28,7 +28,8 @@
 	X(ELINK, -7, FAILED, "unlinked", "the outlet is not linked")                               \
 	X(EBUSY, -8, FAILED, "busy", "in use")                                                     \
 	X(EFAILED, -9, FAILED, "failed", "the stage could not do the work")                        \
-	X(EDROPPED, -10, FAILED, "unhandled", "the handler left the event behind")                 \
+	X(EDROPPED, -10, FAILED, "unhandled",                                                      \
+	    "the handler returned without emitting, finishing or holding the event")               \
 	X(ECLOSED, -11, FAILED, "closed", "the server stopped first")                              \
 	X(EGONE, -12, FAILED, "gone", "the client left before the answer")                         \
 	X(EDIED, -13, FAILED, "died", "the handler thread died while it held the event")           \

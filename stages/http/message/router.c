@@ -146,13 +146,13 @@ static int make_route(
 		r->path_n -= r->path_prefix;
 		if (!normal_path_pattern(
 			r->path, r->path_n, r->path_prefix, err->hint, sizeof(err->hint)))
-			return bad_route(err, i, "no request has this 'path'");
+			return bad_route(err, i, "no request can match this 'path'");
 	}
 	if (r->host && !host_good(r->host)) {
 		snprintf(err->hint, sizeof(err->hint),
 		    "write the name without a port or a trailing dot, as in www.example.org or "
 		    "*.example.org");
-		return bad_route(err, i, "no request has this 'host'");
+		return bad_route(err, i, "no request can match this 'host'");
 	}
 	if (r->host) {
 		r->host_suffix = strncmp(r->host, "*.", 2) == 0;
