@@ -126,6 +126,49 @@ static void test_bottleneck(void)
 	CU_ASSERT_EQUAL(b.width, 20);
 }
 
+static const char disk_samples[] =
+    "weir_stage_state{stage=\"disk\",state=\"running\"} 0\n"
+    "weir_stage_state{stage=\"disk\",state=\"paused\"} 0\n"
+    "weir_stage_state{stage=\"disk\",state=\"draining\"} 1\n"
+    "weir_stage_state{stage=\"disk\",state=\"drained\"} 0\n"
+    "weir_stage_queue_length{stage=\"disk\"} 187\n"
+    "weir_stage_queue_limit{stage=\"disk\"} 4096\n"
+    "weir_stage_in_flight{stage=\"disk\"} 191\n"
+    "weir_stage_held{stage=\"disk\"} 3\n"
+    "weir_stage_events_in_total{stage=\"disk\",class=\"interactive\"} 31\n"
+    "weir_stage_events_out_total{stage=\"disk\",outlet=\"retry\"} 1000\n"
+    "weir_stage_events_out_total{stage=\"disk\",outlet=\"error\"} 1001\n"
+    "weir_stage_completed_total{stage=\"disk\",class=\"interactive\"} 33\n"
+    "weir_stage_failed_total{stage=\"disk\",class=\"interactive\"} 34\n"
+    "weir_stage_refused_ahead_total{stage=\"disk\",class=\"interactive\"} 36\n"
+    "weir_stage_queue_wait_seconds_sum{stage=\"disk\",class=\"interactive\"} 0\n"
+    "weir_stage_queue_wait_seconds_count{stage=\"disk\",class=\"interactive\"} 0\n"
+    "weir_stage_service_seconds_sum{stage=\"disk\",class=\"interactive\"} 0\n"
+    "weir_stage_service_seconds_count{stage=\"disk\",class=\"interactive\"} 0\n"
+    "weir_stage_oldest_wait_seconds{stage=\"disk\"} 0.0312\n"
+    "weir_stage_longest_running_seconds{stage=\"disk\"} 0.0051\n"
+    "weir_stage_threads{stage=\"disk\",state=\"busy\"} 4\n"
+    "weir_stage_threads{stage=\"disk\",state=\"spinning\"} 0\n"
+    "weir_stage_threads{stage=\"disk\",state=\"idle\"} 1\n"
+    "weir_stage_threads_limit{stage=\"disk\",bound=\"min\"} 2\n"
+    "weir_stage_threads_limit{stage=\"disk\",bound=\"max\"} 32\n"
+    "weir_stage_threads_limit{stage=\"disk\",bound=\"target\"} 5\n"
+    "weir_stage_thread_failures_total{stage=\"disk\"} 21\n"
+    "weir_stage_thread_deaths_total{stage=\"disk\"} 22\n"
+    "weir_stage_stuck_total{stage=\"disk\"} 23\n"
+    "weir_stage_busy_seconds_total{stage=\"disk\"} 1.500000001\n"
+    "weir_stage_cohort_size_sum{stage=\"disk\"} 250\n"
+    "weir_stage_cohort_size_count{stage=\"disk\"} 100\n"
+    "weir_stage_wakeups_total{stage=\"disk\"} 24\n"
+    "weir_stage_unhandled_total{stage=\"disk\"} 25\n"
+    "weir_stage_pressure_ratio{stage=\"disk\"} 0.25\n"
+    "weir_stage_degradation{stage=\"disk\"} 0.3\n"
+    "weir_stage_width{stage=\"disk\"} 20\n"
+    "weir_stage_in_work{stage=\"disk\"} 17\n"
+    "weir_stage_refused_behind_total{stage=\"disk\"} 9\n"
+    "weir_stage_law_residual{stage=\"disk\"} -26\n"
+    "weir_stage_law_slack{stage=\"disk\"} 3\n";
+
 /* All samples of a stage, without buckets and refusals. */
 static void test_all_samples(void)
 {
@@ -168,48 +211,7 @@ static void test_all_samples(void)
 			n +=
 			    (size_t)snprintf(text + n, sizeof(text) - n, "%.*s", (int)length, line);
 	}
-	CU_ASSERT_STRING_EQUAL(text,
-	    "weir_stage_state{stage=\"disk\",state=\"running\"} 0\n"
-	    "weir_stage_state{stage=\"disk\",state=\"paused\"} 0\n"
-	    "weir_stage_state{stage=\"disk\",state=\"draining\"} 1\n"
-	    "weir_stage_state{stage=\"disk\",state=\"drained\"} 0\n"
-	    "weir_stage_queue_length{stage=\"disk\"} 187\n"
-	    "weir_stage_queue_limit{stage=\"disk\"} 4096\n"
-	    "weir_stage_in_flight{stage=\"disk\"} 191\n"
-	    "weir_stage_held{stage=\"disk\"} 3\n"
-	    "weir_stage_events_in_total{stage=\"disk\",class=\"interactive\"} 31\n"
-	    "weir_stage_events_out_total{stage=\"disk\",outlet=\"retry\"} 1000\n"
-	    "weir_stage_events_out_total{stage=\"disk\",outlet=\"error\"} 1001\n"
-	    "weir_stage_completed_total{stage=\"disk\",class=\"interactive\"} 33\n"
-	    "weir_stage_failed_total{stage=\"disk\",class=\"interactive\"} 34\n"
-	    "weir_stage_refused_ahead_total{stage=\"disk\",class=\"interactive\"} 36\n"
-	    "weir_stage_queue_wait_seconds_sum{stage=\"disk\",class=\"interactive\"} 0\n"
-	    "weir_stage_queue_wait_seconds_count{stage=\"disk\",class=\"interactive\"} 0\n"
-	    "weir_stage_service_seconds_sum{stage=\"disk\",class=\"interactive\"} 0\n"
-	    "weir_stage_service_seconds_count{stage=\"disk\",class=\"interactive\"} 0\n"
-	    "weir_stage_oldest_wait_seconds{stage=\"disk\"} 0.0312\n"
-	    "weir_stage_longest_running_seconds{stage=\"disk\"} 0.0051\n"
-	    "weir_stage_threads{stage=\"disk\",state=\"busy\"} 4\n"
-	    "weir_stage_threads{stage=\"disk\",state=\"spinning\"} 0\n"
-	    "weir_stage_threads{stage=\"disk\",state=\"idle\"} 1\n"
-	    "weir_stage_threads_limit{stage=\"disk\",bound=\"min\"} 2\n"
-	    "weir_stage_threads_limit{stage=\"disk\",bound=\"max\"} 32\n"
-	    "weir_stage_threads_limit{stage=\"disk\",bound=\"target\"} 5\n"
-	    "weir_stage_thread_failures_total{stage=\"disk\"} 21\n"
-	    "weir_stage_thread_deaths_total{stage=\"disk\"} 22\n"
-	    "weir_stage_stuck_total{stage=\"disk\"} 23\n"
-	    "weir_stage_busy_seconds_total{stage=\"disk\"} 1.500000001\n"
-	    "weir_stage_cohort_size_sum{stage=\"disk\"} 250\n"
-	    "weir_stage_cohort_size_count{stage=\"disk\"} 100\n"
-	    "weir_stage_wakeups_total{stage=\"disk\"} 24\n"
-	    "weir_stage_unhandled_total{stage=\"disk\"} 25\n"
-	    "weir_stage_pressure_ratio{stage=\"disk\"} 0.25\n"
-	    "weir_stage_degradation{stage=\"disk\"} 0.3\n"
-	    "weir_stage_width{stage=\"disk\"} 20\n"
-	    "weir_stage_in_work{stage=\"disk\"} 17\n"
-	    "weir_stage_refused_behind_total{stage=\"disk\"} 9\n"
-	    "weir_stage_law_residual{stage=\"disk\"} -26\n"
-	    "weir_stage_law_slack{stage=\"disk\"} 3\n");
+	CU_ASSERT_STRING_EQUAL(text, disk_samples);
 	textbuf_fini(&out);
 }
 
