@@ -59,7 +59,7 @@ static const struct {
 	offsetof(struct simulate_options, share)},
     {"class", "NAME=10%: share of the load; by default, an even share of the rest",
 	offsetof(struct simulate_options, classes)},
-    {"set", "STAGE.KNOB=VALUEis set as by `weir run`", offsetof(struct simulate_options, set)},
+    {"set", "STAGE.KNOB=VALUE: set as by `weir run`", offsetof(struct simulate_options, set)},
 };
 
 #define N_WORD_OPTIONS (sizeof(word_options) / sizeof(word_options[0]))

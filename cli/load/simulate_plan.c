@@ -50,10 +50,13 @@ struct walk {
 
 /* ---- stages of the simulator ---- */
 
+/* Return the group whose threads work for `st`. A stage that holds events needs hardly any. */
 static const struct weir_group_spec *group_of(
     const struct weir_spec *spec, const struct weir_stage_spec *st)
 {
-	for (int i = 0; st->group && *st->group && i < spec->n_groups; i++)
+	bool in_group = st->group && *st->group && !simulate_holds(st);
+
+	for (int i = 0; in_group && i < spec->n_groups; i++)
 		if (strcmp(spec->groups[i].name, st->group) == 0)
 			return &spec->groups[i];
 	return NULL;
@@ -137,7 +140,7 @@ static int pool_of(struct walk *w, int i)
 			w->sim_of[i] = w->sim_of[k];
 	if (w->sim_of[i] < 0) {
 		w->sim_of[i] = is_source(st) ? add_front(w, st) : add_pool(w, st);
-		if (w->sim_of[i] >= 0 && !group_of(w->spec, st))
+		if (w->sim_of[i] >= 0)
 			simulate_width(st, &w->plan->config.stage[w->sim_of[i]]);
 	}
 	return w->sim_of[i];

@@ -184,7 +184,8 @@ void graph_batch(struct weir_graph *g, int64_t now_ns, struct journal *journal);
  *  static. Returns 0 or WEIR_ENOMEM. */
 int graph_width_new(struct weir_stage *st);
 void graph_width_free(struct weir_stage *st);
-/** Set the bounds of the width of `st` to those of its spec. The caller holds graph->lock. */
+/** Set the bounds of the width of `st` to those of its spec. If that changes the width, write it to
+ *  the journal. The caller holds graph->lock. */
 void graph_width_bound(struct weir_stage *st);
 /** Let `st` continue with the width and the knowledge of `old`, its counterpart in the graph that
  *  is being replaced. Any thread. */

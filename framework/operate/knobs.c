@@ -195,8 +195,7 @@ static int check_section(const struct weir_stage *st, const struct weir_stage_sp
 	}
 	if (is_in(knob, "degrade"))
 		return check_degrade(&s->degrade, why, size);
-	if (is_in(knob, "width") ||
-	    (s->width.max >= 0 && is_in(knob, "queue") && stage_has_width(st)))
+	if (is_in(knob, "width") || (is_in(knob, "queue") && stage_has_width(st)))
 		return check_width(s, why, size);
 	if (is_in(knob, "admission") && st->sink.policy == &admission_rate &&
 	    s->admission.rate <= 0)

@@ -296,6 +296,23 @@ static void test_view(void)
 	end_all();
 }
 
+/* Whether the journal's entries about the width, newest first, are `want`, such as "20 -> 2:
+ * width.max is 2 now; ". */
+static void check_journal(const char *want)
+{
+	struct weir_decision d[16];
+	char text[512] = "";
+	int n = weir_graph_decisions(g, d, 16);
+
+	for (int i = 0; i < n; i++) {
+		size_t at = strlen(text);
+		if (strcmp(d[i].action, "width") == 0)
+			snprintf(text + at, sizeof(text) - at, "%d -> %d: %s; ", d[i].from, d[i].to,
+			    d[i].rule);
+	}
+	CU_ASSERT_STRING_EQUAL(text, want);
+}
+
 static void turn(const char *knob, const char *value, int want)
 {
 	char why[256] = "";
@@ -327,6 +344,10 @@ static void test_live(void)
 	CU_ASSERT_EQUAL(stage_view(g, "keep").width, 1000);
 	turn("queue.limit", "500", 0);
 	CU_ASSERT_EQUAL(stage_view(g, "keep").width, 500);
+	turn("width.min", "400", 0); /* nothing to change */
+	turn("queue.limit", "399", WEIR_EINVAL);
+	check_journal("1000 -> 500: width.max is 500 now; 2 -> 1000: width.max is 1000 now; "
+		      "20 -> 2: width.max is 2 now; 8 -> 20: width.max is 20 now; ");
 	end_all();
 }
 
