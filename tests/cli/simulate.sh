@@ -79,6 +79,15 @@ is exit 0
 number capacity_per_second; near 250 0.01
 number load; near 0.4 0.01
 
+# A load of millions per second is simulated for less than 5 s, and the size is printed first.
+exec 3< <(exec "$program" simulate server.yaml --cost hello=1us --cores 2 --load 3x 2>&1 >/dev/null)
+size=$!
+about='weir simulate server.yaml --cost hello=1us --cores 2 --load 3x'
+read -r err <&3
+kill "$size"
+exec 3<&-
+is err has '12.5 million events will be simulated, 2.08 s of virtual time at 6000000/s'
+
 # ---- invalid arguments ----
 
 weir simulate
