@@ -394,14 +394,25 @@ static int add_load(struct walk *w)
 	return 0;
 }
 
-/* Set the duration and the remaining members. By default, two million events are simulated, in 5 s
- * to 60 s of virtual time. That takes about a second of real time. */
+/* Return the default duration: that of two million events, but at least 5 s and at most 60 s. That
+ * takes a few seconds of real time at most, since a high load is simulated for less than 5 s: until
+ * ten million events, but at least 1 s, in which the controllers decide 100 times. The numbers are
+ * guesses. */
+static double auto_for_s(double per_s)
+{
+	double for_s = 2e6 / per_s, most_s = 1e7 / per_s;
+
+	for_s = for_s < 5 ? 5 : for_s > 60 ? 60 : for_s;
+	most_s = most_s < 1 ? 1 : most_s;
+	return for_s < most_s ? for_s : most_s;
+}
+
+/* Set the duration and the remaining members. */
 static void finish_config(struct walk *w)
 {
 	struct sim_config *c = &w->plan->config;
-	double for_s = 2e6 / w->plan->offered_per_s;
+	double for_s = auto_for_s(w->plan->offered_per_s);
 
-	for_s = for_s < 5 ? 5 : for_s > 60 ? 60 : for_s;
 	c->measured_ns = w->opt->for_ns > 0 ? w->opt->for_ns : (int64_t)(for_s * 1e9);
 	c->warmup_ns = c->measured_ns / 4;
 	c->bin_ns = 100000000;
@@ -409,6 +420,7 @@ static void finish_config(struct walk *w)
 	c->cores = w->cores;
 	c->laws = SIM_LAWS_SERVER;
 	c->trace = stderr;
+	w->plan->events = w->plan->offered_per_s * (double)(c->measured_ns + c->warmup_ns) / 1e9;
 }
 
 /* Check that --share and --class refer to existing links and classes. */
