@@ -188,7 +188,7 @@ void graph_width_free(struct weir_stage *st);
  *  the journal. The caller holds graph->lock. */
 void graph_width_bound(struct weir_stage *st);
 /** Let `st` continue with the width and the knowledge of `old`, its counterpart in the graph that
- *  is being replaced. Any thread. */
+ *  is being replaced. If other bounds change the width, write that to the journal. Any thread. */
 void graph_width_carry(struct weir_stage *st, struct weir_stage *old);
 /** Describe in `text` what the width policy of `st` knows, or store "". Any thread. */
 void graph_width_explain(struct weir_stage *st, char *text, size_t size);

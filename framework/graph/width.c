@@ -95,37 +95,50 @@ static struct weir_decision decision(const struct weir_stage *st, int from, int 
 	return d;
 }
 
-void graph_width_bound(struct weir_stage *st)
+/* Write the change of the width from `was` to `width` because of its bounds to the journal. */
+static void note_bound(const struct weir_stage *st, int was, int width)
 {
-	if (!stage_has_width(st))
-		return;
-	store_bounds(st);
-	struct queue *q = &st->sink.queue;
-	int was = atomic_load(&q->width);
-	int width = st->widener ? clamp(st, was) : atomic_load(&st->width_max);
+	const struct queue *q = &st->sink.queue;
+	bool max = width < was || !st->widener;
+
 	if (width == was)
 		return;
-	set(st, width);
 	struct weir_decision d = decision(st, was, width);
-	snprintf(d.rule, sizeof(d.rule), "width.%s is %d now",
-	    width < was || !st->widener ? "max" : "min", width);
+	snprintf(d.rule, sizeof(d.rule), "width.%s is %d now", max ? "max" : "min", width);
 	snprintf(d.inputs, sizeof(d.inputs), "queue=%u in work=%llu", queue_length(q),
 	    (unsigned long long)queue_kept_all(q));
 	journal_add(control_journal(st->graph->control), d);
 }
 
+void graph_width_bound(struct weir_stage *st)
+{
+	if (!stage_has_width(st))
+		return;
+	store_bounds(st);
+	int was = atomic_load(&st->sink.queue.width);
+	int width = st->widener ? clamp(st, was) : atomic_load(&st->width_max);
+	if (width != was)
+		set(st, width);
+	note_bound(st, was, width);
+}
+
 void graph_width_carry(struct weir_stage *st, struct weir_stage *old)
 {
 	struct widener *w = st->widener, *from = old->widener;
+	int was = atomic_load(&old->sink.queue.width);
+	int width = w ? clamp(st, was) : atomic_load(&st->width_max);
 
-	if (!w || !from || w->policy != from->policy)
+	if (!w != !from || (w && w->policy != from->policy))
 		return;
-	lock_take(&from->lock);
-	memcpy(w->state, from->state, sizeof(w->state));
-	lock_release(&from->lock);
-	if (w->policy->restart)
-		w->policy->restart(w->state);
-	set(st, clamp(st, atomic_load(&old->sink.queue.width)));
+	if (w) {
+		lock_take(&from->lock);
+		memcpy(w->state, from->state, sizeof(w->state));
+		lock_release(&from->lock);
+		if (w->policy->restart)
+			w->policy->restart(w->state);
+		set(st, width);
+	}
+	note_bound(st, was, width);
 }
 
 void graph_width_explain(struct weir_stage *st, char *text, size_t size)

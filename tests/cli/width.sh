@@ -93,6 +93,13 @@ one why db
 is exit 0; is out has ' at once / '; is out has ' ms each, '; is out has ' at once at '
 one log -o json
 is exit 0; is out has '"action": "width"'
+# A reload that replaces the graph keeps the width within its new bounds.
+sed -i 's/slo: 10s/slo: 10s, width: { min: 100 }/' found.yaml
+echo '  more:   { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: db } }' >>found.yaml
+one reload
+is exit 0
+one log
+is exit 0; is out has ' -> 100, width.min is 100 now (min 100)'
 kill -KILL "$load"
 kill -TERM "$pid"
 ended
