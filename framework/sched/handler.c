@@ -59,7 +59,7 @@ static bool sink_due(struct handler *h, int i)
 
 	uint32_t least = 1;
 
-	if (h->ready_ns[i] != INT64_MAX) /* lingers: only a full batch is due */
+	if (h->ready_ns[i] != INT64_MAX) /* its batch lingers: only a full one is due */
 		least = (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
 	return queue_due(
 	    &s->queue, seat_of(h), pool_seats(h->pool), least); /* seq_cst: see file top */
