@@ -186,6 +186,36 @@ static void samples(void)
 	history_free(history);
 }
 
+/* A file of the history: created, written, read again, found damaged, and impossible. */
+static void history_files(void)
+{
+	char path[128], bad[140];
+
+	begin("127.0.0.1:9900"); /* makes the folder */
+	snprintf(path, sizeof(path), "%s/history", folder);
+	snprintf(bad, sizeof(bad), "%s.bad", path);
+	for (int i = 0; i < 3; i++) {
+		made_up_init(&made_up);
+		history = history_new();
+		if (i == 2)
+			put("history", "no history");
+		struct history_file *f = history_file_open(path, history);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+		unsigned rings = history_feed(history, &made_up.view);
+		history_file_save(f, history, rings);
+		history_file_wait(f);
+		history_file_close(f, history);
+		history_free(history);
+	}
+	CU_ASSERT_EQUAL(unlink(path), 0);
+	CU_ASSERT_EQUAL(unlink(bad), 0);
+	history = history_new();
+	CU_ASSERT_PTR_NULL(history_file_open("/dev/null/history", history));
+	history_file_close(NULL, history);
+	history_free(history);
+	end_all();
+}
+
 /* ---- authentication ---- */
 
 static void gate(void)
@@ -287,6 +317,11 @@ static void test_samples(void)
 	CU_ASSERT_TRUE(memory_is_given_back(samples));
 }
 
+static void test_history_files(void)
+{
+	CU_ASSERT_TRUE(memory_is_given_back(history_files));
+}
+
 static void test_gate(void)
 {
 	CU_ASSERT_TRUE(memory_is_given_back(gate));
@@ -308,5 +343,5 @@ static void prepare(void)
 }
 
 CUNIT_MAIN("memory of the endpoint", {"no log", prepare}, {"routes", test_routes},
-    {"samples", test_samples}, {"authentication", test_gate}, {"streams", test_streams},
-    {"the whole endpoint", test_endpoint})
+    {"samples", test_samples}, {"files of the history", test_history_files},
+    {"authentication", test_gate}, {"streams", test_streams}, {"the whole endpoint", test_endpoint})
