@@ -126,6 +126,25 @@ static void test_bottleneck(void)
 	CU_ASSERT_EQUAL(b.width, 20);
 }
 
+/* A width of one, as of a connection that serves one request after the other. */
+static void test_one(void)
+{
+	setup();
+	disk->width = disk->in_work = 1;
+	sample[MADE_DISK].v[SAMPLE_BUSY] = 0.1;
+	sample[MADE_DISK].v[SAMPLE_DONE] = 50;
+	feed();
+	CU_ASSERT_STRING_EQUAL(
+	    sentence(), "disk limits the server: its width of 1 is 100 % used, 50/s of 50/s.");
+	json_t *json = bottleneck_json(&b);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json, "formula")),
+	    "1 at once / 20 ms = 50/s at most");
+	json_decref(json);
+	disk->in_work = 0;
+	feed();
+	CU_ASSERT_FALSE(b.limits);
+}
+
 static const char disk_samples[] =
     "weir_stage_state{stage=\"disk\",state=\"running\"} 0\n"
     "weir_stage_state{stage=\"disk\",state=\"paused\"} 0\n"
@@ -216,4 +235,4 @@ static void test_all_samples(void)
 }
 
 CUNIT_MAIN("width", {"JSON", test_json}, {"Prometheus", test_prom}, {"bottleneck", test_bottleneck},
-    {"all samples", test_all_samples})
+    {"a width of one", test_one}, {"all samples", test_all_samples})
