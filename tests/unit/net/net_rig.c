@@ -211,7 +211,7 @@ void rig_begin(int n)
 	rig_wait(3600 * 1000000000LL);
 }
 
-void rig_end(void)
+void rig_finish(void)
 {
 	for (int i = 0; i < rig.srv.n_io; i++) {
 		struct net_io *io = &rig.io[i];

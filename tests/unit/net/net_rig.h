@@ -48,7 +48,7 @@ extern struct rig rig;
 /** Start with `n` I/O threads without connections, at a time of an hour. */
 void rig_begin(int n);
 /** Close everything; the client table must be empty. */
-void rig_end(void);
+void rig_finish(void);
 
 /** Let `ns` pass for all threads. Timers do not fire. */
 void rig_wait(int64_t ns);

@@ -72,7 +72,7 @@ static void test_at_once(void)
 	CU_ASSERT_FALSE(paused(0));
 	CU_ASSERT_EQUAL(rig.count[0][NET_ACCEPT_FAILURES], 0);
 	close_many(fd, AT_ONCE + 3);
-	rig_end();
+	rig_finish();
 }
 
 /* A client that has left is opened like any other while there is a slot, and costs none when there
@@ -90,7 +90,7 @@ static void test_gone(void)
 	accept_some(&rig.io[0], listener(0));
 	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_FALSE(paused(0));
-	rig_end();
+	rig_finish();
 }
 
 /* ---- no free slot ---- */
@@ -113,7 +113,7 @@ static void test_evicts(void)
 	accept_some(&rig.io[0], listener(0));
 	CU_ASSERT_TRUE(rig_did("evict:a open"));
 	close(fd);
-	rig_end();
+	rig_finish();
 }
 
 /* A slow transfer gives way only when no other thread has a waiting connection. */
@@ -140,7 +140,7 @@ static void test_slow_last(void)
 	accept_some(&rig.io[0], listener(0));
 	CU_ASSERT_TRUE(rig_did("evict:s open"));
 	close_many(fd, 2);
-	rig_end();
+	rig_finish();
 }
 
 /* A new connection asks each other thread at most once, and is then refused. */
@@ -167,7 +167,7 @@ static void test_asks(void)
 	CU_ASSERT_TRUE(rig_did("open!0"));
 	CU_ASSERT_FALSE(paused(0));
 	close(fd);
-	rig_end();
+	rig_finish();
 }
 
 /* While it waits, the reply may be late: the timer of the listeners checks again. */
@@ -193,13 +193,13 @@ static void test_timer(void)
 	evict_follow(&rig.io[1]); /* too late: it was withdrawn */
 	CU_ASSERT_TRUE(rig_did(""));
 	close(fd);
-	rig_end();
+	rig_finish();
 }
 
 /* ---- refused ---- */
 
-/* REFUSING clients are being refused at the same time. With the next one, accepting pauses until one
- * of them has gone. */
+/* REFUSING clients are being refused at the same time. With the next one, accepting pauses until
+ * one of them has gone. */
 static void test_refusing(void)
 {
 	int fd[REFUSING + 2];
@@ -225,7 +225,7 @@ static void test_refusing(void)
 	CU_ASSERT_TRUE(rig_did("open!0"));
 	CU_ASSERT_FALSE(paused(0));
 	close_many(fd, REFUSING + 2);
-	rig_end();
+	rig_finish();
 }
 
 /* Clients over a limit of their address do not make others wait. Beyond REFUSING they are closed
@@ -254,7 +254,7 @@ static void test_address(void)
 	accept_some(&rig.io[0], listener(0));
 	CU_ASSERT_TRUE(rig_did("open!1"));
 	close_many(fd, 2);
-	rig_end();
+	rig_finish();
 }
 
 /* ---- no free descriptor ---- */
@@ -296,7 +296,7 @@ static void test_reserve(void)
 	accept_some(&rig.io[0], listener(0));
 	CU_ASSERT_TRUE(rig_did("open"));
 	close_many(fd, 2);
-	rig_end();
+	rig_finish();
 }
 
 /* An idle connection is evicted for its descriptor. */
@@ -320,7 +320,7 @@ static void test_evict_descriptor(void)
 	CU_ASSERT_FALSE(paused(0));
 	setrlimit(RLIMIT_NOFILE, &before);
 	close(fd);
-	rig_end();
+	rig_finish();
 }
 
 /* Without a reserve, a connection that waits is closed before the client is known. */
@@ -347,7 +347,7 @@ static void test_no_reserve(void)
 	setrlimit(RLIMIT_NOFILE, &before);
 	close(other);
 	close(fd);
-	rig_end();
+	rig_finish();
 }
 
 /* If none waits either, the client stays in the backlog. */
@@ -376,7 +376,7 @@ static void test_none_at_all(void)
 	CU_ASSERT_TRUE(rig_did("away!0+"));
 	setrlimit(RLIMIT_NOFILE, &before);
 	close(fd);
-	rig_end();
+	rig_finish();
 }
 
 /* ---- the end ---- */
@@ -406,7 +406,7 @@ static void test_drain(void)
 	listen_close(&rig.io[0]);
 	CU_ASSERT_TRUE(rig_did(""));
 	close_many(fd, 4);
-	rig_end();
+	rig_finish();
 }
 
 /* In a drain, a new connection that waits gets the slot that is free by now. */
@@ -429,7 +429,7 @@ static void test_drain_slot(void)
 	accept_end(&rig.io[0]);
 	CU_ASSERT_TRUE(rig_did(""));
 	close(fd);
-	rig_end();
+	rig_finish();
 }
 
 /* Outside of a drain, one that waits is told that the server is full, and the backlog is left. */
@@ -450,7 +450,7 @@ static void test_stop(void)
 	evict_follow(&rig.io[1]);
 	CU_ASSERT_TRUE(rig_did("")); /* the request was withdrawn */
 	close_many(fd, 2);
-	rig_end();
+	rig_finish();
 }
 
 CUNIT_MAIN("accept", {"accepts of one iteration", test_at_once}, {"client has left", test_gone},

@@ -34,7 +34,7 @@ static void end(void)
 		if (client[i] != 0)
 			close(client[i]);
 	memset(client, 0, sizeof(client));
-	rig_end();
+	rig_finish();
 }
 
 static void publish(void)

@@ -59,7 +59,7 @@ static void test_send(void)
 	handover_adopt(&rig.io[0]);
 	CU_ASSERT_TRUE(rig_did("adopt:e"));
 	CU_ASSERT_FALSE(handover_keeps(&rig.io[0]));
-	rig_end();
+	rig_finish();
 }
 
 static void test_receiver(void)
@@ -68,7 +68,7 @@ static void test_receiver(void)
 	CU_ASSERT_TRUE(handover_receiver_runs(&old_io[0]));
 	rig.srv.phase = NET_DRAINING;
 	CU_ASSERT_FALSE(handover_receiver_runs(&old_io[0]));
-	rig_end();
+	rig_finish();
 }
 
 /* Connections that could not leave for lack of memory leave later. */
@@ -90,7 +90,7 @@ static void test_leave_again(void)
 	rig_wait(AGAIN + TICK);
 	rig_fire(0);
 	CU_ASSERT_TRUE(rig_did("")); /* once */
-	rig_end();
+	rig_finish();
 }
 
 /* ---- taking over ---- */
@@ -113,7 +113,7 @@ static void test_keep(void)
 	CU_ASSERT_TRUE(rig_did("adopt:b adopt:a adopt:c"));
 	CU_ASSERT_FALSE(handover_keeps(&rig.io[0]));
 	CU_ASSERT_EQUAL(rig.count[0][NET_REFUSED_HANDED], 0);
-	rig_end();
+	rig_finish();
 }
 
 /* A server that keeps connections wakes up to take them over. */
@@ -132,7 +132,7 @@ static void test_keep_timer(void)
 	rig.adopts = true;
 	handover_adopt(&rig.io[0]);
 	CU_ASSERT_TRUE(rig_did("adopt:a"));
-	rig_end();
+	rig_finish();
 }
 
 /* After KEPT the connection is closed and counted. One that came later is not, nor those that
@@ -160,7 +160,7 @@ static void test_give_up(void)
 	CU_ASSERT_TRUE(rig_did("drop:b"));
 	CU_ASSERT_EQUAL(rig.count[0][NET_REFUSED_HANDED], 2);
 	CU_ASSERT_FALSE(handover_keeps(&rig.io[0]));
-	rig_end();
+	rig_finish();
 }
 
 /* The time of another server does not count. */
@@ -185,7 +185,7 @@ static void test_passed_on(void)
 	rig.adopts = true;
 	handover_adopt(&rig.io[0]);
 	CU_ASSERT_TRUE(rig_did("adopt:a"));
-	rig_end();
+	rig_finish();
 }
 
 /* ---- too late ---- */
@@ -209,7 +209,7 @@ static void test_late(void)
 	handover_adopt(&rig.io[0]);
 	CU_ASSERT_TRUE(rig_did("drop:d+"));
 	CU_ASSERT_EQUAL(rig.count[0][NET_REFUSED_HANDED], 0);
-	rig_end();
+	rig_finish();
 }
 
 /* A drain waits for connections that are kept, also for those that have not arrived yet. */
@@ -227,7 +227,7 @@ static void test_drain(void)
 	CU_ASSERT_TRUE(rig_did("adopt:a"));
 	drain_report(&rig.io[0]);
 	CU_ASSERT_TRUE(rig.io[0].drain.done);
-	rig_end();
+	rig_finish();
 }
 
 static void test_fini(void)
@@ -242,7 +242,7 @@ static void test_fini(void)
 	CU_ASSERT_TRUE(rig_did("drop:b+ drop:a+ drop:c+"));
 	handover_fini(&rig.io[0]);
 	CU_ASSERT_TRUE(rig_did(""));
-	rig_end();
+	rig_finish();
 }
 
 CUNIT_MAIN("handover", {"send", test_send}, {"receiver stops", test_receiver},

@@ -38,7 +38,7 @@ static void test_nothing(void)
 	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_EQUAL(rig.io[0].drain.phase, NET_RUNNING);
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 0);
-	rig_end();
+	rig_finish();
 }
 
 /* Without connections a thread reports at once, and once. */
@@ -56,10 +56,11 @@ static void test_empty(void)
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 1);
 	iterate(1);
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 2);
-	rig_end();
+	rig_finish();
 }
 
-/* The backlog counts as connections: its clients are accepted, and the thread reports after them. */
+/* The backlog counts as connections: its clients are accepted, and the thread reports after
+ * them. */
 static void test_backlog(void)
 {
 	int fd;
@@ -76,7 +77,7 @@ static void test_backlog(void)
 	iterate(0);
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 1);
 	close(fd);
-	rig_end();
+	rig_finish();
 }
 
 /* Idle connections are ended when the linger time is over, and not before. The listeners accept
@@ -100,7 +101,7 @@ static void test_linger(void)
 	CU_ASSERT_TRUE(rig_did("idle:b idle:a"));
 	CU_ASSERT_EQUAL(rig.io[0].listener[0].watch.fd, -1);
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 0); /* the connections are still there */
-	rig_end();
+	rig_finish();
 }
 
 /* When the time is over, everything is ended late, and the thread reports once for each phase. */
@@ -126,7 +127,7 @@ static void test_closed(void)
 	rig_close((struct rig_conn *)rig.io[0].conns);
 	iterate(0);
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 1);
-	rig_end();
+	rig_finish();
 }
 
 /* A thread that sees both phases in one iteration goes through both. */
@@ -139,7 +140,7 @@ static void test_both(void)
 	CU_ASSERT_TRUE(rig_did("late:a"));
 	CU_ASSERT_EQUAL(rig.io[0].drain.phase, NET_CLOSED);
 	CU_ASSERT_EQUAL(reports(NET_CLOSED), 1);
-	rig_end();
+	rig_finish();
 }
 
 /* ---- drain for a reload ---- */
@@ -163,7 +164,7 @@ static void test_leave(void)
 	rig.srv.phase = NET_CLOSED;
 	iterate(0);
 	CU_ASSERT_TRUE(rig_did("leave:a late:a"));
-	rig_end();
+	rig_finish();
 }
 
 /* If this server's graph failed to start, its connections go back to the predecessor. */
@@ -178,7 +179,7 @@ static void test_leave_back(void)
 	iterate(0);
 	CU_ASSERT_TRUE(rig_did("leave:a"));
 	CU_ASSERT_PTR_EQUAL(rig.io[0].handover.to, &next_server);
-	rig_end();
+	rig_finish();
 }
 
 /* Listeners that the new server shares are closed without accepting, since it accepts their
@@ -199,7 +200,7 @@ static void test_leave_listeners(void)
 		CU_ASSERT_TRUE(rig_did(shared ? "" : "open"));
 		CU_ASSERT_EQUAL(rig.io[0].listener[0].watch.fd, -1);
 		close(fd);
-		rig_end();
+		rig_finish();
 	}
 }
 
@@ -216,7 +217,7 @@ static void test_shared_before(void)
 	iterate(0);
 	CU_ASSERT_TRUE(rig_did("open"));
 	close(fd);
-	rig_end();
+	rig_finish();
 }
 
 /* ---- pause ---- */
@@ -242,7 +243,7 @@ static void test_pause(void)
 	CU_ASSERT_FALSE(rig.io[0].pause.on);
 	CU_ASSERT_FALSE(rig.io[0].pause.seen);
 	CU_ASSERT_TRUE(rig.io[0].listener[0].watched);
-	rig_end();
+	rig_finish();
 }
 
 /* A server that starts paused does not accept. */
@@ -257,7 +258,7 @@ static void test_pause_first(void)
 	atomic_store(&rig.srv.paused, false);
 	iterate(0);
 	CU_ASSERT_TRUE(rig.io[0].listener[0].watched);
-	rig_end();
+	rig_finish();
 }
 
 /* A pause and a full server are independent: the listeners are watched when both are over. */
@@ -277,7 +278,7 @@ static void test_pause_full(void)
 	CU_ASSERT_FALSE(rig.io[0].listener[0].watched);
 	listen_resume(&rig.io[0]);
 	CU_ASSERT_TRUE(rig.io[0].listener[0].watched);
-	rig_end();
+	rig_finish();
 }
 
 /* A thread that leaves ends its pause and follows no further one. */
@@ -299,7 +300,7 @@ static void test_pause_leave(void)
 	iterate(0);
 	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_FALSE(rig.io[0].pause.on);
-	rig_end();
+	rig_finish();
 }
 
 /* The pausing thread wakes all I/O threads; it does not wait for them to resume. */
@@ -316,7 +317,7 @@ static void test_pause_wakes(void)
 	CU_ASSERT_FALSE(atomic_load(&rig.srv.paused));
 	CU_ASSERT_EQUAL(rig_wakes(0), 1);
 	CU_ASSERT_EQUAL(rig_wakes(1), 1);
-	rig_end();
+	rig_finish();
 }
 
 /* ---- standing in ---- */
@@ -368,7 +369,7 @@ static void test_stand_in(void)
 	CU_ASSERT_EQUAL(rig.io[1].n_conns, 1);
 	close(fd[0]);
 	close(fd[1]);
-	rig_end();
+	rig_finish();
 }
 
 /* A thread does not stand in for itself, nor for sockets that all threads watch, nor when it
@@ -389,7 +390,7 @@ static void test_stand_in_not(void)
 	CU_ASSERT_EQUAL(rig.io[1].accept.n_stand_in, 0);
 	hold_up(0, false);
 	hold_up(1, false);
-	rig_end();
+	rig_finish();
 }
 
 /* In a stop, the backlog of the blocked thread is emptied by the one that stands in for it. */
@@ -410,7 +411,7 @@ static void test_stand_in_stop(void)
 	CU_ASSERT_EQUAL(rig.io[0].accept.n_stand_in, 0);
 	CU_ASSERT_NOT_EQUAL(rig.io[1].listener[0].watch.fd, -1);
 	close(fd);
-	rig_end();
+	rig_finish();
 }
 
 CUNIT_MAIN("net drain", {"running", test_nothing}, {"empty", test_empty}, {"backlog", test_backlog},

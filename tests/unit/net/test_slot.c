@@ -28,7 +28,7 @@ static void test_free(void)
 	rig.conf.max_connections = 3;
 	CU_ASSERT_TRUE(slot_is_free(&rig.io[0]));
 	CU_ASSERT_TRUE(rig_did(""));
-	rig_end();
+	rig_finish();
 }
 
 /* A connection younger than NET_EVICT_AFTER_NS is spared, whatever it waits for. */
@@ -45,7 +45,7 @@ static void test_age(void)
 		rig_wait(1);
 		CU_ASSERT_TRUE(slot_make_free(&rig.io[0], 1, false));
 		CU_ASSERT_TRUE(rig_did("evict:a"));
-		rig_end();
+		rig_finish();
 	}
 }
 
@@ -65,7 +65,7 @@ static void test_order(void)
 	CU_ASSERT_TRUE(rig_did("evict:d evict:a"));
 	CU_ASSERT_FALSE(slot_make_free(&rig.io[0], 5, true)); /* `e` has a request */
 	CU_ASSERT_TRUE(rig_did("evict:b"));
-	rig_end();
+	rig_finish();
 }
 
 /* If the longest wait cannot end, because its connection is about to be processed, the next one of
@@ -79,7 +79,7 @@ static void test_ready(void)
 	rig_conn(0, 'c', LIST_HALF, 3 * AGE);
 	CU_ASSERT_FALSE(slot_make_free(&rig.io[0], 3, true));
 	CU_ASSERT_TRUE(rig_did("evict:b evict:c"));
-	rig_end();
+	rig_finish();
 }
 
 /* A handshake that its stage does is ended for a slot, unless only waiting connections may be. */
@@ -98,7 +98,7 @@ static void test_away(void)
 	rig_conn(0, 'c', LIST_IDLE, AGE);
 	CU_ASSERT_TRUE(slot_make_free(&rig.io[0], 1, false));
 	CU_ASSERT_TRUE(rig_did("evict:a"));
-	rig_end();
+	rig_finish();
 }
 
 /* A transfer is ended only if it is slow and no connection waits. */
@@ -116,7 +116,7 @@ static void test_slow(void)
 	CU_ASSERT_TRUE(rig_did("evict:b"));
 	CU_ASSERT_FALSE(slot_make_free(&rig.io[0], 4, false));
 	CU_ASSERT_TRUE(rig_did("evict:c"));
-	rig_end();
+	rig_finish();
 }
 
 /* One search checks NET_EVICT_SCAN transfers, and the next one those after them. */
@@ -134,7 +134,7 @@ static void test_scan(void)
 	CU_ASSERT_TRUE(rig_did("evict:y"));
 	CU_ASSERT_TRUE(slot_make_free(&rig.io[0], 2, false));
 	CU_ASSERT_TRUE(rig_did("evict:z"));
-	rig_end();
+	rig_finish();
 }
 
 /* The last transfer that one search checks. */
@@ -147,7 +147,7 @@ static void test_scan_last(void)
 	rig_conn(0, 'z', LIST_SLOW, 8 * AGE)->slow = true;
 	CU_ASSERT_TRUE(slot_make_free(&rig.io[0], 1, false));
 	CU_ASSERT_TRUE(rig_did("evict:z"));
-	rig_end();
+	rig_finish();
 }
 
 /* When max_connections was lowered, one call closes at most SLOT_EVICT_RUN. */
@@ -162,7 +162,7 @@ static void test_run(void)
 	CU_ASSERT_TRUE(slot_make_free(&rig.io[0], 1, true));
 	CU_ASSERT_EQUAL(atomic_load(&rig.srv.connections), 9);
 	rig.said = 0;
-	rig_end();
+	rig_finish();
 }
 
 /* ---- descriptors ---- */
@@ -180,7 +180,7 @@ static void test_descriptors(void)
 	CU_ASSERT_TRUE(slot_evict(&rig.io[0]));
 	CU_ASSERT_FALSE(slot_evict(&rig.io[0]));
 	CU_ASSERT_TRUE(rig_did("evict:b evict:a"));
-	rig_end();
+	rig_finish();
 }
 
 /* The soft limit is raised as far as it must be and may be, and never lowered. */
@@ -202,7 +202,7 @@ static void test_raise(void)
 	CU_ASSERT_EQUAL(getrlimit(RLIMIT_NOFILE, &r), 0);
 	CU_ASSERT_EQUAL(r.rlim_cur, 600);
 	CU_ASSERT_EQUAL(r.rlim_max, 600);
-	rig_end();
+	rig_finish();
 }
 
 /* ---- addresses ---- */
@@ -242,7 +242,7 @@ static void test_address(void)
 	CU_ASSERT_EQUAL(slot_check_address(&rig.io[0], RIG_KEY, 5), NET_LIMIT_ADDRESS);
 	CU_ASSERT_TRUE(rig_did("evict:b"));
 	clients_leave(rig.srv.clients, RIG_KEY);
-	rig_end();
+	rig_finish();
 }
 
 /* Connections that other threads have closed in the meantime need not be closed again. */
@@ -258,7 +258,7 @@ static void test_address_fewer(void)
 	rig_conn(0, 'd', LIST_IDLE, AGE);
 	CU_ASSERT_EQUAL(slot_check_address(&rig.io[0], RIG_KEY, 4), -1);
 	CU_ASSERT_TRUE(rig_did("evict:a evict:b"));
-	rig_end();
+	rig_finish();
 }
 
 static void test_address_run(void)
@@ -276,7 +276,7 @@ static void test_address_run(void)
 	CU_ASSERT_EQUAL(slot_check_address(&rig.io[0], RIG_KEY, SLOT_EVICT_RUN + 1), -1);
 	CU_ASSERT_EQUAL(clients_count(rig.srv.clients, RIG_KEY), 1);
 	rig.said = 0;
-	rig_end();
+	rig_finish();
 }
 
 /* The rate is checked first: a connection over it closes no other one. */
@@ -295,7 +295,7 @@ static void test_rate(void)
 	CU_ASSERT_EQUAL(slot_check_address(&rig.io[0], RIG_KEY, 1), NET_LIMIT_RATE);
 	rig.conf.accept_rate = 0;
 	CU_ASSERT_EQUAL(slot_check_address(&rig.io[0], RIG_KEY, 1), -1);
-	rig_end();
+	rig_finish();
 }
 
 CUNIT_MAIN("slot", {"free slots", test_free}, {"age", test_age}, {"order", test_order},
