@@ -29,7 +29,7 @@ __attribute__((format(printf, 1, 2))) static void record(const char *form, ...)
 	rig.said += n;
 }
 
-bool net_rig_did(const char *expected)
+bool rig_did(const char *expected)
 {
 	size_t n = strlen(expected);
 	bool same = (size_t)rig.said == n + (n > 0) && memcmp(rig.record, expected, n) == 0;
@@ -68,7 +68,7 @@ static struct rig_conn *conn_new(struct net_io *io, int fd, bool refused)
 	return c;
 }
 
-void net_rig_close(struct rig_conn *c)
+void rig_close(struct rig_conn *c)
 {
 	c->io->n_conns--;
 	close(net_conn_detach(c->io, &c->net));
@@ -107,7 +107,7 @@ static bool is_slow(struct net_conn *c)
 static void on_evict(struct net_conn *c)
 {
 	record_conn("evict", c);
-	net_rig_close((struct rig_conn *)c);
+	rig_close((struct rig_conn *)c);
 }
 
 static void on_resume(struct net_conn *c)
@@ -187,7 +187,7 @@ static const struct net_calls calls = {
 
 /* ---- the server ---- */
 
-void net_rig_begin(int n)
+void rig_begin(int n)
 {
 	memset(&rig, 0, sizeof(rig));
 	weir_log_set_fd(-1);
@@ -208,15 +208,15 @@ void net_rig_begin(int n)
 		rig.srv.io[i] = io;
 	}
 	rig.now_ns = rig.io[0].loop->now_ns;
-	net_rig_wait(3600 * 1000000000LL);
+	rig_wait(3600 * 1000000000LL);
 }
 
-void net_rig_end(void)
+void rig_finish(void)
 {
 	for (int i = 0; i < rig.srv.n_io; i++) {
 		struct net_io *io = &rig.io[i];
 		while (io->conns)
-			net_rig_close((struct rig_conn *)io->conns);
+			rig_close((struct rig_conn *)io->conns);
 		CU_ASSERT_EQUAL(rig.count[i][NET_CONNECTIONS], 0);
 		net_io_stop(io);
 		weir_timer_cancel(io->loop, &io->handover.timer);
@@ -226,25 +226,25 @@ void net_rig_end(void)
 	CU_ASSERT_EQUAL(atomic_load(&rig.srv.connections), 0);
 	CU_ASSERT_EQUAL(atomic_load(&rig.srv.refusing), 0);
 	CU_ASSERT_EQUAL(clients_count(rig.srv.clients, RIG_KEY), 0);
-	CU_ASSERT_EQUAL(net_rig_clients(), 0);
+	CU_ASSERT_EQUAL(rig_clients(), 0);
 	clients_free(rig.srv.clients);
 	pthread_cond_destroy(&rig.srv.reported);
 	pthread_mutex_destroy(&rig.srv.lock);
 }
 
-void net_rig_wait(int64_t ns)
+void rig_wait(int64_t ns)
 {
 	rig.now_ns += ns;
 	for (int i = 0; i < rig.srv.n_io; i++)
 		rig.io[i].loop->now_ns = rig.now_ns;
 }
 
-void net_rig_fire(int i)
+void rig_fire(int i)
 {
 	timer_wheel_run(&rig.io[i].loop->timers, rig.now_ns, rig.io[i].loop);
 }
 
-int net_rig_wakes(int i)
+int rig_wakes(int i)
 {
 	uint64_t n = 0;
 
@@ -255,7 +255,7 @@ int net_rig_wakes(int i)
 
 /* ---- connections ---- */
 
-struct rig_conn *net_rig_conn(int i, char name, enum net_list_id id, int64_t waited_ns)
+struct rig_conn *rig_conn(int i, char name, enum net_list_id id, int64_t waited_ns)
 {
 	struct net_io *io = &rig.io[i];
 	struct rig_conn *c = conn_new(io, eventfd(0, EFD_CLOEXEC), id == LIST_REFUSED);
@@ -269,11 +269,11 @@ struct rig_conn *net_rig_conn(int i, char name, enum net_list_id id, int64_t wai
 	}
 	net_list_join(io, &c->net, id);
 	if (id != LIST_REFUSED)
-		net_rig_move(c, RIG_KEY);
+		rig_move(c, RIG_KEY);
 	return c;
 }
 
-void net_rig_move(struct rig_conn *c, uint64_t key)
+void rig_move(struct rig_conn *c, uint64_t key)
 {
 	if (c->net.client.key != 0)
 		clients_leave(rig.srv.clients, c->net.client.key);
@@ -281,7 +281,7 @@ void net_rig_move(struct rig_conn *c, uint64_t key)
 	CU_ASSERT(clients_enter(rig.srv.clients, key) > 0);
 }
 
-struct net_handed *net_rig_handed(char name, bool idle)
+struct net_handed *rig_handed(char name, bool idle)
 {
 	struct rig_handed *h = calloc(1, sizeof(*h));
 
@@ -291,7 +291,7 @@ struct net_handed *net_rig_handed(char name, bool idle)
 	return &h->net;
 }
 
-void net_rig_listen(int i)
+void rig_listen(int i)
 {
 	struct net_io *io = &rig.io[i];
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -312,7 +312,7 @@ static struct tcp_info info_of(int fd)
 	return info;
 }
 
-int net_rig_dial(int i)
+int rig_dial(int i)
 {
 	int listener = rig.io[i].listener[0].watch.fd, fd;
 	unsigned before = info_of(listener).tcpi_unacked; /* of a listener, its backlog */
@@ -326,16 +326,16 @@ int net_rig_dial(int i)
 	return fd;
 }
 
-void net_rig_dial_and_leave(int i)
+void rig_dial_and_leave(int i)
 {
-	int fd = net_rig_dial(i);
+	int fd = rig_dial(i);
 
 	shutdown(fd, SHUT_WR);
 	FIXTURE_AWAIT(info_of(fd).tcpi_state == TCP_FIN_WAIT2);
 	close(fd);
 }
 
-int64_t net_rig_clients(void)
+int64_t rig_clients(void)
 {
 	struct sockaddr_storage addr = {.ss_family = AF_INET};
 

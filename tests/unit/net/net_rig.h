@@ -46,33 +46,33 @@ struct rig {
 extern struct rig rig;
 
 /** Start with `n` I/O threads without connections, at a time of an hour. */
-void net_rig_begin(int n);
+void rig_begin(int n);
 /** Close everything; the client table must be empty. */
-void net_rig_end(void);
+void rig_finish(void);
 
 /** Let `ns` pass for all threads. Timers do not fire. */
-void net_rig_wait(int64_t ns);
+void rig_wait(int64_t ns);
 /** Fire the timers of thread `i` that are due. */
-void net_rig_fire(int i);
+void rig_fire(int i);
 
 /** Open a connection in thread `i`, which has been waiting in the list `id` for `waited_ns`. Its
  * address has the key RIG_KEY. */
-struct rig_conn *net_rig_conn(int i, char name, enum net_list_id id, int64_t waited_ns);
+struct rig_conn *rig_conn(int i, char name, enum net_list_id id, int64_t waited_ns);
 /** Make the address of `c` another one. */
-void net_rig_move(struct rig_conn *c, uint64_t key);
-void net_rig_close(struct rig_conn *c);
+void rig_move(struct rig_conn *c, uint64_t key);
+void rig_close(struct rig_conn *c);
 
 /** A connection of another server, to be handed over. */
-struct net_handed *net_rig_handed(char name, bool idle);
+struct net_handed *rig_handed(char name, bool idle);
 
 /** Make thread `i` listen on a free port of 127.0.0.1. */
-void net_rig_listen(int i);
+void rig_listen(int i);
 /** Connect a client to thread `i`. Returns once the connection is in the backlog. */
-int net_rig_dial(int i);
+int rig_dial(int i);
 /** The same, for a client that has closed its connection again. */
-void net_rig_dial_and_leave(int i);
+void rig_dial_and_leave(int i);
 /** Number of connections of 127.0.0.1 in the client table. */
-int64_t net_rig_clients(void);
+int64_t rig_clients(void);
 
 /**
  * Whether the calls to the protocol since the last check are exactly `expected`, one word each:
@@ -82,9 +82,9 @@ int64_t net_rig_clients(void);
  *   resume:a settle:a idle:a late:a leave:a
  *   adopt:a drop:a drop:a+     + if late
  */
-bool net_rig_did(const char *expected);
+bool rig_did(const char *expected);
 
 /** How often thread `i` has been woken since the last call. */
-int net_rig_wakes(int i);
+int rig_wakes(int i);
 
 #endif

@@ -27,7 +27,7 @@ static int listener(int i)
 static void dial_many(int fd[], int n)
 {
 	for (int i = 0; i < n; i++)
-		fd[i] = net_rig_dial(0);
+		fd[i] = rig_dial(0);
 }
 
 static void close_many(const int fd[], int n)
@@ -60,37 +60,37 @@ static void test_at_once(void)
 {
 	int fd[AT_ONCE + 3];
 
-	net_rig_begin(1);
-	net_rig_listen(0);
+	rig_begin(1);
+	rig_listen(0);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	dial_many(fd, AT_ONCE + 3);
 	accept_some(&rig.io[0], listener(0));
 	CU_ASSERT_EQUAL(count("open "), AT_ONCE);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("open open open"));
+	CU_ASSERT_TRUE(rig_did("open open open"));
 	CU_ASSERT_FALSE(paused(0));
 	CU_ASSERT_EQUAL(rig.count[0][NET_ACCEPT_FAILURES], 0);
 	close_many(fd, AT_ONCE + 3);
-	net_rig_end();
+	rig_finish();
 }
 
 /* A client that has left is opened like any other while there is a slot, and costs none when there
  * is none. */
 static void test_gone(void)
 {
-	net_rig_begin(1);
+	rig_begin(1);
 	rig.conf.max_connections = 1;
-	net_rig_listen(0);
-	net_rig_dial_and_leave(0);
+	rig_listen(0);
+	rig_dial_and_leave(0);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("open"));
-	net_rig_conn(0, 'a', LIST_IDLE, AGE);
-	net_rig_dial_and_leave(0);
+	CU_ASSERT_TRUE(rig_did("open"));
+	rig_conn(0, 'a', LIST_IDLE, AGE);
+	rig_dial_and_leave(0);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_FALSE(paused(0));
-	net_rig_end();
+	rig_finish();
 }
 
 /* ---- no free slot ---- */
@@ -99,21 +99,21 @@ static void test_evicts(void)
 {
 	int fd;
 
-	net_rig_begin(1);
+	rig_begin(1);
 	rig.conf.max_connections = 1;
-	net_rig_listen(0);
-	net_rig_conn(0, 'a', LIST_IDLE, AGE - 1);
-	fd = net_rig_dial(0);
+	rig_listen(0);
+	rig_conn(0, 'a', LIST_IDLE, AGE - 1);
+	fd = rig_dial(0);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("open!0"));
+	CU_ASSERT_TRUE(rig_did("open!0"));
 	CU_ASSERT_FALSE(paused(0));
 	close(fd);
-	net_rig_wait(1);
-	fd = net_rig_dial(0);
+	rig_wait(1);
+	fd = rig_dial(0);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("evict:a open"));
+	CU_ASSERT_TRUE(rig_did("evict:a open"));
 	close(fd);
-	net_rig_end();
+	rig_finish();
 }
 
 /* A slow transfer gives way only when no other thread has a waiting connection. */
@@ -121,26 +121,26 @@ static void test_slow_last(void)
 {
 	int fd[2];
 
-	net_rig_begin(2);
+	rig_begin(2);
 	rig.conf.max_connections = 2;
-	net_rig_listen(0);
-	net_rig_conn(0, 's', LIST_SLOW, 9 * AGE)->slow = true;
-	net_rig_conn(1, 'b', LIST_IDLE, AGE);
+	rig_listen(0);
+	rig_conn(0, 's', LIST_SLOW, 9 * AGE)->slow = true;
+	rig_conn(1, 'b', LIST_IDLE, AGE);
 	evict_tell(&rig.io[1]);
-	fd[0] = net_rig_dial(0);
+	fd[0] = rig_dial(0);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_TRUE(paused(0));
-	fd[1] = net_rig_dial(0); /* waits in the backlog */
+	fd[1] = rig_dial(0); /* waits in the backlog */
 	evict_follow(&rig.io[1]);
-	CU_ASSERT_TRUE(net_rig_did("evict:b"));
+	CU_ASSERT_TRUE(rig_did("evict:b"));
 	evict_follow(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("open"));
+	CU_ASSERT_TRUE(rig_did("open"));
 	CU_ASSERT_FALSE(paused(0));
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("evict:s open"));
+	CU_ASSERT_TRUE(rig_did("evict:s open"));
 	close_many(fd, 2);
-	net_rig_end();
+	rig_finish();
 }
 
 /* A new connection asks each other thread at most once, and is then refused. */
@@ -148,26 +148,26 @@ static void test_asks(void)
 {
 	int fd;
 
-	net_rig_begin(3);
+	rig_begin(3);
 	rig.conf.max_connections = 2;
-	net_rig_listen(0);
+	rig_listen(0);
 	for (int i = 1; i < 3; i++) {
-		net_rig_conn(i, 'x', LIST_IDLE, AGE)->net.ready = true;
+		rig_conn(i, 'x', LIST_IDLE, AGE)->net.ready = true;
 		evict_tell(&rig.io[i]);
 	}
-	fd = net_rig_dial(0);
+	fd = rig_dial(0);
 	accept_some(&rig.io[0], listener(0));
 	for (int i = 1; i < 3; i++) {
-		CU_ASSERT_TRUE(net_rig_did(""));
+		CU_ASSERT_TRUE(rig_did(""));
 		CU_ASSERT_TRUE(paused(0));
 		evict_follow(&rig.io[1]);
 		evict_follow(&rig.io[2]);
 		evict_follow(&rig.io[0]);
 	}
-	CU_ASSERT_TRUE(net_rig_did("open!0"));
+	CU_ASSERT_TRUE(rig_did("open!0"));
 	CU_ASSERT_FALSE(paused(0));
 	close(fd);
-	net_rig_end();
+	rig_finish();
 }
 
 /* While it waits, the reply may be late: the timer of the listeners checks again. */
@@ -175,39 +175,39 @@ static void test_timer(void)
 {
 	int fd;
 
-	net_rig_begin(2);
+	rig_begin(2);
 	rig.conf.max_connections = 1;
-	net_rig_listen(0);
-	net_rig_conn(1, 'b', LIST_IDLE, AGE);
+	rig_listen(0);
+	rig_conn(1, 'b', LIST_IDLE, AGE);
 	evict_tell(&rig.io[1]);
-	fd = net_rig_dial(0);
+	fd = rig_dial(0);
 	accept_some(&rig.io[0], listener(0));
-	net_rig_wait(49 * MS);
-	net_rig_fire(0);
+	rig_wait(49 * MS);
+	rig_fire(0);
 	CU_ASSERT_TRUE(paused(0));
-	CU_ASSERT_TRUE(net_rig_did(""));
-	net_rig_wait(5 * MS); /* a tick more */
-	net_rig_fire(0);
-	CU_ASSERT_TRUE(net_rig_did("open!0"));
+	CU_ASSERT_TRUE(rig_did(""));
+	rig_wait(5 * MS); /* a tick more */
+	rig_fire(0);
+	CU_ASSERT_TRUE(rig_did("open!0"));
 	CU_ASSERT_FALSE(paused(0));
 	evict_follow(&rig.io[1]); /* too late: it was withdrawn */
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	close(fd);
-	net_rig_end();
+	rig_finish();
 }
 
 /* ---- refused ---- */
 
-/* REFUSING clients are being refused at the same time. With the next one, accepting pauses until one
- * of them has gone. */
+/* REFUSING clients are being refused at the same time. With the next one, accepting pauses until
+ * one of them has gone. */
 static void test_refusing(void)
 {
 	int fd[REFUSING + 2];
 
-	net_rig_begin(1);
+	rig_begin(1);
 	rig.conf.max_connections = 1;
-	net_rig_listen(0);
-	net_rig_conn(0, 'a', LIST_BEHIND, 0);
+	rig_listen(0);
+	rig_conn(0, 'a', LIST_BEHIND, 0);
 	dial_many(fd, REFUSING);
 	accept_some(&rig.io[0], listener(0));
 	CU_ASSERT_EQUAL(count("open!0"), REFUSING);
@@ -215,17 +215,17 @@ static void test_refusing(void)
 	CU_ASSERT_FALSE(paused(0));
 	dial_many(fd + REFUSING, 2);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("open!0"));
+	CU_ASSERT_TRUE(rig_did("open!0"));
 	CU_ASSERT_TRUE(paused(0));
 	CU_ASSERT_TRUE(rig.io[0].accept.paused);
 	while (rig.io[0].list[LIST_REFUSED].first)
-		net_rig_close((struct rig_conn *)rig.io[0].list[LIST_REFUSED].first);
+		rig_close((struct rig_conn *)rig.io[0].list[LIST_REFUSED].first);
 	CU_ASSERT_FALSE(paused(0));
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("open!0"));
+	CU_ASSERT_TRUE(rig_did("open!0"));
 	CU_ASSERT_FALSE(paused(0));
 	close_many(fd, REFUSING + 2);
-	net_rig_end();
+	rig_finish();
 }
 
 /* Clients over a limit of their address do not make others wait. Beyond REFUSING they are closed
@@ -234,27 +234,27 @@ static void test_address(void)
 {
 	int fd[REFUSING + 1];
 
-	net_rig_begin(1);
+	rig_begin(1);
 	rig.conf.max_per_address = 1;
-	net_rig_listen(0);
+	rig_listen(0);
 	dial_many(fd, REFUSING + 1);
 	accept_some(&rig.io[0], listener(0));
 	rig.said = 0;
 	CU_ASSERT_EQUAL(atomic_load(&rig.srv.connections), 1);
 	CU_ASSERT_EQUAL(atomic_load(&rig.srv.refusing), REFUSING - 1);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("open!1"));
+	CU_ASSERT_TRUE(rig_did("open!1"));
 	close_many(fd, REFUSING + 1);
 	dial_many(fd, 1);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("away!1"));
+	CU_ASSERT_TRUE(rig_did("away!1"));
 	CU_ASSERT_FALSE(paused(0));
-	net_rig_close((struct rig_conn *)rig.io[0].list[LIST_REFUSED].first);
+	rig_close((struct rig_conn *)rig.io[0].list[LIST_REFUSED].first);
 	dial_many(fd + 1, 1);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("open!1"));
+	CU_ASSERT_TRUE(rig_did("open!1"));
 	close_many(fd, 2);
-	net_rig_end();
+	rig_finish();
 }
 
 /* ---- no free descriptor ---- */
@@ -279,24 +279,24 @@ static void test_reserve(void)
 	struct rlimit before;
 	int fd[2];
 
-	net_rig_begin(1);
-	net_rig_listen(0);
+	rig_begin(1);
+	rig_listen(0);
 	CU_ASSERT_NOT_EQUAL(rig.io[0].accept.reserve_fd, -1);
 	dial_many(fd, 2);
 	before = use_up();
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("away!0+"));
+	CU_ASSERT_TRUE(rig_did("away!0+"));
 	CU_ASSERT_TRUE(paused(0)); /* the other one waits */
 	CU_ASSERT_NOT_EQUAL(rig.io[0].accept.reserve_fd, -1);
 	CU_ASSERT_EQUAL(rig.count[0][NET_ACCEPT_FAILURES], 1);
 	setrlimit(RLIMIT_NOFILE, &before);
-	net_rig_wait(55 * MS);
-	net_rig_fire(0);
+	rig_wait(55 * MS);
+	rig_fire(0);
 	CU_ASSERT_FALSE(paused(0));
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("open"));
+	CU_ASSERT_TRUE(rig_did("open"));
 	close_many(fd, 2);
-	net_rig_end();
+	rig_finish();
 }
 
 /* An idle connection is evicted for its descriptor. */
@@ -305,13 +305,13 @@ static void test_evict_descriptor(void)
 	struct rlimit before;
 	int fd;
 
-	net_rig_begin(1);
-	net_rig_listen(0);
-	net_rig_conn(0, 'a', LIST_LINGER, AGE);
-	fd = net_rig_dial(0);
+	rig_begin(1);
+	rig_listen(0);
+	rig_conn(0, 'a', LIST_LINGER, AGE);
+	fd = rig_dial(0);
 	before = use_up();
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("evict:a open"));
+	CU_ASSERT_TRUE(rig_did("evict:a open"));
 	CU_ASSERT_NOT_EQUAL(rig.io[0].accept.reserve_fd, -1);
 	CU_ASSERT_FALSE(paused(0));
 	/* An empty backlog is not a failure, though accept fails. */
@@ -320,7 +320,7 @@ static void test_evict_descriptor(void)
 	CU_ASSERT_FALSE(paused(0));
 	setrlimit(RLIMIT_NOFILE, &before);
 	close(fd);
-	net_rig_end();
+	rig_finish();
 }
 
 /* Without a reserve, a connection that waits is closed before the client is known. */
@@ -329,25 +329,25 @@ static void test_no_reserve(void)
 	struct rlimit before;
 	int fd, other;
 
-	net_rig_begin(1);
-	net_rig_listen(0);
-	net_rig_conn(0, 'a', LIST_IDLE, AGE);
-	net_rig_conn(0, 'b', LIST_IDLE, AGE - 1);
-	fd = net_rig_dial(0);
+	rig_begin(1);
+	rig_listen(0);
+	rig_conn(0, 'a', LIST_IDLE, AGE);
+	rig_conn(0, 'b', LIST_IDLE, AGE - 1);
+	fd = rig_dial(0);
 	before = use_up();
 	close(rig.io[0].accept.reserve_fd);
 	rig.io[0].accept.reserve_fd = -1;
 	other = dup(0); /* takes its number */
 	accept_some(&rig.io[0], listener(0));
 	/* The client has the number of `a`, so there is none for a reserve, and it is refused. */
-	CU_ASSERT_TRUE(net_rig_did("evict:a away!0+"));
+	CU_ASSERT_TRUE(rig_did("evict:a away!0+"));
 	CU_ASSERT_TRUE(paused(0));
 	CU_ASSERT_NOT_EQUAL(rig.io[0].accept.reserve_fd, -1);
 	CU_ASSERT_EQUAL(rig.count[0][NET_ACCEPT_FAILURES], 1);
 	setrlimit(RLIMIT_NOFILE, &before);
 	close(other);
 	close(fd);
-	net_rig_end();
+	rig_finish();
 }
 
 /* If none waits either, the client stays in the backlog. */
@@ -356,27 +356,27 @@ static void test_none_at_all(void)
 	struct rlimit before;
 	int fd, other;
 
-	net_rig_begin(1);
-	net_rig_listen(0);
-	net_rig_conn(0, 'b', LIST_IDLE, 0);
-	fd = net_rig_dial(0);
+	rig_begin(1);
+	rig_listen(0);
+	rig_conn(0, 'b', LIST_IDLE, 0);
+	fd = rig_dial(0);
 	before = use_up();
 	close(rig.io[0].accept.reserve_fd);
 	rig.io[0].accept.reserve_fd = -1;
 	other = dup(0);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_TRUE(paused(0));
 	close(other);
-	net_rig_wait(55 * MS);
-	net_rig_fire(0); /* the number that is free now becomes the reserve */
+	rig_wait(55 * MS);
+	rig_fire(0); /* the number that is free now becomes the reserve */
 	CU_ASSERT_FALSE(paused(0));
 	CU_ASSERT_NOT_EQUAL(rig.io[0].accept.reserve_fd, -1);
 	accept_some(&rig.io[0], listener(0));
-	CU_ASSERT_TRUE(net_rig_did("away!0+"));
+	CU_ASSERT_TRUE(rig_did("away!0+"));
 	setrlimit(RLIMIT_NOFILE, &before);
 	close(fd);
-	net_rig_end();
+	rig_finish();
 }
 
 /* ---- the end ---- */
@@ -386,27 +386,27 @@ static void test_drain(void)
 {
 	int fd[4];
 
-	net_rig_begin(2);
+	rig_begin(2);
 	rig.conf.max_connections = 2;
 	rig.conf.backlog = 2;
-	net_rig_listen(0);
-	net_rig_conn(0, 'a', LIST_BEHIND, 0);
-	net_rig_conn(1, 'b', LIST_IDLE, AGE);
+	rig_listen(0);
+	rig_conn(0, 'a', LIST_BEHIND, 0);
+	rig_conn(1, 'b', LIST_IDLE, AGE);
 	evict_tell(&rig.io[1]);
 	dial_many(fd, 4);
 	accept_some(&rig.io[0], listener(0));
 	CU_ASSERT_TRUE(paused(0)); /* the first one waits for `b` */
 	rig.io[0].drain.phase = NET_DRAINING;
 	listen_close(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("open!0 open!0 open!0 open!0"));
+	CU_ASSERT_TRUE(rig_did("open!0 open!0 open!0 open!0"));
 	CU_ASSERT_EQUAL(rig.io[0].accept.newcomer.fd, -1);
 	CU_ASSERT_EQUAL(rig.io[0].accept.reserve_fd, -1);
 	CU_ASSERT_EQUAL(listener(0), -1);
 	CU_ASSERT_FALSE(rig.io[0].accept.last_call);
 	listen_close(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	close_many(fd, 4);
-	net_rig_end();
+	rig_finish();
 }
 
 /* In a drain, a new connection that waits gets the slot that is free by now. */
@@ -415,21 +415,21 @@ static void test_drain_slot(void)
 	struct rig_conn *c;
 	int fd;
 
-	net_rig_begin(2);
+	rig_begin(2);
 	rig.conf.max_connections = 1;
-	net_rig_listen(0);
-	c = net_rig_conn(1, 'b', LIST_IDLE, AGE);
+	rig_listen(0);
+	c = rig_conn(1, 'b', LIST_IDLE, AGE);
 	evict_tell(&rig.io[1]);
-	fd = net_rig_dial(0);
+	fd = rig_dial(0);
 	accept_some(&rig.io[0], listener(0));
-	net_rig_close(c);
+	rig_close(c);
 	rig.io[0].drain.phase = NET_DRAINING;
 	accept_end(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("open"));
+	CU_ASSERT_TRUE(rig_did("open"));
 	accept_end(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	close(fd);
-	net_rig_end();
+	rig_finish();
 }
 
 /* Outside of a drain, one that waits is told that the server is full, and the backlog is left. */
@@ -437,20 +437,20 @@ static void test_stop(void)
 {
 	int fd[2];
 
-	net_rig_begin(2);
+	rig_begin(2);
 	rig.conf.max_connections = 1;
-	net_rig_listen(0);
-	net_rig_conn(1, 'b', LIST_IDLE, AGE);
+	rig_listen(0);
+	rig_conn(1, 'b', LIST_IDLE, AGE);
 	evict_tell(&rig.io[1]);
 	dial_many(fd, 2);
 	accept_some(&rig.io[0], listener(0));
 	listen_close(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("away!0+"));
-	CU_ASSERT_EQUAL(net_rig_clients(), 0);
+	CU_ASSERT_TRUE(rig_did("away!0+"));
+	CU_ASSERT_EQUAL(rig_clients(), 0);
 	evict_follow(&rig.io[1]);
-	CU_ASSERT_TRUE(net_rig_did("")); /* the request was withdrawn */
+	CU_ASSERT_TRUE(rig_did("")); /* the request was withdrawn */
 	close_many(fd, 2);
-	net_rig_end();
+	rig_finish();
 }
 
 CUNIT_MAIN("accept", {"accepts of one iteration", test_at_once}, {"client has left", test_gone},

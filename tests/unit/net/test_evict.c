@@ -34,7 +34,7 @@ static void end(void)
 		if (client[i] != 0)
 			close(client[i]);
 	memset(client, 0, sizeof(client));
-	net_rig_end();
+	rig_finish();
 }
 
 static void publish(void)
@@ -52,11 +52,11 @@ static bool waits(int i)
 
 static void test_publish(void)
 {
-	net_rig_begin(2);
-	net_rig_conn(0, 'r', LIST_REFUSED, 9 * AGE); /* has no slot */
+	rig_begin(2);
+	rig_conn(0, 'r', LIST_REFUSED, 9 * AGE); /* has no slot */
 	publish();
 	CU_ASSERT_EQUAL(rig.io[0].evict.idle_since_ns, INT64_MAX);
-	net_rig_conn(0, 'a', LIST_IDLE, 2 * AGE);
+	rig_conn(0, 'a', LIST_IDLE, 2 * AGE);
 	publish();
 	CU_ASSERT_EQUAL(rig.io[0].evict.idle_since_ns, rig.now_ns - 2 * AGE);
 	CU_ASSERT_EQUAL(rig.io[1].evict.idle_since_ns, INT64_MAX);
@@ -66,8 +66,8 @@ static void test_publish(void)
 /* A single thread has nobody to publish anything for. */
 static void test_alone(void)
 {
-	net_rig_begin(1);
-	net_rig_conn(0, 'a', LIST_IDLE, 2 * AGE);
+	rig_begin(1);
+	rig_conn(0, 'a', LIST_IDLE, 2 * AGE);
 	publish();
 	CU_ASSERT_EQUAL(rig.io[0].evict.idle_since_ns, INT64_MAX);
 	CU_ASSERT_FALSE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true));
@@ -77,48 +77,48 @@ static void test_alone(void)
 /* The thread whose connection waits longest is asked, if it waits for long enough. */
 static void test_eldest(void)
 {
-	net_rig_begin(3);
-	net_rig_conn(0, 'a', LIST_IDLE, 9 * AGE); /* its own is not asked for */
-	net_rig_conn(1, 'b', LIST_IDLE, AGE - 1);
+	rig_begin(3);
+	rig_conn(0, 'a', LIST_IDLE, 9 * AGE); /* its own is not asked for */
+	rig_conn(1, 'b', LIST_IDLE, AGE - 1);
 	publish();
 	CU_ASSERT_FALSE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true));
-	net_rig_wait(1);
-	net_rig_conn(2, 'c', LIST_IDLE, AGE + 1);
+	rig_wait(1);
+	rig_conn(2, 'c', LIST_IDLE, AGE + 1);
 	publish();
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true));
 	CU_ASSERT_EQUAL(rig.io[2].evict.asked, 1u << 0);
-	CU_ASSERT_EQUAL(net_rig_wakes(2), 1);
+	CU_ASSERT_EQUAL(rig_wakes(2), 1);
 	/* has not replied, so the next one is asked, whose wait has just become long enough */
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, false));
 	CU_ASSERT_EQUAL(rig.io[1].evict.asked, 1u << 0);
-	CU_ASSERT_EQUAL(net_rig_wakes(1), 1);
+	CU_ASSERT_EQUAL(rig_wakes(1), 1);
 	CU_ASSERT_FALSE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, false));
 	/* other threads may still ask it */
 	CU_ASSERT_TRUE(evict_ask(&rig.io[1], EVICT_FOR_SLOT, true));
 	CU_ASSERT_EQUAL(rig.io[0].evict.asked, 1u << 1);
-	CU_ASSERT_EQUAL(net_rig_wakes(0), 1);
+	CU_ASSERT_EQUAL(rig_wakes(0), 1);
 	end();
 }
 
 /* A thread that has replied that it has nothing is not asked again for the same connection. */
 static void test_none(void)
 {
-	net_rig_begin(2);
+	rig_begin(2);
 	rig.conf.max_connections = 1;
-	net_rig_conn(1, 'b', LIST_IDLE, AGE)->net.ready = true;
+	rig_conn(1, 'b', LIST_IDLE, AGE)->net.ready = true;
 	publish();
 	newcomer(0);
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true));
 	evict_follow(&rig.io[1]);
-	CU_ASSERT_TRUE(net_rig_did(""));
-	CU_ASSERT_EQUAL(net_rig_wakes(0), 1); /* there is a reply all the same */
+	CU_ASSERT_TRUE(rig_did(""));
+	CU_ASSERT_EQUAL(rig_wakes(0), 1); /* there is a reply all the same */
 	CU_ASSERT_EQUAL(rig.io[0].evict.none, 1u << 1);
 	CU_ASSERT_FALSE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, false));
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true)); /* for the next one */
 	evict_follow(&rig.io[1]);
 	evict_follow(&rig.io[0]); /* it is refused */
 	CU_ASSERT_FALSE(waits(0));
-	CU_ASSERT_TRUE(net_rig_did("open!0"));
+	CU_ASSERT_TRUE(rig_did("open!0"));
 	end();
 }
 
@@ -126,113 +126,113 @@ static void test_none(void)
 
 static void test_slot(void)
 {
-	net_rig_begin(2);
+	rig_begin(2);
 	rig.conf.max_connections = 2;
-	net_rig_conn(1, 'a', LIST_IDLE, 2 * AGE);
-	net_rig_conn(1, 'b', LIST_IDLE, AGE);
+	rig_conn(1, 'a', LIST_IDLE, 2 * AGE);
+	rig_conn(1, 'b', LIST_IDLE, AGE);
 	publish();
 	newcomer(0);
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true));
-	CU_ASSERT_EQUAL(net_rig_wakes(1), 1);
+	CU_ASSERT_EQUAL(rig_wakes(1), 1);
 	evict_follow(&rig.io[1]);
-	CU_ASSERT_TRUE(net_rig_did("evict:a"));
+	CU_ASSERT_TRUE(rig_did("evict:a"));
 	CU_ASSERT_EQUAL(rig.io[1].evict.asked, 0);
 	/* published at once */
 	CU_ASSERT_EQUAL(rig.io[1].evict.idle_since_ns, rig.now_ns - AGE);
-	CU_ASSERT_EQUAL(net_rig_wakes(0), 1);
+	CU_ASSERT_EQUAL(rig_wakes(0), 1);
 	evict_follow(&rig.io[1]); /* once */
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	evict_follow(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("open"));
+	CU_ASSERT_TRUE(rig_did("open"));
 	CU_ASSERT_FALSE(waits(0));
 	CU_ASSERT_EQUAL(rig.io[0].evict.wanted, 0);
 	CU_ASSERT_EQUAL(rig.io[0].evict.none, 0);
 	evict_follow(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	end();
 }
 
 /* Requests of two threads that arrive together are served with a slot each. */
 static void test_two(void)
 {
-	net_rig_begin(3);
+	rig_begin(3);
 	rig.conf.max_connections = 3;
 	for (int i = 0; i < 3; i++)
-		net_rig_conn(1, (char)('a' + i), LIST_IDLE, 2 * AGE);
+		rig_conn(1, (char)('a' + i), LIST_IDLE, 2 * AGE);
 	publish();
 	newcomer(0);
 	newcomer(2);
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true));
 	CU_ASSERT_TRUE(evict_ask(&rig.io[2], EVICT_FOR_SLOT, true));
 	evict_follow(&rig.io[1]);
-	CU_ASSERT_TRUE(net_rig_did("evict:a evict:b"));
-	CU_ASSERT_EQUAL(net_rig_wakes(0), 1);
-	CU_ASSERT_EQUAL(net_rig_wakes(2), 1);
+	CU_ASSERT_TRUE(rig_did("evict:a evict:b"));
+	CU_ASSERT_EQUAL(rig_wakes(0), 1);
+	CU_ASSERT_EQUAL(rig_wakes(2), 1);
 	evict_follow(&rig.io[0]);
 	evict_follow(&rig.io[2]);
-	CU_ASSERT_TRUE(net_rig_did("open open"));
+	CU_ASSERT_TRUE(rig_did("open open"));
 	end();
 }
 
 /* A request that was withdrawn evicts nothing and has no reply; others are still served. */
 static void test_withdrawn(void)
 {
-	net_rig_begin(3);
+	rig_begin(3);
 	rig.conf.max_connections = 2;
-	net_rig_conn(1, 'a', LIST_IDLE, 2 * AGE);
-	net_rig_conn(1, 'b', LIST_IDLE, 2 * AGE);
+	rig_conn(1, 'a', LIST_IDLE, 2 * AGE);
+	rig_conn(1, 'b', LIST_IDLE, 2 * AGE);
 	publish();
 	newcomer(2);
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true));
 	CU_ASSERT_TRUE(evict_ask(&rig.io[2], EVICT_FOR_SLOT, true));
 	evict_unask(&rig.io[0]);
 	evict_follow(&rig.io[1]);
-	CU_ASSERT_TRUE(net_rig_did("evict:a"));
-	CU_ASSERT_EQUAL(net_rig_wakes(0), 0);
-	CU_ASSERT_EQUAL(net_rig_wakes(2), 1);
+	CU_ASSERT_TRUE(rig_did("evict:a"));
+	CU_ASSERT_EQUAL(rig_wakes(0), 0);
+	CU_ASSERT_EQUAL(rig_wakes(2), 1);
 	evict_follow(&rig.io[2]);
-	CU_ASSERT_TRUE(net_rig_did("open"));
+	CU_ASSERT_TRUE(rig_did("open"));
 	end();
 }
 
 /* For a descriptor, a connection without a slot may also be evicted; a slot needs one with it. */
 static void test_descriptor(void)
 {
-	net_rig_begin(2);
+	rig_begin(2);
 	rig.conf.max_connections = 1;
-	net_rig_conn(1, 'a', LIST_IDLE, 2 * AGE);
-	net_rig_conn(1, 'r', LIST_REFUSED, 3 * AGE);
+	rig_conn(1, 'a', LIST_IDLE, 2 * AGE);
+	rig_conn(1, 'r', LIST_REFUSED, 3 * AGE);
 	publish();
 	newcomer(0);
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_DESCRIPTOR, true));
 	evict_follow(&rig.io[1]);
-	CU_ASSERT_TRUE(net_rig_did("evict:r"));
+	CU_ASSERT_TRUE(rig_did("evict:r"));
 	CU_ASSERT_EQUAL(rig.io[0].evict.none, 0);
-	net_rig_conn(1, 'r', LIST_REFUSED, 3 * AGE);
+	rig_conn(1, 'r', LIST_REFUSED, 3 * AGE);
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_DESCRIPTOR | EVICT_FOR_SLOT, false));
 	evict_follow(&rig.io[1]);
-	CU_ASSERT_TRUE(net_rig_did("evict:r evict:a"));
+	CU_ASSERT_TRUE(rig_did("evict:r evict:a"));
 	CU_ASSERT_EQUAL(rig.io[0].evict.none, 0);
 	evict_follow(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("open"));
+	CU_ASSERT_TRUE(rig_did("open"));
 	end();
 }
 
 /* If only half of what was requested can be freed, the reply is that there is none. */
 static void test_half(void)
 {
-	net_rig_begin(2);
+	rig_begin(2);
 	rig.conf.max_connections = 1;
-	net_rig_conn(0, 'b', LIST_BEHIND, 0);
-	net_rig_conn(1, 'r', LIST_REFUSED, 3 * AGE);
+	rig_conn(0, 'b', LIST_BEHIND, 0);
+	rig_conn(1, 'r', LIST_REFUSED, 3 * AGE);
 	rig.io[1].evict.idle_since_ns = 1;
 	newcomer(0);
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_DESCRIPTOR | EVICT_FOR_SLOT, true));
 	evict_follow(&rig.io[1]);
-	CU_ASSERT_TRUE(net_rig_did("evict:r"));
+	CU_ASSERT_TRUE(rig_did("evict:r"));
 	CU_ASSERT_EQUAL(rig.io[0].evict.none, 1u << 1);
 	evict_follow(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("open!0"));
+	CU_ASSERT_TRUE(rig_did("open!0"));
 	end();
 }
 
@@ -242,29 +242,29 @@ static void test_retry(void)
 {
 	struct rig_conn *c;
 
-	net_rig_begin(2);
+	rig_begin(2);
 	rig.conf.max_connections = 1;
-	c = net_rig_conn(0, 'a', LIST_BEHIND, 0);
+	c = rig_conn(0, 'a', LIST_BEHIND, 0);
 	newcomer(0);
 	evict_retry(&rig.io[0]);
-	CU_ASSERT_EQUAL(net_rig_wakes(0), 1);
+	CU_ASSERT_EQUAL(rig_wakes(0), 1);
 	evict_follow(&rig.io[0]);
 	CU_ASSERT_TRUE(waits(0)); /* there is no slot yet, nor a reply */
-	CU_ASSERT_TRUE(net_rig_did(""));
-	net_rig_close(c);
-	CU_ASSERT_EQUAL(net_rig_wakes(0), 1);
+	CU_ASSERT_TRUE(rig_did(""));
+	rig_close(c);
+	CU_ASSERT_EQUAL(rig_wakes(0), 1);
 	CU_ASSERT_TRUE(waits(0)); /* not within the close */
 	evict_follow(&rig.io[0]);
 	CU_ASSERT_FALSE(waits(0));
-	CU_ASSERT_TRUE(net_rig_did("open"));
+	CU_ASSERT_TRUE(rig_did("open"));
 	end();
 }
 
 /* News without a new connection that waits resume the listeners. */
 static void test_resume(void)
 {
-	net_rig_begin(2);
-	net_rig_listen(0);
+	rig_begin(2);
+	rig_listen(0);
 	listen_hold(&rig.io[0]);
 	evict_follow(&rig.io[0]);
 	CU_ASSERT_TRUE(rig.io[0].accept.paused);

@@ -21,7 +21,7 @@ static struct net_io old_io[RIG_IO + 2];
 
 static void begin(int n)
 {
-	net_rig_begin(n);
+	rig_begin(n);
 	memset(&old_server, 0, sizeof(old_server));
 	memset(old_io, 0, sizeof(old_io));
 	old_server.calls = rig.srv.calls;
@@ -34,7 +34,7 @@ static void begin(int n)
 
 static void give(int from, char name, bool idle)
 {
-	handover_send(&old_io[from], net_rig_handed(name, idle));
+	handover_send(&old_io[from], rig_handed(name, idle));
 }
 
 /* ---- sending ---- */
@@ -46,20 +46,20 @@ static void test_send(void)
 	begin(2);
 	for (int i = 0; i < 4; i++)
 		give(i, (char)('a' + i), true);
-	CU_ASSERT_EQUAL(net_rig_wakes(0), 1);
-	CU_ASSERT_EQUAL(net_rig_wakes(1), 1);
+	CU_ASSERT_EQUAL(rig_wakes(0), 1);
+	CU_ASSERT_EQUAL(rig_wakes(1), 1);
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("adopt:c adopt:a"));
+	CU_ASSERT_TRUE(rig_did("adopt:c adopt:a"));
 	handover_adopt(&rig.io[1]);
-	CU_ASSERT_TRUE(net_rig_did("adopt:d adopt:b"));
+	CU_ASSERT_TRUE(rig_did("adopt:d adopt:b"));
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	give(0, 'e', true);
-	CU_ASSERT_EQUAL(net_rig_wakes(0), 1);
+	CU_ASSERT_EQUAL(rig_wakes(0), 1);
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("adopt:e"));
+	CU_ASSERT_TRUE(rig_did("adopt:e"));
 	CU_ASSERT_FALSE(handover_keeps(&rig.io[0]));
-	net_rig_end();
+	rig_finish();
 }
 
 static void test_receiver(void)
@@ -68,29 +68,29 @@ static void test_receiver(void)
 	CU_ASSERT_TRUE(handover_receiver_runs(&old_io[0]));
 	rig.srv.phase = NET_DRAINING;
 	CU_ASSERT_FALSE(handover_receiver_runs(&old_io[0]));
-	net_rig_end();
+	rig_finish();
 }
 
 /* Connections that could not leave for lack of memory leave later. */
 static void test_leave_again(void)
 {
 	begin(1);
-	net_rig_conn(0, 'a', LIST_IDLE, 0);
-	net_rig_conn(0, 'b', LIST_BEHIND, 0);
+	rig_conn(0, 'a', LIST_IDLE, 0);
+	rig_conn(0, 'b', LIST_BEHIND, 0);
 	handover_leave(&rig.io[0], &old_server);
 	CU_ASSERT_TRUE(net_is_leaving(&rig.io[0]));
-	CU_ASSERT_TRUE(net_rig_did("leave:b leave:a"));
+	CU_ASSERT_TRUE(rig_did("leave:b leave:a"));
 	handover_retry(&rig.io[0]);
-	net_rig_wait(AGAIN - 1);
-	net_rig_fire(0);
-	CU_ASSERT_TRUE(net_rig_did(""));
-	net_rig_wait(TICK + 1);
-	net_rig_fire(0);
-	CU_ASSERT_TRUE(net_rig_did("leave:b leave:a"));
-	net_rig_wait(AGAIN + TICK);
-	net_rig_fire(0);
-	CU_ASSERT_TRUE(net_rig_did("")); /* once */
-	net_rig_end();
+	rig_wait(AGAIN - 1);
+	rig_fire(0);
+	CU_ASSERT_TRUE(rig_did(""));
+	rig_wait(TICK + 1);
+	rig_fire(0);
+	CU_ASSERT_TRUE(rig_did("leave:b leave:a"));
+	rig_wait(AGAIN + TICK);
+	rig_fire(0);
+	CU_ASSERT_TRUE(rig_did("")); /* once */
+	rig_finish();
 }
 
 /* ---- taking over ---- */
@@ -105,15 +105,15 @@ static void test_keep(void)
 	handover_adopt(&rig.io[0]);
 	CU_ASSERT_TRUE(handover_keeps(&rig.io[0]));
 	give(0, 'c', false);
-	CU_ASSERT_EQUAL(net_rig_wakes(0), 2); /* the list was empty again */
+	CU_ASSERT_EQUAL(rig_wakes(0), 2); /* the list was empty again */
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	rig.adopts = true;
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("adopt:b adopt:a adopt:c"));
+	CU_ASSERT_TRUE(rig_did("adopt:b adopt:a adopt:c"));
 	CU_ASSERT_FALSE(handover_keeps(&rig.io[0]));
 	CU_ASSERT_EQUAL(rig.count[0][NET_REFUSED_HANDED], 0);
-	net_rig_end();
+	rig_finish();
 }
 
 /* A server that keeps connections wakes up to take them over. */
@@ -124,15 +124,15 @@ static void test_keep_timer(void)
 	give(0, 'a', false);
 	handover_adopt(&rig.io[0]);
 	CU_ASSERT_NOT_EQUAL(timer_wheel_next_ns(&rig.io[0].loop->timers), INT64_MAX);
-	net_rig_wait(AGAIN + TICK);
-	net_rig_fire(0);
+	rig_wait(AGAIN + TICK);
+	rig_fire(0);
 	CU_ASSERT_EQUAL(timer_wheel_next_ns(&rig.io[0].loop->timers), INT64_MAX);
 	handover_adopt(&rig.io[0]); /* at the end of the iteration */
 	CU_ASSERT_NOT_EQUAL(timer_wheel_next_ns(&rig.io[0].loop->timers), INT64_MAX);
 	rig.adopts = true;
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("adopt:a"));
-	net_rig_end();
+	CU_ASSERT_TRUE(rig_did("adopt:a"));
+	rig_finish();
 }
 
 /* After KEPT the connection is closed and counted. One that came later is not, nor those that
@@ -143,24 +143,24 @@ static void test_give_up(void)
 	rig.adopts = false;
 	give(0, 'a', false);
 	handover_adopt(&rig.io[0]);
-	net_rig_wait(KEPT - 1);
+	rig_wait(KEPT - 1);
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	give(0, 'b', false);
-	net_rig_wait(1);
+	rig_wait(1);
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("drop:a"));
+	CU_ASSERT_TRUE(rig_did("drop:a"));
 	CU_ASSERT_EQUAL(rig.count[0][NET_REFUSED_HANDED], 1);
 	CU_ASSERT_TRUE(handover_keeps(&rig.io[0]));
-	net_rig_wait(KEPT - 1); /* `b` has failed first a moment ago */
+	rig_wait(KEPT - 1); /* `b` has failed first a moment ago */
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did(""));
-	net_rig_wait(1);
+	CU_ASSERT_TRUE(rig_did(""));
+	rig_wait(1);
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("drop:b"));
+	CU_ASSERT_TRUE(rig_did("drop:b"));
 	CU_ASSERT_EQUAL(rig.count[0][NET_REFUSED_HANDED], 2);
 	CU_ASSERT_FALSE(handover_keeps(&rig.io[0]));
-	net_rig_end();
+	rig_finish();
 }
 
 /* The time of another server does not count. */
@@ -173,19 +173,19 @@ static void test_passed_on(void)
 	old_server.n_io = 1;
 	old_server.io[0] = &rig.io[0]; /* it gets its own connections back */
 	rig.io[0].handover.to = &old_server;
-	net_rig_wait(KEPT);
+	rig_wait(KEPT);
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_FALSE(handover_keeps(&rig.io[0]));
 	CU_ASSERT_PTR_NOT_NULL(rig.io[0].handover.handed);
 	rig.io[0].handover.to = NULL;
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_TRUE(handover_keeps(&rig.io[0]));
 	rig.adopts = true;
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("adopt:a"));
-	net_rig_end();
+	CU_ASSERT_TRUE(rig_did("adopt:a"));
+	rig_finish();
 }
 
 /* ---- too late ---- */
@@ -198,18 +198,18 @@ static void test_late(void)
 	give(0, 'a', true);
 	give(0, 'b', false);
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("adopt:b drop:a+"));
+	CU_ASSERT_TRUE(rig_did("adopt:b drop:a+"));
 	rig.io[0].drain.done = true;
 	give(0, 'c', false);
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("drop:c+"));
+	CU_ASSERT_TRUE(rig_did("drop:c+"));
 	rig.io[0].drain.done = false;
 	rig.io[0].drain.phase = NET_CLOSED;
 	give(0, 'd', false);
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("drop:d+"));
+	CU_ASSERT_TRUE(rig_did("drop:d+"));
 	CU_ASSERT_EQUAL(rig.count[0][NET_REFUSED_HANDED], 0);
-	net_rig_end();
+	rig_finish();
 }
 
 /* A drain waits for connections that are kept, also for those that have not arrived yet. */
@@ -224,10 +224,10 @@ static void test_drain(void)
 	CU_ASSERT_FALSE(rig.io[0].drain.done);
 	rig.adopts = true;
 	handover_adopt(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("adopt:a"));
+	CU_ASSERT_TRUE(rig_did("adopt:a"));
 	drain_report(&rig.io[0]);
 	CU_ASSERT_TRUE(rig.io[0].drain.done);
-	net_rig_end();
+	rig_finish();
 }
 
 static void test_fini(void)
@@ -239,10 +239,10 @@ static void test_fini(void)
 	handover_adopt(&rig.io[0]);
 	give(0, 'c', true);
 	handover_fini(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did("drop:b+ drop:a+ drop:c+"));
+	CU_ASSERT_TRUE(rig_did("drop:b+ drop:a+ drop:c+"));
 	handover_fini(&rig.io[0]);
-	CU_ASSERT_TRUE(net_rig_did(""));
-	net_rig_end();
+	CU_ASSERT_TRUE(rig_did(""));
+	rig_finish();
 }
 
 CUNIT_MAIN("handover", {"send", test_send}, {"receiver stops", test_receiver},

@@ -32,20 +32,20 @@ static void iterate(int i)
 
 static void test_nothing(void)
 {
-	net_rig_begin(1);
-	net_rig_conn(0, 'a', LIST_IDLE, 0);
+	rig_begin(1);
+	rig_conn(0, 'a', LIST_IDLE, 0);
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_EQUAL(rig.io[0].drain.phase, NET_RUNNING);
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 0);
-	net_rig_end();
+	rig_finish();
 }
 
 /* Without connections a thread reports at once, and once. */
 static void test_empty(void)
 {
-	net_rig_begin(2);
-	net_rig_listen(0);
+	rig_begin(2);
+	rig_listen(0);
 	rig.srv.phase = NET_DRAINING;
 	rig.srv.linger_until_ns = rig.now_ns + 100 * MS;
 	iterate(0);
@@ -56,90 +56,91 @@ static void test_empty(void)
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 1);
 	iterate(1);
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 2);
-	net_rig_end();
+	rig_finish();
 }
 
-/* The backlog counts as connections: its clients are accepted, and the thread reports after them. */
+/* The backlog counts as connections: its clients are accepted, and the thread reports after
+ * them. */
 static void test_backlog(void)
 {
 	int fd;
 
-	net_rig_begin(1);
-	net_rig_listen(0);
-	fd = net_rig_dial(0);
+	rig_begin(1);
+	rig_listen(0);
+	fd = rig_dial(0);
 	rig.srv.phase = NET_DRAINING;
 	rig.srv.linger_until_ns = rig.now_ns + 100 * MS;
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did("open"));
+	CU_ASSERT_TRUE(rig_did("open"));
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 0);
-	net_rig_close((struct rig_conn *)rig.io[0].conns);
+	rig_close((struct rig_conn *)rig.io[0].conns);
 	iterate(0);
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 1);
 	close(fd);
-	net_rig_end();
+	rig_finish();
 }
 
 /* Idle connections are ended when the linger time is over, and not before. The listeners accept
  * until then. */
 static void test_linger(void)
 {
-	net_rig_begin(1);
-	net_rig_listen(0);
-	net_rig_conn(0, 'a', LIST_IDLE, 0);
-	net_rig_conn(0, 'b', LIST_BEHIND, 0);
+	rig_begin(1);
+	rig_listen(0);
+	rig_conn(0, 'a', LIST_IDLE, 0);
+	rig_conn(0, 'b', LIST_BEHIND, 0);
 	rig.srv.phase = NET_DRAINING;
 	rig.srv.linger_until_ns = rig.now_ns + 100 * MS;
 	iterate(0);
-	net_rig_wait(100 * MS - 1);
-	net_rig_fire(0);
+	rig_wait(100 * MS - 1);
+	rig_fire(0);
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_TRUE(rig.io[0].listener[0].watched);
-	net_rig_wait(5 * MS);
-	net_rig_fire(0);
-	CU_ASSERT_TRUE(net_rig_did("idle:b idle:a"));
+	rig_wait(5 * MS);
+	rig_fire(0);
+	CU_ASSERT_TRUE(rig_did("idle:b idle:a"));
 	CU_ASSERT_EQUAL(rig.io[0].listener[0].watch.fd, -1);
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 0); /* the connections are still there */
-	net_rig_end();
+	rig_finish();
 }
 
 /* When the time is over, everything is ended late, and the thread reports once for each phase. */
 static void test_closed(void)
 {
-	net_rig_begin(1);
-	net_rig_listen(0);
-	net_rig_conn(0, 'a', LIST_IDLE, 0);
+	rig_begin(1);
+	rig_listen(0);
+	rig_conn(0, 'a', LIST_IDLE, 0);
 	rig.srv.phase = NET_DRAINING;
 	rig.srv.linger_until_ns = rig.now_ns + 100 * MS;
 	iterate(0);
 	rig.srv.phase = NET_CLOSED;
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did("late:a"));
+	CU_ASSERT_TRUE(rig_did("late:a"));
 	CU_ASSERT_EQUAL(reports(NET_CLOSED), 1);
 	CU_ASSERT_EQUAL(rig.io[0].listener[0].watch.fd, -1);
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_EQUAL(reports(NET_CLOSED), 1);
-	net_rig_wait(200 * MS);
-	net_rig_fire(0); /* the linger time no longer matters */
-	CU_ASSERT_TRUE(net_rig_did(""));
-	net_rig_close((struct rig_conn *)rig.io[0].conns);
+	rig_wait(200 * MS);
+	rig_fire(0); /* the linger time no longer matters */
+	CU_ASSERT_TRUE(rig_did(""));
+	rig_close((struct rig_conn *)rig.io[0].conns);
 	iterate(0);
 	CU_ASSERT_EQUAL(reports(NET_DRAINING), 1);
-	net_rig_end();
+	rig_finish();
 }
 
 /* A thread that sees both phases in one iteration goes through both. */
 static void test_both(void)
 {
-	net_rig_begin(1);
-	net_rig_conn(0, 'a', LIST_IDLE, 0);
+	rig_begin(1);
+	rig_conn(0, 'a', LIST_IDLE, 0);
 	rig.srv.phase = NET_CLOSED;
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did("late:a"));
+	CU_ASSERT_TRUE(rig_did("late:a"));
 	CU_ASSERT_EQUAL(rig.io[0].drain.phase, NET_CLOSED);
 	CU_ASSERT_EQUAL(reports(NET_CLOSED), 1);
-	net_rig_end();
+	rig_finish();
 }
 
 /* ---- drain for a reload ---- */
@@ -150,35 +151,35 @@ static struct weir_stage next_stage;
 /* Connections leave at the beginning and again at the end; only those that cannot are ended. */
 static void test_leave(void)
 {
-	net_rig_begin(1);
+	rig_begin(1);
 	memset(&next_server, 0, sizeof(next_server));
 	next_stage.state = &next_server;
 	rig.stage.successor = &next_stage;
-	net_rig_conn(0, 'a', LIST_IDLE, 0);
+	rig_conn(0, 'a', LIST_IDLE, 0);
 	rig.srv.phase = NET_DRAINING;
 	rig.srv.linger_until_ns = rig.now_ns + 100 * MS;
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did("leave:a"));
+	CU_ASSERT_TRUE(rig_did("leave:a"));
 	CU_ASSERT_PTR_EQUAL(rig.io[0].handover.to, &next_server);
 	rig.srv.phase = NET_CLOSED;
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did("leave:a late:a"));
-	net_rig_end();
+	CU_ASSERT_TRUE(rig_did("leave:a late:a"));
+	rig_finish();
 }
 
 /* If this server's graph failed to start, its connections go back to the predecessor. */
 static void test_leave_back(void)
 {
-	net_rig_begin(1);
+	rig_begin(1);
 	memset(&next_server, 0, sizeof(next_server));
 	next_stage.state = &next_server;
 	rig.stage.predecessor = &next_stage;
-	net_rig_conn(0, 'a', LIST_IDLE, 0);
+	rig_conn(0, 'a', LIST_IDLE, 0);
 	rig.srv.phase = NET_DRAINING;
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did("leave:a"));
+	CU_ASSERT_TRUE(rig_did("leave:a"));
 	CU_ASSERT_PTR_EQUAL(rig.io[0].handover.to, &next_server);
-	net_rig_end();
+	rig_finish();
 }
 
 /* Listeners that the new server shares are closed without accepting, since it accepts their
@@ -187,19 +188,19 @@ static void test_leave_listeners(void)
 {
 	for (int shared = 0; shared < 2; shared++) {
 		int fd;
-		net_rig_begin(1);
+		rig_begin(1);
 		memset(&next_server, 0, sizeof(next_server));
 		next_stage.state = &next_server;
 		rig.stage.successor = &next_stage;
-		net_rig_listen(0);
+		rig_listen(0);
 		rig.io[0].listener[0].shared = shared == 1;
-		fd = net_rig_dial(0);
+		fd = rig_dial(0);
 		rig.srv.phase = NET_DRAINING;
 		iterate(0);
-		CU_ASSERT_TRUE(net_rig_did(shared ? "" : "open"));
+		CU_ASSERT_TRUE(rig_did(shared ? "" : "open"));
 		CU_ASSERT_EQUAL(rig.io[0].listener[0].watch.fd, -1);
 		close(fd);
-		net_rig_end();
+		rig_finish();
 	}
 }
 
@@ -208,15 +209,15 @@ static void test_shared_before(void)
 {
 	int fd;
 
-	net_rig_begin(1);
-	net_rig_listen(0);
+	rig_begin(1);
+	rig_listen(0);
 	rig.io[0].listener[0].shared = true;
-	fd = net_rig_dial(0);
+	fd = rig_dial(0);
 	rig.srv.phase = NET_DRAINING;
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did("open"));
+	CU_ASSERT_TRUE(rig_did("open"));
 	close(fd);
-	net_rig_end();
+	rig_finish();
 }
 
 /* ---- pause ---- */
@@ -224,47 +225,47 @@ static void test_shared_before(void)
 /* What was read is processed before the pause and after it; in between nothing is accepted. */
 static void test_pause(void)
 {
-	net_rig_begin(1);
-	net_rig_listen(0);
-	net_rig_conn(0, 'a', LIST_IDLE, 0);
-	net_rig_conn(0, 'b', LIST_BEHIND, 0);
+	rig_begin(1);
+	rig_listen(0);
+	rig_conn(0, 'a', LIST_IDLE, 0);
+	rig_conn(0, 'b', LIST_BEHIND, 0);
 	atomic_store(&rig.srv.paused, true);
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did("resume:b resume:a settle:b settle:a"));
+	CU_ASSERT_TRUE(rig_did("resume:b resume:a settle:b settle:a"));
 	CU_ASSERT_TRUE(rig.io[0].pause.on);
 	CU_ASSERT_TRUE(rig.io[0].pause.seen);
 	CU_ASSERT_FALSE(rig.io[0].listener[0].watched);
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	atomic_store(&rig.srv.paused, false);
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did("resume:b resume:a settle:b settle:a"));
+	CU_ASSERT_TRUE(rig_did("resume:b resume:a settle:b settle:a"));
 	CU_ASSERT_FALSE(rig.io[0].pause.on);
 	CU_ASSERT_FALSE(rig.io[0].pause.seen);
 	CU_ASSERT_TRUE(rig.io[0].listener[0].watched);
-	net_rig_end();
+	rig_finish();
 }
 
 /* A server that starts paused does not accept. */
 static void test_pause_first(void)
 {
-	net_rig_begin(1);
+	rig_begin(1);
 	atomic_store(&rig.srv.paused, true);
-	net_rig_listen(0);
+	rig_listen(0);
 	CU_ASSERT_TRUE(rig.io[0].pause.on);
 	CU_ASSERT_TRUE(rig.io[0].pause.seen);
 	CU_ASSERT_FALSE(rig.io[0].listener[0].watched);
 	atomic_store(&rig.srv.paused, false);
 	iterate(0);
 	CU_ASSERT_TRUE(rig.io[0].listener[0].watched);
-	net_rig_end();
+	rig_finish();
 }
 
 /* A pause and a full server are independent: the listeners are watched when both are over. */
 static void test_pause_full(void)
 {
-	net_rig_begin(1);
-	net_rig_listen(0);
+	rig_begin(1);
+	rig_listen(0);
 	listen_hold(&rig.io[0]);
 	CU_ASSERT_FALSE(rig.io[0].listener[0].watched);
 	atomic_store(&rig.srv.paused, true);
@@ -277,46 +278,46 @@ static void test_pause_full(void)
 	CU_ASSERT_FALSE(rig.io[0].listener[0].watched);
 	listen_resume(&rig.io[0]);
 	CU_ASSERT_TRUE(rig.io[0].listener[0].watched);
-	net_rig_end();
+	rig_finish();
 }
 
 /* A thread that leaves ends its pause and follows no further one. */
 static void test_pause_leave(void)
 {
-	net_rig_begin(1);
+	rig_begin(1);
 	memset(&next_server, 0, sizeof(next_server));
 	next_stage.state = &next_server;
 	rig.stage.successor = &next_stage;
-	net_rig_conn(0, 'a', LIST_BEHIND, 0);
+	rig_conn(0, 'a', LIST_BEHIND, 0);
 	atomic_store(&rig.srv.paused, true);
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did("resume:a settle:a"));
+	CU_ASSERT_TRUE(rig_did("resume:a settle:a"));
 	rig.srv.phase = NET_DRAINING;
 	rig.srv.linger_until_ns = rig.now_ns + 100 * MS;
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did("leave:a resume:a settle:a"));
+	CU_ASSERT_TRUE(rig_did("leave:a resume:a settle:a"));
 	CU_ASSERT_FALSE(rig.io[0].pause.on);
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did(""));
+	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_FALSE(rig.io[0].pause.on);
-	net_rig_end();
+	rig_finish();
 }
 
 /* The pausing thread wakes all I/O threads; it does not wait for them to resume. */
 static void test_pause_wakes(void)
 {
-	net_rig_begin(2);
+	rig_begin(2);
 	rig.stage.state = &rig.srv;
 	rig.io[0].pause.seen = rig.io[1].pause.seen = true;
 	pause_server(&rig.stage, true);
 	CU_ASSERT_TRUE(atomic_load(&rig.srv.paused));
-	CU_ASSERT_EQUAL(net_rig_wakes(0), 1);
-	CU_ASSERT_EQUAL(net_rig_wakes(1), 1);
+	CU_ASSERT_EQUAL(rig_wakes(0), 1);
+	CU_ASSERT_EQUAL(rig_wakes(1), 1);
 	pause_server(&rig.stage, false);
 	CU_ASSERT_FALSE(atomic_load(&rig.srv.paused));
-	CU_ASSERT_EQUAL(net_rig_wakes(0), 1);
-	CU_ASSERT_EQUAL(net_rig_wakes(1), 1);
-	net_rig_end();
+	CU_ASSERT_EQUAL(rig_wakes(0), 1);
+	CU_ASSERT_EQUAL(rig_wakes(1), 1);
+	rig_finish();
 }
 
 /* ---- standing in ---- */
@@ -332,19 +333,19 @@ static void test_stand_in(void)
 {
 	int fd[2];
 
-	net_rig_begin(3);
+	rig_begin(3);
 	for (int i = 0; i < 3; i++)
-		net_rig_listen(i);
+		rig_listen(i);
 	hold_up(1, true);
 	iterate(0);
 	CU_ASSERT_EQUAL(rig.io[0].accept.n_stand_in, 1);
 	CU_ASSERT_EQUAL(rig.io[0].accept.stood, 1u << 1);
 	CU_ASSERT_TRUE(rig.io[0].accept.stand_in[0].watched);
-	fd[0] = net_rig_dial(1);
+	fd[0] = rig_dial(1);
 	struct weir_watch *w = &rig.io[0].accept.stand_in[0].watch;
 	CU_ASSERT_NOT_EQUAL(w->fd, rig.io[1].listener[0].watch.fd);
 	w->ready(rig.io[0].loop, w, EPOLLIN);
-	CU_ASSERT_TRUE(net_rig_did("open"));
+	CU_ASSERT_TRUE(rig_did("open"));
 	CU_ASSERT_EQUAL(rig.io[0].n_conns, 1);
 	hold_up(2, true);
 	iterate(0);
@@ -361,23 +362,23 @@ static void test_stand_in(void)
 	iterate(0);
 	CU_ASSERT_EQUAL(rig.io[0].accept.n_stand_in, 0);
 	CU_ASSERT_EQUAL(rig.io[0].accept.stood, 0);
-	fd[1] = net_rig_dial(1);
+	fd[1] = rig_dial(1);
 	w = &rig.io[1].listener[0].watch;
 	w->ready(rig.io[1].loop, w, EPOLLIN);
-	CU_ASSERT_TRUE(net_rig_did("open"));
+	CU_ASSERT_TRUE(rig_did("open"));
 	CU_ASSERT_EQUAL(rig.io[1].n_conns, 1);
 	close(fd[0]);
 	close(fd[1]);
-	net_rig_end();
+	rig_finish();
 }
 
 /* A thread does not stand in for itself, nor for sockets that all threads watch, nor when it
  * drains. */
 static void test_stand_in_not(void)
 {
-	net_rig_begin(2);
+	rig_begin(2);
 	for (int i = 0; i < 2; i++)
-		net_rig_listen(i);
+		rig_listen(i);
 	rig.io[1].listener[0].passed = true;
 	hold_up(0, true);
 	hold_up(1, true);
@@ -389,7 +390,7 @@ static void test_stand_in_not(void)
 	CU_ASSERT_EQUAL(rig.io[1].accept.n_stand_in, 0);
 	hold_up(0, false);
 	hold_up(1, false);
-	net_rig_end();
+	rig_finish();
 }
 
 /* In a stop, the backlog of the blocked thread is emptied by the one that stands in for it. */
@@ -397,20 +398,20 @@ static void test_stand_in_stop(void)
 {
 	int fd;
 
-	net_rig_begin(2);
+	rig_begin(2);
 	for (int i = 0; i < 2; i++)
-		net_rig_listen(i);
+		rig_listen(i);
 	hold_up(1, true);
 	iterate(0);
-	fd = net_rig_dial(1);
+	fd = rig_dial(1);
 	rig.srv.phase = NET_DRAINING;
 	rig.srv.linger_until_ns = rig.now_ns + 100 * MS;
 	iterate(0);
-	CU_ASSERT_TRUE(net_rig_did("open"));
+	CU_ASSERT_TRUE(rig_did("open"));
 	CU_ASSERT_EQUAL(rig.io[0].accept.n_stand_in, 0);
 	CU_ASSERT_NOT_EQUAL(rig.io[1].listener[0].watch.fd, -1);
 	close(fd);
-	net_rig_end();
+	rig_finish();
 }
 
 CUNIT_MAIN("net drain", {"running", test_nothing}, {"empty", test_empty}, {"backlog", test_backlog},
