@@ -7,7 +7,7 @@
 #include "fixture/http/server.h"
 
 #include <jansson.h>
-#include <poll.h>
+#include <sys/mman.h>
 
 #include "otlp_send.h"
 
@@ -361,6 +361,45 @@ static void test_last(void)
 	collector_free();
 }
 
+/* Lines with these words in the log. */
+static int lines_with(const char *log, const char *words)
+{
+	int n = 0;
+
+	for (const char *p = log; (p = strstr(p, words)); p++)
+		n++;
+	return n;
+}
+
+/* The first failure after a success is logged, and the first success after a failure. */
+static void test_log(void)
+{
+	static char log[1 << 16];
+	char words[200];
+
+	if (!is_built_in())
+		return;
+	int fd = memfd_create("log", MFD_CLOEXEC);
+	collector_begin(200, 400, 400, 200, 200, 400, 0);
+	begin(url_of(collector.port));
+	weir_log_set_fd(fd);
+	weir_log_set_level(WEIR_LOG_INFO);
+	for (int i = 0; i < 6; i++) {
+		pass(1);
+		FIXTURE_AWAIT(state().sent + state().failed == (uint64_t)i + 1);
+	}
+	end(3, 3);
+	weir_log_set_fd(2);
+	collector_end();
+	log[pread(fd, log, sizeof(log) - 1, 0)] = '\0';
+	close(fd);
+	snprintf(words, sizeof(words), "traces cannot be sent to %s: it answered 400",
+	    url_of(collector.port));
+	CU_ASSERT_EQUAL(lines_with(log, words), 2);
+	CU_ASSERT_EQUAL(lines_with(log, "traces can be sent again"), 1);
+	collector_free();
+}
+
 static void test_start(void)
 {
 	struct weir_err err = {0};
@@ -390,4 +429,5 @@ static void test_start(void)
 
 CUNIT_MAIN("OTLP", {"addresses", test_urls}, {"results", test_results},
     {"no collector", test_no_collector}, {"sent", test_sent}, {"refused", test_refused},
-    {"later", test_later}, {"the last attempt", test_last}, {"start", test_start})
+    {"later", test_later}, {"the last attempt", test_last}, {"the log", test_log},
+    {"start", test_start})
