@@ -106,6 +106,11 @@ struct conn *conn_rig_conn(void)
 	return c;
 }
 
+int conn_rig_client(void)
+{
+	return clients[n_clients - 1];
+}
+
 void conn_rig_receive(struct conn *c, const char *text)
 {
 	size_t n = strlen(text);

@@ -29,6 +29,8 @@ void conn_rig_wait(int64_t ns);
 
 /** An idle connection, in no list. */
 struct conn *conn_rig_conn(void);
+/** The client's end of the socket of the newest connection. */
+int conn_rig_client(void);
 /** It has received `text`, which is not parsed yet. */
 void conn_rig_receive(struct conn *c, const char *text);
 /** It waits for `kind` since now, and its timer is not set. */

@@ -3,7 +3,10 @@
  * rest of its response can be handed over. */
 #include "http/conn_rig.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "http/request/transfer.h"
 #include "http/server/handed.h"
@@ -167,6 +170,37 @@ static void test_held(void)
 	conn_rig_end();
 }
 
+/* ---- opened ---- */
+
+/* Each connection has an id of its own, even before the first request. */
+static void test_opened(void)
+{
+	struct sockaddr_storage addr = {.ss_family = AF_INET};
+	struct conn *c[2];
+	int pair[2][2];
+
+	conn_rig_begin();
+	((struct sockaddr_in *)&addr)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL_FATAL(
+		    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair[i]), 0);
+		conn_open(IO, pair[i][0], &addr, 0, -1);
+		c[i] = conn_of_net(IO->net.conns);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(c[i]);
+		CU_ASSERT_EQUAL(c[i]->net.watch.fd, pair[i][0]);
+		CU_ASSERT_STRING_EQUAL(c[i]->net.client.address, "127.0.0.1");
+		CU_ASSERT_EQUAL(c[i]->net.wait.kind, WAIT_IDLE);
+		CU_ASSERT_FALSE(c[i]->net.refused);
+	}
+	CU_ASSERT_NOT_EQUAL(
+	    memcmp(c[0]->net.client.id, c[1]->net.client.id, sizeof(c[0]->net.client.id)), 0);
+	CU_ASSERT_EQUAL(IO->count[SERVER_ACCEPTED], 2);
+	CU_ASSERT_EQUAL(atomic_load(&conn_rig.srv.net.connections), 2);
+	conn_rig_end();
+	close(pair[0][1]);
+	close(pair[1][1]);
+}
+
 /* ---- handing a response over ---- */
 
 /* Only a connection that sends its last known response, and whose socket is full, is handed over
@@ -208,4 +242,4 @@ static void test_fits(void)
 CUNIT_MAIN("conn ends", {"a request closes", test_request_closes},
     {"short of memory", test_memory_closes}, {"drain", test_drain_closes},
     {"answered", test_answered}, {"streamed", test_transfer}, {"held", test_held},
-    {"handed over", test_fits})
+    {"opened", test_opened}, {"handed over", test_fits})
