@@ -22,5 +22,5 @@ static void test_scheme(void)
 	check("GET http://t/x HTTP/1.1\r\nHost: t\r\n\r\n", 400);
 }
 
-CUNIT_MAIN("tls target", {"make files", tls_begin}, {"scheme", test_scheme},
-    {"remove files", tls_end})
+CUNIT_MAIN(
+    "tls target", {"make files", tls_begin}, {"scheme", test_scheme}, {"remove files", tls_end})
