@@ -10,7 +10,7 @@
 
 static char wiped[1 << 16]; /* all texts, one after the other */
 
-__attribute__((visibility("default"))) void explicit_bzero(void *p, size_t n)
+static void note(void *p, size_t n)
 {
 	size_t used = strlen(wiped);
 	volatile char *bytes = p;
@@ -21,6 +21,20 @@ __attribute__((visibility("default"))) void explicit_bzero(void *p, size_t n)
 		bytes[i] = 0;
 	}
 	wiped[used] = '\0';
+}
+
+__attribute__((visibility("default"))) void explicit_bzero(void *p, size_t n)
+{
+	note(p, n);
+}
+
+/* The function that _FORTIFY_SOURCE puts in its place. */
+__attribute__((visibility("default"))) void __explicit_bzero_chk(void *p, size_t n, size_t size);
+
+__attribute__((visibility("default"))) void __explicit_bzero_chk(void *p, size_t n, size_t size)
+{
+	(void)size;
+	note(p, n);
 }
 
 static void begin_wiping(void)
