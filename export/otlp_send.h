@@ -17,9 +17,9 @@ struct sender;
  * WEIR_EINVAL with a message in `err`. */
 int sender_check(const char *url, struct weir_err *err);
 
-/** Create a sender for `url`, http:// or https://. A POST in progress is aborted at *give_up_ns
- * (CLOCK_MONOTONIC), or never if that is 0; after that time none begins. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM with a message
- * in `err`. */
+/** Create a sender for `url`, http:// or https://. At *give_up_ns (CLOCK_MONOTONIC) a POST in
+ * progress is aborted, and after that time none begins; 0 is never. Returns 0, or WEIR_EINVAL or
+ * WEIR_ENOMEM with a message in `err`. */
 int sender_new(const char *url, const _Atomic int64_t *give_up_ns, struct sender **sender,
     struct weir_err *err);
 

@@ -1,37 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Whole parts of the JSON Schema, of types that have knobs of every kind and of each section. */
-#include <jansson.h>
-
 #include "full_type.h"
 #include "loading.h"
-
-static json_t *schema(void)
-{
-	FILE *out = capture_begin();
-
-	types_register();
-	full_type_register();
-	CU_ASSERT_EQUAL(config_schema(out), 0);
-	json_t *json = json_loads(capture_end(out), 0, NULL);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(json);
-	capture_free();
-	return json;
-}
-
-/* The member at a path such as "properties/stages". */
-static json_t *at(json_t *json, const char *path)
-{
-	char word[64];
-
-	while (json && *path) {
-		size_t n = strcspn(path, "/");
-		snprintf(word, sizeof(word), "%.*s", (int)n, path);
-		json = json_object_get(json, word);
-		path += n + (path[n] == '/');
-	}
-	CU_ASSERT_PTR_NOT_NULL_FATAL(json);
-	return json;
-}
+#include "schema_rig.h"
 
 /* `expected` is JSON with ' in place of ". */
 static void same(const json_t *found, const char *expected)
@@ -54,25 +25,12 @@ static void same(const json_t *found, const char *expected)
 	free(text);
 }
 
-static json_t *rule_of(json_t *json, const char *type)
-{
-	json_t *rules = at(json, "properties/stages/additionalProperties/allOf"), *rule;
-	size_t i;
-
-	json_array_foreach(rules, i, rule)
-	{
-		if (strcmp(json_string_value(at(rule, "if/properties/use/const")), type) == 0)
-			return rule;
-	}
-	CU_FAIL_FATAL("there is no rule for the type");
-	return NULL;
-}
-
 static void test_full(void)
 {
-	json_t *json = schema();
+	full_type_register();
+	json_t *json = schema_json();
 
-	same(rule_of(json, "t.full"),
+	same(schema_rule(json, "t.full"),
 	    "{'if': {'properties': {'use': {'const': 't.full'}}}, 'then': {'properties': {'with': "
 	    "{'additionalProperties': false, 'patternProperties': {'^x-': {}}, 'properties': "
 	    "{'empty': {'anyOf': [{'type': 'string'}, {'items': {'type': 'string'}, 'type': "
@@ -105,9 +63,10 @@ static void test_full(void)
 
 static void test_work(void)
 {
-	json_t *json = schema();
+	full_type_register();
+	json_t *json = schema_json();
 
-	same(rule_of(json, "t.work"),
+	same(schema_rule(json, "t.work"),
 	    "{'if': {'properties': {'use': {'const': 't.work'}}}, 'then': {'properties': {'with': "
 	    "{'additionalProperties': false, 'patternProperties': {'^x-': {}}, 'properties': "
 	    "{'dist': {'anyOf': [{'enum': ['const', 'exp', 'bimodal']}, {'$ref': "
@@ -139,7 +98,7 @@ static void test_work(void)
 	    "'how long it works'}, 'verbose': {'anyOf': [{'type': 'boolean'}, {'$ref': "
 	    "'#/$defs/variable'}], 'default': 'false', 'description': 'say more'}}, 'required': "
 	    "[], 'type': 'object'}}}}");
-	same(rule_of(json, "t.sink"),
+	same(schema_rule(json, "t.sink"),
 	    "{'if': {'properties': {'use': {'const': 't.sink'}}}, 'then': {'properties': {'with': "
 	    "{'additionalProperties': false, 'patternProperties': {'^x-': {}}, 'properties': {}, "
 	    "'required': [], 'type': 'object'}}}}");
@@ -149,18 +108,19 @@ static void test_work(void)
 /* Without the rules of types and the rows of stages, which have tests of their own. */
 static void test_stage(void)
 {
-	json_t *json = schema(), *stage = at(json, "properties/stages/additionalProperties");
+	json_t *json = schema_json(),
+	       *stage = schema_at(json, "properties/stages/additionalProperties");
 
-	same(at(stage, "properties/to"),
+	same(schema_at(stage, "properties/to"),
 	    "{'anyOf': [{'type': 'string'}, {'additionalProperties': {'anyOf': [{'type': "
 	    "'string'}, {'additionalProperties': false, 'properties': {'loop': {'type': "
 	    "'boolean'}, 'stage': {'type': 'string'}}, 'required': ['stage'], 'type': 'object'}]}, "
 	    "'type': 'object'}], 'description': 'where events go: a stage, or a map from outlets "
 	    "to stages'}");
-	same(at(stage, "required"), "['use']");
-	same(at(stage, "additionalProperties"), "false");
-	same(at(stage, "properties/with"), "{'type': 'object'}");
-	json_t *use = at(stage, "properties/use/anyOf"), *one;
+	same(schema_at(stage, "required"), "['use']");
+	same(schema_at(stage, "additionalProperties"), "false");
+	same(schema_at(stage, "properties/with"), "{'type': 'object'}");
+	json_t *use = schema_at(stage, "properties/use/anyOf"), *one;
 	size_t i, found = 0;
 	json_array_foreach(use, i, one)
 	{
@@ -173,7 +133,7 @@ static void test_stage(void)
 	CU_ASSERT_EQUAL(found, 1);
 	/* the types of plug-ins are not known */
 	same(json_array_get(use, json_array_size(use) - 1), "{'type': 'string'}");
-	same(json_array_get(at(stage, "properties/threads/anyOf"), 1),
+	same(json_array_get(schema_at(stage, "properties/threads/anyOf"), 1),
 	    "{'anyOf': [{'maximum': 1024.0, 'minimum': 1.0, 'type': 'integer'}, {'pattern': "
 	    "'^-?[0-9]+(\\\\.[0-9]+)?[kM]?$', 'type': 'string'}, {'const': 'auto'}, {'$ref': "
 	    "'#/$defs/variable'}]}");
@@ -182,22 +142,23 @@ static void test_stage(void)
 
 static void test_top(void)
 {
-	json_t *json = schema(), *p = at(json, "properties");
+	json_t *json = schema_json(), *p = schema_at(json, "properties");
 
-	same(at(p, "weir"), "{'description': 'version of this format', 'enum': [1, '1']}");
-	same(at(p, "name"), "{'anyOf': [{'pattern': '^[A-Za-z0-9_.-]{1,64}$', 'type': 'string'}, "
-			    "{'$ref': '#/$defs/variable'}], 'description': 'name of the server'}");
-	same(at(p, "user"),
+	same(schema_at(p, "weir"), "{'description': 'version of this format', 'enum': [1, '1']}");
+	same(schema_at(p, "name"),
+	    "{'anyOf': [{'pattern': '^[A-Za-z0-9_.-]{1,64}$', 'type': 'string'}, "
+	    "{'$ref': '#/$defs/variable'}], 'description': 'name of the server'}");
+	same(schema_at(p, "user"),
 	    "{'description': 'user to switch to when root starts the server', 'type': 'string'}");
-	same(at(p, "include"),
+	same(schema_at(p, "include"),
 	    "{'anyOf': [{'type': 'string'}, {'items': {'type': 'string'}, 'type': 'array'}]}");
-	same(at(p, "plugin"),
+	same(schema_at(p, "plugin"),
 	    "{'anyOf': [{'type': 'string'}, {'items': {'type': 'string'}, 'type': 'array'}]}");
-	same(at(json, "$defs"),
+	same(schema_at(json, "$defs"),
 	    "{'variable': {'pattern': '\\\\$\\\\{[A-Za-z_]', 'type': 'string'}}");
-	same(at(json, "required"), "['weir', 'stages']");
-	same(at(json, "patternProperties"), "{'^x-': {}}");
-	same(at(json, "type"), "'object'");
+	same(schema_at(json, "required"), "['weir', 'stages']");
+	same(schema_at(json, "patternProperties"), "{'^x-': {}}");
+	same(schema_at(json, "type"), "'object'");
 	json_decref(json);
 }
 /* A map of names to objects: the pattern of the names, and no other key than those of a table. */
@@ -208,35 +169,36 @@ static void test_named(void)
 	    "alerts/properties/stage_stuck/properties/stages"};
 	static const char *const maps[] = {"admin", "drain", "overload", "trace", "log", "defaults",
 	    "alerts", "alerts/properties/stage_stuck"};
-	json_t *json = schema(), *p = at(json, "properties");
+	json_t *json = schema_json(), *p = schema_at(json, "properties");
 
 	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
-		json_t *map = at(p, named[i]);
-		same(at(map, "type"), "'object'");
-		same(at(map, "propertyNames"), "{'pattern': '^[A-Za-z0-9_.-]{1,64}$'}");
-		CU_ASSERT_TRUE(*json_string_value(at(map, "description")));
-		map = at(map, "additionalProperties");
-		same(at(map, "type"), "'object'");
-		same(at(map, "additionalProperties"), "false");
-		same(at(map, "patternProperties"), "{'^x-': {}}");
+		json_t *map = schema_at(p, named[i]);
+		same(schema_at(map, "type"), "'object'");
+		same(schema_at(map, "propertyNames"), "{'pattern': '^[A-Za-z0-9_.-]{1,64}$'}");
+		CU_ASSERT_TRUE(*json_string_value(schema_at(map, "description")));
+		map = schema_at(map, "additionalProperties");
+		same(schema_at(map, "type"), "'object'");
+		same(schema_at(map, "additionalProperties"), "false");
+		same(schema_at(map, "patternProperties"), "{'^x-': {}}");
 	}
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
-		json_t *map = at(p, maps[i]);
-		same(at(map, "type"), "'object'");
-		same(at(map, "additionalProperties"), "false");
-		same(at(map, "patternProperties"), "{'^x-': {}}");
+		json_t *map = schema_at(p, maps[i]);
+		same(schema_at(map, "type"), "'object'");
+		same(schema_at(map, "additionalProperties"), "false");
+		same(schema_at(map, "patternProperties"), "{'^x-': {}}");
 	}
-	same(at(p, "admin/properties/tokens/additionalProperties/required"), "['file']");
-	same(at(p, "admin/properties/users/additionalProperties/required"), "[]");
-	json_t *match = at(p, "classes/additionalProperties/properties/match");
-	same(at(match, "additionalProperties"), "{'type': ['string', 'number', 'boolean']}");
+	same(schema_at(p, "admin/properties/tokens/additionalProperties/required"), "['file']");
+	same(schema_at(p, "admin/properties/users/additionalProperties/required"), "[]");
+	json_t *match = schema_at(p, "classes/additionalProperties/properties/match");
+	same(schema_at(match, "additionalProperties"), "{'type': ['string', 'number', 'boolean']}");
 	/* a group has no inline threads; the keys of stages that are not defaults are not there */
 	CU_ASSERT_EQUAL(
-	    json_array_size(at(p, "groups/additionalProperties/properties/threads/anyOf")), 2);
-	CU_ASSERT_PTR_NULL(json_object_get(at(p, "defaults/properties"), "group"));
-	CU_ASSERT_EQUAL(json_object_size(at(p, "defaults/properties")), 5);
+	    json_array_size(schema_at(p, "groups/additionalProperties/properties/threads/anyOf")),
+	    2);
+	CU_ASSERT_PTR_NULL(json_object_get(schema_at(p, "defaults/properties"), "group"));
+	CU_ASSERT_EQUAL(json_object_size(schema_at(p, "defaults/properties")), 5);
 	CU_ASSERT_PTR_NULL(
-	    json_object_get(at(p, "alerts/properties/history_file/properties"), "stages"));
+	    json_object_get(schema_at(p, "alerts/properties/history_file/properties"), "stages"));
 	json_decref(json);
 }
 

@@ -2,25 +2,11 @@
 /* Names of stages that are paths: `--set b.admission.mode=off` must not be able to mean two
  * things. */
 #include "fixture/graph/probes.h"
-
-static int no_start(struct weir_stage *st, struct weir_err *err)
-{
-	(void)st, (void)err;
-	return 0;
-}
-
-static const struct weir_outlet source_outlets[] = {
-    {"event", &probe_type, false, ""}, {.name = NULL}};
-static const struct weir_stage_ops source_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.source",
-    .summary = "x",
-    .flags = WEIR_STAGE_SOURCE,
-    .outlets = source_outlets,
-    .start = no_start};
+#include "plan_types.h"
 
 static void test_prepare(void)
 {
-	fixture_register(&source_ops);
+	fixture_register(&plan_source_ops);
 	fixture_register(&pass_ops);
 	fixture_register(&end_ops);
 }
