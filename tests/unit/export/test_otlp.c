@@ -400,6 +400,37 @@ static void test_log(void)
 	collector_free();
 }
 
+/* A collector takes the spans and never answers: the end of the export aborts the POST, says so and
+ * counts the span as failed. */
+static void test_silent(void)
+{
+	static char log[1 << 16];
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(sa);
+	char byte;
+
+	if (!is_built_in())
+		return;
+	int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CU_ASSERT_EQUAL_FATAL(bind(silent, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	CU_ASSERT_EQUAL_FATAL(listen(silent, 16), 0);
+	getsockname(silent, (struct sockaddr *)&sa, &n);
+	int fd = memfd_create("log", MFD_CLOEXEC);
+	begin(url_of(ntohs(sa.sin_port)));
+	weir_log_set_fd(fd);
+	weir_log_set_level(WEIR_LOG_INFO);
+	pass(1);
+	int conn = accept(silent, NULL, NULL);
+	CU_ASSERT_EQUAL(recv(conn, &byte, 1, 0), 1); /* the POST has begun */
+	end(0, 1);
+	weir_log_set_fd(2);
+	log[pread(fd, log, sizeof(log) - 1, 0)] = '\0';
+	close(fd);
+	close(conn);
+	close(silent);
+	CU_ASSERT_EQUAL(lines_with(log, "it did not answer before the server ended"), 1);
+}
+
 static void test_start(void)
 {
 	struct weir_err err = {0};
@@ -430,4 +461,4 @@ static void test_start(void)
 CUNIT_MAIN("OTLP", {"addresses", test_urls}, {"results", test_results},
     {"no collector", test_no_collector}, {"sent", test_sent}, {"refused", test_refused},
     {"later", test_later}, {"the last attempt", test_last}, {"the log", test_log},
-    {"start", test_start})
+    {"a silent collector", test_silent}, {"start", test_start})
