@@ -137,7 +137,8 @@ static int make_stage(struct weir_graph *g, struct weir_stage *st, const struct 
 	st->stuck_ns = ps->group >= 0 ? g->spec->groups[ps->group].threads.stuck_ns
 				      : ps->spec->threads.stuck_ns;
 	if (make_outlets(g, st, ps) != 0 || make_sink(g, st, ps) != 0 || make_state(st) != 0 ||
-	    graph_batch_new(st) != 0 || graph_width_new(st) != 0)
+	    graph_batch_new(st) != 0 || graph_width_new(st) != 0 ||
+	    graph_tickets_new(st) != 0)
 		return no_memory(errs);
 	return conf_new(st->ops, ps->spec->with, st->name, &st->conf, errs);
 }
@@ -315,6 +316,7 @@ static void free_stage(struct weir_graph *g, struct weir_stage *st)
 	conf_put(st->conf);
 	graph_batch_free(st);
 	graph_width_free(st);
+	graph_tickets_free(st);
 	queue_fini(&st->sink.queue);
 	fair_free(st->sink.fair);
 	lock_fini(&st->conf_lock);

@@ -93,6 +93,10 @@ struct sink {
 	 *  them are idle. For a partitioned stage, only thread `rank` counts, unless `rank` is
 	 *  ANY_RANK. */
 	void (*look)(const struct sink *sink, int rank, struct admission_view *view);
+	/** Give back to the stage, at expires_ns or later, the held events whose deadline has
+	 *  passed (graph/tickets.c). NULL if the stage holds no events. */
+	void (*expire)(struct sink *sink, int64_t now_ns);
+	_Atomic int64_t expires_ns; /* INT64_MAX if no event is held until a deadline */
 	/** Return the number of threads over which the partitions are distributed, at least 1. If
 	 *  `ranks` is NULL, the number is 1. */
 	int (*ranks)(const struct sink *sink);

@@ -4,9 +4,10 @@
  *
  * A stage with thousands of held events, in one graph per round, each of which takes over from the
  * one before while that still holds events. Producers offer without a pause; enders finish, emit,
- * requeue and refuse held events at random; handlers die; the operator changes bounds and limits,
- * pauses, drains and resumes. At all times no more are held than the width allows, and in the end
- * every event has ended once and the counters of each graph balance.
+ * requeue, refuse and hold again at random; half of the events are held with tickets, and expire
+ * while enders claim them; handlers die; the operator changes bounds and limits, pauses, drains and
+ * resumes. At all times no more are held than the width allows, and in the end every event has
+ * ended once and the counters of each graph balance.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -21,11 +22,14 @@
 #define PROBES    12000 /* of each producer */
 #define LIMIT     16000
 #define WIDTH     6000
+#define RING      16384 /* tickets; more than that are lost, and their events expire */
 
 struct keeper {
 	pthread_mutex_t lock;
-	struct weir_event *first, **last;
-	int n;
+	struct weir_event *first, **last; /* held without tickets */
+	int n;                            /* held, at least */
+	uint64_t ring[RING];
+	unsigned first_ticket, last_ticket;
 };
 
 struct side;
@@ -34,7 +38,7 @@ struct actor {
 	struct side *side;
 	pthread_t thread;
 	unsigned seed;
-	uint64_t done;
+	atomic_uint_fast64_t done;
 	struct probe *probes;
 	bool *used;
 };
@@ -49,7 +53,7 @@ struct side {
 
 static uint64_t offered; /* in the rounds that have ended */
 static atomic_int faults, most_held;
-static atomic_uint_fast64_t deaths;
+static atomic_uint_fast64_t deaths, claims, expiries;
 
 static void fault(const char *what, int64_t is)
 {
@@ -75,28 +79,92 @@ static int keeper_init(struct weir_stage *st, struct weir_err *err)
 	return 0;
 }
 
+static void count_held(struct keeper *k, int n)
+{
+	k->n += n;
+	if (k->n > atomic_load(&most_held))
+		atomic_store(&most_held, k->n);
+}
+
+static void keep(struct weir_stage *st, struct weir_event **slot)
+{
+	struct keeper *k = weir_state(st);
+	struct weir_event *e = *slot;
+
+	weir_hold(st, slot);
+	pthread_mutex_lock(&k->lock);
+	e->next = NULL;
+	*k->last = e;
+	k->last = &e->next;
+	count_held(k, 1);
+	pthread_mutex_unlock(&k->lock);
+}
+
+/* Hold an event, which is in a handler or held, with a ticket, for up to 8 ms or for ever. */
+static void keep_ticket(struct weir_stage *st, struct weir_event **slot, unsigned *seed)
+{
+	struct keeper *k = weir_state(st);
+	int64_t until_ns = clock_now_ns() + below(seed, 8) * NS_PER_MS;
+
+	pthread_mutex_lock(&k->lock);
+	bool kept = k->last_ticket - k->first_ticket < RING / 2;
+	pthread_mutex_unlock(&k->lock);
+	if (kept && below(seed, 2))
+		until_ns = WEIR_NO_DEADLINE;
+	uint64_t ticket = weir_hold_until(st, slot, until_ns);
+	pthread_mutex_lock(&k->lock);
+	count_held(k, 1);
+	if (kept)
+		k->ring[k->last_ticket++ % RING] = ticket;
+	pthread_mutex_unlock(&k->lock);
+}
+
 static void keeper_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	static _Thread_local unsigned seed = 1;
+
+	for (int i = 0; i < n; i++) {
+		if (below(&seed, 20) == 0)
+			weir_event_finish(&ev[i], WEIR_OK);
+		else if (below(&seed, 2))
+			keep_ticket(st, &ev[i], &seed);
+		else
+			keep(st, &ev[i]);
+	}
+	if (below(&seed, 20000) == 0) {
+		atomic_fetch_add(&deaths, 1);
+		pthread_exit(NULL);
+	}
+}
+
+static void keeper_expired(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	static _Thread_local unsigned seed = 1;
 	struct keeper *k = weir_state(st);
 
-	for (int i = 0; i < n; i++) {
-		struct weir_event *e = ev[i];
-		if (below(&seed, 20) == 0) {
-			weir_event_finish(&ev[i], WEIR_OK);
-			continue;
+	atomic_fetch_add(&expiries, (unsigned)n);
+	pthread_mutex_lock(&k->lock);
+	k->n -= n;
+	pthread_mutex_unlock(&k->lock);
+	for (int i = 0; i < n; i++)
+		switch (below(&seed, 8)) {
+		case 0:
+			weir_emit(st, 0, &ev[i]);
+			break;
+		case 1:
+			weir_hold_refused(st, ev[i]);
+			weir_requeue(st, &ev[i]);
+			break;
+		case 2:
+			weir_event_finish(&ev[i], WEIR_EFAILED);
+			break;
+		case 3:
+			keep_ticket(st, &ev[i], &seed);
+			break;
+		default: /* the framework finishes it */
+			break;
 		}
-		weir_hold(st, &ev[i]);
-		pthread_mutex_lock(&k->lock);
-		e->next = NULL;
-		*k->last = e;
-		k->last = &e->next;
-		k->n++;
-		if (k->n > atomic_load(&most_held))
-			atomic_store(&most_held, k->n);
-		pthread_mutex_unlock(&k->lock);
-	}
-	if (below(&seed, 20000) == 0) {
+	if (below(&seed, 5000) == 0) {
 		atomic_fetch_add(&deaths, 1);
 		pthread_exit(NULL);
 	}
@@ -116,6 +184,28 @@ static struct weir_event *keeper_take(struct keeper *k)
 	return ev;
 }
 
+/* Take the oldest ticket, and claim its event. */
+static struct weir_event *keeper_claim(struct weir_stage *st)
+{
+	struct keeper *k = weir_state(st);
+	uint64_t ticket = 0;
+
+	pthread_mutex_lock(&k->lock);
+	if (k->first_ticket != k->last_ticket)
+		ticket = k->ring[k->first_ticket++ % RING];
+	pthread_mutex_unlock(&k->lock);
+	struct weir_event *ev = ticket ? weir_hold_claim(st, ticket) : NULL;
+	if (!ev)
+		return NULL;
+	if (weir_hold_claim(st, ticket))
+		fault("claimed twice", (int64_t)ticket);
+	atomic_fetch_add(&claims, 1);
+	pthread_mutex_lock(&k->lock);
+	k->n--;
+	pthread_mutex_unlock(&k->lock);
+	return ev;
+}
+
 static const struct weir_stage_ops keeper_ops = {.abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_HOLDS,
     .name = "t.keeper",
@@ -124,7 +214,8 @@ static const struct weir_stage_ops keeper_ops = {.abi = WEIR_STAGE_ABI,
     .outlets = pass_outlets,
     .state_size = sizeof(struct keeper),
     .init = keeper_init,
-    .handle = keeper_handle};
+    .handle = keeper_handle,
+    .expired = keeper_expired};
 
 /* ---- threads ---- */
 
@@ -157,7 +248,7 @@ static void *offer(void *arg)
 
 static void end_one(struct side *s, struct actor *a, struct weir_event *ev)
 {
-	switch (below(&a->seed, 8)) {
+	switch (below(&a->seed, 9)) {
 	case 0:
 		weir_emit(s->stage, 0, &ev);
 		break;
@@ -171,6 +262,9 @@ static void end_one(struct side *s, struct actor *a, struct weir_event *ev)
 	case 3:
 		weir_hold_refused(s->stage, ev);
 		weir_event_finish(&ev, WEIR_EFAILED);
+		break;
+	case 4:
+		keep_ticket(s->stage, &ev, &a->seed);
 		break;
 	default:
 		weir_event_finish(&ev, WEIR_OK);
@@ -188,6 +282,9 @@ static void *end(void *arg)
 		struct weir_event *ev;
 		for (int i = 0; i < 32 && (ev = keeper_take(k)); i++)
 			end_one(s, a, ev);
+		for (int i = 0; i < 32; i++)
+			if ((ev = keeper_claim(s->stage)))
+				end_one(s, a, ev);
 		weir_thread_flush();
 		sched_yield();
 	}
@@ -239,6 +336,22 @@ static void begin(struct side *s, unsigned round, struct side *old, unsigned see
 	}
 }
 
+/* Wait until the producers have offered as many more events, at most until `until_ns`. They always
+ * do: while the queue is full or the stage drains, their events are refused. */
+static void await_offers(struct side *s, uint64_t more, int64_t until_ns)
+{
+	uint64_t first = 0, now = 0;
+
+	for (int i = 0; i < PRODUCERS; i++)
+		first += atomic_load(&s->producer[i].done);
+	while (now < first + more && clock_now_ns() < until_ns) {
+		sched_yield();
+		now = 0;
+		for (int i = 0; i < PRODUCERS; i++)
+			now += atomic_load(&s->producer[i].done);
+	}
+}
+
 static void operate(struct side *s, unsigned *seed, int64_t until_ns)
 {
 	static const char *const widths[] = {"1", "7", "300", "6000"};
@@ -265,7 +378,7 @@ static void operate(struct side *s, unsigned *seed, int64_t until_ns)
 		struct weir_graph_view *v = NULL;
 		if (weir_graph_view(s->g, &v) == 0)
 			weir_graph_view_free(v);
-		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+		await_offers(s, 2000, until_ns);
 	}
 	weir_graph_set(s->g, "keep", "width.max", "6000", why, sizeof(why));
 	weir_graph_steer(s->g, "keep", WEIR_STEER_RUN, why, sizeof(why));
@@ -297,7 +410,7 @@ static void finish(struct side *s)
 	weir_graph_free(s->g);
 	for (int i = 0; i < PRODUCERS; i++) {
 		check_ended(&s->producer[i]);
-		offered += s->producer[i].done;
+		offered += atomic_load(&s->producer[i].done);
 		free(s->producer[i].probes);
 		free(s->producer[i].used);
 	}
@@ -324,8 +437,9 @@ int main(int argc, char **argv)
 	if (atomic_load(&most_held) > WIDTH)
 		fault("more held than the width", atomic_load(&most_held));
 	printf("torture_width: %" PRIu64 " events offered, at most %d held, %" PRIu64
-	       " deaths: %s\n",
+	       " deaths, %" PRIu64 " claims, %" PRIu64 " expiries: %s\n",
 	    offered, atomic_load(&most_held), (uint64_t)atomic_load(&deaths),
+	    (uint64_t)atomic_load(&claims), (uint64_t)atomic_load(&expiries),
 	    atomic_load(&faults) ? "wrong" : "fine");
 	return atomic_load(&faults) != 0;
 }

@@ -19,6 +19,35 @@ struct weir_stage;
 WEIR_API void weir_hold(struct weir_stage *st, struct weir_event **ev);
 
 /**
+ * Hold `*ev` until the stage claims it with the returned ticket, and set `*ev` to NULL. If the stage
+ * has not claimed it by `until_ns` or by its own deadline (weir_event.deadline_ns), whichever is
+ * earlier, it is given back: ops->expired is called with it or, without that callback, it is
+ * finished as WEIR_EDEADLINE. `until_ns` may be WEIR_NO_DEADLINE.
+ *
+ * From this call on the event may end at any moment. So the stage keeps the ticket instead of the
+ * pointer, and does not use `ev->next`; emitting or finishing the event without a claim aborts the
+ * process. Tickets are 64 bits, never 0, and fit where a library hands back a number with an answer.
+ *
+ * `*ev` is in a handler of the stage, or held by it: a stage that has claimed an event, to read it
+ * or to send it to another thread, may hold it with a new ticket. A drain waits for tickets until
+ * its grace time is over, and then ends their events as WEIR_ECLOSED. So a stage all of whose holds
+ * have tickets needs no ops->stop.
+ *
+ * If memory is short, the event is finished as WEIR_ENOMEM, and 0 is returned. The stage may treat 0
+ * as a ticket, since nothing can be claimed with it. Only for stages with WEIR_STAGE_HOLDS. Any
+ * thread of the graph. An event expires up to 8 ms late.
+ */
+WEIR_API uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **ev, int64_t until_ns);
+
+/**
+ * Return the event that was held with `ticket`, or NULL if it has expired, been claimed before or
+ * ended with the graph. The event is then held as after weir_hold: the stage ends the hold, and it
+ * does not expire. Exactly one of the claims and the expiry gets the event, in whatever threads they
+ * are. Any thread; takes no lock.
+ */
+WEIR_API struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t ticket);
+
+/**
  * Note that the side on which `ev` waits (a server, a database) has refused it, as overloaded. The
  * event is still held by the stage, which then requeues, emits or finishes it. Its time counts
  * neither as service time nor as a completion, and the policy of `width:` lowers the width. Any

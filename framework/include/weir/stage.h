@@ -117,6 +117,13 @@ struct weir_stage_ops {
 	void (*refresh)(struct weir_stage *st, struct weir_stage *wanted);
 	/** Whether a reload finds new external data (source.h). Optional. */
 	bool (*renewed)(struct weir_stage *st, struct weir_stage *wanted, char *text, size_t size);
+	/** Called with ev[0..n), n >= 1, which the stage has held with a ticket (weir_hold_until)
+	 *  until their deadline. The tickets are void. The stage ends the holds: it finishes, emits
+	 *  or requeues the events. Events left in `ev` are finished as WEIR_EDEADLINE. Runs where
+	 *  `handle` may run: in a thread of the pool, one call at a time with `mode: exclusive`,
+	 *  and so on, but also during a pause. Optional; without this callback all expired events
+	 *  are finished as WEIR_EDEADLINE. */
+	void (*expired)(struct weir_stage *st, struct weir_event **ev, int n);
 };
 
 /**
