@@ -134,11 +134,14 @@ static void tell_service(struct sink *sink, struct thread *t, struct served *b)
 {
 	int n_classes = sink->queue.n_classes;
 
-	if (sink->inlined)
+	/* in a thread of a sender */
+	bool foreign = sink->inlined || (sink->direct && t->pool != sink->pool);
+
+	if (foreign)
 		charge_sender(t, b, n_classes);
 	if (WEIR_UNLIKELY(stage_has_width(sink->stage)))
 		leave_out_stays(t, b, n_classes);
-	if (!sink->inlined && t->pool && sends_inline(t)) {
+	if (!foreign && t->pool && sends_inline(t)) {
 		t->late = *b;
 		return;
 	}
@@ -235,6 +238,7 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 		ev += n - left;
 		n = left;
 		if (n == 0) {
+			hold_settle(t, &sink->queue);
 			book_changed(&l->book);
 			return;
 		}

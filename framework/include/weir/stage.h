@@ -120,8 +120,8 @@ struct weir_stage_ops {
 	/** Called with ev[0..n), n >= 1, which the stage has held with a ticket (weir_hold_until)
 	 *  until their deadline. The tickets are void. The stage ends the holds: it finishes, emits
 	 *  or requeues the events. Events left in `ev` are finished as WEIR_EDEADLINE. Runs where
-	 *  `handle` may run: in a thread of the pool, one call at a time with `mode: exclusive`,
-	 *  and so on, but also during a pause. Optional; without this callback all expired events
+	 *  `handle` may run: in a thread of the pool (an inline stage has one for it), one call at
+	 *  a time with `mode: exclusive`, and so on, but also during a pause. Optional; without this callback all expired events
 	 *  are finished as WEIR_EDEADLINE. */
 	void (*expired)(struct weir_stage *st, struct weir_event **ev, int n);
 };

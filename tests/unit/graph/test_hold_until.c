@@ -169,13 +169,20 @@ static void test_many(void)
 	end();
 }
 
+static void test_inline(void)
+{
+	inlined = true; /* for the tests below, too, which repeat some of those above */
+	test_claim();
+}
+
 int main(void)
 {
 	static const struct cunit_case cases[] = {{"claim", test_claim},
 	    {"other tickets", test_other_tickets}, {"held again", test_held_again},
 	    {"given back", test_given_back}, {"without expired", test_without_expired},
 	    {"own deadline", test_own_deadline}, {"earlier", test_earlier}, {"later", test_later},
-	    {"many", test_many}};
+	    {"many", test_many}, {"inline", test_inline}, {"inline: held again", test_held_again},
+	    {"inline: given back", test_given_back}, {"inline: many", test_many}};
 
 	fixture_register(&wait_ops);
 	fixture_register(&plain_ops);

@@ -226,6 +226,51 @@ static void test_partitions_sleep(void)
 	end();
 }
 
+static void wake_nobody(struct thread_link *link)
+{
+	(void)link;
+}
+
+static struct thread_link fake_link = {.wake = wake_nobody};
+
+/* Events whose deadline passes in the queue of an inline stage leave their width to others. */
+static void test_dropped(void)
+{
+	struct weir_spec *spec = weir_spec_new("tickets");
+
+	fixture_set(spec_of(spec, "t.wait", 3), "width.max", "8");
+	start(spec);
+	for (int i = 0; i < 8; i++)
+		offer(WEIR_NO_DEADLINE, WEIR_NO_DEADLINE);
+	FIXTURE_AWAIT(atomic_load(&handled) == 8);
+	int64_t at_ns = clock_now_ns() + 20 * NS_PER_MS;
+	for (int i = 0; i < 5; i++) {
+		/* a machine that stalls has them refused at the door, which is as well */
+		struct weir_event *ev = &probes[offered++].ev;
+		weir_event_init(ev, &probe_type, 1);
+		ev->deadline_ns = at_ns;
+		if (weir_offer(stage, &ev, 1, NULL) == 0)
+			weir_event_finish(&ev, WEIR_EDEADLINE);
+	}
+	FIXTURE_AWAIT(clock_now_ns() > at_ns);
+	thread_self()->link = &fake_link; /* this thread takes what is queued */
+	claim(0);
+	weir_thread_flush();
+	thread_self()->link = NULL;
+	FIXTURE_AWAIT(fixture_ended() == 6);
+	CU_ASSERT_EQUAL(probes[12].status, WEIR_EDEADLINE);
+	CU_ASSERT_EQUAL(queue_kept_all(&stage->sink.queue), 7);
+	for (int i = 1; i < 8; i++)
+		claim(i);
+	end();
+}
+
+static void test_inline(void)
+{
+	inlined = true; /* for the tests below, too, which repeat some of those above */
+	test_drain_ends(0, WEIR_MODE_SHARED);
+}
+
 int main(void)
 {
 	static const struct cunit_case cases[] = {{"finished", test_finished},
@@ -233,7 +278,11 @@ int main(void)
 	    {"pause", test_pause}, {"modes", test_modes},
 	    {"partitions sleep", test_partitions_sleep}, {"death", test_death},
 	    {"drain waits", test_drain_waits}, {"drain without grace", test_drain_without_grace},
-	    {"held after close", test_held_after_close}};
+	    {"held after close", test_held_after_close}, {"inline", test_inline},
+	    {"inline: dropped", test_dropped}, {"inline: emitted", test_emitted},
+	    {"inline: requeued", test_requeued}, {"inline: width", test_width},
+	    {"inline: pause", test_pause}, {"inline: death", test_death},
+	    {"inline: drain waits", test_drain_waits}};
 
 	fixture_register(&wait_ops);
 	fixture_register(&plain_ops);

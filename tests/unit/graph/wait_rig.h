@@ -80,6 +80,7 @@ static const struct weir_stage_ops plain_ops = {.abi = WEIR_STAGE_ABI,
     .outlets = pass_outlets,
     .handle = wait_handle};
 
+static bool inlined; /* the stage runs in the threads of its senders */
 static struct weir_graph *g;
 static struct weir_stage *stage;
 static int offered;
@@ -94,6 +95,7 @@ static inline struct weir_stage_spec *spec_of(struct weir_spec *spec, const char
 	fixture_set(s, "slo", "1h");
 	fixture_set(s, "threads.max", threads == 1 ? "1" : "3");
 	fixture_set(s, "threads.min", threads == 1 ? "1" : "3");
+	s->inlined = inlined;
 	return s;
 }
 
