@@ -169,6 +169,14 @@ static void add_work(struct walk *w, int i, int at, double share)
 	}
 }
 
+/* Whether the stage runs within the threads of its senders and has no queue. */
+static bool is_within(const struct weir_stage_spec *st)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
+
+	return st->inlined && !(ops && ops->flags & WEIR_STAGE_HOLDS);
+}
+
 /* Extend the path by stage `i` of the spec. */
 static int enter(struct walk *w, int i, double share)
 {
@@ -177,14 +185,14 @@ static int enter(struct walk *w, int i, double share)
 	struct sim_route *path = &w->path;
 	int last = path->n ? path->stage[path->n - 1] : -1, at = last;
 
-	if (is_source(st) || (st->inlined && cost->dist.mean_ns == 0))
+	if (is_source(st) || (is_within(st) && cost->dist.mean_ns == 0))
 		return 0;
-	if (!st->inlined && cost->from == SIMULATE_UNKNOWN)
+	if (!is_within(st) && cost->from == SIMULATE_UNKNOWN)
 		return sentence(w->err, WEIR_EINVAL,
 		    "the service time of stage '%s' is unknown: use --cost %s=5ms, or --admin of a "
 		    "running server",
 		    st->name, st->name);
-	if (!st->inlined)
+	if (!is_within(st))
 		at = pool_of(w, i);
 	else if (last < 0)
 		at = pool_of(w, w->source);

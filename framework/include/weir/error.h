@@ -36,7 +36,8 @@
 	X(EQUEUE, -32, SHED, "queue_full", "the queue of the stage was full")                      \
 	X(ETHRESHOLD, -33, SHED, "threshold", "the queue was over the admission threshold")        \
 	X(ERATE, -34, SHED, "rate", "the rate that the stage admits was exceeded")                 \
-	X(EDEADLINE, -35, SHED, "deadline", "the deadline passed before a handler could start")    \
+	X(EDEADLINE, -35, SHED, "deadline",                                                        \
+	    "the deadline passed before a handler could start, or while a stage held the event")   \
 	X(ESTOPPING, -36, SHED, "stopping", "the server is stopping")                              \
 	X(EPRESSURE, -37, SHED, "pressure", "the server is out of a resource")                     \
 	X(EPRIORITY, -38, SHED, "priority", "more important work needs the capacity")              \
