@@ -253,6 +253,9 @@ static void finish(struct sim *s)
 		    st->busy_ns + st->busy * s->now_ns - st->started_sum_ns - st->busy_mark_ns;
 		r->threads_ns = st->threads_ns;
 		r->threads_end = st->live;
+		if (st->conf->width && st->conf->width->explain)
+			st->conf->width->explain(
+			    st->width_state, r->width_why, sizeof(r->width_why));
 		for (int c = 0; c < s->conf->n_classes; c++)
 			r->completed += st->books[c].completed;
 		r->completed -= st->completed_mark;

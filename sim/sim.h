@@ -233,6 +233,7 @@ struct sim_stage_result {
 	uint64_t nonsense;   /* inconsistent verdicts of the policy */
 	int reversals;       /* of the number of threads: increase after decrease or vice versa */
 	int threads_end;
+	char width_why[120]; /* the width policy's description of its state at the end, or "" */
 	/* work still on its way to the stage after the last tick */
 	int64_t pipeline_end_ns;
 	struct hdr wait;

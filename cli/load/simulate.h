@@ -9,7 +9,8 @@
  *   simulate_print.c  tables and JSON
  *
  * The model is simplified: I/O threads and thread switches cost nothing, and a group is simulated
- * as one stage that takes as long as all its stages together. If a stage has several outlets,
+ * as one stage that takes as long as all its stages together; a stage that holds events is on its own,
+ * since it uses hardly any thread. If a stage has several outlets,
  * events are distributed evenly unless --share is given. Main thread only.
  */
 #ifndef WEIR_CLI_SIMULATE_H
@@ -64,6 +65,7 @@ struct simulate_plan {
 	double cores_ceiling_per_s;                 /* of all cores together; 0 if unbounded */
 	int bottleneck;                             /* index of a stage, or -1 for the cores */
 	double capacity_per_s, offered_per_s, load; /* load = offered / capacity */
+	double events;                              /* expected number of simulated events */
 	double in_front; /* share of events that end before they reach a stage that takes time */
 	char route_name[SIM_ROUTES_MAX][24];
 };
@@ -76,6 +78,9 @@ int simulate_costs(const struct weir_spec *spec, const struct simulate_options *
 /** Fill in the rest of the plan. Returns 0, or a WEIR_E code with a message in `err`. */
 int simulate_plan(const struct weir_spec *spec, const struct simulate_options *opt,
     struct simulate_plan *plan, struct weir_err *err);
+
+/** Whether `st` holds events. */
+bool simulate_holds(const struct weir_stage_spec *st);
 
 /** If `st` holds events, turn `to` into a stage of the simulator that does. */
 void simulate_width(const struct weir_stage_spec *st, struct sim_stage *to);

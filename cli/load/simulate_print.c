@@ -43,6 +43,18 @@ static void print_head(const struct weir_spec *spec, const struct simulate_plan 
 	fprintf(out, "load     %.0f/s, %.3gx of it\n\n", plan->offered_per_s, plan->load);
 }
 
+/* Print "db: 7.9 of 8 under way, 20 ms each, 300/s; widening stopped helping at 6": the mean number of
+ * events in work, and what the width policy has found out at the end. */
+static void print_width(
+    const struct simulate_plan *plan, const struct sim_result *r, int i, FILE *out)
+{
+	const struct sim_stage_result *s = &r->stage[i];
+
+	fprintf(out, "%s: %.1f of %d under way%s%s\n", plan->label[i],
+	    (double)s->busy_ns / (double)plan->config.measured_ns, s->threads_end,
+	    s->width_why[0] ? ", " : "", s->width_why);
+}
+
 static void print_stages(const struct simulate_plan *plan, const struct sim_result *r, FILE *out)
 {
 	const struct sim_config *c = &plan->config;
@@ -60,6 +72,9 @@ static void print_stages(const struct simulate_plan *plan, const struct sim_resu
 		    plan->visits[i], time, threads, plan->ceiling_per_s[i], f.done_per_s,
 		    f.busy_share * 100, p50, p99);
 	}
+	for (int i = 0; i < c->n_stages; i++)
+		if (c->stage[i].width)
+			print_width(plan, r, i, out);
 	if (plan->in_front > 0)
 		fprintf(out, "%.3g%% of the events end earlier, in the threads of the source\n",
 		    plan->in_front * 100);
@@ -99,13 +114,19 @@ static void print_laws(const struct simulate_plan *plan, const struct sim_result
 	int b = plan->bottleneck;
 
 	fputs("\nceiling = n / (V S), of events sent to the server: n threads, V visits, S seconds "
-	      "per visit.\nutilisation law U = X S / n",
+	      "per visit.\n",
 	    out);
+	if (b >= 0 && c->stage[b].width)
+		fprintf(out, "n of %s is %s.\n", plan->label[b],
+		    c->stage[b].servers > 0 ? "what the other side works on at once"
+					    : "its largest width");
+	fputs("utilisation law U = X S / n", out);
 	if (b >= 0) {
 		struct figures f = figures_of(plan, r, b);
-		fprintf(out, ": %s is %.0f%% busy = %.0f/s x %.3g ms / %.0f threads",
-		    plan->label[b], 100 * f.done_per_s * f.each_ns * 1e-9 / f.threads, f.done_per_s,
-		    f.each_ns * 1e-6, f.threads);
+		double n = c->stage[b].servers > 0 ? c->stage[b].servers : f.threads;
+		fprintf(out, ": %s is %.0f%% busy = %.0f/s x %.3g ms / %.0f %s", plan->label[b],
+		    100 * f.done_per_s * f.each_ns * 1e-9 / n, f.done_per_s, f.each_ns * 1e-6, n,
+		    c->stage[b].width ? "at once" : "threads");
 	}
 	struct hdr all = {0};
 	for (int k = 0; k < c->n_classes; k++)
@@ -135,18 +156,32 @@ void simulate_print(const struct weir_spec *spec, const struct simulate_plan *pl
 
 /* ---- JSON ---- */
 
+static json_t *width_json(const struct simulate_plan *plan, const struct sim_result *r, int i)
+{
+	const struct sim_stage *st = &plan->config.stage[i];
+	const struct sim_stage_result *s = &r->stage[i];
+
+	if (!st->width)
+		return json_null();
+	return json_pack("{s:i, s:i, s:i, s:f, s:i, s:s}", "now", s->threads_end, "min",
+	    st->threads_min, "max", st->threads_max, "in_work",
+	    (double)s->busy_ns / (double)plan->config.measured_ns, "servers", st->servers, "why",
+	    s->width_why);
+}
+
 static json_t *stage_json(const struct simulate_plan *plan, const struct sim_result *r, int i)
 {
 	struct figures f = figures_of(plan, r, i);
 	const struct sim_stage *st = &plan->config.stage[i];
 
-	return json_pack("{s:s, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:s}",
+	return json_pack("{s:s, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:s, s:o}",
 	    "name", plan->label[i], "visits", plan->visits[i], "service_seconds", f.each_ns * 1e-9,
 	    "threads", f.threads, "threads_max", st->threads_max, "ceiling_per_second",
 	    plan->ceiling_per_s[i], "done_per_second", f.done_per_s, "busy", f.busy_share,
 	    "wait_p50_seconds", (double)f.wait_p50_ns * 1e-9, "wait_p99_seconds",
 	    (double)f.wait_p99_ns * 1e-9, "cpu_share", st->cpu_share, "thread_reversals",
-	    r->stage[i].reversals, "admission", st->admission->name);
+	    r->stage[i].reversals, "admission", st->admission->name, "width",
+	    width_json(plan, r, i));
 }
 
 static json_t *class_json(

@@ -31,12 +31,18 @@ static int capacity_of(const struct weir_stage_ops *ops, const struct weir_stage
 	return n < WIDTH_SIMULATED ? (int)n : WIDTH_SIMULATED;
 }
 
-void simulate_width(const struct weir_stage_spec *st, struct sim_stage *to)
+bool simulate_holds(const struct weir_stage_spec *st)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
+
+	return ops && ops->flags & WEIR_STAGE_HOLDS;
+}
+
+void simulate_width(const struct weir_stage_spec *st, struct sim_stage *to)
+{
 	int64_t min = st->width.min, max = weir_spec_width_max(st);
 
-	if (!ops || !(ops->flags & WEIR_STAGE_HOLDS))
+	if (!simulate_holds(st))
 		return;
 	max = max < WIDTH_SIMULATED ? max : WIDTH_SIMULATED;
 	to->width = width_find(st->width.policy);
@@ -48,5 +54,5 @@ void simulate_width(const struct weir_stage_spec *st, struct sim_stage *to)
 			    : WIDTH_FIRST < to->threads_min ? to->threads_min
 			    : WIDTH_FIRST > to->threads_max ? to->threads_max
 							    : WIDTH_FIRST;
-	to->servers = capacity_of(ops, st);
+	to->servers = capacity_of(weir_stage_type_find(st->use), st);
 }

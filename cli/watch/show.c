@@ -2,6 +2,7 @@
 /* show and queue: show one stage of a running server, and the oldest events in its queue. */
 #include "cli/act.h"
 #include "cli/client/plain.h"
+#include "stage_state.h"
 
 #include <string.h>
 
@@ -21,6 +22,22 @@ static long long sum_of(const json_t *map)
 		n += json_integer_value(json_object_iter_value(it));
 	json_decref(all);
 	return n;
+}
+
+static void print_width(const json_t *stage)
+{
+	const json_t *width = json_object_get(stage, "width");
+	char text[200];
+
+	stage_width_text(stage, text, sizeof(text));
+	if (!text[0])
+		return;
+	plain_print(stdout, "width      %s (min %lld, max %lld)", text, whole(width, "min"),
+	    whole(width, "max"));
+	if (whole(width, "refused_total") > 0)
+		plain_print(
+		    stdout, "; %lld refused by the other side", whole(width, "refused_total"));
+	putchar('\n');
 }
 
 static void print_head(const json_t *stage)
@@ -43,6 +60,7 @@ static void print_head(const json_t *stage)
 		plain_print(stdout, "threads    %lld busy of %lld (min %lld, max %lld)\n",
 		    whole(threads, "busy"), whole(threads, "now"), whole(threads, "min"),
 		    whole(threads, "max"));
+	print_width(stage);
 	plain_print(stdout, "admission  %s, %s%s%s\n", act_text(admission, "policy"),
 	    act_text(admission, "mode"), *act_text(admission, "why") ? ": " : "",
 	    act_text(admission, "why"));

@@ -18,6 +18,7 @@
 #include "load/outfile.h"
 #include "report/chart.h"
 #include "report/html_parts.h"
+#include "stage_state.h"
 
 /* Seconds per point of a curve: 15 minutes are 180 points, about the resolution of a chart. */
 #define BIN_S 5
@@ -143,12 +144,23 @@ static double last_of(const struct snapshot *s, const char *stage, const char *f
 	return NAN;
 }
 
+/* What the policies of the stage say: "7 of 7 under way, 20 ms each, 300/s; NORMAL: ...". */
+static const char *says_of(const json_t *stage, char *buf, size_t size)
+{
+	const char *why = act_text(json_object_get(stage, "admission"), "why");
+
+	stage_width_text(stage, buf, size);
+	size_t n = strlen(buf);
+	snprintf(buf + n, size - n, "%s%s", n > 0 && *why ? "; " : "", why);
+	return buf;
+}
+
 static void put_stage(FILE *out, const struct snapshot *s, const json_t *stage)
 {
 	const json_t *queue = json_object_get(stage, "queue");
 	const json_t *threads = json_object_get(stage, "threads");
 	const char *name = act_text(stage, "name");
-	char text[96];
+	char text[96], says[400];
 
 	html_row(out, name);
 	html_cell(out, act_text(stage, "use"));
@@ -165,7 +177,7 @@ static void put_stage(FILE *out, const struct snapshot *s, const json_t *stage)
 	html_cell(out, number(threads, "max") > 0 ? text : "");
 	html_cell_value(out, format_share, last_of(s, name, "busy"));
 	html_cell(out, act_text(json_object_get(stage, "admission"), "policy"));
-	html_cell(out, act_text(json_object_get(stage, "admission"), "why"));
+	html_cell(out, says_of(stage, says, sizeof(says)));
 }
 
 static void put_table(FILE *out, const struct snapshot *s)

@@ -13,6 +13,7 @@
 
 #include "cli/act.h"
 #include "cli/client/plain.h"
+#include "stage_state.h"
 
 static const char *const order_words[TOP_ORDERS] = {
     [TOP_GRAPH] = "graph",
@@ -60,6 +61,7 @@ static void take_row(struct top_row *row, int place, const json_t *stage, const 
 	    .wait_p99_s = last_of(past, "wait_p99")};
 	snprintf(row->name, sizeof(row->name), "%s", act_text(stage, "name"));
 	snprintf(row->state, sizeof(row->state), "%s", act_text(stage, "state"));
+	stage_width_text(stage, row->wide, sizeof(row->wide));
 }
 
 bool top_take(struct top *t, const json_t *stages, const json_t *history, const json_t *overload)
@@ -112,6 +114,11 @@ static bool is_shown(const struct top *t, const struct top_row *row)
 	return strstr(row->name, t->filter) != NULL;
 }
 
+static bool is_selected(const struct top *t, const struct top_row *row)
+{
+	return strcmp(row->name, t->selected) == 0;
+}
+
 void top_arrange(struct top *t)
 {
 	bool found = false;
@@ -125,8 +132,7 @@ void top_arrange(struct top *t)
 		t->row[k] = row;
 	}
 	for (int i = 0; i < t->n; i++)
-		found =
-		    found || (is_shown(t, &t->row[i]) && strcmp(t->row[i].name, t->selected) == 0);
+		found = found || (is_shown(t, &t->row[i]) && is_selected(t, &t->row[i]));
 	if (!found) {
 		t->selected[0] = '\0';
 		top_move(t, 1);
@@ -199,7 +205,7 @@ static void put_row(
 	snprintf(line, sizeof(line), "%-15s %-8s %7s %7d %5s %7s %7s %7s %8s", name, row->state,
 	    queue, row->threads, busy, rate(r[0], row->in), rate(r[1], row->done),
 	    rate(r[2], row->shed), act_duration(wait, row->wait_p99_s));
-	if (styled && strcmp(row->name, t->selected) == 0)
+	if (styled && is_selected(t, row))
 		style = "\033[7m";
 	else if (styled && row->shed > 0.005)
 		style = "\033[33m";
@@ -245,27 +251,60 @@ static void put_foot(const struct top *t, FILE *out, int columns)
 	put_line(out, line, columns, "\033[2m");
 }
 
-void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled)
+/* Print the widths of the shown stages, or only that of the selected one. */
+static void put_widths(const struct top *t, FILE *out, int columns, bool all, bool styled)
 {
-	/* 4 lines are not available for rows: two header lines, the footer, and the last line */
-	int room = styled ? lines - 4 : t->n, at = 0, first = 0, shown = 0;
+	char line[WEIR_NAME_MAX + sizeof(t->row[0].wide) + 4];
+
+	for (int i = 0; i < t->n; i++) {
+		const struct top_row *row = &t->row[i];
+		if (!row->wide[0] || !is_shown(t, row) || (!all && !is_selected(t, row)))
+			continue;
+		snprintf(line, sizeof(line), "%s: %s", row->name, row->wide);
+		put_line(out, line, columns, styled ? "" : NULL);
+	}
+}
+
+/* Print at most `room` rows, with the selected one among them. */
+static void put_rows(const struct top *t, FILE *out, int columns, int room, bool styled)
+{
+	int at = 0, first = 0, shown = 0;
 
 	for (int i = 0; i < t->n; i++) {
 		if (!is_shown(t, &t->row[i]))
 			continue;
-		if (strcmp(t->row[i].name, t->selected) == 0)
+		if (is_selected(t, &t->row[i]))
 			at = shown;
 		shown++;
 	}
 	if (at >= room)
 		first = at - room + 1;
-	put_head(t, out, columns, styled);
 	for (int i = 0, k = 0; i < t->n && k < first + room; i++) {
 		if (!is_shown(t, &t->row[i]))
 			continue;
 		if (k++ >= first)
 			put_row(t, &t->row[i], out, columns, styled);
 	}
+}
+
+void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled)
+{
+	/* 4 lines are not available for rows: two header lines, the footer, and the last line */
+	int room = styled ? lines - 4 : 2 * t->n, shown = 0, wide = 0;
+	bool of_selected = false;
+
+	for (int i = 0; i < t->n; i++) {
+		const struct top_row *row = &t->row[i];
+		shown += is_shown(t, row);
+		wide += is_shown(t, row) && row->wide[0];
+		of_selected = of_selected || (row->wide[0] && is_selected(t, row));
+	}
+	bool all = shown + wide <= room;
+	int below = all ? wide : of_selected && room > 1;
+	put_head(t, out, columns, styled);
+	put_rows(t, out, columns, room - below, styled);
+	if (below > 0)
+		put_widths(t, out, columns, all, styled);
 	if (styled) {
 		fputs("\033[J", out); /* clear the remaining lines of the previous frame */
 		put_foot(t, out, columns);

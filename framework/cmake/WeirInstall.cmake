@@ -48,8 +48,11 @@ target_link_options(libweir PRIVATE -Wl,--version-script=${weir_exports})
 if(NOT WEIR_SANITIZE) # the sanitizer's run-time library is part of the program
   target_link_options(libweir PRIVATE -Wl,-z,defs)
 endif()
+# The minor version is part of the soname, since structs that only embedders use (weir/view.h,
+# weir/spec.h) may get members in any of them. For stages there is WEIR_STAGE_ABI.
 set_target_properties(libweir PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir LINKER_LANGUAGE C
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${weir_exports})
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  LINK_DEPENDS ${weir_exports})
 
 # ---- the package ----
 set(weir_package ${CMAKE_INSTALL_LIBDIR}/cmake/weir)

@@ -184,15 +184,27 @@ void graph_batch(struct weir_graph *g, int64_t now_ns, struct journal *journal);
  *  static. Returns 0 or WEIR_ENOMEM. */
 int graph_width_new(struct weir_stage *st);
 void graph_width_free(struct weir_stage *st);
-/** Set the bounds of the width of `st` to those of its spec. The caller holds graph->lock. */
+/** Set the bounds of the width of `st` to those of its spec. If that changes the width, write it to
+ *  the journal. The caller holds graph->lock. */
 void graph_width_bound(struct weir_stage *st);
 /** Let `st` continue with the width and the knowledge of `old`, its counterpart in the graph that
- *  is being replaced. Any thread. */
+ *  is being replaced. If other bounds change the width, write that to the journal. Any thread. */
 void graph_width_carry(struct weir_stage *st, struct weir_stage *old);
 /** Describe in `text` what the width policy of `st` knows, or store "". Any thread. */
 void graph_width_explain(struct weir_stage *st, char *text, size_t size);
 /** Run the wideners. Called by the control thread in each round, ten times a second. */
 void graph_width(struct weir_graph *g, int64_t now_ns, struct journal *journal);
+
+/** Allocate the table of tickets of a stage that holds events. Returns 0 or WEIR_ENOMEM. */
+int graph_tickets_new(struct weir_stage *st);
+void graph_tickets_free(struct weir_stage *st);
+/** Return the number of events that `st` holds with a ticket. Approximate while they move. Any
+ *  thread. */
+int64_t graph_tickets_out(struct weir_stage *st);
+/** Take all events that `st` holds with tickets from it. Returns them linked by `next`; the caller
+ *  must finish them. From now on an event that is held with a ticket ends at once, as WEIR_ECLOSED.
+ *  The thread of the drain. */
+struct weir_event *graph_tickets_close(struct weir_stage *st);
 
 /** Adjust the degradation levels of the stages to their pressure, in steps, when a step is due.
  *  Called by the control thread in each round. */

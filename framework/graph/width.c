@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "control/journal.h"
+#include "control/control.h"
 #include "control/width.h"
 #include "event/local.h"
 #include "graph/graph.h"
@@ -79,6 +79,37 @@ void graph_width_free(struct weir_stage *st)
 	st->widener = NULL;
 }
 
+/* The journal's entry about the change of the width of `st` to `to`. */
+static struct weir_decision decision(const struct weir_stage *st, int from, int to)
+{
+	struct weir_decision d = {.from = from, .to = to};
+	int min = atomic_load(&st->width_min), max = atomic_load(&st->width_max);
+
+	snprintf(d.stage, sizeof(d.stage), "%s", st->name);
+	snprintf(d.actor, sizeof(d.actor), "%s", st->spec->width.policy);
+	snprintf(d.action, sizeof(d.action), "width");
+	if (to == max)
+		snprintf(d.limit, sizeof(d.limit), "max %d", max);
+	else if (to == min)
+		snprintf(d.limit, sizeof(d.limit), "min %d", min);
+	return d;
+}
+
+/* Write the change of the width from `was` to `width` because of its bounds to the journal. */
+static void note_bound(const struct weir_stage *st, int was, int width)
+{
+	const struct queue *q = &st->sink.queue;
+	bool max = width < was || !st->widener;
+
+	if (width == was)
+		return;
+	struct weir_decision d = decision(st, was, width);
+	snprintf(d.rule, sizeof(d.rule), "width.%s is %d now", max ? "max" : "min", width);
+	snprintf(d.inputs, sizeof(d.inputs), "queue=%u in work=%llu", queue_length(q),
+	    (unsigned long long)queue_kept_all(q));
+	journal_add(control_journal(st->graph->control), d);
+}
+
 void graph_width_bound(struct weir_stage *st)
 {
 	if (!stage_has_width(st))
@@ -88,20 +119,26 @@ void graph_width_bound(struct weir_stage *st)
 	int width = st->widener ? clamp(st, was) : atomic_load(&st->width_max);
 	if (width != was)
 		set(st, width);
+	note_bound(st, was, width);
 }
 
 void graph_width_carry(struct weir_stage *st, struct weir_stage *old)
 {
 	struct widener *w = st->widener, *from = old->widener;
+	int was = atomic_load(&old->sink.queue.width);
+	int width = w ? clamp(st, was) : atomic_load(&st->width_max);
 
-	if (!w || !from || w->policy != from->policy)
+	if (!w != !from || (w && w->policy != from->policy))
 		return;
-	lock_take(&from->lock);
-	memcpy(w->state, from->state, sizeof(w->state));
-	lock_release(&from->lock);
-	if (w->policy->restart)
-		w->policy->restart(w->state);
-	set(st, clamp(st, atomic_load(&old->sink.queue.width)));
+	if (w) {
+		lock_take(&from->lock);
+		memcpy(w->state, from->state, sizeof(w->state));
+		lock_release(&from->lock);
+		if (w->policy->restart)
+			w->policy->restart(w->state);
+		set(st, width);
+	}
+	note_bound(st, was, width);
 }
 
 void graph_width_explain(struct weir_stage *st, char *text, size_t size)
@@ -145,16 +182,9 @@ static void view(struct weir_graph *g, const struct weir_stage *st, struct width
 static void note(const struct weir_stage *st, const struct width_view *v,
     const struct width_decision *want, struct journal *journal)
 {
-	struct weir_decision d = {.from = v->width, .to = want->target};
+	struct weir_decision d = decision(st, v->width, want->target);
 
-	snprintf(d.stage, sizeof(d.stage), "%s", st->name);
-	snprintf(d.actor, sizeof(d.actor), "%s", st->widener->policy->name);
-	snprintf(d.action, sizeof(d.action), "width");
 	snprintf(d.rule, sizeof(d.rule), "%s", want->rule);
-	if (want->target == v->max)
-		snprintf(d.limit, sizeof(d.limit), "max %d", v->max);
-	else if (want->target == v->min)
-		snprintf(d.limit, sizeof(d.limit), "min %d", v->min);
 	snprintf(d.inputs, sizeof(d.inputs), "queue=%u in work=%d ended=%llu refused=%llu",
 	    v->queue_length, v->in_work, (unsigned long long)v->ended,
 	    (unsigned long long)v->refused);

@@ -233,14 +233,7 @@ const struct weir_knob weir_degrade_knobs[] = {
     {.name = NULL}};
 
 const struct weir_knob weir_width_knobs[] = {
-    {.name = "min",
-	.type = WEIR_KNOB_INT,
-	MEMBER(weir_width_spec, min),
-	.def = "1",
-	.min = 1,
-	.max = QUEUE_MAX,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "fewest events that may be in work at once"},
+    /* first, since a number in place of the map means this */
     {.name = "max",
 	.type = WEIR_KNOB_INT,
 	MEMBER(weir_width_spec, max),
@@ -249,6 +242,14 @@ const struct weir_knob weir_width_knobs[] = {
 	.max = QUEUE_MAX,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
 	.help = "most events that may be in work at once; auto is 'limit' of 'queue'"},
+    {.name = "min",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_width_spec, min),
+	.def = "1",
+	.min = 1,
+	.max = QUEUE_MAX,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "fewest events that may be in work at once"},
     {.name = "policy",
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_width_spec, policy),

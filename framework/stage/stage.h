@@ -67,6 +67,8 @@ struct weir_stage {
 	atomic_int cohort_bound;
 	/* chooses the width; NULL if the width is constant */
 	struct widener *widener;
+	/* the events held with a ticket; NULL if the stage has no width */
+	struct tickets *tickets;
 	/* bounds of the width as set by the operator; written under graph->lock */
 	atomic_int width_min, width_max;
 	struct thread_deaths deaths; /* I/O threads of the stage that exited unexpectedly */
@@ -112,6 +114,10 @@ void stage_conf_set(struct weir_stage *st, struct conf *conf);
 
 /** Sink callback: run the handler on a batch in the calling thread and update all counters. */
 void stage_run(struct sink *sink, struct weir_event **ev, int n);
+
+/** Pass ev[0..n), n >= 1, which `sink`'s stage has held until their deadline (queue_take_back), to
+ *  ops->expired in the calling thread. Finish the events that ops->expired leaves in `ev`. */
+void stage_expired(struct sink *sink, struct weir_event **ev, int n);
 
 /** Sink callback: fill in how many threads serve the queue of `sink`, for its policy. Any
  *  thread. */

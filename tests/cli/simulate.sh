@@ -79,6 +79,47 @@ is exit 0
 number capacity_per_second; near 250 0.01
 number load; near 0.4 0.01
 
+# A stage that holds events: six servers of 20 ms behind it are 300/s, whatever its group has. The policy
+# finds them, and at twice the load nearly all that they can do is in time.
+cat >wide.yaml <<'YAML'
+weir: 1
+name: wide
+admin: { listen: "" }
+groups:
+  core: { threads: { min: 1, max: 1 } }
+stages:
+  web: { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: work } }
+  work: { use: burn, with: { time: 100us }, group: core, to: db }
+  db: { use: hold, with: { time: 20ms, capacity: 6 }, group: core, width: { max: 200 }, slo: 100ms, to: answer }
+  answer: { use: respond, with: { body: "x" }, threads: inline }
+YAML
+weir simulate wide.yaml --cores 1 --load 2x --for 60s -o json
+is exit 0; is err empty
+number capacity_per_second; near 300 0.01
+number bottleneck; checks=$((checks + 1)); [ "$value" = db ] || fail "the bottleneck is $value"
+number ceiling_per_second core; near 10000 0.01
+number done_per_second db; near 300 3
+number width core; checks=$((checks + 1)); [ "$value" = None ] || fail "core has a width of $value"
+number width db
+checks=$((checks + 1))
+[[ $value == *"'max': 200"*"'servers': 6"*"widening stopped helping at "[67]* ]] || fail "the width is $value"
+weir simulate wide.yaml --cores 1 --load 2x --for 60s
+is exit 0; is out has ' under way, '; is out has '/s; widening stopped helping at '
+is out has 'n of db is what the other side works on at once.'; is out has ' ms / 6 at once.'
+weir simulate wide.yaml --cores 1 --load 2x --set db.width.policy=static --set db.width.max=8
+is exit 0; is out has 'db: 8.0 of 8 under way'; is out lacks 'helping'
+weir simulate wide.yaml --cores 1 --load 0.5x --set db.with.capacity=0 --set db.width.max=8
+is exit 0; is out has 'capacity 400/s'; is out has 'n of db is its largest width.'
+
+# A load of millions per second is simulated for less than 5 s, and the size is printed first.
+exec 3< <(exec "$program" simulate server.yaml --cost hello=1us --cores 2 --load 3x 2>&1 >/dev/null)
+size=$!
+about='weir simulate server.yaml --cost hello=1us --cores 2 --load 3x'
+read -r err <&3
+kill "$size"
+exec 3<&-
+is err has '12.5 million events will be simulated, 2.08 s of virtual time at 6000000/s'
+
 # ---- invalid arguments ----
 
 weir simulate

@@ -11,6 +11,8 @@
 rules=$top/contrib/prometheus/weir.rules.yml
 dashboard=$top/contrib/grafana/weir.json
 
+sed -i 's/to: { request: hello }/to: { request: held }/' server.yaml
+echo '  held:  { use: hold, with: { time: 1ms }, to: hello }' >>server.yaml # has the metrics of a width
 launch server.yaml
 curl -sS "${admin}metrics" >metrics.txt
 kill -TERM "$pid"

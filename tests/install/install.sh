@@ -47,6 +47,10 @@ $cc $flags -Wl,-rpath,"$libdir" "$work/program/embed.c" $(pkg-config --cflags --
 	-o "$work/embed"
 "$work/embed"
 
+say "the soname of libweir has the minor version"
+readelf -d "$libdir/libweir.so" >"$work/dynamic"
+grep -Eq 'SONAME.*\[libweir\.so\.[0-9]+\.[0-9]+\]' "$work/dynamic"
+
 say "nothing but weir_* is exported by libweir"
 nm -D --defined-only "$libdir/libweir.so" >"$work/symbols"
 grep -q ' weir_graph_build' "$work/symbols"
