@@ -56,6 +56,9 @@ struct weir_stage {
 	unsigned walk;
 	/* position that an error of init or start points to; NULL means the stage as a whole */
 	const struct weir_mark *blamed;
+	struct weir_loop *loop; /* of a stage with WEIR_STAGE_LOOP, while the graph runs */
+	/* passes events to `loop`, whose thread calls ops->handle; otherwise NULL */
+	void (*to_loop)(struct weir_stage *st, struct weir_event **ev, int n);
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* incremented when conf is replaced */
@@ -95,6 +98,9 @@ static inline bool stage_has_width(const struct weir_stage *st)
 {
 	return st->ops->flags & WEIR_STAGE_HOLDS;
 }
+
+/** Call ops->handle, then finish the events that it has left in ev[0..n), and report them. */
+void stage_handle(struct weir_stage *st, struct weir_event **ev, int n);
 
 /** The graph of a stage, for use within the framework. */
 struct weir_graph *stage_graph(const struct weir_stage *st);

@@ -104,7 +104,7 @@ runs "$work/project/hello.yaml" hello '/HELLO!!'
 say "a stage that waits"
 make_project waits
 "$weir" check "$work/waits/ask.yaml"
-runs "$work/waits/ask.yaml" ask yes
+runs "$work/waits/ask.yaml" ask "200 OK"
 
 say "plug-ins that are wrong"
 make_project bad

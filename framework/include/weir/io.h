@@ -128,8 +128,8 @@ WEIR_API int weir_loops_held(const struct weir_stage *st);
 /**
  * The loop of the calling thread, or NULL if it has none. In the handler of an inline stage it is the
  * loop of the source that has sent the events: the stage may watch sockets and set timers there, whose
- * callbacks run in the same thread. It may differ from call to call. A stage with a pool has no loop in
- * its handler; if it needs timers, it starts a loop of its own in ops->start.
+ * callbacks run in the same thread. It may differ from call to call. In the handler of a stage with
+ * WEIR_STAGE_LOOP it is the loop of that stage. Other stages with a pool have no loop in their handlers.
  */
 WEIR_API struct weir_loop *weir_loop_here(void);
 
