@@ -174,7 +174,7 @@ function Charts({ name, frame, range, pool, classes, limit, slo, width }) {
       {pool && <Chart {...common} title="Threads" unit="count" series={[{ name: "threads", data: col("threads") },
         { name: "busy", data: busyThreads(col("busy"), col("threads")), style: 1 }]} />}
       {width && <Chart {...common} title="Width" unit="count" note={`bounds ${count(width.min)}–${count(width.max)}`}
-        series={[{ name: "width", data: widths(name, frame.at, width.now) }]} />}
+        series={[{ name: "width", data: widths(name, frame, width.now) }]} />}
       {pool && <Chart {...common} title="Pressure and degradation" unit="share" series={[{ name: "pressure", data: col("pressure") },
         { name: "degradation", data: col("degradation"), style: 1 }]} />}
     </section>
@@ -183,11 +183,12 @@ function Charts({ name, frame, range, pool, classes, limit, slo, width }) {
 
 const busyThreads = (busy, threads) => busy.map((b, i) => (b === null || threads[i] === null ? null : b * threads[i]));
 
-// The width at each time of `at`. It has changed by decisions alone, so it follows from the current one.
-function widths(name, at, now) {
+// The width at each time of the frame. It has changed by decisions alone, so it follows from the current one.
+function widths(name, frame, now) {
   const made = (decisions.value || []).filter((d) => d.stage === name && d.action === "width"); // newest first
   const oldest = older.value.decisions ? decisions.value.at(-1).time : 0; // earlier decisions have not been read
-  return at.map((t) => (t < oldest ? null : made.findLast((d) => d.time > t)?.from ?? now));
+  const threads = column(frame, name, "threads"); // null before the server was started
+  return frame.at.map((t, i) => (t < oldest || threads[i] === null ? null : made.findLast((d) => d.time > t)?.from ?? now));
 }
 
 // ---- classes, the ceiling, the oldest ----
