@@ -76,33 +76,46 @@ def ordered(values):
     return list(dict.fromkeys(values))
 
 
-def cell(runs):
-    """Medians over the valid rounds: goodput / capacity (p99 / objective) success of the first class."""
-    if not runs:
-        return "–"
+def goodput(r):
+    return r["goodput"]
+
+
+def p99(r):
+    return r.get("p99")
+
+
+def success(r):
+    return r["classes"][0]["good"] / max(1, r["classes"][0]["offered"])
+
+
+FIGURES = (("Goodput", goodput), ("p99 of admitted requests / objective", p99), ("Success of the first class", success))
+
+
+def cell(runs, figure):
+    """The median over the rounds that count; marked with "!" if none does."""
     valid = [r for r in runs if not r.get("void")]
-    mark = "" if valid else "!"
-    valid = valid or runs
-    p99 = [r["p99"] for r in valid if r.get("p99")]
-    top = [r["classes"][0]["good"] / max(1, r["classes"][0]["offered"]) for r in valid]
-    text = f"{statistics.median(r['goodput'] for r in valid):.2f}{mark}"
-    if p99:
-        text += f" ({statistics.median(p99):.2f})"
-    return text + f" {statistics.median(top):.2f}"
+    values = [v for v in map(figure, valid or runs) if v is not None]
+    if not values:
+        return "–"
+    return f"{statistics.median(values):.2f}" + ("" if valid else "!")
 
 
 def workloads(runs):
-    lines = []
-    for w in ordered(r["workload"] for r in runs):
+    """A table of the workloads, then a table for each figure, with a row for each workload and policy."""
+    names, loads = ordered(r["workload"] for r in runs), sorted({r["load"] for r in runs})
+    lines = ["", "| workload | description | capacity per s | objective, ms |", "|---|---|---:|---:|"]
+    for w in names:
         mine = [r for r in runs if r["workload"] == w]
-        loads = sorted({r["load"] for r in mine})
         capacity = statistics.median(r["capacity_per_s"] for r in mine)
-        lines += ["", f"{w}, {mine[0]['what']}; capacity {capacity:.0f}/s, objective {mine[0]['slo_s'] * 1e3:.0f} ms", ""]
-        lines.append("| policy | " + " | ".join(f"{x:g}x" for x in loads) + " |")
-        lines.append("|" + "---|" * (len(loads) + 1))
-        for p in ordered(r["policy"] for r in mine):
-            cells = [cell([r for r in mine if r["policy"] == p and r["load"] == x]) for x in loads]
-            lines.append(f"| {p} | " + " | ".join(cells) + " |")
+        lines.append(f"| {w} | {mine[0]['what']} | {capacity:.0f} | {mine[0]['slo_s'] * 1e3:.0f} |")
+    for title, figure in FIGURES:
+        lines += ["", title + ":", "", "| workload | policy | " + " | ".join(f"{x:g}x" for x in loads) + " |"]
+        lines.append("|---|---|" + "---:|" * len(loads))
+        for w in names:
+            mine = [r for r in runs if r["workload"] == w]
+            for p in ordered(r["policy"] for r in mine):
+                cells = [cell([r for r in mine if r["policy"] == p and r["load"] == x], figure) for x in loads]
+                lines.append(f"| {w} | {p} | " + " | ".join(cells) + " |")
     return lines
 
 

@@ -153,9 +153,8 @@ static void put_nature(FILE *out, const struct weir_stage_ops *ops)
 	if (ops->flags & WEIR_STAGE_BLOCKS)
 		fputs("may block, so it needs threads and cannot be inline\n", out);
 	if (ops->flags & WEIR_STAGE_HOLDS)
-		fputs("holds events while something else works on them; 'width:' says how many at "
-		      "once "
-		      "(weir describe stage)\n",
+		fputs("holds events while something else works on them; 'width:' says how many "
+		      "at once (weir describe stage)\n",
 		    out);
 	if (ops->flags & WEIR_STAGE_IN_PARTS)
 		fputs("can follow a source that sends bodies in parts\n", out);

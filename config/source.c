@@ -324,8 +324,10 @@ static size_t byte_at(struct source *s, int line, size_t col)
 
 struct weir_mark source_mark(struct source *s, size_t line, size_t col, size_t len_chars)
 {
-	int at = line < (size_t)s->n_lines ? (int)line : s->n_lines - 1;
-	size_t from = byte_at(s, at, col);
+	/* libyaml reports the end of a text without a final line break as one line further down */
+	bool behind = line >= (size_t)s->n_lines;
+	int at = behind ? s->n_lines - 1 : (int)line;
+	size_t from = behind ? strlen(s->line[at]) : byte_at(s, at, col);
 	size_t len = bytes_of(s->line[at] + from, len_chars);
 
 	return (struct weir_mark){.file = s->name,

@@ -265,7 +265,7 @@ int tree_explain(struct source *source, const struct tree_problem *problem, stru
 	v.context = source_mark(source, problem->context_line, problem->context_col, 1);
 	v.line = v.at.excerpt;
 	v.indent = indent_of(v.line);
-	for (size_t i = 0; !w.text; i++)
-		readers[i](&v, &w);
+	for (size_t i = 0; !readers[i](&v, &w);)
+		i++;
 	return weir_errs_add(errs, &w.mark, WEIR_EINVAL, w.hint, "%s", w.text);
 }

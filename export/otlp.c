@@ -243,6 +243,7 @@ void otlp_stop(struct otlp *o)
 		return;
 	weir_graph_collect_end(o->graph);
 	atomic_store(&o->give_up_ns, weir_clock_ns(CLOCK_MONOTONIC) + LAST_NS);
+	sender_wake(o->sender);
 	pthread_mutex_lock(&o->lock);
 	o->stop = true;
 	pthread_cond_signal(&o->told);

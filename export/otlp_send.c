@@ -8,6 +8,7 @@
 #ifdef WEIR_OTLP
 
 #include <curl/curl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -19,7 +20,10 @@
 #define CONNECT_MS 2000L
 #define POST_MS    5000L
 
+#define NS_PER_MS 1000000LL
+
 struct sender {
+	CURLM *multi; /* its poll can be woken, unlike that of curl_easy_perform */
 	CURL *curl;
 	struct curl_slist *fields;
 	const _Atomic int64_t *give_up_ns;
@@ -31,15 +35,6 @@ static size_t ignore(char *p, size_t size, size_t n, void *arg)
 {
 	(void)p, (void)arg;
 	return size * n;
-}
-
-static int go_on(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
-{
-	const struct sender *s = arg;
-	int64_t at_ns = atomic_load(s->give_up_ns);
-
-	(void)a, (void)b, (void)c, (void)d;
-	return at_ns != 0 && weir_clock_ns(CLOCK_MONOTONIC) >= at_ns;
 }
 
 static bool is_url(const char *url)
@@ -66,9 +61,6 @@ static void set_up(struct sender *s, const char *url)
 	curl_easy_setopt(s->curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
 	curl_easy_setopt(s->curl, CURLOPT_TIMEOUT_MS, POST_MS);
 	curl_easy_setopt(s->curl, CURLOPT_ERRORBUFFER, s->error);
-	curl_easy_setopt(s->curl, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(s->curl, CURLOPT_XFERINFOFUNCTION, go_on);
-	curl_easy_setopt(s->curl, CURLOPT_XFERINFODATA, s);
 }
 
 int sender_check(const char *url, struct weir_err *err)
@@ -90,10 +82,11 @@ int sender_new(
 	struct sender *s = calloc(1, sizeof(*s));
 	if (s) {
 		s->give_up_ns = give_up_ns;
+		s->multi = curl_multi_init();
 		s->curl = curl_easy_init();
 		s->fields = curl_slist_append(NULL, "Content-Type: application/json");
 	}
-	if (!s || !s->curl || !s->fields) {
+	if (!s || !s->multi || !s->curl || !s->fields) {
 		sender_free(s);
 		snprintf(err->text, sizeof(err->text), "there is no memory for the trace export");
 		return err->code = WEIR_ENOMEM;
@@ -109,6 +102,47 @@ static bool passes(long status)
 	return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
+/* Return how long a POST may still take: INT64_MAX if there is no limit yet, 0 if it must be
+ * aborted. */
+static int64_t left_ns(const struct sender *s)
+{
+	int64_t at_ns = atomic_load(s->give_up_ns);
+	int64_t now_ns = at_ns != 0 ? weir_clock_ns(CLOCK_MONOTONIC) : 0;
+
+	if (at_ns == 0)
+		return INT64_MAX;
+	return at_ns > now_ns ? at_ns - now_ns : 0;
+}
+
+/* Wait until something happens to the POST, sender_wake is called, or the POST must be aborted. */
+static CURLMcode wait_for(struct sender *s, int64_t ns)
+{
+	int ms = ns < INT_MAX * NS_PER_MS ? (int)(ns / NS_PER_MS) + 1 : INT_MAX;
+
+	return curl_multi_poll(s->multi, NULL, 0, ms, NULL);
+}
+
+/* Perform the POST that has been set up. Unlike curl_easy_perform, which looks once per second
+ * whether it must give up, it does so at once. */
+static CURLcode perform(struct sender *s)
+{
+	CURLMcode rc = curl_multi_add_handle(s->multi, s->curl);
+	CURLcode result = CURLE_ABORTED_BY_CALLBACK;
+	int running = 1, more;
+	int64_t ns;
+
+	while (rc == CURLM_OK && running && (ns = left_ns(s)) > 0) {
+		rc = curl_multi_perform(s->multi, &running);
+		if (rc == CURLM_OK && running)
+			rc = wait_for(s, ns);
+	}
+	for (CURLMsg *m; (m = curl_multi_info_read(s->multi, &more));)
+		if (m->msg == CURLMSG_DONE)
+			result = m->data.result;
+	curl_multi_remove_handle(s->multi, s->curl);
+	return rc == CURLM_OK ? result : CURLE_OUT_OF_MEMORY;
+}
+
 enum sender_result sender_post(struct sender *s, const char *body, char *why, size_t size)
 {
 	long status = 0;
@@ -116,7 +150,11 @@ enum sender_result sender_post(struct sender *s, const char *body, char *why, si
 	s->error[0] = '\0';
 	curl_easy_setopt(s->curl, CURLOPT_POSTFIELDS, body);
 	curl_easy_setopt(s->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
-	CURLcode rc = curl_easy_perform(s->curl);
+	CURLcode rc = perform(s);
+	if (rc == CURLE_ABORTED_BY_CALLBACK) {
+		snprintf(why, size, "it did not answer before the server ended");
+		return SENDER_LATER;
+	}
 	if (rc != CURLE_OK) {
 		snprintf(why, size, "%s", s->error[0] ? s->error : curl_easy_strerror(rc));
 		return SENDER_LATER;
@@ -128,6 +166,11 @@ enum sender_result sender_post(struct sender *s, const char *body, char *why, si
 	return passes(status) ? SENDER_LATER : SENDER_REFUSED;
 }
 
+void sender_wake(struct sender *s)
+{
+	curl_multi_wakeup(s->multi);
+}
+
 void sender_free(struct sender *s)
 {
 	if (!s)
@@ -135,6 +178,8 @@ void sender_free(struct sender *s)
 	curl_slist_free_all(s->fields);
 	if (s->curl)
 		curl_easy_cleanup(s->curl);
+	if (s->multi)
+		curl_multi_cleanup(s->multi);
 	free(s);
 }
 
@@ -160,6 +205,11 @@ enum sender_result sender_post(struct sender *sender, const char *body, char *wh
 	(void)sender, (void)body;
 	snprintf(why, size, "this weir was built without the trace export");
 	return SENDER_REFUSED;
+}
+
+void sender_wake(struct sender *sender)
+{
+	(void)sender;
 }
 
 void sender_free(struct sender *sender)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sends POST requests to one URL with libcurl. Fails if weir was built with WEIR_OTLP=off. Used by one
- * thread at a time. */
+ * thread at a time, except sender_wake. */
 #ifndef WEIR_EXPORT_OTLP_SEND_H
 #define WEIR_EXPORT_OTLP_SEND_H
 
@@ -17,9 +17,9 @@ struct sender;
  * WEIR_EINVAL with a message in `err`. */
 int sender_check(const char *url, struct weir_err *err);
 
-/** Create a sender for `url`, http:// or https://. A POST in progress is aborted at *give_up_ns
- * (CLOCK_MONOTONIC), or never if that is 0. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM with a message
- * in `err`. */
+/** Create a sender for `url`, http:// or https://. At *give_up_ns (CLOCK_MONOTONIC) a POST in
+ * progress is aborted, and after that time none begins; 0 is never. Returns 0, or WEIR_EINVAL or
+ * WEIR_ENOMEM with a message in `err`. */
 int sender_new(const char *url, const _Atomic int64_t *give_up_ns, struct sender **sender,
     struct weir_err *err);
 
@@ -31,6 +31,9 @@ enum sender_result {
 
 /** Send `body`, which is JSON. Waits at most 5 s. On failure the reason is stored in why[size]. */
 enum sender_result sender_post(struct sender *sender, const char *body, char *why, size_t size);
+
+/** Let sender_post look at *give_up_ns, which has been changed. Any thread, also during a POST. */
+void sender_wake(struct sender *sender);
 
 /** Free the sender. NULL is allowed. */
 void sender_free(struct sender *sender);

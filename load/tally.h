@@ -70,7 +70,7 @@ void tally_ended(
 /** Count another attempt of a request. */
 void tally_retried(struct tally *t, const struct ticket *ticket);
 
-/** Record that the generator sent a request of `phase` `lag_ns` after its intended time. */
+/** Record that a request of `phase` was sent `lag_ns` late. */
 void tally_lag(struct tally *t, int phase, int64_t lag_ns);
 
 /** Hand over all seconds before the current one, `number`. */

@@ -32,7 +32,7 @@ static void shape(const struct weir_log_spec *log)
 static int refuse(
     const struct weir_log_spec *log, int rc, const struct weir_err *err, struct weir_errs *errs)
 {
-	return weir_errs_add(errs, &log->mark, rc, NULL, "the log: %s",
+	return weir_errs_add(errs, &log->mark, rc, err->hint[0] ? err->hint : NULL, "the log: %s",
 	    err->text[0] ? err->text : weir_error_text(rc));
 }
 

@@ -39,7 +39,8 @@ static const struct weir_knob simulate_knobs[] = {
 	.min = 1e9,
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_AUTO,
-	.help = "virtual time; auto: 2 million events, within 5 s to 60 s"},
+	.help = "virtual time; auto: 2 million events, within 5 s to 60 s, or less, down to 1 s, "
+		"for 10 million"},
     ROW("deadline", DURATION, deadline_ns, "0s", 0, 3.6e12,
 	"deadline of every request; 0s is the slo of its class"),
     ROW("seed", INT, seed, "1", 0, 9e15, "the same seed gives the same result"),
@@ -167,10 +168,26 @@ static struct weir_spec *load(const struct simulate_options *opt)
 	return NULL;
 }
 
+/* Number of events from which on the size of a simulation is printed, since it takes seconds. */
+#define MANY_EVENTS 1e7
+
+static void tell_size(const struct simulate_plan *plan)
+{
+	if (plan->events < MANY_EVENTS)
+		return;
+	fprintf(stderr,
+	    "weir simulate: %.3g million events will be simulated, %.3g s of virtual time at "
+	    "%.0f/s; --for and --load change that\n",
+	    plan->events / 1e6, (double)(plan->config.measured_ns + plan->config.warmup_ns) / 1e9,
+	    plan->offered_per_s);
+}
+
 static int run(
     const struct weir_spec *spec, const struct simulate_options *opt, struct simulate_plan *plan)
 {
 	struct sim_result *r = NULL;
+
+	tell_size(plan);
 	int rc = sim_run(&plan->config, &r);
 
 	if (rc != 0) {

@@ -65,6 +65,7 @@ struct simulate_plan {
 	double cores_ceiling_per_s;                 /* of all cores together; 0 if unbounded */
 	int bottleneck;                             /* index of a stage, or -1 for the cores */
 	double capacity_per_s, offered_per_s, load; /* load = offered / capacity */
+	double events;                              /* expected number of simulated events */
 	double in_front; /* share of events that end before they reach a stage that takes time */
 	char route_name[SIM_ROUTES_MAX][24];
 };

@@ -169,6 +169,14 @@ static void add_work(struct walk *w, int i, int at, double share)
 	}
 }
 
+/* Whether the stage runs within the threads of its senders and has no queue. */
+static bool is_within(const struct weir_stage_spec *st)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
+
+	return st->inlined && !(ops && ops->flags & WEIR_STAGE_HOLDS);
+}
+
 /* Extend the path by stage `i` of the spec. */
 static int enter(struct walk *w, int i, double share)
 {
@@ -177,14 +185,14 @@ static int enter(struct walk *w, int i, double share)
 	struct sim_route *path = &w->path;
 	int last = path->n ? path->stage[path->n - 1] : -1, at = last;
 
-	if (is_source(st) || (st->inlined && cost->dist.mean_ns == 0))
+	if (is_source(st) || (is_within(st) && cost->dist.mean_ns == 0))
 		return 0;
-	if (!st->inlined && cost->from == SIMULATE_UNKNOWN)
+	if (!is_within(st) && cost->from == SIMULATE_UNKNOWN)
 		return sentence(w->err, WEIR_EINVAL,
 		    "the service time of stage '%s' is unknown: use --cost %s=5ms, or --admin of a "
 		    "running server",
 		    st->name, st->name);
-	if (!st->inlined)
+	if (!is_within(st))
 		at = pool_of(w, i);
 	else if (last < 0)
 		at = pool_of(w, w->source);
@@ -394,14 +402,25 @@ static int add_load(struct walk *w)
 	return 0;
 }
 
-/* Set the duration and the remaining members. By default, two million events are simulated, in 5 s
- * to 60 s of virtual time. That takes about a second of real time. */
+/* Return the default duration: that of two million events, but at least 5 s and at most 60 s. That
+ * takes a few seconds of real time at most, since a high load is simulated for less than 5 s: until
+ * ten million events, but at least 1 s, in which the controllers decide 100 times. The numbers are
+ * guesses. */
+static double auto_for_s(double per_s)
+{
+	double for_s = 2e6 / per_s, most_s = 1e7 / per_s;
+
+	for_s = for_s < 5 ? 5 : for_s > 60 ? 60 : for_s;
+	most_s = most_s < 1 ? 1 : most_s;
+	return for_s < most_s ? for_s : most_s;
+}
+
+/* Set the duration and the remaining members. */
 static void finish_config(struct walk *w)
 {
 	struct sim_config *c = &w->plan->config;
-	double for_s = 2e6 / w->plan->offered_per_s;
+	double for_s = auto_for_s(w->plan->offered_per_s);
 
-	for_s = for_s < 5 ? 5 : for_s > 60 ? 60 : for_s;
 	c->measured_ns = w->opt->for_ns > 0 ? w->opt->for_ns : (int64_t)(for_s * 1e9);
 	c->warmup_ns = c->measured_ns / 4;
 	c->bin_ns = 100000000;
@@ -409,6 +428,7 @@ static void finish_config(struct walk *w)
 	c->cores = w->cores;
 	c->laws = SIM_LAWS_SERVER;
 	c->trace = stderr;
+	w->plan->events = w->plan->offered_per_s * (double)(c->measured_ns + c->warmup_ns) / 1e9;
 }
 
 /* Check that --share and --class refer to existing links and classes. */

@@ -50,8 +50,9 @@
 #define BUCKETS    (27 * PER_OCTAVE + 1)
 
 /* Decay constant of the recorded events and of the mean of phi: this number of events or this time,
- * whichever is longer. With 250 events, a fraction of one half is measured to 2 % (sqrt(0.25 /
- * 500)), and a second covers many oscillations of the wait. */
+ * whichever is longer. With a decay constant of 250, about 500 events count, so a fraction of one
+ * half has a standard error of 2 % (sqrt(0.25 / 500)). A second covers many oscillations of the
+ * wait. */
 #define MEMORY_EVENTS 250.0
 #define MEMORY_NS     1000000000.0
 

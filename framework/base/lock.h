@@ -5,7 +5,8 @@
  *
  * Lock order (a thread that holds a lock may take only locks to its right):
  *
- *   graph.lock (start, drain, set) > pool.lock (resize, idle list) > queue.lock > mailbox.lock
+ *   graph.lock (start, drain, set) > tickets.lock > pool.lock (resize, idle list) > queue.lock
+ *     > mailbox.lock
  *
  * graph.threads_lock, stage.conf_lock, widener.lock, journal.lock, change_log.lock and registry.lock
  * are leaf locks: no lock is taken while one of them is held. inheritance.lock is taken by views. It

@@ -124,6 +124,10 @@ static int open_file(struct log_target *t, const char *name, bool make, struct w
 		t->absent = true;
 		return 0;
 	}
+	if (t->fd == -1 && errno == ENXIO && is_fifo(name)) {
+		snprintf(err->hint, sizeof(err->hint), "start the reader of the FIFO first");
+		return refuse(err, name, "no process reads from this FIFO");
+	}
 	if (t->fd == -1)
 		return refuse(err, name, strerror(errno));
 	t->own = true;

@@ -107,6 +107,9 @@ struct pool;
 
 /** Value of `outlet` in the outbox of requeued events, which do not pass through an outlet. */
 #define OUTLET_AGAIN (-1)
+/** That of the outbox with which a thread remembers to take events from the queue of an inline stage
+ *  with a width. It has no events. */
+#define OUTLET_TAKE (-2)
 
 /** Outgoing events for one sink or mailbox, collected until the batch ends. */
 struct outbox {
@@ -150,6 +153,7 @@ struct local {
 	bool again_holds; /* an element of again_held is not 0 */
 	/* requeued events, which return to the queue of this stage; `outlet` is OUTLET_AGAIN */
 	struct outbox again;
+	struct outbox take; /* `outlet` is OUTLET_TAKE */
 	int n_outboxes;
 	struct outbox outbox[];
 };
@@ -193,6 +197,10 @@ struct thread {
 	 * and requeued. `stays` is set if there are any. */
 	int stay_held[WEIR_CLASSES_MAX], stay_queued[WEIR_CLASSES_MAX];
 	bool stays;
+	/* For sinks that run events directly: how many of the events admitted last this thread has
+	 * to run, and whether it must not run any. */
+	int to_run;
+	bool no_direct;
 	/* the batch that the handler is working on, needed if the thread exits in the handler */
 	struct weir_event **run_ev;
 	int run_n;
@@ -281,6 +289,17 @@ static inline void book_give(struct thread *t, int id, struct book *book)
 		book_unlock_common(t);
 }
 
+/** Put `o` on the dirty list of the calling thread. */
+static inline void outbox_mark(struct thread *t, struct outbox *o)
+{
+	if (!o->dirty) {
+		o->dirty = true;
+		o->next = NULL;
+		*t->dirty_tail = o;
+		t->dirty_tail = &o->next;
+	}
+}
+
 /** Put `ev` into an outbox of the calling thread. */
 static inline void outbox_add(struct thread *t, struct outbox *o, struct weir_event *ev)
 {
@@ -288,12 +307,7 @@ static inline void outbox_add(struct thread *t, struct outbox *o, struct weir_ev
 	*o->tail = ev;
 	o->tail = &ev->next;
 	o->n++;
-	if (!o->dirty) {
-		o->dirty = true;
-		o->next = NULL;
-		*t->dirty_tail = o;
-		t->dirty_tail = &o->next;
-	}
+	outbox_mark(t, o);
 }
 
 /** Record that a handler has served the batch `b`, and that inline stages took `behind_ns` in the
@@ -310,6 +324,10 @@ void hold_count(struct thread *t, int id, int class_id, int n);
  *  If the stage has a width, their service times are recorded, and a thread is woken for the events
  *  that may be taken instead. */
 void hold_end(struct thread *t, struct weir_event *const *ev, int n);
+
+/** Let a thread take the queued events of `st` that the width has room for now. In the handler of
+ *  `st` itself that is not necessary, since it is done when the handler has returned. */
+void hold_wake(struct thread *t, struct weir_stage *st);
 
 /** Record the time that `ev`, which is held and is about to be requeued, has been in service. */
 void hold_record_part(struct thread *t, const struct weir_event *ev);

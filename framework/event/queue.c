@@ -84,7 +84,7 @@ void queue_fini(struct queue *q)
 {
 	if (!q->part)
 		return;
-	WEIR_ASSERT(queue_length(q) == 0);
+	WEIR_ASSERT(queue_length(q) == 0 && atomic_load(&q->n_back) == 0);
 	for (int p = 0; p < q->n_parts; p++) {
 		for (int c = 0; c < q->n_classes; c++) {
 			free(q->part[p].lane[c].slot);
@@ -137,11 +137,12 @@ uint32_t queue_rank_length_locked(const struct queue *q, int class_id, int rank,
 	return n;
 }
 
-static void lease_locked(struct queue *q, struct partition *part, bool leased)
-    WEIR_REQUIRES(&q->lock)
+void queue_lease_locked(struct queue *q, struct partition *part, bool leased)
 {
 	int n = atomic_load_explicit(&q->leased, memory_order_relaxed);
 
+	if (!q->leasing)
+		return;
 	part->leased = leased;
 	atomic_store_explicit(&q->leased, leased ? n + 1 : n - 1, memory_order_relaxed);
 }
@@ -382,8 +383,7 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 	take->counted = queue_keeps(q);
 	n = WEIR_UNLIKELY(take->counted) ? part_take_counted(q, part, take, max, overdue, out)
 					 : part_take(q, part, take, max, overdue, out);
-	if (q->leasing)
-		lease_locked(q, part, true);
+	queue_lease_locked(q, part, true);
 	part->served = ++q->served;
 out:
 	lock_release(&q->lock);
@@ -395,8 +395,8 @@ bool queue_release(struct queue *q, int part)
 	if (!q->leasing)
 		return false;
 	lock_take(&q->lock);
-	lease_locked(q, &q->part[part], false);
-	bool more = q->part[part].n > 0;
+	queue_lease_locked(q, &q->part[part], false);
+	bool more = q->part[part].n > 0 || q->part[part].back;
 	lock_release(&q->lock);
 	return more;
 }
@@ -405,6 +405,8 @@ bool queue_due(struct queue *q, int rank, int n_ranks, uint32_t least)
 {
 	bool due = false;
 
+	if (WEIR_UNLIKELY(atomic_load(&q->n_back) > 0) && queue_back_due(q, rank, n_ranks))
+		return true;
 	if (atomic_load(&q->length) < least || queue_paused(q) || queue_width_left(q) == 0)
 		return false;
 	if (q->n_parts == 1 && !q->leasing)

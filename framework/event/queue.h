@@ -17,6 +17,7 @@
  * | call                     | may overlap with                                             |
  * |--------------------------|--------------------------------------------------------------|
  * | queue_pop, queue_release, queue_oldest_ns | anything; they take the lock                |
+ * | queue_give_back, queue_take_back | anything; they take the lock                         |
  * | queue_length             | anything; a relaxed read of the exact length                 |
  * | *_locked                 | the caller holds the lock                                    |
  * | queue_init, queue_fini   | nothing                                                      |
@@ -49,6 +50,7 @@ struct partition {
 	 * next */
 	uint32_t served;
 	struct lane lane[WEIR_CLASSES_MAX];
+	struct weir_event *back; /* events given back to the stage, linked by `next` */
 };
 
 /**
@@ -82,6 +84,7 @@ struct queue {
 	uint32_t served WEIR_GUARDED_BY(lock); /* number of batches taken so far */
 	/* number of leased partitions; written under the lock */
 	atomic_int leased;
+	atomic_uint n_back;       /* number of events given back; written under the lock */
 	WEIR_ALIGNED int n_parts; /* constant, like the members up to `fifo` */
 	int n_classes;
 	bool keyed;        /* lanes store the keys of their events, for cohorts by key */
@@ -175,8 +178,25 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
  *  more events. Does nothing and returns false if the queue has no leases. */
 bool queue_release(struct queue *q, int part);
 
-/** Whether an unleased partition of this rank has at least `least` events, the queue is not paused,
- *  and the width is not reached. */
+/** Lease or release a partition, if the queue has leases. The caller holds the lock. */
+void queue_lease_locked(struct queue *q, struct partition *part, bool leased)
+    WEIR_REQUIRES(&q->lock);
+
+/** Give the events of `list`, which the stage holds and which are linked by `next`, back to the
+ *  stage: queue_take_back returns them. They are not counted, and are held until the stage ends
+ *  them. Any thread. */
+void queue_give_back(struct queue *q, struct weir_event *list);
+
+/** Take events that were given back to an unleased partition of this rank into
+ *  out[WEIR_BATCH_MAX], and lease the partition. Neither a pause nor the width matters. Returns the
+ *  number of events, and in *part the partition, for queue_release. */
+int queue_take_back(struct queue *q, int rank, int n_ranks, struct weir_event **out, int *part);
+
+/** Whether queue_take_back has events for this rank. */
+bool queue_back_due(struct queue *q, int rank, int n_ranks);
+
+/** Whether an unleased partition of this rank has events that were given back; or has at least
+ *  `least` events, the queue is not paused, and the width is not reached. */
 bool queue_due(struct queue *q, int rank, int n_ranks, uint32_t least);
 
 /** Number of partitions that are not leased. */
@@ -191,7 +211,7 @@ static inline int queue_part(const struct queue *q, uint64_t key)
 	return q->n_parts == 1 ? 0 : (int)(key % (uint64_t)q->n_parts);
 }
 
-/** Number of queued events. Exact, but read without the lock. */
+/** Number of queued events. It is read without the lock, so it may change at any time. */
 static inline uint32_t queue_length(const struct queue *q)
 {
 	return atomic_load_explicit(&q->length, memory_order_relaxed);

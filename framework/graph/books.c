@@ -73,7 +73,8 @@ static struct local *local_new(struct thread *t, struct weir_stage *st, bool run
 		l->outbox[i].sink = st->outlets[i].to ? &st->outlets[i].to->sink : NULL;
 	}
 	outbox_init(&l->again, l, OUTLET_AGAIN);
-	l->again.sink = &st->sink;
+	outbox_init(&l->take, l, OUTLET_TAKE);
+	l->again.sink = l->take.sink = &st->sink;
 	/* any thread may end a hold and then records the service time */
 	int rc = runs || stage_has_width(st) ? local_add_times(l, st) : 0;
 	if (rc == 0 && runs)
@@ -86,9 +87,15 @@ static struct local *local_new(struct thread *t, struct weir_stage *st, bool run
 
 /* ---- the locals of a thread ---- */
 
+/* Whether the thread of a sender runs the stage. */
+static bool in_sender(const struct weir_stage *st)
+{
+	return st->sink.inlined || st->sink.direct;
+}
+
 static bool runs(const struct thread *t, const struct weir_stage *st)
 {
-	return st == t->source || st->sink.inlined || (t->pool && st->pool == t->pool);
+	return st == t->source || in_sender(st) || (t->pool && st->pool == t->pool);
 }
 
 /* Allocate the local of `st`, and those of all inline stages that the thread may run after `st`.
@@ -103,7 +110,7 @@ static int make(struct thread *t, struct weir_stage *st)
 	if (!t->local[st->id])
 		return WEIR_ENOMEM;
 	for (int o = 0; rc == 0 && runs(t, st) && o < st->n_outlets; o++)
-		if (st->outlets[o].to && st->outlets[o].to->sink.inlined)
+		if (st->outlets[o].to && in_sender(st->outlets[o].to))
 			rc = make(t, st->outlets[o].to);
 	return rc;
 }
@@ -120,7 +127,8 @@ int graph_books_make(struct thread *t, bool all)
 	t->n_locals = g->n_stages;
 	for (int i = 0; rc == 0 && i < g->n_stages; i++) {
 		struct weir_stage *st = g->stages[i];
-		if (all || (st->sink.inlined ? anywhere : runs(t, st)))
+		bool own = st == t->source || (t->pool && st->pool == t->pool);
+		if (all || own || (in_sender(st) && anywhere))
 			rc = make(t, st);
 	}
 	return rc;
@@ -158,7 +166,7 @@ struct local *local_open(struct thread *t, int id)
 {
 	struct weir_stage *st = t->graph->stages[id];
 	/* thread_prepare calls thread_init later */
-	struct local *l = local_new(t, st, st->sink.inlined);
+	struct local *l = local_new(t, st, in_sender(st));
 
 	if (!l)
 		return NULL;

@@ -78,13 +78,14 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	k->stage = st;
 	k->name = st->name;
 	k->id = (uint16_t)st->id;
-	k->inlined = s->inlined;
+	k->inlined = s->inlined && !stage_has_width(st);
+	k->direct = s->inlined && !k->inlined;
 	k->key = ps->key;
 	k->stage_key = st->ops->key;
 	k->cohort_by_key = s->cohort.by && s->cohort.by[0];
 	k->run = stage_run;
 	k->wake = stage_wake;
-	bool queued = !s->inlined && !(st->ops->flags & WEIR_STAGE_SOURCE);
+	bool queued = !k->inlined && !(st->ops->flags & WEIR_STAGE_SOURCE);
 	k->slo_ns = weir_spec_slo_ns(g->spec, s);
 	k->front = -1;
 	k->n_ranks = room_ranks(g->class_priority, g->n_classes, k->rank);
@@ -106,7 +107,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key, exclusive);
 	/* the queue of an inline stage stays empty; its limit applies to the events that the stage
 	 * holds */
-	if (s->inlined && rc == 0)
+	if (k->inlined && rc == 0)
 		queue_set_limit(&k->queue, (uint32_t)s->queue.limit);
 	k->queue.fifo = s->queue.discipline == WEIR_DISCIPLINE_FIFO ||
 			(s->queue.discipline == WEIR_DISCIPLINE_AUTO && k->policy->fifo);
@@ -137,7 +138,7 @@ static int make_stage(struct weir_graph *g, struct weir_stage *st, const struct 
 	st->stuck_ns = ps->group >= 0 ? g->spec->groups[ps->group].threads.stuck_ns
 				      : ps->spec->threads.stuck_ns;
 	if (make_outlets(g, st, ps) != 0 || make_sink(g, st, ps) != 0 || make_state(st) != 0 ||
-	    graph_batch_new(st) != 0 || graph_width_new(st) != 0)
+	    graph_batch_new(st) != 0 || graph_width_new(st) != 0 || graph_tickets_new(st) != 0)
 		return no_memory(errs);
 	return conf_new(st->ops, ps->spec->with, st->name, &st->conf, errs);
 }
@@ -195,6 +196,12 @@ static int make_group_pools(struct weir_graph *g, const struct plan *plan)
 	return 0;
 }
 
+/* The pool of an inline stage with a width. Its thread takes what no thread of a sender is there to
+ * take: queued events after a pause or when the width is raised, and events that expire. */
+static char direct_policy[] = "static";
+static const struct weir_threads_spec direct_threads = {
+    .min = 1, .max = 1, .start = -1, .policy = direct_policy};
+
 static int make_pools(struct weir_graph *g, const struct plan *plan)
 {
 	g->pools = calloc((size_t)g->n_stages + (size_t)g->spec->n_groups, sizeof(struct pool *));
@@ -203,9 +210,10 @@ static int make_pools(struct weir_graph *g, const struct plan *plan)
 	int rc = make_group_pools(g, plan);
 	for (int i = 0; rc == 0 && i < g->n_stages; i++) {
 		struct weir_stage *st = g->stages[i];
-		if (st->pool || st->spec->inlined || st->ops->flags & WEIR_STAGE_SOURCE)
+		if (st->pool || st->sink.inlined || st->ops->flags & WEIR_STAGE_SOURCE)
 			continue;
-		rc = pool_new(g, st->name, &st->spec->threads, &sched_shared, &st->pool);
+		rc = pool_new(g, st->name, st->sink.direct ? &direct_threads : &st->spec->threads,
+		    &sched_shared, &st->pool);
 		if (rc != 0)
 			break;
 		g->pools[g->n_pools++] = st->pool;
@@ -317,6 +325,7 @@ static void free_stage(struct weir_graph *g, struct weir_stage *st)
 	conf_put(st->conf);
 	graph_batch_free(st);
 	graph_width_free(st);
+	graph_tickets_free(st);
 	queue_fini(&st->sink.queue);
 	fair_free(st->sink.fair);
 	lock_fini(&st->conf_lock);

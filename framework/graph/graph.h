@@ -200,6 +200,17 @@ void graph_width(struct weir_graph *g, int64_t now_ns, struct journal *journal);
 int graph_loop_start(struct weir_stage *st);
 void graph_loop_end(struct weir_stage *st);
 
+/** Allocate the table of tickets of a stage that holds events. Returns 0 or WEIR_ENOMEM. */
+int graph_tickets_new(struct weir_stage *st);
+void graph_tickets_free(struct weir_stage *st);
+/** Return the number of events that `st` holds with a ticket. Approximate while they move. Any
+ *  thread. */
+int64_t graph_tickets_out(struct weir_stage *st);
+/** Take all events that `st` holds with tickets from it. Returns them linked by `next`; the caller
+ *  must finish them. From now on an event that is held with a ticket ends at once, as WEIR_ECLOSED.
+ *  The thread of the drain. */
+struct weir_event *graph_tickets_close(struct weir_stage *st);
+
 /** Adjust the degradation levels of the stages to their pressure, in steps, when a step is due.
  *  Called by the control thread in each round. */
 void graph_degrade(struct weir_graph *g, int64_t now_ns);

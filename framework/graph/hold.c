@@ -73,15 +73,30 @@ void weir_hold_refused(struct weir_stage *st, struct weir_event *ev)
 	book_give(t, st->id, book);
 }
 
-/* Let a thread take the events that the width has room for now. In the handler of `st` itself that
- * is not necessary: the thread looks for events when the handler has returned. */
-static void wake_for_width(const struct thread *t, struct weir_stage *st)
+/* A handler or I/O thread takes the queued events of an inline stage itself when it sends its
+ * outboxes. To wake the thread of the stage would cost a wake-up for each event, and the stage would
+ * leave the loops of its senders. Other threads may finish events without sending their outboxes. */
+static bool takes_itself(struct thread *t, const struct weir_stage *st)
+{
+	bool sends = t->link || (t->pool && t->pool != st->pool);
+
+	if (!st->sink.direct || !sends || queue_paused(&st->sink.queue))
+		return false;
+	struct local *l = local_find(t, st->id);
+	if (l)
+		outbox_mark(t, &l->take);
+	return l;
+}
+
+void hold_wake(struct thread *t, struct weir_stage *st)
 {
 	struct sink *s = &st->sink;
-	/* seq_cst, after the count has been lowered; pairs with park in sched/handler.c */
+	/* seq_cst, after the count has been lowered; pairs with park in sched/handler.c, and with
+	 * admit_run in stage/sink.c */
 	uint32_t length = atomic_load(&s->queue.length);
 
-	if (length > 0 && s->pool && atomic_load_explicit(&t->running, memory_order_relaxed) != st)
+	if (length > 0 && s->pool &&
+	    atomic_load_explicit(&t->running, memory_order_relaxed) != st && !takes_itself(t, st))
 		s->wake(s, 0, length, ~0ULL);
 }
 
@@ -95,7 +110,7 @@ void hold_end(struct thread *t, struct weir_event *const *ev, int n)
 	int64_t now_ns = now_of(t);
 	for (int i = 0; i < n; i++)
 		record(t, st, ev[i], now_ns, true);
-	wake_for_width(t, st);
+	hold_wake(t, st);
 }
 
 static void count_held(struct thread *t, struct queue *q)
@@ -129,5 +144,5 @@ void hold_requeued(struct local *l)
 	memset(l->again_held, 0, sizeof(l->again_held));
 	l->again_holds = false;
 	if (stage_has_width(l->stage))
-		wake_for_width(l->thread, l->stage);
+		hold_wake(l->thread, l->stage);
 }

@@ -207,19 +207,60 @@ static int64_t wait_late(struct weir_graph *g)
 	return left;
 }
 
+/* Wait until `st` has claimed the events that it holds with tickets, or they have expired. Returns
+ * false on timeout or hurry. */
+static bool wait_tickets(struct weir_graph *g, struct weir_stage *st, int64_t until_ns)
+{
+	while (graph_tickets_out(st) > 0) {
+		int64_t now_ns = clock_now_ns();
+		if (now_ns >= until_ns || atomic_load(&g->hurry))
+			return false;
+		wait_look(g, now_ns, until_ns);
+	}
+	return true;
+}
+
 /* Make stages release the events that they hold, upstream first. If `wait` is set, wait after each
  * stage until the released events have ended or are held downstream, while there is time left. */
 static void stop_stages(struct weir_graph *g, int64_t until_ns, bool wait)
 {
 	for (int k = 0; k < g->n_stages; k++) {
 		struct weir_stage *st = g->stages[g->order[k]];
-		if (is_source(st) || !st->ops->stop)
+		if (is_source(st) || (!st->ops->stop && !st->tickets))
 			continue;
-		st->ops->stop(st, until_ns);
+		if (st->ops->stop)
+			st->ops->stop(st, until_ns);
 		weir_thread_flush();
 		if (wait)
-			wait = wait_quiet(g, until_ns);
+			wait = wait_tickets(g, st, until_ns) && wait_quiet(g, until_ns);
 	}
+}
+
+/* Finish the events that `st` holds with tickets, and those that have expired. Returns their
+ * number. */
+static uint64_t end_ticketed(struct weir_stage *st)
+{
+	struct queue *q = &st->sink.queue;
+	struct weir_event *ev[WEIR_BATCH_MAX], *list = graph_tickets_close(st);
+	uint64_t ended = 0;
+	int n, part;
+
+	for (; list; ended++) {
+		ev[0] = list;
+		list = list->next;
+		ev[0]->state = WEIR_EVENT_HELD;
+		weir_event_finish(&ev[0], WEIR_ECLOSED);
+	}
+	for (int rank = 0; rank < q->n_parts; rank++) {
+		while ((n = queue_take_back(q, rank, q->n_parts, ev, &part)) > 0) {
+			for (int i = 0; i < n; i++)
+				ev[i]->state = WEIR_EVENT_HELD;
+			weir_event_finish_run(ev, n, WEIR_ECLOSED);
+			queue_release(q, part);
+			ended += (uint64_t)n;
+		}
+	}
+	return ended;
 }
 
 /* Finish the events in the queue of `st`, and return their number. The queue is closed first, so
@@ -232,6 +273,7 @@ static uint64_t end_queued(struct weir_stage *st)
 	int n;
 
 	queue_close(&st->sink.queue);
+	ended += end_ticketed(st);
 	for (int rank = 0; rank < st->sink.queue.n_parts; rank++) {
 		struct queue_take take = {.rank = rank,
 		    .n_ranks = st->sink.queue.n_parts,

@@ -2,7 +2,8 @@
 /*
  * Loops of stages (WEIR_STAGE_LOOP). The threads of the pool take events from the queue, as for every
  * stage; they hold them and send them to the loop, whose thread calls ops->handle. So the policies of
- * the queue, the width and the counters are those of any stage that holds events.
+ * the queue, the width and the counters are those of any stage that holds events. Events whose tickets
+ * have expired take the same way to ops->expired; their state tells the two apart.
  *
  * A loop is started before ops->start of its stage, and ended before ops->fini.
  */
@@ -10,16 +11,21 @@
 
 #include "graph/graph.h"
 
+/* State of an event whose ticket has expired, on its way to the loop: its ticket is void. */
+#define EXPIRED WEIR_EVENT_TICKETED
+
 static void loop_mail(struct weir_loop *loop, struct weir_event *list)
 {
 	struct weir_stage *st = weir_loop_stage(loop);
 	struct weir_event *ev[WEIR_BATCH_MAX];
 
 	while (list) {
-		int n = 0;
-		for (; list && n < WEIR_BATCH_MAX; list = list->next)
+		int n = 0, state = list->state;
+		for (; list && list->state == state && n < WEIR_BATCH_MAX; list = list->next)
 			ev[n++] = list;
-		stage_handle(st, ev, n);
+		for (int i = 0; i < n; i++)
+			ev[i]->state = WEIR_EVENT_HELD;
+		(state == EXPIRED ? stage_expire : stage_handle)(st, ev, n);
 	}
 }
 
@@ -34,7 +40,12 @@ static void send_to_loop(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++) {
 		struct weir_event *e = ev[i];
-		weir_hold(st, &ev[i]);
+		if (e->state == WEIR_EVENT_HELD) {
+			e->state = EXPIRED;
+			ev[i] = NULL;
+		} else {
+			weir_hold(st, &ev[i]);
+		}
 		weir_loop_send(st->loop, e);
 	}
 }

@@ -163,7 +163,7 @@ void graph_trouble(struct weir_graph *g, struct weir_stage *st, char *text, size
 		return;
 	if (st->pool && !pool_serves(st->pool))
 		no_thread(st, text, size);
-	else if (st->sink.inlined)
+	else if (st->sink.inlined || st->sink.direct)
 		held_threads(g, st, text, size);
 }
 

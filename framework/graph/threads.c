@@ -318,6 +318,8 @@ static void abandon(struct thread *t)
 	atomic_store(&t->running, NULL);
 	atomic_store(&t->refusing, NULL);
 	t->run_n = 0;
+	if (st && st->sink.direct) /* the batch has left width behind */
+		hold_wake(t, st);
 }
 
 void thread_died(struct thread_deaths *deaths)

@@ -189,7 +189,7 @@ static void view_threads(struct weir_stage *st, struct weir_stage_view *v)
 	const struct pool *pool = st->pool;
 
 	v->placement = source               ? "source"
-		       : st->sink.inlined   ? "inline"
+		       : st->spec->inlined  ? "inline"
 		       : st->spec->group[0] ? "group"
 					    : "pool";
 	v->group = pool ? pool->name : "";

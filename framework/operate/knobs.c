@@ -207,7 +207,7 @@ static void apply(struct weir_stage *st, bool admission)
 {
 	const struct weir_stage_spec *s = st->spec;
 
-	if (st->pool && s->group[0] == '\0') {
+	if (st->pool && s->group[0] == '\0' && !s->inlined) {
 		int min, max;
 		pool_bounds(&s->threads, task_cores(), &min, &max);
 		pool_set_bounds(st->pool, min, max);
@@ -243,7 +243,8 @@ int graph_knob_live(const struct weir_stage *st, const char *knob, char *why, si
 		return no_knob(st, knob, why, size);
 	if (!(row->flags & WEIR_KNOB_LIVE))
 		return not_live(st, knob, why, size);
-	if (is_in(knob, "threads") && (!st->pool || st->spec->group[0] != '\0'))
+	if (is_in(knob, "threads") &&
+	    (!st->pool || st->spec->group[0] != '\0' || st->spec->inlined))
 		return say(why, size, WEIR_EINVAL, "stage '%s' has no pool of its own", st->name);
 	if (is_in(knob, "width") && !stage_has_width(st))
 		return say(why, size, WEIR_EINVAL, "stage '%s' holds no events, so it has no width",

@@ -20,6 +20,12 @@ static bool admission_queues(const struct weir_stage_spec *s)
 	return policy && policy->queue;
 }
 
+/* Whether events may wait in a queue of the stage. Those of an inline stage do if it has a width. */
+static bool has_queue(const struct plan_stage *ps)
+{
+	return !ps->spec->inlined || ps->ops->flags & WEIR_STAGE_HOLDS;
+}
+
 static void check_inline(struct plan *p, struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
@@ -35,7 +41,7 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 		why = "it is in a group";
 	else if (s->cohort.by && s->cohort.by[0])
 		why = "cohorts by key need a queue";
-	else if (admission_queues(s))
+	else if (!has_queue(ps) && admission_queues(s))
 		why = "its admission policy needs a queue";
 	if (why)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why,
@@ -121,9 +127,10 @@ static void check_degrade(struct plan *p, const struct plan_stage *ps)
 		return;
 	if (s->degrade.below >= s->degrade.above)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "raise 'above', or lower 'below'",
-		    "stage '%s': degrade: below %g is not less than above %g", s->name,
-		    s->degrade.below, s->degrade.above);
-	if (s->inlined || ps->ops->flags & WEIR_STAGE_SOURCE)
+		    "stage '%s': 'below' of 'degrade' is %g; it must be less than 'above', which "
+		    "is %g",
+		    s->name, s->degrade.below, s->degrade.above);
+	if (!has_queue(ps) || ps->ops->flags & WEIR_STAGE_SOURCE)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
 		    "stage '%s' has no queue, and 'degrade' needs one", s->name);
 }
@@ -187,9 +194,12 @@ static void check_budget(struct plan *p)
 
 	for (int i = 0; i < p->n; i++) {
 		const struct plan_stage *ps = &p->stages[i];
-		if (ps->ops && !(ps->ops->flags & WEIR_STAGE_SOURCE) && !ps->spec->inlined &&
-		    ps->group < 0)
+		if (!ps->ops || ps->ops->flags & WEIR_STAGE_SOURCE || ps->group >= 0)
+			continue;
+		if (!ps->spec->inlined)
 			want(&d, &ps->spec->threads, "stage", ps->spec->name, &ps->spec->mark);
+		else if (has_queue(ps))
+			d.sum++; /* see direct_threads in graph/build.c */
 	}
 	for (int g = 0; g < p->spec->n_groups; g++) {
 		const struct weir_group_spec *gs = &p->spec->groups[g];

@@ -86,6 +86,25 @@ static void resolve_group(struct plan *p, struct plan_stage *ps)
 	    "stage '%s' is in group '%s', which does not exist", s->name, s->group);
 }
 
+/* Check that no other stage has a key whose path is the name of `s`, as `r` has `admission:` if `s`
+ * is called r.admission: `--set r.admission.mode=off` could mean either. */
+static void check_path(struct plan *p, const struct weir_stage_spec *s)
+{
+	for (int i = 0; i < p->n; i++) {
+		const char *other = p->spec->stages[i].name;
+		size_t n = strlen(other);
+		char key[WEIR_NAME_MAX + 1];
+		if (strncmp(s->name, other, n) != 0 || s->name[n] != '.')
+			continue;
+		snprintf(
+		    key, sizeof(key), "%.*s", (int)strcspn(s->name + n + 1, "."), s->name + n + 1);
+		if (weir_knob_find(weir_stage_knobs, key) || strcmp(key, "with") == 0)
+			weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
+			    "rename one of them, for example with '-' instead of '.'",
+			    "stage '%s' has the path of '%s:' of stage '%s'", s->name, key, other);
+	}
+}
+
 static void check_stages(struct plan *p)
 {
 	for (int i = 0; i < p->n; i++) {
@@ -96,6 +115,7 @@ static void check_stages(struct plan *p)
 			if (strcmp(p->spec->stages[k].name, ps->spec->name) == 0)
 				weir_errs_add(p->errs, &ps->spec->mark, WEIR_EINVAL, NULL,
 				    "there are two stages called '%s'", ps->spec->name);
+		check_path(p, ps->spec);
 		resolve_type(p, ps);
 		resolve_group(p, ps);
 		if (ps->ops)

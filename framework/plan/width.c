@@ -51,12 +51,6 @@ void plan_width(struct plan *p, const struct plan_stage *ps)
 			    "stage '%s' (%s) holds no events, so it has no width", s->name, s->use);
 		return;
 	}
-	if (s->inlined)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
-		    "give it threads; they only pass events on",
-		    "stage '%s' (%s) cannot be inline: while its width is used up, events wait in "
-		    "its queue",
-		    s->name, s->use);
 	if (s->width.policy && !width_find(s->width.policy))
 		unknown_policy(p, s);
 	else

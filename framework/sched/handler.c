@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "stage/cohort.h"
+#include "stage/stage.h"
 #include "stage/thread.h"
 
 /* Shortest spin. A spin that finds nothing halves the next one, and a spin that finds work doubles
@@ -59,7 +60,7 @@ static bool sink_due(struct handler *h, int i)
 
 	uint32_t least = 1;
 
-	if (h->ready_ns[i] != INT64_MAX) /* while it lingers, only a full batch is due */
+	if (h->ready_ns[i] != INT64_MAX) /* its batch lingers: only a full one is due */
 		least = (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
 	return queue_due(
 	    &s->queue, seat_of(h), pool_seats(h->pool), least); /* seq_cst: see file top */
@@ -82,11 +83,35 @@ static void count_taken(struct handler *h)
 		h->taken[h->batch[i]->class_id]++;
 }
 
+/* Take events that a stage of the pool has held until their deadline. Returns their number. */
+static int take_expired(struct handler *h, int64_t now_ns)
+{
+	for (int i = 0; i < h->pool->n_sinks; i++) {
+		struct sink *s = h->pool->sinks[i];
+		if (WEIR_LIKELY(!s->expire))
+			continue;
+		if (atomic_load_explicit(&s->expires_ns, memory_order_relaxed) <= now_ns)
+			s->expire(s, now_ns);
+		h->n_batch =
+		    queue_take_back(&s->queue, seat_of(h), pool_seats(h->pool), h->batch, &h->part);
+		if (h->n_batch == 0)
+			continue;
+		h->sink = s;
+		h->counted = false;
+		h->expired = true;
+		return h->n_batch;
+	}
+	return 0;
+}
+
 /* Take the next batch from any stage of the pool. Returns its size, or 0 if there is none. */
 static int take(struct handler *h, int64_t now_ns)
 {
 	struct pool *pool = h->pool;
 
+	h->expired = false;
+	if (take_expired(h, now_ns) > 0)
+		return h->n_batch;
 	for (int i = 0; i < pool->n_sinks; i++) {
 		h->view[i] = (struct sched_view){
 		    .length = queue_ready(&pool->sinks[i]->queue), .depth = pool->depths[i]};
@@ -174,7 +199,10 @@ static void run(struct handler *h)
 	set_state(h, WEIR_THREAD_BUSY);
 	if (more_waits(h))
 		pool_wake(h->pool); /* so in a burst, each thread wakes the next */
-	s->run(s, h->batch, h->n_batch);
+	if (WEIR_UNLIKELY(h->expired))
+		stage_expired(s, h->batch, n);
+	else
+		s->run(s, h->batch, n);
 	thread_flush();
 	thread_settle(s);
 	release(h);
@@ -205,13 +233,20 @@ static bool spin(struct handler *h)
 	return found || work_due(h);
 }
 
+/* Return the time at which the thread has work without being woken. */
 static int64_t earliest(const struct handler *h)
 {
 	int64_t at_ns = INT64_MAX;
 
-	for (int i = 0; i < h->pool->n_sinks; i++)
+	for (int i = 0; i < h->pool->n_sinks; i++) {
+		struct sink *s = h->pool->sinks[i];
 		if (h->ready_ns[i] < at_ns)
 			at_ns = h->ready_ns[i];
+		/* seq_cst, after n_idle has been raised; pairs with file_soon in graph/tickets.c */
+		int64_t expires_ns = s->expire ? atomic_load(&s->expires_ns) : INT64_MAX;
+		if (expires_ns < at_ns)
+			at_ns = expires_ns;
+	}
 	return at_ns;
 }
 
@@ -252,7 +287,7 @@ static void sleep_until_woken(struct handler *h, int64_t until_ns)
 	atomic_store(&h->wake, 0);
 }
 
-/* Sleep until the thread is woken or a lingering batch is due. */
+/* Sleep until the thread is woken, a lingering batch is due, or a held event expires. */
 static void park(struct handler *h)
 {
 	struct pool *pool = h->pool;

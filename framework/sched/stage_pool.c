@@ -47,8 +47,8 @@ static void look_at_width(const struct sink *sink, int idle, struct admission_vi
 	double share = atomic_load_explicit(&sink->handler_share, memory_order_relaxed);
 	double most = share > 0 ? threads_of(sink) / share : width;
 
-	view->threads = width < most ? width : most;
-	view->idle = idle > 0 ? queue_width_left(&sink->queue) : 0;
+	view->threads = width < most || sink->direct ? width : most;
+	view->idle = idle > 0 || sink->direct ? queue_width_left(&sink->queue) : 0;
 }
 
 void stage_look(const struct sink *sink, int rank, struct admission_view *view)

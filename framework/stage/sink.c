@@ -211,6 +211,31 @@ static void reserve(struct sink *s, const struct verdict *v) WEIR_REQUIRES(&s->q
 	t->reserves = true;
 }
 
+/* Choose how many of ev[0..n), which have been admitted, the calling thread runs at once: as many as
+ * there is width for, unless others wait already. They occupy slots until its handler returns. Moves
+ * them to the end, and returns their number. */
+static int take_directly(struct sink *s, struct weir_event **ev, int n)
+    WEIR_REQUIRES(&s->queue.lock)
+{
+	struct weir_event *first[WEIR_BATCH_MAX];
+	struct thread *t = thread_self();
+	bool waits = t->no_direct || queue_paused(&s->queue) || queue_length(&s->queue) > 0;
+	int left = waits ? 0 : queue_width_left(&s->queue), run = n < left ? n : left;
+
+	for (int i = 0; i < run; i++) {
+		queue_taken(&s->queue, ev[i]->class_id, 1);
+		t->reserved[ev[i]->class_id]++;
+	}
+	if (run > 0 && run < n) {
+		memcpy(first, ev, (size_t)run * sizeof(*ev));
+		memmove(ev, ev + run, (size_t)(n - run) * sizeof(*ev));
+		memcpy(ev + n - run, first, (size_t)run * sizeof(*ev));
+	}
+	t->reserves |= run > 0;
+	t->to_run = run;
+	return run;
+}
+
 /* Judge ev[0..n) and push the admitted events. Moves the refused events to the front and returns
  * their number. */
 static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_ns,
@@ -226,7 +251,8 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	if (judge(s, ev, n, now_ns, v) < n)
 		refused = split_refused(ev, n, v, reason);
 	if (!s->inlined && refused < n) {
-		int left = push_run(s, ev + refused, n - refused, reason + refused);
+		int run = s->direct ? take_directly(s, ev + refused, n - refused) : 0;
+		int left = push_run(s, ev + refused, n - refused - run, reason + refused);
 		if (left > 0 && s->policy->give_back && sink_mode(s) != WEIR_ADMISSION_OFF)
 			s->policy->give_back(s->admission_state, left);
 		refused += left;
@@ -236,8 +262,10 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	length = queue_length(&s->queue);
 	lock_release(&s->queue.lock);
 	if (length > before) {
-		probe_enqueue(s->name, n - refused, length);
-		s->wake(s, before, length, parts);
+		probe_enqueue(s->name, (int)(length - before), length);
+		/* seq_cst, after the length has been raised; pairs with hold_wake */
+		if (!s->direct || queue_width_left(&s->queue) > 0)
+			s->wake(s, before, length, parts);
 	}
 	admit_settle(s, v);
 	return refused;

@@ -75,6 +75,8 @@ struct sink {
 	const char *name; /* name of the stage, for probes; NULL in tests of bare sinks */
 	uint16_t id;
 	bool inlined; /* the stage has no queue; its handler runs in the offering thread */
+	/* while width is left, the handler runs in the offering thread; other events are queued */
+	bool direct;
 	bool cohort_by_key;
 	/* number of distinct class priorities, at least 1 */
 	int n_ranks;
@@ -93,6 +95,10 @@ struct sink {
 	 *  them are idle. For a partitioned stage, only thread `rank` counts, unless `rank` is
 	 *  ANY_RANK. */
 	void (*look)(const struct sink *sink, int rank, struct admission_view *view);
+	/** Give back to the stage, at expires_ns or later, the held events whose deadline has
+	 *  passed (graph/tickets.c). NULL if the stage holds no events. */
+	void (*expire)(struct sink *sink, int64_t now_ns);
+	_Atomic int64_t expires_ns; /* INT64_MAX if no event is held until a deadline */
 	/** Return the number of threads over which the partitions are distributed, at least 1. If
 	 *  `ranks` is NULL, the number is 1. */
 	int (*ranks)(const struct sink *sink);
@@ -160,7 +166,8 @@ struct sink {
  * `state` and `stage` are the same as before the call.
  *
  * At an inline stage the caller then runs the admitted events with sink->run(sink, ev + refused,
- * admitted). It must update its own counters first, because a handler may end the thread.
+ * admitted), and at one with a width (`direct`) the last thread.to_run of them. It must update its
+ * own counters first, because a handler may end the thread.
  */
 int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t now_ns,
     struct book *book, int *reason);

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/probe.h"
+#include "stage/call.h"
 #include "trace/trail.h"
 
 struct weir_graph *stage_graph(const struct weir_stage *st)
@@ -133,11 +134,14 @@ static void tell_service(struct sink *sink, struct thread *t, struct served *b)
 {
 	int n_classes = sink->queue.n_classes;
 
-	if (sink->inlined)
+	/* in a thread of a sender */
+	bool foreign = sink->inlined || (sink->direct && t->pool != sink->pool);
+
+	if (foreign)
 		charge_sender(t, b, n_classes);
 	if (WEIR_UNLIKELY(stage_has_width(sink->stage)))
 		leave_out_stays(t, b, n_classes);
-	if (!sink->inlined && t->pool && sends_inline(t)) {
+	if (!foreign && t->pool && sends_inline(t)) {
 		t->late = *b;
 		return;
 	}
@@ -219,9 +223,7 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	int64_t start_ns = t->now_ns;
 	int again = 0;
 
-	t->batch++;
-	atomic_store_explicit(&t->moves, atomic_load_explicit(&t->moves, memory_order_relaxed) + 2,
-	    memory_order_relaxed);
+	call_next(t);
 	book_add(&l->book.running, (uint64_t)n);
 	if (WEIR_UNLIKELY(!l->thread_ready) && !thread_prepare(l)) {
 		fail_all(st, ev, n);
@@ -239,6 +241,7 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 		ev += n - left;
 		n = left;
 		if (n == 0) {
+			hold_settle(t, &sink->queue);
 			book_changed(&l->book);
 			return;
 		}
@@ -246,28 +249,14 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	}
 	if (WEIR_UNLIKELY(again > 0))
 		run_again(ev, n, b.again);
-	if (sink->policy->tick)
-		atomic_fetch_add_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
-	t->run_ev = ev;
-	t->run_n = n;
-	atomic_store_explicit(&l->book.running_n, n, memory_order_relaxed);
-	atomic_store_explicit(&l->book.running_since_ns, start_ns, memory_order_relaxed);
-	atomic_store_explicit(&t->running, st, memory_order_relaxed);
-	atomic_store_explicit(&t->running_type, ev[0]->type, memory_order_relaxed);
+	call_begin(sink, l, ev, n);
 	probe_handle_start(sink->name, n);
 	(WEIR_UNLIKELY(st->to_loop != NULL) ? st->to_loop : stage_handle)(st, ev, n);
-	t->run_n = 0;
-	hold_settle(t, &sink->queue);
-	if (sink->policy->tick)
-		atomic_fetch_sub_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
-	t->now_ns = clock_now_ns();
-	probe_handle_end(sink->name, n, t->now_ns - start_ns);
+	b.took_ns = call_end(sink, l, n);
+	probe_handle_end(sink->name, n, b.took_ns);
 	b.n = n;
-	b.took_ns = t->now_ns - start_ns;
 	tell_service(sink, t, &b);
-	atomic_store_explicit(&l->book.running_since_ns, 0, memory_order_relaxed);
-	book_changed(&l->book);
-	atomic_store_explicit(&t->running, NULL, memory_order_relaxed);
+	call_over(l);
 }
 
 void stage_refused(
@@ -378,7 +367,9 @@ void weir_hold(struct weir_stage *st, struct weir_event **slot)
 	(*slot)->state = WEIR_EVENT_HELD;
 	struct thread *t = thread_self();
 	if (WEIR_UNLIKELY(stage_has_width(st))) {
-		(*slot)->queued_ns = t->now_ns; /* start of the service; see graph/hold.c */
+		/* The wait is already recorded: from here on, queued_ns is the start of the service
+		 * (graph/hold.c). */
+		(*slot)->queued_ns = t->now_ns;
 		note_stay(t, st, t->stay_held, (*slot)->class_id);
 	}
 	struct book *book = book_take(t, st->id);

@@ -57,7 +57,8 @@ struct weir_stage {
 	/* position that an error of init or start points to; NULL means the stage as a whole */
 	const struct weir_mark *blamed;
 	struct weir_loop *loop; /* of a stage with WEIR_STAGE_LOOP, while the graph runs */
-	/* passes events to `loop`, whose thread calls ops->handle; otherwise NULL */
+	/* passes events to `loop`, whose thread calls ops->handle, or ops->expired if the events are
+	 * held; otherwise NULL */
 	void (*to_loop)(struct weir_stage *st, struct weir_event **ev, int n);
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
@@ -70,6 +71,8 @@ struct weir_stage {
 	atomic_int cohort_bound;
 	/* chooses the width; NULL if the width is constant */
 	struct widener *widener;
+	/* the events held with a ticket; NULL if the stage has no width */
+	struct tickets *tickets;
 	/* bounds of the width as set by the operator; written under graph->lock */
 	atomic_int width_min, width_max;
 	struct thread_deaths deaths; /* I/O threads of the stage that exited unexpectedly */
@@ -118,6 +121,13 @@ void stage_conf_set(struct weir_stage *st, struct conf *conf);
 
 /** Sink callback: run the handler on a batch in the calling thread and update all counters. */
 void stage_run(struct sink *sink, struct weir_event **ev, int n);
+
+/** Pass ev[0..n), n >= 1, which `sink`'s stage has held until their deadline (queue_take_back), to
+ *  ops->expired, in the calling thread or in the loop of the stage. Finish the events that it leaves
+ *  in `ev`. */
+void stage_expired(struct sink *sink, struct weir_event **ev, int n);
+/** The same for events that are held, always in the calling thread, without counters of time. */
+void stage_expire(struct weir_stage *st, struct weir_event **ev, int n);
 
 /** Sink callback: fill in how many threads serve the queue of `sink`, for its policy. Any
  *  thread. */

@@ -43,7 +43,10 @@ static int offer_uncounted(
     struct thread *t, struct sink *s, struct weir_event **ev, int n, int from, int *reason)
 {
 	struct book book = {0};
+
+	t->no_direct = true; /* without a local the thread can run no handler of the stage */
 	int taken = sink_offer(s, ev, n, from, t->now_ns, &book, reason);
+	t->no_direct = false;
 
 	book_add_common(t, s->id, &book);
 	return taken;
@@ -62,6 +65,39 @@ static int offer(
 		return taken;
 	}
 	return s->inlined ? -1 : offer_uncounted(t, s, ev, n, from, reason);
+}
+
+/* Run what the calling thread has to run of ev[0..n), of which `taken` have been admitted. */
+static void run_taken(struct thread *t, struct sink *s, struct weir_event **ev, int n, int taken)
+{
+	int run = s->inlined ? taken : s->direct && taken > 0 ? t->to_run : 0;
+
+	if (run == 0)
+		return;
+	/* the queued events belong to others; see abandon in graph/threads.c */
+	memset(ev + n - taken, 0, (size_t)(taken - run) * sizeof(*ev));
+	s->run(s, ev + n - run, run);
+	if (s->direct) /* not all may have been held */
+		hold_wake(t, s->stage);
+}
+
+/* Run a batch from the queue of an inline stage with a width. Returns whether there may be more. */
+static bool flush_take(struct thread *t, struct outbox *o)
+{
+	struct sink *s = o->sink;
+	struct queue_take take = {.n_ranks = 1,
+	    .max = atomic_load_explicit(&s->cohort_max, memory_order_relaxed),
+	    .sharers = 1};
+
+	thread_touch(clock_now_ns());
+	int n = queue_pop(&s->queue, &take, t->offer);
+	if (n == 0)
+		return false;
+	for (int i = 0; i < n; i++)
+		t->reserved[t->offer[i]->class_id]++;
+	t->reserves = true; /* until the handler returns; see hold_settle */
+	s->run(s, t->offer, n);
+	return queue_ready(&s->queue) > 0;
 }
 
 static void flush_to_sink(struct thread *t, struct outbox *o)
@@ -90,8 +126,7 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 		book_add(&o->events, (uint64_t)taken);
 		book_changed(&from->book);
 		/* only after the counters are updated, since a handler may end the thread */
-		if (o->sink->inlined && taken > 0)
-			o->sink->run(o->sink, t->offer + n - taken, taken);
+		run_taken(t, o->sink, t->offer, n, taken);
 		if (WEIR_UNLIKELY(taken < n))
 			stage_refused(from->stage, o->outlet, t->offer, n - taken, reason);
 	}
@@ -139,8 +174,11 @@ bool thread_flush(void)
 		moves_begin(t);
 	while (t->dirty) {
 		struct outbox *o = t->dirty;
+		bool more = false;
 		if (o->outlet == OUTLET_AGAIN)
 			flush_again(t, o);
+		else if (o->outlet == OUTLET_TAKE)
+			more = flush_take(t, o);
 		else if (o->sink)
 			flush_to_sink(t, o);
 		else
@@ -151,6 +189,8 @@ bool thread_flush(void)
 		if (!t->dirty)
 			t->dirty_tail = &t->dirty;
 		o->dirty = false;
+		if (more)
+			outbox_mark(t, o);
 	}
 	if (atomic_load_explicit(&t->moves, memory_order_relaxed) & 1)
 		moves_end(t);
@@ -201,8 +241,7 @@ static int offer_chunk(struct weir_stage *to, struct weir_event **ev, int n, int
 	}
 	if (taken < n && reason)
 		*reason = why[0];
-	if (to->sink.inlined && taken > 0)
-		to->sink.run(&to->sink, ev + n - taken, taken);
+	run_taken(t, &to->sink, ev, n, taken);
 	for (int i = n - taken; i < n; i++)
 		ev[i] = NULL;
 	return n - taken;

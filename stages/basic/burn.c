@@ -150,7 +150,7 @@ static const struct weir_outlet burn_outlets[] = {
     [BURN_OUT] = {.name = "out",
 	.type = WEIR_ANY_EVENT,
 	.optional = true,
-	.help = "every event, afterwards; if unlinked, the event is completed here"},
+	.help = "every event after its CPU time was used; without a link, the stage completes it"},
     {0},
 };
 

@@ -68,7 +68,7 @@ static const struct weir_outlet delay_outlets[] = {
     [DELAY_OUT] = {.name = "out",
 	.type = WEIR_ANY_EVENT,
 	.optional = true,
-	.help = "every event, afterwards; if unlinked, the event is completed here"},
+	.help = "every event after its wait; without a link, the stage completes it"},
     {0},
 };
 

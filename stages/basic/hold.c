@@ -6,11 +6,14 @@
  * `capacity` is the number of events that this server works on at once. Further events wait there,
  * first in, first out, so its throughput is `capacity` divided by the mean time.
  *
- * The handler passes the events to the thread of a loop, which ends the holds. The loop keeps the
- * events in work in a heap, by the time at which they are done, and sets one timer descriptor for
- * the first (weir_timer fires up to 8 ms late, which is too coarse).
+ * The handler passes the events to the thread of a loop, which holds them with tickets: an event
+ * whose deadline or `timeout` passes is given back to the stage. The server goes on working on it,
+ * since nobody tells it, but its answer is dropped; it does not begin with an event that has expired
+ * while it waited there. The loop keeps the tickets of the events in work in a heap, by the time at
+ * which they are done, and sets one timer descriptor for the first (weir_timer fires up to 8 ms
+ * late, which is too coarse).
  *
- * Only the loop's thread uses the heap, the list and the timer.
+ * Only the loop's thread uses the heap, the ring and the timer.
  */
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -23,16 +26,22 @@
 
 #include "dist.h"
 
-enum { HOLD_OUT };
+enum { HOLD_OUT, HOLD_EXPIRED };
 
 struct hold_conf {
 	struct dist dist;
-	int64_t capacity; /* 0 is no limit */
+	int64_t capacity;   /* 0 is no limit */
+	int64_t timeout_ns; /* 0 is none */
 };
 
 struct entry {
 	int64_t done_ns;
-	struct weir_event *ev;
+	uint64_t ticket;
+};
+
+struct waiting {
+	uint64_t ticket;
+	int64_t until_ns;
 };
 
 struct hold {
@@ -40,11 +49,13 @@ struct hold {
 	struct weir_loop *loop;
 	struct entry *heap; /* the entry with the smallest done_ns first */
 	int n, room;
-	struct weir_event *first, **last; /* events that wait for capacity, linked by `next` */
-	uint64_t drawn;                   /* number of draws */
-	atomic_int_fast64_t held;         /* events passed to the loop and not yet emitted */
-	atomic_bool hurry;                /* the graph is stopping, so do not wait any longer */
-	sem_t empty;                      /* posted when `hurry` is set and no event is held */
+	struct waiting *ring;     /* events that wait for capacity; its room is a power of two */
+	unsigned first, last;     /* they are ring[first .. last), modulo ring_room */
+	unsigned ring_room;       /* 0 or a power of two */
+	uint64_t drawn;           /* number of draws */
+	atomic_int_fast64_t held; /* events passed to the loop that it has not done with */
+	atomic_bool hurry;        /* the graph is stopping, so do not wait any longer */
+	sem_t empty;              /* posted when `hurry` is set and nothing is held */
 };
 
 /* ---- the heap ---- */
@@ -92,6 +103,38 @@ static struct entry heap_pop(struct hold *h)
 	return first;
 }
 
+/* ---- the ring ---- */
+
+static bool ring_room(struct hold *h)
+{
+	unsigned n = h->last - h->first, room = h->ring_room > 0 ? 2 * h->ring_room : 64;
+	struct waiting *bigger;
+
+	if (n < h->ring_room)
+		return true;
+	bigger = malloc(room * sizeof(*bigger));
+	if (!bigger)
+		return false;
+	for (unsigned i = 0; i < n; i++)
+		bigger[i] = h->ring[(h->first + i) & (h->ring_room - 1)];
+	free(h->ring);
+	h->ring = bigger;
+	h->ring_room = room;
+	h->first = 0;
+	h->last = n;
+	return true;
+}
+
+static void ring_push(struct hold *h, struct waiting w)
+{
+	h->ring[h->last++ & (h->ring_room - 1)] = w;
+}
+
+static struct waiting ring_pop(struct hold *h)
+{
+	return h->ring[h->first++ & (h->ring_room - 1)];
+}
+
 /* ---- the loop ---- */
 
 static struct hold *hold_of(struct weir_loop *loop)
@@ -99,37 +142,75 @@ static struct hold *hold_of(struct weir_loop *loop)
 	return weir_loop_data(loop);
 }
 
-static void send_on(struct hold *h, struct weir_event *ev)
+/* Have done with an event: emit it or, if it has expired, only forget it. */
+static void done(struct hold *h, struct weir_event *ev)
 {
-	weir_emit(weir_loop_stage(h->loop), HOLD_OUT, &ev);
+	if (ev)
+		weir_emit(weir_loop_stage(h->loop), HOLD_OUT, &ev);
 	atomic_fetch_sub_explicit(&h->held, 1, memory_order_relaxed);
+}
+
+static void done_with_ticket(struct hold *h, uint64_t ticket)
+{
+	done(h, weir_hold_claim(weir_loop_stage(h->loop), ticket));
+}
+
+/* Begin to work on `ev` at `at_ns`. Out of memory, emit it early rather than lose it. */
+static void begin(struct hold *h, struct weir_event *ev, int64_t at_ns, int64_t until_ns)
+{
+	struct weir_stage *st = weir_loop_stage(h->loop);
+	const struct hold_conf *conf = weir_conf(st);
+
+	if (!heap_room(h)) {
+		done(h, ev);
+		return;
+	}
+	uint64_t ticket = weir_hold_until(st, &ev, until_ns);
+	heap_push(h, (struct entry){at_ns + dist_draw_ns(&conf->dist, h->drawn++), ticket});
+}
+
+static bool is_full(const struct hold *h)
+{
+	const struct hold_conf *conf = weir_conf(weir_loop_stage(h->loop));
+
+	return conf->capacity > 0 && h->n >= conf->capacity;
 }
 
 /* Begin to work on waiting events at `at_ns` while there is capacity. */
 static void work(struct hold *h, int64_t at_ns)
 {
-	const struct hold_conf *conf = weir_conf(weir_loop_stage(h->loop));
-
-	while (h->first && (conf->capacity == 0 || h->n < conf->capacity)) {
-		struct weir_event *ev = h->first;
-		h->first = ev->next;
-		if (!h->first)
-			h->last = &h->first;
-		if (heap_room(h))
-			heap_push(
-			    h, (struct entry){at_ns + dist_draw_ns(&conf->dist, h->drawn++), ev});
-		else /* out of memory: emit the event early rather than lose it */
-			send_on(h, ev);
+	while (h->first != h->last && !is_full(h)) {
+		struct waiting w = ring_pop(h);
+		struct weir_event *ev = weir_hold_claim(weir_loop_stage(h->loop), w.ticket);
+		if (ev)
+			begin(h, ev, at_ns, w.until_ns);
+		else
+			done(h, NULL);
 	}
 }
 
-/* Emit the events that are done at `now_ns`. The next event begins when its predecessor is done, and
+/* Take an event in: work on it, or let it wait. */
+static void receive(struct hold *h, struct weir_event *ev, int64_t now_ns)
+{
+	struct weir_stage *st = weir_loop_stage(h->loop);
+	const struct hold_conf *conf = weir_conf(st);
+	int64_t until_ns = conf->timeout_ns > 0 ? now_ns + conf->timeout_ns : WEIR_NO_DEADLINE;
+
+	if (h->first == h->last && !is_full(h))
+		begin(h, ev, now_ns, until_ns);
+	else if (ring_room(h))
+		ring_push(h, (struct waiting){weir_hold_until(st, &ev, until_ns), until_ns});
+	else
+		done(h, ev);
+}
+
+/* Have done with the events whose time has come at `now_ns`. The next event begins when its predecessor is done, and
  * not when the timer is noticed. */
-static void expire(struct hold *h, int64_t now_ns)
+static void finish_due(struct hold *h, int64_t now_ns)
 {
 	while (h->n > 0 && h->heap[0].done_ns <= now_ns) {
 		struct entry e = heap_pop(h);
-		send_on(h, e.ev);
+		done_with_ticket(h, e.ticket);
 		work(h, e.done_ns);
 	}
 }
@@ -153,7 +234,7 @@ static void timer_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t e
 	(void)events;
 	if (read(w->fd, &times, sizeof(times)) != (ssize_t)sizeof(times))
 		return;
-	expire(h, weir_loop_now_ns(loop));
+	finish_due(h, weir_loop_now_ns(loop));
 	set_timer(h);
 }
 
@@ -161,24 +242,22 @@ static void loop_mail(struct weir_loop *loop, struct weir_event *list)
 {
 	struct hold *h = hold_of(loop);
 
-	*h->last = list;
-	while (*h->last)
-		h->last = &(*h->last)->next;
-	work(h, weir_loop_now_ns(loop));
+	while (list) {
+		struct weir_event *ev = list;
+		list = ev->next;
+		receive(h, ev, weir_loop_now_ns(loop));
+	}
+	work(h, weir_loop_now_ns(loop)); /* the capacity may have grown */
 	set_timer(h);
 }
 
-/* Emit everything at once. */
+/* Have done with everything at once. */
 static void clear(struct hold *h)
 {
 	while (h->n > 0)
-		send_on(h, heap_pop(h).ev);
-	while (h->first) {
-		struct weir_event *ev = h->first;
-		h->first = ev->next;
-		send_on(h, ev);
-	}
-	h->last = &h->first;
+		done_with_ticket(h, heap_pop(h).ticket);
+	while (h->first != h->last)
+		done_with_ticket(h, ring_pop(h).ticket);
 }
 
 static void loop_turn_end(struct weir_loop *loop)
@@ -214,12 +293,18 @@ static void hold_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
+/* Without a link, the events end here as missed deadlines. */
+static void hold_expired(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	if (weir_outlet_linked(st, HOLD_EXPIRED))
+		weir_emit_run(st, HOLD_EXPIRED, ev, n);
+}
+
 static int hold_init(struct weir_stage *st, struct weir_err *err)
 {
 	struct hold *h = weir_state(st);
 
 	(void)err;
-	h->last = &h->first;
 	h->timer.ready = timer_ready;
 	h->timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (h->timer.fd == -1)
@@ -260,6 +345,7 @@ static void hold_fini(struct weir_stage *st)
 	close(h->timer.fd);
 	sem_destroy(&h->empty);
 	free(h->heap);
+	free(h->ring);
 }
 
 static int64_t hold_service_ns(const void *conf)
@@ -279,6 +365,15 @@ static const struct weir_knob hold_knobs[] = {
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "events in work at once, further ones wait behind the stage; 0 is no limit"},
+    {.name = "timeout",
+	.type = WEIR_KNOB_DURATION,
+	.offset = offsetof(struct hold_conf, timeout_ns),
+	.def = "0",
+	.min = 0,
+	.max = 3600e9,
+	.flags = WEIR_KNOB_LIVE,
+	.help =
+	    "longest time for which an event is held; 0: until its own deadline, if it has one"},
     {0},
 };
 
@@ -286,7 +381,11 @@ static const struct weir_outlet hold_outlets[] = {
     [HOLD_OUT] = {.name = "out",
 	.type = WEIR_ANY_EVENT,
 	.optional = true,
-	.help = "every event, afterwards; if unlinked, the event is completed here"},
+	.help = "every event after its wait; without a link, the stage completes it"},
+    [HOLD_EXPIRED] = {.name = "expired",
+	.type = WEIR_ANY_EVENT,
+	.optional = true,
+	.help = "every event that has expired; without a link, it is shed for `deadline`"},
     {0},
 };
 
@@ -306,4 +405,5 @@ const struct weir_stage_ops weir_stage_hold = {
     .stop = hold_stop,
     .fini = hold_fini,
     .service_ns = hold_service_ns,
+    .expired = hold_expired,
 };

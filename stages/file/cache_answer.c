@@ -141,6 +141,11 @@ static bool line_varies(const struct cache_line *l)
 	return weir_slice_is(l->name, "Vary") && weir_slice_is(l->value, "Accept-Encoding");
 }
 
+bool cache_line_has_no_ranges(const struct cache_line *l)
+{
+	return weir_slice_is(l->name, "Accept-Ranges") && weir_slice_is(l->value, "none");
+}
+
 bool cache_fields_forbid(const struct cache_fields *f)
 {
 	return any_line(f, line_forbids);
@@ -162,7 +167,8 @@ static struct condition_file answer_file(
 {
 	struct condition_file file = {.modified_s = -1,
 	    .size_bytes = weir_http_body_bytes(&req->res),
-	    .varies = any_line(f, line_varies)};
+	    .varies = any_line(f, line_varies),
+	    .no_ranges = any_line(f, cache_line_has_no_ranges)};
 
 	for (int i = 0; i < 2; i++) {
 		struct weir_slice rest = f->part[i];

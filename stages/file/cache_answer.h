@@ -33,6 +33,9 @@ bool cache_line_next(struct weir_slice *text, struct cache_line *l);
 /** Whether a 304 repeats this field (RFC 9110, 15.4.5). */
 bool cache_line_goes_with_304(const struct cache_line *l);
 
+/** Whether the line is "Accept-Ranges: none": the response has no ranges (RFC 9110, 14.3). */
+bool cache_line_has_no_ranges(const struct cache_line *l);
+
 /** Whether the fields forbid serving the response to other clients, or to any client later. */
 bool cache_fields_forbid(const struct cache_fields *f);
 

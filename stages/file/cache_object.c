@@ -31,6 +31,8 @@ static void object_learn(struct cache_object *o, const struct cache_line *copy)
 		o->type = copy->value;
 	if (weir_slice_is(copy->name, "Content-Encoding"))
 		o->file.one_part = true;
+	if (cache_line_has_no_ranges(copy))
+		o->file.no_ranges = true;
 	if (weir_slice_is(copy->name, "ETag"))
 		o->file.etag = copy->value;
 	if (weir_slice_is(copy->name, "Last-Modified") &&

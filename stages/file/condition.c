@@ -205,7 +205,8 @@ struct condition_verdict condition_judge(
 	int status = condition_judge_whole(c, file);
 	if (status != 200)
 		return (struct condition_verdict){status, 0, 0, 0};
-	if (method != WEIR_HTTP_GET || !c->field[CONDITION_RANGE].p || !range_wanted(c, file))
+	if (method != WEIR_HTTP_GET || !c->field[CONDITION_RANGE].p || file->no_ranges ||
+	    !range_wanted(c, file))
 		return whole;
 	return judge_range(c->field[CONDITION_RANGE], file);
 }

@@ -50,6 +50,7 @@ struct condition_file {
 	/* Other representations exist and may have the same date. The date is then not a strong
 	 * validator (RFC 9110, 13.1.5), so If-Range with a date is false. */
 	bool varies;
+	bool no_ranges; /* Range is ignored: the response has "Accept-Ranges: none" */
 };
 
 /** The result of an evaluation: 200 (whole file), 206 (bytes [offset, offset+length) or several

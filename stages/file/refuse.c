@@ -71,7 +71,10 @@ int answer_listing(struct weir_stage *st, struct weir_http_request *req, struct 
 	struct condition asked;
 
 	listing_etag(body, etag);
-	struct condition_file file = {{etag, strlen(etag)}, -1, (int64_t)body.n, false, false};
+	struct condition_file file = {.etag = {etag, strlen(etag)},
+	    .modified_s = -1,
+	    .size_bytes = (int64_t)body.n,
+	    .no_ranges = true};
 	condition_scan(req, &asked);
 	int status = condition_judge_whole(&asked, &file);
 	int rc;
@@ -84,6 +87,8 @@ int answer_listing(struct weir_stage *st, struct weir_http_request *req, struct 
 	}
 	if (rc == 0 && status != 412)
 		rc = weir_http_add_field(req, "ETag", etag);
+	if (rc == 0 && status == 200) /* file.cache, too, then sends no part of it */
+		rc = weir_http_add_field(req, "Accept-Ranges", "none");
 	/* A listing needs no other resources. With this policy, even a name that is escaped wrongly
 	 * cannot load or run anything. */
 	if (rc == 0 && status == 200)

@@ -75,8 +75,8 @@ static inline bool handover_keeps(const struct net_io *io)
 	return io->handover.kept != NULL;
 }
 
-/** Close connections that were handed to `io` but that it has not taken over. Call this only once
- * no other thread can reach `io`. */
+/** Close connections that were handed to `io` but that it has not taken over. Call this only
+ * after no other thread can reach `io` any more. */
 void handover_fini(struct net_io *io);
 
 #endif

@@ -152,6 +152,22 @@ exec 9>&-
 wait "$reader"
 checks=$((checks + 1))
 [ "$(cat piped)" = 'still there' ] || fail "the reader heard: '$(cat piped)'"
+# Whether it has a reader is therefore found out at start.
+weir run piping.yaml
+is exit 1
+is err has "'pipe' cannot be opened for writing: no process reads from this FIFO"
+is err has 'start the reader of the FIFO first'
+checked <<'YAML'
+  a: { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: l } }
+  l: { use: access_log, with: { file: pipe }, to: d }
+  d: { use: respond }
+YAML
+is exit 0
+weir run site.yaml
+is exit 1
+is err has "site.yaml:4:"
+is err has "stage 'l' (access_log): 'pipe' cannot be opened for writing: no process reads from this FIFO"
+is err has 'start the reader of the FIFO first'
 
 # ---- errors found at start: an address used by another process ----
 # shellcheck source=tests/cli/server.sh

@@ -448,6 +448,9 @@ def take_document(server, path):
     with open(path, "rb") as f:
         check(body == f.read(), "the program's document differs from the file in the tree")
     server.document = Document(parse(body))
+    schemas = server.document.doc["components"]["schemas"]
+    check(set(schemas["ShedTotals"]["properties"]) == set(schemas["ShedRates"]["properties"]),
+          "ShedTotals and ShedRates list different reasons")
 
 
 TOKENS = {"boss": secrets.token_urlsafe(32), "eye": secrets.token_hex(16)}

@@ -111,6 +111,15 @@ is exit 0; is out has 'db: 8.0 of 8 under way'; is out lacks 'helping'
 weir simulate wide.yaml --cores 1 --load 0.5x --set db.with.capacity=0 --set db.width.max=8
 is exit 0; is out has 'capacity 400/s'; is out has 'n of db is its largest width.'
 
+# A load of millions per second is simulated for less than 5 s, and the size is printed first.
+exec 3< <(exec "$program" simulate server.yaml --cost hello=1us --cores 2 --load 3x 2>&1 >/dev/null)
+size=$!
+about='weir simulate server.yaml --cost hello=1us --cores 2 --load 3x'
+read -r err <&3
+kill "$size"
+exec 3<&-
+is err has '12.5 million events will be simulated, 2.08 s of virtual time at 6000000/s'
+
 # ---- invalid arguments ----
 
 weir simulate

@@ -2,12 +2,13 @@
 /*
  * The n-th allocation fails, n = 1, 2, ... until none is left: while a configuration (with an
  * include, overrides and every kind of value) is loaded, explained and drawn, while an invalid one
- * is refused, and while the schema is written. Nothing may crash or leak (the sanitizer job checks
- * that). A failure returns WEIR_ENOMEM and no spec; a success is complete.
+ * is refused, and while the schema is written. Nothing may crash or leak. A failure returns
+ * WEIR_ENOMEM and no spec; a success is complete.
  */
 #include <jansson.h>
 
 #include "fault/inject.h"
+#include "fixture/memory/counted.h"
 #include "unit/config/loading.h"
 
 static const char *const sets[] = {"w.with.size=2MB", "w.with.limit.rate=9", "s.threads=2"};
@@ -69,16 +70,34 @@ static int load_once(const char *path, int n_sets, bool *fired)
 	return rc;
 }
 
+/* Let allocation `n` of a load fail. */
+static int load_failing(const char *path, int n_sets, long n, bool *fired)
+{
+	atomic_store(&fault_fired, 0);
+	atomic_store(&fault_alloc_in, n);
+	int rc = load_once(path, n_sets, fired);
+	atomic_store(&fault_alloc_in, -1);
+	return rc;
+}
+
+/* The same failure again leaves no more memory in use. */
+static void check_leaks(const char *path, int n_sets, long n)
+{
+	long before = memory_blocks();
+	bool fired;
+
+	load_failing(path, n_sets, n, &fired);
+	CU_ASSERT_EQUAL(memory_blocks(), before);
+}
+
 static void sweep(const char *path, int n_sets, int whole, long at_least)
 {
 	bool fired = true;
 	long n = 0;
 
 	for (; fired; n++) {
-		atomic_store(&fault_fired, 0);
-		atomic_store(&fault_alloc_in, n);
-		int rc = load_once(path, n_sets, &fired);
-		atomic_store(&fault_alloc_in, -1);
+		int rc = load_failing(path, n_sets, n, &fired);
+		check_leaks(path, n_sets, n);
 		/* An invalid file may be refused for an error found before memory ran out. */
 		CU_ASSERT_TRUE(rc == whole ? !fired || whole != 0 : fired && rc == WEIR_ENOMEM);
 	}

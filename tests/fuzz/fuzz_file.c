@@ -162,7 +162,7 @@ static void check_verdict(const struct condition_verdict *v)
 static void fuzz_condition(const uint8_t *data, size_t size)
 {
 	struct weir_slice rest = {(const char *)data, size};
-	struct condition_file file = {{"\"e1\"", 4}, 784111777, FILE_BYTES, false, false};
+	struct condition_file file = {{"\"e1\"", 4}, 784111777, FILE_BYTES, false, false, false};
 	struct weir_http_header headers[100];
 	struct weir_http_request req = {.headers = headers};
 	struct condition c;

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 OUTPUT_DIRS = {"unit": "tests", "fault": "tests/fault", "torture": "tests/torture", "policy": "tests/policy",
-               "scenario": "tests/scenario"}
+               "scenario": "tests/scenario", "cli": "tests/cli"}
 MEMORY_BYTES = 16 << 30  # a mutant that allocates without end fails before the host runs out
 
 

@@ -27,6 +27,9 @@ TABLE = [
     ("framework/base", ["unit/base/*", "unit/io/test_timer*", "unit/graph/test_graph*"]),
     ("framework/io", ["unit/io/*", "scenario/test_http_late*", "scenario/test_http_turn*", "scenario/test_http_requests*"]),
     ("config", ["unit/config/*", "unit/plan/test_plan*", "unit/plan/test_spec*", "fault/fault_config*"]),
+    ("export", ["unit/export/*"]),
+    # Most tests of the server are scripts (tests/cli), which run does not use: few mutants are killed.
+    ("server", ["unit/server/*", "cli/test_notify*"]),
     ("admin", ["unit/admin/*", "fault/fault_admin*", "scenario/test_admin*", "scenario/test_acts*"]),
     ("stages/basic", ["unit/basic/*", "scenario/test_http_stages*", "scenario/test_http_pieces*", "scenario/test_http_streams*"]),
     ("stages/file", ["unit/file/*", "scenario/test_file_*", "fault/fault_file*"]),

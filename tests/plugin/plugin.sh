@@ -63,6 +63,7 @@ for file in upper.c CMakeLists.txt hello.yaml; do
 	page_has "$top/tests/plugin/project/$file"
 done
 page_has "$top/tests/plugin/waits/ask.c"
+page_has "$top/tests/plugin/waits/pool.c"
 
 say install
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
@@ -105,6 +106,9 @@ say "a stage that waits"
 make_project waits
 "$weir" check "$work/waits/ask.yaml"
 runs "$work/waits/ask.yaml" ask "200 OK"
+"$weir" check "$work/waits/pool.yaml"
+runs "$work/waits/pool.yaml" "" 42
+runs "$work/waits/pool.yaml" silent "the database does not answer"
 
 say "plug-ins that are wrong"
 make_project bad

@@ -152,6 +152,42 @@ static void test_listing(void)
 	check_listing(true);
 }
 
+/* A listing has no ranges, whether it is fetched, in the cache, or the answer to a first request
+ * for a range. */
+static void check_listing_has_no_ranges(bool cached)
+{
+	static const char *const ranges[] = {
+	    "Range: bytes=0-1\r\n", "Range: bytes=0-1,4-5\r\n", "Range: bytes=1000000-\r\n"};
+	struct answer a = {0}, whole = {0};
+
+	site_make();
+	site_dir("root/d");
+	site_dir("root/e");
+	site_text("root/d/one", "1");
+	site_text("root/e/one", "1");
+	struct server s = site_serve(cached, "listing: html");
+	int fd = connect_to(&s);
+	CU_ASSERT(site_ask(fd, "GET", "/d/", NULL, &whole) && whole.status == 200);
+	CU_ASSERT(field_is(&whole, "Accept-Ranges", "none"));
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		CU_ASSERT(site_ask(fd, "GET", "/d/", ranges[i], &a));
+		CU_ASSERT(a.status == 200 && a.n == whole.n && field_is(&a, "Content-Range", NULL));
+		CU_ASSERT(site_ask(fd, "GET", "/e/", ranges[i], &a));
+		CU_ASSERT(a.status == 200 && a.n == whole.n && field_is(&a, "Content-Range", NULL));
+	}
+	close(fd);
+	answer_free(&a);
+	answer_free(&whole);
+	server_stop(&s);
+	site_remove();
+}
+
+static void test_listing_has_no_ranges(void)
+{
+	check_listing_has_no_ranges(false);
+	check_listing_has_no_ranges(true);
+}
+
 /* The tag of a listing depends on its content: a client that has it need not get it again until a
  * name or a size changes. */
 static void check_listing_asked_again(bool cached)
@@ -269,4 +305,5 @@ static void test_bad_configuration(void)
 
 CUNIT_MAIN("file site", {"Cache-Control", test_cache_control}, {"pages of errors", test_pages},
     {"listing", test_listing}, {"listing asked again", test_listing_asked_again},
-    {"symlinks", test_symlinks}, {"bad configuration", test_bad_configuration})
+    {"listing without ranges", test_listing_has_no_ranges}, {"symlinks", test_symlinks},
+    {"bad configuration", test_bad_configuration})

@@ -153,7 +153,7 @@ static void test_across_a_reload(void)
 static void test_a_stop(void)
 {
 	struct server s = held_server("2");
-	struct weir_drain_report report;
+	struct drain d;
 	int holder, fd[CLIENTS];
 
 	server_start(&s);
@@ -163,12 +163,15 @@ static void test_a_stop(void)
 	FIXTURE_AWAIT(sockets_open() > sockets + 2);
 	server_steer(&s, "web", WEIR_STEER_PAUSE);
 	begin_all(&s, fd);
-	weir_graph_drain(s.graph, 300000000, &report);
+	drain_call(&d, s.graph, DRAIN_ALL_NS);
 	check_answered(fd);
-	CU_ASSERT_EQUAL(report.left, 1);
-	CU_ASSERT_EQUAL(report.lost, 1);
-	CU_ASSERT_EQUAL(report.law_error, 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(report.left_text, "stage 'app' (t.reply) in thread 'web/io"));
+	weir_graph_hurry(s.graph);
+	pthread_join(d.thread, NULL);
+	CU_ASSERT_EQUAL(d.report.left, 1);
+	CU_ASSERT_EQUAL(d.report.lost, 1);
+	CU_ASSERT_EQUAL(d.report.law_error, 0);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(d.report.left_text, "stage 'app' (t.reply) in thread 'web/io"));
 	gate_open("stop");
 	weir_graph_free(s.graph);
 	close(holder);

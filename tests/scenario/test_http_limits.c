@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "fixture/clock/held_clock.h"
 #include "fixture/http/server.h"
 
 static struct server server;
@@ -133,15 +134,36 @@ static void start_with(const char *knob, const char *value)
 	server_start(&server);
 }
 
+/* A server whose time stands still until clock_move: the beginning of a head arrives in time,
+ * however slow the client is. */
+static void start_held(const char *header_timeout)
+{
+	server = server_new("t.reply");
+	fixture_set(server.web, "with.header_timeout", header_timeout);
+	fixture_set(server.app, "threads", "inline");
+	clock_hold();
+	server_start(&server);
+}
+
+static void stop_held(void)
+{
+	server_stop(&server);
+	clock_release();
+}
+
 static void test_header_timeout(void)
 {
+	static const char part[] = "GET / HTTP/1.1\r\nHo";
 	struct answer a = {0};
 	int fd, silent;
 
-	start_with("with.header_timeout", "50ms");
+	start_held("50ms");
 	silent = client_open(server.port);
 	fd = client_open(server.port);
-	CU_ASSERT(client_say(fd, "GET / HTTP/1.1\r\nHo"));
+	CU_ASSERT(client_say(fd, part));
+	AWAIT_METRIC(&server, "http_connections", ==, 2);
+	AWAIT_METRIC(&server, "http_received_bytes_total", ==, (int64_t)strlen(part));
+	clock_move(60);
 	CU_ASSERT(answer_read(fd, &a));
 	CU_ASSERT_EQUAL(a.status, 408);
 	CU_ASSERT(client_at_end(fd));
@@ -151,24 +173,27 @@ static void test_header_timeout(void)
 	close(fd);
 	close(silent);
 	answer_free(&a);
-	server_stop(&server);
+	stop_held();
 }
 
 /* A HEAD request whose fields are late: the answer has no body (RFC 9110, 9.3.2). */
 static void test_header_timeout_head(void)
 {
+	static const char part[] = "HEAD / HTTP/1.1\r\nHo";
 	struct answer a = {0};
 	int fd;
 
-	start_with("with.header_timeout", "50ms");
+	start_held("50ms");
 	fd = client_open(server.port);
-	CU_ASSERT(client_say(fd, "HEAD / HTTP/1.1\r\nHo"));
+	CU_ASSERT(client_say(fd, part));
+	AWAIT_METRIC(&server, "http_received_bytes_total", ==, (int64_t)strlen(part));
+	clock_move(60);
 	CU_ASSERT(answer_read_as(fd, &a, true));
 	CU_ASSERT_EQUAL(a.status, 408);
 	CU_ASSERT(client_at_end(fd));
 	close(fd);
 	answer_free(&a);
-	server_stop(&server);
+	stop_held();
 }
 
 static void test_body_timeout(void)

@@ -335,7 +335,17 @@ static void test_refused(void)
 		    "e "
 		    "} }\n  e: { use: respond }\n",
 		    hosts[i]);
-		expect_error(app, "route 1: no request has this 'host'");
+		expect_error(app, "route 1: no request can match this 'host'");
+	}
+	static const char *const methods[] = {"get", "GET|head", "|", "GET|", "|GET", "GET||HEAD",
+	    "G T", "TRACE", "CONNECT", "GET|AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"};
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		char app[256];
+		snprintf(app, sizeof(app),
+		    "  app: { use: router, with: { routes: [ { method: \"%s\", to: x } ] }, to: "
+		    "{ x: e } }\n  e: { use: respond }\n",
+		    methods[i]);
+		expect_error(app, "route 1: no request has this 'method'");
 	}
 	expect_error("  app: { use: access_log, with: { file: /nowhere/log }, to: { out: e } }\n"
 		     "  e: { use: respond }\n",

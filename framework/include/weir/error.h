@@ -28,14 +28,16 @@
 	X(ELINK, -7, FAILED, "unlinked", "the outlet is not linked")                               \
 	X(EBUSY, -8, FAILED, "busy", "in use")                                                     \
 	X(EFAILED, -9, FAILED, "failed", "the stage could not do the work")                        \
-	X(EDROPPED, -10, FAILED, "unhandled", "the handler left the event behind")                 \
+	X(EDROPPED, -10, FAILED, "unhandled",                                                      \
+	    "the handler returned without emitting, finishing or holding the event")               \
 	X(ECLOSED, -11, FAILED, "closed", "the server stopped first")                              \
 	X(EGONE, -12, FAILED, "gone", "the client left before the answer")                         \
 	X(EDIED, -13, FAILED, "died", "the handler thread died while it held the event")           \
 	X(EQUEUE, -32, SHED, "queue_full", "the queue of the stage was full")                      \
 	X(ETHRESHOLD, -33, SHED, "threshold", "the queue was over the admission threshold")        \
 	X(ERATE, -34, SHED, "rate", "the rate that the stage admits was exceeded")                 \
-	X(EDEADLINE, -35, SHED, "deadline", "the deadline passed before a handler could start")    \
+	X(EDEADLINE, -35, SHED, "deadline",                                                        \
+	    "the deadline passed before a handler could start, or while a stage held the event")   \
 	X(ESTOPPING, -36, SHED, "stopping", "the server is stopping")                              \
 	X(EPRESSURE, -37, SHED, "pressure", "the server is out of a resource")                     \
 	X(EPRIORITY, -38, SHED, "priority", "more important work needs the capacity")              \

@@ -11,6 +11,7 @@
  *   IDLE --init--> NEW --sink--> QUEUED --handler--> RUNNING --emit--> QUEUED ...
  *                                          |   \--hold--> HELD --emit or finish--> ...
  *                                          |              \--requeue--> AGAIN --handler--> RUNNING
+ *                                          |\--hold_until--> TICKETED --claim or expiry--> HELD
  *                                          |
  *                                        finish --> FINISHED --> the type's finish callback
  *
@@ -128,6 +129,8 @@ enum weir_event_state {
 	WEIR_EVENT_FINISHED,
 	/* requeued by weir_requeue: in the queue, or, at an inline stage, about to run */
 	WEIR_EVENT_AGAIN,
+	/* held, and its stage has a ticket for it instead of the pointer (weir_hold_until) */
+	WEIR_EVENT_TICKETED,
 };
 
 /** Value of `ev->stage` while the event is not in a stage. */

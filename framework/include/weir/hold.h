@@ -19,6 +19,32 @@ struct weir_stage;
 WEIR_API void weir_hold(struct weir_stage *st, struct weir_event **ev);
 
 /**
+ * Hold `*ev` until the stage claims it with the returned ticket, and set `*ev` to NULL. If the stage
+ * has not claimed the event by `until_ns` or by weir_event.deadline_ns, whichever is earlier, the hold
+ * expires, at most 8 ms late: ops->expired is called with the event or, without that callback, the
+ * event is finished as WEIR_EDEADLINE. `until_ns` may be WEIR_NO_DEADLINE.
+ *
+ * From this call on the event may end at any moment. The stage keeps the ticket instead of the
+ * pointer, and does not use `ev->next`. If it emits or finishes the event without a claim, the process
+ * aborts. A ticket is never 0.
+ *
+ * `*ev` is in a handler of the stage, or held by it: a claimed event may be held again, with a new
+ * ticket. A drain waits for tickets until its grace period is over, and then ends their events as
+ * WEIR_ECLOSED. A stage that holds events only with tickets needs no ops->stop.
+ *
+ * If memory is short, the event is finished as WEIR_ENOMEM, and 0 is returned. A claim with 0 returns
+ * NULL. Only for stages with WEIR_STAGE_HOLDS. Any thread of the graph.
+ */
+WEIR_API uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **ev, int64_t until_ns);
+
+/**
+ * Return the event that was held with `ticket`, or NULL if its hold has expired, if it was claimed
+ * before, or if it ended with the graph. The event is then held as after weir_hold and does not
+ * expire. Either one claim or the expiry gets the event. Any thread; takes no lock.
+ */
+WEIR_API struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t ticket);
+
+/**
  * Note that the side on which `ev` waits (a server, a database) has refused it, as overloaded. The
  * event is still held by the stage, which then requeues, emits or finishes it. Its time counts
  * neither as service time nor as a completion, and the policy of `width:` lowers the width. Any

@@ -122,6 +122,12 @@ struct weir_stage_ops {
 	void (*refresh)(struct weir_stage *st, struct weir_stage *wanted);
 	/** Whether a reload finds new external data (source.h). Optional. */
 	bool (*renewed)(struct weir_stage *st, struct weir_stage *wanted, char *text, size_t size);
+	/** Called with ev[0..n), n >= 1, events whose hold with a ticket (weir_hold_until) has expired.
+	 *  The stage emits, finishes or requeues them. Events left in `ev` are finished as
+	 *  WEIR_EDEADLINE, and so are all if this callback is NULL. Runs in the threads of `handle`
+	 *  (an inline stage has one of its own for it), one call at a time with `mode: exclusive`,
+	 *  also during a pause. */
+	void (*expired)(struct weir_stage *st, struct weir_event **ev, int n);
 };
 
 /**

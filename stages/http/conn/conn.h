@@ -220,7 +220,7 @@ bool conn_is_slow(struct conn *c);
 
 /* ---- states: conn_state.c ---- */
 
-/** Begin `phase`, which must follow the current one, or be CONN_ENDING again. */
+/** Begin `phase`, which must be a successor of the current one. CONN_ENDING may be begun twice. */
 void conn_enter(struct conn *c, enum conn_phase phase);
 /** What the connection does now. */
 enum conn_state conn_state(const struct conn *c);

@@ -4,10 +4,10 @@
  * write_turn.c: first free space is found for all, then all are read, then the results are
  * recorded. Each step is a loop whose code stays in the processor's cache.
  *
- * Only idle connections are deferred to the end of the run, since for others a time-out is running.
- * A deferred connection is in no list, so it is neither timed out nor evicted. It may nevertheless
- * be closed; its memory stays valid until the ready connections have been processed, which happens
- * after the deferred reads.
+ * The reads happen at the end of the run. Only connections that wait for a request are deferred. In
+ * other states a read must not be late, because body and rate limits are running. A deferred
+ * connection is in no list, so it is neither timed out nor evicted. If it is closed meanwhile, its
+ * memory stays valid, because closed connections are freed only after the deferred reads.
  */
 #include "http/conn/conn.h"
 

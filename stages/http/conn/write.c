@@ -110,6 +110,7 @@ static void add_body(
     struct http_io *io, const struct http_req *r, struct run *g, struct piece *p, size_t offset)
 {
 	struct weir_slice body = r->pub.res.body;
+	size_t left = body.n - offset;
 
 	if (!compose_has_body(r))
 		return;
@@ -117,14 +118,16 @@ static void add_body(
 		g->file = r->pub.res.length > 0;
 		return;
 	}
-	p->bytes += body.n - offset;
+	if (left == 0) /* `p` of an empty body may be NULL */
+		return;
+	p->bytes += left;
 	if (body.n <= COPY_MAX && body.n <= sizeof(io->scratch.out) - g->out_n) {
-		memcpy(io->scratch.out + g->out_n, body.p + offset, body.n - offset);
-		add_bytes(g, io->scratch.out + g->out_n, body.n - offset);
-		g->out_n += (uint32_t)(body.n - offset);
+		memcpy(io->scratch.out + g->out_n, body.p + offset, left);
+		add_bytes(g, io->scratch.out + g->out_n, left);
+		g->out_n += (uint32_t)left;
 		return;
 	}
-	add_bytes(g, body.p + offset, body.n - offset);
+	add_bytes(g, body.p + offset, left);
 }
 
 /* Add the rest of a response that was partly sent. */

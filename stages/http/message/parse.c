@@ -143,19 +143,37 @@ static enum guard_verdict ask_llhttp(const char *p, struct http_head *head)
 	return GUARD_GOOD;
 }
 
-bool parse_method_good(const char *method)
+/* Let llhttp parse a request line with `method`. Returns false if no request can have the method,
+ * because it is too long, not a token, or CONNECT, which the guard refuses. */
+static bool try_method(const char *method, llhttp_t *parser, llhttp_errno_t *rc)
 {
 	size_t n = strlen(method);
-	llhttp_t parser;
 
 	if (n == 0 || n > GUARD_METHOD_MAX || guard_span(method, n, GUARD_TOKEN) != n ||
 	    strcmp(method, "CONNECT") == 0)
 		return false;
-	llhttp_init(&parser, HTTP_REQUEST, &settings);
-	llhttp_errno_t rc = llhttp_execute(&parser, method, n);
-	if (rc == HPE_OK)
-		rc = llhttp_execute(&parser, " / HTTP/1.1\r\n", 13);
-	return is_unknown(&parser, rc);
+	llhttp_init(parser, HTTP_REQUEST, &settings);
+	*rc = llhttp_execute(parser, method, n);
+	if (*rc == HPE_OK)
+		*rc = llhttp_execute(parser, " / HTTP/1.1\r\n", 13);
+	return true;
+}
+
+bool parse_method_good(const char *method)
+{
+	llhttp_t parser;
+	llhttp_errno_t rc;
+
+	return try_method(method, &parser, &rc) && is_unknown(&parser, rc);
+}
+
+bool parse_method_served(const char *method)
+{
+	llhttp_t parser;
+	llhttp_errno_t rc;
+
+	return try_method(method, &parser, &rc) && !is_unknown(&parser, rc) &&
+	       parser.method != HTTP_TRACE;
 }
 
 enum guard_verdict parse_head(const char *p, size_t n, struct http_head *head)

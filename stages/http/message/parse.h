@@ -24,4 +24,7 @@ enum guard_verdict parse_head(const char *p, size_t n, struct http_head *head);
  * (CONNECT, TRACE) may not. */
 bool parse_method_good(const char *method);
 
+/** Whether http.server serves `method` whatever its configuration is. */
+bool parse_method_served(const char *method);
+
 #endif

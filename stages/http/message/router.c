@@ -23,6 +23,7 @@
 
 #include "http/message/guard.h"
 #include "http/message/normal_path.h"
+#include "http/message/parse.h"
 
 /* A record of `routes:`, as filled by the loader. */
 struct route_conf {
@@ -132,6 +133,52 @@ static bool host_good(const char *name)
 	return s.p[0] == '[' ? !suffix && s.p[s.n - 1] == ']' : !memchr(s.p, ':', s.n);
 }
 
+/* Write `name` in upper case to `up`, which has the same size. */
+static void upper_case(const char *name, char *up)
+{
+	for (; *name; name++)
+		*up++ = *name >= 'a' && *name <= 'z' ? (char)(*name - 'a' + 'A') : *name;
+	*up = '\0';
+}
+
+/* Whether a request can have the method `name`: one that is always served, or one that `methods` of
+ * http.server may name. Fills `hint` if not. */
+static bool method_good(const char *name, char *hint, size_t size)
+{
+	char up[GUARD_METHOD_MAX + 1];
+
+	if (parse_method_served(name))
+		return true;
+	if (!parse_method_good(name)) {
+		snprintf(hint, size,
+		    name[0]
+			? "a method is a token of at most %d characters, but not CONNECT or TRACE"
+			: "put one '|' between two methods, as in GET|HEAD",
+		    GUARD_METHOD_MAX);
+		return false;
+	}
+	upper_case(name, up);
+	if (!parse_method_served(up) || strcmp(up, name) == 0)
+		return true;
+	snprintf(hint, size, "methods are case-sensitive: write %s", up);
+	return false;
+}
+
+/* Whether requests can have each method in `list`, such as "GET|HEAD". Fills `hint` if not. */
+static bool methods_good(const char *list, char *hint, size_t size)
+{
+	while (list) {
+		char name[GUARD_METHOD_MAX + 2]; /* a longer one is cut, and is too long still */
+		const char *bar = strchr(list, '|');
+		int n = bar ? (int)(bar - list) : (int)strlen(list);
+		snprintf(name, sizeof(name), "%.*s", n, list);
+		if (!method_good(name, hint, size))
+			return false;
+		list = bar ? bar + 1 : NULL;
+	}
+	return true;
+}
+
 static int make_route(
     struct weir_stage *st, struct route *r, const struct route_conf *c, int i, struct weir_err *err)
 {
@@ -146,13 +193,15 @@ static int make_route(
 		r->path_n -= r->path_prefix;
 		if (!normal_path_pattern(
 			r->path, r->path_n, r->path_prefix, err->hint, sizeof(err->hint)))
-			return bad_route(err, i, "no request has this 'path'");
+			return bad_route(err, i, "no request can match this 'path'");
 	}
+	if (r->method && !methods_good(r->method, err->hint, sizeof(err->hint)))
+		return bad_route(err, i, "no request has this 'method'");
 	if (r->host && !host_good(r->host)) {
 		snprintf(err->hint, sizeof(err->hint),
 		    "write the name without a port or a trailing dot, as in www.example.org or "
 		    "*.example.org");
-		return bad_route(err, i, "no request has this 'host'");
+		return bad_route(err, i, "no request can match this 'host'");
 	}
 	if (r->host) {
 		r->host_suffix = strncmp(r->host, "*.", 2) == 0;

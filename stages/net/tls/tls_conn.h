@@ -107,7 +107,7 @@ void tls_conn_free(struct tls_conn *t);
 /** The memory that `t`, which may be NULL, holds. The caller counts it; changes are added to
  * `held_bytes` of struct tls_user. */
 int64_t tls_conn_bytes(const struct tls_conn *t);
-/** Move `t` to another connection, of another I/O thread, which already has its socket. */
+/** Attach `t` to `user`, a connection of another I/O thread, which already owns the socket. */
 void tls_conn_move(struct tls_conn *t, const struct tls_user *user);
 
 /** Whether the handshake is not done yet. */

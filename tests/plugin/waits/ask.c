@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ask: asks somebody who answers 20 ms later, and passes the answer on. */
+/* ask: waits 20 ms, as for another server, and answers then. */
 #include <stdlib.h>
 #include <weir/http.h>
 #include <weir/weir.h>

@@ -42,7 +42,7 @@ static void test_shed_indexes(void)
 	WEIR_ERROR_TABLE(COUNT)
 #undef COUNT
 	CU_ASSERT_EQUAL(shed, WEIR_SHED_REASONS);
-	CU_ASSERT_EQUAL(weir_shed_index(WEIR_EDRAINING - 1), -1);
+	CU_ASSERT_EQUAL(weir_shed_index(weir_shed_code(WEIR_SHED_REASONS - 1) - 1), -1);
 }
 
 /* Fork a child that fails an assertion. Its message goes to `buf`; returns the signal that ended

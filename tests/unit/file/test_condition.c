@@ -10,8 +10,9 @@
 #define OLDER     "Sun, 06 Nov 1994 08:49:36 GMT"
 #define NEWER     "Sun, 06 Nov 1994 08:49:38 GMT"
 
-static const struct condition_file the_file = {{"\"e1\"", 4}, 784111777, 1000, false, false};
-static const struct condition_file weak_file = {{"W/\"e1\"", 6}, 784111777, 1000, false, false};
+static const struct condition_file the_file = {{"\"e1\"", 4}, 784111777, 1000, false, false, false};
+static const struct condition_file weak_file = {
+    {"W/\"e1\"", 6}, 784111777, 1000, false, false, false};
 
 /* Judge a request with up to three header fields, given as pairs of name and value. */
 static struct condition_verdict judge_of(enum weir_http_method method,
@@ -123,7 +124,7 @@ static void test_range_out_of_file(void)
 	check_range("bytes=1000-1001", 416, 0, 0);
 	check_range("bytes=99999999999999999999999-", 416, 0, 0);
 	check_range("bytes=-0", 416, 0, 0);
-	struct condition_file empty = {{NULL, 0}, -1, 0, false, false};
+	struct condition_file empty = {{NULL, 0}, -1, 0, false, false, false};
 	CU_ASSERT_EQUAL(JUDGE(&empty, "Range", "bytes=0-").status, 200);
 	CU_ASSERT_EQUAL(JUDGE(&empty, "Range", "bytes=-1").status, 200);
 }
@@ -142,6 +143,19 @@ static void test_several_ranges(void)
 	CU_ASSERT_EQUAL(JUDGE(&the_file, "Range", "bytes=0-1,5-6", "If-Range", "\"e1\"").parts, 2);
 }
 
+static void test_no_ranges(void)
+{
+	struct condition_file file = the_file;
+
+	file.no_ranges = true;
+	struct condition_verdict v = JUDGE(&file, "Range", "bytes=0-1");
+	CU_ASSERT(v.status == 200 && v.length == 1000 && v.parts == 0);
+	CU_ASSERT_EQUAL(JUDGE(&file, "Range", "bytes=0-1,5-6").status, 200);
+	CU_ASSERT_EQUAL(JUDGE(&file, "Range", "bytes=1000-").status, 200);
+	CU_ASSERT_EQUAL(JUDGE(&file, "Range", "bytes=0-1", "If-Range", "\"e1\"").status, 200);
+	CU_ASSERT_EQUAL(JUDGE(&file, "Range", "bytes=0-1", "If-None-Match", "\"e1\"").status, 304);
+}
+
 /* A value that is not a list of byte ranges is ignored. */
 static void test_range_ignored(void)
 {
@@ -157,7 +171,8 @@ static void test_range_ignored(void)
 
 static void test_if_range(void)
 {
-	static const struct condition_file variant = {{"\"e1\"", 4}, 784111777, 1000, false, true};
+	static const struct condition_file variant = {
+	    {"\"e1\"", 4}, 784111777, 1000, false, true, false};
 
 	CU_ASSERT_EQUAL(STATUS("Range", "bytes=0-1", "If-Range", "\"e1\""), 206);
 	CU_ASSERT_EQUAL(STATUS("Range", "bytes=0-1", "If-Range", "\"e2\""), 200);
@@ -195,7 +210,7 @@ static void test_sent_twice(void)
 
 static void test_nothing_known(void)
 {
-	struct condition_file bare = {{NULL, 0}, -1, 10, false, false};
+	struct condition_file bare = {{NULL, 0}, -1, 10, false, false, false};
 
 	CU_ASSERT_EQUAL(JUDGE(&bare, "If-None-Match", "\"\"").status, 200);
 	CU_ASSERT_EQUAL(JUDGE(&bare, "If-Modified-Since", NEWER).status, 200);
@@ -225,6 +240,6 @@ CUNIT_MAIN("condition", {"nothing asked", test_nothing_asked},
     {"If-None-Match", test_if_none_match}, {"If-Modified-Since", test_if_modified_since},
     {"preconditions", test_preconditions}, {"one range", test_one_range},
     {"range out of file", test_range_out_of_file}, {"range ignored", test_range_ignored},
-    {"several ranges", test_several_ranges}, {"If-Range", test_if_range},
-    {"sent twice", test_sent_twice}, {"nothing known", test_nothing_known},
-    {"Content-Range", test_content_range})
+    {"several ranges", test_several_ranges}, {"no ranges", test_no_ranges},
+    {"If-Range", test_if_range}, {"sent twice", test_sent_twice},
+    {"nothing known", test_nothing_known}, {"Content-Range", test_content_range})

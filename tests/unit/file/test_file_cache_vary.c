@@ -111,7 +111,11 @@ static void set_up(const char *size, const char *revalidate)
 	fixture_set(c, "with.revalidate", revalidate);
 	fixture_set(c, "with.stale", revalidate);
 	fixture_set(c, "with.negative", "1h");
-	fixture_set(weir_spec_add_stage(spec, "origin", "t.varied"), "threads", "4");
+	/* no request is refused because the host has stalled during an earlier one */
+	fixture_set(c, "slo", "1h");
+	struct weir_stage_spec *origin_stage = weir_spec_add_stage(spec, "origin", "t.varied");
+	fixture_set(origin_stage, "threads", "4");
+	fixture_set(origin_stage, "slo", "1h");
 	atomic_store(&origin.asked, 0);
 	atomic_store(&origin.no_vary, false);
 	graph = fixture_start(spec);

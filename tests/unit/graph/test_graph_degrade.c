@@ -120,7 +120,8 @@ static void test_what_is_refused(void)
 {
 	CU_ASSERT_STRING_EQUAL(refused("50%", "20%", false), "");
 	CU_ASSERT_STRING_EQUAL(refused("100%", "20%", true), "");
-	CU_ASSERT_PTR_NOT_NULL(strstr(refused("50%", "50%", false), "not less than above"));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(refused("50%", "50%", false), "it must be less than 'above'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(refused("50%", "20%", true), "has no queue"));
 }
 

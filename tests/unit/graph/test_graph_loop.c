@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stages with a loop (WEIR_STAGE_LOOP): the handler runs in the thread of the loop and may set timers,
- * end events at once, keep them, or put them back; what it leaves behind is unhandled. */
+ * end events at once, keep them, also with a ticket, or put them back; what it leaves behind is
+ * unhandled. Expired events are given back in the same thread. */
 #include "fixture/graph/probes.h"
 
 #include <weir/io.h>
@@ -8,10 +9,10 @@
 #include "base/clock.h"
 #include "graph/graph.h"
 
-#define M 3000
+#define M 2800
 
 /* What the handler does with an event, by its key modulo WAYS. */
-enum { LATER, AT_ONCE, EMIT, AGAIN, LEAVE, WAYS };
+enum { LATER, AT_ONCE, EMIT, AGAIN, LEAVE, EXPIRE, CLAIM, WAYS };
 
 struct later {
 	struct weir_timer timer;
@@ -19,6 +20,7 @@ struct later {
 };
 
 static struct later later[M];
+static uint64_t tickets[M];
 static bool came[M]; /* the event was put back; used by the loop's thread alone */
 static atomic_int n_started, n_inited, n_ended, elsewhere;
 static struct weir_graph *g;
@@ -49,6 +51,37 @@ static void wait_for_timer(struct weir_stage *st, struct weir_event **ev)
 	weir_timer_set(weir_loop_here(), &l->timer, weir_now_ns(st) + NS_PER_MS);
 }
 
+static void claim(struct weir_loop *loop, struct weir_timer *t)
+{
+	struct later *l = (struct later *)t;
+	struct weir_event *ev = weir_hold_claim(weir_loop_stage(loop), tickets[l - later]);
+
+	check_here(weir_loop_stage(loop));
+	CU_ASSERT_PTR_EQUAL(ev, l->ev);
+	weir_event_finish(&ev, WEIR_OK);
+}
+
+static void claim_by_timer(struct weir_stage *st, struct weir_event **ev)
+{
+	uint64_t i = (*ev)->key;
+
+	later[i] = (struct later){.timer.fire = claim, .ev = *ev};
+	tickets[i] = weir_hold_until(st, ev, INT64_MAX);
+	weir_timer_set(weir_loop_here(), &later[i].timer, weir_now_ns(st));
+}
+
+/* Every second event is left behind. */
+static void loop_expired(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	check_here(st);
+	for (int i = 0; i < n; i++) {
+		CU_ASSERT_EQUAL(ev[i]->key % WAYS, EXPIRE);
+		CU_ASSERT_EQUAL(ev[i]->state, WEIR_EVENT_HELD);
+		if (ev[i]->key / WAYS % 2)
+			weir_event_finish(&ev[i], WEIR_OK);
+	}
+}
+
 static void put_back(struct weir_stage *st, struct weir_event **ev)
 {
 	bool again = came[(*ev)->key];
@@ -76,6 +109,12 @@ static void loop_handle(struct weir_stage *st, struct weir_event **ev, int n)
 			break;
 		case AGAIN:
 			put_back(st, &ev[i]);
+			break;
+		case EXPIRE:
+			weir_hold_until(st, &ev[i], weir_now_ns(st));
+			break;
+		case CLAIM:
+			claim_by_timer(st, &ev[i]);
 			break;
 		default: /* left behind */
 			break;
@@ -111,6 +150,7 @@ static const struct weir_stage_ops loop_ops = {.abi = WEIR_STAGE_ABI,
     .init = count_init,
     .start = loop_begin,
     .handle = loop_handle,
+    .expired = loop_expired,
     .fini = count_fini};
 
 static struct weir_spec *spec_of(void)
@@ -146,6 +186,7 @@ static void test_ways(void)
 	check_each_once(M);
 	CU_ASSERT_EQUAL(atomic_load(&elsewhere), 0);
 	CU_ASSERT_EQUAL(atomic_load(&fixture_failed), M / WAYS);
+	CU_ASSERT_EQUAL(atomic_load(&fixture_shed), M / WAYS / 2);
 	struct weir_stage_view v = stage_view(g, "loop");
 	CU_ASSERT_EQUAL(v.unhandled, M / WAYS);
 	CU_ASSERT_EQUAL(v.held, 0);

@@ -13,6 +13,9 @@ static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_event *kept;
 static int n_kept, most_kept;
 static atomic_bool ends_odd; /* events with an odd key are not held */
+static atomic_int exits_at;  /* the handler exits at the event with this key */
+static bool inlined;         /* the stage runs in the threads of its senders */
+static pthread_t held_by;    /* thread of the last hold; under kept_lock */
 
 static void keep(struct weir_stage *st, struct weir_event **ev)
 {
@@ -22,6 +25,7 @@ static void keep(struct weir_stage *st, struct weir_event **ev)
 	pthread_mutex_lock(&kept_lock);
 	e->next = kept;
 	kept = e;
+	held_by = pthread_self();
 	if (++n_kept > most_kept)
 		most_kept = n_kept;
 	pthread_mutex_unlock(&kept_lock);
@@ -50,6 +54,8 @@ static int count_kept(void)
 static void keep_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++) {
+		if ((int)ev[i]->key == atomic_load(&exits_at))
+			pthread_exit(NULL);
 		if (ev[i]->key % 2 && atomic_load(&ends_odd))
 			weir_event_finish(&ev[i], WEIR_OK);
 		else
@@ -64,6 +70,13 @@ static const struct weir_stage_ops keep_ops = {.abi = WEIR_STAGE_ABI,
     .accepts = &probe_type,
     .outlets = pass_outlets,
     .handle = keep_handle};
+
+static void wake_nobody(struct thread_link *link)
+{
+	(void)link;
+}
+
+static struct thread_link fake_link = {.wake = wake_nobody};
 
 static struct weir_graph *g;
 static struct weir_stage *stage;
@@ -80,6 +93,7 @@ static struct weir_stage_spec *spec_of(struct weir_spec *spec)
 	fixture_set(s, "slo", "1h");
 	fixture_set(s, "threads.max", "3");
 	fixture_set(s, "threads.min", "3");
+	s->inlined = inlined;
 	return s;
 }
 
@@ -87,6 +101,7 @@ static void start(struct weir_spec *spec)
 {
 	prepare(M);
 	offered = most_kept = 0;
+	atomic_store(&exits_at, -1);
 	g = fixture_start(spec);
 	stage = weir_graph_stage(g, "keep");
 	weir_thread_attach(g, "test");
@@ -115,6 +130,8 @@ static void end_one(void)
 	FIXTURE_AWAIT(count_kept() > 0);
 	struct weir_event *ev = take_kept();
 	weir_event_finish(&ev, WEIR_OK);
+	if (thread_self()->link)
+		weir_thread_flush();
 }
 
 /* End all events, those that wait included. */
@@ -292,7 +309,7 @@ static void test_view(void)
 	/* half of a service is in the handler: three threads serve six */
 	atomic_store(&stage->sink.handler_share, 0.5);
 	stage->sink.look(&stage->sink, ANY_RANK, &view);
-	CU_ASSERT_EQUAL(view.threads, 6);
+	CU_ASSERT_EQUAL(view.threads, inlined ? WIDTH : 6);
 	end_all();
 }
 
@@ -391,14 +408,109 @@ static void test_limit(void)
 	end_all();
 }
 
+/* ---- inline ---- */
+
+static void test_inline(void)
+{
+	inlined = true; /* also for the tests below, which repeat those above */
+	struct weir_spec *spec = weir_spec_new("width");
+	spec_of(spec);
+	start(spec);
+	/* while there is width, the events are held when the offer returns, in this thread */
+	for (int i = 1; i <= WIDTH; i++) {
+		offer(1);
+		CU_ASSERT(is_settled(i, 0));
+		CU_ASSERT(pthread_equal(held_by, pthread_self()));
+	}
+	held_by = (pthread_t){0};
+	offer(100);
+	CU_ASSERT(is_settled(WIDTH, 100));
+	/* the I/O thread that ends a hold takes the next event */
+	thread_self()->link = &fake_link;
+	end_one();
+	CU_ASSERT(is_settled(WIDTH, 99));
+	CU_ASSERT(pthread_equal(held_by, pthread_self()));
+	/* another one leaves that to the thread of the stage */
+	thread_self()->link = NULL;
+	struct weir_event *ev = take_kept();
+	weir_event_finish(&ev, WEIR_OK);
+	FIXTURE_AWAIT(is_settled(WIDTH, 98));
+	CU_ASSERT_FALSE(pthread_equal(held_by, pthread_self()));
+	CU_ASSERT_STRING_EQUAL(stage_view(g, "keep").placement, "inline");
+	CU_ASSERT_EQUAL(stage_view(g, "keep").class_view[0].completed, 2);
+	end_all();
+}
+
+/* A batch of which only a part finds width; the rest follows in order. */
+static void test_part_of_a_batch(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+	struct weir_event *ev[20];
+
+	spec_of(spec);
+	start(spec);
+	for (int i = 0; i < 20; i++) {
+		weir_event_init(&probes[i].ev, &probe_type, 1);
+		probes[i].ev.key = (uint64_t)i;
+		ev[i] = &probes[i].ev;
+	}
+	offered = 20;
+	CU_ASSERT_EQUAL(weir_offer(stage, ev, 20, NULL), 20);
+	for (int i = 0; i < 20; i++)
+		CU_ASSERT_PTR_NULL(ev[i]);
+	CU_ASSERT(is_settled(WIDTH, 20 - WIDTH));
+	thread_self()->link = &fake_link;
+	for (int i = 0; i < 20; i++) {
+		/* what was kept last is the next in order */
+		CU_ASSERT_EQUAL(kept->key, (uint64_t)(i <= 20 - WIDTH ? WIDTH - 1 + i : 19 - i));
+		end_one();
+	}
+	thread_self()->link = NULL;
+	end_all();
+}
+
+/* A handler dies in the middle of what it runs directly: the events behind it in the queue live. */
+static void test_death_in_sender(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+
+	weir_log_set_fd(-1); /* the death is logged */
+	spec_of(spec);
+	struct weir_stage_spec *pass = fixture_stage(spec, "pass", "t.pass", "keep");
+	fixture_set(pass, "threads.max", "1");
+	fixture_set(pass, "cohort.max", "128");
+	fixture_set(pass, "cohort.linger", "1ms"); /* one batch */
+	start(spec);
+	atomic_store(&exits_at, 5);
+	struct weir_event *ev[20];
+	for (int i = 0; i < 20; i++) {
+		weir_event_init(&probes[i].ev, &probe_type, 1);
+		probes[i].ev.key = (uint64_t)i;
+		ev[i] = &probes[i].ev;
+	}
+	offered = 20;
+	CU_ASSERT_EQUAL(weir_offer(weir_graph_stage(g, "pass"), ev, 20, NULL), 20);
+	FIXTURE_AWAIT(is_settled(WIDTH, 9)); /* 5 to 7 have ended with their thread */
+	CU_ASSERT_EQUAL(probes[5].status, WEIR_EDIED);
+	end_all();
+	weir_log_set_fd(2);
+}
+
 int main(void)
 {
 	static const struct cunit_case cases[] = {{"bound", test_bound}, {"modes", test_modes},
 	    {"group", test_group}, {"requeued", test_requeued}, {"not held", test_not_held},
 	    {"service time", test_service_time}, {"refused", test_refused}, {"view", test_view},
-	    {"live knobs", test_live}, {"pause", test_pause}, {"limit", test_limit}};
+	    {"live knobs", test_live}, {"pause", test_pause}, {"limit", test_limit},
+	    {"inline", test_inline}, {"part of a batch", test_part_of_a_batch},
+	    {"death in a sender", test_death_in_sender}, {"inline: bound", test_bound},
+	    {"inline: requeued", test_requeued}, {"inline: not held", test_not_held},
+	    {"inline: service time", test_service_time}, {"inline: refused", test_refused},
+	    {"inline: view", test_view}, {"inline: live knobs", test_live},
+	    {"inline: pause", test_pause}, {"inline: limit", test_limit}};
 
 	fixture_register(&keep_ops);
+	fixture_register(&pass_ops);
 	fixture_register(&end_ops);
 	return cunit_run("graph_width", cases, sizeof(cases) / sizeof(cases[0]));
 }

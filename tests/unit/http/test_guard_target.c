@@ -240,6 +240,12 @@ static void test_method_names(void)
 		CU_ASSERT(parse_method_good(good[i]));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		CU_ASSERT_FALSE(parse_method_good(bad[i]));
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		CU_ASSERT_FALSE(parse_method_served(good[i]));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(parse_method_served(bad[i]), strcmp(bad[i], "GET") == 0 ||
+								 strcmp(bad[i], "POST") == 0 ||
+								 strcmp(bad[i], "PROPFIND") == 0);
 }
 
 CUNIT_MAIN("guard: targets", {"request line", test_request_line}, {"target", test_target},

@@ -328,7 +328,27 @@ static void test_parts_memory(void)
 	outcome_fini(&o, 1 << 20);
 }
 
+/* A refusal has its status and its reason. */
+static void check_refusal(const char *text, int status, const char *why)
+{
+	struct outcome o;
+
+	outcome_init(&o, 1000000);
+	feed(&o, text, strlen(text));
+	CU_ASSERT_EQUAL(o.status, status);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(o.s.why);
+	CU_ASSERT_STRING_EQUAL(o.s.why, why);
+	outcome_fini(&o, 1000000);
+}
+
+static void test_reasons(void)
+{
+	check_refusal(
+	    "GET / HTTP/1.1\r\nHost: t\r\nbad\r\n\r\n", 400, "a header field is malformed");
+	check_refusal("GET / HTTP/1.1\r\nHost: t\r\nX: \x01\r\n\r\n", 400, "a control byte");
+}
+
 CUNIT_MAIN("stream", {"splits", test_splits}, {"long requests", test_long},
     {"body limits", test_body_limits}, {"announced bodies", test_announced},
     {"100-continue", test_continue}, {"idle streams", test_rest},
-    {"no memory for a streamed body", test_parts_memory})
+    {"no memory for a streamed body", test_parts_memory}, {"reasons", test_reasons})

@@ -10,7 +10,8 @@
 
 #define MS 1000000LL
 
-static struct weir_http_header headers[4];
+/* The fields of the request. Those beside them are none of its fields. */
+static struct weir_http_header around[6], *const headers = around + 1;
 static struct weir_http_request *req;
 
 static void say(int i, const char *name, const char *value)
@@ -18,6 +19,7 @@ static void say(int i, const char *name, const char *value)
 	headers[i] = (struct weir_http_header){{name, strlen(name)}, {value, strlen(value)}};
 	req->headers = headers;
 	req->n_headers = (uint8_t)(i + 1);
+	around[0] = headers[i + 1] = (struct weir_http_header){{"x-deadline-ms", 13}, {"1", 1}};
 }
 
 /* Time left of a request with one header field; -1: none, -2: malformed. */

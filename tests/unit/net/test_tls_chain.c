@@ -64,6 +64,40 @@ static void test_missing(void)
 	EVP_PKEY_free(key);
 }
 
+static X509_NAME *name_of(const char *field, const char *text)
+{
+	X509_NAME *n = X509_NAME_new();
+
+	X509_NAME_add_entry_by_txt(n, field, MBSTRING_ASC, (const unsigned char *)text, -1, -1, 0);
+	return n;
+}
+
+/* The issuer's name is shown, so only visible ASCII is left of it. Without a common name all of it
+ * is shown. */
+static void expect_name(const char *field, const char *text, const char *shown)
+{
+	X509_NAME *n = name_of(field, text);
+
+	key = EVP_EC_gen("P-256");
+	leaf = tls_self_signed(key, "leaf", NULL, 30);
+	X509_set_issuer_name(leaf, n);
+	CU_ASSERT_FATAL(X509_sign(leaf, key, EVP_sha256()) > 0);
+	expect(leaf, NULL, NULL, shown);
+	X509_free(leaf);
+	X509_NAME_free(n);
+	EVP_PKEY_free(key);
+}
+
+static void test_names(void)
+{
+	expect_name("CN", "a b~c", "a b~c");
+	expect_name("CN",
+	    "a\nb\x7f"
+	    "c\x1b[31m",
+	    "a?b?c?[31m");
+	expect_name("O", "Org", "/O=Org");
+}
+
 static void test_store(void)
 {
 	X509_STORE *store = tls_chain_store();
@@ -72,4 +106,5 @@ static void test_store(void)
 	X509_STORE_free(store);
 }
 
-CUNIT_MAIN("tls chain", {"what is missing", test_missing}, {"trusted", test_store})
+CUNIT_MAIN(
+    "tls chain", {"what is missing", test_missing}, {"names", test_names}, {"trusted", test_store})

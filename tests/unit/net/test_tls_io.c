@@ -22,6 +22,8 @@ static SSL_CTX *server_ctx(void)
 	CU_ASSERT_EQUAL_FATAL(
 	    SSL_CTX_use_PrivateKey_file(ctx, tls_path("one.key"), SSL_FILETYPE_PEM), 1);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);
+	SSL_CTX_set_read_ahead(ctx, 1);
 	return ctx;
 }
 
@@ -117,4 +119,109 @@ static void test_sizes(void)
 	part();
 }
 
-CUNIT_MAIN("tls_io", {"make files", tls_begin}, {"sizes", test_sizes}, {"remove files", tls_end})
+/* ---- failures ---- */
+
+/* Whether a call fails because the connection is broken. */
+static bool is_reset(ssize_t rc)
+{
+	return rc == -1 && errno == ECONNRESET && t->broken;
+}
+
+static void test_broken(void)
+{
+	char text[] = "abc", byte;
+	struct iovec iov = {text, 3};
+
+	shake();
+	close(ends[1]);
+	errno = 0;
+	CU_ASSERT(is_reset(tls_send(t, &iov, 1, false)));
+	errno = 0;
+	CU_ASSERT(is_reset(tls_send(t, &iov, 1, false)));
+	errno = 0;
+	CU_ASSERT(is_reset(tls_recv(t, &byte, 1)));
+	ends[1] = -1;
+	part();
+}
+
+/* ---- reading ---- */
+
+static ssize_t receive(char *p, size_t n)
+{
+	tls_bio_ready(&t->bio, false);
+	errno = 0;
+	return tls_recv(t, p, n);
+}
+
+static void test_read(void)
+{
+	char got[100];
+
+	shake();
+	CU_ASSERT_EQUAL(receive(got, sizeof(got)), -1);
+	CU_ASSERT_EQUAL(errno, EAGAIN);
+	CU_ASSERT_FALSE(tls_left(t));
+	CU_ASSERT_EQUAL(SSL_write(client, "0123456789", 10), 10);
+	CU_ASSERT_EQUAL(receive(got, 4), 4);
+	CU_ASSERT_EQUAL(memcmp(got, "0123", 4), 0);
+	CU_ASSERT_TRUE(tls_left(t));
+	CU_ASSERT_EQUAL(receive(got, sizeof(got)), 6);
+	CU_ASSERT_EQUAL(memcmp(got, "456789", 6), 0);
+	CU_ASSERT_FALSE(tls_left(t));
+	/* two records are read at once */
+	CU_ASSERT_EQUAL(SSL_write(client, "ab", 2), 2);
+	CU_ASSERT_EQUAL(SSL_write(client, "cd", 2), 2);
+	CU_ASSERT_EQUAL(receive(got, sizeof(got)), 4);
+	CU_ASSERT_EQUAL(memcmp(got, "abcd", 4), 0);
+	part();
+}
+
+/* What came before close_notify is read first; after it every read is the end. */
+static void test_end(void)
+{
+	char got[100];
+
+	shake();
+	CU_ASSERT_EQUAL(SSL_write(client, "ab", 2), 2);
+	SSL_shutdown(client);
+	CU_ASSERT_EQUAL(receive(got, sizeof(got)), 2);
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(receive(got, sizeof(got)), 0);
+	CU_ASSERT_FALSE(t->broken);
+	part();
+}
+
+/* The result of a read that finds only a key update. */
+static ssize_t read_update(void)
+{
+	char got[100];
+
+	CU_ASSERT_EQUAL(SSL_key_update(client, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+	CU_ASSERT_EQUAL(SSL_do_handshake(client), 1);
+	return receive(got, sizeof(got));
+}
+
+/* 32 reads in a row may find nothing but key updates. */
+static void test_vain(void)
+{
+	char got[100];
+
+	shake();
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 32; i++) {
+			CU_ASSERT_EQUAL(read_update(), -1);
+			CU_ASSERT_EQUAL(errno, EAGAIN);
+			CU_ASSERT_TRUE(tls_left(t));
+		}
+		if (round == 0) { /* bytes end the row */
+			CU_ASSERT_EQUAL(SSL_write(client, "ab", 2), 2);
+			CU_ASSERT_EQUAL(receive(got, sizeof(got)), 2);
+		}
+	}
+	CU_ASSERT_FALSE(t->broken);
+	CU_ASSERT(is_reset(read_update()));
+	part();
+}
+
+CUNIT_MAIN("tls_io", {"make files", tls_begin}, {"sizes", test_sizes}, {"broken", test_broken},
+    {"read", test_read}, {"end", test_end}, {"vain reads", test_vain}, {"remove files", tls_end})

@@ -34,6 +34,31 @@ static void test_find(void)
 	tls_names_free(&names);
 }
 
+/* A wildcard stands for exactly one label, which is not empty. The longest name is found. */
+static void test_limits(void)
+{
+	char name[TLS_NAME_MAX + 2];
+
+	memset(name, 'n', sizeof(name));
+	name[TLS_NAME_MAX] = '\0';
+	add(0, name);
+	add(1, "*.w");
+	add(2, "nodot");
+	tls_names_sort(&names);
+	CU_ASSERT_EQUAL(tls_names_find(&names, name, TLS_NAME_MAX), 0);
+	CU_ASSERT_EQUAL(tls_names_find(&names, name, TLS_NAME_MAX - 1), -1);
+	name[TLS_NAME_MAX] = 'n';
+	CU_ASSERT_EQUAL(tls_names_find(&names, name, TLS_NAME_MAX + 1), -1);
+	CU_ASSERT_EQUAL(find("a.w"), 1);
+	CU_ASSERT_EQUAL(find("aa.W"), 1);
+	CU_ASSERT_EQUAL(find(".w"), -1);
+	CU_ASSERT_EQUAL(find("w"), -1);
+	CU_ASSERT_EQUAL(find("nodot"), 2);
+	CU_ASSERT_EQUAL(find("nodo"), -1);
+	tls_names_free(&names);
+	CU_ASSERT_EQUAL(names.n, 0);
+}
+
 static void test_connections(void)
 {
 	int peer[4];
@@ -60,4 +85,4 @@ static void test_connections(void)
 	tls_names_free(&names);
 }
 
-CUNIT_MAIN("tls names", {"find", test_find}, {"peers", test_connections})
+CUNIT_MAIN("tls names", {"find", test_find}, {"limits", test_limits}, {"peers", test_connections})

@@ -2,31 +2,9 @@
 /* What weir_spec_check refuses, and its messages: names, links, cycles, types, placement, budget,
  * classes, objectives. */
 #include "fixture/graph/probes.h"
+#include "plan_types.h"
 
 #include "admission/admission.h"
-
-static const struct weir_event_type other_type = {
-    .name = "other", .size = sizeof(struct weir_event)};
-
-static int no_start(struct weir_stage *st, struct weir_err *err)
-{
-	(void)st, (void)err;
-	return 0;
-}
-
-static const struct weir_outlet source_outlets[] = {
-    {"event", &probe_type, false, ""}, {.name = NULL}};
-static const struct weir_stage_ops source_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.source",
-    .summary = "x",
-    .flags = WEIR_STAGE_SOURCE,
-    .outlets = source_outlets,
-    .start = no_start};
-static const struct weir_stage_ops other_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.other",
-    .summary = "x",
-    .accepts = &other_type,
-    .handle = end_handle};
 
 static int64_t slow_ns(const void *conf)
 {
@@ -56,7 +34,7 @@ static const struct weir_stage_ops two_ops = {.abi = WEIR_STAGE_ABI,
     .summary = "x",
     .flags = WEIR_STAGE_SOURCE,
     .outlets = two_outlets,
-    .start = no_start};
+    .start = plan_no_start};
 static const struct weir_stage_ops any_ops = {
     .abi = WEIR_STAGE_ABI, .name = "t.any", .summary = "x", .handle = end_handle};
 static const struct weir_stage_ops slow_ops = {.abi = WEIR_STAGE_ABI,
@@ -473,12 +451,12 @@ static void test_all_at_once(void)
 
 static void test_prepare(void)
 {
-	static const struct weir_stage_ops *const all[] = {
-	    &source_ops, &other_ops, &pass_ops, &end_ops, &gate_ops, &two_ops, &any_ops, &slow_ops};
+	static const struct weir_stage_ops *const all[] = {&plan_source_ops, &plan_other_ops,
+	    &pass_ops, &end_ops, &gate_ops, &two_ops, &any_ops, &slow_ops};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		fixture_register(all[i]);
-	CU_ASSERT_PTR_EQUAL(weir_stage_type_find("t.source"), &source_ops);
+	CU_ASSERT_PTR_EQUAL(weir_stage_type_find("t.source"), &plan_source_ops);
 }
 
 CUNIT_MAIN("plan", {"types are known", test_prepare}, {"a good spec", test_good},

@@ -1,29 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Types along links that are marked as loops, but lead to stages that nothing else leads to. */
 #include "fixture/graph/probes.h"
+#include "plan_types.h"
 
-static const struct weir_event_type other_type = {
-    .name = "other", .size = sizeof(struct weir_event)};
-
-static int no_start(struct weir_stage *st, struct weir_err *err)
-{
-	(void)st, (void)err;
-	return 0;
-}
-
-static const struct weir_outlet source_outlets[] = {
-    {"event", &probe_type, false, ""}, {.name = NULL}};
-static const struct weir_stage_ops source_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.source",
-    .summary = "x",
-    .flags = WEIR_STAGE_SOURCE,
-    .outlets = source_outlets,
-    .start = no_start};
-static const struct weir_stage_ops other_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.other",
-    .summary = "x",
-    .accepts = &other_type,
-    .handle = end_handle};
 static const struct weir_stage_ops through_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.through",
     .summary = "passes on events of any type",
@@ -48,8 +27,8 @@ static int check(const char *d, struct weir_errs *errs)
 
 static void test_prepare(void)
 {
-	fixture_register(&source_ops);
-	fixture_register(&other_ops);
+	fixture_register(&plan_source_ops);
+	fixture_register(&plan_other_ops);
 	fixture_register(&through_ops);
 	fixture_register(&end_ops);
 }

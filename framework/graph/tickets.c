@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Holds with a ticket (weir_hold_until): a stage keeps a number instead of the event, and the event
+ * is given back to it at its deadline.
+ *
+ * Each stage that holds events has a table of slots. A slot has one word. While an event is in the
+ * slot, the word is its ticket: the index of the slot and a generation, which is odd. The side that
+ * advances the word to the next, even generation owns the event: the stage (weir_hold_claim), the
+ * timer or the drain. So exactly one side gets the event, and a ticket that is used late finds
+ * another generation. Slots are reused, but freed only with the stage.
+ *
+ *   FREE --hold--> ticket --claim, expiry or drain--> FREE, with the next generation
+ *
+ * There is one timer wheel per stage. A slot stays in the wheel when its event is claimed. If the
+ * next event in it has a later deadline, as usual, the hold leaves the wheel alone: when the slot
+ * fires, it is filed again. Only a hold with an earlier deadline than the slot is filed for puts
+ * the slot on the list `fresh`, which the thread that runs the wheel reads. So neither a hold nor a
+ * claim takes a lock. Both of these pairs are seq_cst:
+ *
+ *   hold:  the word, then filed_ns            fire:  filed_ns, then the word
+ *   hold:  `fresh`, then sink.expires_ns      run:   sink.expires_ns, then `fresh`
+ *
+ * The threads of the stage's pool run the wheel: before each batch, and a parked thread wakes up at
+ * sink.expires_ns (sched/handler.c).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "graph/graph.h"
+#include "event/local.h"
+#include "io/timer.h"
+#include "sched/pool.h"
+
+/* A ticket is a generation and, in the low bits, the index of a slot. With 2^40 generations, a slot
+ * that is used a million times a second repeats a ticket after 12 days. */
+#define INDEX_BITS 24
+#define GENERATION (1ULL << INDEX_BITS)
+#define INDEX_MASK (GENERATION - 1)
+
+/* Chunk i has CHUNK_FIRST << i slots, so CHUNKS of them have all indexes. */
+#define CHUNK_FIRST 64
+#define CHUNKS      18
+_Static_assert(CHUNK_FIRST *((1ULL << CHUNKS) - 1) <= INDEX_MASK, "indexes fit into a ticket");
+
+/* Length of a tick of the wheel, as in the loops (io/loop.c). */
+#define TICK_NS (4 * NS_PER_MS)
+
+struct slot {
+	WEIR_ALIGNED _Atomic uint64_t word;
+	struct weir_event *ev; /* owned by the owner of the slot */
+	_Atomic int64_t at_ns; /* deadline of the hold */
+	_Atomic int64_t
+	    filed_ns;          /* time for which the wheel has the slot; INT64_MAX if not at all */
+	atomic_uint next_free; /* number of the next free slot: its index + 1, or 0 */
+	struct slot *next_fresh;
+	atomic_bool is_fresh; /* on the list `fresh` */
+	struct tickets *tk;
+	struct weir_timer timer; /* under tickets.lock */
+};
+
+struct tickets {
+	struct weir_stage *stage;
+	_Atomic(struct slot *) chunk[CHUNKS]; /* written under lock */
+	atomic_bool closed;                   /* the graph ends, so no event is held any more */
+	/* number of the first free slot; the high half counts what is put in front (ABA) */
+	WEIR_ALIGNED _Atomic uint64_t free;
+	_Atomic(struct slot *) fresh;
+	/* guards the wheel and the growth; a thread that holds it may take queue.lock */
+	struct lock lock;
+	int n_chunks WEIR_GUARDED_BY(lock);
+	struct weir_event *due WEIR_GUARDED_BY(lock); /* given back next, linked by `next` */
+	struct timer_wheel wheel WEIR_GUARDED_BY(lock);
+	int64_t now_ns WEIR_GUARDED_BY(lock); /* while the wheel runs */
+};
+
+/* ---- slots ---- */
+
+static struct slot *slot_at(struct tickets *tk, uint64_t index)
+{
+	uint64_t block = index / CHUNK_FIRST + 1;
+	int k = 63 - __builtin_clzll(block);
+	struct slot *chunk =
+	    k < CHUNKS ? atomic_load_explicit(&tk->chunk[k], memory_order_acquire) : NULL;
+
+	return chunk ? &chunk[index - CHUNK_FIRST * ((1ULL << k) - 1)] : NULL;
+}
+
+/* Put a chain of free slots, linked by next_free, in front of the others. */
+static void put_free(struct tickets *tk, unsigned first, struct slot *last)
+{
+	uint64_t was = atomic_load_explicit(&tk->free, memory_order_relaxed), is;
+
+	do {
+		atomic_store_explicit(&last->next_free, (unsigned)was, memory_order_relaxed);
+		is = ((was >> 32) + 1) << 32 | first;
+	} while (!atomic_compare_exchange_weak_explicit(
+	    &tk->free, &was, is, memory_order_release, memory_order_relaxed));
+}
+
+static struct slot *take_free(struct tickets *tk)
+{
+	uint64_t was = atomic_load_explicit(&tk->free, memory_order_acquire), is;
+	struct slot *s;
+
+	do {
+		if ((unsigned)was == 0)
+			return NULL;
+		s = slot_at(tk, (unsigned)was - 1);
+		/* `s` may have been taken and put back meanwhile: then the count differs */
+		is = (was >> 32) << 32 | atomic_load_explicit(&s->next_free, memory_order_relaxed);
+	} while (!atomic_compare_exchange_weak_explicit(
+	    &tk->free, &was, is, memory_order_acquire, memory_order_acquire));
+	return s;
+}
+
+static void add_chunk(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
+{
+	int k = tk->n_chunks;
+	unsigned n = (unsigned)CHUNK_FIRST << k, first = CHUNK_FIRST * ((1U << k) - 1);
+	struct slot *chunk = k < CHUNKS ? aligned_alloc(WEIR_CACHE_LINE, n * sizeof(*chunk)) : NULL;
+
+	if (!chunk)
+		return;
+	memset(chunk, 0, n * sizeof(*chunk));
+	for (unsigned i = 0; i < n; i++) {
+		chunk[i].tk = tk;
+		atomic_init(&chunk[i].word, first + i);
+		atomic_init(&chunk[i].filed_ns, INT64_MAX);
+		atomic_init(&chunk[i].next_free, first + i + 2);
+	}
+	atomic_store_explicit(&tk->chunk[k], chunk, memory_order_release);
+	tk->n_chunks++;
+	put_free(tk, first + 1, &chunk[n - 1]);
+}
+
+/* Return a free slot, or NULL if memory is short. */
+WEIR_COLD static struct slot *grow(struct tickets *tk)
+{
+	lock_take(&tk->lock);
+	struct slot *s = take_free(tk); /* another thread may have grown the table */
+	if (!s) {
+		add_chunk(tk);
+		s = take_free(tk);
+	}
+	lock_release(&tk->lock);
+	return s;
+}
+
+/* Take the event out of the slot with this ticket. Returns NULL if it is not there any more. */
+static struct weir_event *take_out(struct tickets *tk, struct slot *s, uint64_t ticket)
+{
+	if (!atomic_compare_exchange_strong(&s->word, &ticket, ticket + GENERATION))
+		return NULL;
+	struct weir_event *ev = s->ev;
+	put_free(tk, (unsigned)(ticket & INDEX_MASK) + 1, s);
+	return ev;
+}
+
+static bool is_ticket(uint64_t word)
+{
+	return word & GENERATION;
+}
+
+/* ---- calls of stages ---- */
+
+/* Let the wheel run at `at_ns`, if not earlier. Returns whether it would have run later. */
+static bool lower(_Atomic int64_t *expires_ns, int64_t at_ns)
+{
+	int64_t was_ns = atomic_load(expires_ns);
+
+	while (at_ns < was_ns)
+		if (atomic_compare_exchange_weak(expires_ns, &was_ns, at_ns))
+			return true;
+	return false;
+}
+
+static void file_soon(struct tickets *tk, struct slot *s, int64_t at_ns)
+{
+	if (!atomic_exchange(&s->is_fresh, true)) {
+		s->next_fresh = atomic_load(&tk->fresh);
+		while (!atomic_compare_exchange_weak(&tk->fresh, &s->next_fresh, s))
+			continue;
+	}
+	/* the parked threads sleep until a later time */
+	if (lower(&tk->stage->sink.expires_ns, at_ns) && tk->stage->pool)
+		pool_wake(tk->stage->pool);
+}
+
+/* Put `ev` into `s`. Afterwards it may be claimed, expire and end in other threads. */
+static uint64_t put_in(struct tickets *tk, struct slot *s, struct weir_event *ev, int64_t until_ns)
+{
+	int64_t at_ns = until_ns < ev->deadline_ns ? until_ns : ev->deadline_ns;
+	uint64_t ticket = atomic_load_explicit(&s->word, memory_order_relaxed) + GENERATION;
+
+	at_ns = at_ns > 0 ? at_ns : 0;
+	ev->state = WEIR_EVENT_TICKETED;
+	s->ev = ev;
+	atomic_store_explicit(&s->at_ns, at_ns, memory_order_relaxed);
+	atomic_store(&s->word, ticket);
+	if (WEIR_UNLIKELY(at_ns < atomic_load(&s->filed_ns)))
+		file_soon(tk, s, at_ns);
+	return ticket;
+}
+
+uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **slot, int64_t until_ns)
+{
+	struct tickets *tk = st->tickets;
+	struct weir_event *ev = *slot;
+
+	WEIR_ASSERT(tk != NULL); /* only with WEIR_STAGE_HOLDS */
+	WEIR_ASSERT(ev->stage == st->id);
+	struct slot *s = take_free(tk);
+	if (WEIR_UNLIKELY(!s))
+		s = grow(tk);
+	if (WEIR_UNLIKELY(!s)) {
+		weir_event_finish(slot, WEIR_ENOMEM);
+		return 0;
+	}
+	if (ev->state == WEIR_EVENT_HELD)
+		*slot = NULL;
+	else
+		weir_hold(st, slot);
+	uint64_t ticket = put_in(tk, s, ev, until_ns);
+	/* the drain has set `closed` before it looked at this slot, or sees the ticket */
+	if (WEIR_UNLIKELY(atomic_load(&tk->closed)) && (ev = weir_hold_claim(st, ticket)))
+		weir_event_finish(&ev, WEIR_ECLOSED);
+	return ticket;
+}
+
+struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t ticket)
+{
+	struct tickets *tk = st->tickets;
+	struct slot *s = is_ticket(ticket) ? slot_at(tk, ticket & INDEX_MASK) : NULL;
+	struct weir_event *ev = s ? take_out(tk, s, ticket) : NULL;
+
+	if (ev)
+		ev->state = WEIR_EVENT_HELD;
+	return ev;
+}
+
+/* ---- the timer ---- */
+
+static void fire(struct weir_loop *loop, struct weir_timer *t);
+
+/* File the slot under its deadline, unless it is free or filed early enough. */
+static void file(struct tickets *tk, struct slot *s) WEIR_REQUIRES(&tk->lock)
+{
+	if (!is_ticket(atomic_load(&s->word)))
+		return;
+	/* it may already be the deadline of the slot's next event; whatever holds that one has read
+	 * filed_ns later than this thread wrote it, or it has put the slot on `fresh` */
+	int64_t at_ns = atomic_load_explicit(&s->at_ns, memory_order_relaxed);
+	if (at_ns >= atomic_load_explicit(&s->filed_ns, memory_order_relaxed))
+		return;
+	s->timer.fire = fire;
+	timer_wheel_set(&tk->wheel, &s->timer, at_ns);
+	atomic_store(&s->filed_ns, at_ns);
+}
+
+static void fire(struct weir_loop *loop, struct weir_timer *t) WEIR_NO_THREAD_SAFETY
+{
+	struct slot *s = (struct slot *)((char *)t - offsetof(struct slot, timer));
+	struct tickets *tk = s->tk;
+
+	(void)loop;
+	atomic_store(&s->filed_ns, INT64_MAX);
+	uint64_t ticket = atomic_load(&s->word);
+	if (!is_ticket(ticket))
+		return;
+	if (atomic_load_explicit(&s->at_ns, memory_order_relaxed) > tk->now_ns) {
+		file(tk, s);
+		return;
+	}
+	struct weir_event *ev = take_out(tk, s, ticket);
+	if (!ev)
+		return;
+	ev->next = tk->due;
+	tk->due = ev;
+}
+
+/* Pass the events of tk->due to the threads of the stage. */
+static void give_back(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
+{
+	struct weir_stage *st = tk->stage;
+	struct weir_event *list = tk->due;
+
+	tk->due = NULL;
+	if (!list)
+		return;
+	queue_give_back(&st->sink.queue, list);
+	if (st->pool && st->sink.queue.n_parts > 1)
+		pool_wake_parts(st->pool, ~0ULL);
+}
+
+static void read_fresh(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
+{
+	struct slot *s = atomic_exchange(&tk->fresh, NULL);
+
+	while (s) {
+		struct slot *next = s->next_fresh;
+		atomic_store(&s->is_fresh, false); /* before file, which reads the word */
+		file(tk, s);
+		s = next;
+	}
+}
+
+/* Called by a thread of the stage's pool when expires_ns has come. */
+static void expire(struct sink *sink, int64_t now_ns)
+{
+	struct tickets *tk = sink->stage->tickets;
+
+	if (!lock_try(&tk->lock)) /* another thread does it */
+		return;
+	atomic_store(&sink->expires_ns, INT64_MAX);
+	read_fresh(tk);
+	tk->now_ns = now_ns;
+	timer_wheel_run(&tk->wheel, now_ns, NULL);
+	lower(&sink->expires_ns, timer_wheel_next_ns(&tk->wheel));
+	give_back(tk);
+	lock_release(&tk->lock);
+}
+
+/* ---- lifetime ---- */
+
+int graph_tickets_new(struct weir_stage *st)
+{
+	if (!stage_has_width(st))
+		return 0;
+	st->tickets = aligned_alloc(WEIR_CACHE_LINE, sizeof(*st->tickets));
+	if (!st->tickets)
+		return WEIR_ENOMEM;
+	memset(st->tickets, 0, sizeof(*st->tickets));
+	st->tickets->stage = st;
+	lock_init(&st->tickets->lock);
+	timer_wheel_init(&st->tickets->wheel, TICK_NS, clock_now_ns());
+	atomic_init(&st->sink.expires_ns, INT64_MAX);
+	st->sink.expire = expire;
+	return 0;
+}
+
+void graph_tickets_free(struct weir_stage *st)
+{
+	if (!st->tickets)
+		return;
+	for (int k = 0; k < CHUNKS; k++)
+		free(atomic_load(&st->tickets->chunk[k]));
+	lock_fini(&st->tickets->lock);
+	free(st->tickets);
+	st->tickets = NULL;
+}
+
+/* Call each(slot, ticket) for every slot with an event, and return their number. */
+static int64_t each_ticket(struct tickets *tk,
+    void (*each)(struct tickets *, struct slot *, uint64_t)) WEIR_REQUIRES(&tk->lock)
+{
+	int64_t found = 0;
+
+	for (int k = 0; k < tk->n_chunks; k++) {
+		struct slot *chunk = atomic_load(&tk->chunk[k]);
+		for (int i = 0; i < CHUNK_FIRST << k; i++) {
+			uint64_t word = atomic_load(&chunk[i].word);
+			if (!is_ticket(word))
+				continue;
+			found++;
+			if (each)
+				each(tk, &chunk[i], word);
+		}
+	}
+	return found;
+}
+
+int64_t graph_tickets_out(struct weir_stage *st)
+{
+	if (!st->tickets)
+		return 0;
+	lock_take(&st->tickets->lock);
+	int64_t n = each_ticket(st->tickets, NULL);
+	lock_release(&st->tickets->lock);
+	return n;
+}
+
+static void take_due(struct tickets *tk, struct slot *s, uint64_t ticket) WEIR_NO_THREAD_SAFETY
+{
+	struct weir_event *ev = take_out(tk, s, ticket);
+
+	if (!ev)
+		return;
+	ev->next = tk->due;
+	tk->due = ev;
+}
+
+struct weir_event *graph_tickets_close(struct weir_stage *st)
+{
+	struct tickets *tk = st->tickets;
+
+	if (!tk)
+		return NULL;
+	atomic_store(&tk->closed, true);
+	lock_take(&tk->lock);
+	each_ticket(tk, take_due);
+	struct weir_event *list = tk->due;
+	tk->due = NULL;
+	lock_release(&tk->lock);
+	return list;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Gives events that were held until their deadline back to their stage. */
+#include "stage/call.h"
+#include "stage/stage.h"
+
+void stage_expire(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	if (st->ops->expired)
+		st->ops->expired(st, ev, n);
+	for (int i = 0; i < n; i++)
+		if (ev[i])
+			weir_event_finish(&ev[i], WEIR_EDEADLINE);
+}
+
+void stage_expired(struct sink *sink, struct weir_event **ev, int n)
+{
+	struct weir_stage *st = sink->stage;
+	struct thread *t = thread_self();
+	struct local *l = t->local[st->id];
+
+	call_next(t);
+	for (int i = 0; i < n; i++)
+		ev[i]->state = WEIR_EVENT_HELD;
+	bool ready = l->thread_ready || thread_prepare(l);
+	call_begin(sink, l, ev, n);
+	if (WEIR_UNLIKELY(st->to_loop != NULL))
+		st->to_loop(st, ev, n);
+	else if (ready)
+		stage_expire(st, ev, n);
+	for (int i = 0; i < n; i++)
+		if (ev[i])
+			weir_event_finish(&ev[i], WEIR_EDEADLINE);
+	book_add(&l->book.busy_ns, (uint64_t)call_end(sink, l, n));
+	call_over(l);
+}
