@@ -312,6 +312,8 @@ static void fini_stages(struct weir_graph *g)
 		for (int k = 0; k < g->n_stages; k++) {
 			struct weir_stage *st = g->stages[g->order[k]];
 			bool source = st->ops->flags & WEIR_STAGE_SOURCE;
+			if (source == (pass == 0))
+				graph_loop_end(st);
 			if (st->inited && st->ops->fini && source == (pass == 0))
 				st->ops->fini(st);
 		}

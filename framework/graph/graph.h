@@ -195,6 +195,11 @@ void graph_width_explain(struct weir_stage *st, char *text, size_t size);
 /** Run the wideners. Called by the control thread in each round, ten times a second. */
 void graph_width(struct weir_graph *g, int64_t now_ns, struct journal *journal);
 
+/** Start and end the loop of `st`, if its type has WEIR_STAGE_LOOP. Main thread. Returns the code of
+ *  weir_loop_start. */
+int graph_loop_start(struct weir_stage *st);
+void graph_loop_end(struct weir_stage *st);
+
 /** Allocate the table of tickets of a stage that holds events. Returns 0 or WEIR_ENOMEM. */
 int graph_tickets_new(struct weir_stage *st);
 void graph_tickets_free(struct weir_stage *st);

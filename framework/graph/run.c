@@ -361,7 +361,9 @@ static int start_sources(struct weir_graph *g, struct weir_errs *errs, int *n_st
 		struct weir_stage *st = g->stages[g->order[k]];
 		struct weir_err err = {0};
 		st->blamed = NULL;
-		int rc = st->ops->start ? st->ops->start(st, &err) : 0;
+		int rc = graph_loop_start(st);
+		if (rc == 0 && st->ops->start)
+			rc = st->ops->start(st, &err);
 		if (rc == 0)
 			continue;
 		weir_errs_add(errs, st->blamed ? st->blamed : &st->spec->mark, rc,

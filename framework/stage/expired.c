@@ -3,6 +3,15 @@
 #include "stage/call.h"
 #include "stage/stage.h"
 
+void stage_expire(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	if (st->ops->expired)
+		st->ops->expired(st, ev, n);
+	for (int i = 0; i < n; i++)
+		if (ev[i])
+			weir_event_finish(&ev[i], WEIR_EDEADLINE);
+}
+
 void stage_expired(struct sink *sink, struct weir_event **ev, int n)
 {
 	struct weir_stage *st = sink->stage;
@@ -14,8 +23,10 @@ void stage_expired(struct sink *sink, struct weir_event **ev, int n)
 		ev[i]->state = WEIR_EVENT_HELD;
 	bool ready = l->thread_ready || thread_prepare(l);
 	call_begin(sink, l, ev, n);
-	if (st->ops->expired && ready)
-		st->ops->expired(st, ev, n);
+	if (WEIR_UNLIKELY(st->to_loop != NULL))
+		st->to_loop(st, ev, n);
+	else if (ready)
+		stage_expire(st, ev, n);
 	for (int i = 0; i < n; i++)
 		if (ev[i])
 			weir_event_finish(&ev[i], WEIR_EDEADLINE);

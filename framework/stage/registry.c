@@ -159,6 +159,15 @@ static int validate(const struct weir_stage_ops *ops, struct weir_err *err)
 		return fail(err, WEIR_EINVAL, "stage type '%s' has no handle function", name);
 	if ((ops->flags & WEIR_STAGE_SOURCE) && !ops->start)
 		return fail(err, WEIR_EINVAL, "source type '%s' has no start function", name);
+	if ((ops->flags & WEIR_STAGE_LOOP) && !(ops->flags & WEIR_STAGE_HOLDS))
+		return fail(err, WEIR_EINVAL,
+		    "stage type '%s' has a loop (WEIR_STAGE_LOOP), but holds no events "
+		    "(WEIR_STAGE_HOLDS)",
+		    name);
+	if ((ops->flags & WEIR_STAGE_LOOP) && (ops->thread_init || ops->thread_state_size > 0))
+		return fail(err, WEIR_EINVAL,
+		    "stage type '%s' has a loop (WEIR_STAGE_LOOP), so it has no state per thread",
+		    name);
 	while (ops->metrics && ops->metrics[n_metrics].name)
 		n_metrics++;
 	if (n_metrics > WEIR_METRICS_MAX)

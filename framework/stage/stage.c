@@ -2,8 +2,8 @@
 /*
  * Runs batches through a stage, and implements the functions that its callbacks may call.
  *
- * stage_run() is the only caller of ops->handle, both in the handler threads of a pool and, for an
- * inline stage, in the sender's thread. It drops events that expired in the queue, and records the
+ * stage_run() calls ops->handle, both in the handler threads of a pool and, for an inline stage, in the
+ * sender's thread; only stages with a loop (graph/stage_loop.c) are called elsewhere. It drops events that expired in the queue, and records the
  * waits of events with the same time stamp together. The clock is read once per batch: the end of a
  * batch is the start of the next.
  */
@@ -153,10 +153,11 @@ static void tell_service(struct sink *sink, struct thread *t, struct served *b)
 
 /* Finish the events that the handler left in `ev`, and count them as unhandled. Such events
  * indicate a bug in the handler, but must not be leaked. */
-static void finish_leftovers(struct weir_stage *st, struct local *l, struct weir_event **ev, int n)
+void stage_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	int left = 0;
 
+	st->ops->handle(st, ev, n);
 	for (int i = 0; i < n; i++) {
 		if (ev[i]) {
 			weir_event_finish(&ev[i], WEIR_EDROPPED);
@@ -165,7 +166,9 @@ static void finish_leftovers(struct weir_stage *st, struct local *l, struct weir
 	}
 	if (WEIR_LIKELY(left == 0))
 		return;
-	book_add(&l->book.unhandled, (uint64_t)left);
+	struct book *book = book_take(thread_self(), st->id);
+	book_add(&book->unhandled, (uint64_t)left);
+	book_give(thread_self(), st->id, book);
 	if (weir_log_first(&st->unhandled_logged))
 		weir_log(WEIR_LOG_ERROR,
 		    "stage '%s' (%s) left %d of %d events behind, which end as unhandled; a "
@@ -248,8 +251,7 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 		run_again(ev, n, b.again);
 	call_begin(sink, l, ev, n);
 	probe_handle_start(sink->name, n);
-	st->ops->handle(st, ev, n);
-	finish_leftovers(st, l, ev, n);
+	(WEIR_UNLIKELY(st->to_loop != NULL) ? st->to_loop : stage_handle)(st, ev, n);
 	b.took_ns = call_end(sink, l, n);
 	probe_handle_end(sink->name, n, b.took_ns);
 	b.n = n;
@@ -357,6 +359,10 @@ static void note_stay(struct thread *t, const struct weir_stage *st, int *count,
 
 void weir_hold(struct weir_stage *st, struct weir_event **slot)
 {
+	if (st->loop && (*slot)->state == WEIR_EVENT_HELD) { /* since it was sent to the loop */
+		*slot = NULL;
+		return;
+	}
 	WEIR_ASSERT((*slot)->state == WEIR_EVENT_RUNNING && (*slot)->stage == st->id);
 	(*slot)->state = WEIR_EVENT_HELD;
 	struct thread *t = thread_self();

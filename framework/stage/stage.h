@@ -56,6 +56,10 @@ struct weir_stage {
 	unsigned walk;
 	/* position that an error of init or start points to; NULL means the stage as a whole */
 	const struct weir_mark *blamed;
+	struct weir_loop *loop; /* of a stage with WEIR_STAGE_LOOP, while the graph runs */
+	/* passes events to `loop`, whose thread calls ops->handle, or ops->expired if the events are
+	 * held; otherwise NULL */
+	void (*to_loop)(struct weir_stage *st, struct weir_event **ev, int n);
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* incremented when conf is replaced */
@@ -98,6 +102,9 @@ static inline bool stage_has_width(const struct weir_stage *st)
 	return st->ops->flags & WEIR_STAGE_HOLDS;
 }
 
+/** Call ops->handle, then finish the events that it has left in ev[0..n), and report them. */
+void stage_handle(struct weir_stage *st, struct weir_event **ev, int n);
+
 /** The graph of a stage, for use within the framework. */
 struct weir_graph *stage_graph(const struct weir_stage *st);
 
@@ -116,8 +123,11 @@ void stage_conf_set(struct weir_stage *st, struct conf *conf);
 void stage_run(struct sink *sink, struct weir_event **ev, int n);
 
 /** Pass ev[0..n), n >= 1, which `sink`'s stage has held until their deadline (queue_take_back), to
- *  ops->expired in the calling thread. Finish the events that ops->expired leaves in `ev`. */
+ *  ops->expired, in the calling thread or in the loop of the stage. Finish the events that it leaves
+ *  in `ev`. */
 void stage_expired(struct sink *sink, struct weir_event **ev, int n);
+/** The same for events that are held, always in the calling thread, without counters of time. */
+void stage_expire(struct weir_stage *st, struct weir_event **ev, int n);
 
 /** Sink callback: fill in how many threads serve the queue of `sink`, for its policy. Any
  *  thread. */

@@ -105,7 +105,7 @@ runs "$work/project/hello.yaml" hello '/HELLO!!'
 say "a stage that waits"
 make_project waits
 "$weir" check "$work/waits/ask.yaml"
-runs "$work/waits/ask.yaml" ask yes
+runs "$work/waits/ask.yaml" ask "200 OK"
 "$weir" check "$work/waits/pool.yaml"
 runs "$work/waits/pool.yaml" "" 42
 runs "$work/waits/pool.yaml" silent "the database does not answer"

@@ -198,6 +198,41 @@ test("events that a stage holds are counted where its queue is, and fill it", as
   assert.match(await page.locator("[data-stage=work]").getAttribute("class"), /warn/); // 900 of 1,024
 }, { world: { stage: { held: 860, in_flight: 902 } } });
 
+const WIDTH = { now: 64, min: 1, max: 1024, in_work: 61, refused_total: 0, why: "18 ms each, 312/s; widening stopped helping at 64" };
+
+test("the width of a stage that holds events is in the graph, in the table and on its page", async ({ open, world }) => {
+  const width = (id, ago, from, to) => ({ ...world.decisions()[0], id, time: world.now() - ago, stage: "work", action: "width", from, to,
+    rule: `${from} at once take 18 ms: more are tried`, limit: "", inputs: "" });
+  const changes = [width(3, 100, 128, 64), width(2, 200, 32, 128), width(1, 300, 4, 32)];
+  world.decisions = () => changes;
+  const page = await open({});
+  await page.waitForFunction(() => /61 of 64 under way, 18 ms each, 312\/s; widening stopped helping at 64/.test(document.querySelector("table")?.textContent));
+  assert.match(await page.locator("[data-stage=work] title").textContent(), /61 of 64 under way/);
+  assert.equal(await page.locator("[data-stage=work] .ring-text").textContent(), "64");
+  assert.equal(await page.locator("[data-stage=backend] .ring-text").textContent(), "4"); // threads
+  assert.match(await page.locator(".feed li").first().textContent(), /width: 128 → 64 at once/);
+  for (const scheme of ["light", "dark"]) {
+    const other = await open({ scheme, calm: true, width: scheme === "dark" ? 360 : 1280, hash: "#/stage/work" });
+    await other.locator(".facts", { hasText: "Under way61 of 6418 ms each, 312/s; widening stopped helping at 64; bounds 1–1,024" }).waitFor();
+    await other.locator(".formula", { hasText: "64at once÷" }).waitFor();
+    await other.locator(".formula", { hasText: "with 61 under way. Its policy may widen it to 1,024." }).waitFor();
+    // The chart follows the decisions, from 4 to 128 and back to 64.
+    await other.locator(".plot[aria-label*='Chart of Width. width: now 64, at most 128']").focus();
+    await other.keyboard.press("Home");
+    await other.locator(".chart", { hasText: /^Width.*width 4at / }).waitFor();
+    assert.ok(await other.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await axeFindsNothing(other, scheme);
+  }
+}, { world: { stage: { held: 61, width: WIDTH } } });
+
+test("a width at its maximum, and what the other side refuses, are told", async ({ open, world }) => {
+  const page = await open({ hash: "#/stage/work" });
+  await page.locator(".formula", { hasText: "The width is at its maximum." }).waitFor();
+  await page.locator(".facts", { hasText: "Under way61 of 64bounds 1–64" }).waitFor(); // a policy that says nothing
+  world.options.stage.width = { ...world.options.stage.width, refused_total: 1000 };
+  await page.locator(".facts", { hasText: /bounds 1–64; [\d,]+\/s refused by the other side/ }).waitFor();
+}, { world: { stage: { width: { ...WIDTH, max: 64, why: "" } } } });
+
 test("what an operator drains is no overload", async ({ open }) => {
   const page = await open({});
   await page.waitForFunction(() => /^By an operator: work is drained, 40 waiting/.test(document.querySelector(".verdict").textContent.trim()));
@@ -519,6 +554,35 @@ test("weir itself: a file that was edited is reloaded by the page, a broken one 
     writeFileSync(file, yaml);
     server.kill("SIGHUP");
     await page.waitForFunction(() => !document.querySelector("pre.caret") && !document.querySelector("main").textContent.includes("newcomer"));
+  } finally {
+    await stop(server);
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("weir itself: a stage that holds events shows how many are under way", async ({ open }) => {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const folder = mkdtempSync(join(tmpdir(), "weir-ui-"));
+  const file = join(folder, "server.yaml");
+  writeFileSync(file, `weir: 1
+admin: { listen: "127.0.0.1:${adminPort}" }
+stages:
+  web: { use: http.server, with: { listen: "127.0.0.1:${port}" }, to: { request: db } }
+  db: { use: hold, with: { time: 1m }, width: { max: 2, policy: static }, slo: 1h, to: answer }
+  answer: { use: respond, threads: inline }
+`);
+  const server = await startWeir(port, adminPort, file);
+  try {
+    for (let i = 0; i < 3; i++) ask(`http://127.0.0.1:${port}/`).catch(() => {}); // they end with the server
+    const page = await open({ base: `http://127.0.0.1:${adminPort}`, hash: "#/stage/db" });
+    await page.locator(".facts", { hasText: "Under way2 of 2" }).waitFor();
+    await page.locator("#knob-width\\.max").fill("3");
+    await page.keyboard.press("Enter");
+    await page.locator(".facts", { hasText: "Under way3 of 3" }).waitFor();
+    await page.locator(".feed", { hasText: "width: 2 → 3 at once" }).waitFor();
+    await page.locator(".plot[aria-label*='Chart of Width. width: now 3']").waitFor();
+    await visit(page, "#/overview");
+    await page.locator("table", { hasText: "3 of 3 under way" }).waitFor();
   } finally {
     await stop(server);
     rmSync(folder, { recursive: true, force: true });

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The live graph: dagre computes the layout, SVG draws it. The width of an arrow is its rate, the level in a box is
-// its queue, the ring its busy threads, the badge its shed rate. Every box is a link to its stage.
+// its queue, the ring its busy threads, or the width in use of a stage that holds events, the badge its shed rate.
+// Every box is a link to its stage.
 
 import { graphlib, layout } from "@dagrejs/dagre";
 import { useMemo } from "preact/hooks";
-import { count, degraded, percent, queueText, rate, seconds, shorten, shortRate } from "./format.js";
+import { count, degraded, percent, queueText, rate, seconds, shorten, shortRate, widthText } from "./format.js";
 import { href } from "./route.js";
 import { useWidth } from "./use.js";
 import { isSteered } from "./verdict.js";
@@ -189,8 +190,8 @@ function Ring({ s }) {
     <g>
       <circle cx="32" cy="34" r={RADIUS} class="ring-track" />
       <circle cx="32" cy="34" r={RADIUS} class="ring" transform="rotate(-90 32 34)"
-        stroke-dasharray={`${(RING * (s?.busyShare || 0)).toFixed(1)} ${RING.toFixed(1)}`} />
-      <text x="32" y="38.5" class="ring-text">{s ? count(s.threads.now) : ""}</text>
+        stroke-dasharray={`${(RING * (s?.widthShare ?? s?.busyShare ?? 0)).toFixed(1)} ${RING.toFixed(1)}`} />
+      <text x="32" y="38.5" class="ring-text">{s ? count(s.width ? s.width.now : s.threads.now) : ""}</text>
     </g>
   );
 }
@@ -230,6 +231,7 @@ function describe(stage, s, pooled) {
   if (isSteered(s)) parts.push(s.state);
   if (pooled)
     parts.push(`queue ${queueText(s)}`, `${count(s.threads.now)} threads ${percent(s.busyShare)} busy`);
+  if (s.width) parts.push(widthText(s));
   if (s.wait.n > 0) parts.push(`99 percent wait at most ${seconds(s.wait.p99)}`);
   if (s.shed > 0) parts.push(`${rate(s.shed)} shed per second`);
   if (s.ahead > 0) parts.push(`${rate(s.ahead)} refused upstream on its behalf per second`);

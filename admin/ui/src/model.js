@@ -107,7 +107,10 @@ function stageNow(s, old, older, dt) {
     service: merged("service_seconds"),
     fill: s.queue.limit > 0 ? Math.min(1, (s.queue.length + s.held) / s.queue.limit) : 0, // the limit covers both
     busyShare: t.now > 0 ? Math.min(1, busyS / t.now) : 0,
+    widthShare: s.width ? Math.min(1, s.width.in_work / s.width.now) : null,
+    refusedBehind: s.width ? per(s.width.refused_total, old.width?.refused_total, dt) : 0,
     costS: done + failed > 0 ? busyS / (done + failed) : null, // thread time per event
+    serviceS: meanService(s.classes, old.classes),
     cohort: mean(s, old),
     newFailures: t.failures_total - old.threads.failures_total + t.deaths_total - old.threads.deaths_total,
     unhandled: per(s.unhandled_total, old.unhandled_total, dt),
@@ -151,6 +154,12 @@ function sampleOf(s) {
 function mean(s, old) {
   const calls = s.batches_total - old.batches_total;
   return calls > 0 ? (s.batch_events_total - old.batch_events_total) / calls : null;
+}
+
+// Mean service time of the events whose service ended since `old`; null if there are none.
+function meanService(classes, old) {
+  const grown = (key) => total(classes, (c) => c.service_seconds[key]) - total(old, (c) => c.service_seconds[key]);
+  return grown("count") > 0 ? grown("sum") / grown("count") : null;
 }
 
 // p50 and p99 of the values added to the histograms `now` since `then`; null if there are none.

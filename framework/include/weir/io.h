@@ -129,8 +129,9 @@ WEIR_API int weir_loops_held(const struct weir_stage *st);
  * The loop of the calling thread, or NULL if it has none. In the handler of an inline stage it is the
  * loop of the source that has sent the events: the stage may watch sockets and set timers there, whose
  * callbacks run in the same thread. It may differ from call to call, and is NULL if the sender is a
- * handler thread, and sometimes if the stage has a width (docs/writing-a-stage.md). A stage with a pool
- * has no loop in its handler; if it needs timers, it starts a loop of its own in ops->start.
+ * handler thread, and sometimes if the stage has a width (docs/writing-a-stage.md). In the
+ * handler of a stage with WEIR_STAGE_LOOP it is the loop of that stage. Other stages with a pool have
+ * no loop in their handlers.
  */
 WEIR_API struct weir_loop *weir_loop_here(void);
 

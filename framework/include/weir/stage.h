@@ -52,6 +52,11 @@ enum weir_stage_flags {
 	/* holds events while something else works on them (weir/hold.h). The number of events in
 	 * work is bounded by `width:`, and their service time lasts until the hold ends. */
 	WEIR_STAGE_HOLDS = 32,
+	/* has an event loop (weir/io.h) of its own. `handle` runs in the loop's thread, where
+	 * weir_loop_here() is the loop, so it may set timers and watch sockets; their callbacks run in
+	 * the same thread, and end the holds. `handle` gets its events held, weir_hold keeps them. The
+	 * loop runs until ops->fini. Only with WEIR_STAGE_HOLDS, and without state per thread. */
+	WEIR_STAGE_LOOP = 64,
 };
 
 /** Value of `accepts` for a stage that takes events of any type. Value of `type` for an outlet that

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The server at a glance: a sentence, four numbers, the graph, every stage, and the latest decisions.
 
-import { count, degraded, NONE, queueText, rate, seconds, word } from "../format.js";
+import { count, degraded, NONE, queueText, rate, seconds, widthText, word } from "../format.js";
 import { Graph } from "../graph.jsx";
 import { alerts, bottleneck, decisions, frame, graph, link, now, serverNow } from "../live.js";
 import { Card, Decision, Empty, Mark, StageLink, Time } from "../parts.jsx";
@@ -71,7 +71,7 @@ function Legend() {
     <ul class="legend keys" aria-label="How to read the graph">
       <li><i class="key key-rate" />width: rate</li>
       <li><i class="key key-queue" />level: queue</li>
-      <li><i class="key key-busy" />ring: busy threads</li>
+      <li><i class="key key-busy" />ring: busy threads, width in use</li>
       <li><i class="key key-shed" />badge: shed</li>
     </ul>
   );
@@ -204,7 +204,7 @@ function StagesTable() {
         <tbody>
           {n.stages.map((s) => (
             <tr key={s.name}>
-              <th scope="row"><StageLink name={s.name} /><span class="use">{where(s)}</span>{s.trouble && <span class="use trouble">{s.trouble}</span>}</th>
+              <th scope="row"><StageLink name={s.name} /><span class="use">{where(s)}</span>{s.width && <span class="use width">{widthText(s)}</span>}{s.trouble && <span class="use trouble">{s.trouble}</span>}</th>
               {COLUMNS.map((c) => <Cell key={c.head} c={c} s={s} />)}
             </tr>
           ))}

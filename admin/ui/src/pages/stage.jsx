@@ -6,7 +6,7 @@ import { act, isAbsent, stagePath } from "../api.js";
 import { Chart } from "../chart.jsx";
 import { count, degraded, NONE, percent, rate, seconds, word } from "../format.js";
 import { Knobs } from "../knobs.jsx";
-import { acts, decisions, graph, mayAct, now } from "../live.js";
+import { acts, decisions, graph, mayAct, now, older } from "../live.js";
 import { Absent, actText, Card, Decision, Empty, Mark, RangePicker, Select, whatOf } from "../parts.jsx";
 import { href, route } from "../route.js";
 import { column } from "../series.js";
@@ -54,7 +54,8 @@ function OneStage({ name, params, meta }) {
       {s?.trouble && <ul class="alerts" aria-label="Trouble"><li data-level="bad"><Mark kind="bad" size={18} /><span>{s.trouble}</span></li></ul>}
       {s && <Facts s={s} pool={pool} />}
       {frame && frame.at.length > 1
-        ? <Charts name={name} frame={frame} range={range} pool={pool} classes={frame.classes.length ? frame.classes : graph.value.classes} limit={s?.queue.limit} slo={s?.slo_seconds} />
+        ? <Charts name={name} frame={frame} range={range} pool={pool} classes={frame.classes.length ? frame.classes : graph.value.classes}
+          limit={s?.queue.limit} slo={s?.slo_seconds} width={s?.width} />
         : <Absent>{frame ? "No samples in this range yet." : "Reading the history …"}</Absent>}
       {reach === "page" && <p class="hint">This server keeps no history: the charts begin when this page was opened.</p>}
       {s && <Classes s={s} />}
@@ -119,6 +120,8 @@ function Facts({ s, pool }) {
     ["Service, p99", s.service.n ? seconds(s.service.p99) : NONE, s.cohort > 1.05 ? `${s.cohort.toFixed(1)} events per call` : s.longest_running_seconds > 0 ? `longest now ${seconds(s.longest_running_seconds)}` : ""],
     pool && ["Threads", count(t.now), `${t.busy} busy, ${t.spinning} spinning, ${t.idle} idle; target ${t.target} of ${t.min}–${t.max}`],
     pool && ["Busy", percent(s.busyShare), `pressure ${percent(s.pressure)}`],
+    s.width && ["Under way", `${count(s.width.in_work)} of ${count(s.width.now)}`, [s.width.why, `bounds ${count(s.width.min)}–${count(s.width.max)}`,
+      s.refusedBehind > 0 && `${rate(s.refusedBehind)}/s refused by the other side`].filter(Boolean).join("; ")],
   ].filter(Boolean);
   const own = s.own.map((m) => [word(m.name.replace(/_total$/, "")),
     m.rate === null ? count(m.value) : `${rate(m.rate)}/s`, [m.unit && m.unit !== "events" ? m.unit : "", m.rate === null ? "" : `${count(m.value)} in total`].filter(Boolean).join(", ")]);
@@ -147,7 +150,7 @@ function marksOf(name, range) {
   return made.concat(done);
 }
 
-function Charts({ name, frame, range, pool, classes, limit, slo }) {
+function Charts({ name, frame, range, pool, classes, limit, slo, width }) {
   const col = (f) => column(frame, name, f);
   const marks = marksOf(name, range);
   const byClass = frame.stages[name]?.classes;
@@ -170,6 +173,8 @@ function Charts({ name, frame, range, pool, classes, limit, slo }) {
         series={[{ name: "waiting", data: col("queue"), fill: true }]} />}
       {pool && <Chart {...common} title="Threads" unit="count" series={[{ name: "threads", data: col("threads") },
         { name: "busy", data: busyThreads(col("busy"), col("threads")), style: 1 }]} />}
+      {width && <Chart {...common} title="Width" unit="count" note={`bounds ${count(width.min)}–${count(width.max)}`}
+        series={[{ name: "width", data: widths(name, frame, width.now) }]} />}
       {pool && <Chart {...common} title="Pressure and degradation" unit="share" series={[{ name: "pressure", data: col("pressure") },
         { name: "degradation", data: col("degradation"), style: 1 }]} />}
     </section>
@@ -177,6 +182,14 @@ function Charts({ name, frame, range, pool, classes, limit, slo }) {
 }
 
 const busyThreads = (busy, threads) => busy.map((b, i) => (b === null || threads[i] === null ? null : b * threads[i]));
+
+// The width at each time of the frame. It has changed by decisions alone, so it follows from the current one.
+function widths(name, frame, now) {
+  const made = (decisions.value || []).filter((d) => d.stage === name && d.action === "width"); // newest first
+  const oldest = older.value.decisions ? decisions.value.at(-1).time : 0; // earlier decisions have not been read
+  const threads = column(frame, name, "threads"); // null before the server was started
+  return frame.at.map((t, i) => (t < oldest || threads[i] === null ? null : made.findLast((d) => d.time > t)?.from ?? now));
+}
 
 // ---- classes, the ceiling, the oldest ----
 
@@ -198,8 +211,32 @@ function Classes({ s }) {
   );
 }
 
-// The utilisation law: the maximum throughput of the threads, with the numbers in it.
+// The utilisation law: the maximum throughput of the threads, or of the width of a stage that holds events, with the
+// numbers in it.
 function Ceiling({ s }) {
+  return s.width ? <WidthCeiling s={s} /> : <PoolCeiling s={s} />;
+}
+
+function WidthCeiling({ s }) {
+  const { now: n, max, why } = s.width;
+  return (
+    <Card title="Ceiling" id="ceiling-title" hint="Width ÷ service time: the maximum throughput of the stage at its present width.">
+      {s.serviceS ? (
+        <div class="formula">
+          <p><span class="term">{count(n)}<small>at once</small></span><span class="op">÷</span>
+            <span class="term">{seconds(s.serviceS)}<small>service time</small></span><span class="op">=</span>
+            <span class="term strong">{rate(n / s.serviceS)}<small>events/s at most</small></span></p>
+          <p class="sentence">It handles {rate(s.done + s.failed)}/s, with {count(s.width.in_work)} under way.{" "}
+            {max > n ? `Its policy may widen it to ${count(max)}.` : "The width is at its maximum."}
+            {s.in > (s.done + s.failed) * 1.05 ? ` ${rate(s.in)}/s are offered.` : ""}</p>
+          {(why || s.admission.why) && <p class="inputs">{[why, s.admission.why].filter(Boolean).join("; ")}</p>}
+        </div>
+      ) : <p class="absent">No hold has ended recently, so there is no service time to divide by.</p>}
+    </Card>
+  );
+}
+
+function PoolCeiling({ s }) {
   const { now: n, max } = s.threads;
   const served = s.done + s.failed;
   return (

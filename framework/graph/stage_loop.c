@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loops of stages (WEIR_STAGE_LOOP). The threads of the pool take events from the queue, as for every
+ * stage; they hold them and send them to the loop, whose thread calls ops->handle. So the policies of
+ * the queue, the width and the counters are those of any stage that holds events. Events whose tickets
+ * have expired take the same way to ops->expired; their state tells the two apart.
+ *
+ * A loop is started before ops->start of its stage, and ended before ops->fini.
+ */
+#include <weir/io.h>
+
+#include "graph/graph.h"
+
+/* State of an event whose ticket has expired, on its way to the loop: its ticket is void. */
+#define EXPIRED WEIR_EVENT_TICKETED
+
+static void loop_mail(struct weir_loop *loop, struct weir_event *list)
+{
+	struct weir_stage *st = weir_loop_stage(loop);
+	struct weir_event *ev[WEIR_BATCH_MAX];
+
+	while (list) {
+		int n = 0, state = list->state;
+		for (; list && list->state == state && n < WEIR_BATCH_MAX; list = list->next)
+			ev[n++] = list;
+		for (int i = 0; i < n; i++)
+			ev[i]->state = WEIR_EVENT_HELD;
+		(state == EXPIRED ? stage_expire : stage_handle)(st, ev, n);
+	}
+}
+
+static void loop_turn_end(struct weir_loop *loop)
+{
+	(void)loop;
+}
+
+static const struct weir_loop_ops loop_ops = {.mail = loop_mail, .turn_end = loop_turn_end};
+
+static void send_to_loop(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	for (int i = 0; i < n; i++) {
+		struct weir_event *e = ev[i];
+		if (e->state == WEIR_EVENT_HELD) {
+			e->state = EXPIRED;
+			ev[i] = NULL;
+		} else {
+			weir_hold(st, &ev[i]);
+		}
+		weir_loop_send(st->loop, e);
+	}
+}
+
+int graph_loop_start(struct weir_stage *st)
+{
+	if (!(st->ops->flags & WEIR_STAGE_LOOP))
+		return 0;
+	st->to_loop = send_to_loop;
+	return weir_loop_start(st, 0, &loop_ops, NULL, &st->loop);
+}
+
+void graph_loop_end(struct weir_stage *st)
+{
+	if (!st->loop)
+		return;
+	weir_loop_stop(st->loop);
+	weir_loop_join(st->loop);
+	st->loop = NULL;
+}
