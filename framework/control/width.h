@@ -23,9 +23,11 @@ struct width_view {
 	int min, max;          /* bounds, 1 <= min <= max */
 	int in_work;           /* events in handlers or held */
 	uint32_t queue_length; /* events waiting */
-	uint64_t ended;        /* events whose service has ended, since startup */
-	uint64_t service_ns;   /* sum of their service times, from the handler to the end */
-	uint64_t refused;      /* events that the other side has refused (weir_hold_refused) */
+	/* events whose service has ended, since startup, without those whose tickets have expired: how
+	 * long the stage has waited for these says nothing about the other side */
+	uint64_t ended;
+	uint64_t service_ns; /* sum of their service times, from the handler to the end */
+	uint64_t refused;    /* events that the other side has refused (weir_hold_refused) */
 };
 
 struct width_decision {

@@ -72,7 +72,9 @@ struct book {
 	book_counter changes;
 	book_counter busy_ns, batches, batch_events, unhandled, wakeups;
 	book_counter refusals; /* events that the other side has refused (weir_hold_refused) */
-	book_counter running;  /* events in handlers or outboxes; a gauge, like `held` */
+	/* services that ended with an expired ticket: all of them, and those whose event has left */
+	book_counter expired_ns, expired;
+	book_counter running; /* events in handlers or outboxes; a gauge, like `held` */
 	/* events held minus events released, in two's complement; only the sum over all threads is
 	 * meaningful */
 	book_counter held;
@@ -343,6 +345,8 @@ static inline void hold_forget_stays(struct thread *t)
 /** Move the counts in t->holds and t->reserved to the counters of `q`. Called when the handler of
  *  the stage with queue `q` has returned, or the thread is exiting inside it. */
 void hold_settle(struct thread *t, struct queue *q);
+/** The tickets of ev[0..n) have expired: they are held without tickets now. `st` is their stage. */
+void hold_expired(const struct weir_stage *st, struct weir_event *const *ev, int n);
 
 /** Stop counting the events requeued from `l` as held. Called when they have been queued. */
 void hold_requeued(struct local *l);

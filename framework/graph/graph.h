@@ -190,6 +190,8 @@ void graph_width_bound(struct weir_stage *st);
 /** Let `st` continue with the width and the knowledge of `old`, its counterpart in the graph that
  *  is being replaced. If other bounds change the width, write that to the journal. Any thread. */
 void graph_width_carry(struct weir_stage *st, struct weir_stage *old);
+/** Fill in what the width policy of `st` sees. Any thread. */
+void graph_width_look(struct weir_graph *g, const struct weir_stage *st, struct width_view *v);
 /** Describe in `text` what the width policy of `st` knows, or store "". Any thread. */
 void graph_width_explain(struct weir_stage *st, char *text, size_t size);
 /** Run the wideners. Called by the control thread in each round, ten times a second. */

@@ -4,7 +4,8 @@
  *
  * For a stage with a width, the service of an event lasts from the start of the batch that held it
  * to the end of the hold. Meanwhile its `queued_ns` is the start, since its wait has been recorded.
- * The thread that ends the hold records the time in its own book of the stage.
+ * The thread that ends the hold records the time in its own book of the stage. The start of an event
+ * whose ticket has expired is negative: its service says nothing about the other side.
  */
 #include <string.h>
 
@@ -39,7 +40,9 @@ static void record(struct thread *t, struct weir_stage *st, const struct weir_ev
     int64_t now_ns, bool leaves)
 {
 	struct local *l = local_find(t, st->id);
-	int64_t took_ns = now_ns > ev->queued_ns ? now_ns - ev->queued_ns : 0;
+	bool expired = ev->queued_ns < 0;
+	int64_t from_ns = expired ? -ev->queued_ns : ev->queued_ns;
+	int64_t took_ns = now_ns > from_ns ? now_ns - from_ns : 0;
 
 	/* without memory, the event is in neither sum nor count */
 	if (WEIR_UNLIKELY(!l || ev->queued_ns == REFUSED_NS))
@@ -47,6 +50,10 @@ static void record(struct thread *t, struct weir_stage *st, const struct weir_ev
 	hist_book_add(&l->times[ev->class_id].service, took_ns, 1);
 	if (leaves)
 		book_add(&l->book.class_book[ev->class_id].handled, 1);
+	if (WEIR_UNLIKELY(expired)) {
+		book_add(&l->book.expired_ns, (uint64_t)took_ns);
+		book_add(&l->book.expired, leaves);
+	}
 	if (WEIR_UNLIKELY(st->sink.policy->tick && !sink_mean_cost_ns(&st->sink)))
 		sink_first_cost(&st->sink, took_ns);
 	book_changed(&l->book);
@@ -58,6 +65,15 @@ void hold_record_part(struct thread *t, const struct weir_event *ev)
 
 	if (stage_has_width(st))
 		record(t, st, ev, now_of(t), false);
+}
+
+void hold_expired(const struct weir_stage *st, struct weir_event *const *ev, int n)
+{
+	for (int i = 0; i < n; i++) {
+		ev[i]->state = WEIR_EVENT_HELD;
+		if (stage_has_width(st) && ev[i]->queued_ns > 0 && ev[i]->queued_ns != REFUSED_NS)
+			ev[i]->queued_ns = -ev[i]->queued_ns;
+	}
 }
 
 void weir_hold_refused(struct weir_stage *st, struct weir_event *ev)

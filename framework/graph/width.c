@@ -157,13 +157,15 @@ static void add_totals(
     struct width_view *v, const struct book *b, const struct time_book *times, int n_classes)
 {
 	v->refused += book_read(&b->refusals);
+	v->ended -= book_read(&b->expired);
+	v->service_ns -= book_read(&b->expired_ns);
 	for (int c = 0; c < n_classes; c++) {
 		v->ended += book_read(&b->class_book[c].handled);
 		v->service_ns += times ? book_read(&times[c].service.sum_ns) : 0;
 	}
 }
 
-static void view(struct weir_graph *g, const struct weir_stage *st, struct width_view *v)
+void graph_width_look(struct weir_graph *g, const struct weir_stage *st, struct width_view *v)
 {
 	const struct queue *q = &st->sink.queue;
 
@@ -198,7 +200,7 @@ static void widen(
 	struct width_decision want = {0};
 	struct width_view v;
 
-	view(g, st, &v);
+	graph_width_look(g, st, &v);
 	lock_take(&w->lock);
 	bool moves = w->policy->decide(w->state, &v, now_ns, &want);
 	lock_release(&w->lock);

@@ -19,8 +19,7 @@ void stage_expired(struct sink *sink, struct weir_event **ev, int n)
 	struct local *l = t->local[st->id];
 
 	call_next(t);
-	for (int i = 0; i < n; i++)
-		ev[i]->state = WEIR_EVENT_HELD;
+	hold_expired(st, ev, n);
 	bool ready = l->thread_ready || thread_prepare(l);
 	call_begin(sink, l, ev, n);
 	if (WEIR_UNLIKELY(st->to_loop != NULL))

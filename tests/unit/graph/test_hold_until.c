@@ -2,6 +2,7 @@
 /* Events held with tickets: exactly one claim or the deadline gets the event; it is given back at its
  * deadline; and a ticket of another time gets nothing. (What a stage does with them, and how they
  * end: test_hold_until_ends.c.) */
+#include "control/width.h"
 #include "wait_rig.h"
 
 /* ---- claims ---- */
@@ -81,7 +82,13 @@ static void test_expires(const char *use)
 	CU_ASSERT_PTR_NULL(weir_hold_claim(stage, atomic_load(&tickets[a])));
 	claim(b);
 	claim(c);
+	/* the width policy is told of those that were answered, admission of all */
+	struct width_view w;
+	graph_width_look(g, stage, &w);
+	CU_ASSERT_EQUAL(w.ended, 2);
 	struct weir_stage_view v = stage_view(g, "wait");
+	CU_ASSERT_EQUAL(weir_hist_total(&v.class_view[0].service), 5);
+	CU_ASSERT(w.service_ns < v.class_view[0].service.sum_ns);
 	CU_ASSERT_EQUAL(v.class_view[0].shed[weir_shed_index(WEIR_EDEADLINE)], 3);
 	CU_ASSERT_EQUAL(v.class_view[0].completed, 2);
 	CU_ASSERT_EQUAL(v.held, 0);
