@@ -284,10 +284,14 @@ static void give_back(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
 {
 	struct weir_stage *st = tk->stage;
 	struct weir_event *list = tk->due;
+	int n = 0;
 
 	tk->due = NULL;
 	if (!list)
 		return;
+	for (struct weir_event *ev = list; ev; ev = ev->next)
+		n++;
+	atomic_fetch_add(&st->arriving, n);
 	queue_give_back(&st->sink.queue, list);
 	if (st->pool && st->sink.queue.n_parts > 1)
 		pool_wake_parts(st->pool, ~0ULL);
@@ -403,4 +407,9 @@ struct weir_event *graph_tickets_close(struct weir_stage *st)
 	tk->due = NULL;
 	lock_release(&tk->lock);
 	return list;
+}
+
+bool graph_tickets_closed(const struct weir_stage *st)
+{
+	return st->tickets && atomic_load(&st->tickets->closed);
 }

@@ -145,6 +145,8 @@ static void release(struct handler *h)
 {
 	struct sink *s = h->sink;
 
+	if (WEIR_UNLIKELY(h->expired))
+		stage_expired_over(s, h->n_batch);
 	if (WEIR_UNLIKELY(h->counted))
 		queue_return(&s->queue, h->taken);
 	bool more = queue_release(&s->queue, h->part);
