@@ -182,6 +182,8 @@ static void file_soon(struct tickets *tk, struct slot *s, int64_t at_ns)
 		while (!atomic_compare_exchange_weak(&tk->fresh, &s->next_fresh, s))
 			continue;
 	}
+	if (at_ns == EXPIRES_UNKNOWN)
+		at_ns--;
 	/* the parked threads sleep until a later time */
 	if (lower(&tk->stage->sink.expires_ns, at_ns) && tk->stage->pool)
 		pool_wake(tk->stage->pool);
@@ -313,14 +315,17 @@ static void read_fresh(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
 static void expire(struct sink *sink, int64_t now_ns)
 {
 	struct tickets *tk = sink->stage->tickets;
+	int64_t unknown = EXPIRES_UNKNOWN;
 
 	if (!lock_try(&tk->lock)) /* another thread does it */
 		return;
-	atomic_store(&sink->expires_ns, INT64_MAX);
+	/* a thread that parks now looks again soon, since this one wakes nobody */
+	atomic_store(&sink->expires_ns, EXPIRES_UNKNOWN);
 	read_fresh(tk);
 	tk->now_ns = now_ns;
 	timer_wheel_run(&tk->wheel, now_ns, NULL);
-	lower(&sink->expires_ns, timer_wheel_next_ns(&tk->wheel));
+	if (!lower(&sink->expires_ns, timer_wheel_next_ns(&tk->wheel)))
+		atomic_compare_exchange_strong(&sink->expires_ns, &unknown, INT64_MAX);
 	give_back(tk);
 	lock_release(&tk->lock);
 }
