@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "graph/graph.h"
+#include "stage/thread.h"
 #include "torture/hold_stage.h"
 
 #define PRODUCERS 3
@@ -87,16 +88,14 @@ static void wake_nobody(struct thread_link *link)
 	(void)link;
 }
 
-static struct thread_link fake_link = {.wake = wake_nobody};
-
 static void *end(void *arg)
 {
 	struct actor *a = arg;
 	struct side *s = a->side;
+	struct thread_link link = {.wake = wake_nobody};
 
-	weir_thread_attach(s->g, "ender");
-	if (a->number == 0) /* like an I/O thread, it takes events of inline stages itself */
-		thread_self()->link = &fake_link;
+	/* the first is like an I/O thread: it takes events of inline stages itself */
+	thread_enter(s->g, "ender", s->stage[0], a->number == 0 ? &link : NULL);
 	for (unsigned i = 0; !atomic_load(&s->stop_ending); i++) {
 		struct weir_stage *st = s->stage[i % KEEPERS];
 		struct weir_event *ev;
@@ -110,7 +109,6 @@ static void *end(void *arg)
 		weir_thread_flush();
 		sched_yield();
 	}
-	thread_self()->link = NULL;
 	weir_thread_detach();
 	return NULL;
 }

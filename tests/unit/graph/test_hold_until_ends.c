@@ -3,6 +3,8 @@
  * and how they end with a thread or with the graph. (Claims and deadlines: test_hold_until.c.) */
 #include "wait_rig.h"
 
+#include "stage/thread.h"
+
 /* ---- what the stage does with them ---- */
 
 static void test_finished(void)
@@ -271,10 +273,12 @@ static void test_dropped(void)
 			weir_event_finish(&ev, WEIR_EDEADLINE);
 	}
 	FIXTURE_AWAIT(clock_now_ns() > at_ns);
-	thread_self()->link = &fake_link; /* this thread takes what is queued */
+	weir_thread_detach();
+	thread_enter(g, "test", stage, &fake_link); /* this thread takes what is queued */
 	claim(0);
 	weir_thread_flush();
-	thread_self()->link = NULL;
+	weir_thread_detach();
+	weir_thread_attach(g, "test");
 	FIXTURE_AWAIT(fixture_ended() == 6);
 	CU_ASSERT_EQUAL(probes[12].status, WEIR_EDEADLINE);
 	CU_ASSERT_EQUAL(queue_kept_all(&stage->sink.queue), 7);
