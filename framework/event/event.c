@@ -58,8 +58,9 @@ static void count_ends(struct thread *t, const struct weir_event *ev, int status
 	if (ev->stage == WEIR_NO_STAGE)
 		return;
 	struct book *book = book_take(t, ev->stage);
-	count_outcome(&book->class_book[ev->class_id], status, n);
+	/* first, since a drain counts held events as if they had ended (is_quiet in graph/run.c) */
 	book_add(ev->state == WEIR_EVENT_HELD ? &book->held : &book->running, -n);
+	count_outcome(&book->class_book[ev->class_id], status, n);
 	book_give(t, ev->stage, book);
 }
 

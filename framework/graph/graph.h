@@ -213,6 +213,12 @@ int64_t graph_tickets_out(struct weir_stage *st);
  *  must finish them. From now on an event that is held with a ticket ends at once, as WEIR_ECLOSED.
  *  The thread of the drain. */
 struct weir_event *graph_tickets_close(struct weir_stage *st);
+/** Close the queues, upstream first, and finish the events in them and those that are held with
+ *  tickets, as WEIR_ECLOSED. Returns their number. The thread of the drain, which may call this more
+ *  than once. */
+uint64_t graph_end_queued(struct weir_graph *g);
+/** Whether graph_tickets_close has been called. Any thread. */
+bool graph_tickets_closed(const struct weir_stage *st);
 
 /** Adjust the degradation levels of the stages to their pressure, in steps, when a step is due.
  *  Called by the control thread in each round. */

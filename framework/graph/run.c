@@ -18,7 +18,6 @@
 #include "control/control.h"
 #include "graph/graph.h"
 #include "stage/thread.h"
-#include "trace/trail.h"
 #include "sched/pool.h"
 
 /* Longest time between two checks of the hurry flag during a drain. The flag may be set by a signal
@@ -118,10 +117,10 @@ static int64_t in_flight(struct weir_graph *g, int64_t *held)
 	return n;
 }
 
-/* Whether nothing is in flight except held events. All counts of ended events are read before any
- * count of offered events. So an event that moves during the reading can only make the sum of
- * offered events larger (Mattern 1987, four counters). This holds in whatever order the stages are
- * read, and even if the graph has loops. */
+/* Whether nothing is in flight except held events that wait for their stages. All counts of ended
+ * events are read before any count of offered events. So an event that moves during the reading can
+ * only make the sum of offered events larger (Mattern 1987, four counters). This holds in whatever
+ * order the stages are read, and even if the graph has loops. */
 static bool is_quiet(struct weir_graph *g)
 {
 	int64_t ended = 0, offered = 0;
@@ -129,7 +128,8 @@ static bool is_quiet(struct weir_graph *g)
 	for (int i = 0; i < g->n_stages; i++) {
 		struct book b = {0};
 		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
-		ended += (int64_t)book_read(&b.held);
+		/* `arriving` after `held`: an event on its way to a callback is not at rest */
+		ended += (int64_t)book_read(&b.held) - atomic_load(&g->stages[i]->arriving);
 		for (int c = 0; c < g->n_classes; c++) {
 			const struct class_book *cb = &b.class_book[c];
 			ended += (int64_t)(book_read(&cb->completed) + book_read(&cb->failed));
@@ -236,88 +236,27 @@ static void stop_stages(struct weir_graph *g, int64_t until_ns, bool wait)
 	}
 }
 
-/* Finish the events that `st` holds with tickets, and those that have expired. Returns their
- * number. */
-static uint64_t end_ticketed(struct weir_stage *st)
+/* Wait for the loops of stages to finish the events that were sent to them, at most LATE_NS. */
+static void wait_arrivals(struct weir_graph *g)
 {
-	struct queue *q = &st->sink.queue;
-	struct weir_event *ev[WEIR_BATCH_MAX], *list = graph_tickets_close(st);
-	uint64_t ended = 0;
-	int n, part;
+	int64_t until_ns = clock_now_ns() + LATE_NS, now_ns;
 
-	for (; list; ended++) {
-		ev[0] = list;
-		list = list->next;
-		ev[0]->state = WEIR_EVENT_HELD;
-		weir_event_finish(&ev[0], WEIR_ECLOSED);
-	}
-	for (int rank = 0; rank < q->n_parts; rank++) {
-		while ((n = queue_take_back(q, rank, q->n_parts, ev, &part)) > 0) {
-			for (int i = 0; i < n; i++)
-				ev[i]->state = WEIR_EVENT_HELD;
-			weir_event_finish_run(ev, n, WEIR_ECLOSED);
-			queue_release(q, part);
-			ended += (uint64_t)n;
-		}
-	}
-	return ended;
-}
-
-/* Finish the events in the queue of `st`, and return their number. The queue is closed first, so
- * that no more events can enter. */
-static uint64_t end_queued(struct weir_stage *st)
-{
-	struct weir_event *ev[WEIR_BATCH_MAX];
-	struct thread *t = thread_self();
-	uint64_t ended = 0;
-	int n;
-
-	queue_close(&st->sink.queue);
-	ended += end_ticketed(st);
-	for (int rank = 0; rank < st->sink.queue.n_parts; rank++) {
-		struct queue_take take = {.rank = rank,
-		    .n_ranks = st->sink.queue.n_parts,
-		    .max = WEIR_BATCH_MAX,
-		    .sharers = 1};
-		while ((n = queue_pop(&st->sink.queue, &take, ev)) > 0) {
-			struct book *book = book_take(t, st->id);
-			book_add(&book->running, (uint64_t)n);
-			book_give(t, st->id, book);
-			trail_note(ev, n, st->id, clock_now_ns(), true);
-			int taken[WEIR_CLASSES_MAX] = {0};
-			for (int i = 0; i < n; i++) {
-				taken[ev[i]->class_id]++;
-				ev[i]->state = WEIR_EVENT_RUNNING;
-				weir_event_finish(&ev[i], WEIR_ECLOSED);
-			}
-			if (take.counted)
-				queue_return(&st->sink.queue, taken);
-			queue_release(&st->sink.queue, take.part);
-			ended += (uint64_t)n;
-		}
-	}
-	weir_thread_flush();
-	return ended;
-}
-
-static uint64_t end_all_queued(struct weir_graph *g)
-{
-	uint64_t ended = 0;
-
-	for (int k = 0; k < g->n_stages; k++)
-		ended += end_queued(g->stages[g->order[k]]);
-	return ended;
+	for (int i = 0; i < g->n_stages; i++)
+		while (atomic_load(&g->stages[i]->arriving) > 0 &&
+		       (now_ns = clock_now_ns()) < until_ns)
+			wait_look(g, now_ns, until_ns);
 }
 
 static void drain_stages(struct weir_graph *g, int64_t until_ns, struct weir_drain_report *r)
 {
 	stop_stages(g, until_ns, wait_quiet(g, until_ns));
-	r->closed = end_all_queued(g);
+	r->closed = graph_end_queued(g);
 	control_stop(g->control);
 	stop_pools(g, until_ns);
+	wait_arrivals(g);
 	/* Since the first call, batches have ended: they have released their partitions and emitted
 	 * events. Finish the events in those partitions, and the emitted ones. */
-	r->closed += end_all_queued(g);
+	r->closed += graph_end_queued(g);
 	stop_stages(g, until_ns, false);
 }
 

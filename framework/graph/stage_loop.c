@@ -5,7 +5,9 @@
  * the queue, the width and the counters are those of any stage that holds events. Events whose tickets
  * have expired take the same way to ops->expired; their state tells the two apart.
  *
- * A loop is started before ops->start of its stage, and ended before ops->fini.
+ * A loop is started before ops->start of its stage, and ended before ops->fini. A drain waits until the
+ * loop has handled the events that were sent to it (weir_stage.arriving). After the grace time they end
+ * as WEIR_ECLOSED instead.
  */
 #include <weir/io.h>
 
@@ -25,7 +27,11 @@ static void loop_mail(struct weir_loop *loop, struct weir_event *list)
 			ev[n++] = list;
 		for (int i = 0; i < n; i++)
 			ev[i]->state = WEIR_EVENT_HELD;
-		(state == EXPIRED ? stage_expire : stage_handle)(st, ev, n);
+		if (WEIR_UNLIKELY(graph_tickets_closed(st)))
+			weir_event_finish_run(ev, n, WEIR_ECLOSED);
+		else
+			(state == EXPIRED ? stage_expire : stage_handle)(st, ev, n);
+		atomic_fetch_sub(&st->arriving, n);
 	}
 }
 
@@ -38,6 +44,8 @@ static const struct weir_loop_ops loop_ops = {.mail = loop_mail, .turn_end = loo
 
 static void send_to_loop(struct weir_stage *st, struct weir_event **ev, int n)
 {
+	if (ev[0]->state != WEIR_EVENT_HELD) /* those that have expired are counted already */
+		atomic_fetch_add(&st->arriving, n);
 	for (int i = 0; i < n; i++) {
 		struct weir_event *e = ev[i];
 		if (e->state == WEIR_EVENT_HELD) {

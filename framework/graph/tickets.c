@@ -182,6 +182,8 @@ static void file_soon(struct tickets *tk, struct slot *s, int64_t at_ns)
 		while (!atomic_compare_exchange_weak(&tk->fresh, &s->next_fresh, s))
 			continue;
 	}
+	if (at_ns == EXPIRES_UNKNOWN)
+		at_ns--;
 	/* the parked threads sleep until a later time */
 	if (lower(&tk->stage->sink.expires_ns, at_ns) && tk->stage->pool)
 		pool_wake(tk->stage->pool);
@@ -284,10 +286,14 @@ static void give_back(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
 {
 	struct weir_stage *st = tk->stage;
 	struct weir_event *list = tk->due;
+	int n = 0;
 
 	tk->due = NULL;
 	if (!list)
 		return;
+	for (struct weir_event *ev = list; ev; ev = ev->next)
+		n++;
+	atomic_fetch_add(&st->arriving, n);
 	queue_give_back(&st->sink.queue, list);
 	if (st->pool && st->sink.queue.n_parts > 1)
 		pool_wake_parts(st->pool, ~0ULL);
@@ -309,14 +315,17 @@ static void read_fresh(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
 static void expire(struct sink *sink, int64_t now_ns)
 {
 	struct tickets *tk = sink->stage->tickets;
+	int64_t unknown = EXPIRES_UNKNOWN;
 
 	if (!lock_try(&tk->lock)) /* another thread does it */
 		return;
-	atomic_store(&sink->expires_ns, INT64_MAX);
+	/* a thread that parks now looks again soon, since this one wakes nobody */
+	atomic_store(&sink->expires_ns, EXPIRES_UNKNOWN);
 	read_fresh(tk);
 	tk->now_ns = now_ns;
 	timer_wheel_run(&tk->wheel, now_ns, NULL);
-	lower(&sink->expires_ns, timer_wheel_next_ns(&tk->wheel));
+	if (!lower(&sink->expires_ns, timer_wheel_next_ns(&tk->wheel)))
+		atomic_compare_exchange_strong(&sink->expires_ns, &unknown, INT64_MAX);
 	give_back(tk);
 	lock_release(&tk->lock);
 }
@@ -403,4 +412,9 @@ struct weir_event *graph_tickets_close(struct weir_stage *st)
 	tk->due = NULL;
 	lock_release(&tk->lock);
 	return list;
+}
+
+bool graph_tickets_closed(const struct weir_stage *st)
+{
+	return st->tickets && atomic_load(&st->tickets->closed);
 }

@@ -43,7 +43,7 @@ static void link_in(struct timer_wheel *w, int level, int64_t number, struct wei
 /* Put `t` into the slot for its at_ns, but not into one before `floor`. */
 static void file(struct timer_wheel *w, struct weir_timer *t)
 {
-	int64_t tick = (t->at_ns + w->tick_ns - 1) / w->tick_ns, block;
+	int64_t tick = t->at_ns / w->tick_ns + (t->at_ns % w->tick_ns > 0), block;
 	int64_t present = w->tick / TIMER_SLOTS;
 
 	if (tick < w->floor)

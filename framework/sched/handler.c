@@ -29,6 +29,10 @@
  * it. 2 us, a tenth of the longest spin, is a guess. */
 #define SPIN_MIN_NS (2 * NS_PER_US)
 
+/* Time until a parked thread reads the time of the next expiry again, if another thread was about to
+ * set it. That thread wakes nobody. A tick of the timers, since nothing expires more precisely. */
+#define EXPIRES_LOOK_NS (4 * NS_PER_MS)
+
 /* Batches with fewer events are small: their event pointers fill less than a cache line. */
 #define SMALL_BATCH 8
 
@@ -145,6 +149,8 @@ static void release(struct handler *h)
 {
 	struct sink *s = h->sink;
 
+	if (WEIR_UNLIKELY(h->expired))
+		stage_expired_over(s, h->n_batch);
 	if (WEIR_UNLIKELY(h->counted))
 		queue_return(&s->queue, h->taken);
 	bool more = queue_release(&s->queue, h->part);
@@ -244,6 +250,8 @@ static int64_t earliest(const struct handler *h)
 			at_ns = h->ready_ns[i];
 		/* seq_cst, after n_idle has been raised; pairs with file_soon in graph/tickets.c */
 		int64_t expires_ns = s->expire ? atomic_load(&s->expires_ns) : INT64_MAX;
+		if (WEIR_UNLIKELY(expires_ns == EXPIRES_UNKNOWN)) /* read it again */
+			expires_ns = clock_now_ns() + EXPIRES_LOOK_NS;
 		if (expires_ns < at_ns)
 			at_ns = expires_ns;
 	}

@@ -32,3 +32,11 @@ void stage_expired(struct sink *sink, struct weir_event **ev, int n)
 	book_add(&l->book.busy_ns, (uint64_t)call_end(sink, l, n));
 	call_over(l);
 }
+
+void stage_expired_over(struct sink *sink, int n)
+{
+	struct weir_stage *st = sink->stage;
+
+	if (!st->to_loop) /* otherwise they are still on their way */
+		atomic_fetch_sub(&st->arriving, n);
+}

@@ -33,6 +33,9 @@
 /** Value of `before` in struct ahead that stands for the whole pipeline. */
 #define AHEAD_ALL 1024
 
+/** Value of sink.expires_ns while a thread runs the timers: it is about to set the next time. */
+#define EXPIRES_UNKNOWN (INT64_MAX - 1)
+
 /** Value of `rank` for any thread of the pool. */
 #define ANY_RANK (-1)
 
@@ -98,7 +101,8 @@ struct sink {
 	/** Give back to the stage, at expires_ns or later, the held events whose deadline has
 	 *  passed (graph/tickets.c). NULL if the stage holds no events. */
 	void (*expire)(struct sink *sink, int64_t now_ns);
-	_Atomic int64_t expires_ns; /* INT64_MAX if no event is held until a deadline */
+	/* INT64_MAX if no event is held until a deadline; EXPIRES_UNKNOWN while `expire` runs */
+	_Atomic int64_t expires_ns;
 	/** Return the number of threads over which the partitions are distributed, at least 1. If
 	 *  `ranks` is NULL, the number is 1. */
 	int (*ranks)(const struct sink *sink);

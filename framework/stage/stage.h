@@ -60,6 +60,10 @@ struct weir_stage {
 	/* passes events to `loop`, whose thread calls ops->handle, or ops->expired if the events are
 	 * held; otherwise NULL */
 	void (*to_loop)(struct weir_stage *st, struct weir_event **ev, int n);
+	/* held events on their way to a callback: those that have expired, and those that were sent to
+	 * `loop`. They are counted before they leave their former place, and until the callback has
+	 * returned. A drain waits for them. */
+	atomic_int arriving;
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* incremented when conf is replaced */
@@ -126,6 +130,9 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n);
  *  ops->expired, in the calling thread or in the loop of the stage. Finish the events that it leaves
  *  in `ev`. */
 void stage_expired(struct sink *sink, struct weir_event **ev, int n);
+/** stage_expired has ended with `n` events, or its thread has exited in the call; and what they
+ *  emitted has been sent. */
+void stage_expired_over(struct sink *sink, int n);
 /** The same for events that are held, always in the calling thread, without counters of time. */
 void stage_expire(struct weir_stage *st, struct weir_event **ev, int n);
 

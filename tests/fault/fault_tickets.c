@@ -2,6 +2,9 @@
 /*
  * Memory is short when a stage holds events with tickets: what finds no slot ends with WEIR_ENOMEM,
  * its ticket is 0, and all others are claimed or expire as usual. Later holds find memory again.
+ *
+ * The n-th allocation, thread creation or epoll_ctl of the life of a graph fails, in which stages with
+ * a pool, with a loop, inline and with partitions hold events: all events end once.
  */
 #include "fixture/graph/probes.h"
 
@@ -87,10 +90,156 @@ static void test_short_of_slots(void)
 	finish_graph(g, 0);
 }
 
+/* ---- whole lives ---- */
+
+#define LIFE 150 /* events */
+
+/* Hold a third until soon, and a third in vain: they are claimed at once. */
+static void brief_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	for (int i = 0; i < n; i++) {
+		uint64_t seq = ((struct probe *)ev[i])->seq++;
+		if (seq % 3 == 2) {
+			weir_emit(st, 0, &ev[i]);
+			continue;
+		}
+		int64_t until_ns = clock_now_ns() + (seq % 3 ? 3600 * NS_PER_S : NS_PER_MS);
+		uint64_t ticket = weir_hold_until(st, &ev[i], until_ns);
+		struct weir_event *held = seq % 3 ? weir_hold_claim(st, ticket) : NULL;
+		if (held)
+			weir_emit(st, 0, &held);
+	}
+}
+
+static void brief_expired(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	for (int i = 0; i < n; i++) {
+		uint64_t seq = ((struct probe *)ev[i])->seq;
+		if (seq % 5 == 0)
+			weir_emit(st, 0, &ev[i]);
+		else if (seq % 5 < 3) /* `handle` gets it again */
+			weir_requeue(st, &ev[i]);
+	}
+}
+
+static const struct weir_stage_ops brief_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_HOLDS,
+    .name = "t.brief",
+    .summary = "holds briefly",
+    .accepts = &probe_type,
+    .outlets = pass_outlets,
+    .handle = brief_handle,
+    .expired = brief_expired};
+
+static struct weir_spec *life_spec(void)
+{
+	static const char *const names[] = {"pool", "loop", "inline", "parts"};
+	struct weir_spec *spec = weir_spec_new("life");
+
+	for (int i = 0; i < 4; i++) {
+		struct weir_stage_spec *s = fixture_stage(
+		    spec, names[i], i == 1 ? "t.looper" : "t.brief", i < 3 ? names[i + 1] : "end");
+		fixture_set(s, "slo", "1h");
+		fixture_set(s, "width.max", "100");
+		fixture_set(s, "threads.min", "2");
+		fixture_set(s, "threads.max", "2");
+		s->inlined = i == 2;
+		if (i == 3) {
+			s->mode = WEIR_MODE_PARTITIONED;
+			weir_spec_text(&s->key, "event");
+		}
+	}
+	fixture_stage(spec, "end", "t.end", NULL);
+	return spec;
+}
+
+static void traffic(struct weir_graph *g)
+{
+	if (weir_thread_attach(g, "test") != 0)
+		return;
+	prepare(LIFE);
+	for (int i = 0; i < LIFE; i++) {
+		struct weir_event *ev = &probes[i].ev;
+		probes[i].seq = (uint64_t)i;
+		weir_event_init(ev, &probe_type, 1);
+		ev->key = (uint64_t)i;
+		if (weir_offer(weir_graph_stage(g, "pool"), &ev, 1, NULL) == 0)
+			weir_event_finish(&ev, WEIR_EQUEUE);
+	}
+	FIXTURE_AWAIT(fixture_ended() == LIFE);
+	check_each_once(LIFE);
+	weir_thread_detach();
+}
+
+/* One life in which the n-th call fails. Returns whether that call was reached. */
+static bool life(atomic_long *which, long n)
+{
+	static struct weir_errs errs;
+	struct weir_spec *spec = life_spec();
+	struct weir_graph *g = NULL;
+	struct weir_drain_report r;
+
+	memset(&errs, 0, sizeof(errs));
+	atomic_store(&fault_fired, 0);
+	atomic_store(which, n);
+	int rc = weir_graph_build(spec, &g, &errs);
+	if (rc != 0)
+		weir_spec_free(spec);
+	else
+		rc = weir_graph_start(g, &errs);
+	CU_ASSERT_EQUAL(rc == 0, errs.total == 0);
+	if (rc == 0) {
+		traffic(g);
+		weir_graph_drain(g, 600 * NS_PER_S, &r);
+		CU_ASSERT_EQUAL(r.law_error, 0);
+	}
+	weir_graph_free(g);
+	atomic_store(which, -1);
+	return atomic_load(&fault_fired) > 0;
+}
+
+static void sweep(atomic_long *which, long at_least)
+{
+	long n = 0;
+
+	atomic_store(&fault_of_mine, false);
+	atomic_store(&fault_goes_on, false);
+	weir_log_set_fd(-1);
+	while (life(which, n))
+		n++;
+	printf("(%ld failures) ", n);
+	CU_ASSERT(n >= at_least);
+	weir_log_set_fd(2);
+}
+
+static void test_allocations(void)
+{
+	sweep(&fault_alloc_in, 100);
+}
+
+static void test_threads(void)
+{
+	sweep(&fault_thread_in, 9); /* one of the inline stage, the loop's, control */
+}
+
+static void test_epoll(void)
+{
+	sweep(&fault_epoll_in, 1); /* of the loop */
+}
+
 int main(void)
 {
-	static const struct cunit_case cases[] = {{"short of slots", test_short_of_slots}};
+	static const struct cunit_case cases[] = {{"short of slots", test_short_of_slots},
+	    {"n-th allocation", test_allocations}, {"n-th thread", test_threads},
+	    {"n-th epoll_ctl", test_epoll}};
+	static struct weir_stage_ops looper_ops;
 
+	looper_ops = brief_ops;
+	looper_ops.name = "t.looper";
+	looper_ops.flags |= WEIR_STAGE_LOOP;
+	fixture_register(&brief_ops);
+	fixture_register(&looper_ops);
+	fixture_register(&end_ops);
 	fixture_register(&wait_ops);
 	return cunit_run("fault_tickets", cases, sizeof(cases) / sizeof(cases[0]));
 }

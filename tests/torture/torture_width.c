@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "graph/graph.h"
+#include "stage/thread.h"
 
 #define PRODUCERS 2
 #define ENDERS    2
@@ -277,17 +278,15 @@ static void wake_nobody(struct thread_link *link)
 	(void)link;
 }
 
-static struct thread_link fake_link = {.wake = wake_nobody};
-
 static void *end(void *arg)
 {
 	struct actor *a = arg;
 	struct side *s = a->side;
 	struct keeper *k = weir_state(s->stage);
+	struct thread_link link = {.wake = wake_nobody};
 
-	weir_thread_attach(s->g, "ender");
-	if (a == s->ender) /* it behaves like an I/O thread, which takes events of inline stages */
-		thread_self()->link = &fake_link;
+	/* the first is like an I/O thread, which takes events of inline stages */
+	thread_enter(s->g, "ender", s->stage, a == s->ender ? &link : NULL);
 	while (!atomic_load(&s->stop_ending)) {
 		struct weir_event *ev;
 		for (int i = 0; i < 32 && (ev = keeper_take(k)); i++)
@@ -298,7 +297,6 @@ static void *end(void *arg)
 		weir_thread_flush();
 		sched_yield();
 	}
-	thread_self()->link = NULL;
 	weir_thread_detach();
 	return NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Stages with a loop (WEIR_STAGE_LOOP): the handler runs in the thread of the loop and may set timers,
  * end events at once, keep them, also with a ticket, or put them back; what it leaves behind is
- * unhandled. Expired events are given back in the same thread. */
+ * unhandled. Expired events are given back in the same thread. A drain waits for the events that the
+ * loop has not handled yet. */
 #include "fixture/graph/probes.h"
 
 #include <weir/io.h>
@@ -153,17 +154,57 @@ static const struct weir_stage_ops loop_ops = {.abi = WEIR_STAGE_ABI,
     .expired = loop_expired,
     .fini = count_fini};
 
-static struct weir_spec *spec_of(void)
+/* ---- a stage whose loop is busy ---- */
+
+static atomic_bool busy, proceed; /* the handler is in a call; it may return */
+static atomic_int n_expired;
+
+/* Wait in the first call until the test lets it proceed. Hold the first event until it expires. */
+static void busy_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (ev[i]->key == 0)
+			weir_hold_until(st, &ev[i], weir_now_ns(st));
+		else
+			weir_emit(st, 0, &ev[i]);
+	}
+	if (!atomic_exchange(&busy, true))
+		while (!atomic_load(&proceed))
+			sched_yield();
+}
+
+static void busy_expired(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	atomic_fetch_add(&n_expired, n);
+	weir_emit_run(st, 0, ev, n);
+}
+
+static const struct weir_stage_ops busy_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_HOLDS | WEIR_STAGE_LOOP,
+    .name = "t.busy",
+    .summary = "has a loop that is busy",
+    .accepts = &probe_type,
+    .outlets = pass_outlets,
+    .handle = busy_handle,
+    .expired = busy_expired};
+
+static struct weir_spec *spec_with(const char *use, const char *policy)
 {
 	struct weir_spec *spec = weir_spec_new("loop");
-	struct weir_stage_spec *s = fixture_stage(spec, "loop", "t.loop", "end");
+	struct weir_stage_spec *s = fixture_stage(spec, "loop", use, "end");
 
 	fixture_set(s, "width.max", "64");
+	fixture_set(s, "width.policy", policy);
 	fixture_set(s, "slo", "1h"); /* a machine that stalls refuses nothing */
 	fixture_set(s, "threads.min", "3");
 	fixture_set(s, "threads.max", "3");
 	fixture_stage(spec, "end", "t.end", NULL);
 	return spec;
+}
+
+static struct weir_spec *spec_of(void)
+{
+	return spec_with("t.loop", "weir");
 }
 
 static void test_ways(void)
@@ -238,12 +279,87 @@ static void test_refused(void)
 	check_refused(ops, "so it has no state per thread");
 }
 
+static int64_t grace_ns;
+
+static void *drain(void *report)
+{
+	weir_graph_drain(g, grace_ns, report);
+	return NULL;
+}
+
+/* Fill the mailbox of the loop, whose handler waits: with an event that has expired, and 50 that it
+ * has not seen yet. */
+static void make_busy(void)
+{
+	prepare(51);
+	atomic_store(&busy, false);
+	atomic_store(&proceed, false);
+	atomic_store(&n_expired, 0);
+	g = fixture_start(spec_with("t.busy", "static"));
+	struct weir_stage *st = weir_graph_stage(g, "loop");
+	weir_thread_attach(g, "test");
+	for (int i = 0; i < 51; i++) {
+		struct weir_event *ev = &probes[i].ev;
+		weir_event_init(ev, &probe_type, 1);
+		ev->key = (uint64_t)i;
+		CU_ASSERT_EQUAL(weir_offer(st, &ev, 1, NULL), 1);
+		FIXTURE_AWAIT(atomic_load(&busy));
+	}
+	weir_thread_detach();
+	FIXTURE_AWAIT(stage_view(g, "loop").held == 51 && graph_tickets_out(st) == 0);
+}
+
+/* A drain does not end before the loop has handled the events that were sent to it. */
+static void test_drain_waits(void)
+{
+	struct weir_drain_report r;
+	pthread_t thread;
+
+	make_busy();
+	grace_ns = 600 * NS_PER_S;
+	pthread_create(&thread, NULL, drain, &r);
+	FIXTURE_AWAIT(!weir_graph_ready(g));
+	for (int i = 0; i < 10000; i++) /* a drain that does not wait goes on now */
+		sched_yield();
+	CU_ASSERT_EQUAL(fixture_ended(), 0);
+	atomic_store(&proceed, true);
+	pthread_join(thread, NULL);
+	CU_ASSERT_EQUAL(r.law_error, 0);
+	CU_ASSERT_EQUAL(r.closed, 0);
+	CU_ASSERT_EQUAL(atomic_load(&n_expired), 1);
+	CU_ASSERT_EQUAL(atomic_load(&fixture_done), 51);
+	check_each_once(51);
+	weir_graph_free(g);
+}
+
+/* Once the grace time of a drain is over, the loop gets no more events. */
+static void test_drain_ends(void)
+{
+	struct weir_drain_report r;
+	pthread_t thread;
+
+	make_busy();
+	grace_ns = 0;
+	pthread_create(&thread, NULL, drain, &r);
+	FIXTURE_AWAIT(graph_tickets_closed(weir_graph_stage(g, "loop")));
+	atomic_store(&proceed, true);
+	pthread_join(thread, NULL);
+	CU_ASSERT_EQUAL(r.law_error, 0);
+	CU_ASSERT_EQUAL(atomic_load(&n_expired), 0);
+	check_each_once(51);
+	for (int i = 0; i < 51; i++)
+		CU_ASSERT_EQUAL(probes[i].status, WEIR_ECLOSED);
+	weir_graph_free(g);
+}
+
 int main(void)
 {
-	static const struct cunit_case cases[] = {
-	    {"ways", test_ways}, {"not started", test_not_started}, {"refused", test_refused}};
+	static const struct cunit_case cases[] = {{"ways", test_ways},
+	    {"not started", test_not_started}, {"refused", test_refused},
+	    {"drain waits", test_drain_waits}, {"drain ends", test_drain_ends}};
 
 	fixture_register(&loop_ops);
+	fixture_register(&busy_ops);
 	fixture_register(&end_ops);
 	return cunit_run("graph_loop", cases, sizeof(cases) / sizeof(cases[0]));
 }

@@ -154,6 +154,20 @@ static void test_later(void)
 }
 
 /* Many at once, with deadlines in any order, some of which are claimed: more than a batch. */
+/* The latest time that is not WEIR_NO_DEADLINE is far away, too. */
+static void test_latest(void)
+{
+	start_simple("t.wait", 1);
+	int a = offer(WEIR_NO_DEADLINE - 1, WEIR_NO_DEADLINE);
+	FIXTURE_AWAIT(atomic_load(&tickets[a]) != 0);
+	int b = offer(clock_now_ns(), WEIR_NO_DEADLINE); /* its expiry files the other one */
+	FIXTURE_AWAIT(is_ended(b));
+	FIXTURE_AWAIT(stage_view(g, "wait").threads[WEIR_THREAD_IDLE] == 1);
+	CU_ASSERT(atomic_load(&stage->sink.expires_ns) > clock_now_ns() + HOUR / 10);
+	claim(a);
+	end();
+}
+
 static void test_many(void)
 {
 	int claimed = 0;
@@ -188,8 +202,9 @@ int main(void)
 	    {"other tickets", test_other_tickets}, {"held again", test_held_again},
 	    {"given back", test_given_back}, {"without expired", test_without_expired},
 	    {"own deadline", test_own_deadline}, {"earlier", test_earlier}, {"later", test_later},
-	    {"many", test_many}, {"inline", test_inline}, {"inline: held again", test_held_again},
-	    {"inline: given back", test_given_back}, {"inline: many", test_many}};
+	    {"latest", test_latest}, {"many", test_many}, {"inline", test_inline},
+	    {"inline: held again", test_held_again}, {"inline: given back", test_given_back},
+	    {"inline: many", test_many}};
 
 	fixture_register(&wait_ops);
 	fixture_register(&plain_ops);

@@ -3,6 +3,8 @@
  * and how they end with a thread or with the graph. (Claims and deadlines: test_hold_until.c.) */
 #include "wait_rig.h"
 
+#include "stage/thread.h"
+
 /* ---- what the stage does with them ---- */
 
 static void test_finished(void)
@@ -226,6 +228,24 @@ static void test_partitions_sleep(void)
 	end();
 }
 
+/* A thread that parks while another one runs the timers does not miss what that one finds. */
+static void test_parks_meanwhile(void)
+{
+	_Atomic int64_t *expires_ns;
+
+	start_simple("t.wait", 1);
+	expires_ns = &stage->sink.expires_ns;
+	atomic_store(expires_ns, EXPIRES_UNKNOWN); /* as the other one does */
+	int a = offer(WEIR_NO_DEADLINE, WEIR_NO_DEADLINE);
+	FIXTURE_AWAIT(atomic_load(&tickets[a]) != 0);
+	FIXTURE_AWAIT(stage_view(g, "wait").threads[WEIR_THREAD_IDLE] == 1);
+	int64_t at_ns = clock_now_ns();
+	atomic_store(expires_ns, at_ns);
+	FIXTURE_AWAIT(atomic_load(expires_ns) != at_ns);
+	claim(a);
+	end();
+}
+
 static void wake_nobody(struct thread_link *link)
 {
 	(void)link;
@@ -253,10 +273,12 @@ static void test_dropped(void)
 			weir_event_finish(&ev, WEIR_EDEADLINE);
 	}
 	FIXTURE_AWAIT(clock_now_ns() > at_ns);
-	thread_self()->link = &fake_link; /* this thread takes what is queued */
+	weir_thread_detach();
+	thread_enter(g, "test", stage, &fake_link); /* this thread takes what is queued */
 	claim(0);
 	weir_thread_flush();
-	thread_self()->link = NULL;
+	weir_thread_detach();
+	weir_thread_attach(g, "test");
 	FIXTURE_AWAIT(fixture_ended() == 6);
 	CU_ASSERT_EQUAL(probes[12].status, WEIR_EDEADLINE);
 	CU_ASSERT_EQUAL(queue_kept_all(&stage->sink.queue), 7);
@@ -276,8 +298,9 @@ int main(void)
 	static const struct cunit_case cases[] = {{"finished", test_finished},
 	    {"emitted", test_emitted}, {"requeued", test_requeued}, {"width", test_width},
 	    {"pause", test_pause}, {"modes", test_modes},
-	    {"partitions sleep", test_partitions_sleep}, {"death", test_death},
-	    {"drain waits", test_drain_waits}, {"drain without grace", test_drain_without_grace},
+	    {"partitions sleep", test_partitions_sleep}, {"parks meanwhile", test_parks_meanwhile},
+	    {"death", test_death}, {"drain waits", test_drain_waits},
+	    {"drain without grace", test_drain_without_grace},
 	    {"held after close", test_held_after_close}, {"inline", test_inline},
 	    {"inline: dropped", test_dropped}, {"inline: emitted", test_emitted},
 	    {"inline: requeued", test_requeued}, {"inline: width", test_width},

@@ -192,6 +192,21 @@ static void test_callback_sets(void)
 	timer_wheel_cancel(&chain_wheel, &p.timer);
 }
 
-CUNIT_MAIN("timer", {"empty", test_empty}, {"distances", test_distances},
+/* No time is too late. */
+static void test_latest(void)
+{
+	struct timer_wheel w;
+	struct probe p = {.fired = 0};
+
+	reset(&w, S);
+	set(&w, &p, INT64_MAX);
+	CU_ASSERT(timer_wheel_next_ns(&w) > 1000 * S);
+	now_ns = 2 * S;
+	timer_wheel_run(&w, now_ns, NULL);
+	CU_ASSERT_EQUAL(total, 0);
+	timer_wheel_cancel(&w, &p.timer);
+}
+
+CUNIT_MAIN("timer", {"latest", test_latest}, {"empty", test_empty}, {"distances", test_distances},
     {"moved later is lazy", test_lazy_move}, {"few wake-ups", test_few_wakeups},
     {"random against the clock", test_random}, {"callbacks set and cancel", test_callback_sets})
