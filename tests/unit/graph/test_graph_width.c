@@ -105,7 +105,7 @@ static void test_service_time(void)
 	end_all();
 }
 
-/* What the other side refuses has no service time. */
+/* Events that the other side refuses have no service time. */
 static void test_refused(void)
 {
 	struct weir_spec *spec = weir_spec_new("width");
