@@ -3,7 +3,9 @@
  * burn, delay and drop: their effect on events and their times. Times have lower bounds only, which
  * hold under any load.
  */
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cunit_main.h"
 #include "fixture/graph/graph.h"
@@ -11,6 +13,19 @@
 #define EVENTS 20
 
 static struct probe probes[EVENTS];
+
+/* While set, the CPU clock of threads moves by 4 ns a reading: the calibration of burn then
+ * concludes that the host is very fast, and even a short burn takes many rounds. */
+static atomic_bool slow_clock;
+static atomic_long readings;
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	if (id != CLOCK_THREAD_CPUTIME_ID || !atomic_load(&slow_clock))
+		return (int)syscall(SYS_clock_gettime, id, ts);
+	*ts = (struct timespec){.tv_nsec = 4 * atomic_fetch_add(&readings, 1)};
+	return 0;
+}
 
 static int64_t clock_ns(clockid_t id)
 {
@@ -20,13 +35,11 @@ static int64_t clock_ns(clockid_t id)
 	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
-/* Send EVENTS through a stage of type `use`, followed by another when `linked`, and drain. */
-static void run(const char *use, const char *knob, const char *value, bool linked)
+/* Start a graph with a stage of type `use`, followed by another when `linked`. */
+static struct weir_graph *start(const char *use, const char *knob, const char *value, bool linked)
 {
 	struct weir_spec *spec = weir_spec_new("basic");
 	struct weir_stage_spec *s = weir_spec_add_stage(spec, "first", use);
-	struct weir_drain_report report;
-	struct weir_graph_view *view = NULL;
 
 	fixture_reset();
 	memset(probes, 0, sizeof(probes));
@@ -35,17 +48,37 @@ static void run(const char *use, const char *knob, const char *value, bool linke
 		weir_spec_link(s, "out", "last", false);
 		weir_spec_add_stage(spec, "last", "drop");
 	}
-	struct weir_graph *g = fixture_start(spec);
+	return fixture_start(spec);
+}
+
+static void offer(struct weir_graph *g, unsigned n)
+{
 	CU_ASSERT_EQUAL_FATAL(weir_thread_attach(g, "test"), 0);
-	fixture_offer_all(weir_graph_stage(g, "first"), probes, EVENTS, EVENTS);
-	FIXTURE_AWAIT(fixture_ended() == EVENTS);
+	fixture_offer_all(weir_graph_stage(g, "first"), probes, (int)n, (int)n);
+	FIXTURE_AWAIT(fixture_ended() == n);
 	weir_thread_detach();
+}
+
+static void finish(struct weir_graph *g)
+{
+	struct weir_drain_report report;
+	struct weir_graph_view *view = NULL;
+
 	weir_graph_drain(g, 10000000000, &report);
 	CU_ASSERT_EQUAL(report.law_error, 0);
 	CU_ASSERT_EQUAL(weir_graph_view(g, &view), 0);
 	CU_ASSERT_EQUAL(view->stages[0].class_view[0].completed, atomic_load(&fixture_done));
 	weir_graph_view_free(view);
 	weir_graph_free(g);
+}
+
+/* Send EVENTS through a graph, and drain it. */
+static void run(const char *use, const char *knob, const char *value, bool linked)
+{
+	struct weir_graph *g = start(use, knob, value, linked);
+
+	offer(g, EVENTS);
+	finish(g);
 }
 
 static void test_burn_takes_cpu(void)
@@ -66,6 +99,20 @@ static void test_burn_little(void)
 	run("burn", "with.time", "500ns", false);
 	run("burn", "with.time", "0s", false);
 	CU_ASSERT_EQUAL(atomic_load(&fixture_done), EVENTS);
+}
+
+/* Without a look at the clock, 2^18 rounds per ns of at least 3 cycles each: on no host less than
+ * 50 ms. */
+static void test_burn_without_clock(void)
+{
+	int64_t start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	atomic_store(&slow_clock, true);
+	struct weir_graph *g = start("burn", "with.time", "400ns", false);
+	offer(g, 1);
+	atomic_store(&slow_clock, false);
+	finish(g);
+	CU_ASSERT(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns >= 50000000);
 }
 
 static void test_delay_takes_time(void)
@@ -130,6 +177,6 @@ static void test_service_time(void)
 }
 
 CUNIT_MAIN("burn, delay, drop", {"burn takes CPU", test_burn_takes_cpu},
-    {"burn little", test_burn_little}, {"delay takes time", test_delay_takes_time},
-    {"drop", test_drop}, {"all distributions", test_all_distributions},
-    {"service time", test_service_time})
+    {"burn little", test_burn_little}, {"burn without clock", test_burn_without_clock},
+    {"delay takes time", test_delay_takes_time}, {"drop", test_drop},
+    {"all distributions", test_all_distributions}, {"service time", test_service_time})

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include <weir/random.h>
+
 #include "cunit_main.h"
 
 #define DRAWS 200000
@@ -84,6 +86,11 @@ static void test_bimodal(void)
 		slow += draws[i] == 100000;
 	}
 	check_near(slow, 0.05 * DRAWS, 0.03);
+	/* the share at which a draw is just slow is its uniform number */
+	d.slow_share = weir_random_unit(weir_random_at(weir_random_at(1, 0), 0));
+	CU_ASSERT_EQUAL(dist_draw_ns(&d, 0), 100000);
+	d.slow_share = nextafter(d.slow_share, 0);
+	CU_ASSERT_EQUAL(dist_draw_ns(&d, 0), 1000);
 	d.slow_share = 0;
 	CU_ASSERT_EQUAL(draw_all(&d), 1000.0);
 	d.slow_share = 1;

@@ -4,6 +4,9 @@
  * involved: the loop of the stage is stopped while a batch is sent, so all holds of the batch begin
  * at the same time, and their order follows from the draws.
  */
+#include <dlfcn.h>
+#include <semaphore.h>
+
 #include "basic/dist.h"
 #include "fixture/graph/probes.h"
 
@@ -172,6 +175,34 @@ static void test_stop(void)
 	check_stop("2");
 }
 
+/* The time until which a stop waits, as libc is told. */
+static _Atomic int64_t waited_until_ns;
+
+int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *until)
+{
+	int (*wait)(sem_t *, clockid_t, const struct timespec *);
+
+	atomic_store(&waited_until_ns, until->tv_sec * 1000000000LL + until->tv_nsec);
+	*(void **)&wait = dlsym(RTLD_NEXT, "sem_clockwait");
+	return wait(sem, clock, until);
+}
+
+/* Times that have passed, so a stop waits for nothing. */
+static void test_stop_until(void)
+{
+	static const int64_t until_ns[] = {1, 999999999, 1000000000, 3999999999};
+	struct weir_graph *g = start("const", "60s", "0");
+	struct weir_stage *st = weir_graph_stage(g, "hold");
+
+	for (size_t i = 0; i < sizeof(until_ns) / sizeof(until_ns[0]); i++) {
+		weir_stage_type_find("hold")->stop(st, until_ns[i]);
+		CU_ASSERT_EQUAL(atomic_load(&waited_until_ns), until_ns[i]);
+	}
+	atomic_store(&gate, 1);
+	fixture_offer_all(st, probes, EVENTS + 1, 50);
+	finish(g); /* events that come after a stop leave at once */
+}
+
 static void test_service_time(void)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find("hold");
@@ -184,4 +215,4 @@ static void test_service_time(void)
 }
 
 CUNIT_MAIN("hold", {"order", test_order}, {"capacity", test_capacity}, {"one at a time", test_one},
-    {"stop", test_stop}, {"service time", test_service_time})
+    {"stop", test_stop}, {"stop until", test_stop_until}, {"service time", test_service_time})
