@@ -90,6 +90,21 @@ static inline void judge_view(
 		v->left_ns = q->left_ns;
 }
 
+/* Number of events that are marked as refused. A mark is a byte of value 0 or 1, so the marks of
+ * eight events are read at once. */
+static inline int judge_marked(const struct judge_run *q)
+{
+	int marked = 0, i = 0;
+
+	for (uint64_t marks; i + (int)sizeof(marks) <= q->n; i += (int)sizeof(marks)) {
+		memcpy(&marks, &q->refused[i], sizeof(marks));
+		marked += (int)(marks * 0x0101010101010101ULL >> 56);
+	}
+	for (; i < q->n; i++)
+		marked += q->refused[i];
+	return marked;
+}
+
 /** Let the policy decide. Returns the number of admitted events; q->refused marks the others, which
  *  are all refused for *reason. If the result is invalid, *nonsense is set and all events are
  *  admitted. */
@@ -97,10 +112,8 @@ static inline int judge_ask(const struct judge *j, int class_id, struct judge_ru
     const struct admission_view *v, int *reason, bool *nonsense)
 {
 	int m = j->policy->admit(j->state, j->params, v, class_id, q->n, q->refused, reason);
-	int marked = 0;
+	int marked = judge_marked(q);
 
-	for (int i = 0; i < q->n; i++)
-		marked += q->refused[i];
 	q->said = m;
 	q->marked = marked;
 	bool flagged = marked == q->n - m;

@@ -100,8 +100,16 @@
 /* What a decision knows about the stage. */
 struct weir_stage_view {
 	double threads, slo_ns, cost_ns;
-	double wait_ns; /* d; each admitted event increases it */
-	double away_ns; /* lead_ns + rest_ns: time before the queue and after the service */
+	double wait_ns;  /* d; each admitted event increases it */
+	double away_ns;  /* lead_ns + rest_ns: time before the queue and after the service */
+	double equal_ns; /* target wait (weir_equal); 0 if not computed yet */
+};
+
+/* What all decisions on a batch of one class have in common. */
+struct weir_class_view {
+	int rank, n_ranks;
+	bool highest;          /* the class has the highest of several priorities */
+	double least_ns, ease; /* see weir_cap_least and weir_ease */
 };
 
 struct weir_state {
@@ -159,11 +167,22 @@ static void weir_watch(
 	}
 }
 
+/* Unlike fmax and fmin, which treat NaN in a special way, these are not calls. */
+static inline double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static inline double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
 /* Return the minimum cap on the wait: the larger of 2 * cost / threads, below which threads would
  * idle between events, and twice the wait that counts as low. */
 static double weir_cap_least(const struct weir_stage_view *see)
 {
-	return fmax(2 * WAIT_LOW * see->slo_ns, 2 * see->cost_ns / see->threads);
+	return larger(2 * WAIT_LOW * see->slo_ns, 2 * see->cost_ns / see->threads);
 }
 
 /* Return how far the load is below the capacity: 1 up to the fraction LOAD_EASY of the capacity,
@@ -179,16 +198,14 @@ static double weir_ease(const struct weir_state *s, const struct weir_stage_view
 	if (s->service_p99_ns <= 0 || s->now_ns - s->ticked_ns > EASY_TICKS * ADMISSION_TICK_NS)
 		return 0;
 	if (highest && s->over && s->now_ns - s->over_ns > OWN_AFTER_NS)
-		ease = fmax(ease, (LOAD_EASY - own) / (LOAD_EASY - OWN_EASY));
+		ease = larger(ease, (LOAD_EASY - own) / (LOAD_EASY - OWN_EASY));
 	return ease < 0 ? 0 : ease > 1 ? 1 : ease;
 }
 
-/* Return `wait_ns`, raised towards `most_ns` in proportion to weir_ease. */
-static double weir_eased(const struct weir_state *s, const struct weir_stage_view *see,
-    bool highest, double wait_ns, double most_ns)
+/* Return `wait_ns`, raised towards `most_ns` in proportion to `ease`. */
+static double weir_eased(double ease, double wait_ns, double most_ns)
 {
-	return most_ns > wait_ns ? wait_ns + weir_ease(s, see, highest) * (most_ns - wait_ns)
-				 : wait_ns;
+	return most_ns > wait_ns ? wait_ns + ease * (most_ns - wait_ns) : wait_ns;
 }
 
 /* Return the longest wait with which 99 % of events are still in time, reduced by up to EASY_GRADE
@@ -217,44 +234,40 @@ static double weir_equal(const struct weir_state *s, const struct weir_stage_vie
 	double left_ns = LEFT_SHARE * (see->slo_ns - s->service_p99_ns);
 	double least_ns = see->cost_ns / sqrt(see->threads), one_ns = see->cost_ns / see->threads;
 	if (equal_ns > left_ns) {
-		equal_ns = fmax(left_ns, WAIT_LOW * see->slo_ns);
-		least_ns = fmin(least_ns, fmax(left_ns, one_ns));
+		equal_ns = larger(left_ns, WAIT_LOW * see->slo_ns);
+		least_ns = smaller(least_ns, larger(left_ns, one_ns));
 	}
-	return weir_eased(s, see, false, fmax(equal_ns, least_ns), weir_most(s, see, 1));
+	return weir_eased(
+	    weir_ease(s, see, false), larger(equal_ns, least_ns), weir_most(s, see, 1));
 }
 
 /* Return the amount of offered load, in threads, that is admitted for a class of priority `rank`:
  * all of it if the queue is empty, the stage's capacity at the target wait, and less at a longer
  * wait. */
-static double weir_room(const struct weir_state *s, const struct weir_stage_view *see, int rank)
+static double weir_room(const struct weir_stage_view *see, int rank)
 {
-	double equal_ns = weir_equal(s, see);
-	double beyond = (see->wait_ns - equal_ns) / see->slo_ns;
+	double beyond = (see->wait_ns - see->equal_ns) / see->slo_ns;
 	double near = 1 - beyond / FALL_NEAR, far = FALL_FAR_AT - beyond / FALL_FAR;
 	double part = near > far || rank > 0 ? near : far;
 
 	if (beyond < 0)
-		part = equal_ns / (see->wait_ns > 1 ? see->wait_ns : 1);
+		part = see->equal_ns / (see->wait_ns > 1 ? see->wait_ns : 1);
 	return see->threads * (part > FLOOR ? part : FLOOR);
 }
 
 /* Return the fraction of the class's users that are admitted in OVER. */
 static double weir_share(
-    const struct weir_state *s, const struct weir_stage_view *see, int class_id, int n_classes)
+    const struct weir_state *s, const struct weir_stage_view *see, int class_id, int rank)
 {
-	int n_ranks, rank = weir_fill_rank(&s->fill, class_id, n_classes, &n_ranks);
-
-	return weir_fill_part(&s->fill, class_id, weir_room(s, see, rank));
+	return weir_fill_part(&s->fill, class_id, weir_room(see, rank));
 }
 
 /* Return the smaller of `part` of the objective and the wait with which 99 % of events are still in
- * time, but at least the minimum cap. */
+ * time, but at least the minimum cap `least_ns`. */
 static double weir_cap_of(
-    const struct weir_state *s, const struct weir_stage_view *see, double part)
+    const struct weir_state *s, const struct weir_stage_view *see, double part, double least_ns)
 {
-	double cap_ns = fmin(part * see->slo_ns, see->slo_ns - s->service_p99_ns);
-
-	return fmax(cap_ns, weir_cap_least(see));
+	return larger(smaller(part * see->slo_ns, see->slo_ns - s->service_p99_ns), least_ns);
 }
 
 /*
@@ -275,34 +288,31 @@ static double weir_cap_highest(const struct weir_state *s, const struct weir_sta
 /* Return the longest predicted wait with which an event of `user` in the class may still enter. If
  * the stage can serve everything that is offered, a long wait is a burst and passes. For the highest
  * of several priorities, it is a burst if the stage can serve what this priority offers. */
-static double weir_cap(const struct weir_state *s, const struct weir_stage_view *see, int class_id,
-    int n_classes, uint32_t user)
+static double weir_cap(const struct weir_state *s, const struct weir_stage_view *see,
+    const struct weir_class_view *c, uint32_t user)
 {
-	int n_ranks, rank = weir_fill_rank(&s->fill, class_id, n_classes, &n_ranks);
-	double place = (rank + (double)user / USERS_ALL) / n_ranks;
+	double place = (c->rank + (double)user / USERS_ALL) / c->n_ranks;
 	double part = WAIT_CAP * (1 - CAP_GRADE * place);
-	bool highest = rank == 0 && n_ranks > 1;
 	double cap_ns, most_ns = weir_most(s, see, place);
 
 	/* lower classes are refused first; this wait leaves the time for a mean service */
-	if (highest)
+	if (c->highest)
 		most_ns = HOPE * see->slo_ns - see->cost_ns;
-	if (s->over && highest)
-		cap_ns = fmax(weir_cap_highest(s, see) * see->slo_ns, weir_cap_least(see));
+	if (s->over && c->highest)
+		cap_ns = larger(weir_cap_highest(s, see) * see->slo_ns, c->least_ns);
+	else if (s->over)
+		cap_ns = weir_cap_of(s, see, c->rank > 0 ? WAIT_CAP_LOWER : WAIT_CAP, c->least_ns);
 	else
-		cap_ns = weir_cap_of(s, see,
-		    !s->over   ? part
-		    : rank > 0 ? WAIT_CAP_LOWER
-			       : WAIT_CAP);
-	return weir_eased(s, see, highest, cap_ns, most_ns);
+		cap_ns = weir_cap_of(s, see, part, c->least_ns);
+	return weir_eased(c->ease, cap_ns, most_ns);
 }
 
 /* Return the fraction of the rota's period (users.h) during which the user of event `i` is admitted
  * in OVER. */
 static double weir_turn(const struct weir_state *s, const struct weir_stage_view *see,
-    const struct admission_view *v, int class_id, int i)
+    const struct weir_class_view *c, const struct admission_view *v, int class_id, int i)
 {
-	double share = weir_share(s, see, class_id, v->n_classes);
+	double share = weir_share(s, see, class_id, c->rank);
 
 	if (!v->fair)
 		return share;
@@ -312,20 +322,31 @@ static double weir_turn(const struct weir_state *s, const struct weir_stage_view
 
 /* Return 0 if event `i` of `user` may enter, else the reason to refuse it. */
 static int weir_judge(const struct weir_state *s, const struct weir_stage_view *see,
-    const struct admission_view *v, int class_id, uint32_t user, int i)
+    const struct weir_class_view *c, const struct admission_view *v, int class_id, uint32_t user,
+    int i)
 {
 	double left_ns = v->left_ns ? (double)v->left_ns[i] : INFINITY;
-	int n_ranks, rank = weir_fill_rank(&s->fill, class_id, v->n_classes, &n_ranks);
 
 	if (see->away_ns + see->wait_ns + see->cost_ns > HOPE * left_ns)
 		return WEIR_EHOPELESS;
-	if (see->wait_ns > weir_cap(s, see, class_id, v->n_classes, user))
+	if (see->wait_ns > weir_cap(s, see, c, user))
 		return WEIR_EDELAY;
-	if (rank > s->delayed_rank)
+	if (c->rank > s->delayed_rank)
 		return WEIR_EPRIORITY;
-	if (s->over && user >= USERS_ALL * weir_turn(s, see, v, class_id, i))
+	if (s->over && user >= USERS_ALL * weir_turn(s, see, c, v, class_id, i))
 		return WEIR_EPRIORITY;
 	return 0;
+}
+
+static struct weir_class_view weir_look_at_class(
+    const struct weir_state *s, const struct weir_stage_view *see, int class_id, int n_classes)
+{
+	struct weir_class_view c = {.least_ns = weir_cap_least(see)};
+
+	c.rank = weir_fill_rank(&s->fill, class_id, n_classes, &c.n_ranks);
+	c.highest = c.rank == 0 && c.n_ranks > 1;
+	c.ease = weir_ease(s, see, c.highest);
+	return c;
 }
 
 static int weir_admit(void *state, const struct weir_admission_spec *p,
@@ -342,26 +363,29 @@ static int weir_admit(void *state, const struct weir_admission_spec *p,
 	see.away_ns = (double)(v->lead_ns + v->rest_ns);
 	weir_watch(s, &see, v->idle > 0, v->now_ns);
 	/* Shortcut for a quiet stage: even after all n have entered, d is within every class's
-	 * cap. */
+	 * cap, which is not below 2 * WAIT_LOW. */
+	double last_ns = see.wait_ns + n * see.cost_ns / see.threads;
 	if (!s->over && !v->left_ns && s->delayed_rank == INT_MAX &&
-	    see.wait_ns + n * see.cost_ns / see.threads <=
-		weir_cap_of(s, &see, WAIT_CAP * (1 - CAP_GRADE)))
+	    (last_ns <= 2 * WAIT_LOW * see.slo_ns ||
+		last_ns <= weir_cap_of(s, &see, WAIT_CAP * (1 - CAP_GRADE), weir_cap_least(&see))))
 		return n;
-	int n_ranks, rank = weir_fill_rank(&s->fill, class_id, v->n_classes, &n_ranks);
-	if (see.wait_ns <= weir_equal(s, &see))
+	struct weir_class_view c = weir_look_at_class(s, &see, class_id, v->n_classes);
+	see.equal_ns = s->seen.equal_ns = weir_equal(s, &see);
+	if (see.wait_ns <= see.equal_ns)
 		s->delayed_rank = INT_MAX;
+	double each_ns = see.cost_ns / see.threads;
 	int idle = v->idle > (int)v->length ? v->idle - (int)v->length : v->idle > 0;
 	for (int i = 0; i < n; i++) {
 		uint32_t user = users_of(v, i, &s->spread[class_id]);
-		int why = weir_judge(s, &see, v, class_id, user, i);
+		int why = weir_judge(s, &see, &c, v, class_id, user, i);
 		if (why && m >= idle) {
 			refused[i] = true;
 			*reason = why;
-			if (why == WEIR_EDELAY && rank < s->delayed_rank)
-				s->delayed_rank = rank;
+			if (why == WEIR_EDELAY && c.rank < s->delayed_rank)
+				s->delayed_rank = c.rank;
 			continue;
 		}
-		see.wait_ns += see.cost_ns / see.threads;
+		see.wait_ns += each_ns;
 		m++;
 	}
 	if (m < n && v->idle == 0) /* with an idle thread the queue is not a standing one */
@@ -394,7 +418,7 @@ static bool weir_rested(const void *state)
 
 	/* what is wanted or refused is part of what is offered, and decays at the same rate */
 	for (int c = 0; c < s->fill.n_classes; c++)
-		most = fmax(most, s->fill.offered[c]);
+		most = larger(most, s->fill.offered[c]);
 	return !s->over && most <= NOTHING;
 }
 
@@ -426,27 +450,14 @@ static int64_t weir_most_wait(const void *state)
 static double weir_part(const void *state, int class_id)
 {
 	const struct weir_state *s = state;
+	struct weir_stage_view see = s->seen;
+	int n_ranks, rank = weir_fill_rank(&s->fill, class_id, s->fill.n_classes, &n_ranks);
 
-	return s->over ? weir_share(s, &s->seen, class_id, s->fill.n_classes) : 1;
-}
-
-/* Append a description of the recent refusals, such as ", refuses 80 % of class 2, all of class
- * 3". */
-static int weir_say_refused(const struct weir_fill *f, char *buf, size_t size, int len)
-{
-	const char *between = ", refuses";
-
-	for (int c = 0; c < f->n_classes; c++) {
-		double part = f->offered[c] > 0 ? f->refused[c] / f->offered[c] : 0;
-		if (part < 0.005)
-			continue;
-		if (part > 0.995)
-			len = say(buf, size, len, "%s all of class %d", between, c);
-		else
-			len = say(buf, size, len, "%s %.0f %% of class %d", between, 100 * part, c);
-		between = ",";
-	}
-	return between[1] ? say(buf, size, len, ", admits all") : len;
+	if (!s->over)
+		return 1;
+	if (see.equal_ns == 0)
+		see.equal_ns = weir_equal(s, &see);
+	return weir_share(s, &see, class_id, rank);
 }
 
 static int weir_explain(
@@ -463,7 +474,7 @@ static int weir_explain(
 	else
 		len = say(buf, size, 0, "NORMAL: predicted wait %.3g ms of at most %.3g ms",
 		    wait_ms, WAIT_CAP * s->seen.slo_ns * 1e-6);
-	return weir_say_refused(&s->fill, buf, size, len);
+	return weir_fill_say(&s->fill, buf, size, len);
 }
 
 const struct admission_policy admission_weir = {

@@ -11,6 +11,8 @@
  */
 #include "admission/weir_fill.h"
 
+#include "admission/say.h"
+
 /* Time constant, in ns, of the estimate of the offered load (docs/overload.md). */
 #define OFFERED_NS 100000000.0
 
@@ -113,4 +115,21 @@ double weir_fill_part(const struct weir_fill *f, int class_id, double room)
 	/* served fraction of what each class of this priority wants beyond its guarantee */
 	double part = more > 0 ? more / all : 0;
 	return (guaranteed + part * (f->wanted[class_id] - guaranteed)) / offered;
+}
+
+int weir_fill_say(const struct weir_fill *f, char *buf, size_t size, int len)
+{
+	const char *between = ", refuses";
+
+	for (int c = 0; c < f->n_classes; c++) {
+		double part = f->offered[c] > 0 ? f->refused[c] / f->offered[c] : 0;
+		if (part < 0.005)
+			continue;
+		if (part > 0.995)
+			len = say(buf, size, len, "%s all of class %d", between, c);
+		else
+			len = say(buf, size, len, "%s %.0f %% of class %d", between, 100 * part, c);
+		between = ",";
+	}
+	return between[1] ? say(buf, size, len, ", admits all") : len;
 }

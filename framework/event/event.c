@@ -120,8 +120,9 @@ void weir_event_finish_run(struct weir_event **ev, int n, int status)
 		count_ends(t, ev[i], refused ? WEIR_OK : status, (uint64_t)run);
 		if (WEIR_UNLIKELY(ev[i]->state == WEIR_EVENT_HELD))
 			hold_end(t, ev + i, run);
+		int stage = refused ? t->refused_by : ev[i]->stage;
 		for (int end_of_run = i + run; i < end_of_run; i++)
-			end(t, &ev[i], status, refused ? t->refused_by : ev[i]->stage, &now_ns);
+			end(t, &ev[i], status, stage, &now_ns);
 	}
 }
 

@@ -17,12 +17,12 @@ void hist_book_sum(struct weir_hist *into, const struct hist_book *from)
 
 void service_record(struct local *l, const struct served *b, int n_classes, int64_t behind_ns)
 {
-	int64_t each_ns = (b->took_ns + behind_ns) / b->n;
+	int64_t took_ns = b->n > 1 ? b->took_ns / b->n : b->took_ns;
+	int64_t each_ns = behind_ns ? (b->took_ns + behind_ns) / b->n : took_ns;
 
 	for (int c = 0; c < n_classes; c++)
 		if (b->per_class[c]) {
-			hist_book_add(
-			    &l->times[c].service, b->took_ns / b->n, (uint64_t)b->per_class[c]);
+			hist_book_add(&l->times[c].service, took_ns, (uint64_t)b->per_class[c]);
 			book_add(&l->book.class_book[c].handled,
 			    (uint64_t)(b->per_class[c] - b->again[c]));
 		}

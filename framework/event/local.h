@@ -344,7 +344,13 @@ static inline void hold_forget_stays(struct thread *t)
 
 /** Move the counts in t->holds and t->reserved to the counters of `q`. Called when the handler of
  *  the stage with queue `q` has returned, or the thread is exiting inside it. */
-void hold_settle(struct thread *t, struct queue *q);
+void hold_settle_counts(struct thread *t, struct queue *q);
+
+static inline void hold_settle(struct thread *t, struct queue *q)
+{
+	if (WEIR_UNLIKELY(t->holding || t->reserves))
+		hold_settle_counts(t, q);
+}
 /** The tickets of ev[0..n) have expired: they are held without tickets now. `st` is their stage. */
 void hold_expired(const struct weir_stage *st, struct weir_event *const *ev, int n);
 

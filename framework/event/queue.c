@@ -11,7 +11,6 @@
  */
 #include "event/queue.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,13 +95,6 @@ void queue_fini(struct queue *q)
 	lock_fini(&q->lock);
 }
 
-uint32_t queue_room_locked(const struct queue *q)
-{
-	int64_t n = queue_length(q) + queue_kept_all(q);
-
-	return q->closed || n >= q->limit ? 0 : q->limit - (uint32_t)n;
-}
-
 static int lane_append(struct queue *q, struct lane *l, struct weir_event **ev, uint32_t n)
 {
 	if (l->n + n > l->capacity && lane_grow(l, round_up_pow2(l->n + n), q->keyed) != 0)
@@ -110,8 +102,9 @@ static int lane_append(struct queue *q, struct lane *l, struct weir_event **ev, 
 	uint32_t mask = l->capacity - 1, tail = (l->head + l->n) & mask;
 	uint32_t first = l->capacity - tail < n ? l->capacity - tail : n;
 	memcpy(&l->slot[tail], ev, first * sizeof(*ev));
-	memcpy(l->slot, ev + first, (n - first) * sizeof(*ev));
-	if (q->keyed)
+	if (WEIR_UNLIKELY(first < n))
+		memcpy(l->slot, ev + first, (n - first) * sizeof(*ev));
+	if (WEIR_UNLIKELY(q->keyed))
 		for (uint32_t i = 0; i < n; i++)
 			l->key[(tail + i) & mask] = ev[i]->key;
 	l->n += n;
@@ -121,11 +114,6 @@ static int lane_append(struct queue *q, struct lane *l, struct weir_event **ev, 
 static int part_of(const struct queue *q, const struct weir_event *ev)
 {
 	return queue_part(q, ev->key);
-}
-
-uint32_t queue_class_length_locked(const struct queue *q, int class_id)
-{
-	return queue_rank_length_locked(q, class_id, 0, 1);
 }
 
 uint32_t queue_rank_length_locked(const struct queue *q, int class_id, int rank, int n_ranks)
@@ -177,7 +165,8 @@ static int lane_take(struct lane *l, int max, struct weir_event **out)
 	if (n == 0)
 		return 0;
 	memcpy(out, &l->slot[l->head], first * sizeof(*out));
-	memcpy(out + first, l->slot, (n - first) * sizeof(*out));
+	if (WEIR_UNLIKELY(first < n))
+		memcpy(out + first, l->slot, (n - first) * sizeof(*out));
 	l->head = (l->head + n) & (l->capacity - 1);
 	l->n -= n;
 	return (int)n;
@@ -347,26 +336,21 @@ static int part_take(struct queue *q, struct partition *part, const struct queue
 	return n;
 }
 
-/* Take events as part_take does, and count them in keep.taken. The counts are the changes of the
- * lanes' lengths, since no event may be touched under the lock. */
-static int part_take_counted(struct queue *q, struct partition *part, const struct queue_take *take,
-    int max, bool overdue, struct weir_event **out)
+/* Count the events taken since the lanes had the lengths `before` in keep.taken. No event may be
+ * touched under the lock. */
+static void count_taken(struct queue *q, const struct partition *part, const uint32_t *before)
+    WEIR_REQUIRES(&q->lock)
 {
-	uint32_t before[WEIR_CLASSES_MAX] = {0};
-
-	for (int c = 0; c < q->n_classes; c++)
-		before[c] = part->lane[c].n;
-	int n = part_take(q, part, take, max, overdue, out);
 	for (int c = 0; c < q->n_classes; c++)
 		if (before[c] > part->lane[c].n)
 			queue_taken(q, c, (int)(before[c] - part->lane[c].n));
-	return n;
 }
 
 int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 {
 	int n = 0;
 	bool overdue = false;
+	uint32_t before[WEIR_CLASSES_MAX];
 
 	take->ready_ns = INT64_MAX;
 	take->part = 0;
@@ -381,19 +365,21 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 	int max = share < take->max && !take->by_key ? share : take->max;
 	max = max < left ? max : left;
 	take->counted = queue_keeps(q);
-	n = WEIR_UNLIKELY(take->counted) ? part_take_counted(q, part, take, max, overdue, out)
-					 : part_take(q, part, take, max, overdue, out);
-	queue_lease_locked(q, part, true);
+	for (int c = 0; take->counted && c < q->n_classes; c++)
+		before[c] = part->lane[c].n;
+	n = part_take(q, part, take, max, overdue, out);
+	if (WEIR_UNLIKELY(take->counted))
+		count_taken(q, part, before);
+	if (WEIR_UNLIKELY(q->leasing))
+		queue_lease_locked(q, part, true);
 	part->served = ++q->served;
 out:
 	lock_release(&q->lock);
 	return n;
 }
 
-bool queue_release(struct queue *q, int part)
+bool queue_unlease(struct queue *q, int part)
 {
-	if (!q->leasing)
-		return false;
 	lock_take(&q->lock);
 	queue_lease_locked(q, &q->part[part], false);
 	bool more = q->part[part].n > 0 || q->part[part].back;

@@ -25,6 +25,7 @@
 #ifndef WEIR_EVENT_QUEUE_H
 #define WEIR_EVENT_QUEUE_H
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,24 +69,25 @@ struct keep {
 	atomic_int taken[WEIR_CLASSES_MAX];
 };
 
-/* The lock, the length and the limit share a cache line, because every push and pop needs all
- * three. A spinning reader does little harm: it reads the length only every few hundred ns. */
+/* The lock and the members that every push and pop needs share a cache line. A spinning reader does
+ * little harm: it reads the length only every few hundred ns. */
 struct queue {
 	WEIR_ALIGNED struct lock lock;
 	atomic_uint length; /* written under the lock, read by any thread */
 	atomic_uint limit;  /* also written under the lock, read by any thread */
 	/* most events that may be in handlers or held at once; 0 is no bound */
 	atomic_int width;
-	struct partition *part WEIR_GUARDED_BY(lock);
-	bool closed WEIR_GUARDED_BY(lock);
-	/* the stage is being drained, so admission refuses all events */
-	bool shut WEIR_GUARDED_BY(lock);
-	atomic_bool paused;                    /* no batch may be taken; written under the lock */
 	uint32_t served WEIR_GUARDED_BY(lock); /* number of batches taken so far */
 	/* number of leased partitions; written under the lock */
 	atomic_int leased;
-	atomic_uint n_back;       /* number of events given back; written under the lock */
-	WEIR_ALIGNED int n_parts; /* constant, like the members up to `fifo` */
+	atomic_uint n_back; /* number of events given back; written under the lock */
+	bool closed WEIR_GUARDED_BY(lock);
+	/* the stage is being drained, so admission refuses all events */
+	bool shut WEIR_GUARDED_BY(lock);
+	atomic_bool paused; /* no batch may be taken; written under the lock */
+	/* constant, like the members up to `fifo` */
+	WEIR_ALIGNED struct partition *part WEIR_GUARDED_BY(lock);
+	int n_parts;
 	int n_classes;
 	bool keyed;        /* lanes store the keys of their events, for cohorts by key */
 	bool leasing;      /* partitions are leased: mode exclusive or partitioned */
@@ -127,10 +129,23 @@ static inline bool queue_keeps(const struct queue *q)
 /** Approximate number of events of the class that the stage holds. Any thread. */
 int64_t queue_held(const struct queue *q, int class_id);
 
+/* Slow paths of queue_kept, queue_kept_all, queue_width_left and queue_release. */
+int64_t queue_count_kept(const struct queue *q, int class_id);
+int64_t queue_count_kept_all(const struct queue *q);
+int queue_count_width_left(const struct queue *q, int width);
+bool queue_unlease(struct queue *q, int part);
+
 /** Number of events of the class, or of all classes, that have left the queue but still count
  *  against its limit. Any thread. If the caller holds the lock, the result is never too small. */
-int64_t queue_kept(const struct queue *q, int class_id);
-int64_t queue_kept_all(const struct queue *q);
+static inline int64_t queue_kept(const struct queue *q, int class_id)
+{
+	return WEIR_LIKELY(!queue_keeps(q)) ? 0 : queue_count_kept(q, class_id);
+}
+
+static inline int64_t queue_kept_all(const struct queue *q)
+{
+	return WEIR_LIKELY(!queue_keeps(q)) ? 0 : queue_count_kept_all(q);
+}
 
 /** Add `n`, which may be negative, to the number of held events of the class. Any thread. */
 void queue_hold(struct queue *q, int class_id, int n);
@@ -150,19 +165,26 @@ void queue_set_width(struct queue *q, int width);
 
 /** Number of events that may be taken before the width is reached; INT_MAX without a width. Any
  *  thread. If the caller holds the lock, the result is never too large. */
-int queue_width_left(const struct queue *q);
+static inline int queue_width_left(const struct queue *q)
+{
+	int width = atomic_load(&q->width); /* seq_cst: see queue_count_width_left */
 
-/** Number of free slots under the limit. The caller holds the lock. */
-uint32_t queue_room_locked(const struct queue *q) WEIR_REQUIRES(&q->lock);
-
-/** Number of queued events of the class. The caller holds the lock. Reads one counter per
- *  partition. */
-uint32_t queue_class_length_locked(const struct queue *q, int class_id) WEIR_REQUIRES(&q->lock);
+	return WEIR_LIKELY(width == 0) ? INT_MAX : queue_count_width_left(q, width);
+}
 
 /** Number of queued events of the class in the partitions that thread `rank` of `n_ranks` serves.
  *  The caller holds the lock. */
 uint32_t queue_rank_length_locked(const struct queue *q, int class_id, int rank, int n_ranks)
     WEIR_REQUIRES(&q->lock);
+
+/** Number of queued events of the class. The caller holds the lock. Reads one counter per
+ *  partition. */
+static inline uint32_t queue_class_length_locked(const struct queue *q, int class_id)
+    WEIR_REQUIRES(&q->lock)
+{
+	return WEIR_LIKELY(q->n_parts == 1) ? q->part->lane[class_id].n
+					    : queue_rank_length_locked(q, class_id, 0, 1);
+}
 
 /** Append ev[0..n) in order; an event's class and key determine its lane. The caller has checked
  *  that the queue is open and has enough free slots. Returns the number of events appended, which
@@ -176,7 +198,10 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 
 /** Release partition `part` after its batch has been handled. Returns true if the partition has
  *  more events. Does nothing and returns false if the queue has no leases. */
-bool queue_release(struct queue *q, int part);
+static inline bool queue_release(struct queue *q, int part)
+{
+	return q->leasing && queue_unlease(q, part);
+}
 
 /** Lease or release a partition, if the queue has leases. The caller holds the lock. */
 void queue_lease_locked(struct queue *q, struct partition *part, bool leased)
@@ -215,6 +240,15 @@ static inline int queue_part(const struct queue *q, uint64_t key)
 static inline uint32_t queue_length(const struct queue *q)
 {
 	return atomic_load_explicit(&q->length, memory_order_relaxed);
+}
+
+/** Number of free slots under the limit. The caller holds the lock. */
+static inline uint32_t queue_room_locked(const struct queue *q) WEIR_REQUIRES(&q->lock)
+{
+	int64_t n = queue_length(q) + queue_kept_all(q);
+	uint32_t limit = atomic_load_explicit(&q->limit, memory_order_relaxed);
+
+	return q->closed || n >= limit ? 0 : limit - (uint32_t)n;
 }
 
 /** Whether the queue is paused, so that no batch may be taken. A thread that holds the lock, or has

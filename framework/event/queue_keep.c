@@ -3,8 +3,6 @@
  * queue.h. */
 #include "event/queue.h"
 
-#include <limits.h>
-
 static int64_t at_least_none(int n)
 {
 	return n > 0 ? n : 0;
@@ -15,10 +13,8 @@ int64_t queue_held(const struct queue *q, int class_id)
 	return at_least_none(atomic_load_explicit(&q->keep.held[class_id], memory_order_relaxed));
 }
 
-int64_t queue_kept(const struct queue *q, int class_id)
+int64_t queue_count_kept(const struct queue *q, int class_id)
 {
-	if (!queue_keeps(q))
-		return 0;
 	/* Read `taken` first. An event that becomes held is added to `held` before it is subtracted
 	 * from `taken`, so in this order it is counted at least once. */
 	int taken = atomic_load_explicit(&q->keep.taken[class_id], memory_order_acquire);
@@ -27,12 +23,12 @@ int64_t queue_kept(const struct queue *q, int class_id)
 	return at_least_none(taken + held);
 }
 
-int64_t queue_kept_all(const struct queue *q)
+int64_t queue_count_kept_all(const struct queue *q)
 {
 	int64_t n = 0;
 
-	for (int c = 0; queue_keeps(q) && c < q->n_classes; c++)
-		n += queue_kept(q, c);
+	for (int c = 0; c < q->n_classes; c++)
+		n += queue_count_kept(q, c);
 	return n;
 }
 
@@ -44,13 +40,10 @@ void queue_set_width(struct queue *q, int width)
 	atomic_store(&q->width, width);
 }
 
-int queue_width_left(const struct queue *q)
+int queue_count_width_left(const struct queue *q, int width)
 {
-	int width = atomic_load(&q->width);
 	int64_t kept = 0;
 
-	if (WEIR_LIKELY(width == 0))
-		return INT_MAX;
 	/* seq_cst: a thread that is about to park reads these after it has raised n_idle, and a
 	 * thread that ends a hold lowers one and then reads n_idle (sched/handler.c). Per class,
 	 * `taken` is read first, as in queue_kept. */

@@ -141,12 +141,12 @@ static void count_held(struct thread *t, struct queue *q)
 	t->holding = false;
 }
 
-void hold_settle(struct thread *t, struct queue *q)
+void hold_settle_counts(struct thread *t, struct queue *q)
 {
-	if (WEIR_UNLIKELY(t->holding))
+	if (t->holding)
 		count_held(t, q);
 	/* after count_held, so that each event is always in at least one of the counts */
-	if (WEIR_UNLIKELY(t->reserves)) {
+	if (t->reserves) {
 		queue_return(q, t->reserved);
 		memset(t->reserved, 0, sizeof(t->reserved));
 		t->reserves = false;

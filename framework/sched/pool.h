@@ -172,7 +172,14 @@ void pool_deal(struct pool *pool);
 void pool_deal_locked(struct pool *pool) WEIR_REQUIRES(&pool->lock);
 /** Return the number of serving threads, or the target if no thread serves. At least 1. Any
  *  thread. */
-int pool_seats(const struct pool *pool);
+static inline int pool_seats(const struct pool *pool)
+{
+	int n = atomic_load_explicit(&pool->n_seats, memory_order_relaxed);
+
+	if (WEIR_UNLIKELY(n == 0)) /* no thread serves yet, so return the target */
+		n = atomic_load_explicit(&pool->target, memory_order_relaxed);
+	return n > 0 ? n : 1;
+}
 /** Whether the thread of `seat`, which must be below PARTITIONS_MAX, is parked or spinning.
  *  Approximate, since the thread may be waking up. Any thread. */
 bool pool_seat_idle(const struct pool *pool, int seat);

@@ -45,15 +45,6 @@ void pool_deal(struct pool *pool)
 		pool_wake_all(pool);
 }
 
-int pool_seats(const struct pool *pool)
-{
-	int n = atomic_load_explicit(&pool->n_seats, memory_order_relaxed);
-
-	if (n == 0) /* no thread serves yet, so return the target */
-		n = atomic_load_explicit(&pool->target, memory_order_relaxed);
-	return n > 0 ? n : 1;
-}
-
 bool pool_seat_idle(const struct pool *pool, int seat)
 {
 	/* acquire: pairs with the store in pool_deal_locked */

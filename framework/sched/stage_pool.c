@@ -13,13 +13,13 @@ int stage_ranks(const struct sink *sink)
 
 /* Return the number of threads available to the stage. A leased partition is served by one thread
  * at a time, so with leases the result is at most the number of partitions. */
-static double threads_of(const struct sink *sink)
+static inline double threads_of(const struct sink *sink)
 {
-	double n = stage_ranks(sink), parts = sink->queue.n_parts;
+	double n = pool_seats(sink->pool), parts = sink->queue.n_parts;
 	double share = atomic_load_explicit(&sink->share, memory_order_relaxed);
 	double mine = share > 0 && share < n ? share : n;
 
-	if (!sink->queue.leasing || parts >= n)
+	if (WEIR_LIKELY(!sink->queue.leasing) || parts >= n)
 		return mine;
 	/* A single partition may be served by any thread; several partitions are assigned to fixed
 	 * threads. */
@@ -41,7 +41,7 @@ static int idle_beside_leases(const struct sink *sink, int idle)
 /* A stage with a width serves as many events at once as the width allows. It is limited by its
  * threads instead if their handlers take long: `share` of a service is spent in a handler. If no
  * thread is idle, a new event has to wait for one, however much width is left. */
-static void look_at_width(const struct sink *sink, int idle, struct admission_view *view)
+static WEIR_COLD void look_at_width(const struct sink *sink, int idle, struct admission_view *view)
 {
 	double width = atomic_load_explicit(&sink->queue.width, memory_order_relaxed);
 	double share = atomic_load_explicit(&sink->handler_share, memory_order_relaxed);

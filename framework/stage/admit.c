@@ -14,23 +14,6 @@
 #include "admission/judge.h"
 #include "stage/shed_token.h"
 
-void verdict_init(struct verdict *v, const struct sink *s, int from)
-{
-	memset(v, 0, offsetof(struct verdict, refused_by));
-	if (WEIR_LIKELY(!s->ahead))
-		return;
-	memset(v->refused_by, 0, sizeof(v->refused_by));
-	const struct ahead *before = from != WEIR_NO_STAGE ? s->sinks[from]->ahead : NULL;
-	for (int c = 0; c < s->queue.n_classes; c++) {
-		unsigned fronts = atomic_load_explicit(&s->ahead->fronts[c], memory_order_relaxed);
-		unsigned judged =
-		    before ? atomic_load_explicit(&before->judged[c], memory_order_relaxed) : 0;
-		v->fronts[c] = (uint16_t)(fronts & ~judged);
-		if (s->front >= 0)
-			v->judged |= (uint16_t)((judged >> s->front & 1) << c);
-	}
-}
-
 static void refuse(struct verdict *v, int n, int at, int reason)
 {
 	if (!v->refuses)
@@ -52,18 +35,31 @@ static inline uint16_t place_of(const struct weir_event *ev, uint16_t fallen)
 	return (uint16_t)(users_first(id) - fallen);
 }
 
-void admit_mark(const struct sink *s, struct weir_event *ev, int reason, double part,
-    int64_t wait_ns, int64_t now_ns)
+/* Return the token of events that `s` refuses at `now_ns`. Their class and user are not set yet. */
+static struct shed_token token_of(
+    const struct sink *s, int reason, double part, int64_t wait_ns, int64_t now_ns)
 {
-	struct shed_token t = {.reason_index = (uint8_t)weir_shed_index(reason),
+	return (struct shed_token){.reason_index = (uint8_t)weir_shed_index(reason),
 	    .stage = s->id,
-	    .class_id = ev->class_id,
-	    .user = (uint8_t)(place_of(ev, users_fallen(now_ns)) >> 8),
 	    .part = shed_token_part(part),
 	    .wait = shed_token_wait(wait_ns, s->slo_ns),
 	    .at = shed_token_at(now_ns - s->started_ns)};
+}
 
-	ev->trace_id = shed_token_pack(&t);
+/* Store the token `t` in `ev`; `fallen` is users_fallen at the time of the refusal. */
+static void mark(struct weir_event *ev, struct shed_token *t, uint16_t fallen)
+{
+	t->class_id = ev->class_id;
+	t->user = (uint8_t)(place_of(ev, fallen) >> 8);
+	ev->trace_id = shed_token_pack(t);
+}
+
+void admit_mark(const struct sink *s, struct weir_event *ev, int reason, double part,
+    int64_t wait_ns, int64_t now_ns)
+{
+	struct shed_token t = token_of(s, reason, part, wait_ns, now_ns);
+
+	mark(ev, &t, users_fallen(now_ns));
 }
 
 void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
@@ -95,26 +91,34 @@ static int most_batches(const struct sink *s)
 }
 
 /* Service time of the events in batches beyond those that can run at the same time. Threads have
- * taken these events from the queue, but they still wait to be handled. */
-static int64_t begun_ns(const struct sink *s)
+ * taken these events from the queue, but they still wait to be handled. `running` events are in
+ * handlers. */
+static int64_t begun_ns(const struct sink *s, int64_t running)
 {
-	if (s->queue.width > 0) /* they are in work, and the handler returns at once */
+	if (running <= 1)
 		return 0;
-	int64_t running = atomic_load_explicit(&s->running, memory_order_relaxed);
-	int64_t at_once = running > 1 ? most_batches(s) : 1;
+	if (atomic_load_explicit(&s->queue.width, memory_order_relaxed) > 0)
+		return 0; /* they are in work, and the handler returns at once */
+	int64_t at_once = most_batches(s);
 
-	return running > at_once ? (running - at_once) *
-				       atomic_load_explicit(&s->mean_cost_ns, memory_order_relaxed)
-				 : 0;
+	return running > at_once ? (running - at_once) * sink_mean_cost_ns(s) : 0;
+}
+
+static int64_t queued_work_ns(const struct sink *s) WEIR_REQUIRES(&s->queue.lock)
+{
+	int64_t work_ns = 0;
+
+	if (queue_length(&s->queue) == 0)
+		return 0;
+	for (int c = 0; c < s->queue.n_classes; c++)
+		work_ns += queue_class_length_locked(&s->queue, c) * sink_cost_ns(s, c);
+	return work_ns;
 }
 
 int64_t sink_work_ns_locked(const struct sink *s)
 {
-	int64_t work_ns = 0;
-
-	for (int c = 0; queue_length(&s->queue) > 0 && c < s->queue.n_classes; c++)
-		work_ns += queue_class_length_locked(&s->queue, c) * sink_cost_ns(s, c);
-	return work_ns + begun_ns(s);
+	return queued_work_ns(s) +
+	       begun_ns(s, atomic_load_explicit(&s->running, memory_order_relaxed));
 }
 
 /* Service time of the events that wait for thread `rank`. */
@@ -129,24 +133,30 @@ static int64_t rank_work_ns_locked(const struct sink *s, int rank, int n_ranks)
 	return work_ns;
 }
 
-/* The parameters of a query to a policy: the class, the time, and the admitted work that the
- * counters do not include yet. */
+/* A query to a policy about the events of one class in a batch. */
 struct admit_call {
+	struct weir_event **ev; /* the batch */
+	int n;
+	struct verdict *v;
 	int class_id;
 	/* consider only events for thread `rank`; ANY_RANK stands for all events */
 	int rank, n_ranks;
+	/* `admitted_ns` is the admitted work that the counters do not include yet */
 	int64_t now_ns, lead_ns, admitted_ns;
 	/* share of the events on their way to this stage that arrive before those of the query,
 	 * 0..AHEAD_ALL */
 	int before;
 	uint32_t length;
+	int would; /* result: number of events that the policy refuses, in any mode */
 };
 
 static uint32_t held_by(const struct sink *s)
 {
 	int64_t n = 0;
 
-	for (int c = 0; queue_keeps(&s->queue) && c < s->queue.n_classes; c++)
+	if (WEIR_LIKELY(!queue_keeps(&s->queue)))
+		return 0;
+	for (int c = 0; c < s->queue.n_classes; c++)
 		n += queue_held(&s->queue, c);
 	return (uint32_t)n;
 }
@@ -169,15 +179,15 @@ static void fill_view(struct sink *s, const struct admit_call *a, struct admissi
 	view->running = atomic_load_explicit(&s->running, memory_order_relaxed);
 	if (s->look)
 		s->look(s, a->rank, view);
-	if (a->rank == ANY_RANK) {
-		view->work_ns = sink_work_ns_locked(s) + a->admitted_ns;
+	if (WEIR_LIKELY(a->rank == ANY_RANK)) {
+		view->work_ns = queued_work_ns(s) + begun_ns(s, view->running) + a->admitted_ns;
 	} else {
 		int64_t waits_ns = rank_work_ns_locked(s, a->rank, a->n_ranks) + a->admitted_ns;
-		view->work_ns = waits_ns * most_batches(s) + begun_ns(s);
+		view->work_ns = waits_ns * most_batches(s) + begun_ns(s, view->running);
 		if (waits_ns > 0) /* the thread of this rank is busy, or soon will be */
 			view->idle = 0;
 	}
-	view->cost_ns = atomic_load_explicit(&s->mean_cost_ns, memory_order_relaxed);
+	view->cost_ns = sink_mean_cost_ns(s);
 	if (!s->ahead)
 		return;
 	int64_t coming_ns =
@@ -199,26 +209,33 @@ static int rank_of(const struct sink *s, const struct weir_event *ev, int n_rank
 	return queue_part(&s->queue, ev->key) % n_ranks;
 }
 
-static void collect(const struct sink *s, struct weir_event **ev, int n, const struct verdict *v,
-    const struct admit_call *a, struct question *q)
+/* Whether the query is about event `i` of the batch. */
+static bool concerns(const struct sink *s, const struct admit_call *a, int i)
 {
-	int64_t now_ns = a->now_ns;
-	uint16_t fallen = users_fallen(now_ns);
+	const struct weir_event *ev = a->ev[i];
+
+	return ev->class_id == a->class_id && !(a->v->refuses && a->v->why[i]) &&
+	       (a->rank == ANY_RANK || rank_of(s, ev, a->n_ranks) == a->rank);
+}
+
+static void collect(const struct sink *s, const struct admit_call *a, struct question *q)
+{
+	bool learns = s->policy->tick != NULL;
+	bool all = a->v->fresh[a->class_id] == a->n && !a->v->refuses && a->rank == ANY_RANK;
+	uint16_t fallen = learns ? users_fallen(a->now_ns) : 0;
 
 	q->run.n = 0;
 	q->run.timed = false;
-	for (int i = 0; i < n; i++) {
-		if (ev[i]->class_id != a->class_id || (v->refuses && v->why[i]))
-			continue;
-		if (a->rank != ANY_RANK && rank_of(s, ev[i], a->n_ranks) != a->rank)
+	for (int i = 0; i < a->n; i++) {
+		const struct weir_event *ev = a->ev[i];
+		if (!all && !concerns(s, a, i))
 			continue;
 		q->at[q->run.n] = i;
-		if (s->policy->tick)
-			judge_add(&q->run, ev[i]->session & ~WEIR_SESSION_RETRY,
-			    place_of(ev[i], fallen), ev[i]->session & WEIR_SESSION_RETRY,
-			    weir_event_left_ns(ev[i], now_ns));
+		if (learns)
+			judge_add(&q->run, ev->session & ~WEIR_SESSION_RETRY, place_of(ev, fallen),
+			    ev->session & WEIR_SESSION_RETRY, weir_event_left_ns(ev, a->now_ns));
 		else /* the policy uses neither users nor deadlines */
-			judge_add(&q->run, 0, 0, false, INT64_MAX);
+			q->run.refused[q->run.n++] = false;
 	}
 }
 
@@ -233,34 +250,31 @@ static void want_fair(struct sink *s, const struct judge_run *q) WEIR_REQUIRES(&
 
 /* Mark the events that the policy of `s` has refused in the verdict, and store a shed token in
  * each. */
-static void obey(struct sink *s, struct weir_event **ev, int n, const struct admit_call *a,
-    const struct question *q, const struct admission_view *view, int reason, struct verdict *v)
-    WEIR_REQUIRES(&s->queue.lock)
+static void obey(struct sink *s, const struct admit_call *a, const struct question *q,
+    const struct admission_view *view, int reason) WEIR_REQUIRES(&s->queue.lock)
 {
 	double share = s->policy->part ? s->policy->part(s->admission_state, a->class_id) : 1;
 	int64_t wait_ns = view->cost_ns > 0
 			      ? (int64_t)((double)view->work_ns / view->threads) - view->lead_ns
 			      : -1;
+	struct shed_token t = token_of(s, reason, share, wait_ns, a->now_ns);
+	uint16_t fallen = users_fallen(a->now_ns);
 
 	for (int i = 0; i < q->run.n; i++) {
 		if (!q->run.refused[i])
 			continue;
-		double part =
-		    view->fair ? fair_part(view->fair, a->class_id, share, view->demand[i]) : share;
-		refuse(v, n, q->at[i], reason);
-		v->want[a->class_id]--;
-		admit_mark(s, ev[q->at[i]], reason, part,
-		    wait_ns > 0   ? wait_ns
-		    : wait_ns < 0 ? -1
-				  : 0,
-		    a->now_ns);
+		if (view->fair)
+			t.part = shed_token_part(
+			    fair_part(view->fair, a->class_id, share, view->demand[i]));
+		refuse(a->v, a->n, q->at[i], reason);
+		a->v->want[a->class_id]--;
+		mark(a->ev[q->at[i]], &t, fallen);
 	}
 }
 
 /* Consult the policy of `s` and, in enforce mode, apply its result to the verdict. Returns the
- * number of events that the policy admits; *would is the number that it refuses, in any mode. */
-static int admit_run(struct sink *s, struct weir_event **ev, int n, const struct admit_call *a,
-    struct verdict *v, int *would) WEIR_REQUIRES(&s->queue.lock)
+ * number of events that the policy admits. */
+static int admit_run(struct sink *s, struct admit_call *a) WEIR_REQUIRES(&s->queue.lock)
 {
 	struct judge judge = {s->policy, s->admission_state, &s->admission, s->fair};
 	struct admission_view view;
@@ -268,8 +282,8 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, const struct
 	int reason = 0;
 	bool nonsense = false;
 
-	*would = 0;
-	collect(s, ev, n, v, a, &q);
+	a->would = 0;
+	collect(s, a, &q);
 	if (q.run.n == 0)
 		return 0;
 	fill_view(s, a, &view);
@@ -278,151 +292,177 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, const struct
 	judge_view(&judge, a->class_id, &q.run, &view);
 	/* If an operator is draining this stage, it would refuse the events on arrival. */
 	bool shut = s->queue.shut;
-	if (shut) {
+	if (WEIR_UNLIKELY(shut)) {
 		memset(q.run.refused, true, sizeof(q.run.refused[0]) * (size_t)q.run.n);
 		reason = WEIR_EDRAINING;
 	}
 	int m = shut ? 0 : judge_ask(&judge, a->class_id, &q.run, &view, &reason, &nonsense);
 	if (WEIR_UNLIKELY(nonsense))
 		atomic_fetch_add_explicit(&s->nonsense, 1, memory_order_relaxed);
-	*would = q.run.n - m;
-	s->decided[a->class_id].refused += (uint64_t)*would;
-	if (*would > 0 && (shut || sink_mode(s) == WEIR_ADMISSION_ENFORCE))
-		obey(s, ev, n, a, &q, &view, reason, v);
+	a->would = q.run.n - m;
+	if (a->would == 0)
+		return m;
+	s->decided[a->class_id].refused += (uint64_t)a->would;
+	if (shut || sink_mode(s) == WEIR_ADMISSION_ENFORCE)
+		obey(s, a, &q, &view, reason);
 	return m;
 }
 
 /* Service time of the events of higher classes that have been admitted from this run for thread
  * a->rank. */
-static int64_t admitted_for(const struct sink *s, struct weir_event **ev, int n,
-    const struct verdict *v, const struct admit_call *a)
+static int64_t admitted_for(const struct sink *s, const struct admit_call *a)
 {
+	const struct verdict *v = a->v;
 	int64_t work_ns = 0;
 
-	for (int i = 0; i < n; i++)
-		if (ev[i]->class_id < a->class_id && !(v->refuses && v->why[i]) &&
-		    rank_of(s, ev[i], a->n_ranks) == a->rank)
-			work_ns += sink_cost_ns(s, ev[i]->class_id);
+	for (int i = 0; i < a->n; i++)
+		if (a->ev[i]->class_id < a->class_id && !(v->refuses && v->why[i]) &&
+		    rank_of(s, a->ev[i], a->n_ranks) == a->rank)
+			work_ns += sink_cost_ns(s, a->ev[i]->class_id);
 	return work_ns;
 }
 
 /* Consult the policy once for each thread that will serve the events. A partition is served by one
  * thread, so only the work that waits for that thread matters. */
-static int admit_by_rank(struct sink *s, struct weir_event **ev, int n, struct admit_call *a,
-    struct verdict *v, int *would) WEIR_REQUIRES(&s->queue.lock)
+static int admit_by_rank(struct sink *s, struct admit_call *a) WEIR_REQUIRES(&s->queue.lock)
 {
 	uint64_t ranks = 0;
-	int m = 0, more;
+	int m = 0, would = 0;
 
-	*would = 0;
 	a->n_ranks = ranks_of(s);
-	for (int i = 0; i < n; i++)
-		if (ev[i]->class_id == a->class_id)
-			ranks |= 1ULL << rank_of(s, ev[i], a->n_ranks);
+	for (int i = 0; i < a->n; i++)
+		if (a->ev[i]->class_id == a->class_id)
+			ranks |= 1ULL << rank_of(s, a->ev[i], a->n_ranks);
 	for (; ranks; ranks &= ranks - 1) {
 		a->rank = __builtin_ctzll(ranks);
-		a->admitted_ns = admitted_for(s, ev, n, v, a);
-		int in = admit_run(s, ev, n, a, v, &more);
+		a->admitted_ns = admitted_for(s, a);
+		int in = admit_run(s, a);
 		m += in;
 		a->length += (uint32_t)in;
-		*would += more;
+		would += a->would;
 	}
+	a->would = would;
 	return m;
 }
 
 int admit_own(
     struct sink *s, struct weir_event **ev, int n, int class_id, int64_t now_ns, struct verdict *v)
 {
-	struct admit_call a = {.class_id = class_id,
+	struct admit_call a = {.ev = ev,
+	    .n = n,
+	    .v = v,
+	    .class_id = class_id,
 	    .rank = ANY_RANK,
 	    .now_ns = now_ns,
 	    .admitted_ns = v->admitted_ns,
 	    .length = v->length};
-	int would;
 
 	s->decided[class_id].offered += (uint64_t)v->fresh[class_id];
 	s->decided[class_id].wanted += (uint64_t)v->want[class_id];
-	int m = s->queue.n_parts > 1 && s->policy->tick ? admit_by_rank(s, ev, n, &a, v, &would)
-							: admit_run(s, ev, n, &a, v, &would);
-	if (sink_mode(s) != WEIR_ADMISSION_ENFORCE)
-		v->shadow[class_id] = would;
+	int m = WEIR_UNLIKELY(s->queue.n_parts > 1) && s->policy->tick ? admit_by_rank(s, &a)
+								       : admit_run(s, &a);
+	if (a.would > 0 && sink_mode(s) != WEIR_ADMISSION_ENFORCE) {
+		v->shadow[class_id] = a.would;
+		v->shadows = true;
+	}
 	return m;
 }
 
 /* ---- admission upstream ---- */
 
-static void admit_at_front(struct sink *entry, struct sink *front, struct weir_event **ev, int n,
-    int64_t now_ns, struct verdict *v)
+static void admit_at_front(struct sink *entry, struct sink *front, struct admit_call *a)
 {
-	struct admit_call a = {
-	    .rank = ANY_RANK, .now_ns = now_ns, .length = queue_length(&front->queue)};
+	struct verdict *v = a->v;
 
+	a->rank = ANY_RANK;
+	a->length = queue_length(&front->queue);
+	a->admitted_ns = 0;
 	lock_take(&front->queue.lock);
-	for (int c = 0; c < entry->queue.n_classes; c++) {
-		int would;
+	for (unsigned left = v->classes; left; left &= left - 1) {
+		int c = __builtin_ctz(left);
 		if (sink_mode(front) == WEIR_ADMISSION_OFF)
 			v->fronts[c] &= (uint16_t) ~(1U << front->front);
-		if (!(v->fronts[c] >> front->front & 1) || v->fresh[c] == 0)
+		if (!(v->fronts[c] >> front->front & 1))
 			continue;
-		a.class_id = c;
-		a.lead_ns = atomic_load_explicit(
+		a->class_id = c;
+		a->lead_ns = atomic_load_explicit(
 		    &entry->ahead->lead_ns[c][front->front], memory_order_relaxed);
-		a.before = atomic_load_explicit(
+		a->before = atomic_load_explicit(
 		    &entry->ahead->before[c][front->front], memory_order_relaxed);
 		front->decided[c].offered += (uint64_t)v->fresh[c];
 		int before = v->want[c];
-		admit_run(front, ev, n, &a, v, &would);
+		admit_run(front, a);
 		int refused = before - v->want[c];
 		v->refused_by[c][front->front] = (uint16_t)refused;
-		if (would > refused)
+		if (a->would > refused)
 			atomic_fetch_add_explicit(
-			    &front->shadow_ahead[c], (uint64_t)would, memory_order_relaxed);
+			    &front->shadow_ahead[c], (uint64_t)a->would, memory_order_relaxed);
 		if (refused)
 			atomic_fetch_add_explicit(
 			    &front->refused_ahead[c], (uint64_t)refused, memory_order_relaxed);
-		a.admitted_ns += v->want[c] * sink_cost_ns(front, c);
-		a.length += (uint32_t)v->want[c];
+		a->admitted_ns += v->want[c] * sink_cost_ns(front, c);
+		a->length += (uint32_t)v->want[c];
 	}
-	atomic_fetch_add_explicit(&front->stirred, 1, memory_order_release);
 	lock_release(&front->queue.lock);
 }
 
-static unsigned all_fronts(const struct sink *s, const struct verdict *v)
+/* Set which fronts are consulted about each class, and which classes the stage's own policy has
+ * already judged. */
+static void set_fronts(struct verdict *v, const struct sink *s, int from)
 {
-	unsigned all = 0;
+	const struct ahead *before = from != WEIR_NO_STAGE ? s->sinks[from]->ahead : NULL;
 
-	for (int c = 0; c < s->queue.n_classes; c++)
-		if (v->fresh[c])
-			all |= v->fronts[c];
-	return all;
+	for (unsigned left = v->classes; left; left &= left - 1) {
+		int c = __builtin_ctz(left);
+		unsigned fronts = atomic_load_explicit(&s->ahead->fronts[c], memory_order_relaxed);
+		unsigned judged =
+		    before ? atomic_load_explicit(&before->judged[c], memory_order_relaxed) : 0;
+		v->fronts[c] = (uint16_t)(fronts & ~judged);
+		v->all_fronts |= v->fronts[c];
+		if (s->front >= 0)
+			v->judged |= (uint16_t)((judged >> s->front & 1) << c);
+	}
 }
 
 void admit_upstream(
-    struct sink *entry, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v)
+    struct sink *entry, struct weir_event **ev, int n, int from, int64_t now_ns, struct verdict *v)
 {
-	for (unsigned left = all_fronts(entry, v); left; left &= left - 1)
-		admit_at_front(entry, entry->fronts[__builtin_ctz(left)], ev, n, now_ns, v);
+	set_fronts(v, entry, from);
+	if (v->all_fronts == 0)
+		return;
+	struct admit_call a = {.ev = ev, .n = n, .v = v, .now_ns = now_ns};
+	for (unsigned left = v->all_fronts; left; left &= left - 1)
+		admit_at_front(entry, entry->fronts[__builtin_ctz(left)], &a);
+}
+
+/* Add the events of the batch that are on their way to `front`, and those that it has refused, to
+ * its totals. */
+static void settle_front(struct sink *front, const struct verdict *v)
+{
+	int64_t coming_ns = 0;
+
+	for (unsigned left = v->classes; left; left &= left - 1) {
+		int c = __builtin_ctz(left);
+		if (!(v->fronts[c] >> front->front & 1))
+			continue;
+		atomic_fetch_add_explicit(&front->wanted_ahead[c],
+		    (uint64_t)(v->want[c] + v->refused_by[c][front->front]), memory_order_relaxed);
+		coming_ns += v->want[c] * sink_cost_ns(front, c);
+	}
+	atomic_fetch_add_explicit(&front->pipeline_ns, coming_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&front->stirred, 1, memory_order_release);
 }
 
 void admit_settle(struct sink *entry, const struct verdict *v)
 {
-	if (WEIR_LIKELY(!entry->ahead))
-		return;
-	for (int c = 0; c < entry->queue.n_classes; c++) {
-		if (v->fresh[c] == 0)
-			continue;
-		int entered = v->want[c];
-		if (v->judged >> c & 1)
-			atomic_fetch_sub_explicit(&entry->pipeline_ns,
-			    entered * sink_cost_ns(entry, c), memory_order_relaxed);
-		for (unsigned left = v->fronts[c]; left; left &= left - 1) {
-			struct sink *front = entry->fronts[__builtin_ctz(left)];
-			atomic_fetch_add_explicit(&front->wanted_ahead[c],
-			    (uint64_t)(entered + v->refused_by[c][front->front]),
-			    memory_order_relaxed);
-			atomic_fetch_add_explicit(&front->pipeline_ns,
-			    entered * sink_cost_ns(front, c), memory_order_relaxed);
-			atomic_fetch_add_explicit(&front->stirred, 1, memory_order_release);
-		}
+	int64_t arrived_ns = 0;
+
+	for (unsigned left = v->judged; left; left &= left - 1) {
+		int c = __builtin_ctz(left);
+		arrived_ns += v->want[c] * sink_cost_ns(entry, c);
 	}
+	if (arrived_ns)
+		atomic_fetch_sub_explicit(&entry->pipeline_ns, arrived_ns, memory_order_relaxed);
+	for (unsigned left = v->all_fronts; left; left &= left - 1)
+		settle_front(entry->fronts[__builtin_ctz(left)], v);
 }

@@ -8,49 +8,63 @@
  * on the path. A policy is called with its queue's lock held, and only for events that no earlier
  * policy has refused. At most one lock is held at a time.
  *
- *   verdict_init -> admit_upstream (no lock) -> admit_own per class (own lock)
- *                -> admit_settle (no lock)
+ *   admit_upstream (no lock) -> admit_own per class (own lock) -> admit_settle (no lock)
  */
 #ifndef WEIR_STAGE_ADMIT_H
 #define WEIR_STAGE_ADMIT_H
+
+#include <stddef.h>
+#include <string.h>
 
 #include "stage/sink.h"
 
 /** The result of admission for a batch of offered events: which are admitted and which refused. */
 struct verdict {
-	int offered[WEIR_CLASSES_MAX];
 	int fresh[WEIR_CLASSES_MAX]; /* offered events that are not past their deadline */
 	int want[WEIR_CLASSES_MAX];  /* fresh events that have not been refused so far */
 	/* events that the stage's own policy would have refused; counted only in shadow mode */
 	int shadow[WEIR_CLASSES_MAX];
 	uint16_t fronts[WEIR_CLASSES_MAX]; /* fronts to consult, as a bit mask */
+	uint16_t all_fronts;               /* union of the initial values of `fronts` */
 	/* one bit per class, set if the stage's own policy has already been consulted upstream */
 	uint16_t judged;
+	uint16_t classes; /* one bit per class, set if it has fresh events */
+	bool shadows;     /* an element of `shadow` is not 0 */
+	bool refuses;
 	/* length of the stage's queue plus the events admitted so far */
 	uint32_t length;
 	/* service time of the events that are admitted but not queued yet */
 	int64_t admitted_ns;
-	bool refuses;
 	/* The members below are not cleared for every batch. */
-	/* number of events refused by each front; valid only if sink->ahead is set */
+	/* number of events refused by each front; valid for the classes and fronts in `fronts` */
 	uint16_t refused_by[WEIR_CLASSES_MAX][FRONTS_MAX];
 	/* reason by index in the run, 0 if not refused; valid only if `refuses` is set */
 	int why[WEIR_BATCH_MAX];
 };
 
-/** Initialise the verdict on events that stage `from` (or WEIR_NO_STAGE) offers to `s`. No event is
- *  refused yet. */
-void verdict_init(struct verdict *v, const struct sink *s, int from);
+/** Initialise a verdict on a batch without events. */
+static inline void verdict_init(struct verdict *v)
+{
+	memset(v, 0, offsetof(struct verdict, refused_by));
+}
+
+/** Add `n` fresh events of the class; `n` may be 0. */
+static inline void verdict_add(struct verdict *v, int class_id, int n)
+{
+	v->fresh[class_id] += n;
+	v->want[class_id] += n;
+	v->classes |= (uint16_t)((n > 0) << class_id);
+}
 
 /** Refuse `many` events of the class in ev[0..n) for `reason`: the last ones that are not refused
  *  yet. */
 void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
     int class_id, int many, int reason);
 
-/** Consult the fronts in v->fronts about ev[0..n), on behalf of `entry`. Takes their locks one at a
- *  time. */
+/** Consult the fronts downstream of `entry`, which has `ahead`, about ev[0..n), sent by stage `from`
+ *  or WEIR_NO_STAGE. Takes their locks one at a time. */
 void admit_upstream(
-    struct sink *entry, struct weir_event **ev, int n, int64_t now_ns, struct verdict *v);
+    struct sink *entry, struct weir_event **ev, int n, int from, int64_t now_ns, struct verdict *v);
 
 /** Whether the stage's own policy must still be consulted about the class. */
 static inline bool admit_applies(const struct sink *s, const struct verdict *v, int class_id)
@@ -66,7 +80,8 @@ int admit_own(struct sink *s, struct weir_event **ev, int n, int class_id, int64
     struct verdict *v) WEIR_REQUIRES(&s->queue.lock);
 
 /** Update the totals of each front: the events of the batch that will arrive there, and those that
- *  the front has refused. Called after the decision. Takes no lock. */
+ *  the front has refused. Called after the decision if v->all_fronts or v->judged is not 0. Takes no
+ *  lock. */
 void admit_settle(struct sink *entry, const struct verdict *v);
 
 /** Replace ev->trace_id by a token that encodes why the event is refused (stage/shed_token.h).

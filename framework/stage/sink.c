@@ -32,56 +32,60 @@ static uint64_t make_key(const struct sink *s, const struct weir_event *ev)
 	}
 }
 
-/* Count the offered events by class. Consecutive events of one class are added in one step:
- * separate additions to the same counter would depend on each other and delay the CPU. */
-static void count_classes(struct weir_event **ev, int n, int *per_class)
-{
-	for (int i = 0; i < n;) {
-		uint8_t c = ev[i]->class_id;
-		int run = 1;
-		while (i + run < n && ev[i + run]->class_id == c)
-			run++;
-		per_class[c] += run;
-		i += run;
-	}
-}
-
 /* Move events past their deadline to the front, and set stage, state, time and key of the remaining
- * ones. Returns the number of events past their deadline. */
-static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, uint64_t *parts)
+ * ones, which are added to `v`. Consecutive events of one class are added in one step. Returns the
+ * number of events past their deadline. */
+static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_ns,
+    struct verdict *v, uint64_t *parts)
 {
-	struct weir_event *expired[WEIR_BATCH_MAX];
-	int n_expired = 0, kept = 0;
+	int n_expired = 0, run = 0;
 	enum weir_event_state state = s->inlined ? WEIR_EVENT_RUNNING : WEIR_EVENT_QUEUED;
-	bool keyed = s->key.kind != KEY_NONE;
+	bool keyed = s->key.kind > KEY_EVENT, parted = s->queue.n_parts > 1;
 	uint16_t id = s->id;
+	uint8_t class_id = ev[0]->class_id;
 
 	for (int i = 0; i < n; i++) {
 		struct weir_event *e = ev[i];
 		WEIR_ASSERT(e->state == WEIR_EVENT_NEW || e->state == WEIR_EVENT_RUNNING);
 		WEIR_ASSERT(e->class_id < s->queue.n_classes);
 		if (WEIR_UNLIKELY(e->deadline_ns <= now_ns)) {
-			expired[n_expired++] = e;
+			memmove(ev + n_expired + 1, ev + n_expired,
+			    (size_t)(i - n_expired) * sizeof(*ev));
+			ev[n_expired++] = e;
 			continue;
 		}
 		e->queued_ns = now_ns;
 		e->stage = id;
 		e->state = (uint8_t)state;
-		if (keyed) {
+		if (WEIR_UNLIKELY(keyed))
 			e->key = make_key(s, e);
-			*parts |= 1ULL << (e->key % (uint64_t)s->queue.n_parts);
+		if (WEIR_UNLIKELY(parted))
+			*parts |= 1ULL << queue_part(&s->queue, e->key);
+		if (WEIR_UNLIKELY(e->class_id != class_id)) {
+			verdict_add(v, class_id, run);
+			class_id = e->class_id;
+			run = 0;
 		}
-		ev[kept++] = e;
+		run++;
 	}
-	if (WEIR_UNLIKELY(n_expired > 0)) {
-		memmove(ev + n_expired, ev, (size_t)kept * sizeof(*ev));
-		memcpy(ev, expired, (size_t)n_expired * sizeof(*ev));
-	}
+	verdict_add(v, class_id, run);
 	return n_expired;
 }
 
+/* Refuse ev[0..n), which are past their deadline. */
+static WEIR_COLD void refuse_expired(const struct sink *s, struct weir_event **ev, int n,
+    int64_t now_ns, struct book *book, int *reason)
+{
+	for (int i = 0; i < n; i++) {
+		book_add(&book->class_book[ev[i]->class_id].offered, 1);
+		reason[i] = WEIR_EDEADLINE;
+		admit_mark(s, ev[i], WEIR_EDEADLINE, 1, -1, now_ns);
+	}
+}
+
 /* Refuse all events without consulting a policy, because the stage is being drained. */
-static void judge_draining(struct sink *s, struct weir_event **ev, int n, struct verdict *v)
+static WEIR_COLD void judge_draining(
+    struct sink *s, struct weir_event **ev, int n, struct verdict *v)
 {
 	for (int c = 0; c < s->queue.n_classes; c++)
 		if (v->want[c] > 0)
@@ -138,8 +142,8 @@ static int judge(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, 
 		return 0;
 	}
 	v->length = queue_length(&s->queue);
-	for (int c = 0; c < s->queue.n_classes; c++) {
-		int charged = 0;
+	for (unsigned classes = v->classes; classes; classes &= classes - 1) {
+		int c = __builtin_ctz(classes), charged = 0;
 		if (v->want[c] == 0)
 			continue;
 		if (admit_applies(s, v, c))
@@ -244,8 +248,6 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	int refused = 0;
 	uint32_t before, length;
 
-	if (WEIR_UNLIKELY(s->ahead != NULL))
-		admit_upstream(s, ev, n, now_ns, v);
 	lock_take(&s->queue.lock);
 	before = queue_length(&s->queue);
 	if (judge(s, ev, n, now_ns, v) < n)
@@ -267,7 +269,8 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 		if (!s->direct || queue_width_left(&s->queue) > 0)
 			s->wake(s, before, length, parts);
 	}
-	admit_settle(s, v);
+	if (WEIR_UNLIKELY((v->all_fronts | v->judged) != 0))
+		admit_settle(s, v);
 	return refused;
 }
 
@@ -284,6 +287,14 @@ static void return_refused(const struct sink *s, struct weir_event **ev, const i
 	}
 }
 
+static WEIR_COLD void count_shadow(const struct verdict *v, struct book *book)
+{
+	for (unsigned classes = v->classes; classes; classes &= classes - 1) {
+		int c = __builtin_ctz(classes);
+		book_add(&book->class_book[c].shadow_shed, (uint64_t)v->shadow[c]);
+	}
+}
+
 int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t now_ns,
     struct book *book, int *reason)
 {
@@ -292,27 +303,25 @@ int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t 
 	/* all events of a run come from the same sender and have the same state */
 	enum weir_event_state before = ev[0]->state;
 
-	verdict_init(&v, s, from);
-	count_classes(ev, n, v.offered);
-	int refused = stamp_run(s, ev, n, now_ns, &parts);
-	memcpy(v.want, v.offered, sizeof(v.want));
-	for (int i = 0; i < refused; i++) {
-		reason[i] = WEIR_EDEADLINE;
-		v.want[ev[i]->class_id]--;
-		admit_mark(s, ev[i], WEIR_EDEADLINE, 1, -1, now_ns);
-	}
-	memcpy(v.fresh, v.want, sizeof(v.fresh));
+	verdict_init(&v);
+	int refused = stamp_run(s, ev, n, now_ns, &v, &parts);
 	/* Count before the push, so that a reader may see a counted event that is not queued yet,
 	 * but never a queued event that is not counted. */
-	for (int c = 0; c < s->queue.n_classes; c++)
-		if (v.offered[c])
-			book_add(&book->class_book[c].offered, (uint64_t)v.offered[c]);
-	if (refused < n && !(s->inlined && s->policy == &admission_none && !queue_keeps(&s->queue)))
+	if (WEIR_UNLIKELY(refused > 0))
+		refuse_expired(s, ev, refused, now_ns, book, reason);
+	for (unsigned classes = v.classes; classes; classes &= classes - 1) {
+		int c = __builtin_ctz(classes);
+		book_add(&book->class_book[c].offered, (uint64_t)v.fresh[c]);
+	}
+	if (refused < n &&
+	    !(s->inlined && s->policy == &admission_none && !queue_keeps(&s->queue))) {
+		if (s->ahead)
+			admit_upstream(s, ev + refused, n - refused, from, now_ns, &v);
 		refused +=
 		    admit_run(s, ev + refused, n - refused, now_ns, &v, reason + refused, parts);
-	for (int c = 0; c < s->queue.n_classes; c++)
-		if (v.shadow[c])
-			book_add(&book->class_book[c].shadow_shed, (uint64_t)v.shadow[c]);
+	}
+	if (WEIR_UNLIKELY(v.shadows))
+		count_shadow(&v, book);
 	if (WEIR_UNLIKELY(refused > 0))
 		return_refused(s, ev, reason, refused, from, before, book);
 	probe_admit(s->name, n, refused, from);
@@ -328,7 +337,7 @@ int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns
 	for (int i = 0; i < n; i++) {
 		ev[i]->queued_ns = now_ns;
 		ev[i]->state = WEIR_EVENT_AGAIN;
-		parts |= 1ULL << (ev[i]->key % (uint64_t)s->queue.n_parts);
+		parts |= 1ULL << queue_part(&s->queue, ev[i]->key);
 	}
 	lock_take(&s->queue.lock);
 	before = queue_length(&s->queue);

@@ -39,7 +39,7 @@ static int unload(struct thread *t, struct outbox *o, int *per_class)
 }
 
 /* Offer events for which no local can be allocated, and count them in the stage's common book. */
-static int offer_uncounted(
+static WEIR_COLD int offer_uncounted(
     struct thread *t, struct sink *s, struct weir_event **ev, int n, int from, int *reason)
 {
 	struct book book = {0};
@@ -54,7 +54,7 @@ static int offer_uncounted(
 
 /* Offer ev[0..n) from stage `from` to `s`. Returns the number of admitted events, or -1 if nothing
  * was offered because `s` is an inline stage and its local cannot be allocated. */
-static int offer(
+static inline int offer(
     struct thread *t, struct sink *s, struct weir_event **ev, int n, int from, int *reason)
 {
 	struct local *to = local_find(t, s->id);
