@@ -4,8 +4,8 @@
  * the loader uses.
  *
  * A schema sees the types that a YAML reader assigns to values: 4 is a number, 20k and 10ms are
- * strings, and ${VARIABLE} may stand for any value. What a schema cannot express, such as links to
- * existing stages, is left to `weir check`.
+ * strings, and ${VARIABLE} may stand for any value. Constraints that a schema cannot express,
+ * such as links to existing stages, are left to `weir check`.
  */
 #include "config.h"
 

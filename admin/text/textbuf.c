@@ -10,7 +10,8 @@
 
 #include "utf8.h"
 
-/* Initial size of the buffer. One scrape of ten stages is about 60 KB of text. */
+/* Initial size of the buffer, a guess. It doubles four times for a scrape of ten stages, which is
+ * about 60 KB. */
 #define TEXTBUF_FIRST_BYTES 4096
 
 /* Ensure space for `more` bytes and a NUL. */

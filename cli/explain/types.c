@@ -43,7 +43,7 @@ static int types_name_width(void)
 	return width;
 }
 
-/** Load the plug-ins of the server in operand `i`, if it was given. */
+/** Load the plug-ins that are named in the configuration file in operand `i`, if it was given. */
 static int types_load(const struct verb_args *args, int i)
 {
 	struct weir_errs errs = {0};

@@ -5,6 +5,7 @@
  *
  *   simulate.c        the verb: options, the run
  *   simulate_plan.c   from a spec and times to the simulator's configuration, and the bottleneck
+ *   simulate_load.c   the load of each class and route
  *   simulate_cost.c   the times: given, from a running server, or configured for burn and delay
  *   simulate_print.c  tables and JSON
  *
@@ -74,6 +75,13 @@ struct simulate_plan {
  *  message in `err`; WEIR_ESYS if no server answers at --admin. */
 int simulate_costs(const struct weir_spec *spec, const struct simulate_options *opt,
     struct simulate_plan *plan, struct weir_err *err);
+
+/** The share of class `name` according to --class, or -1 if none is given. */
+double simulate_class_share(const struct simulate_options *opt, const char *name);
+/** Add the sources of all classes to plan->config. route_share[i] is the share of events on route i.
+ *  Returns 0, or WEIR_EINVAL with a message in `err`. */
+int simulate_load(const struct weir_spec *spec, const struct simulate_options *opt,
+    const double *route_share, struct simulate_plan *plan, struct weir_err *err);
 
 /** Fill in the rest of the plan. Returns 0, or a WEIR_E code with a message in `err`. */
 int simulate_plan(const struct weir_spec *spec, const struct simulate_options *opt,

@@ -345,63 +345,6 @@ static int take_load(struct walk *w)
 	return 0;
 }
 
-/* Return the share of class `name` according to --class, or -1 if none is given. */
-static double class_share(const struct walk *w, const char *name)
-{
-	static const struct weir_knob row = {
-	    .name = "class", .type = WEIR_KNOB_RATIO, .min = 0, .max = 1};
-	size_t n = strlen(name);
-
-	for (int i = 0; i < w->opt->classes.n; i++) {
-		const char *word = w->opt->classes.word[i];
-		double share;
-		char why[200];
-		if (strncmp(word, name, n) == 0 && word[n] == '=' &&
-		    weir_knob_parse(&row, word + n + 1, &share, why, sizeof(why)) == 0)
-			return share;
-	}
-	return -1;
-}
-
-static void add_sources(struct walk *w, int class_id, const char *name, double share)
-{
-	struct sim_config *c = &w->plan->config;
-	const struct weir_spec *spec = w->spec;
-	int64_t slo_ns = spec->n_classes ? spec->classes[class_id].slo_ns : c->stage[0].slo_ns;
-
-	for (int r = 0; r < c->n_routes; r++)
-		c->source[c->n_sources++] = (struct sim_source){.name = name,
-		    .class_id = class_id,
-		    .route = r,
-		    .arrivals = SIM_POISSON,
-		    .rate_per_s = w->plan->offered_per_s * share * w->route_share[r],
-		    .deadline_ns = w->opt->deadline_ns ? w->opt->deadline_ns : slo_ns};
-}
-
-static int add_load(struct walk *w)
-{
-	const struct weir_spec *spec = w->spec;
-	int n = spec->n_classes ? spec->n_classes : 1, open = 0;
-	double left = 1;
-
-	w->plan->config.n_classes = n;
-	weir_spec_shares(spec, w->plan->config.priority, w->plan->config.guarantee);
-	for (int i = 0; i < spec->n_classes; i++) {
-		double share = class_share(w, spec->classes[i].name);
-		left -= share > 0 ? share : 0;
-		open += share < 0;
-	}
-	if (left < -1e-9)
-		return sentence(
-		    w->err, WEIR_EINVAL, "the classes add up to more than 100%% of the load");
-	for (int i = 0; i < n; i++) {
-		const char *name = spec->n_classes ? spec->classes[i].name : "default";
-		double share = spec->n_classes ? class_share(w, name) : 1;
-		add_sources(w, i, name, share >= 0 ? share : left / open);
-	}
-	return 0;
-}
-
 /* Return the default duration: that of two million events, but at least 5 s and at most 60 s. That
  * takes a few seconds of real time at most, since a high load is simulated for less than 5 s: until
  * ten million events, but at least 1 s, in which the controllers decide 100 times. The numbers are
@@ -452,7 +395,7 @@ static int check_words(struct walk *w)
 			size_t n = strlen(w->spec->classes[k].name);
 			known |=
 			    strncmp(w->opt->classes.word[i], w->spec->classes[k].name, n) == 0 &&
-			    class_share(w, w->spec->classes[k].name) >= 0;
+			    simulate_class_share(w->opt, w->spec->classes[k].name) >= 0;
 		}
 		if (!known)
 			return sentence(w->err, WEIR_EINVAL,
@@ -499,7 +442,7 @@ int simulate_plan(const struct weir_spec *spec, const struct simulate_options *o
 		rc = take_load(w);
 	}
 	if (rc == 0)
-		rc = add_load(w);
+		rc = simulate_load(spec, opt, w->route_share, plan, err);
 	if (rc == 0)
 		finish_config(w);
 	free(w);

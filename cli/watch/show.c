@@ -52,7 +52,7 @@ static void print_head(const json_t *stage)
 	if (*act_text(stage, "trouble"))
 		plain_print(stdout, "trouble    %s\n", act_text(stage, "trouble"));
 	if (whole(queue, "limit") > 0)
-		plain_print(stdout, "queue      %lld of %lld, the oldest waits %s\n",
+		plain_print(stdout, "queue      %lld of %lld, the oldest has waited %s\n",
 		    whole(queue, "length"), whole(queue, "limit"),
 		    act_duration(
 			age, json_number_value(json_object_get(queue, "oldest_wait_seconds"))));

@@ -150,7 +150,7 @@ struct admission_policy {
 	/** Returns the share of the class that is admitted now, 0..1, for the tokens of refused
 	 *  events. NULL if the policy does not know it. */
 	double (*part)(const void *state, int class_id);
-	/** Describe the current state in one line of at most `size` bytes, for people and the
+	/** Describe the current state in one line of at most `size` bytes, for operators and the
 	 *  journal. Returns its length, or 0 with an empty line if there is nothing to report. NULL
 	 *  if the policy never has anything to report. */
 	int (*explain)(

@@ -52,8 +52,8 @@ struct width_policy {
 	/** The totals begin again at 0: the state is to be used for the same stage in another graph.
 	 *  NULL if the policy keeps no totals. */
 	void (*restart)(void *state);
-	/** Describe the current state in one line of at most `size` bytes, for people. NULL if the
-	 *  policy has nothing to report. */
+	/** Describe the current state in one line of at most `size` bytes, for operators. NULL if
+	 *  the policy has nothing to report. */
 	void (*explain)(const void *state, char *buf, size_t size);
 };
 

@@ -2,10 +2,11 @@
 /*
  * How the width policy `weir` finds the knee from above; see width_weir.c.
  *
- * At a width that saturates the other side, X is known. A narrower one either has the same X, so that
- * it saturates the other side, too, and S has fallen by as much as the width; or X is smaller, and S
- * is that of an event that nobody waits for. Then the knee is the larger X times this S. If X fell by
- * as much as the width in the first step, nothing shows that the other side was saturated.
+ * At a width that saturates the other side, X is known. A smaller width either has the same X, so
+ * that it saturates the other side, too, and S has fallen by as much as the width. Or X is smaller,
+ * and S is the service time of an event that does not wait at the other side. Then the knee is the
+ * larger X times this S. If X fell by as much as the width in the first step, nothing shows that
+ * the other side was saturated.
  */
 #include <math.h>
 
@@ -15,34 +16,41 @@
 /* A width of 1.17 knees, the usual one, is lowered to 0.82: far enough below the knee that the two
  * cases differ by more than the error of a mean, and no further, since X is lost meanwhile. */
 #define NARROWER_BY 0.7
-/* The ratio of the larger X to the one at this width is 1 while the other side is saturated, and
- * otherwise 1.2 or more, if few widths lie between. */
-#define SATURATED   1.08
-#define UNSATURATED 0.94 /* knee over the first width, from which on that may be below the knee */
-/* Events for one mean. The error of the ratio of two must be half of what it is compared with, the
- * spare part of the width, or one place. */
+/* The ratio of the larger X to the X at this width is 1 while the other side is saturated.
+ * Otherwise it is larger: 1.22 after a step from 1.17 knees to 0.82, and less if the smaller width
+ * was rounded up. */
+#define SATURATED 1.08
+/* If the ratio of the knee to the first width is at least this, the first width may have been below
+ * the knee. */
+#define UNSATURATED 0.94
+/* A mean needs ITEMS / spare^2 events, where `spare` is the part by which the width exceeds the
+ * knee (SPARE, or 1 / width if that is more), as a logarithm. The standard error of the ratio of
+ * two means is then a third of `spare`. */
 #define ITEMS       20
 #define SPARE       0.17
 #define ITEMS_LEAST 50
-/* Fewer suffice if the result differs from SATURATED by so many standard errors, and does not
- * differ from 1 by more. */
+/* Fewer events suffice if the ratio is below SATURATED by SURE standard errors, and not below 1 by
+ * SURE_SAME. After S has grown, they also suffice if the ratio is above SATURATED by
+ * SURE_SLOWER. */
 #define SURE        2.5
 #define SURE_SAME   1.5
-#define SURE_SLOWER 2 /* if the other side is slower, but as large as before */
-/* Something has changed meanwhile if the ratio is this far outside of the possible, or by more
- * standard errors. */
+#define SURE_SLOWER 2
+/* The other side has changed meanwhile if the logarithm of the ratio is outside of its possible
+ * range by more than FASTER (below) or OUTSIDE (above), and also by SURE or OUTSIDE_BY standard
+ * errors. */
 #define FASTER     0.07
 #define OUTSIDE    0.1
 #define OUTSIDE_BY 3
 #define SLOWER     1.06 /* a smaller growth of S is noise */
-/* By Little's law the mean number in work is X * S in a window without a change, up to this. */
+/* In a window without a change, the mean number of events in work is X * S (Little's law). They
+ * differ by at most the share STATIONARY or STATIONARY_SURE standard errors. */
 #define STATIONARY      0.1
 #define STATIONARY_SURE 3
 #define RESTARTS        3
 /* Knees are the same if they differ by less than this times their standard error. */
 #define SAME_KNEE       2.5
 #define KNEE_ITEMS_MOST 4000
-/* A check takes X down by up to 30 %, and so 1.5 % of it if it takes a twentieth of the time. */
+/* A check lowers X by up to 30 %. If checks last a twentieth of the time, they cost 1.5 % of X. */
 #define CHECK_SHARE    20
 #define CHECK_FIRST_NS (10 * NS_PER_S)
 
@@ -85,7 +93,7 @@ static bool narrow(
 	double width = fmin(v->width - 1, ceil(v->width * NARROWER_BY));
 
 	if (s->slower > 1 && s->saturated > 0 && s->saturated < s->from) {
-		/* it serves fewer at once, each as fast as before */
+		/* the other side serves fewer events at once, each as fast as before */
 		width = fmin(width, ceil(s->from / s->slower));
 		s->slower = 0;
 	}
@@ -108,8 +116,8 @@ bool width_check_begin(struct weir_state *s, const struct width_view *v, struct 
 	return narrow(s, v, m, d);
 }
 
-/* Whether the window agrees with Little's law, which holds if nothing has changed meanwhile. Begins
- * it again if not, a few times. */
+/* Whether the window agrees with Little's law, which holds if nothing has changed meanwhile. If it
+ * does not, the window is begun again, at most RESTARTS times. */
 static bool stationary(
     struct weir_state *s, const struct width_view *v, struct mean m, int64_t now_ns)
 {
@@ -145,8 +153,8 @@ bool width_level(
 	return width_check_begin(s, v, m, now_ns, d);
 }
 
-/* The first check after growth confirms it. A check lowers X by up to 30 %, so its share of the time
- * is small. */
+/* Schedule the next check: soon after the first one since GROW, to confirm it, and otherwise after
+ * WIDTH_HOLD_NS. See CHECK_SHARE. */
 static void width_check_later(struct weir_state *s, int64_t now_ns)
 {
 	int64_t soon_ns = CHECK_SHARE * (now_ns - s->began_ns);
@@ -158,7 +166,7 @@ static void width_check_later(struct weir_state *s, int64_t now_ns)
 	s->confirmed = true;
 }
 
-/* The other side is not saturated at this width, so the knee is X when saturated times this S. */
+/* The other side is not saturated at this width, so the knee is the larger X times this S. */
 static bool found(struct weir_state *s, const struct width_view *v, struct mean m, double knee,
     int64_t now_ns, struct width_decision *d)
 {
@@ -198,7 +206,8 @@ bool width_check(
 	bool saturated = ratio < SATURATED;
 	bool sure = log(ratio / SATURATED) < -SURE * error && log(ratio) > -SURE_SAME * error;
 	if (s->slower > 0 && s->knee.n > 0 && log(ratio / SATURATED) > SURE_SLOWER * error)
-		sure = true; /* as many as before, but slower */
+		/* the other side serves as many events at once as before, but more slowly */
+		sure = true;
 	if (!sure && !window_enough(s, m, width_items(s, v->width), now_ns))
 		return false;
 	if (!stationary(s, v, m, now_ns))
@@ -209,9 +218,9 @@ bool width_check(
 		return give_up(s, v, HOLD, now_ns, d);
 	}
 	double outside = fmax(OUTSIDE, OUTSIDE_BY * error);
-	if (log(ratio) < -fmax(FASTER, SURE * error)) /* faster than when saturated */
+	if (log(ratio) < -fmax(FASTER, SURE * error)) /* X is larger than when saturated */
 		return give_up(s, v, GROW, now_ns, d);
-	if (log(ratio * v->width / widest) > outside) /* slower than when not */
+	if (log(ratio * v->width / widest) > outside) /* S is larger than at the wider width */
 		return give_up(s, v, LEVEL, now_ns, d);
 	if (!saturated)
 		return found(s, v, m, ratio * v->width, now_ns, d);

@@ -24,7 +24,7 @@ static bool ignore(struct weir_state *s, const struct width_view *v, double shar
 	s->lifts = false;
 	s->ignore_until_ns = now_ns + WIDTH_HOLD_NS;
 	width_hold(s, now_ns);
-	s->check_ns = now_ns + CHECK_NS; /* it may have been a step of GROW */
+	s->check_ns = now_ns + CHECK_NS; /* GROW may only have been trying this width */
 	return width_step(
 	    v, d, width, "the other side refuses %.0f%%, however many are in work", share * 100);
 }
@@ -34,7 +34,7 @@ static bool lift(
 {
 	if (!s->lifts || s->phase != HOLD || 2 * s->w.waits <= s->w.ticks)
 		return false;
-	if (v->width >= s->refused_width) { /* it accepts as many again */
+	if (v->width >= s->refused_width) { /* it accepts as many as before the refusals */
 		s->refused_width = 0;
 		s->refused_ns = 0;
 		s->lifts = s->lifted = false;
@@ -48,8 +48,8 @@ static bool lift(
 	    "the other side refuses none at width %d", v->width);
 }
 
-/* The other side accepts X * S at once. If that is nearly the width again and again, it refuses for
- * another reason. */
+/* The other side accepts X * S events at once. If that is nearly the width in REFUSED_STEPS windows
+ * in a row, the other side refuses events for another reason. */
 bool width_obey(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
 {

@@ -8,8 +8,9 @@
 
 #include "control/width.h"
 
-/** How long the policy waits for a change before it checks the knee, and for growth after a
- *  refusal. A check changes direction twice, so there are fewer than one change a minute. */
+/** Time after which the knee is checked again, and after which the width is raised again when
+ *  raising it has caused refusals. A check changes the direction of the width twice, so that checks
+ *  cause less than one change a minute. */
 #define WIDTH_HOLD_NS 200000000000LL
 
 enum phase { GROW, LEVEL, CHECK, HOLD };
@@ -19,7 +20,8 @@ struct window {
 	int64_t from_ns;
 	uint64_t ended, service_ns, refused; /* totals at its start */
 	double in_work;                      /* sum over ticks */
-	/* ticks; those at which the width was used up; and those at which events waited, too */
+	/* number of ticks; of those at which the width was used up; and of those at which, in
+	 * addition, events waited */
 	int ticks, used, waits;
 };
 
@@ -32,45 +34,48 @@ struct weir_state {
 	bool started, was_stopped;
 	bool settles; /* the window begins when the events now in work have ended */
 	int phase;
-	struct window w, r;  /* r is for refusals */
-	uint64_t settled;    /* value of ended + refused at which the window may begin, */
-	int64_t settled_ns;  /* but not earlier than this */
-	uint64_t last_ended; /* at the last call, and when it grew */
-	int64_t last_ns, moved_ns;
-	double rate, service_s; /* X and S of the last window; for people */
+	struct window w, r;     /* r is for refusals */
+	uint64_t settled;       /* the window begins when ended + refused has reached this, */
+	int64_t settled_ns;     /* and not before this time */
+	uint64_t last_ended;    /* total at the last call */
+	int64_t last_ns;        /* time of the last call */
+	int64_t moved_ns;       /* time at which the total last grew */
+	double rate, service_s; /* X and S of the last window; shown to operators (explain) */
 
-	int target;      /* of a step that is not complete, or 0 */
-	int part_from;   /* the width before it */
-	int64_t part_ns; /* when it began */
+	int target;      /* target of the step in progress, or 0; see begin_parts */
+	int part_from;   /* width before that step */
+	int64_t part_ns; /* start of that step */
 
 	struct mean base; /* S while the other side is not saturated; n = 0 if unknown */
-	int64_t base_ns;  /* when it was measured */
+	int64_t base_ns;  /* time at which `base` was measured */
 	struct mean knee; /* n = 0 if unknown */
-	int helped;       /* the knee, for people, or 0 */
-	double noise;     /* errors of means over those of exponential times */
-	int noise_n;      /* means that it was learned from */
+	int helped;       /* the knee, or 0; shown to operators */
+	double noise;     /* ratio of the error of a mean to its error with exponential times */
+	int noise_n;      /* number of means that `noise` was learned from */
 
-	int from;         /* GROW: the width before this step. LEVEL, CHECK: the width at first */
-	int start;        /* GROW: the width at first */
-	bool again;       /* GROW: after a change */
+	int from;         /* GROW: width before this step. LEVEL, CHECK: width before the check */
+	int start;        /* GROW: width before the first step */
+	bool again;       /* GROW was begun because S fell */
 	struct mean full; /* CHECK: 1 / X, when saturated, in s */
-	int saturated;    /* CHECK: the narrowest width known to be saturated, or 0 */
-	int restarts;     /* LEVEL, CHECK: of the window */
-	double slower;    /* LEVEL, CHECK: the growth of S that is examined, or 0 */
+	int saturated;    /* CHECK: the smallest width known to be saturated, or 0 */
+	int restarts;     /* LEVEL, CHECK: number of restarts of the window */
+	double slower;    /* LEVEL, CHECK: factor of the growth of S that is examined, or 0 */
 
-	struct mean ref, last; /* HOLD: the S at this width, and in the last window */
-	int64_t ref_ns;        /* when it was measured last */
+	struct mean ref, last; /* HOLD: S at this width, and S in the last window */
+	int64_t ref_ns;        /* time at which `ref` was measured last */
 	double up, down;       /* HOLD: sums of CUSUM */
-	int64_t check_ns;      /* HOLD: when to check */
+	int64_t check_ns;      /* HOLD: time of the next check */
 	bool confirmed;        /* the knee was checked since GROW */
-	int64_t began_ns;      /* CHECK: when it began */
-	int grows;             /* GROW has not helped so often in a row */
-	int64_t grow_ns;       /* when it may begin again */
+	int64_t began_ns;      /* CHECK: time at which it began */
+	int grows;             /* number of times in a row that GROW has not helped */
+	int64_t grow_ns;       /* time from which GROW may begin again */
 
-	int refused_width, refused_steps; /* the width before refusals, or 0 */
-	bool refuses_none, lifts, lifted; /* the width is raised again; the last step did so */
-	int64_t refused_ns;               /* the last step because of refusals */
-	int64_t ignore_until_ns;
+	int refused_width;  /* width before refusals, or 0 */
+	int refused_steps;  /* windows in a row that accept nearly the whole width, but not all */
+	bool lifts;         /* the width may be raised again towards refused_width */
+	bool lifted;        /* it was raised since the last refusals */
+	int64_t refused_ns; /* time of the last step because of refusals, or 0 */
+	int64_t ignore_until_ns; /* refusals are ignored until this time */
 };
 
 _Static_assert(sizeof(struct weir_state) <= WIDTH_STATE_MAX, "fits the contract");
@@ -88,24 +93,24 @@ void window_begin(struct weir_state *s, const struct width_view *v, int64_t now_
 /** Begin a window when all events that are now in work have ended. */
 void window_settle(struct weir_state *s, const struct width_view *v, int64_t now_ns);
 bool window_settles(const struct weir_state *s, const struct width_view *v, int64_t now_ns);
-/** Note what is in work at this tick. */
+/** Add the number of events in work at this tick to the window. */
 void window_tick(struct weir_state *s, const struct width_view *v);
-/** Whether a window has whole service times: events that take as long as each other may end in
- *  waves. */
+/** Whether the length of a window is a whole number of service times, or service times are shorter
+ *  than a tick. Other windows are biased if events of equal length end in waves. */
 bool window_whole(double length_s, double service_s);
 /** Whether the window has `items` events, or is long. `m` is its mean so far. */
 bool window_enough(const struct weir_state *s, struct mean m, double items, int64_t now_ns);
-/** Whether the window is also long enough for the S of one width: exponential times that began at
- *  the step are short at first. */
+/** Whether the window is also long enough for the S of one width. Of the events that begin at a
+ *  step, the short ones end first, so an early mean is too small. */
 bool window_enough_for_knee(
     const struct weir_state *s, struct mean m, double items, int64_t now_ns);
-/** End the window: note its results for people, and begin the next. Returns whether the width was
- *  used up during most of it. */
+/** End the window: record its results, which are shown to operators, and begin the next. Returns
+ *  whether the width was used up during most of it. */
 bool window_end(struct weir_state *s, const struct width_view *v, struct mean m, int64_t now_ns);
 
 struct mean mean_of(const struct window *w, const struct width_view *v);
-/** The mean S of the window by Little's law, if that is larger: events in work for long have not
- *  ended yet. */
+/** Return `m`, or the mean S of the window by Little's law if that is larger: `m` lacks the long
+ *  events that have not ended yet. */
 struct mean mean_in_work(const struct weir_state *s, struct mean m, int64_t now_ns);
 /** The mean of both; older events count less if there are more than `n_max`. */
 struct mean mean_pool(struct mean a, struct mean b, double n_max);
@@ -113,7 +118,7 @@ struct mean mean_pool(struct mean a, struct mean b, double n_max);
 double mean_error(const struct weir_state *s, struct mean a, struct mean b);
 /** Learn the noise from the means of two windows at the same width. */
 void noise_learn(struct weir_state *s, struct mean a, struct mean b);
-/** How many events have the mean that is as exact as that of `items` exponential times. */
+/** Return the number of events whose mean is as exact as the mean of `items` exponential times. */
 double noise_items(const struct weir_state *s, double items);
 
 /* ---- width_check.c ---- */
@@ -123,23 +128,24 @@ bool width_level(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
 bool width_check(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
-/** Begin: X is known to be `width` / `m`. */
+/** Begin to check. X is known to be `width` / `m`. */
 bool width_check_begin(struct weir_state *s, const struct width_view *v, struct mean m,
     int64_t now_ns, struct width_decision *d);
-/** How many events are needed for the knee. */
+/** Return the number of events that a mean needs to find the knee. */
 double width_items(const struct weir_state *s, int width);
 
 /* ---- width_weir.c ---- */
 
-/** Request `width` within the bounds, for the reason `fmt`. Returns whether it is another one. */
+/** Request `width` within the bounds, for the reason `fmt`. Returns whether it differs from the
+ *  current width. */
 bool width_step(const struct width_view *v, struct width_decision *d, double width, const char *fmt,
     ...) WEIR_PRINTF(4, 5);
 void width_hold(struct weir_state *s, int64_t now_ns);
-/** Hold on, since S is `m` and has not changed. Returns false. */
+/** Continue HOLD, since S is `m` and has not changed. Returns false. */
 bool width_hold_again(struct weir_state *s, struct mean m, int64_t now_ns);
 bool width_may_grow(const struct weir_state *s, const struct width_view *v, int64_t now_ns);
 void width_set_base(struct weir_state *s, struct mean m, int64_t now_ns);
-/** The knee and a little more. */
+/** Return the width for this knee, which is a little larger. */
 double width_spare(const struct weir_state *s, double knee);
 
 /* ---- width_refused.c ---- */

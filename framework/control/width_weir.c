@@ -5,23 +5,26 @@
  * By Little's law, a stage with W events in work, each of which takes S, completes X = W / S. As
  * long as the other side (a database, a disk, another server) has capacity to spare, S is constant
  * and X grows with W. Once it is saturated, X is constant and S grows with W: the events queue
- * there, where no policy sees them, instead of here. So the width at which it is just saturated,
- * the knee, is X when saturated times S when not. While the width is used up and events wait, W is
- * known, and only S has to be measured. (Vegas, Brakmo and Peterson 1995, and BBR, Cardwell et al.
- * 2016, infer the same from round trips. They probe every few round trips, since a packet that is
- * sent too early costs little.)
+ * there, where no policy sees them, instead of here. The *knee* is the width at which the other
+ * side is just saturated. It is the X of a saturated other side, times the S of an unsaturated one.
+ * While the width is used up and events wait, W is known, and only S has to be measured. (Vegas,
+ * Brakmo and Peterson 1995, and BBR, Cardwell et al. 2016, infer the same from round trips. They
+ * probe every few round trips, since a packet that is sent too early costs little.)
  *
- *   GROW    The width doubles until S grows with it. That gives a first guess of the knee: LEVEL.
- *   LEVEL   X is measured at this width: CHECK.
- *   CHECK   The width is lowered until X falls (width_check.c). That gives the knee: HOLD. If X
- *           falls by as much as the width at once, the other side was not saturated: GROW.
+ * The policy is in one of four phases (-> the phase that follows):
+ *
+ *   GROW    The width doubles until S grows with it. That gives a first guess of the knee. -> LEVEL
+ *   LEVEL   X is measured at this width. -> CHECK
+ *   CHECK   The width is lowered until X falls (width_check.c). That gives the knee. -> HOLD
+ *           If X falls by as much as the width in the first step, the other side was not saturated.
+ *           -> GROW
  *   HOLD    The width is the knee and up to a fifth more, so that S is larger than it has to be, and
- *           falls when the other side gains capacity. If S falls: GROW. If it grows, the other side
- *           has become slower or smaller: LEVEL. Since slow changes go unnoticed, CHECK follows
- *           soon after growth, and every WIDTH_HOLD_NS.
+ *           falls when the other side gains capacity. If S falls: -> GROW. If S grows, the other
+ *           side has become slower or smaller: -> LEVEL. Since slow changes go unnoticed, the knee
+ *           is checked again soon after growth, and then every WIDTH_HOLD_NS. -> CHECK
  *
- * If the other side refuses events, the width is lowered at once to the number that it accepts, and
- * growth waits for WIDTH_HOLD_NS (width_refused.c).
+ * If the other side refuses events, the width is lowered immediately to the number that it accepts.
+ * GROW then waits until the width is again what it was before the refusals (width_refused.c).
  *
  * After a change of the width a measurement begins when the events that were in work have ended,
  * since their S belongs to the old width. The same holds after a time without completions, from
@@ -38,21 +41,23 @@
  * N service times has a relative error of 1 / sqrt(N) if they are exponential, and a smaller one if
  * they vary less (`noise`). */
 
-/* GROW. S has grown with the width if it grew by GROWN, the middle between 1 and the square root of
- * 2, with GROW_SURE standard errors. Until then, the width doubles, since to be too wide for one
- * window costs less than to stay too narrow. */
+/* GROW. S has grown with the width if it grew by more than the factor GROWN (the geometric mean of
+ * 1 and sqrt(2)), and exceeds GROWN by GROW_SURE standard errors. Until then the width doubles,
+ * since a width that is too large for one window costs less than one that stays too small. A window
+ * in doubt counts as a growth of X if it has GROW_LEAST events and two for each event of the width,
+ * and also GROW_DOUBT events or a length of GROW_LONG_NS. */
 #define GROW_BY      2.0
 #define GROWN        1.19
 #define GROW_SURE    2.5
 #define GROW_ITEMS   8
-#define GROW_LEAST   16  /* events, or two per place, before doubt counts as growth of X, */
-#define GROW_DOUBT   100 /* unless they are so many or took GROW_LONG_NS */
+#define GROW_LEAST   16
+#define GROW_DOUBT   100
 #define GROW_LONG_NS NS_PER_S
 #define VERIFY_ITEMS 100
 #define SAME         1.05
 #define BASE_ITEMS   1000
 #define FLOOR_NS     (60 * NS_PER_S)
-/* If GROW has not helped more than GROWS times in a row, it waits for GROW_NS. */
+/* If GROW has failed to help more than GROWS times in a row, it waits for GROW_NS. */
 #define GROWS      2
 #define GROW_NS    (20 * NS_PER_S)
 #define FOUND_SAME 1.1
@@ -65,9 +70,11 @@
 #define REF_ITEMS    30000 /* many, so that a change is noticed before it is part of the mean */
 #define REF_WINDOWS  100
 
-/* A change of S, as a logarithm, is noticed with CUSUM (Page 1954): the sum of what exceeds a part of
- * it, DRIFT, exceeds a limit. Half would be noticed earliest, if the change were known, but the knee
- * is not exact. The limit is such that noise raises an alarm every ALARM_S. */
+/* CUSUM (Page 1954) detects a change of log(S): it sums, over the events, the excess of log(S) over
+ * a drift, and raises an alarm when the sum exceeds a limit. The drift is the share DRIFT of the
+ * change. A share of one half would detect a known change soonest, but the change is not known
+ * exactly, since the knee is not. With the limit, noise alone raises an alarm every ALARM_S
+ * seconds. */
 #define CHANGE       0.18
 #define CHANGE_LEAST 0.08
 #define CHANGE_MOST  0.4
@@ -156,7 +163,8 @@ static bool grown(struct weir_state *s, const struct width_view *v, struct mean 
 
 	count_grow(s, knee > FOUND_SAME * s->start, now_ns);
 	if (s->again && s->knee.n > 0 && s->from == s->start && knee < FOUND_SAME * s->from) {
-		/* it was before, too, and is as large as before the change, but faster */
+		/* The other side was saturated at this width before the change, too. It serves as
+		 * many events at once as before, each of them faster. */
 		int before = s->from;
 		double base_s = s->base.s;
 		s->base = (struct mean){0};
@@ -175,8 +183,9 @@ static bool grown(struct weir_state *s, const struct width_view *v, struct mean 
 	    s->base.s * 1e3, knee);
 }
 
-/* The last step is not used up. What is needed is X times S without a wait, by Little's law. Whether
- * the width before the step saturates the other side is not certain. */
+/* The width after the last step is not used up. By Little's law, the needed width is X times
+ * `base`. It is not certain that the width before the step saturates the other side, so a check
+ * follows after GROW_NS. */
 static bool grown_enough(struct weir_state *s, const struct width_view *v, double needed,
     int64_t now_ns, struct width_decision *d)
 {
@@ -236,7 +245,7 @@ static bool grow(
 
 /* ---- hold ---- */
 
-/* What S falls by, as a logarithm, if the other side is no longer saturated. */
+/* Return the decrease of log(S) to expect when the other side is no longer saturated. */
 static double spare_change(const struct weir_state *s, const struct width_view *v)
 {
 	double change = s->knee.n > 0 ? log(v->width / s->knee.s) : CHANGE;
@@ -244,8 +253,8 @@ static double spare_change(const struct weir_state *s, const struct width_view *
 	return fmin(fmax(change, CHANGE_LEAST), CHANGE_MOST);
 }
 
-/* Without a change, the mean time to an alarm is exp(2 * drift * limit) / (2 * drift^2) exponential
- * times. */
+/* Without a change, an alarm comes after exp(2 * drift * limit) / (2 * drift^2) events on average,
+ * if service times are exponential. */
 static bool alarm(const struct weir_state *s, double sum, double drift)
 {
 	double events = ALARM_S * s->rate;
@@ -388,8 +397,8 @@ static bool go_on(
 	return d->width != v->width;
 }
 
-/* Spread a step over a service time. Otherwise the events of the step, if they all take as long,
- * would end together from then on, and those that begin when they end, too. */
+/* Spread a step over a service time. Otherwise the events that the step admits begin together. If
+ * service times are equal, they also end together, and so do the events that follow them. */
 static void begin_parts(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
 {

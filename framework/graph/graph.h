@@ -47,6 +47,7 @@ struct graph_class {
 };
 
 struct control;
+struct width_view;
 struct pool_refusal;
 struct journal;
 struct override;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts held events in the queue of their stage; see local.h.
+ * Counts the held events of a stage in the counters of its queue; see local.h.
  *
  * For a stage with a width, the service of an event lasts from the start of the batch that held it
- * to the end of the hold. Meanwhile its `queued_ns` is the start, since its wait has been recorded.
- * The thread that ends the hold records the time in its own book of the stage. The start of an event
- * whose ticket has expired is negative: its service says nothing about the other side.
+ * to the end of the hold. Until then, `queued_ns` of the event is the start of the service; the
+ * member is free for that, since the wait has been recorded. The thread that ends the hold records
+ * the time in its own book of the stage. When the ticket of an event has expired, `queued_ns` is
+ * negated, so that the time is not taken for one of the server or database that the stage waits for
+ * (the other side).
  */
 #include <string.h>
 
@@ -29,8 +31,8 @@ void hold_count(struct thread *t, int id, int class_id, int n)
 	t->holding = true;
 }
 
-/* Return the current time. An I/O thread has read the clock in this iteration; the batch of another
- * thread may have begun long ago. */
+/* Return the current time. t->now_ns of an I/O thread is the start of this iteration, which is
+ * recent enough. That of another thread is the start of its batch, which may be long ago. */
 static int64_t now_of(const struct thread *t)
 {
 	return t->link ? t->now_ns : clock_now_ns();
@@ -90,8 +92,9 @@ void weir_hold_refused(struct weir_stage *st, struct weir_event *ev)
 }
 
 /* A handler or I/O thread takes the queued events of an inline stage itself when it sends its
- * outboxes. To wake the thread of the stage would cost a wake-up for each event, and the stage would
- * leave the loops of its senders. Other threads may finish events without sending their outboxes. */
+ * outboxes. To wake the stage's own thread would cost a wake-up for each event, and the handler
+ * would run there instead of in the senders' threads. Other threads may finish events without
+ * sending their outboxes, so they wake it. */
 static bool takes_itself(struct thread *t, const struct weir_stage *st)
 {
 	bool sends = t->link || (t->pool && t->pool != st->pool);

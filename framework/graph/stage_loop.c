@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loops of stages (WEIR_STAGE_LOOP). The threads of the pool take events from the queue, as for every
- * stage; they hold them and send them to the loop, whose thread calls ops->handle. So the policies of
- * the queue, the width and the counters are those of any stage that holds events. Events whose tickets
- * have expired take the same way to ops->expired; their state tells the two apart.
+ * Loops of stages (WEIR_STAGE_LOOP). The threads of the pool take events from the queue, as for
+ * every stage; they hold them and send them to the loop, whose thread calls ops->handle. So the
+ * policies of the queue, the width and the counters are those of any stage that holds events.
+ * Events whose tickets have expired are sent to the loop in the same way. The state of an event
+ * decides whether ops->handle or ops->expired is called.
  *
  * A loop is started before ops->start of its stage, and ended before ops->fini. A drain waits until the
  * loop has handled the events that were sent to it (weir_stage.arriving). After the grace time they end

@@ -295,7 +295,8 @@ static void abandon(struct thread *t)
 	struct weir_event **ev = t->run_ev;
 	int n = t->run_n;
 
-	t->refused_by = WEIR_NO_STAGE; /* set if the thread exited in ops->refused */
+	/* the thread may have exited in ops->refused, which leaves another value here */
+	t->refused_by = WEIR_NO_STAGE;
 	/* The batch of an inline stage is in t->offer, after the events that its admission has
 	 * refused; finish those events, too. */
 	if (n > 0 && ev >= t->offer && ev < t->offer + WEIR_BATCH_MAX) {

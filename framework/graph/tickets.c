@@ -3,25 +3,29 @@
  * Holds with a ticket (weir_hold_until): a stage keeps a number instead of the event, and the event
  * is given back to it at its deadline.
  *
- * Each stage that holds events has a table of slots. A slot has one word. While an event is in the
- * slot, the word is its ticket: the index of the slot and a generation, which is odd. The side that
- * advances the word to the next, even generation owns the event: the stage (weir_hold_claim), the
- * timer or the drain. So exactly one side gets the event, and a ticket that is used late finds
- * another generation. Slots are reused, but freed only with the stage.
+ * Each stage that holds events has a table of slots. The state of a slot is one atomic word. While
+ * an event is in the slot, the word is its ticket: the index of the slot and a generation, which is
+ * odd. The thread that advances the word to the next, even generation owns the event: for the stage
+ * (weir_hold_claim), the timer or the drain. So exactly one thread gets the event, and a ticket
+ * that is used late finds another generation. Slots are reused, but freed only with the stage.
  *
  *   FREE --hold--> ticket --claim, expiry or drain--> FREE, with the next generation
  *
- * There is one timer wheel per stage. A slot stays in the wheel when its event is claimed. If the
- * next event in it has a later deadline, as usual, the hold leaves the wheel alone: when the slot
- * fires, it is filed again. Only a hold with an earlier deadline than the slot is filed for puts
- * the slot on the list `fresh`, which the thread that runs the wheel reads. So neither a hold nor a
- * claim takes a lock. Both of these pairs are seq_cst:
+ * There is one timer wheel per stage. To *file* a slot is to set its timer in the wheel. A slot
+ * stays in the wheel when its event is claimed. If the next event in the slot has a later deadline,
+ * as usual, the hold does not change the wheel: the slot fires too early and is filed again. If the
+ * deadline is earlier than the time at which the slot fires, the hold puts the slot on the list
+ * `fresh`, which the thread that runs the wheel reads. So a claim takes no lock, and a hold takes
+ * one only to add slots or to wake a parked thread.
  *
- *   hold:  the word, then filed_ns            fire:  filed_ns, then the word
- *   hold:  `fresh`, then sink.expires_ns      run:   sink.expires_ns, then `fresh`
+ * In both rows, each thread writes one variable and then reads the other, with seq_cst. So at least
+ * one of them sees what the other has written:
  *
- * The threads of the stage's pool run the wheel: before each batch, and a parked thread wakes up at
- * sink.expires_ns (sched/handler.c).
+ *   put_in:     writes the word, reads filed_ns        fire:    writes filed_ns, reads the word
+ *   file_soon:  adds to `fresh`, reads expires_ns      expire:  resets expires_ns, takes `fresh`
+ *
+ * A thread of the stage's pool runs the wheel before it takes a batch, if sink.expires_ns has come.
+ * A parked thread wakes up at that time (sched/handler.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,13 +36,14 @@
 #include "io/timer.h"
 #include "sched/pool.h"
 
-/* A ticket is a generation and, in the low bits, the index of a slot. With 2^40 generations, a slot
- * that is used a million times a second repeats a ticket after 12 days. */
+/* A ticket is a generation and, in the low bits, the index of a slot. A use of a slot takes two of
+ * the 2^40 generations, so a slot that is used a million times a second repeats a ticket after 6
+ * days. */
 #define INDEX_BITS 24
 #define GENERATION (1ULL << INDEX_BITS)
 #define INDEX_MASK (GENERATION - 1)
 
-/* Chunk i has CHUNK_FIRST << i slots, so CHUNKS of them have all indexes. */
+/* Chunk i has CHUNK_FIRST << i slots, so CHUNKS chunks have nearly 2^INDEX_BITS slots. */
 #define CHUNK_FIRST 64
 #define CHUNKS      18
 _Static_assert(CHUNK_FIRST *((1ULL << CHUNKS) - 1) <= INDEX_MASK, "indexes fit into a ticket");
@@ -48,10 +53,10 @@ _Static_assert(CHUNK_FIRST *((1ULL << CHUNKS) - 1) <= INDEX_MASK, "indexes fit i
 
 struct slot {
 	WEIR_ALIGNED _Atomic uint64_t word;
-	struct weir_event *ev; /* owned by the owner of the slot */
+	struct weir_event *ev; /* belongs to the thread that advances `word` */
 	_Atomic int64_t at_ns; /* deadline of the hold */
-	_Atomic int64_t
-	    filed_ns;          /* time for which the wheel has the slot; INT64_MAX if not at all */
+	/* time at which the wheel fires the slot; INT64_MAX if it is not in the wheel */
+	_Atomic int64_t filed_ns;
 	atomic_uint next_free; /* number of the next free slot: its index + 1, or 0 */
 	struct slot *next_fresh;
 	atomic_bool is_fresh; /* on the list `fresh` */
@@ -62,8 +67,11 @@ struct slot {
 struct tickets {
 	struct weir_stage *stage;
 	_Atomic(struct slot *) chunk[CHUNKS]; /* written under lock */
-	atomic_bool closed;                   /* the graph ends, so no event is held any more */
-	/* number of the first free slot; the high half counts what is put in front (ABA) */
+	/* the graph ends: weir_hold_until finishes events as WEIR_ECLOSED instead of holding
+	 * them */
+	atomic_bool closed;
+	/* Number of the first free slot: its index + 1, or 0. The high half counts the calls of
+	 * put_free, against ABA. */
 	WEIR_ALIGNED _Atomic uint64_t free;
 	_Atomic(struct slot *) fresh;
 	/* guards the wheel and the growth; a thread that holds it may take queue.lock */
@@ -164,7 +172,7 @@ static bool is_ticket(uint64_t word)
 
 /* ---- calls of stages ---- */
 
-/* Let the wheel run at `at_ns`, if not earlier. Returns whether it would have run later. */
+/* Lower *expires_ns to `at_ns`. Returns false if it was not later. */
 static bool lower(_Atomic int64_t *expires_ns, int64_t at_ns)
 {
 	int64_t was_ns = atomic_load(expires_ns);
@@ -224,7 +232,8 @@ uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **slot, int64_
 	else
 		weir_hold(st, slot);
 	uint64_t ticket = put_in(tk, s, ev, until_ns);
-	/* the drain has set `closed` before it looked at this slot, or sees the ticket */
+	/* The drain sets `closed` and then searches the slots. So either it finds this ticket, or
+	 * `closed` is visible here. */
 	if (WEIR_UNLIKELY(atomic_load(&tk->closed)) && (ev = weir_hold_claim(st, ticket)))
 		weir_event_finish(&ev, WEIR_ECLOSED);
 	return ticket;
@@ -250,8 +259,9 @@ static void file(struct tickets *tk, struct slot *s) WEIR_REQUIRES(&tk->lock)
 {
 	if (!is_ticket(atomic_load(&s->word)))
 		return;
-	/* it may already be the deadline of the slot's next event; whatever holds that one has read
-	 * filed_ns later than this thread wrote it, or it has put the slot on `fresh` */
+	/* at_ns may already belong to the next event of the slot. That does no harm: its hold reads
+	 * filed_ns after it has written the word, and puts the slot on `fresh` if filed_ns is later
+	 * than its deadline. */
 	int64_t at_ns = atomic_load_explicit(&s->at_ns, memory_order_relaxed);
 	if (at_ns >= atomic_load_explicit(&s->filed_ns, memory_order_relaxed))
 		return;
@@ -305,7 +315,9 @@ static void read_fresh(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
 
 	while (s) {
 		struct slot *next = s->next_fresh;
-		atomic_store(&s->is_fresh, false); /* before file, which reads the word */
+		/* before `file` reads the word, so that a later hold puts the slot on the list
+		 * again */
+		atomic_store(&s->is_fresh, false);
 		file(tk, s);
 		s = next;
 	}

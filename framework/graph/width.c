@@ -95,7 +95,7 @@ static struct weir_decision decision(const struct weir_stage *st, int from, int 
 	return d;
 }
 
-/* Write the change of the width from `was` to `width` because of its bounds to the journal. */
+/* Record in the journal that new bounds have changed the width from `was` to `width`. */
 static void note_bound(const struct weir_stage *st, int was, int width)
 {
 	const struct queue *q = &st->sink.queue;

@@ -52,8 +52,8 @@ static void check_stage(
 	if (longest && longest->slo_ns < ps->service_ns)
 		weir_errs_add(p->errs, &longest->slo_mark, WEIR_EINVAL,
 		    "raise the 'slo' of a class, or lower the stage's service time",
-		    "no class allows more than the %s of class '%s', but one event alone takes %s "
-		    "at stage '%s'",
+		    "the longest objective is %s, of class '%s', but one event alone takes %s at "
+		    "stage '%s'",
 		    in_words(longest->slo_ns, slo, sizeof(slo)), longest->name, takes, s->name);
 }
 

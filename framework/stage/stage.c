@@ -347,8 +347,8 @@ void weir_emit_run(struct weir_stage *st, int outlet, struct weir_event **ev, in
 		weir_emit(st, outlet, &ev[i]);
 }
 
-/* Note that the handler which `t` is running has kept an event of class `c` in the stage, which has
- * a width: `count` is t->stay_held or t->stay_queued. */
+/* Record that the handler which `t` is running has kept an event of class `c` in the stage, which
+ * has a width. `count` is t->stay_held or t->stay_queued. */
 static void note_stay(struct thread *t, const struct weir_stage *st, int *count, int c)
 {
 	if (atomic_load_explicit(&t->running, memory_order_relaxed) != st)

@@ -98,10 +98,10 @@ static void digest_one(struct weir_stage *st, struct weir_event **ev)
 		weir_count(st, DIGEST_BYTES, (int64_t)part.n);
 	}
 	if (rc == WEIR_HTTP_BODY_WAIT)
-		/* *ev is NULL now; digest_one gets the event again */
+		/* *ev is NULL afterwards; digest_one is called with the event again */
 		weir_http_wait(st, ev, WEIR_HTTP_BODY);
 	else if (rc == WEIR_HTTP_BODY_PART)
-		weir_requeue(st, ev); /* *ev is NULL now; it is queued behind the waiting events */
+		weir_requeue(st, ev); /* *ev is NULL afterwards; the event is last in the queue */
 	else if (rc == WEIR_HTTP_BODY_END)
 		weir_event_finish(ev, answer(up, req));
 	else

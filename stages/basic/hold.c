@@ -7,11 +7,11 @@
  * first in, first out, so its throughput is `capacity` divided by the mean time.
  *
  * The handler passes the events to the thread of a loop, which holds them with tickets: an event
- * whose deadline or `timeout` passes is given back to the stage. The server goes on working on it,
- * since nobody tells it, but its answer is dropped; it does not begin with an event that has expired
- * while it waited there. The loop keeps the tickets of the events in work in a heap, by the time at
- * which they are done, and sets one timer descriptor for the first (weir_timer fires up to 8 ms
- * late, which is too coarse).
+ * whose deadline or `timeout` passes is given back to the stage. The simulated server does not
+ * learn of this, so it finishes such an event, and the answer is dropped. If an event expires
+ * before the server has begun to work on it, the server skips it. The loop keeps the tickets of the
+ * events in work in a heap, by the time at which they are done, and sets one timer descriptor for
+ * the first (weir_timer fires up to 8 ms late, which is too coarse).
  *
  * Only the loop's thread uses the heap, the ring and the timer.
  */
@@ -49,13 +49,14 @@ struct hold {
 	struct weir_loop *loop;
 	struct entry *heap; /* the entry with the smallest done_ns first */
 	int n, room;
-	struct waiting *ring;     /* events that wait for capacity; its room is a power of two */
-	unsigned first, last;     /* they are ring[first .. last), modulo ring_room */
-	unsigned ring_room;       /* 0 or a power of two */
-	uint64_t drawn;           /* number of draws */
-	atomic_int_fast64_t held; /* events passed to the loop that it has not done with */
-	atomic_bool hurry;        /* the graph is stopping, so do not wait any longer */
-	sem_t empty;              /* posted when `hurry` is set and nothing is held */
+	struct waiting *ring; /* events that wait for capacity */
+	unsigned first, last; /* they are ring[first .. last), modulo ring_room */
+	unsigned ring_room;   /* 0 or a power of two */
+	uint64_t drawn;       /* number of draws */
+	atomic_int_fast64_t
+	    held;          /* events that were passed to the loop and are not finished there */
+	atomic_bool hurry; /* the graph is stopping, so do not wait any longer */
+	sem_t empty;       /* posted when `hurry` is set and nothing is held */
 };
 
 /* ---- the heap ---- */
@@ -142,7 +143,7 @@ static struct hold *hold_of(struct weir_loop *loop)
 	return weir_loop_data(loop);
 }
 
-/* Have done with an event: emit it or, if it has expired, only forget it. */
+/* The work on an event is over: emit it or, if it has expired, only stop counting it. */
 static void done(struct hold *h, struct weir_event *ev)
 {
 	if (ev)
@@ -204,8 +205,8 @@ static void receive(struct hold *h, struct weir_event *ev, int64_t now_ns)
 		done(h, ev);
 }
 
-/* Have done with the events whose time has come at `now_ns`. The next event begins when its predecessor is done, and
- * not when the timer is noticed. */
+/* End the work on the events that are due at `now_ns`. The next event begins when its predecessor
+ * is done, and not when the timer is noticed. */
 static void finish_due(struct hold *h, int64_t now_ns)
 {
 	while (h->n > 0 && h->heap[0].done_ns <= now_ns) {
@@ -251,7 +252,7 @@ static void loop_mail(struct weir_loop *loop, struct weir_event *list)
 	set_timer(h);
 }
 
-/* Have done with everything at once. */
+/* End all work at once. */
 static void clear(struct hold *h)
 {
 	while (h->n > 0)

@@ -333,7 +333,8 @@ struct net_server {
 	int n_reports[NET_GONE + 1] WEIR_GUARDED_BY(lock);
 };
 
-/** Add `n` to a metric. */
+/** Add `n` to a metric of this I/O thread. Only this thread may call it, since the counter is not
+ * atomic. */
 static inline void net_count(struct net_io *io, enum net_metric metric, int64_t n)
 {
 	io->count[io->srv->calls->metric[metric]] += n;

@@ -294,11 +294,42 @@ static void test_mirror_broken(void)
 		AWAIT_METRIC(&s, "http_streamed_bodies_total", ==, before + 1); /* some arrived */
 		CU_ASSERT(client_say(fd, bad[i]));
 		CU_ASSERT(answer_read(fd, &a) && a.status == 400);
+		CU_ASSERT_PTR_NULL(field_in(a.head, "X-Weir-Limit"));
 		CU_ASSERT(client_at_end(fd));
 		close(fd);
 	}
 	answer_free(&a);
 	server_stop(&s);
+}
+
+/* A limit that tears a body is named and counted like one that refuses a request. */
+static void check_limit(
+    const char *knob, const char *value, const char *then, int status, const char *metric)
+{
+	struct server s = server_new("mirror");
+	struct answer a = {0};
+
+	fixture_set(s.web, "with.stream", "1KiB");
+	fixture_set(s.web, knob, value);
+	server_start(&s);
+	int fd = client_open(s.port);
+	CU_ASSERT(client_say(fd, POST_HEAD("/", "Transfer-Encoding: chunked\r\n")));
+	CU_ASSERT(client_pattern(fd, 0, 2000, true));
+	AWAIT_METRIC(&s, "http_streamed_bodies_total", ==, 1);
+	CU_ASSERT(client_say(fd, then));
+	CU_ASSERT(answer_read(fd, &a) && a.status == status);
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "X-Weir-Limit"), strchr(knob, '.') + 1);
+	CU_ASSERT_EQUAL(server_metric(&s, metric), 1);
+	CU_ASSERT(client_at_end(fd));
+	close(fd);
+	answer_free(&a);
+	server_stop(&s);
+}
+
+static void test_mirror_limits(void)
+{
+	check_limit("with.max_body", "4KiB", "2000\r\n", 413, "http_large_bodies_total");
+	check_limit("with.body_timeout", "1s", "", 408, "http_timeouts_body_total");
 }
 
 /* HTTP/1.0 has no trailers, so none is announced. */
@@ -388,6 +419,8 @@ static void test_drain_forced(void)
 	AWAIT_METRIC(&s, "http_streamed_bodies_total", ==, 2);
 	drain_call(&d, s.graph, 0);
 	CU_ASSERT(answer_read(fd, &a) && a.status == 503 && a.close);
+	CU_ASSERT_PTR_NOT_NULL(field_in(a.head, "Retry-After"));
+	CU_ASSERT_PTR_NULL(field_in(a.head, "X-Weir-Limit"));
 	CU_ASSERT_EQUAL(chunked_read(mirror, got, sizeof(got)), -1);
 	CU_ASSERT_EQUAL(chunked_read(count, got, sizeof(got)), -1);
 	while (client_recv(old, got, sizeof(got), 0) > 0)
@@ -440,6 +473,6 @@ CUNIT_MAIN("answers in parts", {"chunked", test_chunked}, {"HTTP/1.0", test_old_
     {"the client goes", test_client_goes}, {"the client sleeps", test_client_sleeps},
     {"no memory", test_no_memory}, {"both directions", test_mirror}, {"inline", test_inline},
     {"digest", test_digest}, {"mirror", test_shipped_mirror},
-    {"mirror: a broken chunk", test_mirror_broken}, {"mirror: HTTP/1.0", test_mirror_old},
-    {"a drain waits", test_drain_waits}, {"a drain is forced", test_drain_forced},
-    {"a reload", test_reload})
+    {"mirror: a broken chunk", test_mirror_broken}, {"mirror: limits", test_mirror_limits},
+    {"mirror: HTTP/1.0", test_mirror_old}, {"a drain waits", test_drain_waits},
+    {"a drain is forced", test_drain_forced}, {"a reload", test_reload})

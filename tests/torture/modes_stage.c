@@ -165,7 +165,7 @@ static void mix_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		mix_one(st, m, &ev[i]);
 }
 
-/* What is refused goes another way, or ends. */
+/* Refused events go another way, or end. */
 static void mix_refused(
     struct weir_stage *st, int outlet, struct weir_event **ev, int n, int reason)
 {

@@ -75,14 +75,14 @@ bool conn_blames_part(const struct conn *c)
 	return conn_wants_part(c);
 }
 
-void conn_tear_part(struct conn *c, int error, int status)
+void conn_tear_part(struct conn *c, int error, int status, const char *limit)
 {
 	struct http_req *r = c->stream.filling;
 
 	stream_cut(&c->stream);
 	r->last = true;
 	conn_stop_input(c);
-	transfer_tear(r->known_transfer, error, status);
+	transfer_tear(r->known_transfer, error, status, limit);
 }
 
 void conn_parts_gone(struct conn *c)

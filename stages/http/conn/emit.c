@@ -169,9 +169,7 @@ static enum conn_next stopped(struct conn *c, enum stream_verdict v, struct http
 	case STREAM_TORN:
 		if (!c->stream.filling)
 			return CONN_END; /* the response has been sent already */
-		/* WEIR_EINVAL: the stage need not read the rest of a malformed body (parts.c) */
-		conn_tear_part(
-		    c, c->stream.status == 503 ? WEIR_EGONE : WEIR_EINVAL, c->stream.status);
+		limit_tear_parsed(c, c->stream.status);
 		return CONN_WAIT;
 	default:
 		return CONN_WAIT;
@@ -242,6 +240,6 @@ enum conn_next conn_parse_end(struct conn *c)
 	}
 	c->input = INPUT_ENDED;
 	if (stream_doing(&c->stream) == STREAM_IN_PARTS)
-		conn_tear_part(c, WEIR_EGONE, 400);
+		conn_tear_part(c, WEIR_EGONE, 400, NULL);
 	return c->in_flight == 0 ? CONN_END_DONE : CONN_WAIT;
 }

@@ -96,20 +96,48 @@ enum conn_next limit_refuse(struct conn *c, enum limit l)
 	return refuse_for(c, l, rows[l].text);
 }
 
-enum conn_next limit_refuse_parsed(struct conn *c, int status, const char *why)
+/* The limit that the parser means by `status`, or N_LIMITS. */
+static enum limit parsed(int status)
 {
 	switch (status) {
 	case 413:
-		return refuse_for(c, LIMIT_BODY, why);
+		return LIMIT_BODY;
 	case 414:
-		return refuse_for(c, LIMIT_TARGET, why);
+		return LIMIT_TARGET;
 	case 431:
-		return refuse_for(c, LIMIT_HEAD, why);
+		return LIMIT_HEAD;
 	case 503:
-		return refuse_for(c, LIMIT_MEMORY, why);
+		return LIMIT_MEMORY;
 	default:
-		return refuse(c, status, why, NULL);
+		return N_LIMITS;
 	}
+}
+
+enum conn_next limit_refuse_parsed(struct conn *c, int status, const char *why)
+{
+	enum limit l = parsed(status);
+
+	return l < N_LIMITS ? refuse_for(c, l, why) : refuse(c, status, why, NULL);
+}
+
+void limit_tear(struct conn *c, enum limit l)
+{
+	limit_count(c->io, l);
+	conn_tear_part(c, WEIR_EGONE, rows[l].status, rows[l].code);
+}
+
+void limit_tear_parsed(struct conn *c, int status)
+{
+	enum limit l = parsed(status);
+
+	if (l == LIMIT_MEMORY) {
+		limit_tear(c, l);
+		return;
+	}
+	if (l < N_LIMITS)
+		limit_count(c->io, l);
+	/* WEIR_EINVAL: the stage need not read the rest of a malformed body (parts.c) */
+	conn_tear_part(c, WEIR_EINVAL, status, l < N_LIMITS ? rows[l].code : NULL);
 }
 
 /* ---- clients without a connection ---- */

@@ -46,4 +46,9 @@ void limit_tell(struct http_io *io, int fd);
  * any. `why` is static. */
 enum conn_next limit_refuse_parsed(struct conn *c, int status, const char *why);
 
+/** Mark the streamed body as torn because of limit `l`, which is counted. The stage responds. */
+void limit_tear(struct conn *c, enum limit l);
+/** The same for a status of the parser; see limit_refuse_parsed. */
+void limit_tear_parsed(struct conn *c, int status);
+
 #endif

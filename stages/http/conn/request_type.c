@@ -161,9 +161,9 @@ static void default_answer(struct http_req *r, int status)
 		if (status == WEIR_ECLOSED) {
 			refusal_closed(r, retry_after_s(r));
 		} else {
-			int torn = r->transfer ? transfer_torn_status(r->transfer) : 0;
-			weir_http_response_reset(&r->pub);
-			weir_http_respond_status(&r->pub, torn ? torn : 500);
+			const char *limit = NULL;
+			int torn = r->transfer ? transfer_torn_status(r->transfer, &limit) : 0;
+			refusal_torn(r, torn ? torn : 500, limit, retry_after_s(r));
 		}
 		name_trace(r);
 	}

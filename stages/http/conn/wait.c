@@ -149,8 +149,7 @@ bool conn_is_due(struct conn *c)
 static enum conn_next body_timed_out(struct conn *c, enum limit l)
 {
 	if (stream_doing(&c->stream) == STREAM_IN_PARTS) { /* the stage responds */
-		limit_count(c->io, l);
-		conn_tear_part(c, WEIR_EGONE, 408);
+		limit_tear(c, l);
 		return CONN_WAIT;
 	}
 	if (c->stream.phase == STREAM_SKIP) { /* the response has been sent already */

@@ -77,11 +77,18 @@ void refusal_answer(struct http_req *r, int status, int retry_after_s)
 		name_shed(r, status, retry_after_s);
 }
 
-void refusal_closed(struct http_req *r, int retry_after_s)
+void refusal_torn(struct http_req *r, int status, const char *limit, int retry_after_s)
 {
 	weir_http_response_reset(&r->pub);
-	weir_http_respond_status(&r->pub, 503);
-	char *at = r->loop ? request_fields_room(&r->pub, FIXED_BYTES) : NULL;
+	weir_http_respond_status(&r->pub, status);
+	if (limit)
+		weir_http_add_field(&r->pub, "X-Weir-Limit", limit);
+	char *at = status == 503 && r->loop ? request_fields_room(&r->pub, FIXED_BYTES) : NULL;
 	if (at)
 		request_fields_to(&r->pub, put_retry(at, r, 0, retry_after_s, false));
+}
+
+void refusal_closed(struct http_req *r, int retry_after_s)
+{
+	refusal_torn(r, 503, NULL, retry_after_s);
 }

@@ -12,6 +12,10 @@ void refusal_answer(struct http_req *r, int status, int retry_after_s);
 /** Answer 503 to a request that arrived after its server had stopped. */
 void refusal_closed(struct http_req *r, int retry_after_s);
 
+/** Answer `status` to a request that failed, or whose body is torn because of `limit` (NULL if there
+ * is none). A 503 has Retry-After. */
+void refusal_torn(struct http_req *r, int status, const char *limit, int retry_after_s);
+
 /** Print the trace id if it can be looked up elsewhere, because the client sent it or the trace is
  * exported. Otherwise sets `buf` to "" and returns false. */
 bool refusal_trace_text(const struct weir_event *ev, char buf[WEIR_TRACE_ID_BYTES]);

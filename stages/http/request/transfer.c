@@ -198,21 +198,22 @@ void transfer_end(struct transfer *t)
 	unlock_and_wake(t);
 }
 
-static void tear_locked(struct transfer *t, int error, int status)
+static void tear_locked(struct transfer *t, int error, int status, const char *limit)
 {
 	if (t->in_state != TRANSFER_OPEN)
 		return;
 	t->in_state = TRANSFER_TORN;
 	t->in_error = (int16_t)error;
 	t->in_status = (uint16_t)status;
+	t->in_limit = limit;
 	if (t->meter)
 		weir_count(t->meter->stage, SERVER_PART_TORN, 1);
 }
 
-void transfer_tear(struct transfer *t, int error, int status)
+void transfer_tear(struct transfer *t, int error, int status, const char *limit)
 {
 	pthread_mutex_lock(&t->lock);
-	tear_locked(t, error, status);
+	tear_locked(t, error, status, limit);
 	unlock_and_wake(t);
 }
 
@@ -248,7 +249,7 @@ void transfer_sent(struct transfer *t, size_t n)
 void transfer_gone(struct transfer *t, int error)
 {
 	pthread_mutex_lock(&t->lock);
-	tear_locked(t, error, error == WEIR_ECLOSED ? 503 : 400);
+	tear_locked(t, error, error == WEIR_ECLOSED ? 503 : 400, NULL);
 	t->gone = true;
 	unlock_and_wake(t);
 }
@@ -265,9 +266,10 @@ bool transfer_finished(struct transfer *t, int status)
 	return begun;
 }
 
-int transfer_torn_status(struct transfer *t)
+int transfer_torn_status(struct transfer *t, const char **limit)
 {
 	pthread_mutex_lock(&t->lock);
+	*limit = t->in_limit;
 	int status = t->in_state == TRANSFER_TORN ? t->in_status : 0;
 	pthread_mutex_unlock(&t->lock);
 	return status;

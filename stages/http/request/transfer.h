@@ -70,6 +70,7 @@ struct transfer {
 	bool asked;        /* the stage has requested the body */
 	int16_t in_error;  /* for a torn body: a WEIR_E code, and its HTTP status */
 	uint16_t in_status;
+	const char *in_limit; /* the limit that tore it, or NULL */
 	struct ring in, out;
 	/* For the owner of the event */
 	size_t lent;     /* bytes of `in` that the stage may be reading */
@@ -115,8 +116,9 @@ void transfer_put(struct transfer *t, size_t n);
 size_t transfer_copy(struct transfer *t, struct weir_slice data);
 /** Mark the body as complete. */
 void transfer_end(struct transfer *t);
-/** Mark the body as torn: it will not be complete. No effect if the body has ended already. */
-void transfer_tear(struct transfer *t, int error, int status);
+/** Mark the body as torn: it will not be complete. `limit` is the value of X-Weir-Limit, a static
+ * text, or NULL. No effect if the body has ended already. */
+void transfer_tear(struct transfer *t, int error, int status, const char *limit);
 /** Whether the stage has requested the body. */
 bool transfer_asked(struct transfer *t);
 
@@ -141,7 +143,8 @@ bool transfer_due_locked(const struct transfer *t, unsigned what);
 /** End the response, if it has begun, because the event is finished with `status`. Returns whether
  * it had begun. */
 bool transfer_finished(struct transfer *t, int status);
-/** Return the HTTP status for a torn body; 0 if the body is not torn. */
-int transfer_torn_status(struct transfer *t);
+/** Return the HTTP status for a torn body, and set *limit as in transfer_tear. Returns 0 if the body
+ * is not torn. */
+int transfer_torn_status(struct transfer *t, const char **limit);
 
 #endif

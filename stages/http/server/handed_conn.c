@@ -83,7 +83,7 @@ static enum conn_next refill(struct conn *c, const struct handed_conn *p)
 		size_t n = stream_room(&c->stream, &c->io->pool, &room);
 		enum conn_next next;
 		if (n == 0 && stream_full(&c->stream, &c->io->pool) == STREAM_TORN) {
-			conn_tear_part(c, WEIR_EGONE, 503);
+			limit_tear(c, LIMIT_MEMORY);
 			return CONN_WAIT;
 		}
 		if (n == 0)

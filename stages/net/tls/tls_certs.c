@@ -68,7 +68,7 @@ static int on_name(SSL *ssl, int *alert, void *arg)
 	if (!name)
 		return SSL_TLSEXT_ERR_NOACK;
 	i = tls_certs_choose(certs, name, strlen(name));
-	if (i > 0 && !SSL_set_SSL_CTX(ssl, certs->cert[i].ctx))
+	if (!SSL_set_SSL_CTX(ssl, certs->cert[i].ctx))
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	return SSL_TLSEXT_ERR_OK;
 }

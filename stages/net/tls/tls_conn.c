@@ -51,8 +51,8 @@ struct tls_conn *tls_conn_new(struct tls_site *site, int fd, const struct tls_us
 	return t;
 }
 
-/* Free what is not needed after the last byte was sent and received; events may still point to
- * `t`. */
+/* Free the members that are not needed after the last byte was sent and received. `t` itself stays,
+ * since events may still point to it. */
 static void drop_session(struct tls_conn *t)
 {
 	SSL_free(t->ssl);

@@ -138,7 +138,7 @@ void tls_conn_close(struct tls_conn *t, int fd);
 /** End the connection abnormally: no close_notify will be sent. */
 void tls_conn_break(struct tls_conn *t);
 
-/** Send close_notify; nothing more will be sent. What the client still sends is no longer
+/** Send close_notify; nothing more will be sent. Data that the client still sends are no longer
  * decrypted. Returns false if the socket is full; call again when it is writable. */
 bool tls_bye(struct tls_conn *t);
 

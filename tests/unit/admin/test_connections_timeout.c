@@ -94,7 +94,8 @@ static void connected(enum connection_state state, const char *text, int64_t lef
 	CU_ASSERT_EQUAL(send(client, text, strlen(text), 0), (ssize_t)strlen(text));
 }
 
-/* What the client gets; NULL if the connection is still open and nothing has come. */
+/* Return the data that the client gets, or NULL if the connection is still open and no data have
+ * come. */
 static const char *received(void)
 {
 	static char text[4096];

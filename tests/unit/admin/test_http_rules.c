@@ -175,7 +175,7 @@ static void test_other_sites(void)
 	stop();
 }
 
-/* What changes rarely has a strong tag and may be stored, but must be revalidated. */
+/* Responses that change rarely have a strong tag and may be stored, but must be revalidated. */
 static void test_tags(void)
 {
 	static const char *const tagged[] = {"/", "/api/v1", "/api/v1/openapi.json",

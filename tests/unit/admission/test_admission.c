@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admission/say.h"
 #include "cunit_main.h"
 
 _Alignas(16) static unsigned char state[ADMISSION_STATE_MAX];
@@ -250,8 +251,26 @@ static void test_any_numbers(void)
 	}
 }
 
+/* Text that does not fit is cut, and nothing is written behind the buffer. */
+static void test_say(void)
+{
+	char text[16];
+
+	memset(text, '#', sizeof(text));
+	CU_ASSERT_EQUAL(say(text, 8, 0, "%s", "abc"), 3);
+	CU_ASSERT_EQUAL(say(text, 8, 3, "%d", 12), 5);
+	CU_ASSERT_STRING_EQUAL(text, "abc12");
+	CU_ASSERT_EQUAL(say(text, 8, 5, "%s", "defg"), 7);
+	CU_ASSERT_STRING_EQUAL(text, "abc12de");
+	CU_ASSERT_EQUAL(say(text, 8, 7, "h"), 7);
+	CU_ASSERT_EQUAL(say(text, 8, 8, "h"), 8);
+	CU_ASSERT_EQUAL(say(text, 0, 0, "h"), 0);
+	CU_ASSERT_STRING_EQUAL(text, "abc12de");
+	CU_ASSERT_EQUAL(memcmp(text + 8, "########", 8), 0);
+}
+
 CUNIT_MAIN("admission", {"find by name", test_find}, {"any numbers", test_any_numbers},
-    {"none", test_none}, {"threshold", test_threshold},
+    {"say", test_say}, {"none", test_none}, {"threshold", test_threshold},
     {"threshold by class", test_threshold_of_classes},
     {"threshold lets every class in at rest", test_threshold_is_fair_at_rest},
     {"rate is exact at any rate", test_rate_is_exact},

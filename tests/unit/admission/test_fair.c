@@ -166,6 +166,27 @@ static void test_adds_up(void)
 	}
 }
 
+/* Events that are nearly forgotten, down to the smallest numbers there are, do not affect the
+ * level: the small user gets all that it asks for. */
+static void test_forgotten(void)
+{
+	start();
+	for (int t = 0; t < 800; t++) { /* each tick keeps 1/e: after 745 of them nothing is left */
+		for (int i = 0; i < 260; i++) {
+			fair_note(fair, 0, i < 4 ? 1 : 2, now_ns);
+			fair_decided(fair, 0, 0.5);
+		}
+		now_ns += S;
+		tick();
+		if (t > 100) {
+			CU_ASSERT_DOUBLE_EQUAL(fair_part(fair, 0, 0.5, 40), 1, 1e-9);
+			CU_ASSERT_DOUBLE_EQUAL(
+			    fair_part(fair, 0, 0.5, 2600), (0.5 * 260 - 4) / 256, 0.01);
+		}
+	}
+	end();
+}
+
 /* ---- positions ---- */
 
 /* A user that is one of a thousand keeps about the same position. If one user is the whole load,
@@ -323,8 +344,8 @@ static void test_gives_memory_back(void)
 CUNIT_MAIN("fair shares", {"demand counts", test_demand_counts},
     {"demand falls", test_demand_falls}, {"unknown is proportional", test_unknown_is_proportional},
     {"a level", test_level}, {"swings are for the greedy", test_swings_are_for_the_greedy},
-    {"equal users", test_equals}, {"adds up", test_adds_up}, {"places", test_place},
-    {"a million users", test_million}, {"ids in steps", test_steps}, {"renewal", test_renewal},
-    {"shrinks", test_shrinks}, {"no table", test_no_table},
+    {"equal users", test_equals}, {"adds up", test_adds_up}, {"forgotten", test_forgotten},
+    {"places", test_place}, {"a million users", test_million}, {"ids in steps", test_steps},
+    {"renewal", test_renewal}, {"shrinks", test_shrinks}, {"no table", test_no_table},
     {"bytes of each class", test_bytes_of_each_class},
     {"gives its memory back", test_gives_memory_back})

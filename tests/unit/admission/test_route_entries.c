@@ -282,6 +282,48 @@ static void test_embedder(void)
 	}
 }
 
+/* After ticks without events, told one by one or by their number, rates are the same: they fall
+ * below those of the senders that come next at the same tick. */
+static void check_idle(struct two_senders *t, struct two_senders *twin, unsigned by_embedder)
+{
+	const int ticks = 100;
+	bool was_judged = false, was_not = false;
+
+	for (int i = 0; i < 2; i++) {
+		struct two_senders *a = i ? twin : t;
+		make_two_senders(a);
+		two_send(a, 10000, 1000);
+		a->n.look[a->m].offered[0] += by_embedder;
+		net_learn(&a->n);
+		route_learn(a->n.r, a->n.look, a->n.tried); /* nothing has changed */
+	}
+	for (int i = 0; i < ticks; i++)
+		route_learn(t->n.r, t->n.look, t->n.tried);
+	route_idle(twin->n.r, ticks);
+	for (int i = 0; i < 200; i++) {
+		for (int k = 0; k < 2; k++) {
+			struct two_senders *a = k ? twin : t;
+			two_send(a, by_embedder ? 10 : 0, by_embedder ? 0 : 10);
+			route_learn(a->n.r, a->n.look, a->n.tried);
+		}
+		bool judged = route_judged(t->n.r, t->m, 0, 0);
+		CU_ASSERT_EQUAL(route_judged(twin->n.r, twin->m, 0, 0), judged);
+		was_judged |= judged;
+		was_not |= !judged;
+	}
+	CU_ASSERT_TRUE(was_judged && was_not);
+	net_end(&t->n);
+	net_end(&twin->n);
+}
+
+static void test_idle(void)
+{
+	static struct two_senders t, twin;
+
+	check_idle(&t, &twin, 0);
+	check_idle(&t, &twin, 100000);
+}
+
 CUNIT_MAIN("entries", {"a chain", test_chain}, {"a cache", test_cache},
     {"two routes by class", test_two_routes},
     {"a front that is an entry", test_a_front_that_is_an_entry},
@@ -291,4 +333,4 @@ CUNIT_MAIN("entries", {"a chain", test_chain}, {"a cache", test_cache},
     {"judged through a queue that is no entry", test_judged_through_a_queue_that_is_no_gate},
     {"hysteresis", test_hysteresis}, {"the first event", test_first_event},
     {"a busy sender", test_busy_sender}, {"a sender falls silent", test_sender_falls_silent},
-    {"an embedder", test_embedder})
+    {"an embedder", test_embedder}, {"idle ticks", test_idle})

@@ -201,7 +201,7 @@ static void test_default_name(void)
 	leave_folder(folder);
 }
 
-/* What is loaded or refused gives all its memory back. */
+/* A loaded or refused file gives all its memory back. */
 static void test_gives_memory_back(void)
 {
 	static const char *const text[] = {

@@ -198,7 +198,7 @@ static void test_drift(void)
 	check(&sides[6], 1, "width", s->v.width <= 1.25 * s->servers, s->v.width);
 }
 
-/* What is refused is tried again, since the other side may accept more later. */
+/* A refused width is tried again, since the other side may accept more later. */
 static void test_accepts_again(void)
 {
 	struct width_sim *s = settled(&sides[6], 1);

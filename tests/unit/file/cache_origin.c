@@ -12,6 +12,7 @@ static void origin_reset(void)
 	origin.shut = origin.no_store = origin.written = false;
 	origin.at_gate = origin.asked = origin.validated = 0;
 	origin.etag = 1;
+	origin.modified = NULL;
 	origin.status = 200;
 	origin.bytes = 0;
 	origin.file = -1;
@@ -70,6 +71,8 @@ static void respond_body(struct weir_http_request *req, int etag, size_t bytes)
 	}
 	snprintf(field, sizeof(field), "\"v%d\"", etag);
 	weir_http_add_field(req, "ETag", field);
+	if (origin.modified)
+		weir_http_add_field(req, "Last-Modified", origin.modified);
 }
 
 /* One response. Called with the lock, so the script does not change meanwhile. */

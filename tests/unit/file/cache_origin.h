@@ -23,7 +23,8 @@ struct origin {
 	int etag;      /* number of the current version */
 	int status;    /* the response: 200, 404, 503; negative: the outcome */
 	bool no_store;
-	size_t bytes; /* length of the body, when not 0 */
+	const char *modified; /* Last-Modified, when not NULL */
+	size_t bytes;         /* length of the body, when not 0 */
 	/* before each response is sent the file is written, so that the next one has another tag */
 	bool written;
 	int file; /* the body is all of this file, when not -1 */

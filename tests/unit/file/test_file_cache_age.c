@@ -88,13 +88,14 @@ static void check_asked_aged(
 }
 
 /* The same when the new response may not be kept: then only the cache evaluates the conditions. */
-static struct call *ask_not_kept(const char *name, const char *value)
+static struct call *ask_not_kept(const char *name, const char *value, const char *modified)
 {
 	SET_UP("with.revalidate", "1ms", "with.stale", "1h");
 	get("/a");
 	pthread_mutex_lock(&origin.lock);
 	origin.no_store = true;
 	origin.etag = 2;
+	origin.modified = modified;
 	pthread_mutex_unlock(&origin.lock);
 	struct call *c;
 	do
@@ -107,7 +108,7 @@ static struct call *ask_not_kept(const char *name, const char *value)
 
 static void check_not_kept(const char *name, const char *value, int status, const char *body)
 {
-	struct call *c = ask_not_kept(name, value);
+	struct call *c = ask_not_kept(name, value, NULL);
 
 	CU_ASSERT_EQUAL(call_status(c), status);
 	CU_ASSERT(*body ? call_body_is(c, body) : c->t.req->res.body.n == 0);
@@ -132,6 +133,27 @@ static void test_not_kept(void)
 	check_not_kept("Range", "bytes=9-", 416, "416 Range Not Satisfiable\n");
 	check_not_kept("Range", "bytes=0-0,3-4", 200, "/a v2"); /* as RFC 9110, 14.2 allows */
 	check_not_kept("X-Other", "1", 200, "/a v2");
+}
+
+/* The status of a request with If-Modified-Since: `value`, for a response with this date. */
+static int status_since(const char *value, const char *modified)
+{
+	int status = call_status(ask_not_kept("If-Modified-Since", value, modified));
+
+	tear_down();
+	return status;
+}
+
+static void test_not_kept_date(void)
+{
+	static const char first[] = "Thu, 01 Jan 2026 00:00:00 GMT",
+			  second[] = "Thu, 01 Jan 2026 00:00:01 GMT";
+
+	CU_ASSERT_EQUAL(status_since(second, second), 304);
+	CU_ASSERT_EQUAL(status_since(second, first), 304);
+	CU_ASSERT_EQUAL(status_since(first, second), 200);
+	CU_ASSERT_EQUAL(status_since(second, NULL), 200);
+	CU_ASSERT_EQUAL(status_since(second, "yesterday"), 200);
 }
 
 static void test_disguise(void)
@@ -322,6 +344,7 @@ static void test_drain_waits(void)
 CUNIT_MAIN("file.cache over time", {"register", test_register}, {"negative", test_negative},
     {"revalidated", test_revalidated}, {"confirmed", test_confirmed}, {"changed", test_changed},
     {"disguise", test_disguise}, {"not kept", test_not_kept},
+    {"date of what is not kept", test_not_kept_date},
     {"stale while asking", test_stale_while_asking}, {"too old to show", test_too_old_to_show},
     {"too old while asking", test_too_old_while_asking}, {"refused", test_refused},
     {"refused and too old", test_refused_and_too_old}, {"drain ends held", test_drain_ends_held},

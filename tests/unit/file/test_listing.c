@@ -134,6 +134,34 @@ static void test_html(void)
 	free(body);
 }
 
+/* Bytes that are not UTF-8 become a U+FFFD each: overlong forms, surrogates, what is beyond
+ * U+10FFFF, and characters that are cut off. The bounds themselves are kept. */
+static void test_utf8(void)
+{
+#define BAD "\xef\xbf\xbd"
+	static const struct {
+		const char *name, *json;
+	} cases[] = {{"\xc1\xbf", BAD BAD "|"}, {"\xc2\x80", "\xc2\x80|"},
+	    {"\xdf\xbf", "\xdf\xbf|"}, {"\xe0\x9f\xbf", BAD BAD BAD "|"},
+	    {"\xe0\xa0\x80", "\xe0\xa0\x80|"}, {"\xed\x9f\xbf", "\xed\x9f\xbf|"},
+	    {"\xed\xa0\x80", BAD BAD BAD "|"}, {"\xee\x80\x80", "\xee\x80\x80|"},
+	    {"\xf0\x8f\xbf\xbf", BAD BAD BAD BAD "|"}, {"\xf0\x90\x80\x80", "\xf0\x90\x80\x80|"},
+	    {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf|"}, {"\xf4\x90\x80\x80", BAD BAD BAD BAD "|"},
+	    {"\xf5\x80\x80\x80", BAD BAD BAD BAD "|"}, {"\xe0\xa0", BAD BAD "|"},
+	    {"\xc3(", BAD "(|"}, {"\x80", BAD "|"}};
+
+	CU_ASSERT_EQUAL_FATAL(mkdir(path_of("u"), 0755), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "u/%s", cases[i].name);
+		put(name);
+		CU_ASSERT_STRING_EQUAL(names("u", FILE_LINKS_NO), cases[i].json);
+		CU_ASSERT_EQUAL(unlink(path_of(name)), 0);
+	}
+	CU_ASSERT_EQUAL(rmdir(path_of("u")), 0);
+#undef BAD
+}
+
 /* Names that would end an attribute, a tag or a string, or act as a scheme, if they were not
  * escaped. */
 static const char *const evil[] = {"\"onmouseover=alert(1) x=\"", "'onmouseover='alert(1)",
@@ -282,5 +310,6 @@ static void test_remove_root(void)
 
 CUNIT_MAIN("listing", {"make a root", test_make_root},
     {"order, hidden names", test_order_and_hidden}, {"JSON", test_json}, {"HTML", test_html},
-    {"evil names", test_evil_names}, {"no directory", test_no_directory}, {"bounded", test_bounded},
-    {"no descriptors", test_no_descriptors}, {"remove the root", test_remove_root})
+    {"UTF-8", test_utf8}, {"evil names", test_evil_names}, {"no directory", test_no_directory},
+    {"bounded", test_bounded}, {"no descriptors", test_no_descriptors},
+    {"remove the root", test_remove_root})

@@ -175,7 +175,7 @@ static void test_before(void)
 
 static int64_t seen_at[2][SEEN][3];
 
-/* Note the values published for admission at a and b. */
+/* Record the values published for admission at a and b. */
 static void look(int run, int i)
 {
 	seen_at[run][i][0] = atomic_load(&a->ahead->lead_ns[0][front->front]);

@@ -40,7 +40,7 @@ static void test_requeued(void)
 	end();
 }
 
-/* What expires makes room for what waits. */
+/* An event that expires makes room for a waiting one. */
 static void test_width(void)
 {
 	struct weir_spec *spec = weir_spec_new("tickets");

@@ -360,8 +360,9 @@ static void ticks(int n)
 		tick();
 }
 
-/* The other side stops. What is in work takes at least as long as nothing has ended, and costs half
- * of that once it is late. The first event that ends shows that it works again. */
+/* The other side stops. The events in work take at least the time for which no event has ended, and
+ * cost half of that once they are late. The first event that ends shows that the other side works
+ * again. */
 static void test_held_stop(void)
 {
 	start_held(6);
@@ -379,7 +380,7 @@ static void test_held_stop(void)
 	end();
 }
 
-/* That the other side refuses events shows that it works. */
+/* If the other side refuses events, it works. */
 static void test_held_refused(void)
 {
 	start_held(6);

@@ -151,7 +151,7 @@ static void test_transfer(void)
 		check_transfer(i & 1, i & 2);
 }
 
-/* What the response holds is counted while it waits to be written. */
+/* The memory of a response is counted while it waits to be written. */
 static void test_held(void)
 {
 	char *body = malloc(1000);

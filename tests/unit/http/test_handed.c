@@ -299,6 +299,41 @@ static void test_file(void)
 	close(fd);
 }
 
+/* Pieces are copied, their array and their bytes, if the limit allows it. If not, the connection
+ * still has them. */
+static void test_pieces(void)
+{
+	struct weir_http_piece piece[] = {{bytes, 0, 40}, {bytes + 100, 0, 60}};
+	const int64_t n = sizeof(piece) + 100;
+	struct weir_http_response *res;
+	struct handed *h;
+	struct conn *c;
+
+	begin();
+	c = sender();
+	CU_ASSERT_EQUAL_FATAL(
+	    weir_http_respond_pieces(&c->first->pub, 200, "a/b", piece, 2, -1, NULL, NULL), 0);
+	res = &c->first->pub.res;
+	heir.memory_limit = 2 * n - 1;
+	CU_ASSERT_PTR_NULL(handed_take(c));
+	CU_ASSERT_EQUAL(c->in_flight, 1);
+	CU_ASSERT_TRUE(res->n_pieces == 2 && res->piece == piece);
+	heir.memory_limit++;
+	h = handed_take(c);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(h);
+	CU_ASSERT_EQUAL(atomic_load(&heir.copied_bytes), n);
+	memset(piece, 0, sizeof(piece));
+	c = take_over(h);
+	res = &c->first->pub.res;
+	CU_ASSERT_EQUAL(res->length, 100);
+	CU_ASSERT_EQUAL_FATAL(res->n_pieces, 2);
+	CU_ASSERT_TRUE(res->piece[0].n == 40 && res->piece[1].n == 60);
+	CU_ASSERT_PTR_NOT_EQUAL(res->piece[0].p, bytes);
+	CU_ASSERT_EQUAL(memcmp(res->piece[0].p, bytes, 40), 0);
+	CU_ASSERT_EQUAL(memcmp(res->piece[1].p, bytes + 100, 60), 0);
+	end();
+}
+
 CUNIT_MAIN("handed", {"every place", test_every_place}, {"close", test_close}, {"head", test_head},
     {"limit", test_limit}, {"own limit", test_own_limit}, {"owned", test_owned},
-    {"passed on", test_passed_on}, {"file", test_file})
+    {"passed on", test_passed_on}, {"file", test_file}, {"pieces", test_pieces})

@@ -140,7 +140,7 @@ static void test_clean(void)
 	end(100000);
 }
 
-/* What a response holds counts once, however often it grows. */
+/* The memory of a response counts once, however often it grows. */
 static void test_answer(void)
 {
 	struct http_req *r;

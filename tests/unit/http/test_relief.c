@@ -184,8 +184,8 @@ static void test_steps(void)
 	conn_rig_end();
 }
 
-/* What a thread holds is reported at once while memory is short, else from a 2048th of the budget
- * on, or when no connection is left. */
+/* The memory of a thread is reported immediately while memory is short, otherwise from a 2048th of
+ * the budget on, or when no connection is left. */
 static void test_report(void)
 {
 	conn_rig_begin();

@@ -80,9 +80,11 @@ static void test_body(void)
 	transfer_end(g.t);
 	expect_next(&g, WEIR_HTTP_BODY_PART, "rs");
 	expect_next(&g, WEIR_HTTP_BODY_END, "");
-	transfer_tear(g.t, WEIR_EGONE, 400); /* too late */
+	transfer_tear(g.t, WEIR_EGONE, 400, NULL); /* too late */
 	expect_next(&g, WEIR_HTTP_BODY_END, "");
-	CU_ASSERT_EQUAL(transfer_torn_status(g.t), 0);
+	const char *limit = "not asked";
+	CU_ASSERT_EQUAL(transfer_torn_status(g.t, &limit), 0);
+	CU_ASSERT_PTR_NULL(limit);
 	rig_fini(&g);
 }
 
@@ -114,18 +116,20 @@ static void test_torn(void)
 	rig_init(&g);
 	CU_ASSERT_EQUAL(transfer_open_body(g.t, 10), 0);
 	CU_ASSERT_EQUAL(transfer_copy(g.t, text("abc")), 3);
-	transfer_tear(g.t, WEIR_EINVAL, 413);
+	transfer_tear(g.t, WEIR_EINVAL, 413, "max_body");
 	transfer_gone(g.t, WEIR_EGONE);
 	transfer_end(g.t);
 	CU_ASSERT_EQUAL(transfer_copy(g.t, text("d")), 0);
 	expect_next(&g, WEIR_EINVAL, ""); /* the first bytes of a malformed body are useless */
 	expect_next(&g, WEIR_EINVAL, "");
-	CU_ASSERT_EQUAL(transfer_torn_status(g.t), 413);
+	const char *limit;
+	CU_ASSERT_EQUAL(transfer_torn_status(g.t, &limit), 413);
+	CU_ASSERT_STRING_EQUAL(limit, "max_body");
 	rig_fini(&g);
 	rig_init(&g);
 	CU_ASSERT_EQUAL(transfer_open_body(g.t, 10), 0);
 	CU_ASSERT_EQUAL(transfer_copy(g.t, text("abc")), 3);
-	transfer_tear(g.t, WEIR_EGONE, 400);
+	transfer_tear(g.t, WEIR_EGONE, 400, NULL);
 	/* the first bytes of a client that left are delivered */
 	expect_next(&g, WEIR_HTTP_BODY_PART, "abc");
 	expect_next(&g, WEIR_EGONE, "");

@@ -222,7 +222,8 @@ static void test_shared_before(void)
 
 /* ---- pause ---- */
 
-/* What was read is processed before the pause and after it; in between nothing is accepted. */
+/* Data that were read are processed before the pause and after it. In between, no connection is
+ * accepted. */
 static void test_pause(void)
 {
 	rig_begin(1);

@@ -176,7 +176,7 @@ static void test_read(void)
 	part();
 }
 
-/* What came before close_notify is read first; after it every read is the end. */
+/* Data that came before close_notify are read first. After it, every read returns the end. */
 static void test_end(void)
 {
 	char got[100];

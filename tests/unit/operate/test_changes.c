@@ -237,7 +237,7 @@ static int offer_one(struct weir_stage *st, int i)
 	return weir_offer(st, &ev, 1, NULL);
 }
 
-/* What a policy saw during a pause must not make it refuse forever afterwards. */
+/* The waits that a policy saw during a pause must not make it refuse forever afterwards. */
 static void pause_with(const char *policy)
 {
 	struct weir_spec *spec = weir_spec_new("policy");

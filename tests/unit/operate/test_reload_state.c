@@ -142,8 +142,8 @@ static void setup(void)
 	weir_log_set_level(WEIR_LOG_ERROR);
 }
 
-/* What the old graph still counts is shown at once, and stays after the old graph is gone; three
- * graphs in a row. */
+/* Events that the old graph still counts are shown immediately, and stay after the old graph is
+ * gone; three graphs in a row. */
 static void test_totals(void)
 {
 	setup();

@@ -431,7 +431,7 @@ static void test_slo(void)
 		if (i < 2)
 			c->slo_mark = there;
 		if (i == 1)
-			refuses(spec, 1, "no class allows more than the 19ms of class 'd', but");
+			refuses(spec, 1, "the longest objective is 19ms, of class 'd', but");
 		else
 			accepts(spec);
 	}

@@ -50,7 +50,7 @@ static void test_lines(void)
 	CU_ASSERT_STRING_EQUAL(caught(), "one two a?z?~?? \nthree\n\n");
 }
 
-/* What does not fit is dropped, the line end never. */
+/* The part that does not fit is dropped, but never the line end. */
 static void test_long(void)
 {
 	struct crash_line line = {.n = 0};
