@@ -154,7 +154,7 @@ static void test_view(void)
 }
 
 /* Whether the journal's entries about the width, newest first, are `want`, such as "20 -> 2:
- * width.max is 2 now; ". */
+ * width.max is 2 now (max 2); ". */
 static void check_journal(const char *want)
 {
 	struct weir_decision d[16];
@@ -164,8 +164,8 @@ static void check_journal(const char *want)
 	for (int i = 0; i < n; i++) {
 		size_t at = strlen(text);
 		if (strcmp(d[i].action, "width") == 0)
-			snprintf(text + at, sizeof(text) - at, "%d -> %d: %s; ", d[i].from, d[i].to,
-			    d[i].rule);
+			snprintf(text + at, sizeof(text) - at, "%d -> %d: %s (%s); ", d[i].from,
+			    d[i].to, d[i].rule, d[i].limit);
 	}
 	CU_ASSERT_STRING_EQUAL(text, want);
 }
@@ -203,8 +203,10 @@ static void test_live(void)
 	CU_ASSERT_EQUAL(stage_view(g, "keep").width, 500);
 	turn("width.min", "400", 0); /* nothing to change */
 	turn("queue.limit", "399", WEIR_EINVAL);
-	check_journal("1000 -> 500: width.max is 500 now; 2 -> 1000: width.max is 1000 now; "
-		      "20 -> 2: width.max is 2 now; 8 -> 20: width.max is 20 now; ");
+	check_journal(
+	    "1000 -> 500: width.max is 500 now (max 500); "
+	    "2 -> 1000: width.max is 1000 now (max 1000); "
+	    "20 -> 2: width.max is 2 now (max 2); 8 -> 20: width.max is 20 now (max 20); ");
 	end_all();
 }
 
