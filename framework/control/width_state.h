@@ -12,6 +12,9 @@
  *  refusal. A check changes direction twice, so there are fewer than one change a minute. */
 #define WIDTH_HOLD_NS 200000000000LL
 
+/** A smaller change of S, as a logarithm, is not noticed. */
+#define WIDTH_CHANGE_LEAST 0.08
+
 enum phase { GROW, LEVEL, CHECK, HOLD };
 
 /* Sums over the ticks of a window. */
@@ -47,8 +50,10 @@ struct weir_state {
 	int64_t base_ns;  /* when it was measured */
 	struct mean knee; /* n = 0 if unknown */
 	int helped;       /* the knee, for people, or 0 */
-	double noise;     /* errors of means over those of exponential times */
-	int noise_n;      /* means that it was learned from */
+	/* HOLD: shares of recent ticks at which the width was used up, and events waited, too */
+	double used, waits;
+	double noise; /* errors of means over those of exponential times */
+	int noise_n;  /* means that it was learned from */
 
 	int from;         /* GROW: the width before this step. LEVEL, CHECK: the width at first */
 	int start;        /* GROW: the width at first */
@@ -56,7 +61,7 @@ struct weir_state {
 	struct mean full; /* CHECK: 1 / X, when saturated, in s */
 	int saturated;    /* CHECK: the narrowest width known to be saturated, or 0 */
 	int restarts;     /* LEVEL, CHECK: of the window */
-	double slower;    /* LEVEL, CHECK: the growth of S that is examined, or 0 */
+	double slower;    /* LEVEL, CHECK, GROW: the growth of S that is examined, or 0 */
 
 	struct mean ref, last; /* HOLD: the S at this width, and in the last window */
 	int64_t ref_ns;        /* when it was measured last */
@@ -134,13 +139,22 @@ double width_items(const struct weir_state *s, int width);
 /** Request `width` within the bounds, for the reason `fmt`. Returns whether it is another one. */
 bool width_step(const struct width_view *v, struct width_decision *d, double width, const char *fmt,
     ...) WEIR_PRINTF(4, 5);
-void width_hold(struct weir_state *s, int64_t now_ns);
-/** Hold on, since S is `m` and has not changed. Returns false. */
-bool width_hold_again(struct weir_state *s, struct mean m, int64_t now_ns);
+/** Double the width, since S is `m` at this one. */
+bool width_grow_on(
+    struct weir_state *s, const struct width_view *v, struct mean m, struct width_decision *d);
 bool width_may_grow(const struct weir_state *s, const struct width_view *v, int64_t now_ns);
 void width_set_base(struct weir_state *s, struct mean m, int64_t now_ns);
 /** The knee and a little more. */
 double width_spare(const struct weir_state *s, double knee);
+
+/* ---- width_hold.c ---- */
+
+void width_hold(struct weir_state *s, int64_t now_ns);
+/** Hold on, since S is `m` and has not changed. Returns false. */
+bool width_hold_again(struct weir_state *s, struct mean m, int64_t now_ns);
+/** Watch S, and begin to find out more if it changes. */
+bool width_watch(
+    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
 
 /* ---- width_refused.c ---- */
 
