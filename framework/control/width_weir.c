@@ -57,11 +57,13 @@
 #define BASE_ITEMS   1000
 #define FLOOR_NS     (60 * NS_PER_S)
 /* If GROW has not helped more than GROWS times in a row, it waits for GROW_NS. */
-#define GROWS        2
+#define GROWS      2
+#define GROW_NS    (20 * NS_PER_S)
+#define FOUND_SAME 1.1
+/* The room for bursts: a Poisson number is larger in 2 % of the cases. The mean number in work needs
+ * some ticks. */
 #define BURST        2
 #define ENOUGH_TICKS 5
-#define GROW_NS      (20 * NS_PER_S)
-#define FOUND_SAME   1.1
 
 /* The spare part of the width must be visible in S: it is larger with more noise. */
 #define SPARE_LEAST 0.08
