@@ -111,9 +111,8 @@ static void write_row(const struct options *o, const struct overload_run *run,
 	exit(1);
 }
 
-/* Let all stages hold their events, with as many servers on the other side as they have threads.
- * Returns the capacity. */
-static double hold_all(struct sim_config *c)
+/* Let all stages hold their events, with as many servers on the other side as they have threads. */
+static void hold_all(struct sim_config *c)
 {
 	for (int i = 0; i < c->n_stages; i++) {
 		struct sim_stage *st = &c->stage[i];
@@ -123,14 +122,10 @@ static double hold_all(struct sim_config *c)
 		st->cpu_share = 0;
 		st->batch_max = 1;
 		st->batch_fixed_ns = 0;
+		st->threads_min = 1;
+		st->threads_start = WIDTH_FIRST;
+		st->threads_max = WIDTH_MOST;
 	}
-	double capacity_per_s = sim_capacity_per_s(c);
-	for (int i = 0; i < c->n_stages; i++) {
-		c->stage[i].threads_min = 1;
-		c->stage[i].threads_start = WIDTH_FIRST;
-		c->stage[i].threads_max = WIDTH_MOST;
-	}
-	return capacity_per_s;
 }
 
 /* Simulate one run. If `told` is set, the run is also written to the JSON file as a run of `p`. The
@@ -147,7 +142,9 @@ static struct figures run_one(const struct options *o, const struct sim_workload
 	for (int i = 0; i < c.n_stages; i++)
 		c.stage[i].params.threshold = threshold;
 	c.trace = stderr;
-	double capacity_per_s = o->width ? hold_all(&c) : sim_capacity_per_s(&c);
+	if (o->width)
+		hold_all(&c);
+	double capacity_per_s = sim_capacity_per_s(&c);
 	if (sim_run(&c, &r) != 0) {
 		fprintf(stderr, "%s, policy %s, load %g: %s\n", w->name, p->name, load,
 		    r ? r->breach : "out of memory");

@@ -287,8 +287,10 @@ double sim_capacity_per_s(const struct sim_config *c)
 	double least = 1e12;
 
 	for (int i = 0; i < c->n_stages; i++) {
+		const struct sim_stage *st = &c->stage[i];
 		double share = visits(c, i);
-		double per_s = sim_ceiling_per_s(c, i, c->stage[i].threads_max);
+		double per_s =
+		    sim_ceiling_per_s(c, i, st->servers > 0 ? st->servers : st->threads_max);
 		if (share > 0 && per_s / share < least)
 			least = per_s / share;
 	}

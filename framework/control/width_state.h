@@ -13,6 +13,9 @@
  *  cause less than one change a minute. */
 #define WIDTH_HOLD_NS 200000000000LL
 
+/** A smaller change of S, as a logarithm, is not noticed. */
+#define WIDTH_CHANGE_LEAST 0.08
+
 enum phase { GROW, LEVEL, CHECK, HOLD };
 
 /* Sums over the ticks of a window. */
@@ -50,8 +53,10 @@ struct weir_state {
 	int64_t base_ns;  /* time at which `base` was measured */
 	struct mean knee; /* n = 0 if unknown */
 	int helped;       /* the knee, or 0; shown to operators */
-	double noise;     /* ratio of the error of a mean to its error with exponential times */
-	int noise_n;      /* number of means that `noise` was learned from */
+	/* HOLD: shares of recent ticks at which the width was used up, and events waited, too */
+	double used, waits;
+	double noise; /* ratio of the error of a mean to its error with exponential times */
+	int noise_n;  /* number of means that `noise` was learned from */
 
 	int from;         /* GROW: width before this step. LEVEL, CHECK: width before the check */
 	int start;        /* GROW: width before the first step */
@@ -59,7 +64,7 @@ struct weir_state {
 	struct mean full; /* CHECK: 1 / X, when saturated, in s */
 	int saturated;    /* CHECK: the smallest width known to be saturated, or 0 */
 	int restarts;     /* LEVEL, CHECK: number of restarts of the window */
-	double slower;    /* LEVEL, CHECK: factor of the growth of S that is examined, or 0 */
+	double slower;    /* LEVEL, CHECK, GROW: factor of the growth of S that is examined, or 0 */
 
 	struct mean ref, last; /* HOLD: S at this width, and S in the last window */
 	int64_t ref_ns;        /* time at which `ref` was measured last */
@@ -140,13 +145,22 @@ double width_items(const struct weir_state *s, int width);
  *  current width. */
 bool width_step(const struct width_view *v, struct width_decision *d, double width, const char *fmt,
     ...) WEIR_PRINTF(4, 5);
-void width_hold(struct weir_state *s, int64_t now_ns);
-/** Continue HOLD, since S is `m` and has not changed. Returns false. */
-bool width_hold_again(struct weir_state *s, struct mean m, int64_t now_ns);
+/** Double the width. S is `m` at the present width. */
+bool width_grow_on(
+    struct weir_state *s, const struct width_view *v, struct mean m, struct width_decision *d);
 bool width_may_grow(const struct weir_state *s, const struct width_view *v, int64_t now_ns);
 void width_set_base(struct weir_state *s, struct mean m, int64_t now_ns);
 /** Return the width for this knee, which is a little larger. */
 double width_spare(const struct weir_state *s, double knee);
+
+/* ---- width_hold.c ---- */
+
+void width_hold(struct weir_state *s, int64_t now_ns);
+/** Continue HOLD, since S is `m` and has not changed. Returns false. */
+bool width_hold_again(struct weir_state *s, struct mean m, int64_t now_ns);
+/** Watch S in HOLD, and go to another phase if it changes. */
+bool width_watch(
+    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
 
 /* ---- width_refused.c ---- */
 

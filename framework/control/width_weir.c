@@ -23,6 +23,10 @@
  *           side has become slower or smaller: -> LEVEL. Since slow changes go unnoticed, the knee
  *           is checked again soon after growth, and then every WIDTH_HOLD_NS. -> CHECK
  *
+ * If less is offered than the other side can serve, GROW ends at a width that is not used up, and
+ * the knee stays unknown. The width is then the mean number of events in work, and room for bursts.
+ * If S grows, GROW follows, since nothing shows that the other side is saturated.
+ *
  * If the other side refuses events, the width is lowered immediately to the number that it accepts.
  * GROW then waits until the width is again what it was before the refusals (width_refused.c).
  *
@@ -61,26 +65,14 @@
 #define GROWS      2
 #define GROW_NS    (20 * NS_PER_S)
 #define FOUND_SAME 1.1
+/* The room for bursts: a Poisson number is larger in 2 % of the cases. The mean number in work needs
+ * some ticks. */
+#define BURST        2
+#define ENOUGH_TICKS 5
 
-/* HOLD. The spare part of the width must be visible in S: it is larger with more noise. */
-#define SPARE_LEAST  0.08
-#define SPARE_NOISE  0.1
-#define WINDOW_ITEMS 32
-#define REF_LEAST    400
-#define REF_ITEMS    30000 /* many, so that a change is noticed before it is part of the mean */
-#define REF_WINDOWS  100
-
-/* CUSUM (Page 1954) detects a change of log(S): it sums, over the events, the excess of log(S) over
- * a drift, and raises an alarm when the sum exceeds a limit. The drift is the share DRIFT of the
- * change. A share of one half would detect a known change soonest, but the change is not known
- * exactly, since the knee is not. With the limit, noise alone raises an alarm every ALARM_S
- * seconds. */
-#define CHANGE       0.18
-#define CHANGE_LEAST 0.08
-#define CHANGE_MOST  0.4
-#define DRIFT        0.3
-#define ALARM_S      600
-#define ALARM_LEAST  20
+/* The spare part of the width must be visible in S: it is larger with more noise. */
+#define SPARE_LEAST 0.08
+#define SPARE_NOISE 0.1
 
 #define STOPPED    4 /* service times without a completion */
 #define STOPPED_NS (300 * NS_PER_MS)
@@ -99,25 +91,6 @@ bool width_step(
 	vsnprintf(d->rule, sizeof(d->rule), fmt, ap);
 	va_end(ap);
 	return d->width != v->width;
-}
-
-void width_hold(struct weir_state *s, int64_t now_ns)
-{
-	s->phase = HOLD;
-	s->ref = s->last = (struct mean){0};
-	s->slower = s->up = s->down = 0;
-	s->check_ns = now_ns + WIDTH_HOLD_NS;
-}
-
-bool width_hold_again(struct weir_state *s, struct mean m, int64_t now_ns)
-{
-	int64_t check_ns = s->check_ns;
-	struct mean ref = s->ref;
-
-	width_hold(s, now_ns);
-	s->check_ns = check_ns;
-	s->ref = mean_pool(ref, m, REF_ITEMS);
-	return false;
 }
 
 bool width_may_grow(const struct weir_state *s, const struct width_view *v, int64_t now_ns)
@@ -140,7 +113,7 @@ double width_spare(const struct weir_state *s, double knee)
 
 /* ---- grow ---- */
 
-static bool grow_on(
+bool width_grow_on(
     struct weir_state *s, const struct width_view *v, struct mean m, struct width_decision *d)
 {
 	s->from = v->width;
@@ -184,14 +157,18 @@ static bool grown(struct weir_state *s, const struct width_view *v, struct mean 
 }
 
 /* The width after the last step is not used up. By Little's law, the needed width is X times
- * `base`. It is not certain that the width before the step saturates the other side, so a check
- * follows after GROW_NS. */
+ * `base`. If the other side is not `saturated`, this is the mean number of events in work, and with
+ * random arrivals it is seldom exceeded by more than BURST standard deviations. It is not certain
+ * that the width before the step saturates the other side, so a check follows after GROW_NS. */
 static bool grown_enough(struct weir_state *s, const struct width_view *v, double needed,
-    int64_t now_ns, struct width_decision *d)
+    bool saturated, int64_t now_ns, struct width_decision *d)
 {
-	double width = fmin(fmax(s->from, width_spare(s, needed)), v->width);
+	double burst = saturated ? 0 : BURST * sqrt(needed);
+	double width = fmin(fmax(s->from, fmax(width_spare(s, needed), needed + burst)), v->width);
 
-	count_grow(s, width > s->from, now_ns);
+	count_grow(s, width > FOUND_SAME * s->start, now_ns);
+	if (width > width_spare(s, s->knee.s)) /* there is more */
+		s->knee = (struct mean){0};
 	s->confirmed = false;
 	width_hold(s, now_ns);
 	s->check_ns = now_ns + GROW_NS;
@@ -205,13 +182,14 @@ static bool grow_first(struct weir_state *s, const struct width_view *v, struct 
 	if (s->again && s->ref.n > 0 && m.n < noise_items(s, VERIFY_ITEMS))
 		return false;
 	bool used = window_end(s, v, m, now_ns);
-	if (s->again && s->ref.n > 0 && log(m.s / s->ref.s) > -CHANGE_LEAST / 2)
+	double change = s->ref.n > 0 ? log(m.s / s->ref.s) : 0;
+	if (s->again && s->ref.n > 0 && (s->slower > 0 ? change : -change) < WIDTH_CHANGE_LEAST / 2)
 		return width_hold_again(s, m, now_ns);
 	if (!used || !wants)
 		return false;
 	width_set_base(s, m, now_ns);
 	s->start = v->width;
-	return grow_on(s, v, m, d);
+	return width_grow_on(s, v, m, d);
 }
 
 static bool grow(
@@ -230,107 +208,20 @@ static bool grow(
 			   (m.n >= GROW_DOUBT || now_ns - s->w.from_ns >= GROW_LONG_NS);
 	if (used && !stops && growth > log(GROWN) - error && !long_enough)
 		return false;
+	bool saturated = growth > log(GROWN);
+	if (!used && !saturated && s->w.ticks < ENOUGH_TICKS)
+		return false;
 	double needed = s->w.in_work / s->w.ticks * s->base.s / m.s;
 	window_end(s, v, m, now_ns);
 	if (!used)
-		return grown_enough(s, v, needed, now_ns, d);
+		return grown_enough(s, v, needed, saturated, now_ns, d);
 	if (stops)
 		return grown(s, v, m, now_ns, d);
 	if (growth < fmax(log(SAME), error))
 		width_set_base(s, mean_pool(s->base, m, BASE_ITEMS), now_ns);
 	if (v->width >= v->max)
 		width_hold(s, now_ns);
-	return wants && v->width < v->max && grow_on(s, v, m, d);
-}
-
-/* ---- hold ---- */
-
-/* Return the decrease of log(S) to expect when the other side is no longer saturated. */
-static double spare_change(const struct weir_state *s, const struct width_view *v)
-{
-	double change = s->knee.n > 0 ? log(v->width / s->knee.s) : CHANGE;
-
-	return fmin(fmax(change, CHANGE_LEAST), CHANGE_MOST);
-}
-
-/* Without a change, an alarm comes after exp(2 * drift * limit) / (2 * drift^2) events on average,
- * if service times are exponential. */
-static bool alarm(const struct weir_state *s, double sum, double drift)
-{
-	double events = ALARM_S * s->rate;
-	double limit = log(fmax(2 * events * drift * drift, ALARM_LEAST)) / (2 * drift);
-
-	return sum > limit * s->noise * s->noise;
-}
-
-static bool hold_learn(
-    struct weir_state *s, const struct width_view *v, struct mean m, int64_t now_ns)
-{
-	double change = s->ref.n > 0 ? log(m.s / s->ref.s) : 0;
-	double falls = DRIFT * spare_change(s, v), rises = DRIFT * CHANGE;
-
-	if (s->ref.n >= noise_items(s, REF_LEAST)) {
-		s->up = fmax(0, s->up + m.n * (change - rises));
-		s->down = fmax(0, s->down + m.n * (-change - falls));
-		if (alarm(s, s->down, falls) && width_may_grow(s, v, now_ns)) {
-			s->phase = GROW;
-			s->again = true;
-			s->base = (struct mean){0};
-			return true;
-		}
-		if (alarm(s, s->up, rises) && v->width > v->min) {
-			s->full = (struct mean){0};
-			s->phase = LEVEL;
-			s->slower = 1;
-			return true;
-		}
-	}
-	if (s->last.n > 0)
-		noise_learn(s, m, s->last);
-	s->last = m;
-	s->ref_ns = now_ns;
-	s->ref = s->ref.n > 0 ? mean_pool(s->ref, m, fmax(REF_ITEMS, REF_WINDOWS * m.n)) : m;
-	return false;
-}
-
-/* Whether the other side seems not to be saturated, or nothing is known. */
-static bool may_help(const struct weir_state *s, const struct width_view *v)
-{
-	if (s->base.n == 0)
-		return s->knee.n == 0;
-	double growth = log(s->ref.s / s->base.s) + mean_error(s, s->ref, s->base) / 2;
-	return growth < spare_change(s, v) / 2;
-}
-
-static bool hold(
-    struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
-{
-	struct mean m = mean_of(&s->w, v);
-
-	if (!window_enough(s, m, WINDOW_ITEMS, now_ns))
-		return false;
-	bool wants = 2 * s->w.waits > s->w.ticks;
-	if (!window_end(s, v, m, now_ns))
-		return false;
-	if (hold_learn(s, v, m, now_ns)) {
-		window_settle(s, v, now_ns);
-		return false;
-	}
-	if (s->ref.n < width_items(s, v->width))
-		return false;
-	if (wants && width_may_grow(s, v, now_ns) && may_help(s, v)) {
-		s->phase = GROW;
-		s->again = false;
-		s->start = v->width;
-		if (s->base.n == 0)
-			width_set_base(s, s->ref, now_ns);
-		return grow_on(s, v, s->ref, d);
-	}
-	if (now_ns < s->check_ns || v->width <= v->min || s->refused_ns > 0)
-		return false;
-	s->slower = 0;
-	s->full = (struct mean){0};
-	return width_check_begin(s, v, s->ref, now_ns, d);
+	return wants && v->width < v->max && width_grow_on(s, v, m, d);
 }
 
 /* ---- the policy ---- */
@@ -354,7 +245,7 @@ static bool decide(
 	case CHECK:
 		return width_check(s, v, now_ns, d);
 	default:
-		return hold(s, v, now_ns, d);
+		return width_watch(s, v, now_ns, d);
 	}
 }
 

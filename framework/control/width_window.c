@@ -17,6 +17,7 @@
 #define NOISE_WEIGHT 0.02
 #define NOISE_LEAST  0.1
 #define NOISE_MOST   3
+#define RECENT       0.1 /* weight of a tick in shares of recent ticks: a mean over a second */
 
 struct window window_at(const struct width_view *v, int64_t now_ns)
 {
@@ -92,10 +93,14 @@ double noise_items(const struct weir_state *s, double items)
 
 void window_tick(struct weir_state *s, const struct width_view *v)
 {
+	bool used = v->in_work >= USED * v->width, waits = used && v->queue_length > 0;
+
 	s->w.in_work += v->in_work;
 	s->w.ticks++;
-	s->w.used += v->in_work >= USED * v->width;
-	s->w.waits += v->in_work >= USED * v->width && v->queue_length > 0;
+	s->w.used += used;
+	s->w.waits += waits;
+	s->used += RECENT * (used - s->used);
+	s->waits += RECENT * (waits - s->waits);
 }
 
 /* Whether the width was used up during most of the window. */

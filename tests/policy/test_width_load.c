@@ -110,25 +110,35 @@ static void test_long(void)
 	run(true, SIM_CONST, 0.95, 0.999);
 }
 
-/* Two behind each other, where the first or the second (200/s) is the bottleneck. */
+/* Two behind each other, where the first or the second (200/s) is the bottleneck. The objective of
+ * each is 100 ms, and clients wait for 200 ms. */
 static void test_two(void)
 {
-	for (int i = 0; i < 2 * SEEDS; i++) {
+	static const double loads[] = {1.5, 3, 10};
+
+	for (int i = 0; i < 3 * 2 * SEEDS; i++) {
+		double load = loads[i / (2 * SEEDS)];
 		bool narrow = i % 2;
 		double possible = narrow ? 200 : 300;
-		uint64_t seed = (uint64_t)(i / 2 + 1);
-		fill(false, SIM_CONST, 3, seed);
+		uint64_t seed = (uint64_t)(i / 2 % SEEDS + 1);
+		fill(false, SIM_CONST, load, seed);
 		for (int k = 0; k < 2; k++)
 			c.source[k].deadline_ns = 200 * NS_PER_MS;
 		c.source[0].rate_per_s = 80;
+		c.source[1].rate_per_s = possible * load - 80;
 		add_second(narrow);
 		struct sim_result *r = runs_do(&c);
 		if (!r)
 			continue;
 		double good = sim_goodput_per_s(&c, r, c.warmup_ns, c.warmup_ns + c.measured_ns);
+		double p99_ns = (double)sim_response_ns(&c, r, 0.99);
+		double top = (double)r->class[0].in_time / (double)r->class[0].offered;
 		double wasted = (double)r->wasted_ns / (double)r->service_ns;
-		check(good / possible >= 0.95, "goodput of two", possible, seed, good / possible);
-		check(wasted <= 0.01, "wasted by two", possible, seed, wasted);
+		check(good / possible >= 0.95, "goodput of two", load, seed, good / possible);
+		check(p99_ns <= 200e6, "p99 of two", load, seed, p99_ns / 200e6);
+		/* if the second is the bottleneck, its spare place costs the top class up to 4 % */
+		check(narrow || top >= 0.999, "top class of two", load, seed, top);
+		check(wasted <= 0.01, "wasted by two", load, seed, wasted);
 		sim_result_free(r);
 	}
 }
