@@ -192,13 +192,13 @@ static double weir_cap_least(const struct weir_stage_view *see)
  * old. */
 static double weir_ease(const struct weir_state *s, const struct weir_stage_view *see, bool highest)
 {
-	double load = s->fill.total / see->threads, own = s->fill.highest / see->threads;
-	double ease = (1 - load) / (1 - LOAD_EASY);
-
 	if (s->service_p99_ns <= 0 || s->now_ns - s->ticked_ns > EASY_TICKS * ADMISSION_TICK_NS)
 		return 0;
-	if (highest && s->over && s->now_ns - s->over_ns > OWN_AFTER_NS)
+	double ease = (1 - s->fill.total / see->threads) / (1 - LOAD_EASY);
+	if (highest && s->over && s->now_ns - s->over_ns > OWN_AFTER_NS) {
+		double own = s->fill.highest / see->threads;
 		ease = larger(ease, (LOAD_EASY - own) / (LOAD_EASY - OWN_EASY));
+	}
 	return ease < 0 ? 0 : ease > 1 ? 1 : ease;
 }
 
