@@ -189,7 +189,8 @@ def ask_tags(server):
     server.ask("POST", pause, 200, body="{}", stage=names["stage"])
     check(get(graph, If_None_Match=tag)[0] == 200, "a stage was paused, but the tag has not changed")
     server.ask("POST", pause.replace("pause", "resume"), 200, body="{}", stage=names["stage"])
-    check(get(graph, If_None_Match=tag)[0] == 304, "the stage was resumed, but the tag is not the first one again")
+    # The events that waited during the pause may be another state of the stage for a moment.
+    server.until(lambda: get(graph, If_None_Match=tag)[0] == 304, "the tag of the resumed stage is the first one again")
 
 
 def ask_nowhere(server):
