@@ -327,12 +327,15 @@ static void hold_stop(struct weir_stage *st, int64_t until_ns)
 {
 	struct hold *h = weir_state(st);
 	struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+	int rc;
 
 	if (!h->loop)
 		return;
 	atomic_store(&h->hurry, true);
 	weir_loop_wake(h->loop);
-	sem_clockwait(&h->empty, CLOCK_MONOTONIC, &until);
+	do /* `empty` may have been posted before these events came */
+		rc = sem_clockwait(&h->empty, CLOCK_MONOTONIC, &until);
+	while (rc == 0 && atomic_load(&h->held) > 0);
 }
 
 static void hold_fini(struct weir_stage *st)

@@ -8,6 +8,7 @@
 #define M 500 /* events in the graph at once */
 
 static _Atomic(struct weir_event *) kept;
+static bool offered[M];
 
 static void keep_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
@@ -39,8 +40,9 @@ static void work(struct weir_stage *st)
 	}
 	for (int i = 0; i < M; i++) {
 		struct weir_event *ev = &probes[i].ev;
-		if (ev->state != WEIR_EVENT_IDLE && atomic_load(&probes[i].finishes) == 0)
+		if (offered[i] && atomic_load(&probes[i].finishes) == 0)
 			continue;
+		offered[i] = true;
 		atomic_store(&probes[i].finishes, 0);
 		weir_event_init(ev, &probe_type, 1);
 		if (weir_offer(st, &ev, 1, NULL) == 0)
