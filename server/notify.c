@@ -219,7 +219,7 @@ static void *feed_main(void *arg)
 	return NULL;
 }
 
-/* ---- life ---- */
+/* ---- ready, reload, stop ---- */
 
 void notify_ready(struct notify *n, const struct weir_graph *graph)
 {

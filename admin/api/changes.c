@@ -238,7 +238,8 @@ static uint64_t change_id(const void *rows, int i)
 	return ((const struct weir_change *)rows)[i].id;
 }
 
-/* Reply with a page of the changes, under `name`. */
+/* Reply with one page of the list of changes, as the JSON member `name`. The link to the next page
+ * begins with `path`. */
 static void list_changes(const struct call *c, struct reply *r, const char *name, const char *path)
 {
 	const struct admin_source *s = c->source;

@@ -444,7 +444,7 @@ size_t history_bytes(const struct history *h)
 	return n;
 }
 
-/* ---- life ---- */
+/* ---- create and free ---- */
 
 struct history *history_new(void)
 {

@@ -249,7 +249,7 @@ bool history_file_failing(const struct history_file *f)
 	return f && history_writer_failing(f->writer);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 /* Write the missing part of `h`. Returns whether all of it is in the file by `until_ns`. */
 static bool flush(struct history_file *f, const struct history *h, int64_t until_ns)

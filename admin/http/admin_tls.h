@@ -46,8 +46,8 @@ int admin_tls_wrap(struct admin_tls *tls, int fd);
 /** Return the descriptor that is readable when admin_tls_run has something to do. */
 int admin_tls_fd(const struct admin_tls *tls);
 
-/** Do all work that does not block, and close connections that take too long to finish. Call it at
- *  least once a second. */
+/** Do all work that does not block. Close each connection whose inner side closed more than 10 s
+ *  ago, even if the client has not read the rest. Call it at least once a second. */
 void admin_tls_run(struct admin_tls *tls, int64_t now_ns);
 
 #endif

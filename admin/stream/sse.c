@@ -394,7 +394,7 @@ void sse_config(struct sse *l, double at, int64_t graph)
 	    json_pack("{s:f, s:I}", "at", at, "graph", (json_int_t)graph));
 }
 
-/* ---- life ---- */
+/* ---- create and free ---- */
 
 /* Return the maximum number of watchers. It depends on the limit of descriptors, since the server
  * needs them for its own clients. */

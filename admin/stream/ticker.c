@@ -175,7 +175,7 @@ int ticker_timeout_ms(const struct ticker *p, int64_t now_ns)
 	return next <= now_ns ? 0 : (int)((next - now_ns) / 1000000 + 1);
 }
 
-/* ---- life ---- */
+/* ---- create and free ---- */
 
 int ticker_init(struct ticker *p, const struct admin_source *source, const char *history_path)
 {

@@ -189,7 +189,8 @@ void graph_width_free(struct weir_stage *st);
  *  the journal. The caller holds graph->lock. */
 void graph_width_bound(struct weir_stage *st);
 /** Let `st` continue with the width and the knowledge of `old`, its counterpart in the graph that
- *  is being replaced. If other bounds change the width, write that to the journal. Any thread. */
+ *  is being replaced. If the width of `old` is outside the bounds of `st`, it is changed to fit, and
+ *  the change is written to the journal. Any thread. */
 void graph_width_carry(struct weir_stage *st, struct weir_stage *old);
 /** Fill in what the width policy of `st` sees. Any thread. */
 void graph_width_look(struct weir_graph *g, const struct weir_stage *st, struct width_view *v);

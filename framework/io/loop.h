@@ -68,8 +68,9 @@ void loop_free(struct weir_loop *loop);
 void loop_wait(struct weir_loop *loop);
 /** Run an iteration, or the rest of an iteration in which the previous thread exited. */
 void loop_turn(struct weir_loop *loop);
-/** Send the events in the outboxes. Of all calls in the loop's thread, only this one runs handlers,
- *  so a thread that exits here can be replaced. Returns whether there were any events. */
+/** Send the events in the outboxes. Only this call runs handlers in the loop's thread. If a handler
+ *  ends the thread, a new thread replaces it; an exit anywhere else ends the process (loop_died).
+ *  Returns whether there were any events. */
 bool loop_send_on(struct weir_loop *loop);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of writing, for code that performs each step for several connections together
- * (write_turn.c). A run is what one call sends for one connection. It is gathered into the I/O
- * thread's buffers and sent, then its result is recorded, and then it is completed. Between
- * gathering and recording, the run owns the part of the buffers that it has filled. I/O thread
- * only.
+ * The steps of writing. write_turn.c performs each step for several connections before the next
+ * step. A run is the group of responses of one connection that one system call sends. write_gather
+ * composes it in the I/O thread's buffers, write_send sends it, and write_book records the result.
+ * write_done then sends the responses that are left. From write_gather to write_book, the run owns
+ * the part of the buffers that it has filled. I/O thread only.
  */
 #ifndef WEIR_HTTP_WRITE_H
 #define WEIR_HTTP_WRITE_H
 
 #include "http/conn/conn.h"
 
-/** The responses that one call sends. */
+/** The responses that one system call sends. */
 struct run {
 	struct piece *piece; /* n_pieces pieces in io->scratch.piece */
 	struct iovec *iov;   /* n_iov entries of io->scratch.iov */

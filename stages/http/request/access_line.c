@@ -30,7 +30,7 @@
 _Static_assert(
     ACCESS_ESCAPED_MAX *(32 + ACCESS_TEXT_MAX + 2 * 256) + REST_BYTES < ACCESS_LINE_BYTES &&
 	ACCESS_ESCAPED_MAX * (32 + ACCESS_TEXT_MAX + 128 + 256) + REST_BYTES < ACCESS_LINE_BYTES,
-    "a line fits in each format");
+    "the longest line must be shorter than ACCESS_LINE_BYTES, in each format");
 
 static size_t put_escape(char *out, uint8_t b, bool json)
 {

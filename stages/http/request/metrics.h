@@ -55,7 +55,7 @@
 	X(PIPELINE_FULL, "http_pipeline_full_total", COUNTER, "times",                             \
 	    "times that reading from a connection paused because its pipeline was full")           \
 	X(MEMORY, "http_memory_bytes", GAUGE, "bytes",                                             \
-	    "memory held by connections: input, requests, bodies, answers held back")              \
+	    "memory used by connections: input, requests, bodies, unsent responses")               \
 	X(MEMORY_STEP, "http_memory_step", GAUGE, "step",                                          \
 	    "measure against memory use: 0 none, 1 shorter time-outs, 2 no keep-alive, 3 "         \
 	    "requests refused, 4 nothing accepted")                                                \

@@ -30,7 +30,8 @@
 struct tls_cert {
 	SSL_CTX *ctx;
 	char *path;
-	/* The certificate itself, without the additional ones in `ctx`. */
+	/* This certificate, its chain and its key. `ctx` may also have certificates of other key types
+	 * for the same names (add_kinds). */
 	X509 *own;
 	STACK_OF(X509) * chain;
 	EVP_PKEY *key;

@@ -415,7 +415,7 @@ static void test_many_loops(void)
 	the_loop = NULL;
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 static void test_start_fails(void)
 {
