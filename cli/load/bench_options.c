@@ -61,7 +61,7 @@ const struct weir_knob bench_knobs[] = {
 	"a second server, loaded alternately with the first and compared with it"),
     ROW("connections", INT, connections, "1000", 1, 1000000, "maximum number of open connections"),
     ROW("threads", INT, threads, "1", 1, 256, "threads of the generator"),
-    ROW("cpu", INT, cpu, "-1", -1, 4095, "pin generator thread i to core CPU + i; -1 pins none"),
+    ROW("cpu", INT, cpu, "-1", -1, 4095, "pin thread i of the generator to the core of this number plus i; -1: none"),
     ROW("fresh", BOOL, fresh, "false", 0, 0, "a new connection for every request"),
     ROW("pipeline", INT, pipeline, "1", 1, 64, "requests in flight on a connection"),
     ROW("timeout", DURATION, timeout_ns, "10s", 1e6, YEAR_NS,

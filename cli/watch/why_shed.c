@@ -68,7 +68,7 @@ static json_t *ask_names(const char *url, const struct shed_token *t, struct abo
 	if (doc && look_up(doc, t, about))
 		return doc;
 	plain_print(stderr, "weir why: %s, so numbers are shown instead of names\n",
-	    doc       ? "the server there was started later"
+	    doc       ? "the server there was started after the refusal"
 	    : rc != 0 ? err.text
 		      : "the server there is not a weir admin endpoint");
 	json_decref(doc);

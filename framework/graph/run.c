@@ -117,10 +117,10 @@ static int64_t in_flight(struct weir_graph *g, int64_t *held)
 	return n;
 }
 
-/* Whether nothing is in flight except held events that wait for their stages. All counts of ended
- * events are read before any count of offered events. So an event that moves during the reading can
- * only make the sum of offered events larger (Mattern 1987, four counters). This holds in whatever
- * order the stages are read, and even if the graph has loops. */
+/* Whether nothing is in flight except events that stages hold and that are not on their way to a
+ * callback. All counts of ended events are read before any count of offered events. So an event that
+ * moves during the reading can only make the sum of offered events larger (Mattern 1987, four
+ * counters). This holds in whatever order the stages are read, and even if the graph has loops. */
 static bool is_quiet(struct weir_graph *g)
 {
 	int64_t ended = 0, offered = 0;

@@ -22,8 +22,8 @@ static void refuse(struct verdict *v, int n, int at, int reason)
 	v->why[at] = reason;
 }
 
-/* Position of the event's user in the current rotation. An event without a user is treated as a
- * separate user. */
+/* Current position of the event's user in the rota (users.h); `fallen` is users_fallen now. Each
+ * event without a user gets a position of its own. */
 static inline uint16_t place_of(const struct weir_event *ev, uint16_t fallen)
 {
 	uint64_t id = ev->session & ~WEIR_SESSION_RETRY;

@@ -65,7 +65,7 @@ weir why --shed 80200ZS000000 --admin http://127.0.0.1:1/
 is exit 0; is out has '0.0 s after the start stage 1 refused class 0 (queue_full)'
 is out has 'predicted wait was 50 % of the objective'; is err has 'numbers are shown instead of names'
 weir why --shed 80200ZSZZZZZZ --admin "$admin" # two months after the start
-is exit 0; is out has 'after the start stage 1'; is err has 'was started later'
+is exit 0; is out has 'after the start stage 1'; is err has 'was started after the refusal'
 for id in '' 8 F000000000000 0000000000000 800020000000U; do
 	weir why --shed "$id" --admin "$admin"
 	is exit 2; is err has 'is not a shed id'; is out empty
