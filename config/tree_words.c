@@ -144,7 +144,8 @@ static bool words_end(const struct view *v, struct words *w)
 		return false;
 	w->mark = v->at;
 	w->text = "this follows the end of the configuration";
-	w->hint = "a value that begins with { or [ needs quotes; a line of three dots ends the document";
+	w->hint =
+	    "a value that begins with { or [ needs quotes; a line of three dots ends the document";
 	return true;
 }
 

@@ -82,10 +82,11 @@ static inline void judge_note_demands(
 static inline void judge_view(
     const struct judge *j, int class_id, struct judge_run *q, struct admission_view *v)
 {
-	if (j->policy->tick)
+	if (j->policy->tick) {
 		v->user = q->user;
-	if (j->policy->fair && j->fair && v->idle == 0)
-		judge_note_demands(j, class_id, q, v);
+		if (j->policy->fair && j->fair && v->idle == 0)
+			judge_note_demands(j, class_id, q, v);
+	}
 	if (q->timed)
 		v->left_ns = q->left_ns;
 }

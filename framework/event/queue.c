@@ -336,6 +336,14 @@ static int part_take(struct queue *q, struct partition *part, const struct queue
 	return n;
 }
 
+static void note_lengths(const struct queue *q, const struct partition *part, uint32_t *lengths)
+    WEIR_REQUIRES(&q->lock)
+{
+	memset(lengths, 0, WEIR_CLASSES_MAX * sizeof(*lengths));
+	for (int c = 0; c < q->n_classes; c++)
+		lengths[c] = part->lane[c].n;
+}
+
 /* Count the events taken since the lanes had the lengths `before` in keep.taken. No event may be
  * touched under the lock. */
 static void count_taken(struct queue *q, const struct partition *part, const uint32_t *before)
@@ -365,8 +373,8 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 	int max = share < take->max && !take->by_key ? share : take->max;
 	max = max < left ? max : left;
 	take->counted = queue_keeps(q);
-	for (int c = 0; take->counted && c < q->n_classes; c++)
-		before[c] = part->lane[c].n;
+	if (WEIR_UNLIKELY(take->counted))
+		note_lengths(q, part, before);
 	n = part_take(q, part, take, max, overdue, out);
 	if (WEIR_UNLIKELY(take->counted))
 		count_taken(q, part, before);

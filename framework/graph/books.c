@@ -95,7 +95,7 @@ static bool in_sender(const struct weir_stage *st)
 
 static bool runs(const struct thread *t, const struct weir_stage *st)
 {
-	return st == t->source || in_sender(st) || (t->pool && st->pool == t->pool);
+	return (t->source && st == t->source) || in_sender(st) || (t->pool && st->pool == t->pool);
 }
 
 /* Allocate the local of `st`, and those of all inline stages that the thread may run after `st`.
@@ -127,7 +127,7 @@ int graph_books_make(struct thread *t, bool all)
 	t->n_locals = g->n_stages;
 	for (int i = 0; rc == 0 && i < g->n_stages; i++) {
 		struct weir_stage *st = g->stages[i];
-		bool own = st == t->source || (t->pool && st->pool == t->pool);
+		bool own = (t->source && st == t->source) || (t->pool && st->pool == t->pool);
 		if (all || own || (in_sender(st) && anywhere))
 			rc = make(t, st);
 	}

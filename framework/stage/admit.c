@@ -231,11 +231,14 @@ static void collect(const struct sink *s, const struct admit_call *a, struct que
 		if (!all && !concerns(s, a, i))
 			continue;
 		q->at[q->run.n] = i;
-		if (learns)
+		if (learns) {
 			judge_add(&q->run, ev->session & ~WEIR_SESSION_RETRY, place_of(ev, fallen),
 			    ev->session & WEIR_SESSION_RETRY, weir_event_left_ns(ev, a->now_ns));
-		else /* the policy uses neither users nor deadlines */
-			q->run.refused[q->run.n++] = false;
+			continue;
+		}
+		/* the policy uses neither users nor deadlines */
+		q->run.id[q->run.n] = 0;
+		q->run.refused[q->run.n++] = false;
 	}
 }
 

@@ -83,4 +83,5 @@ static void test_long(void)
 }
 
 CUNIT_MAIN("tls wiped", {"make files", make}, {"a key", test_key}, {"a refused key", test_refused},
-    {"certificates and a key", test_both}, {"a long file", test_long}, {"remove files", tls_folder_remove})
+    {"certificates and a key", test_both}, {"a long file", test_long},
+    {"remove files", tls_folder_remove})
