@@ -81,8 +81,9 @@ static void print_text(const struct sides *s, const struct config_diff *diff, co
 		diff_print(config_effect_word(diff->item[i].effect), diff->item[i].path,
 		    diff->item[i].from, shown(s, &diff->item[i]));
 	if (s->uncompared > 0)
-		plain_print(stdout, "  (not compared, since %d value%s from ${} on both sides)\n",
-		    s->uncompared, s->uncompared == 1 ? " comes" : "s come");
+		plain_print(stdout, "  (%d value%s from ${} on both sides, so %s not compared)\n",
+		    s->uncompared, s->uncompared == 1 ? " comes" : "s come",
+		    s->uncompared == 1 ? "it was" : "they were");
 }
 
 /* ---- the two sides ---- */

@@ -152,8 +152,9 @@ static void held_threads(struct weir_graph *g, const struct weir_stage *st, char
 	lock_release(&g->threads_lock);
 	if (n > 0)
 		snprintf(text, size,
-		    "its handler has held I/O thread '%s' for %.1f s%s: connections on it wait",
-		    name, (double)(now_ns - first_ns) / NS_PER_S, n > 1 ? ", and others" : "");
+		    "its handler has held I/O thread '%s' for %.1f s: connections on it wait%s",
+		    name, (double)(now_ns - first_ns) / NS_PER_S,
+		    n > 1 ? " (it also holds other I/O threads)" : "");
 }
 
 void graph_trouble(struct weir_graph *g, struct weir_stage *st, char *text, size_t size)

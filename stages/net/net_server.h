@@ -25,8 +25,8 @@ int net_conf_check(struct weir_stage *st, const struct net_conf *conf, struct we
 int net_server_init(
     struct weir_stage *st, const struct net_calls *calls, int outlet, struct weir_err *err);
 
-/** Bind the addresses and start the I/O threads, whose loops call `ops`, in ops->start. Returns 0,
- * or a WEIR_E code with `err`; nothing is left running then. */
+/** Called by the start function of the stage type: bind the addresses and start the I/O threads,
+ * whose loops call `ops`. Returns 0, or a WEIR_E code with `err`; nothing is left running then. */
 int net_server_start(struct weir_stage *st, const struct weir_loop_ops *ops, struct weir_err *err);
 
 /** Drain the server, in ops->stop. */

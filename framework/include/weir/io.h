@@ -67,8 +67,8 @@ struct weir_loop_ops {
 /**
  * Create a loop for stage `st` and its thread "NAME/ioI" (I = `index`), which is not pinned.
  * weir_loop_data returns `data`. Waits until `ops->start` has run in the thread. Returns 0,
- * WEIR_EINVAL (a required callback is missing; logged), WEIR_ENOMEM, WEIR_ESYS (the thread, epoll or eventfd could not be created), or the code of
- * `start`. Main thread.
+ * WEIR_EINVAL (a required callback is missing; logged), WEIR_ENOMEM, WEIR_ESYS (the thread, epoll or
+ * eventfd could not be created), or the code of `start`. Main thread.
  */
 WEIR_API int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops *ops,
     void *data, struct weir_loop **loop);

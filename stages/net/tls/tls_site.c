@@ -22,7 +22,7 @@ static int check_links(struct weir_stage *st, int outlet, bool on, struct weir_e
 	if (on && !linked) {
 		weir_blame(st, "tls");
 		return tls_fail(err, WEIR_ELINK,
-		    "add a stage { use: tls.handshake } and its name under 'to:' as 'handshake'",
+		    "add a stage { use: tls.handshake }, and link it here: to: { handshake: NAME }",
 		    "handshakes need a stage of their own");
 	}
 	if (!on && linked)
