@@ -244,6 +244,7 @@ static void test_digest(void)
 	CU_ASSERT(answer_is(
 	    &a, 200, "1fa51eae26c4db865aca1af630e5fa892611eb6dad42accaf4e9c8745f7177bf\n"));
 	CU_ASSERT_EQUAL(server_metric(&s, "http_streamed_bodies_total"), 1);
+	AWAIT_METRIC(&s, "digest_bytes_total", ==, 1000005);
 	CU_ASSERT(client_say(fd, POST_HEAD("/", "Transfer-Encoding: chunked\r\n")));
 	CU_ASSERT(client_pattern(fd, 0, 5000, true) && client_say(fd, "x\r\n"));
 	CU_ASSERT(answer_read(fd, &a) && a.status == 400);

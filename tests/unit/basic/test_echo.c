@@ -7,12 +7,12 @@ static struct weir_graph *graph;
 static struct call *calls[16];
 static int n_calls;
 
-static void set_up(bool large)
+static void set_up_greeting(bool large, const char *greeting)
 {
 	struct weir_spec *spec = weir_spec_new("echo");
 	struct weir_stage_spec *s = weir_spec_add_stage(spec, "echo", "echo");
 
-	fixture_set(s, "with.greeting", "hi");
+	fixture_set(s, "with.greeting", greeting);
 	fixture_set(s, "with.max_body", "10B");
 	if (large) {
 		weir_spec_link(s, "large", "other", false);
@@ -20,6 +20,11 @@ static void set_up(bool large)
 	}
 	graph = fixture_start(spec);
 	CU_ASSERT_EQUAL_FATAL(weir_thread_attach(graph, "test"), 0);
+}
+
+static void set_up(bool large)
+{
+	set_up_greeting(large, "hi");
 }
 
 static void tear_down(void)
@@ -55,6 +60,19 @@ static void test_answer(void)
 	CU_ASSERT(call_has_field(c, "Content-Type: text/plain; charset=utf-8\r\n"));
 	CU_ASSERT(call_body_is(post("/", ""), "hi (2)\nPOST /\n"));
 	CU_ASSERT_EQUAL(metric_of(graph, "echo", 0), 26 + 14);
+	tear_down();
+}
+
+/* The response has room for any greeting. */
+static void test_long_greeting(void)
+{
+	char greeting[501], want[600];
+
+	memset(greeting, 'g', 500);
+	greeting[500] = '\0';
+	snprintf(want, sizeof(want), "%s (1)\nPOST /\nsome text", greeting);
+	set_up_greeting(false, greeting);
+	CU_ASSERT(call_body_is(post("/", "some text"), want));
 	tear_down();
 }
 
@@ -104,5 +122,6 @@ static void test_bad_greeting(void)
 	free(errs);
 }
 
-CUNIT_MAIN("echo", {"answer", test_answer}, {"live knob", test_live_knob}, {"outlet", test_outlet},
-    {"key", test_key}, {"bad greeting", test_bad_greeting})
+CUNIT_MAIN("echo", {"answer", test_answer}, {"long greeting", test_long_greeting},
+    {"live knob", test_live_knob}, {"outlet", test_outlet}, {"key", test_key},
+    {"bad greeting", test_bad_greeting})
