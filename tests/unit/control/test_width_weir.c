@@ -26,15 +26,15 @@ struct limits {
 
 static const struct limits limits[N_SCENES] = {
     [SCENE_STEADY] = {0.97, 0.99, 0.97, 0.985, 1.25},
-    [SCENE_SLOWER_2] = {0.95, 0.95, 0.8, 0.92, 1.25},
-    [SCENE_SLOWER_3] = {0.95, 0.95, 0.7, 0.88, 1.25},
-    [SCENE_BACK] = {0.95, 0.95, 0.85, 0.93, 1.5},
-    [SCENE_FASTER_3] = {0.95, 0.95, 0.93, 0.97, 0},
-    [SCENE_FEWER] = {0.95, 0.95, 0.9, 0.95, 1.5},
-    [SCENE_MORE] = {0.95, 0.95, 0.6, 0.9, 0},
+    [SCENE_SLOWER_2] = {0.95, 0.95, 0.85, 0.93, 1.25},
+    [SCENE_SLOWER_3] = {0.95, 0.95, 0.74, 0.89, 1.25},
+    [SCENE_BACK] = {0.95, 0.95, 0.87, 0.94, 1.5},
+    [SCENE_FASTER_3] = {0.95, 0.95, 0.94, 0.975, 0},
+    [SCENE_FEWER] = {0.95, 0.95, 0.91, 0.95, 1.5},
+    [SCENE_MORE] = {0.95, 0.95, 0.89, 0.93, 0},
     [SCENE_STOPS] = {0.95, 0.95, 0.87, 0.95, 1.25},
-    [SCENE_ACCEPTS] = {0.95, 0.95, 0.92, 0.95, 1.1},
-    [SCENE_REFUSES] = {0.95, 0.95, 0.9, 0.96, 1.5},
+    [SCENE_ACCEPTS] = {0.95, 0.95, 0.94, 0.96, 1.1},
+    [SCENE_REFUSES] = {0.95, 0.95, 0.93, 0.96, 1.5},
 };
 
 /* Small widths are rounded up, and have one place to spare. Exponential times do not show where a
