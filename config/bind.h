@@ -95,7 +95,10 @@ int bind_each(struct bind *bind, const struct weir_node *node, const struct bind
 void bind_threads_number(
     struct bind *bind, const struct weir_node *node, struct weir_threads_spec *threads);
 
-/** Record the position of `min` in `node`, the value of a `threads:`, if it sets `min`. */
+/** Set *mark to the position of the value of `key` in `node`, if `node` is a map that has it. */
+void bind_mark(const struct weir_node *node, const char *key, struct weir_mark *mark);
+
+/** Record the positions of `min` and `policy` in `node`, the value of a `threads:`, if it sets them. */
 void bind_threads_mark(const struct weir_node *node, struct weir_threads_spec *threads);
 
 /** Bind the key `name` with the value `item` to `base`, according to `table`. */

@@ -157,7 +157,7 @@ static void put_nature(FILE *out, const struct weir_stage_ops *ops)
 		      "at once (weir describe stage)\n",
 		    out);
 	if (ops->flags & WEIR_STAGE_IN_PARTS)
-		fputs("can follow a source that sends bodies in parts\n", out);
+		fputs("accepts requests whose bodies are still arriving\n", out);
 }
 
 static void describe_type(FILE *out, const struct weir_stage_ops *ops)

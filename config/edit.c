@@ -96,7 +96,7 @@ static int replace(
 		    "this value comes from ${}");
 	if (!is_one_line(e, node))
 		return refuse(e, node, "write the value by hand",
-		    tree_is_empty(node) ? "there is nothing here to replace"
+		    tree_is_empty(node) ? "there is no value here to replace"
 					: "this value has more than one line");
 	s->at = offset_of(e, &node->mark);
 	s->n = (size_t)node->mark.len;

@@ -158,6 +158,7 @@ static int bind_group(struct bind *bind, const struct weir_node *name, const str
 		if (strcmp(node->name[i]->text, "threads") == 0)
 			bind_threads_mark(item, &group->threads);
 	}
+	bind_mark(node, "schedule", &group->schedule_mark);
 	return 0;
 }
 

@@ -129,6 +129,35 @@ void bind_threads_mark(const struct weir_node *node, struct weir_threads_spec *t
 
 	if (min)
 		threads->mark = min->mark;
+	bind_mark(node, "policy", &threads->policy_mark);
+}
+
+void bind_mark(const struct weir_node *node, const char *key, struct weir_mark *mark)
+{
+	const struct weir_node *value = weir_node_get(node, key);
+
+	if (value)
+		*mark = value->mark;
+}
+
+/* Record the positions that weir_spec_check may report. */
+static void keep_marks(
+    struct weir_stage_spec *stage, const struct weir_node *name, const struct weir_node *item)
+{
+	const char *key = name->text;
+
+	if (strcmp(key, "threads") == 0) {
+		bind_threads_mark(item, &stage->threads);
+	} else if (strcmp(key, "slo") == 0) {
+		stage->slo_mark = item->mark;
+	} else if (strcmp(key, "cohort") == 0) {
+		bind_mark(item, "policy", &stage->cohort.policy_mark);
+	} else if (strcmp(key, "admission") == 0) {
+		bind_mark(item, "policy", &stage->admission.policy_mark);
+	} else if (strcmp(key, "width") == 0) {
+		stage->width.mark = name->mark;
+		bind_mark(item, "policy", &stage->width.policy_mark);
+	}
 }
 
 static bool is_inline(const struct weir_node *node)
@@ -145,14 +174,9 @@ void bind_stage_knob(struct bind *bind, struct weir_node *name, struct weir_node
 		stage->inlined = is_inline(item);
 	if (threads && is_inline(item))
 		return;
-	if (threads)
-		bind_threads_mark(item, &stage->threads);
-	if (strcmp(name->text, "slo") == 0)
-		stage->slo_mark = item->mark;
-	if (strcmp(name->text, "width") == 0) {
+	keep_marks(stage, name, item);
+	if (strcmp(name->text, "width") == 0)
 		stage->width.given = true;
-		stage->width.mark = name->mark;
-	}
 	if (threads && item->kind == WEIR_NODE_SCALAR)
 		bind_threads_number(bind, item, &stage->threads);
 	else

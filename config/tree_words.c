@@ -117,7 +117,7 @@ static bool words_colon(const struct view *v, struct words *w)
 		return true;
 	}
 	w->mark = v->at;
-	w->text = "a second ':' is not allowed in one line";
+	w->text = "a ':' is not allowed here";
 	w->hint = "put a value that contains ': ' in quotes";
 	return true;
 }

@@ -26,7 +26,7 @@ int load_trace_time(const char *text, int64_t *at_ns, struct weir_err *err)
 
 	if (text[n + strspn(text + n, " \t")] != '\0' || n >= TIME_BYTES - 1)
 		return sentence(
-		    err, WEIR_EINVAL, "'%.60s' is not a time, such as 0.0125 or 12ms", text);
+		    err, WEIR_EINVAL, "'%.60s' is not a time like 0.0125 or 12ms", text);
 	if (plain == n && point && n > (size_t)(point - text) + 1 + SECOND_DIGITS)
 		n = (size_t)(point - text) + 1 + SECOND_DIGITS;
 	snprintf(word, sizeof(word), "%.*s%s", (int)n, text, plain > 0 && plain >= n ? "s" : "");

@@ -15,7 +15,7 @@ struct build_input {
 	int n_sets;
 	const char *const *sets; /* STAGE.KNOB=VALUE, as given by `--set` */
 	bool preview;            /* run no code of plug-ins that are not loaded yet */
-	bool become;             /* become the user of `user:` after loading the file */
+	bool become;             /* after loading the file, become the user that `user:` names */
 	bool bind; /* before becoming that user, bind the addresses that only root can bind */
 };
 

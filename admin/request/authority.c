@@ -23,7 +23,7 @@
  * few browsers with six connections each. */
 #define AUTHORITY_BACKLOG 64
 
-/* Maximum length of Host: a DNS name and ":65535". */
+/* Size of a buffer for Host: a DNS name of at most 255 bytes, ":65535" and a NUL. */
 #define HOST_MAX 262
 
 /* ---- parsing ---- */
@@ -122,7 +122,7 @@ static int parse_file(const char *path, struct authority *a, struct weir_err *er
 
 int authority_parse(const char *listen, struct authority *a, struct weir_err *err)
 {
-	char buf[HOST_MAX + 8]; /* ":65535" */
+	char buf[HOST_MAX];
 	char *host, *port;
 
 	if (strncmp(listen, "unix:", 5) == 0)

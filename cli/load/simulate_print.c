@@ -44,7 +44,7 @@ static void print_head(const struct weir_spec *spec, const struct simulate_plan 
 }
 
 /* Print "db: 7.9 of 8 under way, 20 ms each, 300/s; widening stopped helping at 6": the mean number of
- * events in work, and what the width policy has found out at the end. */
+ * events in progress over the run, the width at the end, and what the width policy has found out. */
 static void print_width(
     const struct simulate_plan *plan, const struct sim_result *r, int i, FILE *out)
 {

@@ -8,14 +8,29 @@
  *
  * A loop is started before ops->start of its stage, and ended before ops->fini. A drain waits until the
  * loop has handled the events that were sent to it (weir_stage.arriving). After the grace time they end
- * as WEIR_ECLOSED instead.
+ * as WEIR_ECLOSED instead. The loop notes its calls as other threads do, so that the watchdog and a
+ * drain report a call that does not return.
  */
 #include <weir/io.h>
 
 #include "graph/graph.h"
+#include "stage/call.h"
 
 /* State of an event whose ticket has expired, on its way to the loop: its ticket is void. */
 #define EXPIRED WEIR_EVENT_TICKETED
+
+/* Call the stage with events that it holds. The width of an event that ends in the call becomes free at
+ * the end of the call. */
+static void call_stage(struct weir_stage *st, struct weir_event **ev, int n, bool expired)
+{
+	struct local *l = thread_self()->local[st->id];
+
+	call_note(l, ev, n);
+	(expired ? stage_expire : stage_handle)(st, ev, n);
+	call_left(l);
+	call_over(l);
+	hold_wake(l->thread, st);
+}
 
 static void loop_mail(struct weir_loop *loop, struct weir_event *list)
 {
@@ -31,7 +46,7 @@ static void loop_mail(struct weir_loop *loop, struct weir_event *list)
 		if (WEIR_UNLIKELY(graph_tickets_closed(st)))
 			weir_event_finish_run(ev, n, WEIR_ECLOSED);
 		else
-			(state == EXPIRED ? stage_expire : stage_handle)(st, ev, n);
+			call_stage(st, ev, n, state == EXPIRED);
 		atomic_fetch_sub(&st->arriving, n);
 	}
 }

@@ -18,11 +18,6 @@
 /* Largest sum of all guarantees, so that at least half of a stage is assigned by priority. */
 #define GUARANTEES_MAX 0.5
 
-static const struct weir_mark *mark_or(const struct weir_mark *own, const struct weir_mark *whole)
-{
-	return own->file ? own : whole;
-}
-
 static void check_pattern(struct plan *p, const struct weir_class_spec *cs,
     const struct weir_match_spec *m, const struct weir_field *field)
 {
@@ -114,7 +109,7 @@ static void check_reach(struct plan *p, int c)
 static void check_priority(struct plan *p, const int *priority, int c)
 {
 	const struct weir_class_spec *cs = &p->spec->classes[c];
-	const struct weir_mark *mark = mark_or(&cs->priority_mark, &cs->mark);
+	const struct weir_mark *mark = plan_mark(&cs->priority_mark, &cs->mark);
 
 	if (priority[c] >= WEIR_CLASSES_MAX)
 		weir_errs_add(p->errs, mark, WEIR_EINVAL,
@@ -141,7 +136,7 @@ static void check_guarantees(struct plan *p, const double *guarantee, int n)
 			over = &p->spec->classes[c];
 	}
 	if (over)
-		weir_errs_add(p->errs, mark_or(&over->guarantee_mark, &over->mark), WEIR_EINVAL,
+		weir_errs_add(p->errs, plan_mark(&over->guarantee_mark, &over->mark), WEIR_EINVAL,
 		    "lower some; a class after the first is guaranteed 2% by default",
 		    "the classes are guaranteed %.4g%% of each stage in total, at most 50%% is "
 		    "allowed",

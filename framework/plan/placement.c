@@ -95,7 +95,7 @@ static void check_threads(struct plan *p, const struct weir_threads_spec *t, con
 		    "threads of %s '%s': start %lld is not between min and max", kind, name,
 		    (long long)t->start);
 	if (t->policy && !resize_find(t->policy))
-		weir_errs_add(p->errs, mark, WEIR_ENOENT,
+		weir_errs_add(p->errs, plan_mark(&t->policy_mark, mark), WEIR_ENOENT,
 		    policies_hint(policies_resize, t->policy, hint),
 		    "threads of %s '%s': there is no policy '%s'", kind, name, t->policy);
 }
@@ -106,7 +106,7 @@ static void check_admission(struct plan *p, const struct weir_stage_spec *s)
 	char hint[POLICIES_HINT_BYTES];
 
 	if (!admission_find(weir_spec_admission(s, true)))
-		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
+		weir_errs_add(p->errs, plan_mark(&a->policy_mark, &s->mark), WEIR_ENOENT,
 		    policies_hint(policies_admission, a->policy, hint),
 		    "stage '%s': there is no admission policy '%s'", s->name, a->policy);
 	else if (strcmp(a->policy, "rate") == 0 && a->rate <= 0)
@@ -153,7 +153,7 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 	check_inline(p, ps);
 	resolve_key(p, ps);
 	if (s->cohort.policy && !batch_find(s->cohort.policy))
-		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
+		weir_errs_add(p->errs, plan_mark(&s->cohort.policy_mark, &s->mark), WEIR_ENOENT,
 		    policies_hint(policies_batch, s->cohort.policy, hint),
 		    "stage '%s': there is no batch policy '%s'", s->name, s->cohort.policy);
 	if (!s->inlined && ps->group < 0)
@@ -242,8 +242,8 @@ void plan_placement(struct plan *p)
 		check_group_name(p, g);
 		check_threads(p, &gs->threads, "group", gs->name, &gs->mark);
 		if (gs->schedule && !sched_policy_find(gs->schedule))
-			weir_errs_add(p->errs, &gs->mark, WEIR_ENOENT,
-			    policies_hint(policies_sched, gs->schedule, hint),
+			weir_errs_add(p->errs, plan_mark(&gs->schedule_mark, &gs->mark),
+			    WEIR_ENOENT, policies_hint(policies_sched, gs->schedule, hint),
 			    "group '%s': there is no schedule '%s'", gs->name, gs->schedule);
 	}
 	check_budget(p);

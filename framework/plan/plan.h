@@ -62,6 +62,13 @@ void plan_slo(struct plan *p);       /* plan/slo.c: objectives that no event can
 /** Check `width:` of a stage; a part of plan_placement. */
 void plan_width(struct plan *p, const struct plan_stage *ps);
 
+/** Return the position `own` of a key, or `whole`, that of its section, if the key is not written. */
+static inline const struct weir_mark *plan_mark(
+    const struct weir_mark *own, const struct weir_mark *whole)
+{
+	return own->file ? own : whole;
+}
+
 /** Report `name` if it is not a valid name for a `kind`. */
 void plan_name(struct plan *p, const char *kind, const char *name, const struct weir_mark *mark);
 

@@ -7,14 +7,14 @@
 
 static const struct weir_mark *mark_of(const struct weir_stage_spec *s)
 {
-	return s->width.mark.file ? &s->width.mark : &s->mark;
+	return plan_mark(&s->width.mark, &s->mark);
 }
 
 static void unknown_policy(struct plan *p, const struct weir_stage_spec *s)
 {
 	char hint[POLICIES_HINT_BYTES];
 
-	weir_errs_add(p->errs, mark_of(s), WEIR_ENOENT,
+	weir_errs_add(p->errs, plan_mark(&s->width.policy_mark, mark_of(s)), WEIR_ENOENT,
 	    policies_hint(policies_width, s->width.policy, hint),
 	    "stage '%s': there is no width policy '%s'", s->name, s->width.policy);
 }

@@ -16,19 +16,32 @@ static inline void call_next(struct thread *t)
 	    memory_order_relaxed);
 }
 
-/** The calling thread, whose local is `l`, is about to call the stage of `sink` with ev[0..n). */
-static inline void call_begin(struct sink *sink, struct local *l, struct weir_event **ev, int n)
+/** Note that the calling thread, whose local is `l`, is about to call the stage with ev[0..n). */
+static inline void call_note(struct local *l, struct weir_event **ev, int n)
 {
 	struct thread *t = l->thread;
 
-	if (sink->policy->tick)
-		atomic_fetch_add_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
 	t->run_ev = ev;
 	t->run_n = n;
 	atomic_store_explicit(&l->book.running_n, n, memory_order_relaxed);
 	atomic_store_explicit(&l->book.running_since_ns, t->now_ns, memory_order_relaxed);
-	atomic_store_explicit(&t->running, sink->stage, memory_order_relaxed);
+	atomic_store_explicit(&t->running, l->stage, memory_order_relaxed);
 	atomic_store_explicit(&t->running_type, ev[0]->type, memory_order_relaxed);
+}
+
+/** The call has returned: settle its counts of held events. */
+static inline void call_left(struct local *l)
+{
+	l->thread->run_n = 0;
+	hold_settle(l->thread, &l->stage->sink.queue);
+}
+
+/** The calling thread is about to call the stage of `sink` with ev[0..n) from its queue. */
+static inline void call_begin(struct sink *sink, struct local *l, struct weir_event **ev, int n)
+{
+	if (sink->policy->tick)
+		atomic_fetch_add_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
+	call_note(l, ev, n);
 }
 
 /** The call has returned. Returns how long it took. */
@@ -37,8 +50,7 @@ static inline int64_t call_end(struct sink *sink, struct local *l, int n)
 	struct thread *t = l->thread;
 	int64_t start_ns = t->now_ns;
 
-	t->run_n = 0;
-	hold_settle(t, &sink->queue);
+	call_left(l);
 	if (sink->policy->tick)
 		atomic_fetch_sub_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
 	t->now_ns = clock_now_ns();

@@ -173,7 +173,8 @@ struct net_accept {
 /** Eviction across I/O threads: evict.c. Only this thread writes `idle_since_ns`; any I/O thread
  * may write the other members. */
 struct net_evict {
-	/* start of the longest wait among this thread's connections; INT64_MAX if none waits */
+	/* start of the longest wait for a request among this thread's connections (slot.c);
+	 * INT64_MAX if none waits */
 	_Atomic int64_t idle_since_ns;
 	_Atomic uint32_t asked; /* threads that request an eviction, one bit each */
 	/* threads that have nothing to evict for our new connection, one bit each */

@@ -31,6 +31,7 @@ struct weir_threads_spec {
 	/* report handler calls that take longer than this; 0 reports none */
 	int64_t stuck_ns;
 	struct weir_mark mark; /* position of `min`; mark.file is NULL if `min` is not written */
+	struct weir_mark policy_mark; /* position of `policy`, or no file */
 };
 
 /* Order of the choices of `queue: { discipline: }`. */
@@ -42,9 +43,10 @@ struct weir_queue_spec {
 };
 
 struct weir_cohort_spec {
-	int64_t max;       /* events per handle call, 1..WEIR_BATCH_MAX */
-	int64_t linger_ns; /* longest wait for a fuller cohort; 0 disables waiting */
-	char *policy;      /* batch policy: "static", "weir", "seda" */
+	int64_t max;                  /* events per handle call, 1..WEIR_BATCH_MAX */
+	int64_t linger_ns;            /* longest wait for a fuller cohort; 0 disables waiting */
+	char *policy;                 /* batch policy: "static", "weir", "seda" */
+	struct weir_mark policy_mark; /* position of `policy`, or no file */
 	/* cohort key: a field of the event type, "stage" for ops->key, or "" for none */
 	char *by;
 };
@@ -60,7 +62,8 @@ enum weir_admission_mode { WEIR_ADMISSION_OFF, WEIR_ADMISSION_SHADOW, WEIR_ADMIS
 
 struct weir_admission_spec {
 	char *policy; /* "auto", "none", "threshold", "rate", "codel" ... (framework/admission) */
-	int mode;     /* enum weir_admission_mode */
+	struct weir_mark policy_mark; /* position of `policy`, or no file */
+	int mode;                     /* enum weir_admission_mode */
 	/* for `threshold`: queue length above which events are refused, smaller for lower classes;
 	 * -1 is half the limit */
 	int64_t threshold;
@@ -86,11 +89,12 @@ struct weir_degrade_spec {
 /** `width:` of a stage that holds events (WEIR_STAGE_HOLDS): the number of events that may be in its
  *  handlers or held at once. */
 struct weir_width_spec {
-	int64_t min;           /* 1 or more */
-	int64_t max;           /* -1 is `auto`, the limit of the queue */
-	char *policy;          /* "weir" or "static", which stays at max */
-	bool given;            /* the section is written; required for a member of a group */
-	struct weir_mark mark; /* position of the section, or no file */
+	int64_t min;                  /* 1 or more */
+	int64_t max;                  /* -1 is `auto`, the limit of the queue */
+	char *policy;                 /* "weir" or "static", which stays at max */
+	bool given;                   /* the section is written; required for a member of a group */
+	struct weir_mark mark;        /* position of the section, or no file */
+	struct weir_mark policy_mark; /* position of `policy`, or no file */
 };
 
 enum weir_stage_mode { WEIR_MODE_SHARED, WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIONED };
@@ -128,7 +132,8 @@ struct weir_stage_spec {
 struct weir_group_spec {
 	char *name;
 	struct weir_mark mark;
-	char *schedule; /* scheduling policy: "shared" */
+	char *schedule;                 /* scheduling policy: "shared" */
+	struct weir_mark schedule_mark; /* position of `schedule`, or no file */
 	struct weir_threads_spec threads;
 };
 

@@ -39,10 +39,10 @@
 /* Delay before a time-out that occurs between reading and parsing is checked again. It is one timer
  * tick, so the check is in the next iteration. */
 #define LOOK_AGAIN_NS 1000000LL
-/* Limit of a client's lead over min_send_rate; at most twice this can accumulate. A client's kernel
- * accepts megabytes before the client reads any, and then acknowledges a 16th of its buffer (128
- * KiB) at a time. Without the limit a client could accumulate such a lead, and then read almost
- * nothing. */
+/* Maximum lead of a client over min_send_rate. A client's kernel accepts megabytes before the client
+ * reads any of them, and then acknowledges 128 KiB at a time, a 16th of its buffer. Without this
+ * limit a client would have a lead of megabytes, and could then read almost nothing for a long
+ * time. */
 #define LEAD_BYTES 16384
 
 /* ---- progress of a response ---- */

@@ -152,8 +152,8 @@ static int set_ciphers(SSL_CTX *ctx, const struct tls_conf *conf, struct weir_er
 	if (!ciphers_good(ctx, conf))
 		return tls_fail(err, WEIR_EINVAL,
 		    "run `openssl ciphers -s -v -tls1_2 LIST` to see the usable ciphers of a list",
-		    "none of the ciphers '%.80s' can be used, or one does not encrypt or "
-		    "authenticate",
+		    "none of the ciphers '%.80s' can be used with TLS 1.2, or one of them lacks "
+		    "encryption or authentication",
 		    conf->ciphers);
 	return 0;
 }

@@ -26,7 +26,7 @@ static void test_full(void)
 	same(describe("t.full"),
 	    "t.full: has everything\n"
 	    "takes t.item\n"
-	    "can follow a source that sends bodies in parts\n"
+	    "accepts requests whose bodies are still arriving\n"
 	    "\n"
 	    "with:\n"
 	    "    size             how many\n"

@@ -141,7 +141,7 @@ static void test_reasons(void)
 	    "    1 | stages: { a: { slo: [1s] } }\n"
 	    "      |                     ^\n");
 	refused("stages: { a: { slo: } }\n", "slo",
-	    "main.yaml:1:21: there is nothing here to replace\n"
+	    "main.yaml:1:21: there is no value here to replace\n"
 	    "    1 | stages: { a: { slo: } }\n"
 	    "      |                     ^ write the value by hand\n");
 	refused("stages: { a: { slo: \"1\n s\" } }\n", "slo",

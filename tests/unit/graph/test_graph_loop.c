@@ -196,6 +196,7 @@ static struct weir_spec *spec_with(const char *use, const char *policy)
 	fixture_set(s, "width.max", "64");
 	fixture_set(s, "width.policy", policy);
 	fixture_set(s, "slo", "1h"); /* a machine that stalls refuses nothing */
+	fixture_set(s, "threads.stuck", "10ms");
 	fixture_set(s, "threads.min", "3");
 	fixture_set(s, "threads.max", "3");
 	fixture_stage(spec, "end", "t.end", NULL);
@@ -352,11 +353,44 @@ static void test_drain_ends(void)
 	weir_graph_free(g);
 }
 
+static void *free_main(void *unused)
+{
+	(void)unused;
+	weir_graph_free(g);
+	return NULL;
+}
+
+/* A handler that does not return in the loop is reported as hung, and a drain leaves its thread
+ * behind. */
+static void test_hangs(void)
+{
+	struct weir_drain_report r;
+	const char *name;
+	pthread_t thread;
+
+	make_busy();
+	FIXTURE_AWAIT(weir_graph_hung(g, &name) != 0);
+	CU_ASSERT_STRING_EQUAL(name, "loop");
+	weir_graph_drain(g, 0, &r);
+	CU_ASSERT_EQUAL(r.left, 1);
+	CU_ASSERT_EQUAL(r.lost, 51);
+	CU_ASSERT_EQUAL(r.law_error, 0);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(r.left_text, "stage 'loop' (t.busy) in thread 'loop/io0' for "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(r.left_text, " with 1 event"));
+	pthread_create(&thread, NULL, free_main, NULL);
+	CU_ASSERT_EQUAL(fixture_ended(), 0);
+	atomic_store(&proceed, true);
+	pthread_join(thread, NULL);
+	check_each_once(51);
+}
+
 int main(void)
 {
 	static const struct cunit_case cases[] = {{"ways", test_ways},
 	    {"not started", test_not_started}, {"refused", test_refused},
-	    {"drain waits", test_drain_waits}, {"drain ends", test_drain_ends}};
+	    {"drain waits", test_drain_waits}, {"drain ends", test_drain_ends},
+	    {"hangs", test_hangs}};
 
 	fixture_register(&loop_ops);
 	fixture_register(&busy_ops);
