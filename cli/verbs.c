@@ -30,8 +30,8 @@ const struct verb verb_table[] = {
 	VERB_JSON, 0, 1, verb_list},
     {"describe", "writing", "TYPE [FILE]",
 	"Show the settings of a stage type, or of 'stage', 'group', 'class', 'overload', 'trace', "
-	"'log', 'alerts', 'admin', 'token', 'user', 'drain'; with FILE, also of its plug-ins' "
-	"types",
+	"'log', 'alerts', 'admin', 'token', 'user', 'drain'; with FILE, the type may come from "
+	"its plug-ins",
 	"weir describe file.read", 0, 1, 2, verb_describe},
     {"schema", "writing", "",
 	"Print the JSON Schema of the YAML, for editors that complete and check while typing",
@@ -60,7 +60,8 @@ const struct verb verb_table[] = {
 	"change",
 	"weir reload --dry-run", VERB_JSON | VERB_ADMIN | VERB_DRY_RUN, 0, 0, verb_reload},
     {"doctor", "running", "[--threads] [-o json]",
-	"Show what would limit a server on this machine, and with --threads how many are useful",
+	"Show what would limit a server on this machine; with --threads, also how many threads "
+	"are useful",
 	"weir doctor --threads", VERB_JSON | VERB_THREADS, 0, 0, verb_doctor},
     {"ps", "watching", "[--admin URL] [-o json]", "Show a running server, one line per stage",
 	"weir ps --admin http://127.0.0.1:9900", VERB_JSON | VERB_ADMIN, 0, 0, verb_ps},

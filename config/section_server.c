@@ -40,8 +40,8 @@ const struct weir_knob config_overload_knobs[] = {
 	.offset = offsetof(struct weir_spec, overload_mode),
 	.def = "enforce",
 	.choices = "off|shadow|enforce",
-	.help = "upper limit of the admission modes of all stages: with shadow none refuses, with "
-		"off none is evaluated"},
+	.help = "upper limit of the admission modes of all stages: with shadow no policy refuses, "
+		"with off no policy is evaluated"},
     {.name = NULL}};
 
 static bool is_text(struct bind *bind, const struct weir_node *name, const struct weir_node *node)

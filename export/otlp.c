@@ -77,8 +77,8 @@ static void report(struct otlp *o, bool sent, const char *why)
 {
 	if (!sent && !o->failing)
 		weir_log(WEIR_LOG_WARN,
-		    "traces cannot be sent to %s: %s; each batch is tried five times, then counted "
-		    "as failed",
+		    "traces cannot be sent to %s: %s; a batch is tried up to five times, then "
+		    "counted as failed",
 		    weir_graph_spec(o->graph)->trace.otlp, why);
 	if (sent && o->failing)
 		weir_log(WEIR_LOG_INFO, "traces can be sent again");

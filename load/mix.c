@@ -89,7 +89,7 @@ static int check_header(const char *header, struct weir_err *err)
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (named(header, ours[i]))
 			return sentence(err, WEIR_EINVAL,
-			    "the header '%.100s' cannot be set, since the generator sets it itself",
+			    "the header '%.100s' cannot be set, since the generator decides on it",
 			    header);
 	return 0;
 }

@@ -117,7 +117,9 @@ static int make_thread(struct run *run, struct worker *w)
 	pthread_attr_destroy(&attr);
 	if (rc == EINVAL && cpu >= 0)
 		return sentence(run->err, WEIR_ESYS,
-		    "the generator cannot run on core %d: it does not exist", cpu + w->rank);
+		    "the generator cannot run on core %d: this core does not exist, or this "
+		    "process may not use it",
+		    cpu + w->rank);
 	if (rc != 0)
 		return sentence(
 		    run->err, WEIR_ESYS, "a thread cannot be created: %s", strerror(rc));

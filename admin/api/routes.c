@@ -293,7 +293,7 @@ const struct route routes_table[] = {
 	answer_decisions},
     {"GET", "/api/v1/history",
 	"Samples of the last hours: ?from=-900&to=-1&step=1s or 10s&stage=NAME", answer_history},
-    {"GET", "/events", "Live events, as they happen: ?hz=1 or 4", answer_events},
+    {"GET", "/events", "Live events, as they happen: ?hz=0, 1 or 4", answer_events},
     {"GET", "/metrics", "Prometheus text", answer_metrics},
     {"GET", "/healthz", "200 while the endpoint answers", answer_healthz},
     {"GET", "/readyz",

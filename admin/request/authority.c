@@ -219,7 +219,8 @@ int authority_listen(struct authority *a, int *out, struct weir_err *err)
 		if (fd >= 0)
 			close(fd);
 		if (saved == EADDRINUSE)
-			return fail(err, WEIR_EBUSY, "is another weir running? choose another port",
+			return fail(err, WEIR_EBUSY,
+			    "is another server running there? choose another address",
 			    "the admin endpoint cannot listen on %s: the address is in use", name);
 		return fail(err, WEIR_ESYS, NULL, "the admin endpoint cannot listen on %s: %s",
 		    name, strerror(saved));

@@ -168,8 +168,9 @@ bool sse_refuses(const struct sse *l, const char *p, size_t n, const struct auth
 		return true;
 	if (is_greedy(l, pass)) {
 		*problem = (struct head_problem){.status = 503,
-		    .why = "your token has too many watchers: one token may use half of the slots, "
-			   "all viewers together three quarters"};
+		    .why =
+			"you have too many watchers: one token or user may use half of the slots, "
+			"all viewers together three quarters"};
 		return true;
 	}
 	if (l->n_watchers < l->limit)

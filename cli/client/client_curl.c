@@ -253,7 +253,7 @@ static int fail_late(const struct call *call, struct weir_err *err)
 {
 	return client_fail(err, WEIR_ESYS,
 	    "%s did not answer in time: it sent nothing for %lld s, or took longer than the %.3g s "
-	    "that --timeout allows all requests",
+	    "that --timeout allows for all requests together",
 	    call->at->url, CLIENT_STEP_NS / NS_PER_S, (double)call->request->limit_ns / 1e9);
 }
 

@@ -39,8 +39,8 @@ static const struct weir_knob simulate_knobs[] = {
 	.min = 1e9,
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_AUTO,
-	.help = "virtual time; auto: 2 million events, within 5 s to 60 s, or less, down to 1 s, "
-		"for 10 million"},
+	.help = "virtual time; auto: as long as 2 million events take, at least 5 s and at most "
+		"60 s; if 10 million take less than 5 s, as long as those take, at least 1 s"},
     ROW("deadline", DURATION, deadline_ns, "0s", 0, 3.6e12,
 	"deadline of every request; 0s is the slo of its class"),
     ROW("seed", INT, seed, "1", 0, 9e15, "the same seed gives the same result"),

@@ -76,7 +76,8 @@ static void print_stages(const struct simulate_plan *plan, const struct sim_resu
 		if (c->stage[i].width)
 			print_width(plan, r, i, out);
 	if (plan->in_front > 0)
-		fprintf(out, "%.3g%% of the events end earlier, in the threads of the source\n",
+		fprintf(out,
+		    "%.3g%% of the events end in the threads of the source, before these stages\n",
 		    plan->in_front * 100);
 	double seconds = (double)(c->warmup_ns + c->measured_ns) * 1e-9;
 	if (plan->cores_ceiling_per_s > 0)

@@ -81,18 +81,18 @@ static int codel_explain(
 
 	if (!s->overloaded)
 		return say(buf, size, 0,
-		    "not overloaded: the minimum wait of an interval was within %.3g ms",
+		    "not overloaded: the minimum wait of the last interval was within %.3g ms",
 		    target_ms);
 	return say(buf, size, 0,
-	    "overloaded: the minimum wait of an interval was over %.3g ms; events that waited over "
-	    "%.3g ms are shed",
+	    "overloaded: the minimum wait of the last interval was over %.3g ms; events that "
+	    "waited over %.3g ms are shed",
 	    target_ms, 2 * target_ms);
 }
 
 const struct admission_policy admission_codel = {
     .name = "codel",
-    .help = "shed events that waited over twice `target` while the minimum wait of an `interval` "
-	    "is over it",
+    .help = "while the minimum wait of an `interval` is over `target`, shed events that waited "
+	    "over twice `target`",
     .state_size = sizeof(struct codel_state),
     .queue = true,
     .fifo = true,

@@ -84,7 +84,7 @@ static bool give_up(struct weir_state *s, const struct width_view *v, enum phase
 	s->full = (struct mean){0};
 	if (phase == GROW)
 		s->base = (struct mean){0};
-	return width_step(v, d, first, "%d again: a change meanwhile", first);
+	return width_step(v, d, first, "%d again, since something changed during the check", first);
 }
 
 static bool narrow(
@@ -99,7 +99,7 @@ static bool narrow(
 	}
 	s->phase = CHECK;
 	return width_step(
-	    v, d, width, "%d at once take %.3g ms: fewer are tried", v->width, m.s * 1e3);
+	    v, d, width, "%d at once take %.3g ms each: fewer are tried", v->width, m.s * 1e3);
 }
 
 bool width_check_begin(struct weir_state *s, const struct width_view *v, struct mean m,
@@ -181,7 +181,7 @@ static bool found(struct weir_state *s, const struct width_view *v, struct mean 
 		s->start = first;
 		s->again = false;
 		return width_step(v, d, first * 2.0,
-		    "%d at once take %.3g ms, as %d did: more are tried", v->width, m.s * 1e3,
+		    "%d at once take %.3g ms each, as %d did: more are tried", v->width, m.s * 1e3,
 		    first);
 	}
 	double most = s->saturated > 0 ? s->saturated : first;
@@ -190,7 +190,7 @@ static bool found(struct weir_state *s, const struct width_view *v, struct mean 
 	width_hold(s, now_ns);
 	width_check_later(s, now_ns);
 	double width = width_spare(s, s->knee.s);
-	return width_step(v, d, width, "%d at once take %.3g ms: about %.0f suffice", v->width,
+	return width_step(v, d, width, "%d at once take %.3g ms each: about %.0f suffice", v->width,
 	    m.s * 1e3, s->knee.s);
 }
 

@@ -26,7 +26,7 @@ static bool ignore(struct weir_state *s, const struct width_view *v, double shar
 	width_hold(s, now_ns);
 	s->check_ns = now_ns + CHECK_NS; /* GROW may only have been trying this width */
 	return width_step(
-	    v, d, width, "the other side refuses %.0f%%, however many are in work", share * 100);
+	    v, d, width, "the other side refuses %.0f%% at any number in work", share * 100);
 }
 
 static bool lift(
@@ -45,7 +45,7 @@ static bool lift(
 	s->from = v->width;
 	width_hold(s, now_ns);
 	return width_step(v, d, fmax(v->width + 1, v->width * LIFT),
-	    "the other side refuses none at width %d", v->width);
+	    "the other side refuses few or none at width %d", v->width);
 }
 
 /* The other side accepts X * S events at once. If that is nearly the width in REFUSED_STEPS windows

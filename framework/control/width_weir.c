@@ -118,7 +118,7 @@ bool width_grow_on(
 {
 	s->from = v->width;
 	return width_step(v, d, v->width * GROW_BY,
-	    "%d at once take %.3g ms, and events wait: more are tried", v->width, m.s * 1e3);
+	    "%d at once take %.3g ms each, and events wait: more are tried", v->width, m.s * 1e3);
 }
 
 static void count_grow(struct weir_state *s, bool helped, int64_t now_ns)
@@ -142,8 +142,9 @@ static bool grown(struct weir_state *s, const struct width_view *v, struct mean 
 		double base_s = s->base.s;
 		s->base = (struct mean){0};
 		width_hold(s, now_ns);
-		return width_step(v, d, before, "%d at once take %.3g ms, not %.3g: %d suffice",
-		    v->width, m.s * 1e3, base_s * 1e3, before);
+		return width_step(v, d, before,
+		    "%d at once take %.3g ms each, not %.3g: %d suffice", v->width, m.s * 1e3,
+		    base_s * 1e3, before);
 	}
 	s->knee = (struct mean){0};
 	s->confirmed = false;
@@ -152,7 +153,7 @@ static bool grown(struct weir_state *s, const struct width_view *v, struct mean 
 	s->phase = LEVEL;
 	s->slower = 0;
 	return width_step(v, d, fmin(width_spare(s, knee), v->width),
-	    "%d at once take %.3g ms, not %.3g: about %.0f suffice", v->width, m.s * 1e3,
+	    "%d at once take %.3g ms each, not %.3g: about %.0f suffice", v->width, m.s * 1e3,
 	    s->base.s * 1e3, knee);
 }
 
@@ -172,7 +173,7 @@ static bool grown_enough(struct weir_state *s, const struct width_view *v, doubl
 	s->confirmed = false;
 	width_hold(s, now_ns);
 	s->check_ns = now_ns + GROW_NS;
-	return width_step(v, d, width, "about %.0f suffice: fewer events wait", needed);
+	return width_step(v, d, width, "about %.0f suffice: the width was not used up", needed);
 }
 
 /* The first window of GROW, at the width of HOLD, tells whether there was a change. */

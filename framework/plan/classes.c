@@ -137,7 +137,7 @@ static void check_guarantees(struct plan *p, const double *guarantee, int n)
 	}
 	if (over)
 		weir_errs_add(p->errs, plan_mark(&over->guarantee_mark, &over->mark), WEIR_EINVAL,
-		    "lower some; a class after the first is guaranteed 2% by default",
+		    "lower some; a class below the highest priority is guaranteed 2% by default",
 		    "the classes are guaranteed %.4g%% of each stage in total, at most 50%% is "
 		    "allowed",
 		    sum * 100);

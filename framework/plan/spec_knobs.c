@@ -167,7 +167,8 @@ const struct weir_knob weir_admission_knobs[] = {
 	.max = QUEUE_MAX,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
 	.help = "policy threshold: queue length from which events are refused; auto is half the "
-		"limit; of K classes, the k-th below the highest is refused from 1 - k/2K of it"},
+		"limit; of K classes, the k-th below the highest is refused from "
+		"(1 - k/(2K)) times this length"},
     {.name = "rate",
 	.type = WEIR_KNOB_RATE,
 	MEMBER(weir_admission_spec, rate),

@@ -259,7 +259,8 @@ static int judge_type(
 		return refuse(err, WEIR_ENOENT, path, "has no symbol '%.100s'", symbol);
 	const char *ops = bytes_at(head, sym->st_value, &n);
 	if (!ops || n < sizeof(struct weir_stage_ops))
-		return refuse(err, WEIR_EINVAL, path, "has no data at '%.100s'", symbol);
+		return refuse(
+		    err, WEIR_EINVAL, path, "has no stage type at the symbol '%.100s'", symbol);
 	memcpy(&abi, ops + offsetof(struct weir_stage_ops, abi), sizeof(abi));
 	if (abi == WEIR_STAGE_ABI)
 		return 0;

@@ -295,9 +295,9 @@ static void unlinked(struct weir_stage *st, int outlet, struct weir_event **ev)
 		return;
 	}
 	if (weir_log_first(&st->unlinked_logged))
-		weir_log(WEIR_LOG_ERROR,
-		    "stage '%s' (%s) emitted to outlet %s%s%s, which is not linked", st->name,
-		    st->ops->name, known ? "'" : "with a number out of range",
+		weir_log(WEIR_LOG_ERROR, "stage '%s' (%s) emitted to %s%s%s, which is not linked",
+		    st->name, st->ops->name,
+		    known ? "outlet '" : "an outlet with a number out of range",
 		    known ? st->outlets[outlet].name : "", known ? "'" : "");
 	weir_event_finish(ev, WEIR_ELINK);
 }

@@ -110,7 +110,7 @@ bool normal_path_pattern(const char *pattern, size_t n, bool prefix, char *hint,
 	if (pattern[0] != '/' || n > WEIR_HTTP_TARGET_MAX || !bytes_good(pattern, n)) {
 		snprintf(hint, size,
 		    "begin the path with '/'; write all but letters, digits and "
-		    "-._~!$&'()*+,;=:@[]| as %%XX");
+		    "-._~!$&'()*+,;=:@[]|/ as %%XX");
 		return false;
 	}
 	size_t whole = whole_segments(pattern, n, prefix);

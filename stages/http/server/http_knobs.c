@@ -175,8 +175,9 @@ const struct weir_knob server_knobs[] = {
 	.def = "1s",
 	.min = 0,
 	.max = 8.64e13,
-	.help = "minimum Retry-After of a 503, rounded up to seconds; more if the server knows "
-		"that it takes longer"},
+	.help =
+	    "minimum Retry-After of a 503, rounded up to seconds; longer if the server predicts a "
+	    "longer wait"},
     {.name = "server_name",
 	.type = WEIR_KNOB_STRING,
 	.offset = ROW(server_name),

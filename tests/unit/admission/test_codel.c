@@ -75,12 +75,13 @@ static void test_explain(void)
 	admission_codel.init(state, &own, 0);
 	admission_codel.explain(state, &own, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(
-	    line, "not overloaded: the minimum wait of an interval was within 5 ms");
+	    line, "not overloaded: the minimum wait of the last interval was within 5 ms");
 	for (int64_t t = 1; t <= 210; t++)
 		drop_ms(&own, t, 50);
 	admission_codel.explain(state, &own, line, sizeof(line));
-	CU_ASSERT_STRING_EQUAL(line, "overloaded: the minimum wait of an interval was over 5 ms; "
-				     "events that waited over 10 ms are shed");
+	CU_ASSERT_STRING_EQUAL(line,
+	    "overloaded: the minimum wait of the last interval was over 5 ms; "
+	    "events that waited over 10 ms are shed");
 }
 
 /* A station of 4 threads of 5 ms: it does useful work at any load, regardless of class. */
