@@ -18,7 +18,7 @@
 enum verb_exit {
 	VERB_OK = 0,
 	VERB_FINDING = 1,     /* a negative result, or a failure */
-	VERB_USAGE = 2,       /* the command line is wrong */
+	VERB_USAGE = 2,       /* the command line is wrong, or names an unknown stage or knob */
 	VERB_UNREACHABLE = 3, /* no server answers, or it is not a weir server */
 };
 

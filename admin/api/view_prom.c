@@ -19,9 +19,9 @@
 enum scope {
 	SCOPE_GRAPH,
 	SCOPE_STAGE,
-	SCOPE_POOLED, /* stages with a queue and threads: neither sources nor inline stages */
-	SCOPE_CLASS,  /* each class at each stage */
-	SCOPE_POOLED_CLASS,
+	SCOPE_QUEUE, /* stages with a queue and threads: not sources, nor inline stages without a width */
+	SCOPE_CLASS, /* each class at each stage */
+	SCOPE_QUEUE_CLASS,
 	SCOPE_WIDE, /* stages that hold events */
 };
 
@@ -217,9 +217,9 @@ static const struct family family[] = {
 	SCOPE_GRAPH, MEMBER_COUNT, offsetof(struct weir_graph_view, collect.failed), NULL},
     {"weir_stage_state", "gauge", "1 for the state that the stage is in, 0 for the other states",
 	SCOPE_STAGE, 0, BY(print_state)},
-    {"weir_stage_queue_length", "gauge", "Events waiting in the queue of the stage", SCOPE_POOLED,
+    {"weir_stage_queue_length", "gauge", "Events waiting in the queue of the stage", SCOPE_QUEUE,
 	MEMBER_COUNT, OF_STAGE(queue_length)},
-    {"weir_stage_queue_limit", "gauge", "Events the queue of the stage may hold", SCOPE_POOLED,
+    {"weir_stage_queue_limit", "gauge", "Events the queue of the stage may hold", SCOPE_QUEUE,
 	MEMBER_COUNT, OF_STAGE(queue_limit)},
     {"weir_stage_in_flight", "gauge", "Events queued, running or held at the stage", SCOPE_STAGE,
 	MEMBER_COUNT, OF_STAGE(in_flight)},
@@ -244,23 +244,23 @@ static const struct family family[] = {
 	OF_CLASS(shadow_shed)},
     {"weir_stage_refused_ahead_total", "counter",
 	"Events refused upstream on behalf of the stage, each counted as shed there",
-	SCOPE_POOLED_CLASS, MEMBER_COUNT, OF_CLASS(refused_ahead)},
+	SCOPE_QUEUE_CLASS, MEMBER_COUNT, OF_CLASS(refused_ahead)},
     {"weir_stage_queue_wait_seconds", "histogram", "Time events waited in the queue",
-	SCOPE_POOLED_CLASS, MEMBER_HIST, OF_CLASS(wait)},
+	SCOPE_QUEUE_CLASS, MEMBER_HIST, OF_CLASS(wait)},
     {"weir_stage_service_seconds", "histogram", "Time events spent in the handler", SCOPE_CLASS,
 	MEMBER_HIST, OF_CLASS(service)},
-    {"weir_stage_oldest_wait_seconds", "gauge", "Age of the oldest event in the queue",
-	SCOPE_POOLED, MEMBER_NS, OF_STAGE(oldest_wait_ns)},
+    {"weir_stage_oldest_wait_seconds", "gauge", "Age of the oldest event in the queue", SCOPE_QUEUE,
+	MEMBER_NS, OF_STAGE(oldest_wait_ns)},
     {"weir_stage_longest_running_seconds", "gauge", "Age of the longest handler call in progress",
 	SCOPE_STAGE, MEMBER_NS, OF_STAGE(longest_running_ns)},
     {"weir_stage_threads", "gauge",
 	"Handler threads of the stage's pool, by state; the stages of a group share a pool",
-	SCOPE_POOLED, 0, BY(print_threads)},
+	SCOPE_QUEUE, 0, BY(print_threads)},
     {"weir_stage_threads_limit", "gauge",
-	"Bounds of the pool of the stage and its target number of threads", SCOPE_POOLED, 0,
+	"Bounds of the pool of the stage and its target number of threads", SCOPE_QUEUE, 0,
 	BY(print_thread_limits)},
     {"weir_stage_thread_failures_total", "counter", "Threads that could not be created",
-	SCOPE_POOLED, MEMBER_COUNT, OF_STAGE(thread_failures)},
+	SCOPE_QUEUE, MEMBER_COUNT, OF_STAGE(thread_failures)},
     {"weir_stage_thread_deaths_total", "counter", "Threads that died", SCOPE_STAGE, MEMBER_COUNT,
 	OF_STAGE(thread_deaths)},
     {"weir_stage_stuck_total", "counter",
@@ -270,7 +270,7 @@ static const struct family family[] = {
 	SCOPE_STAGE, MEMBER_NS, OF_STAGE(busy_ns)},
     {"weir_stage_cohort_size", "summary", "Events per call of the handler", SCOPE_STAGE, 0,
 	BY(print_cohort)},
-    {"weir_stage_wakeups_total", "counter", "Sleeping threads woken for the stage", SCOPE_POOLED,
+    {"weir_stage_wakeups_total", "counter", "Sleeping threads woken for the stage", SCOPE_QUEUE,
 	MEMBER_COUNT, OF_STAGE(wakeups)},
     {"weir_stage_unhandled_total", "counter", "Events that the handler left unhandled: a bug in it",
 	SCOPE_STAGE, MEMBER_COUNT, OF_STAGE(unhandled)},
@@ -301,9 +301,10 @@ static void print_one(struct textbuf *out, const struct family *f, const struct 
 		print_member(out, f, a);
 }
 
-static bool is_pooled(const struct weir_stage_view *s)
+static bool has_queue(const struct weir_stage_view *s)
 {
-	return strcmp(s->placement, "source") != 0 && strcmp(s->placement, "inline") != 0;
+	return strcmp(s->placement, "source") != 0 &&
+	       (strcmp(s->placement, "inline") != 0 || s->width > 0);
 }
 
 static void print_stage(
@@ -311,11 +312,11 @@ static void print_stage(
 {
 	struct about a = {.view = v, .stage = &v->stages[i]};
 
-	if ((f->scope == SCOPE_POOLED || f->scope == SCOPE_POOLED_CLASS) && !is_pooled(a.stage))
+	if ((f->scope == SCOPE_QUEUE || f->scope == SCOPE_QUEUE_CLASS) && !has_queue(a.stage))
 		return;
 	if (f->scope == SCOPE_WIDE && a.stage->width == 0)
 		return;
-	if (f->scope != SCOPE_CLASS && f->scope != SCOPE_POOLED_CLASS) {
+	if (f->scope != SCOPE_CLASS && f->scope != SCOPE_QUEUE_CLASS) {
 		print_one(out, f, &a);
 		return;
 	}

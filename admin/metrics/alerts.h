@@ -2,8 +2,8 @@
 /*
  * Conditions that need an operator's attention, checked once a second. An alert is raised when its
  * condition has held for the time set by its rule (`alerts:`, struct weir_alert_rule), or at once
- * if the rule sets no time. It is cleared when the condition no longer holds. Raising and clearing
- * are each reported once, as an event.
+ * if the rule sets no time. It is cleared when the condition has not held for the `linger` of the
+ * rule. Raising and clearing are each reported once, as an event.
  *
  *   top_class_shed      events of the highest (or only) class are shed, summed over all stages
  *   stage_stuck         a handler of the stage has been running for longer than `threads.stuck`

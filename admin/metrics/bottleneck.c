@@ -16,13 +16,20 @@ static double width_share(const struct weir_stage_view *s)
 	return s->width == 0 ? 0 : s->in_work < s->width ? (double)s->in_work / s->width : 1;
 }
 
+static bool has_pool(const struct weir_stage_view *s)
+{
+	return strcmp(s->placement, "pool") == 0 || strcmp(s->placement, "group") == 0;
+}
+
 /* Return the share (0..1) of thread time that the pool of stage `i` spends in handlers, for all
- * stages of the pool together. */
+ * stages of the pool together. 0 if the stage has no pool. */
 static double pool_share(const struct weir_graph_view *v, const struct sample *sample, int i)
 {
 	const char *pool = v->stages[i].group;
 	double used = 0;
 
+	if (!has_pool(&v->stages[i]))
+		return 0;
 	if (strcmp(v->stages[i].placement, "group") != 0)
 		return sample[i].v[SAMPLE_BUSY];
 	for (int k = 0; k < v->n_stages; k++)
@@ -31,14 +38,9 @@ static double pool_share(const struct weir_graph_view *v, const struct sample *s
 	return used < 1 ? used : 1;
 }
 
-static bool has_pool(const struct weir_stage_view *s)
-{
-	return strcmp(s->placement, "pool") == 0 || strcmp(s->placement, "group") == 0;
-}
-
-/* Return the stage with the busiest pool or, if stages share that pool, the one that uses most of
- * it. A stage that already limits the server stays selected unless another pool is busier by
- * BOTTLENECK_LEAD. Returns -1 if no stage has a pool. */
+/* Return the stage with the busiest pool or width or, if stages share that pool, the one that uses
+ * most of it. A stage that already limits the server stays selected unless another one is busier by
+ * BOTTLENECK_LEAD. Returns -1 if no stage has a pool or a width. */
 static int busiest(const struct bottleneck *b, const struct weir_graph_view *v,
     const struct sample *sample, double *used)
 {
@@ -46,7 +48,7 @@ static int busiest(const struct bottleneck *b, const struct weir_graph_view *v,
 	int best = -1;
 
 	for (int i = 0; i < v->n_stages; i++) {
-		if (!sample[i].known || !has_pool(&v->stages[i]))
+		if (!sample[i].known || (!has_pool(&v->stages[i]) && v->stages[i].width == 0))
 			continue;
 		bool holds = b->limits && strcmp(b->stage, v->stages[i].name) == 0;
 		double share = fmax(pool_share(v, sample, i), width_share(&v->stages[i]));

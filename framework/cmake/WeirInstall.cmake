@@ -77,7 +77,7 @@ install(FILES ${weir_made}/weir-config.cmake ${weir_made}/weir-config-version.cm
   framework/cmake/WeirStage.cmake framework/cmake/weir-stage.map DESTINATION ${weir_package})
 install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(DIRECTORY config/servers DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
-install(DIRECTORY contrib/prometheus contrib/grafana contrib/bpftrace DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
+install(DIRECTORY contrib/prometheus contrib/grafana contrib/bpftrace contrib/logrotate DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
 # Not the library folder: systemd searches only lib of /usr and /usr/local.
 install(FILES contrib/systemd/weir@.service contrib/systemd/weir@.socket DESTINATION lib/systemd/system)
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -102,7 +102,8 @@ const struct weir_knob weir_queue_knobs[] = {
 	.flags = WEIR_KNOB_LIVE,
 	.help =
 	    "most events that may wait or be held; more are refused as queue_full; with several "
-	    "classes, all but the highest together fill at most half of it (docs/overload.md)"},
+	    "classes, all below the highest priority together fill at most half of it "
+	    "(docs/overload.md)"},
     {.name = "discipline",
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_queue_spec, discipline),

@@ -7,8 +7,7 @@ usage: admin.py WEIR
 
 What the data plane refuses must be refused here too: with an error or no response, after which
 nothing more is served and the connection ends. Host always names the endpoint itself, so it is
-never the reason for a refusal. Two vectors run at once; the endpoint allows four connections per
-address.
+never the reason for a refusal. Two vectors run at once, so that the endpoint has connections to spare.
 """
 import concurrent.futures
 import re

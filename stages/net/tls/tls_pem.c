@@ -122,16 +122,21 @@ static int read_certs(
 {
 	BIO *bio = BIO_new_mem_buf(b->p, (int)b->n);
 	char why[160];
+	bool many = false;
 	X509 *x;
 
 	ERR_clear_error();
 	while (bio && (x = PEM_read_bio_X509_AUX(bio, NULL, NULL, NULL))) {
-		if (sk_X509_num(certs) < CHAIN_MAX && sk_X509_push(certs, x) > 0)
+		many = sk_X509_num(certs) >= CHAIN_MAX;
+		if (!many && sk_X509_push(certs, x) > 0)
 			continue;
 		X509_free(x);
 		break;
 	}
 	BIO_free(bio);
+	if (many)
+		return tls_fail(
+		    err, WEIR_EINVAL, NULL, "%s has more than %d certificates", path, CHAIN_MAX);
 	/* OpenSSL reports the end of the file as an error, which is the only acceptable one here */
 	if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
 		return tls_fail(err, WEIR_EINVAL, NULL, "%s cannot be read as certificates: %s",

@@ -145,6 +145,34 @@ static void test_one(void)
 	CU_ASSERT_FALSE(b.limits);
 }
 
+/* An inline stage with a width has a queue, and its width may limit the server; its handlers run in
+ * the threads of its senders. */
+static void test_inline(void)
+{
+	struct weir_stage_view *cache = &made_up.view.stages[MADE_CACHE];
+	struct textbuf out = {0};
+
+	setup();
+	disk->width = disk->in_work = 0;
+	cache->width = cache->in_work = 4;
+	cache->queue_length = 3;
+	sample[MADE_CACHE].v[SAMPLE_BUSY] = 0.9;
+	sample[MADE_CACHE].v[SAMPLE_DONE] = 50;
+	feed();
+	CU_ASSERT_STRING_EQUAL(
+	    sentence(), "cache limits the server: its width of 4 is 100 % used, 50/s of 50/s.");
+	cache->in_work = 2;
+	feed();
+	CU_ASSERT_DOUBLE_EQUAL(b.used, 0.5, 1e-9);
+	view_prom(&made_up.view, &out);
+	CU_ASSERT_PTR_NOT_NULL(strstr(out.p, "\nweir_stage_queue_length{stage=\"cache\"} 3\n"));
+	textbuf_fini(&out);
+	cache->width = 0;
+	view_prom(&made_up.view, &out);
+	CU_ASSERT_PTR_NULL(strstr(out.p, "weir_stage_queue_length{stage=\"cache\"}"));
+	textbuf_fini(&out);
+}
+
 static const char disk_samples[] =
     "weir_stage_state{stage=\"disk\",state=\"running\"} 0\n"
     "weir_stage_state{stage=\"disk\",state=\"paused\"} 0\n"
@@ -235,4 +263,4 @@ static void test_all_samples(void)
 }
 
 CUNIT_MAIN("width", {"JSON", test_json}, {"Prometheus", test_prom}, {"bottleneck", test_bottleneck},
-    {"a width of one", test_one}, {"all samples", test_all_samples})
+    {"a width of one", test_one}, {"inline", test_inline}, {"all samples", test_all_samples})
