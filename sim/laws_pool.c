@@ -40,7 +40,7 @@
 #define BLOCKED     0.1
 #define MOST        2.0
 #define PASSES      0.95
-#define CAP_MARGIN  1.25 /* of resize_weir.c */
+#define CAP_MARGIN  1.25 /* the same as in resize_weir.c */
 
 static bool is_settled(const struct sim *s)
 {

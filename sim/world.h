@@ -153,7 +153,7 @@ struct stage {
 struct source {
 	const struct sim_source *conf;
 	uint64_t key;
-	uint64_t sent; /* number of random draws used */
+	uint64_t sent; /* number of the next request, and index of its random draws */
 	int phase;
 	bool in_burst;
 	int64_t turn_ns; /* end of the current burst state */

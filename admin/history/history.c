@@ -220,7 +220,8 @@ static int find_class(const struct history *h, const char *name)
 	return -1;
 }
 
-/* Reorder the blocks for the new classes; `fresh` has one block for each new class. */
+/* Put the blocks of `s` in the order of the classes name[0..n). fresh[c] is the block of class c if
+ * `h` did not have that class, else NULL. Frees the blocks of classes that are gone. */
 static void move_classes(
     const struct history *h, struct series *s, const char *const *name, int n, uint16_t **fresh)
 {

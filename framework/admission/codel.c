@@ -28,8 +28,7 @@ static int64_t codel_interval(const struct weir_admission_spec *p)
 	return p->interval_ns > 0 ? p->interval_ns : INTERVAL_NS;
 }
 
-/* As in folly, the target is at most one interval, since an interval cannot measure a wait longer
- * than itself. */
+/* As in folly, a target above the interval is lowered to the interval. */
 static int64_t codel_target(const struct weir_admission_spec *p)
 {
 	int64_t target_ns = p->target_ns > 0 ? p->target_ns : TARGET_NS;

@@ -77,8 +77,8 @@ static inline void judge_note_demands(
 	v->fair = j->fair;
 }
 
-/** Add the events to the view. If a thread is idle, nothing is refused, so demand is not recorded.
- *  Policies that do not learn need only the number of events. */
+/** Add the users and deadlines of the events to the view. Demand is recorded only while no thread is
+ *  idle. Policies that do not learn need only the number of events. */
 static inline void judge_view(
     const struct judge *j, int class_id, struct judge_run *q, struct admission_view *v)
 {

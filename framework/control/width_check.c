@@ -23,9 +23,9 @@
 /* If the ratio of the knee to the first width is at least this, the first width may have been below
  * the knee. */
 #define UNSATURATED 0.94
-/* A mean needs ITEMS / spare^2 events, where `spare` is the part by which the width exceeds the
- * knee (SPARE, or 1 / width if that is more), as a logarithm. The standard error of the ratio of
- * two means is then a third of `spare`. */
+/* A width is assumed to exceed the knee by the factor 1 + SPARE, or 1 + 1 / width if that is more;
+ * `spare` is the logarithm of this factor. A mean needs ITEMS / spare^2 events: the standard error
+ * of the ratio of two means is then a third of `spare`. */
 #define ITEMS       20
 #define SPARE       0.17
 #define ITEMS_LEAST 50

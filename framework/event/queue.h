@@ -51,7 +51,8 @@ struct partition {
 	 * next */
 	uint32_t served;
 	struct lane lane[WEIR_CLASSES_MAX];
-	struct weir_event *back; /* events given back to the stage, linked by `next` */
+	struct weir_event *
+	    back; /* expired events on their way back to the stage (queue_give_back), linked by `next` */
 };
 
 /**

@@ -98,8 +98,8 @@ struct weir_graph {
 	/* sum of (thread.moves + 1) over the threads that have exited */
 	uint64_t gone_moves WEIR_GUARDED_BY(threads_lock);
 	struct thread *drain_thread; /* allocated when the graph starts, used by the drain */
-	/* The longest handler call in progress, if it is hung (graph_watch_hung). Written by the
-	 * control thread, read by any thread. */
+	/* Of the handler calls that are hung (graph_watch_hung), the one that began first. Written
+	 * by the control thread, read by any thread. */
 	_Atomic(struct weir_stage *) hung; /* stage of that call; NULL if no call is hung */
 	_Atomic int64_t hung_since_ns;
 	struct control *control;

@@ -133,7 +133,7 @@ static bool host_good(const char *name)
 	return s.p[0] == '[' ? !suffix && s.p[s.n - 1] == ']' : !memchr(s.p, ':', s.n);
 }
 
-/* Write `name` in upper case to `up`, which has the same size. */
+/* Write `name` in upper case to `up`, which has space for it. */
 static void upper_case(const char *name, char *up)
 {
 	for (; *name; name++)

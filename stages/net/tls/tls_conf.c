@@ -37,9 +37,10 @@ const struct weir_knob tls_knobs[] = {
 	.offset = ROW(certs),
 	.fields = pair_knobs,
 	.record_size = sizeof(struct tls_pair_conf),
-	.help = "more certificates: a client gets the one with the name it asks for, or the first "
-		"if none has it; of an RSA and an ECDSA one with the same names, the one that it "
-		"can verify"},
+	.help = "more certificates: a client gets the first one, beginning with 'cert', that has "
+		"the name it asks for. If none has that name, it gets the first of all. If an RSA "
+		"and an ECDSA certificate have the same names, it gets the one that it can "
+		"verify"},
     {.name = "min_version",
 	.type = WEIR_KNOB_ENUM,
 	.offset = ROW(min_version),

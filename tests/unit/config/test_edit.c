@@ -94,7 +94,7 @@ static void test_what_has_no_place(void)
 	refused("stages: { a: { threads: 4 } }\n", "threads.max", 1, 25, "more than the knob");
 	refused("include: b.yaml\n", "slo", 1, 10, "included");
 	refused("stages: { b: { slo: 1s } }\n", "slo", 1, 9, "no stage 'a'");
-	refused("stages:\n  a:\n    slo:\n", "slo", 3, 9, "nothing here");
+	refused("stages:\n  a:\n    slo:\n", "slo", 3, 9, "no value here");
 	refused("stages:\n  a:\n    with:\n      body: |\n        x\n", "with.body", 4, 13,
 	    "more than one line");
 	refused("stages: { a: { slo: &x 1s } }\n", "slo", 1, 21, "anchors");

@@ -107,9 +107,9 @@ static void test_refused(void)
 	refuse_header("X: y\r\nZ: 1", "0x0d");
 	refuse_header("X: \x7f", "0x7f");
 	refuse_header("content-length: 5", "'content-length: 5'");
-	refuse_header("Transfer-Encoding: chunked", "generator sets it itself");
-	refuse_header("Connection: close", "generator sets it itself");
-	refuse_header("Expect: 100-continue", "generator sets it itself");
+	refuse_header("Transfer-Encoding: chunked", "the generator decides on it");
+	refuse_header("Connection: close", "the generator decides on it");
+	refuse_header("Expect: 100-continue", "the generator decides on it");
 	CU_ASSERT_EQUAL(cls->n_requests, 0);
 }
 
