@@ -117,8 +117,9 @@ void next_order_make(const struct next_policy *policy, const struct next_view *v
 struct next_visit {
 	bool open; /* there is one; its gate may still end it */
 	int stage;
-	uint32_t left;    /* events until the gate ends it; UINT32_MAX: no such bound */
-	int64_t began_ns; /* less the time that urgent visits took meanwhile */
+	enum next_gate gate; /* in effect when it began; a change of the gate ends the visit */
+	uint32_t left;       /* events until the gate ends it; UINT32_MAX: no such bound */
+	int64_t began_ns;    /* moved on by the time that urgent visits took meanwhile */
 };
 
 /** All state of one core. Read by tests and views; written by the functions below. */
@@ -154,9 +155,9 @@ struct next_choice next_choose(
  *  each next_choose that returned a stage, when the batch was taken or has ended. */
 void next_took(struct next_core *core, int stage, uint32_t n);
 
-/** An event of the present visit yielded, and `ahead` events of its stage are before it in line.
- *  Called after next_took of its batch, once for the first such event of the batch. */
-void next_yielded(struct next_core *core, int stage, uint32_t ahead);
+/** Gate `cutoff`: an event of the present visit yielded, and `ahead` events of its stage are before
+ *  it in line. Called after next_took of its batch, for the first such event of the batch. */
+void next_yielded(struct next_core *core, uint32_t ahead);
 
 /** `k` events were appended to a stage of this core. */
 static inline void next_arrived(struct next_core *core, int stage, uint32_t k)
