@@ -12,11 +12,13 @@
 
 static const char *const gates[] = {"all", "arrived", "events", "time", "cutoff"};
 
+#define SEEDS 16
+
 static int seeds(void)
 {
 	const char *env = getenv("WEIR_NEXT_SEEDS");
 
-	return env ? atoi(env) : 16;
+	return env ? atoi(env) : SEEDS;
 }
 
 static void print_broken(
