@@ -21,10 +21,10 @@
  * Entries are spaced by the golden ratio (M. Hofri, Z. Rosberg, Packet delay under the golden ratio
  * weighted TDM policy in a multiple-access channel, IEEE Trans. Information Theory 33, 1987), as
  * Boxma, Levy and Weststrate do: the j-th entry goes to position j / 1.618 mod 1 of the cycle. With
- * a Fibonacci number of entries the position is j * 144 mod 233, in integers. Gordon's numbers, 34
- * in his example and "144 or greater", are Fibonacci numbers, too. No gap between two visits of a
- * stage is over twice its mean gap (test_next_policies checks each number of entries), and no
- * search for a table is needed. A random or a sorted table guarantees nothing of the kind.
+ * a Fibonacci number of entries, as Gordon's 144, the position is j * 144 mod 233, in integers. No
+ * gap between two visits of a stage is over twice its mean gap (test_next_policies checks each
+ * number of entries), and no search for a table is needed. A random or a sorted table guarantees
+ * nothing of the kind.
  */
 #include <math.h>
 
