@@ -81,8 +81,10 @@ static void count_wakeups(const struct weir_stage *st, int n)
 void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts)
 {
 	struct pool *pool = sink->pool;
+	struct thread *t = thread_self();
 	int woken;
 
+	t->sent_home |= t->pool == pool;
 	/* do not wake threads for a paused queue; resuming it wakes them */
 	if (queue_paused(&sink->queue) || !cohort_wakes(sink, before, length))
 		return;
