@@ -332,6 +332,21 @@ static int bind_stage_key(struct bind *bind, struct weir_stage_spec *stage, stru
 	return 0;
 }
 
+/* Report `threads:` at a stage in a group: nothing would use it. That `inline` is impossible there is
+ * reported by the check of the spec. */
+static void check_group(
+    struct bind *bind, const struct weir_stage_spec *stage, const struct weir_node *node)
+{
+	for (int i = 0; i < node->n; i++)
+		if (strcmp(node->name[i]->text, "threads") == 0 && stage->group[0] &&
+		    !stage->inlined)
+			weir_errs_add(bind->errs, &node->name[i]->mark, WEIR_EINVAL,
+			    "its threads are the group's: move the key to the group, or remove "
+			    "'group'",
+			    "stage '%s' is in group '%s', so it cannot have threads of its own",
+			    stage->name, stage->group);
+}
+
 static int bind_stage(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
 	const struct weir_node *use = weir_node_get(node, "use");
@@ -354,6 +369,7 @@ static int bind_stage(struct bind *bind, const struct weir_node *name, const str
 	rc = apply_defaults(bind, stage);
 	for (int i = 0; rc == 0 && i < node->n; i++)
 		rc = bind_stage_key(bind, stage, node->name[i], node->item[i], where);
+	check_group(bind, stage, node);
 	return rc;
 }
 

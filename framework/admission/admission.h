@@ -50,7 +50,8 @@ struct admission_view {
 	int idle;         /* threads without work, approximate */
 	/** Work queued or on its way to the queue: the number of events of each class times their
 	 *  mean cost; 0 while `cost_ns` is 0. If the events' partition is served by a single
-	 *  thread, this is the work waiting for that thread, times the number of such threads.
+	 *  thread, this is the work waiting for that thread, times the number of such threads. In a
+	 *  group it includes the work of other stages that is done before a new event.
 	 *  `length` always counts all partitions. */
 	int64_t work_ns;
 	int64_t cost_ns; /* mean service time of an event at the stage; 0 if unknown */

@@ -213,6 +213,7 @@ struct thread {
 	int refused_by;    /* stage that refused the events being returned, or WEIR_NO_STAGE */
 	int tid;           /* kernel thread id */
 	struct pool *pool; /* pool of a handler thread, or NULL */
+	bool sent_home;    /* this batch has sent events to the queue of a stage of that pool */
 	struct weir_stage *source; /* source of an I/O thread, or NULL */
 	/* interface of an I/O thread to other threads, or NULL */
 	struct thread_link *link;

@@ -102,6 +102,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	if (queued) {
 		k->look = stage_look;
 		k->ranks = stage_ranks;
+		k->beside = ps->group >= 0 ? stage_beside : NULL;
 	}
 	int rc = queue_init(&k->queue, g->n_classes, partitions_of(s, t),
 	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key, exclusive);

@@ -384,6 +384,9 @@ void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, 
 	out->work_ns = sink_work_ns_locked(k);
 	fill_decided(k, &t, g->n_classes);
 	lock_release(&k->queue.lock);
+	view.work_ns = out->work_ns;
+	if (k->beside)
+		out->work_ns = k->beside(k, &view);
 	if (m->at_ns)
 		fill_classes(m, st, &t, g->n_classes, out);
 	memcpy(m->then, t.class, sizeof(m->then));

@@ -10,7 +10,10 @@
  * If the queue of a stage has been non-empty for a while, no estimate is needed: its share is the
  * number of threads that it has used.
  *
- * The control thread updates sink->share each tick. Pools with a single stage are skipped.
+ * sink->share is the part of the pool that the stage can fill. The wait of an event follows from the
+ * queues of all stages of the pool (pool_turn_ns), for which sink->rotation has the mean times.
+ *
+ * The control thread updates sink->share and sink->rotation each tick. Pools with a single stage are skipped.
  */
 #include "graph/graph.h"
 
@@ -35,16 +38,17 @@
 
 /* Estimates of the use of one stage. */
 struct share {
-	int64_t at_ns;           /* time of the last reading; 0 before the first */
-	double busy_ns, batches; /* totals at the last reading */
-	double used;             /* smoothed mean number of threads in use */
-	double batches_per_ns;   /* smoothed */
-	int standing;            /* consecutive ticks with a non-empty queue and no idle thread */
+	int64_t at_ns;                   /* time of the last reading; 0 before the first */
+	double busy_ns, batches, events; /* totals at the last reading */
+	double used;                     /* smoothed mean number of threads in use */
+	double batches_per_ns;           /* smoothed */
+	double events_per_ns;            /* smoothed */
+	int standing; /* consecutive ticks with a non-empty queue and no idle thread */
 };
 
 /* Sums over all threads at one stage, including calls in progress. */
 struct work {
-	double busy_ns, batches;
+	double busy_ns, batches, events;
 };
 
 static void add_book(struct work *w, const struct book *b, int64_t now_ns)
@@ -53,6 +57,7 @@ static void add_book(struct work *w, const struct book *b, int64_t now_ns)
 
 	w->busy_ns += (double)book_read(&b->busy_ns);
 	w->batches += (double)book_read(&b->batches);
+	w->events += (double)book_read(&b->batch_events);
 	for (int c = 0; c < WEIR_CLASSES_MAX; c++)
 		w->busy_ns += (double)book_read(&b->class_book[c].behind_ns);
 	if (since_ns && now_ns > since_ns)
@@ -83,13 +88,27 @@ static void follow(
 	 * reading corrects that. */
 	s->used += weight * (used - s->used);
 	s->batches_per_ns += weight * (batches / span_ns - s->batches_per_ns);
+	s->events_per_ns += weight * ((w->events - s->events) / span_ns - s->events_per_ns);
 	s->busy_ns = w->busy_ns;
 	s->batches = w->batches;
+	s->events = w->events;
 }
 
 static double batch_ns(const struct share *s)
 {
 	return s->batches_per_ns > 0 ? fmax(s->used, 0) / s->batches_per_ns : 0;
+}
+
+static double event_ns(const struct share *s)
+{
+	return s->events_per_ns > 0 ? fmax(s->used, 0) / s->events_per_ns : 0;
+}
+
+static void publish_rotation(const struct share *s, struct rotation *to)
+{
+	atomic_store_explicit(&to->used, fmax(s->used, 0), memory_order_relaxed);
+	atomic_store_explicit(&to->batch_ns, batch_ns(s), memory_order_relaxed);
+	atomic_store_explicit(&to->event_ns, event_ns(s), memory_order_relaxed);
 }
 
 /* The stage's share of a round: its mean batch time divided by the sum over the stages of the pool.
@@ -122,6 +141,8 @@ static void publish(struct weir_graph *g, const struct pool *pool, struct sink *
 		share = fmax(threads - others, threads * part_of_round(g, pool, s));
 	share = fmin(fmax(share, LEAST), threads);
 	atomic_store_explicit(&k->share, share, memory_order_relaxed);
+	atomic_store_explicit(
+	    &k->rotation.first_ns, idle ? 0 : pool_turn_ns(k, 0, TURN_FIRST), memory_order_relaxed);
 }
 
 static void share_pool(struct weir_graph *g, struct pool *pool, int64_t now_ns)
@@ -139,8 +160,9 @@ static void share_pool(struct weir_graph *g, struct pool *pool, int64_t now_ns)
 		if (s->at_ns)
 			follow(s, &w, (double)(now_ns - s->at_ns), pool_batch_ns, threads);
 		else
-			s->busy_ns = w.busy_ns, s->batches = w.batches;
+			s->busy_ns = w.busy_ns, s->batches = w.batches, s->events = w.events;
 		s->at_ns = now_ns;
+		publish_rotation(s, &pool->sinks[i]->rotation);
 	}
 	for (int i = 0; i < pool->n_sinks; i++)
 		publish(g, pool, pool->sinks[i], threads);

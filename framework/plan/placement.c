@@ -48,6 +48,19 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 		    "stage '%s' (%s) cannot be inline", s->name, s->use);
 }
 
+/* While a pinned thread is blocked, the other stages of its group do not use its core. */
+static void check_pinned(struct plan *p, const struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+
+	if (ps->group >= 0 && p->spec->groups[ps->group].threads.pinned &&
+	    ps->ops->flags & WEIR_STAGE_BLOCKS)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "give it threads: remove 'group'",
+		    "stage '%s' (%s) may block and would stop a core: the threads of group "
+		    "'%s' are pinned",
+		    s->name, s->use, s->group);
+}
+
 /* Resolve the key of cohorts (`by`) or of partitions (`key`). If a stage has both, they must be the
  * same, since an event has only one key. */
 static void resolve_key(struct plan *p, struct plan_stage *ps)
@@ -151,6 +164,7 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 		return;
 	}
 	check_inline(p, ps);
+	check_pinned(p, ps);
 	resolve_key(p, ps);
 	if (s->cohort.policy && !batch_find(s->cohort.policy))
 		weir_errs_add(p->errs, plan_mark(&s->cohort.policy_mark, &s->mark), WEIR_ENOENT,

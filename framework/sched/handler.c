@@ -171,10 +171,17 @@ static void release(struct handler *h)
  * lock (bench/micro_hop, runs of 1). The pause doubles after each small batch and halves after a
  * large one. It is reset if the queue was empty (handler_main), so under light load an event waits
  * for at most one task_relax.
+ *
+ * There is no pause if the batch sent events to a stage of the thread's own pool, which this thread can
+ * run at once (bench/micro_group). Other events that wait in its group have come from other threads.
  */
 static void leave_alone(struct handler *h, int n)
 {
-	if (h->pool->spin_max_ns == 0)
+	struct thread *t = thread_self();
+	bool sent_home = t->sent_home;
+
+	t->sent_home = false;
+	if (h->pool->spin_max_ns == 0 || sent_home)
 		return;
 	if (n < SMALL_BATCH)
 		h->naps = h->naps == 0 ? 1 : h->naps * 2 < NAPS_MAX ? h->naps * 2 : NAPS_MAX;
@@ -203,8 +210,9 @@ static void run(struct handler *h)
 	int n = h->n_batch;
 
 	set_state(h, WEIR_THREAD_BUSY);
-	if (more_waits(h))
-		pool_wake(h->pool); /* so in a burst, each thread wakes the next */
+	/* So in a burst, each thread wakes the next. A thread that parks later looks by itself. */
+	if (atomic_load(&h->pool->n_idle) > 0 && more_waits(h))
+		pool_wake(h->pool);
 	if (WEIR_UNLIKELY(h->expired))
 		stage_expired(s, h->batch, n);
 	else

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Gives a sink access to the threads that serve its stage: counts them, counts the idle ones, and
  * wakes them. */
+#include <math.h>
+
 #include "stage/cohort.h"
 #include "event/local.h"
 #include "stage/stage.h"
@@ -69,6 +71,77 @@ void stage_look(const struct sink *sink, int rank, struct admission_view *view)
 	view->idle = idle;
 }
 
+/* ---- groups ---- */
+
+/* Steps from an upper bound of a wait to the wait. Each one lets the stages whose work is then limited
+ * by what is offered no longer count as limited by the rounds; 3 suffice for groups whose stages are of
+ * three kinds. */
+#define TURN_STEPS 3
+
+/* Smallest number of threads assumed to be left by stages with short queues. */
+#define TURN_LEAST 0.05
+
+static double known(const _Atomic double *value)
+{
+	return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+/*
+ * One step of pool_turn_ns from the bound `wait_ns` to a lower one. During `rounds` visits a thread
+ * runs at most as many batches of each other stage, and of an exclusive stage one at a time. If that
+ * stage has less work, it has what waits now and what it is offered meanwhile.
+ */
+static double next_turn_ns(const struct sink *sink, double work_ns, double rounds, double wait_ns)
+{
+	const struct pool *pool = sink->pool;
+	double threads = pool_seats(pool);
+
+	for (int i = 0; i < pool->n_sinks; i++) {
+		const struct sink *other = pool->sinks[i];
+		if (other == sink)
+			continue;
+		double waits_ns = queue_ready(&other->queue) * known(&other->rotation.event_ns);
+		double used = known(&other->rotation.used);
+		double most_ns = rounds * known(&other->rotation.batch_ns);
+		double at_once = other->queue.leasing ? other->queue.n_parts : INFINITY;
+		if (waits_ns + used * wait_ns < fmin(most_ns, at_once * wait_ns)) {
+			work_ns += waits_ns;
+			threads -= used;
+		} else if (at_once * wait_ns < most_ns) {
+			threads -= at_once;
+		} else {
+			work_ns += most_ns;
+		}
+	}
+	return work_ns / fmax(threads, TURN_LEAST);
+}
+
+double pool_turn_ns(const struct sink *sink, double work_ns, double rounds)
+{
+	double wait_ns = 1e18; /* longer than any wait: only the rounds limit the others */
+
+	for (int i = 0; i < TURN_STEPS; i++)
+		wait_ns = next_turn_ns(sink, work_ns, rounds, wait_ns);
+	return wait_ns;
+}
+
+int64_t stage_beside(const struct sink *sink, const struct admission_view *view)
+{
+	const struct pool *pool = sink->pool;
+	double work_ns = (double)view->work_ns, batch_ns = known(&sink->rotation.batch_ns), wait_ns;
+
+	if (pool->n_sinks == 1 || view->idle > 0 || batch_ns <= 0 ||
+	    atomic_load_explicit(&sink->queue.width, memory_order_relaxed) > 0)
+		return view->work_ns;
+	wait_ns = view->work_ns > 0 ? pool_turn_ns(sink, work_ns, work_ns / batch_ns + TURN_FIRST)
+				    : known(&sink->rotation.first_ns);
+	if (sink->queue.leasing) /* its batches may be limited by leases rather than by threads */
+		wait_ns = fmax(wait_ns, work_ns / view->threads);
+	return (int64_t)(wait_ns * view->threads);
+}
+
+/* ---- wake-ups ---- */
+
 static void count_wakeups(const struct weir_stage *st, int n)
 {
 	struct thread *t = thread_self();
@@ -81,8 +154,10 @@ static void count_wakeups(const struct weir_stage *st, int n)
 void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts)
 {
 	struct pool *pool = sink->pool;
+	struct thread *t = thread_self();
 	int woken;
 
+	t->sent_home |= t->pool == pool;
 	/* do not wake threads for a paused queue; resuming it wakes them */
 	if (queue_paused(&sink->queue) || !cohort_wakes(sink, before, length))
 		return;

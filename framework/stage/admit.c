@@ -188,6 +188,8 @@ static void fill_view(struct sink *s, const struct admit_call *a, struct admissi
 			view->idle = 0;
 	}
 	view->cost_ns = sink_mean_cost_ns(s);
+	if (WEIR_UNLIKELY(s->beside != NULL) && view->cost_ns > 0)
+		view->work_ns = s->beside(s, view);
 	if (!s->ahead)
 		return;
 	int64_t coming_ns =

@@ -72,6 +72,16 @@ struct key_source {
 	const char *arg; /* for fields that take an argument; owned by the stage */
 };
 
+/** How a stage uses the threads of its group (graph/share.c); 0 if unknown. Written by the control
+ *  thread. */
+struct rotation {
+	_Atomic double used;     /* mean number of threads */
+	_Atomic double batch_ns; /* mean time of a batch */
+	_Atomic double event_ns; /* mean thread time of an event */
+	/* mean wait of an event that finds the queue empty and no thread idle */
+	_Atomic double first_ns;
+};
+
 struct sink {
 	/* constant after build */
 	struct weir_stage *stage;
@@ -98,6 +108,10 @@ struct sink {
 	 *  them are idle. For a partitioned stage, only thread `rank` counts, unless `rank` is
 	 *  ANY_RANK. */
 	void (*look)(const struct sink *sink, int rank, struct admission_view *view);
+	/** Return view->work_ns, which is the work of this stage, plus the work of the other stages of
+	 *  its group that is done before a new event. Divided by view->threads, which `look` has
+	 *  set, it is the predicted wait. NULL if the stage is in no group. */
+	int64_t (*beside)(const struct sink *sink, const struct admission_view *view);
 	/** Give back to the stage, at expires_ns or later, the held events whose deadline has
 	 *  passed (graph/tickets.c). NULL if the stage holds no events. */
 	void (*expire)(struct sink *sink, int64_t now_ns);
@@ -122,6 +136,7 @@ struct sink {
 	/** Number of threads that this stage may count on if it shares its pool with other stages;
 	 *  0 if it has the pool to itself. Written by the control thread. */
 	_Atomic double share;
+	struct rotation rotation;
 	/** For a stage with a width: the share of a service that is spent in the handler, 0 while
 	 *  it is unknown. Written by the control thread. */
 	_Atomic double handler_share;

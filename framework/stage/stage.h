@@ -139,6 +139,8 @@ void stage_expire(struct weir_stage *st, struct weir_event **ev, int n);
 /** Sink callback: fill in how many threads serve the queue of `sink`, for its policy. Any
  *  thread. */
 void stage_look(const struct sink *sink, int rank, struct admission_view *view);
+/** Sink callback: add the work of other stages of the group to that in `view`. Any thread. */
+int64_t stage_beside(const struct sink *sink, const struct admission_view *view);
 /** Sink callback: number of threads among which the stage's pool distributes partitions
  *  (pool_seats). */
 int stage_ranks(const struct sink *sink);

@@ -74,6 +74,25 @@ static void test_refused(void)
 	leave_folder(folder);
 }
 
+/* The threads of a stage in a group are those of the group. */
+static void test_threads_in_a_group(void)
+{
+	const char *folder = enter_folder();
+	write_file("main.yaml", "weir: 1\n"
+				"groups: { g: {} }\n"
+				"stages:\n"
+				"  web: { use: t.source, with: { listen: a }, to: w }\n"
+				"  w: { use: t.work, group: g }\n");
+	CU_ASSERT_STRING_EQUAL(refused("w.threads.max=3"),
+	    "--set: w.threads.max=3: the stage is in a group, and its threads are the group's\n");
+	CU_ASSERT_STRING_EQUAL(refused("w.threads=3"),
+	    "--set: w.threads=3: the stage is in a group, and its threads are the group's\n");
+	struct weir_spec *spec = load_with("w.queue.limit=3");
+	CU_ASSERT_PTR_NOT_NULL(spec);
+	weir_spec_free(spec);
+	leave_folder(folder);
+}
+
 /* An override can correct a mistake in the file. */
 static void test_mends(void)
 {
@@ -89,4 +108,5 @@ static void test_mends(void)
 	leave_folder(folder);
 }
 
-CUNIT_MAIN("set", {"values", test_values}, {"refused", test_refused}, {"mends", test_mends})
+CUNIT_MAIN("set", {"values", test_values}, {"refused", test_refused},
+    {"threads in a group", test_threads_in_a_group}, {"mends", test_mends})
