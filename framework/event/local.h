@@ -106,6 +106,7 @@ struct queue;
 struct local;
 struct conf;
 struct pool;
+struct slot;
 
 /** Value of `outlet` in the outbox of requeued events, which do not pass through an outlet. */
 #define OUTLET_AGAIN (-1)
@@ -126,6 +127,11 @@ struct outbox {
 	book_counter events;                  /* number of events accepted by the sink */
 	book_counter tried[WEIR_CLASSES_MAX]; /* number of events offered to the sink, by class */
 };
+
+/** Number of free slots of tickets that a thread keeps for its own holds. 16 is a choice: the threads
+ *  share one list of free slots, and half of the kept ones move at once, so that list costs an eighth
+ *  of an atomic operation for each hold. A slot has 128 bytes. */
+#define LOCAL_SLOTS 16
 
 /** Smoothing of the service time: each batch has the weight 1 / SERVICE_SMOOTH. 4 is a guess: fast
  *  enough to follow a stage that slows down, slow enough to ignore a single odd batch. */
@@ -156,6 +162,9 @@ struct local {
 	/* requeued events, which return to the queue of this stage; `outlet` is OUTLET_AGAIN */
 	struct outbox again;
 	struct outbox take; /* `outlet` is OUTLET_TAKE */
+	/* free slots for the tickets of the stage, see graph/tickets.c; the last one is used first */
+	int n_slots;
+	struct slot *slot[LOCAL_SLOTS];
 	int n_outboxes;
 	struct outbox outbox[];
 };

@@ -242,9 +242,12 @@ static void fold_local(struct gone *gone, struct local *l, int n_classes)
 
 void graph_books_fold(struct weir_graph *g, struct thread *t)
 {
-	for (int i = 0; i < t->n_locals; i++)
-		if (t->local[i])
-			fold_local(&g->gone[i], t->local[i], g->n_classes);
+	for (int i = 0; i < t->n_locals; i++) {
+		if (!t->local[i])
+			continue;
+		fold_local(&g->gone[i], t->local[i], g->n_classes);
+		graph_tickets_leave(t->local[i]);
+	}
 }
 
 struct book *book_lock_common(struct thread *t, int id) WEIR_NO_THREAD_SAFETY

@@ -210,6 +210,8 @@ void graph_tickets_free(struct weir_stage *st);
 /** Return the number of events that `st` holds with a ticket. Approximate while they move. Any
  *  thread. */
 int64_t graph_tickets_out(struct weir_stage *st);
+/** Return the free slots that the thread of `l` keeps. It is about to leave the graph. */
+void graph_tickets_leave(struct local *l);
 /** Take all events that `st` holds with tickets from it. Returns them linked by `next`; the caller
  *  must finish them. From now on an event that is held with a ticket ends at once, as WEIR_ECLOSED.
  *  The thread of the drain. */
