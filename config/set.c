@@ -43,6 +43,14 @@ static void keep_mark(struct weir_stage_spec *stage, const char *path)
 		stage->slo_mark = mark;
 	if (strcmp(path, "threads") == 0 || strcmp(path, "threads.min") == 0)
 		stage->threads.mark = mark;
+	if (strcmp(path, "threads.policy") == 0)
+		stage->threads.policy_mark = mark;
+	if (strcmp(path, "cohort.policy") == 0)
+		stage->cohort.policy_mark = mark;
+	if (strcmp(path, "admission.policy") == 0)
+		stage->admission.policy_mark = mark;
+	if (strcmp(path, "width.policy") == 0)
+		stage->width.policy_mark = mark;
 }
 
 int bind_set(struct bind *bind, const char *set)

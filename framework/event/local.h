@@ -192,6 +192,8 @@ struct thread {
 	/* stage whose handler is running; for crash reports and views */
 	_Atomic(struct weir_stage *) running;
 	_Atomic(const struct weir_event_type *) running_type;
+	/* start time of the handler call in the loop of a stage (graph/stage_loop.c), or 0 */
+	_Atomic int64_t loop_since_ns;
 	/* `behind_ns` is the time, by class, that inline stages have taken in this handler thread
 	 * since its last batch; `behind` is set if any inline stage has run. If the batch must be
 	 * recorded together with that time, `late` is the batch; otherwise late.n is 0. */

@@ -38,28 +38,33 @@
 
 /* Estimates of the use of one stage. */
 struct share {
-	int64_t at_ns;                   /* time of the last reading; 0 before the first */
-	double busy_ns, batches, events; /* totals at the last reading */
-	double used;                     /* smoothed mean number of threads in use */
-	double batches_per_ns;           /* smoothed */
-	double events_per_ns;            /* smoothed */
+	int64_t at_ns; /* time of the last reading; 0 before the first */
+	double busy_ns, ended_ns, batches, events; /* totals at the last reading */
+	double used;                               /* smoothed mean number of threads in use */
+	double ended;                              /* the same without calls in progress */
+	double batches_per_ns;                     /* smoothed */
+	double events_per_ns;                      /* smoothed */
 	int standing; /* consecutive ticks with a non-empty queue and no idle thread */
 };
 
 /* Sums over all threads at one stage, including calls in progress. */
 struct work {
-	double busy_ns, batches, events;
+	double busy_ns;  /* with the calls in progress */
+	double ended_ns; /* without them */
+	double batches, events;
 };
 
 static void add_book(struct work *w, const struct book *b, int64_t now_ns)
 {
 	int64_t since_ns = atomic_load_explicit(&b->running_since_ns, memory_order_relaxed);
 
-	w->busy_ns += (double)book_read(&b->busy_ns);
+	double ended_ns = (double)book_read(&b->busy_ns);
+	for (int c = 0; c < WEIR_CLASSES_MAX; c++)
+		ended_ns += (double)book_read(&b->class_book[c].behind_ns);
+	w->ended_ns += ended_ns;
+	w->busy_ns += ended_ns;
 	w->batches += (double)book_read(&b->batches);
 	w->events += (double)book_read(&b->batch_events);
-	for (int c = 0; c < WEIR_CLASSES_MAX; c++)
-		w->busy_ns += (double)book_read(&b->class_book[c].behind_ns);
 	if (since_ns && now_ns > since_ns)
 		w->busy_ns += (double)(now_ns - since_ns);
 }
@@ -76,6 +81,15 @@ static struct work work_of(struct weir_graph *g, int id, int64_t now_ns)
 	return w;
 }
 
+/* Count the next reading from `w`. */
+static void begin_at(struct share *s, const struct work *w)
+{
+	s->busy_ns = w->busy_ns;
+	s->ended_ns = w->ended_ns;
+	s->batches = w->batches;
+	s->events = w->events;
+}
+
 /* Update the smoothed use and batch rate of the stage. */
 static void follow(
     struct share *s, const struct work *w, double span_ns, double pool_batch_ns, double threads)
@@ -87,11 +101,10 @@ static void follow(
 	/* A call that ends while the counters are read may be counted twice or not at all; the next
 	 * reading corrects that. */
 	s->used += weight * (used - s->used);
+	s->ended += weight * ((w->ended_ns - s->ended_ns) / span_ns - s->ended);
 	s->batches_per_ns += weight * (batches / span_ns - s->batches_per_ns);
 	s->events_per_ns += weight * ((w->events - s->events) / span_ns - s->events_per_ns);
-	s->busy_ns = w->busy_ns;
-	s->batches = w->batches;
-	s->events = w->events;
+	begin_at(s, w);
 }
 
 static double batch_ns(const struct share *s)
@@ -99,16 +112,18 @@ static double batch_ns(const struct share *s)
 	return s->batches_per_ns > 0 ? fmax(s->used, 0) / s->batches_per_ns : 0;
 }
 
-static double event_ns(const struct share *s)
+/* Return the mean thread time of what ended at the rate `per_ns`. Calls in progress are left out: they
+ * would make the mean grow without limit while no other call ends. */
+static double mean_ns(const struct share *s, double per_ns)
 {
-	return s->events_per_ns > 0 ? fmax(s->used, 0) / s->events_per_ns : 0;
+	return per_ns > 0 ? fmax(s->ended, 0) / per_ns : 0;
 }
 
 static void publish_rotation(const struct share *s, struct rotation *to)
 {
 	atomic_store_explicit(&to->used, fmax(s->used, 0), memory_order_relaxed);
-	atomic_store_explicit(&to->batch_ns, batch_ns(s), memory_order_relaxed);
-	atomic_store_explicit(&to->event_ns, event_ns(s), memory_order_relaxed);
+	atomic_store_explicit(&to->batch_ns, mean_ns(s, s->batches_per_ns), memory_order_relaxed);
+	atomic_store_explicit(&to->event_ns, mean_ns(s, s->events_per_ns), memory_order_relaxed);
 }
 
 /* The stage's share of a round: its mean batch time divided by the sum over the stages of the pool.
@@ -160,7 +175,7 @@ static void share_pool(struct weir_graph *g, struct pool *pool, int64_t now_ns)
 		if (s->at_ns)
 			follow(s, &w, (double)(now_ns - s->at_ns), pool_batch_ns, threads);
 		else
-			s->busy_ns = w.busy_ns, s->batches = w.batches, s->events = w.events;
+			begin_at(s, &w);
 		s->at_ns = now_ns;
 		publish_rotation(s, &pool->sinks[i]->rotation);
 	}

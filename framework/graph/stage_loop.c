@@ -20,16 +20,20 @@
 #define EXPIRED WEIR_EVENT_TICKETED
 
 /* Call the stage with events that it holds. The width of an event that ends in the call becomes free at
- * the end of the call. */
+ * the end of the call. The call is not part of the busy time of the pool. */
 static void call_stage(struct weir_stage *st, struct weir_event **ev, int n, bool expired)
 {
-	struct local *l = thread_self()->local[st->id];
+	struct thread *t = thread_self();
+	struct local *l = t->local[st->id];
 
+	t->now_ns = clock_now_ns();
+	atomic_store(&t->loop_since_ns, t->now_ns);
 	call_note(l, ev, n);
 	(expired ? stage_expire : stage_handle)(st, ev, n);
 	call_left(l);
-	call_over(l);
-	hold_wake(l->thread, st);
+	atomic_store(&t->running, NULL);
+	atomic_store(&t->loop_since_ns, 0);
+	hold_wake(t, st);
 }
 
 static void loop_mail(struct weir_loop *loop, struct weir_event *list)

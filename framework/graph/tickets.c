@@ -267,7 +267,7 @@ uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **slot, int64_
 	struct weir_event *ev = *slot;
 
 	WEIR_ASSERT(tk != NULL); /* only with WEIR_STAGE_HOLDS */
-	WEIR_ASSERT(ev->stage == st->id);
+	WEIR_ASSERT(ev->stage == st->id && thread_self()->graph == st->graph);
 	struct local *l = local_find(thread_self(), st->id);
 	struct slot *s = NULL;
 	if (WEIR_LIKELY(l != NULL))

@@ -78,6 +78,9 @@ void stage_look(const struct sink *sink, int rank, struct admission_view *view)
  * three kinds. */
 #define TURN_STEPS 3
 
+/* Longest predicted wait, 11 days: times any number of threads it fits an int64_t. */
+#define TURN_MOST_NS 1e15
+
 /* Smallest number of threads assumed to be left by stages with short queues. */
 #define TURN_LEAST 0.05
 
@@ -137,7 +140,7 @@ int64_t stage_beside(const struct sink *sink, const struct admission_view *view)
 				    : known(&sink->rotation.first_ns);
 	if (sink->queue.leasing) /* its batches may be limited by leases rather than by threads */
 		wait_ns = fmax(wait_ns, work_ns / view->threads);
-	return (int64_t)(wait_ns * view->threads);
+	return (int64_t)(fmin(wait_ns, TURN_MOST_NS) * view->threads);
 }
 
 /* ---- wake-ups ---- */

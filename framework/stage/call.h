@@ -24,7 +24,6 @@ static inline void call_note(struct local *l, struct weir_event **ev, int n)
 	t->run_ev = ev;
 	t->run_n = n;
 	atomic_store_explicit(&l->book.running_n, n, memory_order_relaxed);
-	atomic_store_explicit(&l->book.running_since_ns, t->now_ns, memory_order_relaxed);
 	atomic_store_explicit(&t->running, l->stage, memory_order_relaxed);
 	atomic_store_explicit(&t->running_type, ev[0]->type, memory_order_relaxed);
 }
@@ -41,6 +40,7 @@ static inline void call_begin(struct sink *sink, struct local *l, struct weir_ev
 {
 	if (sink->policy->tick)
 		atomic_fetch_add_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
+	atomic_store_explicit(&l->book.running_since_ns, l->thread->now_ns, memory_order_relaxed);
 	call_note(l, ev, n);
 }
 

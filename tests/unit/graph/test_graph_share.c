@@ -126,6 +126,20 @@ static void test_a_lingering_queue_does_not_stand(void)
 	weir_graph_free(g);
 }
 
+/* A call of b that lasts for an hour does not make the batches of b seem longer than they are. */
+static void test_long_call(void)
+{
+	start();
+	go(200, 1, NS_PER_MS, 1, NS_PER_MS);
+	double before_ns = pool_turn_ns(&a->sink, 1e6, 1.5);
+	atomic_store(&g->gone[b->id].book.running_since_ns, now_ns);
+	go(360000, 1, NS_PER_MS, 0, NS_PER_MS);
+	CU_ASSERT_DOUBLE_EQUAL(atomic_load(&b->sink.rotation.used), 1, 0.01);
+	CU_ASSERT(atomic_load(&b->sink.rotation.batch_ns) < 1.1e6);
+	CU_ASSERT(pool_turn_ns(&a->sink, 1e6, 1.5) < 2 * before_ns);
+	weir_graph_free(g);
+}
+
 /* An event behind ten batches of a waits for these, and for the work of b in ten and a half rounds. */
 static void test_wait_in_turn(void)
 {
@@ -153,6 +167,10 @@ static void test_wait_in_turn(void)
 	CU_ASSERT_DOUBLE_EQUAL((double)stage_beside(k, &view), 10.25e6, 0.1e6);
 	/* less, if few batches of a wait */
 	CU_ASSERT_DOUBLE_EQUAL(pool_turn_ns(k, 10e6, 2.5), 12.5e6 / 4, 0.05e6);
+	/* a wait that cannot be right fits the type */
+	atomic_store(&b->sink.rotation.batch_ns, 1e300);
+	atomic_store(&b->sink.rotation.event_ns, 1e200);
+	CU_ASSERT_EQUAL(stage_beside(k, &view), 2 * 1000000 * NS_PER_S);
 	view.idle = 1;
 	CU_ASSERT_EQUAL(stage_beside(k, &view), view.work_ns);
 	CU_ASSERT_EQUAL(queue_pop(&b->sink.queue, &take, ev), WAITING);
@@ -196,6 +214,6 @@ CUNIT_MAIN("shared pools", {"types are known", test_prepare},
     {"part of a round", test_part_of_a_round},
     {"a standing queue gets what it gets", test_a_standing_queue_gets_what_it_gets},
     {"a lingering queue does not stand", test_a_lingering_queue_does_not_stand},
-    {"the wait in turn", test_wait_in_turn},
+    {"the wait in turn", test_wait_in_turn}, {"a long call", test_long_call},
     {"pools of one stage are left alone", test_pools_of_one_are_left_alone},
     {"a pool of one stage beside a group", test_a_pool_of_one_beside_a_group})
