@@ -71,8 +71,8 @@ static void apportion(const double *weight, int n, int *entries)
 static void mg1_order(
     const struct next_view *v, const struct next_limits *l, struct next_order *out)
 {
-	double weight[NEXT_STAGES_MAX], sum = 0;
-	int entries[NEXT_STAGES_MAX], at = 0;
+	double weight[NEXT_STAGES_MAX] = {0}, sum = 0;
+	int entries[NEXT_STAGES_MAX] = {0}, at = 0;
 
 	for (int i = 0; i < v->n; i++)
 		sum += weight[i] = share(v->stage[i].load, l->gate);
