@@ -341,8 +341,8 @@ static void check_group(
 		if (strcmp(node->name[i]->text, "threads") == 0 && stage->group[0] &&
 		    !stage->inlined)
 			weir_errs_add(bind->errs, &node->name[i]->mark, WEIR_EINVAL,
-			    "its threads are the group's: move the key to the group, or remove "
-			    "'group'",
+			    "the stage uses the threads of the group: move the key to the group, "
+			    "or remove 'group'",
 			    "stage '%s' is in group '%s', so it cannot have threads of its own",
 			    stage->name, stage->group);
 }

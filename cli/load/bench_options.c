@@ -22,7 +22,7 @@
 
 const struct weir_knob bench_knobs[] = {
     ROW("rate", RATE, rate_per_s, NULL, 0, 1e7, "requests per second"),
-    ROW("ramp", STRING, ramp, NULL, 0, 0, "FROM..TO: a rate that grows evenly, such as 1k..10k"),
+    ROW("ramp", STRING, ramp, NULL, 0, 0, "FROM..TO: a rate that changes evenly, such as 1k..10k"),
     ROW("steps", STRING, steps, NULL, 0, 0, "A,B,C: these rates in turn, each for --for"),
     ROW("spike", STRING, spike, NULL, 0, 0,
 	"10x@20s+5s: ten times the rate from second 20 for 5 s"),
@@ -35,11 +35,11 @@ const struct weir_knob bench_knobs[] = {
 	.offset = offsetof(struct bench_options, arrivals),
 	.def = "poisson",
 	.choices = "poisson|uniform|bursts",
-	.help = "how send times vary around the rate"},
+	.help = "distribution of the send times at a given rate"},
     ROW("burst-factor", RATE, burst_factor, "5", 1, 1000,
 	"rate of a burst, as a multiple of the mean rate"),
     ROW("burst-share", RATIO, burst_share, "10%", 0.0001, 0.9999,
-	"share of the time taken by bursts"),
+	"share of the time that bursts last"),
     ROW("burst-length", DURATION, burst_ns, "100ms", 1e5, YEAR_NS, "mean length of a burst"),
     ROW("trace", STRING, trace, NULL, 0, 0, "a file of send times since the start, one per line"),
     ROW("speed", RATE, speed, NULL, 0, 1e6,
@@ -47,7 +47,7 @@ const struct weir_knob bench_knobs[] = {
     ROW("seed", INT, seed, "1", 0, 9e15,
 	"seed of all random numbers; the same seed gives the same schedule"),
     ROW("closed", BOOL, closed, "false", 0, 0,
-	"closed loop: a connection sends its next request when it has the previous answer"),
+	"closed loop: a connection sends a request when the previous one is answered"),
     ROW("find-capacity", BOOL, find_capacity, "false", 0, 0,
 	"search for the highest rate that keeps --slo, starting at --rate (100/s)"),
     ROW("slo", STRING, slo, "p99=100ms", 0, 0, "the objective of --find-capacity"),
@@ -56,7 +56,7 @@ const struct weir_knob bench_knobs[] = {
     ROW("sweep", STRING, sweep, NULL, 0, 0,
 	"0.1x..10x or 0.5x,1x,2x: the overload curve, in multiples of the capacity"),
     ROW("rounds", INT, rounds, "1", 1, 64,
-	"number of times the load is run, in turn on each server"),
+	"number of times the load is run; with --against, alternately on both servers"),
     ROW("pause", DURATION, pause_ns, "1s", 0, YEAR_NS, "pause between the rates of a sweep"),
     ROW("against", STRING, against, NULL, 0, 0,
 	"a second server, loaded alternately with the first and compared with it"),
@@ -69,7 +69,7 @@ const struct weir_knob bench_knobs[] = {
     ROW("timeout", DURATION, timeout_ns, "10s", 1e6, YEAR_NS,
 	"time limit of a request, from its intended send time"),
     ROW("deadline", BOOL, deadline, "false", 0, 0,
-	"send x-deadline-ms with the rest of the timeout"),
+	"send the header x-deadline-ms with the time left of --timeout"),
     ROW("insecure", BOOL, insecure, "false", 0, 0, "accept any certificate"),
     ROW("session", INT, session, "1", 1, 1000000, "requests that each arriving user sends"),
     ROW("think", DURATION, think_ns, "1s", 0, YEAR_NS, "a user's mean pause between its requests"),
@@ -87,9 +87,9 @@ const struct weir_knob bench_knobs[] = {
 	"bytes per second on a connection that writes slowly"),
     ROW("grace", DURATION, grace_ns, "2s", 0, YEAR_NS, "wait for outstanding answers at the end"),
     ROW("make-site", STRING, make_site, NULL, 0, 0,
-	"write the files of --site below this folder, for the server"),
+	"write the files of --site below this folder, so that the server can serve them"),
     ROW("admin", STRING, admin, NULL, 0, 0,
-	"the server's admin endpoint: its numbers go into the run file"),
+	"the server's admin endpoint, whose numbers go into the run file"),
     ROW("out", STRING, out, NULL, 0, 0, "write the run file to this path"),
     ROW("label", STRING, label, NULL, 0, 0, "the name of the run in tables and reports"),
     ROW("json", BOOL, json, "false", 0, 0, "print the run file instead of a table"),
@@ -214,11 +214,11 @@ static int add_class(struct bench_request *req, const char *text, struct weir_er
 		return sentence(
 		    err, WEIR_EINVAL, "--class '%s': more than %d classes", text, LOAD_CLASSES_MAX);
 	if (n == 0 || n >= sizeof(req->class[0].name))
-		return sentence(err, WEIR_EINVAL, "--class '%s': a name has 1 to %zu letters", text,
+		return sentence(err, WEIR_EINVAL, "--class '%s': a name has 1 to %zu bytes", text,
 		    sizeof(req->class[0].name) - 1);
 	if (colon && (end == colon + 1 || *end || !(weight > 0) || weight > 1e9))
-		return sentence(
-		    err, WEIR_EINVAL, "--class '%s': the weight must be a number above 0", text);
+		return sentence(err, WEIR_EINVAL,
+		    "--class '%s': the weight must be a number above 0, at most 1e9", text);
 	if (req->outside[0])
 		return sentence(err, WEIR_EINVAL,
 		    "--%s before the first --class applies to no class: write it after the class",

@@ -132,8 +132,8 @@ static void print_token(const char *text, const struct shed_token *t, const stru
 	print_wait(t, about);
 	if (code == WEIR_EPRIORITY)
 		plain_print(stdout,
-		    "; %.0f %% of the class was admitted, users with a number from 0 to 1 below "
-		    "that share; this user's number was %.2f",
+		    "; %.0f %% of the class was admitted: the users whose number, from 0 to 1, is "
+		    "below that share; this user's number was %.2f",
 		    t->part * 100.0 / SHED_TOKEN_PART_ALL, t->user / 256.0);
 	puts(".");
 }

@@ -140,9 +140,8 @@ const struct weir_knob weir_cohort_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_cohort_spec, by),
 	.def = "",
-	.help = "events of one cohort have equal values of this field; 'stage' uses the key of "
-		"the stage type, "
-		"empty mixes all"},
+	.help = "events of one cohort have equal values of this field; 'stage' is the key of the "
+		"stage type; empty: a cohort may have any events"},
     {.name = NULL}};
 
 const struct weir_knob weir_admission_knobs[] = {
@@ -222,8 +221,8 @@ const struct weir_knob weir_degrade_knobs[] = {
 	.def = "20%", /* a guess, far below usual values of `above` */
 	.max = 0.99,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "pressure below which the stage raises its quality again; in between it stays as "
-		"it is"},
+	.help = "pressure below which the stage raises its quality again; between 'below' and "
+		"'above', the quality stays as it is"},
     {.name = "step",
 	.type = WEIR_KNOB_DURATION,
 	MEMBER(weir_degrade_spec, step_ns),
