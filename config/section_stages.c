@@ -199,7 +199,7 @@ static const struct weir_knob link_knobs[] = {{.name = "stage",
 	.type = WEIR_KNOB_BOOL,
 	.offset = offsetof(struct link, loop),
 	.def = "false",
-	.help = "true where the link closes a cycle"},
+	.help = "true if the link is meant to close a cycle"},
     {.name = NULL}};
 
 /* Return the position for an error in a link. The error may be in the outlet or in the target. If

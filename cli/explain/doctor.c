@@ -172,7 +172,8 @@ static void check_schedstat(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%s", there ? "yes" : "no");
 	if (!there)
 		snprintf(f->advice, sizeof(f->advice),
-		    "controllers cannot distinguish waiting for a core from blocking");
+		    "without these times, controllers cannot distinguish a thread that waits for a "
+		    "core from one that blocks");
 }
 
 static void check_threads(struct finding *f)

@@ -31,7 +31,7 @@ static const struct weir_knob simulate_knobs[] = {
 	.flags = WEIR_KNOB_AUTO,
 	.help = "cores of the simulated machine; auto is as many as this machine has"},
     ROW("admin", STRING, admin, NULL, 0, 0,
-	"a running server of this YAML: its mean service times are used"),
+	"a running server of this YAML, whose mean service times are used"),
     {.name = "for",
 	.type = WEIR_KNOB_DURATION,
 	.offset = offsetof(struct simulate_options, for_ns),
@@ -54,10 +54,11 @@ static const struct {
 	const char *name, *help;
 	size_t offset;
 } word_options[] = {
-    {"cost", "STAGE=TIME[,const|exp|lognormal][,cpu|blocks]: service time of an event there",
+    {"cost", "STAGE=TIME[,const|exp|lognormal][,cpu|blocks]: service time of an event at the stage",
 	offsetof(struct simulate_options, cost)},
     {"share",
-	"STAGE.OUTLET=10%: share of the stage's events that leave there; by default, even shares",
+	"STAGE.OUTLET=10%: share of the stage's events that leave through the outlet; by default, "
+	"all outlets have the same share",
 	offsetof(struct simulate_options, share)},
     {"class", "NAME=10%: share of the load; by default, an even share of the rest",
 	offsetof(struct simulate_options, classes)},

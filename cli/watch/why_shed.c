@@ -67,10 +67,12 @@ static json_t *ask_names(const char *url, const struct shed_token *t, struct abo
 	free(answer.body);
 	if (doc && look_up(doc, t, about))
 		return doc;
-	plain_print(stderr, "weir why: %s, so numbers are shown instead of names\n",
-	    doc       ? "the server there was started after the refusal"
-	    : rc != 0 ? err.text
-		      : "the server there is not a weir admin endpoint");
+	if (rc != 0)
+		plain_print(stderr, "weir why: %s", err.text);
+	else
+		plain_print(stderr, "weir why: the server at %s %s", url,
+		    doc ? "was started after the refusal" : "is not a weir admin endpoint");
+	fputs(", so numbers are shown instead of names\n", stderr);
 	json_decref(doc);
 	return NULL;
 }

@@ -158,7 +158,7 @@ static int judge_mode(struct way *w, int fd, const struct stat *st, const char *
 		    "may be writable by users or groups in its access control list");
 	if (st->st_mode & S_IWGRP && !is_private(st->st_gid, st->st_uid))
 		return refuse(w, WEIR_EINVAL, "chmod g-w ", what,
-		    "is writable by group %u, which is not private to its owner",
+		    "is writable by group %u, which may have members other than the owner",
 		    (unsigned)st->st_gid);
 	return 0;
 }

@@ -100,10 +100,9 @@ const struct weir_knob weir_queue_knobs[] = {
 	.min = 1,
 	.max = QUEUE_MAX,
 	.flags = WEIR_KNOB_LIVE,
-	.help =
-	    "most events that may wait or be held; more are refused as queue_full; with several "
-	    "classes, all below the highest priority together fill at most half of it "
-	    "(docs/overload.md)"},
+	.help = "most events that may wait or be held; more are refused as queue_full; with "
+		"several classes, all classes below the highest priority together fill at most "
+		"half of the queue (docs/overload.md)"},
     {.name = "discipline",
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_queue_spec, discipline),
@@ -230,7 +229,7 @@ const struct weir_knob weir_degrade_knobs[] = {
 	.min = DEGRADE_STEP_MIN_NS,
 	.max = DEGRADE_STEP_MAX_NS,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "time between two steps"},
+	.help = "time between two steps of the quality"},
     {.name = NULL}};
 
 const struct weir_knob weir_width_knobs[] = {
