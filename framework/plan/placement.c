@@ -55,7 +55,8 @@ static void check_pinned(struct plan *p, const struct plan_stage *ps)
 
 	if (ps->group >= 0 && p->spec->groups[ps->group].threads.pinned &&
 	    ps->ops->flags & WEIR_STAGE_BLOCKS)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "give it threads: remove 'group'",
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
+		    "remove 'group', so that the stage has threads of its own",
 		    "stage '%s' (%s) may block and would stop a core: the threads of group "
 		    "'%s' are pinned",
 		    s->name, s->use, s->group);
