@@ -199,7 +199,7 @@ static const struct weir_knob link_knobs[] = {{.name = "stage",
 	.type = WEIR_KNOB_BOOL,
 	.offset = offsetof(struct link, loop),
 	.def = "false",
-	.help = "true where the link closes a cycle"},
+	.help = "true if the link is meant to close a cycle"},
     {.name = NULL}};
 
 /* Return the position for an error in a link. The error may be in the outlet or in the target. If
@@ -341,8 +341,8 @@ static void check_group(
 		if (strcmp(node->name[i]->text, "threads") == 0 && stage->group[0] &&
 		    !stage->inlined)
 			weir_errs_add(bind->errs, &node->name[i]->mark, WEIR_EINVAL,
-			    "its threads are the group's: move the key to the group, or remove "
-			    "'group'",
+			    "the stage uses the threads of the group: move the key to the group, "
+			    "or remove 'group'",
 			    "stage '%s' is in group '%s', so it cannot have threads of its own",
 			    stage->name, stage->group);
 }

@@ -69,7 +69,7 @@ int bind_set(struct bind *bind, const char *set)
 		return report(bind, set, WEIR_EINVAL, "this path is too long");
 	if (strncmp(path, "threads", 7) == 0 && stage->group[0])
 		return report(bind, set, WEIR_EINVAL,
-		    "the stage is in a group, and its threads are the group's");
+		    "the stage is in a group, and uses the threads of the group");
 	int rc = weir_stage_spec_set(stage, path, set + path_len + 1, why, sizeof(why));
 	if (rc != 0)
 		return report(bind, set, rc, why);

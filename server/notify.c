@@ -157,11 +157,12 @@ static enum notify_trouble look(struct notify *n, int64_t now_ns, char *why, siz
 	if (stop_until_ns != 0) {
 		if (now_ns > stop_until_ns) {
 			trouble = NOTIFY_DRAIN;
-			snprintf(why, size, "the drain has not ended long after its grace time");
+			snprintf(why, size,
+			    "the drain has not ended, although its grace time is long over");
 		}
 	} else if (!ticks) {
 		trouble = NOTIFY_TICKS;
-		snprintf(why, size, "the control thread has not ticked for %.1f s",
+		snprintf(why, size, "the control thread has made no progress for %.1f s",
 		    (double)(now_ns - ticked_ns) / NS_PER_S);
 	} else if (!notify_returns(now_ns, hung_ns, n->watchdog_ns)) {
 		trouble = NOTIFY_HUNG;

@@ -420,7 +420,11 @@ static int walk_sources(struct walk *w)
 		return sentence(w->err, WEIR_EINVAL,
 		    "no stage after a source takes any time: use --cost STAGE=5ms");
 	if (rc == 0 && w->plan->config.n_routes * (w->spec->n_classes + 1) > SIM_SOURCES_MAX)
-		return too_large(w);
+		return sentence(w->err, WEIR_EINVAL,
+		    "events take %d paths through the graph; with %d classes, at most %d can be "
+		    "simulated",
+		    w->plan->config.n_routes, w->spec->n_classes,
+		    SIM_SOURCES_MAX / (w->spec->n_classes + 1));
 	return rc;
 }
 

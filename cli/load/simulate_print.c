@@ -119,8 +119,9 @@ static void print_laws(const struct simulate_plan *plan, const struct sim_result
 	    out);
 	if (b >= 0 && c->stage[b].width)
 		fprintf(out, "n of %s is %s.\n", plan->label[b],
-		    c->stage[b].servers > 0 ? "what the other side works on at once"
-					    : "its largest width");
+		    c->stage[b].servers > 0 ? "the number of events that the other side, for which "
+					      "the stage waits, works on at once"
+					    : "the largest width of the stage");
 	fputs("utilisation law U = X S / n", out);
 	if (b >= 0) {
 		struct figures f = figures_of(plan, r, b);

@@ -71,8 +71,11 @@ static int ask(const char *url, const char *path, json_t **doc)
 	free(answer.body);
 	if (*doc)
 		return VERB_OK;
-	plain_print(stderr, "weir why: %s\n",
-	    rc != 0 ? err.text : "the server there is not a weir admin endpoint");
+	if (rc != 0)
+		plain_print(stderr, "weir why: %s\n", err.text);
+	else
+		plain_print(
+		    stderr, "weir why: the server at %s is not a weir admin endpoint\n", url);
 	return VERB_UNREACHABLE;
 }
 
@@ -262,7 +265,7 @@ static int print_decisions(const char *url, const char *stage)
 		shown++;
 	}
 	if (shown == 0)
-		puts("  no decisions about it are recorded");
+		puts("  no decisions about this stage are recorded");
 	json_decref(doc);
 	return VERB_OK;
 }

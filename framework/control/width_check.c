@@ -84,7 +84,8 @@ static bool give_up(struct weir_state *s, const struct width_view *v, enum phase
 	s->full = (struct mean){0};
 	if (phase == GROW)
 		s->base = (struct mean){0};
-	return width_step(v, d, first, "%d again, since something changed during the check", first);
+	return width_step(
+	    v, d, first, "back to %d, since something changed during the check", first);
 }
 
 static bool narrow(

@@ -184,8 +184,8 @@ int thread_spare_new(struct weir_graph *graph, const char *name, struct thread *
 static void say_refused(const struct thread *t, int rc)
 {
 	weir_log(WEIR_LOG_WARN,
-	    "stage '%s' (%s) refuses thread '%s' (thread_init): %s; its events fail there until it "
-	    "accepts the thread",
+	    "stage '%s' (%s) refuses thread '%s' (thread_init): %s; the events of the stage fail "
+	    "in this thread until the stage accepts the thread",
 	    refused_by->name, refused_by->ops->name, t->name, weir_error_text(rc));
 }
 

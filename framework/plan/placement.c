@@ -34,15 +34,15 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 	if (!s->inlined)
 		return;
 	if (ps->ops->flags & WEIR_STAGE_BLOCKS)
-		why = "its handler may block, and would block the caller's thread";
+		why = "the handler of the stage may block, and would block the caller's thread";
 	else if (s->mode != WEIR_MODE_SHARED || ps->ops->flags & WEIR_STAGE_SINGLE)
 		why = "only 'mode: shared' can run in several calling threads at once";
 	else if (s->group && s->group[0])
-		why = "it is in a group";
+		why = "the stage is in a group";
 	else if (s->cohort.by && s->cohort.by[0])
 		why = "cohorts by key need a queue";
 	else if (!has_queue(ps) && admission_queues(s))
-		why = "its admission policy needs a queue";
+		why = "the admission policy of the stage needs a queue";
 	if (why)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why,
 		    "stage '%s' (%s) cannot be inline", s->name, s->use);
@@ -55,7 +55,8 @@ static void check_pinned(struct plan *p, const struct plan_stage *ps)
 
 	if (ps->group >= 0 && p->spec->groups[ps->group].threads.pinned &&
 	    ps->ops->flags & WEIR_STAGE_BLOCKS)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "give it threads: remove 'group'",
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
+		    "remove 'group', so that the stage has threads of its own",
 		    "stage '%s' (%s) may block and would stop a core: the threads of group "
 		    "'%s' are pinned",
 		    s->name, s->use, s->group);

@@ -101,7 +101,8 @@ static void check_path(struct plan *p, const struct weir_stage_spec *s)
 		if (weir_knob_find(weir_stage_knobs, key) || strcmp(key, "with") == 0)
 			weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
 			    "rename one of them, for example with '-' instead of '.'",
-			    "stage '%s' has the path of '%s:' of stage '%s'", s->name, key, other);
+			    "the name of stage '%s' is also the path of '%s:' of stage '%s'",
+			    s->name, key, other);
 	}
 }
 

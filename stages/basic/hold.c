@@ -368,7 +368,8 @@ static const struct weir_knob hold_knobs[] = {
 	.min = 0,
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "events in work at once, further ones wait behind the stage; 0 is no limit"},
+	.help = "events that the simulated server works on at once, while further ones wait there; "
+		"0 is no limit"},
     {.name = "timeout",
 	.type = WEIR_KNOB_DURATION,
 	.offset = offsetof(struct hold_conf, timeout_ns),

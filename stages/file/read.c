@@ -343,8 +343,8 @@ static const struct weir_knob read_knobs[] = {
     {.name = "precompressed",
 	.type = WEIR_KNOB_STRINGS,
 	.offset = offsetof(struct read_conf, precompressed),
-	.help = "codings, preferred first, whose files page.css.br, .zst, .gz are sent in place of "
-		"page.css to clients that accept them, unless they are older: [br, zstd, gzip]"},
+	.help = "codings, preferred first, such as [br, zstd, gzip]: a client that accepts one "
+		"gets page.css.br, .zst or .gz in place of page.css, unless page.css is newer"},
     {.name = "listing",
 	.type = WEIR_KNOB_ENUM,
 	.offset = offsetof(struct read_conf, listing),

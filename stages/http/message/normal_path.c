@@ -120,7 +120,7 @@ bool normal_path_pattern(const char *pattern, size_t n, bool prefix, char *hint,
 	if (normal < 0)
 		snprintf(hint, size, "the path leads above the root");
 	else
-		snprintf(hint, size, "requests for it have the path '%.*s%.*s%s'",
+		snprintf(hint, size, "write the path in its normal form: '%.*s%.*s%s'",
 		    normal > 100 ? 100 : (int)normal, out, (int)(n - whole), pattern + whole,
 		    prefix ? "*" : "");
 	return false;

@@ -210,7 +210,8 @@ static const struct weir_knob knobs[] = {
 	.min = 0,
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "requests that took at least this long are always logged; 0 samples them, too"},
+	.help = "requests that took at least this long are always logged; 0: they are sampled like "
+		"all others"},
     {.name = "flush",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(flush_ns),

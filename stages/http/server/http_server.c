@@ -214,7 +214,8 @@ _Static_assert(SERVER_N_METRICS <= WEIR_METRICS_MAX, "a stage has a bounded numb
 
 static const struct weir_outlet outlets[] = {
     {"request", &weir_http_request_type, false,
-	"every request, once received; one with a body over 'stream', before the body is complete"},
+	"every request, when it is complete; a request whose body is longer than 'stream', before "
+	"the body is complete"},
     [TLS_OUTLET] = {"handshake", &tls_handshake_type, true,
 	"TLS handshakes, to a stage 'use: tls.handshake'; required with 'tls'"},
     {NULL, NULL, false, NULL},

@@ -91,9 +91,9 @@ static void test_threads_in_a_group(void)
 				"  web: { use: t.source, with: { listen: a }, to: w }\n"
 				"  w: { use: t.work, group: g }\n");
 	CU_ASSERT_STRING_EQUAL(refused("w.threads.max=3"),
-	    "--set: w.threads.max=3: the stage is in a group, and its threads are the group's\n");
+	    "--set: w.threads.max=3: the stage is in a group, and uses the threads of the group\n");
 	CU_ASSERT_STRING_EQUAL(refused("w.threads=3"),
-	    "--set: w.threads=3: the stage is in a group, and its threads are the group's\n");
+	    "--set: w.threads=3: the stage is in a group, and uses the threads of the group\n");
 	struct weir_spec *spec = load_with("w.queue.limit=3");
 	CU_ASSERT_PTR_NOT_NULL(spec);
 	weir_spec_free(spec);

@@ -280,10 +280,10 @@ static void test_refused(void)
 	check_refused(ops, "holds no events (WEIR_STAGE_HOLDS)");
 	ops = loop_ops;
 	ops.thread_state_size = 1;
-	check_refused(ops, "so it has no state per thread");
+	check_refused(ops, "so it cannot have thread_init or state per thread");
 	ops = loop_ops;
 	ops.thread_init = nothing;
-	check_refused(ops, "so it has no state per thread");
+	check_refused(ops, "so it cannot have thread_init or state per thread");
 }
 
 static int64_t grace_ns;
