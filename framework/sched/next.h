@@ -64,8 +64,9 @@ enum next_gate {
 	NEXT_ARRIVED, /* as many events are done as waited when the visit began */
 	NEXT_EVENTS,  /* `gate_events` events are done */
 	NEXT_TIME,    /* a batch has ended, `gate_ns` or more after the visit began */
-	NEXT_CUTOFF, /* as NEXT_ALL, but an event that yielded after `gate_ns`, and those after it,
-	               * are left to the next visit */
+	/* as NEXT_ALL, but an event that yielded after `gate_ns`, and those after it, are left to
+	 * the next visit */
+	NEXT_CUTOFF,
 };
 
 /** Thresholds of one stage; 0: none. */
