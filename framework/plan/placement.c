@@ -20,7 +20,8 @@ static bool admission_queues(const struct weir_stage_spec *s)
 	return policy && policy->queue;
 }
 
-/* Whether events may wait in a queue of the stage. Those of an inline stage do if it has a width. */
+/* Whether events may wait in a queue of the stage. In an inline stage, they do so only if the stage
+ * has a width. */
 static bool has_queue(const struct plan_stage *ps)
 {
 	return !ps->spec->inlined || ps->ops->flags & WEIR_STAGE_HOLDS;

@@ -86,8 +86,8 @@ static void resolve_group(struct plan *p, struct plan_stage *ps)
 	    "stage '%s' is in group '%s', which does not exist", s->name, s->group);
 }
 
-/* Check that no other stage has a key whose path is the name of `s`, as `r` has `admission:` if `s`
- * is called r.admission: `--set r.admission.mode=off` could mean either. */
+/* Check that the name of `s` is not also the path of a key of another stage. If `s` is called
+ * r.admission and another stage r, `--set r.admission.mode=off` could mean either stage. */
 static void check_path(struct plan *p, const struct weir_stage_spec *s)
 {
 	for (int i = 0; i < p->n; i++) {

@@ -29,8 +29,9 @@
  * it. 2 us, a tenth of the longest spin, is a guess. */
 #define SPIN_MIN_NS (2 * NS_PER_US)
 
-/* Time until a parked thread reads the time of the next expiry again, if another thread was about to
- * set it. That thread wakes nobody. A tick of the timers, since nothing expires more precisely. */
+/* Time after which a parked thread reads the time of the next expiry again, if another thread was
+ * about to set it (EXPIRES_UNKNOWN). The other thread does not wake this one. The time is a tick of
+ * the timers, since nothing expires more precisely. */
 #define EXPIRES_LOOK_NS (4 * NS_PER_MS)
 
 /* Batches with fewer events are small: their event pointers fill less than a cache line. */
@@ -172,8 +173,9 @@ static void release(struct handler *h)
  * large one. It is reset if the queue was empty (handler_main), so under light load an event waits
  * for at most one task_relax.
  *
- * There is no pause if the batch sent events to a stage of the thread's own pool, which this thread can
- * run at once (bench/micro_group). Other events that wait in its group have come from other threads.
+ * There is no pause if the batch sent events to a stage of the thread's own pool, since this thread
+ * can run them at once (bench/micro_group). Other events that wait in the group do not prevent the
+ * pause, since they have come from other threads.
  */
 static void leave_alone(struct handler *h, int n)
 {
@@ -210,7 +212,8 @@ static void run(struct handler *h)
 	int n = h->n_batch;
 
 	set_state(h, WEIR_THREAD_BUSY);
-	/* So in a burst, each thread wakes the next. A thread that parks later looks by itself. */
+	/* In a burst, each thread thus wakes the next one. A thread that parks after this check
+	 * finds the events itself. */
 	if (atomic_load(&h->pool->n_idle) > 0 && more_waits(h))
 		pool_wake(h->pool);
 	if (WEIR_UNLIKELY(h->expired))
@@ -346,7 +349,9 @@ static void leave(void *arg)
 	struct handler *h = arg;
 	struct pool *pool = h->pool;
 
-	if (!thread_current) /* glibc calls this again after the cleanup handler pushed below */
+	/* If a handler run below ends the thread, too, glibc first calls the cleanup handler that
+	 * is pushed below, and then this one again. */
+	if (!thread_current)
 		return;
 	pthread_cleanup_push(leave, h);     /* a handler run below may call pthread_exit, too */
 	if (h->sink || thread_in_handler()) /* exited in a batch, or while passing on its events */

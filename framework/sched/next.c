@@ -131,8 +131,8 @@ static bool is_urgent(const struct next_urgent *u, const struct next_stage *s, i
 	       (u->wait_ns > 0 && now_ns - s->oldest_ns >= u->wait_ns);
 }
 
-/* The searches are kept out of next_choose, which usually needs neither: with them it saves twice as
- * many registers. */
+/* The two searches are not inlined in next_choose, which usually needs neither: with them,
+ * next_choose would save twice as many registers. */
 
 /* Return the urgent stage whose turn it is, or -1. */
 static __attribute__((noinline)) int find_urgent(
@@ -204,7 +204,7 @@ struct next_choice next_choose(
 	return begin(core, l, v, stage, NEXT_POLICY);
 }
 
-/* The visit that the last choice was of. */
+/* Return the visit to which the last choice belongs. */
 static struct next_visit *present(struct next_core *core)
 {
 	return core->urgent.open ? &core->urgent : &core->visit;

@@ -73,9 +73,9 @@ void stage_look(const struct sink *sink, int rank, struct admission_view *view)
 
 /* ---- groups ---- */
 
-/* Steps from an upper bound of a wait to the wait. Each one lets the stages whose work is then limited
- * by what is offered no longer count as limited by the rounds; 3 suffice for groups whose stages are of
- * three kinds. */
+/* Number of steps from an upper bound of a wait to the wait. Each step shortens the wait, so that
+ * more of the other stages have less work than the visits allow, and only that work is counted.
+ * 3 steps suffice for groups whose stages are of three kinds. */
 #define TURN_STEPS 3
 
 /* Longest predicted wait, 11 days: times any number of threads it fits an int64_t. */
@@ -90,9 +90,10 @@ static double known(const _Atomic double *value)
 }
 
 /*
- * One step of pool_turn_ns from the bound `wait_ns` to a lower one. During `rounds` visits a thread
- * runs at most as many batches of each other stage, and of an exclusive stage one at a time. If that
- * stage has less work, it has what waits now and what it is offered meanwhile.
+ * One step of pool_turn_ns from the bound `wait_ns` to a lower one. During `rounds` visits the
+ * threads run at most as many batches of each other stage; if it has leases, at most one batch per
+ * partition at a time. A stage with less work than that has the work that waits now and the work
+ * that it is offered during the wait.
  */
 static double next_turn_ns(const struct sink *sink, double work_ns, double rounds, double wait_ns)
 {

@@ -313,7 +313,7 @@ static int admit_run(struct sink *s, struct admit_call *a) WEIR_REQUIRES(&s->que
 	return m;
 }
 
-/* Service time of the events of higher classes that have been admitted from this run for thread
+/* Service time of the events of higher classes that have been admitted from this batch for thread
  * a->rank. */
 static int64_t admitted_for(const struct sink *s, const struct admit_call *a)
 {

@@ -38,7 +38,7 @@ struct verdict {
 	/* The members below are not cleared for every batch. */
 	/* number of events refused by each front; valid for the classes and fronts in `fronts` */
 	uint16_t refused_by[WEIR_CLASSES_MAX][FRONTS_MAX];
-	/* reason by index in the run, 0 if not refused; valid only if `refuses` is set */
+	/* reason by index in the batch, 0 if not refused; valid only if `refuses` is set */
 	int why[WEIR_BATCH_MAX];
 };
 
@@ -61,8 +61,8 @@ static inline void verdict_add(struct verdict *v, int class_id, int n)
 void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
     int class_id, int many, int reason);
 
-/** Consult the fronts downstream of `entry`, which has `ahead`, about ev[0..n), sent by stage `from`
- *  or WEIR_NO_STAGE. Takes their locks one at a time. */
+/** Consult the fronts downstream of `entry`, which has `ahead`, about ev[0..n), sent by stage
+ *  `from` or WEIR_NO_STAGE. Takes the locks of the fronts one at a time. */
 void admit_upstream(
     struct sink *entry, struct weir_event **ev, int n, int from, int64_t now_ns, struct verdict *v);
 
@@ -80,8 +80,8 @@ int admit_own(struct sink *s, struct weir_event **ev, int n, int class_id, int64
     struct verdict *v) WEIR_REQUIRES(&s->queue.lock);
 
 /** Update the totals of each front: the events of the batch that will arrive there, and those that
- *  the front has refused. Called after the decision if v->all_fronts or v->judged is not 0. Takes no
- *  lock. */
+ *  the front has refused. Called after the decision if v->all_fronts or v->judged is not 0. Takes
+ *  no lock. */
 void admit_settle(struct sink *entry, const struct verdict *v);
 
 /** Replace ev->trace_id by a token that encodes why the event is refused (stage/shed_token.h).

@@ -28,7 +28,7 @@ static inline void call_note(struct local *l, struct weir_event **ev, int n)
 	atomic_store_explicit(&t->running_type, ev[0]->type, memory_order_relaxed);
 }
 
-/** The call has returned: settle its counts of held events. */
+/** The call has returned: settle the thread's counts of held events. */
 static inline void call_left(struct local *l)
 {
 	l->thread->run_n = 0;
@@ -57,7 +57,7 @@ static inline int64_t call_end(struct sink *sink, struct local *l, int n)
 	return t->now_ns - start_ns;
 }
 
-/** The time of the call is recorded. */
+/** The time of the call has been recorded: the thread no longer counts as being in the stage. */
 static inline void call_over(struct local *l)
 {
 	atomic_store_explicit(&l->book.running_since_ns, 0, memory_order_relaxed);

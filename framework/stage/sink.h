@@ -33,7 +33,7 @@
 /** Value of `before` in struct ahead that stands for the whole pipeline. */
 #define AHEAD_ALL 1024
 
-/** Value of sink.expires_ns while a thread runs the timers: it is about to set the next time. */
+/** Value of sink.expires_ns while a thread runs the timers; that thread then sets the next time. */
 #define EXPIRES_UNKNOWN (INT64_MAX - 1)
 
 /** Value of `rank` for any thread of the pool. */
@@ -108,9 +108,9 @@ struct sink {
 	 *  them are idle. For a partitioned stage, only thread `rank` counts, unless `rank` is
 	 *  ANY_RANK. */
 	void (*look)(const struct sink *sink, int rank, struct admission_view *view);
-	/** Return view->work_ns, which is the work of this stage, plus the work of the other stages of
-	 *  its group that is done before a new event. Divided by view->threads, which `look` has
-	 *  set, it is the predicted wait. NULL if the stage is in no group. */
+	/** Return view->work_ns, the work of this stage, plus the work of other stages of its group
+	 *  that is done before a new event. The sum divided by view->threads, which `look` has set,
+	 *  is the predicted wait. NULL if the stage is in no group. */
 	int64_t (*beside)(const struct sink *sink, const struct admission_view *view);
 	/** Give back to the stage, at expires_ns or later, the held events whose deadline has
 	 *  passed (graph/tickets.c). NULL if the stage holds no events. */

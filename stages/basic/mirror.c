@@ -128,8 +128,8 @@ static void mirror_one(struct weir_stage *st, struct weir_event **ev)
 		if (rc < 0)
 			break;
 		bool ends = rc == WEIR_HTTP_BODY_END;
-		/* Begin the response only after data has arrived. The server sends "100 Continue"
-		 * to a client that expects it when the stage waits for data. */
+		/* Begin the response only after data has arrived. When the stage waits for data,
+		 * the server sends "100 Continue" to a client that expects it. */
 		bool kept = !ends && keep_ahead(m);
 		rc = m->begun || kept ? 0 : begin(m, req);
 		if (rc == 0 && ends) {

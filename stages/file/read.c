@@ -2,8 +2,8 @@
 /*
  * file.read: answer requests with files below a root directory.
  *
- *   path --path_map--> name --file_open--> file --variant_choose--> --condition_judge--> 200 206
- *                                                                                    304 412 416
+ *   path --path_map--> name --file_open--> file --variant_choose--> variant
+ *        --condition_judge--> 200 206 304 412 416
  *
  * Every step may end the request: 204 and 405 (method), 400 and 404 (path.h), 301 to the
  * directory's own path, 403, 404, 503 (open.h), 406 (variant.h), a listing (listing.h). A request

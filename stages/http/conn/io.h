@@ -115,7 +115,8 @@ struct http_io {
 	/* to be read at the end of this run of the event loop */
 	struct conn *arrived[SERVER_ARRIVED];
 	int64_t in_graph; /* requests emitted and not returned yet */
-	/* those of in_graph whose body or response is sent in parts: this thread sees their progress */
+	/* of these, the requests whose body or response is sent in parts, so that this thread sees
+	 * their progress */
 	int64_t in_parts;
 	uint64_t next_id; /* the next id for a request or connection */
 	struct io_memory memory;

@@ -12,9 +12,9 @@
 
 #include "http/message/guard.h"
 
-/* Append the byte or escape at the start of `p` to `out`. An escape is decoded if its byte
- * may occur in a path and is neither '%' nor '/'; otherwise it is appended in upper case. `p` must not begin with '/'. Returns
- * the number of bytes of `p` used. */
+/* Append the byte or escape at the start of `p` to `out`. An escape is decoded if its byte may
+ * occur in a path and is neither '%' nor '/'; otherwise it is appended in upper case. `p` must not
+ * begin with '/'. Returns the number of bytes of `p` used. */
 static size_t put_byte(const char *p, char *out, size_t *n)
 {
 	if (*p != '%') {

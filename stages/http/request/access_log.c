@@ -69,8 +69,8 @@ static bool drawn(int64_t id, double share)
 	return (double)((uint64_t)id * 0x9e3779b97f4a7c15U >> 11) < share * 0x1p53;
 }
 
-/* Return the fraction of such requests that is logged: `sample` for successful and fast ones, 1 for
- * the others. Returns 0 if the request `l` is not in the sample. */
+/* Return the fraction that is logged of requests like `l`: `sample` for successful and fast ones, 1
+ * for the others. Returns 0 if `l` is not in the sample. */
 static double share_of(const struct access_log_conf *conf, const struct access_line *l)
 {
 	if (conf->sample >= 1 || l->outcome != WEIR_OK || l->torn || l->req->res.status >= 400 ||

@@ -58,8 +58,8 @@ static void io_turn_end(struct weir_loop *loop)
 	struct http_io *io = weir_loop_data(loop);
 
 	conn_read_arrived(io);
-	/* must precede conn_write_ready: requests that it parses may be refused immediately, which
-	 * makes their connections ready */
+	/* net_io_follow must precede conn_write_ready: it may parse requests that are refused
+	 * immediately, which makes their connections ready */
 	net_io_follow(&io->net);
 	memory_follow(io);
 	conn_write_ready(io);

@@ -2,8 +2,8 @@
 /*
  * Loads and chooses certificates; see tls_certs.h.
  *
- * The SSL_CTX of a certificate also contains, for each other key type, the first certificate that
- * has all names of the former, if there is one. Clients that support ECDSA are then sent the ECDSA
+ * The SSL_CTX of certificate A also contains, for each other key type, the first certificate that
+ * has all names of A, if there is one. Clients that support ECDSA are then sent the ECDSA
  * certificate, others the RSA one.
  */
 #include "net/tls/tls_certs.h"
@@ -31,8 +31,8 @@
 struct tls_cert {
 	SSL_CTX *ctx;
 	char *path;
-	/* This certificate, its chain and its key. `ctx` may also have certificates of other key types
-	 * for the same names (add_kinds). */
+	/* This certificate, its chain and its key. `ctx` may also have certificates of other key
+	 * types for the same names (add_kinds). */
 	X509 *own;
 	STACK_OF(X509) * chain;
 	EVP_PKEY *key;
