@@ -15,6 +15,8 @@
  *                                          |
  *                                        finish --> FINISHED --> the type's finish callback
  *
+ * A RUNNING event may also be requeued, and a HELD event may also get a ticket (hold_until).
+ *
  * The header is one cache line. Only the owner writes to it; for a queued event, that is the holder
  * of the queue's lock.
  */
