@@ -91,7 +91,7 @@ struct weir_degrade_spec {
 };
 
 /** `width:` of a stage that holds events (WEIR_STAGE_HOLDS): the number of events that may be in
- * its handlers or held at once. */
+ *  its handlers or held at once. */
 struct weir_width_spec {
 	int64_t min;  /* 1 or more */
 	int64_t max;  /* -1 is `auto`, the limit of the queue */
