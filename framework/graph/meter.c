@@ -24,9 +24,9 @@
 /* Weight of the time that handler calls in progress have taken so far (docs/overload.md). */
 #define RUNNING_SHARE 0.5
 /* Calls in progress affect the costs only if most of them have taken longer than LATE times the
- * 99th percentile of the service time, or its mean if that is larger. Calls seen in progress tend to
- * be the long ones: with a factor of 1, a stage with lognormal service times at 0.7 of its capacity
- * refused 0.1 % of the events. */
+ * 99th percentile of the service time, or its mean if that is larger. Calls seen in progress tend
+ * to be the long ones: with a factor of 1, a stage with lognormal service times at 0.7 of its
+ * capacity refused 0.1 % of the events. */
 #define LATE 2
 /* Number of consecutive checks without a change before a stage rests. 50 checks take half a second,
  * after which the last event no longer has any effect. */
