@@ -118,7 +118,7 @@ struct weir_state {
 	int64_t low_ns;     /* when d was last low */
 	int64_t over_ns;    /* when OVER last started */
 	int64_t refused_ns; /* when an event was last refused */
-	int delayed_rank;   /* smallest rank refused for delay in this peak of the wait, or INT_MAX */
+	int delayed_rank;   /* smallest rank refused for delay in this wait peak, or INT_MAX */
 	int64_t now_ns, ticked_ns;
 	struct weir_stage_view seen; /* as of the last decision */
 	double service_p99_ns;

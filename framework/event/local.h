@@ -236,8 +236,8 @@ struct thread {
 	/* start time of the call that the watchdog last reported for this thread */
 	int64_t stuck_since_ns;
 	int n_locals;
-	/* By stage id; NULL until first used. Only the thread itself uses this array; other threads
-	 * walk the stages' lists of locals. */
+	/* By stage id; NULL until first used. Other threads read only the element of the stage in
+	 * `running` (graph/stuck.c), and otherwise walk the stages' lists of locals. */
 	struct local **local;
 	struct outbox *mail[MAILBOX_SETS]; /* by set, NULL until allocated; mailbox.c */
 };
