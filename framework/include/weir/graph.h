@@ -2,8 +2,9 @@
 /*
  * The life cycle of a graph: build it from a spec, start, replace, drain and free it. The other
  * calls for embedders are in view.h (statistics), watch.h (single events) and operate.h (changes),
- * which this header includes. Structs of these headers and of spec.h may get members with a minor
- * version of libweir, which is therefore part of its soname; WEIR_STAGE_ABI is for stages.
+ * which this header includes. A minor version of libweir may add members to structs of these
+ * headers and of spec.h, so the soname contains the minor version. The interface for stages has a
+ * version of its own, WEIR_STAGE_ABI.
  *
  *   spec --weir_graph_build--> BUILT --start--> RUNNING --drain--> DRAINED --free-->
  *
