@@ -69,8 +69,8 @@ struct coming {
 	double work_ns;
 };
 
-/* All work on its way to a front, without entries of 0. The entries are means over the last second or
- * so: at the moment of a tick, a single event may be on its way. */
+/* All work on its way to a front, without entries of 0. The entries are means over the last second
+ * or so, because only a single event may be on its way at the moment of a tick. */
 struct coming_list {
 	struct coming *item; /* at most n_stages * n_classes entries */
 	int n;
@@ -347,8 +347,8 @@ static void look_ahead(struct route *r, const struct route_look *look, int s)
 	}
 }
 
-/* Update the mean of the work that class `c` at stage `s` brings to front `f`, which is `work_ns` at
- * this tick, and add it to the list. */
+/* Update the mean of the work that class `c` at stage `s` brings to front `f`, which is `work_ns`
+ * at this tick, and add it to the list. */
 static void add_coming(
     struct route *r, const struct route_look *look, int s, int c, int f, double work_ns)
 {

@@ -103,7 +103,7 @@ int64_t route_lead_ns(const struct route *r, int s, int f, int class_id);
 /** Return the work on its way to front `f` from all upstream stages, in ns. */
 int64_t route_pipeline_ns(const struct route *r, int f);
 /** Return the fraction of route_pipeline_ns, 0..1, that reaches `f` before events that enter `s`
- *  now. A mean over about a second: at a tick, few events may be on their way. */
+ *  now. It is a mean over about a second, because few events may be on their way at a tick. */
 double route_before(const struct route *r, int s, int f, int class_id);
 /** Return the mean time from entering `s` until the event finishes. */
 int64_t route_rest_ns(const struct route *r, int s, int class_id);

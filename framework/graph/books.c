@@ -75,7 +75,7 @@ static struct local *local_new(struct thread *t, struct weir_stage *st, bool run
 	outbox_init(&l->again, l, OUTLET_AGAIN);
 	outbox_init(&l->take, l, OUTLET_TAKE);
 	l->again.sink = l->take.sink = &st->sink;
-	/* any thread may end a hold and then records the service time */
+	/* if the stage has a width, any thread may end a hold, and then records the service time */
 	int rc = runs || stage_has_width(st) ? local_add_times(l, st) : 0;
 	if (rc == 0 && runs)
 		rc = local_add_run(l, st);

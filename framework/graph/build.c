@@ -197,8 +197,9 @@ static int make_group_pools(struct weir_graph *g, const struct plan *plan)
 	return 0;
 }
 
-/* The pool of an inline stage with a width. Its thread takes what no thread of a sender is there to
- * take: queued events after a pause or when the width is raised, and events that expire. */
+/* The pool of an inline stage with a width. Its thread takes the events for which no thread of a
+ * sender comes: queued events after a pause or when the width is raised, and events whose tickets
+ * expire. */
 static char direct_policy[] = "static";
 static const struct weir_threads_spec direct_threads = {
     .min = 1, .max = 1, .start = -1, .policy = direct_policy};

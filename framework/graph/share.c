@@ -10,10 +10,11 @@
  * If the queue of a stage has been non-empty for a while, no estimate is needed: its share is the
  * number of threads that it has used.
  *
- * sink->share is the part of the pool that the stage can fill. The wait of an event follows from the
- * queues of all stages of the pool (pool_turn_ns), for which sink->rotation has the mean times.
+ * sink->share is the part of the pool that the stage can fill. The wait of an event follows from
+ * the queues of all stages of the pool (pool_turn_ns), for which sink->rotation has the mean times.
  *
- * The control thread updates sink->share and sink->rotation each tick. Pools with a single stage are skipped.
+ * The control thread updates sink->share and sink->rotation each tick. Pools with a single stage
+ * are skipped.
  */
 #include "graph/graph.h"
 
@@ -28,8 +29,8 @@
 #define USED_NS      100000000.0
 #define USED_BATCHES 40.0
 
-/* A queue that has not been empty for this number of consecutive ticks is a standing queue. 10
- * ticks are 100 ms, as in weir.c (INTERVAL_NS). */
+/* A queue that has had events, while no thread was idle, in this number of consecutive ticks is a
+ * standing queue. 10 ticks are 100 ms, as in weir.c (INTERVAL_NS). */
 #define STANDING_TICKS 10
 
 /* Smallest share of a stage, in threads. 0.05 is a guess: the smallest share of events that

@@ -319,7 +319,7 @@ static void abandon(struct thread *t)
 	atomic_store(&t->running, NULL);
 	atomic_store(&t->refusing, NULL);
 	t->run_n = 0;
-	if (st && st->sink.direct) /* the batch has left width behind */
+	if (st && st->sink.direct) /* the batch no longer takes up a part of the width */
 		hold_wake(t, st);
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Holds with a ticket (weir_hold_until): a stage keeps a number instead of the event, and the event
- * is given back to it at its deadline.
+ * Holds with a ticket (weir_hold_until): a stage keeps a number instead of the event, and gets the
+ * event back when the hold expires.
  *
  * Each stage that holds events has a table of slots. The state of a slot is one atomic word. While
- * an event is in the slot, the word is its ticket: the index of the slot and a generation, which is
- * odd. The thread that advances the word to the next, even generation owns the event: for the stage
- * (weir_hold_claim), the timer or the drain. So exactly one thread gets the event, and a ticket
- * that is used late finds another generation. Slots are reused, but freed only with the stage.
+ * an event is in the slot, the word is the ticket: the index of the slot and a generation, which is
+ * odd. A claim of the stage (weir_hold_claim), the timer and the drain take an event by advancing
+ * the word to the next, even generation. So exactly one thread gets the event, and a ticket that is
+ * used late finds another generation. Slots are reused, but freed only with the stage.
  *
  *   FREE --hold--> ticket --claim, expiry or drain--> FREE, with the next generation
  *
@@ -171,7 +171,8 @@ WEIR_COLD static int grow(struct tickets *tk, struct slot **slot, int most)
 	return n;
 }
 
-/* Take slots for the thread of `l`, which keeps none. Returns one of them, or NULL without memory. */
+/* Take slots for the thread of `l`, which has none left. Returns one of them, or NULL if memory is
+ * short. */
 __attribute__((noinline)) static struct slot *refill(struct tickets *tk, struct local *l)
 {
 	l->n_slots = take_free(tk, l->slot, LOCAL_SLOTS / 2);
@@ -321,7 +322,7 @@ struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t ticket)
 
 static void fire(struct weir_loop *loop, struct weir_timer *t);
 
-/* Add the event with this ticket to tk->due, unless it is claimed at this moment. */
+/* Add the event with this ticket to tk->due, unless the stage claims it first. */
 static void take_due(struct tickets *tk, struct slot *s, uint64_t ticket) WEIR_NO_THREAD_SAFETY
 {
 	struct weir_event *ev = take_out(s, ticket);
@@ -406,7 +407,7 @@ static void expire(struct sink *sink, int64_t now_ns)
 
 	if (!lock_try(&tk->lock)) /* another thread does it */
 		return;
-	/* a thread that parks now looks again soon, since this one wakes nobody */
+	/* makes a thread that parks now look again soon, since this thread wakes nobody */
 	atomic_store(&sink->expires_ns, EXPIRES_UNKNOWN);
 	read_fresh(tk);
 	tk->now_ns = now_ns;
@@ -446,7 +447,8 @@ void graph_tickets_free(struct weir_stage *st)
 	st->tickets = NULL;
 }
 
-/* Call each(slot, ticket) for every slot with an event, and return their number. */
+/* Call each(tk, slot, ticket) for every slot with an event; `each` may be NULL. Returns the number
+ * of these slots. */
 static int64_t each_ticket(struct tickets *tk,
     void (*each)(struct tickets *, struct slot *, uint64_t)) WEIR_REQUIRES(&tk->lock)
 {
