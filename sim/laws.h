@@ -38,8 +38,8 @@ struct stage_laws {
 	bool normal;      /* the policy has reported NORMAL since calm_ns */
 	/* I11, I12 */
 	int64_t turned_ns; /* time of the last reversal; 0 if none */
-	/* start of the window; [0] are values at that time, [1] at the start of the previous
-	 * window */
+	/* start of the window; in the arrays below, [0] is the value at that time, and [1] the
+	 * value at the start of the previous window */
 	int64_t window_ns;
 	int64_t cpu_then[2], computing_then[2], busy_then[2];
 	/* I14 */

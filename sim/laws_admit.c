@@ -9,10 +9,10 @@
  *     the wait is at the cap. It is needed since waits are not independent: one swing over the
  *     limit makes a whole queue late. A running sum checks all intervals at once: it adds 0.99 for
  *     a late event and -0.01 for any other, never falls below 0, and must not exceed S.
- *   Short objectives: below some 20 services, 1.5 caps cannot be guaranteed. With m services ahead
- *     of an event at the cap, 99 % of the waits end within cap + 2.33 sqrt(m) services / n. The
- *     service in progress, which the prediction does not include, adds one more. If this time is
- *     longer than 1.5 caps, it is the limit.
+ *   Short objectives: below some 20 services, 1.5 caps cannot be guaranteed. With n threads, and m
+ *     services ahead of an event at the cap, 99 % of the waits end within cap + 2.33 sqrt(m)
+ *     services / n. The service in progress, which the prediction does not include, adds one more
+ *     service. If the resulting time is longer than 1.5 caps, it is the limit.
  *   Not checked: events that were queued before a change of service times was known, or while there
  *     were more threads; and priority queues, which the prediction does not cover
  *     (docs/overload.md, "What is weak").

@@ -60,8 +60,9 @@ static double so_far(const struct sim *s, const struct stage *st)
 	return 2 * n_long > st->busy ? RUNNING_SHARE * sum_ns / st->busy : 0;
 }
 
-/* The same for a stage that holds events. As in framework/graph/meter.c, it is not known when each
- * event in work began, but all that were in work when the last one ended have been since then. */
+/* Like so_far, for a stage with a width. As in framework/graph/meter.c, it is not known when each
+ * event in work began. Events that were in work when the last one ended have been in work at least
+ * since then. */
 static double held_so_far(const struct sim *s, struct stage *st, uint64_t ended)
 {
 	struct meter *m = &st->meter;

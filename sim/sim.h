@@ -78,9 +78,10 @@ struct sim_stage {
 	const struct admission_policy *admission;
 	struct weir_admission_spec params;  /* its strings are not used */
 	const struct resize_policy *resize; /* NULL keeps threads_start */
-	/* A stage that holds events: its threads are the events that it may have in work, which
-	 * `width` chooses, and `servers` of another side, or any number if that is 0, work on them,
-	 * first in, first out. NULL for other stages. */
+	/* NULL, except for a stage with a width (docs/concepts.md). Each thread of such a stage
+	 * stands for an event in progress, and `width` chooses their number. The events wait for
+	 * `servers` outside the stage, which work on them first in, first out. If `servers` is 0,
+	 * no event waits for a server. */
 	const struct width_policy *width;
 	int servers;
 	int64_t slo_ns;
