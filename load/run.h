@@ -21,8 +21,8 @@
 #include "load/plan.h"
 #include "load/result.h"
 
-/** Lag limit of the generator: a run is void if the 99th percentile of the lag exceeds this limit
- * in any phase (overload.md, evaluation protocol). */
+/** Lag limit of the generator: a run is void if the generator was late (load_lag_late) in any phase
+ * except warm-ups. */
 #define LOAD_LAG_LIMIT_NS 1000000
 
 /** Return whether the generator was late: the 99th percentile of `lag` exceeds the limit, and at
