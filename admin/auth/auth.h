@@ -6,7 +6,8 @@
  *                      operators; other users have the role that `users:` assigns, or no access
  *   TCP, no tokens     everybody on this host is an operator (only loopback is allowed then)
  *   TCP with tokens    clients send a bearer token, or the cookie of a session started with one;
- *                      without either, only the files of the dashboard (admin/ui), /healthz and /readyz are served
+ *                      without either, only the files of the dashboard (admin/ui), /healthz and
+ *                      /readyz are served
  *
  * A valid token is always accepted, since many clients may share one address (NAT, a proxy). Wrong
  * tokens are answered with 401 up to five times a minute per address (failures.h), and with 429
