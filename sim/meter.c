@@ -41,8 +41,9 @@ static uint64_t ended(const struct books *b)
 }
 
 /* Return an estimate of the service time from the events in handlers, or 0 if there is no reason to
- * use it. It is used if most of these events have already taken longer than nearly all earlier
- * events, and is a fraction of the mean time that they have taken so far. */
+ * use it. There is a reason if most of these events have already taken longer than nearly all
+ * earlier events. The estimate is a fraction of the mean time that the events in handlers have
+ * taken so far. */
 static double so_far(const struct sim *s, const struct stage *st)
 {
 	double late_ns = LATE * fmax((double)st->meter.service_p99_ns, st->meter.mean_cost_ns);

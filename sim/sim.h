@@ -19,9 +19,10 @@
  * - samples: as in graph/meter.c, every 10 ms, with costs averaged over completions and quantiles
  *   over about a second.
  * - clients: send at times that do not depend on the server (open loop), or wait for the response
- *   (closed loop); failed requests may be retried. They give up at the deadline.
+ *   (closed loop). A client may retry failed requests. It gives up at the deadline.
  *
- * The result depends only on the seed, to the bit: no clock, thread or address influences it.
+ * The result depends only on the configuration, which includes the seed. It is equal to the bit in
+ * each run: no clock, thread or address influences it.
  * Service times are drawn by the number of the request, so two policies with the same seed face the
  * same work.
  *
