@@ -26,8 +26,8 @@
 
 #define SIDES_MAX 2
 
-/* The rate at which a search without --rate begins, and the highest rate of any search. The latter
- * is more than one core can send. */
+/* The rate at which a search without --rate begins, and the highest rate of any search, which is
+ * more than one core can send. */
 #define SEARCH_START_PER_S 100
 #define SEARCH_LIMIT_PER_S 1e6
 /* A search ends when the lowest failing rate exceeds the highest passing rate by at most this

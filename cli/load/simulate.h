@@ -6,7 +6,8 @@
  *   simulate.c        the verb: options, the run
  *   simulate_plan.c   from a spec and times to the simulator's configuration, and the bottleneck
  *   simulate_load.c   the load of each class and route
- *   simulate_cost.c   the times: given, from a running server, or configured for burn and delay
+ *   simulate_cost.c   the times: given, from a running server, or configured (burn, delay, hold)
+ *   simulate_width.c  stages with a width
  *   simulate_print.c  tables and JSON
  *
  * The model is simplified: I/O threads and thread switches cost nothing. A group is simulated as

@@ -347,9 +347,9 @@ static int take_load(struct walk *w)
 }
 
 /* Return the default duration: that of two million events, but at least 5 s and at most 60 s. At
- * high loads it is limited to that of ten million events, but is at least 1 s, which is 100 ticks
- * of the admission policies. With these limits, a simulation usually takes a few seconds of real
- * time at most. The numbers are guesses. */
+ * high loads, at most ten million events are simulated, even if that takes less than 5 s, but at
+ * least 1 s, which is 100 ticks of the admission policies. With these limits, a simulation usually
+ * takes a few seconds of real time at most. The numbers are guesses. */
 static double auto_for_s(double per_s)
 {
 	double for_s = 2e6 / per_s, most_s = 1e7 / per_s;
