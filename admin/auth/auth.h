@@ -55,7 +55,7 @@ struct auth_pass {
 /** The origin of a connection. */
 struct auth_from {
 	struct sockaddr_storage address; /* of the peer, for TCP */
-	bool by_file;                    /* the peer uses a socket file and is `uid` */
+	bool by_file;                    /* the peer uses a socket file and runs as `uid` */
 	uid_t uid;
 };
 
