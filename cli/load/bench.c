@@ -100,7 +100,8 @@ static int run_and_join(
 
 /* ---- the search ---- */
 
-/* Return whether the required share of the offered requests was answered within the limit. */
+/* Return whether the required share of the offered requests was answered within the limit. Degraded
+ * responses do not count as answers. */
 static bool kept(const struct load_phase_result *p, int n_classes, const struct bench_slo *slo)
 {
 	uint64_t offered = 0, good = 0;

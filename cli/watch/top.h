@@ -39,7 +39,7 @@ struct top {
 	char name[WEIR_NAME_MAX + 1], mode[16];
 	double up_s;
 	char limit[WEIR_NAME_MAX + 1]; /* the stage that limits the server, "" if none does */
-	double limit_used;             /* share of its threads' time, 0..1 */
+	double limit_used;             /* share of its threads' time or of its width, 0..1 */
 	int n;
 	struct top_row row[TOP_STAGES_MAX];
 	/* chosen by the user */

@@ -36,7 +36,8 @@ struct why {
 	const char *held;
 	double span_s;
 	double offered_per_s, served_per_s, refused_per_s;
-	double away_per_s;        /* turned away by a source before they became events */
+	/* connections and requests that a source turned away before they became events */
+	double away_per_s;
 	double ahead_per_s;       /* refused upstream on behalf of the stage */
 	double service_s, wait_s; /* means of the events served between the snapshots */
 	/* mean number of events that wait or are in service, over the two snapshots */
@@ -45,7 +46,7 @@ struct why {
 	int threads, busy, max;
 	int width;      /* events that may be in work at once; 0 if the stage has no width */
 	char wide[200]; /* description of the width, or "" */
-	double used;    /* share of the threads' time, 0..1 */
+	double used;    /* share of the threads' time or, with a width, of the width, 0..1 */
 };
 
 static double number(const json_t *map, const char *key)
