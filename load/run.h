@@ -41,8 +41,8 @@ struct load_hooks {
 /**
  * Run the plan and block until the run is over. `result` must be zero; the caller frees it, even on
  * failure. Late responses, refused connections and a server that exits unexpectedly are results,
- * not failures. Returns 0, or WEIR_EINVAL (unknown host), WEIR_ENOMEM or WEIR_ESYS (no thread, no
- * descriptors for the connections) with a message in err->text.
+ * not failures. Returns 0, or WEIR_EINVAL (incomplete plan, unknown host), WEIR_ENOMEM or WEIR_ESYS
+ * (no TLS, no thread, no descriptors for the connections) with a message in err->text.
  */
 int load_run(const struct load_plan *plan, const struct load_hooks *hooks,
     struct load_result *result, struct weir_err *err);
