@@ -7,8 +7,9 @@
  *   Check: if N events reach handlers of the stage in any interval of a run, at most N / 100 + S of
  *     them waited longer than 1.5 caps. The slack S is 10 events plus twice the number of events
  *     that wait when the wait is at the cap. It is needed since waits are not independent: one
- *     swing over the limit makes a whole queue late. A running sum checks all intervals at once: it adds 0.99 for
- *     a late event and -0.01 for any other, never falls below 0, and must not exceed S.
+ *     swing over the limit makes a whole queue late. A running sum checks all intervals at once: it
+ *     adds 0.99 for a late event and -0.01 for any other, never falls below 0, and must not exceed
+ *     S.
  *   Short objectives: below some 20 services, 1.5 caps cannot be guaranteed. With n threads, and m
  *     services ahead of an event at the cap, 99 % of the waits end within cap + 2.33 sqrt(m)
  *     services / n. The service in progress, which the prediction does not include, adds one more

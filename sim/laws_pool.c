@@ -18,9 +18,9 @@
  *   Check: at each tick 0.95 L* <= target <= 2 min(L*, cap) + 1, with both limits rounded in favour
  *     of the policy and within the pool's bounds. L* = rate x service is the mean number of busy
  *     threads, and cap the number above which cores are the limit. If the load needs nearly all
- *     cores, the lower limit is 1. The factor 2 covers noise and the margins of the policy: it plans for threads that are
- *     busy 0.8 of the time, and releases threads only when a quarter is not needed, together
- *     1 / (0.8 * 0.75) = 1.7.
+ *     cores, the lower limit is 1. The factor 2 covers noise and the margins of the policy: the
+ *     policy plans for threads that are busy 0.8 of the time, and releases threads only when a
+ *     quarter is not needed, together 1 / (0.8 * 0.75) = 1.7.
  *   Not checked: pools that share a budget, and graphs in which another stage cannot pass the load
  *     on.
  */
