@@ -9,7 +9,8 @@
  * threads.
  *
  * A retry is sent after the plan's backoff; Retry-After is ignored. Sessions and think times exist
- * only in an open loop; in a closed loop each connection is a user that never pauses.
+ * only in an open loop. In a closed loop each connection stands for one user, or for `pipeline`
+ * users, who never pause.
  */
 #ifndef WEIR_LOAD_RUN_H
 #define WEIR_LOAD_RUN_H
