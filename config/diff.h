@@ -13,7 +13,7 @@
 
 /** What is required to apply a difference. */
 enum config_effect {
-	CONFIG_LIVE,    /* the value changes in the running graph */
+	CONFIG_LIVE,    /* the value changes in the running graph or server */
 	CONFIG_REBUILD, /* the stage, class or group is rebuilt in a new graph */
 	CONFIG_ADD,     /* a stage is added */
 	CONFIG_REMOVE,  /* a stage is removed */
