@@ -332,8 +332,8 @@ static int bind_stage_key(struct bind *bind, struct weir_stage_spec *stage, stru
 	return 0;
 }
 
-/* Report `threads:` at a stage in a group: nothing would use it. That `inline` is impossible there is
- * reported by the check of the spec. */
+/* Report `threads:` of a stage in a group, since nothing would use it. `threads: inline`, which is
+ * also impossible there, is reported by weir_spec_check. */
 static void check_group(
     struct bind *bind, const struct weir_stage_spec *stage, const struct weir_node *node)
 {

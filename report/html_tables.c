@@ -66,7 +66,7 @@ void html_comparison(FILE *out, const struct comparison *c)
 
 /* ---- classes ---- */
 
-/* Columns after the load and the class: rates, shares of the outcomes, percentiles. */
+/* Columns: the load, the class, rates, shares of the outcomes, percentiles. */
 static const struct html_column class_columns[] = {{"Load", NULL}, {"Class", NULL},
     {"offered", format_rate}, {"served", format_rate},
 #define CLASS_COLUMN(id, name, meaning) {name, format_share},

@@ -197,7 +197,7 @@ static void feed(struct notify *n)
 	notify_say(n, text);
 }
 
-/* Sleep until `at_ns` or until notify_end is called. Returns true in the latter case. */
+/* Sleep until `at_ns` or until notify_end is called. Returns whether notify_end has been called. */
 static bool sleep_until(struct notify *n, int64_t at_ns)
 {
 	struct timespec ts = {at_ns / NS_PER_S, at_ns % NS_PER_S};

@@ -19,10 +19,11 @@
 enum scope {
 	SCOPE_GRAPH,
 	SCOPE_STAGE,
-	SCOPE_QUEUE, /* stages with a queue and threads: not sources, nor inline stages without a width */
+	/* stages with a queue and threads: neither sources nor inline stages without a width */
+	SCOPE_QUEUE,
 	SCOPE_CLASS, /* each class at each stage */
 	SCOPE_QUEUE_CLASS,
-	SCOPE_WIDE, /* stages that hold events */
+	SCOPE_WIDE, /* stages with a width */
 };
 
 /* The type of the member at the offset. */

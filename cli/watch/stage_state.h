@@ -20,10 +20,10 @@ const char *stage_held(const json_t *stage);
 void stages_held_print(const json_t *stages);
 
 /** Describe the width of `stage` in text[size]: "61 of 64 under way, 18 ms each, 312/s; widening
- *  stopped helping at 64"; "" if it holds no events. */
+ *  stopped helping at 64"; "" if the stage has no width. */
 void stage_width_text(const json_t *stage, char *text, size_t size);
 
-/** Print "NAME: 61 of 64 under way ...\n" for each of `stages` that holds events. */
+/** Print "NAME: 61 of 64 under way ...\n" for each of `stages` that has a width. */
 void stages_width_print(const json_t *stages);
 
 /** Print "NAME is in trouble: REASON\n" for each of `stages` that is in trouble. */
