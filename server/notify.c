@@ -25,7 +25,7 @@
  * intervals (control.h), since ticks may be late on a busy host. */
 #define TICK_OLD_NS (500 * NS_PER_MS)
 /* How long a drain may take beyond its grace time, including the time to free everything. 15 s is a
- * guess: the drain abandons handlers 5 s after the grace time. */
+ * guess: the drain abandons handlers 2 s after the grace time. */
 #define STOP_LATE_NS (15 * NS_PER_S)
 /* Maximum time of a send to a service manager that does not read. 1 s is a guess: longer than a
  * busy manager takes. */
