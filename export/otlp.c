@@ -81,7 +81,7 @@ static void report(struct otlp *o, bool sent, const char *why)
 		    "counted as failed",
 		    weir_graph_spec(o->graph)->trace.otlp, why);
 	if (sent && o->failing)
-		weir_log(WEIR_LOG_INFO, "traces can be sent again");
+		weir_log(WEIR_LOG_INFO, "the collector accepts traces again");
 	o->failing = !sent;
 }
 

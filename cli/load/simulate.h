@@ -38,8 +38,8 @@ struct simulate_options {
 	char *load, *admin, *output; /* load is "2x" or "500"; output is NULL, "json" or "csv" */
 	int64_t cores, seed, for_ns, deadline_ns;
 	bool help;
-	/* options that may be repeated, so they are not in the table of knobs */
 	const char *file;
+	/* options that may be repeated, so they are not in the table of knobs */
 	struct simulate_words cost, share, classes, set;
 };
 

@@ -53,7 +53,8 @@ struct weir_state {
 	int64_t base_ns;  /* time at which `base` was measured */
 	struct mean knee; /* n = 0 if unknown */
 	int helped;       /* the knee, or 0; shown to operators */
-	/* HOLD: shares of recent ticks at which the width was used up, and events waited, too */
+	/* HOLD: the share of recent ticks at which the width was used up (used), and the share at
+	 * which it was used up while events waited (waits) */
 	double used, waits;
 	double noise; /* ratio of the error of a mean to its error with exponential times */
 	int noise_n;  /* number of means that `noise` was learned from */

@@ -46,7 +46,7 @@ struct totals {
 	/* number of calls in progress, and of those that took longer than `long_ns` so far */
 	int n_running, n_long;
 	uint64_t busy_ns;  /* time in handlers */
-	uint64_t refusals; /* events that the other side has refused */
+	uint64_t refusals; /* events refused by what the stage waits for (weir_hold_refused) */
 };
 
 static void add(

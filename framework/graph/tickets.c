@@ -407,7 +407,7 @@ static void expire(struct sink *sink, int64_t now_ns)
 
 	if (!lock_try(&tk->lock)) /* another thread does it */
 		return;
-	/* makes a thread that parks now look again soon, since this thread wakes nobody */
+	/* until the wheel has run; a thread that parks meanwhile looks again (sched/handler.c) */
 	atomic_store(&sink->expires_ns, EXPIRES_UNKNOWN);
 	read_fresh(tk);
 	tk->now_ns = now_ns;

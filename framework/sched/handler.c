@@ -250,7 +250,9 @@ static bool spin(struct handler *h)
 	return found || work_due(h);
 }
 
-/* Return the time at which the thread has work without being woken. */
+/* Return the time until which the thread may sleep if nobody wakes it: when the first lingering batch
+ * is due, a held event expires, or an unknown expiry must be read again. INT64_MAX if there is no
+ * such time. */
 static int64_t earliest(const struct handler *h)
 {
 	int64_t at_ns = INT64_MAX;

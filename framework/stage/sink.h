@@ -144,7 +144,10 @@ struct sink {
 	atomic_int mode_cap;  /* enum weir_admission_mode: upper bound of the policy's mode */
 	/* predicted wait of a new event, from the last tick; 0 if the policy does not learn */
 	_Atomic int64_t wait_ns;
-	_Atomic double full; /* fill level for the most restricted classes at the last tick, 0..1 */
+	/* Fill level of the queue at the last tick (admission/room.h): the largest, over all
+	 * priorities, of the events that count against the part of the limit that the priority may
+	 * use, divided by that part. It may exceed 1 after the limit was lowered. */
+	_Atomic double full;
 	/* events with less time to their deadline are dropped before the handler */
 	_Atomic int64_t least_left_ns;
 	/* events that have waited longer are dropped before the handler */

@@ -55,8 +55,8 @@ struct conn;
 /** Maximum number of responses in one writev. */
 #define SERVER_PIECES 64
 
-/** Maximum number of connections that are read together: as many as one run of the event loop
- * handles when events are handed to other threads (LOOP_RUN_HANDED). */
+/** Maximum number of connections that are read together: as many descriptors as the event loop
+ * handles in a row when events are handed to other threads (LOOP_RUN_HANDED). */
 #define SERVER_ARRIVED 32
 
 /** One response in a writev. */
