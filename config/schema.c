@@ -21,7 +21,7 @@
 #define NUMBER "[0-9]+(\\.[0-9]+)?"
 #define NAME   "^[A-Za-z0-9_.-]{1,64}$"
 
-/* ---- building: NULL means out of memory, and makes every container NULL ---- */
+/* ---- building: NULL means out of memory; a container that is given a NULL becomes NULL ---- */
 
 static json_t *of_type(const char *type)
 {

@@ -39,7 +39,8 @@ static bool read_preview(const struct request *q, bool *preview, struct reply *r
 	*preview = json_is_true(value);
 	json_decref(doc);
 	if (!good)
-		reply_problem(r, 400, "the body must be {} or {\"preview\": true}");
+		reply_problem(
+		    r, 400, "the body must be empty, {}, or {\"preview\": true or false}");
 	return good;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Connections and requests that sources refused before they became events
  * (WEIR_METRIC_TURNED_AWAY), according to /api/v1/stages. The totals of events do not include them.
- * Used by ps and why.
+ * Used by `weir ps` and `weir why`.
  */
 #ifndef WEIR_CLI_TURNED_AWAY_H
 #define WEIR_CLI_TURNED_AWAY_H

@@ -3,10 +3,12 @@
  * Consults admission policies about a batch of offered events: the policy of the stage that the
  * events enter, and the policies of stages further downstream (fronts).
  *
- * A front is a stage whose policy has `.front`. Its policy is consulted at the first stage from
- * which nearly all events of a class continue to the front (admission/route.h), and not again later
- * on the path. A policy is called with its queue's lock held, and only for events that no earlier
- * policy has refused. At most one lock is held at a time.
+ * A front is a stage whose policy may be consulted upstream on its behalf (`.front` in
+ * admission/admission.h). It is consulted at the first stage from which nearly all events of a
+ * class continue to the front (admission/route.h), and not again later on the path. A policy is
+ * called with the lock of its stage's queue held, and only for events that no earlier policy has
+ * refused. At most one lock is held at a time. The locks that the caller holds are in parentheses;
+ * admit_upstream takes those of the fronts itself, one after another:
  *
  *   admit_upstream (no lock) -> admit_own per class (own lock) -> admit_settle (no lock)
  */

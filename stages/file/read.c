@@ -399,7 +399,7 @@ static const struct weir_metric read_metrics[] = {
     [READ_REFUSED] = {"file_refused_total", WEIR_METRIC_COUNTER, "requests",
 	"Requests for which no file may be served"},
     [READ_PRECOMPRESSED] = {"file_precompressed_total", WEIR_METRIC_COUNTER, "answers",
-	"Answers with a precompressed copy of the file"},
+	"Responses with a precompressed copy of a file"},
     [READ_LISTINGS] = {"file_listings_total", WEIR_METRIC_COUNTER, "answers",
 	"Answers that list a directory"},
     {0},
