@@ -8,7 +8,7 @@
  *   3. the free space in its queue
  *
  * Of the admissions of single events, one in PROBE_EVERY is probed: the policy is queried again,
- * with a copy of its state, for a user who is earlier in the rotation of users and for the next
+ * with a copy of its state, for a user that is earlier in the rotation of users and for the next
  * higher class. The earlier user must be admitted as well (law I5). A refusal of the higher class
  * is only counted, since guarantees may require it.
  */
