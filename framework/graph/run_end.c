@@ -56,14 +56,12 @@ static uint64_t end_queued(struct weir_stage *st)
 			book_add(&book->running, (uint64_t)n);
 			book_give(t, st->id, book);
 			trail_note(ev, n, st->id, clock_now_ns(), true);
-			int taken[WEIR_CLASSES_MAX] = {0};
 			for (int i = 0; i < n; i++) {
-				taken[ev[i]->class_id]++;
+				if (take.counted)
+					queue_taken(&st->sink.queue, ev[i]->class_id, -1);
 				ev[i]->state = WEIR_EVENT_RUNNING;
 				weir_event_finish(&ev[i], WEIR_ECLOSED);
 			}
-			if (take.counted)
-				queue_return(&st->sink.queue, taken);
 			queue_release(&st->sink.queue, take.part);
 			ended += (uint64_t)n;
 		}

@@ -79,15 +79,6 @@ static bool work_due(struct handler *h)
 	return false;
 }
 
-/* Count the events of the batch by class. This is done before the handler runs, since it may clear
- * the slots of `batch`. */
-static void count_taken(struct handler *h)
-{
-	memset(h->taken, 0, sizeof(h->taken));
-	for (int i = 0; i < h->n_batch; i++)
-		h->taken[h->batch[i]->class_id]++;
-}
-
 /* Take events that a stage of the pool has held until their deadline. Returns their number. */
 static int take_expired(struct handler *h, int64_t now_ns)
 {
@@ -102,7 +93,6 @@ static int take_expired(struct handler *h, int64_t now_ns)
 		if (h->n_batch == 0)
 			continue;
 		h->sink = s;
-		h->counted = false;
 		h->expired = true;
 		return h->n_batch;
 	}
@@ -135,9 +125,8 @@ static int take(struct handler *h, int64_t now_ns)
 			h->sink = s;
 			h->part = c.part;
 			h->n_batch = n;
-			h->counted = c.counted;
 			if (WEIR_UNLIKELY(c.counted))
-				count_taken(h);
+				hold_reserve(thread_self(), &s->queue, h->batch, n);
 			return n;
 		}
 		h->view[at].length = 0;
@@ -152,8 +141,6 @@ static void release(struct handler *h)
 
 	if (WEIR_UNLIKELY(h->expired))
 		stage_expired_over(s, h->n_batch);
-	if (WEIR_UNLIKELY(h->counted))
-		queue_return(&s->queue, h->taken);
 	bool more = queue_release(&s->queue, h->part);
 	/* the batch may have used up the width, so that threads of other partitions have parked */
 	if (WEIR_UNLIKELY(atomic_load_explicit(&s->queue.width, memory_order_relaxed) > 0) &&

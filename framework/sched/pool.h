@@ -77,9 +77,7 @@ struct handler {
 	struct pool_refusal refusal; /* set before GONE if the thread could not start */
 	struct sink *sink;           /* sink of the current batch */
 	int part, n_batch;
-	bool counted;                /* the batch is counted in the queue's keep.taken */
 	bool expired;                /* the batch was held until its deadline */
-	int taken[WEIR_CLASSES_MAX]; /* events of that batch by class, if counted */
 	struct weir_event *batch[WEIR_BATCH_MAX];
 };
 

@@ -17,7 +17,7 @@
 /** Data needed to release a batch after it has been handled. */
 struct cohort {
 	int part;     /* for queue_release */
-	bool counted; /* for queue_return */
+	bool counted; /* the queue counts the batch as in a handler (struct keep) */
 };
 
 /** Take a batch for thread `rank` of `n_ranks` into ev[WEIR_BATCH_MAX], and fill in *cohort.
