@@ -130,8 +130,8 @@ static int find_token(const struct auth *g, struct weir_slice token)
 	return (int)found - 1;
 }
 
-/* Refuse a wrong token. Failures are not counted while the address must wait; otherwise a client
- * that keeps retrying would never be accepted again. */
+/* Refuse a wrong token. Failures are not counted while the address must wait; otherwise the wait of
+ * a client that keeps retrying would never end. */
 static bool refuse_token(
     struct auth *g, const struct auth_from *from, int64_t now_ns, struct head_problem *problem)
 {

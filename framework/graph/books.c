@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocates the locals of threads, lists them by stage, and adds their counters to the stage's
- * common book when a thread exits.
+ * Allocates the locals of threads (event/local.h: the counters and outboxes of one thread at one
+ * stage), lists them by stage, and adds their counters to the stage's common book when a thread
+ * exits.
  *
  * When a thread registers, it gets the locals of the stages that it runs, with histograms and
  * thread state. These stages are those of its pool, its source stage, and the inline stages

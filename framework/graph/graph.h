@@ -104,8 +104,8 @@ struct weir_graph {
 	_Atomic int64_t hung_since_ns;
 	struct control *control;
 	_Atomic int64_t ticked_ns; /* start of the last completed round of the control thread */
-	/* change numbers (graph_stage_changes) by stage id, as of the current tick (of admission)
-	 * or round (of pools, ten a second); used only by the control thread */
+	/* change numbers (graph_stage_changes) by stage id, read again at the start of each tick of
+	 * admission and of each round of the pools; used only by the control thread */
 	uint64_t *changes;
 	struct stage_sums *sums; /* by stage id; used only by the control thread */
 	/* by stage id, NULL for policies that do not learn; used only by the control thread */
@@ -123,7 +123,8 @@ struct weir_graph {
 	atomic_int phase;
 	atomic_int overload_mode; /* enum weir_admission_mode; copied to every sink's mode_cap */
 	atomic_bool hurry;
-	_Atomic int64_t started_ns; /* 0 before the start; the admin endpoint may read it earlier */
+	/* 0 before the start, when the admin endpoint may already read it */
+	_Atomic int64_t started_ns;
 	struct drain_signal drain;  /* the drain waits here */
 };
 
@@ -212,7 +213,8 @@ void graph_tickets_free(struct weir_stage *st);
 /** Return the number of events that `st` holds with a ticket. Approximate while they move. Any
  *  thread. */
 int64_t graph_tickets_out(struct weir_stage *st);
-/** Return the free slots that the thread of `l` keeps. It is about to leave the graph. */
+/** Move the free slots that the thread of `l` keeps to the table of tickets, because the thread is
+ *  about to leave the graph. */
 void graph_tickets_leave(struct local *l);
 /** Take from `st` all events that it holds with tickets. Returns them linked by `next`; the caller
  *  must finish them. An event that is held with a ticket after this call ends at once, as

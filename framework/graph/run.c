@@ -23,8 +23,8 @@
 /* Longest time between two checks of the hurry flag during a drain. The flag may be set by a signal
  * handler, which cannot wake the drain. */
 #define DRAIN_LOOK_NS (20 * NS_PER_MS)
-/* Longest wait for I/O threads to finish the last events. 1 s is a guess: an iteration of their
- * loop takes microseconds, more on a busy machine. */
+/* Longest wait for I/O threads and loops of stages to finish the last events. 1 s is a guess: an
+ * iteration of a loop takes microseconds, more on a busy machine. */
 #define LATE_NS NS_PER_S
 /* How long a handler call may continue after the grace time. 2 s is a guess: a batch takes
  * milliseconds, unless its stage sleeps. */
@@ -65,8 +65,8 @@ static int join_pools(struct weir_graph *g, int64_t at_ns)
 	return left;
 }
 
-/* Stop the pools. Their threads have the remaining grace time plus LEAVE_NS to finish or, once the
- * hurry flag is set, only LEAVE_NS from that time on. */
+/* Stop the pools. Their threads have the remaining grace time plus LEAVE_NS to finish. Once the
+ * hurry flag is set, they have only LEAVE_NS from that time on. */
 static void stop_pools(struct weir_graph *g, int64_t until_ns)
 {
 	int64_t now_ns = clock_now_ns();

@@ -328,7 +328,8 @@ static int view_stage(
 
 int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 {
-	/* Get the graph without const; only locks in it are modified. */
+	/* Get the graph without const. A view modifies only locks and the highest values shown
+	 * (never_less). */
 	struct weir_graph *g = cg->stages[0]->graph;
 	struct weir_graph_view *v = calloc(1, sizeof(*v));
 	int phase = atomic_load(&g->phase), rc = 0;

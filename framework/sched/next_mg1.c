@@ -36,7 +36,8 @@
 #define ENTRIES 233
 #define STRIDE  144
 
-/* The formulas hold below saturation. A guess: a stage at saturation is still visited. */
+/* Largest load used in the formulas, which hold only below 1. With 0.95, a guess, a stage at
+ * saturation still has a share. */
 #define LOAD_MAX 0.95
 
 struct mg1_state {

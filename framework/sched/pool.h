@@ -187,8 +187,9 @@ bool pool_seat_idle(const struct pool *pool, int seat);
 /** Rounds before the first event of a queue is taken: half a round on average. */
 #define TURN_FIRST 0.5
 
-/** Predict the wait of an event at `sink` behind `work_ns` of its stage, which the threads do in
- *  `rounds` visits, while they visit the other stages of the pool as well. Any thread. */
+/** Predict the wait of an event at `sink`. `work_ns` is the work of its stage that is ahead of the
+ *  event. The threads do this work in `rounds` visits, between which they visit the other stages of
+ *  the pool. Any thread. */
 double pool_turn_ns(const struct sink *sink, double work_ns, double rounds);
 
 /** Whether the pool has a live thread. */
