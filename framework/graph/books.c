@@ -11,11 +11,11 @@
  * allocated when the thread first sends to the stage or finishes an event there. Readers walk the
  * list of a stage's locals, and most threads use few stages, so these lists are short.
  *
- * | call                                  | caller                                       |
- * |---------------------------------------|----------------------------------------------|
- * | graph_books_make, free                | the creator of the thread struct             |
- * | graph_books_list, fold                | the thread, with threads_lock                |
- * | local_open, book_lock_common, _add_   | the thread; they take threads_lock           |
+ * | call                                          | caller                               |
+ * |-----------------------------------------------|--------------------------------------|
+ * | graph_books_make, graph_books_free            | the creator of the thread struct     |
+ * | graph_books_list, graph_books_fold            | the thread, with threads_lock        |
+ * | local_open, book_lock_common, book_add_common | the thread; they take threads_lock   |
  */
 #include <stdlib.h>
 #include <string.h>

@@ -95,7 +95,7 @@ struct weir_graph {
 	struct lock threads_lock;
 	struct thread *threads WEIR_GUARDED_BY(threads_lock);
 	struct gone *gone WEIR_GUARDED_BY(threads_lock);
-	/* sum of (thread.moves + 1) over the threads that have exited */
+	/* sum of thread.moves over the threads that have exited, and 1 for each exit */
 	uint64_t gone_moves WEIR_GUARDED_BY(threads_lock);
 	struct thread *drain_thread; /* allocated when the graph starts, used by the drain */
 	/* Of the handler calls that are hung (graph_watch_hung), the one that began first. Written
@@ -135,7 +135,8 @@ extern const struct graph_operator {
 	void (*fini)(struct weir_graph *g);
 	void (*started)(struct weir_graph *g); /* all stages run: they may be paused now */
 	void (*drains)(struct weir_graph *g);  /* before a drain: no stage may stay paused */
-	void (*tick)(struct weir_graph *g, int64_t now_ns); /* control thread; one load if idle */
+	/* called by the control thread; costs one load if there is nothing to do */
+	void (*tick)(struct weir_graph *g, int64_t now_ns);
 } graph_operator;
 
 /** Bind the classes of the spec to the fields of event type `type`, which is NULL if no source has
@@ -227,8 +228,8 @@ uint64_t graph_end_queued(struct weir_graph *g);
 /** Whether graph_tickets_close has been called. Any thread. */
 bool graph_tickets_closed(const struct weir_stage *st);
 
-/** Adjust the degradation levels of the stages to their pressure, in steps, when a step is due.
- *  Called by the control thread in each round. */
+/** Change the degradation level of each stage by one step if the pressure requires that and a step
+ *  is due. Called by the control thread in each round. */
 void graph_degrade(struct weir_graph *g, int64_t now_ns);
 
 /** Describe in `text` why threads could not start. */

@@ -30,8 +30,8 @@
 #define USED_NS      100000000.0
 #define USED_BATCHES 40.0
 
-/* A queue that has had events, while no thread was idle, in this number of consecutive ticks is a
- * standing queue. 10 ticks are 100 ms, as in weir.c (INTERVAL_NS). */
+/* A queue is standing if, in this number of consecutive ticks, it had events and no thread was
+ * idle. 10 ticks are 100 ms, as in weir.c (INTERVAL_NS). */
 #define STANDING_TICKS 10
 
 /* Smallest share of a stage, in threads. 0.05 is a guess: the smallest share of events that

@@ -138,7 +138,7 @@ static void totals(struct weir_graph *g, int id, int64_t *offered, int64_t *ende
 /* Movement of events in the graph, for the error bound of the conservation law. */
 struct motion {
 	int threads;    /* number of threads that may be moving a batch */
-	uint64_t moves; /* batches moved so far by all threads, including those that have exited */
+	uint64_t moves; /* sum of thread.moves, including the threads that have exited */
 };
 
 static struct motion motion_of(struct weir_graph *g)

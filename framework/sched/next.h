@@ -34,8 +34,8 @@
 #define NEXT_STAGES_MAX 64
 
 /** A stage as one core sees it. If the stage is not ready, next_choose does not read its fields. In
- *  the view for next_policy.order the fields are sums over the cores, and only the last three are
- *  set. */
+ *  the view of next_policy.order the fields are for all cores together, and only the last three are
+ *  read. */
 struct next_stage {
 	uint32_t length;    /* events that this core may take now; at least 1 if ready */
 	int64_t oldest_ns;  /* arrival of the oldest of them, CLOCK_MONOTONIC */
@@ -91,7 +91,7 @@ struct next_limits {
 /** Maximum size of a policy's state in bytes. */
 #define NEXT_STATE_MAX 3072
 
-/** A policy. `state` is one core's; it is initially zero. */
+/** A policy. `state` belongs to one core, and is initially zero. */
 struct next_policy {
 	const char *name;
 	const char *help;
@@ -102,8 +102,8 @@ struct next_policy {
 	    const struct next_view *v, const struct next_limits *l, struct next_order *out);
 	/** `k` events were appended to a stage of this core. NULL if not needed. */
 	void (*arrived)(void *state, int stage, uint32_t k);
-	/** The `k` oldest events of a stage left this core: taken, or given away. NULL if not
-	 *  needed. */
+	/** The `k` oldest events of a stage left this core, in a batch or without one (next_gave).
+	 *  NULL if not needed. */
 	void (*left)(void *state, int stage, uint32_t k);
 	/** Returns a stage of v->ready, which has at least one bit. */
 	int (*pick)(void *state, const struct next_view *v);
@@ -120,13 +120,12 @@ const struct next_policy *next_policy_at(int i);
 void next_order_make(const struct next_policy *policy, const struct next_view *v,
     const struct next_limits *l, struct next_order *out);
 
-/** A visit. */
 struct next_visit {
 	bool open; /* the visit has not ended, but its gate may end it at the next choice */
 	int stage;
 	enum next_gate gate; /* in effect when it began; a change of the gate ends the visit */
 	uint32_t left;       /* events until the gate ends it; UINT32_MAX: no such bound */
-	int64_t began_ns;    /* moved on by the time that urgent visits took meanwhile */
+	int64_t began_ns;    /* start, moved later by the time that urgent visits took meanwhile */
 };
 
 /** All state of one core. Read by tests and views; written by the functions below. */
@@ -173,7 +172,7 @@ static inline void next_arrived(struct next_core *core, int stage, uint32_t k)
 		core->policy->arrived(core->state, stage, k);
 }
 
-/** `k` events of a stage left this core without a batch: dealt, or moved to the queue. */
+/** `k` events of a stage left this core without a batch, for example to a queue for other cores. */
 static inline void next_gave(struct next_core *core, int stage, uint32_t k)
 {
 	if (core->policy->left)

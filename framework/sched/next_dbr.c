@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Policy `dbr`, drum buffer rope, of core groups (Gordon 2010, 3.1.3, after Goldratt): picks the
- * slowest stage that is ready, since the bottleneck limits the throughput of the group. After each
- * visit the choice starts again from the slowest stage, the one with the longest mean service time.
- * Stages not measured yet come last, in the order of `visit`.
+ * slowest stage that is ready, the one with the longest mean service time, since the bottleneck
+ * limits the throughput of the group. Stages not measured yet come last, in the order of `visit`.
  */
 #include "sched/next_rank.h"
 

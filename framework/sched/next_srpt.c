@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Policy `srpt` of core groups (Gordon 2010, 3.1.2): the stage with the least work left to the end
- * of the graph; after each visit the choice starts again from the end.
+ * Policy `srpt` of core groups (Gordon 2010, 3.1.2): picks the ready stage with the least work left
+ * to the end of the graph.
  *
  * Gordon ranks stages by position alone, the last stage first. Here the measured work from a stage
  * to the end decides, since graphs branch. If this work is not known for a stage, the value of the

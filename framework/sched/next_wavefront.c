@@ -4,8 +4,8 @@
  * forward and backward in turn, in the order of `visit`, and skips empty ones.
  *
  * Requests move to the stages downstream and their results move back, so on its way in either
- * direction the core finds events that move with it. The direction changes when no stage that lies
- * in it is ready. The stage visited last is not visited twice in a row unless no other is ready.
+ * direction the core finds events that move with it. The direction changes when no stage ahead is
+ * ready. The stage visited last is not visited twice in a row unless no other is ready.
  */
 #include "sched/next.h"
 #include "sched/next_bits.h"

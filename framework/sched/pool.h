@@ -102,7 +102,8 @@ struct pool {
 	 * under lock; entries from n_seats on are stale. */
 	atomic_int n_seats;
 	_Atomic(struct handler *) seated[PARTITIONS_MAX];
-	int64_t retry_ns, backoff_ns; /* guarded by lock: next attempt to create a thread */
+	/* guarded by lock: time of the next attempt to create a thread, and the current back-off */
+	int64_t retry_ns, backoff_ns;
 	WEIR_ALIGNED atomic_int n_idle, n_spinning;
 	atomic_int target, min, max;
 	atomic_bool stopping;

@@ -78,7 +78,7 @@ void stage_look(const struct sink *sink, int rank, struct admission_view *view)
  * that work is counted. 3 steps suffice for groups whose stages are of three kinds. */
 #define TURN_STEPS 3
 
-/* Longest predicted wait, 11 days: times any number of threads it fits an int64_t. */
+/* Longest predicted wait, 11 days. Its product with any number of threads fits into an int64_t. */
 #define TURN_MOST_NS 1e15
 
 /* Smallest number of threads assumed to be left by stages with short queues. */
