@@ -63,8 +63,8 @@ static bool is_read(const char *p, size_t n)
 	return n > 5 && (memcmp(p, "GET ", 4) == 0 || memcmp(p, "HEAD ", 5) == 0);
 }
 
-/* Return whether the path needs no authentication: files that the page needs before a login, and
- * load balancer probes. */
+/* Return whether the path needs no authentication: files that the dashboard needs before a login,
+ * and load balancer probes. */
 static bool is_open(const char *p, size_t n)
 {
 	struct weir_slice target = head_target(p, n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Determines which stage is nearest to its ceiling, and whether it limits the server. No other code
- * decides this: `weir why`, `weir top`, ticks, the API and the page all show this result.
+ * decides this: `weir why`, `weir top`, ticks, the API and the dashboard all show this result.
  *
  * The measure is the share of a pool's thread time that handlers used during the last second,
  * summed over all stages of the pool. For a stage with a width, the share of the width that is in

@@ -125,7 +125,7 @@ struct weir_graph {
 	atomic_bool hurry;
 	/* 0 before the start, when the admin endpoint may already read it */
 	_Atomic int64_t started_ns;
-	struct drain_signal drain;  /* the drain waits here */
+	struct drain_signal drain; /* the drain waits here */
 };
 
 /** Calls from a graph to the code that changes it for operators. operate/changes.c defines them, so

@@ -21,9 +21,8 @@
  * `fresh`, which the thread that runs the wheel reads. So a claim takes no lock, and a hold takes
  * one only to add slots or to wake a parked thread.
  *
- * Each row below has two calls that may overlap in different threads. Each call writes one variable
- * and then reads the one that the other writes, all seq_cst. So at least one of the two calls sees
- * what the other has written:
+ * Two calls in a row below may overlap. Each writes one variable and then reads the one that the
+ * other writes, with seq_cst. So at least one of the two sees what the other has written:
  *
  *   put_in:     writes the word, reads filed_ns        fire:    writes filed_ns, reads the word
  *   file_soon:  adds to `fresh`, reads expires_ns      expire:  resets expires_ns, takes `fresh`
@@ -81,8 +80,7 @@ struct tickets {
 	/* guards the wheel and the growth; a thread that holds it may take queue.lock */
 	struct lock lock;
 	int n_chunks WEIR_GUARDED_BY(lock);
-	/* events to be given back, linked by `next` */
-	struct weir_event *due WEIR_GUARDED_BY(lock);
+	struct weir_event *due WEIR_GUARDED_BY(lock); /* to be given back; linked by `next` */
 	struct timer_wheel wheel WEIR_GUARDED_BY(lock);
 	int64_t now_ns WEIR_GUARDED_BY(lock); /* valid while the wheel runs */
 };
@@ -160,8 +158,7 @@ static void add_chunk(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
 	put_free(tk, &chunk[0], &chunk[n - 1]);
 }
 
-/* Take free slots as take_free does, and add some if there are none. Returns 0 if memory is
- * short. */
+/* As take_free, but adds slots if there are none. Returns 0 if memory is short. */
 WEIR_COLD static int grow(struct tickets *tk, struct slot **slot, int most)
 {
 	lock_take(&tk->lock);
@@ -410,8 +407,7 @@ static void expire(struct sink *sink, int64_t now_ns)
 
 	if (!lock_try(&tk->lock)) /* another thread runs the wheel */
 		return;
-	/* This value stands until the wheel has run. A thread that parks meanwhile reads it again
-	 * later (sched/handler.c). */
+	/* a thread that parks before the wheel has run reads it again (sched/handler.c) */
 	atomic_store(&sink->expires_ns, EXPIRES_UNKNOWN);
 	read_fresh(tk);
 	tk->now_ns = now_ns;
