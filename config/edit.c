@@ -217,7 +217,7 @@ static int place(struct edit *e, const struct weir_node *node, const char *path,
 
 static int find(struct edit *e, const struct config_change *c, FILE *out, struct splice *s)
 {
-	WEIR_ASSERT(e->source); /* parsed */
+	WEIR_ASSERT(e->source); /* parse() has succeeded */
 	const struct weir_node *stages = weir_node_get(e->source->root, "stages");
 	const struct weir_node *stage = weir_node_get(stages, c->stage);
 	const struct weir_node *include = weir_node_get(e->source->root, "include");
