@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sets values in the text of a configuration file and leaves every other byte unchanged, for `weir
- * save`.
+ * Sets values in the text of a configuration file and leaves every other byte unchanged, for
+ * `weir save`.
  *
  * Changes are made one at a time: parse the text, find the position, replace or insert the value,
  * and repeat with the resulting text. The tree is that of this file alone, neither expanded nor

@@ -176,7 +176,7 @@ fetch_nikto() {
 		apt_update
 	fi
 	mkdir -p "$lists/partial"
-	# shellcheck disable=SC2016 # apt fills them in
+	# shellcheck disable=SC2016 # apt replaces $(REPO_URI) and $(RELEASE)
 	apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) non-free' 'Created-By: Packages' 'Component: main' \
 		'Origin: Debian' | sort -u >"$sources"
 	apt-get update -q -o APT::Sandbox::User=root "${options[@]}" >build/update-non-free.log 2>&1 &&

@@ -80,8 +80,8 @@ static void check_cpu_quota(struct finding *f)
 	}
 }
 
-/* Show the memory that a server may use. It is limited by the same control groups as `memory:
- * auto`. */
+/* Show the memory that a server may use. It is limited by the same control groups as
+ * `memory: auto`. */
 static void check_memory(struct finding *f)
 {
 	int64_t group = memory_auto_group("/sys/fs/cgroup", "/proc/self/cgroup");

@@ -8,7 +8,8 @@
  * stage. Links that close a cycle are not followed.
  *
  * The capacity follows from the utilisation law. If an event occupies a resource with n servers for
- * D = visits * S in total, the resource can serve at most n / D events per second.
+ * a time D in total (its visits times the service time), the resource can serve at most n / D
+ * events per second.
  */
 #include "simulate.h"
 

@@ -88,7 +88,7 @@ static struct local *local_new(struct thread *t, struct weir_stage *st, bool run
 
 /* ---- the locals of a thread ---- */
 
-/* Whether the thread of a sender runs the stage. */
+/* Whether the thread that sends an event to the stage also runs the stage. */
 static bool in_sender(const struct weir_stage *st)
 {
 	return st->sink.inlined || st->sink.direct;

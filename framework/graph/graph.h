@@ -95,7 +95,7 @@ struct weir_graph {
 	struct lock threads_lock;
 	struct thread *threads WEIR_GUARDED_BY(threads_lock);
 	struct gone *gone WEIR_GUARDED_BY(threads_lock);
-	/* sum of thread.moves over the threads that have exited, and 1 for each exit */
+	/* sum of thread.moves over the threads that have exited, plus 1 for each exit */
 	uint64_t gone_moves WEIR_GUARDED_BY(threads_lock);
 	struct thread *drain_thread; /* allocated when the graph starts, used by the drain */
 	/* Of the handler calls that are hung (graph_watch_hung), the one that began first. Written

@@ -213,7 +213,7 @@ static bool is_ticket(uint64_t word)
 
 /* ---- calls of stages ---- */
 
-/* Lower *expires_ns to `at_ns`. Returns false if it was not later. */
+/* Lower *expires_ns to `at_ns`. Returns false if it was already as early. */
 static bool lower(_Atomic int64_t *expires_ns, int64_t at_ns)
 {
 	int64_t was_ns = atomic_load(expires_ns);

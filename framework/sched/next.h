@@ -78,7 +78,7 @@ struct next_urgent {
 	int64_t wait_ns; /* urgent when its oldest event has waited this long */
 };
 
-/** What the operator sets; live. */
+/** The settings of the operator, which may change while the server runs. */
 struct next_limits {
 	enum next_gate gate;
 	uint32_t gate_events; /* NEXT_EVENTS: at least 1 */

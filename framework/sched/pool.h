@@ -17,16 +17,16 @@
  * asleep. The waker takes the sleeper off the list, so each list entry causes one wake-up. While a
  * thread spins, no thread is woken.
  *
- * | call                              | threads                                              |
- * |-----------------------------------|------------------------------------------------------|
- * | pool_wake, pool_wake_parts        | any thread, no queue lock held                       |
- * | pool_set_target, pool_set_bounds  | any thread                                           |
- * | pool_repair, pool_sched           | the control thread; pool_repair may join threads     |
- * | pool_read                         | any thread                                           |
- * | pool_serves, pool_refused         | any thread                                           |
- * | pool_deal, pool_seats, _seat_idle | any thread                                           |
- * | pool_new, add, start, free        | main thread                                          |
- * | pool_started, pool_close, _join   | main thread                                          |
+ * | call                                     | threads                                          |
+ * |------------------------------------------|--------------------------------------------------|
+ * | pool_wake, pool_wake_parts               | any thread, no queue lock held                   |
+ * | pool_set_target, pool_set_bounds         | any thread                                       |
+ * | pool_read, pool_serves, pool_refused     | any thread                                       |
+ * | pool_deal, pool_seats, pool_seat_idle    | any thread                                       |
+ * | pool_repair, pool_sched                  | the control thread; pool_repair may join threads |
+ * | pool_new, pool_add, pool_free            | main thread                                      |
+ * | pool_start, pool_started                 | main thread                                      |
+ * | pool_close, pool_join                    | main thread                                      |
  */
 #ifndef WEIR_SCHED_POOL_H
 #define WEIR_SCHED_POOL_H
