@@ -47,7 +47,7 @@ struct call {
 	size_t received;  /* bytes of head and body */
 	bool headed;      /* the head is complete */
 	bool exposed;     /* the token would have been sent unencrypted */
-	int64_t heard_ns; /* when data was last received; 0 before the connection */
+	int64_t heard_ns; /* when data was last received; 0 before the connection is made */
 	char why[CURL_ERROR_SIZE];
 };
 

@@ -103,7 +103,7 @@ static int mg1_pick(void *state, const struct next_view *v)
 			return o->table[at];
 		}
 	}
-	return bits_lowest(v->ready); /* only if the table was not made */
+	return bits_lowest(v->ready); /* reached only if there is no table */
 }
 
 const struct next_policy next_mg1 = {
