@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sets values in the text of a configuration file and leaves every other byte unchanged, for `weir
- * save`.
+ * Sets values in the text of a configuration file and leaves every other byte unchanged, for
+ * `weir save`.
  *
  * Changes are made one at a time: parse the text, find the position, replace or insert the value,
  * and repeat with the resulting text. The tree is that of this file alone, neither expanded nor
@@ -217,7 +217,7 @@ static int place(struct edit *e, const struct weir_node *node, const char *path,
 
 static int find(struct edit *e, const struct config_change *c, FILE *out, struct splice *s)
 {
-	WEIR_ASSERT(e->source); /* parsed */
+	WEIR_ASSERT(e->source); /* parse() has succeeded */
 	const struct weir_node *stages = weir_node_get(e->source->root, "stages");
 	const struct weir_node *stage = weir_node_get(stages, c->stage);
 	const struct weir_node *include = weir_node_get(e->source->root, "include");

@@ -11,7 +11,7 @@
 
 #define WHERE_BYTES 100
 
-/* Range of an objective; stages have the same one (framework/plan/spec_knobs.c). */
+/* Range of an objective; that of stages (framework/plan/spec_knobs.c) is the same. */
 #define SLO_MIN_NS 1e5
 #define SLO_MAX_NS 3600e9
 

@@ -26,7 +26,7 @@ enum scope {
 	SCOPE_WIDE, /* stages with a width */
 };
 
-/* The type of the member at the offset. */
+/* The type of the member of a view that a family reads. */
 enum member { MEMBER_COUNT, MEMBER_INT, MEMBER_INT64, MEMBER_NS, MEMBER_REAL, MEMBER_HIST };
 
 /* The object that a sample belongs to. Members that do not apply to the scope are NULL. */

@@ -25,7 +25,7 @@
 #define FILES_WANTED 20000
 /* Wanted length of the listen queue. 1024 is a guess, enough for a burst of a thousand clients. */
 #define BACKLOG_WANTED 1024
-/* First and last number of threads in the benchmark; each run doubles the number. The last one is
+/* First and last number of threads in the benchmark; each run doubles the number. 16384 threads are
  * below the default limit of Linux. */
 #define THREADS_FIRST 64
 #define THREADS_LAST  16384
@@ -80,8 +80,8 @@ static void check_cpu_quota(struct finding *f)
 	}
 }
 
-/* Show the memory that a server may use. It is limited by the same control groups as `memory:
- * auto`. */
+/* Show the memory that a server may use. It is limited by the same control groups as
+ * `memory: auto`. */
 static void check_memory(struct finding *f)
 {
 	int64_t group = memory_auto_group("/sys/fs/cgroup", "/proc/self/cgroup");

@@ -172,7 +172,8 @@ static struct weir_spec *load(const struct simulate_options *opt)
 	return NULL;
 }
 
-/* Number of events from which on the size of a simulation is printed, since it takes seconds. */
+/* From this number of events on, the size of a simulation is printed first, since it takes
+ * seconds. */
 #define MANY_EVENTS 1e7
 
 static void tell_size(const struct simulate_plan *plan)

@@ -30,15 +30,15 @@
 #define SPIN_MIN_NS (2 * NS_PER_US)
 
 /* Time after which a parked thread reads the time of the next expiry again, if another thread was
- * about to set it (EXPIRES_UNKNOWN). The other thread does not wake this one. The time is a tick of
- * the timers, since nothing expires more precisely. */
+ * about to set it (EXPIRES_UNKNOWN). The other thread does not wake this one. 4 ms is a tick of the
+ * timers: nothing expires more precisely. */
 #define EXPIRES_LOOK_NS (4 * NS_PER_MS)
 
 /* Batches with fewer events are small: their event pointers fill less than a cache line. */
 #define SMALL_BATCH 8
 
-/* Maximum number of pauses of 200 ns after a small batch. 8 is a guess: 1.6 us in total, an eighth
- * of the cost of a wake-up. */
+/* Maximum number of pauses of 200 ns after a small batch. 8 is a guess: 1.6 us in total, far less
+ * than a wake-up takes. */
 #define NAPS_MAX 8
 
 static void set_state(struct handler *h, enum weir_thread_state state)
@@ -237,9 +237,9 @@ static bool spin(struct handler *h)
 	return found || work_due(h);
 }
 
-/* Return the time until which the thread may sleep if nobody wakes it: when the first lingering batch
- * is due, a held event expires, or an unknown expiry must be read again. INT64_MAX if there is no
- * such time. */
+/* Return the time until which the thread may sleep if nobody wakes it: when the first lingering
+ * batch is due, a held event expires, or an unknown expiry must be read again. INT64_MAX if there
+ * is no such time. */
 static int64_t earliest(const struct handler *h)
 {
 	int64_t at_ns = INT64_MAX;
