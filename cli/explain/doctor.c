@@ -74,8 +74,8 @@ static void check_cpu_quota(struct finding *f)
 	if (sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0) {
 		snprintf(f->value, sizeof(f->value), "%.2f cores", quota / period);
 		snprintf(f->advice, sizeof(f->advice),
-		    "in each %.0f ms, the control group stops the process once this share of CPU "
-		    "time is used up",
+		    "in each period of %.0f ms, the control group stops the process once it has "
+		    "used this share of CPU time",
 		    period / 1000);
 	}
 }

@@ -61,8 +61,8 @@ void graph_steer_end(struct weir_graph *g)
 		graph_cut(act.to, sizeof(act.to), graph_steer_word(WEIR_STEER_RUN));
 		graph_steer_turn(st, WEIR_STEER_RUN);
 		graph_change_noted(g, &act, NULL, st,
-		    g->succeeded ? "the replaced graph drains, so every stage runs again"
-				 : "the server stops, so every stage runs again");
+		    g->succeeded ? "the replaced graph drains, so the stage runs again"
+				 : "the server stops, so the stage runs again");
 	}
 	lock_release(&g->lock);
 }

@@ -326,7 +326,8 @@ static const struct weir_knob read_knobs[] = {
 	.min = 0,
 	.max = 1 << 26,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "larger bodies are not read into memory but sent by sendfile"},
+	.help = "larger bodies are not read into memory, but sent from the open file (by sendfile, "
+		"except over TLS without kTLS)"},
     {.name = "cache_control",
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct read_conf, cache_control),

@@ -87,7 +87,8 @@ const struct weir_knob server_knobs[] = {
 	.def = "64MiB",
 	.min = 4096,
 	.max = 1e12,
-	.help = "memory for all request bodies together; beyond it 503 is sent"},
+	.help =
+	    "memory for all request bodies and streamed answers together; beyond it 503 is sent"},
     {.name = "memory",
 	.type = WEIR_KNOB_BYTES,
 	.offset = ROW(memory_bytes),
