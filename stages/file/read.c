@@ -282,8 +282,9 @@ static const struct weir_knob rule_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct read_rule, match),
 	.flags = WEIR_KNOB_REQUIRED,
-	.help = "pattern of names, such as \"*.css\"; with a slash, of paths, such as "
-		"\"/assets/*\", where a star matches slashes, too"},
+	.help =
+	    "pattern of file names, such as \"*.css\", or, if it has a slash, of paths, such as "
+	    "\"/assets/*\"; in a path, a star also matches slashes"},
     {.name = "value",
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct read_rule, value),

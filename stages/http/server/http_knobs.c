@@ -38,8 +38,8 @@ const struct weir_knob server_knobs[] = {
 	.min = 0,
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
-	.help = "limit on connections per address (per /64 for IPv6); beyond it, the one of the "
-		"address that has been idle longest is closed, or 503 is sent; auto is "
+	.help = "limit on connections per address (per /64 for IPv6); beyond it, the connection of "
+		"this address that has been idle longest is closed, or 503 is sent; auto is "
 		"max_connections / 4, at least 64; 0 is no limit"},
     {.name = "accept_rate",
 	.type = WEIR_KNOB_RATE,
