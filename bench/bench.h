@@ -6,8 +6,8 @@
  * The machine of the published figures is a virtual one. Its hypervisor places the two cores
  * sometimes near each other and sometimes far apart. The round trip of a cache line takes about 86
  * ns between near cores and 416 ns between far ones. The distance is therefore probed before and
- * after every round of a row. At most BENCH_TRIES rounds of a row are repeated because
- * of far cores. A row is marked if the cores were near in none of its rounds.
+ * after every round of a row. At most BENCH_TRIES rounds of a row are repeated because of far
+ * cores. A row is marked if the cores were near in none of its rounds.
  */
 #ifndef WEIR_BENCH_BENCH_H
 #define WEIR_BENCH_BENCH_H

@@ -74,8 +74,8 @@ int graph_can_steer(const struct weir_stage *st, enum weir_steer how, char *why,
 	if (st->ops->flags & WEIR_STAGE_SOURCE) {
 		if (how == WEIR_STEER_DRAIN)
 			return graph_say(why, size, WEIR_EINVAL,
-			    "'%s' is a source and has no queue to drain; pause it, and its events "
-			    "in progress complete",
+			    "'%s' is a source and has no queue to drain; pause it instead: its "
+			    "events in progress then complete",
 			    st->name);
 		if (!st->ops->pause)
 			return graph_say(why, size, WEIR_EINVAL,

@@ -89,7 +89,9 @@ const struct weir_knob weir_threads_knobs[] = {
 	.def = "1s", /* a guess: ten times HAProxy's 100 ms, since handlers here may block */
 	.min = 0,
 	.max = STUCK_MAX_NS,
-	.help = "handler calls that take longer than this are reported with their stack; 0: none"},
+	.help =
+	    "handler calls that take longer than this are reported (with their call stack, at most "
+	    "once in 10 s per stage); 0: none"},
     {.name = NULL}};
 
 const struct weir_knob weir_queue_knobs[] = {
