@@ -114,8 +114,8 @@ static void check_priority(struct plan *p, const int *priority, int c)
 	if (priority[c] >= WEIR_CLASSES_MAX)
 		weir_errs_add(p->errs, mark, WEIR_EINVAL,
 		    "start with lower numbers, or give some classes the same priority",
-		    "class '%s' has priority %d, but the largest number is %d", cs->name,
-		    priority[c], WEIR_CLASSES_MAX - 1);
+		    "class '%s' has priority %d, but at most %d is allowed", cs->name, priority[c],
+		    WEIR_CLASSES_MAX - 1);
 	if (c > 0 && priority[c] < priority[c - 1])
 		weir_errs_add(p->errs, mark, WEIR_EINVAL,
 		    "list the classes by ascending number; the first is served first",

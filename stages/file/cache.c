@@ -320,8 +320,7 @@ static const struct weir_knob cache_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct cache_conf, root),
 	.def = "",
-	.help = "directory that 'miss' reads from, checked at start only; an empty name is not "
-		"checked"},
+	.help = "directory that 'miss' reads from, checked at start only; \"\" omits this check"},
     {.name = "size",
 	.type = WEIR_KNOB_BYTES,
 	.offset = offsetof(struct cache_conf, size_bytes),

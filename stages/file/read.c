@@ -399,7 +399,7 @@ static const struct weir_metric read_metrics[] = {
     [READ_SENDFILES] = {"file_sendfile_total", WEIR_METRIC_COUNTER, "answers",
 	"Answers that hold an open file: too large to read, or HEAD"},
     [READ_REFUSED] = {"file_refused_total", WEIR_METRIC_COUNTER, "requests",
-	"Requests for which no file may be served"},
+	"Requests answered 400, 403, 404, 405 or 406, or sent to 'missing'"},
     [READ_PRECOMPRESSED] = {"file_precompressed_total", WEIR_METRIC_COUNTER, "answers",
 	"Responses with a precompressed copy of a file"},
     [READ_LISTINGS] = {"file_listings_total", WEIR_METRIC_COUNTER, "answers",
