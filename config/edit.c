@@ -89,8 +89,8 @@ static int replace(
 	char quote;
 
 	if (node->kind != WEIR_NODE_SCALAR)
-		return refuse(
-		    e, node, NULL, "a single value is to be written, but there are several here");
+		return refuse(e, node, NULL,
+		    "this key has several values, but a single one is to be written");
 	if (strstr(node->text, "${"))
 		return refuse(e, node, "change the variable, or write a value here first",
 		    "this value comes from ${}");
@@ -196,7 +196,7 @@ static int place(struct edit *e, const struct weir_node *node, const char *path,
 	for (;;) {
 		if (node->kind != WEIR_NODE_MAP)
 			return refuse(e, node, "write the value as a map with separate keys",
-			    "this single value sets more than the knob to be written");
+			    "this value sets several knobs, but only one is to be written");
 		const struct weir_node *whole = weir_node_get(node, path);
 		if (whole)
 			return replace(e, whole, value, out, s);

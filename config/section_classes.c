@@ -39,8 +39,8 @@ const struct weir_knob config_class_knobs[] = {
 	.min = 0,
 	.max = 0.5, /* the sum of all guarantees has the same maximum */
 	.flags = WEIR_KNOB_AUTO,
-	.help = "share of each stage that higher classes cannot take, in total at most 50%; auto "
-		"is 2%, 0 at the highest priority"},
+	.help = "share of each stage that higher classes cannot take, at most 50% for all classes "
+		"together; auto is 2%, but 0 for the highest priority"},
     {.name = NULL}};
 
 /* ---- classes ---- */

@@ -74,8 +74,8 @@ static void check_cpu_quota(struct finding *f)
 	if (sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0) {
 		snprintf(f->value, sizeof(f->value), "%.2f cores", quota / period);
 		snprintf(f->advice, sizeof(f->advice),
-		    "in each %.0f ms, the control group stops the process once this share of CPU "
-		    "time is used up",
+		    "in each period of %.0f ms, the control group stops the process once it has "
+		    "used this share of CPU time",
 		    period / 1000);
 	}
 }
@@ -120,7 +120,7 @@ static void check_backlog(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%.60s", line);
 	if (atol(line) < BACKLOG_WANTED)
 		snprintf(f->advice, sizeof(f->advice),
-		    "bursts of new connections are dropped: run 'sysctl net.core.somaxconn=%d'",
+		    "bursts of new connections may be dropped: run 'sysctl net.core.somaxconn=%d'",
 		    BACKLOG_WANTED * 4);
 }
 
@@ -135,7 +135,7 @@ static void check_ports(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%d", high - low + 1);
 	if (high - low < FILES_WANTED)
 		snprintf(f->advice, sizeof(f->advice),
-		    "'weir bench --fresh' runs out of ports: run sysctl "
+		    "'weir bench --fresh' may run out of ports: run sysctl "
 		    "net.ipv4.ip_local_port_range='1024 65535'");
 }
 

@@ -108,7 +108,7 @@ static int mg1_pick(void *state, const struct next_view *v)
 
 const struct next_policy next_mg1 = {
     .name = "mg1",
-    .help = "follow a table in which loaded stages have more visits (Gordon; Boxma et al.)",
+    .help = "follow a table in which stages with more load have more visits (Gordon; Boxma et al.)",
     .order = mg1_order,
     .pick = mg1_pick,
 };

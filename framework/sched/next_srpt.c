@@ -26,7 +26,7 @@ static void srpt_order(
 
 const struct next_policy next_srpt = {
     .name = "srpt",
-    .help = "visit the stage with the least work left to the end (Gordon)",
+    .help = "visit the stage from which the least work is left to the end of the graph (Gordon)",
     .order = srpt_order,
     .pick = next_rank_pick,
 };
