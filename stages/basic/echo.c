@@ -30,8 +30,8 @@
 enum { ECHO_LARGE };
 enum { ECHO_BYTES };
 
-/* Filled in from `with:`: one member per knob, of the C type that weir/knob.h lists for its
- * type. */
+/* Filled in from `with:`. There is one member per knob; weir/knob.h lists the C type for each type
+ * of knob. */
 struct echo_conf {
 	char *greeting;
 	int64_t max_body_bytes;
@@ -78,7 +78,7 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 	/* This stage needs the whole body, so a body that arrives in parts counts as too long;
 	 * digest.c shows how to handle such bodies. */
 	if ((int64_t)req->body.n > conf->max_body_bytes || weir_http_body_streamed(req)) {
-		/* Send it to the outlet if the YAML links one, else answer here. */
+		/* Send the event to the outlet if the YAML links one, else answer here. */
 		if (weir_outlet_linked(st, ECHO_LARGE)) {
 			/* *ev is NULL now: the next stage owns the event */
 			weir_emit(st, ECHO_LARGE, ev);
@@ -163,7 +163,7 @@ static const struct weir_metric echo_metrics[] = {
     {0},
 };
 
-/* The only symbol exported from this file, even if it is built as a plug-in. */
+/* The only symbol that this file exports, also when it is built as a plug-in. */
 const struct weir_stage_ops weir_stage_echo = {
     .abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_IN_PARTS,

@@ -4,8 +4,8 @@
  *
  * `http.server` creates one event per request. A stage either fills in the response and finishes
  * the event, or emits it to another stage. All slices of the request stay valid until the event is
- * finished. A request finished as WEIR_OK without a response is answered with 204. One finished as
- * SHED is answered with 503, Retry-After and X-Weir-Shed, and with X-Weir-Shed-Id if admission
+ * finished. A request finished as WEIR_OK without a response is answered with 204. One that was
+ * shed is answered with 503, Retry-After and X-Weir-Shed, and with X-Weir-Shed-Id if admission
  * refused it. WEIR_ECLOSED results in 503 with Retry-After. Any other failure results in 500 or, if
  * weir_http_body_next has failed, in the status that matches that error. The responses to failures
  * name the request's trace, if it has one, in X-Weir-Trace.
@@ -13,10 +13,9 @@
  * Bodies may be transferred in parts. With `stream:` of http.server the event of a long body is
  * emitted before the whole body has arrived, and the stage reads the rest with
  * weir_http_body_next(). A stage may also send its response in parts, with
- * weir_http_stream_begin(). Neither function blocks. A stage that cannot continue releases the
- * event with weir_http_wait(), and its `handle` is called with the event again later. A stage that
- * allocates state per event must free it in a tap, since the event may be finished without another
- * call to `handle`.
+ * weir_http_stream_begin(). A stage that cannot continue releases the event with weir_http_wait(),
+ * and its `handle` is called with the event again later. A stage that allocates state per event
+ * must free it in a tap, since the event may be finished without another call to `handle`.
  *
  * Only the owner of the event may touch the request. No function here blocks.
  */
@@ -78,13 +77,15 @@ struct weir_http_response {
 	/* preformatted lines, see weir_http_fields_good; must stay valid until `release` runs */
 	struct weir_slice fields;
 	struct weir_slice body; /* must stay valid until `release` runs */
-	int fd;                 /* if >= 0, the body is bytes [offset, offset+length) of the file */
+	/* if >= 0: without pieces, the body is bytes [offset, offset+length) of the file; with
+	 * pieces, the file to which they refer */
+	int fd;
 	int64_t offset, length;
 	/* must stay valid until `release` runs; http.server shortens the pieces as it sends them */
 	struct weir_http_piece *piece;
 	/** Called once when body, fields and fd are no longer needed, whether or not they were
-	 * sent. Runs in the connection's I/O thread or in the thread that finishes the request.
-	 * NULL if there is nothing to release. */
+	 * sent. Runs in the connection's I/O thread or in the thread that owns the request. NULL if
+	 * there is nothing to release. */
 	void (*release)(void *arg);
 	void *release_arg;
 };
