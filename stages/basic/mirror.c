@@ -7,8 +7,8 @@
  * for free space and reads no more of the body, so the server stops reading from the socket. At
  * most two buffers hold bytes that the client has sent but not read back.
  *
- * The response begins when more than MIRROR_AHEAD bytes or the whole body have arrived. Until then a
- * malformed body gets a proper error status. A response that has begun can only be aborted.
+ * The response begins when more than MIRROR_AHEAD bytes or the whole body have arrived. Until then
+ * a malformed body gets a proper error status. A response that has begun can only be aborted.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,7 @@
  * Builds responses from files: a whole file, one range, several ranges, or a 304.
  *
  * Each response owns one block of memory, freed by its release callback. The block holds the
- * preformatted header fields and either the body or, if that is too large to read, an open
- * descriptor.
+ * preformatted header fields, and the body or an open descriptor of the file.
  */
 #include "read.h"
 

@@ -5,7 +5,8 @@
  * since the response may depend on both.
  *
  *   flights_board(): no flight for the key -> the request LEADS a new one: it is emitted to `miss`
- *                                             with the flight's tap
+ *                                             with the flight's tap; or the object is FOUND in the
+ *                                             table after all
  *                    a flight exists       -> the request is HELD on it, or the result is BUSY
  *   flights_land():  `miss` has finished the leader; the flight is removed, and the events that
  *                    waited for it are returned

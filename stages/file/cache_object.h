@@ -2,7 +2,7 @@
 /*
  * Objects of file.cache: cached responses. An object is one reference-counted block of memory.
  *
- *   NEW (creator owns it) --put--> in the table --evicted, replaced--> still referenced --> freed
+ *   NEW (creator owns it) --insert--> in the table --evicted, replaced--> referenced --> freed
  *
  * The bytes in memory never change after cache_object_new. The bytes of an open file may change;
  * cache_object_intact() detects that. The table holds one reference, each response that points into
@@ -97,8 +97,8 @@ static inline uint64_t cache_variant_hash(uint64_t hash, unsigned code)
 	return hash ^ code * 0x9e3779b97f4a7c15u; /* Knuth, TAOCP 6.4: 2^64 / golden ratio, odd */
 }
 
-/** Create an object without bytes which records that `key` varies. The caller gets one reference.
- * Returns NULL if out of memory. */
+/** Create a CACHE_FORKS object, which records that the responses for `key` vary. The caller gets
+ * one reference. Returns NULL if out of memory. */
 struct cache_object *cache_object_fork(uint64_t hash, struct weir_slice key);
 
 /**

@@ -130,7 +130,6 @@ uint64_t cache_table_hash(const struct cache_table *t, struct weir_slice key)
 	return XXH3_64bits_withSeed(key.p, key.n, t->seed);
 }
 
-/* Key of a lookup. */
 struct lookup {
 	struct weir_slice key;
 	unsigned code;
