@@ -9,8 +9,8 @@
  * with a key drawn at startup.
  *
  * Rates: the generic cell rate algorithm (ITU-T I.371), one 64-bit time per cell, in two rows with
- * different hashes. An address is refused only if its cells in both rows are used up (the bins of
- * Stochastic Fair Blue, Feng et al. 2001).
+ * different hashes. An address is refused only if its cells in both rows are used up (as with the
+ * bins of Stochastic Fair Blue, Feng et al. 2001).
  */
 #include "net/clients.h"
 

@@ -123,7 +123,7 @@ static void begin_drain(struct net_io *io)
 {
 	struct weir_stage *successor = weir_successor(io->stage);
 
-	/* there is none if our graph failed to start after this stage had started: hand our
+	/* there is no successor if our graph failed to start after this stage had started: hand our
 	 * connections back to the running server */
 	if (!successor)
 		successor = weir_predecessor(io->stage, NULL);

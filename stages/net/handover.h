@@ -62,8 +62,8 @@ void handover_send(const struct net_io *from, struct net_handed *h);
 /** Try again later to hand connections over, because memory was short. I/O thread only. */
 void handover_retry(struct net_io *io);
 
-/** Whether the server that takes over is running: one that is itself stopping has no more time for
- * a response in progress than this one. I/O thread only, during a handover. */
+/** Whether the server that takes over is running. If it is itself stopping, handing over a response
+ * in progress gains no time for it. I/O thread only, during a handover. */
 bool handover_receiver_runs(const struct net_io *io);
 
 /** Take over the connections handed to `io`. Called by the I/O thread in each iteration. Costs two

@@ -35,8 +35,8 @@
 #include "net/handover.h"
 #include "net/stand_in.h"
 
-/* Delay before accepting is retried when descriptors or slots were used up: half of the 0.1 s that
- * recovery may take. */
+/* Delay before accepting is retried when descriptors or slots were used up. 50 ms is a guess: a
+ * client hardly notices it. */
 #define ACCEPT_RETRY_NS 50000000LL
 
 /* ---- binding ---- */
@@ -311,15 +311,14 @@ static void retry(struct weir_loop *loop, struct weir_timer *t)
 {
 	struct net_io *io = weir_loop_data(loop);
 
-	net_touch(io); /* `memory` may have changed */
+	net_touch(io); /* the knob `memory` may have changed */
 	if (io->accept.newcomer.fd != -1)
 		accept_newcomer(io, true);
 	else
 		listen_resume(io);
 	listen_pause(io);
-	/* Still paused: memory is short, or the server is full. Continue to retry, because when two
-	 * threads derive the memory step at the same time, a step may end without this thread being
-	 * woken. */
+	/* Still paused: memory is short, or the server is full. Continue to retry, because this
+	 * thread may not be woken when another thread finds that there is memory again. */
 	if (io->accept.paused)
 		weir_timer_set(loop, t, weir_loop_now_ns(loop) + ACCEPT_RETRY_NS);
 }

@@ -10,8 +10,9 @@
  *   struct net_io      in the data of its event loops (weir_loop_data)
  *   struct net_conn    in its connections
  *
- * and installs struct net_calls, through which it is called: for each new connection, for one that
- * is evicted, drained or handed over, never for a request. The other direction is a plain call.
+ * and installs struct net_calls, through which this code calls the protocol: for each new
+ * connection, and for one that is evicted, drained or handed over, but never for a request. The
+ * protocol calls the functions of this folder directly.
  *
  * Each I/O thread owns its listening sockets (SO_REUSEPORT spreads clients over them) and its
  * connections. I/O threads share the number of open connections, in total and per address, and the
@@ -103,7 +104,7 @@ struct net_wait {
 /** The client of a connection. */
 struct net_client {
 	uint64_t key; /* key in the client table (clients.h); 0 if not counted */
-	char id[8];   /* of the connection */
+	char id[8];   /* identifier of the connection, unique in this process */
 	uint8_t address_n;
 	char address[INET6_ADDRSTRLEN];
 };
@@ -224,11 +225,12 @@ struct net_io {
 	struct net_conn *conns; /* all open ones */
 	int64_t n_conns;        /* open, or closed with requests still in the graph */
 	/* Connections by what they wait for. LIST_IDLE holds those without a request, LIST_HALF
-	 * those with the beginning of one, LIST_BEHIND those with the beginning of one after
-	 * others; these three lists begin with the longest wait. LIST_SLOW holds those with a
-	 * transfer in progress, LIST_AWAY those whose handshake is being done by its stage,
-	 * LIST_LINGER those that linger after their last response. LIST_REFUSED holds those that
-	 * linger after they were refused when accepted; max_connections does not count them. */
+	 * those with the beginning of one, LIST_BEHIND those with the beginning of one while
+	 * earlier requests are unanswered; these three lists begin with the longest wait. LIST_SLOW
+	 * holds those with a transfer in progress, LIST_AWAY those whose handshake is being done by
+	 * its stage, LIST_LINGER those that linger after their last response. LIST_REFUSED holds
+	 * those that linger after they were refused when accepted; max_connections does not count
+	 * them. */
 	struct net_list list[NET_LISTS];
 	struct net_accept accept;
 	struct net_evict evict;
@@ -268,13 +270,14 @@ struct net_calls {
 	/* free it, once the thread has ended */
 	void (*io_free)(struct net_io *io);
 
-	/* Open a connection for the accepted socket `fd` of a client with `key` (clients.h), which
-	 * clients_enter has counted; net_conn_detach ends that. `over` is the limit (enum
-	 * net_limit) that the client has exceeded, so that it must be refused, or -1. */
+	/* Open a connection for the accepted socket `fd` of a client with `key` (clients.h).
+	 * clients_enter has counted the connection; net_conn_detach stops counting it. `over` is
+	 * the limit (enum net_limit) that the client has exceeded, so that it must be refused, or
+	 * -1. */
 	void (*open)(
 	    struct net_io *io, int fd, const struct sockaddr_storage *addr, uint64_t key, int over);
-	/* Count and close `fd`, for which no connection is created. With `tell`, the client is told
-	 * why. */
+	/* Count the refusal and close `fd`, for which no connection is created. With `tell`, the
+	 * client is told why. */
 	void (*turn_away)(struct net_io *io, int fd, enum net_limit over, bool tell);
 
 	/* whether the transfer in progress, in LIST_SLOW, is too slow to be spared */
@@ -293,8 +296,8 @@ struct net_calls {
 	 * is in the graph. */
 	void (*end_late)(struct net_conn *c);
 
-	/* Hand `c` over to the server net_io.handover.to if it can leave now; returns whether it
-	 * has left, and is then closed. */
+	/* Hand `c` over to the server net_io.handover.to if it can leave now. Returns true if it
+	 * has left; `c` is then closed here. */
 	bool (*hand_over)(struct net_conn *c);
 	/* `h` is handed on to the server `to` */
 	void (*handed_on)(struct net_handed *h, struct net_server *to);

@@ -60,9 +60,9 @@ const char *tls_certs_missing(
 void tls_certs_tell(const struct tls_certs *certs, const char *stage);
 
 /** Describe in text[size] which of `certs` differ, including their chains, from those of `was` with
- * the same path: "certificate example.org until 2027-01-31, was example.org until 2026-12-01", with
- * "; " between several, truncated. The path is not printed: it may be taken from ${}, whose values
- * are never shown. Returns the number of certificates that differ. */
+ * the same path: "certificate for example.org, valid until 2027-01-31 (before: example.org, until
+ * 2026-12-01)", with "; " between several, truncated. The path is not printed: it may be taken from
+ * ${}, whose values are never shown. Returns the number of certificates that differ. */
 int tls_certs_renewed(
     const struct tls_certs *certs, const struct tls_certs *was, char *text, size_t size);
 

@@ -334,8 +334,8 @@ uint32_t tls_on_ready(struct tls_conn *t, uint32_t events, bool peer_done, bool 
 	if (tls_bio_flush(&t->bio) == 0)
 		*rearm = true;
 	tls_tell(t);
-	/* epoll does not report bytes that OpenSSL holds. Arming the socket again makes it report
-	 * EPOLLOUT, so read them on that event */
+	/* epoll does not report bytes that OpenSSL holds. Arming the socket again makes epoll
+	 * report EPOLLOUT, so read those bytes on that event. */
 	return events & EPOLLOUT ? events | EPOLLIN : events;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Session ticket keys; see tls_ticket.h. The lock is held only to copy 80 bytes, a few times per
- * handshake. */
+/* Session ticket keys; see tls_ticket.h. The lock is held to copy 80 bytes, a few times per
+ * handshake, and once per lifetime to create a key. */
 #include "net/tls/tls_ticket.h"
 
 #include <pthread.h>
