@@ -76,11 +76,11 @@ struct conn_socket {
 	uint8_t unsent_kib;
 };
 
-/** The first response, if it has been sent in part. */
+/** The first response, if it has begun to be sent. */
 struct conn_part {
 	char *head;       /* bytes of its head that are not sent yet, owned; may be NULL */
 	uint32_t head_n;  /* size of `head` */
-	bool begun;       /* part of the response has been sent */
+	bool begun;       /* the head is final; some of the response may have been sent */
 	bool close;       /* its head contains "Connection: close" */
 	int64_t body_off; /* sent bytes of its body */
 };
@@ -147,9 +147,9 @@ void conn_past(const struct conn *c, struct conn_past *past);
 /** Open a connection for `fd` that continues `past`. Returns NULL if out of memory; the caller then
  * still owns the descriptor. The caller must call conn_settle. */
 struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past);
-/** Do `next` with the connection. This is where all connections are closed, ended, handed over and
- * made to wait, except for those that the server closes for its own reasons (server/calls.c). A
- * closed connection is ignored. */
+/** Do `next` with the connection. This is where connections are closed, ended, handed over and made
+ * to wait, except for those that the server closes for its own reasons (server/calls.c,
+ * server/memory.c) and those whose handshake fails (conn_tls.c). A closed connection is ignored. */
 void conn_act(struct conn *c, enum conn_next next);
 /** conn_act with CONN_WAIT. */
 void conn_settle(struct conn *c);
@@ -309,8 +309,8 @@ bool conn_continue_due(const struct conn *c);
 /** Whether the client would believe the streamed response of `first` to be complete if the
  * connection were closed normally now. */
 bool conn_would_look_whole(const struct conn *c);
-/** Whether the connection remains usable when `first`, whose body is streamed, is dropped. Called
- * while it is being dropped. */
+/** Whether the connection remains usable after the response of `first`, whose body is still being
+ * received in parts. Called when that response is composed. */
 bool conn_part_kept(const struct conn *c);
 
 /* ---- writing: write.c, write_parts.c, write_pieces.c, compose.c ---- */

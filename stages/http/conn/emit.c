@@ -20,8 +20,7 @@
 /* ---- what may be read and parsed ---- */
 
 /* Whether one more request of the connection may be in the graph. A small request takes more memory
- * than its bytes, so the memory is also limited, to PIPELINE_FREE plus AMPLIFICATION times the
- * bytes that the client has sent. */
+ * than its bytes, so the memory is limited, too. */
 static inline bool has_place(const struct conn *c)
 {
 	const uint32_t few = PIPELINE_FREE / sizeof(struct http_req);
@@ -33,7 +32,7 @@ static inline bool has_place(const struct conn *c)
 }
 
 /* Whether the stream, which is in the middle of `doing`, may go on to the next request. While the
- * connection is being handed over, that one is for the new server. */
+ * connection is being handed over, the next request is for the new server. */
 static inline bool takes_request(const struct conn *c, enum stream_doing doing)
 {
 	return c->input == INPUT_OPEN && has_place(c) &&
@@ -176,7 +175,7 @@ static enum conn_next stopped(struct conn *c, enum stream_verdict v, struct http
 	}
 }
 
-/* Parse and emit until the stream stops. *ended is set if the rest of a body ended. */
+/* Parse and emit until the stream stops. *ended is set if a streamed or skipped body ended. */
 static enum conn_next emit_all(struct conn *c, bool *ended)
 {
 	struct http_io *io = c->io;

@@ -115,8 +115,8 @@ struct http_io {
 	/* to be read at the end of this run of the event loop */
 	struct conn *arrived[SERVER_ARRIVED];
 	int64_t in_graph; /* requests emitted and not returned yet */
-	/* of these, the requests whose body or response is sent in parts, so that this thread sees
-	 * their progress */
+	/* of these, the requests with a streamed body or response; the loop does not spin to wait
+	 * for them (weir_loop_expect) */
 	int64_t in_parts;
 	uint64_t next_id; /* the next id for a request or connection */
 	struct io_memory memory;
@@ -163,7 +163,7 @@ static inline void io_touch(struct http_io *io)
 		io->conf.max_body_bytes = SERVER_WHOLE_BODY_MAX;
 }
 
-/** Return `timeout_ns`, shortened if the current step demands it. */
+/** Return `timeout_ns`, shortened if the memory step demands it. */
 static inline int64_t memory_timeout_ns(const struct http_io *io, int64_t timeout_ns)
 {
 	return io->memory.step >= MEMORY_HURRY ? timeout_ns / 4 : timeout_ns;

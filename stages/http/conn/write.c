@@ -118,7 +118,7 @@ static void add_body(
 		g->file = r->pub.res.length > 0;
 		return;
 	}
-	if (left == 0) /* `p` of an empty body may be NULL */
+	if (left == 0) /* body.p may be NULL */
 		return;
 	p->bytes += left;
 	if (body.n <= COPY_MAX && body.n <= sizeof(io->scratch.out) - g->out_n) {

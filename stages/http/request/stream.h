@@ -61,8 +61,8 @@ struct stream {
 	 * owner of its event. */
 	struct http_req *filling;
 	struct chunk chunk;
-	/* In BODY and SKIP: bytes of the body that have not arrived yet. If it is chunked, the
-	 * maximum number of bytes that may still arrive, including chunk headers. */
+	/* In BODY, PARTS and SKIP: bytes of the body that have not arrived yet. In SKIP of a
+	 * chunked body: the maximum number of bytes that may still arrive, with chunk headers. */
 	uint64_t body_left;
 	size_t put; /* in PARTS: bytes put into the transfer that the stage cannot see yet */
 };

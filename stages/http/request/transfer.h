@@ -77,7 +77,8 @@ struct transfer {
 	int64_t written; /* bytes of the response written so far */
 	char *trailers;  /* "Name: value\r\n" lines, owned; may be NULL */
 	size_t n_trailers;
-	/* For the I/O thread. r, meter and budget are constant. */
+	/* For the I/O thread. r, meter and budget are constant; so are chunked and bodiless, once
+	 * the owner of the event has begun the response. */
 	struct http_req *r;
 	struct part_meter *meter; /* NULL in tests */
 	_Atomic int64_t *budget;

@@ -97,7 +97,7 @@ static void resume(struct net_conn *net)
 	if (c->socket.blocked || c->phase == CONN_LINGERING)
 		return;
 	enum conn_next next = conn_parse(c);
-	if (next != CONN_WAIT) /* the others wait once all are resumed: settle */
+	if (next != CONN_WAIT) /* settle does CONN_WAIT, once all connections are resumed */
 		conn_act(c, next);
 }
 

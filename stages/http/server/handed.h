@@ -32,8 +32,8 @@ struct http_server;
  * with the connection. All functions here run in the I/O thread. */
 bool handed_fits(const struct conn *c);
 
-/** Detach the rest of the response of `c`, and drop its only request. Returns NULL, with nothing
- * changed, if out of memory or descriptors. */
+/** Detach the rest of the response of `c`, and drop its only request. Returns NULL, with the
+ * response still in `c`, if memory or descriptors do not suffice. */
 struct handed *handed_take(struct conn *c);
 
 /** Pass `h` on to `successor`, which replaces the server that `h` was taken for. `h` may be

@@ -129,8 +129,7 @@ bool handed_conn_adopt(struct net_io *io, struct net_handed *h)
 
 /* ---- closing ---- */
 
-/* Whether the client has sent something that is not answered yet, which may not have been read
- * yet. */
+/* Whether the client has sent something that is not answered yet, whether read or not. */
 static bool has_begun(const struct handed_conn *p)
 {
 	char byte;

@@ -26,7 +26,8 @@
 #include "http/conn/io.h"
 
 /** Right shift that turns the budget into the number of bytes that an I/O thread may hold without
- * having reported them: 1/2048, which is 64 KiB of 128 MiB, or about 12 requests. 11 is a guess. */
+ * having reported them: 1/2048, which is 64 KiB of 128 MiB, or about 12 requests with their read
+ * buffers. 11 is a guess. */
 #define MEMORY_SLACK_SHIFT 11
 
 /** Apply the measures of the current step. Called at the end of an iteration, before responses are
