@@ -2,7 +2,7 @@
 /*
  * echo: answer an HTTP request with its own contents. THE STAGE TO COPY.
  *
- * It does little, but shows each part that a stage may have: a fixed knob, a live knob, an optional
+ * It does little, but shows the usual parts of a stage: a fixed knob, a live knob, an optional
  * outlet, a metric, shared state and a key. docs/writing-a-stage.md explains it step by step. A
  * stage is one file and one CMake line:
  *

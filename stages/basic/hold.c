@@ -4,8 +4,8 @@
  * passes it on. In examples, tests and benchmarks it stands in for a server that answers
  * requests later.
  *
- * `capacity` is the number of events that this server works on at once. Further events wait there,
- * first in, first out, so its throughput is `capacity` divided by the mean time.
+ * `capacity` is the number of events that the simulated server works on at once. Further events
+ * wait, first in, first out, so the throughput is `capacity` divided by the mean time.
  *
  * The handler passes the events to the thread of a loop, which holds them with tickets
  * (weir/hold.h): an event whose deadline or `timeout` passes is given back to the stage. If the
@@ -51,7 +51,7 @@ struct hold {
 	struct entry *heap; /* the entry with the smallest done_ns first */
 	int n, room;
 	struct waiting *ring; /* events that wait for capacity */
-	unsigned first, last; /* they are ring[first .. last), modulo ring_room */
+	unsigned first, last; /* the waiting events are ring[first .. last), modulo ring_room */
 	unsigned ring_room;   /* 0 or a power of two */
 	uint64_t drawn;       /* number of draws */
 	atomic_int_fast64_t
@@ -144,8 +144,8 @@ static struct hold *hold_of(struct weir_loop *loop)
 	return weir_loop_data(loop);
 }
 
-/* The work on an event is over: emit the event. If `ev` is NULL, the event has expired, and is only
- * no longer counted. */
+/* The work on an event is over: emit the event, unless it has expired (`ev` is NULL), and stop
+ * counting it as held. */
 static void done(struct hold *h, struct weir_event *ev)
 {
 	if (ev)
@@ -159,7 +159,7 @@ static void done_with_ticket(struct hold *h, uint64_t ticket)
 }
 
 /* Begin to work on `ev` at `at_ns`. If the heap cannot grow, emit the event early rather than lose
- * it. (Without memory for the ticket, weir_hold_until finishes it.) */
+ * it. (Without memory for the ticket, weir_hold_until finishes the event.) */
 static void begin(struct hold *h, struct weir_event *ev, int64_t at_ns, int64_t until_ns)
 {
 	struct weir_stage *st = weir_loop_stage(h->loop);
@@ -255,7 +255,7 @@ static void loop_mail(struct weir_loop *loop, struct weir_event *list)
 	set_timer(h);
 }
 
-/* End all work at once. */
+/* End all work and all waiting immediately. */
 static void clear(struct hold *h)
 {
 	while (h->n > 0)

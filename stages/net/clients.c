@@ -29,7 +29,7 @@
 #define SHARDS 16
 /* Initial buckets of a shard, a power of two. */
 #define BUCKETS_FIRST 16
-/* Cells of a row, which take 32 KiB. */
+/* Cells per row; a row takes 32 KiB. */
 #define CELLS 4096
 /* Smallest burst that is allowed; a browser opens 6 connections at the same time. */
 #define BURST_MIN 10.0

@@ -8,7 +8,7 @@
  * requests an eviction from the thread with the longest wait, and pauses its own listeners:
  *
  *   requester: evict_ask --wanted, bit in `asked`, wake--> listeners paused, the new connection
- *              waits (50 ms, listen.c)
+ *              waits (up to 50 ms, listen.c)
  *   other:     next iteration: if still wanted, evicts one (net_calls.evict), else sets
  *              evict.none --evict.news, wake-->
  *   requester: next iteration: admits the new connection, accepts again

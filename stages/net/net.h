@@ -42,8 +42,8 @@
  * NET_IO_MAX threads. */
 #define NET_SOCKETS_MAX (NET_LISTEN_MAX * NET_IO_MAX)
 
-/** Shortest wait after which a connection may be evicted. Younger ones are spared because browsers
- * open connections in advance. */
+/** Shortest wait after which a connection may be evicted. Connections that have waited for less are
+ * spared because browsers open connections in advance. */
 #define NET_EVICT_AFTER_NS 1000000000LL
 /** Maximum number of connections checked to find one to evict. At 50 ns each this costs less than
  * the accept. */
@@ -171,8 +171,8 @@ struct net_accept {
 	int n_listeners;
 };
 
-/** Eviction across I/O threads: evict.c. Only this thread writes `idle_since_ns`; any I/O thread
- * may write the other members. */
+/** Eviction across I/O threads: evict.c. Only this thread writes `idle_since_ns` and `wanted`; any
+ * I/O thread may write the other members. */
 struct net_evict {
 	/* start of the longest wait for a request among this thread's connections (slot.c);
 	 * INT64_MAX if none waits */

@@ -9,7 +9,7 @@
  * discarded for a short time, since a reset could destroy the last response. A closed connection
  * (descriptor -1) stays in memory while its requests are in the graph. They are dropped when they
  * return. Connections are freed only in turn_end, by conn_reap, so a pointer to a connection is
- * valid for the whole iteration of the event loop.
+ * valid until then. The event loop calls turn_end after each run, a group of callbacks.
  *
  * A connection belongs to its I/O thread. `net.client` and `io` are constant, so field getters may
  * read them from any thread.
@@ -70,7 +70,7 @@ struct conn_socket {
 	bool peer_done;
 	/* the kernel accepted a large write, of which perhaps nothing has reached the client yet */
 	bool swallowed;
-	/* bytes of "100 Continue" still to send; unless it is 0, `blocked` is set */
+	/* bytes of "100 Continue" that must be sent before any response */
 	uint8_t continue_left;
 	/* limit of unsent bytes in the kernel, in KiB; 0 is the kernel's default */
 	uint8_t unsent_kib;
@@ -182,7 +182,7 @@ bool conn_end(struct conn *c, bool client_done);
  * must be open. */
 int conn_detach(struct conn *c);
 /** Close the socket. If this truncates a response, the client can tell that the response is
- * incomplete. May be called twice; `c` stays valid until the end of the iteration. */
+ * incomplete. May be called twice; `c` stays valid until turn_end. */
 void conn_close(struct conn *c);
 /** Like conn_close, but also discards what the kernel still holds for a client that does not read
  * it. */
@@ -309,8 +309,8 @@ bool conn_continue_due(const struct conn *c);
 /** Whether the client would believe the streamed response of `first` to be complete if the
  * connection were closed normally now. */
 bool conn_would_look_whole(const struct conn *c);
-/** Whether the connection remains usable after the response of `first`, whose body is still being
- * received in parts. Called when that response is composed. */
+/** Whether the connection remains usable after the response of `first`. The request body is still
+ * arriving in parts. Called when the response is composed. */
 bool conn_part_kept(const struct conn *c);
 
 /* ---- writing: write.c, write_parts.c, write_pieces.c, compose.c ---- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connects the connections of http.server with their TLS; see conn_tls.h.
+ * Links the connections of http.server to their TLS state; see conn_tls.h.
  *
- * A connection during its handshake is idle: it has no request, and header_timeout runs since it
- * was accepted. A client that speaks HTTP without TLS is answered with 400.
+ * A connection during its handshake is idle: it has no request, and header_timeout counts from the
+ * time at which it was accepted. A client that speaks HTTP without TLS is answered with 400.
  */
 #include "http/conn/conn_tls.h"
 
@@ -80,7 +80,7 @@ static void on_wait(void *conn, bool rearm)
 	conn_settle(c);
 }
 
-/* Read the bytes that have arrived in the meantime, since epoll has already reported them. */
+/* Read the bytes that arrived during the handshake, since epoll does not report them again. */
 static void on_opened(void *conn, bool rearm)
 {
 	struct conn *c = conn;

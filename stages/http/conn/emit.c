@@ -19,8 +19,8 @@
 
 /* ---- what may be read and parsed ---- */
 
-/* Whether one more request of the connection may be in the graph. A small request takes more memory
- * than its bytes, so the memory is limited, too. */
+/* Whether one more request of the connection may be in the graph, within the limits of `pipeline`
+ * and of memory (PIPELINE_FREE, AMPLIFICATION). */
 static inline bool has_place(const struct conn *c)
 {
 	const uint32_t few = PIPELINE_FREE / sizeof(struct http_req);
@@ -50,8 +50,8 @@ bool conn_wants_read(const struct conn *c)
 	return !c->io->net.pause.on && takes_request(c, doing);
 }
 
-/* Whether the buffered bytes may be parsed now. A streamed body may always be: its request is
- * already admitted. */
+/* Whether the buffered bytes may be parsed now. Those of a streamed body always may, since its
+ * request is already in the graph. */
 static bool may_parse(const struct conn *c)
 {
 	enum stream_doing doing = stream_doing(&c->stream);

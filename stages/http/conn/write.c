@@ -404,7 +404,7 @@ static enum conn_sent send_answers(struct conn *c, struct run *g, enum conn_sent
 }
 
 /* Whether the connection must be closed because the linger time of the drain is over. If the last
- * head was sent before the drain, it did not announce that. */
+ * head was sent before the drain, it did not announce the close. */
 static bool is_over(const struct conn *c)
 {
 	const struct http_io *io = c->io;

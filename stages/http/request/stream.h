@@ -10,8 +10,8 @@
  *     '--bad--> ENDED; so does any later error: nothing is parsed after an error
  *
  * The reader gets space for bytes from stream_room(), reports their number with stream_got(), and
- * calls stream_next() until it returns MORE or REFUSED. Results do not depend on how the bytes were
- * split. One thread.
+ * calls stream_next() until it returns MORE, REFUSED or TORN. Results do not depend on how the
+ * bytes were split. One thread.
  */
 #ifndef WEIR_HTTP_STREAM_H
 #define WEIR_HTTP_STREAM_H
@@ -38,7 +38,7 @@ enum stream_verdict {
 	/* a request that is complete, or whose body is streamed; the caller owns it */
 	STREAM_REQUEST,
 	STREAM_REFUSED, /* answer with `status` and `why`, then close */
-	STREAM_WHOLE,   /* the streamed body is complete: call again */
+	STREAM_WHOLE,   /* a streamed or skipped body is complete: call again */
 	/* The body is malformed or too long, or there is no memory; `status` says which. If
 	 * `filling` is set, the caller marks its body as torn and parses no more. If it is NULL,
 	 * the rest of an unwanted body was being skipped, and the caller closes the connection. */

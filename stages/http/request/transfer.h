@@ -70,7 +70,7 @@ struct transfer {
 	bool asked;        /* the stage has requested the body */
 	int16_t in_error;  /* for a torn body: a WEIR_E code, and its HTTP status */
 	uint16_t in_status;
-	const char *in_limit; /* the limit that tore it, or NULL */
+	const char *in_limit; /* the limit because of which the body is torn, or NULL */
 	struct ring in, out;
 	/* For the owner of the event */
 	size_t lent;     /* bytes of `in` that the stage may be reading */

@@ -119,7 +119,7 @@ static void end_idle(struct net_conn *net)
 		conn_act(c, CONN_END_DONE);
 }
 
-/* Whether the client has begun a request that is not emitted, which may not have been read yet. */
+/* Whether the client has begun a request that is not emitted, whether any of it was read or not. */
 static bool has_begun(struct conn *c)
 {
 	if (c->phase >= CONN_ENDING || c->stream.phase == STREAM_SKIP)

@@ -44,7 +44,7 @@ void handed_on(struct handed *h, struct http_server *successor);
  * release it with pool_req_drop if it is not used. */
 struct http_req *handed_request(struct http_io *io);
 
-/** Make `r` the first request of `c`, a new connection, already answered with `h`, which is freed
+/** Make `r` the first request of the new connection `c`, already answered with `h`. `h` is freed
  * with the response. */
 void handed_begin(struct conn *c, struct http_req *r, struct handed *h);
 

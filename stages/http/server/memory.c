@@ -12,7 +12,7 @@
 #include "http/conn/limit.h"
 #include "net/listen.h"
 
-/* Where the steps begin, in percent of the budget, and how many percent below that they end. */
+/* The percentage of the budget at which each step begins, and how far below it the step ends. */
 static const int64_t from_percent[] = {0, 85, 92, 95, 98};
 #define HYSTERESIS_PERCENT 5
 /* Maximum number of connections that one thread closes per iteration, and the time after which a

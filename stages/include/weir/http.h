@@ -207,8 +207,9 @@ enum weir_http_body {
 /** What weir_http_wait waits for; the values are bit flags. */
 enum weir_http_wait { WEIR_HTTP_BODY = 1, WEIR_HTTP_ROOM = 2 };
 
-/** Whether the body arrives in parts, because `stream:` of http.server is set and the body is
- * longer than its value. `req->body` is then empty. */
+/** Whether the body arrives in parts, so that `req->body` is empty. This requires `stream:` of
+ * http.server, and a body that is longer than its value, or chunked if the client waits for "100
+ * Continue". */
 WEIR_API bool weir_http_body_streamed(const struct weir_http_request *req);
 
 /**
@@ -259,9 +260,10 @@ WEIR_API int weir_http_stream_trailer(
 WEIR_API int64_t weir_http_stream_bytes(const struct weir_http_request *req);
 
 /**
- * Release `*ev`, storing NULL, until one of the conditions in `what` (bits of enum weir_http_wait)
- * holds. `handle` of `st` is then called with the event again; it is called at once if a condition
- * already holds.
+ * Hand over the event, setting `*ev` to NULL, until one of the conditions in `what` (bits of enum
+ * weir_http_wait) holds. The event then returns to the queue of `st`, and `handle` is called with
+ * it again. If a condition holds already, it returns to the queue at once.
+ *
  * WEIR_HTTP_BODY means that body bytes, the end of the body or an error is available,
  * WEIR_HTTP_ROOM that half of the response's buffer is free or the client has disconnected. Call
  * this only after weir_http_body_next has returned WEIR_HTTP_BODY_WAIT, or weir_http_stream_write

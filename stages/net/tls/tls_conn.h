@@ -106,8 +106,8 @@ struct tls_conn *tls_conn_new(struct tls_site *site, int fd, const struct tls_us
 /** Free `t`, which must not be AWAY. NULL is allowed. */
 void tls_conn_free(struct tls_conn *t);
 
-/** The memory that `t`, which may be NULL, holds. The caller counts it; changes are added to
- * `held_bytes` of struct tls_user. */
+/** The memory that `t`, which may be NULL, holds. The caller counts it when it takes or gives up
+ * `t`; changes in between are added to `held_bytes` of struct tls_user. */
 int64_t tls_conn_bytes(const struct tls_conn *t);
 /** Attach `t` to `user`, a new connection in another I/O thread, to which the socket has been
  * handed over. */
