@@ -40,7 +40,7 @@ struct cache_account {
 enum cache_kind {
 	CACHE_WHOLE, /* a 200 with its whole body, in memory or in an open file */
 	CACHE_GONE,  /* a 404, kept for a short time */
-	CACHE_PASS,  /* not cacheable, so requests do not wait for each other's responses */
+	CACHE_PASS,  /* not cacheable: each request is sent to `miss` at once, by itself */
 	/* varies by Accept-Encoding: look up the variant under the client's encoding_code() */
 	CACHE_FORKS,
 };
@@ -54,7 +54,7 @@ struct cache_object {
 
 	/* Constant after cache_object_new. Every hit reads these first. */
 	enum cache_kind kind;
-	uint16_t code; /* encoding_code() of the clients it serves; 0 if it does not vary */
+	uint16_t code; /* encoding_code() of the clients; 0 if the response does not vary */
 	bool varies;   /* the response is only for clients with this `code` */
 	uint64_t hash;
 	struct weir_slice key;

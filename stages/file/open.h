@@ -83,13 +83,15 @@ int file_look(int dir, enum file_links links, const char *name, struct stat *st)
 /**
  * Write the ETag of `file` into `etag`. Returns its length.
  *
- * The tag is strong and a hash, because inode numbers must not be disclosed (CVE-2003-1418).
- * FILE_ETAGS_LOCAL covers both times, size and inode, so the tag changes even if a writer sets the
- * modification time back. FILE_ETAGS_PORTABLE covers the modification time and the size. Both cover
- * the coding. If the file changed within 100 ms of `now_ns` (CLOCK_REALTIME), it may change again
- * and keep the same time, since file timestamps advance only with the kernel's tick. The tag is
- * then weak and differs from the later, strong tag, so that caches revalidate. The time compared is
- * `changed` for FILE_ETAGS_LOCAL, `modified` for FILE_ETAGS_PORTABLE.
+ * The tag is a hash, because inode numbers must not be disclosed (CVE-2003-1418). FILE_ETAGS_LOCAL
+ * covers both times, size and inode, so the tag changes even if a writer sets the modification time
+ * back. FILE_ETAGS_PORTABLE covers the modification time and the size. Both cover the coding.
+ *
+ * The tag is strong, unless the file changed within 100 ms of `now_ns` (CLOCK_REALTIME). Such a
+ * file may change again and keep the same time, since file timestamps advance only with the
+ * kernel's tick. Its tag is weak, and differs from the later, strong tag, so that caches
+ * revalidate. The time compared is `changed` for FILE_ETAGS_LOCAL, `modified` for
+ * FILE_ETAGS_PORTABLE.
  */
 size_t file_etag(
     const struct file *file, enum file_etags what, int64_t now_ns, char etag[FILE_ETAG_SIZE]);

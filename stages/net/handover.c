@@ -23,7 +23,7 @@ static void push(struct net_io *to, struct net_handed *h)
 	do
 		h->next = head;
 	while (!atomic_compare_exchange_weak_explicit(&to->handover.handed, &head, h,
-	    memory_order_release, memory_order_relaxed)); /* partner: handover_adopt */
+	    memory_order_release, memory_order_relaxed)); /* pairs with handover_adopt */
 	if (!head)
 		weir_loop_wake(to->loop);
 }
@@ -149,7 +149,7 @@ void handover_adopt(struct net_io *io)
 			!io->handover.kept))
 		return;
 	net_touch(io);
-	/* Partner: push. */
+	/* pairs with push */
 	struct net_handed *h =
 	    atomic_exchange_explicit(&io->handover.handed, NULL, memory_order_acquire);
 	struct net_handed **tail = &io->handover.kept;

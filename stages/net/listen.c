@@ -138,7 +138,7 @@ struct sockets {
 	int fd[NET_IO_MAX];
 	int n;       /* number of sockets in `fd` */
 	bool shared; /* the sockets in `fd` are shared with the server that this one replaces */
-	bool passed; /* a service manager has passed them */
+	bool passed; /* the sockets in `fd` were passed by a service manager */
 };
 
 /* Find the existing sockets at `a`: those of the server that this one replaces, else one that was

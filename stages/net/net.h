@@ -91,7 +91,7 @@ struct net_wait {
 	struct weir_timer timer;
 	struct net_conn *next, **prev; /* links in the list `list`; prev is NULL if in no list */
 	uint8_t list;                  /* enum net_list_id, valid if prev is set */
-	uint8_t kind;                  /* the protocol's, such as enum wait_kind of HTTP */
+	uint8_t kind;                  /* defined by the protocol: enum wait_kind of HTTP */
 	int64_t since_ns;              /* when the wait began */
 	/* When the last byte was transferred; in LIST_IDLE, when the TLS handshake ended. */
 	int64_t progress_ns;
@@ -112,8 +112,8 @@ struct net_client {
 struct net_conn {
 	struct weir_watch watch; /* first member; fd is -1 once closed */
 	struct tls_conn *tls;    /* NULL without TLS; stays while requests are in the graph */
-	bool refused;            /* at the accept; counted in net_server.refusing */
-	bool ready;              /* about to be processed by the protocol, so not evicted */
+	bool refused;            /* refused when accepted; counted in net_server.refusing */
+	bool ready;              /* the protocol is about to process it: it is not evicted */
 	struct net_wait wait;
 	struct net_conn *next, **prev; /* links of net_io.conns */
 	struct net_client client;
@@ -131,7 +131,7 @@ struct net_list {
 struct listener {
 	struct weir_watch watch; /* first member */
 	struct net_io *io;
-	uint8_t address; /* its index in the configuration */
+	uint8_t address; /* index of the address in the configuration */
 	bool watched;
 	/* opened by a service manager, which may keep it open; all I/O threads share the socket */
 	bool passed;
@@ -143,8 +143,8 @@ struct listener {
 /** A new connection that is accepted but not admitted yet. */
 struct newcomer {
 	int fd;       /* -1 if there is none */
-	int asks;     /* eviction requests sent to other I/O threads for it */
-	uint64_t key; /* its key in the client table (clients.h), which counts it */
+	int asks;     /* eviction requests sent to other I/O threads so far */
+	uint64_t key; /* key in the client table (clients.h), where it is counted already */
 	struct sockaddr_storage addr;
 };
 
@@ -222,7 +222,7 @@ struct net_io {
 	struct net_pause pause;
 	struct net_drain drain;
 	struct net_handover handover;
-	struct net_conn *conns; /* all open ones */
+	struct net_conn *conns; /* all open connections */
 	int64_t n_conns;        /* open, or closed with requests still in the graph */
 	/* Connections by what they wait for. LIST_IDLE holds those without a request, LIST_HALF
 	 * those with the beginning of one, LIST_BEHIND those with the beginning of one while
@@ -361,7 +361,7 @@ static inline bool net_is_leaving(const struct net_io *io)
 /** Wake every I/O thread of the server that has started. Called by its threads. */
 static inline void net_wake_all(struct net_server *srv)
 {
-	/* Partner: start_loops. */
+	/* pairs with start_loops */
 	int n = atomic_load_explicit(&srv->n_loops, memory_order_acquire);
 
 	for (int i = 0; i < n; i++)

@@ -54,7 +54,7 @@ enum conn_state {
 	CONN_STATE_BODY,    /* a body is arriving, or is skipped */
 	CONN_STATE_GRAPH,   /* its requests are complete and in the graph */
 	CONN_STATE_WRITING, /* the socket is full */
-	CONN_STATE_ENDING,  /* as the phases of the same names */
+	CONN_STATE_ENDING,  /* this and the next two: the phase of the same name */
 	CONN_STATE_LINGERING,
 	CONN_STATE_CLOSED,
 	CONN_STATES,
@@ -88,15 +88,15 @@ struct conn_part {
 /** What is to be done next with a connection. The functions that read, parse and write return it;
  * conn_act does it. */
 enum conn_next {
-	CONN_AS_IS,      /* nothing: it is in io->ready, or waits already */
+	CONN_AS_IS,      /* nothing: the connection is in io->ready, or waits already */
 	CONN_WAIT,       /* wait for what happens next */
 	CONN_PARSE,      /* parse what has been read */
-	CONN_PARSE_FULL, /* the same, after there was no space to read into */
-	CONN_PARSE_END,  /* the same, after the client has shut its side down */
-	CONN_END,        /* its last response was sent: end it, and discard what the client sends */
-	CONN_END_DONE,   /* the same, but the client sends nothing more */
+	CONN_PARSE_FULL, /* like CONN_PARSE, after there was no space to read into */
+	CONN_PARSE_END,  /* like CONN_PARSE, after the client has shut its side down */
+	CONN_END,        /* the last response was sent: end, and discard what the client sends */
+	CONN_END_DONE,   /* like CONN_END, but the client sends nothing more */
 	CONN_CLOSE,
-	CONN_ABORT, /* close it, and discard what the kernel still holds for the client */
+	CONN_ABORT, /* close, and discard what the kernel still holds for the client */
 };
 
 /** The events for which the socket of a connection is watched; EPOLLOUT may be added. */

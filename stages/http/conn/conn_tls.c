@@ -86,7 +86,7 @@ static void on_opened(void *conn, bool rearm)
 	struct conn *c = conn;
 
 	c->net.wait.progress_ns = weir_loop_now_ns(c->io->net.loop);
-	conn_list_leave(c); /* its idle time begins now, so it must be appended to the list again */
+	conn_list_leave(c); /* the idle time begins now, so `c` must rejoin the list at its end */
 	c->io->count[tls_is_resumed(c->net.tls) ? SERVER_TLS_RESUMED : SERVER_TLS_FULL]++;
 	c->io->count[SERVER_TLS_CONNECTIONS]++;
 	c->socket.unread = true;

@@ -28,7 +28,7 @@
 /** The values of `with:`; their knobs are in http_knobs.c. */
 struct http_conf {
 	struct net_conf net;  /* first member */
-	int64_t memory_bytes; /* -1 means auto; io_touch replaces it */
+	int64_t memory_bytes; /* -1 means auto, which io_touch replaces with a size */
 	int64_t max_body_bytes, body_memory_bytes;
 	int64_t stream_bytes, stream_buffer_bytes;
 	int64_t header_timeout_ns, body_timeout_ns, write_timeout_ns, idle_timeout_ns;
@@ -79,7 +79,7 @@ enum memory_step { MEMORY_PLENTY, MEMORY_HURRY, MEMORY_CLOSE, MEMORY_REFUSE, MEM
 
 /** This thread's view of the server's memory limit: memory.c. */
 struct io_memory {
-	int step;             /* enum memory_step, as last seen */
+	int step;             /* enum memory_step, as this thread last saw it */
 	int n_swallowed;      /* connections with `swallowed` */
 	int64_t gauged_bytes; /* the part of pool.held_bytes that http_memory_bytes includes */
 	/* the part of the limit that http_memory_limit_bytes includes */
@@ -121,7 +121,7 @@ struct http_io {
 	uint64_t next_id; /* the next id for a request or connection */
 	struct io_memory memory;
 	struct refusal_log refusals;
-	struct handed_files handed_files; /* sent by the server that replaces this one */
+	struct handed_files handed_files; /* files that the next server sends from */
 	struct io_stamp stamp;
 	int64_t count[SERVER_N_METRICS]; /* metric changes since the last iteration */
 	struct io_scratch scratch;

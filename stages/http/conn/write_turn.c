@@ -29,8 +29,8 @@ struct writers {
 	/* run of each connection; NULL if the connection is handled alone */
 	struct run *of[TOGETHER];
 	struct run run[TOGETHER];
-	struct conn *sender[TOGETHER]; /* connection of each run; rc is its result */
-	enum conn_sent rc[TOGETHER];
+	struct conn *sender[TOGETHER]; /* connection of each run */
+	enum conn_sent rc[TOGETHER];   /* result of each run */
 };
 
 /* Whether the next response of `c` can be sent together with those of other connections. */

@@ -48,13 +48,13 @@ struct http_req {
 	uint64_t body_n;     /* bytes that have arrived in body_mem */
 	uint64_t held_bytes; /* the part of pool->held_bytes for `mem` and the response */
 	uint64_t wire_bytes; /* bytes received from the client for this request */
-	int16_t outcome;     /* status with which it was finished */
+	int16_t outcome;     /* status with which the request was finished */
 	bool answered;       /* returned from the graph: the response may be written */
 	bool keep_alive;     /* the client wants to keep the connection open */
-	/* we close the connection after it: keep_alive_requests is reached, or its streamed body
-	 * was cut off (transfer_tear) */
+	/* we close the connection after this request: keep_alive_requests is reached, or the
+	 * streamed body was cut off (transfer_tear) */
 	bool last;
-	bool expects; /* its head had Expect: 100-continue; constant */
+	bool expects; /* the head had Expect: 100-continue; constant */
 	/* the client's method was HEAD, even if a stage changes it; constant */
 	bool head;
 	bool body_taken; /* belongs to the owner: weir_http_body_next has returned a whole body */

@@ -184,7 +184,7 @@ void weir_http_response_reset(struct weir_http_request *req)
 {
 	struct weir_http_response *res = &req->res;
 
-	if (res->streamed) /* the I/O thread is sending it */
+	if (res->streamed) /* the I/O thread is sending the response */
 		return;
 	if (res->release)
 		res->release(res->release_arg);

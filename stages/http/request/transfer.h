@@ -43,7 +43,8 @@
 enum transfer_in { TRANSFER_NONE, TRANSFER_OPEN, TRANSFER_WHOLE, TRANSFER_TORN };
 enum transfer_out { TRANSFER_SILENT, TRANSFER_BEGUN, TRANSFER_DONE, TRANSFER_ABORTED };
 
-/** What the I/O thread must still send of the response, in this order. */
+/** What the I/O thread must still send of the response: `text`, then `edge`, then `left` bytes of
+ * the ring, then the CRLF. */
 struct transfer_frame {
 	char *text; /* the head, or the last chunk with trailers; owned */
 	uint32_t text_n, text_at;

@@ -18,7 +18,7 @@ struct handed_conn {
 	struct net_handed net; /* first member */
 	int fd;
 	struct conn_past past;
-	struct handed *answer; /* the rest of the response that it was sending; may be NULL */
+	struct handed *answer; /* the unsent rest of a response; may be NULL */
 	size_t n;              /* bytes read but not used yet */
 	char data[];
 };

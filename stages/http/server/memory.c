@@ -117,7 +117,7 @@ static void relieve_of_heads(struct http_io *io, enum net_list_id id)
 			weir_timer_set(io->net.loop, &c->net.wait.timer, at);
 			return;
 		}
-		conn_act(c, limit_refuse(c, LIMIT_MEMORY)); /* this removes it from the list */
+		conn_act(c, limit_refuse(c, LIMIT_MEMORY)); /* removes `c` from the list */
 	}
 }
 
@@ -204,7 +204,7 @@ void memory_follow(struct http_io *io)
 
 	if (WEIR_UNLIKELY(io->pool.limit_bytes != io->conf.memory_bytes))
 		follow_limit(io);
-	/* Partner: decide. */
+	/* pairs with decide */
 	step = atomic_load_explicit(&io->srv->memory_step, memory_order_relaxed);
 	if (WEIR_UNLIKELY(step != io->memory.step))
 		follow(io, step);

@@ -91,7 +91,7 @@ void tls_conn_move(struct tls_conn *t, const struct tls_user *user)
 {
 	WEIR_ASSERT(!t->away);
 	t->user = *user;
-	t->peer_done = false; /* the new watch reports it again */
+	t->peer_done = false; /* the new watch reports EPOLLRDHUP again */
 }
 
 bool tls_is_shaking(const struct tls_conn *t)

@@ -56,7 +56,7 @@ enum tls_verdict {
 	TLS_FAILED_PROTOCOL, /* not TLS, or malformed */
 	TLS_FAILED_PLAIN,    /* HTTP without TLS */
 	TLS_FAILED_TIMEOUT,
-	TLS_FAILED_SHED,     /* the handshake stage refused it */
+	TLS_FAILED_SHED,     /* the handshake stage refused the step */
 	TLS_FAILED_INTERNAL, /* a fault of the server, such as lack of memory */
 };
 
@@ -130,8 +130,7 @@ void tls_shake(struct tls_conn *t, bool peer_done);
  * armed again. Returns the events that the caller must still handle, by reading and writing. */
 uint32_t tls_on_ready(struct tls_conn *t, uint32_t events, bool peer_done, bool *rearm);
 
-/** Handle the return of a handshake step. `ev` is its event, finished with the status stored in
- * it. */
+/** Handle the return of `ev`, the finished event of a handshake step. */
 void tls_step_returned(struct weir_event *ev);
 
 /** Send close_notify and close `fd`, the socket of the closed connection: immediately or, while
