@@ -102,8 +102,8 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 }
 
 /* Called with at least one event, each of the type in `accepts`. On return, every event must have
- * been emitted, finished or held. It may run in several threads at the same time, unless the YAML
- * sets `mode: exclusive`. */
+ * been emitted, finished or held. The function may run in several threads at the same time, unless
+ * the YAML sets `mode: exclusive`. */
 static void echo_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++)

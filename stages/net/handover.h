@@ -30,7 +30,7 @@
  * protocol, which has all that the connection needs. */
 struct net_handed {
 	struct net_handed *next;
-	/* when its current owner first failed to take it over; 0 if it has not failed */
+	/* when the current owner first failed to take the connection over; 0 if it never failed */
 	int64_t since_ns;
 };
 

@@ -165,8 +165,8 @@ static int nth_socket(const struct address *a, const struct sockets *s, int i)
 	return s->passed ? passed_socket(a, s->fd[0], i) : open_socket(a, true);
 }
 
-/* Bind one address for every I/O thread; the first bind determines the port if it is 0. On failure,
- * sockets found but not used yet are closed here, the others by listen_close. */
+/* Bind one address for every I/O thread. If its port is 0, the first bind determines the port. On
+ * failure, sockets found but not used yet are closed here, the others by listen_close. */
 static int bind_address(struct net_server *srv, const char *text, int backlog, struct weir_err *err)
 {
 	struct address a;

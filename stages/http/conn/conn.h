@@ -298,7 +298,8 @@ bool conn_wants_part(const struct conn *c);
 /** Whether the streamed body waits for the client rather than for us. */
 bool conn_blames_part(const struct conn *c);
 /** Mark the streamed body as torn: it will not be complete, for the reason in `error` and `status`.
- * `limit` is the value of X-Weir-Limit, or NULL. The connection is closed after its response. */
+ * `limit` is the value of X-Weir-Limit, or NULL. The connection is closed after the response to
+ * that request. */
 void conn_tear_part(struct conn *c, int error, int status, const char *limit);
 /** Notify all transfers of `c` that the connection is closed. */
 void conn_parts_gone(struct conn *c);

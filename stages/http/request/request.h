@@ -77,8 +77,8 @@ struct http_req {
  * WEIR_ENOMEM. */
 int request_fill(struct http_req *r, const struct http_head *head, uint64_t *held);
 
-/** Maximum bytes of fields in a response head. It bounds the writer's buffer, and clients accept no
- * more than this (8 to 16 KiB). */
+/** Maximum bytes of fields in a response head, so that the head fits into the writer's buffer.
+ * Clients accept no more than 8 to 16 KiB. */
 #define RESPONSE_FIELDS_MAX 16384
 
 /** Whether a stage may send this field. */

@@ -104,8 +104,8 @@ static void hurry(struct http_io *io)
 }
 
 /* Refuse the connections that have held part of a head longest, to free their memory. Then set the
- * timer of the next one to the time at which it may be refused, so that there is an iteration at
- * that time even if nothing else happens. */
+ * timer of the next connection to the time at which it may be refused, so that there is an
+ * iteration at that time even if nothing else happens. */
 static void relieve_of_heads(struct http_io *io, enum net_list_id id)
 {
 	int64_t now_ns = weir_loop_now_ns(io->net.loop);
@@ -121,8 +121,8 @@ static void relieve_of_heads(struct http_io *io, enum net_list_id id)
 	}
 }
 
-/* Close the longest-idle connections, with the same timing as relieve_of_heads. Only used with TLS,
- * where each holds 16 KiB; without TLS idle connections hold little memory. */
+/* Close the longest-idle connections, with the same timing as relieve_of_heads. Only used with TLS:
+ * an idle connection holds 16 KiB with TLS, but little memory without. */
 static void relieve_of_idle(struct http_io *io)
 {
 	int64_t now_ns = weir_loop_now_ns(io->net.loop);

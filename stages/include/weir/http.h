@@ -62,7 +62,7 @@ struct weir_http_tap {
 /** One piece of a body that consists of several. */
 struct weir_http_piece {
 	const char *p;  /* bytes p[0..n); if NULL, bytes [offset, offset+n) of the response's fd */
-	int64_t offset; /* in the file; 0 for bytes */
+	int64_t offset; /* position in the file; 0 if `p` is set */
 	int64_t n;      /* not negative */
 };
 

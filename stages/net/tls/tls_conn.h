@@ -122,8 +122,8 @@ bool tls_is_open(const struct tls_conn *t);
 /** Whether the handshake, which is done, resumed an earlier session with a ticket. */
 bool tls_is_resumed(const struct tls_conn *t);
 
-/** Continue the handshake, because the socket is ready; or, while AWAY, record that it was.
- * `peer_done` means that the client has shut its side down. May close the connection. */
+/** Continue the handshake, because the socket is ready. While AWAY, only record that the socket was
+ * ready. `peer_done` means that the client has shut its side down. May close the connection. */
 void tls_shake(struct tls_conn *t, bool peer_done);
 
 /** Handle `events`, for which the socket is ready after the handshake. Sets *rearm if epoll must be
