@@ -177,8 +177,8 @@ int64_t file_time_ns(struct timespec t)
 	return ns;
 }
 
-/* Whether `at` is less than FILE_RACY_NS ago or ahead. It may be slightly ahead, since the clock of
- * file timestamps and that of `now_ns` may differ by a tick. */
+/* Whether `at` is less than FILE_RACY_NS before or after `now_ns`. It may be slightly after, since
+ * the clock of file timestamps and that of `now_ns` may differ by a tick. */
 static bool is_racy(struct timespec at, int64_t now_ns)
 {
 	int64_t age_ns;

@@ -217,8 +217,8 @@ static bool accept_one(int fd, struct newcomer *who)
 	return who->fd != -1;
 }
 
-/* Whether accept failed because of a network error on this connection (accept(2)), in which case
- * the next one can be tried. */
+/* Whether accept failed because of a network error on one connection (accept(2)). The next
+ * connection can then be tried. */
 static bool is_transient(int error)
 {
 	switch (error) {

@@ -33,8 +33,8 @@
 #define CELLS 4096
 /* Smallest burst that is allowed; a browser opens 6 connections at the same time. */
 #define BURST_MIN 10.0
-/* Longest time per connection, about 115 days. The smallest burst takes ten times as long, which is
- * still far below the limit of an int64_t. */
+/* Longest interval between two connections of an address, about 115 days. The smallest burst is ten
+ * such intervals, which is still far below the limit of an int64_t. */
 #define EACH_MAX_NS 10000000000000000
 
 struct entry {

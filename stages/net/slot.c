@@ -41,8 +41,8 @@
 /* ---- eviction ---- */
 
 /* When `c`, which is in list `id`, became idle or slow. A connection with TLS has been idle since
- * its handshake ended (progress_ns); its since_ns is the time at which it was accepted, from which
- * its time limit is measured. */
+ * its handshake ended (progress_ns), but since_ns, from which the time limit counts, is the time at
+ * which it was accepted. */
 static int64_t eligible_since_ns(const struct net_conn *c, enum net_list_id id)
 {
 	return id == LIST_IDLE ? c->wait.progress_ns : c->wait.since_ns;

@@ -159,10 +159,10 @@ static bool evict_reader(struct http_io *io)
 	return false;
 }
 
-/* Reset clients that do not read their responses. They are closed first, while there is still
- * memory for the requests of others: in the one second that each is allowed, 10,000 such clients
- * with long heads (bench/slow, many) use more additional memory than the difference between two
- * later steps. */
+/* Reset clients that do not read their responses. This begins at the first step, while there is
+ * still memory for the requests of others. A later step would be too late: in the one second that
+ * each is allowed, 10,000 such clients with long heads (bench/slow, many) take more memory than is
+ * left between two steps. */
 static void relieve_of_answers(struct http_io *io)
 {
 	for (int i = 0; i < RELIEF_RUN && evict_reader(io); i++)

@@ -27,9 +27,9 @@ struct tls_certs;
 
 /**
  * Read the certificates of `conf`. On failure, `err` holds the message, which contains no byte of a
- * key, and `at` the path of the faulty value below `with:`. `stage` names the stage in log lines: a
- * certificate that has expired or soon will is still loaded, with a warning. Returns 0,
- * WEIR_EINVAL, WEIR_ESYS or WEIR_ENOMEM. Blocks to read the files.
+ * key, and `at` the path of the faulty value below `with:`. A certificate that has expired or soon
+ * will is still loaded, with a warning in the log, where `stage` is the name of the stage. Returns
+ * 0, WEIR_EINVAL, WEIR_ESYS or WEIR_ENOMEM. Blocks to read the files.
  */
 int tls_certs_load(const struct tls_conf *conf, const char *stage, struct tls_certs **out,
     char at[TLS_PATH_BYTES], struct weir_err *err);
