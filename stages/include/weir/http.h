@@ -169,10 +169,10 @@ static inline int64_t weir_http_body_bytes(const struct weir_http_response *res)
 /** Respond with a line of plain text, such as "404 Not Found\n". */
 WEIR_API int weir_http_respond_status(struct weir_http_request *req, int status);
 
-/** Add a response field. Returns 0; WEIR_EINVAL if the name is invalid, the value contains CR, LF
- * or NUL (which would allow response splitting), or the field is one that http.server writes itself
- * (Content-Length, Date, Connection, Transfer-Encoding); WEIR_ENOMEM if out of memory. On an error
- * nothing is added. */
+/** Add a response field. Returns 0; WEIR_EINVAL if the name is invalid, the value contains a
+ * control byte other than a tab (CR and LF would allow response splitting), or the field is one
+ * that http.server writes itself (Content-Length, Date, Connection, Transfer-Encoding); WEIR_ENOMEM
+ * if out of memory. On an error nothing is added. */
 WEIR_API int weir_http_add_field(
     struct weir_http_request *req, const char *name, const char *value);
 
