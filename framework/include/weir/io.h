@@ -90,8 +90,9 @@ WEIR_API struct weir_stage *weir_loop_stage(const struct weir_loop *loop);
 /** Time of the current iteration, ns, CLOCK_MONOTONIC. The clock is read once per iteration. */
 WEIR_API int64_t weir_loop_now_ns(const struct weir_loop *loop);
 
-/** Set the number of this loop's events that are in other threads. While the number is not 0 and a
- *  core is free, the loop spins briefly before it sleeps. Typically called in turn_end. */
+/** Set the number of this loop's events that are in other threads. While the number is not 0, the
+ *  loop spins briefly before it sleeps, unless the process has only one core or recent spins have
+ *  found no work. Typically called in turn_end. */
 WEIR_API void weir_loop_expect(struct weir_loop *loop, int64_t answers);
 
 /** Watch `w->fd` for epoll `events` (EPOLLIN, EPOLLOUT, EPOLLET, EPOLLEXCLUSIVE ...). Returns 0, or
@@ -129,10 +130,10 @@ WEIR_API int weir_loops_held(const struct weir_stage *st);
 /**
  * The loop of the calling thread, or NULL if the thread has none. In the handler of an inline
  * stage, the result is the loop of the source that has sent the events. The stage may watch sockets
- * and set timers in this loop; their callbacks run in the same thread. The loop may differ from
- * call to call. It is NULL if the sender is a handler thread, and sometimes if the stage has a
+ * and set timers in this loop; their callbacks run in the same thread. The result may differ from
+ * call to call: it is NULL if the sender is a handler thread, and sometimes if the stage has a
  * width (docs/writing-a-stage.md). In the handler of a stage with WEIR_STAGE_LOOP, the result is
- * the loop of that stage. Other stages with a pool have no loop in their handlers.
+ * the loop of that stage. In the handlers of other stages with a pool, it is NULL.
  */
 WEIR_API struct weir_loop *weir_loop_here(void);
 

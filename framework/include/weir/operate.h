@@ -87,7 +87,7 @@ struct weir_change {
 	char actor[24]; /* name from weir_graph_change_as; "expiry" for the control thread */
 	char what[16];  /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire",
 		     "reload" */
-	char target[192];        /* "work.threads.max", "work", "overload.mode" */
+	char target[192];        /* the knob, stage or mode: "work.threads.max", "work" ... */
 	char from[96], to[96];   /* values, truncated with "..." */
 	int64_t expires_wall_ns; /* when a temporary value expires, else 0 */
 	bool undone;             /* undone by weir_graph_undo, or expired */
@@ -103,8 +103,8 @@ WEIR_API int weir_graph_undo(
 
 /** Set the name, at most 23 bytes, under which changes that the calling thread makes to any graph
  *  are recorded. If it is NULL, which is the initial state, the name is "operator", or "reload" for
- *  changes by a reload. In the journal the actor of such decisions is always "operator" or
- *  "reload". Does not block. */
+ *  changes by a reload. The journal always has "operator" or "reload" instead of `name`. Does not
+ *  block. */
 WEIR_API void weir_graph_change_as(const char *name);
 
 /** Copy the newest `n` changes into `out`, newest first, and return their number. The graph stores
@@ -114,7 +114,7 @@ WEIR_API int weir_graph_changes(const struct weir_graph *graph, struct weir_chan
 /** An event in a queue, without its content. */
 struct weir_queued {
 	int64_t age_ns; /* time since it was queued */
-	/* time to its deadline; negative if that has passed, INT64_MAX if it has none */
+	/* time to its deadline; negative after the deadline, INT64_MAX if there is none */
 	int64_t left_ns;
 	int class_id;
 	const char *class_name, *type; /* live as long as the graph */

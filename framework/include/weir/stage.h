@@ -16,9 +16,9 @@
  *     key are handled in order, one call at a time, by the same thread until the number of
  *     threads changes;
  *   - no lock is held, so the handler may block (declare this with WEIR_STAGE_BLOCKS).
- * In return, the handler must emit, finish or hold each event, so that every slot is NULL when it
- * returns. Any event that it leaves behind is finished as WEIR_EDROPPED and counted as `unhandled`;
- * only the first is logged.
+ * In return, the handler must emit, finish, hold or requeue each event, so that every slot is NULL
+ * when the handler returns. Any event that it leaves behind is finished as WEIR_EDROPPED and
+ * counted as `unhandled`; only the first case at a stage is logged.
  *
  * The calls below are for threads of the graph (handlers, I/O, attached) unless stated otherwise.
  */
@@ -44,7 +44,8 @@ struct weir_stage;
 enum weir_stage_flags {
 	WEIR_STAGE_SOURCE = 1, /* creates events in its own I/O threads; no queue, no `handle` */
 	WEIR_STAGE_SINGLE = 2, /* always `mode: exclusive`, whatever the YAML says */
-	/* `handle` may sleep in the kernel: the stage is never inline, and its batches are small */
+	/* `handle` may sleep in the kernel, so the stage can neither be inline nor join a group of
+	 * pinned threads */
 	WEIR_STAGE_BLOCKS = 4,
 	WEIR_STAGE_ANY_OUTLETS = 8, /* the names under `to:` define the outlets (for routers) */
 	/* can handle events whose body is still arriving (weir/http.h), or never reads bodies */
@@ -67,7 +68,7 @@ enum weir_stage_flags {
 struct weir_outlet {
 	const char *name;                   /* NULL ends the table */
 	const struct weir_event_type *type; /* or WEIR_ANY_EVENT */
-	/* may be missing under `to:`; if false, a graph in which it is missing is not built */
+	/* if false, an outlet that is missing under `to:` is an error */
 	bool optional;
 	const char *help;
 };
@@ -99,13 +100,13 @@ struct weir_stage_ops {
 	/** Release what init acquired. The handler threads have ended, and no event is in flight.
 	 *  Main thread. */
 	void (*fini)(struct weir_stage *st);
-	/** Called before a thread runs this stage for the first time, and when it will no longer
-	 *  run it. Optional; stage_info.h has the details. */
+	/** thread_init is called before a thread runs this stage for the first time, thread_fini
+	 *  when the thread will not run it any more. Optional; details in stage_info.h. */
 	int (*thread_init)(struct weir_stage *st);
 	void (*thread_fini)(struct weir_stage *st);
 
-	/** Return the key of an event, for cohorts and partitions with `by: stage`. Optional; must
-	 *  not block. */
+	/** Return the key of an event, for cohorts (`cohort: { by: stage }`) and partitions (`key:
+	 *  stage`). Optional; must not block. */
 	uint64_t (*key)(struct weir_stage *st, const struct weir_event *ev);
 	/** Called when the stage linked to `outlet` has refused ev[0..n), n >= 1, for `reason` (a
 	 *  SHED code). This stage owns the events again and should emit them elsewhere or finish
