@@ -18,17 +18,17 @@
  *   demand  x counts the user's events, including refused ones, and halves every 7 s. It is 1 for
  *           the first event of an unknown user. Only ratios of demands matter, so x needs no unit
  *           and no warm-up.
- *   table   open addressing, one slot of 12 bytes per user. It is replaced before it is full and
- *           every 30 s; each event then moves a few users to the new table, so that growing never
- *           blocks, and users silent for 30 s are not moved. At most about FAIR_USERS_MAX users
+ *   table   open addressing, one slot of 12 bytes per user. A new table replaces it when it is half
+ *           full, and every 30 s. Each event then moves a few users to the new table, so growing
+ *           never blocks. Users silent for 30 s are not moved. At most about FAIR_USERS_MAX users
  *           have a slot; a user without a slot has demand 1.
  *   levels  per class, a histogram of offered events by the demand of their user, in quarter
  *           octaves, over about the last second or the last 250 events, whichever is longer.
  *
- * `phi` follows the wait at each decision and oscillates with it, so the level is computed for the
- * mean of `phi` over about a second. Users below that level are served in full while the current
- * `phi` covers their events; users above it share the remaining capacity. When `phi` equals its
- * mean, this is the rule above. Only users that demand more than their share notice the
+ * `phi` follows the wait at each decision and oscillates with the wait, so the level is computed
+ * for the mean of `phi` over about a second. Users below that level are served in full while the
+ * current `phi` covers their events; users above it share the remaining capacity. When `phi` equals
+ * its mean, this is the rule above. Only users that demand more than their share notice the
  * oscillation.
  *
  * Not thread-safe: the stage's sink calls everything but fair_new, fair_free and fair_table_new
@@ -49,8 +49,8 @@ struct fair;
 struct fair_table;
 
 /** Allocate shares without any users. A random `seed` keeps clients from choosing ids that collide.
- *  Takes about 2 KB, plus 1 KB for each class that has users. Returns NULL if out of memory. The
- *  caller frees the shares with fair_free. */
+ *  Takes about 3.5 KB for each class that has users, in addition to the table. Returns NULL if out
+ *  of memory. The caller frees the shares with fair_free. */
 struct fair *fair_new(uint64_t seed);
 void fair_free(struct fair *f);
 

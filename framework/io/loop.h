@@ -46,7 +46,7 @@ struct weir_loop {
 	int current;         /* index of the current thread's task */
 	char name[32];
 	struct thread_link link;
-	/* state of a thread that exited in a handler, for its successor */
+	/* struct of a thread that exited in a handler, for the thread that replaces it */
 	struct thread *passed_on;
 	bool sends;   /* true during loop_send_on, the only call that runs handlers */
 	bool stopped; /* ops->stop has run */
