@@ -251,7 +251,7 @@ void weir_log_reopen(void)
 	for (struct weir_log_file *f = all; f; f = f->next) {
 		pthread_mutex_lock(&f->lock);
 		(void)order(
-		    f, NULL); /* if out of memory, the old file stays open until the next signal */
+		    f, NULL); /* if out of memory, the old file stays open until the next call */
 		pthread_mutex_unlock(&f->lock);
 	}
 	pthread_mutex_unlock(&all_lock);
