@@ -58,7 +58,8 @@ void mailbox_init(struct mailbox *mb, void (*wake)(struct mailbox *mb))
 void mailbox_fini(struct mailbox *mb)
 {
 	WEIR_ASSERT(mb->head == NULL);
-	/* Await senders whose mail was taken while they still call `wake`: one write(2). */
+	/* Wait for senders whose mail was taken but that are still in `wake`, which takes as long
+	 * as a write(2). */
 	while (atomic_load_explicit(&mb->waking, memory_order_acquire) > 0)
 		sched_yield();
 	lock_fini(&mb->lock);

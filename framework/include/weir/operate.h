@@ -73,9 +73,10 @@ enum weir_steer {
 
 /**
  * Pause, drain or resume a stage. Does nothing if the stage is already in that state. Returns 0,
- * WEIR_ENOENT, WEIR_EINVAL (an inline stage, or a source that cannot pause) or WEIR_EBUSY (the
- * graph is not running or is stopping; a stop resumes all stages); why[size] receives the message.
- * The change appears in weir_graph_changes. Batches in progress finish as usual.
+ * WEIR_ENOENT, WEIR_EINVAL (an inline stage without a width, or a source that cannot do this) or
+ * WEIR_EBUSY (the graph is not running or is stopping, which resumes all stages, or another graph
+ * is replacing or has replaced it); why[size] receives the message. The change appears in
+ * weir_graph_changes. Batches in progress finish as usual.
  */
 WEIR_API int weir_graph_steer(
     struct weir_graph *graph, const char *stage, enum weir_steer how, char *why, size_t size);

@@ -51,7 +51,7 @@ struct weir_stage_view {
 	const char *state; /* "running", "paused", "draining", "drained" */
 	/* why the stage cannot serve (no thread, or a handler holds up an I/O thread), or "" */
 	char trouble[200];
-	/* the stage's pool: the name of the group or the stage; "" for inline stages and sources */
+	/* the stage's pool: the name of the group or the stage; "" if the stage has no pool */
 	const char *group;
 	const char *placement;       /* "source", "inline", "pool", "group" */
 	const char *mode;            /* "shared", "exclusive", "partitioned" */
