@@ -2,12 +2,12 @@
 /*
  * Divides a stage among the users of a class by max-min fairness.
  *
- * Under overload the policy serves a fraction `phi` of what a class offers. If it served every user
- * in proportion, a user that sends a hundred times as much would get a hundred times as much.
- * Instead a level is computed: users with a demand up to the level are served in full, and the
- * remaining capacity is divided evenly among all others (max-min fairness; Bertsekas and Gallager,
- * Data Networks, 6.5.2). A user that offers x is served for this fraction of each period of the
- * rota (users.h):
+ * Under overload the policy serves a fraction `phi` of what a class offers. If every user were
+ * served in proportion, a user that sends a hundred times as much would get a hundred times as
+ * much. Instead a level is computed: users with a demand up to the level are served in full, and
+ * the remaining capacity is divided evenly among all others (max-min fairness; Bertsekas and
+ * Gallager, Data Networks, 6.5.2). A user that offers x is served for this fraction of each period
+ * of the rota (users.h):
  *
  *     part = min(1, level / x),    with    sum of min(x, level) over users = phi * sum of x
  *
@@ -63,12 +63,12 @@ float fair_note(struct fair *f, int class_id, uint64_t id, int64_t now_ns);
  * Return the position in the rota (users.h) of an event whose user has the position `place` and the
  * demand `demand`.
  *
- * A user is served in one contiguous part of each period, so that it can finish its work. That
- * fails for a user that sends a large share of all events: while it is served, it alone overloads
- * the stage, and other users are refused because of the resulting wait. So the positions of a
- * user's events are spread over 16 times the user's share of the class's demand: very little for
- * one of a thousand equal users, but over the whole period for a user that sends a sixteenth of all
- * events.
+ * A user is served in one contiguous part of each period, so that the user can finish its work.
+ * This does not work for a user that sends a large share of all events: while that user is served,
+ * it alone overloads the stage, and others are refused because of the resulting wait. So the
+ * positions of a user's events are spread over 16 times the user's share of the class's demand:
+ * very little for one of a thousand equal users, but over the whole period for a user that sends a
+ * sixteenth of all events.
  */
 uint16_t fair_place(struct fair *f, int class_id, uint16_t place, float demand);
 

@@ -222,8 +222,8 @@ static double weir_most(const struct weir_state *s, const struct weir_stage_view
  *
  * The target is at least the wait for sqrt(threads) events, the size of random fluctuations;
  * otherwise the queue would too often be empty by chance. If slow services leave less time than
- * that, the minimum is reduced, down to the wait for one event: each further ms of wait would then
- * cost more in late events than an idle thread does.
+ * this minimum, the minimum is reduced, down to the wait for one event: each further ms of wait
+ * would then cost more in late events than an idle thread does.
  */
 static double weir_equal(const struct weir_state *s, const struct weir_stage_view *see)
 {

@@ -168,7 +168,7 @@ bool width_watch(
 
 /* ---- width_refused.c ---- */
 
-/** Lower the width if the other side refuses events, and raise it again. */
+/** Lower the width if the other side refuses events, and later raise it again. */
 bool width_obey(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
 

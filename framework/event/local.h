@@ -213,9 +213,9 @@ struct thread {
 	 * and how many it has requeued. `stays` is set if one of these numbers is not 0. */
 	int stay_held[WEIR_CLASSES_MAX], stay_queued[WEIR_CLASSES_MAX];
 	bool stays;
-	/* For inline stages with a width (sink.direct): of the events admitted last, `to_run` are
-	 * to be run by this thread, and the others are queued. `no_direct` is set while this thread
-	 * must not run any. */
+	/* For inline stages with a width (sink.direct): of the events admitted last, this thread
+	 * runs `to_run`, and the others are queued. `no_direct` is set while this thread must not
+	 * run any. */
 	int to_run;
 	bool no_direct;
 	/* the batch that the handler is working on, needed if the thread exits in the handler */

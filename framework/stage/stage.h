@@ -60,8 +60,8 @@ struct weir_stage {
 	 * hold has expired; NULL for a stage without a loop */
 	void (*to_loop)(struct weir_stage *st, struct weir_event **ev, int n);
 	/* Number of held events on their way to a callback: those whose hold has expired, and those
-	 * that were sent to `loop`. An event is counted before it leaves its former place, until
-	 * the callback has returned. A drain waits for these events. */
+	 * that were sent to `loop`. An event begins to count before it leaves its former place, and
+	 * counts until the callback has returned. A drain waits for these events. */
 	atomic_int arriving;
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);

@@ -84,8 +84,8 @@ struct weir_trace {
 
 /**
  * The path of an event through the graph, stored in the event itself. Only the thread that owns the
- * event writes it, so it needs neither a lock nor sampling. It costs about 2 ns per hop, plus 25 ns
- * to read the clock when the event ends.
+ * event writes its trail, so trails need neither a lock nor sampling. A trail costs about 2 ns per
+ * hop, plus 25 ns to read the clock when the event ends.
  */
 struct weir_trail {
 	uint16_t n_hops; /* number of all hops; the first WEIR_TRAIL_HOPS are recorded */

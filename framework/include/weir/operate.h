@@ -24,8 +24,8 @@ struct weir_graph;
  * permanently. Same as weir_graph_set_for with `for_ns` 0. Returns 0, WEIR_ENOENT (no such stage or
  * knob), WEIR_EINVAL (bad value, or the knob is not live), WEIR_EBUSY (another graph is replacing
  * or has replaced this one) or WEIR_ENOMEM; why[size] receives the message, for a bad value the
- * same that `check` would print. The change is journalled, and appears in weir_graph_changes. It
- * takes effect with the next batch at the latest.
+ * same that `check` would print. The change is journalled, appears in weir_graph_changes, and takes
+ * effect with the next batch at the latest.
  */
 WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const char *knob,
     const char *value, char *why, size_t size);
@@ -33,8 +33,8 @@ WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const c
 /**
  * Set a knob as weir_graph_set does, but only for `for_ns`, at most WEIR_FOR_MAX_NS; 0 is
  * permanent. When a temporary value expires, the control thread restores the permanent override if
- * one exists, otherwise the configured value. It does so up to 0.1 s late. A permanent value
- * replaces a temporary one.
+ * one exists, otherwise the configured value, up to 0.1 s late. A permanent value replaces a
+ * temporary one.
  */
 WEIR_API int weir_graph_set_for(struct weir_graph *graph, const char *stage, const char *knob,
     const char *value, int64_t for_ns, char *why, size_t size);
@@ -131,7 +131,7 @@ WEIR_API int weir_graph_queue(
  * own knob; with SHADOW, no policy refuses events; with OFF, no policy is called. Queue limits and
  * deadlines apply in every mode, and the knobs keep their values. Returns 0, WEIR_EINVAL (no such
  * mode) or WEIR_EBUSY (another graph is replacing or has replaced this one). The change is
- * journalled. It takes effect with the next offer.
+ * journalled, and takes effect with the next offer.
  */
 WEIR_API int weir_graph_set_overload(struct weir_graph *graph, enum weir_admission_mode mode);
 

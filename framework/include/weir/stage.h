@@ -54,9 +54,9 @@ enum weir_stage_flags {
 	 * work is bounded by `width:`, and their service time lasts until the hold ends. */
 	WEIR_STAGE_HOLDS = 32,
 	/* has an event loop (weir/io.h) of its own. `handle` runs in the loop's thread, where
-	 * weir_loop_here() is the loop, so it may set timers and watch sockets. Their callbacks run
-	 * in the same thread, and typically end the holds. The events that `handle` gets are
-	 * already held; weir_hold keeps them so. The loop runs until ops->fini. Requires
+	 * weir_loop_here() returns the loop, so the handler may set timers and watch sockets. Their
+	 * callbacks run in the same thread, and typically end the holds. The events that `handle`
+	 * gets are already held; weir_hold keeps them held. The loop runs until ops->fini. Requires
 	 * WEIR_STAGE_HOLDS; thread_init must be NULL and thread_state_size 0. */
 	WEIR_STAGE_LOOP = 64,
 };
@@ -127,10 +127,10 @@ struct weir_stage_ops {
 	bool (*renewed)(struct weir_stage *st, struct weir_stage *wanted, char *text, size_t size);
 	/** Called with ev[0..n), n >= 1, events whose hold with a ticket (weir_hold_until) has
 	 *  expired. The stage emits, finishes or requeues them. Events left in `ev` are finished as
-	 *  WEIR_EDEADLINE; so are all expired events if this callback is NULL. It runs in the
-	 *  threads that call `handle`, or, for an inline stage, in a thread that the stage has for
-	 *  this purpose. With `mode: exclusive`, one call runs at a time. A pause does not prevent
-	 *  the calls. */
+	 *  WEIR_EDEADLINE; so are all expired events if this callback is NULL. The callback runs in
+	 *  the threads that call `handle`, or, for an inline stage, in a thread that the stage has
+	 *  for this purpose. With `mode: exclusive`, one call runs at a time. A pause does not
+	 *  prevent the calls. */
 	void (*expired)(struct weir_stage *st, struct weir_event **ev, int n);
 };
 
