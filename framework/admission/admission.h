@@ -150,8 +150,8 @@ struct admission_policy {
 	 * NULL, no tick is skipped.
 	 */
 	bool (*rested)(const void *state);
-	/** Returns the share of the class that is admitted now, 0..1, for the tokens of refused
-	 *  events. NULL if the policy does not know it. */
+	/** Returns the share of the class that is admitted now, 0..1, for shed tokens
+	 *  (stage/shed_token.h). NULL if the policy does not know the share. */
 	double (*part)(const void *state, int class_id);
 	/** Describe the current state in one line of at most `size` bytes, for operators and the
 	 *  journal. Returns its length, or 0 with an empty line if there is nothing to report. NULL

@@ -25,7 +25,8 @@
  * its own queue: s would also have to refuse events that never reach f, and that costs more than
  * the work wasted on events that f refuses.
  *
- * So a route is identified by a class and an entry. Not thread-safe.
+ * A route is identified by a class and an entry. A struct route has what was learned about all
+ * routes of a graph. Not thread-safe.
  */
 #ifndef WEIR_ADMISSION_ROUTE_H
 #define WEIR_ADMISSION_ROUTE_H

@@ -58,7 +58,7 @@ bool stack_prepare(void)
 		return true;
 	if ((old.sa_flags & SA_SIGINFO) || old.sa_handler != SIG_DFL)
 		return false;
-	backtrace(frame, 1); /* loads libgcc here, since that allocates memory */
+	backtrace(frame, 1); /* loads libgcc, which the signal handler must not do (it allocates) */
 	sigemptyset(&action.sa_mask);
 	atomic_store(&prepared, sigaction(STACK_SIGNAL, &action, NULL) == 0);
 	return atomic_load(&prepared);

@@ -27,7 +27,7 @@ struct width_view {
 	/* events whose service has ended since startup, not counting those whose tickets expired:
 	 * the length of an expired hold says nothing about the other side */
 	uint64_t ended;
-	uint64_t service_ns; /* sum of their service times, from the handler to the end */
+	uint64_t service_ns; /* sum of the service times of these events, handler included */
 	uint64_t refused;    /* events that the other side has refused (weir_hold_refused) */
 };
 

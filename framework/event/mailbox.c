@@ -76,8 +76,8 @@ void mailbox_put(struct mailbox *mb, struct weir_event *head, struct weir_event 
 	bool wakes = atomic_load(&mb->sleeping) && atomic_exchange(&mb->sleeping, false);
 	if (wakes)
 		atomic_fetch_add_explicit(&mb->waking, 1, memory_order_relaxed);
-	/* From here on the owner may take the mail, and its stage may end and free the mailbox,
-	 * unless `waking` keeps it. */
+	/* From here on the owner may take the mail, and its stage may end and free the mailbox.
+	 * Only `waking` prevents that (mailbox_fini). */
 	lock_release(&mb->lock);
 	if (!wakes)
 		return;

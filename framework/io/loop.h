@@ -38,7 +38,7 @@ struct weir_loop {
 	struct timer_wheel timers;
 	int64_t expected; /* events of this loop that are in other threads */
 	bool awaits;      /* `expected` was above 0 at some time in this iteration */
-	bool hands_over;  /* `awaits` after the last iteration with ready descriptors */
+	bool hands_over;  /* `awaits` at the end of the last iteration with ready descriptors */
 	int64_t spin_ns;  /* duration of the spin before the next sleep */
 	unsigned spins_skipped;
 	atomic_bool stop;

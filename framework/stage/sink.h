@@ -10,7 +10,7 @@
  *
  * | call           | may overlap with                                              |
  * |----------------|---------------------------------------------------------------|
- * | sink_offer     | anything; called by a thread of the graph, with its own book  |
+ * | sink_offer     | anything; the caller passes its own counters (book)           |
  * | sink_set_*     | anything                                                      |
  */
 #ifndef WEIR_STAGE_SINK_H

@@ -85,7 +85,7 @@ struct weir_stage {
 	atomic_bool refused_logged;
 	/* stage whose thread_init prevented an I/O thread from starting; main thread */
 	const struct weir_stage *refused_by;
-	/* handler calls that take longer are reported; 0 reports none */
+	/* handler calls that take longer than this are reported; 0 reports none */
 	int64_t stuck_ns;
 	_Atomic uint64_t stuck;         /* number of calls that took longer than stuck_ns */
 	_Atomic uint64_t busy_shown_ns; /* highest busy_ns that a view has reported */

@@ -146,7 +146,7 @@ enum weir_event_state {
  */
 #define WEIR_SESSION_RETRY 0x80000000u
 
-/* Bit 63 of `trace_id` is set only in shed ids; ids of requests leave it clear. */
+/* Bit 63 of `trace_id` is set in shed ids (weir_shed_id), and clear in the ids of requests. */
 
 struct weir_event {
 	/* for use by whatever contains the event: a queue, an outbox or a source */

@@ -52,9 +52,9 @@ WEIR_API int weir_graph_start(struct weir_graph *graph, struct weir_errs *errs);
  * taken over is journalled ("dropped") and logged.
  *
  * Afterwards both graphs accept connections until the caller drains `old`. The drain hands the
- * connections of `old` over to `graph`. Changes to `old` are now refused (WEIR_EBUSY). On failure
- * `old` continues as before, `errs` has the reason, and `graph` can only be freed. `graph` must be
- * freed after `old`. One call at a time; any thread, attached or not.
+ * connections of `old` over to `graph`. Changes to `old` (weir/operate.h) are refused with
+ * WEIR_EBUSY. On failure `old` continues as before, `errs` has the reason, and `graph` can only be
+ * freed. `graph` must be freed after `old`. One call at a time; any thread, attached or not.
  */
 WEIR_API int weir_graph_succeed(
     struct weir_graph *graph, struct weir_graph *old, struct weir_errs *errs);

@@ -71,7 +71,7 @@ struct weir_tap {
 
 struct weir_tap_state {
 	uint64_t next;    /* the value of `after` for the next call */
-	uint64_t dropped; /* matching events since the tap was opened that were not stored */
+	uint64_t dropped; /* number of matching events not stored, since the tap was opened */
 };
 
 /**
