@@ -81,13 +81,16 @@ enum weir_steer {
 WEIR_API int weir_graph_steer(
     struct weir_graph *graph, const char *stage, enum weir_steer how, char *why, size_t size);
 
-/** A change by an operator, or the expiry of a temporary value. */
+/** A change by an operator, a reload or a drain, or the expiry of a temporary value. */
 struct weir_change {
 	uint64_t id; /* number of the change, from 1 */
 	int64_t at_ns, wall_ns;
-	char actor[24]; /* name from weir_graph_change_as; "expiry" for the control thread */
-	char what[16];  /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire",
-		     "reload" */
+	/* name from weir_graph_change_as; "expiry" if a temporary value expired, "drain" if a drain
+	 * resumed a stage */
+	char actor[24];
+	/* "set", "unset", "pause", "resume", "drain", "overload", "undo", "reload", "expire",
+	 * "expire failed" */
+	char what[16];
 	char target[192];        /* the knob, stage or mode: "work.threads.max", "work" ... */
 	char from[96], to[96];   /* values, truncated with "..." */
 	int64_t expires_wall_ns; /* when a temporary value expires, else 0 */
