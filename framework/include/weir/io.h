@@ -3,20 +3,22 @@
  * Event loops for sources: epoll, a mailbox with one wake-up per batch of events, lazy timers.
  *
  * A source starts one loop per I/O thread. All callbacks run in that thread, which is a thread of
- * the graph, so they may initialise, emit and finish events. Emitted events are sent together at
- * the end of the iteration, so an iteration that serves 40 ready connections makes only one
- * transfer to each next stage. An iteration ("turn") consists of
+ * the graph, so they may initialise, emit and finish events. Emitted events are collected in
+ * outboxes and sent together, so an iteration that serves many ready connections makes only a few
+ * transfers to each next stage. An iteration ("turn") consists of
  *
  *         wait -> ready callbacks -> mail -> timers -> turn_end -> send outboxes -> turn_end ...
  *
  * Sending the outboxes may finish events of this loop, because it runs inline stages. In that case
- * turn_end runs again. So all responses of an iteration can be written together.
+ * turn_end runs again, so that all finished responses can be written together. If many ready
+ * callbacks are due, turn_end is also called, and the outboxes are sent, between groups of them.
  *
  * | call                    | own thread | other threads                           |
  * |-------------------------|------------|-----------------------------------------|
  * | weir_loop_send          | yes        | yes: threads of the graph, or attached  |
  * | weir_loop_stop, _wake   | yes        | yes                                     |
- * | weir_loop_held          | yes        | yes                                     |
+ * | weir_loop_held, _here   | yes        | yes                                     |
+ * | weir_loop_is_mine       | yes        | yes                                     |
  * | weir_loop_start, _join  | no         | the main thread                         |
  * | the other loop calls    | yes        | no                                      |
  */
@@ -60,8 +62,8 @@ struct weir_loop_ops {
 	/** Receives the events that threads sent with weir_loop_send, linked by `next`, and owns
 	 *  them. Events from one sender are in order. */
 	void (*mail)(struct weir_loop *loop, struct weir_event *list);
-	/** Called at the end of an iteration, before the outboxes are sent, and again if sending
-	 *  them finished events of this loop. Responses should be written here. */
+	/** Called before the outboxes are sent, at least once in every iteration, and again if
+	 *  sending them finished events of this loop. Responses should be written here. */
 	void (*turn_end)(struct weir_loop *loop);
 };
 
