@@ -85,7 +85,8 @@ static void offer_run(struct weir_graph *g, int id, int *at, uint64_t *seq)
 		sched_yield();
 }
 
-/* A draining graph waits until no thread is attached. */
+/* Offer events to the current graph. The thread detaches while producers pause, since a draining
+ * graph waits until no thread is attached. */
 static void *produce(void *arg)
 {
 	int id = (int)(intptr_t)arg, at = 0;
@@ -185,7 +186,7 @@ static void act(struct weir_graph *g, unsigned *rnd)
 		weir_graph_decisions(g, told, 8);
 		break;
 	case 8:
-		/* the slack does not cover events moved by a drain */
+		/* not of a graph that drains: law_slack does not cover what a drain moves */
 		if (g == atomic_load(&current))
 			check_view(g);
 		break;

@@ -49,7 +49,7 @@ extern const char *const value_text[VALUES][4];
 
 void random_shape(struct shape *f);
 
-/* Change what a reload may change; returns whether it is values alone. */
+/* Make a random change of a kind that a reload can bring. Returns whether only values change. */
 bool change_shape(struct shape *f);
 
 /* NULL when the check refuses it. */
