@@ -2,9 +2,10 @@
 /*
  * Admission upstream under floods, in virtual time (admission/route.h), with several seeds each.
  * Events for a bottleneck are refused before any work is done for them, routes that avoid it are
- * not affected, and nothing is left in flight at the end (overload.md I2, I6, I8, I10, I13, I14).
+ * not affected, and nothing is left in flight at the end (I2, I6, I8, I10, I13, I14 of
+ * docs/overload-derivation.md; W1 to W12 are in sim/workload.c).
  *
- * The bounds are those of overload.md. Where a test has a figure of its own, its comment gives the
+ * The bounds are those of I1 to I15. Where a test has a figure of its own, its comment gives the
  * measured value.
  */
 #include "runs.h"
@@ -289,7 +290,8 @@ static void test_guarantees_of_long_services(void)
 	}
 }
 
-/* weir with its tick observed: when it was first NORMAL from FLOOD_ENDS_S on. */
+/* The policy weir with a watched tick, and the first time from FLOOD_ENDS_S on at which it was
+ * NORMAL. */
 static struct admission_policy watched;
 static int64_t normal_ns;
 

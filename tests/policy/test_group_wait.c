@@ -3,8 +3,9 @@
  * The wait that policy `weir` predicts for the stages of a group, compared with the wait of the
  * events that it admits, in virtual time.
  *
- * Law S11: if a group of three stages is loaded, the predicted wait is 0.7 to 1.3 times the real one
- * at each stage. A smaller one admits events that will be late. WEIR_MATRIX=1 prints all figures.
+ * Law S11: if a group of three stages is loaded, the predicted wait is 0.7 to 1.3 times the real
+ * one at each stage. A smaller one admits events that will be late. WEIR_MATRIX=1 prints all
+ * figures.
  */
 #include "virtual_server.h"
 

@@ -40,7 +40,8 @@ static int admit_none(void *state, const struct weir_admission_spec *p,
 	return 0;
 }
 
-/* Inverted: the late users enter. Only under load, otherwise it would break another law. */
+/* Inverted: the users that should be refused last are refused. Only under load, otherwise this
+ * would break another law. */
 static int admit_late(void *state, const struct weir_admission_spec *p,
     const struct admission_view *v, int class_id, int n, bool *refused, int *reason)
 {

@@ -126,7 +126,8 @@ static void test_midway(void)
 	breaks(SIM_LAW_MIDWAY, "its class has only one route");
 }
 
-/* I9: 1 in 512 of uneven services, a single one of even ones. */
+/* I9: the law notices 1 refusal in 512 when services are uneven, and a single one when they are
+ * even. */
 static void test_calm(void)
 {
 	struct admission_policy most = admission_weir;
