@@ -297,7 +297,7 @@ static struct heard turn_of(long n)
 /* The counters agree with what was received in two iterations. */
 static void check_sums(const struct heard *a, const struct heard *b)
 {
-	/* and the one that blocked the thread */
+	/* in each iteration also the request that blocks the thread, and the parked ones */
 	const int good = a->good + b->good + 2 * (1 + PARKED);
 	const int long_refusals = a->refused - a->curt;
 	const int64_t undelivered = server_metric(&server, "http_undelivered_total");
