@@ -42,7 +42,7 @@ static int expect_open(const char *from, int status, const char *limit)
 	return -1;
 }
 
-/* Is it still open and served? */
+/* Is the connection still open and served? */
 static bool is_served(int fd)
 {
 	struct answer a = {0};

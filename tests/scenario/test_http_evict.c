@@ -11,7 +11,7 @@
 
 static rlim_t old_limit;
 
-/* More than one pass over a list examines (limit.c). */
+/* More connections than one pass over a list examines (limit.c). */
 enum { SHAKING = 70 };
 
 /* ---- two I/O threads ---- */
@@ -272,7 +272,7 @@ static void test_end_one_by_one(void)
 	weir_graph_drain(server.graph, 100000000LL, &report);
 	pthread_create(&thread, NULL, free_graph, NULL);
 	FIXTURE_AWAIT(!is_running(A));
-	/* It has freed everything that it need not wait for. */
+	/* The thread that frees the graph has freed everything that it need not wait for. */
 	FIXTURE_AWAIT(is_asleep(atomic_load(&freeing)));
 	gate_open("here");
 	pthread_join(thread, NULL);
@@ -395,7 +395,7 @@ static void test_eldest_behind_the_handshake(void)
 	clock_release();
 }
 
-/* A connection with a long handshake counts as idle only from its end on. */
+/* A connection with a long handshake counts as idle only from the end of the handshake on. */
 static void test_idle_since_the_handshake(void)
 {
 	struct tls_wish wish = {0};

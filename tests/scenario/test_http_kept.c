@@ -54,8 +54,8 @@ struct clients {
 	int idle, half;
 };
 
-/* Both connections have been taken from where the old server put them, perhaps one after the other, and neither could be
- * opened: the attempt after that has found both. */
+/* Return when `next` has tried in vain to register both connections. It may have taken them from
+ * the old server one after the other, so this waits for one attempt more after both were taken. */
 static void await_kept(struct server *next)
 {
 	const struct net_server *srv = weir_state(weir_graph_stage(next->graph, "web"));

@@ -318,8 +318,8 @@ static void test_relief_behind_idle(void)
 	relief(40);
 }
 
-/* Readers that were reset: evicted or, on a machine so slow that the 5 s of min_send_rate passed,
- * for that reason. */
+/* Readers that were reset: they were evicted or, on a slow machine, exceeded the 5 s of
+ * min_send_rate. */
 static int64_t n_reset(void)
 {
 	return server_metric(&server, "http_evicted_total") +
@@ -357,7 +357,8 @@ static void test_relief_of_answers(void)
 	server_stop(&server);
 }
 
-/* Nor need the memory be full: eviction starts at the first step, where nothing is refused yet. */
+/* Large answers are evicted before the memory is full: from the first step on, at which nothing is
+ * refused yet. */
 static void test_early_relief_of_answers(void)
 {
 	struct timespec rest = {.tv_nsec = 1000000};

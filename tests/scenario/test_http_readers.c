@@ -70,7 +70,7 @@ static void test_busy_sender(void)
 	stop(&server);
 }
 
-/* Nor do further complete requests. */
+/* Further complete requests do not keep an answer going either. */
 static void test_busy_asker(void)
 {
 	enum { STEP_MS = 200, REQUESTS = 10 }; /* fewer than a pipeline holds */

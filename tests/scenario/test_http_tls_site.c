@@ -160,7 +160,8 @@ static void test_two_kinds(void)
 	}
 }
 
-/* The issuer of `a` is not in its file and is not trusted. The message gives the location. */
+/* The issuer of the certificate is not in its file and is not trusted. The message gives the
+ * location. */
 static void test_missing_issuer(void)
 {
 	EVP_PKEY *key = EVP_EC_gen("P-256");

@@ -274,7 +274,7 @@ static void test_continue(void)
 	struct answer a = {0};
 	int fd = client_open(s.port);
 
-	/* Requested, after another answer; also for a body of unknown length. */
+	/* "100 Continue" is sent after another answer, and also for a body of unknown length. */
 	CU_ASSERT(
 	    client_say(fd, GET("/gate/go") POST_HEAD("/sum", EXPECT "Content-Length: 9000\r\n")));
 	gate_await(1);
@@ -287,7 +287,8 @@ static void test_continue(void)
 	CU_ASSERT(answer_read(fd, &a) && a.status == 100);
 	CU_ASSERT(client_pattern(fd, 0, 9000, true) && client_say(fd, "0\r\n\r\n"));
 	CU_ASSERT(sum_is(fd, 9000));
-	/* A client that does not wait for it does not get it if the body arrives first. */
+	/* A client that does not wait for "100 Continue" does not get it if the body arrives
+	 * first. */
 	CU_ASSERT(client_say(
 	    fd, GET("/gate/later") POST_HEAD("/sum", EXPECT "Content-Length: 9000\r\n")));
 	gate_await(1);
