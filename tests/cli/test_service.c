@@ -329,8 +329,8 @@ static void test_hung_handler(void)
 	close(fd);
 }
 
-/* A handler hangs while the control thread does not tick. When that thread goes on, the reason that is
- * reported changes. */
+/* A handler hangs while the control thread does not tick. When that thread goes on, the reason that
+ * is reported changes. */
 static void test_one_trouble_after_another(void)
 {
 	struct manager m;
