@@ -278,7 +278,7 @@ static void test_refusals(void)
 		for (size_t k = 0; k < sizeof(request) / sizeof(request[0]); k++) {
 			int status = refusal[i].status;
 			if (k == 5 && refusal[i].code == WEIR_ENOENT)
-				continue; /* test_undo */
+				continue; /* see test_undo */
 			graph.rc = refusal[i].code;
 			graph.why = "no: because";
 			ask(request[k][0], request[k][1], request[k][2]);

@@ -68,7 +68,7 @@ static void test_timeout(void)
 	teardown();
 }
 
-/* While no descriptor is free, it looks for one every 100 ms. */
+/* While no descriptor is free, the thread looks for one every 100 ms. */
 static void test_paused(void)
 {
 	setup();
@@ -134,7 +134,7 @@ static void test_expire(void)
 	CU_ASSERT_EQUAL(p.slot[0].state, CONNECTION_FREE);
 	CU_ASSERT_STRING_EQUAL(received(), "");
 	close(client);
-	/* libmicrohttpd has it and is about to notice that it is shut down */
+	/* libmicrohttpd has the connection and is about to notice that it is shut down */
 	connected(CONNECTION_SERVED, "", -1);
 	connections_expire(&p);
 	CU_ASSERT_EQUAL(p.slot[0].state, CONNECTION_SERVED);

@@ -56,7 +56,7 @@ static void teardown(void)
 	CU_ASSERT_EQUAL(made_up.n_views, 0);
 }
 
-/* A watcher at this end. */
+/* Connect a watcher. Returns the test's end of the connection. */
 static int watch(const char *query)
 {
 	char request[100];
