@@ -64,7 +64,7 @@ static void test_grows_only_when_tried(void)
 {
 	admission_gradient2.init(state, &own, 0);
 	for (int i = 0; i < 100; i++) {
-		ask(5, 3, 1); /* 9 of 20 */
+		ask(5, 3, 1); /* 9 in the stage, the limit is 20 */
 		respond(100, 5);
 	}
 	CU_ASSERT_EQUAL(limit(), 20);

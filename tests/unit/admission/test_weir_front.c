@@ -266,8 +266,8 @@ static bool is_over(void)
 	return strncmp(line, "OVER", 4) == 0;
 }
 
-/* Nor is a minimum set when the queue is short but OVER has not ended: events that are not started
- * teach nothing. */
+/* No minimum is set either when the queue is short but OVER has not ended: events that are not
+ * started teach nothing. */
 static void test_short_queue_begins_all(void)
 {
 	start_over(twice, twice, falling);
