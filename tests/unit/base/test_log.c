@@ -18,7 +18,7 @@
 #define THREADS 4
 #define LINES   200
 
-/* A file that receives the log, and its content. */
+/* A file that receives the log. */
 struct sink {
 	int fd;
 	char path[64];
