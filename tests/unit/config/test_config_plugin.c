@@ -85,7 +85,8 @@ static void test_loaded(void)
 	leave_folder(folder);
 }
 
-/* A stage of a type whose plug-in the file does not name: it would not exist after a restart. */
+/* A stage whose type is from a plug-in that the file does not name: the type would not exist after
+ * a restart. */
 static void test_left(void)
 {
 	const char *folder = enter_folder();
