@@ -94,7 +94,7 @@ static void test_fills_an_eighth_of_the_objective(void)
 	free(s);
 }
 
-/* It decides once per window of 250 ms; a view within a window decides nothing. */
+/* The policy decides once per window of 250 ms; a view within a window decides nothing. */
 static void test_looks_once_per_window(void)
 {
 	struct stage *s = stage_of(&batch_weir, 0, 0, 0, 1);

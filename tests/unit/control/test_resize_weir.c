@@ -116,7 +116,7 @@ static bool least_decide(
 	return true;
 }
 
-/* weir without the CPU and run-queue times: its behaviour without those measurements. */
+/* The policy weir without CPU and run-queue times. */
 static bool blind_decide(
     void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
 {

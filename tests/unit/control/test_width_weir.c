@@ -18,8 +18,8 @@ static void check(const struct side *side, int seed, const char *what, bool good
 /* ---- scenes ---- */
 
 /* What a scene must show: the least share of the possible in 10 and in 60 s, and the most that the
- * width may be over the knee at the end. Exponential times have one value in 60 s for a single seed,
- * and one for the mean over the seeds. */
+ * width may be over the knee at the end. Exponential times have one value in 60 s for a single
+ * seed, and one for the mean over the seeds. */
 struct limits {
 	double const_10s, const_60s, exp_60s, exp_mean, width;
 };
@@ -112,8 +112,8 @@ static struct width_sim *sim_of(int servers, double service_s, double offered_pe
 }
 
 /* What is known of the time of one event is forgotten after a minute: the other side has become
- * slower while there was little to do, and many events come. Nothing says that they are too many, so
- * the width is not lowered first. */
+ * slower while there was little to do, and many events come. Nothing says that they are too many,
+ * so the width is not lowered first. */
 static void test_floor_expires(void)
 {
 	struct width_sim *s = sim_of(40, 0.02, 300);

@@ -4,8 +4,8 @@
  * a queue, enter the work of the other side while the width allows, and end there.
  *
  * The other side has `servers` that take `service_s` each, first in, first out; `exponential` makes
- * the times vary. It stops between stop_from_s and stop_until_s. If it has accepted `accepts` events, it
- * refuses the others after 1 ms; it also refuses a random share `refuses` of all.
+ * the times vary. It stops between stop_from_s and stop_until_s. If it has accepted `accepts`
+ * events, it refuses the others after 1 ms; it also refuses a random share `refuses` of all.
  */
 #ifndef WEIR_TESTS_UNIT_CONTROL_WIDTH_SIM_H
 #define WEIR_TESTS_UNIT_CONTROL_WIDTH_SIM_H
