@@ -136,7 +136,8 @@ static void test_coalesced(void)
 	tear_down();
 }
 
-/* Not to be kept: the waiting requests are sent on by themselves, and later ones do not wait. */
+/* A response may not be kept: the waiting requests are sent on by themselves, and later ones do not
+ * wait. */
 static void test_not_cacheable(void)
 {
 	SET_UP(NULL);
