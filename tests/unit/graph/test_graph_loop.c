@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Stages with a loop (WEIR_STAGE_LOOP): the handler runs in the thread of the loop and may set timers,
- * end events at once, keep them, also with a ticket, or put them back; what it leaves behind is
- * unhandled. Expired events are given back in the same thread. A drain waits for the events that the
- * loop has not handled yet. */
+/* Stages with a loop (WEIR_STAGE_LOOP): the handler runs in the thread of the loop and may set
+ * timers, end events at once, keep them, also with a ticket, or put them back; what it leaves
+ * behind is unhandled. Expired events are given back in the same thread. A drain waits for the
+ * events that the loop has not handled yet. */
 #include "fixture/graph/probes.h"
 
 #include <weir/io.h>

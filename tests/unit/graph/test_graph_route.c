@@ -113,7 +113,7 @@ static void test_held_by_class(void)
 	rig_end();
 }
 
-/* It adapts within seconds: from half a second to a tenth. */
+/* The stay adapts within seconds: from half a second to a tenth. */
 static void test_held_for_less(void)
 {
 	begin();
@@ -133,7 +133,7 @@ static void test_held_for_less(void)
 	rig_end();
 }
 
-/* Without held events, it is wait and service as measured. */
+/* Without held events, the stay is wait and service as measured. */
 static void test_not_held(void)
 {
 	begin();

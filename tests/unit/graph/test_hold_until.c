@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Events held with tickets: exactly one claim or the deadline gets the event; it is given back at its
- * deadline; and a ticket of another time gets nothing. (What a stage does with them, and how they
- * end: test_hold_until_ends.c.) */
+/* Events held with tickets: exactly one claim or the deadline gets the event; it is given back at
+ * its deadline; and a ticket of another time gets nothing. (What a stage does with them, and how
+ * they end: test_hold_until_ends.c.) */
 #include "control/width.h"
 #include "wait_rig.h"
 
@@ -50,8 +50,8 @@ static void test_other_tickets(void)
 	end();
 }
 
-/* A thread that leaves the graph returns the free slots that it has kept from its claims: a later hold
- * finds them, and the table does not grow. */
+/* A thread that leaves the graph returns the free slots that it has kept from its claims: a later
+ * hold finds them, and the table does not grow. */
 static void test_slots_of_a_thread(void)
 {
 	enum { FIRST = 64 }; /* slots of the first chunk */
@@ -181,7 +181,6 @@ static void test_later(void)
 	end();
 }
 
-/* Many at once, with deadlines in any order, some of which are claimed: more than a batch. */
 /* The latest time that is not WEIR_NO_DEADLINE is far away, too. */
 static void test_latest(void)
 {

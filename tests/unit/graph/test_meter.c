@@ -376,7 +376,7 @@ static void test_held_stop(void)
 	tick();
 	CU_ASSERT_EQUAL(cost_ns(0), 20 * MS);
 	ticks(10);
-	CU_ASSERT_EQUAL(cost_ns(0), 50 * MS); /* since then */
+	CU_ASSERT_EQUAL(cost_ns(0), 50 * MS); /* half of the time since then */
 	end();
 }
 
@@ -392,7 +392,8 @@ static void test_held_refused(void)
 	end();
 }
 
-/* Events that began after the last one ended may be young. They say nothing if they are as many. */
+/* Events that began after the last one ended may be young. If they are at least half of those in
+ * work, no event counts as late. */
 static void test_held_young(void)
 {
 	start_held(2);
