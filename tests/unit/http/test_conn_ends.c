@@ -68,8 +68,8 @@ static void test_memory_closes(void)
 	conn_rig_end();
 }
 
-/* So it is in a drain. When the connection can be handed over instead, it is not closed; when the
- * drain is over, it always is. */
+/* In a drain, too, the last response closes. When the connection can be handed over instead, it is
+ * not closed; when the drain is over, it always is. */
 static void test_drain_closes(void)
 {
 	struct conn *c;

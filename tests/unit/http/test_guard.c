@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The byte guard and llhttp after it: the rules of stages/http/message/guard.h with texts that they refuse
- * and similar ones that are good (request lines, targets and Host: test_guard_target.c); limits at,
- * below and above; and verdicts that do not depend on splits.
+ * The byte guard and llhttp after it: the rules of stages/http/message/guard.h with texts that they
+ * refuse and similar ones that are good (request lines, targets and Host: test_guard_target.c);
+ * limits at, below and above; and verdicts that do not depend on splits.
  */
 #include "guard_judge.h"
 
@@ -74,7 +74,7 @@ static void test_fields(void)
 	JUDGE_ALL(t);
 }
 
-/* Each field that may occur only once, twice. */
+/* Each field that may occur only once occurs twice. */
 static void test_once(void)
 {
 	static const char *const names[] = {"Range", "Origin", "Referer", "If-Range", "User-Agent",

@@ -145,7 +145,8 @@ static void test_bytes(void)
 
 /* ---- entering ---- */
 
-/* If the new server cannot open it, nothing has changed, and a later attempt opens it. */
+/* If the new server cannot open the connection, nothing has changed, and a later attempt opens
+ * it. */
 static void check_again(struct conn *c, size_t n_left)
 {
 	int fd = c->net.watch.fd, socket = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -207,7 +208,7 @@ static void test_idle(void)
 	end();
 }
 
-/* A client that has begun a request is told; it counts if the server has stopped. */
+/* A client that has begun a request gets a 503. It is counted as late if the server has stopped. */
 static void test_begun(void)
 {
 	for (int i = 0; i < 4; i++) {
