@@ -263,9 +263,9 @@ static void test_bursts(void)
 	phase(500, 500, 2000 * S);
 	size_t n = collect(&all);
 	double burst = dispersion(all, n, S, 2000);
-	/* Rates differ by 2500 and 278 per s. The variance of the expected count in a window of t
-	 * is
-	 * 2 s^2 c^2 (t / c - 1 + exp(-t / c)), s^2 = (2500 - 278)^2 0.1 0.9, c = 90 ms. */
+	/* The rate is 2500 per s in bursts and 278 per s between them. The variance of the expected
+	 * count in a window of t is 2 s^2 c^2 (t / c - 1 + exp(-t / c)), with s^2 = (2500 - 278)^2
+	 * 0.1 0.9 and c = 90 ms. */
 	double c = 0.09, variance = 2 * 2222.2 * 2222.2 * 0.09 * c * c * (1 / c - 1 + exp(-1 / c));
 	printf(" n %zu dispersion %.1f, in theory %.1f", n, burst, 1 + variance / 500);
 	/* 2000 windows of 500 with that dispersion */
@@ -278,7 +278,7 @@ static void test_bursts(void)
 	free(all);
 }
 
-/* Also on ramps and over many phases; the rate in a burst is `factor` times the mean. */
+/* Bursts on ramps and over many phases; the rate in a burst is `factor` times the mean. */
 static void test_burst_ramp(void)
 {
 	struct load_arrival *all;
