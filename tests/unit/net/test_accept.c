@@ -170,7 +170,7 @@ static void test_asks(void)
 	rig_finish();
 }
 
-/* While it waits, the reply may be late: the timer of the listeners checks again. */
+/* The reply to a new connection that waits may be late: the timer of the listeners checks again. */
 static void test_timer(void)
 {
 	int fd;
@@ -190,7 +190,7 @@ static void test_timer(void)
 	rig_fire(0);
 	CU_ASSERT_TRUE(rig_did("open!0"));
 	CU_ASSERT_FALSE(paused(0));
-	evict_follow(&rig.io[1]); /* too late: it was withdrawn */
+	evict_follow(&rig.io[1]); /* too late: the request was withdrawn */
 	CU_ASSERT_TRUE(rig_did(""));
 	close(fd);
 	rig_finish();
@@ -337,7 +337,7 @@ static void test_no_reserve(void)
 	before = use_up();
 	close(rig.io[0].accept.reserve_fd);
 	rig.io[0].accept.reserve_fd = -1;
-	other = dup(0); /* takes its number */
+	other = dup(0); /* takes the number of the reserve */
 	accept_some(&rig.io[0], listener(0));
 	/* The client has the number of `a`, so there is none for a reserve, and it is refused. */
 	CU_ASSERT_TRUE(rig_did("evict:a away!0+"));

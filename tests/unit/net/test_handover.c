@@ -39,8 +39,8 @@ static void give(int from, char name, bool idle)
 
 /* ---- sending ---- */
 
-/* A thread gives to the one with its number, as far as there are so many. Only the first connection
- * on an empty list wakes. */
+/* A thread of the old server gives its connections to the thread with its number, modulo the number
+ * of threads of the new server. Only the first connection on an empty list wakes that thread. */
 static void test_send(void)
 {
 	begin(2);

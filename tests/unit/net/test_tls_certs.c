@@ -66,7 +66,7 @@ static void test_choice(void)
 	CU_ASSERT_EQUAL(choose(certs, "one.b.example"), 2); /* a whole name before a wildcard */
 	/* the common name, since there is no other */
 	CU_ASSERT_EQUAL(choose(certs, "d"), 3);
-	/* it does not count beside other names */
+	/* the common name does not count beside other names */
 	CU_ASSERT_EQUAL(choose(certs, "c"), 0);
 	CU_ASSERT_EQUAL(choose(certs, "both.example"), 0); /* the first certificate that has it */
 	CU_ASSERT_EQUAL(choose(certs, "nobody.example"), 0);
