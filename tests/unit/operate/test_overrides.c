@@ -234,8 +234,8 @@ static void test_kept_beneath(void)
 	finished(g);
 }
 
-/* An undo that finds the temporary value of before expired counts as the undo of that value, too:
- * the next undo goes on with the change before it. */
+/* The undo of a value would restore a temporary one, which has expired: this undo counts for both,
+ * and the next one goes on with the change before them. */
 static void test_undo_past_an_expired_value(void)
 {
 	struct weir_graph *g = started();
