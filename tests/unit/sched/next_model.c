@@ -10,7 +10,7 @@
 #define COHORT_MAX 64
 #define SWITCH_NS  300 /* of each batch */
 #define BURST_MAX  16
-/* Stages that a batch of overload may leave behind; arrivals beyond are dropped. */
+/* Most events that may wait; under overload, further arrivals are dropped. */
 #define WAITING_MAX 20000
 
 /* Arrival times, oldest first. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which threads pause after a small batch (sched/handler.c). Every batch has one event, and the next
- * event waits before the thread looks for it, so the pauses depend on no clock. */
+/* Which threads pause after a small batch (sched/handler.c). Every batch has one event, and the
+ * next event waits before the thread looks for it, so the pauses depend on no clock. */
 #include "fixture/graph/probes.h"
 
 #include "base/clock.h"
@@ -124,7 +124,7 @@ static void test_some_between_batches_of_others(void)
 	weir_spec_text(&s->group, "g");
 	one_thread(&weir_spec_add_group(spec, "g")->threads);
 	while_held(start(spec), "a", "b", 3);
-	CU_ASSERT_EQUAL(atomic_load(&most_naps), 4); /* 1 and 2 after the batches before it */
+	CU_ASSERT_EQUAL(atomic_load(&most_naps), 4); /* 1, 2, 4 after the first three batches */
 }
 
 static void test_prepare(void)

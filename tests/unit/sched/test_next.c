@@ -227,8 +227,8 @@ static void test_urgent_thresholds(void)
 	EXPECT(s, 2, NEXT_URGENT, true, UINT32_MAX);
 }
 
-/* Until the stage is empty, below the threshold and with a gate, too; then the cut visit goes on
- * with what was left of it. */
+/* An urgent visit lasts until the stage is empty, also below the threshold and with a gate. Then
+ * the cut visit goes on with what was left of it. */
 static void test_urgent_cuts(void)
 {
 	struct scene *s = scene_new(NEXT_EVENTS);
@@ -341,7 +341,7 @@ static void test_starved_elsewhere(void)
 	EXPECT(s, 0, NEXT_POLICY, true, UINT32_MAX);
 	waits(s, 2, 1);
 	s->stage[2].oldest_ns = NOW - 5000;
-	s->now_ns = NOW + 100; /* a sixteenth later */
+	s->now_ns = NOW + 100; /* a sixteenth of starve_ns later */
 	EXPECT(s, 2, NEXT_STARVED, true, UINT32_MAX);
 }
 

@@ -316,7 +316,7 @@ static void test_mg1_edges(void)
 	measure(s);
 	visit_all(s, visits);
 	CU_ASSERT_EQUAL(visits[0], 231);
-	s->stage[1].load = 0.05; /* with all of 7, as a stage at 0.95 */
+	s->stage[1].load = 0.05; /* with the load of stage 0 limited, as if to 0.95 */
 	measure(s);
 	visit_all(s, visits);
 	CU_ASSERT_EQUAL(visits[0], visits[1]);
