@@ -120,7 +120,8 @@ static void test_one(void)
 	teardown();
 }
 
-/* A value from the environment is not shown, before and after. Without the list, none is. */
+/* A value from the environment is shown neither as the old nor as the new one. Without the list of
+ * such values, no value is shown. */
 static void test_hidden(void)
 {
 	setup();
