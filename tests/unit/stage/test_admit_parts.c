@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Admission to a partitioned stage asks its policy about the events of each thread separately
- * (stage/admit.h). Events that wait for one thread say nothing about the others. Events admitted for
- * one thread count where the policy considers all. The graph is built and never started, so no
+ * (stage/admit.h). Events that wait for one thread say nothing about the others. Events admitted
+ * for one thread count where the policy considers all. The graph is built and never started, so no
  * threads and no real time are involved.
  */
 #include "fixture/graph/probes.h"

@@ -127,7 +127,7 @@ static void test_several_classes(void)
 	end();
 }
 
-/* The closer the wait is to the objective, the less. */
+/* The closer the wait is to the objective, the less of the queue low classes may use. */
 static void test_less_as_the_wait_grows(void)
 {
 	start("16", "01", "none");
