@@ -212,7 +212,7 @@ static void check_listing_asked_again(bool cached)
 		CU_ASSERT(a.status == 304 && a.n == 0 && field_is(&a, "ETag", etag));
 		CU_ASSERT(site_ask(fd, "GET", "/d/", "If-None-Match: W/\"x\"\r\n", &a) &&
 			  a.status == 200);
-		snprintf(have, sizeof(have), "If-Match: %s\r\n", etag); /* never matches a weak tag */
+		snprintf(have, sizeof(have), "If-Match: %s\r\n", etag); /* weak tags never match */
 		CU_ASSERT(site_ask(fd, "GET", "/d/", have, &a) && a.status == 412);
 		CU_ASSERT(site_ask(fd, "GET", "/d/", "If-Match: *\r\n", &a) && a.status == 200);
 	}

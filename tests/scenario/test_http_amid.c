@@ -25,7 +25,7 @@ static struct server server;
 
 /* ---- the stage ---- */
 
-static struct weir_event *kept; /* the request for /keep, held until the answer to /free is released */
+static struct weir_event *kept; /* the request for /keep, until /free is released */
 /* The client that the release of /cut resets. */
 static int cut_fd = -1;
 

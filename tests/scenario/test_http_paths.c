@@ -249,7 +249,7 @@ static void check_table(bool cached)
 	for (int round = 0; round < 2; round++) /* in the second round a cache knows them */
 		for (size_t i = 0; i < ROWS; i++)
 			expect(table[i].target, "t", table[i].wanted);
-	if (cached) /* one object for all spellings of a file, and one for each path without a file */
+	if (cached) /* one object for all spellings of a file, one for each path without a file */
 		CU_ASSERT(stage_metric(&server, "cache", "cache_objects") < 20);
 	stop();
 }
