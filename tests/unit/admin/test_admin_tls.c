@@ -71,7 +71,7 @@ static void turn(int fd, int64_t now_ns)
 }
 
 /* A client with small buffers that does not read, after the handshake. Data written to *inner is
- * sent to it. */
+ * sent to the client. */
 static gnutls_session_t miser(int *fd, int *inner, int64_t now_ns)
 {
 	int segment = 536, small = 1, rc;
@@ -119,8 +119,8 @@ static void answer_much(int inner, int64_t now_ns)
 	admin_tls_run(tls, now_ns);
 }
 
-/* The end of the response is queued after bytes that the client never reads. It is noticed all the
- * same. */
+/* The end of the response is queued after bytes that the client never reads. The server notices the
+ * end all the same. */
 static void test_patience(void)
 {
 	int fd, inner;

@@ -24,7 +24,7 @@ static void test_tokens(void)
 	CU_ASSERT_EQUAL(ask("GET", "/api/v1/graph", bearer(BOSS)), 200);
 	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_OPERATOR);
 	CU_ASSERT_STRING_EQUAL(pass.name, "boss");
-	/* the routes check what it may do */
+	/* the routes check what a viewer may do */
 	CU_ASSERT_EQUAL(ask("PUT", "/api/v1/overload", bearer(EYE)), 200);
 	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_VIEWER);
 	CU_ASSERT_STRING_EQUAL(pass.name, "eye");

@@ -176,7 +176,7 @@ static void test_replay(void)
 	fd = ask("/events?hz=0", "");
 	CU_ASSERT_TRUE(await(fd, "event: hello"));
 	if (!has("\"graph\":5"))
-		CU_ASSERT_TRUE(await(fd, "event: config")); /* it came after the greeting */
+		CU_ASSERT_TRUE(await(fd, "event: config")); /* the event came after the greeting */
 	close(fd);
 	snprintf(field, sizeof(field), "Last-Event-ID: %llu\r\n", id);
 	fd = ask("/events?hz=0", field);

@@ -131,7 +131,7 @@ static void test_differences(void)
 	feed(5);
 	CU_ASSERT_EQUAL(second("disk", SAMPLE_IN, 5), 25);
 	CU_ASSERT_TRUE(isnan(second("disk", SAMPLE_IN, 3)));
-	/* the longer ring has all of it at the end of its step */
+	/* the longer ring has all of these events at the end of its step */
 	CU_ASSERT_EQUAL(feed(10), 3);
 	CU_ASSERT_EQUAL(value(HISTORY_10S, "disk", SAMPLE_IN, T0 / 10 + 1), 20);
 	CU_ASSERT_DOUBLE_EQUAL(

@@ -222,12 +222,12 @@ static void test_slow(void)
 		CU_ASSERT_EQUAL(last, i);
 		pass(1);
 	}
-	/* it reads again: the rest of the tick in progress, and the newest one */
+	/* the watcher reads again: the rest of the tick in progress, and the newest one */
 	CU_ASSERT_EQUAL(read_all(slow, &last), 2);
 	CU_ASSERT_EQUAL(last, 10);
 	big_tick(11);
 	CU_ASSERT_EQUAL(read_all(slow, &last), 1);
-	/* this time it stops for good */
+	/* now the watcher stops for good */
 	big_tick(12);
 	read_all(fast, &last);
 	pass(SSE_PATIENCE_S);
