@@ -20,7 +20,7 @@ static void test_chain(void)
 	CU_ASSERT(route_enters(n.r, a, 0, 0) && route_enters(n.r, b, 0, 0));
 	CU_ASSERT(route_judged(n.r, a, 0, 0) && route_judged(n.r, b, 0, 0));
 	CU_ASSERT(!route_enters(n.r, src, 0, 0) && !route_judged(n.r, src, 0, 0));
-	CU_ASSERT(!route_enters(n.r, f, 0, 0)); /* it is not its own entry */
+	CU_ASSERT(!route_enters(n.r, f, 0, 0)); /* f is not its own entry */
 	net_end(&n);
 }
 
