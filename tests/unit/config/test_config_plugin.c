@@ -108,7 +108,7 @@ static void test_alone(void)
 	const char *folder = enter_folder();
 
 	put_plugin("crash.so");
-	put_plugin("other.so"); /* it has no weir_stage_other */
+	put_plugin("other.so"); /* the file has no weir_stage_other */
 	write_file("text.so", "no shared object");
 	write_file("good.yaml", "weir: 1\nplugin: [crash.so]\nstages: { a: [b] }\n");
 	CU_ASSERT_EQUAL(config_load_plugins("good.yaml", &errs), 0);
