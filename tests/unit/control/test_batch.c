@@ -254,7 +254,7 @@ static void test_seda_raises_what_is_too_small(void)
 		best = fmax(best, (double)(s->v.items - then));
 	}
 	CU_ASSERT_TRUE(s->changes > 3);
-	/* It oscillates, but stays close to the best throughput. */
+	/* The policy oscillates, but stays close to the best throughput. */
 	then = s->v.items;
 	run(s, 60);
 	CU_ASSERT_TRUE((double)(s->v.items - then) / 60 > 0.8 * best);
