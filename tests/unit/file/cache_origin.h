@@ -19,7 +19,7 @@ struct origin {
 	bool shut;     /* the gate: handlers block at it */
 	int at_gate;   /* handlers that block now */
 	int asked;     /* requests so far */
-	int validated; /* those with If-None-Match */
+	int validated; /* requests with If-None-Match */
 	int etag;      /* number of the current version */
 	int status;    /* the response: 200, 404, 503; negative: the outcome */
 	bool no_store;

@@ -255,7 +255,7 @@ static void test_directories(void)
 	call_send(c, disk);
 	call_await(c);
 	CU_ASSERT(call_has_field(c, "Location: /sub%20dir/?a=1&b=%20\r\n"));
-	CU_ASSERT_EQUAL(call_status(get("/sub%20dir/")), 404); /* it has no index */
+	CU_ASSERT_EQUAL(call_status(get("/sub%20dir/")), 404); /* the folder has no index */
 	tear_down();
 }
 
