@@ -110,7 +110,7 @@ static void test_expires(const char *use)
 	CU_ASSERT_PTR_NULL(weir_hold_claim(stage, atomic_load(&tickets[a])));
 	claim(b);
 	claim(c);
-	/* the width policy is told of those that were answered, admission of all */
+	/* the width policy gets the events that were answered, admission gets all */
 	struct width_view w;
 	graph_width_look(g, stage, &w);
 	CU_ASSERT_EQUAL(w.ended, 2);
@@ -187,7 +187,7 @@ static void test_latest(void)
 	start_simple("t.wait", 1);
 	int a = offer(WEIR_NO_DEADLINE - 1, WEIR_NO_DEADLINE);
 	FIXTURE_AWAIT(atomic_load(&tickets[a]) != 0);
-	int b = offer(clock_now_ns(), WEIR_NO_DEADLINE); /* its expiry files the other one */
+	int b = offer(clock_now_ns(), WEIR_NO_DEADLINE); /* its expiry files `a` in the wheel */
 	FIXTURE_AWAIT(is_ended(b));
 	FIXTURE_AWAIT(stage_view(g, "wait").threads[WEIR_THREAD_IDLE] == 1);
 	CU_ASSERT(atomic_load(&stage->sink.expires_ns) > clock_now_ns() + HOUR / 10);

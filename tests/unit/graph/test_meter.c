@@ -270,8 +270,8 @@ static bool rests_after(int looks)
 	return rests;
 }
 
-/* After half a second without events, 50 checks, it rests. An event that is counted, asked about,
- * queued or handled ends the rest. */
+/* After half a second without events, 50 checks, the meter rests. An event that is counted, asked
+ * about, queued or handled ends the rest. */
 static void test_rests(void)
 {
 	start();
@@ -294,7 +294,7 @@ static void test_rests(void)
 	end();
 }
 
-/* It does not rest before the quantiles of the last events are forgotten. */
+/* The meter does not rest before the quantiles of the last events are forgotten. */
 static void test_rests_without_quantiles(void)
 {
 	start();
