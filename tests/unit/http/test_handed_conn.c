@@ -120,7 +120,7 @@ static void test_leaves(void)
 	end();
 }
 
-/* Bytes that were read but not parsed, and what is known of the client, go with it. */
+/* Bytes that were read but not parsed, and what is known of the client, go with the connection. */
 static void test_bytes(void)
 {
 	struct conn *c;
@@ -188,7 +188,7 @@ static const char *drop(struct net_handed *h, int client, bool late)
 
 	handed_conn_drop(&heir_io.net, h, late);
 	n = recv(client, text, sizeof(text) - 1, MSG_DONTWAIT);
-	CU_ASSERT(n >= 0); /* it is closed */
+	CU_ASSERT(n >= 0); /* the connection is closed */
 	text[n > 0 ? n : 0] = '\0';
 	return text;
 }
