@@ -73,7 +73,7 @@ static size_t collect(struct load_arrival **all)
 		list[n++] = a;
 	}
 	CU_ASSERT_TRUE(right);
-	CU_ASSERT_FALSE(load_schedule_next(s, &a)); /* it remains at its end */
+	CU_ASSERT_FALSE(load_schedule_next(s, &a)); /* the schedule remains at its end */
 	CU_ASSERT_FALSE(load_schedule_next(s, &a));
 	load_schedule_free(s);
 	*all = list;
