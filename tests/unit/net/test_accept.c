@@ -75,8 +75,8 @@ static void test_at_once(void)
 	rig_finish();
 }
 
-/* A client that has left is opened like any other while there is a slot, and costs none when there
- * is none. */
+/* A client that has left is opened like any other if a slot is free. If none is free, nothing is
+ * evicted for it and accepting goes on. */
 static void test_gone(void)
 {
 	rig_begin(1);
@@ -286,7 +286,7 @@ static void test_reserve(void)
 	before = use_up();
 	accept_some(&rig.io[0], listener(0));
 	CU_ASSERT_TRUE(rig_did("away!0+"));
-	CU_ASSERT_TRUE(paused(0)); /* the other one waits */
+	CU_ASSERT_TRUE(paused(0)); /* the other client waits */
 	CU_ASSERT_NOT_EQUAL(rig.io[0].accept.reserve_fd, -1);
 	CU_ASSERT_EQUAL(rig.count[0][NET_ACCEPT_FAILURES], 1);
 	setrlimit(RLIMIT_NOFILE, &before);
@@ -432,7 +432,8 @@ static void test_drain_slot(void)
 	rig_finish();
 }
 
-/* Outside of a drain, one that waits is told that the server is full, and the backlog is left. */
+/* Outside of a drain, a new connection that waits is told that the server is full, and the backlog
+ * is left. */
 static void test_stop(void)
 {
 	int fd[2];

@@ -116,7 +116,7 @@ static void test_none(void)
 	CU_ASSERT_FALSE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, false));
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true)); /* for the next connection */
 	evict_follow(&rig.io[1]);
-	evict_follow(&rig.io[0]); /* it is refused */
+	evict_follow(&rig.io[0]); /* the waiting connection is refused */
 	CU_ASSERT_FALSE(waits(0));
 	CU_ASSERT_TRUE(rig_did("open!0"));
 	end();
@@ -254,7 +254,7 @@ static void test_retry(void)
 	CU_ASSERT_TRUE(rig_did(""));
 	rig_close(c);
 	CU_ASSERT_EQUAL(rig_wakes(0), 1);
-	CU_ASSERT_TRUE(waits(0)); /* not within the close */
+	CU_ASSERT_TRUE(waits(0)); /* the close itself does not retry */
 	evict_follow(&rig.io[0]);
 	CU_ASSERT_FALSE(waits(0));
 	CU_ASSERT_TRUE(rig_did("open"));

@@ -171,7 +171,7 @@ static void test_passed_on(void)
 	give(0, 'a', true);
 	handover_adopt(&rig.io[0]);
 	old_server.n_io = 1;
-	old_server.io[0] = &rig.io[0]; /* it gets its own connections back */
+	old_server.io[0] = &rig.io[0]; /* the server gets its own connections back */
 	rig.io[0].handover.to = &old_server;
 	rig_wait(KEPT);
 	handover_adopt(&rig.io[0]);
