@@ -216,7 +216,7 @@ static void test_a_paused_pool_is_left_alone(void)
 	struct weir_graph *g = fixture_start(spec);
 	weir_thread_attach(g, "test");
 	struct pool *pool = weir_graph_stage(g, "last")->pool;
-	control_stop(g->control); /* it is stepped below */
+	control_stop(g->control); /* the test makes the steps below */
 	CU_ASSERT_EQUAL(steer(g, "last", WEIR_STEER_PAUSE), 0);
 	fixture_offer_all(weir_graph_stage(g, "last"), probes, MANY, MANY);
 	for (int i = 0; i < 100; i++)
@@ -252,7 +252,7 @@ static void pause_with(const char *policy)
 	struct weir_graph *g = fixture_start(spec);
 	struct weir_stage *last = weir_graph_stage(g, "last");
 	weir_thread_attach(g, "test");
-	for (int i = 0; i < 100; i++) { /* it learns the cost of an event */
+	for (int i = 0; i < 100; i++) { /* the policy learns the cost of an event */
 		taken += (uint64_t)offer_one(last, i);
 		FIXTURE_AWAIT(fixture_ended() == taken);
 	}
