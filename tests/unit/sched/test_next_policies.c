@@ -60,7 +60,7 @@ static void test_wavefront(void)
 
 	for (size_t i = 0; i < sizeof(path) / sizeof(path[0]); i++)
 		CU_ASSERT_EQUAL(pick(s, 0xf), path[i]);
-	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 1), 0); /* it is on its way back */
+	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 1), 0); /* the wavefront is on its way back */
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 1), 63);
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63), 63); /* the only one */
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63), 63);
@@ -152,7 +152,7 @@ static void test_color_without_entry(void)
 	CU_ASSERT_EQUAL(pick(s, 3), 0);
 	CU_ASSERT_EQUAL(pick(s, 2), 1);
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 3), 63);
-	left(s, 63, 7); /* nothing is known of it */
+	left(s, 63, 7); /* nothing is known of stage 63 */
 	s->stage[63].oldest_ns = 55;
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 3), 0);
 	left(s, 0, 1);
