@@ -182,7 +182,7 @@ static void end(int64_t law)
 {
 	FIXTURE_AWAIT(fixture_ended() == (uint64_t)at);
 	FIXTURE_AWAIT(atomic_load(&second->pipeline_ns) == 0);
-	await_ticks(3); /* and it stays so */
+	await_ticks(3); /* the work in flight stays 0 */
 	CU_ASSERT_EQUAL(atomic_load(&second->pipeline_ns), 0);
 	for (int i = 0; i < 2; i++) {
 		struct weir_stage_view v = stage_view(g, i ? "second" : "first");

@@ -282,7 +282,7 @@ static void test_requeued(void)
 			struct weir_event *ev = take_kept();
 			weir_requeue(stage, &ev);
 		}
-		CU_ASSERT_EQUAL(offer(1, 0), 0); /* not between the two */
+		CU_ASSERT_EQUAL(offer(1, 0), 0); /* no event enters between requeue and flush */
 		weir_thread_flush();
 		settled(LIMIT);
 		CU_ASSERT_EQUAL(offer(10, 0), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weir_requeue: events return to their own stage as often as it likes, from handlers and from other
+/* weir_requeue: events return to their own stage any number of times, from handlers and from other
  * threads, in queued, partitioned and inline stages. Each is counted once and ends once, whatever
  * its deadline and the limit of the queue. */
 #include "fixture/graph/probes.h"

@@ -85,7 +85,7 @@ static void leave(const char *use, bool inlined, int status)
 	CU_ASSERT_EQUAL(weir_graph_set(g, "keep", "threads.max", "1", why, sizeof(why)), 0);
 	FIXTURE_AWAIT(fixture_ended() == 1);
 	weir_thread_detach();
-	finish_graph(g, 0); /* the other one leaves, too */
+	finish_graph(g, 0); /* the other thread leaves, too */
 	check_each_once(2);
 	CU_ASSERT_TRUE(probes[0].status == status || probes[1].status == status);
 	weir_log_set_fd(2);
