@@ -92,7 +92,7 @@ static void test_work(void)
 		json_decref(tick);
 	}
 	CU_ASSERT(in > 0);
-	CU_ASSERT_DOUBLE_EQUAL(done, in, 0.2 * in);      /* they may be in ticks of other lengths */
+	CU_ASSERT_DOUBLE_EQUAL(done, in, 0.2 * in);      /* ticks may have other lengths */
 	CU_ASSERT_DOUBLE_EQUAL(class_in, in, 0.01 * in); /* the only stage after the source */
 	CU_ASSERT_DOUBLE_EQUAL(class_done, done, 0.01 * in);
 	/* An operator changes a knob. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An operator at the admin endpoint of a real graph: values for a time, pauses, undo, the kill
- * switch, the contents of a queue, single requests, and the events that watchers get of it all. */
+ * switch, the contents of a queue, single requests, and the events that watchers get. */
 #include "fixture/http/server.h"
 
 #include <jansson.h>

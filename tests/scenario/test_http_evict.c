@@ -299,7 +299,7 @@ static void test_lingering(void)
 		CU_ASSERT_EQUAL(a.status, 505);
 	}
 	AWAIT_METRIC(&server, "http_connections", ==, 2);
-	clock_move(1500); /* they would stay for 2 s */
+	clock_move(1500); /* refused clients may stay for 2 s */
 	fd[2] = client_open(server.port);
 	CU_ASSERT(client_say(fd[2], GET("/")) && answer_read(fd[2], &a));
 	CU_ASSERT_EQUAL(a.status, 200);

@@ -322,7 +322,7 @@ static void test_shared_file(void)
 	for (int i = 0; i < 2; i++) {
 		follow(&s, with_one_thread());
 		AWAIT_METRIC(&s, "http_connections", ==, CLIENTS);
-		CU_ASSERT_EQUAL(descriptors(), 2); /* that of the stage, and the shared one */
+		CU_ASSERT_EQUAL(descriptors(), 2); /* the stage's, and the shared one */
 	}
 	for (int i = 0; i < CLIENTS; i++) {
 		CU_ASSERT(answer_read(fd[i], &a) && is_all(&a));

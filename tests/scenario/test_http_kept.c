@@ -105,10 +105,10 @@ static void test_for_good(void)
 	struct clients k = come_over(&next);
 	struct answer a = {0};
 
-	clock_move(9000); /* they are kept for 10 s */
+	clock_move(9000); /* connections are kept for 10 s */
 	CU_ASSERT_EQUAL(server_metric(&next, "http_refused_handed_total"), 0);
 	clock_move(1100);
-	CU_ASSERT(answer_read(k.half, &a)); /* it had begun a request */
+	CU_ASSERT(answer_read(k.half, &a)); /* this client had begun a request */
 	CU_ASSERT_EQUAL(a.status, 503);
 	CU_ASSERT(a.close);
 	CU_ASSERT(client_at_end(k.half));

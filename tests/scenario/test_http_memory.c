@@ -233,7 +233,8 @@ static void test_steps(void)
 		expect(fd[i] = client_open(server.port), 200, false);
 	grows = client_open(server.port);
 	client_say(grows, long_post);
-	/* It has arrived. (More may be held for a moment while another request is in the graph.) */
+	/* `long_post` has arrived. (More may be held for a moment while another request is in the
+	 * graph.) */
 	AWAIT_METRIC(&server, "http_received_bytes_total", ==,
 	    (int64_t)(3 * strlen(GET("/")) + strlen(long_post)));
 	n_fillers = 0;

@@ -204,7 +204,7 @@ static void test_mirror(void)
 	parts_server_stop(&s);
 }
 
-/* The same within the I/O thread, without a handover between threads. */
+/* Both directions within the I/O thread, without a handover between threads. */
 static void test_inline(void)
 {
 	struct server s = parts_server_new();
@@ -461,7 +461,7 @@ static void test_reload(void)
 	CU_ASSERT(client_say(fd, GET("/count/5")) && whole_is(fd, 5, ""));
 	CU_ASSERT(client_say(early, GET("/sum")) && answer_read(early, &a));
 	CU_ASSERT(answer_is(&a, 200, "0 0\n"));
-	/* As before: no client had to reconnect. */
+	/* No client had to reconnect. */
 	CU_ASSERT_EQUAL(server_metric(&next, "http_accepted_total"), 2);
 	answer_free(&a);
 	close(fd);

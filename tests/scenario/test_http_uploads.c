@@ -159,7 +159,7 @@ static void test_client_goes(void)
 	FIXTURE_AWAIT(atomic_load(&parts_error) == WEIR_EGONE);
 	AWAIT_METRIC(&s, "http_torn_bodies_total", ==, 1);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
-	fd = client_open(s.port); /* it stops sending, but still reads */
+	fd = client_open(s.port); /* this client stops sending, but still reads */
 	CU_ASSERT(client_say(fd, POST_HEAD("/sum", "Transfer-Encoding: chunked\r\n")));
 	CU_ASSERT(client_pattern(fd, 0, 1000000, true));
 	shutdown(fd, SHUT_WR);
@@ -234,8 +234,8 @@ static void test_early_answer(void)
 	parts_server_stop(&s);
 }
 
-/* The same for a chunked body, whose length is not known in advance: its framing is checked, and
- * errors end the connection. */
+/* An answer before the end of a chunked body, whose length is not known in advance: the framing is
+ * checked, and errors end the connection. */
 static void test_early_answer_to_chunks(void)
 {
 	struct server s = parts_server();
@@ -329,8 +329,9 @@ static void test_continue_streamed(void)
 	parts_server_stop(&s);
 }
 
-/* An operator pauses the source, then the stage, and drains the stage, in the middle of a body: it
- * continues as soon as it may, and a drained stage still gets the rest of what it had begun. */
+/* An operator pauses the source, then the stage, and drains the stage, in the middle of a body. The
+ * body continues as soon as possible, and a drained stage still gets the rest of what it had
+ * begun. */
 static void test_steered(void)
 {
 	struct server s = parts_server();
