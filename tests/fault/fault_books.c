@@ -118,7 +118,7 @@ static void test_ends_what_is_held(void)
 	end();
 }
 
-/* This thread has no outbox either. */
+/* An outbox for the thread cannot be allocated either. */
 static void test_emits_what_is_held(void)
 {
 	struct weir_stage *first = start("t.hold", false);

@@ -172,7 +172,7 @@ struct heard {
 	int good;    /* responses with 200 */
 	int failed;  /* 500: the stage's copy failed */
 	int refused; /* 503 */
-	int curt;    /* those without memory for the fields */
+	int curt;    /* responses without memory for the fields */
 	int ends;    /* connections that ended with fewer responses than requests */
 };
 
@@ -240,7 +240,7 @@ static void park(void)
 	    &server, "http_received_bytes_total", ==, before + PARKED * (int64_t)strlen(HALF));
 }
 
-/* These connections took no part in the iteration. */
+/* The parked connections took no part in the iteration. */
 static void unpark(void)
 {
 	struct answer a = {0};
