@@ -28,7 +28,7 @@ struct run {
 	struct stream s;
 	struct pool pool;
 	_Atomic int64_t budget;
-	struct http_req *r; /* the one whose body arrives in parts */
+	struct http_req *r; /* the request whose body arrives in parts */
 	uint32_t seed;
 	int status;
 	uint64_t body, n_body; /* of r so far */
