@@ -276,7 +276,7 @@ static void test_guarantees(void)
 	}
 }
 
-/* The same at 5 ms, over 20 s. */
+/* I6 with services of 5 ms, over 20 s. */
 static void test_guarantees_of_long_services(void)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The laws that the simulator checks can be broken: there is one bad policy for each, and the
- * simulator must report it, with the last steps. And the server's laws hold under faults: handlers
- * that die, lost ticks, a slow stage. */
+/* Each law that the simulator checks can be broken: there is one bad policy for each, and the
+ * simulator must report it, with the last steps. The server's laws hold under faults: handlers that
+ * die, lost ticks, a slow stage. */
 #include "runs.h"
 
 #include <stdio.h>
