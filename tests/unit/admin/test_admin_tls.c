@@ -131,7 +131,7 @@ static void test_patience(void)
 	answer_much(inner, 100 * S);
 	admin_tls_run(tls, 102 * S);
 	admin_tls_run(tls, 108 * S);
-	CU_ASSERT_EQUAL(descriptors(), before + 3); /* its ten seconds are not over */
+	CU_ASSERT_EQUAL(descriptors(), before + 3); /* the client's ten seconds are not over */
 	admin_tls_run(tls, 114 * S);
 	CU_ASSERT_EQUAL(descriptors(), before + 1);
 	gnutls_deinit(s);

@@ -248,7 +248,7 @@ static void test_times(void)
 	is_problem(422, "for: the value must be a string like \"10m\"");
 	ask("PUT", KNOB, "{\"value\": \"8\", \"for\": \"10\"}");
 	is_problem(422, "for: '10' needs a unit: write 10ms or 10s");
-	/* other keys beside it */
+	/* other keys besides `value` and `for` */
 	static const char keys[] =
 	    "the body must be {\"value\": \"...\"}, optionally with \"for\": \"10m\"";
 	ask("PUT", KNOB, "{\"value\": \"8\", \"for\": \"10m\", \"x\": 1}");

@@ -112,7 +112,7 @@ static void test_expire(void)
 	connections_expire(&p);
 	CU_ASSERT_PTR_NULL(received());
 	CU_ASSERT_EQUAL(p.slot[0].state, CONNECTION_READING);
-	/* part of a request has come: it gets a response, and a second to read it */
+	/* part of a request has come: the client gets a response, and a second to read it */
 	p.slot[0].until_ns = now();
 	connections_expire(&p);
 	const char *text = received();
@@ -163,7 +163,7 @@ static void test_drain(void)
 	connections_ready(&p, &p.slot[0], EPOLLIN);
 	CU_ASSERT_EQUAL(p.slot[0].state, CONNECTION_FREE);
 	close(client);
-	/* one that disconnects is closed at once */
+	/* a client that disconnects is closed at once */
 	connected(CONNECTION_CLOSING, "x", 500 * S);
 	close(client);
 	connections_ready(&p, &p.slot[0], EPOLLIN | EPOLLRDHUP);

@@ -285,7 +285,7 @@ static void test_trouble(void)
 	struct history_file *f = history_file_open(path, h);
 	snprintf(away, sizeof(away), "%s-away", dir);
 	CU_ASSERT_EQUAL(rename(dir, away), 0);
-	history_file_save(f, h, feed(h, 0)); /* cannot create it */
+	history_file_save(f, h, feed(h, 0)); /* cannot create the file */
 	history_file_wait(f);
 	CU_ASSERT_TRUE(history_file_failing(f));
 	history_file_save(f, h, feed(h, 1));

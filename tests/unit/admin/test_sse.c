@@ -293,7 +293,7 @@ static void test_asking(void)
 	teardown();
 }
 
-/* Whether a watcher with this pass is admitted; *fd is its end. */
+/* Whether a watcher with this pass is admitted; *fd is the watcher's end. */
 static bool come_as(uint64_t edition, enum weir_admin_role role, int *fd)
 {
 	const struct auth_pass who = {.role = role, .token = 0, .edition = edition};

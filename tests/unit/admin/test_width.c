@@ -113,7 +113,7 @@ static void test_bottleneck(void)
 	CU_ASSERT_EQUAL(b.used, 1);
 	CU_ASSERT_STRING_EQUAL(sentence(),
 	    "disk limits the server: its width of 20 is 100 % used, 170/s of 170/s, for 1 s.");
-	/* its threads are busier than its width */
+	/* disk's threads are busier than its width */
 	disk->in_work = 18;
 	sample[MADE_DISK].v[SAMPLE_BUSY] = 0.95;
 	feed();
