@@ -271,7 +271,7 @@ static bool is_over(void)
 static void test_short_queue_begins_all(void)
 {
 	start_over(twice, twice, falling);
-	CU_ASSERT_EQUAL(ask(view_of(1000), 0, 0), WEIR_EDELAY); /* keeps it OVER for 100 ms */
+	CU_ASSERT_EQUAL(ask(view_of(1000), 0, 0), WEIR_EDELAY); /* stays OVER for 100 ms */
 	tick(twice, twice, falling, 5.1);
 	CU_ASSERT_EQUAL(admission_weir.least_left(state), 2500000);
 	tick(twice, twice, falling, 4.9); /* low: a twentieth of the objective */
