@@ -32,7 +32,7 @@ static struct weir_spec *looked_at(const char *path)
 	return spec;
 }
 
-/* A look loads no code: a type of a plug-in that is not loaded is not known yet. */
+/* config_look loads no code: a type of a plug-in that is not loaded is not known yet. */
 static void test_look_first(void)
 {
 	const char *folder = enter_folder();
@@ -75,7 +75,7 @@ static void test_loaded(void)
 	char *values = config_values_text(spec);
 	CU_ASSERT_PTR_NOT_NULL(strstr(values, value));
 	free(values);
-	/* loaded already: a look finds it, with the same hash */
+	/* a plug-in that is loaded already is found, with the same hash */
 	struct weir_spec *again = looked_at("main.yaml");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(again);
 	CU_ASSERT_EQUAL_FATAL(again->n_plugins, 1);
