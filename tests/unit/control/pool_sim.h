@@ -27,7 +27,7 @@
 
 struct sim_thread {
 	bool live, busy;
-	double cpu_ns, block_ns; /* left of its event */
+	double cpu_ns, block_ns; /* what is left of its event */
 };
 
 struct sim_trace {

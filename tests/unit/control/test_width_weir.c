@@ -264,7 +264,7 @@ static void test_idle(void)
 	CU_ASSERT_EQUAL(s->steps, steps);
 }
 
-/* Few events do not make it wide. */
+/* A low load does not make the width large. */
 static void test_light_load(void)
 {
 	static struct width_sim s;

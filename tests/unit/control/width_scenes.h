@@ -92,7 +92,7 @@ static inline struct width_sim *scene_settled(
 	return &s;
 }
 
-/* Begin the scene. Returns false if it makes no sense for this side. */
+/* Begin the scene. Returns false if the scene makes no sense for this side. */
 static inline bool scene_change(struct width_sim *s, enum scene_kind kind, const struct side *side)
 {
 	switch (kind) {
@@ -134,7 +134,7 @@ static inline bool scene_change(struct width_sim *s, enum scene_kind kind, const
 	return true;
 }
 
-/* Run a scene. Returns NULL if it makes no sense for this side. */
+/* Run a scene. Returns NULL if the scene makes no sense for this side. */
 static inline struct width_sim *scene_do(const struct width_policy *policy, enum scene_kind kind,
     const struct side *side, int seed, bool trace, struct scene_result *r)
 {
