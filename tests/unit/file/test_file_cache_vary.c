@@ -224,7 +224,7 @@ static void test_alike(void)
 	tear_down();
 }
 
-/* Misses wait only for one that accepts the same codings. */
+/* A miss waits only for one that accepts the same codings. */
 static void test_coalesced(void)
 {
 	enum { N = 30 };

@@ -314,7 +314,7 @@ static void test_root_replaced(void)
 	set_up(false);
 	CU_ASSERT(call_body_is(get("/a.txt"), "0123456789"));
 	CU_ASSERT_EQUAL_FATAL(rename(root, old), 0);
-	CU_ASSERT(call_body_is(get("/a.txt"), "0123456789")); /* no new one exists yet */
+	CU_ASSERT(call_body_is(get("/a.txt"), "0123456789")); /* no new root exists yet */
 	CU_ASSERT_EQUAL_FATAL(mkdir(root, 0755), 0);
 	put("a.txt", "new", 3);
 	for (int i = 0; i < 200; i++) {
