@@ -201,7 +201,7 @@ static struct weir_spec *spec_with(const char *use, const char *policy)
 
 	fixture_set(s, "width.max", "64");
 	fixture_set(s, "width.policy", policy);
-	fixture_set(s, "slo", "1h"); /* a machine that stalls refuses nothing */
+	fixture_set(s, "slo", "1h"); /* nothing is refused, even if the machine stalls */
 	fixture_set(s, "threads.stuck", "10ms");
 	fixture_set(s, "threads.min", "3");
 	fixture_set(s, "threads.max", "3");

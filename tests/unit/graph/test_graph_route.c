@@ -217,8 +217,8 @@ static void live(int run)
 	rig_end();
 }
 
-/* While no events come, nothing is read or learned, and the result is the same as if it had
- * been. */
+/* While no events come, no counters are read and nothing is learned. The results are the same as if
+ * that were done. */
 static void test_rest(void)
 {
 	int far = 0;

@@ -140,7 +140,8 @@ static void test_own_deadline(void)
 {
 	start_simple("t.wait", 1);
 	for (int tries = 0; atomic_load(&gave_back) == 0; tries++) {
-		/* a machine that stalls lets it pass in the queue, where it ends as well */
+		/* if the machine stalls, the deadline passes in the queue, where the event ends as
+		 * well */
 		int a = offer(clock_now_ns() + HOUR, clock_now_ns() + 20 * NS_PER_MS);
 		FIXTURE_AWAIT(is_ended(a));
 		CU_ASSERT_EQUAL(probes[a].status, WEIR_EDEADLINE);

@@ -205,7 +205,8 @@ static void test_held_after_close(void)
 	end();
 }
 
-/* Threads of other partitions know nothing of a deadline that no thread of the pool has set. */
+/* All threads of a partitioned stage sleep without a deadline. Another thread sets one, and each
+ * partition must notice it. */
 static void test_partitions_sleep(void)
 {
 	struct weir_spec *spec = weir_spec_new("tickets");
@@ -267,7 +268,7 @@ static void test_dropped(void)
 	FIXTURE_AWAIT(atomic_load(&handled) == 8);
 	int64_t at_ns = clock_now_ns() + 20 * NS_PER_MS;
 	for (int i = 0; i < 5; i++) {
-		/* a machine that stalls has them refused at admission, which is right, too */
+		/* if the machine stalls, admission refuses them, which is right, too */
 		struct weir_event *ev = &probes[offered++].ev;
 		weir_event_init(ev, &probe_type, 1);
 		ev->deadline_ns = at_ns;

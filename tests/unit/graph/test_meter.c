@@ -241,7 +241,7 @@ static void test_old_costs_age(void)
 	end();
 }
 
-/* Classes that arrive keep their cost. */
+/* Classes of which events arrive keep their cost. */
 static void test_costs_of_who_comes(void)
 {
 	start_with_cost(10 * MS);
