@@ -284,7 +284,7 @@ static void test_keep_alive(void)
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.0\r\n\r\n"));
 	CU_ASSERT(keeps_alive("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n"));
-	/* llhttp decides on these wherever they are in the head. */
+	/* llhttp decides on these fields wherever they are in the head. */
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.1\r\ncONNECTION: close\r\n" HOST "\r\n"));
 	/* A field without meaning (RFC 9112, 9.3), which llhttp would treat as Connection. */
 	CU_ASSERT(

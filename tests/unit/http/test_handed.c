@@ -114,7 +114,7 @@ static void test_every_place(void)
 	CU_ASSERT(n > N);
 }
 
-/* Whether the connection closes after it was announced in its head. */
+/* A response that was announced as the last one closes the new connection, too. */
 static void test_close(void)
 {
 	static char text[N + 1000];

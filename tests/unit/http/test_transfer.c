@@ -88,8 +88,8 @@ static void test_body(void)
 	rig_fini(&g);
 }
 
-/* A caller that found no free space gets a signal, even if it checked again when there was a little
- * and did not use it. */
+/* A caller that found too little free space gets a signal, even if it checks again when there is
+ * some and does not use it. */
 static void test_starved(void)
 {
 	struct weir_slice part;

@@ -104,7 +104,7 @@ static void test_text(void)
 	conn_rig_end();
 }
 
-/* For every number of bytes that the socket may take. */
+/* Whatever number of bytes the socket takes, the rest follows. */
 static void test_every_stop(void)
 {
 	static char whole[8000], rest[8000];
