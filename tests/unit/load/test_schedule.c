@@ -268,7 +268,7 @@ static void test_bursts(void)
 	 * 0.1 0.9 and c = 90 ms. */
 	double c = 0.09, variance = 2 * 2222.2 * 2222.2 * 0.09 * c * c * (1 / c - 1 + exp(-1 / c));
 	printf(" n %zu dispersion %.1f, in theory %.1f", n, burst, 1 + variance / 500);
-	/* 2000 windows of 500 with that dispersion */
+	/* 2000 windows of 500 arrivals, with that dispersion */
 	CU_ASSERT_DOUBLE_EQUAL((double)n, 1e6, 2 * sqrt(1e6 * (1 + variance / 500)));
 	CU_ASSERT_DOUBLE_EQUAL(burst, 1 + variance / 500, 0.15 * (1 + variance / 500));
 	free(all);
