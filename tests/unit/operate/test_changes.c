@@ -58,7 +58,8 @@ static void test_brief_over_brief(void)
 	CU_ASSERT_EQUAL(weir_graph_undo(g, &undone, why, sizeof(why)), 0);
 	CU_ASSERT_STRING_EQUAL(undone.target, "last.cohort.max");
 	CU_ASSERT_EQUAL(weir_graph_undo(g, NULL, why, sizeof(why)), WEIR_ENOENT);
-	/* If it is undone while it holds, the previous one returns and later expires by itself. */
+	/* If a temporary value is undone before it expires, the previous one returns and later
+	 * expires by itself. */
 	set_for(g, "queue.limit", "200", 7200 * NS_PER_S);
 	set_for(g, "queue.limit", "300", 3600 * NS_PER_S);
 	undo_one(g, "set");
@@ -82,7 +83,7 @@ static void test_the_ring_is_bounded(void)
 	}
 	while (weir_graph_undo(g, NULL, why, sizeof(why)) == 0)
 		undone++;
-	/* Each undo is a change as well, so it displaces one. */
+	/* Each undo is a change as well, so it displaces an old one. */
 	CU_ASSERT_EQUAL(undone, CHANGE_LOG_SIZE / 2);
 	finished(g);
 }
