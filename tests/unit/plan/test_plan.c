@@ -360,7 +360,8 @@ static void test_reach(void)
 	spec = fed();
 	add_class(spec, "a", "x", "no*", NULL, NULL);
 	refuses(spec, 1, "class 'a' can match nothing: no two has the x 'no*'");
-	/* Fed by its program, which may set classes without using the patterns. */
+	/* A graph that its program feeds: the program may set classes without using the
+	 * patterns. */
 	spec = weir_spec_new("program");
 	fixture_stage(spec, "a", "t.end", NULL);
 	weir_spec_add_class(spec, "c0");
@@ -385,7 +386,7 @@ static void test_shares(void)
 	for (int i = 0; i < 6; i++) {
 		const char *name = (const char *[]){"a", "b", "c", "d", "e", "f"}[i];
 		add_class(spec, name, "x", name, NULL, NULL)->guarantee =
-		    0.1; /* 5 of them are 50 % */
+		    0.1; /* the limit is 50 %: 5 of them */
 	}
 	refuses(spec, 1, "the classes are guaranteed 60% of each stage in total, at most 50%");
 	spec = fed();
