@@ -90,7 +90,7 @@ static void make_stages(struct model *m)
 	for (int i = c->n_stages - 1; i >= 0; i--) {
 		struct next_stage *s = &m->stage[i];
 
-		/* A few values, so that there are equals. */
+		/* The costs have few different values, so that some are equal. */
 		s->service_ns = c->equal ? 1000 : 200 << draw_below(m, 6);
 		s->rest_ns =
 		    s->service_ns + (i + 1 < c->n_stages ? m->stage[i + 1].rest_ns : 0) / 2;

@@ -191,7 +191,7 @@ static bool takes_turn(uint64_t *met, uint64_t waiting, int s)
 	return fair;
 }
 
-/* Stages that do not wait any more begin anew. */
+/* Clear the counts of stages that no longer wait. */
 static void forget(uint64_t *met, uint64_t waiting)
 {
 	for (int i = 0; i < NEXT_STAGES_MAX; i++)

@@ -112,7 +112,8 @@ static void test_none_between_batches_of_its_own(void)
 	CU_ASSERT_EQUAL(atomic_load(&most_naps), 0);
 }
 
-/* The sender of these events is another thread. A pause leaves it the lock of the queue. */
+/* The sender of these events is another thread. A pause leaves the lock of the queue to that
+ * thread. */
 static void test_some_between_batches_of_others(void)
 {
 	struct weir_spec *spec = weir_spec_new("group");

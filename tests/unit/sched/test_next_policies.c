@@ -161,7 +161,8 @@ static void test_color_without_entry(void)
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 2), 63);
 }
 
-/* With more runs than it remembers, it goes by age until the list has room; nothing is lost. */
+/* With more runs than the policy remembers, it goes by age until the list has room; nothing is
+ * lost. */
 static void test_color_full(void)
 {
 	struct scene *s = scene_new(&next_color, 4);
