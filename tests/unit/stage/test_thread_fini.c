@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Events that a thread held for a stage and releases when it leaves (thread_fini). They are passed
- * on although the thread is leaving for good. If an inline stage after it ends the thread in the
- * middle of that, nothing is lost. */
+ * on although the thread is leaving for good. If an inline stage behind that stage ends the thread
+ * in the middle of this, nothing is lost. */
 #include "fixture/graph/probes.h"
 
 #include "stage/stage.h"
