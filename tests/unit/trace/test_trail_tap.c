@@ -307,7 +307,7 @@ static void test_sample_and_slowest(void)
 	want = (struct weir_collect){.slow = true};
 	CU_ASSERT_EQUAL(weir_graph_collect(g, &want), 0);
 	pass("first", 1, 100 * S); /* slower than any before */
-	pass("first", 2, 0);       /* faster than the slowest of them */
+	pass("first", 2, 0);       /* faster than the slowest event so far */
 	CU_ASSERT_EQUAL_FATAL(n_collected(), 1);
 	CU_ASSERT_STRING_EQUAL(slow[0].what, "1");
 	end();
