@@ -143,7 +143,7 @@ static void test_knobs(void)
 	watched_stop(&w);
 }
 
-/* All handlers wait at a gate: the endpoint still answers and shows it. */
+/* All handlers wait at a gate: the endpoint still answers and shows that. */
 static void test_stuck(void)
 {
 	struct watched w = {.server = server_new("t.reply")};

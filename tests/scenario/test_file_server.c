@@ -253,7 +253,7 @@ static void test_slow_reader(void)
 	    SITE_START(true, "cache.with.size", "4MiB", "cache.with.max_object", "1MiB");
 	int slow = connect_to(&s), quick = connect_to(&s);
 	setsockopt(slow, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-	CU_ASSERT(site_ask(quick, "GET", "/slow", NULL, &b)); /* now it is in memory */
+	CU_ASSERT(site_ask(quick, "GET", "/slow", NULL, &b)); /* now the file is in memory */
 	CU_ASSERT(client_say(slow, GET("/slow")));
 	CU_ASSERT(head_read(slow, a.head, sizeof(a.head)));
 	for (int i = 0; i < FILES; i++) {

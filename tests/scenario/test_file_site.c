@@ -88,7 +88,7 @@ static void check_pages(bool cached)
 		CU_ASSERT(a.status == 404 && a.length == 11);
 		CU_ASSERT(site_ask(fd, "GET", "/x%0a", NULL, &a));
 		CU_ASSERT(a.status == 400 && a.n == 40000 && memcmp(a.body, large, 40000) == 0);
-		CU_ASSERT(site_ask(fd, "DELETE", "/", NULL, &a)); /* its page does not exist */
+		CU_ASSERT(site_ask(fd, "DELETE", "/", NULL, &a)); /* no page for 405 exists */
 		CU_ASSERT(answer_is(&a, 405, "405 Method Not Allowed\n"));
 		CU_ASSERT(field_is(&a, "Allow", "GET, HEAD, OPTIONS"));
 		CU_ASSERT(site_ask(fd, "OPTIONS", "/", NULL, &a));

@@ -181,7 +181,7 @@ static void test_too_late(void)
 	evict_end(&k);
 }
 
-/* A drain begins while the new connection waits: it is refused. */
+/* A drain begins while the new connection waits: the new connection is refused. */
 static void test_drain_while_waiting(void)
 {
 	struct drain d;

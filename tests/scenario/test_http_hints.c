@@ -6,7 +6,8 @@
 #include "stage/shed_token.h"
 #include "stage/stage.h"
 
-/* Reason with which the stage refuses; 0: it answers. */
+/* `token`, if not 0, replaces the trace id. `refusal`: the reason with which the stage refuses; 0:
+ * it answers. */
 static uint64_t token;
 static int refusal;
 

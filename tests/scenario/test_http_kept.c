@@ -137,7 +137,8 @@ static void test_for_a_while(void)
 	answer_free(&a);
 }
 
-/* The server that cannot register them ends: a client that has begun a request gets an answer. */
+/* The server that cannot register the connections ends: a client that has begun a request gets an
+ * answer. */
 static void test_until_the_end(void)
 {
 	struct weir_drain_report report = {0};

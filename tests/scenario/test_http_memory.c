@@ -290,8 +290,8 @@ static void relief(int n_idle)
 		client_send(fd[n++], text, 16000);
 	}
 	AWAIT_METRIC(&server, "http_refused_memory_total", >, 0);
-	/* Bytes still in flight may fill it once more. The test runner ends a test that waits
-	 * forever. */
+	/* Bytes still in flight may fill the memory once more. The test runner ends a test that
+	 * waits forever. */
 	do {
 		AWAIT_METRIC(&server, "http_memory_step", <, 3);
 		probe = client_open(server.port);
@@ -327,8 +327,8 @@ static int64_t n_reset(void)
 	       server_metric(&server, "http_slow_readers_total");
 }
 
-/* Large answers that a client does not read fill the memory: it is reset, so others need not wait
- * for its time-outs. */
+/* Large answers that a client does not read fill the memory: the client is reset, so others need
+ * not wait for its time-outs. */
 static void test_relief_of_answers(void)
 {
 	struct answer a = {0};

@@ -157,8 +157,8 @@ static int ask_much(const struct server *server)
 }
 
 /* The more clients leave their answers to the kernel, the less of an answer the kernel may hold,
- * even if it took a whole answer and the connection is waiting for the next request. When they are
- * gone, the limit is reset. */
+ * even if it took a whole answer and the connection is waiting for the next request. When these
+ * clients are gone, the limit is reset. */
 static void test_untaken_answers(void)
 {
 	enum { CLIENTS = 100 };
