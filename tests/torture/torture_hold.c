@@ -42,7 +42,7 @@ struct actor {
 	bool *used;
 };
 
-/* A graph and the threads at it. */
+/* A graph and the threads that use it. */
 struct side {
 	struct weir_graph *g;
 	struct weir_stage *stage[KEEPERS];

@@ -44,7 +44,7 @@ struct actor {
 	bool *used;
 };
 
-/* A graph and the threads at it. */
+/* A graph and the threads that use it. */
 struct side {
 	struct weir_graph *g;
 	struct weir_stage *stage, *pass; /* `pass` sends on to `stage` */

@@ -52,7 +52,7 @@ void random_shape(struct shape *f);
 /* Make a random change of a kind that a reload can bring. Returns whether only values change. */
 bool change_shape(struct shape *f);
 
-/* NULL when the check refuses it. */
+/* Build the graph of `f`; NULL when the check refuses `f`. */
 struct weir_graph *build(const struct shape *f);
 
 #endif
