@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages to a service manager and their address: notify.c alone. test_service.c tests it in a
- * server. */
+/* Messages to a service manager and their address: notify.c alone. test_service.c tests notify.c in
+ * a server. */
 #include "server/notify.h"
 
 #include <stddef.h>
