@@ -42,7 +42,7 @@ static void start(struct weir_spec *spec)
 
 static void stop(void)
 {
-	admin_stop(admin); /* wakes it, too */
+	admin_stop(admin); /* also wakes the thread */
 	atomic_store(&for_ever, false);
 }
 
