@@ -92,7 +92,7 @@ static void test_shrinks(void)
 	CU_ASSERT_EQUAL(limit(), 180); /* 0.8 * 200 + 0.2 * (100 + 4) */
 	for (int i = 0; i < 60; i++) {
 		limit();
-		respond(10, 100000LL << (i / 4)); /* worse and worse, or it becomes normal */
+		respond(10, 100000LL << (i / 4)); /* growing: a lasting wait would become normal */
 	}
 	CU_ASSERT_EQUAL(limit(), 20);
 }

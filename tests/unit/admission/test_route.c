@@ -121,7 +121,7 @@ static void test_before(void)
 	    route_before(n.r, b, 0, 0), 20 * 1.95 / (20 * 1.95 + 60 * 0.95), 1e-9);
 	for (int i = 0; i < 300; i++)
 		route_learn(n.r, n.look, n.tried);
-	CU_ASSERT_EQUAL(route_before(n.r, b, 0, 0), 1); /* the old is forgotten */
+	CU_ASSERT_EQUAL(route_before(n.r, b, 0, 0), 1); /* old values are forgotten */
 	net_end(&n);
 }
 

@@ -467,7 +467,7 @@ static void test_part(void)
 	ask(view_of(8), 0, 0); /* the last wait seen */
 	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 0), 1, 0.01);
 	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 1), part_of(1, 8), 0.01);
-	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 2), 1, 0.01); /* offers nothing */
+	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 2), 1, 0.01); /* no events offered */
 }
 
 CUNIT_MAIN("weir ahead", {"no hope", test_hopeless}, {"no hope in a run", test_hopeless_in_a_run},
