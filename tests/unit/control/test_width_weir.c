@@ -74,7 +74,7 @@ static void check_scene(enum scene_kind kind, const struct side *side)
 	}
 	if (side->exponential)
 		check(side, 0, "served, mean", sum / n >= l->exp_mean, sum / n);
-	if (kind == SCENE_STEADY) /* one a minute */
+	if (kind == SCENE_STEADY) /* at most one a minute */
 		check(side, 0, "reversals, mean", reversals / n <= 5, reversals / n);
 }
 
