@@ -43,7 +43,7 @@ static void test_request_closes(void)
 	r->refusal = false;
 	r->pub.res.close = true;
 	CU_ASSERT_TRUE(conn_closes_behind(c, r));
-	answered(c); /* which will have no response */
+	answered(c); /* a request without a response */
 	CU_ASSERT_TRUE(conn_closes_behind(c, r));
 	conn_rig_end();
 }

@@ -146,7 +146,7 @@ static void test_coding(void)
 		400},
 	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding : chunked\r\n\r\n", 400},
 	    {"POST / HTTP/1.1\r\n" HOST "Transfer_Encoding: chunked\r\n\r\n",
-		200}, /* another name */
+		200}, /* another field name */
 	};
 
 	JUDGE_ALL(t);

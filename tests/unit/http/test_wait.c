@@ -50,7 +50,7 @@ static void test_head(void)
 	c = conn_rig_conn();
 	conn_rig_waits(c, WAIT_HEAD);
 	conn_rig_wait(3 * S);
-	c->net.wait.progress_ns = IO->net.loop->now_ns; /* does not help */
+	c->net.wait.progress_ns = IO->net.loop->now_ns; /* changes nothing */
 	check_due(c, 4 * S);
 	conn_rig_end();
 }
@@ -110,7 +110,7 @@ static void test_write_looks(void)
 	IO->conf.write_timeout_ns = 10 * S;
 	c = conn_rig_conn();
 	conn_rig_waits(c, WAIT_WRITE);
-	c->net.wait.queued_bytes = 1; /* and the socket has none left */
+	c->net.wait.queued_bytes = 1; /* the socket's own queue is empty: one byte has moved */
 	conn_rig_wait(10 * S);
 	CU_ASSERT_FALSE(conn_is_due(c));
 	CU_ASSERT_EQUAL(c->net.wait.timer.at_ns, IO->net.loop->now_ns + 10 * S);

@@ -152,7 +152,7 @@ static void test_reads(void)
 	IO->net.handover.to = NULL;
 	conn_stop_input(c);
 	CU_ASSERT_FALSE(conn_wants_read(c));
-	conn_enter(c, CONN_LINGERING); /* to discard it */
+	conn_enter(c, CONN_LINGERING); /* lingering discards what comes */
 	CU_ASSERT_TRUE(conn_wants_read(c));
 	conn_rig_end();
 }
