@@ -293,7 +293,7 @@ static void test_burst_ramp(void)
 	CU_ASSERT_EQUAL(in_phase(all, n, 1), 0);
 	CU_ASSERT_DOUBLE_EQUAL(up, 300000, 6000);
 	CU_ASSERT_DOUBLE_EQUAL(down, 300000, 6000);
-	CU_ASSERT(fabs(up - 300000) > 1 || fabs(down - 300000) > 1); /* but random */
+	CU_ASSERT(fabs(up - 300000) > 1 || fabs(down - 300000) > 1); /* the numbers are random */
 	free(all);
 }
 
