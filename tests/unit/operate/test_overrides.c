@@ -209,7 +209,7 @@ static void test_the_ends_of_a_pair(void)
 		struct weir_graph *g = started();
 		CU_ASSERT_EQUAL(set_for(g, "queue.limit", "99", 3600 * NS_PER_S), 0);
 		CU_ASSERT_EQUAL(set_for(g, "threads.max", "16", 3600 * NS_PER_S), 0);
-		if (i) /* in another order among the overrides */
+		if (i) /* changes the order of the overrides */
 			CU_ASSERT_EQUAL(
 			    weir_graph_unset(g, "last", "queue.limit", why, sizeof(why)), 0);
 		CU_ASSERT_EQUAL(set_for(g, "threads.min", "12", 3600 * NS_PER_S), 0);
