@@ -297,7 +297,7 @@ static void test_classes(void)
 		snprintf(name, sizeof(name), "c%d", i);
 		weir_spec_add_class(spec, name);
 	}
-	refuses(spec, 8, "there are 9 classes, at most 8"); /* and 7 after a catch-all */
+	refuses(spec, 8, "there are 9 classes, at most 8"); /* and 7 come after a catch-all */
 	CU_ASSERT_TRUE(said("class 'c7' can match nothing: 'c0' before it takes"));
 }
 
@@ -341,7 +341,7 @@ static void test_reach(void)
 	add_class(spec, "rest", NULL, NULL, NULL, NULL);
 	accepts(spec);
 	spec = fed();
-	add_class(spec, "a", "x", "*", NULL, NULL); /* not those without an x */
+	add_class(spec, "a", "x", "*", NULL, NULL); /* does not match events without x */
 	add_class(spec, "b", "y", "1", NULL, NULL);
 	accepts(spec);
 	spec = fed();
