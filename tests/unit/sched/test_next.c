@@ -166,7 +166,7 @@ static void test_gate_cutoff(void)
 	waits(s, 1, 4);
 	EXPECT(s, 1, NEXT_STAY, false, 3);
 	take(s, 1, 2, 100000);
-	next_yielded(&s->core, 2); /* behind the first one: changes nothing */
+	next_yielded(&s->core, 2); /* after the event that yielded first: changes nothing */
 	waits(s, 1, 3);
 	EXPECT(s, 1, NEXT_STAY, false, 1);
 	take(s, 1, 1, 100000);
