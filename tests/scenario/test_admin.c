@@ -137,7 +137,7 @@ static void test_knobs(void)
 	CU_ASSERT_EQUAL(app_number(&w, "threads", "max"), 3);
 	CU_ASSERT_EQUAL(admin_get(&w, "/api/v1/stages/app/knobs"), 200);
 	CU_ASSERT(answer_has(&w, "\"name\":\"queue.limit\""));
-	CU_ASSERT(answer_has(&w, "\"name\":\"slo\"")); /* in no section */
+	CU_ASSERT(answer_has(&w, "\"name\":\"slo\"")); /* a knob outside of sections */
 	CU_ASSERT_EQUAL(admin_get(&w, "/api/v1/stages/web/knobs"), 200);
 	CU_ASSERT(answer_has(&w, "\"name\":\"with.linger\",\"value\":\"100ms\""));
 	watched_stop(&w);

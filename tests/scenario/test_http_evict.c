@@ -147,7 +147,7 @@ static struct clients start_with_hung(void)
 	struct clients k = evict_start("4");
 
 	clock_move(1500);
-	CU_ASSERT(is_answered_by(k.idle[1], B)); /* B has iterated: idle[0] has waited longest */
+	CU_ASSERT(is_answered_by(k.idle[1], B)); /* B has noticed that idle[0] has waited longest */
 	CU_ASSERT(client_say(k.idle[1], GET("/wait/hung")));
 	gate_await(1);
 	come(k.newcomer);

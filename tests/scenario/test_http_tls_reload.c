@@ -152,7 +152,7 @@ static void test_away(void)
 	next.graph = build(next.spec);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next.graph, s.graph, &errs), 0);
 	weir_graph_steer(next.graph, "shake", WEIR_STEER_RUN, why, sizeof(why));
-	weir_graph_drain(s.graph, 10000000000LL, &report); /* lets every stage run */
+	weir_graph_drain(s.graph, 10000000000LL, &report); /* resumes paused stages */
 	CU_ASSERT_EQUAL(report.law_error, 0);
 	weir_graph_free(s.graph);
 	CU_ASSERT(tls_shake_hands(&k));
