@@ -226,7 +226,7 @@ static void test_threads(void)
 
 static void test_epoll(void)
 {
-	sweep(&fault_epoll_in, 1); /* of the loop */
+	sweep(&fault_epoll_in, 1); /* the call is the loop's */
 }
 
 int main(void)
