@@ -240,7 +240,7 @@ static void come_to_rest(struct weir_graph *g)
 	char why[300];
 
 	send_away();
-	pthread_rwlock_wrlock(&graphs); /* no actor may touch it meanwhile */
+	pthread_rwlock_wrlock(&graphs); /* keeps the actors away from the graphs */
 	for (int i = 0; i < g->n_stages; i++)
 		if (g->stages[i]->pool &&
 		    weir_graph_steer(g, g->stages[i]->name, WEIR_STEER_RUN, why, sizeof(why)) != 0)
