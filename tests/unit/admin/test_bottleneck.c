@@ -464,7 +464,7 @@ static void test_rule_stage(void)
 	alerts_fini(&alerts);
 }
 
-/* A stuck call that was counted before it was due is raised when it is due. */
+/* A call may count as stuck before the rule's `for` has passed; then the alert comes later. */
 static void test_rule_stuck(void)
 {
 	setup();

@@ -155,7 +155,7 @@ static void test_replay(void)
 	fd = come(ASK("/events?last=1004", "Last-Event-ID: x\r\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "id: 1004\nevent: hello"));
 	close(fd);
-	/* an id of the future is not ours */
+	/* an id that this server has not reached is one of another server */
 	fd = come(ASK("/events", "Last-Event-ID: 999999\r\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "id: 1006\nevent: hello"));
 	close(fd);
