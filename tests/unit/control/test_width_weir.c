@@ -37,8 +37,8 @@ static const struct limits limits[N_SCENES] = {
     [SCENE_REFUSES] = {0.95, 0.95, 0.93, 0.96, 1.5},
 };
 
-/* Small widths are rounded up, and have one place to spare. Exponential times do not show where a
- * few servers are saturated. */
+/* The largest width that is allowed: at least one place more than the knee. Exponential times do
+ * not show where a few servers are saturated, so these may have more. */
 static int most_width(const struct side *side, int knee, double times)
 {
 	double most = fmax(ceil(knee * (side->exponential ? times + 0.35 : times)), knee + 1);

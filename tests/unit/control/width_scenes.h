@@ -14,7 +14,7 @@
 #define SCENE_SETTLE_S 60
 #define SCENE_AFTER_S  3
 
-/* One side, and how much is offered. */
+/* Another side, and how much is offered to it. */
 struct side {
 	const char *name;
 	int servers;
@@ -126,7 +126,7 @@ static inline bool scene_change(struct width_sim *s, enum scene_kind kind, const
 		return s->accepts > 0;
 	case SCENE_REFUSES:
 		s->refuses = 0.5;
-		/* else half of what is offered is less than what is possible */
+		/* the events that are not refused must still saturate the servers */
 		return side->offered_per_s >= 2 * side->servers / side->service_s;
 	default:
 		break;

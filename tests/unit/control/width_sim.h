@@ -131,7 +131,7 @@ static inline void sim_end(struct width_sim *s)
 	}
 }
 
-/* What holds for every decision. */
+/* Check what must hold for every decision. Returns the broken rule, or NULL. */
 static inline const char *sim_broken_by(const struct width_sim *s, const struct width_decision *d)
 {
 	int widest = s->widest > s->v.width ? s->widest : s->v.width;
