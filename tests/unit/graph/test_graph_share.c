@@ -74,8 +74,7 @@ static void test_all_is_left_to_a_stage_alone(void)
 	weir_graph_free(g);
 }
 
-/* b has all the threads while a has no work. Once it has some, each round serves a batch of
- * both. */
+/* b has all the threads while a has no work. Once a has some, each round serves a batch of both. */
 static void test_part_of_a_round(void)
 {
 	start();
