@@ -107,7 +107,7 @@ static void test_pipeline(void)
 	CU_ASSERT_FALSE(conn_wants_read(c));
 	IO->conf.pipeline = 4;
 	CU_ASSERT_TRUE(conn_wants_read(c));
-	conn_rig_receive(c, "GET"); /* while there is no place for it, the client is not to blame */
+	conn_rig_receive(c, "GET"); /* while it cannot be read, the client is not to blame */
 	IO->conf.pipeline = 3;
 	check_waits(c, WAIT_NONE, NET_LISTS);
 	conn_rig_end();
