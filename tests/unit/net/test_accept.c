@@ -339,7 +339,8 @@ static void test_no_reserve(void)
 	rig.io[0].accept.reserve_fd = -1;
 	other = dup(0); /* takes the number of the reserve */
 	accept_some(&rig.io[0], listener(0));
-	/* The client has the number of `a`, so there is none for a reserve, and it is refused. */
+	/* The client got the descriptor of `a`, so none is left for a reserve, and it is
+	 * refused. */
 	CU_ASSERT_TRUE(rig_did("evict:a away!0+"));
 	CU_ASSERT_TRUE(paused(0));
 	CU_ASSERT_NOT_EQUAL(rig.io[0].accept.reserve_fd, -1);
@@ -350,7 +351,8 @@ static void test_no_reserve(void)
 	rig_finish();
 }
 
-/* If none waits either, the client stays in the backlog. */
+/* Without a reserve, and without a connection that may be evicted, the client stays in the
+ * backlog. */
 static void test_none_at_all(void)
 {
 	struct rlimit before;

@@ -203,7 +203,7 @@ static int kinds_of(SSL_CTX *ctx)
 	return kinds;
 }
 
-/* A certificate of another kind is offered beside the first when it has all names of that one. */
+/* A certificate of another kind is offered beside the first when it has all names of the first. */
 static void test_kinds(void)
 {
 	static const struct {
