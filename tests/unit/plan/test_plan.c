@@ -415,7 +415,7 @@ static void test_slo(void)
 	spec->stages[1].slo_mark = there;
 	refuses(spec, 1, below);
 	CU_ASSERT_TRUE(errs.err[0].line == 7 && errs.err[0].col == 3);
-	/* Not written in a file: not a mistake. */
+	/* An objective that is not from a file is not a mistake. */
 	spec = fed();
 	weir_spec_text(&spec->stages[1].use, "t.slow");
 	add_class(spec, "c", NULL, NULL, NULL, NULL)->slo_ns = 19999000;
