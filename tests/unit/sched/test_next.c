@@ -345,7 +345,8 @@ static void test_starved_elsewhere(void)
 	EXPECT(s, 2, NEXT_STARVED, true, UINT32_MAX);
 }
 
-/* A batch each, in turn, after the stage visited last; the oldest first would be 0, 0, ... */
+/* Starved stages get a batch each in turn, beginning after the stage visited last. By age it would
+ * always be stage 0. */
 static void test_starved_take_turns(void)
 {
 	struct scene *s = scene_new(NEXT_ALL);
