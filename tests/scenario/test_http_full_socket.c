@@ -11,7 +11,7 @@
 
 static atomic_size_t full_from, full_to; /* lengths of the writes that fail */
 static atomic_int full_times;            /* how often they fail */
-static atomic_size_t full_bit;           /* bytes of the first one that are sent */
+static atomic_size_t full_bit;           /* bytes that the first of them sends */
 /* The first write that succeeds waits at gate "room" for a while. */
 static atomic_bool full_gate;
 

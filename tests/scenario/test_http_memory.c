@@ -65,7 +65,7 @@ static void half_body(char *text, size_t *n)
 static void half_long_body(char *text, size_t *n)
 {
 	half_body(text, n);
-	say(text, n, "0123456789", 6600); /* just over a power of two would be the worst */
+	say(text, n, "0123456789", 6600); /* a size just over a power of two would be the worst */
 }
 
 static void half_chunked(char *text, size_t *n)

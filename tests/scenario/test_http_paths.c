@@ -183,7 +183,7 @@ static const struct {
     {"/private/.", DENIED},
     {"/private/x/..", DENIED},
     {"/pub/..//private/./x", DENIED},
-    /* Not the same path: no access to the file, whatever the route. */
+    /* These are not paths below /private: they must not reach its file, whatever the route. */
     {"/private%2fx", "404 rest - -"},
     {"/private%2Fx", "404 rest - -"},
     {"/pub%2f..%2fprivate/x", "404 rest - -"},

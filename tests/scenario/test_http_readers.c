@@ -95,7 +95,7 @@ static void test_busy_asker(void)
 /* A client whose head arrived in time is answered, however late the thread reads it. */
 static void test_late_look(void)
 {
-	enum { CLIENTS = 5 }; /* as many events: the last is in a run of its own (loop.c) */
+	enum { CLIENTS = 5 }; /* of five events, the last is in a run of its own (loop.c) */
 	struct server server = start("60s");
 	int stalls = client_open(server.port), fd[CLIENTS];
 	struct answer a = {0};

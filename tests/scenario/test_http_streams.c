@@ -193,7 +193,8 @@ static void test_mirror(void)
 		CU_ASSERT(t.ok);
 	}
 	CU_ASSERT(server_metric(&s, "http_stream_buffer_peak_bytes") <= 2 * 65536);
-	/* Half of it comes back, then the client stops sending: the answer is not complete. */
+	/* Half of the body comes back, then the client stops sending: the answer is not
+	 * complete. */
 	CU_ASSERT(client_say(fd, POST_HEAD("/mirror", "Content-Length: 20000\r\n")));
 	CU_ASSERT(client_pattern(fd, 0, 10000, false));
 	CU_ASSERT(head_is(fd, 200, true));

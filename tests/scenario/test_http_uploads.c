@@ -57,7 +57,7 @@ static void test_chunked(void)
 	parts_server_stop(&s);
 }
 
-/* A request after a body, in the same bytes; and an old client. */
+/* A request that arrives together with the body before it; and a client of HTTP/1.0. */
 static void test_pipelined(void)
 {
 	struct server s = parts_server();
