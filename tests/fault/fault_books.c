@@ -53,7 +53,7 @@ static struct weir_stage *start(const char *use, bool inlined)
 	return weir_graph_stage(g, "first");
 }
 
-/* From now on allocations of the calling thread fail, or succeed again. */
+/* From now on allocations of the calling thread fail (`on`) or succeed. */
 static void starve(bool on)
 {
 	atomic_store(&fault_of_mine, true);

@@ -20,7 +20,7 @@ static uint64_t tickets[EVENTS];
 static atomic_int handled;
 static atomic_bool starving;
 
-/* From now on allocations of the calling thread fail, or succeed again. */
+/* From now on allocations of the calling thread fail (`on`) or succeed. */
 static void starve(bool on)
 {
 	atomic_store(&fault_of_mine, true);

@@ -367,8 +367,8 @@ static void sweep(long step)
 	atomic_store(&fault_of_mine, false);
 }
 
-/* Under TSan an iteration takes ten times as long, and each one can show a race: so a prime step,
- * as below. */
+/* Under TSan an iteration takes ten times as long, so only every fifth allocation fails there. A
+ * prime step, as below. */
 #ifdef __SANITIZE_THREAD__
 #define STEP 5
 #else
@@ -381,8 +381,8 @@ static void test_one(void)
 	sweep(STEP);
 }
 
-/* No memory from the n-th allocation on, until all responses have arrived. The step is prime, so it
- * falls on all kinds. */
+/* No memory from the n-th allocation on, until all responses have arrived. The step is prime, so
+ * all kinds of allocations are among those that fail first. */
 static void test_from_then_on(void)
 {
 	atomic_store(&fault_goes_on, true);
