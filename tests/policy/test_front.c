@@ -231,7 +231,8 @@ static void test_long_way(void)
 
 /* ---- W8: a dependency on which one route waits ---- */
 
-/* While it is five times as slow, the other route gets the same as without the fault. */
+/* While the dependency is five times as slow, the other route gets the same as without the
+ * fault. */
 static void test_slow_dependency(void)
 {
 	static const double loads[] = {0.7, 0.8, 0.9};

@@ -20,8 +20,8 @@
 #define TURNS_NS (200 * NS_PER_MS) /* of `turns`: how long the other stages are loaded, or not */
 #define LEAST    0.7
 #define MOST     1.3
-/* The rest of a service in progress does not count as work, so less is predicted of a wait that is
- * shorter than a service. */
+/* For a wait that is shorter than a service, the prediction is too low: the rest of a service in
+ * progress does not count as work. */
 #define LEAST_QUIET 0.5
 
 /* A loaded group. Loads are fractions of what all its threads can serve. */
