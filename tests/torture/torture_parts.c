@@ -42,7 +42,7 @@ static unsigned roll(struct client *c, unsigned n)
 	return (unsigned)rand_r(&c->seed) % n;
 }
 
-/* Mostly about the length of a buffer. */
+/* A random length of a body. */
 static size_t length(struct client *c)
 {
 	return roll(c, 4) == 0 ? roll(c, 300000) : roll(c, 40000);
