@@ -15,7 +15,7 @@
 /* New clients after each reload: for each the kernel picks one of at most two sockets. */
 #define NEWCOMERS 8
 
-/* The three values: the number of I/O threads, and two live values. */
+/* A server with three values to fill in: the number of I/O threads, and two live values. */
 static const char yaml[] = "weir: 1\n"
 			   "name: fault\n"
 			   "stages:\n"

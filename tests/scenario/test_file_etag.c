@@ -44,7 +44,7 @@ static void check_in_place(bool cached, size_t n)
 	CU_ASSERT_EQUAL(was[0], '"');
 	CU_ASSERT(site_ask(fd, "GET", "/f", NULL, &a) && answer_is(&a, 200, old));
 	change_in_place("root/f", new);
-	/* A cache may serve the old one until it revalidates, `revalidate` later. */
+	/* A cache may serve the old content until it revalidates, `revalidate` later. */
 	do {
 		CU_ASSERT_FATAL(site_ask(fd, "GET", "/f", NULL, &a) && a.status == 200 && a.n == n);
 	} while (cached && memcmp(a.body, old, n) == 0);

@@ -223,7 +223,7 @@ static void test_stages_change(void)
 	history_free(history);
 }
 
-/* Classes keep their numbers and their totals under their name when their position changes. */
+/* A class is known by its name: its figures and totals stay when its position changes. */
 static void test_classes_change(void)
 {
 	struct weir_class_view *class = made_up.stage[MADE_DISK].class_view;

@@ -257,7 +257,8 @@ static void test_graph_tag(void)
 	CU_ASSERT_EQUAL(graph_status(tag, same, sizeof(same)), 200);
 }
 
-/* The bottleneck is part of the tag, but not its numbers. */
+/* Which stage is the bottleneck, and whether it limits the server, is part of the tag; its numbers
+ * are not. */
 static void test_bottleneck_tag(void)
 {
 	struct bottleneck b = {.known = true,

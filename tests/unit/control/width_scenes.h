@@ -63,7 +63,7 @@ static const char *const scene_names[N_SCENES] = {"steady for 300 s", "twice as 
 struct scene_result {
 	double share_10s, share_60s; /* served in the first 10 and 60 s after SCENE_AFTER_S */
 	double width_mean, width_end;
-	int knee, width, reversals; /* the width at the end */
+	int knee, width, reversals; /* `width` is that at the end */
 };
 
 static inline double scene_run(struct width_sim *s, double for_s, double *width_sum)

@@ -182,7 +182,7 @@ static void test_later(void)
 	end();
 }
 
-/* The latest time that is not WEIR_NO_DEADLINE is far away, too. */
+/* The latest possible deadline, just below WEIR_NO_DEADLINE, does not expire early. */
 static void test_latest(void)
 {
 	start_simple("t.wait", 1);

@@ -159,7 +159,8 @@ static void test_inline(void)
 	run_all(spec);
 }
 
-/* More events return than the queue may hold, long after their deadlines. */
+/* Returning events are not refused, although there are more than the queue may hold, long after
+ * their deadlines. */
 static void test_door_is_not_asked(void)
 {
 	struct weir_spec *spec = weir_spec_new("again");
