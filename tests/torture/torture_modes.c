@@ -11,8 +11,8 @@
  * idle. Afterwards:
  * - every event has been finished exactly once;
  * - an idle graph has no event waiting, neither for a thread nor for its turn in a partition;
- * - the counters of each graph balanced while it ran, and balance exactly at its end; all counts are
- *   back to zero: held, taken, running, leased, idle.
+ * - the counters of each graph balanced while it ran, and balance exactly at its end; all counts
+ *   are back to zero: held, taken, running, leased, idle.
  *
  * In the output, "graphs" are graphs that ran, "events" finishes.
  */
