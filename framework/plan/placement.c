@@ -36,7 +36,9 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 		return;
 	if (ps->ops->flags & WEIR_STAGE_BLOCKS)
 		why = "the handler of the stage may block, and would block the caller's thread";
-	else if (s->mode != WEIR_MODE_SHARED || ps->ops->flags & WEIR_STAGE_SINGLE)
+	else if (ps->ops->flags & WEIR_STAGE_SINGLE)
+		why = "only one thread at a time may run the handler of the stage";
+	else if (s->mode != WEIR_MODE_SHARED)
 		why = "only 'mode: shared' can run in several calling threads at once";
 	else if (s->group && s->group[0])
 		why = "the stage is in a group";

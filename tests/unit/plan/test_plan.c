@@ -220,6 +220,14 @@ static void test_placement(void)
 	spec->stages[2].inlined = true;
 	spec->stages[2].mode = WEIR_MODE_EXCLUSIVE;
 	refuses(spec, 1, "cannot be inline");
+	CU_ASSERT_STRING_EQUAL(
+	    errs.err[0].hint, "only 'mode: shared' can run in several calling threads at once");
+	spec = chain();
+	spec->stages[2].inlined = true;
+	weir_spec_text(&spec->stages[2].use, "t.single"); /* `mode: shared` would not help */
+	refuses(spec, 1, "stage 'b' (t.single) cannot be inline");
+	CU_ASSERT_STRING_EQUAL(
+	    errs.err[0].hint, "only one thread at a time may run the handler of the stage");
 	for (int i = 0; admission_at(i); i++) {
 		spec = chain();
 		spec->stages[2].inlined = true;
@@ -452,7 +460,8 @@ static void test_all_at_once(void)
 static void test_prepare(void)
 {
 	static const struct weir_stage_ops *const all[] = {&plan_source_ops, &plan_other_ops,
-	    &pass_ops, &end_ops, &gate_ops, &two_ops, &any_ops, &slow_ops};
+	    &pass_ops, &end_ops, &gate_ops, &two_ops, &any_ops, &slow_ops, &plan_keeps_ops,
+	    &plan_single_ops};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		fixture_register(all[i]);
