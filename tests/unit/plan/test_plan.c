@@ -5,6 +5,7 @@
 #include "plan_types.h"
 
 #include "admission/admission.h"
+#include "base/task.h"
 
 static int64_t slow_ns(const void *conf)
 {
@@ -271,6 +272,24 @@ static void test_placement(void)
 	CU_ASSERT_STRING_EQUAL(errs.err[0].hint, "there are static, seda, weir");
 }
 
+/* An inline stage that holds events needs a thread as well, and may be the only kind of stage. */
+static void test_budget_of_inline_stages(void)
+{
+	int n = task_budget() + 1;
+	char text[64];
+
+	if (n >= WEIR_STAGES_MAX) /* this machine has a thread for each stage */
+		return;
+	struct weir_spec *spec = long_chain(n + 1);
+	for (int i = 0; i < n; i++)
+		weir_spec_text(&spec->stages[i].use, "t.keeps");
+	snprintf(text, sizeof(text), "at least %d threads, stage 's0' 1 of them", n);
+	refuses(spec, 1, text);
+	CU_ASSERT_STRING_EQUAL(
+	    errs.err[0].hint, "put some of the stages into a group, instead of 'threads: inline'");
+	CU_ASSERT_TRUE(errs.err[0].line == 1 && errs.err[0].col == 3);
+}
+
 static void test_admission(void)
 {
 	struct weir_spec *spec = chain();
@@ -472,5 +491,6 @@ CUNIT_MAIN("plan", {"types are known", test_prepare}, {"a good spec", test_good}
     {"names", test_names}, {"too many stages", test_too_many_stages},
     {"a group named like a stage", test_group_names}, {"links", test_links},
     {"cycles", test_cycles}, {"types", test_types}, {"placement", test_placement},
-    {"admission", test_admission}, {"classes", test_classes}, {"reach", test_reach},
-    {"shares", test_shares}, {"objectives", test_slo}, {"all mistakes at once", test_all_at_once})
+    {"budget of inline stages", test_budget_of_inline_stages}, {"admission", test_admission},
+    {"classes", test_classes}, {"reach", test_reach}, {"shares", test_shares},
+    {"objectives", test_slo}, {"all mistakes at once", test_all_at_once})
