@@ -196,8 +196,10 @@ static int push_run(struct sink *s, struct weir_event **ev, int n, int *reason)
 	memcpy(kept, ev + pushed, (size_t)left * sizeof(*ev));
 	memmove(ev + left, ev, (size_t)pushed * sizeof(*ev));
 	memcpy(ev, kept, (size_t)left * sizeof(*ev));
-	for (int i = 0; i < left; i++)
+	for (int i = 0; i < left; i++) {
 		reason[i] = WEIR_EQUEUE;
+		admit_mark(s, ev[i], WEIR_EQUEUE, 1, -1, ev[i]->queued_ns);
+	}
 	return left;
 }
 
