@@ -85,7 +85,7 @@ static WEIR_COLD void refuse_expired(const struct sink *s, struct weir_event **e
 
 /* Refuse all events without consulting a policy, because the stage is being drained. */
 static WEIR_COLD void judge_draining(
-    struct sink *s, struct weir_event **ev, int n, struct verdict *v)
+    struct sink *s, struct weir_event **ev, int n, struct verdict *v) WEIR_REQUIRES(&s->queue.lock)
 {
 	for (int c = 0; c < s->queue.n_classes; c++)
 		if (v->want[c] > 0)
