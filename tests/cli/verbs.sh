@@ -125,7 +125,7 @@ is out has '127.0.0.1:'
 ADDRESS=0.0.0.0 weir explain "$top/config/servers/static.yaml" stages.web.with
 is out has '0.0.0.0:'
 weir check "$top/config/servers/static.yaml" --set disk.admission.threshold=1025
-is exit 1; is err has 'has no effect'
+is exit 1; is err has 'a threshold of 1025 is above the limit of the queue'
 weir explain "$top/config/servers/static.yaml" stages.disk.threads
 is exit 0; is out has 'static.yaml:'; is out lacks 'cache'
 weir explain "$top/config/servers/static.yaml" stages.nowhere
