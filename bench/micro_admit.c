@@ -177,6 +177,7 @@ static struct row rows[] = {
 int main(void)
 {
 	bench_header("micro_admit");
+	bench_pin(0);
 	if (weir_stage_register(&pass_ops, NULL) != 0 || weir_stage_register(&end_ops, NULL) != 0)
 		return 1;
 	printf("\nns per event of sink_offer, including the clock's reads  median       low      "
