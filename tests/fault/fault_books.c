@@ -3,6 +3,7 @@
  * A thread that reaches a stage for the first time allocates its counters (struct book) there. Here
  * that allocation always fails: the thread uses the stage's common counters, or the event ends with
  * WEIR_ENOMEM. Each event is counted once.
+ * The last test is about a queue whose lane cannot grow.
  */
 #include "fixture/graph/probes.h"
 
