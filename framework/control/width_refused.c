@@ -63,8 +63,10 @@ bool width_obey(
 	s->r = window_at(v, now_ns);
 	if (s->refused_ns > 0 && now_ns - s->refused_ns > WIDTH_HOLD_NS)
 		s->lifts = true;
-	if (share <= REFUSED_LEAST)
+	if (share <= REFUSED_LEAST) {
+		s->refused_steps = 0;
 		return lift(s, v, now_ns, d);
+	}
 	if (now_ns < s->ignore_until_ns)
 		return false;
 	if (s->lifted) { /* the raised width is too large again */

@@ -80,7 +80,7 @@ def main():
             check(name in places, f"{script} uses the probe '{name}', which does not exist")
             most = max(int(n) for n in re.findall(r"\barg(\d)", code))
             check(most < told.get(name, 0), f"{script} reads arg{most} of {name}, which has {told.get(name)}")
-            check(f"// {name}: " in text, f"{script} does not describe {name}")
+            check(f"// Arguments of the probe {name}: " in text, f"{script} does not describe {name}")
         if bpftrace:
             compiles(script, text)
     check(used == set(told), f"no script for {sorted(set(told) - used)}")

@@ -91,7 +91,7 @@ static void test_what_has_no_place(void)
 	const char *folder = enter_folder();
 
 	refused("stages: { a: { slo: \"${X:-1s}\" } }\n", "slo", 1, 21, "${}");
-	refused("stages: { a: { threads: 4 } }\n", "threads.max", 1, 25, "more than the knob");
+	refused("stages: { a: { threads: 4 } }\n", "threads.max", 1, 25, "sets several knobs");
 	refused("include: b.yaml\n", "slo", 1, 10, "included");
 	refused("stages: { b: { slo: 1s } }\n", "slo", 1, 9, "no stage 'a'");
 	refused("stages:\n  a:\n    slo:\n", "slo", 3, 9, "no value here");

@@ -256,6 +256,27 @@ static void test_refused_at_every_width(void)
 	}
 }
 
+/* Windows with refusals that are not in a row are not added up: when refusals return a minute after
+ * they have ended, the width falls by a step, not to the minimum. */
+static void test_refuses_again(void)
+{
+	for (int seed = 1; seed <= SEEDS; seed++) {
+		struct width_sim *s = settled(&sides[6], seed);
+		s->refuses = 0.5;
+		for (int i = 0, steps = s->steps; i < 50 && s->steps < steps + 2; i++)
+			sim_run(s, s->now_s + 0.1);
+		s->refuses = 0;
+		sim_run(s, s->now_s + 60);
+		int width = s->v.width;
+		CU_ASSERT_TRUE(width >= 40);
+		s->refuses = 0.5;
+		for (int i = 0; i < 5; i++) {
+			sim_run(s, s->now_s + 0.1);
+			CU_ASSERT_TRUE(s->v.width >= 0.7 * width);
+		}
+	}
+}
+
 static void test_bounds(void)
 {
 	for (int i = 0; i < N_SIDES; i++) {
@@ -353,5 +374,5 @@ CUNIT_MAIN("width_weir", {"steady", test_steady}, {"slower", test_slower},
     {"pause", test_pause}, {"parts", test_parts}, {"bounds", test_bounds},
     {"bounds change", test_bounds_change}, {"drift", test_drift},
     {"accepts again", test_accepts_again}, {"refused at every width", test_refused_at_every_width},
-    {"idle", test_idle}, {"light load", test_light_load}, {"restart", test_restart},
-    {"explain", test_explain}, {"table", test_table})
+    {"refuses again", test_refuses_again}, {"idle", test_idle}, {"light load", test_light_load},
+    {"restart", test_restart}, {"explain", test_explain}, {"table", test_table})

@@ -390,8 +390,7 @@ static void test_reach(void)
 	spec = fed();
 	add_class(spec, "a", "x", "no*", NULL, NULL);
 	refuses(spec, 1, "class 'a' can match nothing: no two has the x 'no*'");
-	/* A graph that its program feeds: the program may set classes without using the
-	 * patterns. */
+	/* a program that feeds the graph may set classes without using the patterns */
 	spec = weir_spec_new("program");
 	fixture_stage(spec, "a", "t.end", NULL);
 	weir_spec_add_class(spec, "c0");

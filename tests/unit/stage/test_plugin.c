@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <weir/plugin.h>
+
 #include "cunit_main.h"
 
 #define GOOD   WEIR_BINARY_DIR "/tests/cli/crash.so"
