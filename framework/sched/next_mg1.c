@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Policy `mg1` of core groups (Gordon 2010, 3.1.1): visits follow a cyclic table, in which stages
+ * with more load have more entries. Entries of stages that are not ready are skipped.
+ *
+ * The shares are those of O. Boxma, H. Levy, J. Weststrate, Efficient visit frequencies for polling
+ * tables: minimization of waiting cost, Queueing Systems 9, 1991, and Efficient visit orders for
+ * polling systems, Performance Evaluation 18, 1993, for the least mean work in the system. In short:
+ * if stage i has the share f of all visits, and a switch to it takes s, then its visits begin at
+ * intervals of C = sum(f s) / (f (1 - rho)), where rho without an index is the load of all. Work
+ * that arrives at a stage waits about (1 - rho_i) C / 2 if a visit is exhaustive and (1 + rho_i) C
+ * / 2 if it is gated. The mean over the load, sum(f s) sum(rho_i (1 -+ rho_i) / f), is least for
+ *
+ *   f ~ sqrt(rho_i (1 - rho_i) / s)  exhaustive: gates `all`, `cutoff`
+ *   f ~ sqrt(rho_i (1 + rho_i) / s)  gated: `arrived`; used for `events` and `time`, too, for which
+ *                                    no closed form is known
+ *
+ * All switches cost the same here, so s is left out. Where the shares give a stage no entry, it gets
+ * one.
+ *
+ * Entries are spaced by the golden ratio (M. Hofri, Z. Rosberg, Packet delay under the golden ratio
+ * weighted TDM policy in a multiple-access channel, IEEE Trans. Information Theory 33, 1987), as
+ * Boxma, Levy and Weststrate do: the j-th entry goes to position j / 1.618 mod 1 of the cycle. With
+ * a Fibonacci number of entries, as Gordon's 144, the position is j * 144 mod 233, in integers. No
+ * gap between two visits of a stage is over twice its mean gap (test_next_policies checks each
+ * number of entries), and no search for a table is needed. A random or a sorted table guarantees
+ * nothing of the kind.
+ */
+#include <math.h>
+
+#include "sched/next.h"
+#include "sched/next_bits.h"
+
+/* Neighbours among the Fibonacci numbers. 233 is the largest that fits the table. */
+#define ENTRIES 233
+#define STRIDE  144
+
+/* The formulas hold below saturation. A guess: a stage at saturation is still visited. */
+#define LOAD_MAX 0.95
+
+struct mg1_state {
+	int next; /* entry of the table to check next */
+};
+
+_Static_assert(sizeof(struct mg1_state) <= NEXT_STATE_MAX, "fits the contract");
+
+static double share(double load, enum next_gate gate)
+{
+	bool exhaustive = gate == NEXT_ALL || gate == NEXT_CUTOFF;
+
+	load = load > 0 ? fmin(load, LOAD_MAX) : 0;
+	return sqrt(load * (exhaustive ? 1 - load : 1 + load));
+}
+
+/* Divide the entries in proportion to `weight`, at least one each, by Webster's method of
+ * apportionment: the next entry goes to the stage that is furthest below its share. */
+static void apportion(const double *weight, int n, int *entries)
+{
+	for (int i = 0; i < n; i++)
+		entries[i] = 1;
+	for (int rest = ENTRIES - n; rest > 0; rest--) {
+		int best = 0;
+
+		for (int i = 1; i < n; i++)
+			if (weight[i] * (entries[best] + 0.5) > weight[best] * (entries[i] + 0.5))
+				best = i;
+		entries[best]++;
+	}
+}
+
+static void mg1_order(
+    const struct next_view *v, const struct next_limits *l, struct next_order *out)
+{
+	double weight[NEXT_STAGES_MAX], sum = 0;
+	int entries[NEXT_STAGES_MAX], at = 0;
+
+	for (int i = 0; i < v->n; i++)
+		sum += weight[i] = share(v->stage[i].load, l->gate);
+	for (int i = 0; i < v->n && !(sum > 0); i++)
+		weight[i] = 1;
+	apportion(weight, v->n, entries);
+	for (int i = 0; i < v->n; i++)
+		for (int k = 0; k < entries[i]; k++) {
+			out->table[at] = (uint8_t)i;
+			at = (at + STRIDE) % ENTRIES;
+		}
+	out->n_table = ENTRIES;
+}
+
+static int mg1_pick(void *state, const struct next_view *v)
+{
+	struct mg1_state *s = state;
+	const struct next_order *o = v->order;
+
+	for (int k = 0, at = s->next; k < o->n_table; k++, at++) {
+		if (at >= o->n_table)
+			at = 0;
+		if (bits_has(v->ready, o->table[at])) {
+			s->next = at + 1;
+			return o->table[at];
+		}
+	}
+	return bits_lowest(v->ready); /* only if the table was not made */
+}
+
+const struct next_policy next_mg1 = {
+    .name = "mg1",
+    .help = "follow a table in which loaded stages have more visits (Gordon; Boxma et al.)",
+    .order = mg1_order,
+    .pick = mg1_pick,
+};
