@@ -8,8 +8,8 @@
  *   graph.lock (start, drain, set) > tickets.lock > pool.lock (resize, idle list) > queue.lock
  *     > mailbox.lock
  *
- * graph.threads_lock, stage.conf_lock, widener.lock, journal.lock, change_log.lock and registry.lock
- * are leaf locks: no lock is taken while one of them is held. inheritance.lock is taken by views. It
+ * graph.threads_lock, stage.conf_lock, core_group.lock, widener.lock, journal.lock, change_log.lock
+ * and registry.lock are leaf locks: no lock is taken while one of them is held. inheritance.lock is taken by views. It
  * precedes queue.lock and threads_lock; of several inheritance locks, that of the newest graph is
  * taken first.
  *

@@ -106,6 +106,7 @@ struct queue;
 struct local;
 struct conf;
 struct pool;
+struct core;
 
 /** Value of `outlet` in the outbox of requeued events, which do not pass through an outlet. */
 #define OUTLET_AGAIN (-1)
@@ -213,6 +214,9 @@ struct thread {
 	int refused_by;    /* stage that refused the events being returned, or WEIR_NO_STAGE */
 	int tid;           /* kernel thread id */
 	struct pool *pool; /* pool of a handler thread, or NULL */
+	/* core of a core group whose thread it is (sched/cores.h); NULL otherwise, and once the
+	 * thread is leaving */
+	struct core *core;
 	struct weir_stage *source; /* source of an I/O thread, or NULL */
 	/* interface of an I/O thread to other threads, or NULL */
 	struct thread_link *link;

@@ -45,7 +45,7 @@ int queue_count_width_left(const struct queue *q, int width)
 	int64_t kept = 0;
 
 	/* seq_cst: a thread that is about to park reads these after it has raised n_idle, and a
-	 * thread that ends a hold lowers one and then reads n_idle (sched/handler.c). Per class,
+	 * thread that ends a hold lowers one and then reads n_idle (sched/rest.c). Per class,
 	 * `taken` is read first, as in queue_kept. */
 	for (int c = 0; c < q->n_classes; c++) {
 		int taken = atomic_load(&q->keep.taken[c]);

@@ -4,7 +4,6 @@
 #include "event/local.h"
 #include "graph/graph.h"
 #include "stage/thread.h"
-#include "trace/trail.h"
 
 /* Finish the events that `st` holds with tickets, and those that have expired. Returns their
  * number. */
@@ -39,7 +38,6 @@ static uint64_t end_ticketed(struct weir_stage *st)
 static uint64_t end_queued(struct weir_stage *st)
 {
 	struct weir_event *ev[WEIR_BATCH_MAX];
-	struct thread *t = thread_self();
 	uint64_t ended = 0;
 	int n;
 
@@ -51,16 +49,10 @@ static uint64_t end_queued(struct weir_stage *st)
 		    .max = WEIR_BATCH_MAX,
 		    .sharers = 1};
 		while ((n = queue_pop(&st->sink.queue, &take, ev)) > 0) {
-			struct book *book = book_take(t, st->id);
-			book_add(&book->running, (uint64_t)n);
-			book_give(t, st->id, book);
-			trail_note(ev, n, st->id, clock_now_ns(), true);
 			int taken[WEIR_CLASSES_MAX] = {0};
-			for (int i = 0; i < n; i++) {
+			for (int i = 0; i < n; i++)
 				taken[ev[i]->class_id]++;
-				ev[i]->state = WEIR_EVENT_RUNNING;
-				weir_event_finish(&ev[i], WEIR_ECLOSED);
-			}
+			stage_end_waiting(st, ev, n, WEIR_ECLOSED);
 			if (take.counted)
 				queue_return(&st->sink.queue, taken);
 			queue_release(&st->sink.queue, take.part);

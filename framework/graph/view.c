@@ -284,6 +284,15 @@ static uint64_t never_less(_Atomic uint64_t *shown, uint64_t now)
 	return was < now ? now : was;
 }
 
+static uint64_t in_cells(const struct sink *s, int class_id)
+{
+	uint64_t n = 0;
+
+	for (int k = 0; k < s->n_cells; k++)
+		n += cell_class(&s->cells[k * s->cells_apart], class_id);
+	return n;
+}
+
 static int view_stage(
     struct weir_graph *g, struct weir_stage *st, struct motion *motion, struct weir_stage_view *v)
 {
@@ -301,6 +310,7 @@ static int view_stage(
 	int64_t oldest_ns = queue_oldest_ns(&st->sink.queue, queued), now_ns = clock_now_ns();
 	v->oldest_wait_ns = oldest_ns && now_ns > oldest_ns ? now_ns - oldest_ns : 0;
 	for (int c = 0; c < g->n_classes; c++) {
+		queued[c] += in_cells(&st->sink, c);
 		v->class_view[c].queued = queued[c];
 		n_queued += queued[c];
 	}

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "operate/changes.h"
-#include "sched/pool.h"
+#include "sched/cores.h"
 
 const char *graph_steer_word(int how)
 {
@@ -27,6 +27,8 @@ void graph_steer_turn(struct weir_stage *st, int how)
 		st->ops->pause(st, how == WEIR_STEER_PAUSE);
 		return;
 	}
+	if (st->pool->cores)
+		cores_halt(st->pool->cores, &st->sink, how == WEIR_STEER_PAUSE);
 	queue_steer(&st->sink.queue, how == WEIR_STEER_PAUSE, how == WEIR_STEER_DRAIN);
 	if (how != WEIR_STEER_PAUSE)
 		pool_wake_all(st->pool);

@@ -4,7 +4,7 @@
 #include "stage/cohort.h"
 #include "event/local.h"
 #include "stage/stage.h"
-#include "sched/pool.h"
+#include "sched/cores.h"
 
 int stage_ranks(const struct sink *sink)
 {
@@ -83,6 +83,8 @@ void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t pa
 	struct pool *pool = sink->pool;
 	int woken;
 
+	if (pool->cores)
+		cores_arrived(pool->cores, sink);
 	/* do not wake threads for a paused queue; resuming it wakes them */
 	if (queue_paused(&sink->queue) || !cohort_wakes(sink, before, length))
 		return;

@@ -133,7 +133,10 @@ void stage_expired(struct sink *sink, struct weir_event **ev, int n);
 /** stage_expired has ended with `n` events, or its thread has exited in the call; and what they
  *  emitted has been sent. */
 void stage_expired_over(struct sink *sink, int n);
-/** The same for events that are held, always in the calling thread, without counters of time. */
+/** End ev[0..n), which waited for `st` and have been taken from its queue or from a cell, with
+ *  `status`. */
+void stage_end_waiting(struct weir_stage *st, struct weir_event **ev, int n, int status);
+/** stage_expired for events that are held, always in the calling thread, without counters of time. */
 void stage_expire(struct weir_stage *st, struct weir_event **ev, int n);
 
 /** Sink callback: fill in how many threads serve the queue of `sink`, for its policy. Any
