@@ -10,7 +10,7 @@
 
 #include "verb.h"
 
-/** Longest path of a request. */
+/** Size of a buffer for the path of a request, with its NUL. */
 #define ACT_PATH_MAX 512
 
 /**

@@ -12,7 +12,8 @@ const struct weir_knob config_trace_knobs[] = {
     {.name = "sample",
 	.type = WEIR_KNOB_RATIO,
 	.offset = offsetof(struct weir_trace_spec, sample),
-	.def = "1%", /* a guess: some traces of each kind, with little storage */
+	.def =
+	    "1%", /* a guess: enough for some traces of each kind of request, with little storage */
 	.min = 0,
 	.max = 1,
 	.help = "share of the requests without an incoming trace that are sent"},

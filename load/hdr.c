@@ -85,7 +85,7 @@ static int64_t middle_ns(const struct hdr *h, int b)
 	return middle < h->max_ns ? middle : h->max_ns;
 }
 
-/* The result is the value of rank ceil(q * total), where ranks are counted from 1. */
+/* Finds the bucket of the value of rank ceil(q * total), where ranks are counted from 1. */
 int64_t hdr_quantile_ns(const struct hdr *h, double q)
 {
 	uint64_t seen = 0;

@@ -12,6 +12,7 @@
  */
 #include "reload.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -127,7 +128,8 @@ static int prepare(struct reloader *r, struct order *o)
 		rc = admin_prepare(r->now.admin, weir_graph_spec(o->graph), &o->admin, &o->errs);
 	}
 	if ((rc != 0 || o->out.preview) && folder_fd != -1 && fchdir(folder_fd) != 0)
-		weir_log(WEIR_LOG_WARN, "the working directory cannot be entered again");
+		weir_log(WEIR_LOG_WARN,
+		    "reload: cannot return to the previous working directory: %s", strerror(errno));
 	if (folder_fd != -1)
 		close(folder_fd);
 	return rc;

@@ -61,13 +61,13 @@ static const char *take_names(
 
 	for (uint32_t c = 0; c < head->n_classes; c++)
 		if (!(class[c] = take_name(&p, end)))
-			return "its names are damaged";
+			return "the names of its classes are damaged";
 	if (history_set_classes(h, class, (int)head->n_classes) != 0)
 		return history_no_memory;
 	for (uint32_t i = 0; i < head->n_stages; i++) {
 		const char *name = take_name(&p, end);
 		if (!name)
-			return "its names are damaged";
+			return "the names of its stages are damaged";
 		series[i] = history_add(h, name);
 		if (series[i] < 0)
 			return history_no_memory;

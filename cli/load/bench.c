@@ -310,8 +310,8 @@ static int run_all(struct bench *b, struct weir_err *err)
 
 /* ---- before and after ---- */
 
-/* Set the path of the run file of a side. "run.json" is used for the first side and
- * "run.against.json" for the second. */
+/* Set the path of the run file of a side: that of --out for the first side, for the second one with
+ * ".against" before the extension ("run.against.json" for "run.json"). It is "" without --out. */
 static void name_out(const struct bench_options *o, int side, char *out, size_t size)
 {
 	const char *dot = o->out ? strrchr(o->out, '.') : NULL;

@@ -226,7 +226,7 @@ static bool is_word(const char *a, size_t na, const char *b, size_t nb)
 	return n > 0 && (na == nb || n >= 3) && strncasecmp(a, b, n) == 0;
 }
 
-/* Return the number of words of `key` that occur in `name`. */
+/* Return the number of words of `key` that match a word of `name` (is_word). */
 static int words_shared(const char *key, const char *name)
 {
 	int shared = 0;

@@ -121,7 +121,7 @@ const struct weir_knob weir_cohort_knobs[] = {
 	.min = 1,
 	.max = WEIR_BATCH_MAX,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "most events in one call of the handler"},
+	.help = "maximum number of events in one call of the handler"},
     {.name = "policy",
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_cohort_spec, policy),

@@ -242,7 +242,7 @@ static int check_root(const char *root, struct weir_err *err)
 	snprintf(err->text, sizeof(err->text), "root '%.150s' cannot be opened: %s", root,
 	    strerror(errno));
 	snprintf(err->hint, sizeof(err->hint),
-	    "the cache only checks 'root'; the stage behind 'miss' reads it");
+	    "write the directory that the stage behind 'miss' reads, or leave 'root' out");
 	return WEIR_ESYS;
 }
 

@@ -6,7 +6,14 @@
  */
 #include "fixture/http/server.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "fault/inject.h"
+#include "net/accept.h"
+#include "net/net_rig.h"
 
 static void fail_accepts(int error, int times)
 {
@@ -24,6 +31,53 @@ static void expect_served(int fd)
 	answer_free(&a);
 	close(fd);
 }
+
+/* ---- without threads ---- */
+
+static void accept_now(void)
+{
+	accept_some(&rig.io[0], rig.io[0].listener[0].watch.fd);
+}
+
+/* Failed connections do not end the iteration: the client behind them is accepted in it. */
+static void test_goes_on(void)
+{
+	rig_begin(1);
+	rig_listen(0);
+	int fd = rig_dial(0);
+	fail_accepts(ECONNABORTED, 3);
+	accept_now();
+	CU_ASSERT_EQUAL(atomic_load(&fault_accept_times), 0);
+	CU_ASSERT_TRUE(rig_did("open"));
+	close(fd);
+	rig_finish();
+	weir_log_set_fd(STDERR_FILENO);
+}
+
+/* Must run before other tests in which memory is short, since a process logs this once. */
+static void test_log(void)
+{
+	char text[4096] = "";
+	int log[2];
+
+	CU_ASSERT_EQUAL_FATAL(pipe2(log, O_CLOEXEC), 0);
+	rig_begin(1);
+	rig_listen(0);
+	weir_log_set_fd(log[1]);
+	fail_accepts(ENOMEM, 3);
+	for (int i = 0; i < 3; i++)
+		accept_now();
+	rig_finish();
+	weir_log_set_fd(STDERR_FILENO);
+	close(log[1]);
+	CU_ASSERT(read(log[0], text, sizeof(text) - 1) > 0);
+	close(log[0]);
+	const char *first = strstr(text, "rig: a connection cannot be accepted: Cannot allocate");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(first);
+	CU_ASSERT_PTR_NULL(strstr(first + 1, "rig: a connection"));
+}
+
+/* ---- a server ---- */
 
 static void test_transient(void)
 {
@@ -82,5 +136,5 @@ static void test_shortage(void)
 	server_stop(&s);
 }
 
-CUNIT_MAIN("fault accept", {"failed connections", test_transient},
-    {"out of descriptors or memory", test_shortage})
+CUNIT_MAIN("fault accept", {"logged once", test_log}, {"goes on", test_goes_on},
+    {"failed connections", test_transient}, {"out of descriptors or memory", test_shortage})

@@ -31,7 +31,8 @@ struct weir_threads_spec {
 	/* report handler calls that take longer than this; 0 reports none */
 	int64_t stuck_ns;
 	struct weir_mark mark; /* position of `min`; mark.file is NULL if `min` is not written */
-	struct weir_mark policy_mark; /* position of `policy`, or no file */
+	/* position of `policy`; its file is NULL if that is not written */
+	struct weir_mark policy_mark;
 };
 
 /* Order of the choices of `queue: { discipline: }`. */
@@ -43,10 +44,11 @@ struct weir_queue_spec {
 };
 
 struct weir_cohort_spec {
-	int64_t max;                  /* events per handle call, 1..WEIR_BATCH_MAX */
-	int64_t linger_ns;            /* longest wait for a fuller cohort; 0 disables waiting */
-	char *policy;                 /* batch policy: "static", "weir", "seda" */
-	struct weir_mark policy_mark; /* position of `policy`, or no file */
+	int64_t max;       /* events per handle call, 1..WEIR_BATCH_MAX */
+	int64_t linger_ns; /* longest wait for a fuller cohort; 0 disables waiting */
+	char *policy;      /* batch policy: "static", "weir", "seda" */
+	/* position of `policy`; its file is NULL if that is not written */
+	struct weir_mark policy_mark;
 	/* cohort key: a field of the event type, "stage" for ops->key, or "" for none */
 	char *by;
 };
@@ -62,9 +64,10 @@ enum weir_admission_mode { WEIR_ADMISSION_OFF, WEIR_ADMISSION_SHADOW, WEIR_ADMIS
 
 struct weir_admission_spec {
 	char *policy; /* "auto", "none", "threshold", "rate", "codel" ... (framework/admission) */
-	struct weir_mark policy_mark; /* position of `policy`, or no file */
-	int mode;                     /* enum weir_admission_mode */
-	/* for `threshold`: queue length above which events are refused, smaller for lower classes;
+	/* position of `policy`; its file is NULL if that is not written */
+	struct weir_mark policy_mark;
+	int mode; /* enum weir_admission_mode */
+	/* for `threshold`: queue length from which on events are refused, smaller for lower classes;
 	 * -1 is half the limit */
 	int64_t threshold;
 	double rate; /* for `rate`: events per second */
@@ -89,12 +92,14 @@ struct weir_degrade_spec {
 /** `width:` of a stage that holds events (WEIR_STAGE_HOLDS): the number of events that may be in its
  *  handlers or held at once. */
 struct weir_width_spec {
-	int64_t min;                  /* 1 or more */
-	int64_t max;                  /* -1 is `auto`, the limit of the queue */
-	char *policy;                 /* "weir" or "static", which stays at max */
-	bool given;                   /* the section is written; required for a member of a group */
-	struct weir_mark mark;        /* position of the section, or no file */
-	struct weir_mark policy_mark; /* position of `policy`, or no file */
+	int64_t min;  /* 1 or more */
+	int64_t max;  /* -1 is `auto`, the limit of the queue */
+	char *policy; /* "weir" or "static", which stays at max */
+	bool given;   /* the section is written; required for a member of a group */
+	/* position of the section; its file is NULL if that is not written */
+	struct weir_mark mark;
+	/* position of `policy`; its file is NULL if that is not written */
+	struct weir_mark policy_mark;
 };
 
 enum weir_stage_mode { WEIR_MODE_SHARED, WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIONED };
@@ -161,7 +166,8 @@ struct weir_group_spec {
 	char *name;
 	struct weir_mark mark;
 	char *schedule; /* scheduling policy: "shared", "fifo", "wavefront" ... (framework/sched) */
-	struct weir_mark schedule_mark; /* position of `schedule`, or no file */
+	/* position of `schedule`; its file is NULL if that is not written */
+	struct weir_mark schedule_mark;
 	struct weir_threads_spec threads;
 	/* "auto", a number of cores, or a list of CPUs such as "0-3,6" */
 	char *cores;

@@ -36,8 +36,8 @@
 /* How long the client may take to read the last response, before bytes that it still sends cause a
  * reset. 2 s is a guess, similar to other servers (Apache 2 s, nginx 5 s). */
 #define LINGER_NS (2 * NS_PER_S)
-/* Delay before a time-out that occurs between reading and parsing is checked again. It is one timer
- * tick, so the check is in the next iteration. */
+/* If a time-out occurs after bytes were read and before they are parsed, it is checked again after
+ * this delay. It is one timer tick, so the check is in the next iteration. */
 #define LOOK_AGAIN_NS 1000000LL
 /* Maximum lead of a client over min_send_rate. A client's kernel accepts megabytes before the client
  * reads any of them, and then acknowledges 128 KiB at a time, a 16th of its buffer. Without this

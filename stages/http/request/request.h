@@ -51,7 +51,8 @@ struct http_req {
 	int16_t outcome;     /* status with which it was finished */
 	bool answered;       /* returned from the graph: the response may be written */
 	bool keep_alive;     /* the client wants to keep the connection open */
-	/* we close the connection after it: keep_alive_requests is reached, or a body was torn */
+	/* we close the connection after it: keep_alive_requests is reached, or its streamed body
+	 * was cut off (transfer_tear) */
 	bool last;
 	bool expects; /* its head had Expect: 100-continue; constant */
 	/* the client's method was HEAD, even if a stage changes it; constant */

@@ -2,8 +2,9 @@
 /*
  * Loads and chooses certificates; see tls_certs.h.
  *
- * An SSL_CTX contains one certificate, and one of each other key type that has all of its names:
- * clients that support ECDSA are sent the ECDSA certificate, others the RSA one.
+ * The SSL_CTX of a certificate also contains, for each other key type, the first certificate that
+ * has all names of the former, if there is one. Clients that support ECDSA are then sent the ECDSA
+ * certificate, others the RSA one.
  */
 #include "net/tls/tls_certs.h"
 

@@ -135,6 +135,22 @@ static void test_pools_of_one_are_left_alone(void)
 	weir_graph_free(g);
 }
 
+/* Also beside a group: the threads of such a pool have nobody to share them with. */
+static void test_a_pool_of_one_beside_a_group(void)
+{
+	struct weir_spec *spec = weir_spec_new("beside");
+
+	weir_spec_add_group(spec, "all");
+	add(spec, "a");
+	add(spec, "b");
+	fixture_stage(spec, "alone", "t.end", NULL);
+	g = fixture_build(spec);
+	graph_share_tick(g, NS_PER_S);
+	CU_ASSERT(share_of(weir_graph_stage(g, "a")) > 0);
+	CU_ASSERT_EQUAL(share_of(weir_graph_stage(g, "alone")), 0);
+	weir_graph_free(g);
+}
+
 static void test_prepare(void)
 {
 	fixture_register(&end_ops);
@@ -145,4 +161,5 @@ CUNIT_MAIN("shared pools", {"types are known", test_prepare},
     {"part of a round", test_part_of_a_round},
     {"a standing queue gets what it gets", test_a_standing_queue_gets_what_it_gets},
     {"a lingering queue does not stand", test_a_lingering_queue_does_not_stand},
-    {"pools of one stage are left alone", test_pools_of_one_are_left_alone})
+    {"pools of one stage are left alone", test_pools_of_one_are_left_alone},
+    {"a pool of one stage beside a group", test_a_pool_of_one_beside_a_group})

@@ -189,12 +189,28 @@ static void test_refused_while_it_runs(void)
 	weir_log_set_fd(2);
 }
 
+/* What the log says is read from a pipe; the end to write to is closed. */
+static bool log_says(const int log[2], const char *words)
+{
+	char text[4096] = "";
+
+	weir_log_set_fd(2);
+	close(log[1]);
+	ssize_t n = read(log[0], text, sizeof(text) - 1);
+	CU_ASSERT(n >= 0);
+	close(log[0]);
+	return strstr(text, words) != NULL;
+}
+
 /* The drain still ends, at once, and events that would need the stage in its thread fail. */
 static void drain_refused(int allow_later, int status)
 {
 	struct weir_spec *spec = weir_spec_new("picky");
+	int log[2];
 
 	begin(1000);
+	CU_ASSERT_EQUAL_FATAL(pipe2(log, O_CLOEXEC), 0);
+	weir_log_set_fd(log[1]);
 	fixture_set(fixture_stage(spec, "keep", "t.keep", "a"), "threads.max", "1");
 	fixture_stage(spec, "a", "t.picky", NULL)->inlined = true;
 	struct weir_graph *g = fixture_start(spec);
@@ -207,7 +223,8 @@ static void drain_refused(int allow_later, int status)
 	check_each_once(1);
 	CU_ASSERT_EQUAL(probes[0].status, status);
 	CU_ASSERT_EQUAL(atomic_load(&refusals), allow_later == 0 ? 2 : 0);
-	weir_log_set_fd(2);
+	CU_ASSERT_EQUAL(log_says(log, "stage 'a' (t.picky) refuses thread 'drain' (thread_init)"),
+	    allow_later == 0);
 }
 
 static void test_refused_in_a_drain(void)

@@ -210,6 +210,25 @@ static void test_live(void)
 	end_all();
 }
 
+/* A policy begins at the lower bound, and follows it when it rises. */
+static void test_least(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+	struct weir_stage_spec *s = spec_of(spec);
+
+	fixture_set(s, "width.policy", "weir");
+	fixture_set(s, "width.max", "400");
+	fixture_set(s, "width.min", "300");
+	start(spec);
+	CU_ASSERT_EQUAL(stage_view(g, "keep").width_min, 300);
+	CU_ASSERT_EQUAL(stage_view(g, "keep").width, 300);
+	turn("width.min", "350", 0);
+	CU_ASSERT_EQUAL(stage_view(g, "keep").width_min, 350);
+	CU_ASSERT_EQUAL(stage_view(g, "keep").width, 350);
+	check_journal("300 -> 350: width.min is 350 now (min 350); ");
+	end_all();
+}
+
 /* A pause ends with the events that were let in before it. */
 static void test_pause(void)
 {
@@ -343,13 +362,14 @@ int main(void)
 	static const struct cunit_case cases[] = {{"bound", test_bound}, {"modes", test_modes},
 	    {"group", test_group}, {"requeued", test_requeued}, {"not held", test_not_held},
 	    {"service time", test_service_time}, {"refused", test_refused}, {"view", test_view},
-	    {"live knobs", test_live}, {"pause", test_pause}, {"limit", test_limit},
-	    {"inline", test_inline}, {"part of a batch", test_part_of_a_batch},
-	    {"death in a sender", test_death_in_sender}, {"inline: bound", test_bound},
-	    {"inline: requeued", test_requeued}, {"inline: not held", test_not_held},
-	    {"inline: service time", test_service_time}, {"inline: refused", test_refused},
-	    {"inline: view", test_view}, {"inline: live knobs", test_live},
-	    {"inline: pause", test_pause}, {"inline: limit", test_limit}};
+	    {"live knobs", test_live}, {"least", test_least}, {"pause", test_pause},
+	    {"limit", test_limit}, {"inline", test_inline},
+	    {"part of a batch", test_part_of_a_batch}, {"death in a sender", test_death_in_sender},
+	    {"inline: bound", test_bound}, {"inline: requeued", test_requeued},
+	    {"inline: not held", test_not_held}, {"inline: service time", test_service_time},
+	    {"inline: refused", test_refused}, {"inline: view", test_view},
+	    {"inline: live knobs", test_live}, {"inline: pause", test_pause},
+	    {"inline: limit", test_limit}};
 
 	fixture_register(&keep_ops);
 	fixture_register(&pass_ops);
