@@ -64,10 +64,11 @@ void verb_print_overview(FILE *out)
 		fputc('\n', out);
 	}
 	help_heading(out, "Next steps");
-	fputs("  weir list                    which stage types a server can use\n"
-	      "  weir check FILE.yaml         find its mistakes\n"
-	      "  weir run FILE.yaml           start it; the admin endpoint shows every stage\n"
-	      "  weir help VERB               details of one verb\n",
+	fputs(
+	    "  weir list                    which stage types a server can use\n"
+	    "  weir check FILE.yaml         find the mistakes in a configuration\n"
+	    "  weir run FILE.yaml           start a server; its admin endpoint shows every stage\n"
+	    "  weir help VERB               details of one verb\n",
 	    out);
 }
 

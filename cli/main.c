@@ -67,9 +67,9 @@ static int main_dispatch(int argc, char **argv)
 	return verb->fn(verb, &args);
 }
 
-/** Open /dev/null in place of a standard descriptor that is closed. Otherwise a file or a connection
- *  would get its number, and then the messages. It is opened for the other direction, so that reads
- *  and writes still fail. */
+/** Open /dev/null in place of a standard descriptor that is closed. Otherwise a file or connection
+ *  opened later would get the number of that descriptor, and then receive the messages. /dev/null
+ *  is opened for the other direction, so that reads and writes still fail. */
 static bool main_reserve_standard(void)
 {
 	bool good = true;

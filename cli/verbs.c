@@ -37,7 +37,7 @@ const struct verb verb_table[] = {
 	"Print the JSON Schema of the YAML, for editors that complete and check while typing",
 	"weir schema > weir.schema.json", 0, 0, 0, verb_schema},
     {"check", "checking", "FILE [--set STAGE.KNOB=VALUE]... [-o json]",
-	"Report every mistake in a server's YAML without starting it",
+	"Report every mistake in the YAML of a server, without starting the server",
 	"weir check config/servers/static.yaml", VERB_JSON | VERB_SET, 1, 1, verb_check},
     {"explain", "checking", "FILE [PATH] [--set STAGE.KNOB=VALUE]...",
 	"Print the effective value of every key, or of those below PATH, and where it comes from",

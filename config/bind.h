@@ -98,7 +98,8 @@ void bind_threads_number(
 /** Set *mark to the position of the value of `key` in `node`, if `node` is a map that has it. */
 void bind_mark(const struct weir_node *node, const char *key, struct weir_mark *mark);
 
-/** Record the positions of `min` and `policy` in `node`, the value of a `threads:`, if it sets them. */
+/** Record the positions of `min` and `policy` in `node`, the value of a `threads:`, if it sets
+ *  them. */
 void bind_threads_mark(const struct weir_node *node, struct weir_threads_spec *threads);
 
 /** Bind the key `name` with the value `item` to `base`, according to `table`. */

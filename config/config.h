@@ -25,7 +25,7 @@
  * Load `path` and what it includes. `sets[n_sets]` are overrides, "stage.knob=value". Plug-ins
  * named by `plugin:` are loaded (weir_stage_load). Only the structure is checked; weir_spec_check
  * does all other checks. Returns 0 with *spec owned by the caller (weir_spec_free), or WEIR_EINVAL,
- * WEIR_ENOENT or WEIR_ENOMEM with `errs` filled in.
+ * WEIR_ENOENT, WEIR_ESYS (the file cannot be read) or WEIR_ENOMEM with `errs` filled in.
  */
 int config_load(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
     struct weir_errs *errs);
@@ -61,7 +61,8 @@ int config_describe(const char *type, FILE *out);
 const char *config_described(int i);
 
 /** Write the effective value of every key and its origin: file:line or "default". If `path` is not
- *  NULL ("stages.disk.threads"), write only the keys below it. Returns 0 or WEIR_ENOENT. */
+ *  NULL ("stages.disk.threads"), write only the keys below it. Returns 0, WEIR_ENOENT (there is no
+ *  such key) or WEIR_ENOMEM. */
 int config_explain(const struct weir_spec *spec, const char *path, FILE *out);
 
 /** A key whose value comes from a file. All members are valid only during the call. */

@@ -13,7 +13,7 @@
 
 /** What is required to apply a difference. */
 enum config_effect {
-	CONFIG_LIVE,    /* the value changes in the running graph */
+	CONFIG_LIVE,    /* the value changes in the running graph or server */
 	CONFIG_REBUILD, /* the stage, class or group is rebuilt in a new graph */
 	CONFIG_ADD,     /* a stage is added */
 	CONFIG_REMOVE,  /* a stage is removed */
@@ -51,8 +51,8 @@ int config_diff(const char *before, const char *after, struct config_diff *diff)
 char *config_diff_carry(const struct config_diff *diff, const char *before, const char *after);
 
 /** Return whether a change of `path` takes effect only after a restart. This is always the case for
- * `user` and for the address and history of the admin endpoint. It applies to all of `admin:` if
- * the endpoint changes its address or its use of TLS. */
+ * `user` and for the address and history of the admin endpoint. If the endpoint changes its address
+ * or its use of TLS, it is the case for all paths in `admin:`. */
 bool config_diff_waits(const struct config_diff *diff, const char *path);
 
 void config_diff_free(struct config_diff *diff);

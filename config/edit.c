@@ -206,8 +206,8 @@ static int place(struct edit *e, const struct weir_node *node, const char *path,
 		if (!section)
 			break;
 		if (tree_is_empty(section))
-			return refuse(
-			    e, section, "write the key by hand", "there is nothing here to add to");
+			return refuse(e, section, "write the key by hand",
+			    "this key has no value, so nothing can be added to it");
 		node = section;
 		path += n + 1;
 	}

@@ -16,8 +16,9 @@ static const char *written(enum weir_knob_type type)
 	return words[type];
 }
 
-/* Return whether every YAML reader interprets `text` without quotes as a string. It must have only
- * safe characters and no special meaning. */
+/* Return whether `text` may be written without quotes: it must have only safe characters, and be
+ * none of the words that some YAML readers take for booleans or null. Numbers may be written
+ * without quotes, since weir reads every scalar as a text. */
 static bool is_plain(const char *text)
 {
 	static const char *const special[] = {

@@ -21,7 +21,7 @@
 #define NUMBER "[0-9]+(\\.[0-9]+)?"
 #define NAME   "^[A-Za-z0-9_.-]{1,64}$"
 
-/* ---- building: NULL means out of memory, and makes every container NULL ---- */
+/* ---- building: NULL means out of memory; a container that is given a NULL becomes NULL ---- */
 
 static json_t *of_type(const char *type)
 {
@@ -357,7 +357,8 @@ static json_t *top_properties(void)
 	json_put(&p, "log", table_schema(config_log_knobs));
 	json_put(&p, "defaults", defaults_schema());
 	json_put(&p, "classes",
-	    named(class_schema(), "the first match wins; listed by priority, highest first"));
+	    named(class_schema(), "classes of events: an event has the first class that it "
+				  "matches; list them by priority, highest first"));
 	json_put(&p, "groups", named(group_schema(), "pools that several stages share"));
 	json_put(&p, "stages", named(stage_schema(), "the stages of the server"));
 	json_put(&p, "alerts", alerts_schema());

@@ -31,7 +31,8 @@ static const struct weir_knob tls_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct weir_admin_tls_spec, key),
 	.def = "",
-	.help = "PEM file with its private key, readable only by its owner"},
+	.help = "PEM file with the private key of the certificate, readable only by the owner of "
+		"the file"},
     {.name = NULL}};
 
 const struct weir_knob config_admin_knobs[] = {
@@ -71,7 +72,7 @@ const struct weir_knob config_token_knobs[] = {ROLE_KNOB,
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct weir_admin_client_spec, file),
 	.flags = WEIR_KNOB_REQUIRED,
-	.help = "file that holds the token, readable only by its owner"},
+	.help = "file that holds the token, readable only by the owner of the file"},
     {.name = NULL}};
 
 const struct weir_knob config_user_knobs[] = {ROLE_KNOB, {.name = NULL}};

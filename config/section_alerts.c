@@ -30,7 +30,7 @@
 	{                                                                                          \
 		.name = "enabled", .type = WEIR_KNOB_BOOL,                                         \
 		.offset = offsetof(struct weir_alert_rule, enabled), .def = "true",                \
-		.help = "false never raises the alert"                                             \
+		.help = "false: the alert is never raised"                                         \
 	}
 #define TIME_ROWS(for_, linger_)                                                                   \
 	{.name = "for",                                                                            \

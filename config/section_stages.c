@@ -199,7 +199,7 @@ static const struct weir_knob link_knobs[] = {{.name = "stage",
 	.type = WEIR_KNOB_BOOL,
 	.offset = offsetof(struct link, loop),
 	.def = "false",
-	.help = "true where the link closes a cycle"},
+	.help = "true if the link is meant to close a cycle"},
     {.name = NULL}};
 
 /* Return the position for an error in a link. The error may be in the outlet or in the target. If
@@ -332,6 +332,21 @@ static int bind_stage_key(struct bind *bind, struct weir_stage_spec *stage, stru
 	return 0;
 }
 
+/* Report `threads:` of a stage in a group, since nothing would use it. `threads: inline`, which is
+ * also impossible there, is reported by weir_spec_check. */
+static void check_group(
+    struct bind *bind, const struct weir_stage_spec *stage, const struct weir_node *node)
+{
+	for (int i = 0; i < node->n; i++)
+		if (strcmp(node->name[i]->text, "threads") == 0 && stage->group[0] &&
+		    !stage->inlined)
+			weir_errs_add(bind->errs, &node->name[i]->mark, WEIR_EINVAL,
+			    "the stage uses the threads of the group: move the key to the group, "
+			    "or remove 'group'",
+			    "stage '%s' is in group '%s', so it cannot have threads of its own",
+			    stage->name, stage->group);
+}
+
 static int bind_stage(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
 	const struct weir_node *use = weir_node_get(node, "use");
@@ -354,6 +369,7 @@ static int bind_stage(struct bind *bind, const struct weir_node *name, const str
 	rc = apply_defaults(bind, stage);
 	for (int i = 0; rc == 0 && i < node->n; i++)
 		rc = bind_stage_key(bind, stage, node->name[i], node->item[i], where);
+	check_group(bind, stage, node);
 	return rc;
 }
 

@@ -16,7 +16,7 @@ const struct weir_knob config_trace_knobs[] = {
 	    "1%", /* a guess: enough for some traces of each kind of request, with little storage */
 	.min = 0,
 	.max = 1,
-	.help = "share of the requests without an incoming trace that are sent"},
+	.help = "of the requests that arrive without a trace, the share that is sent"},
     {.name = "slow",
 	.type = WEIR_KNOB_ENUM,
 	.offset = offsetof(struct weir_trace_spec, slow),

@@ -43,6 +43,14 @@ static void keep_mark(struct weir_stage_spec *stage, const char *path)
 		stage->slo_mark = mark;
 	if (strcmp(path, "threads") == 0 || strcmp(path, "threads.min") == 0)
 		stage->threads.mark = mark;
+	if (strcmp(path, "threads.policy") == 0)
+		stage->threads.policy_mark = mark;
+	if (strcmp(path, "cohort.policy") == 0)
+		stage->cohort.policy_mark = mark;
+	if (strcmp(path, "admission.policy") == 0)
+		stage->admission.policy_mark = mark;
+	if (strcmp(path, "width.policy") == 0)
+		stage->width.policy_mark = mark;
 }
 
 int bind_set(struct bind *bind, const char *set)
@@ -59,6 +67,9 @@ int bind_set(struct bind *bind, const char *set)
 	int n = snprintf(path, sizeof(path), "%.*s", (int)(path_len - name_len), set + name_len);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return report(bind, set, WEIR_EINVAL, "this path is too long");
+	if (strncmp(path, "threads", 7) == 0 && stage->group[0])
+		return report(bind, set, WEIR_EINVAL,
+		    "the stage is in a group, and uses the threads of the group");
 	int rc = weir_stage_spec_set(stage, path, set + path_len + 1, why, sizeof(why));
 	if (rc != 0)
 		return report(bind, set, rc, why);

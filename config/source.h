@@ -24,8 +24,8 @@ struct source {
 	char *lines; /* a copy of `text` with NULs at the ends of lines */
 	int n_lines;
 	char **line; /* n_lines pointers into `lines` */
-	/* The last position found. The search for the next one starts here, since that is nearly
-	 * always later in the same line, and a line may be a megabyte long. */
+	/* The last position found. The search for the next position starts here, since that
+	 * position is nearly always later in the same line, and a line may be a megabyte long. */
 	int seen_line;
 	size_t seen_char, seen_byte;
 	bool on_disk;

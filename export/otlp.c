@@ -3,8 +3,8 @@
  * Runs the export thread; see otlp.h.
  *
  * The thread wakes up every LOOK_NS and moves requests from the graph's queue into the batch
- * (take). A batch that is full or old enough is sent (send_batch). A batch that the collector does
- * not accept stays in place until again_ns, and meanwhile nothing else is sent. When the server
+ * (take). A batch that is full or old enough is sent (send_batch). A batch that the collector may
+ * accept later stays in place until again_ns, and meanwhile nothing else is sent. When the server
  * stops, all that remains is sent once, and POSTs are aborted at give_up_ns.
  */
 #include "otlp.h"
@@ -21,14 +21,14 @@
 #include "otlp_json.h"
 #include "otlp_send.h"
 
-/* A batch is sent when it has BATCH_SPANS spans or its oldest request is BATCH_NS old. 512 is the
- * value of OpenTelemetry's batch processor, which waits 5 s. 1 s is a guess: a delay that a person
- * watching the traces accepts. */
+/* A batch is sent when it has BATCH_SPANS spans, or BATCH_NS after its first request was taken from
+ * the queue. 512 is the value of OpenTelemetry's batch processor, which waits 5 s. 1 s is a guess:
+ * a delay that a person watching the traces accepts. */
 #define BATCH_SPANS 512
 #define BATCH_NS    1000000000LL
-/* A batch that the collector does not accept is sent again after 1, 2, 4 and 8 s, which is enough
- * for a collector to restart. Then it is lost. Meanwhile new requests wait in the graph's queue;
- * when the queue is full, they are counted as dropped. */
+/* A batch that the collector may accept later is sent again after 1, 2, 4 and 8 s, which is enough
+ * for a collector to restart. If the last attempt fails, too, the batch is lost. Meanwhile new
+ * requests wait in the graph's queue; when the queue is full, they are counted as dropped. */
 #define TRIES      5
 #define FIRST_WAIT 1000000000LL
 /* Maximum number of requests in one POST. Each has at most 11 spans. */
@@ -81,7 +81,7 @@ static void report(struct otlp *o, bool sent, const char *why)
 		    "counted as failed",
 		    weir_graph_spec(o->graph)->trace.otlp, why);
 	if (sent && o->failing)
-		weir_log(WEIR_LOG_INFO, "traces can be sent again");
+		weir_log(WEIR_LOG_INFO, "the collector accepts traces again");
 	o->failing = !sent;
 }
 

@@ -6,8 +6,8 @@
  * One thread called "otlp" takes the requests from the graph's queue. It sends them every second,
  * or as soon as it has 512 spans. The thread has its own connection and never delays the data path:
  * if the collector is slow or unreachable, the queue fills up, and further requests are counted as
- * dropped. A batch that is not accepted is sent up to five times over 15 s. A collector that
- * responds too late may therefore receive a batch more than once.
+ * dropped. A batch is sent up to five times over 15 s if the collector may accept it later. A
+ * collector that responds too late may therefore receive a batch more than once.
  *
  * | call                  | threads                                              |
  * |-----------------------|------------------------------------------------------|

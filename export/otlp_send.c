@@ -122,8 +122,8 @@ static CURLMcode wait_for(struct sender *s, int64_t ns)
 	return curl_multi_poll(s->multi, NULL, 0, ms, NULL);
 }
 
-/* Perform the POST that has been set up. Unlike curl_easy_perform, which looks once per second
- * whether it must give up, it does so at once. */
+/* Perform the POST that has been set up. This function gives up at the time *give_up_ns, whereas
+ * curl_easy_perform would check only once per second whether to give up. */
 static CURLcode perform(struct sender *s)
 {
 	CURLMcode rc = curl_multi_add_handle(s->multi, s->curl);

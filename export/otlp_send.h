@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends POST requests to one URL with libcurl. Fails if weir was built with WEIR_OTLP=off. Used by one
- * thread at a time, except sender_wake. */
+/* Sends POST requests to one URL with libcurl. If weir was built with WEIR_OTLP=off, all functions
+ * that can fail do so. Used by one thread at a time, except sender_wake. */
 #ifndef WEIR_EXPORT_OTLP_SEND_H
 #define WEIR_EXPORT_OTLP_SEND_H
 
@@ -17,8 +17,8 @@ struct sender;
  * WEIR_EINVAL with a message in `err`. */
 int sender_check(const char *url, struct weir_err *err);
 
-/** Create a sender for `url`, http:// or https://. At *give_up_ns (CLOCK_MONOTONIC) a POST in
- * progress is aborted, and after that time none begins; 0 is never. Returns 0, or WEIR_EINVAL or
+/** Create a sender for `url`, http:// or https://. At *give_up_ns (CLOCK_MONOTONIC; 0 means never)
+ * a POST in progress is aborted, and after that time no POST begins. Returns 0, or WEIR_EINVAL or
  * WEIR_ENOMEM with a message in `err`. */
 int sender_new(const char *url, const _Atomic int64_t *give_up_ns, struct sender **sender,
     struct weir_err *err);
@@ -32,7 +32,8 @@ enum sender_result {
 /** Send `body`, which is JSON. Waits at most 5 s. On failure the reason is stored in why[size]. */
 enum sender_result sender_post(struct sender *sender, const char *body, char *why, size_t size);
 
-/** Let sender_post look at *give_up_ns, which has been changed. Any thread, also during a POST. */
+/** Make a POST in progress read *give_up_ns, which has been changed, again. May be called by any
+ * thread. */
 void sender_wake(struct sender *sender);
 
 /** Free the sender. NULL is allowed. */

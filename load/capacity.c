@@ -102,7 +102,8 @@ void capacity_describe(const struct capacity *c, const char *objective, char *bu
 		    capacity_confidence(c) * 100);
 	if (c->n_late > 0)
 		snprintf(late, sizeof(late),
-		    "; the generator was late in %d more, which do not count", c->n_late);
+		    "; the generator was late in %d more trial%s, not counted", c->n_late,
+		    c->n_late == 1 ? "" : "s");
 	snprintf(buf, size, "%s%s %s, %s; %s%s", c->voided ? "not found: " : "", good, objective,
 	    bad, trials, late);
 }

@@ -34,9 +34,8 @@
 #define CAPACITY_LATE_MAX 8
 
 struct capacity {
-	double good_per_s,
-	    /* highest rate that passed and lowest rate that failed; 0 if there is none yet */
-	    bad_per_s;
+	/* highest rate that passed and lowest rate that failed; 0 if there is none yet */
+	double good_per_s, bad_per_s;
 	double precision;   /* above 0; stop when bad/good is at most 1 + precision */
 	double limit_per_s; /* never try a higher rate */
 	double rate_per_s;  /* rate of the next trial */

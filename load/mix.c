@@ -104,8 +104,8 @@ static int check_all(const struct mix_head *head, const char *path, double weigh
 	for (int i = 0; i < head->n_headers && rc == 0; i++)
 		rc = check_header(head->header[i], err);
 	if (rc == 0 && !(weight > 0 && isfinite(weight)))
-		rc = sentence(
-		    err, WEIR_EINVAL, "the weight %g of '%.100s' is not above 0", weight, path);
+		rc = sentence(err, WEIR_EINVAL,
+		    "the weight %g of '%.100s' is not a finite number above 0", weight, path);
 	if (rc == 0 && n_body > MIX_BODY_MAX_BYTES)
 		rc = sentence(err, WEIR_EINVAL, "the body for '%.100s' is larger than 64MiB", path);
 	return rc;

@@ -3,9 +3,10 @@
  * Generates synthetic static sites; see mix.h.
  *
  * The path, size and weight of file i are functions of the kind of site, the seed and i. The
- * requests therefore match the files that were written by an earlier run, without a stored list. In
- * both kinds of site, popularity and size are independent: in "surge", the popularity rank of a
- * file is its number, and its size is drawn at random.
+ * requests therefore match the files that were written by an earlier run, without a stored list.
+ *
+ * In "surge", popularity and size are independent: the popularity rank of a file is its number, and
+ * its size is drawn at random.
  *
  * SPECweb99 (SPEC, 1999) chooses a folder by Zipf's law, then a class by fixed shares, then one of
  * its nine files. Folders, sizes and shares are as described by Ruan and Pai (USENIX 2006, 2.3).

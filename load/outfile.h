@@ -18,7 +18,7 @@ struct outfile {
 	/* the target; NULL for standard output and for a target that cannot be replaced by renaming
 	 * (a pipe, a device) */
 	char *path;
-	char *temporary; /* NULL if path is */
+	char *temporary; /* name of the temporary file; NULL if `path` is NULL */
 };
 
 /** Start writing to `path`; "-" is standard output. Symbolic links are followed. Returns 0, or

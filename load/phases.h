@@ -34,8 +34,8 @@ int phases_warmup(struct load_plan *plan, int64_t for_ns, struct weir_err *err);
 
 /** Parse the multiples of a sweep, "0.1x..10x" or "0.5x,1x,2x", into multiple[0..max). A range
  * selects from the load grid of the evaluation protocol (0.1 0.3 0.5 0.7 0.8 0.9 1.0 1.1 1.2 1.5 2
- * 3 5 10). The multiples are stored in ascending order, without duplicates. Returns their number,
- * or WEIR_EINVAL. */
+ * 3 5 10). The multiples are stored in ascending order. A list must not have the same multiple
+ * twice. Returns their number, or WEIR_EINVAL. */
 int phases_multiples(const char *text, double *multiple, int max, struct weir_err *err);
 
 /** For each of the `rounds` rounds and each multiple, add a phase with the rate capacity_per_s *

@@ -31,7 +31,7 @@ enum load_arrivals {
 	/* Markov-modulated Poisson process with two states, calm and burst, and the given mean
 	 * rate */
 	LOAD_BURSTS,
-	LOAD_TRACE, /* send times from a file */
+	LOAD_TRACE, /* send times from a file or a replayed log */
 };
 
 struct load_phase {

@@ -9,7 +9,8 @@
  * threads.
  *
  * A retry is sent after the plan's backoff; Retry-After is ignored. Sessions and think times exist
- * only in an open loop; in a closed loop each connection is a user that never pauses.
+ * only in an open loop. In a closed loop each connection stands for one user, or for `pipeline`
+ * users that never pause.
  */
 #ifndef WEIR_LOAD_RUN_H
 #define WEIR_LOAD_RUN_H
@@ -21,8 +22,8 @@
 #include "load/plan.h"
 #include "load/result.h"
 
-/** Lag limit of the generator: a run is void if the 99th percentile of the lag exceeds this limit
- * in any phase (overload.md, evaluation protocol). */
+/** Lag limit of the generator: a run is void if the generator was late (load_lag_late) in any phase
+ * except warm-ups. */
 #define LOAD_LAG_LIMIT_NS 1000000
 
 /** Return whether the generator was late: the 99th percentile of `lag` exceeds the limit, and at
@@ -41,8 +42,8 @@ struct load_hooks {
 /**
  * Run the plan and block until the run is over. `result` must be zero; the caller frees it, even on
  * failure. Late responses, refused connections and a server that exits unexpectedly are results,
- * not failures. Returns 0, or WEIR_EINVAL (unknown host), WEIR_ENOMEM or WEIR_ESYS (no thread, no
- * descriptors for the connections) with a message in err->text.
+ * not failures. Returns 0, or WEIR_EINVAL (incomplete plan, unknown host), WEIR_ENOMEM or WEIR_ESYS
+ * (no TLS, no thread, no descriptors for the connections) with a message in err->text.
  */
 int load_run(const struct load_plan *plan, const struct load_hooks *hooks,
     struct load_result *result, struct weir_err *err);

@@ -30,9 +30,9 @@ struct sleepers {
  */
 int sleepers_run(int threads, int64_t for_ns, struct sleepers *out, struct weir_err *err);
 
-/** Return T', the number of threads beyond which more threads gain at most 5 %: the smallest number
- * in out[0..n) for which no larger number has a throughput above 1.05 times its own. `out` must be
- * in ascending order of `threads`; n >= 1. */
+/** Return T', the number of threads beyond which more threads gain at most 5 %. The search begins
+ * at out[0] and goes on to each larger number whose throughput is above 1.05 times that of the
+ * number reached so far. `out` must be in ascending order of `threads`; n >= 1. */
 int sleepers_limit(const struct sleepers *out, int n);
 
 #endif

@@ -105,8 +105,8 @@ int load_trace_replay(
 		if (!(ns >= 0 && ns < 0x1p62) || backwards) {
 			free(t.ns);
 			return sentence(err, WEIR_EINVAL,
-			    "request %d of class '%.31s' has no time, or one before that of the "
-			    "previous request",
+			    "request %d of class '%.31s' has no time, a time of more than 146 "
+			    "years, or one before that of the previous request",
 			    i + 1, cls->name);
 		}
 		if (times_add(&t, (int64_t)ns) != 0) {

@@ -34,8 +34,8 @@
 /* Longest sleep, which bounds the time until a worker notices that it must stop. */
 #define NAP_NS 20000000
 
-/* Maximum delay of a time-out, or 1/512 of its length if that is more. 1 ms is a guess:
- * time-outs are of the order of seconds. */
+/* A time-out is handled at most this much late, or 1/512 of its length if that is more. 1 ms is a
+ * guess: time-outs are of the order of seconds. */
 #define TICK_MIN_NS 1000000
 
 /* The generator has no loop of the framework: `loop` is NULL. */

@@ -6,8 +6,8 @@
  *    ^  '-> waiting (no connection is free) -> on a connection
  *    '---- later (heap) <---- attempt failed and may be retried
  *
- * A worker may be used only by its own thread, except for `tally`; tally.h describes which parts
- * are shared.
+ * A worker may be used only by its own thread, except for `tally`; tally.h describes which parts of
+ * `tally` are shared.
  */
 #ifndef WEIR_LOAD_WORKER_H
 #define WEIR_LOAD_WORKER_H

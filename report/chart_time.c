@@ -40,7 +40,8 @@ static const struct time_chart {
 	int height_px;
 	bool numbered, log, capacity;
 	format_fn *print;
-	struct time_line line[TIME_LINES]; /* those of the server's charts are the stages */
+	/* empty for charts of the server, whose lines are the stages */
+	struct time_line line[TIME_LINES];
 } time_charts[CHARTS_BY_TIME] = {
     {"Offered requests and their outcomes", "requests per second",
 	"Outcomes are stacked and counted in the second of the response; the line is the offered "

@@ -23,7 +23,7 @@ format_fn format_count; /* "950", "1.2k" */
 format_fn format_time;  /* seconds: "35 us", "1.2 ms", "2.5 s" */
 format_fn format_clock; /* seconds of a run: "12.5 s" */
 format_fn format_share; /* 0..1: "12.3 %" */
-format_fn format_tail;  /* -log10(1 - q): "90 %", "99.9 %" */
+format_fn format_tail;  /* -log10(1 - q) for the quantile q: "90 %", "99.9 %" */
 format_fn format_ratio; /* "x1.25" with a multiplication sign */
 
 /** Write `text` to `out` so that it is safe as text or attribute value of HTML and SVG: & < > " '

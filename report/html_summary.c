@@ -13,8 +13,9 @@
 /* Ratio of offered load to best goodput above which a run counts as overloaded. */
 #define OVERLOAD 1.2
 
-/* Values at the point with the best goodput (`best`) and at the highest load (`highest`); NAN if
- * nothing was served there. */
+/* Goodput and p99 at the point with the best goodput (`best`) and at the highest load (`highest`).
+ * offered_per_s is the highest load. A p99 is NAN if nothing was served at its point. All members
+ * are NAN if nothing was served at any point. */
 struct peaks {
 	double best_per_s, best_p99_s, offered_per_s, highest_per_s, highest_p99_s;
 };

@@ -66,7 +66,7 @@ void html_comparison(FILE *out, const struct comparison *c)
 
 /* ---- classes ---- */
 
-/* Columns after the load and the class: rates, shares of the outcomes, percentiles. */
+/* Columns: the load, the class, rates, shares of the outcomes, percentiles. */
 static const struct html_column class_columns[] = {{"Load", NULL}, {"Class", NULL},
     {"offered", format_rate}, {"served", format_rate},
 #define CLASS_COLUMN(id, name, meaning) {name, format_share},
@@ -76,7 +76,7 @@ static const struct html_column class_columns[] = {{"Load", NULL}, {"Class", NUL
     {"p99", format_time}, {"p99.9", format_time}};
 #define CLASS_VALUES (LOAD_N_OUTCOMES + 5)
 
-/* Write the results of one class over all rounds of a point. */
+/* Write the row of one class at a load point (rundata.h), over all rounds of the point. */
 static void class_row(FILE *out, const struct rundata *run, int point, int class_id, struct hdr *h)
 {
 	static const double quantile[] = {0.5, 0.99, 0.999};

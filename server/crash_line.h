@@ -26,8 +26,9 @@ void crash_write(struct crash_line *line);
 void crash_stack_prepare(void);
 
 /** Write the call stack of the calling thread, which is in a signal handler. The first frame is the
- *  one that was interrupted at `pc`. Each frame is a line such as "#0 weir(+0x4a1f)". The number is
- *  an address within the object, which addr2line accepts. */
+ *  one that was interrupted at `pc`. Each frame is a line such as "#0 weir(+0x4a1f)". It has the
+ *  object (the executable or a library), and an address within the object, which addr2line
+ *  accepts. */
 void crash_stack_write(uintptr_t pc);
 
 #endif

@@ -25,7 +25,7 @@
  * intervals (control.h), since ticks may be late on a busy host. */
 #define TICK_OLD_NS (500 * NS_PER_MS)
 /* How long a drain may take beyond its grace time, including the time to free everything. 15 s is a
- * guess: the drain abandons handlers 5 s after the grace time. */
+ * guess: the drain abandons handlers 2 s after the grace time. */
 #define STOP_LATE_NS (15 * NS_PER_S)
 /* Maximum time of a send to a service manager that does not read. 1 s is a guess: longer than a
  * busy manager takes. */
@@ -157,11 +157,12 @@ static enum notify_trouble look(struct notify *n, int64_t now_ns, char *why, siz
 	if (stop_until_ns != 0) {
 		if (now_ns > stop_until_ns) {
 			trouble = NOTIFY_DRAIN;
-			snprintf(why, size, "the drain has not ended long after its grace time");
+			snprintf(why, size,
+			    "the drain has not ended, although its grace time is long over");
 		}
 	} else if (!ticks) {
 		trouble = NOTIFY_TICKS;
-		snprintf(why, size, "the control thread has not ticked for %.1f s",
+		snprintf(why, size, "the control thread has made no progress for %.1f s",
 		    (double)(now_ns - ticked_ns) / NS_PER_S);
 	} else if (!notify_returns(now_ns, hung_ns, n->watchdog_ns)) {
 		trouble = NOTIFY_HUNG;
@@ -196,7 +197,7 @@ static void feed(struct notify *n)
 	notify_say(n, text);
 }
 
-/* Sleep until `at_ns` or until notify_end is called. Returns true in the latter case. */
+/* Sleep until `at_ns` or until notify_end is called. Returns whether notify_end has been called. */
 static bool sleep_until(struct notify *n, int64_t at_ns)
 {
 	struct timespec ts = {at_ns / NS_PER_S, at_ns % NS_PER_S};

@@ -62,8 +62,8 @@ struct retired *retire_new(struct retirees *all);
 /** End the thread without retiring a graph. NULL is allowed. */
 void retire_none(struct retired *me);
 /** Drain and free `graph` and its trace export, which may be NULL. The requests of the graph may
- *  take another `grace_ns`. This is a value of the new configuration, since an operator can no
- *  longer change the old one. */
+ *  take another `grace_ns`. The caller takes `grace_ns` from the new configuration, since an
+ *  operator can no longer change the old one. */
 void retire_begin(
     struct retired *me, struct weir_graph *graph, int64_t grace_ns, struct otlp *otlp);
 

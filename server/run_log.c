@@ -79,7 +79,8 @@ void run_log_change(const struct weir_log_spec *log)
 {
 	shape(log);
 	if (weir_log_file_move(run_log, log->file) != 0)
-		weir_log(WEIR_LOG_ERROR, "log: out of memory, so the log is still written to the previous file");
+		weir_log(WEIR_LOG_ERROR,
+		    "log: out of memory, so the log is still written to the previous file");
 	else
 		note_where(log);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The user as which a server runs. As root, the process reads the YAML, loads the plug-ins and
- * binds the ports that only root can bind. It does everything else as the user of `user:`, so
- * nothing can work at startup and then fail in a reload. Called by the main thread, before other
- * threads exist.
+ * binds the ports that only root can bind. It does everything else as the user of `user:`, at
+ * startup as in a reload, so a right that this user lacks is missed at startup already. Called by
+ * the main thread, before other threads exist.
  */
 #ifndef WEIR_SERVER_USER_H
 #define WEIR_SERVER_USER_H

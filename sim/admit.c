@@ -7,8 +7,10 @@
  *   2. the stage's own policy
  *   3. the free space in its queue
  *
- * One admission in PROBE_EVERY is probed: the policy is queried again, with a copy of its state,
- * for an earlier user and for a higher class. Both must be admitted as well (law I5).
+ * Of the admissions of single events, one in PROBE_EVERY is probed: the policy is queried again,
+ * with a copy of its state, for a user that is earlier in the rotation of users and for the next
+ * higher class. The earlier user must be admitted as well (law I5). A refusal of the higher class
+ * is only counted, since guarantees may require it.
  */
 #include "world.h"
 
@@ -130,8 +132,8 @@ static bool would_admit(const struct stage *st, const unsigned char *state,
 		   copy, &st->conf->params, &v, class_id, 1, &refused, &reason) == 1;
 }
 
-/* Check whether the policy would also admit an earlier user and a higher class. `view` and `state`
- * are from before the admission of the part's only event. */
+/* Check whether the policy would also admit an earlier user and the next higher class. `view` and
+ * `state` are those of the admission of one event, from before the decision. */
 static void probe(struct sim *s, int stage, int class_id, uint16_t user,
     const struct admission_view *view, const unsigned char *state)
 {

@@ -11,8 +11,8 @@
 
 #define NONE         UINT32_MAX
 #define ARRIVAL      UINT32_MAX /* in the heap; other entries are cores */
-#define BATCH_MAX_NS 1000000    /* as sched/handler.c */
-#define DEAL_STAGES  2          /* the least that makes it worth to wake another core */
+#define BATCH_MAX_NS 1000000    /* BATCH_NS in stage/cohort.c */
+#define DEAL_STAGES  2          /* with fewer, waking another core is not worth its cost */
 #define DEAL_EVENTS  4
 
 enum { STREAM_ARRIVALS, STREAM_ROUTES, STREAM_SERVICES };
@@ -106,7 +106,8 @@ static double route_weights(const struct group_config *c)
 	return sum;
 }
 
-/* Add up the load of each stage, and the mean work from it to the end, over the routes. */
+/* Compute, over all routes, the load of each stage and the mean work from the stage to the end of a
+ * route. */
 static void measure(const struct group_config *c, struct next_stage *view)
 {
 	double visits[NEXT_STAGES_MAX] = {0}, rest[NEXT_STAGES_MAX] = {0};

@@ -3,19 +3,21 @@
  * Simulates a core group in virtual time: framework/sched/next.h, unmodified, with a model of the
  * cores and their lists.
  *
- *   Poisson arrivals -> queue of the first stage -> a core takes a batch -> cell or queue of the next
+ *   Poisson arrivals -> queue of the first stage -> a core takes a batch
+ *                    -> cell or queue of the next stage
  *
  * The model:
  *
- * - cores: each runs one batch at a time. A batch takes `batch_ns`, `switch_ns` more if the core was
- *   at another stage before, and the services of its events.
+ * - cores: each runs one batch at a time. A batch takes `batch_ns` and the services of its events,
+ *   and `switch_ns` more if the core was at another stage before.
  * - cells and queues: a stage has a list on each core, its cell, and a queue that all cores share.
  *   A batch takes from the cell first, then at most 1 / cores of the queue. It has at most `cohort`
  *   events, and at most 1 ms of mean service.
- * - sending: the events of a batch go on when it ends. They enter the cells of the core, or the
- *   queues if the next stage is not local, or if a core is idle and this core has two stages ready,
- *   or four events (dealing).
- * - an idle core is woken when a queue has events, one at a time, after `wake_ns`.
+ * - sending: the events of a batch go on when it ends. They enter the cells of the core. They enter
+ *   a queue instead if the next stage is not local, or if they are dealt.
+ * - dealing, if `deal` is set: the events of a batch are dealt if a core is idle, and this core has
+ *   two stages with events in their cells, or four events in all.
+ * - when a queue has events, one idle core is woken, which begins after `wake_ns`.
  * - no admission, no deadline and no bound: loads are below saturation.
  *
  * The result depends only on the configuration. Service times are drawn by request and stage, so
@@ -55,12 +57,13 @@ struct group_config {
 	double rate_per_s;
 	int64_t batch_ns, switch_ns, wake_ns;
 	bool deal;
-	uint64_t warmup, requests; /* requests that are not counted; that are, after them */
+	/* the first `warmup` requests are not counted; the `requests` after them are */
+	uint64_t warmup, requests;
 };
 
 struct group_stage_result {
-	uint64_t events, batches, visits; /* visits begun */
-	int64_t longest_ns;               /* wait of an event when it was taken */
+	uint64_t events, batches, visits; /* visits (sched/next.h) that have begun */
+	int64_t longest_ns;               /* longest wait of an event until a core took it */
 };
 
 struct group_result {
@@ -78,11 +81,12 @@ struct group_result {
  *  WEIR_ENOMEM. Different threads may run simulations concurrently. */
 int group_run(const struct group_config *config, struct group_result *result);
 
-/** Return the offered load: work / cores, from 0. */
+/** Return the offered load: the mean number of cores that the services keep busy, divided by the
+ *  number of cores. */
 double group_load(const struct group_config *config);
 
-/** Fill in `config` with Gordon's search engine (group_search.c): 14 stages, a combiner with 83 % of
- *  the work, gate `all`, no limits. */
+/** Fill in `config` with Gordon's search engine (group_search.c): 14 stages, a combiner with 83 %
+ *  of the work, gate `all`, and no limits. */
 void group_search_fill(uint64_t seed, const struct next_policy *policy, int cores, double load,
     struct group_config *config);
 

@@ -38,8 +38,8 @@ struct stage_laws {
 	bool normal;      /* the policy has reported NORMAL since calm_ns */
 	/* I11, I12 */
 	int64_t turned_ns; /* time of the last reversal; 0 if none */
-	/* start of the window; [0] are values at that time, [1] at the start of the previous
-	 * window */
+	/* start of the window; in the arrays below, [0] is the value at that time, and [1] the
+	 * value at the start of the previous window */
 	int64_t window_ns;
 	int64_t cpu_then[2], computing_then[2], busy_then[2];
 	/* I14 */
@@ -58,8 +58,9 @@ struct setting {
 	double demand[SIM_STAGES_MAX]; /* mean number of threads that the offered load keeps busy */
 	double cpu;                    /* mean number of cores that the load keeps busy */
 	double per_s[SIM_STAGES_MAX];
-	bool sole_way[WEIR_CLASSES_MAX];  /* all events of the class take the same route */
-	bool anonymous[WEIR_CLASSES_MAX]; /* each request of the class has its own user */
+	bool sole_way[WEIR_CLASSES_MAX]; /* all events of the class take the same route */
+	/* the class has many users (MANY_USERS), or each of its requests has its own user */
+	bool anonymous[WEIR_CLASSES_MAX];
 	/* I9: share of requests that may be refused; negative if the load is not calm */
 	double calm_ratio;
 	uint64_t sent, refused; /* I9: requests sent and refused so far */

@@ -5,14 +5,15 @@
  * I4 waits: the p99 of the measured wait is at most 1.5 caps. The cap is half of the objective, but
  * at least two services.
  *   Check: if N events reach handlers of the stage in any interval of a run, at most N / 100 + S of
- *     them waited longer than 1.5 caps. The slack S is twice the number of events that wait when
- *     the wait is at the cap. It is needed since waits are not independent: one swing over the
- *     limit makes a whole queue late. A running sum checks all intervals at once: it adds 0.99 for
- *     a late event and -0.01 for any other, never falls below 0, and must not exceed S.
- *   Short objectives: below some 20 services, 1.5 caps cannot be guaranteed. With m services ahead
- *     of an event at the cap, 99 % of the waits end within cap + 2.33 sqrt(m) services / n. The
- *     service in progress, which the prediction does not include, adds one more. If this time is
- *     longer than 1.5 caps, it is the limit.
+ *     them waited longer than 1.5 caps. The slack S is 10 events plus twice the number of events
+ *     that wait when the wait is at the cap. It is needed since waits are not independent: one
+ *     swing over the limit makes a whole queue late. A running sum checks all intervals at once: it
+ *     adds 0.99 for a late event and -0.01 for any other, never falls below 0, and must not exceed
+ *     S.
+ *   Short objectives: below some 20 services, 1.5 caps cannot be guaranteed. With n threads, and m
+ *     services ahead of an event at the cap, 99 % of the waits end within cap + 2.33 sqrt(m)
+ *     services / n. The service in progress, which the prediction does not include, adds one more
+ *     service. If the resulting time is longer than 1.5 caps, it is the limit.
  *   Not checked: events that were queued before a change of service times was known, or while there
  *     were more threads; and priority queues, which the prediction does not cover
  *     (docs/overload.md, "What is weak").
@@ -28,7 +29,8 @@
  *
  * I9 calm: no request is refused at a load of 0.7.
  *   Check: at the loads in laws_setting.c, the number of refused requests is at most the share
- *     defined there plus CALM_SLACK, since refusals come in clusters.
+ *     defined there. If that share is not 0, CALM_SLACK more are allowed, since refusals come in
+ *     clusters.
  */
 #include "world.h"
 

@@ -2,8 +2,8 @@
 /*
  * Checks the number of threads over time, for pools whose resize policy claims these laws.
  *
- * Both laws hold once the setting (rates, services, faults: laws_setting.c) has been unchanged for
- * SETTLED_NS.
+ * I12 and the limit on reversals in I11 hold once the setting (rates, services, faults:
+ * laws_setting.c) has been unchanged for SETTLED_NS. The rest of I11 holds at any time.
  *
  * I11 steady: a pool's target changes direction at most once in 60 s, and a pool whose threads wait
  * for cores does not grow.
@@ -15,11 +15,12 @@
  *
  * I12 converges: a pool reaches the right size from any initial number of threads. Policies that
  * never change the number, or always use the minimum or the maximum, must fail.
- *   Check: at each tick L* <= target <= 2 min(L*, cap) + 1, within the pool's bounds. L* = rate x
- *     service is the mean number of busy threads, and cap the number above which cores are the
- *     limit. The factor 2 covers noise and the margins of the policy: it plans for threads that are
- *     busy 0.8 of the time, and releases threads only when a quarter is not needed, together
- *     1 / (0.8 * 0.75) = 1.7.
+ *   Check: at each tick 0.95 L* <= target <= 2 min(L*, cap) + 1, with both limits rounded in favour
+ *     of the policy and within the pool's bounds. L* = rate x service is the mean number of busy
+ *     threads, and cap the number above which cores are the limit. If the load needs nearly all
+ *     cores, the lower limit is 1. The factor 2 covers noise and the margins of the policy: the
+ *     policy plans for threads that are busy 0.8 of the time, and releases threads only when a
+ *     quarter is not needed, together 1 / (0.8 * 0.75) = 1.7.
  *   Not checked: pools that share a budget, and graphs in which another stage cannot pass the load
  *     on.
  */

@@ -41,8 +41,9 @@ static uint64_t ended(const struct books *b)
 }
 
 /* Return an estimate of the service time from the events in handlers, or 0 if there is no reason to
- * use it. It is used if most of these events have already taken longer than nearly all earlier
- * events, and is a fraction of the mean time that they have taken so far. */
+ * use it. There is a reason if most of these events have already taken longer than nearly all
+ * earlier events. The estimate is a fraction of the mean time that the events in handlers have
+ * taken so far. */
 static double so_far(const struct sim *s, const struct stage *st)
 {
 	double late_ns = LATE * fmax((double)st->meter.service_p99_ns, st->meter.mean_cost_ns);
@@ -60,8 +61,9 @@ static double so_far(const struct sim *s, const struct stage *st)
 	return 2 * n_long > st->busy ? RUNNING_SHARE * sum_ns / st->busy : 0;
 }
 
-/* The same for a stage that holds events. As in framework/graph/meter.c, it is not known when each
- * event in work began, but all that were in work when the last one ended have been since then. */
+/* Like so_far, for a stage with a width. As in framework/graph/meter.c, it is not known when each
+ * event in work began. Events that were in work when the last one ended have been in work at least
+ * since then. */
 static double held_so_far(const struct sim *s, struct stage *st, uint64_t ended)
 {
 	struct meter *m = &st->meter;

@@ -19,9 +19,10 @@
  * - samples: as in graph/meter.c, every 10 ms, with costs averaged over completions and quantiles
  *   over about a second.
  * - clients: send at times that do not depend on the server (open loop), or wait for the response
- *   (closed loop); failed requests may be retried. They give up at the deadline.
+ *   (closed loop). A client may retry failed requests. It gives up at the deadline.
  *
- * The result depends only on the seed, to the bit: no clock, thread or address influences it.
+ * The result depends only on the configuration, which includes the seed. It is equal to the bit in
+ * each run: no clock, thread or address influences it.
  * Service times are drawn by the number of the request, so two policies with the same seed face the
  * same work.
  *
@@ -78,9 +79,10 @@ struct sim_stage {
 	const struct admission_policy *admission;
 	struct weir_admission_spec params;  /* its strings are not used */
 	const struct resize_policy *resize; /* NULL keeps threads_start */
-	/* A stage that holds events: its threads are the events that it may have in work, which
-	 * `width` chooses, and `servers` of another side, or any number if that is 0, work on them,
-	 * first in, first out. NULL for other stages. */
+	/* NULL, except for a stage with a width (docs/concepts.md). Each thread of such a stage
+	 * stands for an event in progress, and `width` chooses their number. The events wait for
+	 * `servers` outside the stage, which work on them first in, first out. If `servers` is 0,
+	 * no event waits for a server. */
 	const struct width_policy *width;
 	int servers;
 	int64_t slo_ns;

@@ -5,7 +5,7 @@
  *
  *   take a batch -> compute -> block -> emit -> take the next, or become idle, or leave
  *
- * The threads of a stage that holds events are the events that it may have in work.
+ * Each thread of a stage with a width stands for an event that the stage may have in progress.
  *
  * Cores are modelled as processor sharing: all computing handlers receive the same amount of CPU
  * time. cpu_time is the amount that a handler would have received if it had computed since the
@@ -190,8 +190,8 @@ static void block(struct sim *s, uint32_t id)
 	    heap_push(&s->heap, s->now_ns + w->block_ns, STEP_BLOCKED << STEP_SHIFT | id, &s->rc);
 }
 
-/* Let the first server that is free work for `work_ns`. Returns how long the event takes, with its
- * wait for the server. */
+/* Let the server that is free first work for `work_ns`. Returns how long the event takes, including
+ * its wait for the server. */
 static int64_t serve(struct sim *s, struct stage *st, int64_t work_ns)
 {
 	int64_t *heap = st->free_ns, free_ns = heap[0] > s->now_ns ? heap[0] : s->now_ns;

@@ -47,9 +47,9 @@ void sim_workload_fill_warm(const struct sim_workload *w, double load,
 void sim_workload_span(
     const struct sim_workload *w, const struct sim_config *c, int64_t *from_ns, int64_t *to_ns);
 
-/** Return the capacity of `c` in requests per second, for the mix of its sources: the smallest ratio
- * of a stage's ceiling to its share of the mix. The ceiling is that of the stage's servers, or of its
- * maximum number of threads if it has none. */
+/** Return the capacity of `c` in requests per second, for the mix of its sources: the smallest
+ * ratio of a stage's ceiling to the share of requests that visit the stage. The ceiling is that of
+ * the stage's servers, or of its maximum number of threads if it has no servers. */
 double sim_capacity_per_s(const struct sim_config *c);
 
 /** Return the default settings of an admission policy, as with an empty YAML section. */

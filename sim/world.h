@@ -27,7 +27,8 @@
 /* Marks requests that belong to no user. */
 #define NO_USER UINT32_MAX
 
-/* CPU time is counted in 1024ths of a ns, so that the share of each handler is a whole number. */
+/* CPU time is counted in 1024ths of a ns, so that whole numbers are precise enough for the share of
+ * a handler. */
 #define CPU_UNIT 1024
 
 /* Maximum number of links between stages. */
@@ -105,7 +106,7 @@ struct meter {
 	double cost_ns[WEIR_CLASSES_MAX], mean_cost_ns;
 	/* number of events in these means, at most 1 / COST_WEIGHT */
 	double known[WEIR_CLASSES_MAX], all_known;
-	/* of a stage that holds: when an event last ended, and how many were in work then */
+	/* of a stage with a width: when an event last ended, and how many were in work then */
 	int64_t ended_ns;
 	int in_work;
 	bool idle; /* a thread was idle at some time since the last tick */
@@ -142,7 +143,7 @@ struct stage {
 	double slow; /* factor on service times, set by faults */
 	_Alignas(16) unsigned char resize_state[RESIZE_STATE_MAX];
 	_Alignas(16) unsigned char width_state[WIDTH_STATE_MAX];
-	/* when each of conf->servers is free, as a heap; NULL if the stage does not hold */
+	/* heap of the times at which the conf->servers are free; NULL if conf->servers is 0 */
 	int64_t *free_ns;
 	/* values at the end of the warm-up */
 	int64_t busy_mark_ns;
@@ -178,8 +179,10 @@ struct sim {
 	int rc;
 	bool stop;
 	/* cores */
-	struct heap cpu;   /* threads by the cpu_time at which their computing is done */
-	int64_t cpu_time;  /* CPU_UNITs received by a handler that has computed since the start */
+	struct heap cpu; /* threads by the cpu_time at which their computing is done */
+	/* CPU_UNITs that a handler would have received if it had computed since the start of the
+	 * run (workers.c) */
+	int64_t cpu_time;
 	int64_t cpu_at_ns; /* time of the last update of cpu_time */
 	int computing;
 	int64_t cpu_used_ns, cpu_used_then_ns, control_at_ns;

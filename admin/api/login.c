@@ -41,7 +41,8 @@ void answer_login(const struct call *c, struct reply *r)
 	}
 	if (pass->session != 0) {
 		reply_problem(r, 409,
-		    "you already have a session: to start another one, send the token itself");
+		    "you already have a session: to start another one, send the token instead of "
+		    "the cookie");
 		return;
 	}
 	if (auth_begin(auth, pass, cookie, sizeof(cookie), weir_clock_ns(CLOCK_MONOTONIC)) != 0) {

@@ -36,8 +36,8 @@ bool paging_take(const char *query, int default_limit, struct paging *page, stru
 typedef uint64_t paging_id_fn(const void *rows, int i);
 
 /** Select the page among `n` rows. With `falling`, ids decrease from row to row, so a cursor has a
- *  position in the list even after its row has been dropped. Without `falling`, such a cursor
- *  results in a 404, and the function returns false. */
+ *  position in the list even after its row has been dropped. Without `falling`, a cursor whose row
+ *  has been dropped results in a 404, and the function returns false. */
 bool paging_cut(struct paging *page, const void *rows, int n, paging_id_fn *id, bool falling,
     struct reply *reply);
 

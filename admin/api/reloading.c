@@ -27,7 +27,8 @@ void answer_reload_status(const struct call *c, struct reply *r)
 		reply_text(r, 200, "application/json", text, text ? strlen(text) : 0);
 }
 
-/* Read {"preview": true} from the body. Returns false with the reply filled. */
+/* Read {"preview": true} from the body. Returns false, with the reply filled, if the body is
+ * anything else. */
 static bool read_preview(const struct request *q, bool *preview, struct reply *r)
 {
 	json_t *doc = q->n_body ? json_loadb(q->body, q->n_body, 0, NULL) : json_object();
@@ -38,7 +39,8 @@ static bool read_preview(const struct request *q, bool *preview, struct reply *r
 	*preview = json_is_true(value);
 	json_decref(doc);
 	if (!good)
-		reply_problem(r, 400, "the body must be {} or {\"preview\": true}");
+		reply_problem(
+		    r, 400, "the body must be empty, {}, or {\"preview\": true or false}");
 	return good;
 }
 

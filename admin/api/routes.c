@@ -281,7 +281,8 @@ const struct route routes_table[] = {
     {"GET", "/api/v1/acts", "The former name of /api/v1/changes", answer_acts},
     {"GET", "/api/v1/overload", "The strongest admission mode that stages may use",
 	answer_overload},
-    {"PUT", "/api/v1/overload", "Set that mode immediately: {\"mode\": \"off\"}, shadow or enforce",
+    {"PUT", "/api/v1/overload",
+	"Set the strongest admission mode immediately: {\"mode\": \"off\"}, shadow or enforce",
 	answer_set_overload},
     {"GET", LOGIN_PATH, "The name and the role of the client", answer_session},
     {"POST", LOGIN_PATH, "Begin a session: a cookie for the token sent with the request",
@@ -427,7 +428,8 @@ static bool has_role(const struct call *c, const struct route *route, struct rep
 
 	if (!pass || pass->role == WEIR_ADMIN_OPERATOR || strcmp(route->pattern, LOGIN_PATH) == 0)
 		return true;
-	reply_problem(r, 403, "this needs the role operator, and '%s' is a viewer", pass->name);
+	reply_problem(
+	    r, 403, "this request needs the role operator, and '%s' is a viewer", pass->name);
 	return false;
 }
 

@@ -19,10 +19,11 @@
 enum scope {
 	SCOPE_GRAPH,
 	SCOPE_STAGE,
-	SCOPE_QUEUE, /* stages with a queue and threads: not sources, nor inline stages without a width */
+	/* stages with a queue and threads: neither sources nor inline stages without a width */
+	SCOPE_QUEUE,
 	SCOPE_CLASS, /* each class at each stage */
 	SCOPE_QUEUE_CLASS,
-	SCOPE_WIDE, /* stages that hold events */
+	SCOPE_WIDE, /* stages with a width */
 };
 
 /* The type of the member at the offset. */
@@ -209,8 +210,8 @@ static const struct family family[] = {
     {"weir_trace_collected_total", "counter", "Requests picked for the trace export", SCOPE_GRAPH,
 	MEMBER_COUNT, offsetof(struct weir_graph_view, collect.collected), NULL},
     {"weir_trace_dropped_total", "counter",
-	"Requests picked for the trace export but dropped, since its queue was full", SCOPE_GRAPH,
-	MEMBER_COUNT, offsetof(struct weir_graph_view, collect.dropped), NULL},
+	"Requests picked for the trace export but dropped, since the queue of the export was full",
+	SCOPE_GRAPH, MEMBER_COUNT, offsetof(struct weir_graph_view, collect.dropped), NULL},
     {"weir_trace_sent_total", "counter", "Requests that the collector accepted", SCOPE_GRAPH,
 	MEMBER_COUNT, offsetof(struct weir_graph_view, collect.sent), NULL},
     {"weir_trace_failed_total", "counter", "Requests that could not be sent to the collector",
@@ -257,7 +258,7 @@ static const struct family family[] = {
 	"Handler threads of the stage's pool, by state; the stages of a group share a pool",
 	SCOPE_QUEUE, 0, BY(print_threads)},
     {"weir_stage_threads_limit", "gauge",
-	"Bounds of the pool of the stage and its target number of threads", SCOPE_QUEUE, 0,
+	"Minimum, maximum and target number of threads in the pool of the stage", SCOPE_QUEUE, 0,
 	BY(print_thread_limits)},
     {"weir_stage_thread_failures_total", "counter", "Threads that could not be created",
 	SCOPE_QUEUE, MEMBER_COUNT, OF_STAGE(thread_failures)},
@@ -272,8 +273,9 @@ static const struct family family[] = {
 	BY(print_cohort)},
     {"weir_stage_wakeups_total", "counter", "Sleeping threads woken for the stage", SCOPE_QUEUE,
 	MEMBER_COUNT, OF_STAGE(wakeups)},
-    {"weir_stage_unhandled_total", "counter", "Events that the handler left unhandled: a bug in it",
-	SCOPE_STAGE, MEMBER_COUNT, OF_STAGE(unhandled)},
+    {"weir_stage_unhandled_total", "counter",
+	"Events that the handler left unhandled, which is a bug in the handler", SCOPE_STAGE,
+	MEMBER_COUNT, OF_STAGE(unhandled)},
     {"weir_stage_pressure_ratio", "gauge", "How loaded the stage is, 0 idle to 1 full", SCOPE_STAGE,
 	MEMBER_REAL, OF_STAGE(pressure)},
     {"weir_stage_degradation", "gauge",
@@ -284,13 +286,15 @@ static const struct family family[] = {
     {"weir_stage_in_work", "gauge", "Events in the handler of the stage, or held by it", SCOPE_WIDE,
 	MEMBER_INT, OF_STAGE(in_work)},
     {"weir_stage_refused_behind_total", "counter",
-	"Events that the side behind the stage, on which it waits, has refused", SCOPE_WIDE,
-	MEMBER_COUNT, OF_STAGE(refusals)},
+	"Events refused by the other side, for which the stage waits (a database, a disk, another "
+	"server)",
+	SCOPE_WIDE, MEMBER_COUNT, OF_STAGE(refusals)},
     {"weir_stage_law_residual", "gauge",
-	"Events offered minus ended minus in flight: 0, or within the slack", SCOPE_STAGE,
-	MEMBER_INT64, OF_STAGE(law_residual)},
-    {"weir_stage_law_slack", "gauge", "Events that may have moved while the residual was counted",
-	SCOPE_STAGE, MEMBER_INT64, OF_STAGE(law_slack)},
+	"Events offered minus ended minus in flight, at most weir_stage_law_slack above or below 0",
+	SCOPE_STAGE, MEMBER_INT64, OF_STAGE(law_residual)},
+    {"weir_stage_law_slack", "gauge",
+	"Events that may have moved while weir_stage_law_residual was counted", SCOPE_STAGE,
+	MEMBER_INT64, OF_STAGE(law_slack)},
 };
 
 static void print_one(struct textbuf *out, const struct family *f, const struct about *a)

@@ -298,9 +298,14 @@ static void read_again(struct auth *g, int k)
 	struct client *c = &g->token[k];
 	struct secret_digest digest;
 	struct weir_err err = {0};
+	char what[64];
 
-	if (secret_read(c->file, c->name, &digest, &err) != 0) {
-		weir_log(WEIR_LOG_ERROR, "admin: the old token remains valid: %s", err.text);
+	snprintf(what, sizeof(what), "token '%s'", c->name);
+	if (secret_read(c->file, what, &digest, &err) != 0) {
+		weir_log(WEIR_LOG_ERROR,
+		    "admin: a token file could not be read again, and the old token remains valid: "
+		    "%s",
+		    err.text);
 	} else if (has_twin(g, k, &digest)) {
 		weir_log(WEIR_LOG_ERROR,
 		    "admin: the token '%s' is unchanged: its file now holds the token of another "

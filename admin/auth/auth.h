@@ -6,7 +6,8 @@
  *                      operators; other users have the role that `users:` assigns, or no access
  *   TCP, no tokens     everybody on this host is an operator (only loopback is allowed then)
  *   TCP with tokens    clients send a bearer token, or the cookie of a session started with one;
- *                      without either, only the files of the dashboard (admin/ui), /healthz and /readyz are served
+ *                      without either, only the files of the dashboard (admin/ui), /healthz and
+ *                      /readyz are served
  *
  * A valid token is always accepted, since many clients may share one address (NAT, a proxy). Wrong
  * tokens are answered with 401 up to five times a minute per address (failures.h), and with 429
@@ -54,7 +55,7 @@ struct auth_pass {
 /** The origin of a connection. */
 struct auth_from {
 	struct sockaddr_storage address; /* of the peer, for TCP */
-	bool by_file;                    /* the peer uses a socket file and is `uid` */
+	bool by_file;                    /* the peer uses a socket file and runs as `uid` */
 	uid_t uid;
 };
 

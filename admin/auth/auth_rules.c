@@ -23,16 +23,15 @@ static void rules_of_exposed(const struct weir_admin_spec *spec, struct weir_err
 	if (spec->n_tokens == 0)
 		weir_errs_add(errs, &spec->mark, WEIR_EINVAL,
 		    "add 'tokens:' and 'tls:', or listen on 127.0.0.1 or unix:/run/weir/admin.sock",
-		    "'%.80s' is reachable by others, so the admin endpoint needs tokens and TLS "
-		    "there, and it has no %s",
+		    "'%.80s' is reachable from other machines, so the admin endpoint needs tokens "
+		    "and TLS there, and it has no %s",
 		    spec->listen, tls ? "tokens" : "tokens and no TLS");
 	else if (!tls)
 		weir_errs_add(errs, &spec->mark, WEIR_EINVAL,
 		    "add 'tls: { cert: PATH, key: PATH }', or listen on 127.0.0.1 behind a proxy "
 		    "with TLS",
-		    "'%.80s' is reachable by others, and tokens would be sent unencrypted: the "
-		    "admin "
-		    "endpoint needs TLS there",
+		    "'%.80s' is reachable from other machines, and tokens would be sent "
+		    "unencrypted: the admin endpoint needs TLS there",
 		    spec->listen);
 }
 

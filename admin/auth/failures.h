@@ -5,9 +5,10 @@
  *
  * An address is an IPv4 address or the /64 of an IPv6 one, since a host may choose any address in
  * its /64. The size of the table is fixed: a new address replaces the one with the fewest failures
- * in the last minute. To get its own count discarded, a client would have to fail as often from
- * every other address in the table, which costs more than it gains. Failures of one address never
- * cause the refusal of another. Used by one thread; the caller passes the time.
+ * in the last minute. To get its own count discarded, a client would need as many other addresses
+ * as the table has slots, and would have to fail as often from each of them, which costs more than
+ * it gains. Failures of one address never cause the refusal of another. Used by one thread; the
+ * caller passes the time.
  */
 #ifndef WEIR_ADMIN_FAILURES_H
 #define WEIR_ADMIN_FAILURES_H

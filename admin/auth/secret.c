@@ -93,13 +93,13 @@ static int check_file(int fd, const char *path, const char *what, struct weir_er
 	if (st.st_mode & (S_IRWXG | S_IRWXO)) {
 		snprintf(hint, sizeof(hint), "run: chmod 600 %s", path);
 		return fail(err, WEIR_EINVAL, hint,
-		    "%s: users other than its owner can access %s (mode %04o)", what, path,
+		    "%s: %s is accessible to users other than its owner (mode %04o)", what, path,
 		    (unsigned)st.st_mode & 07777);
 	}
 	if (st.st_uid != geteuid() && st.st_uid != 0)
 		return fail(err, WEIR_EINVAL, NULL,
-		    "%s: %s belongs to user %u, which is neither the server's nor root", what, path,
-		    (unsigned)st.st_uid);
+		    "%s: %s belongs to user %u, which is neither root nor the user of this process",
+		    what, path, (unsigned)st.st_uid);
 	return 0;
 }
 

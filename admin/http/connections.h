@@ -9,10 +9,10 @@
  *
  * A client that sends or reads slowly occupies a slot and has no other effect, since the thread
  * never waits for it. When no slot is free, a connection is evicted. Connections that are not
- * SERVED are evicted first; among these, the connection nearest to its deadline of the address that
- * holds the most slots. A client that opens many connections therefore evicts its own ones, not
- * those of a client with a single one. Addresses are counted as in failures.h; on a socket file,
- * connections are counted per user.
+ * SERVED are evicted first. Among them, those of the address that holds the most slots come first,
+ * and among these, the one nearest to its deadline. A client that opens many connections therefore
+ * evicts its own ones, not those of a client with a single one. Addresses are grouped as in
+ * failures.h; on a socket file, connections are counted per user.
  */
 #ifndef WEIR_ADMIN_CONNECTIONS_H
 #define WEIR_ADMIN_CONNECTIONS_H
@@ -43,8 +43,8 @@ enum connection_state {
 };
 
 struct connection {
-	/* SERVED: the rights of the request. Its address identifies the slot in
-	 * connections_gone. */
+	/* SERVED: the rights of the request. connections_gone finds the slot by the address of this
+	 * member. */
 	struct auth_pass pass;
 	struct auth_from from;
 	struct failures_key network; /* key of the address or user in `from` */

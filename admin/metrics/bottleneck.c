@@ -10,7 +10,7 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Return the share (0..1) of its width that a stage which holds events uses, 0 for other stages. */
+/* Return the share (0..1) of its width that a stage uses; 0 for a stage without a width. */
 static double width_share(const struct weir_stage_view *s)
 {
 	return s->width == 0 ? 0 : s->in_work < s->width ? (double)s->in_work / s->width : 1;

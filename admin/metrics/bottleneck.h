@@ -4,7 +4,8 @@
  * decides this: `weir why`, `weir top`, ticks, the API and the page all show this result.
  *
  * The measure is the share of a pool's thread time that handlers used during the last second,
- * summed over all stages of the pool. By the utilisation law (Denning, Buzen 1978), X = U n / S,
+ * summed over all stages of the pool. For a stage with a width, the share of the width that is in
+ * use counts instead if it is greater. By the utilisation law (Denning, Buzen 1978), X = U n / S,
  * the maximum throughput of a pool is its current throughput divided by that share. A pool limits
  * the server from the moment its share reaches BOTTLENECK_SHARE until the share falls below
  * BOTTLENECK_RELEASE. Another pool must be busier by BOTTLENECK_LEAD to replace it. Without these
@@ -31,18 +32,23 @@
 #define BOTTLENECK_CHRONIC_S 30
 
 struct bottleneck {
-	/* false if nothing has been measured yet or no pool exists; then only `now_ns` is set */
+	/* false if nothing has been measured yet, or no stage has a pool or a width; then only
+	 * `now_ns` is set */
 	bool known;
 	bool limits; /* whether the stage limits the server */
 	char stage[WEIR_NAME_MAX + 1], pool[WEIR_NAME_MAX + 1];
 	int threads, max; /* of the pool */
-	int width;        /* the width, if the stage holds events and that limits it; otherwise 0 */
-	double used;      /* 0..1: share of the pool's thread time that all its stages use */
+	int width;        /* the width of the stage, if the width limits the stage; otherwise 0 */
+	/* 0..1: share of the pool's thread time that all its stages use; of the width, if `width`
+	 * is not 0 */
+	double used;
 	double served_per_s; /* events that the stage served */
-	/* maximum rate of the stage under current conditions; 0 if it served nothing in the last
-	 * second */
+	/* maximum rate of the stage under current conditions; 0 if the stage served nothing in the
+	 * last second */
 	double ceiling_per_s;
-	double service_s; /* thread time per event; 0 if it served nothing in the last second */
+	/* thread time per event, or time in progress per event if `width` is not 0; 0 if the stage
+	 * served nothing in the last second */
+	double service_s;
 	/* CLOCK_REALTIME: when the stage became the limit (0 if it is not the limit), and when the
 	 * samples were taken */
 	int64_t since_ns, now_ns;

@@ -168,16 +168,15 @@ bool sse_refuses(const struct sse *l, const char *p, size_t n, const struct auth
 		return true;
 	if (is_greedy(l, pass)) {
 		*problem = (struct head_problem){.status = 503,
-		    .why =
-			"you have too many watchers: one token or user may use half of the slots, "
-			"all viewers together three quarters"};
+		    .why = "you have too many streams of /events open: one token or user may use "
+			   "half of the slots, all viewers together three quarters"};
 		return true;
 	}
 	if (l->n_watchers < l->limit)
 		return false;
 	*problem = (struct head_problem){.status = 503,
-	    .why = "the maximum number of watchers is reached: 600, or a quarter of the process's "
-		   "descriptors"};
+	    .why = "the maximum number of open streams of /events is reached: 600, or a quarter of "
+		   "the process's descriptors if that is less"};
 	return true;
 }
 

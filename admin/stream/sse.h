@@ -12,8 +12,8 @@
  * a frame within SSE_PATIENCE_S.
  *
  * `now_ns` is CLOCK_MONOTONIC. All functions are called by the admin thread. The hooks (sse_act,
- * sse_config, sse_decision) accept NULL for `sse` and cost almost nothing while there are no
- * watchers.
+ * sse_alert, sse_config, sse_decision, sse_reload) accept NULL for `sse` and cost almost nothing
+ * while there are no watchers.
  */
 #ifndef WEIR_ADMIN_LIVE_H
 #define WEIR_ADMIN_LIVE_H

@@ -52,8 +52,8 @@ static int add_change(struct save *s, const char *stage, const json_t *knob, con
 
 	if (s->n == SAVE_MAX) {
 		plain_print(stderr,
-		    "weir save: more than %d knobs are overridden, which is more than it can "
-		    "save\n",
+		    "weir save: more than %d knobs are overridden, which is more than can be "
+		    "saved\n",
 		    SAVE_MAX);
 		return VERB_FINDING;
 	}

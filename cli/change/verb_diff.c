@@ -193,8 +193,8 @@ static int ask_server(const struct verb *verb, const struct verb_args *args, str
 		s->before = values_of_server(config, s);
 	} else {
 		plain_print(stderr,
-		    "weir %s: the server does not report its configuration: its version is older, "
-		    "or it was not started from a file\n",
+		    "weir %s: the server does not report its configuration: it is of an older "
+		    "version, or was not started from a file\n",
 		    verb->name);
 		rc = VERB_FINDING;
 	}

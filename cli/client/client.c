@@ -93,8 +93,8 @@ static int client_shut_out(const char *url, const struct client_request *request
 
 	if (answer->status == 401 && path)
 		return client_fail(err, WEIR_EFAILED,
-		    "%s does not accept the token in %s: use one of its 'admin: { tokens: }' with "
-		    "--token-file",
+		    "%s does not accept the token in %s: with --token-file, name the file of a "
+		    "token that the server lists under 'admin: { tokens: }'",
 		    url, path);
 	if (answer->status == 401)
 		return client_fail(err, WEIR_EFAILED,

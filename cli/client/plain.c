@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/types.h>
 
-/** Size of the longest escape, "\u202e", with its NUL. */
+/** Size of a buffer for any escape: "\u202e" with its NUL is the longest. */
 #define ESCAPE_MAX 8
 
 /* ---- characters ---- */

@@ -44,7 +44,9 @@ static int check_print_json(const struct weir_errs *errs)
 	    json_pack("{s:i, s:o}", "total", errs->total, "errors", build_errors_json(errs));
 
 	if (!doc || json_dumpf(doc, stdout, JSON_INDENT(2)) != 0) {
-		fputs("weir check: cannot write the errors as JSON: out of memory\n", stderr);
+		fputs("weir check: cannot write the errors as JSON: memory ran out, or writing to "
+		      "standard output failed\n",
+		    stderr);
 		json_decref(doc);
 		return VERB_FINDING;
 	}

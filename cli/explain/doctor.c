@@ -74,7 +74,8 @@ static void check_cpu_quota(struct finding *f)
 	if (sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0) {
 		snprintf(f->value, sizeof(f->value), "%.2f cores", quota / period);
 		snprintf(f->advice, sizeof(f->advice),
-		    "the control group stops the process when its share of each %.0f ms is used up",
+		    "in each %.0f ms, the control group stops the process once this share of CPU "
+		    "time is used up",
 		    period / 1000);
 	}
 }
@@ -171,7 +172,8 @@ static void check_schedstat(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%s", there ? "yes" : "no");
 	if (!there)
 		snprintf(f->advice, sizeof(f->advice),
-		    "controllers cannot distinguish waiting for a core from blocking");
+		    "without these times, controllers cannot distinguish a thread that waits for a "
+		    "core from one that blocks");
 }
 
 static void check_threads(struct finding *f)

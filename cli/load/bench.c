@@ -26,8 +26,8 @@
 
 #define SIDES_MAX 2
 
-/* The rate at which a search without --rate begins, and the highest rate of any search. The latter
- * is less than one core can send. */
+/* The rate at which a search without --rate begins, and the highest rate of any search, which is
+ * more than one core can send. */
 #define SEARCH_START_PER_S 100
 #define SEARCH_LIMIT_PER_S 1e6
 /* A search ends when the lowest failing rate exceeds the highest passing rate by at most this
@@ -100,7 +100,8 @@ static int run_and_join(
 
 /* ---- the search ---- */
 
-/* Return whether the required share of the offered requests was answered within the limit. */
+/* Return whether the required share of the offered requests was answered within the limit. Degraded
+ * responses do not count as answers. */
 static bool kept(const struct load_phase_result *p, int n_classes, const struct bench_slo *slo)
 {
 	uint64_t offered = 0, good = 0;

@@ -195,7 +195,8 @@ static int one_rate(const struct bench_options *o, struct weir_err *err)
 
 	if (o->closed)
 		return n ? sentence(err, WEIR_EINVAL,
-			       "--closed sends as fast as the server responds: it takes no rate")
+			       "--closed sends as fast as the server responds, and excludes "
+			       "--rate, --ramp, --steps, --trace and --speed")
 			 : 0;
 	if (n == 0)
 		return sentence(err, WEIR_EINVAL,

@@ -29,9 +29,9 @@ static const struct weir_knob simulate_knobs[] = {
 	.min = 1,
 	.max = 4096,
 	.flags = WEIR_KNOB_AUTO,
-	.help = "cores of the simulated machine; auto is the number of this machine"},
+	.help = "cores of the simulated machine; auto is as many as this machine has"},
     ROW("admin", STRING, admin, NULL, 0, 0,
-	"a running server of this YAML: its mean service times are used"),
+	"a running server of this YAML, whose mean service times are used"),
     {.name = "for",
 	.type = WEIR_KNOB_DURATION,
 	.offset = offsetof(struct simulate_options, for_ns),
@@ -39,8 +39,9 @@ static const struct weir_knob simulate_knobs[] = {
 	.min = 1e9,
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_AUTO,
-	.help = "virtual time; auto: as long as 2 million events take, at least 5 s and at most "
-		"60 s; if 10 million take less than 5 s, as long as those take, at least 1 s"},
+	.help = "virtual time; auto is the time of 2 million events, but at least 5 s and at most "
+		"60 s; if more than 10 million events come in 5 s, auto is the time of 10 "
+		"million events, but at least 1 s"},
     ROW("deadline", DURATION, deadline_ns, "0s", 0, 3.6e12,
 	"deadline of every request; 0s is the slo of its class"),
     ROW("seed", INT, seed, "1", 0, 9e15, "the same seed gives the same result"),
@@ -53,10 +54,11 @@ static const struct {
 	const char *name, *help;
 	size_t offset;
 } word_options[] = {
-    {"cost", "STAGE=TIME[,const|exp|lognormal][,cpu|blocks]: service time of an event there",
+    {"cost", "STAGE=TIME[,const|exp|lognormal][,cpu|blocks]: service time of an event at the stage",
 	offsetof(struct simulate_options, cost)},
     {"share",
-	"STAGE.OUTLET=10%: share of the stage's events that leave there; by default, even shares",
+	"STAGE.OUTLET=10%: share of the stage's events that leave through the outlet; by default, "
+	"all outlets have the same share",
 	offsetof(struct simulate_options, share)},
     {"class", "NAME=10%: share of the load; by default, an even share of the rest",
 	offsetof(struct simulate_options, classes)},
@@ -122,9 +124,11 @@ static int take(int argc, char **argv, int *at, struct simulate_options *opt, st
 	struct simulate_words *words = words_of(opt, name);
 	if (!words)
 		return take_knob(name, value, opt, err);
-	if (!value || words->n == SIMULATE_WORDS_MAX)
-		return sentence(err, WEIR_EINVAL, "--%s %s", name,
-		    value ? "is given more often than the simulation can take" : "needs a value");
+	if (!value)
+		return sentence(err, WEIR_EINVAL, "--%s needs a value", name);
+	if (words->n == SIMULATE_WORDS_MAX)
+		return sentence(
+		    err, WEIR_EINVAL, "--%s is given more than %d times", name, SIMULATE_WORDS_MAX);
 	words->word[words->n++] = value;
 	return 0;
 }

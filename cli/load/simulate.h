@@ -6,12 +6,13 @@
  *   simulate.c        the verb: options, the run
  *   simulate_plan.c   from a spec and times to the simulator's configuration, and the bottleneck
  *   simulate_load.c   the load of each class and route
- *   simulate_cost.c   the times: given, from a running server, or configured for burn and delay
+ *   simulate_cost.c   the times: given, from a running server, or configured (burn, delay, hold)
+ *   simulate_width.c  stages with a width
  *   simulate_print.c  tables and JSON
  *
- * The model is simplified: I/O threads and thread switches cost nothing, and a group is simulated
- * as one stage that takes as long as all its stages together; a stage that holds events is on its own,
- * since it uses hardly any thread. If a stage has several outlets,
+ * The model is simplified: I/O threads and thread switches cost nothing. A group is simulated as
+ * one stage that takes as long as all its stages together. A stage with a width is simulated on its
+ * own, even in a group, since it needs hardly any thread time. If a stage has several outlets,
  * events are distributed evenly unless --share is given. Main thread only.
  */
 #ifndef WEIR_CLI_SIMULATE_H
@@ -37,8 +38,8 @@ struct simulate_options {
 	char *load, *admin, *output; /* load is "2x" or "500"; output is NULL, "json" or "csv" */
 	int64_t cores, seed, for_ns, deadline_ns;
 	bool help;
-	/* options that may be repeated, so they are not in the table of knobs */
 	const char *file;
+	/* options that may be repeated, so they are not in the table of knobs */
 	struct simulate_words cost, share, classes, set;
 };
 
@@ -78,19 +79,20 @@ int simulate_costs(const struct weir_spec *spec, const struct simulate_options *
 
 /** The share of class `name` according to --class, or -1 if none is given. */
 double simulate_class_share(const struct simulate_options *opt, const char *name);
-/** Add the sources of all classes to plan->config. route_share[i] is the share of events on route i.
- *  Returns 0, or WEIR_EINVAL with a message in `err`. */
+/** Add the sources of all classes to plan->config. route_share[i] is the share of events on route
+ *  i. Returns 0, or WEIR_EINVAL with a message in `err`. */
 int simulate_load(const struct weir_spec *spec, const struct simulate_options *opt,
     const double *route_share, struct simulate_plan *plan, struct weir_err *err);
 
-/** Fill in the rest of the plan. Returns 0, or a WEIR_E code with a message in `err`. */
+/** Fill in the plan except plan->cost, which simulate_costs has set. Calls simulate_load. Returns 0, or a WEIR_E code with a message in `err`. */
 int simulate_plan(const struct weir_spec *spec, const struct simulate_options *opt,
     struct simulate_plan *plan, struct weir_err *err);
 
-/** Whether `st` holds events. */
+/** Return whether stages of the type of `st` hold events (WEIR_STAGE_HOLDS), so that `st` has a
+ *  width. */
 bool simulate_holds(const struct weir_stage_spec *st);
 
-/** If `st` holds events, turn `to` into a stage of the simulator that does. */
+/** If `st` has a width, turn `to` into a stage of the simulator with that width. */
 void simulate_width(const struct weir_stage_spec *st, struct sim_stage *to);
 
 /** Return the index of the stage whose name is name[0..n), or -1 if there is none. */

@@ -2,7 +2,7 @@
 /*
  * Determines the service time of an event at each stage; see simulate.h. There are three sources,
  * in this order: the time given on the command line, the mean measured on a running server, and the
- * time configured for the stage (service_ns of the types `burn` and `delay`).
+ * time configured for the stage (service_ns of types such as `burn`, `delay` and `hold`).
  */
 #include "simulate.h"
 
@@ -27,7 +27,7 @@ int simulate_stage(const struct weir_spec *spec, const char *name, size_t n)
 
 /* ---- configured times ---- */
 
-/* The values of the keys that stages/basic/dist.h defines for burn and delay. */
+/* The values of the keys that stages/basic/dist.h defines for such types. */
 struct imitation {
 	int64_t time_ns, slow_ns;
 	int kind; /* in the order of enum sim_dist_kind */

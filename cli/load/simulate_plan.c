@@ -50,7 +50,8 @@ struct walk {
 
 /* ---- stages of the simulator ---- */
 
-/* Return the group whose threads work for `st`. A stage that holds events needs hardly any. */
+/* Return the group whose threads work for `st`, or NULL. A stage with a width counts as outside its
+ * group, since it needs hardly any thread time. */
 static const struct weir_group_spec *group_of(
     const struct weir_spec *spec, const struct weir_stage_spec *st)
 {
@@ -357,10 +358,10 @@ static int take_load(struct walk *w)
 	return 0;
 }
 
-/* Return the default duration: that of two million events, but at least 5 s and at most 60 s. That
- * takes a few seconds of real time at most, since a high load is simulated for less than 5 s: until
- * ten million events, but at least 1 s, in which the controllers decide 100 times. The numbers are
- * guesses. */
+/* Return the default duration: that of two million events, but at least 5 s and at most 60 s. At
+ * high loads, at most ten million events are simulated, even if that takes less than 5 s, but at
+ * least 1 s, which is 100 ticks of the admission policies. With these limits, a simulation usually
+ * takes a few seconds of real time at most. The numbers are guesses. */
 static double auto_for_s(double per_s)
 {
 	double for_s = 2e6 / per_s, most_s = 1e7 / per_s;
@@ -432,7 +433,11 @@ static int walk_sources(struct walk *w)
 		return sentence(w->err, WEIR_EINVAL,
 		    "no stage after a source takes any time: use --cost STAGE=5ms");
 	if (rc == 0 && w->plan->config.n_routes * (w->spec->n_classes + 1) > SIM_SOURCES_MAX)
-		return too_large(w);
+		return sentence(w->err, WEIR_EINVAL,
+		    "events take %d paths through the graph; with %d classes, at most %d can be "
+		    "simulated",
+		    w->plan->config.n_routes, w->spec->n_classes,
+		    SIM_SOURCES_MAX / (w->spec->n_classes + 1));
 	return rc;
 }
 

@@ -43,8 +43,9 @@ static void print_head(const struct weir_spec *spec, const struct simulate_plan 
 	fprintf(out, "load     %.0f/s, %.3gx of it\n\n", plan->offered_per_s, plan->load);
 }
 
-/* Print "db: 7.9 of 8 under way, 20 ms each, 300/s; widening stopped helping at 6": the mean number of
- * events in progress over the run, the width at the end, and what the width policy has found out. */
+/* Print a line such as "db: 7.9 of 8 under way, 20 ms each, 300/s; widening stopped helping at 6":
+ * the mean number of events in progress over the run, the width at the end, and what the width
+ * policy has found out. */
 static void print_width(
     const struct simulate_plan *plan, const struct sim_result *r, int i, FILE *out)
 {
@@ -119,8 +120,9 @@ static void print_laws(const struct simulate_plan *plan, const struct sim_result
 	    out);
 	if (b >= 0 && c->stage[b].width)
 		fprintf(out, "n of %s is %s.\n", plan->label[b],
-		    c->stage[b].servers > 0 ? "what the other side works on at once"
-					    : "its largest width");
+		    c->stage[b].servers > 0 ? "the number of events that the other side, for which "
+					      "the stage waits, works on at once"
+					    : "the largest width of the stage");
 	fputs("utilisation law U = X S / n", out);
 	if (b >= 0) {
 		struct figures f = figures_of(plan, r, b);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets up stages that hold events for the simulator. */
+/* Sets up the stages of the simulator that have a width. "The other side" is the system outside the
+ * server that such a stage waits for (docs/overload.md, "Stages that wait"). */
 #include "simulate.h"
 
 #include <stdlib.h>
@@ -9,11 +10,11 @@
 
 #include "control/width.h"
 
-/* Largest width, and number of servers on the other side of a stage that holds, in a simulation. */
+/* Largest width, and largest number of servers on the other side, in a simulation. */
 #define WIDTH_SIMULATED 4096
 
-/* Return the number of servers on the other side, known only for types with a knob `capacity`; 0 is
- * any number. */
+/* Return the number of servers on the other side, which only types with a knob `capacity` define; 0
+ * stands for any number. */
 static int capacity_of(const struct weir_stage_ops *ops, const struct weir_stage_spec *st)
 {
 	const struct weir_knob *row = weir_knob_find(ops->knobs, "capacity");

@@ -35,8 +35,8 @@ static void print_width(const json_t *stage)
 	plain_print(stdout, "width      %s (min %lld, max %lld)", text, whole(width, "min"),
 	    whole(width, "max"));
 	if (whole(width, "refused_total") > 0)
-		plain_print(
-		    stdout, "; %lld refused by the other side", whole(width, "refused_total"));
+		plain_print(stdout, "; the other side, for which the stage waits, has refused %lld",
+		    whole(width, "refused_total"));
 	putchar('\n');
 }
 

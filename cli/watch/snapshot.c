@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "cli/act.h"
+#include "cli/client/client.h"
 #include "cli/client/plain.h"
 #include "load/outfile.h"
 #include "report/chart.h"
@@ -66,8 +67,9 @@ static int snapshot_ask(struct snapshot *s, const struct verb *verb, const struc
 			return rc;
 		if (json_object_get(*place(s, i), sources[i].need))
 			continue;
-		plain_print(
-		    stderr, "weir snapshot: the server there is not a weir admin endpoint\n");
+		plain_print(stderr,
+		    "weir snapshot: the server at %s is not a weir admin endpoint\n",
+		    args->admin ? args->admin : CLIENT_DEFAULT_URL);
 		return VERB_UNREACHABLE;
 	}
 	return VERB_OK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shows stages that are not running normally according to /api/v1/stages: those that an operator
- * has paused or drained, and those in trouble. Used by ps and why.
+ * has paused or drained, and those in trouble. Shows the width of
+ * every stage that has one, too. Used by `weir ps` and `weir why`.
  */
 #ifndef WEIR_CLI_STAGE_STATE_H
 #define WEIR_CLI_STAGE_STATE_H
@@ -20,10 +21,10 @@ const char *stage_held(const json_t *stage);
 void stages_held_print(const json_t *stages);
 
 /** Describe the width of `stage` in text[size]: "61 of 64 under way, 18 ms each, 312/s; widening
- *  stopped helping at 64"; "" if it holds no events. */
+ *  stopped helping at 64"; "" if the stage has no width. */
 void stage_width_text(const json_t *stage, char *text, size_t size);
 
-/** Print "NAME: 61 of 64 under way ...\n" for each of `stages` that holds events. */
+/** Print "NAME: 61 of 64 under way ...\n" for each of `stages` that has a width. */
 void stages_width_print(const json_t *stages);
 
 /** Print "NAME is in trouble: REASON\n" for each of `stages` that is in trouble. */

@@ -32,14 +32,14 @@ struct top_row {
 	int threads;
 	double in, done, shed;   /* per second, of the last second; -1 if unknown */
 	double busy, wait_p99_s; /* 0..1, and seconds; -1 if unknown */
-	char wide[200];          /* the width of a stage that holds events, as a sentence; or "" */
+	char wide[200];          /* describes the width of the stage; "" if it has none */
 };
 
 struct top {
 	char name[WEIR_NAME_MAX + 1], mode[16];
 	double up_s;
 	char limit[WEIR_NAME_MAX + 1]; /* the stage that limits the server, "" if none does */
-	double limit_used;             /* share of its threads' time, 0..1 */
+	double limit_used;             /* share of its threads' time or of its width, 0..1 */
 	int n;
 	struct top_row row[TOP_STAGES_MAX];
 	/* chosen by the user */
@@ -64,9 +64,9 @@ void top_move(struct top *t, int by);
 const char *top_order_word(enum top_order order);
 
 /** Print a frame of at most `columns` x `lines` characters. If `styled` is set, it has colours and
- *  shows the selection; otherwise, all rows are printed, whatever `lines` is. Below the rows are the
- *  widths of the stages that hold events: of all of them, or, if there is not enough room, only of
- *  the selected one. */
+ *  shows the selection; otherwise, all rows are printed, whatever `lines` is. Below the rows are
+ *  the widths of all stages that have one or, if there is not enough room, only that of the
+ *  selected stage. */
 void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled);
 
 #endif

@@ -91,8 +91,10 @@ static void print_request(const json_t *request)
 	long long more = json_integer_value(json_object_get(request, "hops")) -
 			 (long long)json_array_size(spans);
 	if (more > 0)
-		plain_print(
-		    stdout, "  and %lld more stages, included in the time of the last one\n", more);
+		plain_print(stdout,
+		    "  stages not shown: %lld; their time is included in that of the last stage "
+		    "shown\n",
+		    more);
 }
 
 int verb_trace(const struct verb *verb, const struct verb_args *args)

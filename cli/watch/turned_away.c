@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums the metric rows marked as refusals before the graph; see turned_away.h. */
+/* Sums the metric rows that count what sources refused before it became an event; see
+ * turned_away.h. */
 #include "turned_away.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * Connections and requests that sources refused before they became events
  * (WEIR_METRIC_TURNED_AWAY), according to /api/v1/stages. The totals of events do not include them.
- * Used by ps and why.
+ * Used by `weir ps` and `weir why`.
  */
 #ifndef WEIR_CLI_TURNED_AWAY_H
 #define WEIR_CLI_TURNED_AWAY_H
@@ -13,9 +13,9 @@
  *  since startup, over all its limits. */
 double turned_away(const json_t *stage);
 
-/** Print "NAME turned away 12 in front of the graph: 12 connections refused over
- *  max_per_address\n". If `then` is not NULL, it is the same stage `span_s` seconds earlier, and
- *  the rates since then are printed instead. Prints nothing if nothing was refused. */
+/** Print "NAME turned away 12 in front of the graph: 12 connections refused for
+ *  exceeding max_per_address\n". If `then` is not NULL, it is the same stage `span_s` seconds
+ *  earlier, and the rates since then are printed instead. Prints nothing if nothing was refused. */
 void turned_away_print(const json_t *stage, const json_t *then, double span_s);
 
 #endif

@@ -36,17 +36,17 @@ struct why {
 	const char *held;
 	double span_s;
 	double offered_per_s, served_per_s, refused_per_s;
-	double away_per_s;        /* turned away by a source before they became events */
+	/* connections and requests that a source turned away before they became events */
+	double away_per_s;
 	double ahead_per_s;       /* refused upstream on behalf of the stage */
 	double service_s, wait_s; /* means of the events served between the snapshots */
-	/* mean number of events that wait or are in handlers, over the two snapshots; held events
-	 * are not included */
+	/* mean number of events that wait or are in service, over the two snapshots */
 	double at_stage;
 	long long waiting, limit;
 	int threads, busy, max;
-	int width;      /* events that may be in work at once; 0 if the stage holds none */
+	int width;      /* events that may be in work at once; 0 if the stage has no width */
 	char wide[200]; /* description of the width, or "" */
-	double used;    /* share of the threads' time, 0..1 */
+	double used;    /* share of the threads' time or, with a width, of the width, 0..1 */
 };
 
 static double number(const json_t *map, const char *key)
@@ -71,8 +71,11 @@ static int ask(const char *url, const char *path, json_t **doc)
 	free(answer.body);
 	if (*doc)
 		return VERB_OK;
-	plain_print(stderr, "weir why: %s\n",
-	    rc != 0 ? err.text : "the server there is not a weir admin endpoint");
+	if (rc != 0)
+		plain_print(stderr, "weir why: %s\n", err.text);
+	else
+		plain_print(
+		    stderr, "weir why: the server at %s is not a weir admin endpoint\n", url);
 	return VERB_UNREACHABLE;
 }
 
@@ -127,7 +130,8 @@ static const json_t *first_look(const json_t *then, const json_t *now)
 	return now;
 }
 
-/* Number of events that wait or are in service. A stage with a width serves those that it holds. */
+/* Return the number of events that wait or are in service. Events that a stage holds are in service
+ * if the stage has a width; otherwise they are not counted. */
 static double at_stage(const json_t *stage)
 {
 	bool wide = json_is_object(json_object_get(stage, "width"));
@@ -262,7 +266,7 @@ static int print_decisions(const char *url, const char *stage)
 		shown++;
 	}
 	if (shown == 0)
-		puts("  no decisions about it are recorded");
+		puts("  no decisions about this stage are recorded");
 	json_decref(doc);
 	return VERB_OK;
 }

@@ -67,10 +67,12 @@ static json_t *ask_names(const char *url, const struct shed_token *t, struct abo
 	free(answer.body);
 	if (doc && look_up(doc, t, about))
 		return doc;
-	plain_print(stderr, "weir why: %s, so numbers are shown instead of names\n",
-	    doc       ? "the server there was started after the refusal"
-	    : rc != 0 ? err.text
-		      : "the server there is not a weir admin endpoint");
+	if (rc != 0)
+		plain_print(stderr, "weir why: %s", err.text);
+	else
+		plain_print(stderr, "weir why: the server at %s %s", url,
+		    doc ? "was started after the refusal" : "is not a weir admin endpoint");
+	fputs(", so numbers are shown instead of names\n", stderr);
 	json_decref(doc);
 	return NULL;
 }
@@ -132,8 +134,8 @@ static void print_token(const char *text, const struct shed_token *t, const stru
 	print_wait(t, about);
 	if (code == WEIR_EPRIORITY)
 		plain_print(stdout,
-		    "; %.0f %% of the class was admitted, users with a number from 0 to 1 below "
-		    "that share; this user's number was %.2f",
+		    "; %.0f %% of the class was admitted: the users whose number, from 0 to 1, is "
+		    "below that share; this user's number was %.2f",
 		    t->part * 100.0 / SHED_TOKEN_PART_ALL, t->user / 256.0);
 	puts(".");
 }

@@ -20,8 +20,8 @@
  *
  * A policy with `.front` is also called for admission upstream (route.h). `lead_ns` is then the
  * time from the upstream stage to this one, `rest_ns` the time from this stage to the finish. The
- * sink implements the modes off, shadow and enforce: in shadow mode a policy runs and is charged as
- * if enforced, but its refusals are only counted.
+ * sink implements the modes off, shadow and enforce: in shadow mode the policy is called and its
+ * state changes as in the mode enforce, but its refusals are only counted.
  */
 #ifndef WEIR_ADMISSION_ADMISSION_H
 #define WEIR_ADMISSION_ADMISSION_H
@@ -46,11 +46,12 @@ struct admission_view {
 	uint32_t held;    /* events that the stage holds (weir_hold), approximate */
 	uint32_t running; /* events in handlers of the stage, approximate */
 	int n_classes;    /* number of classes of the server; class 0 is the highest */
-	double threads;   /* serving the stage, above 0; fractional if the pool is shared */
+	double threads;   /* that serve the stage, above 0; fractional if the pool is shared */
 	int idle;         /* threads without work, approximate */
 	/** Work queued or on its way to the queue: the number of events of each class times their
 	 *  mean cost; 0 while `cost_ns` is 0. If the events' partition is served by a single
-	 *  thread, this is the work waiting for that thread, times the number of such threads.
+	 *  thread, this is the work waiting for that thread, times the number of such threads. In a
+	 *  group it includes the work of other stages that is done before a new event.
 	 *  `length` always counts all partitions. */
 	int64_t work_ns;
 	int64_t cost_ns; /* mean service time of an event at the stage; 0 if unknown */
@@ -77,7 +78,7 @@ struct admission_sample {
 	bool idle;              /* a thread is idle now or was idle at some time in the period */
 	uint32_t length, limit; /* current length and limit of the queue */
 	int64_t work_ns, cost_ns, slo_ns; /* current values, as in struct admission_view */
-	uint64_t completed;               /* events that the stage's handlers finished */
+	uint64_t completed;               /* events completed or failed at the stage */
 	/* Means cover the completed events, percentiles about the last second; 0 without events. */
 	int64_t wait_mean_ns; /* time in the queue */
 	int64_t wait_p90_ns;
@@ -122,8 +123,8 @@ struct admission_policy {
 	 *  the last n - m are refused. refused[0..n) is all false on entry. */
 	int (*admit)(void *state, const struct weir_admission_spec *p,
 	    const struct admission_view *v, int class_id, int n, bool *refused, int *reason);
-	/** Take back `n` admitted events that did not enter. NULL if the policy does not charge for
-	 *  events. */
+	/** Undo the effect that admitting `n` events, which then did not enter, had on the state.
+	 *  NULL if there is no such effect. */
 	void (*give_back)(void *state, int n);
 	/** Returns whether to shed an event that leaves the queue after waiting `wait_ns`. NULL if
 	 *  the policy never does. */

@@ -3,8 +3,9 @@
  * Admission policy `dagor`: WeChat's overload control (Zhou et al., "Overload Control for Scaling
  * WeChat Microservices", SoCC 2018), for one stage.
  *
- * Every event has a compound priority: its class and, within the class, its user. The stage admits
- * events whose priority is below the admission level. A window ends after 2,000 requests or 1 s.
+ * Every event has a compound priority, a number made of its class and, within the class, its user.
+ * Small numbers are served first: the stage admits the events whose number is below the admission
+ * level. A window ends after 2,000 requests or 1 s.
  * The next level is chosen from a histogram of the events offered in the window: it is the level
  * that would have admitted 5 % fewer of them if the mean wait in the queue exceeded the target (20
  * ms), otherwise 1 % more.

@@ -29,7 +29,8 @@
 #define DEMAND_NS 10000000000.0
 
 /* Silence after which a user is forgotten, since its demand has fallen to 5 %. Tables are replaced
- * at the same interval, and such users are not moved to the new table. */
+ * at the same interval, and users that have been silent for so long are not moved to the new
+ * table. */
 #define SILENT_NS 30000000000LL
 
 /* Number of slots in the smallest table, which takes 3 KB: enough for the users of most servers. */
@@ -65,7 +66,7 @@
 struct slot {
 	uint32_t tag; /* hash of class and user; 0 in an empty slot */
 	uint32_t at;  /* time of the last event, in 2^20 ns */
-	float demand; /* at time `at` */
+	float demand; /* x in fair.h, at time `at` */
 };
 
 struct fair_table {

@@ -19,9 +19,9 @@
  *           the first event of an unknown user. Only ratios of demands matter, so x needs no unit
  *           and no warm-up.
  *   table   open addressing, one slot of 12 bytes per user. It is replaced before it is full and
- *           every 30 s; each event then moves a few users to the new one, so that growing never
- *           blocks, and users silent for 30 s are not moved. At most FAIR_USERS_MAX users have a
- *           slot; a user without one has demand 1.
+ *           every 30 s; each event then moves a few users to the new table, so that growing never
+ *           blocks, and users silent for 30 s are not moved. At most about FAIR_USERS_MAX users
+ *           have a slot; a user without a slot has demand 1.
  *   levels  per class, a histogram of offered events by the demand of their user, in quarter
  *           octaves, over about the last second or the last 250 events, whichever is longer.
  *

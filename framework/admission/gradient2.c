@@ -26,7 +26,7 @@
 #define GRADIENT_MIN 0.5
 #define LONG_WINDOW  600 /* samples */
 #define WARM_UP      10  /* number of first samples, over which the long average is a plain mean */
-#define DRIFT_MAX    2   /* an average over this many times the current response time is cut */
+#define DRIFT_MAX    2   /* a long average above this many times the current time is cut */
 #define DRIFT_CUT    0.95
 #define SAMPLE_MIN   10 /* responses */
 

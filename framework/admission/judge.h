@@ -36,7 +36,7 @@ struct judge_run {
 	int64_t left_ns[WEIR_BATCH_MAX];
 	float demand[WEIR_BATCH_MAX];
 	bool refused[WEIR_BATCH_MAX]; /* the result */
-	int said, marked; /* result of admit, and number of events that it marked as refused */
+	int said, marked; /* result of admit, and number of events that admit marked as refused */
 };
 
 /** Append an event with `left_ns` before its deadline, INT64_MAX if it has none. */
@@ -77,8 +77,8 @@ static inline void judge_note_demands(
 	v->fair = j->fair;
 }
 
-/** Add the users and deadlines of the events to the view. Demand is recorded only while no thread is
- *  idle. Policies that do not learn need only the number of events. */
+/** Add the users and deadlines of the events to the view. Demand is recorded only while no thread
+ *  is idle. Policies that do not learn (`tick` is NULL) get no users. */
 static inline void judge_view(
     const struct judge *j, int class_id, struct judge_run *q, struct admission_view *v)
 {

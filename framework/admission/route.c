@@ -31,6 +31,9 @@
  * Rates are only compared with each other. */
 #define RATE_WEIGHT 0.05
 
+/* Work on its way, in ns, that is too little to matter. */
+#define COMING_LEAST_NS 1.0
+
 /* Minimum value of `visits` for which the lead is computed; below it, too few events reach the
  * front. */
 #define VISITS_LEAST 0.01
@@ -59,16 +62,20 @@ struct direct {
 	uint64_t then[K];
 };
 
-/* Work of one class on its way from one stage to a front. */
+/* Work of one class on its way from one stage to a front: it arrives between first_ns and lead_ns
+ * from now. */
 struct coming {
-	int64_t lead_ns;
+	int64_t first_ns, lead_ns;
 	double work_ns;
 };
 
-/* All work on its way to a front, without entries of 0. */
+/* All work on its way to a front, without entries of 0. The entries are means over the last second
+ * or so, because only a single event may be on its way at the moment of a tick. */
 struct coming_list {
 	struct coming *item; /* at most n_stages * n_classes entries */
 	int n;
+	double sum_ns;   /* of work_ns of the entries */
+	double *mean_ns; /* by stage * n_classes + class */
 };
 
 struct route {
@@ -143,7 +150,8 @@ static int alloc_shape(struct route *r)
 	ok = r->out && r->out_from && r->in && r->in_from && r->reaches && r->coming;
 	for (size_t f = 0; ok && f < fronts; f++) {
 		r->coming[f].item = calloc(n * classes + 1, sizeof(struct coming));
-		ok = r->coming[f].item;
+		r->coming[f].mean_ns = calloc(n * classes + 1, sizeof(double));
+		ok = r->coming[f].item && r->coming[f].mean_ns;
 	}
 	return ok ? 0 : -1;
 }
@@ -187,8 +195,10 @@ void route_free(struct route *r)
 {
 	if (!r)
 		return;
-	for (int f = 0; r->coming && f < r->shape.n_fronts; f++)
+	for (int f = 0; r->coming && f < r->shape.n_fronts; f++) {
 		free(r->coming[f].item);
+		free(r->coming[f].mean_ns);
+	}
 	free(r->coming);
 	free(r->reaches);
 	free(r->out);
@@ -255,6 +265,11 @@ static void learn_shares(struct route *r, const struct route_look *look, const u
 void route_idle(struct route *r, int64_t ticks)
 {
 	double left = pow(1 - RATE_WEIGHT, (double)ticks);
+	int n = r->shape.n_stages * r->shape.n_classes;
+
+	for (int f = 0; f < r->shape.n_fronts; f++)
+		for (int i = 0; r->coming[f].n > 0 && i < n; i++)
+			r->coming[f].mean_ns[i] *= left;
 
 	for (int s = 0; s < r->shape.n_stages; s++)
 		for (int c = 0; c < r->shape.n_classes; c++)
@@ -332,12 +347,31 @@ static void look_ahead(struct route *r, const struct route_look *look, int s)
 	}
 }
 
-static double work_coming(struct route *r, const struct route_look *look, int f, int at)
+/* Update the mean of the work that class `c` at stage `s` brings to front `f`, which is `work_ns`
+ * at this tick, and add it to the list. */
+static void add_coming(
+    struct route *r, const struct route_look *look, int s, int c, int f, double work_ns)
 {
 	struct coming_list *list = &r->coming[f];
+	double *mean_ns = &list->mean_ns[s * r->shape.n_classes + c];
+
+	*mean_ns += RATE_WEIGHT * (work_ns - *mean_ns);
+	if (*mean_ns < COMING_LEAST_NS) {
+		*mean_ns = 0;
+		return;
+	}
+	int64_t lead_ns = route_lead_ns(r, s, f, c), stay = (int64_t)stay_ns(r, look, s, c);
+	list->item[list->n++] =
+	    (struct coming){lead_ns > stay ? lead_ns - stay : 0, lead_ns, *mean_ns};
+	list->sum_ns += *mean_ns;
+}
+
+static double work_coming(struct route *r, const struct route_look *look, int f, int at)
+{
 	double sum_ns = 0;
 
-	list->n = 0;
+	r->coming[f].n = 0;
+	r->coming[f].sum_ns = 0;
 	for (int s = 0; s < r->shape.n_stages; s++) {
 		if (s == at || r->shape.stage[s].source || !route_reaches(r, s, f))
 			continue;
@@ -346,9 +380,7 @@ static double work_coming(struct route *r, const struct route_look *look, int f,
 			double work_ns =
 			    n * ahead_of(r, s, f)->visits[c] * (double)look[at].cost_ns[c];
 			sum_ns += work_ns;
-			if (work_ns > 0)
-				list->item[list->n++] =
-				    (struct coming){route_lead_ns(r, s, f, c), work_ns};
+			add_coming(r, look, s, c, f, work_ns);
 		}
 	}
 	return sum_ns;
@@ -417,6 +449,16 @@ int64_t route_pipeline_ns(const struct route *r, int f)
 	return (int64_t)r->pipeline_ns[f];
 }
 
+/* Return the part of the work, 0..1, that arrives before an event that arrives in `ns`. */
+static double part_before(const struct coming *c, int64_t ns)
+{
+	if (ns >= c->lead_ns)
+		return 1;
+	if (ns <= c->first_ns)
+		return 0;
+	return (double)(ns - c->first_ns) / (double)(c->lead_ns - c->first_ns);
+}
+
 double route_before(const struct route *r, int s, int f, int class_id)
 {
 	const struct coming_list *list = &r->coming[f];
@@ -424,9 +466,8 @@ double route_before(const struct route *r, int s, int f, int class_id)
 	double before_ns = 0;
 
 	for (int i = 0; i < list->n; i++)
-		if (list->item[i].lead_ns <= lead_ns)
-			before_ns += list->item[i].work_ns;
-	return r->pipeline_ns[f] > 0 ? before_ns / r->pipeline_ns[f] : 1;
+		before_ns += part_before(&list->item[i], lead_ns) * list->item[i].work_ns;
+	return list->sum_ns > 0 ? before_ns / list->sum_ns : 1;
 }
 
 int64_t route_rest_ns(const struct route *r, int s, int class_id)

@@ -11,8 +11,8 @@
  *   lead(s, f)     = mean time from entering the queue of s to entering that of f, for events
  *                    that reach f
  *   pipeline(f)    = sum over s of events at s, times visits(s, f), times the cost at f
- *   before(s, f)   = part of pipeline(f) from stages whose lead is no longer than that of s; the
- *                    rest arrives after events that enter s now
+ *   before(s, f)   = part of pipeline(f) that arrives before events that enter s now: an event at u
+ *                    arrives at any time up to lead(u, f), and not before it can have left u
  *   rest(s)        = mean time from entering the queue of s to the finish
  *
  * A "front" is a stage with a policy that decides upstream. pipeline is P in docs/overload.md. It
@@ -103,7 +103,7 @@ int64_t route_lead_ns(const struct route *r, int s, int f, int class_id);
 /** Return the work on its way to front `f` from all upstream stages, in ns. */
 int64_t route_pipeline_ns(const struct route *r, int f);
 /** Return the fraction of route_pipeline_ns, 0..1, that reaches `f` before events that enter `s`
- *  now: the work from stages whose lead is no longer than that of `s`. */
+ *  now. It is a mean over about a second, because few events may be on their way at a tick. */
 double route_before(const struct route *r, int s, int f, int class_id);
 /** Return the mean time from entering `s` until the event finishes. */
 int64_t route_rest_ns(const struct route *r, int s, int class_id);

@@ -190,7 +190,7 @@ static int seda_explain(
     const void *state, const struct weir_admission_spec *p, char *buf, size_t size)
 {
 	const struct seda_state *s = state;
-	int len = say(buf, size, 0, "rates per second by class:");
+	int len = say(buf, size, 0, "admits per second, by class:");
 
 	(void)p;
 	for (int c = 0; c < s->n_classes; c++)

@@ -8,8 +8,8 @@
  * All numbers decrease at the same speed, by the whole range in USERS_TURN_NS, and wrap around to
  * the top. This is a rota: every user is served as often as any other, for one contiguous part of
  * each period. (DAGOR assigns new numbers once an hour, so an unlucky user is refused for that
- * long.) The number also determines how long a refused user must
- * wait: (number - theta) / 65536 of a period.
+ * long.) The number also determines how long a refused user must wait: (number - theta) / 65536 of
+ * a period.
  */
 #ifndef WEIR_ADMISSION_USERS_H
 #define WEIR_ADMISSION_USERS_H

@@ -62,10 +62,11 @@
 #define EASY_GRADE 0.1
 #define EASY_TICKS 3 /* ticks after which estimates are no longer used */
 
-/* In OVER, the same for the highest of several priorities and its own load, from OWN_EASY up to
- * LOAD_EASY. OVER must have lasted OWN_AFTER_NS, since estimates lag behind a sudden flood of this
- * priority. Found in virtual time: a priority that asks for half of a thread lost 2.6 % of its
- * events before, now 0.8 %; without any other load 0.2 % are late (tests/policy). */
+/* For the highest of several priorities in OVER, only its own load counts: below OWN_EASY, a long
+ * wait is a burst, and between OWN_EASY and LOAD_EASY the rules of OVER take effect. OVER must have
+ * lasted OWN_AFTER_NS, since estimates lag behind a sudden flood of this priority. In virtual time,
+ * a priority that asks for half of a thread loses 0.8 % of its events, and 2.6 % without this rule;
+ * without any other load 0.2 % are late (tests/policy). */
 #define OWN_EASY     0.6
 #define OWN_AFTER_NS (2 * INTERVAL_NS)
 
@@ -117,7 +118,7 @@ struct weir_state {
 	int64_t low_ns;     /* when d was last low */
 	int64_t over_ns;    /* when OVER last started */
 	int64_t refused_ns; /* when an event was last refused */
-	int delayed_rank;   /* highest priority refused for delay during this peak of the wait */
+	int delayed_rank;   /* smallest rank refused for delay in this wait peak, or INT_MAX */
 	int64_t now_ns, ticked_ns;
 	struct weir_stage_view seen; /* as of the last decision */
 	double service_p99_ns;
@@ -167,7 +168,7 @@ static void weir_watch(
 	}
 }
 
-/* Unlike fmax and fmin, which treat NaN in a special way, these are not calls. */
+/* The compiler inlines these, while fmax and fmin, which treat NaN in a special way, are calls. */
 static inline double larger(double a, double b)
 {
 	return a > b ? a : b;
@@ -186,10 +187,10 @@ static double weir_cap_least(const struct weir_stage_view *see)
 }
 
 /* Return how far the load is below the capacity: 1 up to the fraction LOAD_EASY of the capacity,
- * falling to 0 at the full capacity. For the highest of several priorities, only its own load counts
- * once OVER has lasted for OWN_AFTER_NS, since the others are refused first. Also 0 while nothing has
- * been measured, or if a stalled machine has delayed the ticks so long that the estimates are too
- * old. */
+ * falling to 0 at the full capacity. For the highest of several priorities, its own load may count
+ * instead (OWN_EASY) once OVER has lasted for OWN_AFTER_NS, since the others are refused first.
+ * Returns 0 while nothing has been measured, or if a stalled machine has delayed the ticks so long
+ * that the estimates are too old. */
 static double weir_ease(const struct weir_state *s, const struct weir_stage_view *see, bool highest)
 {
 	if (s->service_p99_ns <= 0 || s->now_ns - s->ticked_ns > EASY_TICKS * ADMISSION_TICK_NS)
@@ -286,8 +287,8 @@ static double weir_cap_highest(const struct weir_state *s, const struct weir_sta
 }
 
 /* Return the longest predicted wait with which an event of `user` in the class may still enter. If
- * the stage can serve everything that is offered, a long wait is a burst and passes. For the highest
- * of several priorities, it is a burst if the stage can serve what this priority offers. */
+ * the stage can serve everything that is offered, a long wait is a burst and passes. For the
+ * highest of several priorities, it is a burst if the stage can serve what this priority offers. */
 static double weir_cap(const struct weir_state *s, const struct weir_stage_view *see,
     const struct weir_class_view *c, uint32_t user)
 {
@@ -295,7 +296,7 @@ static double weir_cap(const struct weir_state *s, const struct weir_stage_view 
 	double part = WAIT_CAP * (1 - CAP_GRADE * place);
 	double cap_ns, most_ns = weir_most(s, see, place);
 
-	/* lower classes are refused first; this wait leaves the time for a mean service */
+	/* lower classes are refused first; this wait leaves time for a mean service */
 	if (c->highest)
 		most_ns = HOPE * see->slo_ns - see->cost_ns;
 	if (s->over && c->highest)
@@ -435,8 +436,8 @@ static int64_t weir_least_left(const void *state)
 
 /* Return the wait beyond which events are shed. Such waits occur only if admission failed to bound
  * the queue (a cold start, handlers that hung, a stalled machine). Events that waited that long are
- * late in any case, while newer ones can still be in time. Serving the newest events first would
- * serve the same ones; shedding the old events keeps their order. */
+ * late in any case, while newer ones can still be in time. A queue that serves the newest events
+ * first would serve the same events, but not in their order. */
 static int64_t weir_most_wait(const void *state)
 {
 	const struct weir_state *s = state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Divides a stage among classes (docs/overload.md). First every class gets the
- * smaller of its offer and its guarantee. Then the classes are filled in order of priority, each
- * completely before the next one gets anything. At the priority where the capacity runs out, all
- * classes get the same fraction of what they offer beyond their guarantees.
+ * Divides a stage among classes (docs/overload.md). First every class gets the smaller of its offer
+ * and its guarantee. Then the priorities are filled in order, each completely before the next one
+ * gets anything. At the priority where the capacity runs out, all classes get the same fraction of
+ * what they offer beyond their guarantees.
  *
  * Other stages on the route of a class may refuse some of its offers. Like this stage, they refuse
  * the users with the largest numbers. So the work that this stage has to do is `wanted`, but the

@@ -101,7 +101,8 @@ static int wrong_kind(const struct weir_knob *row, const struct weir_node *node,
 	    row->name, where, wanted_words(row->type), kind_words(node->kind));
 }
 
-/* Free what `value` owns, and zero it. It has the type of `row` but is not a member of a struct. */
+/* Free what `value` owns, and zero `value`. The value has the type of `row`, but is not a member of
+ * a struct. */
 static void clear_value(const struct weir_knob *row, void *value)
 {
 	struct weir_knob here = *row;
@@ -283,8 +284,9 @@ static void known_hint(struct text_out *out, const char *const *names, int n)
 	text_end(out);
 }
 
-/* Suggest the known key that is spelt most like `key`; if none is, list the known keys. No similar
- * spelling is suggested for a number, since 500 is not a typo for 400. */
+/* Suggest the known key that is spelt most like `key`. If there is none, suggest related keys
+ * (related_hint), or else list the known keys. No similar spelling is suggested for a number, since
+ * 500 is not a typo for 400. */
 static void unknown_hint(const struct weir_knob *table, const char *key, char *hint, size_t size)
 {
 	struct text_out out = {hint, size, 0};

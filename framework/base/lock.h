@@ -8,10 +8,10 @@
  *   graph.lock (start, drain, set) > tickets.lock > pool.lock (resize, idle list) > queue.lock
  *     > mailbox.lock
  *
- * graph.threads_lock, stage.conf_lock, core_group.lock, widener.lock, journal.lock, change_log.lock
- * and registry.lock are leaf locks: no lock is taken while one of them is held. inheritance.lock is taken by views. It
- * precedes queue.lock and threads_lock; of several inheritance locks, that of the newest graph is
- * taken first.
+ * graph.threads_lock, stage.conf_lock, core_group.lock, widener.lock, journal.lock,
+ * change_log.lock, registry_lock, slowest.lock and taps.lock are leaf locks: no lock is taken while
+ * one of them is held. Views take inheritance.lock, which precedes queue.lock and threads_lock; of
+ * several inheritance locks, that of the newest graph is taken first.
  *
  * No lock is held across a handler, a finish callback, a log call or a join. Mutexes are
  * adaptive: critical sections here take tens of ns, so a short spin is cheaper than a futex call.

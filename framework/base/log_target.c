@@ -2,11 +2,12 @@
 /*
  * Writes log lines to their destination; see log_target.h.
  *
- * No call blocks forever. Pipes, terminals and sockets are polled first, and each write(2) to them
- * has at most PIPE_BUF bytes: a pipe that polls as writable accepts that many without blocking
- * (pipe(7)). Lines for a regular file are written with one write(2), whatever their number, so that
- * lines of other processes that append to the file cannot end up between them. In a pipe, a line
- * longer than PIPE_BUF may be interleaved with others.
+ * A slow reader blocks no system call for long, so the writer can give up when the log must stop.
+ * Pipes, terminals and sockets are polled first, and each write(2) to them has at most PIPE_BUF
+ * bytes: a pipe that polls as writable accepts that many without blocking (pipe(7)). Lines for a
+ * regular file are written with one write(2), whatever their number, so that lines of other
+ * processes that append to the file cannot end up between them. In a pipe, a line longer than
+ * PIPE_BUF may be interleaved with others.
  *
  * systemd's journal receives datagrams of FIELD=value lines, its native protocol. Log lines contain
  * no newlines, so the field MESSAGE needs no length.

@@ -44,8 +44,8 @@ static void task_rule_out_cancel(void)
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 }
 
-/* Wake the thread in task_join_until. It waits for `ended` first, and frees the task only after
- * pthread_join. */
+/* Wake the thread that waits in task_join_until, if any. `task` is still valid here, since its
+ * owner frees it only after pthread_join. */
 static void task_ended(void *arg)
 {
 	struct task *task = arg;

@@ -155,10 +155,10 @@ static int judge_mode(struct way *w, int fd, const struct stat *st, const char *
 		    w, WEIR_EINVAL, "chmod o-w ", what, "is writable by every user of this host");
 	if (st->st_mode & S_IWGRP && has_list(fd))
 		return refuse(w, WEIR_EINVAL, "setfacl -b ", what,
-		    "is writable by users in its access control list");
+		    "may be writable by users or groups in its access control list");
 	if (st->st_mode & S_IWGRP && !is_private(st->st_gid, st->st_uid))
 		return refuse(w, WEIR_EINVAL, "chmod g-w ", what,
-		    "is writable by group %u, which is not private to its owner",
+		    "is writable by group %u, which may have members other than the owner",
 		    (unsigned)st->st_gid);
 	return 0;
 }

@@ -2,8 +2,8 @@
 /*
  * The control thread; see control.h.
  *
- * The control thread owns the state of pools and next_tick_ns. Other threads use only the journal,
- * which has its own lock, and `stop`, under `mutex`.
+ * Only the control thread uses `pools` and next_tick_ns. Other threads use only the journal, which
+ * has its own lock, and `stop`, under `mutex`.
  */
 #include "control/control.h"
 
@@ -153,7 +153,8 @@ static void resize(struct control *c, int i, const struct resize_view *v, int64_
 	}
 	p->limited = 0;
 	d.to = c->ops->resize(c->ctx, i, target);
-	/* the bounds have changed since the view was taken; the next tick uses the new ones */
+	/* equal if the bounds have changed since the view was taken; the next tick sees the new
+	 * ones */
 	if (d.to == d.from)
 		return;
 	uint64_t id = fill(c, i, v, &d, p->pool.policy->name, d.to > d.from ? "grow" : "shrink");

@@ -26,7 +26,7 @@ struct resize_view {
 	int budget_left;       /* threads that the process may still add */
 	int cores;             /* cores available to the process */
 	int busy;              /* threads in a handler now */
-	uint32_t queue_length; /* events waiting, summed over the pool's stages */
+	uint32_t queue_length; /* events waiting for a thread, summed over the pool's stages */
 	uint32_t queue_limit;
 	uint64_t offered_total;   /* events offered since startup, including refused ones */
 	uint64_t completed_total; /* events that succeeded or were emitted */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The interface of width policies, which choose how many events a stage that holds events
- * (WEIR_STAGE_HOLDS) may have in work at once.
+ * (WEIR_STAGE_HOLDS) may have in work at once. "The other side" is the server, database or disk
+ * that the stage waits for.
  *
  * A policy is a pure function of (state, view, now), like the resize policies (resize.h). It sees
  * totals since startup and works with differences. Totals may decrease slightly, since they are not
@@ -23,15 +24,15 @@ struct width_view {
 	int min, max;          /* bounds, 1 <= min <= max */
 	int in_work;           /* events in handlers or held */
 	uint32_t queue_length; /* events waiting */
-	/* events whose service has ended, since startup, without those whose tickets have expired: how
-	 * long the stage has waited for these says nothing about the other side */
+	/* events whose service has ended since startup, without those whose tickets have expired:
+	 * the length of an expired hold says nothing about the other side */
 	uint64_t ended;
 	uint64_t service_ns; /* sum of their service times, from the handler to the end */
 	uint64_t refused;    /* events that the other side has refused (weir_hold_refused) */
 };
 
 struct width_decision {
-	int width;     /* min..max; the first part of a step, or another one */
+	int width;     /* min..max: the width from now on; a step may be taken in several parts */
 	int target;    /* the width after the whole step */
 	char rule[96]; /* reason for a step, as readable text; "" for the later parts */
 };
@@ -49,8 +50,8 @@ struct width_policy {
 	/** Returns true and fills in `d` to request another width. `state` is initially zero. */
 	bool (*decide)(
 	    void *state, const struct width_view *v, int64_t now_ns, struct width_decision *d);
-	/** The totals begin again at 0: the state is to be used for the same stage in another graph.
-	 *  NULL if the policy keeps no totals. */
+	/** The totals begin again at 0: the state is to be used for the same stage in another
+	 * graph. NULL if the policy keeps no totals. */
 	void (*restart)(void *state);
 	/** Describe the current state in one line of at most `size` bytes, for operators. NULL if
 	 *  the policy has nothing to report. */

@@ -2,26 +2,27 @@
 /*
  * How the width policy `weir` finds the knee from above; see width_weir.c.
  *
- * At a width that saturates the other side, X is known. A smaller width either has the same X, so
- * that it saturates the other side, too, and S has fallen by as much as the width. Or X is smaller,
- * and S is the service time of an event that does not wait at the other side. Then the knee is the
- * larger X times this S. If X fell by as much as the width in the first step, nothing shows that
- * the other side was saturated.
+ * At a width that saturates the other side, X is measured. Then the width is lowered. Either X
+ * stays the same, and S falls in proportion to the width: the smaller width saturates the other
+ * side, too. Or X falls, and S is now the service time of an event that does not wait at the other
+ * side: the knee is the larger X times this S. If X falls in proportion to the width in the first
+ * step, nothing shows that the other side was saturated.
  */
 #include <math.h>
 
 #include "base/clock.h"
 #include "control/width_state.h"
 
-/* A width of 1.17 knees, the usual one, is lowered to 0.82: far enough below the knee that the two
- * cases differ by more than the error of a mean, and no further, since X is lost meanwhile. */
+/* A width of 1.17 knees, the usual one, is lowered to 0.82 knees: far enough below the knee that
+ * the two cases differ by more than the error of a mean, and no further, since X is smaller
+ * meanwhile. */
 #define NARROWER_BY 0.7
-/* The ratio of the larger X to the X at this width is 1 while the other side is saturated.
- * Otherwise it is larger: 1.22 after a step from 1.17 knees to 0.82, and less if the smaller width
- * was rounded up. */
+/* The ratio (here and below) is the X of the saturated other side divided by the X at this width.
+ * It is 1 while the other side is saturated, and otherwise larger: 1.22 after a step from 1.17
+ * knees to 0.82, and less if the smaller width was rounded up. */
 #define SATURATED 1.08
-/* If the ratio of the knee to the first width is at least this, the first width may have been below
- * the knee. */
+/* If the knee divided by the first width is at least this, the first width may have been below the
+ * knee. */
 #define UNSATURATED 0.94
 /* A width is assumed to exceed the knee by the factor 1 + SPARE, or 1 + 1 / width if that is more;
  * `spare` is the logarithm of this factor. A mean needs ITEMS / spare^2 events: the standard error
@@ -30,14 +31,15 @@
 #define SPARE       0.17
 #define ITEMS_LEAST 50
 /* Fewer events suffice if the ratio is below SATURATED by SURE standard errors, and not below 1 by
- * SURE_SAME. After S has grown, they also suffice if the ratio is above SATURATED by
- * SURE_SLOWER. */
+ * SURE_SAME standard errors. In a check that follows a growth of S, they also suffice if the ratio
+ * is above SATURATED by SURE_SLOWER standard errors. */
 #define SURE        2.5
 #define SURE_SAME   1.5
 #define SURE_SLOWER 2
-/* The other side has changed meanwhile if the logarithm of the ratio is outside of its possible
- * range by more than FASTER (below) or OUTSIDE (above), and also by SURE or OUTSIDE_BY standard
- * errors. */
+/* The logarithm of the ratio can be between 0 (X is the same at both widths) and the logarithm of
+ * the ratio of the widths (S is the same). The other side has changed meanwhile if it is below this
+ * range by more than FASTER and SURE standard errors, or above the range by more than OUTSIDE and
+ * OUTSIDE_BY standard errors. */
 #define FASTER     0.07
 #define OUTSIDE    0.1
 #define OUTSIDE_BY 3
@@ -61,7 +63,8 @@ double width_items(const struct weir_state *s, int width)
 	return noise_items(s, ITEMS / (spare * spare));
 }
 
-/* The knee is known now. */
+/* Store the knee, which is a mean over about `n` events. A knee that has not changed is averaged
+ * with the stored one. */
 static void learn_knee(struct weir_state *s, double knee, double n)
 {
 	struct mean now = {.s = knee, .n = n};
@@ -84,7 +87,8 @@ static bool give_up(struct weir_state *s, const struct width_view *v, enum phase
 	s->full = (struct mean){0};
 	if (phase == GROW)
 		s->base = (struct mean){0};
-	return width_step(v, d, first, "%d again, since something changed during the check", first);
+	return width_step(
+	    v, d, first, "back to %d, since something changed during the check", first);
 }
 
 static bool narrow(
@@ -153,8 +157,8 @@ bool width_level(
 	return width_check_begin(s, v, m, now_ns, d);
 }
 
-/* Schedule the next check: soon after the first one since GROW, to confirm it, and otherwise after
- * WIDTH_HOLD_NS. See CHECK_SHARE. */
+/* Schedule the next check. The first check since GROW is soon followed by another, which confirms
+ * it (see CHECK_SHARE); the next ones follow after WIDTH_HOLD_NS. */
 static void width_check_later(struct weir_state *s, int64_t now_ns)
 {
 	int64_t soon_ns = CHECK_SHARE * (now_ns - s->began_ns);

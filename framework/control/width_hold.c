@@ -10,11 +10,12 @@
 #define REF_ITEMS    30000 /* many, so that a change is noticed before it is part of the mean */
 #define REF_WINDOWS  100
 
-/* CUSUM (Page 1954) detects a change of log(S): it sums, over the events, the excess of log(S) over
- * a drift, and raises an alarm when the sum exceeds a limit. The drift is the share DRIFT of the
- * change. A share of one half would detect a known change soonest, but the change is not known
- * exactly, since the knee is not. With the limit, noise alone raises an alarm every ALARM_S
- * seconds. */
+/* CUSUM (Page 1954) detects a change of log(S): it sums, over the events, by how much log(S) has
+ * moved beyond a drift, and raises an alarm when the sum exceeds a limit. The drift is the share
+ * DRIFT of the change to be detected, which is CHANGE, or follows from the knee (at most
+ * CHANGE_MOST). A share of one half would detect a known change soonest, but the change is not
+ * known exactly, since the knee is not. The limit is such that noise alone raises an alarm once in
+ * ALARM_S seconds. */
 #define CHANGE      0.18
 #define CHANGE_MOST 0.4
 #define DRIFT       0.3
@@ -93,9 +94,9 @@ static bool examine(struct weir_state *s, enum phase phase)
 	return true;
 }
 
-/* Learn S, and go to another phase if it has changed. If S has grown although the other side was not
- * saturated before, a larger width is tried first, otherwise a smaller one. Returns whether S has
- * changed. */
+/* Learn S, and go to another phase if it has changed. If S has grown although the other side was
+ * not saturated before, a larger width is tried first, otherwise a smaller one. Returns whether S
+ * has changed. */
 static bool hold_learn(
     struct weir_state *s, const struct width_view *v, struct mean m, int64_t now_ns)
 {
@@ -148,7 +149,7 @@ bool width_watch(
 		return width_grow_on(s, v, s->ref, d);
 	}
 	if (s->used < 0.5 || (s->waits < 0.5 && helps && s->base.n > 0))
-		return false; /* it is not saturated, and wide enough */
+		return false; /* the other side is not saturated, and the width suffices */
 	if (now_ns < s->check_ns || v->width <= v->min || s->refused_ns > 0)
 		return false;
 	s->slower = 0;

@@ -34,7 +34,7 @@ static bool lift(
 {
 	if (!s->lifts || s->phase != HOLD || 2 * s->w.waits <= s->w.ticks)
 		return false;
-	if (v->width >= s->refused_width) { /* it accepts as many as before the refusals */
+	if (v->width >= s->refused_width) { /* the other side accepts as many as before */
 		s->refused_width = 0;
 		s->refused_ns = 0;
 		s->lifts = s->lifted = false;
@@ -68,7 +68,7 @@ bool width_obey(
 		return lift(s, v, now_ns, d);
 	if (now_ns < s->ignore_until_ns)
 		return false;
-	if (s->lifted) { /* this was too wide again */
+	if (s->lifted) { /* the raised width is too large again */
 		s->lifts = s->lifted = false;
 		s->refused_ns = now_ns;
 		width_hold(s, now_ns);

@@ -13,7 +13,7 @@
  *  cause less than one change a minute. */
 #define WIDTH_HOLD_NS 200000000000LL
 
-/** A smaller change of S, as a logarithm, is not noticed. */
+/** Changes of log(S) that are smaller than this are not noticed. */
 #define WIDTH_CHANGE_LEAST 0.08
 
 enum phase { GROW, LEVEL, CHECK, HOLD };
@@ -23,8 +23,8 @@ struct window {
 	int64_t from_ns;
 	uint64_t ended, service_ns, refused; /* totals at its start */
 	double in_work;                      /* sum over ticks */
-	/* number of ticks; of those at which the width was used up; and of those at which, in
-	 * addition, events waited */
+	/* number of ticks; number of those at which the width was used up; and number of those at
+	 * which, in addition, events waited */
 	int ticks, used, waits;
 };
 
@@ -53,7 +53,8 @@ struct weir_state {
 	int64_t base_ns;  /* time at which `base` was measured */
 	struct mean knee; /* n = 0 if unknown */
 	int helped;       /* the knee, or 0; shown to operators */
-	/* HOLD: shares of recent ticks at which the width was used up, and events waited, too */
+	/* HOLD: the share of recent ticks at which the width was used up (used), and the share at
+	 * which it was used up while events waited (waits) */
 	double used, waits;
 	double noise; /* ratio of the error of a mean to its error with exponential times */
 	int noise_n;  /* number of means that `noise` was learned from */
@@ -75,11 +76,11 @@ struct weir_state {
 	int grows;             /* number of times in a row that GROW has not helped */
 	int64_t grow_ns;       /* time from which GROW may begin again */
 
-	int refused_width;  /* width before refusals, or 0 */
-	int refused_steps;  /* windows in a row that accept nearly the whole width, but not all */
-	bool lifts;         /* the width may be raised again towards refused_width */
-	bool lifted;        /* it was raised since the last refusals */
-	int64_t refused_ns; /* time of the last step because of refusals, or 0 */
+	int refused_width;       /* width before refusals, or 0 */
+	int refused_steps;       /* windows in a row in which nearly the whole width was accepted */
+	bool lifts;              /* the width may be raised again towards refused_width */
+	bool lifted;             /* the width was raised since the last refusals */
+	int64_t refused_ns;      /* time of the last step because of refusals, or 0 */
 	int64_t ignore_until_ns; /* refusals are ignored until this time */
 };
 
@@ -105,8 +106,8 @@ void window_tick(struct weir_state *s, const struct width_view *v);
 bool window_whole(double length_s, double service_s);
 /** Whether the window has `items` events, or is long. `m` is its mean so far. */
 bool window_enough(const struct weir_state *s, struct mean m, double items, int64_t now_ns);
-/** Whether the window is also long enough for the S of one width. Of the events that begin at a
- *  step, the short ones end first, so an early mean is too small. */
+/** Whether window_enough holds, and the window is so long that its mean is the S of the width. Of
+ *  the events that begin at a step, the short ones end first, so an early mean is too small. */
 bool window_enough_for_knee(
     const struct weir_state *s, struct mean m, double items, int64_t now_ns);
 /** End the window: record its results, which are shown to operators, and begin the next. Returns
@@ -133,7 +134,7 @@ bool width_level(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
 bool width_check(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
-/** Begin to check. X is known to be `width` / `m`. */
+/** Begin to check. X is known to be the current width / `m`. */
 bool width_check_begin(struct weir_state *s, const struct width_view *v, struct mean m,
     int64_t now_ns, struct width_decision *d);
 /** Return the number of events that a mean needs to find the knee. */
@@ -145,7 +146,7 @@ double width_items(const struct weir_state *s, int width);
  *  current width. */
 bool width_step(const struct width_view *v, struct width_decision *d, double width, const char *fmt,
     ...) WEIR_PRINTF(4, 5);
-/** Double the width. S is `m` at the present width. */
+/** Take a step of GROW, which doubles the width. S is `m` at the present width. */
 bool width_grow_on(
     struct weir_state *s, const struct width_view *v, struct mean m, struct width_decision *d);
 bool width_may_grow(const struct weir_state *s, const struct width_view *v, int64_t now_ns);

@@ -18,10 +18,10 @@
  *   CHECK   The width is lowered until X falls (width_check.c). That gives the knee. -> HOLD
  *           If X falls by as much as the width in the first step, the other side was not saturated.
  *           -> GROW
- *   HOLD    The width is the knee and up to a fifth more, so that S is larger than it has to be, and
- *           falls when the other side gains capacity. If S falls: -> GROW. If S grows, the other
- *           side has become slower or smaller: -> LEVEL. Since slow changes go unnoticed, the knee
- *           is checked again soon after growth, and then every WIDTH_HOLD_NS. -> CHECK
+ *   HOLD    The width is the knee and up to a fifth more, so that S is a little larger than it has
+ *           to be, and falls when the other side gains capacity. If S falls: -> GROW. If S grows,
+ *           the other side has become slower or smaller: -> LEVEL. Since slow changes go unnoticed,
+ *           the knee is checked again soon after growth, and then every WIDTH_HOLD_NS. -> CHECK
  *
  * If less is offered than the other side can serve, GROW ends at a width that is not used up, and
  * the knee stays unknown. The width is then the mean number of events in work, and room for bursts.
@@ -41,9 +41,9 @@
 #include "base/clock.h"
 #include "control/width_state.h"
 
-/* The constants were chosen in virtual time (bench/width_table) unless a reason is given. The mean of
- * N service times has a relative error of 1 / sqrt(N) if they are exponential, and a smaller one if
- * they vary less (`noise`). */
+/* The constants were chosen in virtual time (bench/width_table) unless a reason is given. The mean
+ * of N service times has a relative error of 1 / sqrt(N) if they are exponential, and a smaller one
+ * if they vary less (`noise`). */
 
 /* GROW. S has grown with the width if it grew by more than the factor GROWN (the geometric mean of
  * 1 and sqrt(2)), and exceeds GROWN by GROW_SURE standard errors. Until then the width doubles,
@@ -65,12 +65,14 @@
 #define GROWS      2
 #define GROW_NS    (20 * NS_PER_S)
 #define FOUND_SAME 1.1
-/* The room for bursts: a Poisson number is larger in 2 % of the cases. The mean number in work needs
- * some ticks. */
+/* BURST: standard deviations of the number of events in work that the width leaves as room for
+ * bursts; a Poisson number exceeds its mean by more than this in 2 % of the cases. ENOUGH_TICKS:
+ * ticks that a mean of the number in work needs. */
 #define BURST        2
 #define ENOUGH_TICKS 5
 
-/* The spare part of the width must be visible in S: it is larger with more noise. */
+/* The width exceeds the knee by the share SPARE_LEAST + SPARE_NOISE * noise: the excess must be
+ * visible in S, so it is larger with more noise. */
 #define SPARE_LEAST 0.08
 #define SPARE_NOISE 0.1
 
@@ -157,10 +159,11 @@ static bool grown(struct weir_state *s, const struct width_view *v, struct mean 
 	    s->base.s * 1e3, knee);
 }
 
-/* The width after the last step is not used up. By Little's law, the needed width is X times
+/* The width after the last step is not used up. By Little's law, the `needed` width is X times
  * `base`. If the other side is not `saturated`, this is the mean number of events in work, and with
- * random arrivals it is seldom exceeded by more than BURST standard deviations. It is not certain
- * that the width before the step saturates the other side, so a check follows after GROW_NS. */
+ * random arrivals the number seldom exceeds its mean by more than BURST standard deviations. It is
+ * not certain that the width before the step saturates the other side, so a check follows after
+ * GROW_NS. */
 static bool grown_enough(struct weir_state *s, const struct width_view *v, double needed,
     bool saturated, int64_t now_ns, struct width_decision *d)
 {
@@ -168,7 +171,7 @@ static bool grown_enough(struct weir_state *s, const struct width_view *v, doubl
 	double width = fmin(fmax(s->from, fmax(width_spare(s, needed), needed + burst)), v->width);
 
 	count_grow(s, width > FOUND_SAME * s->start, now_ns);
-	if (width > width_spare(s, s->knee.s)) /* there is more */
+	if (width > width_spare(s, s->knee.s)) /* more is needed than the knee allows */
 		s->knee = (struct mean){0};
 	s->confirmed = false;
 	width_hold(s, now_ns);

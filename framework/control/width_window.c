@@ -12,8 +12,9 @@
 #define WINDOW_NS  (10 * NS_PER_S) /* longest window, unless a service takes longer */
 #define KNEE_TIMES 2               /* service times */
 #define KNEE_NS    (500 * NS_PER_MS)
-/* The noise is the mean over the last 50 windows. A difference of two by more than NOISE_MOST errors is
- * a change rather than noise. */
+/* The noise is a mean over about the last 50 windows, and at least NOISE_LEAST. A difference
+ * between two windows counts as at most NOISE_MOST standard errors, since a larger one is a change
+ * rather than noise. */
 #define NOISE_WEIGHT 0.02
 #define NOISE_LEAST  0.1
 #define NOISE_MOST   3

@@ -58,7 +58,8 @@ static void count_ends(struct thread *t, const struct weir_event *ev, int status
 	if (ev->stage == WEIR_NO_STAGE)
 		return;
 	struct book *book = book_take(t, ev->stage);
-	/* first, since a drain counts held events as if they had ended (is_quiet in graph/run.c) */
+	/* Subtract before the outcome is counted: a drain adds held events to those that have ended
+	 * (is_quiet in graph/run.c), and must not count an event as both. */
 	book_add(ev->state == WEIR_EVENT_HELD ? &book->held : &book->running, -n);
 	count_outcome(&book->class_book[ev->class_id], status, n);
 	book_give(t, ev->stage, book);
@@ -70,7 +71,7 @@ static bool counts_alike(const struct weir_event *a, const struct weir_event *b)
 }
 
 /* Offer an event of a traced type to the list of slowest events and, if any are active, to taps and
- * the export. *now_ns is the end time of the run; the first call reads the clock if it is 0. */
+ * the export. *now_ns is the end time of the run; if it is 0, this call reads the clock. */
 static void keep_slowest(struct slowest *s, struct weir_event *ev, int status, int64_t *now_ns)
 {
 	bool watched = slowest_watched(s);

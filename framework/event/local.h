@@ -72,11 +72,12 @@ struct book {
 	book_counter changes;
 	book_counter busy_ns, batches, batch_events, unhandled, wakeups;
 	book_counter refusals; /* events that the other side has refused (weir_hold_refused) */
-	/* services that ended with an expired ticket: all of them, and those whose event has left */
+	/* services that ended because a ticket expired: their total time, and the number of those
+	 * after which the event left the stage */
 	book_counter expired_ns, expired;
 	book_counter running; /* events in handlers or outboxes; a gauge, like `held` */
-	/* events held minus events released, in two's complement; only the sum over all threads is
-	 * meaningful */
+	/* events held minus events released, in two's complement, since a thread may release events
+	 * that others hold; only the sum over all threads is meaningful */
 	book_counter held;
 	book_counter metric[WEIR_METRICS_MAX]; /* in two's complement, since gauges may decrease */
 	_Atomic int64_t running_since_ns;      /* start time of the handle call in progress, or 0 */
@@ -107,11 +108,13 @@ struct local;
 struct conf;
 struct pool;
 struct core;
+struct slot;
 
 /** Value of `outlet` in the outbox of requeued events, which do not pass through an outlet. */
 #define OUTLET_AGAIN (-1)
-/** That of the outbox with which a thread remembers to take events from the queue of an inline stage
- *  with a width. It has no events. */
+/** Value of `outlet` in the outbox `take` of a local. This outbox has no events: a thread puts it
+ *  on its dirty list to remember that it has to take events from the queue of an inline stage with
+ *  a width. */
 #define OUTLET_TAKE (-2)
 
 /** Outgoing events for one sink or mailbox, collected until the batch ends. */
@@ -127,6 +130,11 @@ struct outbox {
 	book_counter events;                  /* number of events accepted by the sink */
 	book_counter tried[WEIR_CLASSES_MAX]; /* number of events offered to the sink, by class */
 };
+
+/** Largest number of free slots for tickets that a thread keeps for its own holds. 16 is a choice:
+ *  half of them move at once between the thread and the list that all threads share, so a hold
+ *  costs at most an eighth of an atomic operation on that list. A slot has 128 bytes. */
+#define LOCAL_SLOTS 16
 
 /** Smoothing of the service time: each batch has the weight 1 / SERVICE_SMOOTH. 4 is a guess: fast
  *  enough to follow a stage that slows down, slow enough to ignore a single odd batch. */
@@ -156,7 +164,10 @@ struct local {
 	bool again_holds; /* an element of again_held is not 0 */
 	/* requeued events, which return to the queue of this stage; `outlet` is OUTLET_AGAIN */
 	struct outbox again;
-	struct outbox take; /* `outlet` is OUTLET_TAKE */
+	struct outbox take; /* see OUTLET_TAKE */
+	/* free slots for the stage's tickets (graph/tickets.c); the last one is used first */
+	int n_slots;
+	struct slot *slot[LOCAL_SLOTS];
 	int n_outboxes;
 	struct outbox outbox[];
 };
@@ -184,6 +195,8 @@ struct thread {
 	/* stage whose handler is running; for crash reports and views */
 	_Atomic(struct weir_stage *) running;
 	_Atomic(const struct weir_event_type *) running_type;
+	/* start time of the handler call in the loop of a stage (graph/stage_loop.c), or 0 */
+	_Atomic int64_t loop_since_ns;
 	/* `behind_ns` is the time, by class, that inline stages have taken in this handler thread
 	 * since its last batch; `behind` is set if any inline stage has run. If the batch must be
 	 * recorded together with that time, `late` is the batch; otherwise late.n is 0. */
@@ -196,12 +209,13 @@ struct thread {
 	int holds[WEIR_CLASSES_MAX], reserved[WEIR_CLASSES_MAX];
 	/* an element of `holds` is not 0; an element of `reserved` is not 0 */
 	bool holding, reserves;
-	/* For a stage with a width: the events of the batch, by class, that the handler has held
-	 * and requeued. `stays` is set if there are any. */
+	/* For a stage with a width: the numbers of events of the batch, by class, that the handler
+	 * has held, and that it has requeued. `stays` is set if a number is not 0. */
 	int stay_held[WEIR_CLASSES_MAX], stay_queued[WEIR_CLASSES_MAX];
 	bool stays;
-	/* For sinks that run events directly: how many of the events admitted last this thread has
-	 * to run, and whether it must not run any. */
+	/* For inline stages with a width (sink.direct): of the events admitted last, `to_run` are
+	 * to be run by this thread, and the others are queued. `no_direct` is set while this thread
+	 * must not run any. */
 	int to_run;
 	bool no_direct;
 	/* the batch that the handler is working on, needed if the thread exits in the handler */
@@ -214,6 +228,7 @@ struct thread {
 	int refused_by;    /* stage that refused the events being returned, or WEIR_NO_STAGE */
 	int tid;           /* kernel thread id */
 	struct pool *pool; /* pool of a handler thread, or NULL */
+	bool sent_home;    /* this batch has sent events to the queue of a stage of that pool */
 	/* core of a core group whose thread it is (sched/cores.h); NULL otherwise, and once the
 	 * thread is leaving */
 	struct core *core;
@@ -227,8 +242,8 @@ struct thread {
 	/* start time of the call that the watchdog last reported for this thread */
 	int64_t stuck_since_ns;
 	int n_locals;
-	/* By stage id; NULL until first used. Only the thread itself uses this array; other threads
-	 * walk the stages' lists of locals. */
+	/* By stage id; NULL until first used. Other threads read only the element of the stage in
+	 * `running` (graph/stuck.c), and otherwise walk the stages' lists of locals. */
 	struct local **local;
 	struct outbox *mail[MAILBOX_SETS]; /* by set, NULL until allocated; mailbox.c */
 };
@@ -327,12 +342,12 @@ void service_record(struct local *l, const struct served *b, int n_classes, int6
 void hold_count(struct thread *t, int id, int class_id, int n);
 
 /** End the hold of ev[0..n), which are held by one stage, have one class, and leave the stage now.
- *  If the stage has a width, their service times are recorded, and a thread is woken for the events
- *  that may be taken instead. */
+ *  If the stage has a width, this call records their service times, and lets a thread take queued
+ *  events in their place (hold_wake). */
 void hold_end(struct thread *t, struct weir_event *const *ev, int n);
 
-/** Let a thread take the queued events of `st` that the width has room for now. In the handler of
- *  `st` itself that is not necessary, since it is done when the handler has returned. */
+/** Let a thread take the queued events of `st` that the width has room for now. Does nothing in a
+ *  handler of `st`, since the thread does this when the handler has returned. */
 void hold_wake(struct thread *t, struct weir_stage *st);
 
 /** Record the time that `ev`, which is held and is about to be requeued, has been in service. */

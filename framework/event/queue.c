@@ -264,8 +264,8 @@ static bool part_ready(
 	return false;
 }
 
-/* Return the partition to serve: among those of this rank in which a batch is due, the one served
- * least recently. NULL if no batch is due. */
+/* Return the partition to serve: among those of this rank (struct queue_take) in which a batch is
+ * due, the one served least recently. NULL if no batch is due. */
 static struct partition *part_due(struct queue *q, struct queue_take *take, bool *overdue)
 {
 	struct partition *best = NULL;
@@ -344,8 +344,8 @@ static void note_lengths(const struct queue *q, const struct partition *part, ui
 		lengths[c] = part->lane[c].n;
 }
 
-/* Count the events taken since the lanes had the lengths `before` in keep.taken. No event may be
- * touched under the lock. */
+/* Add the events that have been taken since the lanes had the lengths `before` to keep.taken. Their
+ * number follows from the lengths, because no event may be touched under the lock. */
 static void count_taken(struct queue *q, const struct partition *part, const uint32_t *before)
     WEIR_REQUIRES(&q->lock)
 {

@@ -57,13 +57,13 @@ struct partition {
 
 /**
  * Counts of events that have left the queue but still count against its limit. These are the events
- * that the stage holds (weir_hold) and, once it has held any event, the events in its handlers,
- * which it may hold next. So queued and held events together never exceed the limit, except for
- * events already in handlers when the stage holds an event for the first time.
+ * that the stage holds (weir_hold) and, once `keeps` is set, the events in its handlers, which the
+ * stage may hold next. So queued and held events together do not exceed the limit, except for
+ * events that were in handlers when `keeps` was set, and after the limit was lowered.
  *
  * A counter is increased under the queue's lock, or while the events are still counted elsewhere,
- * so that every event is counted at all times. Any thread may decrease it. For a stage that never
- * holds events, the only cost is reading `keeps`.
+ * so that every event is counted at all times. Any thread may decrease it. For a stage without a
+ * width that never holds events, the only cost is reading `keeps`.
  */
 struct keep {
 	WEIR_ALIGNED atomic_int held[WEIR_CLASSES_MAX];
@@ -93,11 +93,11 @@ struct queue {
 	bool keyed;        /* lanes store the keys of their events, for cohorts by key */
 	bool leasing;      /* partitions are leased: mode exclusive or partitioned */
 	bool fifo;         /* oldest first across classes; otherwise the highest class first */
-	atomic_bool keeps; /* the stage has held an event; never reset */
+	atomic_bool keeps; /* the stage has a width or has held an event; never reset */
 	/* events must come through the queue, not through cells: it is paused, shut or closed. Like
-	 * the next two members, written under the lock and read by any thread. */
+	 * the next three members, written under the lock and read by any thread. */
 	atomic_bool by_door;
-	int n_cells;          /* of the stage (event/cell.h); written under the lock */
+	int n_cells;          /* of the stage (event/cell.h); used under the lock only */
 	atomic_uint own;      /* slots of `limit` that the queue itself has */
 	atomic_uint cell_max; /* slots of `limit` that each cell has */
 	struct keep keep;
@@ -105,7 +105,8 @@ struct queue {
 
 /** Parameters and results of queue_pop. */
 struct queue_take {
-	/* the thread's rank in its pool, which determines the partitions it serves */
+	/* the thread's number among the serving threads of its pool (its seat, pool_deal.c), which
+	 * determines the partitions it serves, and how many threads serve */
 	int rank, n_ranks;
 	int max;     /* largest batch, 1..WEIR_BATCH_MAX */
 	int sharers; /* threads that share the queue: a batch is at most ceil(length/sharers) */
@@ -127,7 +128,7 @@ int queue_init(
 /** Free the memory. The queue must be empty. */
 void queue_fini(struct queue *q);
 
-/** Whether the stage has ever held an event. */
+/** Whether events that have left the queue are counted (struct keep). */
 static inline bool queue_keeps(const struct queue *q)
 {
 	return atomic_load_explicit(&q->keeps, memory_order_relaxed);
@@ -166,8 +167,8 @@ void queue_taken(struct queue *q, int class_id, int n);
 void queue_return(struct queue *q, const int *taken);
 
 /** Bound the number of events in handlers and held together by `width`, 1 or more; 0 is no bound.
- *  While it is reached, no batch is due, and events stay queued. Any thread; a caller that raises
- *  the width wakes the pool. */
+ *  While the bound is reached, no batch is due, and events stay queued. Any thread; a caller that
+ *  raises the width must wake the pool. */
 void queue_set_width(struct queue *q, int width);
 
 /** Number of events that may be taken before the width is reached; INT_MAX without a width. Any
@@ -215,20 +216,21 @@ void queue_lease_locked(struct queue *q, struct partition *part, bool leased)
     WEIR_REQUIRES(&q->lock);
 
 /** Give the events of `list`, which the stage holds and which are linked by `next`, back to the
- *  stage: queue_take_back returns them. They are not counted, and are held until the stage ends
- *  them. Any thread. */
+ *  stage: queue_take_back returns them. They do not count as queued; they count as held until the
+ *  stage ends them. Any thread. */
 void queue_give_back(struct queue *q, struct weir_event *list);
 
 /** Take events that were given back to an unleased partition of this rank into
- *  out[WEIR_BATCH_MAX], and lease the partition. Neither a pause nor the width matters. Returns the
- *  number of events, and in *part the partition, for queue_release. */
+ *  out[WEIR_BATCH_MAX], and lease the partition. Works during a pause, and while the width is
+ *  reached. Returns the number of events, and in *part the partition, for queue_release. */
 int queue_take_back(struct queue *q, int rank, int n_ranks, struct weir_event **out, int *part);
 
 /** Whether queue_take_back has events for this rank. */
 bool queue_back_due(struct queue *q, int rank, int n_ranks);
 
-/** Whether an unleased partition of this rank has events that were given back; or has at least
- *  `least` events, the queue is not paused, and the width is not reached. */
+/** Whether an unleased partition of this rank has events for a thread to take: either events that
+ *  were given back, or at least `least` queued events while the queue is not paused and the width
+ *  is not reached. */
 bool queue_due(struct queue *q, int rank, int n_ranks, uint32_t least);
 
 /** Number of partitions that are not leased. */

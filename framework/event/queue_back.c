@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events that a stage has held until their deadline, on their way back to the stage.
+ * Events whose tickets have expired (weir_hold_until), on their way back to the stage.
  *
  * They pass through the queue, because its partitions and leases decide which thread may call the
- * stage, but they are neither queued nor counted again: until the stage ends them, they are held.
- * So they wait behind nothing: neither behind queued events nor for the width or the end of a pause.
+ * stage. They are neither queued nor counted again: until the stage ends them, they are held. So
+ * they wait neither for queued events, nor for the width, nor for the end of a pause.
  */
 #include "event/queue.h"
 

@@ -34,7 +34,7 @@ int64_t queue_count_kept_all(const struct queue *q)
 
 void queue_set_width(struct queue *q, int width)
 {
-	/* Count the events in handlers from now on; see struct keep. */
+	/* The events in handlers count from now on; see struct keep. */
 	if (width > 0)
 		atomic_store(&q->keeps, true);
 	atomic_store(&q->width, width);
@@ -44,9 +44,10 @@ int queue_count_width_left(const struct queue *q, int width)
 {
 	int64_t kept = 0;
 
-	/* seq_cst: a thread that is about to park reads these after it has raised n_idle, and a
-	 * thread that ends a hold lowers one and then reads n_idle (sched/rest.c). Per class,
-	 * `taken` is read first, as in queue_kept. */
+	/* seq_cst: a thread that is about to park raises n_idle and then reads these counters, and
+	 * a thread that ends a hold lowers a counter and then reads n_idle (sched/rest.c). So one of
+	 * the two sees what the other has written. Per class, `taken` is read first, as in
+	 * queue_count_kept. */
 	for (int c = 0; c < q->n_classes; c++) {
 		int taken = atomic_load(&q->keep.taken[c]);
 		kept += at_least_none(taken + atomic_load(&q->keep.held[c]));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs batch policies. A stage whose `cohort: { policy }` is not static has a batcher. The control
- * thread runs the batcher's policy each round and writes the resulting cap to the sink.
+ * thread runs the batcher's policy each round and writes the resulting cap, the largest size of a
+ * batch, to the sink.
  *
  * The operator's cohort.max is the upper bound of the cap. A batcher is allocated and freed with
  * its stage; only the control thread uses its state.

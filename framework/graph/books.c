@@ -75,7 +75,7 @@ static struct local *local_new(struct thread *t, struct weir_stage *st, bool run
 	outbox_init(&l->again, l, OUTLET_AGAIN);
 	outbox_init(&l->take, l, OUTLET_TAKE);
 	l->again.sink = l->take.sink = &st->sink;
-	/* any thread may end a hold and then records the service time */
+	/* if the stage has a width, any thread may end a hold, and then records the service time */
 	int rc = runs || stage_has_width(st) ? local_add_times(l, st) : 0;
 	if (rc == 0 && runs)
 		rc = local_add_run(l, st);
@@ -242,9 +242,12 @@ static void fold_local(struct gone *gone, struct local *l, int n_classes)
 
 void graph_books_fold(struct weir_graph *g, struct thread *t)
 {
-	for (int i = 0; i < t->n_locals; i++)
-		if (t->local[i])
-			fold_local(&g->gone[i], t->local[i], g->n_classes);
+	for (int i = 0; i < t->n_locals; i++) {
+		if (!t->local[i])
+			continue;
+		fold_local(&g->gone[i], t->local[i], g->n_classes);
+		graph_tickets_leave(t->local[i]);
+	}
 }
 
 struct book *book_lock_common(struct thread *t, int id) WEIR_NO_THREAD_SAFETY

@@ -106,6 +106,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	if (queued) {
 		k->look = stage_look;
 		k->ranks = stage_ranks;
+		k->beside = ps->group >= 0 ? stage_beside : NULL;
 	}
 	int rc = queue_init(&k->queue, g->n_classes, partitions_of(g, ps),
 	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key, exclusive);
@@ -206,8 +207,9 @@ static int make_group_pools(struct weir_graph *g, const struct plan *plan)
 	return 0;
 }
 
-/* The pool of an inline stage with a width. Its thread takes what no thread of a sender is there to
- * take: queued events after a pause or when the width is raised, and events that expire. */
+/* The pool of an inline stage with a width. Its thread takes the events for which no thread of a
+ * sender comes: queued events after a pause or when the width is raised, and events whose tickets
+ * expire. */
 static char direct_policy[] = "static";
 static const struct weir_threads_spec direct_threads = {
     .min = 1, .max = 1, .start = -1, .policy = direct_policy};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Classifies events. An event's class, and so its priority, depends on fields of its type, which is
- * that of the first source; events of other types have none of these fields. The first matching
- * class wins; an event that matches no class belongs to the last one. The classes are immutable
- * after the build, so sources classify without a lock.
+ * Classifies events. An event's class, and so its priority, depends on its fields. Classes refer to
+ * the fields of one event type, that of the first source; events of other types have none of these
+ * fields. The first matching class wins; an event that matches no class belongs to the last one.
+ * The classes are immutable after the build, so sources classify without a lock.
  */
 #include <stdlib.h>
 #include <string.h>

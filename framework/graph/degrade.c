@@ -13,8 +13,8 @@
 
 /* Read the current values of `degrade:`, which are live knobs. The lock is taken only once,
  * because there may be hundreds of stages. If the lock is not free, the values are read in the
- * next round: its holder may need long (a pause waits for I/O threads), and the control thread
- * must not wait. */
+ * next round: another thread may hold the lock for long (a pause waits for I/O threads), and the
+ * control thread must not wait. */
 static void read_knobs(struct weir_graph *g)
 {
 	if (!lock_try(&g->lock))

@@ -105,15 +105,15 @@ struct weir_graph {
 	_Atomic int64_t hung_since_ns;
 	struct control *control;
 	_Atomic int64_t ticked_ns; /* start of the last completed round of the control thread */
-	/* change numbers (graph_stage_changes) by stage id, as of this tick or round; used only by
-	 * the control thread */
+	/* change numbers (graph_stage_changes) by stage id, as of the current tick (of admission)
+	 * or round (of pools, ten a second); used only by the control thread */
 	uint64_t *changes;
 	struct stage_sums *sums; /* by stage id; used only by the control thread */
 	/* by stage id, NULL for policies that do not learn; used only by the control thread */
 	struct meter **meters;
 	/* by stage id, NULL if no pool has several stages; used only by the control thread */
 	struct share *shares;
-	struct groups *groups;   /* NULL if there is no core group; used only by the control thread */
+	struct groups *groups; /* NULL if there is no core group; used only by the control thread */
 	struct slowest *slowest; /* has its own lock */
 	/* `inherited` has the totals of the previous graph and is set before the start; `bequest`
 	 * has the totals for the next graph. Each object is shared with the other graph and has its
@@ -130,7 +130,7 @@ struct weir_graph {
 };
 
 /** Calls from a graph to the code that changes it for operators. operate/changes.c defines them, so
- * that this folder does not depend on operate/. Main thread, except `tick`. */
+ *  that this folder does not depend on operate/. Main thread, except `tick`. */
 extern const struct graph_operator {
 	void (*init)(struct weir_graph *g);
 	void (*fini)(struct weir_graph *g);
@@ -158,8 +158,8 @@ void graph_control_free(struct weir_graph *g);
  *  succeeds. */
 int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *errs);
 
-/** Allocate the data for admission upstream. Does nothing if no stage is a front, or no queue is
- *  downstream of another. Returns 0 or WEIR_ENOMEM. */
+/** Allocate the data for admission upstream (admission/route.h). Does nothing if no stage is a
+ *  front, or no queue is downstream of another. Returns 0 or WEIR_ENOMEM. */
 int graph_route_new(struct weir_graph *g);
 void graph_route_free(struct weir_graph *g);
 /** Every ROUTE_TICK_NS, learn the routes of events from the counters of the stages that have
@@ -175,7 +175,8 @@ void graph_share_free(struct weir_graph *g);
  *  control thread in each tick. */
 void graph_share_tick(struct weir_graph *g, int64_t now_ns);
 
-/** Allocate the batcher of a stage if its spec has a batch policy. Returns 0 or WEIR_ENOMEM. */
+/** Allocate the batcher of a stage (graph/batch.c) unless its batch policy is static. Returns 0 or
+ *  WEIR_ENOMEM. */
 int graph_batch_new(struct weir_stage *st);
 void graph_batch_free(struct weir_stage *st);
 /** Set cohort.max of `st` to `max`. Any thread. */
@@ -183,16 +184,17 @@ void graph_batch_bound(struct weir_stage *st, int max);
 /** Run the batchers. Called by the control thread in each round, ten times a second. */
 void graph_batch(struct weir_graph *g, int64_t now_ns, struct journal *journal);
 
-/** Set the first width of a stage that holds events, and allocate its widener if its policy is not
- *  static. Returns 0 or WEIR_ENOMEM. */
+/** Set the first width of a stage that holds events, and allocate its widener (graph/width.c)
+ *  unless its width policy is static. Returns 0 or WEIR_ENOMEM. */
 int graph_width_new(struct weir_stage *st);
 void graph_width_free(struct weir_stage *st);
 /** Set the bounds of the width of `st` to those of its spec. If that changes the width, write it to
  *  the journal. The caller holds graph->lock. */
 void graph_width_bound(struct weir_stage *st);
 /** Let `st` continue with the width and the knowledge of `old`, its counterpart in the graph that
- *  is being replaced. If the width of `old` is outside the bounds of `st`, it is changed to fit, and
- *  the change is written to the journal. Any thread. */
+ *  is being replaced, if both have the same width policy. If the width of `old` is outside the
+ *  bounds of `st`, `st` begins with the nearest bound, and the change is written to the journal.
+ *  Any thread. */
 void graph_width_carry(struct weir_stage *st, struct weir_stage *old);
 /** Fill in what the width policy of `st` sees. Any thread. */
 void graph_width_look(struct weir_graph *g, const struct weir_stage *st, struct width_view *v);
@@ -201,8 +203,8 @@ void graph_width_explain(struct weir_stage *st, char *text, size_t size);
 /** Run the wideners. Called by the control thread in each round, ten times a second. */
 void graph_width(struct weir_graph *g, int64_t now_ns, struct journal *journal);
 
-/** Start and end the loop of `st`, if its type has WEIR_STAGE_LOOP. Main thread. Returns the code of
- *  weir_loop_start. */
+/** Start and end the loop of `st`, if its type has WEIR_STAGE_LOOP. Main thread. Returns the code
+ *  of weir_loop_start. */
 int graph_loop_start(struct weir_stage *st);
 void graph_loop_end(struct weir_stage *st);
 
@@ -212,13 +214,15 @@ void graph_tickets_free(struct weir_stage *st);
 /** Return the number of events that `st` holds with a ticket. Approximate while they move. Any
  *  thread. */
 int64_t graph_tickets_out(struct weir_stage *st);
-/** Take all events that `st` holds with tickets from it. Returns them linked by `next`; the caller
- *  must finish them. From now on an event that is held with a ticket ends at once, as WEIR_ECLOSED.
- *  The thread of the drain. */
+/** Return the free slots that the thread of `l` keeps. It is about to leave the graph. */
+void graph_tickets_leave(struct local *l);
+/** Take from `st` all events that it holds with tickets. Returns them linked by `next`; the caller
+ *  must finish them. An event that is held with a ticket after this call ends at once, as
+ *  WEIR_ECLOSED. Called by the thread of the drain. */
 struct weir_event *graph_tickets_close(struct weir_stage *st);
-/** Close the queues, upstream first, and finish the events in them and those that are held with
- *  tickets, as WEIR_ECLOSED. Returns their number. The thread of the drain, which may call this more
- *  than once. */
+/** Close the queues, upstream first, and finish as WEIR_ECLOSED the events in them and the events
+ *  that are held with tickets. Returns the number of these events. Called by the thread of the
+ *  drain, once or several times. */
 uint64_t graph_end_queued(struct weir_graph *g);
 /** Whether graph_tickets_close has been called. Any thread. */
 bool graph_tickets_closed(const struct weir_stage *st);

@@ -6,8 +6,8 @@
  * to the end of the hold. Until then, `queued_ns` of the event is the start of the service; the
  * member is free for that, since the wait has been recorded. The thread that ends the hold records
  * the time in its own book of the stage. When the ticket of an event has expired, `queued_ns` is
- * negated, so that the time is not taken for one of the server or database that the stage waits for
- * (the other side).
+ * negated, so that the width policy does not take this time for a service time of the other side,
+ * the server or database that the stage waits for.
  */
 #include <string.h>
 
@@ -46,7 +46,8 @@ static void record(struct thread *t, struct weir_stage *st, const struct weir_ev
 	int64_t from_ns = expired ? -ev->queued_ns : ev->queued_ns;
 	int64_t took_ns = now_ns > from_ns ? now_ns - from_ns : 0;
 
-	/* without memory, the event is in neither sum nor count */
+	/* If memory is short, or the other side has refused the event, the event is neither in the
+	 * sum of the times nor in the number of events. */
 	if (WEIR_UNLIKELY(!l || ev->queued_ns == REFUSED_NS))
 		return;
 	hist_book_add(&l->times[ev->class_id].service, took_ns, 1);
@@ -94,7 +95,7 @@ void weir_hold_refused(struct weir_stage *st, struct weir_event *ev)
 /* A handler or I/O thread takes the queued events of an inline stage itself when it sends its
  * outboxes. To wake the stage's own thread would cost a wake-up for each event, and the handler
  * would run there instead of in the senders' threads. Other threads may finish events without
- * sending their outboxes, so they wake it. */
+ * sending their outboxes, so they wake the stage's own thread. */
 static bool takes_itself(struct thread *t, const struct weir_stage *st)
 {
 	bool sends = t->link || (t->pool && t->pool != st->pool);

@@ -23,9 +23,10 @@
 #define COST_AGE 0.001
 /* Weight of the time that handler calls in progress have taken so far (docs/overload.md). */
 #define RUNNING_SHARE 0.5
-/* Calls in progress affect the costs only if most of them have taken longer than LATE times the 99
- * % quantile of the service time. Calls seen in progress tend to be the long ones: with a factor of
- * 1, a stage with lognormal service times at 0.7 of its capacity refused 0.1 % of the events. */
+/* Calls in progress affect the costs only if most of them have taken longer than LATE times the
+ * 99th percentile of the service time, or its mean if that is larger. Calls seen in progress tend
+ * to be the long ones: with a factor of 1, a stage with lognormal service times at 0.7 of its
+ * capacity refused 0.1 % of the events. */
 #define LATE 2
 /* Number of consecutive checks without a change before a stage rests. 50 checks take half a second,
  * after which the last event no longer has any effect. */
@@ -45,7 +46,7 @@ struct totals {
 	/* number of calls in progress, and of those that took longer than `long_ns` so far */
 	int n_running, n_long;
 	uint64_t busy_ns;  /* time in handlers */
-	uint64_t refusals; /* events that the other side has refused */
+	uint64_t refusals; /* events refused by what the stage waits for (weir_hold_refused) */
 };
 
 static void add(
@@ -138,8 +139,8 @@ static void learn_share(struct meter *m, struct weir_stage *st, uint64_t busy_ns
 }
 
 /* For a stage with a width, return a lower bound on the service time if most events in work have
- * taken far longer than usual; otherwise 0. None has ended since `ended_ns`, so all that were in
- * work then still are. */
+ * taken far longer than usual; otherwise 0. No event has ended since m->ended_ns, so all events
+ * that were in work then still are. */
 static double held_so_far_ns(
     struct meter *m, struct weir_stage *st, uint64_t ended, double long_ns, int64_t now_ns)
 {
@@ -384,6 +385,9 @@ void meter_sample(struct meter *m, struct weir_graph *g, struct weir_stage *st, 
 	out->work_ns = sink_work_ns_locked(k);
 	fill_decided(k, &t, g->n_classes);
 	lock_release(&k->queue.lock);
+	view.work_ns = out->work_ns;
+	if (k->beside)
+		out->work_ns = k->beside(k, &view);
 	if (m->at_ns)
 		fill_classes(m, st, &t, g->n_classes, out);
 	memcpy(m->then, t.class, sizeof(m->then));

@@ -4,9 +4,9 @@
  *
  * Counters only grow, so a meter keeps their last values and works with differences. Costs (mean
  * service times by class) are smoothed means in which each completion has the weight COST_WEIGHT
- * (docs/overload.md). Handler calls in progress are included once most of them have taken far longer
- * than usual, so that a hang is noticed before it ends. Quantiles cover the last second or so and
- * are refreshed ten times a second.
+ * (docs/overload.md). Handler calls in progress are included once most of them have taken far
+ * longer than usual, so that a hang is noticed before it ends. Quantiles cover the last second or
+ * so and are refreshed ten times a second.
  *
  * A stage at which nothing happens rests: it is not sampled. Its estimates are updated every
  * METER_REST_NS, and before its next sample. The update gives the values that ticks every
@@ -44,7 +44,7 @@ struct meter {
 	uint64_t changes;  /* change number at the last check (graph_stage_changes) */
 	int quiet;         /* consecutive checks without a change */
 	bool resting;      /* the stage rested at the last check */
-	struct meter_class then[WEIR_CLASSES_MAX];
+	struct meter_class then[WEIR_CLASSES_MAX]; /* totals at the last sample */
 	/* number and total time of completions that are not included in the costs yet */
 	uint64_t done[WEIR_CLASSES_MAX], took_ns[WEIR_CLASSES_MAX];
 	double cost_ns[WEIR_CLASSES_MAX], mean_cost_ns;
@@ -54,13 +54,13 @@ struct meter {
 	 * larger */
 	double now_cost_ns;
 	/* for a stage with a width: the mean time in its handler per event, the number of events in
-	 * that mean, and the total of the stage when it was last updated */
+	 * that mean, and the total time in handlers when the mean was last updated */
 	double handler_ns, handler_known;
 	uint64_t busy_ns;
-	/* for a stage with a width: the last sample at which events had ended, and how many were in
-	 * work then */
+	/* for a stage with a width: time of the last sample at which events had ended, and the
+	 * number of events in work (in handlers or held) then */
 	int64_t ended_ns, in_work;
-	uint64_t refusals; /* until the last sample */
+	uint64_t refusals; /* total at the last sample (weir_hold_refused) */
 	/* The quantiles below cover the events since `hist_at_ns`, the start of `window`, and were
 	 * last refreshed at `looked_at_ns`. */
 	int64_t hist_at_ns, looked_at_ns;

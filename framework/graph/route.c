@@ -234,9 +234,9 @@ static void add_times(
 	}
 }
 
-/* Update the mean stay of an event in the stage. The time for which an event is held is neither
- * wait nor service time. So the stay is computed as N / X, the mean number of events divided by the
- * departure rate (Little 1961). */
+/* Update the mean stay of an event in the stage. In a stage without a width, the time for which an
+ * event is held is neither wait nor service time. So if events are held, the stay is computed as
+ * N / X, the mean number of events divided by the departure rate (Little 1961). */
 static void follow_stay(
     struct spent *s, struct route_look *look, int64_t held, int64_t span_ns, int n_classes)
 {
@@ -326,8 +326,8 @@ static void follow_mean(double *mean_ns, uint64_t now_ns, uint64_t then_ns, int6
 	*mean_ns += weight * ((double)(now_ns - then_ns) / (double)n - *mean_ns);
 }
 
-/* Update the mean times, which cover about fifty events. Of these, a stage with a meter uses only
- * behind_mean_ns. */
+/* Update the mean times, which cover about fifty events. Of these means, only behind_mean_ns is
+ * used for a stage with a meter. */
 static void follow(struct spent *s, const struct spent *now)
 {
 	int64_t n = (int64_t)(now->n - s->n);

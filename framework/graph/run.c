@@ -118,8 +118,8 @@ static int64_t in_flight(struct weir_graph *g, int64_t *held)
 }
 
 /* Whether nothing is in flight except events that stages hold and that are not on their way to a
- * callback. All counts of ended events are read before any count of offered events. So an event that
- * moves during the reading can only make the sum of offered events larger (Mattern 1987, four
+ * callback. All counts of ended events are read before any count of offered events. So an event
+ * that moves during the reading can only make the sum of offered events larger (Mattern 1987, four
  * counters). This holds in whatever order the stages are read, and even if the graph has loops. */
 static bool is_quiet(struct weir_graph *g)
 {
@@ -128,7 +128,8 @@ static bool is_quiet(struct weir_graph *g)
 	for (int i = 0; i < g->n_stages; i++) {
 		struct book b = {0};
 		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
-		/* `arriving` after `held`: an event on its way to a callback is not at rest */
+		/* Read `arriving` after `held`: an event on its way to a callback does not count as
+		 * held. */
 		ended += (int64_t)book_read(&b.held) - atomic_load(&g->stages[i]->arriving);
 		for (int c = 0; c < g->n_classes; c++) {
 			const struct class_book *cb = &b.class_book[c];
@@ -257,8 +258,9 @@ static void drain_stages(struct weir_graph *g, int64_t until_ns, struct weir_dra
 	wait_arrivals(g);
 	for (int i = 0; i < g->n_pools; i++)
 		r->closed += g->pools[i]->cores ? atomic_load(&g->pools[i]->cores->closed) : 0;
-	/* Since the first call, batches have ended: they have released their partitions and emitted
-	 * events. Finish the events in those partitions, and the emitted ones. */
+	/* Since the first call of graph_end_queued, batches have ended: they have released their
+	 * partitions and emitted events. Finish the events in those partitions, and the emitted
+	 * ones. */
 	r->closed += graph_end_queued(g);
 	stop_stages(g, until_ns, false);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Closes the queues of a graph and finishes the events in them, at the end of a drain (graph/run.c). */
+/* Closes the queues of a graph and finishes the events in them, at the end of a drain
+ * (graph/run.c). */
 #include "base/clock.h"
 #include "event/local.h"
 #include "graph/graph.h"
 #include "stage/thread.h"
 
-/* Finish the events that `st` holds with tickets, and those that have expired. Returns their
- * number. */
+/* Finish the events that `st` holds with tickets, and those whose tickets have expired and that are
+ * on their way back to `st`. Returns their number. */
 static uint64_t end_ticketed(struct weir_stage *st)
 {
 	struct queue *q = &st->sink.queue;

@@ -10,7 +10,11 @@
  * If the queue of a stage has been non-empty for a while, no estimate is needed: its share is the
  * number of threads that it has used.
  *
- * The control thread updates sink->share each tick. Pools with a single stage are skipped.
+ * sink->share is the part of the pool that the stage can fill. The wait of an event follows from
+ * the queues of all stages of the pool (pool_turn_ns), for which sink->rotation has the mean times.
+ *
+ * The control thread updates sink->share and sink->rotation each tick. Pools with a single stage
+ * are skipped.
  */
 #include "graph/graph.h"
 
@@ -25,8 +29,8 @@
 #define USED_NS      100000000.0
 #define USED_BATCHES 40.0
 
-/* A queue that has not been empty for this number of consecutive ticks is a standing queue. 10
- * ticks are 100 ms, as in weir.c (INTERVAL_NS). */
+/* A queue that has had events, while no thread was idle, in this number of consecutive ticks is a
+ * standing queue. 10 ticks are 100 ms, as in weir.c (INTERVAL_NS). */
 #define STANDING_TICKS 10
 
 /* Smallest share of a stage, in threads. 0.05 is a guess: the smallest share of events that
@@ -35,26 +39,33 @@
 
 /* Estimates of the use of one stage. */
 struct share {
-	int64_t at_ns;           /* time of the last reading; 0 before the first */
-	double busy_ns, batches; /* totals at the last reading */
-	double used;             /* smoothed mean number of threads in use */
-	double batches_per_ns;   /* smoothed */
-	int standing;            /* consecutive ticks with a non-empty queue and no idle thread */
+	int64_t at_ns; /* time of the last reading; 0 before the first */
+	double busy_ns, ended_ns, batches, events; /* totals at the last reading */
+	double used;                               /* smoothed mean number of threads in use */
+	double ended;                              /* the same without calls in progress */
+	double batches_per_ns;                     /* smoothed */
+	double events_per_ns;                      /* smoothed */
+	int standing; /* consecutive ticks with a non-empty queue and no idle thread */
 };
 
 /* Sums over all threads at one stage, including calls in progress. */
 struct work {
-	double busy_ns, batches;
+	double busy_ns;  /* with the calls in progress */
+	double ended_ns; /* without them */
+	double batches, events;
 };
 
 static void add_book(struct work *w, const struct book *b, int64_t now_ns)
 {
 	int64_t since_ns = atomic_load_explicit(&b->running_since_ns, memory_order_relaxed);
 
-	w->busy_ns += (double)book_read(&b->busy_ns);
-	w->batches += (double)book_read(&b->batches);
+	double ended_ns = (double)book_read(&b->busy_ns);
 	for (int c = 0; c < WEIR_CLASSES_MAX; c++)
-		w->busy_ns += (double)book_read(&b->class_book[c].behind_ns);
+		ended_ns += (double)book_read(&b->class_book[c].behind_ns);
+	w->ended_ns += ended_ns;
+	w->busy_ns += ended_ns;
+	w->batches += (double)book_read(&b->batches);
+	w->events += (double)book_read(&b->batch_events);
 	if (since_ns && now_ns > since_ns)
 		w->busy_ns += (double)(now_ns - since_ns);
 }
@@ -71,6 +82,15 @@ static struct work work_of(struct weir_graph *g, int id, int64_t now_ns)
 	return w;
 }
 
+/* Count the next reading from `w`. */
+static void begin_at(struct share *s, const struct work *w)
+{
+	s->busy_ns = w->busy_ns;
+	s->ended_ns = w->ended_ns;
+	s->batches = w->batches;
+	s->events = w->events;
+}
+
 /* Update the smoothed use and batch rate of the stage. */
 static void follow(
     struct share *s, const struct work *w, double span_ns, double pool_batch_ns, double threads)
@@ -82,14 +102,29 @@ static void follow(
 	/* A call that ends while the counters are read may be counted twice or not at all; the next
 	 * reading corrects that. */
 	s->used += weight * (used - s->used);
+	s->ended += weight * ((w->ended_ns - s->ended_ns) / span_ns - s->ended);
 	s->batches_per_ns += weight * (batches / span_ns - s->batches_per_ns);
-	s->busy_ns = w->busy_ns;
-	s->batches = w->batches;
+	s->events_per_ns += weight * ((w->events - s->events) / span_ns - s->events_per_ns);
+	begin_at(s, w);
 }
 
 static double batch_ns(const struct share *s)
 {
 	return s->batches_per_ns > 0 ? fmax(s->used, 0) / s->batches_per_ns : 0;
+}
+
+/* Return the mean thread time of what ended at the rate `per_ns`. Calls in progress are left out: they
+ * would make the mean grow without limit while no other call ends. */
+static double mean_ns(const struct share *s, double per_ns)
+{
+	return per_ns > 0 ? fmax(s->ended, 0) / per_ns : 0;
+}
+
+static void publish_rotation(const struct share *s, struct rotation *to)
+{
+	atomic_store_explicit(&to->used, fmax(s->used, 0), memory_order_relaxed);
+	atomic_store_explicit(&to->batch_ns, mean_ns(s, s->batches_per_ns), memory_order_relaxed);
+	atomic_store_explicit(&to->event_ns, mean_ns(s, s->events_per_ns), memory_order_relaxed);
 }
 
 /* The stage's share of a round: its mean batch time divided by the sum over the stages of the pool.
@@ -122,6 +157,8 @@ static void publish(struct weir_graph *g, const struct pool *pool, struct sink *
 		share = fmax(threads - others, threads * part_of_round(g, pool, s));
 	share = fmin(fmax(share, LEAST), threads);
 	atomic_store_explicit(&k->share, share, memory_order_relaxed);
+	atomic_store_explicit(
+	    &k->rotation.first_ns, idle ? 0 : pool_turn_ns(k, 0, TURN_FIRST), memory_order_relaxed);
 }
 
 static void share_pool(struct weir_graph *g, struct pool *pool, int64_t now_ns)
@@ -139,8 +176,9 @@ static void share_pool(struct weir_graph *g, struct pool *pool, int64_t now_ns)
 		if (s->at_ns)
 			follow(s, &w, (double)(now_ns - s->at_ns), pool_batch_ns, threads);
 		else
-			s->busy_ns = w.busy_ns, s->batches = w.batches;
+			begin_at(s, &w);
 		s->at_ns = now_ns;
+		publish_rotation(s, &pool->sinks[i]->rotation);
 	}
 	for (int i = 0; i < pool->n_sinks; i++)
 		publish(g, pool, pool->sinks[i], threads);

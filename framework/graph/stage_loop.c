@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Loops of stages (WEIR_STAGE_LOOP). The threads of the pool take events from the queue, as for
- * every stage; they hold them and send them to the loop, whose thread calls ops->handle. So the
- * policies of the queue, the width and the counters are those of any stage that holds events.
- * Events whose tickets have expired are sent to the loop in the same way. The state of an event
- * decides whether ops->handle or ops->expired is called.
+ * every stage. They do not call ops->handle, but hold the events and send them to the loop, whose
+ * thread calls ops->handle. So the queue, the width and the counters work as for any stage that
+ * holds events. Events whose tickets have expired are sent to the loop in the same way. The state
+ * of an event decides whether ops->handle or ops->expired is called.
  *
- * A loop is started before ops->start of its stage, and ended before ops->fini. A drain waits until the
- * loop has handled the events that were sent to it (weir_stage.arriving). After the grace time they end
- * as WEIR_ECLOSED instead. The loop notes its calls as other threads do, so that the watchdog and a
- * drain report a call that does not return.
+ * A loop is started before ops->start of its stage, and ended before ops->fini. A drain waits until
+ * the loop has handled the events that were sent to it (weir_stage.arriving). After the grace time
+ * they end as WEIR_ECLOSED instead. The loop notes its calls as other threads do, so that the
+ * watchdog and a drain report a call that does not return.
  */
 #include <weir/io.h>
 
@@ -19,17 +19,22 @@
 /* State of an event whose ticket has expired, on its way to the loop: its ticket is void. */
 #define EXPIRED WEIR_EVENT_TICKETED
 
-/* Call the stage with events that it holds. The width of an event that ends in the call becomes free at
- * the end of the call. */
+/* Call the stage with events that it holds. If events end in the call, queued events can take their
+ * place within the width when the call has returned. The call is not part of the busy time of the
+ * pool. */
 static void call_stage(struct weir_stage *st, struct weir_event **ev, int n, bool expired)
 {
-	struct local *l = thread_self()->local[st->id];
+	struct thread *t = thread_self();
+	struct local *l = t->local[st->id];
 
+	t->now_ns = clock_now_ns();
+	atomic_store(&t->loop_since_ns, t->now_ns);
 	call_note(l, ev, n);
 	(expired ? stage_expire : stage_handle)(st, ev, n);
 	call_left(l);
-	call_over(l);
-	hold_wake(l->thread, st);
+	atomic_store(&t->running, NULL);
+	atomic_store(&t->loop_since_ns, 0);
+	hold_wake(t, st);
 }
 
 static void loop_mail(struct weir_loop *loop, struct weir_event *list)
@@ -60,7 +65,7 @@ static const struct weir_loop_ops loop_ops = {.mail = loop_mail, .turn_end = loo
 
 static void send_to_loop(struct weir_stage *st, struct weir_event **ev, int n)
 {
-	if (ev[0]->state != WEIR_EVENT_HELD) /* those that have expired are counted already */
+	if (ev[0]->state != WEIR_EVENT_HELD) /* give_back in tickets.c has counted expired ones */
 		atomic_fetch_add(&st->arriving, n);
 	for (int i = 0; i < n; i++) {
 		struct weir_event *e = ev[i];

@@ -28,10 +28,13 @@
  * Returns 0 if there is no such call. */
 static int64_t in_call(const struct thread *t, struct weir_stage **st)
 {
+	int64_t loop_since_ns = atomic_load(&t->loop_since_ns);
+
 	*st = atomic_load(&t->running);
-	return *st ? atomic_load_explicit(
-			 &t->local[(*st)->id]->book.running_since_ns, memory_order_relaxed)
-		   : 0;
+	if (!*st || loop_since_ns != 0)
+		return *st ? loop_since_ns : 0;
+	return atomic_load_explicit(
+	    &t->local[(*st)->id]->book.running_since_ns, memory_order_relaxed);
 }
 
 /* ---- checks of the control thread ---- */

@@ -184,8 +184,8 @@ int thread_spare_new(struct weir_graph *graph, const char *name, struct thread *
 static void say_refused(const struct thread *t, int rc)
 {
 	weir_log(WEIR_LOG_WARN,
-	    "stage '%s' (%s) refuses thread '%s' (thread_init): %s; its events fail there until it "
-	    "accepts the thread",
+	    "stage '%s' (%s) refuses thread '%s' (thread_init): %s; the events of the stage fail "
+	    "in this thread until the stage accepts the thread",
 	    refused_by->name, refused_by->ops->name, t->name, weir_error_text(rc));
 }
 
@@ -319,7 +319,7 @@ static void abandon(struct thread *t)
 	atomic_store(&t->running, NULL);
 	atomic_store(&t->refusing, NULL);
 	t->run_n = 0;
-	if (st && st->sink.direct) /* the batch has left width behind */
+	if (st && st->sink.direct) /* the batch no longer takes up a part of the width */
 		hold_wake(t, st);
 }
 

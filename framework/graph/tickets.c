@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Holds with a ticket (weir_hold_until): a stage keeps a number instead of the event, and the event
- * is given back to it at its deadline.
+ * Holds with a ticket (weir_hold_until): a stage keeps a number instead of the event, and gets the
+ * event back when the hold expires.
  *
  * Each stage that holds events has a table of slots. The state of a slot is one atomic word. While
- * an event is in the slot, the word is its ticket: the index of the slot and a generation, which is
- * odd. The thread that advances the word to the next, even generation owns the event: for the stage
- * (weir_hold_claim), the timer or the drain. So exactly one thread gets the event, and a ticket
- * that is used late finds another generation. Slots are reused, but freed only with the stage.
+ * an event is in the slot, the word is the ticket: the index of the slot and a generation, which is
+ * odd. A claim of the stage (weir_hold_claim), the timer and the drain take an event by advancing
+ * the word to the next, even generation. So exactly one thread gets the event, and a ticket that is
+ * used late finds another generation. Slots are reused, but freed only with the stage.
  *
  *   FREE --hold--> ticket --claim, expiry or drain--> FREE, with the next generation
+ *
+ * All threads share a list of free slots, and each keeps some of them in its local (event/local.h):
+ * the slot of a claim is used for the next hold of the same thread, without an atomic operation.
  *
  * There is one timer wheel per stage. To *file* a slot is to set its timer in the wheel. A slot
  * stays in the wheel when its event is claimed. If the next event in the slot has a later deadline,
@@ -57,7 +60,7 @@ struct slot {
 	_Atomic int64_t at_ns; /* deadline of the hold */
 	/* time at which the wheel fires the slot; INT64_MAX if it is not in the wheel */
 	_Atomic int64_t filed_ns;
-	atomic_uint next_free; /* number of the next free slot: its index + 1, or 0 */
+	_Atomic(struct slot *) next_free;
 	struct slot *next_fresh;
 	atomic_bool is_fresh; /* on the list `fresh` */
 	struct tickets *tk;
@@ -94,32 +97,45 @@ static struct slot *slot_at(struct tickets *tk, uint64_t index)
 	return chunk ? &chunk[index - CHUNK_FIRST * ((1ULL << k) - 1)] : NULL;
 }
 
-/* Put a chain of free slots, linked by next_free, in front of the others. */
-static void put_free(struct tickets *tk, unsigned first, struct slot *last)
+/* The number of a slot: its index + 1. It never changes. */
+static unsigned number_of(const struct slot *s)
 {
-	uint64_t was = atomic_load_explicit(&tk->free, memory_order_relaxed), is;
-
-	do {
-		atomic_store_explicit(&last->next_free, (unsigned)was, memory_order_relaxed);
-		is = ((was >> 32) + 1) << 32 | first;
-	} while (!atomic_compare_exchange_weak_explicit(
-	    &tk->free, &was, is, memory_order_release, memory_order_relaxed));
+	return (unsigned)(atomic_load_explicit(&s->word, memory_order_relaxed) & INDEX_MASK) + 1;
 }
 
-static struct slot *take_free(struct tickets *tk)
+/* Put a chain of free slots, linked by next_free, in front of the others. */
+static void put_free(struct tickets *tk, struct slot *first, struct slot *last)
 {
 	uint64_t was = atomic_load_explicit(&tk->free, memory_order_acquire), is;
-	struct slot *s;
+
+	do {
+		struct slot *next = (unsigned)was ? slot_at(tk, (unsigned)was - 1) : NULL;
+		atomic_store_explicit(&last->next_free, next, memory_order_release);
+		is = ((was >> 32) + 1) << 32 | number_of(first);
+	} while (!atomic_compare_exchange_weak_explicit(
+	    &tk->free, &was, is, memory_order_release, memory_order_acquire));
+}
+
+/* Take at most `most` free slots. Returns their number. */
+static int take_free(struct tickets *tk, struct slot **slot, int most)
+{
+	uint64_t was = atomic_load_explicit(&tk->free, memory_order_acquire), is;
+	int n;
 
 	do {
 		if ((unsigned)was == 0)
-			return NULL;
-		s = slot_at(tk, (unsigned)was - 1);
-		/* `s` may have been taken and put back meanwhile: then the count differs */
-		is = (was >> 32) << 32 | atomic_load_explicit(&s->next_free, memory_order_relaxed);
+			return 0;
+		struct slot *s = slot_at(tk, (unsigned)was - 1);
+		/* If slots are taken and put back meanwhile, next_free may be out of date: then the
+		 * count differs. */
+		for (n = 0; n < most && s; n++) {
+			slot[n] = s;
+			s = atomic_load_explicit(&s->next_free, memory_order_acquire);
+		}
+		is = was >> 32 << 32 | (s ? number_of(s) : 0);
 	} while (!atomic_compare_exchange_weak_explicit(
 	    &tk->free, &was, is, memory_order_acquire, memory_order_acquire));
-	return s;
+	return n;
 }
 
 static void add_chunk(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
@@ -135,34 +151,59 @@ static void add_chunk(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
 		chunk[i].tk = tk;
 		atomic_init(&chunk[i].word, first + i);
 		atomic_init(&chunk[i].filed_ns, INT64_MAX);
-		atomic_init(&chunk[i].next_free, first + i + 2);
+		atomic_init(&chunk[i].next_free, &chunk[i + 1]); /* put_free sets the last one */
 	}
 	atomic_store_explicit(&tk->chunk[k], chunk, memory_order_release);
 	tk->n_chunks++;
-	put_free(tk, first + 1, &chunk[n - 1]);
+	put_free(tk, &chunk[0], &chunk[n - 1]);
 }
 
-/* Return a free slot, or NULL if memory is short. */
-WEIR_COLD static struct slot *grow(struct tickets *tk)
+/* Take free slots as take_free, and add some if there are none. Returns 0 if memory is short. */
+WEIR_COLD static int grow(struct tickets *tk, struct slot **slot, int most)
 {
 	lock_take(&tk->lock);
-	struct slot *s = take_free(tk); /* another thread may have grown the table */
-	if (!s) {
+	int n = take_free(tk, slot, most); /* another thread may have grown the table */
+	if (n == 0) {
 		add_chunk(tk);
-		s = take_free(tk);
+		n = take_free(tk, slot, most);
 	}
 	lock_release(&tk->lock);
-	return s;
+	return n;
 }
 
-/* Take the event out of the slot with this ticket. Returns NULL if it is not there any more. */
-static struct weir_event *take_out(struct tickets *tk, struct slot *s, uint64_t ticket)
+/* Take slots for the thread of `l`, which has none left. Returns one of them, or NULL if memory is
+ * short. */
+__attribute__((noinline)) static struct slot *refill(struct tickets *tk, struct local *l)
+{
+	l->n_slots = take_free(tk, l->slot, LOCAL_SLOTS / 2);
+	if (WEIR_UNLIKELY(l->n_slots == 0))
+		l->n_slots = grow(tk, l->slot, LOCAL_SLOTS / 2);
+	return l->n_slots > 0 ? l->slot[--l->n_slots] : NULL;
+}
+
+/* Put the first `n` slots that a thread keeps into the list of all threads. */
+__attribute__((noinline)) static void put_kept(struct tickets *tk, struct local *l, int n)
+{
+	for (int i = 0; i + 1 < n; i++)
+		atomic_store_explicit(&l->slot[i]->next_free, l->slot[i + 1], memory_order_release);
+	put_free(tk, l->slot[0], l->slot[n - 1]);
+	l->n_slots -= n;
+	memmove(l->slot, l->slot + n, sizeof(struct slot *) * (size_t)l->n_slots);
+}
+
+void graph_tickets_leave(struct local *l)
+{
+	if (l->n_slots > 0)
+		put_kept(l->stage->tickets, l, l->n_slots);
+}
+
+/* Take the event out of the slot with this ticket. Returns NULL if it is not there any more.
+ * Otherwise the caller owns the slot, which is free. */
+static struct weir_event *take_out(struct slot *s, uint64_t ticket)
 {
 	if (!atomic_compare_exchange_strong(&s->word, &ticket, ticket + GENERATION))
 		return NULL;
-	struct weir_event *ev = s->ev;
-	put_free(tk, (unsigned)(ticket & INDEX_MASK) + 1, s);
-	return ev;
+	return s->ev;
 }
 
 static bool is_ticket(uint64_t word)
@@ -213,16 +254,25 @@ static uint64_t put_in(struct tickets *tk, struct slot *s, struct weir_event *ev
 	return ticket;
 }
 
+WEIR_COLD static void end_closed(struct weir_stage *st, uint64_t ticket)
+{
+	struct weir_event *ev = weir_hold_claim(st, ticket);
+
+	if (ev)
+		weir_event_finish(&ev, WEIR_ECLOSED);
+}
+
 uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **slot, int64_t until_ns)
 {
 	struct tickets *tk = st->tickets;
 	struct weir_event *ev = *slot;
 
 	WEIR_ASSERT(tk != NULL); /* only with WEIR_STAGE_HOLDS */
-	WEIR_ASSERT(ev->stage == st->id);
-	struct slot *s = take_free(tk);
-	if (WEIR_UNLIKELY(!s))
-		s = grow(tk);
+	WEIR_ASSERT(ev->stage == st->id && thread_self()->graph == st->graph);
+	struct local *l = local_find(thread_self(), st->id);
+	struct slot *s = NULL;
+	if (WEIR_LIKELY(l != NULL))
+		s = WEIR_LIKELY(l->n_slots > 0) ? l->slot[--l->n_slots] : refill(tk, l);
 	if (WEIR_UNLIKELY(!s)) {
 		weir_event_finish(slot, WEIR_ENOMEM);
 		return 0;
@@ -234,25 +284,55 @@ uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **slot, int64_
 	uint64_t ticket = put_in(tk, s, ev, until_ns);
 	/* The drain sets `closed` and then searches the slots. So either it finds this ticket, or
 	 * `closed` is visible here. */
-	if (WEIR_UNLIKELY(atomic_load(&tk->closed)) && (ev = weir_hold_claim(st, ticket)))
-		weir_event_finish(&ev, WEIR_ECLOSED);
+	if (WEIR_UNLIKELY(atomic_load(&tk->closed)))
+		end_closed(st, ticket);
 	return ticket;
+}
+
+/* Keep the free slot `s` for the holds of the calling thread, which may be a thread of no graph. */
+static void keep(struct tickets *tk, struct slot *s)
+{
+	struct thread *t = thread_current;
+	struct weir_stage *st = tk->stage;
+	struct local *l = t && t->graph == st->graph ? t->local[st->id] : NULL;
+
+	if (WEIR_UNLIKELY(!l)) {
+		put_free(tk, s, s);
+		return;
+	}
+	if (WEIR_UNLIKELY(l->n_slots == LOCAL_SLOTS))
+		put_kept(tk, l, LOCAL_SLOTS / 2);
+	l->slot[l->n_slots++] = s;
 }
 
 struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t ticket)
 {
 	struct tickets *tk = st->tickets;
 	struct slot *s = is_ticket(ticket) ? slot_at(tk, ticket & INDEX_MASK) : NULL;
-	struct weir_event *ev = s ? take_out(tk, s, ticket) : NULL;
+	struct weir_event *ev = s ? take_out(s, ticket) : NULL;
 
-	if (ev)
-		ev->state = WEIR_EVENT_HELD;
+	if (!ev)
+		return NULL;
+	keep(tk, s);
+	ev->state = WEIR_EVENT_HELD;
 	return ev;
 }
 
 /* ---- the timer ---- */
 
 static void fire(struct weir_loop *loop, struct weir_timer *t);
+
+/* Add the event with this ticket to tk->due, unless the stage claims it first. */
+static void take_due(struct tickets *tk, struct slot *s, uint64_t ticket) WEIR_NO_THREAD_SAFETY
+{
+	struct weir_event *ev = take_out(s, ticket);
+
+	if (!ev)
+		return;
+	put_free(tk, s, s);
+	ev->next = tk->due;
+	tk->due = ev;
+}
 
 /* File the slot under its deadline, unless it is free or filed early enough. */
 static void file(struct tickets *tk, struct slot *s) WEIR_REQUIRES(&tk->lock)
@@ -284,11 +364,7 @@ static void fire(struct weir_loop *loop, struct weir_timer *t) WEIR_NO_THREAD_SA
 		file(tk, s);
 		return;
 	}
-	struct weir_event *ev = take_out(tk, s, ticket);
-	if (!ev)
-		return;
-	ev->next = tk->due;
-	tk->due = ev;
+	take_due(tk, s, ticket);
 }
 
 /* Pass the events of tk->due to the threads of the stage. */
@@ -331,7 +407,7 @@ static void expire(struct sink *sink, int64_t now_ns)
 
 	if (!lock_try(&tk->lock)) /* another thread does it */
 		return;
-	/* a thread that parks now looks again soon, since this one wakes nobody */
+	/* until the wheel has run; a thread that parks meanwhile looks again (sched/handler.c) */
 	atomic_store(&sink->expires_ns, EXPIRES_UNKNOWN);
 	read_fresh(tk);
 	tk->now_ns = now_ns;
@@ -371,7 +447,8 @@ void graph_tickets_free(struct weir_stage *st)
 	st->tickets = NULL;
 }
 
-/* Call each(slot, ticket) for every slot with an event, and return their number. */
+/* Call each(tk, slot, ticket) for every slot with an event; `each` may be NULL. Returns the number
+ * of these slots. */
 static int64_t each_ticket(struct tickets *tk,
     void (*each)(struct tickets *, struct slot *, uint64_t)) WEIR_REQUIRES(&tk->lock)
 {
@@ -399,16 +476,6 @@ int64_t graph_tickets_out(struct weir_stage *st)
 	int64_t n = each_ticket(st->tickets, NULL);
 	lock_release(&st->tickets->lock);
 	return n;
-}
-
-static void take_due(struct tickets *tk, struct slot *s, uint64_t ticket) WEIR_NO_THREAD_SAFETY
-{
-	struct weir_event *ev = take_out(tk, s, ticket);
-
-	if (!ev)
-		return;
-	ev->next = tk->due;
-	tk->due = ev;
 }
 
 struct weir_event *graph_tickets_close(struct weir_stage *st)

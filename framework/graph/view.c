@@ -5,9 +5,10 @@
  * Counters are read while they change, so the law offered = ended + in flight can be off by the
  * events that move during the reading. The view contains an upper bound on that error (law_slack).
  * It is the sum of
- *   - the events offered and the events ended between two readings,
- *   - a batch for each thread that was moving a batch at either reading, and
- *   - a batch for each batch that was moved in between.
+ *   - the events offered and the events ended between two readings of the stage's counters,
+ *   - WEIR_BATCH_MAX events for each thread that may have been moving a batch at the start of the
+ *     view of the stage, and again at its end, and
+ *   - WEIR_BATCH_MAX events for each batch that was moved in between.
  */
 #include <stdlib.h>
 #include <string.h>

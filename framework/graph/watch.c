@@ -57,7 +57,9 @@ static bool is_stuck(const struct weir_graph *g, const struct thread *t, int64_t
 	s->stage = atomic_load(&t->running);
 	if (!s->stage || s->stage->stuck_ns == 0)
 		return false;
-	*since_ns = since_of(g, t, s->stage->id);
+	*since_ns = atomic_load(&t->loop_since_ns);
+	if (*since_ns == 0)
+		*since_ns = since_of(g, t, s->stage->id);
 	s->for_ns = now_ns - *since_ns;
 	return *since_ns != 0 && s->for_ns > s->stage->stuck_ns && *since_ns != t->stuck_since_ns;
 }

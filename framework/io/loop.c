@@ -8,10 +8,10 @@
  * write is an edge whatever the value of its counter.
  *
  * Spinning: waking a parked thread costs the waker 6.6 us, and the thread runs only 21 us later
- * (measured). So a loop that has events in other threads (weir_loop_expect) polls its mailbox for
- * a while before it parks. If mail arrives during a spin, the next spin may take LOOP_SPIN_MAX_NS,
- * otherwise half as long as this one. On a single core a loop does not spin, since that would only
- * delay the work.
+ * (measured). So a loop that has events in other threads (weir_loop_expect) polls its mailbox and
+ * its descriptors for a while before it parks. If a spin finds work, the next spin may take
+ * LOOP_SPIN_MAX_NS, otherwise half as long as this one. On a single core a loop does not spin,
+ * since that would only delay the work.
  */
 #include <weir/io.h>
 

@@ -66,7 +66,9 @@ static void loop_died(void *arg)
 {
 	struct weir_loop *loop = arg;
 
-	if (!loop_current) /* glibc calls this again after the cleanup handler pushed below */
+	/* If a handler run below ends the thread, too, glibc first calls the cleanup handler that
+	 * is pushed below, and then this one again. */
+	if (!loop_current)
 		return;
 	if (!loop->sends) {
 		weir_log(WEIR_LOG_ERROR,

@@ -5,10 +5,10 @@
  *
  * Level 0 has 512 slots of one tick, level 1 has 512 slots of 512 ticks. With ticks of 4 ms the
  * wheel covers 17 minutes. Timers that are due later wait in the last slot and are then filed
- * again. A timer is filed in a slot at or before its `at_ns`, and stays there until the slot is
- * processed. Moving a timer to a later time only stores the new `at_ns`; when the old slot is
- * processed, the wheel files the timer again. (Varghese and Lauck 1987, schemes 6 and 7; libev's
- * timers are lazy in the same way.)
+ * again. A timer is filed in a slot that is processed at or before its `at_ns` (rounded up to a
+ * tick), and stays there until then. Moving a timer to a later time only stores the new `at_ns`;
+ * when the old slot is processed, the wheel files the timer again. (Varghese and Lauck 1987,
+ * schemes 6 and 7; libev's timers are lazy in the same way.)
  *
  * Used by one thread. Never reads a clock.
  */

@@ -5,8 +5,8 @@
  *
  * Knobs are set one at a time, as an operator would set them. Knobs that depend on each other, such
  * as min and max, may have to be set in a certain order, which is found by retrying. Setting a knob
- * can fail only because of an override. In that case, all other knobs are reset to their previous
- * values.
+ * fails only if an override forbids the value, or if memory runs out. In that case, all other knobs
+ * are reset to their previous values.
  */
 #include <stdio.h>
 #include <stdlib.h>

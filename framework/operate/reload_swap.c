@@ -112,8 +112,8 @@ static bool is_predecessor(const struct weir_graph *g, const struct weir_stage *
 	return is;
 }
 
-/* Find the predecessor of `st`, a source that has a new name and needs the sockets of the old one.
- * Unmatched sources of the same type are paired in order. */
+/* Find the predecessor of `st`, a source with a new name, which needs the sockets of the old
+ * source. Unmatched sources of the same type are paired in order. */
 static struct weir_stage *left_over(
     const struct weir_graph *g, const struct weir_graph *old, const struct weir_stage *st)
 {
@@ -217,7 +217,8 @@ static bool is_inline(const struct weir_stage *st)
 }
 
 /* Whether the stage does the same work for an event as its predecessor, including the work of
- * inline stages downstream. same[], by stage id, has this of all stages downstream. */
+ * inline stages downstream. same[], indexed by stage id, has the results of all stages
+ * downstream. */
 static bool does_same_work(struct weir_stage *st, const bool *same)
 {
 	struct weir_stage *old = st->predecessor;
@@ -235,9 +236,9 @@ static bool does_same_work(struct weir_stage *st, const bool *same)
 	return true;
 }
 
-/* Copy the known costs and widths to stages that do the same work as before. Otherwise a stage would
- * learn its cost from the first batch. If that batch happened to be slow, it would refuse events
- * until the next tick. */
+/* Copy the known costs and widths to stages that do the same work as before. Otherwise a stage
+ * would learn its cost from the first batch. If that batch happened to be slow, the stage would
+ * refuse events until the next tick. */
 static void carry_learned(struct weir_graph *g)
 {
 	bool same[WEIR_STAGES_MAX] = {false};

@@ -277,15 +277,5 @@ void plan_stage_cores(struct plan *p, const struct plan_stage *ps)
 		check_outside(p, s);
 		return;
 	}
-	if (ps->ops->flags & WEIR_STAGE_BLOCKS)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
-		    "give it threads of its own: remove 'group'",
-		    "stage '%s' (%s) may block, and would stop a core of group '%s'", s->name,
-		    s->use, s->group);
-	if (sizes_threads(&s->threads))
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
-		    "remove 'threads', and write 'cores' in the group",
-		    "stage '%s' runs on the cores of group '%s', so its 'threads' mean nothing",
-		    s->name, s->group);
 	check_urgent(p, s);
 }

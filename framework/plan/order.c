@@ -158,7 +158,8 @@ void plan_types(struct plan *p)
 		if (p->stages[i].ops)
 			p->stages[i].type = p->stages[i].ops->accepts;
 	/* Upstream stages come first, so one pass carries types through stages that accept any
-	 * type. Stages that only loop links lead to are in no such order and need further passes. */
+	 * type. Stages to which only loop links lead may come before their senders, and need
+	 * further passes. */
 	while (moved) {
 		moved = false;
 		for (int k = 0; k < p->n; k++) {

@@ -21,7 +21,8 @@ static bool admission_queues(const struct weir_stage_spec *s)
 	return policy && policy->queue;
 }
 
-/* Whether events may wait in a queue of the stage. Those of an inline stage do if it has a width. */
+/* Whether events may wait in a queue of the stage. In an inline stage, they do so only if the stage
+ * has a width. */
 static bool has_queue(const struct plan_stage *ps)
 {
 	return !ps->spec->inlined || ps->ops->flags & WEIR_STAGE_HOLDS;
@@ -35,18 +36,32 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 	if (!s->inlined)
 		return;
 	if (ps->ops->flags & WEIR_STAGE_BLOCKS)
-		why = "its handler may block, and would block the caller's thread";
+		why = "the handler of the stage may block, and would block the caller's thread";
 	else if (s->mode != WEIR_MODE_SHARED || ps->ops->flags & WEIR_STAGE_SINGLE)
 		why = "only 'mode: shared' can run in several calling threads at once";
 	else if (s->group && s->group[0])
-		why = "it is in a group";
+		why = "the stage is in a group";
 	else if (s->cohort.by && s->cohort.by[0])
 		why = "cohorts by key need a queue";
 	else if (!has_queue(ps) && admission_queues(s))
-		why = "its admission policy needs a queue";
+		why = "the admission policy of the stage needs a queue";
 	if (why)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why,
 		    "stage '%s' (%s) cannot be inline", s->name, s->use);
+}
+
+/* While a pinned thread is blocked, the other stages of its group do not use its core. */
+static void check_pinned(struct plan *p, const struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+
+	if (ps->group >= 0 && ps->ops->flags & WEIR_STAGE_BLOCKS &&
+	    (p->spec->groups[ps->group].threads.pinned || plan_in_cores(p, ps)))
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
+		    "remove 'group', so that the stage has threads of its own",
+		    "stage '%s' (%s) may block and would stop a core: the threads of group "
+		    "'%s' are pinned",
+		    s->name, s->use, s->group);
 }
 
 /* Resolve the key of cohorts (`by`) or of partitions (`key`). If a stage has both, they must be the
@@ -152,6 +167,7 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 		return;
 	}
 	check_inline(p, ps);
+	check_pinned(p, ps);
 	plan_stage_cores(p, ps);
 	resolve_key(p, ps);
 	if (s->cohort.policy && !batch_find(s->cohort.policy))

@@ -86,8 +86,8 @@ static void resolve_group(struct plan *p, struct plan_stage *ps)
 	    "stage '%s' is in group '%s', which does not exist", s->name, s->group);
 }
 
-/* Check that no other stage has a key whose path is the name of `s`, as `r` has `admission:` if `s`
- * is called r.admission: `--set r.admission.mode=off` could mean either. */
+/* Check that the name of `s` is not also the path of a key of another stage. If `s` is called
+ * r.admission and another stage r, `--set r.admission.mode=off` could mean either stage. */
 static void check_path(struct plan *p, const struct weir_stage_spec *s)
 {
 	for (int i = 0; i < p->n; i++) {
@@ -101,7 +101,8 @@ static void check_path(struct plan *p, const struct weir_stage_spec *s)
 		if (weir_knob_find(weir_stage_knobs, key) || strcmp(key, "with") == 0)
 			weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
 			    "rename one of them, for example with '-' instead of '.'",
-			    "stage '%s' has the path of '%s:' of stage '%s'", s->name, key, other);
+			    "the name of stage '%s' is also the path of '%s:' of stage '%s'",
+			    s->name, key, other);
 	}
 }
 

@@ -17,8 +17,8 @@
 struct plan_outlet {
 	const char *name; /* from the ops table or the spec */
 	int to;           /* id of the stage that it leads to, -1 if unlinked */
-	/* type of the events emitted here; NULL if unknown, if any type is allowed, or if it emits
-	 * no events */
+	/* type of the events emitted here; NULL if unknown, if any type is allowed, or if the stage
+	 * emits no events here */
 	const struct weir_event_type *type;
 	bool optional, any, loop;
 	bool typed; /* `type` is known, and the link has been checked */
@@ -70,7 +70,8 @@ struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs);
 /** Whether the stage is in a core group. */
 bool plan_in_cores(const struct plan *p, const struct plan_stage *ps);
 
-/** Return the position `own` of a key, or `whole`, that of its section, if the key is not written. */
+/** Return `own`, the position of a key. If the key is not written, return `whole`, the position of
+ *  its section. */
 static inline const struct weir_mark *plan_mark(
     const struct weir_mark *own, const struct weir_mark *whole)
 {

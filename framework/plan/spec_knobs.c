@@ -100,10 +100,9 @@ const struct weir_knob weir_queue_knobs[] = {
 	.min = 1,
 	.max = QUEUE_MAX,
 	.flags = WEIR_KNOB_LIVE,
-	.help =
-	    "most events that may wait or be held; more are refused as queue_full; with several "
-	    "classes, all below the highest priority together fill at most half of it "
-	    "(docs/overload.md)"},
+	.help = "most events that may wait or be held; more are refused as queue_full; with "
+		"several classes, all classes below the highest priority together fill at most "
+		"half of the queue (docs/overload.md)"},
     {.name = "discipline",
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_queue_spec, discipline),
@@ -140,9 +139,8 @@ const struct weir_knob weir_cohort_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_cohort_spec, by),
 	.def = "",
-	.help = "events of one cohort have equal values of this field; 'stage' uses the key of "
-		"the stage type, "
-		"empty mixes all"},
+	.help = "events of one cohort have equal values of this field; 'stage' is the key of the "
+		"stage type; empty: a cohort may have any events"},
     {.name = NULL}};
 
 const struct weir_knob weir_admission_knobs[] = {
@@ -222,8 +220,8 @@ const struct weir_knob weir_degrade_knobs[] = {
 	.def = "20%", /* a guess, far below usual values of `above` */
 	.max = 0.99,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "pressure below which the stage raises its quality again; in between it stays as "
-		"it is"},
+	.help = "pressure below which the stage raises its quality again; between 'below' and "
+		"'above', the quality stays as it is"},
     {.name = "step",
 	.type = WEIR_KNOB_DURATION,
 	MEMBER(weir_degrade_spec, step_ns),
@@ -231,7 +229,7 @@ const struct weir_knob weir_degrade_knobs[] = {
 	.min = DEGRADE_STEP_MIN_NS,
 	.max = DEGRADE_STEP_MAX_NS,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "time between two steps"},
+	.help = "time between two steps of the quality"},
     {.name = NULL}};
 
 const struct weir_knob weir_width_knobs[] = {

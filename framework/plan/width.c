@@ -47,7 +47,8 @@ void plan_width(struct plan *p, const struct plan_stage *ps)
 	if (!(ps->ops->flags & WEIR_STAGE_HOLDS)) {
 		if (s->width.given)
 			weir_errs_add(p->errs, mark_of(s), WEIR_EINVAL,
-			    "remove 'width'; 'threads' says how many events it works on at once",
+			    "remove 'width'; 'threads' says how many events the stage works on at "
+			    "once",
 			    "stage '%s' (%s) holds no events, so it has no width", s->name, s->use);
 		return;
 	}

@@ -193,7 +193,8 @@ static void share(struct handler *h)
 static void run(struct handler *h)
 {
 	handler_state(h, WEIR_THREAD_BUSY);
-	if (core_idles(h->core) || atomic_load_explicit(&h->pool->n_idle, memory_order_relaxed))
+	/* seq_cst: a core that parks after this has seen the queues itself */
+	if (core_idles(h->core) || atomic_load(&h->pool->n_idle) > 0)
 		share(h);
 	batch_run(h);
 	handler_state(h, WEIR_THREAD_SPINNING);

@@ -56,10 +56,18 @@ static int take(struct handler *h, int64_t now_ns)
  * lock (bench/micro_hop, runs of 1). The pause doubles after each small batch and halves after a
  * large one. It is reset if the queue was empty (handler_main), so under light load an event waits
  * for at most one task_relax.
+ *
+ * There is no pause if the batch sent events to a stage of the thread's own pool, since this thread
+ * can run them at once (bench/micro_group). Other events that wait in the group do not prevent the
+ * pause, since they have come from other threads.
  */
 static void leave_alone(struct handler *h, int n)
 {
-	if (h->pool->spin_max_ns == 0)
+	struct thread *t = thread_self();
+	bool sent_home = t->sent_home;
+
+	t->sent_home = false;
+	if (h->pool->spin_max_ns == 0 || sent_home)
 		return;
 	if (n < SMALL_BATCH)
 		h->naps = h->naps == 0 ? 1 : h->naps * 2 < NAPS_MAX ? h->naps * 2 : NAPS_MAX;
@@ -87,8 +95,10 @@ static void run(struct handler *h)
 	int n = h->n_batch;
 
 	handler_state(h, WEIR_THREAD_BUSY);
-	if (more_waits(h))
-		pool_wake(h->pool); /* so in a burst, each thread wakes the next */
+	/* In a burst, each thread thus wakes the next one. A thread that parks after this check
+	 * finds the events itself. */
+	if (atomic_load(&h->pool->n_idle) > 0 && more_waits(h))
+		pool_wake(h->pool);
 	batch_run(h);
 	handler_state(h, WEIR_THREAD_SPINNING);
 	leave_alone(h, n);

@@ -51,7 +51,9 @@ void handler_leave(void *arg)
 	struct handler *h = arg;
 	struct pool *pool = h->pool;
 
-	if (!thread_current) /* glibc calls this again after the cleanup handler pushed below */
+	/* If a handler run below ends the thread, too, glibc first calls the cleanup handler that
+	 * is pushed below, and then this one again. */
+	if (!thread_current)
 		return;
 	pthread_cleanup_push(handler_leave, h); /* a handler run below may call pthread_exit, too */
 	core_retire(h);

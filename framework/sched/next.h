@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The choice of the stage that a core of a core group visits next.
+ * The choice of the stage that a core of a core group visits next. In a core group, each core has
+ * lists of its own for the events of the group's stages (sim/group.h). The key `visit` of the group
+ * lists its stages in order.
  *
- * Everything here is a pure function of its arguments, so that the server and `weir simulate` run
+ * Everything here is a pure function of its arguments, so that the server and the simulator can run
  * the same code. A visit is a sequence of batches of one stage. next_choose() asks before each
  * batch, in this order: is a stage urgent, has a stage starved, does the gate let the visit go on,
  * and then the policy. The life of a core:
@@ -30,8 +32,8 @@
 /** Maximum number of stages of a core group: one bit each in a 64-bit word. */
 #define NEXT_STAGES_MAX 64
 
-/** A stage as one core sees it. Fields of stages that are not ready are not read, except by `order`,
- *  which gets the sums over the cores and reads only the last three. */
+/** A stage as one core sees it. The fields of a stage that is not ready are read only by `order`,
+ *  which gets the sums over the cores, and reads only the last three. */
 struct next_stage {
 	uint32_t length;    /* events that this core may take now; at least 1 if ready */
 	int64_t oldest_ns;  /* arrival of the oldest of them, CLOCK_MONOTONIC */
@@ -59,11 +61,12 @@ struct next_view {
 /** What ends a visit. */
 enum next_gate {
 	NEXT_ALL,     /* the stage is empty, arrivals during the visit included */
-	NEXT_ARRIVED, /* what waited when the visit began is done */
-	NEXT_EVENTS,  /* `gate_events` are done */
-	NEXT_TIME,    /* a batch ends `gate_ns` after the visit began */
-	NEXT_CUTOFF, /* as NEXT_ALL, but an event that yielded after `gate_ns` and what came after it
-	               * are left to the next visit */
+	NEXT_ARRIVED, /* as many events are done as waited when the visit began */
+	NEXT_EVENTS,  /* `gate_events` events are done */
+	NEXT_TIME,    /* a batch has ended, `gate_ns` or more after the visit began */
+	/* as NEXT_ALL, but an event that yielded after `gate_ns`, and those after it, are left to
+	 * the next visit */
+	NEXT_CUTOFF,
 };
 
 /** Thresholds of one stage; 0: none. */
@@ -89,8 +92,9 @@ struct next_limits {
 struct next_policy {
 	const char *name;
 	const char *help;
-	/** Fill in `out`, which is zero, from the stages of `v` (not from `ready`, `order`, `now_ns`).
-	 *  Called by the control thread at the start and about each 100 ms. NULL if not needed. */
+	/** Fill in `out`, which is zero, from the stages of `v` (not from `ready`, `order`,
+	 *  `now_ns`). Called by the control thread at the start and about every 100 ms. NULL if not
+	 *  needed. */
 	void (*order)(
 	    const struct next_view *v, const struct next_limits *l, struct next_order *out);
 	/** `k` events were appended to a stage of this core. NULL if not needed. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Policy `color` of core groups (Gordon 2010, 3.1.4): one queue of entries for all stages of a core;
- * an event that arrives appends the name of its stage, and the stage of the first entry is visited
- * next.
+ * Policy `color` of core groups (Gordon 2010, 3.1.4): all stages of a core share one queue of
+ * entries. An event that arrives appends the number of its stage, and the stage of the first entry
+ * is visited next.
  *
  * A run of events of one stage is one entry. A visit may take more events than the first entry
- * stands for, so the entries of a stage that were overtaken are subtracted when they come first.
- * This is exact, since the events of a stage leave in the order in which they came.
+ * stands for, and thus also events of later entries of the same stage. They are subtracted from
+ * such an entry when it becomes the first. This is exact, since the events of a stage leave in the
+ * order in which they came.
  *
  * Some events have no entry: those in the queue of a stage, which any core may take, and those that
  * came while the entries were full. A stage that is ready but has no entry is compared with the

@@ -6,13 +6,16 @@
 static int fifo_pick(void *state, const struct next_view *v)
 {
 	int best = bits_lowest(v->ready);
+	int64_t oldest_ns = v->stage[best].oldest_ns;
 
 	(void)state;
 	for (uint64_t set = v->ready & (v->ready - 1); set; set &= set - 1) {
 		int i = bits_lowest(set);
+		int64_t at_ns = v->stage[i].oldest_ns;
 
-		if (v->stage[i].oldest_ns < v->stage[best].oldest_ns)
-			best = i;
+		/* Selected without a branch, which could not be predicted. */
+		best = at_ns < oldest_ns ? i : best;
+		oldest_ns = at_ns < oldest_ns ? at_ns : oldest_ns;
 	}
 	return best;
 }

@@ -5,18 +5,19 @@
  *
  * The shares are those of O. Boxma, H. Levy, J. Weststrate, Efficient visit frequencies for polling
  * tables: minimization of waiting cost, Queueing Systems 9, 1991, and Efficient visit orders for
- * polling systems, Performance Evaluation 18, 1993, for the least mean work in the system. In short:
- * if stage i has the share f of all visits, and a switch to it takes s, then its visits begin at
- * intervals of C = sum(f s) / (f (1 - rho)), where rho without an index is the load of all. Work
- * that arrives at a stage waits about (1 - rho_i) C / 2 if a visit is exhaustive and (1 + rho_i) C
- * / 2 if it is gated. The mean over the load, sum(f s) sum(rho_i (1 -+ rho_i) / f), is least for
+ * polling systems, Performance Evaluation 18, 1993, for the least mean work in the system. In
+ * short: if stage i has the share f of all visits, and a switch to it takes s, then its visits
+ * begin at intervals of C = sum(f s) / (f (1 - rho)), where rho without an index is the load of all
+ * stages. Work that arrives at a stage waits about (1 - rho_i) C / 2 if a visit is exhaustive, and
+ * (1 + rho_i) C / 2 if it is gated. The mean over the load, sum(f s) sum(rho_i (1 -+ rho_i) / f),
+ * is least for
  *
  *   f ~ sqrt(rho_i (1 - rho_i) / s)  exhaustive: gates `all`, `cutoff`
  *   f ~ sqrt(rho_i (1 + rho_i) / s)  gated: `arrived`; used for `events` and `time`, too, for which
  *                                    no closed form is known
  *
- * All switches cost the same here, so s is left out. Where the shares give a stage no entry, it gets
- * one.
+ * All switches cost the same here, so s is left out. Where the shares give a stage no entry, the
+ * stage gets one.
  *
  * Entries are spaced by the golden ratio (M. Hofri, Z. Rosberg, Packet delay under the golden ratio
  * weighted TDM policy in a multiple-access channel, IEEE Trans. Information Theory 33, 1987), as
@@ -71,8 +72,8 @@ static void apportion(const double *weight, int n, int *entries)
 static void mg1_order(
     const struct next_view *v, const struct next_limits *l, struct next_order *out)
 {
-	double weight[NEXT_STAGES_MAX], sum = 0;
-	int entries[NEXT_STAGES_MAX], at = 0;
+	double weight[NEXT_STAGES_MAX] = {0}, sum = 0;
+	int entries[NEXT_STAGES_MAX] = {0}, at = 0;
 
 	for (int i = 0; i < v->n; i++)
 		sum += weight[i] = share(v->stage[i].load, l->gate);

@@ -20,13 +20,15 @@ int next_rank_pick(void *state, const struct next_view *v)
 {
 	const uint8_t *rank = v->order->rank;
 	int best = bits_lowest(v->ready);
+	uint8_t least = rank[best];
 
 	(void)state;
 	for (uint64_t set = v->ready & (v->ready - 1); set; set &= set - 1) {
 		int i = bits_lowest(set);
 
-		if (rank[i] < rank[best])
-			best = i;
+		/* Selected without a branch, which could not be predicted. */
+		best = rank[i] < least ? i : best;
+		least = rank[i] < least ? rank[i] : least;
 	}
 	return best;
 }

@@ -374,8 +374,8 @@ static void rouse(struct handler *h)
 
 bool pool_wake(struct pool *pool)
 {
-	/* seq_cst: pairs with handler_spin and handler_park (rest.c), which change these counters and then
-	 * check the queues again. */
+	/* seq_cst: pairs with handler_spin and handler_park (rest.c), which change these counters
+	 * and then check the queues again. */
 	if (atomic_load(&pool->n_spinning) > 0 || atomic_load(&pool->n_idle) == 0)
 		return false;
 	lock_take(&pool->lock);

@@ -192,6 +192,13 @@ static inline int pool_seats(const struct pool *pool)
  *  Approximate, since the thread may be waking up. Any thread. */
 bool pool_seat_idle(const struct pool *pool, int seat);
 
+/** Rounds before the first event of a queue is taken: half a round on average. */
+#define TURN_FIRST 0.5
+
+/** Predict the wait of an event at `sink` behind `work_ns` of its stage, which the threads do in
+ *  `rounds` visits, while they visit the other stages of the pool as well. Any thread. */
+double pool_turn_ns(const struct sink *sink, double work_ns, double rounds);
+
 /** Whether the pool has a live thread. */
 bool pool_serves(const struct pool *pool);
 /** Return the reason for the most recent failure to start a thread. Its code is 0 if a thread has

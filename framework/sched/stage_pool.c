@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Gives a sink access to the threads that serve its stage: counts them, counts the idle ones, and
  * wakes them. */
+#include <math.h>
+
 #include "stage/cohort.h"
 #include "event/local.h"
 #include "stage/stage.h"
@@ -69,6 +71,98 @@ void stage_look(const struct sink *sink, int rank, struct admission_view *view)
 	view->idle = idle;
 }
 
+/* ---- groups ---- */
+
+/* Number of steps from an upper bound of a wait to the wait. Each step shortens the wait, so that
+ * more of the other stages have less work than the visits allow, and only that work is counted.
+ * 3 steps suffice for groups whose stages are of three kinds. */
+#define TURN_STEPS 3
+
+/* Longest predicted wait, 11 days: times any number of threads it fits an int64_t. */
+#define TURN_MOST_NS 1e15
+
+/* Smallest number of threads assumed to be left by stages with short queues. */
+#define TURN_LEAST 0.05
+
+static double known(const _Atomic double *value)
+{
+	return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+/*
+ * One step of pool_turn_ns from the bound `wait_ns` to a lower one. During `rounds` visits the
+ * threads run at most as many batches of each other stage; if it has leases, at most one batch per
+ * partition at a time. A stage with less work than that has the work that waits now and the work
+ * that it is offered during the wait.
+ */
+static double next_turn_ns(const struct sink *sink, double work_ns, double rounds, double wait_ns)
+{
+	const struct pool *pool = sink->pool;
+	double threads = pool_seats(pool);
+
+	for (int i = 0; i < pool->n_sinks; i++) {
+		const struct sink *other = pool->sinks[i];
+		if (other == sink)
+			continue;
+		double waits_ns = queue_ready(&other->queue) * known(&other->rotation.event_ns);
+		double used = known(&other->rotation.used);
+		double most_ns = rounds * known(&other->rotation.batch_ns);
+		double at_once = other->queue.leasing ? other->queue.n_parts : INFINITY;
+		if (waits_ns + used * wait_ns < fmin(most_ns, at_once * wait_ns)) {
+			work_ns += waits_ns;
+			threads -= used;
+		} else if (at_once * wait_ns < most_ns) {
+			threads -= at_once;
+		} else {
+			work_ns += most_ns;
+		}
+	}
+	return work_ns / fmax(threads, TURN_LEAST);
+}
+
+double pool_turn_ns(const struct sink *sink, double work_ns, double rounds)
+{
+	double wait_ns = 1e18; /* longer than any wait: only the rounds limit the others */
+
+	for (int i = 0; i < TURN_STEPS; i++)
+		wait_ns = next_turn_ns(sink, work_ns, rounds, wait_ns);
+	return wait_ns;
+}
+
+/* Return the work that waits in the group: `work_ns` of the stage itself, and that of the others. In
+ * a core group the schedule decides which stage is visited next, so all of it may come first. */
+static double cores_work_ns(const struct sink *sink, double work_ns)
+{
+	const struct pool *pool = sink->pool;
+
+	for (int i = 0; i < pool->n_sinks; i++)
+		if (pool->sinks[i] != sink)
+			work_ns += sink_waiting(pool->sinks[i]) *
+				   known(&pool->sinks[i]->rotation.event_ns);
+	return work_ns;
+}
+
+int64_t stage_beside(const struct sink *sink, const struct admission_view *view)
+{
+	const struct pool *pool = sink->pool;
+	double work_ns = (double)view->work_ns, batch_ns = known(&sink->rotation.batch_ns), wait_ns;
+
+	if (pool->n_sinks == 1 || view->idle > 0 || batch_ns <= 0 ||
+	    atomic_load_explicit(&sink->queue.width, memory_order_relaxed) > 0)
+		return view->work_ns;
+	if (pool->cores)
+		wait_ns = cores_work_ns(sink, work_ns) / pool_seats(pool);
+	else if (view->work_ns > 0)
+		wait_ns = pool_turn_ns(sink, work_ns, work_ns / batch_ns + TURN_FIRST);
+	else
+		wait_ns = known(&sink->rotation.first_ns);
+	if (sink->queue.leasing) /* its batches may be limited by leases rather than by threads */
+		wait_ns = fmax(wait_ns, work_ns / view->threads);
+	return (int64_t)(fmin(wait_ns, TURN_MOST_NS) * view->threads);
+}
+
+/* ---- wake-ups ---- */
+
 static void count_wakeups(const struct weir_stage *st, int n)
 {
 	struct thread *t = thread_self();
@@ -81,8 +175,10 @@ static void count_wakeups(const struct weir_stage *st, int n)
 void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts)
 {
 	struct pool *pool = sink->pool;
+	struct thread *t = thread_self();
 	int woken;
 
+	t->sent_home |= t->pool == pool;
 	if (pool->cores)
 		cores_arrived(pool->cores, sink);
 	/* do not wake threads for a paused queue; resuming it wakes them */

@@ -189,6 +189,8 @@ static void fill_view(struct sink *s, const struct admit_call *a, struct admissi
 			view->idle = 0;
 	}
 	view->cost_ns = sink_mean_cost_ns(s);
+	if (WEIR_UNLIKELY(s->beside != NULL) && view->cost_ns > 0)
+		view->work_ns = s->beside(s, view);
 	if (!s->ahead)
 		return;
 	int64_t coming_ns =
@@ -312,7 +314,7 @@ static int admit_run(struct sink *s, struct admit_call *a) WEIR_REQUIRES(&s->que
 	return m;
 }
 
-/* Service time of the events of higher classes that have been admitted from this run for thread
+/* Service time of the events of higher classes that have been admitted from this batch for thread
  * a->rank. */
 static int64_t admitted_for(const struct sink *s, const struct admit_call *a)
 {

@@ -3,10 +3,12 @@
  * Consults admission policies about a batch of offered events: the policy of the stage that the
  * events enter, and the policies of stages further downstream (fronts).
  *
- * A front is a stage whose policy has `.front`. Its policy is consulted at the first stage from
- * which nearly all events of a class continue to the front (admission/route.h), and not again later
- * on the path. A policy is called with its queue's lock held, and only for events that no earlier
- * policy has refused. At most one lock is held at a time.
+ * A front is a stage whose policy may be consulted upstream on its behalf (`.front` in
+ * admission/admission.h). It is consulted at the first stage from which nearly all events of a
+ * class continue to the front (admission/route.h), and not again later on the path. A policy is
+ * called with the lock of its stage's queue held, and only for events that no earlier policy has
+ * refused. At most one lock is held at a time. The locks that the caller holds are in parentheses;
+ * admit_upstream takes those of the fronts itself, one after another:
  *
  *   admit_upstream (no lock) -> admit_own per class (own lock) -> admit_settle (no lock)
  */
@@ -38,7 +40,7 @@ struct verdict {
 	/* The members below are not cleared for every batch. */
 	/* number of events refused by each front; valid for the classes and fronts in `fronts` */
 	uint16_t refused_by[WEIR_CLASSES_MAX][FRONTS_MAX];
-	/* reason by index in the run, 0 if not refused; valid only if `refuses` is set */
+	/* reason by index in the batch, 0 if not refused; valid only if `refuses` is set */
 	int why[WEIR_BATCH_MAX];
 };
 
@@ -61,8 +63,8 @@ static inline void verdict_add(struct verdict *v, int class_id, int n)
 void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
     int class_id, int many, int reason);
 
-/** Consult the fronts downstream of `entry`, which has `ahead`, about ev[0..n), sent by stage `from`
- *  or WEIR_NO_STAGE. Takes their locks one at a time. */
+/** Consult the fronts downstream of `entry`, which has `ahead`, about ev[0..n), sent by stage
+ *  `from` or WEIR_NO_STAGE. Takes the locks of the fronts one at a time. */
 void admit_upstream(
     struct sink *entry, struct weir_event **ev, int n, int from, int64_t now_ns, struct verdict *v);
 
@@ -87,8 +89,8 @@ int admit_own(struct sink *s, struct weir_event **ev, int n, int class_id, int64
     struct verdict *v) WEIR_REQUIRES(&s->queue.lock);
 
 /** Update the totals of each front: the events of the batch that will arrive there, and those that
- *  the front has refused. Called after the decision if v->all_fronts or v->judged is not 0. Takes no
- *  lock. */
+ *  the front has refused. Called after the decision if v->all_fronts or v->judged is not 0. Takes
+ *  no lock. */
 void admit_settle(struct sink *entry, const struct verdict *v);
 
 /** Replace ev->trace_id by a token that encodes why the event is refused (stage/shed_token.h).

@@ -24,12 +24,11 @@ static inline void call_note(struct local *l, struct weir_event **ev, int n)
 	t->run_ev = ev;
 	t->run_n = n;
 	atomic_store_explicit(&l->book.running_n, n, memory_order_relaxed);
-	atomic_store_explicit(&l->book.running_since_ns, t->now_ns, memory_order_relaxed);
 	atomic_store_explicit(&t->running, l->stage, memory_order_relaxed);
 	atomic_store_explicit(&t->running_type, ev[0]->type, memory_order_relaxed);
 }
 
-/** The call has returned: settle its counts of held events. */
+/** The call has returned: settle the thread's counts of held events. */
 static inline void call_left(struct local *l)
 {
 	l->thread->run_n = 0;
@@ -41,6 +40,7 @@ static inline void call_begin(struct sink *sink, struct local *l, struct weir_ev
 {
 	if (sink->policy->tick)
 		atomic_fetch_add_explicit(&sink->running, (unsigned)n, memory_order_relaxed);
+	atomic_store_explicit(&l->book.running_since_ns, l->thread->now_ns, memory_order_relaxed);
 	call_note(l, ev, n);
 }
 
@@ -57,7 +57,7 @@ static inline int64_t call_end(struct sink *sink, struct local *l, int n)
 	return t->now_ns - start_ns;
 }
 
-/** The time of the call is recorded. */
+/** The time of the call has been recorded: the thread no longer counts as being in the stage. */
 static inline void call_over(struct local *l)
 {
 	atomic_store_explicit(&l->book.running_since_ns, 0, memory_order_relaxed);

@@ -166,7 +166,8 @@ static int validate(const struct weir_stage_ops *ops, struct weir_err *err)
 		    name);
 	if ((ops->flags & WEIR_STAGE_LOOP) && (ops->thread_init || ops->thread_state_size > 0))
 		return fail(err, WEIR_EINVAL,
-		    "stage type '%s' has a loop (WEIR_STAGE_LOOP), so it has no state per thread",
+		    "stage type '%s' has a loop (WEIR_STAGE_LOOP), so it cannot have thread_init "
+		    "or state per thread",
 		    name);
 	while (ops->metrics && ops->metrics[n_metrics].name)
 		n_metrics++;
@@ -267,8 +268,8 @@ static int not_loaded(const char *path, struct weir_err *err)
 
 	if (text && strstr(text, "failed to map"))
 		snprintf(err->hint, sizeof(err->hint),
-		    "plug-ins run from memory (memfd_create), which a policy of this host forbids, "
-		    "such as SELinux");
+		    "plug-ins run from memory (memfd_create): a policy of this host, such as "
+		    "SELinux, may forbid this");
 	if (access("/proc/self/fd", X_OK) != 0)
 		snprintf(err->hint, sizeof(err->hint),
 		    "plug-ins are loaded through /proc/self/fd, which does not exist");

@@ -110,9 +110,9 @@ static uint32_t class_in_locked(const struct sink *s, int c) WEIR_REQUIRES(&s->q
 	return queue_class_length_locked(&s->queue, c) + (uint32_t)queue_kept(&s->queue, c);
 }
 
-/* Number of free slots for class `c`, at most `left`. The queued events and the events of higher
- * classes admitted from this batch occupy slots. Lower classes of the batch do not, since they are
- * judged later. */
+/* Number of free slots for class `c`, at most `left`. Slots are occupied by queued and held
+ * events, and by the events of higher classes admitted from this batch, but not by lower classes of
+ * the batch, since they are judged later. */
 static int64_t class_room(const struct sink *s, const struct verdict *v, int c, int64_t left)
     WEIR_REQUIRES(&s->queue.lock)
 {
@@ -215,9 +215,9 @@ static void reserve(struct sink *s, const struct verdict *v) WEIR_REQUIRES(&s->q
 	t->reserves = true;
 }
 
-/* Choose how many of ev[0..n), which have been admitted, the calling thread runs at once: as many as
- * there is width for, unless others wait already. They occupy slots until its handler returns. Moves
- * them to the end, and returns their number. */
+/* Choose how many of ev[0..n), which have been admitted, the calling thread runs at once: as many
+ * as there is width for, or none if others wait already. The chosen events occupy slots until the
+ * handler returns. Moves them to the end of `ev`, and returns their number. */
 static int take_directly(struct sink *s, struct weir_event **ev, int n)
     WEIR_REQUIRES(&s->queue.lock)
 {

@@ -34,7 +34,7 @@
 /** Value of `before` in struct ahead that stands for the whole pipeline. */
 #define AHEAD_ALL 1024
 
-/** Value of sink.expires_ns while a thread runs the timers: it is about to set the next time. */
+/** Value of sink.expires_ns while a thread runs the timers; that thread then sets the next time. */
 #define EXPIRES_UNKNOWN (INT64_MAX - 1)
 
 /** Value of `rank` for any thread of the pool. */
@@ -73,6 +73,16 @@ struct key_source {
 	const char *arg; /* for fields that take an argument; owned by the stage */
 };
 
+/** How a stage uses the threads of its group (graph/share.c); 0 if unknown. Written by the control
+ *  thread. */
+struct rotation {
+	_Atomic double used;     /* mean number of threads */
+	_Atomic double batch_ns; /* mean time of a batch */
+	_Atomic double event_ns; /* mean thread time of an event */
+	/* mean wait of an event that finds the queue empty and no thread idle */
+	_Atomic double first_ns;
+};
+
 struct sink {
 	/* constant after build */
 	struct weir_stage *stage;
@@ -99,6 +109,10 @@ struct sink {
 	 *  them are idle. For a partitioned stage, only thread `rank` counts, unless `rank` is
 	 *  ANY_RANK. */
 	void (*look)(const struct sink *sink, int rank, struct admission_view *view);
+	/** Return view->work_ns, the work of this stage, plus the work of other stages of its group
+	 *  that is done before a new event. The sum divided by view->threads, which `look` has set,
+	 *  is the predicted wait. NULL if the stage is in no group. */
+	int64_t (*beside)(const struct sink *sink, const struct admission_view *view);
 	/** Give back to the stage, at expires_ns or later, the held events whose deadline has
 	 *  passed (graph/tickets.c). NULL if the stage holds no events. */
 	void (*expire)(struct sink *sink, int64_t now_ns);
@@ -133,6 +147,7 @@ struct sink {
 	/** Number of threads that this stage may count on if it shares its pool with other stages;
 	 *  0 if it has the pool to itself. Written by the control thread. */
 	_Atomic double share;
+	struct rotation rotation;
 	/** For a stage with a width: the share of a service that is spent in the handler, 0 while
 	 *  it is unknown. Written by the control thread. */
 	_Atomic double handler_share;
@@ -140,7 +155,10 @@ struct sink {
 	atomic_int mode_cap;  /* enum weir_admission_mode: upper bound of the policy's mode */
 	/* predicted wait of a new event, from the last tick; 0 if the policy does not learn */
 	_Atomic int64_t wait_ns;
-	_Atomic double full; /* fill level for the most restricted classes at the last tick, 0..1 */
+	/* Fill level of the queue at the last tick (admission/room.h): the largest, over all
+	 * priorities, of the events that count against the part of the limit that the priority may
+	 * use, divided by that part. It may exceed 1 after the limit was lowered. */
+	_Atomic double full;
 	/* events with less time to their deadline are dropped before the handler */
 	_Atomic int64_t least_left_ns;
 	/* events that have waited longer are dropped before the handler */

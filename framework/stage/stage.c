@@ -2,10 +2,11 @@
 /*
  * Runs batches through a stage, and implements the functions that its callbacks may call.
  *
- * stage_run() calls ops->handle, both in the handler threads of a pool and, for an inline stage, in the
- * sender's thread; only stages with a loop (graph/stage_loop.c) are called elsewhere. It drops events that expired in the queue, and records the
- * waits of events with the same time stamp together. The clock is read once per batch: the end of a
- * batch is the start of the next.
+ * stage_run() calls ops->handle, in a handler thread of the pool or, for an inline stage, in the
+ * sender's thread. (For a stage with a loop, it passes the events to the loop, whose thread calls
+ * ops->handle: graph/stage_loop.c.) stage_run() also drops events that expired in the queue, and
+ * records the waits of events with the same time stamp together. The clock is read once per batch:
+ * the end of a batch is the start of the next.
  */
 #include "stage/stage.h"
 

@@ -57,12 +57,12 @@ struct weir_stage {
 	/* position that an error of init or start points to; NULL means the stage as a whole */
 	const struct weir_mark *blamed;
 	struct weir_loop *loop; /* of a stage with WEIR_STAGE_LOOP, while the graph runs */
-	/* passes events to `loop`, whose thread calls ops->handle, or ops->expired if the events are
-	 * held; otherwise NULL */
+	/* passes events to `loop`, whose thread calls ops->handle, or ops->expired for events that
+	 * were held; NULL for a stage without a loop */
 	void (*to_loop)(struct weir_stage *st, struct weir_event **ev, int n);
-	/* held events on their way to a callback: those that have expired, and those that were sent to
-	 * `loop`. They are counted before they leave their former place, and until the callback has
-	 * returned. A drain waits for them. */
+	/* number of held events on their way to a callback: those that have expired, and those that
+	 * were sent to `loop`. An event is counted from before it leaves its former place until the
+	 * callback has returned. A drain waits for these events. */
 	atomic_int arriving;
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
@@ -127,21 +127,23 @@ void stage_conf_set(struct weir_stage *st, struct conf *conf);
 void stage_run(struct sink *sink, struct weir_event **ev, int n);
 
 /** Pass ev[0..n), n >= 1, which `sink`'s stage has held until their deadline (queue_take_back), to
- *  ops->expired, in the calling thread or in the loop of the stage. Finish the events that it leaves
- *  in `ev`. */
+ *  ops->expired, in the calling thread or in the loop of the stage. Finish the events that the
+ *  callback leaves in `ev`. */
 void stage_expired(struct sink *sink, struct weir_event **ev, int n);
-/** stage_expired has ended with `n` events, or its thread has exited in the call; and what they
- *  emitted has been sent. */
+/** Called when stage_expired has returned for `n` events, or its thread has exited in it, and the
+ *  events that the callback emitted have been sent. */
 void stage_expired_over(struct sink *sink, int n);
 /** End ev[0..n), which waited for `st` and have been taken from its queue or from a cell, with
  *  `status`. */
 void stage_end_waiting(struct weir_stage *st, struct weir_event **ev, int n, int status);
-/** stage_expired for events that are held, always in the calling thread, without counters of time. */
+/** Like stage_expired, but always in the calling thread, and without recording times. */
 void stage_expire(struct weir_stage *st, struct weir_event **ev, int n);
 
 /** Sink callback: fill in how many threads serve the queue of `sink`, for its policy. Any
  *  thread. */
 void stage_look(const struct sink *sink, int rank, struct admission_view *view);
+/** Sink callback: add the work of other stages of the group to that in `view`. Any thread. */
+int64_t stage_beside(const struct sink *sink, const struct admission_view *view);
 /** Sink callback: number of threads among which the stage's pool distributes partitions
  *  (pool_seats). */
 int stage_ranks(const struct sink *sink);

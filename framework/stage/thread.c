@@ -77,7 +77,7 @@ static void run_taken(struct thread *t, struct sink *s, struct weir_event **ev, 
 	/* the queued events belong to others; see abandon in graph/threads.c */
 	memset(ev + n - taken, 0, (size_t)(taken - run) * sizeof(*ev));
 	s->run(s, ev + n - run, run);
-	if (s->direct) /* not all may have been held */
+	if (s->direct) /* events that the handler has not held leave width for others */
 		hold_wake(t, s->stage);
 }
 

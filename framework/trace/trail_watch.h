@@ -34,8 +34,8 @@ struct taps {
 	_Atomic uint64_t collected, dropped, sent, failed;
 };
 
-/** Offer an event that ends at `now_ns` to the collection (trail_tap.h). `kept` is true if it is one
- *  of the slowest. */
+/** Offer an event that ends at `now_ns` to the collection (trail_tap.h). `kept` is true if the
+ *  event is one of the slowest. */
 void collect_offer(struct taps *taps, struct weir_event *ev, int status, bool kept, int64_t now_ns);
 
 #endif

@@ -55,8 +55,9 @@ static double end_s(const struct over_row *r)
 	return r->n_bins * r->bin_s;
 }
 
-/* Return the number of good responses in [from_s, to_s), divided by the expected number. The latter
- * is `success` times the number of offered requests, of which at most `most` per bin count. */
+/* Return the number of good responses in [from_s, to_s), divided by the expected number. The
+ * expected number is `success` times the number of offered requests, of which at most `most` per
+ * bin count. */
 static double kept(
     const struct over_row *r, double from_s, double to_s, double success, double most)
 {

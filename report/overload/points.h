@@ -48,7 +48,8 @@ struct over_names {
 struct over_names over_workloads(const struct over_points *p, const char *where);
 struct over_names over_policies(const struct over_points *p, const char *where);
 
-/** One workload as it is shown: its points at one place of measurement. */
+/** One workload as the page shows it: the points with this `workload` and this `where` ("sim" or
+ * "server"). */
 struct over_work {
 	const struct over_rows *rows;
 	const struct over_points *points;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold: keeps each event for a time drawn from a distribution, without a waiting thread, then passes
- * it on. In examples, tests and benchmarks it stands in for a server that answers requests later.
+ * hold: keeps each event for a time drawn from a distribution, without a waiting thread, then
+ * passes it on. In examples, tests and benchmarks it stands in for a server that answers
+ * requests later.
  *
  * `capacity` is the number of events that this server works on at once. Further events wait there,
  * first in, first out, so its throughput is `capacity` divided by the mean time.
@@ -156,7 +157,8 @@ static void done_with_ticket(struct hold *h, uint64_t ticket)
 	done(h, weir_hold_claim(weir_loop_stage(h->loop), ticket));
 }
 
-/* Begin to work on `ev` at `at_ns`. Out of memory, emit it early rather than lose it. */
+/* Begin to work on `ev` at `at_ns`. If the heap cannot grow, emit the event early rather than lose
+ * it. (Without memory for the ticket, weir_hold_until finishes it.) */
 static void begin(struct hold *h, struct weir_event *ev, int64_t at_ns, int64_t until_ns)
 {
 	struct weir_stage *st = weir_loop_stage(h->loop);
@@ -333,7 +335,7 @@ static void hold_stop(struct weir_stage *st, int64_t until_ns)
 		return;
 	atomic_store(&h->hurry, true);
 	weir_loop_wake(h->loop);
-	do /* `empty` may have been posted before these events came */
+	do /* `empty` may have been posted before the last events were passed to the loop */
 		rc = sem_clockwait(&h->empty, CLOCK_MONOTONIC, &until);
 	while (rc == 0 && atomic_load(&h->held) > 0);
 }
@@ -368,7 +370,8 @@ static const struct weir_knob hold_knobs[] = {
 	.min = 0,
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "events in work at once, further ones wait behind the stage; 0 is no limit"},
+	.help = "events that the simulated server works on at once, while further ones wait there; "
+		"0 is no limit"},
     {.name = "timeout",
 	.type = WEIR_KNOB_DURATION,
 	.offset = offsetof(struct hold_conf, timeout_ns),

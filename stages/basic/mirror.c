@@ -7,7 +7,7 @@
  * for free space and reads no more of the body, so the server stops reading from the socket. At
  * most two buffers hold bytes that the client has sent but not read back.
  *
- * The response begins when MIRROR_AHEAD bytes or the whole body have arrived. Until then a
+ * The response begins when more than MIRROR_AHEAD bytes or the whole body have arrived. Until then a
  * malformed body gets a proper error status. A response that has begun can only be aborted.
  */
 #include <stdio.h>
@@ -128,8 +128,8 @@ static void mirror_one(struct weir_stage *st, struct weir_event **ev)
 		if (rc < 0)
 			break;
 		bool ends = rc == WEIR_HTTP_BODY_END;
-		/* Begin the response only after data has arrived. The server sends "100 Continue"
-		 * to a client that expects it when the stage waits for data. */
+		/* Begin the response only after data has arrived. When the stage waits for data,
+		 * the server sends "100 Continue" to a client that expects it. */
 		bool kept = !ends && keep_ahead(m);
 		rc = m->begun || kept ? 0 : begin(m, req);
 		if (rc == 0 && ends) {

@@ -42,7 +42,7 @@ static void answer_free(void *arg)
  * of memory. */
 static struct answer *answer_new(const struct read_state *state, int fd, size_t body_bytes)
 {
-	/* answer_parts stores an array of these in the body */
+	/* answer_parts stores an array of struct weir_http_piece in the body */
 	size_t align = _Alignof(struct weir_http_piece);
 	size_t fields = (state->fields_bytes + align - 1) & -align;
 	struct answer *a = malloc(sizeof(*a) + fields + body_bytes);

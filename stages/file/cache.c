@@ -328,8 +328,8 @@ static const struct weir_knob cache_knobs[] = {
 	.def = "64MiB",
 	.min = 1 << 16,
 	.max = 0x1p40,
-	.help = "memory for objects; those evicted while clients read them may hold up to a "
-		"quarter of it plus 8 MiB more"},
+	.help = "memory for cached objects; objects evicted while clients still read them may hold "
+		"more, at most a quarter of 'size' plus 8 MiB"},
     /* Measured here (bench/peers, 8 connections, cycles of the server): the cost of an open file
      * relative to an object in memory is 1.05 at 16 KiB, 0.95 at 32 and 40, 0.88 at 48, 0.82 at 64,
      * 0.65 to 0.85 at 256, 0.57 at 1024. */

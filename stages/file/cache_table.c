@@ -303,8 +303,8 @@ static void link_object(struct cache_table *t, struct cache_object *o, struct le
 	t->files += o->fd != -1;
 }
 
-/* Remove the object that has the key and the code of `o`, if there is one. It is out of date, even if
- * the newer `o` does not fit into the table. */
+/* Remove the object that has the key and the code of `o`, if there is one. That object is out of
+ * date, even if the newer `o` does not fit into the table. */
 static void drop_like(struct cache_table *t, struct cache_object *o, struct leavers *gone,
     struct cache_change *change)
 {

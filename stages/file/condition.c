@@ -165,7 +165,7 @@ int condition_judge_whole(const struct condition *c, const struct condition_file
 
 /* Whether If-Range is true: it has the file's ETag, compared strongly, or exactly the file's date.
  * A date identifies the file only if no other variant exists and the file can no longer change
- * within the same second. While the file can, its ETag is weak. */
+ * within the same second (as long as it can, its ETag is weak). */
 static bool range_wanted(const struct condition *c, const struct condition_file *file)
 {
 	struct weir_slice t = c->field[CONDITION_IF_RANGE];

@@ -2,8 +2,8 @@
 /*
  * file.read: answer requests with files below a root directory.
  *
- *   path --path_map--> name --file_open--> file --variant_choose--> --condition_judge--> 200 206
- *                                                                                    304 412 416
+ *   path --path_map--> name --file_open--> file --variant_choose--> variant
+ *        --condition_judge--> 200 206 304 412 416
  *
  * Every step may end the request: 204 and 405 (method), 400 and 404 (path.h), 301 to the
  * directory's own path, 403, 404, 503 (open.h), 406 (variant.h), a listing (listing.h). A request
@@ -343,8 +343,8 @@ static const struct weir_knob read_knobs[] = {
     {.name = "precompressed",
 	.type = WEIR_KNOB_STRINGS,
 	.offset = offsetof(struct read_conf, precompressed),
-	.help = "codings, preferred first, whose files page.css.br, .zst, .gz are sent in place of "
-		"page.css to clients that accept them, unless they are older: [br, zstd, gzip]"},
+	.help = "codings, preferred first, such as [br, zstd, gzip]: a client that accepts one "
+		"gets page.css.br, .zst or .gz in place of page.css, unless page.css is newer"},
     {.name = "listing",
 	.type = WEIR_KNOB_ENUM,
 	.offset = offsetof(struct read_conf, listing),
@@ -399,7 +399,7 @@ static const struct weir_metric read_metrics[] = {
     [READ_REFUSED] = {"file_refused_total", WEIR_METRIC_COUNTER, "requests",
 	"Requests for which no file may be served"},
     [READ_PRECOMPRESSED] = {"file_precompressed_total", WEIR_METRIC_COUNTER, "answers",
-	"Answers with a precompressed copy of the file"},
+	"Responses with a precompressed copy of a file"},
     [READ_LISTINGS] = {"file_listings_total", WEIR_METRIC_COUNTER, "answers",
 	"Answers that list a directory"},
     {0},

@@ -55,8 +55,8 @@ static void warn_page(struct weir_stage *st, int status, const char *page)
 	}
 	snprintf(at, sizeof(at), "error_pages.%d", status);
 	weir_warn(st, at,
-	    "'%.100s' is not a servable file below 'root'; until it is one, %d answers have a line "
-	    "of text",
+	    "'%.100s' is not a servable file below 'root'; until there is such a file, answers "
+	    "with status %d have a line of text",
 	    page, status);
 }
 

@@ -45,7 +45,8 @@ bool evict_ask(struct net_io *io, unsigned wanted, bool first)
 	if (!other)
 		return false;
 	atomic_store_explicit(&io->evict.wanted, wanted, memory_order_relaxed);
-	/* Release: the thread that reads the bit also sees `wanted`, and can wake our loop. */
+	/* Release: the thread that reads the bit also sees `wanted`, and the pointers through which
+	 * it wakes our loop. */
 	atomic_fetch_or_explicit(&other->evict.asked, 1u << io->index, memory_order_release);
 	weir_loop_wake(other->loop);
 	return true;

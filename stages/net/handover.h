@@ -16,8 +16,9 @@
  * If the graph of the new server cannot start after all, connections that it has taken over are
  * handed back in the same way.
  *
- * Clients therefore notice nothing: no connection is closed, no backlog is lost, and no byte is
- * read twice. A new server that is itself being replaced passes on the connections it receives.
+ * Unless memory is short, clients therefore notice nothing: no connection in use is closed, no
+ * backlog is lost, and no byte is read twice. A new server that is itself being replaced passes on
+ * the connections it receives.
  */
 #ifndef WEIR_NET_HANDOVER_H
 #define WEIR_NET_HANDOVER_H

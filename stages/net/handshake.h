@@ -7,7 +7,7 @@
 #include "net/net.h"
 #include "net/tls/tls_conn.h"
 
-/** Return what the TLS of `c` needs, which has its descriptor and address. `calls` get `c`;
+/** Return what TLS needs of `c`, whose descriptor and address are set. `calls` are called with `c`;
  * `held_bytes` counts the memory of the I/O thread's connections. */
 struct tls_user handshake_user(
     struct net_io *io, struct net_conn *c, const struct tls_calls *calls, int64_t *held_bytes);

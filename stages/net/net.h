@@ -111,7 +111,7 @@ struct net_client {
 struct net_conn {
 	struct weir_watch watch; /* first member; fd is -1 once closed */
 	struct tls_conn *tls;    /* NULL without TLS; stays while requests are in the graph */
-	bool refused;            /* when accepted; counted in net_server.refusing */
+	bool refused;            /* at the accept; counted in net_server.refusing */
 	bool ready;              /* about to be processed by the protocol, so not evicted */
 	struct net_wait wait;
 	struct net_conn *next, **prev; /* links of net_io.conns */
@@ -303,7 +303,8 @@ struct net_calls {
 	/* Open the connection of `h`, and free `h`. Returns false, with nothing changed, if out of
 	 * memory. */
 	bool (*adopt)(struct net_io *io, struct net_handed *h);
-	/* Close the connection of `h`, and free `h`; `late` means that this server has stopped. */
+	/* Close the connection of `h`, and free `h`. `late` means that this server is stopping and
+	 * therefore did not take the connection over. */
 	void (*handed_drop)(struct net_io *io, struct net_handed *h, bool late);
 };
 

@@ -59,7 +59,8 @@ void pause_check(struct net_io *io)
 
 	if (WEIR_LIKELY(paused == io->pause.on) || net_is_leaving(io))
 		return;
-	if (!paused) /* first: a pause that begins during the turn must wait for this thread again */
+	/* Before turn(): a pause that begins during the turn must wait for this thread again. */
+	if (!paused)
 		say_seen(io, false);
 	turn(io, paused);
 	if (paused)

@@ -15,9 +15,10 @@
  *
  * Each list is in the order in which connections joined it. That is the order in which their waits
  * began, with two exceptions: a connection that resumes waiting for its handshake, and one with
- * part of a request that joins again after a response was sent. Both join at the end, at most the
- * time limit of that wait after it began. Connections that are idle after a handshake or a response
- * are strictly in the order of their waits, and so are lingering ones.
+ * part of a request that joins again after a response was sent. Both join at the end of the list,
+ * although their waits began earlier, by at most the time limit of the wait. Connections that are
+ * idle after a handshake or a response are strictly in the order of their waits, and so are
+ * lingering ones.
  *
  * An I/O thread sees only its own connections. If none of them waits, it requests an eviction from
  * another thread that has a waiting one (evict.h). It sends no such request for max_per_address,
@@ -154,10 +155,10 @@ int64_t slot_per_address(const struct net_conf *conf)
 	return quarter > PER_ADDRESS_MIN ? quarter : PER_ADDRESS_MIN;
 }
 
-/* Make the address of a new connection, which is included in its `n` connections, comply with its
- * limit, by closing other connections of this address (as slot_make_free does for slots).
- * Returns whether it does. When connections arrive at several threads at the same time, the later
- * one must evict more, unless others have been closed in the meantime. */
+/* Close other connections of the address of a new connection until the address is within its limit
+ * (as slot_make_free does for slots). `n` is the number of its connections, including the new one.
+ * Returns whether it is within the limit. When connections arrive at several threads at the same
+ * time, the later thread must evict more, unless others have been closed in the meantime. */
 static bool has_own_slot(struct net_io *io, uint64_t key, int64_t n)
 {
 	int64_t most = slot_per_address(io->conf), over = n - most;

@@ -25,7 +25,7 @@ checks=$((checks + 1))
 refused=$(grep -c 503 told)
 [ "$refused" -gt 0 ] || fail "$(sort told | uniq -c)"
 one ps
-is out has "web turned away $refused in front of the graph: $refused connections refused over accept_rate"
+is out has "web turned away $refused in front of the graph: $refused connections refused for exceeding accept_rate"
 about='the column SHED'
 checks=$((checks + 1))
 [ "$(awk '$2 == "http.server" { print $(NF - 2) }' <<<"$out")" = "$refused" ] || fail "not $refused"
@@ -35,7 +35,7 @@ is out has '"turned_away":true'; is out has '"turned_away":false'
 # While it continues.
 while [ ! -e enough ]; do status; done >/dev/null &
 one why
-is out has 'web turns away '; is out has '/s connections refused over accept_rate'; is out has ' turned away/s'
+is out has 'web turns away '; is out has '/s connections refused for exceeding accept_rate'; is out has ' turned away/s'
 one why web
 is out has 'web turns away '
 one why hello

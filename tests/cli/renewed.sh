@@ -31,9 +31,9 @@ is exit 0; is out has 'nothing changes'; is out lacks 'certificate'
 certificate new.example 60
 one reload --dry-run
 is exit 0; is out lacks 'nothing changes'; is out has '1 stage has renewed certificates (nothing was done)'
-is out has '~ safe: certificate new.example until '; is out has ', was old.example until '
+is out has '~ safe: certificate for new.example, valid until '; is out has ' (before: old.example, until '
 one reload -o json
-is exit 0; is out has '"result": "turned"'; is out has '"stage": "safe"'; is out has 'new.example until '
+is exit 0; is out has '"result": "turned"'; is out has '"stage": "safe"'; is out has 'certificate for new.example, valid until '
 one reload
 is exit 0; is out has 'nothing changes'; is out lacks 'certificate'
 
@@ -41,13 +41,13 @@ is exit 0; is out has 'nothing changes'; is out lacks 'certificate'
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout site.key -out site.pem -days 70 -utf8 \
 	-subj "/CN=$(printf 'ж%.0s' {1..45})" 2>/dev/null || fail 'no certificate was made'
 one reload --dry-run
-is exit 0; is out has '~ safe: certificate ??????'; is out has ', was new.example until '
+is exit 0; is out has '~ safe: certificate for ??????'; is out has ' (before: new.example, until '
 
 # The same together with other changes.
 certificate third.example 90
 sed -i 's/hello\\n/hullo\\n/' server.yaml
 one reload
-is exit 0; is out has '1 stage is rebuilt'; is out has '~ safe: certificate third.example until '
+is exit 0; is out has '1 stage is rebuilt'; is out has '~ safe: certificate for third.example, valid until '
 kill -TERM "$pid"
 ended
 is exit 0

@@ -60,7 +60,7 @@ is out has 'ms, the objective '; is out lacks "number"
 [[ $out =~ ^'shed 80200ZS000000: at '[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\.[0-9]' ' ]] || fail 'no time of day'
 weir why --shed b020000000000 --admin "$admin"
 is exit 0; is out has 'shed B020000000000: '; is out has "'hello' refused class 'default' (priority)"
-is out has '0 % of the class was admitted, users with a number from 0 to 1 below that share; this user'
+is out has '0 % of the class was admitted: the users whose number, from 0 to 1, is below that share; this user'
 weir why --shed 80200ZS000000 --admin http://127.0.0.1:1/
 is exit 0; is out has '0.0 s after the start stage 1 refused class 0 (queue_full)'
 is out has 'predicted wait was 50 % of the objective'; is err has 'numbers are shown instead of names'

@@ -105,11 +105,11 @@ checks=$((checks + 1))
 [[ $value == *"'max': 200"*"'servers': 6"*"widening stopped helping at "[67]* ]] || fail "the width is $value"
 weir simulate wide.yaml --cores 1 --load 2x --for 60s
 is exit 0; is out has ' under way, '; is out has '/s; widening stopped helping at '
-is out has 'n of db is what the other side works on at once.'; is out has ' ms / 6 at once.'
+is out has 'n of db is the number of events that the other side, for which the stage waits, works on at once.'; is out has ' ms / 6 at once.'
 weir simulate wide.yaml --cores 1 --load 2x --set db.width.policy=static --set db.width.max=8
 is exit 0; is out has 'db: 8.0 of 8 under way'; is out lacks 'helping'
 weir simulate wide.yaml --cores 1 --load 0.5x --set db.with.capacity=0 --set db.width.max=8
-is exit 0; is out has 'capacity 400/s'; is out has 'n of db is its largest width.'
+is exit 0; is out has 'capacity 400/s'; is out has 'n of db is the largest width of the stage.'
 
 # A load of millions per second is simulated for less than 5 s, and the size is printed first.
 exec 3< <(exec "$program" simulate server.yaml --cost hello=1us --cores 2 --load 3x 2>&1 >/dev/null)

@@ -275,7 +275,7 @@ static void test_stuck_control(void)
 	CU_ASSERT_FATAL(await(&m, "WATCHDOG=1"));
 	pid_t control = stop_control(&m);
 	if (control) {
-		CU_ASSERT(await(&m, "STATUS=the control thread has not ticked for "));
+		CU_ASSERT(await(&m, "STATUS=the control thread has made no progress for "));
 		CU_ASSERT_PTR_NULL(strstr(m.heard, "WATCHDOG=1"));
 		CU_ASSERT_EQUAL(
 		    poll(&(struct pollfd){.fd = m.fd, .events = POLLIN}, 1, QUIET_MS), 0);
@@ -344,7 +344,7 @@ static void test_one_trouble_after_another(void)
 	pid_t control = stop_control(&m);
 	if (control) {
 		int client = ask_at(port, "/hang/go");
-		CU_ASSERT(await(&m, "STATUS=the control thread has not ticked for "));
+		CU_ASSERT(await(&m, "STATUS=the control thread has made no progress for "));
 		CU_ASSERT(ptrace(PTRACE_DETACH, control, NULL, NULL) == 0);
 		CU_ASSERT(await(&m, "STATUS=a handler of stage 'app' has not returned for "));
 		snprintf(go, sizeof(go), "%s/go", folder);

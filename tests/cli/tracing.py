@@ -375,7 +375,7 @@ def test_busy_collector(folder):
     check(len(last.posts) == 5 and gaps(last, 0), f"five posts at growing distances: {last.at}")
     check(all(post == last.posts[0] for post in last.posts), "each attempt sends the same batch")
     a.end()
-    check("it answered 503" in a.err() and "traces can be sent again" in a.err(), f"failure and recovery are logged: {a.err()}")
+    check("it answered 503" in a.err() and "the collector accepts traces again" in a.err(), f"failure and recovery are logged: {a.err()}")
     check(a.err().count("cannot be sent") == 1, f"the failure is logged once: {a.err()}")
     until(lambda: b.metric('weir_trace_failed_total') >= 1, "a batch is lost after five attempts")
     check(len(never.posts) == 5 and gaps(never, 0), f"five posts: {never.at}")

@@ -169,6 +169,7 @@ static void vs_end(struct vs *s, int i)
 		sink_first_cost(k, each_ns);
 	book_add(&book->busy_ns, (uint64_t)took_ns);
 	book_add(&book->batches, 1);
+	book_add(&book->batch_events, (uint64_t)h->n_batch);
 	for (int e = 0; e < h->n_batch; e++) {
 		struct weir_event *ev = h->batch[e];
 		hist_book_add(&times[ev->class_id].wait, s->began_ns[i] - ev->queued_ns, 1);

@@ -94,7 +94,7 @@ static void test_pages(void)
 	    count_of(text, "test.yaml:10:14: stage 'disk' (file.read): '/none.html' is not"), 1);
 	CU_ASSERT_EQUAL(
 	    count_of(text, "test.yaml:11:14: stage 'disk' (file.read): '/folder' is not"), 1);
-	CU_ASSERT_EQUAL(count_of(text, "403 answers have a line"), 1);
+	CU_ASSERT_EQUAL(count_of(text, "with status 403 have a line"), 1);
 	site_remove();
 }
 

@@ -236,8 +236,8 @@ static void note_renewed(void *arg, const char *stage, const char *text)
 static void check_renewed(const struct renewed *r)
 {
 	CU_ASSERT_STRING_EQUAL(r->stage, "web");
-	CU_ASSERT_PTR_NOT_NULL(strstr(r->text, "certificate second until 20"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(r->text, ", was first until 20"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(r->text, "certificate for second, valid until 20"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(r->text, " (before: first, until 20"));
 }
 
 /* Nothing changes in the YAML: the graph continues with the new certificate. */

@@ -171,7 +171,7 @@ test("what limits the server is told in the server's words", async ({ open, worl
 
 test("what is turned away in front of the graph is the headline, a number and in the table", async ({ open }) => {
   const page = await open({});
-  await page.waitForFunction(() => /^Turning away: web turns away [\d.,]+\/s \(connections refused over max_per_address\)/.test(document.querySelector(".verdict").textContent.trim()));
+  await page.waitForFunction(() => /^Turning away: web turns away [\d.,]+\/s \(connections refused for exceeding max_per_address\)/.test(document.querySelector(".verdict").textContent.trim()));
   assert.equal(await page.locator(".verdict").getAttribute("data-level"), "bad");
   const shed = page.locator(".big", { hasText: "Shed" });
   assert.match(await shed.textContent(), /turned away/);

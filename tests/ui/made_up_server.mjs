@@ -146,7 +146,7 @@ export class World {
   metrics(t) {
     const row = (name, help, value, turned_away) => ({ name, kind: "counter", unit: "connections", help: help + this.evil, value: Math.floor(value), turned_away });
     return [row("http_accepted_total", "client connections accepted", t, false),
-      row("http_refused_address_total", "connections refused over max_per_address", (this.options.away || 0) * t, true)];
+      row("http_refused_address_total", "connections refused for exceeding max_per_address", (this.options.away || 0) * t, true)];
   }
 
   sample(s, t, withClasses) {

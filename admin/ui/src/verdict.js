@@ -93,7 +93,7 @@ function overload(now) {
     `(${share < 1 ? "<1" : Math.round(share)} %, ${word(reason)})${sake(now)}${more}${slowest(now)}.`);
 }
 
-// For example "web turns away 1.2k/s (connections refused over max_per_address)": clients that a
+// For example "web turns away 1.2k/s (connections refused for exceeding max_per_address)": clients that a
 // limit of the source refused before they reached the graph.
 function away(now) {
   const s = [...now.stages].sort((a, b) => b.away - a.away)[0];

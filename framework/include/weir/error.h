@@ -3,8 +3,8 @@
  * Error codes, event outcomes and start-up errors.
  *
  * Errors are of three kinds, which are never mixed. A bug in weir itself aborts the process in
- * WEIR_ASSERT. A failure of the environment is a negative WEIR_E code. Overload is not a failure
- * but a decision: the event ends with an outcome of kind SHED. One table holds all codes, their
+ * WEIR_ASSERT. A failure of the environment is a WEIR_E code of kind FAILED. Overload is not a
+ * failure but a decision: the event ends with a code of kind SHED. One table holds all codes, their
  * words for logs, metrics and JSON, and their human-readable messages.
  */
 #ifndef WEIR_ERROR_H
@@ -95,7 +95,7 @@ struct weir_mark {
 struct weir_err {
 	int code;
 	int line, col, len; /* as in weir_mark; line is 0 if the position is unknown */
-	int caret;          /* column of the error in `excerpt` */
+	int caret;          /* column of the error in `excerpt`, from 1 */
 	char file[256];
 	char text[256];    /* "unknown key 'treads' in stage 'parse'" */
 	char hint[160];    /* "did you mean 'threads'?", or "" */

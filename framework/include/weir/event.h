@@ -15,8 +15,10 @@
  *                                          |
  *                                        finish --> FINISHED --> the type's finish callback
  *
- * The header is one cache line. Only the owner writes to it; for a queued event, that is the holder
- * of the queue's lock.
+ * A RUNNING event may also be requeued, and a HELD event may also get a ticket (hold_until).
+ *
+ * The header (struct weir_event) is one cache line. Only the owner of an event writes to its
+ * header; the owner of a queued event is the holder of the queue's lock.
  */
 #ifndef WEIR_EVENT_H
 #define WEIR_EVENT_H

@@ -2,8 +2,9 @@
 /*
  * The life cycle of a graph: build it from a spec, start, replace, drain and free it. The other
  * calls for embedders are in view.h (statistics), watch.h (single events) and operate.h (changes),
- * which this header includes. Structs of these headers and of spec.h may get members with a minor
- * version of libweir, which is therefore part of its soname; WEIR_STAGE_ABI is for stages.
+ * which this header includes. A minor version of libweir may add members to structs of these
+ * headers and of spec.h, so the soname contains the minor version. The interface for stages has a
+ * version of its own, WEIR_STAGE_ABI.
  *
  *   spec --weir_graph_build--> BUILT --start--> RUNNING --drain--> DRAINED --free-->
  *
@@ -11,7 +12,7 @@
  * |---------------------------------|-----------------------------------------------------|
  * | build, start, drain, free       | one thread at a time (main)                         |
  * | view.h, watch.h                 | any thread, at any time between build and free      |
- * | operate.h                       | any thread but the graph's own; one at a time       |
+ * | operate.h                       | see there                                           |
  * | weir_thread_attach / detach     | any thread, while RUNNING                           |
  */
 #ifndef WEIR_GRAPH_H
@@ -29,8 +30,8 @@
 struct weir_graph;
 
 /** Check everything that can be checked without acquiring resources: names, types, links, cycles,
- *  the `with:` of every stage, ranges, the thread budget. Adds all errors to `errs`. Returns 0 or
- *  WEIR_EINVAL. Main thread. */
+ *  the `with:` of every stage, ranges, the thread budget. Adds all errors to `errs`. Returns 0,
+ *  WEIR_EINVAL or WEIR_ENOMEM. Main thread. */
 WEIR_API int weir_spec_check(const struct weir_spec *spec, struct weir_errs *errs);
 
 /** Check `spec` and build a graph from it. This initialises the stages: they open files but do not
@@ -114,8 +115,8 @@ WEIR_API void weir_graph_free(struct weir_graph *graph);
 
 WEIR_API const struct weir_spec *weir_graph_spec(const struct weir_graph *graph);
 
-/** Whether the graph runs, all of its sources have been started, and it is not draining. For readiness
- *  probes. Any thread. */
+/** Whether the graph runs, all of its sources have been started, and it is not draining. For
+ *  readiness probes. Any thread. */
 WEIR_API bool weir_graph_ready(const struct weir_graph *graph);
 
 /** Start time of the last round that the control thread has completed, in ns, CLOCK_MONOTONIC; 0
@@ -141,8 +142,9 @@ WEIR_API bool weir_graph_stay(struct weir_graph *graph);
 
 /* ---- threads that are not the graph's own (embedders, tests, benches) ---- */
 
-/** Let the calling thread initialise, offer, emit and finish events of `graph`. Returns 0 or
- *  WEIR_ENOMEM. */
+/** Let the calling thread initialise, offer, emit and finish events of `graph`. Calls thread_init
+ *  of the inline stages, which may run in this thread. Returns 0, WEIR_ENOMEM, or the code of a
+ *  thread_init that has failed. */
 WEIR_API int weir_thread_attach(struct weir_graph *graph, const char *name);
 WEIR_API void weir_thread_detach(void);
 
@@ -151,8 +153,9 @@ WEIR_API void weir_thread_detach(void);
  * queue. Refused events still belong to the caller and are moved to the front of `ev`, in order;
  * the other slots become NULL. *reason (may be NULL) receives the SHED code of a refusal. Returns
  * the number of events taken. For attached threads, and I/O threads between callbacks; handlers
- * must emit instead. Runs inline stages in the caller's thread. A call takes one lock and causes at
- * most one wake-up.
+ * must emit instead. Runs inline stages in the caller's thread. For each WEIR_BATCH_MAX events, the
+ * call takes the queue's lock once and causes at most one wake-up (with `mode: partitioned`, one
+ * for each thread that gets events).
  */
 WEIR_API int weir_offer(struct weir_stage *to, struct weir_event **ev, int n, int *reason);
 

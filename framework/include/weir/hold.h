@@ -13,34 +13,36 @@ struct weir_stage;
  * stage until the stage emits or finishes it, from any thread of the graph. The stage must keep
  * track of its held events (it may link them by `ev->next`) and end all of them when the graph
  * closes (ops->stop). A held event still occupies a slot: a stage, inline or not, can have at most
- * `queue.limit` queued and held events together, and admission refuses more (WEIR_EQUEUE). Once a
- * stage has held an event, events in its handlers count as well, since they may be held next.
+ * `queue.limit` queued and held events together, and admission refuses more (WEIR_EQUEUE). If the
+ * stage has a width, or has ever held an event, events in its handlers count as well, since they
+ * may be held next.
  */
 WEIR_API void weir_hold(struct weir_stage *st, struct weir_event **ev);
 
 /**
- * Hold `*ev` until the stage claims it with the returned ticket, and set `*ev` to NULL. If the stage
- * has not claimed the event by `until_ns` or by weir_event.deadline_ns, whichever is earlier, the hold
- * expires, at most 8 ms late, or after handler calls of the stage that are in progress: ops->expired
- * is called with the event or, without that callback, the event is finished as WEIR_EDEADLINE.
- * `until_ns` may be WEIR_NO_DEADLINE.
+ * Hold `*ev` until the stage claims it with the returned ticket, and set `*ev` to NULL. If the
+ * stage has not claimed the event by `until_ns` or by weir_event.deadline_ns, whichever is earlier,
+ * the hold expires: ops->expired is called with the event or, without that callback, the event is
+ * finished as WEIR_EDEADLINE. This happens at most 8 ms late if a thread of the stage is free, and
+ * otherwise when a handler call in progress has returned. `until_ns` may be WEIR_NO_DEADLINE.
  *
  * From this call on the event may end at any moment. The stage keeps the ticket instead of the
- * pointer, and does not use `ev->next`. If it emits or finishes the event without a claim, the process
- * aborts. A ticket is never 0.
+ * pointer, and does not use `ev->next`. If the stage emits or finishes the event without a claim,
+ * the process aborts. A ticket is never 0.
  *
- * `*ev` is in a handler of the stage, or held by it: a claimed event may be held again, with a new
- * ticket. A drain waits for tickets until its grace period is over, and then ends their events as
- * WEIR_ECLOSED. A stage that holds events only with tickets needs no ops->stop.
+ * `*ev` must be in a handler of the stage, or held by the stage without a ticket. So a claimed
+ * event may be held again, with a new ticket. A drain waits for tickets until its grace period is
+ * over, and then ends their events as WEIR_ECLOSED. A stage that holds events only with tickets
+ * needs no ops->stop.
  *
- * If memory is short, the event is finished as WEIR_ENOMEM, and 0 is returned. A claim with 0 returns
- * NULL. Only for stages with WEIR_STAGE_HOLDS. Any thread of the graph.
+ * If memory is short, the event is finished as WEIR_ENOMEM, and 0 is returned. A claim with 0
+ * returns NULL. Only for stages with WEIR_STAGE_HOLDS. Any thread of the graph.
  */
 WEIR_API uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **ev, int64_t until_ns);
 
 /**
  * Return the event that was held with `ticket`, or NULL if its hold has expired, if it was claimed
- * before, or if it ended with the graph. The event is then held as after weir_hold and does not
+ * before, or if it ended with the graph. The returned event is held as after weir_hold and does not
  * expire. Either one claim or the expiry gets the event. Any thread; takes no lock.
  */
 WEIR_API struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t ticket);
@@ -48,8 +50,8 @@ WEIR_API struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t tick
 /**
  * Record that the server or database for which `ev` waits has refused it because of overload. The
  * stage still holds the event, and then requeues, emits or finishes it. The time of this hold is
- * not counted as service time, and the event not as served. The policy of `width:` lowers the width
- * if many events are refused. Any thread of the graph.
+ * not counted as service time, and the event is not counted as served. The policy of `width:`
+ * lowers the width if many events are refused. Any thread of the graph.
  */
 WEIR_API void weir_hold_refused(struct weir_stage *st, struct weir_event *ev);
 

@@ -17,7 +17,8 @@
  * | weir_loop_send          | yes        | yes: threads of the graph, or attached  |
  * | weir_loop_stop, _wake   | yes        | yes                                     |
  * | weir_loop_held          | yes        | yes                                     |
- * | everything else         | yes        | no                                      |
+ * | weir_loop_start, _join  | no         | the main thread                         |
+ * | the other loop calls    | yes        | no                                      |
  */
 #ifndef WEIR_IO_H
 #define WEIR_IO_H
@@ -67,8 +68,8 @@ struct weir_loop_ops {
 /**
  * Create a loop for stage `st` and its thread "NAME/ioI" (I = `index`), which is not pinned.
  * weir_loop_data returns `data`. Waits until `ops->start` has run in the thread. Returns 0,
- * WEIR_EINVAL (a required callback is missing; logged), WEIR_ENOMEM, WEIR_ESYS (the thread, epoll or
- * eventfd could not be created), or the code of `start`. Main thread.
+ * WEIR_EINVAL (a required callback is missing; logged), WEIR_ENOMEM, WEIR_ESYS (the thread, epoll
+ * or eventfd could not be created), or the code of `start`. Main thread.
  */
 WEIR_API int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops *ops,
     void *data, struct weir_loop **loop);
@@ -126,12 +127,12 @@ WEIR_API bool weir_loop_held(const struct weir_loop *loop);
 WEIR_API int weir_loops_held(const struct weir_stage *st);
 
 /**
- * The loop of the calling thread, or NULL if it has none. In the handler of an inline stage it is the
- * loop of the source that has sent the events: the stage may watch sockets and set timers there, whose
- * callbacks run in the same thread. It may differ from call to call, and is NULL if the sender is a
- * handler thread, and sometimes if the stage has a width (docs/writing-a-stage.md). In the
- * handler of a stage with WEIR_STAGE_LOOP it is the loop of that stage. Other stages with a pool have
- * no loop in their handlers.
+ * The loop of the calling thread, or NULL if the thread has none. In the handler of an inline
+ * stage, the result is the loop of the source that has sent the events. The stage may watch sockets
+ * and set timers in this loop; their callbacks run in the same thread. The loop may differ from
+ * call to call. It is NULL if the sender is a handler thread, and sometimes if the stage has a
+ * width (docs/writing-a-stage.md). In the handler of a stage with WEIR_STAGE_LOOP, the result is
+ * the loop of that stage. Other stages with a pool have no loop in their handlers.
  */
 WEIR_API struct weir_loop *weir_loop_here(void);
 

@@ -20,7 +20,7 @@ enum weir_metric_kind {
 	/**
 	 * Counts requests or connections that a source refused because of one of its own limits,
 	 * before it created an event that the framework could have shed. Pages and reports show the
-	 * count as shed, described by the row's help ("connections refused over max_per_address").
+	 * count as shed, described by the row's help ("connections refused for exceeding max_per_address").
 	 * Client errors do not belong here.
 	 */
 	WEIR_METRIC_TURNED_AWAY,

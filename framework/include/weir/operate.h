@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changes to a running graph: set live knobs, pause and drain stages, undo changes, set the
- * overload mode. Any thread except the graph's own; one call at a time.
+ * overload mode. Functions that change the graph may be called by any thread except the graph's
+ * own; a lock lets one of them run at a time. The others are for any thread.
  */
 #ifndef WEIR_OPERATE_H
 #define WEIR_OPERATE_H
@@ -21,9 +22,10 @@ struct weir_graph;
 /**
  * Set the live knob `knob` ("threads.max", "admission.rate", "with.body") of `stage` to `value`,
  * permanently. Same as weir_graph_set_for with `for_ns` 0. Returns 0, WEIR_ENOENT (no such stage or
- * knob), WEIR_EINVAL (bad value, or the knob is not live) or WEIR_ENOMEM; why[size] receives the
- * same message that `check` would print. The change is journalled, and appears in
- * weir_graph_changes. Any thread; takes effect with the next batch at the latest.
+ * knob), WEIR_EINVAL (bad value, or the knob is not live), WEIR_EBUSY (another graph is replacing
+ * or has replaced this one) or WEIR_ENOMEM; why[size] receives the message, for a bad value the
+ * same that `check` would print. The change is journalled, and appears in weir_graph_changes. It
+ * takes effect with the next batch at the latest.
  */
 WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const char *knob,
     const char *value, char *why, size_t size);
@@ -41,7 +43,7 @@ WEIR_API int weir_graph_set_for(struct weir_graph *graph, const char *stage, con
 #define WEIR_FOR_MAX_NS (31LL * 24 * 3600 * 1000000000)
 
 /** Remove the override of a knob, which returns to its configured value. Returns the codes of
- *  weir_graph_set, or WEIR_EBUSY if the knob is not overridden. */
+ *  weir_graph_set, and also WEIR_EBUSY if the knob is not overridden. */
 WEIR_API int weir_graph_unset(
     struct weir_graph *graph, const char *stage, const char *knob, char *why, size_t size);
 
@@ -127,8 +129,8 @@ WEIR_API int weir_graph_queue(
  * Limit the admission mode of all stages to `mode`. With ENFORCE, each stage uses the mode of its
  * own knob; with SHADOW, no policy refuses events; with OFF, no policy is called. Queue limits and
  * deadlines apply in every mode, and the knobs keep their values. Returns 0, WEIR_EINVAL (no such
- * mode) or WEIR_EBUSY (a reload is in progress). The change is journalled. Any thread; takes effect
- * with the next offer.
+ * mode) or WEIR_EBUSY (another graph is replacing or has replaced this one). The change is
+ * journalled. It takes effect with the next offer.
  */
 WEIR_API int weir_graph_set_overload(struct weir_graph *graph, enum weir_admission_mode mode);
 

@@ -28,9 +28,9 @@ WEIR_API int weir_stage_load(const char *path, struct weir_err *err);
 
 /**
  * Load a plug-in that a configuration names, as weir_stage_load does. *id receives a hash of its
- * content, never 0. If `look` is set, no code is loaded. Content that has not been loaded before is
- * then replaced by the newest loaded plug-in with the same symbol; WEIR_ENOENT is returned if none
- * exists.
+ * content, never 0. If `look` is set, no code is loaded: if the content has not been loaded before,
+ * the newest loaded plug-in with the same symbol takes its place, and WEIR_ENOENT is returned if
+ * none exists.
  */
 WEIR_API int weir_stage_plugin(const char *path, bool look, uint64_t *id, struct weir_err *err);
 

@@ -10,12 +10,11 @@
  * (CLOCK_MONOTONIC) at the latest. Responses may arrive until the last stage has drained, so loops
  * are stopped and joined in ops->fini, not here.
  *
- * ops->pause. Accept and read nothing new while `paused` is set; work in
- * progress continues. Nothing is lost, because clients wait. Optional: a source without this
- * callback cannot be paused. Any thread, one call at a time, between start and stop; must not
- * block. In a graph that replaces another one (weir_graph_succeed), it is also called once
- * before `start`, so that the source starts paused; the source is resumed when all stages have
- * started.
+ * ops->pause. Accept and read nothing new while `paused` is set; work in progress continues.
+ * Nothing is lost, because clients wait. Optional: a source without this callback cannot be paused.
+ * Any thread, one call at a time, between start and stop; must not block. In a graph that replaces
+ * another one (weir_graph_succeed), the callback is also called once before `start`, so that the
+ * source starts paused; the source is resumed when all stages have started.
  *
  * ops->refresh. Called when a reload keeps this stage because nothing but live knobs has
  * changed. Take over the external data that the init of `wanted` has read, such as a

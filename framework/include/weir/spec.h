@@ -3,10 +3,11 @@
  * The specification of a server: plain data, built by config/ from YAML or directly by an embedding
  * program.
  *
- * Every member is described by a knob row in framework/plan/spec_knobs.c (weir_*_knobs below), so
- * the loader, `check`, `describe`, the schema and the admin endpoint all read the same table. A
- * spec owns everything it points to; weir_spec_free frees it. An embedding program builds a spec
- * with weir_spec_new and weir_spec_add_stage, which fill in defaults.
+ * A knob row describes each setting. The rows of stages and groups are in
+ * framework/plan/spec_knobs.c (weir_*_knobs below), those of the other sections in config/. The
+ * loader, `check`, `describe`, the schema and the admin endpoint all read these rows. A spec owns
+ * everything it points to; weir_spec_free frees it. An embedding program builds a spec with
+ * weir_spec_new and weir_spec_add_stage, which fill in defaults.
  */
 #ifndef WEIR_SPEC_H
 #define WEIR_SPEC_H
@@ -67,8 +68,8 @@ struct weir_admission_spec {
 	/* position of `policy`; its file is NULL if that is not written */
 	struct weir_mark policy_mark;
 	int mode; /* enum weir_admission_mode */
-	/* for `threshold`: queue length from which on events are refused, smaller for lower classes;
-	 * -1 is half the limit */
+	/* for `threshold`: queue length at which events of the highest class begin to be refused;
+	 * lower classes are refused at smaller lengths. -1 is half the limit of the queue */
 	int64_t threshold;
 	double rate; /* for `rate`: events per second */
 	/* for `rate`: depth of the token bucket in events; 0 selects the number of events in 10 ms
@@ -89,8 +90,8 @@ struct weir_degrade_spec {
 	int64_t step_ns; /* minimum time between two steps of the level; a step is 0.1 */
 };
 
-/** `width:` of a stage that holds events (WEIR_STAGE_HOLDS): the number of events that may be in its
- *  handlers or held at once. */
+/** `width:` of a stage that holds events (WEIR_STAGE_HOLDS): the number of events that may be in
+ *  its handlers or held at once. */
 struct weir_width_spec {
 	int64_t min;  /* 1 or more */
 	int64_t max;  /* -1 is `auto`, the limit of the queue */

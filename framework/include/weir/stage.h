@@ -53,9 +53,10 @@ enum weir_stage_flags {
 	 * work is bounded by `width:`, and their service time lasts until the hold ends. */
 	WEIR_STAGE_HOLDS = 32,
 	/* has an event loop (weir/io.h) of its own. `handle` runs in the loop's thread, where
-	 * weir_loop_here() is the loop, so it may set timers and watch sockets; their callbacks run in
-	 * the same thread, and end the holds. `handle` gets its events held, weir_hold keeps them. The
-	 * loop runs until ops->fini. Only with WEIR_STAGE_HOLDS, and without state per thread. */
+	 * weir_loop_here() is the loop, so it may set timers and watch sockets. Their callbacks run
+	 * in the same thread, and typically end the holds. The events that `handle` gets are
+	 * already held; weir_hold keeps them so. The loop runs until ops->fini. Requires
+	 * WEIR_STAGE_HOLDS; thread_init must be NULL and thread_state_size 0. */
 	WEIR_STAGE_LOOP = 64,
 };
 
@@ -66,7 +67,7 @@ enum weir_stage_flags {
 struct weir_outlet {
 	const char *name;                   /* NULL ends the table */
 	const struct weir_event_type *type; /* or WEIR_ANY_EVENT */
-	/* may stay unlinked; if false, leaving it unlinked is a build error */
+	/* may be missing under `to:`; if false, a graph in which it is missing is not built */
 	bool optional;
 	const char *help;
 };
@@ -112,9 +113,10 @@ struct weir_stage_ops {
 	 *  all refused events are finished with `reason`. */
 	void (*refused)(
 	    struct weir_stage *st, int outlet, struct weir_event **ev, int n, int reason);
-	/** Return the mean handler time per event in ns under the configuration `conf` (conf_size
-	 *  bytes, knobs bound), or 0 if unknown. `check` refuses objectives shorter than this, and
-	 *  `simulate` uses it as the service time. Optional. A pure function; any thread. */
+	/** Return the mean handler time per event in ns under the configuration `conf`, a struct of
+	 *  conf_size bytes in which all knobs are set, or 0 if unknown. `check` refuses objectives
+	 *  shorter than this, and `simulate` uses it as the service time. Optional. A pure
+	 *  function; any thread. */
 	int64_t (*service_ns)(const void *conf);
 	/** For sources: stop or continue accepting (source.h). Optional. */
 	void (*pause)(struct weir_stage *st, bool paused);
@@ -122,11 +124,12 @@ struct weir_stage_ops {
 	void (*refresh)(struct weir_stage *st, struct weir_stage *wanted);
 	/** Whether a reload finds new external data (source.h). Optional. */
 	bool (*renewed)(struct weir_stage *st, struct weir_stage *wanted, char *text, size_t size);
-	/** Called with ev[0..n), n >= 1, events whose hold with a ticket (weir_hold_until) has expired.
-	 *  The stage emits, finishes or requeues them. Events left in `ev` are finished as
-	 *  WEIR_EDEADLINE, and so are all if this callback is NULL. Runs in the threads of `handle`
-	 *  (an inline stage has one of its own for it), one call at a time with `mode: exclusive`,
-	 *  also during a pause. */
+	/** Called with ev[0..n), n >= 1, events whose hold with a ticket (weir_hold_until) has
+	 *  expired. The stage emits, finishes or requeues them. Events left in `ev` are finished as
+	 *  WEIR_EDEADLINE; so are all expired events if this callback is NULL. It runs in the
+	 *  threads that call `handle`, or, for an inline stage, in a thread that the stage has for
+	 *  this purpose. With `mode: exclusive`, one call runs at a time. A pause does not prevent
+	 *  the calls. */
 	void (*expired)(struct weir_stage *st, struct weir_event **ev, int n);
 };
 

@@ -6,9 +6,9 @@
  * ops->thread_init and ops->thread_fini. weir_thread_state is available in both, and is zeroed
  * before each thread_init. thread_fini may emit, finish or requeue the events that the thread
  * holds. thread_init returns 0 or a WEIR_E code. If it fails while the graph starts, the start
- * fails. If it fails in a running graph, the pool tries again later with another thread. A thread
- * that runs a drain or replaces a dead I/O thread continues without this stage, and calls
- * thread_init again when events for the stage arrive.
+ * fails. If it fails in a new thread of a running graph, the pool tries again later with another
+ * thread. If it fails in a thread that runs a drain or replaces a dead I/O thread, that thread
+ * continues without the stage, and calls thread_init again when events for the stage arrive.
  *
  * The framework registers every thread of the graph (handler, I/O, attached) with liburcu-memb: a
  * stage may use urcu_memb_read_lock() right away and must not register threads itself.
@@ -73,9 +73,10 @@ WEIR_API int64_t weir_remaining_ns(const struct weir_stage *st, const struct wei
 /**
  * Load of the stage, 0 (idle) to 1 (full): the largest of these ratios.
  *
- *   - (queued + held events) / limit of the queue. Once the stage has held an event, the events in
- *     its handlers count as held.
- *   - events of lower classes / their share of the limit
+ *   - (queued + held events) / limit of the queue. If the stage has a width, or has ever held an
+ *     event, the events in its handlers count as held.
+ *   - for each priority: (queued + held events of this and lower priorities) / the part of the
+ *     limit that these events may fill (framework/admission/room.h)
  *   - predicted wait of a new event / half the stage's objective
  *
  * The last two are 0 unless the admission policy learns the cost of events. Relaxed reads, any

@@ -21,8 +21,8 @@
  *   - is not writable by its group, unless it is such a folder, or its group is private to its
  *     owner and it has no access control list.
  *
- * A group is private if it has the name of the owner and no other member, or if neither has a name
- * and their numbers are equal.
+ * A group is private if it has the name of the owner and no other member, or if neither the group
+ * nor the owner has a name and their numbers are equal.
  *
  * Walks the path by descriptors and checks what it has opened, so that nothing can be replaced
  * between check and use. Does not wait for the writer of a FIFO. The caller owns *fd, which is

@@ -64,11 +64,11 @@ struct weir_stage_view {
 	uint64_t queue_length, queue_limit;
 	uint64_t in_flight; /* queued + running + held */
 	uint64_t held;
-	/* of stages that hold events, otherwise 0: events that may be in work at once, the bounds of
-	 * that number, and how many are in work */
+	/* for stages with a width, otherwise 0: number of events that may be in handlers or held at
+	 * once, the bounds of that number, and how many are so now */
 	int width, width_min, width_max, in_work;
 	char width_why[120];  /* the width policy's own description of its state; may be "" */
-	uint64_t refusals;    /* events that the other side has refused (weir_hold_refused) */
+	uint64_t refusals;    /* events refused by what the stage waits for (weir_hold_refused) */
 	int64_t law_residual; /* offered - ended - in flight, from one pass over the counters */
 	/* largest |law_residual| that events moving during the pass can explain; a larger one is a
 	 * bug */
@@ -103,7 +103,7 @@ struct weir_decision {
 	int64_t at_ns;                 /* CLOCK_MONOTONIC */
 	int64_t wall_ns;               /* CLOCK_REALTIME */
 	char stage[WEIR_NAME_MAX + 1]; /* stage or group */
-	char actor[24];                /* policy name, "operator", "repair" */
+	char actor[24];                /* policy name, "operator", "reload", "repair" ... */
 	char action[24]; /* "grow", "shrink", "limit", "set", "batch", "width", "stuck" ... */
 	char rule[96];   /* why: "queue 187 over threshold 64" */
 	/* the limit that restricted the decision, such as "wanted 9, max 8"; "" if none */
@@ -135,7 +135,7 @@ struct weir_graph_view {
 	uint64_t decisions_total; /* the id of the newest decision */
 	/* like decisions_total, but never smaller than in the previous graph */
 	uint64_t decided_total;
-	uint64_t acts_total;
+	uint64_t acts_total; /* the id of the newest change (weir_graph_changes) */
 	struct weir_collect_state collect;
 };
 

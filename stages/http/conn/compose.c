@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Composes the head of every response: compose_head that of a request, compose_bare that of a
- * refusal for which there is no memory or no connection. Only "100 Continue" is written elsewhere
+ * Composes the head of every response: compose_head for the response to a request, compose_bare for
+ * a refusal for which there is no memory or no connection. Only "100 Continue" is written elsewhere
  * (write_continue.c). "Server" and "Date" stay the same for a second: they are composed once and
  * copied.
  *

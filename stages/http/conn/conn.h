@@ -28,7 +28,8 @@
 /** What a connection waits for; this determines its time-out. */
 enum wait_kind { WAIT_NONE, WAIT_IDLE, WAIT_HEAD, WAIT_BODY, WAIT_WRITE, WAIT_LINGER };
 
-/** The life of a connection. It only moves on; see conn_enter. */
+/** The life of a connection. The value only changes to one further down this list; see
+ *  conn_enter. */
 enum conn_phase {
 	CONN_OPEN,
 	CONN_ENDING,    /* no response follows; close_notify could not be sent yet */
@@ -36,7 +37,8 @@ enum conn_phase {
 	CONN_CLOSED,    /* the descriptor is -1 */
 };
 
-/** Whether requests are read from a connection. It only moves on. */
+/** Whether requests are read from a connection. The value only changes to one further down this
+ *  list. */
 enum conn_input {
 	INPUT_OPEN,
 	INPUT_STOPPED, /* no further request will be read */

@@ -12,8 +12,8 @@ struct tls_conn;
 /** The outlet of http.server to the stage that does handshakes. */
 #define TLS_OUTLET 1
 
-/** Create the TLS state of `c`, a new connection of a server with TLS. Without memory, c->tls stays
- * NULL. */
+/** Create the TLS state of `c`, a new connection of a server with TLS. Without memory,
+ * c->net.tls stays NULL. */
 void conn_tls_begin(struct conn *c);
 
 /** Make `t` (may be NULL) the TLS of `c`, and count its memory. Returns the previous one, which the

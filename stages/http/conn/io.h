@@ -55,8 +55,8 @@ struct conn;
 /** Maximum number of responses in one writev. */
 #define SERVER_PIECES 64
 
-/** Maximum number of connections that are read together: as many as one run of the event loop
- * handles when events are handed to other threads (LOOP_RUN_HANDED). */
+/** Maximum number of connections that are read together: as many descriptors as the event loop
+ * handles in a row when events are handed to other threads (LOOP_RUN_HANDED). */
 #define SERVER_ARRIVED 32
 
 /** One response in a writev. */
@@ -115,7 +115,8 @@ struct http_io {
 	/* to be read at the end of this run of the event loop */
 	struct conn *arrived[SERVER_ARRIVED];
 	int64_t in_graph; /* requests emitted and not returned yet */
-	/* those of in_graph whose body or response is sent in parts: this thread sees their progress */
+	/* of these, the requests whose body or response is sent in parts, so that this thread sees
+	 * their progress */
 	int64_t in_parts;
 	uint64_t next_id; /* the next id for a request or connection */
 	struct io_memory memory;

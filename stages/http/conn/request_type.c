@@ -121,13 +121,13 @@ static const struct weir_field fields[] = {
     {"path", get_path, "path in its normal form, in which /%61/../b//c is /b/c"},
     {"method", get_method, "method, as sent"},
     {"host", get_host, "name of the host the request is for, in lower case, without port"},
-    {"target", get_target, "the same path, with the query as sent"},
+    {"target", get_target, "path in its normal form, with the query as sent"},
     {"address", get_address, "address of the client, without its port"},
-    {"connection", get_connection, "the connection: 8 bytes, unique in this process"},
+    {"connection", get_connection, "identifier of the connection: 8 bytes, unique in this process"},
     {"scheme", get_scheme, "https with TLS, else http"},
     {"tls", get_tls, "TLS version, such as TLSv1.3; none without TLS"},
     {"sni", get_sni, "server name that the client asked for in its TLS handshake"},
-    {"header.", get_header, "value of the first header field of that name"},
+    {"header.", get_header, "followed by a name: value of the first header field with that name"},
     {NULL, NULL, NULL},
 };
 

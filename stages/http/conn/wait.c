@@ -30,18 +30,17 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Time before rates are enforced, since a slow start is not an attack (reliability.md, slow
- * bodies). */
+/* Time before rates are enforced, since a slow start is not an attack. */
 #define RATE_GRACE_NS (5 * NS_PER_S)
 /* How long the client may take to read the last response, before bytes that it still sends cause a
  * reset. 2 s is a guess, similar to other servers (Apache 2 s, nginx 5 s). */
 #define LINGER_NS (2 * NS_PER_S)
 /* If a time-out occurs after bytes were read and before they are parsed, it is checked again after
- * this delay. It is one timer tick, so the check is in the next iteration. */
+ * this delay, which the timer wheel rounds up to its next tick (at most 4 ms). */
 #define LOOK_AGAIN_NS 1000000LL
-/* Maximum lead of a client over min_send_rate. A client's kernel accepts megabytes before the client
- * reads any of them, and then acknowledges 128 KiB at a time, a 16th of its buffer. Without this
- * limit a client would have a lead of megabytes, and could then read almost nothing for a long
+/* Maximum lead of a client over min_send_rate. A client's kernel accepts megabytes before the
+ * client reads any of them, and then acknowledges 128 KiB at a time, a 16th of its buffer. Without
+ * this limit a client would have a lead of megabytes, and could then read almost nothing for a long
  * time. */
 #define LEAD_BYTES 16384
 

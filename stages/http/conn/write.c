@@ -278,7 +278,7 @@ void conn_moved(struct conn *c, ssize_t n)
 	c->io->count[SERVER_BYTES_OUT] += n;
 	c->net.wait.progress_ns = weir_loop_now_ns(c->io->net.loop);
 	c->net.wait.queued_bytes +=
-	    n; /* conn_look counts them as moved when the client acknowledges them */
+	    n; /* look (wait.c) counts them as moved when the client acknowledges them */
 }
 
 /* Record whether the kernel holds a large response that the client may not be reading, although the

@@ -127,9 +127,9 @@ enum guard_byte {
 	GUARD_DOT = 128,   /* '/' and '.': one of them after a '/' may make the path not normal */
 };
 
-/* GUARD_PATH and GUARD_QUERY are the bytes that RFC 3986 allows in a path and in a query; a query may
- * contain '?'. A few others are added, since browsers send them unescaped (the encode sets of the
- * WHATWG's URL standard): | [ ] in both, and \ ^ ` { } in a query. */
+/* GUARD_PATH and GUARD_QUERY are the bytes that RFC 3986 allows in a path and in a query; a query
+ * may contain '?'. A few others are added, since browsers send them unescaped (the encode sets of
+ * the WHATWG's URL standard): | [ ] in both, and \ ^ ` { } in a query. */
 
 extern const uint8_t guard_bytes[256];
 

@@ -202,7 +202,8 @@ enum guard_verdict guard_whole(struct http_head *head)
 	/* An HTTP/1.0 peer may not know that these methods can have a body, and may read the body
 	 * as a request. HAProxy and lighttpd also refuse this. */
 	if (head->minor == 0 && head->content_length > 0 && method_without_body(head->method))
-		return guard_refuse(head, 400, "HTTP/1.0 has no body with this method");
+		return guard_refuse(
+		    head, 400, "an HTTP/1.0 request with this method cannot have a body");
 	if (!head->has_host && head->minor == 1)
 		return guard_refuse(head, 400, "Host is missing");
 	if (head->minor == 0)

@@ -12,9 +12,9 @@
 
 #include "http/message/guard.h"
 
-/* Append the byte or escape at the start of `p` to `out`. An escape is decoded if its byte
- * may occur in a path and is neither '%' nor '/'; otherwise it is appended in upper case. `p` must not begin with '/'. Returns
- * the number of bytes of `p` used. */
+/* Append the byte or escape at the start of `p` to `out`. An escape is decoded if its byte may
+ * occur in a path and is neither '%' nor '/'; otherwise it is appended in upper case. `p` must not
+ * begin with '/'. Returns the number of bytes of `p` used. */
 static size_t put_byte(const char *p, char *out, size_t *n)
 {
 	if (*p != '%') {
@@ -120,7 +120,7 @@ bool normal_path_pattern(const char *pattern, size_t n, bool prefix, char *hint,
 	if (normal < 0)
 		snprintf(hint, size, "the path leads above the root");
 	else
-		snprintf(hint, size, "requests for it have the path '%.*s%.*s%s'",
+		snprintf(hint, size, "write the path in its normal form: '%.*s%.*s%s'",
 		    normal > 100 ? 100 : (int)normal, out, (int)(n - whole), pattern + whole,
 		    prefix ? "*" : "");
 	return false;

@@ -69,8 +69,8 @@ static bool drawn(int64_t id, double share)
 	return (double)((uint64_t)id * 0x9e3779b97f4a7c15U >> 11) < share * 0x1p53;
 }
 
-/* Return the fraction of such requests that is logged: `sample` for successful and fast ones, 1 for
- * the others. Returns 0 if the request `l` is not in the sample. */
+/* Return the fraction that is logged of requests like `l`: `sample` for successful and fast ones, 1
+ * for the others. Returns 0 if `l` is not in the sample. */
 static double share_of(const struct access_log_conf *conf, const struct access_line *l)
 {
 	if (conf->sample >= 1 || l->outcome != WEIR_OK || l->torn || l->req->res.status >= 400 ||
@@ -210,7 +210,8 @@ static const struct weir_knob knobs[] = {
 	.min = 0,
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "requests that took at least this long are always logged; 0 samples them, too"},
+	.help = "requests that took at least this long are always logged; 0: they are sampled like "
+		"all others"},
     {.name = "flush",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(flush_ns),

@@ -9,11 +9,11 @@
 	    "client connections that are open")                                                    \
 	X(ACCEPTED, "http_accepted_total", COUNTER, "connections", "client connections accepted")  \
 	X(REFUSED, "http_refused_total", TURNED_AWAY, "connections",                               \
-	    "connections that got 503 over max_connections or for lack of descriptors")            \
+	    "connections that got 503 for exceeding max_connections or for lack of descriptors")   \
 	X(REFUSED_ADDRESS, "http_refused_address_total", TURNED_AWAY, "connections",               \
-	    "connections refused over max_per_address")                                            \
+	    "connections refused for exceeding max_per_address")                                   \
 	X(REFUSED_RATE, "http_refused_rate_total", TURNED_AWAY, "connections",                     \
-	    "connections refused over accept_rate")                                                \
+	    "connections refused for exceeding accept_rate")                                       \
 	X(REFUSED_MEMORY, "http_refused_memory_total", TURNED_AWAY, "requests",                    \
 	    "requests that got 503 because memory for connections or bodies was used up")          \
 	X(REFUSED_LATE, "http_refused_late_total", COUNTER, "requests",                            \
@@ -96,7 +96,7 @@
 	X(TLS_FAILED_TIMEOUT, "http_tls_failed_timeout_total", COUNTER, "handshakes",              \
 	    "TLS handshakes that were not complete within header_timeout")                         \
 	X(TLS_FAILED_SHED, "http_tls_failed_shed_total", COUNTER, "handshakes",                    \
-	    "TLS handshakes that their stage refused")                                             \
+	    "TLS handshakes refused by the stage that performs them")                              \
 	X(TLS_FAILED_INTERNAL, "http_tls_failed_internal_total", COUNTER, "handshakes",            \
 	    "TLS handshakes that failed in the server, for example for lack of memory")
 

@@ -12,8 +12,8 @@ void refusal_answer(struct http_req *r, int status, int retry_after_s);
 /** Answer 503 to a request that arrived after its server had stopped. */
 void refusal_closed(struct http_req *r, int retry_after_s);
 
-/** Answer `status` to a request that failed, or whose body is torn because of `limit` (NULL if there
- * is none). A 503 has Retry-After. */
+/** Answer `status` to a request that failed, or whose body is torn because of `limit` (NULL if
+ * there is none). A 503 has Retry-After. */
 void refusal_torn(struct http_req *r, int status, const char *limit, int retry_after_s);
 
 /** Print the trace id if it can be looked up elsewhere, because the client sent it or the trace is

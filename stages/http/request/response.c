@@ -3,7 +3,8 @@
  * Builds the responses of stages, and checks them so that no stage can split a response.
  *
  * A response has one of four bodies: bytes in memory, a range of a file, pieces of both, or a
- * stream (stream.h). Setting a response releases the previous one, unless that is streamed already.
+ * stream (transfer.h). Setting a response releases the previous one, unless that is
+ * streamed already.
  *
  * Fields added one by one are stored in the request: up to 256 bytes inline, more in memory from
  * malloc. A new response also replaces the fields of the previous one, but fields added before the

@@ -67,8 +67,9 @@ struct stream {
 	size_t put; /* in PARTS: bytes put into the transfer that the stage cannot see yet */
 };
 
-/** Get space for the next bytes: sets `*room` and returns its size. Returns 0 if there is no memory,
- * or if the body is streamed and its transfer cannot take bytes now. Call stream_full then. */
+/** Get space for the next bytes: sets `*room` and returns its size. Returns 0 if there is no
+ * memory, or if the body is streamed and its transfer cannot take bytes now. Call stream_full
+ * then. */
 size_t stream_room(struct stream *s, struct pool *p, char **room);
 
 /** Return the reason why stream_room has returned 0: MORE if the transfer must be emptied first.

@@ -143,8 +143,8 @@ bool transfer_due_locked(const struct transfer *t, unsigned what);
 /** End the response, if it has begun, because the event is finished with `status`. Returns whether
  * it had begun. */
 bool transfer_finished(struct transfer *t, int status);
-/** Return the HTTP status for a torn body, and set *limit as in transfer_tear. Returns 0 if the body
- * is not torn. */
+/** Return the HTTP status for a torn body, and set *limit as in transfer_tear. Returns 0 if the
+ * body is not torn. */
 int transfer_torn_status(struct transfer *t, const char **limit);
 
 #endif

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Maximum number of files that a thread remembers. The search is linear; for 64 files it costs less than the fstat
- * before it. Responses with other files get descriptors of their own. */
+/* Maximum number of files that a thread remembers. The search is linear; for 64 files it costs less
+ * than the fstat before it. Responses with other files get descriptors of their own. */
 #define FILES_MAX 64
 
 struct handed_file {

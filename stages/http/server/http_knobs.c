@@ -29,8 +29,8 @@ const struct weir_knob server_knobs[] = {
 	.min = 1,
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "limit on open client connections; beyond it the longest-idle one is closed or 503 "
-		"is sent"},
+	.help = "limit on open client connections; beyond it, the connection that has been idle "
+		"longest is closed, or 503 is sent"},
     {.name = "max_per_address",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(net.max_per_address),
@@ -38,9 +38,9 @@ const struct weir_knob server_knobs[] = {
 	.min = 0,
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
-	.help = "limit on connections per address (per /64 for IPv6); beyond it the address's "
-		"longest-idle one is closed or 503 is sent; auto is max_connections / 4, at least "
-		"64; 0 is no limit"},
+	.help = "limit on connections per address (per /64 for IPv6); beyond it, the one of the "
+		"address that has been idle longest is closed, or 503 is sent; auto is "
+		"max_connections / 4, at least 64; 0 is no limit"},
     {.name = "accept_rate",
 	.type = WEIR_KNOB_RATE,
 	.offset = ROW(net.accept_rate),
@@ -79,8 +79,8 @@ const struct weir_knob server_knobs[] = {
 	.def = "64KiB",
 	.min = WEIR_HTTP_HEAD_MAX,
 	.max = 1 << 30,
-	.help =
-	    "part of 'body_memory' per streamed body or answer; its sender waits while it is full"},
+	.help = "part of 'body_memory' for each streamed body or answer; the sender waits while "
+		"this part is full"},
     {.name = "body_memory",
 	.type = WEIR_KNOB_BYTES,
 	.offset = ROW(body_memory_bytes),

@@ -58,8 +58,8 @@ static void io_turn_end(struct weir_loop *loop)
 	struct http_io *io = weir_loop_data(loop);
 
 	conn_read_arrived(io);
-	/* must precede conn_write_ready: requests that it parses may be refused immediately, which
-	 * makes their connections ready */
+	/* net_io_follow must precede conn_write_ready: it may parse requests that are refused
+	 * immediately, which makes their connections ready */
 	net_io_follow(&io->net);
 	memory_follow(io);
 	conn_write_ready(io);
@@ -214,7 +214,8 @@ _Static_assert(SERVER_N_METRICS <= WEIR_METRICS_MAX, "a stage has a bounded numb
 
 static const struct weir_outlet outlets[] = {
     {"request", &weir_http_request_type, false,
-	"every request, once received; one with a body over 'stream', before the body is complete"},
+	"every request, when it is complete; a request whose body is longer than 'stream', before "
+	"the body is complete"},
     [TLS_OUTLET] = {"handshake", &tls_handshake_type, true,
 	"TLS handshakes, to a stage 'use: tls.handshake'; required with 'tls'"},
     {NULL, NULL, false, NULL},

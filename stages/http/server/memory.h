@@ -11,8 +11,8 @@
  *   MEMORY_DEAF   98 %   nothing is accepted
  *                 100 %  no buffer and no body memory is allocated (pool.h)
  *
- * A step ends 5 % below the level at which it begins. (The steps follow Envoy's overload manager;
- * the numbers are from reliability.md.)
+ * A step ends 5 % below the level at which it begins. (The steps follow Envoy's overload
+ * manager.)
  *
  * Every I/O thread counts in its pool what its connections hold: connections, read buffers,
  * requests, bodies, and the heads and bodies of waiting responses. At the end of an iteration it

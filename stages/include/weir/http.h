@@ -6,8 +6,9 @@
  * the event, or emits it to another stage. All slices of the request stay valid until the event is
  * finished. A request finished as WEIR_OK without a response is answered with 204. One finished as
  * SHED is answered with 503, Retry-After and X-Weir-Shed, and with X-Weir-Shed-Id if admission
- * refused it. WEIR_ECLOSED results in 503 with Retry-After, any other failure in 500; both
- * responses name the request's trace, if it has one, in X-Weir-Trace.
+ * refused it. WEIR_ECLOSED results in 503 with Retry-After. Any other failure results in 500 or, if
+ * weir_http_body_next has failed, in the status that matches that error. The responses to failures
+ * name the request's trace, if it has one, in X-Weir-Trace.
  *
  * Bodies may be transferred in parts. With `stream:` of http.server the event of a long body is
  * emitted before the whole body has arrived, and the stage reads the rest with
@@ -258,7 +259,8 @@ WEIR_API int64_t weir_http_stream_bytes(const struct weir_http_request *req);
 
 /**
  * Release `*ev`, storing NULL, until one of the conditions in `what` (bits of enum weir_http_wait)
- * holds. `handle` of `st` is then called with the event again, immediately if one holds already.
+ * holds. `handle` of `st` is then called with the event again; it is called at once if a condition
+ * already holds.
  * WEIR_HTTP_BODY means that body bytes, the end of the body or an error is available,
  * WEIR_HTTP_ROOM that half of the response's buffer is free or the client has disconnected. Call
  * this only after weir_http_body_next has returned WEIR_HTTP_BODY_WAIT, or weir_http_stream_write
@@ -292,7 +294,7 @@ WEIR_API int weir_http_deadline_field(
 
 /**
  * Write the trace of `req` as a header field for a request to another server on its behalf (W3C
- * Trace Context), "traceparent: 00-<trace>-<span>-01\r\n", into `buf[size]`. The trace is the
+ * Trace Context), "traceparent: 00-<trace>-<span>-<flags>\r\n", into `buf[size]`. The trace is the
  * client's, or a new one; the span is that of the stage that holds the request. `tracestate` is not
  * written: the caller should forward the value from weir_http_header unchanged. Returns the length,
  * or WEIR_EINVAL and an empty text if `size` is too small. Only the owner of the request may call

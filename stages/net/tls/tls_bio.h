@@ -4,8 +4,8 @@
  *
  * - A write is always accepted as a whole: what the socket does not accept, at most one record, is
  *   stored here until tls_bio_flush. OpenSSL therefore never has a partly written record. For such
- *   a record it would require the same bytes again, but heads are composed again after a short
- *   write.
+ *   a record it would require the same bytes again, but the heads of responses are composed anew
+ *   after a short write.
  * - A read that returned fewer bytes than there was space for has emptied the socket. Further reads
  *   then return "would block" without a system call until tls_bio_ready. This saves one of two
  *   system calls per request.

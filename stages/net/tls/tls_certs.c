@@ -2,8 +2,8 @@
 /*
  * Loads and chooses certificates; see tls_certs.h.
  *
- * The SSL_CTX of a certificate also contains, for each other key type, the first certificate that
- * has all names of the former, if there is one. Clients that support ECDSA are then sent the ECDSA
+ * The SSL_CTX of certificate A also contains, for each other key type, the first certificate that
+ * has all names of A, if there is one. Clients that support ECDSA are then sent the ECDSA
  * certificate, others the RSA one.
  */
 #include "net/tls/tls_certs.h"
@@ -31,8 +31,8 @@
 struct tls_cert {
 	SSL_CTX *ctx;
 	char *path;
-	/* This certificate, its chain and its key. `ctx` may also have certificates of other key types
-	 * for the same names (add_kinds). */
+	/* This certificate, its chain and its key. `ctx` may also have certificates of other key
+	 * types for the same names (add_kinds). */
 	X509 *own;
 	STACK_OF(X509) * chain;
 	EVP_PKEY *key;
@@ -246,14 +246,14 @@ static int load_one(struct tls_certs *certs, int i, const struct tls_pair_conf *
 	snprintf(at, TLS_PATH_BYTES, "%s.cert", where);
 	snprintf(certs->cert[i].at, TLS_PATH_BYTES, "%s", at);
 	if (!pair->cert[0])
-		return tls_fail(
-		    err, WEIR_EINVAL, "name its file in 'cert'", "the key has no certificate");
+		return tls_fail(err, WEIR_EINVAL, "name the file of the certificate in 'cert'",
+		    "the key has no certificate");
 	rc = tls_pem_certs(pair->cert, &chain, err);
 	if (rc != 0)
 		return rc;
 	snprintf(at, TLS_PATH_BYTES, "%s.key", where);
 	rc = pair->key[0] ? tls_pem_key(pair->key, &key, err)
-			  : tls_fail(err, WEIR_EINVAL, "name its file in 'key'",
+			  : tls_fail(err, WEIR_EINVAL, "name the file of the key in 'key'",
 				"the certificate %s has no key", pair->cert);
 	if (rc == 0)
 		return use(certs, i, pair, chain, key, err);
@@ -426,8 +426,8 @@ int tls_certs_renewed(
 			continue;
 		if (at < size)
 			at += (size_t)snprintf(text + at, size - at,
-			    "%scertificate %s until %s, was %s until %s", n ? "; " : "",
-			    c->first[0] ? c->first : "no name", c->until,
+			    "%scertificate for %s, valid until %s (before: %s, until %s)",
+			    n ? "; " : "", c->first[0] ? c->first : "no name", c->until,
 			    old->first[0] ? old->first : "no name", old->until);
 		n++;
 	}

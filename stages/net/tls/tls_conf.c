@@ -17,7 +17,8 @@ static const struct weir_knob pair_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = PAIR(key),
 	.flags = WEIR_KNOB_REQUIRED,
-	.help = "PEM file with its private key"},
+	.help = "PEM file with the private key of the certificate; only the owner and the group of "
+		"the file may read it"},
     {.name = NULL},
 };
 
@@ -31,16 +32,17 @@ const struct weir_knob tls_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = ROW(own) + PAIR(key),
 	.def = "",
-	.help = "PEM file with its private key, readable by no one but its owner and group"},
+	.help = "PEM file with the private key of the certificate; only the owner and the group of "
+		"the file may read it"},
     {.name = "certs",
 	.type = WEIR_KNOB_RECORDS,
 	.offset = ROW(certs),
 	.fields = pair_knobs,
 	.record_size = sizeof(struct tls_pair_conf),
-	.help = "more certificates: a client gets the first one, beginning with 'cert', that has "
-		"the name it asks for. If none has that name, it gets the first of all. If an RSA "
-		"and an ECDSA certificate have the same names, it gets the one that it can "
-		"verify"},
+	.help = "more certificates: a client gets the first certificate, beginning with 'cert', "
+		"that has the name the client asks for. If no certificate has that name, the "
+		"client gets the first of all. If an RSA and an ECDSA certificate have the same "
+		"names, the client gets the one that it can verify"},
     {.name = "min_version",
 	.type = WEIR_KNOB_ENUM,
 	.offset = ROW(min_version),

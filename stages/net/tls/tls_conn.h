@@ -19,7 +19,8 @@
  * the graph, so field getters may read them.
  *
  * Callers exchange decrypted bytes, and these are also the ones that are counted. During the
- * handshake, the connection is called through struct tls_calls; afterwards it calls.
+ * handshake, the connection is called through struct tls_calls; afterwards, the connection calls
+ * the functions below.
  */
 #ifndef WEIR_NET_TLS_CONN_H
 #define WEIR_NET_TLS_CONN_H

@@ -16,7 +16,7 @@ enum tls_hello {
 	TLS_HELLO_LATER, /* the first record is not complete */
 	TLS_HELLO_WHOLE,
 	TLS_HELLO_PLAIN, /* HTTP without TLS */
-	TLS_HELLO_BAD,   /* neither */
+	TLS_HELLO_BAD,   /* neither TLS nor HTTP */
 	TLS_HELLO_NONE,  /* the client has disconnected */
 };
 

@@ -19,7 +19,8 @@ enum tls_phase { TLS_HELLO, TLS_SHAKING, TLS_OPEN, TLS_SHUT };
 
 struct tls_conn {
 	struct weir_event ev; /* first member: a step of the handshake */
-	/* Constant while AWAY. `certs` and `tickets` hold references; `tickets` may be NULL. */
+	/* Constant while `away` is set (the state AWAY of tls_conn.h). `certs` and `tickets` hold
+	 * references; `tickets` may be NULL. */
 	struct tls_user user;
 	struct tls_certs *certs;
 	struct tls_tickets *tickets;

@@ -4,9 +4,10 @@
  *
  * The owed byte. OpenSSL accepts whole records, but the socket accepts only what it has space for;
  * the rest of a record waits in the BIO. If all bytes were reported as sent, the caller might close
- * the connection. One of the bytes that OpenSSL has accepted is therefore not reported as sent
- * until the rest has been sent. The caller sees a short write, and calls again when the socket is
- * writable. The first byte that it then passes is the owed one, which is skipped.
+ * the connection before the rest has been sent. One of the bytes that OpenSSL has accepted is
+ * therefore not reported as sent until the rest has been sent. The caller sees a short write, and
+ * calls again when the socket is writable. The first byte that it then passes is the owed one,
+ * which is skipped.
  *
  * If the kernel encrypts (kTLS), bytes and files are sent to the socket as without TLS.
  */

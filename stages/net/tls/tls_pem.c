@@ -110,8 +110,9 @@ static int check_key_file(const struct stat *st, const char *path, struct weir_e
 	}
 	if (st->st_uid != geteuid() && st->st_uid != 0)
 		return tls_fail(err, WEIR_EINVAL, NULL,
-		    "the key %s belongs to user %u, neither this server's user nor root", path,
-		    (unsigned)st->st_uid);
+		    "the key %s belongs to user %u, which is neither root nor the user of this "
+		    "server",
+		    path, (unsigned)st->st_uid);
 	return 0;
 }
 

@@ -40,8 +40,8 @@ static void warn_of_chains(struct weir_stage *st, const struct tls_certs *certs)
 		const char *issuer = tls_certs_missing(certs, i, &at, &path);
 		if (issuer)
 			weir_warn(st, at,
-			    "%.100s does not contain the certificate of '%.80s', which this host "
-			    "does not trust by itself: append that certificate, since clients may "
+			    "%.100s does not contain the certificate of '%.80s', an authority "
+			    "unknown to this host: append that certificate, since clients may "
 			    "refuse the connection",
 			    path, issuer);
 	}

@@ -373,7 +373,7 @@ static void test_files(void)
 	refused(cert_path, cert_path, "the certificate or the key of");
 	refused(key_path, key_path, "the certificate or the key of");
 	CU_ASSERT_EQUAL(chmod(key_path, 0640), 0);
-	refused(cert_path, key_path, "users other than its owner can access");
+	refused(cert_path, key_path, "is accessible to users other than its owner");
 	CU_ASSERT_EQUAL(chmod(key_path, 0600), 0);
 	CU_ASSERT_EQUAL(chmod(cert_path, 0666), 0); /* a certificate is not secret */
 	CU_ASSERT_EQUAL(admin_tls_check(cert_path, key_path, &err), 0);

@@ -114,7 +114,7 @@ static void test_no_start(void)
 	char listen[40];
 
 	refused("nonsense", WEIR_EINVAL, "'nonsense' is not an address to listen on");
-	refused("0.0.0.0:0", WEIR_EINVAL, "is reachable by others");
+	refused("0.0.0.0:0", WEIR_EINVAL, "is reachable from other machines");
 	refused("unix:relative", WEIR_EINVAL, "needs an absolute path");
 	refused("unix:/none/x.sock", WEIR_ESYS, "No such file or directory");
 	CU_ASSERT_EQUAL_FATAL(start("127.0.0.1:0", &first, &err), 0);

@@ -449,7 +449,7 @@ static void test_roles(void)
 	setup();
 	for (size_t k = 0; k < sizeof(request) / sizeof(request[0]); k++) {
 		ask_as(&viewer, true, request[k][0], request[k][1], request[k][2]);
-		is_problem(403, "this needs the role operator, and 'eve' is a viewer");
+		is_problem(403, "this request needs the role operator, and 'eve' is a viewer");
 		CU_ASSERT_EQUAL(graph.calls, 0);
 		CU_ASSERT_EQUAL(
 		    ask_as(&operator, true, request[k][0], request[k][1], request[k][2]), 200);

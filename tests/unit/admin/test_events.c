@@ -299,7 +299,7 @@ static void test_limit(void)
 		CU_ASSERT_TRUE(await(fd[n], "event: hello"));
 	}
 	CU_ASSERT_EQUAL(client_get(port, "/events", answer, sizeof(answer)), 503);
-	CU_ASSERT_TRUE(has("the maximum number of watchers is reached"));
+	CU_ASSERT_TRUE(has("the maximum number of open streams of /events is reached"));
 	CU_ASSERT_EQUAL(client_get(port, "/healthz", answer, sizeof(answer)), 200);
 	CU_ASSERT_TRUE(await(fd[49], "\"watchers\":50"));
 	close(fd[0]);

@@ -111,7 +111,7 @@ static void test_viewer(void)
 	made_up_init(&made_up);
 	CU_ASSERT_EQUAL(ask("POST", SESSION, bearer(EYE)), 200);
 	CU_ASSERT_EQUAL(answer_at("POST", "/api/v1/undo", auth), 403);
-	CU_ASSERT(says("this needs the role operator, and 'eye' is a viewer"));
+	CU_ASSERT(says("this request needs the role operator, and 'eye' is a viewer"));
 	CU_ASSERT_EQUAL(answer("POST", auth), 200);
 	CU_ASSERT(says("\"role\":\"viewer\""));
 	reply_fini(&reply);

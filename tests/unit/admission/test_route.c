@@ -86,7 +86,7 @@ static void test_pipeline(void)
 	net_end(&n);
 }
 
-/* Of the events in flight, only those as near or nearer arrive before an event that enters now. */
+/* Of the events in flight at stages further upstream, none arrives before an event that enters now. */
 static void test_before(void)
 {
 	static struct net n;
@@ -116,12 +116,39 @@ static void test_before(void)
 	}
 	n.look[a].in_flight[0] = n.look[a].in_flight[1] = 0;
 	route_learn(n.r, n.look, n.tried);
-	CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, b, 0, 0), 1, 1e-9); /* the old is forgotten */
+	/* the mean over about a second: in 1 of 2 ticks there were events at `a` */
+	CU_ASSERT_DOUBLE_EQUAL(
+	    route_before(n.r, b, 0, 0), 20 * 1.95 / (20 * 1.95 + 60 * 0.95), 1e-9);
+	for (int i = 0; i < 300; i++)
+		route_learn(n.r, n.look, n.tried);
+	CU_ASSERT_EQUAL(route_before(n.r, b, 0, 0), 1); /* the old is forgotten */
 	net_end(&n);
 }
 
-/* A slow route and a fast one: events on the slow one arrive after an event that enters the fast
- * one. */
+/* Two classes take about the same time. An event of one that enters now overtakes few of the other,
+ * also if only that one happens to be on its way at a tick. */
+static void test_before_of_classes(void)
+{
+	static struct net n;
+	int a = net_queued_of(&n, 2), f = net_front(&n);
+
+	for (int c = 0; c < 2; c++)
+		net_pass(&n, net_link(&n, a, f), c, 100, 100);
+	net_times(&n, a, 0, 1000);
+	n.look[a].cost_ns[1] = 990;
+	net_times(&n, f, 0, 1000);
+	n.look[a].in_flight[0] = n.look[a].in_flight[1] = 10;
+	net_learn(&n);
+	CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, a, 0, 0), 1, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, a, 0, 1), (10 * 0.99 + 10) / 20, 1e-9);
+	n.look[a].in_flight[1] = 0;
+	route_learn(n.r, n.look, n.tried);
+	CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, a, 0, 1), (19.5 * 0.99 + 9.5) / 29, 1e-9);
+	net_end(&n);
+}
+
+/* A slow route and a fast one: only the events that have been on the slow one for long arrive before
+ * an event that enters the fast one. */
 static void test_before_on_two_ways(void)
 {
 	static struct net n;
@@ -136,7 +163,8 @@ static void test_before_on_two_ways(void)
 	n.look[fast].in_flight[0] = 20;
 	net_learn(&n);
 	CU_ASSERT_EQUAL(route_pipeline_ns(n.r, 0), 2020000);
-	CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, fast, 0, 0), 20.0 / 2020, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(
+	    route_before(n.r, fast, 0, 0), (20 + 2000 * 200.0 / 500100) / 2020, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(route_before(n.r, slow, 0, 0), 1, 1e-9);
 	net_end(&n);
 }
@@ -460,7 +488,8 @@ static void test_random_graphs(void)
 
 CUNIT_MAIN("routes", {"a chain", test_chain}, {"a diamond", test_diamond},
     {"work on its way", test_pipeline}, {"before", test_before},
-    {"before on two ways", test_before_on_two_ways}, {"stay", test_stay},
+    {"before on two ways", test_before_on_two_ways},
+    {"before, of two classes", test_before_of_classes}, {"stay", test_stay},
     {"negative in flight", test_negative_in_flight}, {"nothing known", test_nothing_known},
     {"loops are not followed", test_loops_are_not_followed},
     {"who hardly goes there", test_who_hardly_goes_there_has_no_lead},

@@ -178,7 +178,8 @@ static void test_explain(void)
 	start(2);
 	respond(0, 2, 100, 100);
 	admission_seda_rt.explain(state, &own, line, sizeof(line));
-	CU_ASSERT_STRING_EQUAL(line, "rates per second by class: 101.2 (p90 30 ms) 100 (p90 0 ms)");
+	CU_ASSERT_STRING_EQUAL(
+	    line, "admits per second, by class: 101.2 (p90 30 ms) 100 (p90 0 ms)");
 }
 
 /* It protects the stage, but underuses it for a long time. */

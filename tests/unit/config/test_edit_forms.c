@@ -157,7 +157,7 @@ static void test_reasons(void)
 	    "    1 | stages: { a: { threads: 4 } }\n"
 	    "      |                         ^ write the value as a map with separate keys\n");
 	refused("stages: { a: { threads: } }\n", "threads.max",
-	    "main.yaml:1:25: there is nothing here to add to\n"
+	    "main.yaml:1:25: this key has no value, so nothing can be added to it\n"
 	    "    1 | stages: { a: { threads: } }\n"
 	    "      |                         ^ write the key by hand\n");
 	refused("stages:\n  a:\n    to:\n      x: y\n", "slo",

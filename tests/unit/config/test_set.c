@@ -31,10 +31,12 @@ static const char *set_up(void)
 static void test_values(void)
 {
 	const char *sets[] = {"w.threads.max=8", "w.with.size=2MB", "w.with.limit.rate=5",
-	    "w.x.queue.limit=3", "web.with.listen=b=c", "w.x.threads=4"};
+	    "w.x.queue.limit=3", "web.with.listen=b=c", "w.x.threads=4",
+	    "w.x.admission.policy=none", "w.x.threads.policy=seda", "w.x.cohort.policy=static",
+	    "w.x.width.policy=static"};
 
 	const char *folder = set_up();
-	struct weir_spec *spec = load_path("main.yaml", sets, 6);
+	struct weir_spec *spec = load_path("main.yaml", sets, sizeof(sets) / sizeof(sets[0]));
 	if (!spec)
 		fprintf(stderr, "%s", loading_said());
 	CU_ASSERT_PTR_NOT_NULL_FATAL(spec);
@@ -44,7 +46,12 @@ static void test_values(void)
 	CU_ASSERT_STRING_EQUAL(weir_node_get(weir_node_get(w->with, "limit"), "rate")->text, "5");
 	CU_ASSERT_TRUE(x->queue.limit == 3 && x->threads.min == 4 && x->threads.max == 4);
 	CU_ASSERT_STRING_EQUAL(x->threads.mark.file, "--set"); /* the location of the override */
+	CU_ASSERT_STRING_EQUAL(x->threads.policy_mark.file, "--set");
+	CU_ASSERT_STRING_EQUAL(x->admission.policy_mark.file, "--set");
+	CU_ASSERT_STRING_EQUAL(x->cohort.policy_mark.file, "--set");
+	CU_ASSERT_STRING_EQUAL(x->width.policy_mark.file, "--set");
 	CU_ASSERT_PTR_NULL(w->threads.mark.file);
+	CU_ASSERT_PTR_NULL(w->admission.policy_mark.file);
 	CU_ASSERT_STRING_EQUAL(weir_node_get(stage_of(spec, "web")->with, "listen")->text, "b=c");
 	weir_spec_free(spec);
 	leave_folder(folder);
@@ -74,6 +81,25 @@ static void test_refused(void)
 	leave_folder(folder);
 }
 
+/* The threads of a stage in a group are those of the group. */
+static void test_threads_in_a_group(void)
+{
+	const char *folder = enter_folder();
+	write_file("main.yaml", "weir: 1\n"
+				"groups: { g: {} }\n"
+				"stages:\n"
+				"  web: { use: t.source, with: { listen: a }, to: w }\n"
+				"  w: { use: t.work, group: g }\n");
+	CU_ASSERT_STRING_EQUAL(refused("w.threads.max=3"),
+	    "--set: w.threads.max=3: the stage is in a group, and uses the threads of the group\n");
+	CU_ASSERT_STRING_EQUAL(refused("w.threads=3"),
+	    "--set: w.threads=3: the stage is in a group, and uses the threads of the group\n");
+	struct weir_spec *spec = load_with("w.queue.limit=3");
+	CU_ASSERT_PTR_NOT_NULL(spec);
+	weir_spec_free(spec);
+	leave_folder(folder);
+}
+
 /* An override can correct a mistake in the file. */
 static void test_mends(void)
 {
@@ -89,4 +115,5 @@ static void test_mends(void)
 	leave_folder(folder);
 }
 
-CUNIT_MAIN("set", {"values", test_values}, {"refused", test_refused}, {"mends", test_mends})
+CUNIT_MAIN("set", {"values", test_values}, {"refused", test_refused},
+    {"threads in a group", test_threads_in_a_group}, {"mends", test_mends})

@@ -396,7 +396,7 @@ static void test_log(void)
 	snprintf(words, sizeof(words), "traces cannot be sent to %s: it answered 400",
 	    url_of(collector.port));
 	CU_ASSERT_EQUAL(lines_with(log, words), 2);
-	CU_ASSERT_EQUAL(lines_with(log, "traces can be sent again"), 1);
+	CU_ASSERT_EQUAL(lines_with(log, "the collector accepts traces again"), 1);
 	collector_free();
 }
 

@@ -31,18 +31,46 @@ static void test_other_tickets(void)
 {
 	start_simple("t.wait", 1);
 	int a = offer(WEIR_NO_DEADLINE, WEIR_NO_DEADLINE);
-	claim(a);
+	FIXTURE_AWAIT(atomic_load(&tickets[a]) != 0);
 	uint64_t old = atomic_load(&tickets[a]);
+	struct weir_event *ev = weir_hold_claim(stage, old);
 	int b = offer(WEIR_NO_DEADLINE, WEIR_NO_DEADLINE);
 	FIXTURE_AWAIT(atomic_load(&tickets[b]) != 0);
-	CU_ASSERT_NOT_EQUAL(old, atomic_load(&tickets[b]));
-	CU_ASSERT_EQUAL((old ^ atomic_load(&tickets[b])) & 0xffffff, 0); /* the same slot */
+	/* a thread uses the slot of its last claim first */
+	atomic_store(&tickets[a], weir_hold_until(stage, &ev, WEIR_NO_DEADLINE));
+	CU_ASSERT_NOT_EQUAL(old, atomic_load(&tickets[a]));
+	CU_ASSERT_EQUAL((old ^ atomic_load(&tickets[a])) & 0xffffff, 0); /* the same slot */
 	CU_ASSERT_PTR_NULL(weir_hold_claim(stage, old));
 	CU_ASSERT_PTR_NULL(weir_hold_claim(stage, 0));
 	CU_ASSERT_PTR_NULL(weir_hold_claim(stage, UINT64_MAX));
 	for (unsigned bit = 0; bit < 64; bit++)
 		CU_ASSERT_PTR_NULL(weir_hold_claim(stage, atomic_load(&tickets[b]) ^ 1ULL << bit));
+	claim(a);
 	claim(b);
+	end();
+}
+
+/* A thread that leaves the graph returns the free slots that it has kept from its claims: a later hold
+ * finds them, and the table does not grow. */
+static void test_slots_of_a_thread(void)
+{
+	enum { FIRST = 64 }; /* slots of the first chunk */
+
+	start_simple("t.wait", 1);
+	for (int i = 0; i < FIRST; i++)
+		offer(WEIR_NO_DEADLINE, WEIR_NO_DEADLINE);
+	for (int i = 0; i < FIRST; i++)
+		claim(i);
+	weir_thread_detach();
+	CU_ASSERT_EQUAL(weir_thread_attach(g, "test"), 0);
+	for (int i = 0; i < FIRST; i++)
+		offer(WEIR_NO_DEADLINE, WEIR_NO_DEADLINE);
+	for (int i = FIRST; i < 2 * FIRST; i++) {
+		FIXTURE_AWAIT(atomic_load(&tickets[i]) != 0);
+		CU_ASSERT((atomic_load(&tickets[i]) & 0xffffff) < FIRST);
+	}
+	for (int i = FIRST; i < 2 * FIRST; i++)
+		claim(i);
 	end();
 }
 
@@ -199,12 +227,12 @@ static void test_inline(void)
 int main(void)
 {
 	static const struct cunit_case cases[] = {{"claim", test_claim},
-	    {"other tickets", test_other_tickets}, {"held again", test_held_again},
-	    {"given back", test_given_back}, {"without expired", test_without_expired},
-	    {"own deadline", test_own_deadline}, {"earlier", test_earlier}, {"later", test_later},
-	    {"latest", test_latest}, {"many", test_many}, {"inline", test_inline},
-	    {"inline: held again", test_held_again}, {"inline: given back", test_given_back},
-	    {"inline: many", test_many}};
+	    {"other tickets", test_other_tickets}, {"slots of a thread", test_slots_of_a_thread},
+	    {"held again", test_held_again}, {"given back", test_given_back},
+	    {"without expired", test_without_expired}, {"own deadline", test_own_deadline},
+	    {"earlier", test_earlier}, {"later", test_later}, {"latest", test_latest},
+	    {"many", test_many}, {"inline", test_inline}, {"inline: held again", test_held_again},
+	    {"inline: given back", test_given_back}, {"inline: many", test_many}};
 
 	fixture_register(&wait_ops);
 	fixture_register(&plain_ops);

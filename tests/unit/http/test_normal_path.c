@@ -169,12 +169,12 @@ static void test_patterns(void)
 	static const struct {
 		const char *pattern, *hint;
 	} bad[] = {
-	    {"//a", "requests for it have the path '/a'"},
-	    {"/%61/*", "requests for it have the path '/a/*'"},
-	    {"/a%2f*", "requests for it have the path '/a%2F*'"},
-	    {"/a/./b*", "requests for it have the path '/a/b*'"},
-	    {"/a/.", "requests for it have the path '/a/'"},
-	    {"/a//*", "requests for it have the path '/a/*'"},
+	    {"//a", "write the path in its normal form: '/a'"},
+	    {"/%61/*", "write the path in its normal form: '/a/*'"},
+	    {"/a%2f*", "write the path in its normal form: '/a%2F*'"},
+	    {"/a/./b*", "write the path in its normal form: '/a/b*'"},
+	    {"/a/.", "write the path in its normal form: '/a/'"},
+	    {"/a//*", "write the path in its normal form: '/a/*'"},
 	    {"/..", "the path leads above the root"},
 	    {"a", NULL},
 	    {"", NULL},

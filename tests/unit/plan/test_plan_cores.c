@@ -95,9 +95,6 @@ static void test_threads(void)
 	group_of(spec)->threads.spin_ns = 1000; /* this has a meaning */
 	accepts(spec);
 	spec = chain("fifo");
-	fixture_set(&spec->stages[1], "threads.max", "3");
-	refuses(spec, "runs on the cores of group 'core'");
-	spec = chain("fifo");
 	weir_spec_text(&spec->stages[2].use, "t.blocks");
 	refuses(spec, "would stop a core");
 }

@@ -31,12 +31,15 @@ static void test_refused(void)
 	static const struct {
 		const char *name, *text;
 	} cases[] = {
-	    {"b.admission", "stage 'b.admission' has the path of 'admission:' of stage 'b'"},
-	    {"b.threads", "stage 'b.threads' has the path of 'threads:' of stage 'b'"},
-	    {"b.slo", "stage 'b.slo' has the path of 'slo:' of stage 'b'"},
-	    {"b.with", "stage 'b.with' has the path of 'with:' of stage 'b'"},
-	    {"b.admission.mode", "stage 'b.admission.mode' has the path of 'admission:' of stage "
-				 "'b'"},
+	    {"b.admission",
+		"the name of stage 'b.admission' is also the path of 'admission:' of stage 'b'"},
+	    {"b.threads",
+		"the name of stage 'b.threads' is also the path of 'threads:' of stage 'b'"},
+	    {"b.slo", "the name of stage 'b.slo' is also the path of 'slo:' of stage 'b'"},
+	    {"b.with", "the name of stage 'b.with' is also the path of 'with:' of stage 'b'"},
+	    {"b.admission.mode",
+		"the name of stage 'b.admission.mode' is also the path of 'admission:' of stage "
+		"'b'"},
 	};
 	struct weir_errs errs;
 

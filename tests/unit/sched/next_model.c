@@ -234,27 +234,41 @@ static void begin_batch(
 }
 
 /* One choice. Returns false if it breaks a law. */
+static bool choose(
+    struct model *m, struct model_core *core, const struct next_view *v, struct next_choice *c)
+{
+	*c = next_choose(&core->next, &m->c->limits, v);
+	m->r->by_why[c->why]++;
+	if (oracle_check(&core->oracle, &m->c->limits, v, c))
+		return true;
+	m->r->broken = core->oracle.broken;
+	m->r->core = (int)(core - m->core);
+	return false;
+}
+
+/* A core looks for its next batch. Now and then the batch turns out to be empty, as if other cores
+ * had been faster; then the core chooses again without the stage. */
 static bool turn(struct model *m, struct model_core *core)
 {
 	struct next_stage stage[NEXT_STAGES_MAX];
+	struct next_choice c;
 
 	end_batch(m, core);
 	struct next_view v = look(m, core, stage);
-	struct next_choice c = next_choose(&core->next, &m->c->limits, &v);
 
-	if (!oracle_check(&core->oracle, &m->c->limits, &v, &c)) {
-		m->r->broken = core->oracle.broken;
-		m->r->core = (int)(core - m->core);
-		return false;
-	}
-	m->r->by_why[c.why]++;
 	core->ends_ns = INT64_MAX;
-	if (c.stage < 0)
-		return true;
-	if (c.why == NEXT_POLICY)
-		m->r->visits[c.stage]++;
-	begin_batch(m, core, &c, stage[c.stage].length);
-	return true;
+	while (choose(m, core, &v, &c)) {
+		if (c.stage < 0)
+			return true;
+		if (m->c->policy == &next_color || draw_below(m, 32) > 0) {
+			begin_batch(m, core, &c, stage[c.stage].length);
+			return true;
+		}
+		next_took(&core->next, c.stage, 0);
+		oracle_yielded(&core->oracle, 0);
+		v.ready &= ~(UINT64_C(1) << c.stage);
+	}
+	return false;
 }
 
 /* ---- a run ---- */

@@ -33,9 +33,8 @@ struct model_result {
 	uint64_t by_why[5];      /* choices by reason */
 	uint64_t policy_checked; /* choices of the policy that the oracle recomputed */
 	uint64_t arrived, ended, waiting;
-	uint64_t visits[NEXT_STAGES_MAX]; /* by the policy */
-	const char *broken;               /* the law, or NULL */
-	int core;                         /* where it was broken */
+	const char *broken; /* the law, or NULL */
+	int core;           /* where it was broken */
 	int choice;
 };
 
