@@ -7,15 +7,15 @@
  * through weir_graph_set. It shares nothing with the data plane and bypasses its admission, so it
  * answers while the server is overloaded or draining.
  *
- * | call                   | threads                                                        |
- * |------------------------|----------------------------------------------------------------|
- * | admin_check            | any                                                            |
- * | admin_start            | main, after weir_graph_build; before or after weir_graph_start |
- * | admin_port, _prepare   | any, between start and stop                                    |
- * | admin_switch,          | any but "admin", between start and stop                        |
- * | _tell_failed,          |                                                                |
- * | _allow_reload          |                                                                |
- * | admin_stop             | main, before weir_graph_free                                   |
+ * | call                      | threads                                                        |
+ * |---------------------------|----------------------------------------------------------------|
+ * | admin_check               | any                                                            |
+ * | admin_start               | main, after weir_graph_build; before or after weir_graph_start |
+ * | admin_port, admin_prepare | any, between start and stop                                    |
+ * | admin_switch              | any but "admin", between start and stop                        |
+ * | admin_tell_failed         | any but "admin", between start and stop                        |
+ * | admin_allow_reload        | any but "admin", between start and stop                        |
+ * | admin_stop                | main, before weir_graph_free                                   |
  */
 #ifndef WEIR_ADMIN_ADMIN_H
 #define WEIR_ADMIN_ADMIN_H

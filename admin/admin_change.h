@@ -12,9 +12,9 @@
 #include "admin/metrics/alerts.h"
 #include "admin/auth/auth.h"
 
-/** Implement admin_prepare for an endpoint whose configured address is `listen`. `address` is the
- *  parsed address in use; only members that never change are read, so any thread may call this
- *  function. */
+/** Does the work of admin_prepare (admin.h) for an endpoint whose configured address is `listen`.
+ *  `address` is the parsed address in use; only members that never change are read, so any thread
+ *  may call this function. */
 int admin_change_new(const struct weir_spec *spec, const char *listen,
     const struct authority *address, struct admin_change **change, struct weir_errs *errs);
 

@@ -6,8 +6,8 @@
  * The machine of the published figures is a virtual one. Its hypervisor places the two cores
  * sometimes near each other and sometimes far apart. The round trip of a cache line takes about 86
  * ns between near cores and 416 ns between far ones. The distance is therefore probed before and
- * after every row. A row measured with far cores is repeated, at most BENCH_TRIES times, and marked
- * if the cores were never near.
+ * after every round of a row. At most BENCH_TRIES rounds of a row are repeated because of far
+ * cores. A row is marked if the cores were near in none of its rounds.
  */
 #ifndef WEIR_BENCH_BENCH_H
 #define WEIR_BENCH_BENCH_H
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Cache-line round trip in ns above which the cores are far apart and the row does not count. */
+/** Cache-line round trip in ns from which the cores are far apart and the round does not count. */
 #define BENCH_FAR_NS 200
 #define BENCH_TRIES  8
 #define BENCH_ROUNDS 9
@@ -34,7 +34,7 @@ void bench_pin(int cpu);
 int64_t bench_now_ns(void);
 
 struct bench_stat {
-	double median, low, high; /* of the valid rounds */
+	double median, low, high; /* of the rounds with near cores, or of all if `far` */
 	int n;
 	bool far; /* no round had near cores */
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints what the policies and gates of core groups make of the search engine of Gordon's thesis, in
- * virtual time, as a table in Markdown (sim/group_search.c).
+ * Prints the response times of the search engine of Gordon's thesis (sim/group_search.c) with each
+ * policy and gate of core groups, in virtual time, as a table in Markdown.
  *
  *   group_table [--seeds N] [--load L]
  *
- * Mean response in ms, the median over the seeds, and its relation to that of `color` with the gate
- * `all`; the share of batches that began a visit; the 99th percentile, of all seeds.
+ * The columns after the gate are: the mean response time in ms, as the median over the seeds; its
+ * ratio to that of `color` with the gate `all`; the 99th percentile of all seeds together; and the
+ * share of batches that began a visit.
  */
 #include <stdio.h>
 #include <stdlib.h>

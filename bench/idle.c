@@ -6,10 +6,10 @@
  *   idle [-s STAGES] [-k CLASSES] [-p POOLS] [-t THREADS] [-w SECONDS] [-b BUSY] [-r RATE]
  *
  * The graph consists of chains of CHAIN stages with the default policies. Each stage has its own
- * pool; with -p there are only POOLS pools, and chain i uses pool i modulo POOLS. Each pool has
- * THREADS handler threads. In the loaded part, RATE events per second are sent through the last
- * BUSY stages of the first chain, in one burst every 10 ms. The admin endpoint runs as in a server,
- * but without clients.
+ * pool; with -p there are only POOLS pools, and chain i uses pool i modulo POOLS. Each pool starts
+ * with THREADS handler threads. In the loaded part, RATE events per second are sent through the
+ * last BUSY stages of the first chain, in one burst every 10 ms. The admin endpoint runs as in a
+ * server, but without clients.
  *
  * The CPU time is read from the schedstat file of each thread. "rest" is the CPU time of all
  * threads other than the control and the admin thread, including handlers and the sender. RSS is

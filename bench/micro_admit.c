@@ -60,7 +60,7 @@ struct row {
 	int64_t cost_ns; /* cost of an event; a high cost makes a long queue an overload */
 	int threads;     /* number of idle threads */
 	bool ahead;      /* `a` decides for `b` upstream */
-	bool gave;       /* result: whether some events were refused */
+	bool gave;       /* whether refusals are expected; then, whether some events were refused */
 };
 
 static struct row *at; /* the row being measured */

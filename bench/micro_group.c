@@ -5,8 +5,8 @@
  *   inline     The main thread offers runs of events to the first of STAGES inline stages. The row
  *              shows its CPU time per event and stage, less the time to initialise the event.
  *   group      The stages are a circle in a group of one thread. Runs of events go round while the
- *              main thread sleeps. The row shows the CPU time of the process per event and stage, and
- *              the median of its ratio to that of the round of `inline` before it.
+ *              main thread sleeps. The row shows the CPU time of the process per event and stage,
+ *              and the median of its ratio to that of the round of `inline` before it.
  *   two cores  The main thread on core 0 offers runs of events, as fast as it can, to the first of
  *              two stages of a group of one thread on core 1. The row shows the ns per event of the
  *              slower side, as "hop, two cores" of micro_hop does for a single stage.
@@ -32,8 +32,8 @@
 
 static struct weir_event events[EVENTS] __attribute__((aligned(64)));
 
-/* Written by one thread at a time: events that have been handled by a stage of the circle, events that
- * have ended, and batches of the circle. */
+/* Written by one thread at a time: events that have been handled by a stage of the circle, events
+ * that have ended, and batches of the circle. */
 static _Alignas(64) atomic_ulong hops, ended, batches;
 static _Alignas(64) atomic_bool stop; /* the circle ends its events */
 static int handler_core;

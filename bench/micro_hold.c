@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures what a ticket adds to the cost of a held event. An inline stage with a width holds events
- * in the sender's thread, with and without tickets. When 8, 256 or 1024 events are held, the same
- * thread ends them. With 8 events all slots are those that the thread keeps (graph/tickets.c).
+ * Measures what a ticket adds to the cost of a held event. An inline stage with a width holds
+ * events in the sender's thread, with and without tickets. When 8, 256 or 1024 events are held, the
+ * same thread ends them. With 8 events all slots are those that the thread keeps (graph/tickets.c).
  *
  *   plain    weir_hold, weir_event_finish
  *   ticket   weir_hold_until, weir_hold_claim, weir_event_finish
  *
  * The row "a ticket adds" is the difference of two stages that take turns, so that a change of the
- * clock rate affects both. Its deadline is an hour away: no ticket expires.
+ * clock rate affects both. The deadline of the tickets is an hour away, so none expires.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,7 +132,8 @@ static int64_t turn(const struct hold *h, int which)
 	return bench_now_ns() - start_ns;
 }
 
-/* Return the median over the turns, so that the turns in which another process runs do not matter. */
+/* Return the median over the turns, so that the turns in which another process runs do not
+ * matter. */
 static double hold_run(void *arg)
 {
 	static double took_ns[2][TURNS];

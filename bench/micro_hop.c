@@ -4,8 +4,8 @@
  *
  *   two cores  A sender on core 0 offers runs of events, as fast as it can, to a stage with one
  *              handler thread on core 1. The row shows the ns per event of the slower side. A
- *              counter limits the events in flight to IN_FLIGHT, and shows the sender which it may
- *              reuse.
+ *              counter limits the events in flight to IN_FLIGHT, and shows the sender which events
+ *              it may reuse.
  *   inline     The same stage runs in the sender's thread.
  *   bare       Two queues without the framework, for comparison: a mutex around a spliced list, and
  *              a bounded ring of sequenced cells (Vyukov) that are claimed in runs. The consumer

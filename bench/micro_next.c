@@ -3,9 +3,9 @@
  * Measures the choice of the next stage of a core group: next_choose and next_took, ns per call.
  *
  * A group of 64 stages, of which `ready` always have events, spread over the group. The gate ends
- * each visit after one event, so each call asks for starved stages (one is due to be checked every
- * 300 us or so), asks the gate, and then the policy. Rows `stay` have the gate `all`, so the policy
- * is never asked. Rows `color` include the arrival of the run that they take.
+ * each visit after one event, so each call looks for a starved stage (about every 300 us, one stage
+ * is due for this check), asks the gate, and then the policy. Rows `stay` have the gate `all`, so
+ * the policy is never asked. Rows `color` include the arrival of the run that they take.
  */
 #include <stdio.h>
 #include <string.h>

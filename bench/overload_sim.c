@@ -4,7 +4,7 @@
  * bench/OVERLOAD.md.
  *
  *   overload_sim [--workload W2]... [--policy weir]... [--load 2]... [--resize weir] [--seeds N]
- *                [--for SECONDS] [--width] [--csv | --json FILE]
+ *                [--for SECONDS] [--warmup SECONDS] [--width] [--csv | --json FILE]
  *
  * There is one row per workload and policy. For each load it shows three values: the goodput (the
  * rate of responses in time, divided by the capacity of the stages), in brackets the p99 response
@@ -13,9 +13,9 @@
  * Wasted work excludes requests whose services alone took longer than their deadline: only a policy
  * that knew the service times in advance could avoid that work.
  *
- * With --width, every stage holds its events (docs/overload.md, "Stages that wait"): the other side has
- * a server per thread, and the width policy weir chooses how many events are in work. A warm-up of 60 s
- * lets it settle.
+ * With --width, every stage holds its events (docs/overload.md, "Stages that wait"): the other side
+ * has a server per thread, and the width policy weir chooses how many events are in work. A warm-up
+ * of 60 s lets the policy settle.
  *
  * All values are medians over the seeds. With a spike or a fault, goodput is measured over its
  * duration. "best static" is the policy `threshold` with the best threshold for each load. --csv
@@ -47,8 +47,8 @@ struct contender {
 	bool sweeps;
 };
 
-/* Thresholds tried for "best static", in events: 0.25 to 4 times the events that four threads serve
- * in 100 ms, at 5 and at 1 ms each. */
+/* Thresholds tried for "best static", in events. In 100 ms, four threads serve 80 events of 5 ms,
+ * or 400 of 1 ms. */
 static const int64_t thresholds[] = {20, 40, 80, 160, 320, 640};
 
 struct options {

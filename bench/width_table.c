@@ -5,10 +5,11 @@
  *
  *   width_table [--seeds N] [--trace SCENE SIDE SEED]
  *
- * A row is a scene and a side (tests/unit/control/width_scenes.h). The columns are the share of the
- * possible that is served in the first 10 s and 60 s after the third second, the least and the mean
- * over the seeds; the mean width over the knee, the largest and the mean; and changes of direction,
- * most and mean. --trace prints the steps of one run.
+ * A row is a scene and a side (tests/unit/control/width_scenes.h). Each column has the worst value
+ * over the seeds and, in brackets, the mean. The columns are: the share of the possible throughput
+ * that is served in the first 10 s, and in the first 60 s, after the policy has had at least
+ * SCENE_AFTER_S to notice the change; the mean width divided by the knee; and the number of changes
+ * of direction. --trace prints the steps of one run.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -24,7 +24,8 @@ static int say_refusal(const struct verb *verb, const struct client_answer *answ
 	else
 		plain_print(
 		    stderr, "weir %s: the server answered %d\n", verb->name, answer->status);
-	int rc = detail && answer->status == 404 ? VERB_USAGE : VERB_FINDING; /* unknown name */
+	/* 404: unknown name */
+	int rc = detail && answer->status == 404 ? VERB_USAGE : VERB_FINDING;
 	json_decref(doc);
 	return rc;
 }

@@ -11,7 +11,7 @@
 
 #include "tree.h"
 
-/* Characters allowed in names. None of them needs escaping in metrics, JSON or pages. */
+/* Characters allowed in names. None of them needs escaping in metrics, JSON or HTML. */
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
 struct section {

@@ -77,7 +77,7 @@ bool config_is_stage_key(const char *key);
 /** Return whether `key` is a key of a stage that `defaults:` may set. */
 bool config_is_default_key(const char *key);
 
-/** Check a name that will appear in metrics, JSON and pages. Returns false after reporting an
+/** Check a name that will appear in metrics, JSON and HTML. Returns false after reporting an
  *  error. */
 bool bind_check_name(struct bind *bind, const struct weir_node *name, const char *what);
 

@@ -31,8 +31,8 @@ int config_load(const char *path, const char *const *sets, int n_sets, struct we
     struct weir_errs *errs);
 
 /** Like config_load, but loads no new plug-in files. A stage whose type comes from a plug-in is
- *  checked against the loaded plug-in; if that is not loaded, it is an error. Used by a server that
- *  only reports what a reload would change. */
+ *  checked against the loaded plug-in; if this plug-in is not loaded, an error is reported. Used by
+ *  a server that only reports what a reload would change. */
 int config_look(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
     struct weir_errs *errs);
 

@@ -190,7 +190,7 @@ static const struct {
     {"alerts", "keys of 'alerts:', at the top level", config_alerts_knobs},
     {"admin",
 	"keys of 'admin:', at the top level, besides 'tokens:' and 'users:', which hold 'NAME: {}' "
-	"entries ('token', 'user')",
+	"entries (weir describe token, weir describe user)",
 	config_admin_knobs},
     {"token", "keys of every token under 'admin: tokens:'", config_token_knobs},
     {"user", "keys of every user under 'admin: users:'", config_user_knobs},

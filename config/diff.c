@@ -306,8 +306,8 @@ int config_diff(const char *before, const char *after, struct config_diff *diff)
 	return 0;
 }
 
-/* Copy to `out` those lines of `text` that wait for a restart if `waiting` is true, else the other
- * lines. Returns the end of the copied lines. */
+/* Copy to `out` the lines of `text` whose change waits for a restart if `waiting` is true, else the
+ * other lines. Returns the end of the copied lines. */
 static char *copy_lines(char *out, const struct config_diff *diff, const char *text, bool waiting)
 {
 	for (const char *next; *text; text = next) {

@@ -31,7 +31,7 @@ struct config_difference {
 };
 
 struct config_diff {
-	struct config_difference *item; /* by path */
+	struct config_difference *item; /* sorted by path */
 	int n;
 	/* numbers of stages; a stage with only LIVE differences counts as changed */
 	int n_changed, n_rebuilt, n_added, n_removed;
@@ -61,7 +61,7 @@ void config_diff_free(struct config_diff *diff);
  * dropped". */
 void config_diff_say(const struct config_diff *diff, char *buf, unsigned long size);
 
-/** "live", "rebuild", "add", "remove", "restart". */
+/** Return the word for an effect: "live", "rebuild", "add", "remove" or "restart". */
 const char *config_effect_word(enum config_effect effect);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sets values in the text of a configuration file and leaves every other byte unchanged, for `weir
- * save`.
+ * Sets values in the text of a configuration file and leaves every other byte unchanged, for
+ * `weir save`.
  *
  * Changes are made one at a time: parse the text, find the position, replace or insert the value,
  * and repeat with the resulting text. The tree is that of this file alone, neither expanded nor
@@ -89,8 +89,8 @@ static int replace(
 	char quote;
 
 	if (node->kind != WEIR_NODE_SCALAR)
-		return refuse(
-		    e, node, NULL, "a single value is to be written, but there are several here");
+		return refuse(e, node, NULL,
+		    "this key has several values, but a single one is to be written");
 	if (strstr(node->text, "${"))
 		return refuse(e, node, "change the variable, or write a value here first",
 		    "this value comes from ${}");
@@ -196,7 +196,7 @@ static int place(struct edit *e, const struct weir_node *node, const char *path,
 	for (;;) {
 		if (node->kind != WEIR_NODE_MAP)
 			return refuse(e, node, "write the value as a map with separate keys",
-			    "this single value sets more than the knob to be written");
+			    "this value sets several knobs, but only one is to be written");
 		const struct weir_node *whole = weir_node_get(node, path);
 		if (whole)
 			return replace(e, whole, value, out, s);
@@ -217,7 +217,7 @@ static int place(struct edit *e, const struct weir_node *node, const char *path,
 
 static int find(struct edit *e, const struct config_change *c, FILE *out, struct splice *s)
 {
-	WEIR_ASSERT(e->source); /* parsed */
+	WEIR_ASSERT(e->source); /* parse() has succeeded */
 	const struct weir_node *stages = weir_node_get(e->source->root, "stages");
 	const struct weir_node *stage = weir_node_get(stages, c->stage);
 	const struct weir_node *include = weir_node_get(e->source->root, "include");

@@ -103,7 +103,7 @@ static int merge_key(struct load *load, struct weir_node *tree, int i)
 		return move_entry(load->root, tree, i) == 0 ? 0 : source_no_memory(load->errs);
 	struct weir_node *into = load->root->item[there];
 	if (strcmp(key, "weir") == 0)
-		/* every file may have this key, and check_version has checked each of them */
+		/* every file may have this key; check_version has checked its values */
 		return 0;
 	if (is_joined(key) && into->kind == WEIR_NODE_MAP && tree->item[i]->kind == WEIR_NODE_MAP)
 		return join(load, into, tree->item[i], entry_word(key));

@@ -330,7 +330,8 @@ static json_t *alerts_schema(void)
 		if (config_alert_stage_knobs[k])
 			json_put(&rows, "stages",
 			    named(table_schema(config_alert_stage_knobs[k]),
-				"settings of single stages, which inherit the rest"));
+				"settings for single stages; keys that a stage omits have the "
+				"values of the alert"));
 		json_put(&properties, weir_alert_names[k], of_map(rows));
 	}
 	return of_map(properties);

@@ -43,7 +43,8 @@
 	{                                                                                          \
 		.name = "linger", .type = WEIR_KNOB_DURATION,                                      \
 		.offset = offsetof(struct weir_alert_rule, linger_ns), .def = linger_, .min = 0,   \
-		.max = TIME_MAX_NS, .help = "time without the condition before the alert ends"     \
+		.max = TIME_MAX_NS,                                                                \
+		.help = "how long the condition must be absent before the alert ends"              \
 	}
 
 static const struct weir_knob shed_knobs[] = {ENABLED_ROW,
@@ -53,7 +54,8 @@ static const struct weir_knob shed_knobs[] = {ENABLED_ROW,
 	.def = "0",
 	.min = 0,
 	.max = ABOVE_MAX,
-	.help = "the condition holds when more events of the highest class per second are shed"},
+	.help = "the condition holds while more events of the highest class are shed per second "
+		"than this"},
     TIME_ROWS("0s", "10s"), {.name = NULL}};
 static const struct weir_knob chronic_knobs[] = {
     ENABLED_ROW, TIME_ROWS("30s", "0s"), {.name = NULL}};
@@ -78,7 +80,7 @@ const struct weir_knob config_alerts_knobs[] = {ALERT(shed_knobs, "top_class_she
     {.name = "history_file",
 	.type = WEIR_KNOB_MAP,
 	.fields = other_knobs,
-	.help = "the file of 'admin: { history: { file } }' cannot be used"},
+	.help = "raised while the file of 'admin: { history: { file } }' cannot be used"},
     {.name = NULL}};
 
 /** The alert being bound. */

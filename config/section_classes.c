@@ -11,7 +11,7 @@
 
 #define WHERE_BYTES 100
 
-/* Range of an objective; stages have the same one (framework/plan/spec_knobs.c). */
+/* Range of an objective; that of stages (framework/plan/spec_knobs.c) is the same. */
 #define SLO_MIN_NS 1e5
 #define SLO_MAX_NS 3600e9
 
@@ -39,8 +39,8 @@ const struct weir_knob config_class_knobs[] = {
 	.min = 0,
 	.max = 0.5, /* the sum of all guarantees has the same maximum */
 	.flags = WEIR_KNOB_AUTO,
-	.help = "share of each stage that higher classes cannot take, in total at most 50%; auto "
-		"is 2%, 0 at the highest priority"},
+	.help = "share of each stage that higher classes cannot take, at most 50% for all classes "
+		"together; auto is 2%, but 0 for the highest priority"},
     {.name = NULL}};
 
 /* ---- classes ---- */

@@ -30,8 +30,8 @@ const struct weir_knob config_drain_knobs[] = {
 	.def = "10m",
 	.min = 0,
 	.max = OLD_MAX_NS,
-	.help = "how long requests that began before a reload may continue after the reload; those "
-		"that still run then end as at the end of 'grace'"},
+	.help = "how long requests that began before a reload may continue after it; requests that "
+		"are not complete by then end in the same way as at the end of 'grace'"},
     {.name = NULL}};
 
 const struct weir_knob config_overload_knobs[] = {

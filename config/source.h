@@ -38,7 +38,7 @@ struct sources {
 	int n;
 	struct source **item;
 	int nodes;             /* nodes in all trees, limited by CONFIG_NODES_MAX */
-	size_t expanded_bytes; /* written by ${}, limited by CONFIG_BYTES_MAX */
+	size_t expanded_bytes; /* length of all expansions of ${}, limited by CONFIG_BYTES_MAX */
 	/* values whose ${} could not be expanded; further errors in them are dropped */
 	int n_unset;
 	struct weir_mark unset[WEIR_ERRS_MAX];

@@ -44,7 +44,7 @@ struct weir_node *tree_copy(const struct weir_node *node);
 /** Return whether `node` has no value (`key:`). */
 bool tree_is_empty(const struct weir_node *node);
 
-/** "a map", "a list", "a single value" or "nothing". */
+/** Return the kind of `node` in words: "a map", "a list", "a single value" or "nothing". */
 const char *tree_kind(const struct weir_node *node);
 
 #endif

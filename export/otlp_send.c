@@ -15,7 +15,7 @@
 #include <weir/clock.h>
 
 /* Time limits for connecting and for a whole POST. Both are guesses. A collector is usually near
- * and accepts a batch within milliseconds. Both limits are shorter than the grace time of a
+ * and accepts a batch within milliseconds. Both limits are shorter than the default grace time of a
  * drain. */
 #define CONNECT_MS 2000L
 #define POST_MS    5000L

@@ -51,8 +51,8 @@ struct capacity {
 /** Starts a search at `start_per_s`, which must be above 0. */
 void capacity_start(struct capacity *c, double start_per_s, double limit_per_s, double precision);
 
-/** Returns the rate of the next trial, or 0 if the search is over. In that case good_per_s is the
- * capacity, or 0 if not even the lowest rate passed. */
+/** Returns the rate of the next trial, or 0 if the search is over. Unless the search is void,
+ * good_per_s is then the capacity, or 0 if not even the lowest rate passed. */
 double capacity_next(const struct capacity *c);
 
 /** Records whether the server met the objective in the trial at the rate from capacity_next. */

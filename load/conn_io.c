@@ -21,8 +21,8 @@
 /* Maximum payload of one TLS record. */
 #define TLS_RECORD_BYTES 16384
 
-/* Maximum number of consecutive writes before other connections are served, in case a peer accepts
- * a large body at full speed. 16 is a guess. */
+/* Maximum number of writes that follow a first one before other connections are served, in case a
+ * peer accepts a large body at full speed. 16 is a guess. */
 #define WRITE_ROUNDS 16
 
 /* Receive buffer of a slow reader, small enough that the server is slowed down. The kernel doubles

@@ -2,8 +2,8 @@
 /*
  * Reads a text file line by line, in bounded memory, with error messages that name file and line.
  *
- * A line may end in LF or CR LF; the last one needs neither. A NUL byte or a line of 64 KiB is an
- * error: no log contains either.
+ * A line may end in LF or CR LF; the last one needs neither. A NUL byte or a line of 64 KiB or
+ * more is an error: no log contains either.
  */
 #ifndef WEIR_LOAD_LINES_H
 #define WEIR_LOAD_LINES_H

@@ -5,7 +5,8 @@
  *   HOST IDENT USER [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326 ...
  *
  * Everything after the status is ignored, so "combined" and longer formats can be read, too.
- * Servers write bytes that could corrupt a log as \", \\ or \xHH. They become %HH in the path.
+ * In place of bytes that could corrupt a log, servers write \", \\ or \xHH. These become %HH in the
+ * path.
  */
 #include "load/mix.h"
 

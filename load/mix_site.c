@@ -81,7 +81,7 @@ static double normal(uint64_t key, uint64_t k)
 }
 
 /* Draw the size of a file, from the lognormal body or the Pareto tail of the distribution. A size
- * from the body that is larger than the minimum of the tail (3 %) is drawn again. */
+ * from the body that is not below the minimum of the tail (3 % of the draws) is drawn again. */
 static int64_t surge_bytes(uint64_t key)
 {
 	double bytes = SURGE_TAIL_BYTES;

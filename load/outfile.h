@@ -2,7 +2,7 @@
 /*
  * Replaces a file atomically. The new contents are written to a temporary file in the same folder.
  * When the temporary file is complete, it is renamed over the target. Until then, and after any
- * failure, the old file is unchanged.
+ * failure, the old file is unchanged. A target that is not a regular file is written in place.
  *
  * One thread per outfile.
  */
@@ -26,8 +26,8 @@ struct outfile {
  * outfile_abandon need be called. */
 int outfile_open(struct outfile *out, const char *path, struct weir_err *err);
 
-/** Close the file and rename it over the target. Returns 0, or WEIR_ESYS with err->text, in which
- * case the target is unchanged. */
+/** Close the file and rename it over the target. Returns 0, or WEIR_ESYS with err->text. After an
+ * error, a target that is not written in place is unchanged. */
 int outfile_commit(struct outfile *out, struct weir_err *err);
 
 /** Discard what was written, and leave the target unchanged. */

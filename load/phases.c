@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses phases; see phases.h. Every function checks all words before it changes the plan, so the
- * plan is unchanged on failure.
+ * Parses phases; see phases.h. Every function checks all words before it changes the plan, or
+ * undoes its changes, so the plan is unchanged on failure.
  */
 #include "load/phases.h"
 

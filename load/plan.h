@@ -35,7 +35,7 @@ enum load_arrivals {
 };
 
 struct load_phase {
-	char name[32];               /* "1000/s", "ramp", "spike 10x" */
+	char name[32];               /* "1000/s", "10..90/s", "spike 10x" */
 	double from_per_s, to_per_s; /* both > 0, or both 0 in a pause */
 	int64_t for_ns;              /* > 0 */
 	double multiple;             /* rate over the capacity; 0 if not applicable */
@@ -58,8 +58,7 @@ struct load_class {
 	int n_requests;
 	struct load_request *request; /* picked by share, or in sequence if in_order */
 	bool in_order;                /* set for replayed logs */
-	/* if above 0, request i belongs to user i and results are counted per user; then equal to
-	 * n_requests */
+	/* 0, or n_requests: then request i belongs to user i, and results are counted per user */
 	int users;
 };
 

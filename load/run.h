@@ -9,8 +9,8 @@
  * threads.
  *
  * A retry is sent after the plan's backoff; Retry-After is ignored. Sessions and think times exist
- * only in an open loop. In a closed loop each connection stands for one user, or for `pipeline`
- * users that never pause.
+ * only in an open loop. In a closed loop each connection stands for `pipeline` users that never
+ * pause.
  */
 #ifndef WEIR_LOAD_RUN_H
 #define WEIR_LOAD_RUN_H

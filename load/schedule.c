@@ -48,7 +48,7 @@ struct load_schedule {
 	uint64_t n_states;
 
 	struct pick class_pick, pick[LOAD_CLASSES_MAX];
-	uint64_t in_class[LOAD_CLASSES_MAX]; /* arrivals so far, for classes that are in_order */
+	uint64_t in_class[LOAD_CLASSES_MAX]; /* arrivals so far; used only if in_order */
 };
 
 /* ---- segments ---- */

@@ -7,8 +7,8 @@
 
 #include <weir/error.h>
 
-/** Set err->code and err->text, but no other member of err. Control bytes are replaced by '?'.
- * Returns `code`. */
+/** Set err->code and err->text, but no other member of err. Each byte that is not printable ASCII
+ * is replaced by '?'. Returns `code`. */
 int sentence(struct weir_err *err, int code, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
 /** Set err to "FILE: " and the system's text for errno. Returns WEIR_ESYS. */

@@ -31,10 +31,10 @@ double stats_median(const double *v, int n);
  * ratio above 1 is an improvement. A verdict requires an interval that excludes 1 and a ratio that
  * differs from 1 by `least` or more (0.02 ignores differences below 2 %).
  *
- * With fewer than 5 pairs, the verdict is TOO_FEW and the interval is the range min..max, since it
- * cannot bound the median with sufficient confidence: the range of 5 values contains the median
- * with a probability of 94 %, that of 3 values with 75 %. If a value is not above 0, the verdict is
- * TOO_FEW, and ratio and interval are 0.
+ * With fewer than 5 pairs, the verdict is TOO_FEW and the interval is the range min..max. The range
+ * of so few values does not bound the median with sufficient confidence: the range of 5 values
+ * contains the median with a probability of 94 %, that of 3 values with 75 %. If a value is not
+ * above 0, the verdict is TOO_FEW, and ratio and interval are 0.
  */
 struct stats_ratio stats_compare_paired(
     const double *a, const double *b, int n, int more_is_better, double least, uint64_t seed);

@@ -27,7 +27,7 @@ struct ticket {
 	uint32_t session_left; /* number of requests that the user will send after this one */
 	uint8_t phase, class_id;
 	uint8_t attempt; /* retries made before this attempt */
-	bool resent;     /* was sent on a second connection in this attempt (conn.h) */
+	bool resent;     /* in this attempt, after an unexpected close (conn.h, "Sent twice") */
 };
 
 /** Return the next random number of a ticket, in (0, 1). The generator is PCG-RXS-M-XS 32 (O'Neill

@@ -40,7 +40,7 @@ struct run_shared {
 	int64_t start_ns, end_ns; /* start and end of the run (CLOCK_MONOTONIC), set before `go` */
 	int64_t phase_end_ns[LOAD_PHASES_MAX];
 	atomic_bool *stop; /* from load_hooks; may be NULL */
-	atomic_bool abort; /* a worker cannot continue */
+	atomic_bool abort; /* memory ran out, so all workers must stop */
 	pthread_mutex_t gate_lock;
 	pthread_cond_t gate;
 	int go WEIR_GUARDED_BY(gate_lock); /* 0 while threads wait, 1 to run, -1 to cancel */
@@ -124,8 +124,8 @@ void worker_failed(struct worker *w, struct ticket *t, enum load_error error);
 /** Handle the time-out of an attempt. */
 void worker_timed_out(struct worker *w, struct ticket *t);
 
-/** Continue the attempt on another connection (conn.h, "Sent twice"). If `last` is set, the attempt
- * is not resent again. */
+/** Continue the attempt on another connection (conn.h, "Sent twice"). If `last` is set, a further
+ * unexpected close makes the attempt fail. */
 void worker_resend(struct worker *w, struct ticket *t, bool last);
 
 /** End a request as GONE: the run is over, but the response has not arrived. */
@@ -139,8 +139,9 @@ void worker_connect_failed(struct worker *w, enum load_error error);
 /** End waiting requests whose time-out has expired as timed out. */
 void worker_expire_waiting(struct worker *w);
 
-/** Return the next time at which a request must be sent (worker_next_send_ns) or waiting requests
- * must be checked for expired time-outs (worker_next_waiting_ns), or INT64_MAX if there is none. */
+/** Return the next time at which a request must be sent (worker_next_send_ns), or at which a
+ * waiting request times out or a pause between connection attempts ends (worker_next_waiting_ns).
+ * Both return INT64_MAX if there is no such time. */
 int64_t worker_next_send_ns(const struct worker *w);
 int64_t worker_next_waiting_ns(const struct worker *w);
 

@@ -2,8 +2,9 @@
 /*
  * Compares two runs: matches their load points, and takes samples of each metric.
  *
- * The samples are rounds if the rounds of the runs alternated, otherwise single seconds. The first
- * second of a phase is omitted, since the previous load still affects it.
+ * The samples are rounds if the rounds of the runs alternated. Otherwise they are single seconds,
+ * or rounds if the metric is not known for each second. The first second of a phase is omitted,
+ * since the previous load still affects it.
  *
  * All functions are pure apart from allocation. A comparison points to its two runs, which must
  * outlive it.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides whether run B was better than run A, by comparing each metric at each load point with 95
- * % intervals.
+ * Decides whether run B was better than run A, by comparing each metric at each load point, with
+ * 95 % intervals.
  *
  * Points are matched by rate, or else by their multiple of the capacity; in a closed loop, they are
  * matched by name. If the rounds of the two runs alternated in time, they are compared in pairs,
@@ -53,9 +53,9 @@ struct comparison {
 
 /**
  * Compare `b` to the baseline `a`. With `force`, void runs are compared, too. Returns 0,
- * WEIR_ENOMEM, or WEIR_EINVAL if the runs cannot be compared (open and closed loop, different
- * classes or rates, a void run), with the reason in err->text. `out` points to both runs; the
- * caller frees it with compare_fini.
+ * WEIR_ENOMEM, or WEIR_EINVAL if the runs cannot be compared (a void run, open and closed loop,
+ * different time-outs, classes or rates), with the reason in err->text. `out` points to both runs;
+ * the caller frees it with compare_fini.
  */
 int compare_runs(const struct rundata *a, const struct rundata *b, bool force,
     struct comparison *out, struct weir_err *err);

@@ -143,14 +143,15 @@ const char *compare_note(const struct comparison *c, int i)
 	} notes[] = {
 	    {c->forced,
 		"A run is void and was compared because of --force: these figures do not count."},
-	    {c->drift, "The runs did not alternate in five rounds or more, so the machine may have "
-		       "changed between them."},
+	    {c->drift,
+		"The runs did not alternate in at least five rounds, so the machine may have "
+		"changed between them."},
 	    {c->multiples, "The runs offered the same multiples of different capacities, so rates "
 			   "differ."},
 	    {c->left_out > 0, "Loads that only one run has were left out."},
 	    {c->count[STATS_BETTER] + c->count[STATS_WORSE] + c->count[STATS_NOISE] >= 20,
-		"Even if the runs are equal, up to five of a hundred figures are outside their 95 "
-		"% interval by chance."},
+		"Even if the runs are equal, about five of a hundred 95 % intervals exclude "
+		"equality by chance."},
 	};
 
 	for (size_t k = 0; k < sizeof(notes) / sizeof(notes[0]); k++)

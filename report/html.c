@@ -132,8 +132,8 @@ static int page_knee(const struct rundata *run)
 	return best;
 }
 
-/* Write the charts of percentiles. A single run has one chart with several loads. Several runs have
- * one chart each at the lowest load, at the capacity and at the highest load. */
+/* Write the charts of percentiles. A single run has one chart with several loads. For several runs,
+ * there is one chart at the lowest load, one at the capacity and one at the highest load. */
 static void page_tail(struct page *p)
 {
 	int n = p->run[0].n_points;

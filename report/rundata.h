@@ -51,7 +51,7 @@ uint64_t run_failed(const uint64_t outcome[LOAD_N_OUTCOMES]);
 uint64_t run_good(const uint64_t outcome[LOAD_N_OUTCOMES]);
 
 struct run_point {
-	char name[32]; /* "2x", "1000/s", "ramp" */
+	char name[32]; /* "2x", "1000/s", "10..90/s" */
 	/* load as a multiple of the capacity; 0 if it was not given as a multiple */
 	double multiple;
 	double from_per_s, to_per_s; /* planned rates of the first round */

@@ -229,8 +229,8 @@ static void draw_series(FILE *out, const struct chart *c, const struct series *s
 
 /* ---- pins ---- */
 
-/* A pin that is closer than this to the last pin with a flag, in percent of the chart's width, has no
- * flag of its own. */
+/* A pin that is closer than this to the last pin with a flag, in percent of the chart's width, has
+ * no flag of its own. */
 #define PIN_ROOM 3.2
 /* Distance in percent below which only the first of several flags is shown on a narrow page. */
 #define PIN_ROOM_NARROW 8

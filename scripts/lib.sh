@@ -4,15 +4,14 @@
 # build.
 #
 # Only bash, dpkg and apt-get are required. Missing packages are installed from Debian's own
-# archive, after a message. Three packages are unpacked below build/deps instead of installed, since
-# only one file of each is needed:
-#   node-llhttp   the C sources of the HTTP parser; installing it would bring Node.js (24 MB)
-#   prometheus    the program promtool; installing it would start a server on port 9090
-#   nikto         is in Debian's non-free section; installing it would require a change of the apt sources
-# Sourced with the top of the tree as the working directory.
+# archive, after a message. Three packages are not installed, but unpacked below build/deps:
+#   node-llhttp   for the C sources of the HTTP parser; installing it would bring Node.js (24 MB)
+#   prometheus    for the program promtool; installing it would start a server on port 9090
+#   nikto         installing it would require Debian's non-free section in the apt sources
+# This file is sourced with the top of the tree as the working directory.
 
-# The clone may be in a folder that others own or can write (containers, CI); its code is run
-# anyway.
+# The clone may be in a folder that other users own or can write to (containers, CI). The scripts
+# run its code anyway, so weir need not check the owners of its files.
 export WEIR_TRUST_FILES=any
 
 BUILD_PACKAGES=(gcc libc6-dev make cmake ninja-build pkgconf liburcu-dev libyaml-dev libmicrohttpd-dev
@@ -45,8 +44,8 @@ missing_packages() {
 	done
 }
 
-# as_root COMMAND...: run it as root if possible, else print what a person with root access should
-# run.
+# as_root COMMAND...: run it as root if possible. Otherwise print the command for somebody with root
+# access, and exit.
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
 		"$@"
@@ -57,8 +56,8 @@ as_root() {
 	fi
 }
 
-# run_logged WHAT COMMAND...: run it without output. If it fails, print the end of its output and one
-# sentence.
+# run_logged WHAT COMMAND...: run the command with its output in a log file. If it fails, print the
+# end of the log and exit.
 run_logged() {
 	local what=$1 log
 	shift
@@ -117,7 +116,8 @@ without_daemons() {
 	return $rc
 }
 
-# provide_conformance: the foreign programs that tests/conformance runs; none of them is started.
+# provide_conformance: install the foreign programs that tests/conformance runs, and start none of
+# them.
 provide_conformance() {
 	local pair missing=() PATH=$PATH:/usr/sbin
 	for pair in "${CONFORMANCE_PROGRAMS[@]}"; do
@@ -141,7 +141,7 @@ unpack_package() {
 	return $rc
 }
 
-# provide_llhttp: the sources of the HTTP parser, from the system or below DEPS_DIR.
+# provide_llhttp: unpack the sources of the HTTP parser below DEPS_DIR, unless the system has them.
 provide_llhttp() {
 	[ -f /usr/share/llhttp/llhttp.c ] || [ -f $DEPS_DIR/usr/share/llhttp/llhttp.c ] && return 0
 	say "unpacking the C sources of llhttp from Debian's node-llhttp into $DEPS_DIR"
@@ -155,8 +155,8 @@ provide_llhttp() {
 	fi
 }
 
-# provide_promtool: for the test that reads /metrics as Prometheus does. Without promtool that test
-# is skipped, with a message.
+# provide_promtool: unpack promtool for the test that reads /metrics as Prometheus does, unless the
+# system has it. Without promtool that test is skipped, with a message.
 provide_promtool() {
 	PATH=$PWD/$DEPS_DIR/usr/bin:$PATH
 	export PATH
@@ -166,8 +166,8 @@ provide_promtool() {
 		say "promtool cannot be had (see build/unpack-prometheus.log): the check of /metrics with it is left out"
 }
 
-# fetch_nikto: from the non-free section of the archive that the host uses for main, with separate
-# package lists below build/. Its dependencies are in main and are installed.
+# fetch_nikto: unpack nikto from the non-free section of the archive that the host uses for main,
+# with separate package lists below build/. The dependencies of nikto are in main and are installed.
 fetch_nikto() {
 	local sources=$PWD/build/non-free.list lists=$PWD/build/non-free-lists options
 	options=(-o Dir::Etc::sourcelist="$sources" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$lists"
@@ -176,15 +176,15 @@ fetch_nikto() {
 		apt_update
 	fi
 	mkdir -p "$lists/partial"
-	# shellcheck disable=SC2016 # apt fills them in
+	# shellcheck disable=SC2016 # apt replaces $(REPO_URI) and $(RELEASE)
 	apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) non-free' 'Created-By: Packages' 'Component: main' \
 		'Origin: Debian' | sort -u >"$sources"
 	apt-get update -q -o APT::Sandbox::User=root "${options[@]}" >build/update-non-free.log 2>&1 &&
 		unpack_package nikto "${options[@]}" && install_packages "${NIKTO_PACKAGES[@]}"
 }
 
-# provide_nikto: for the scan of tests/conformance. Without nikto the scan is skipped, with a
-# message.
+# provide_nikto: unpack nikto for the scan of tests/conformance, unless the system has it. Without
+# nikto the scan is skipped, with a message.
 provide_nikto() {
 	command -v nikto >/dev/null || [ -x $DEPS_DIR/usr/bin/nikto ] && return 0
 	say "unpacking nikto from Debian's non-free into $DEPS_DIR"
@@ -192,16 +192,17 @@ provide_nikto() {
 		say "nikto cannot be had (see build/update-non-free.log, build/unpack-nikto.log): its scan is left out"
 }
 
-# npm_ci FOLDER: install the libraries that its package-lock.json names, unless they exist.
+# npm_ci FOLDER: install the libraries that package-lock.json of FOLDER names, unless they are up to
+# date.
 npm_ci() {
 	[ "$1/node_modules" -nt "$1/package-lock.json" ] && return 0
 	say "installing the libraries of $1 (npm ci)"
 	(cd "$1" && npm ci --no-fund --no-audit) >"build/npm-${1//\//-}.log" 2>&1 && touch "$1/node_modules"
 }
 
-# provide_browser: for the tests that open the dashboard in a browser and rebuild it. They are
-# skipped, with a message, when a program is missing. If Node.js is already installed from another
-# source, it is used: Debian's npm package would replace its npm.
+# provide_browser: install what is needed by the tests that open the dashboard in a browser and
+# rebuild it. These tests are skipped, with a message, when a program is missing. If Node.js is
+# already installed from another source, it is used: Debian's npm package would replace its npm.
 provide_browser() {
 	local wanted=(chromium)
 	command -v node >/dev/null && command -v npm >/dev/null || wanted+=(nodejs npm)
@@ -220,7 +221,7 @@ build_preset() {
 		die "the $preset build failed: the compiler's words are above"
 }
 
-# prepare PACKAGE...: everything that a build needs.
+# prepare PACKAGE...: install the packages, and provide everything else that a build needs.
 prepare() {
 	mkdir -p build || die "cannot write to $PWD/build"
 	install_packages "$@"

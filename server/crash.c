@@ -40,8 +40,8 @@ static const struct {
 /** The previous actions: the default ones, or handlers of a sanitizer. */
 static struct sigaction crash_previous[CRASH_SIGNALS];
 
-/** The alternate stack of the main thread. 64 KiB is enough for the handler, whose frames are
- *  small: on machines with AVX-512, the kernel's minimum is about 11 KiB. */
+/** The alternate stack of the main thread. 64 KiB is enough, since the frames of the handler are
+ *  small. On machines with AVX-512, the kernel itself needs about 11 KiB. */
 static char crash_stack[64 * 1024];
 
 static void crash_say_where(const char *signal_name)

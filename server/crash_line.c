@@ -2,8 +2,9 @@
 /*
  * Builds the lines of a crash report; see crash_line.h.
  *
- * The object of a frame is looked up in /proc/self/maps. The dynamic loader is not asked, since its
- * lock may be held. Since glibc 2.35, backtrace() acquires no lock once libgcc has been loaded.
+ * The object of a frame (the executable or a library) is looked up in /proc/self/maps. The dynamic
+ * loader is not asked, since its lock may be held. Since glibc 2.35, backtrace() acquires no lock
+ * once libgcc has been loaded.
  */
 #include "crash_line.h"
 

@@ -11,14 +11,14 @@
  *
  * A separate thread performs the reloads, one at a time. They therefore block neither the main
  * thread, which waits for signals, nor the admin thread. Another thread drains and frees the
- * replaced graph. The drain takes as long as the requests of the graph, but at most `drain: { old
- * }` of the new configuration. Several graphs may be draining at the same time.
+ * replaced graph. The drain takes as long as the requests of the graph, but at most
+ * `drain: { old }` of the new configuration. Several graphs may be draining at the same time.
  *
- * | call                           | threads                    |
- * |--------------------------------|----------------------------|
- * | reload_start, _stop, _ended    | main                       |
- * | reload_wait, _end              | main                       |
- * | reload_ask, _status, _counts   | any, between start and end |
+ * | call                                     | threads                    |
+ * |------------------------------------------|----------------------------|
+ * | reload_start, reload_stop, reload_ended  | main                       |
+ * | reload_wait, reload_end                  | main                       |
+ * | reload_ask, reload_status, reload_counts | any, between start and end |
  */
 #ifndef WEIR_SERVER_RELOAD_H
 #define WEIR_SERVER_RELOAD_H

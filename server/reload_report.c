@@ -118,8 +118,8 @@ void report_summary(const struct outcome *out, const struct config_diff *diff,
 	size_t renewed = json_array_size(out->renewed);
 
 	if (out->rc == 0 && renewed > 0 && diff->n == 0)
-		snprintf(buf, size, "no value changes, %zu stage%s renewed certificates", renewed,
-		    renewed == 1 ? " has" : "s have");
+		snprintf(buf, size, "no value changes, but %zu stage%s renewed certificates",
+		    renewed, renewed == 1 ? " has" : "s have");
 	else if (out->rc == 0) {
 		config_diff_say(diff, buf, size);
 		size_t n = strlen(buf);

@@ -2,8 +2,8 @@
 /*
  * The user as which a server runs. As root, the process reads the YAML, loads the plug-ins and
  * binds the ports that only root can bind. It does everything else as the user of `user:`, at
- * startup as in a reload, so a right that this user lacks is missed at startup already. Called by
- * the main thread, before other threads exist.
+ * startup and in reloads alike. So a right that this user lacks is noticed at startup, not first in
+ * a reload. Called by the main thread, before other threads exist.
  */
 #ifndef WEIR_SERVER_USER_H
 #define WEIR_SERVER_USER_H

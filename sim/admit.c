@@ -30,7 +30,7 @@ struct question {
 	uint32_t slot[WEIR_BATCH_MAX];
 	int from;                /* the stage that offers the events, -1 for clients */
 	int why[WEIR_BATCH_MAX]; /* 0, or the reason for the refusal */
-	/* the stage whose policy refused the event; -1 if the queue was full */
+	/* the stage whose policy refused the event; set only if `why` is not 0 */
 	int by[WEIR_BATCH_MAX];
 };
 
@@ -325,7 +325,7 @@ static void admit_class(struct sim *s, int stage, struct question *q)
 void admit_offer(struct sim *s, int stage, const uint32_t *slot, int n)
 {
 	struct stage *st = &s->stage[stage];
-	struct question q; /* 2 KB, so not cleared: only members that were set are read */
+	struct question q; /* 3 KB, so not cleared: only members that were set are read */
 	uint32_t left[WEIR_BATCH_MAX];
 	unsigned classes = 0;
 	int n_left = 0;

@@ -85,7 +85,7 @@ int group_run(const struct group_config *config, struct group_result *result);
  *  number of cores. */
 double group_load(const struct group_config *config);
 
-/** Fill in `config` with Gordon's search engine (group_search.c): 14 stages, a combiner with 83 %
+/** Fill in `config` with Gordon's search engine (group_search.c): 14 stages, a combiner with 84 %
  *  of the work, gate `all`, and no limits. */
 void group_search_fill(uint64_t seed, const struct next_policy *policy, int cores, double load,
     struct group_config *config);

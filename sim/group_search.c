@@ -5,7 +5,7 @@
  *
  * The stages and paths are his. His service times are not published, except that the combiner of
  * the sets of documents has most of the work. Guesses: the shares of the paths, and services that
- * give the combiner 83 % of the work, with a heavy tail.
+ * give the combiner 84 % of the work, with a heavy tail.
  */
 #include "base/clock.h"
 #include "group.h"

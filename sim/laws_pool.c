@@ -94,8 +94,8 @@ static void check_growth(struct sim *s, int stage, int to, const char *rule)
 	laws_saw(s, SIM_LAW_STEADY, busy - computing < BLOCKED * cpu ? runq / (RUNQ * cpu) : 0);
 	if (busy - computing < BLOCKED * cpu && runq > RUNQ * cpu)
 		laws_break(s, SIM_LAW_STEADY, stage,
-		    "from %d to %d threads, which wait for cores %.2f of the time that they "
-		    "compute: %s",
+		    "from %d to %d threads, which wait for cores %.2f times as long as "
+		    "they compute: %s",
 		    st->target, to, runq / cpu, rule);
 }
 

@@ -46,7 +46,10 @@ static int check_stage(const struct sim_stage *st, struct sim_result *r)
 		    "stage '%s': the batch size %d or the queue limit %u is out of range", st->name,
 		    st->batch_max, st->queue_limit);
 	if (st->servers < 0 || (st->width && (st->batch_max != 1 || st->cpu_share > 0)))
-		return wrong(r, "stage '%s': a stage that holds computes or has batches", st->name);
+		return wrong(r,
+		    "stage '%s': the servers are out of range, or it has a width and uses CPU time "
+		    "or batches",
+		    st->name);
 	if (st->cpu_share < 0 || st->cpu_share > 1 || st->service.mean_ns < 0)
 		return wrong(r, "stage '%s': the service is out of range", st->name);
 	return 0;

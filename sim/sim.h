@@ -22,9 +22,8 @@
  *   (closed loop). A client may retry failed requests. It gives up at the deadline.
  *
  * The result depends only on the configuration, which includes the seed. It is equal to the bit in
- * each run: no clock, thread or address influences it.
- * Service times are drawn by the number of the request, so two policies with the same seed face the
- * same work.
+ * each run: no clock, thread or address influences it. Service times are drawn by the number of the
+ * request, so two policies with the same seed face the same work.
  *
  * During a run the invariants of docs/overload-derivation.md ("What must hold") are checked; they
  * are called laws here (enum sim_law). The first breach ends the run with a description of the

@@ -190,8 +190,8 @@ static void block(struct sim *s, uint32_t id)
 	    heap_push(&s->heap, s->now_ns + w->block_ns, STEP_BLOCKED << STEP_SHIFT | id, &s->rc);
 }
 
-/* Let the server that is free first work for `work_ns`. Returns how long the event takes, including
- * its wait for the server. */
+/* Let the server that becomes free first work for `work_ns`. Returns how long the event takes,
+ * including its wait for the server. */
 static int64_t serve(struct sim *s, struct stage *st, int64_t work_ns)
 {
 	int64_t *heap = st->free_ns, free_ns = heap[0] > s->now_ns ? heap[0] : s->now_ns;

@@ -60,7 +60,7 @@ struct request {
 	uint16_t place;              /* position of its user in the rotation of users */
 	uint8_t class_id, route, at, attempt, source;
 	bool in_server, abandoned, counted;
-	uint16_t asked_for; /* bit mask of the stages that admitted it upstream */
+	uint16_t asked_for; /* bit mask of the later stages for which it was admitted */
 };
 
 struct worker {

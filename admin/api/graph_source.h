@@ -39,8 +39,9 @@ struct admin_source {
 	int (*slowest)(void *arg, int class_id, struct weir_slow *out, int n);
 	int (*tap)(void *arg, const struct weir_tap *want, uint64_t after, struct weir_slow *out,
 	    int n, struct weir_tap_state *state);
-	/* Data of the endpoint itself, not of the graph. `history`, `bottleneck` and `alerts` are
-	 * set by admin_start and NULL elsewhere. */
+	/* Data of the endpoint itself, not of the graph. admin_start and admin_start_source set
+	 * `history`, `bottleneck` and `alerts` in their copy of the struct; callers leave them
+	 * NULL. */
 	const struct history *history;
 	const struct bottleneck *bottleneck;
 	const struct alerts *alerts;

@@ -11,7 +11,8 @@
 #include "framework/base/json.h"
 #include "paging.h"
 
-/* Default number of rows: as many as are stored of one class for two minutes. */
+/* Default number of rows: all that are stored of one class, WEIR_SLOWEST_MAX in each of two
+ * minutes. */
 #define SLOWEST_DEFAULT (2 * WEIR_SLOWEST_MAX)
 
 static double seconds(int64_t ns)

@@ -298,7 +298,7 @@ const struct route routes_table[] = {
     {"GET", "/metrics", "Prometheus text", answer_metrics},
     {"GET", "/healthz", "200 while the endpoint answers", answer_healthz},
     {"GET", "/readyz",
-	"200 while the server accepts work, 503 while starting or draining, and while a stage is "
+	"200 while the server accepts work; 503 while it starts or drains, or while a stage is "
 	"in "
 	"trouble",
 	answer_readyz},

@@ -26,7 +26,7 @@ enum scope {
 	SCOPE_WIDE, /* stages with a width */
 };
 
-/* The type of the member at the offset. */
+/* The type of the member of a view that a family reads. */
 enum member { MEMBER_COUNT, MEMBER_INT, MEMBER_INT64, MEMBER_NS, MEMBER_REAL, MEMBER_HIST };
 
 /* The object that a sample belongs to. Members that do not apply to the scope are NULL. */
@@ -220,8 +220,8 @@ static const struct family family[] = {
 	SCOPE_STAGE, 0, BY(print_state)},
     {"weir_stage_queue_length", "gauge", "Events waiting in the queue of the stage", SCOPE_QUEUE,
 	MEMBER_COUNT, OF_STAGE(queue_length)},
-    {"weir_stage_queue_limit", "gauge", "Events the queue of the stage may hold", SCOPE_QUEUE,
-	MEMBER_COUNT, OF_STAGE(queue_limit)},
+    {"weir_stage_queue_limit", "gauge", "Events that may be queued or held at the stage",
+	SCOPE_QUEUE, MEMBER_COUNT, OF_STAGE(queue_limit)},
     {"weir_stage_in_flight", "gauge", "Events queued, running or held at the stage", SCOPE_STAGE,
 	MEMBER_COUNT, OF_STAGE(in_flight)},
     {"weir_stage_held", "gauge",
@@ -276,11 +276,11 @@ static const struct family family[] = {
     {"weir_stage_unhandled_total", "counter",
 	"Events that the handler left unhandled, which is a bug in the handler", SCOPE_STAGE,
 	MEMBER_COUNT, OF_STAGE(unhandled)},
-    {"weir_stage_pressure_ratio", "gauge", "How loaded the stage is, 0 idle to 1 full", SCOPE_STAGE,
-	MEMBER_REAL, OF_STAGE(pressure)},
+    {"weir_stage_pressure_ratio", "gauge", "How loaded the stage is, from 0 (idle) to 1 (full)",
+	SCOPE_STAGE, MEMBER_REAL, OF_STAGE(pressure)},
     {"weir_stage_degradation", "gauge",
-	"Degradation of the stage, 0 full quality to 1 the cheapest", SCOPE_STAGE, MEMBER_REAL,
-	OF_STAGE(degradation)},
+	"Degradation of the stage, from 0 (full quality) to 1 (the cheapest)", SCOPE_STAGE,
+	MEMBER_REAL, OF_STAGE(degradation)},
     {"weir_stage_width", "gauge", "Events that the stage may have in work at once", SCOPE_WIDE,
 	MEMBER_INT, OF_STAGE(width)},
     {"weir_stage_in_work", "gauge", "Events in the handler of the stage, or held by it", SCOPE_WIDE,

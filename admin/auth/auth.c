@@ -63,8 +63,8 @@ static bool is_read(const char *p, size_t n)
 	return n > 5 && (memcmp(p, "GET ", 4) == 0 || memcmp(p, "HEAD ", 5) == 0);
 }
 
-/* Return whether the path needs no authentication: files that the page needs before a login, and
- * load balancer probes. */
+/* Return whether the path needs no authentication: files that the dashboard needs before a login,
+ * and load balancer probes. */
 static bool is_open(const char *p, size_t n)
 {
 	struct weir_slice target = head_target(p, n);
@@ -130,8 +130,8 @@ static int find_token(const struct auth *g, struct weir_slice token)
 	return (int)found - 1;
 }
 
-/* Refuse a wrong token. Failures are not counted while the address must wait; otherwise a client
- * that keeps retrying would never be accepted again. */
+/* Refuse a wrong token. Failures are not counted while the address must wait; otherwise the wait of
+ * a client that keeps retrying would never end. */
 static bool refuse_token(
     struct auth *g, const struct auth_from *from, int64_t now_ns, struct head_problem *problem)
 {

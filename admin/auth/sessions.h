@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Browser sessions. After a login with a token, the browser receives a cookie with a random id and
- * uses it in place of the token, since the page's EventSource cannot send a token.
+ * uses it in place of the token, since the EventSource of the dashboard cannot send a token.
  *
  * Only digests of ids are stored. A session ends SESSION_IDLE_NS after its last use,
  * SESSION_LIFE_NS after its start, on logout, or when its token is no longer valid. Each token has

@@ -28,7 +28,7 @@ struct series {
 struct ring {
 	struct sampler *sampler;
 	bool fed;       /* the sampler has samples */
-	int64_t newest; /* label, INT64_MIN if none */
+	int64_t newest; /* label of the newest step, INT64_MIN if there is none */
 	int64_t *at;    /* label of each slot, INT64_MIN if empty */
 };
 

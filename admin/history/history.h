@@ -8,8 +8,8 @@
  * A slot holds one step of Unix time. It is identified by the label of the step: the time at the
  * end of the step divided by the length of a step. A step without a sample (the server did not run,
  * the host slept, the stage did not exist) is a gap. If the clock is set forward, a gap remains. If
- * it is set back, the same labels are written again; samples with labels later than the newest one
- * are not shown.
+ * it is set back, the same labels are written again; samples with labels later than the one written
+ * last are not shown.
  *
  * Series are identified by stage name, so stages may be added to and removed from a graph. Removed
  * stages are retained until all their samples are too old. A number takes 16 bits (compact.h). A

@@ -232,8 +232,8 @@ void history_file_save(struct history_file *f, const struct history *h, unsigned
 			history_writer_late(f->writer);
 		return;
 	}
-	/* A new file has to be written when stages have changed. After a failure, retry that every
-	 * 10 s only: a full disk may have free space again. */
+	/* When stages have changed, a whole new file is written. If the last write failed, this is
+	 * tried only every 10 s: by then a full disk may have space again. */
 	bool tries = f->there.shape == history_shape(h) || !f->failed || rings & 1u << HISTORY_10S;
 	if (tries && has_news(f, h))
 		post(f, h);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores the history in a file, so that it survives a restart. The setting is `admin: { history: {
- * file: PATH } }`.
+ * Stores the history in a file, so that it survives a restart. The setting is
+ * `admin: { history: { file: PATH } }`.
  *
  *   header    "WEIRHIST", version, sizes, names of stages and classes, checksum
  *   slots     those of HISTORY_1S, then of HISTORY_10S, each with its label and a checksum

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats a range of the history rings as JSON text. A page requests half a million numbers, all
- * formatted by the admin thread. Columns are therefore formatted by number_format.h, which is ten
- * times as fast as jansson; names are formatted by jansson.
+ * Formats a range of the history rings as JSON text. The dashboard requests half a million numbers
+ * at a time, all formatted by the admin thread. Columns are therefore formatted by number_format.h,
+ * which is ten times as fast as jansson; names are formatted by jansson.
  */
 #include "history_json.h"
 

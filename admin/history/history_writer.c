@@ -27,7 +27,7 @@ struct history_writer {
 	int fd; /* the current file, locked */
 	char *path, *new_path;
 	/* used by any thread */
-	atomic_bool failing; /* whether the last write failed or is late; that was logged */
+	atomic_bool failing; /* the last write failed or is late, and that has been logged */
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* waits use CLOCK_MONOTONIC */
 	/* under the lock */

@@ -25,7 +25,7 @@
 
 /** Maximum number of alerts that are raised or pending. A server with more stuck stages would no
  *  longer respond. ALERTS_PAST is the number of cleared alerts that are retained, all of which the
- *  page shows. Both limits are guesses. */
+ *  dashboard shows. Both limits are guesses. */
 #define ALERTS_ACTIVE_MAX 32
 #define ALERTS_PAST       64
 

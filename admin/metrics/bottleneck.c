@@ -38,9 +38,9 @@ static double pool_share(const struct weir_graph_view *v, const struct sample *s
 	return used < 1 ? used : 1;
 }
 
-/* Return the stage with the busiest pool or width or, if stages share that pool, the one that uses
- * most of it. A stage that already limits the server stays selected unless another one is busier by
- * BOTTLENECK_LEAD. Returns -1 if no stage has a pool or a width. */
+/* Return the stage whose pool or width is busiest. If several stages share this pool, return the
+ * one that uses most of it. A stage that already limits the server stays selected unless another
+ * one is busier by BOTTLENECK_LEAD. Returns -1 if no stage has a pool or a width. */
 static int busiest(const struct bottleneck *b, const struct weir_graph_view *v,
     const struct sample *sample, double *used)
 {

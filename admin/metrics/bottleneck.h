@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Determines which stage is nearest to its ceiling, and whether it limits the server. No other code
- * decides this: `weir why`, `weir top`, ticks, the API and the page all show this result.
+ * decides this: `weir why`, `weir top`, ticks, the API and the dashboard all show this result.
  *
  * The measure is the share of a pool's thread time that handlers used during the last second,
  * summed over all stages of the pool. For a stage with a width, the share of the width that is in
@@ -39,8 +39,8 @@ struct bottleneck {
 	char stage[WEIR_NAME_MAX + 1], pool[WEIR_NAME_MAX + 1];
 	int threads, max; /* of the pool */
 	int width;        /* the width of the stage, if the width limits the stage; otherwise 0 */
-	/* 0..1: share of the pool's thread time that all its stages use; of the width, if `width`
-	 * is not 0 */
+	/* 0..1: share of the pool's thread time that all its stages use or, if `width` is not 0,
+	 * share of the width that is in use */
 	double used;
 	double served_per_s; /* events that the stage served */
 	/* maximum rate of the stage under current conditions; 0 if the stage served nothing in the

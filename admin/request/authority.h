@@ -44,8 +44,8 @@ bool authority_is_exposed(const struct authority *address);
 bool authority_host_fits(const char *host);
 
 /** Bind and listen, non-blocking; port 0 is replaced by the port that the kernel chose. A socket
- *  file is created with mode 0600, which is changed to 0666 if it is `shared`. A stale file from an
- *  earlier run is replaced. Returns 0, or WEIR_EBUSY or WEIR_ESYS with the message in `err`. */
+ *  file is created with mode 0600, which is changed to 0666 if `shared` is set. A stale file from
+ *  an earlier run is replaced. Returns 0, or WEIR_EBUSY or WEIR_ESYS with the message in `err`. */
 int authority_listen(struct authority *address, int *fd, struct weir_err *err);
 
 /** Set whether other users may connect to the socket file from now on. Has no effect for TCP.

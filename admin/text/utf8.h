@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /** Return the length of the character at `p` in a NUL-terminated text, or 0 if it is not valid.
- *  (Overlong forms of three or four bytes, and surrogates, pass: the encoder refuses them.) */
+ *  (Overlong forms of three or four bytes, and surrogates, pass: the JSON encoder refuses them.) */
 static inline size_t utf8_bytes(const char *p)
 {
 	unsigned char c = (unsigned char)*p;

@@ -1,9 +1,9 @@
-# The dashboard, which the assembler includes in admin/request/assets.c, so dependency scanners do not
-# detect it.
+# The dashboard. The assembler includes its files in admin/request/assets.c, where dependency
+# scanners do not detect them.
 #
 # -DWEIR_UI=prebuilt  admin/ui/dist as it is in the tree: no Node.js is needed (the default)
 # -DWEIR_UI=build     built from admin/ui/src by vite; needs npm, which fetches what package-lock.json names
-# -DWEIR_UI=off       none; / answers one sentence
+# -DWEIR_UI=off       no dashboard; the path / is answered with one sentence
 set(WEIR_UI prebuilt CACHE STRING "The dashboard: prebuilt, build or off")
 set_property(CACHE WEIR_UI PROPERTY STRINGS prebuilt build off)
 

@@ -3,9 +3,9 @@
  * Serves one client of a threaded server in the calling thread: reads its requests and writes the
  * responses.
  *
- * Requests are parsed by the code of http.server (stages/http/request/stream.h), so all compared servers
- * use the same parser. A struct talk is used by one thread at a time; between calls of talk_turn it
- * may be passed to another thread.
+ * Requests are parsed by the code of http.server (stages/http/request/stream.h), so all compared
+ * servers use the same parser. A struct talk is used by one thread at a time; between calls of
+ * talk_turn it may be passed to another thread.
  */
 #ifndef WEIR_BENCH_PEERS_TALK_H
 #define WEIR_BENCH_PEERS_TALK_H

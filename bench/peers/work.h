@@ -28,8 +28,7 @@ struct work {
 };
 
 /** Build and start the chain word[0..n). Each word is "TYPE" or "TYPE:KNOB=VALUE,KNOB=VALUE", with
- * knobs of `with:`.
- * Returns 0, or a WEIR_E code with a message in errs. */
+ * knobs of `with:`. Returns 0, or a WEIR_E code with a message in errs. */
 int work_open(struct work *w, char *const *word, int n, struct weir_errs *errs);
 
 /** Call after all threads have detached. Returns the number of events lost according to the graph's

@@ -25,7 +25,7 @@
 
 /** The two sides of the comparison. */
 struct sides {
-	char *before, *after; /* config_values */
+	char *before, *after; /* texts from config_values */
 	json_t *hidden;       /* paths whose value in `after` comes from ${}, or NULL */
 	int uncompared;       /* number of values that come from ${} on both sides */
 };

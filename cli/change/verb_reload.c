@@ -12,7 +12,7 @@
 #include "cli/client/plain.h"
 
 /* Time limit of a reload. A reload is complete when the new graph is running, so it may take as
- * long as a startup; 60 s is longer than any. */
+ * long as a startup; 60 s is longer than any startup takes. */
 #define RELOAD_WAIT_NS (60 * NS_PER_S)
 /* Polling interval. */
 #define RELOAD_LOOK_NS (20 * NS_PER_MS)

@@ -15,7 +15,7 @@
 #define CLIENT_DEFAULT_URL "http://127.0.0.1:9900"
 
 struct client_answer {
-	int status; /* 200 ... */
+	int status; /* HTTP status, such as 200 */
 	char *body; /* NUL-terminated; the caller must free() it */
 	size_t n;
 	int retry_after_s; /* value of Retry-After, 0 if not sent */

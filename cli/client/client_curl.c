@@ -47,7 +47,7 @@ struct call {
 	size_t received;  /* bytes of head and body */
 	bool headed;      /* the head is complete */
 	bool exposed;     /* the token would have been sent unencrypted */
-	int64_t heard_ns; /* when data was last received; 0 before the connection */
+	int64_t heard_ns; /* when data was last received; 0 before the connection is made */
 	char why[CURL_ERROR_SIZE];
 };
 
@@ -233,8 +233,8 @@ static int go_on(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t
 	return call->heard_ns != 0 && clock_now_ns() - call->heard_ns >= CLIENT_STEP_NS;
 }
 
-/* Return whether the body has the length given by Content-Length. libcurl ignores that field here,
- * since it would silently cut off a longer body. */
+/* Return whether the body has the length given by Content-Length. libcurl is told to ignore that
+ * field, since it would silently cut off a longer body. */
 static bool is_whole(const struct call *call)
 {
 	struct curl_header *field;

@@ -25,7 +25,7 @@
 #define FILES_WANTED 20000
 /* Wanted length of the listen queue. 1024 is a guess, enough for a burst of a thousand clients. */
 #define BACKLOG_WANTED 1024
-/* First and last number of threads in the benchmark; each run doubles the number. The last one is
+/* First and last number of threads in the benchmark; each run doubles the number. 16384 threads are
  * below the default limit of Linux. */
 #define THREADS_FIRST 64
 #define THREADS_LAST  16384
@@ -74,14 +74,14 @@ static void check_cpu_quota(struct finding *f)
 	if (sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0) {
 		snprintf(f->value, sizeof(f->value), "%.2f cores", quota / period);
 		snprintf(f->advice, sizeof(f->advice),
-		    "in each %.0f ms, the control group stops the process once this share of CPU "
-		    "time is used up",
+		    "in each period of %.0f ms, the control group stops the process once it has "
+		    "used this share of CPU time",
 		    period / 1000);
 	}
 }
 
-/* Show the memory that a server may use. It is limited by the same control groups as `memory:
- * auto`. */
+/* Show the memory that a server may use. It is limited by the same control groups as
+ * `memory: auto`. */
 static void check_memory(struct finding *f)
 {
 	int64_t group = memory_auto_group("/sys/fs/cgroup", "/proc/self/cgroup");
@@ -120,7 +120,7 @@ static void check_backlog(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%.60s", line);
 	if (atol(line) < BACKLOG_WANTED)
 		snprintf(f->advice, sizeof(f->advice),
-		    "bursts of new connections are dropped: run 'sysctl net.core.somaxconn=%d'",
+		    "bursts of new connections may be dropped: run 'sysctl net.core.somaxconn=%d'",
 		    BACKLOG_WANTED * 4);
 }
 
@@ -135,7 +135,7 @@ static void check_ports(struct finding *f)
 	snprintf(f->value, sizeof(f->value), "%d", high - low + 1);
 	if (high - low < FILES_WANTED)
 		snprintf(f->advice, sizeof(f->advice),
-		    "'weir bench --fresh' runs out of ports: run sysctl "
+		    "'weir bench --fresh' may run out of ports: run sysctl "
 		    "net.ipv4.ip_local_port_range='1024 65535'");
 }
 

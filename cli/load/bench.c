@@ -39,7 +39,7 @@
 
 struct side {
 	struct load_plan plan;     /* its phases are those of all runs so far */
-	struct load_result result; /* joined */
+	struct load_result result; /* joined results of all runs so far */
 	json_t *server;            /* responses of its admin endpoint; NULL if not polled */
 	char out[1024];            /* path of the run file, "" if none */
 };
@@ -355,7 +355,7 @@ static int write_side(struct bench *b, struct side *s, const char *path, struct 
 	return runfile_write(path, &s->plan, &s->result, &about, err);
 }
 
-/* Return whether the server ever accepted a connection. */
+/* Return whether the server ever accepted a connection. True if nothing has been run. */
 static bool reached(const struct side *s)
 {
 	return s->result.connects > 0 || s->result.n_phases == 0;

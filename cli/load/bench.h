@@ -102,10 +102,10 @@ int bench_class_fill(const struct bench_request *req, const struct bench_class *
 
 /* ---- output ---- */
 
-/** Shows the progress of a run. Call bench_progress_begin before the run, _second for each second
- *  of results, and _end after the run. On a terminal, one line is rewritten every second.
- *  Elsewhere, about ten lines are printed at even intervals, at most one per second, and only if
- *  `lines` is set. */
+/** Shows the progress of a run. Call bench_progress_begin before the run, bench_progress_second for
+ *  each second of results, and bench_progress_end after the run. On a terminal, one line is
+ *  rewritten every second. Elsewhere, about ten lines are printed at even intervals, at most one
+ *  per second, and only if `lines` is set. */
 struct bench_progress {
 	const struct load_plan *plan;
 	bool shown, terminal;

@@ -68,7 +68,7 @@ const struct weir_knob bench_knobs[] = {
     ROW("pipeline", INT, pipeline, "1", 1, 64,
 	"maximum number of requests in flight on a connection"),
     ROW("timeout", DURATION, timeout_ns, "10s", 1e6, YEAR_NS,
-	"time limit of a request, from its intended send time"),
+	"time limit of each attempt of a request, from the intended send time of the attempt"),
     ROW("deadline", BOOL, deadline, "false", 0, 0,
 	"send the header x-deadline-ms with the time left of --timeout"),
     ROW("insecure", BOOL, insecure, "false", 0, 0, "accept any certificate"),

@@ -39,9 +39,9 @@ static const struct weir_knob simulate_knobs[] = {
 	.min = 1e9,
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_AUTO,
-	.help = "virtual time; auto is the time of 2 million events, but at least 5 s and at most "
-		"60 s; if more than 10 million events come in 5 s, auto is the time of 10 "
-		"million events, but at least 1 s"},
+	.help = "virtual time; auto is the time in which 2 million events arrive, but at least 5 s "
+		"and at most 60 s; if more than 10 million events arrive in 5 s, auto is the time "
+		"in which 10 million arrive, but at least 1 s"},
     ROW("deadline", DURATION, deadline_ns, "0s", 0, 3.6e12,
 	"deadline of every request; 0s is the slo of its class"),
     ROW("seed", INT, seed, "1", 0, 9e15, "the same seed gives the same result"),
@@ -172,7 +172,8 @@ static struct weir_spec *load(const struct simulate_options *opt)
 	return NULL;
 }
 
-/* Number of events from which on the size of a simulation is printed, since it takes seconds. */
+/* From this number of events on, the size of a simulation is printed first, since it takes
+ * seconds. */
 #define MANY_EVENTS 1e7
 
 static void tell_size(const struct simulate_plan *plan)

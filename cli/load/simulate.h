@@ -84,7 +84,8 @@ double simulate_class_share(const struct simulate_options *opt, const char *name
 int simulate_load(const struct weir_spec *spec, const struct simulate_options *opt,
     const double *route_share, struct simulate_plan *plan, struct weir_err *err);
 
-/** Fill in the plan except plan->cost, which simulate_costs has set. Calls simulate_load. Returns 0, or a WEIR_E code with a message in `err`. */
+/** Fill in the plan except plan->cost, which simulate_costs has set. Calls simulate_load. Returns
+ *  0, or a WEIR_E code with a message in `err`. */
 int simulate_plan(const struct weir_spec *spec, const struct simulate_options *opt,
     struct simulate_plan *plan, struct weir_err *err);
 

@@ -27,7 +27,7 @@ int simulate_stage(const struct weir_spec *spec, const char *name, size_t n)
 
 /* ---- configured times ---- */
 
-/* The values of the keys that stages/basic/dist.h defines for such types. */
+/* The values of the keys that stages/basic/dist.h defines for types that imitate work. */
 struct imitation {
 	int64_t time_ns, slow_ns;
 	int kind; /* in the order of enum sim_dist_kind */

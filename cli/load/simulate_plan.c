@@ -8,7 +8,8 @@
  * stage. Links that close a cycle are not followed.
  *
  * The capacity follows from the utilisation law. If an event occupies a resource with n servers for
- * D = visits * S in total, the resource can serve at most n / D events per second.
+ * a time D in total (its visits times the service time), the resource can serve at most n / D
+ * events per second.
  */
 #include "simulate.h"
 
@@ -358,10 +359,10 @@ static int take_load(struct walk *w)
 	return 0;
 }
 
-/* Return the default duration: that of two million events, but at least 5 s and at most 60 s. At
- * high loads, at most ten million events are simulated, even if that takes less than 5 s, but at
- * least 1 s, which is 100 ticks of the admission policies. With these limits, a simulation usually
- * takes a few seconds of real time at most. The numbers are guesses. */
+/* Return the default duration. It covers two million events, but is at least 5 s and at most 60 s.
+ * At high loads it is shorter, so that at most ten million events are simulated, but at least 1 s,
+ * which is 100 ticks of the admission policies. A simulation then usually takes a few seconds of
+ * real time at most. The numbers are guesses. */
 static double auto_for_s(double per_s)
 {
 	double for_s = 2e6 / per_s, most_s = 1e7 / per_s;

@@ -40,7 +40,7 @@ static void print_head(const struct weir_spec *spec, const struct simulate_plan 
 	fprintf(out, "capacity %.0f/s: the bottleneck is %s%s\n", plan->capacity_per_s,
 	    plan->bottleneck < 0 ? "the cores" : "stage ",
 	    plan->bottleneck < 0 ? "" : plan->label[plan->bottleneck]);
-	fprintf(out, "load     %.0f/s, %.3gx of it\n\n", plan->offered_per_s, plan->load);
+	fprintf(out, "load     %.0f/s, %.3gx the capacity\n\n", plan->offered_per_s, plan->load);
 }
 
 /* Print a line such as "db: 7.9 of 8 under way, 20 ms each, 300/s; widening stopped helping at 6":

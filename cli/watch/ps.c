@@ -2,7 +2,7 @@
 /*
  * ps: show a running server, as reported by its admin endpoint: a line that identifies the server,
  * followed by one line per stage. The table fits into 100 columns, so long names are truncated, and
- * counts over ten million are rounded. `-o json` prints both in full.
+ * counts over ten million are rounded. `-o json` prints names and counts in full.
  *
  * Totals are counted since startup and summed over classes. SHED includes connections and requests
  * that a source turned away before the graph; a line below the table names the limits that caused

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shows stages that are not running normally according to /api/v1/stages: those that an operator
- * has paused or drained, and those in trouble. Shows the width of
- * every stage that has one, too. Used by `weir ps` and `weir why`.
+ * has paused or drained, and those in trouble. Also shows the width of every stage that has one.
+ * Used by `weir ps` and `weir why`.
  */
 #ifndef WEIR_CLI_STAGE_STATE_H
 #define WEIR_CLI_STAGE_STATE_H

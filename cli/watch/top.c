@@ -27,7 +27,7 @@ struct screen {
 	bool open;
 };
 
-static struct top top; /* 90 KB */
+static struct top top; /* not on the stack, since it takes 90 KB */
 static volatile sig_atomic_t told_to_end;
 
 static void on_signal(int signal)

@@ -155,8 +155,8 @@ static int dagor_explain(
 
 const struct admission_policy admission_dagor = {
     .name = "dagor",
-    .help = "admit down to a level of class and user, adjusted by comparing the mean wait with "
-	    "`target`",
+    .help = "admit classes and users down to a level, which is adjusted by comparing the mean wait "
+	    "with `target`",
     .state_size = sizeof(struct dagor_state),
     .queue = true,
     .fifo = true,

@@ -125,7 +125,7 @@ static int gradient2_explain(
 
 const struct admission_policy admission_gradient2 = {
     .name = "gradient2",
-    .help = "limit the events at the stage by how the response time changes",
+    .help = "limit the number of events at the stage according to changes of the response time",
     .state_size = sizeof(struct gradient2_state),
     .queue = true,
     .init = gradient2_init,

@@ -14,7 +14,8 @@ if(WEIR_WERROR)
   target_compile_options(weir_flags INTERFACE -Werror)
 endif()
 if(WEIR_SANITIZE)
-  # -g1: what a stack trace needs. With -g the several hundred test programs take three times the space.
+  # -g1 has what a stack trace needs. With -g, the several hundred test programs take three times
+  # the space.
   target_compile_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE} -fno-sanitize-recover=all -g1)
   target_link_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE})
   if(WEIR_SANITIZE MATCHES thread)
@@ -39,9 +40,9 @@ endif()
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG -g")
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
 
-# weir_whole(TARGET): its objects contain what gcc needs to optimise across them when the program is
+# weir_whole(TARGET): let gcc optimise the objects of TARGET across files when the program is
 # linked. Targets linked with -fno-lto use the plain code in the same objects. A request of
-# http.server passes through 20 files: -9 % instructions.
+# http.server runs code of 20 files, and takes 9 % fewer instructions with this optimisation.
 option(WEIR_LTO "Optimise the release program as a whole (gcc)" ON)
 if(NOT CMAKE_C_COMPILER_ID STREQUAL GNU OR NOT CMAKE_BUILD_TYPE STREQUAL Release OR WEIR_SANITIZE OR WEIR_FUZZ OR WEIR_COVERAGE)
   set(WEIR_LTO OFF)

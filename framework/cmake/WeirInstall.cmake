@@ -28,11 +28,12 @@ if(GIT_PROGRAM AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
       CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/.git/logs/HEAD)
   endif()
 endif()
-# Set on the sources that print it, so that a commit rebuilds only those.
+# These macros are set only on the sources that use them, so that a new commit does not rebuild other sources.
 set_source_files_properties(cli/load/bench.c cli/help.c cli/run.c admin/stream/sse.c admin/api/routes.c admin/api/view_prom.c PROPERTIES COMPILE_DEFINITIONS
   "WEIR_VERSION=\"${PROJECT_VERSION}\";WEIR_COMMIT=\"${weir_commit}\";WEIR_CFLAGS=\"${CMAKE_BUILD_TYPE} ${CMAKE_C_FLAGS_RELEASE}\"")
 
-# For other projects: the installed headers only. weir_public names folders of this tree.
+# weir_headers, for other projects, has the installed headers only; weir_public names folders of
+# this tree.
 add_library(weir_headers INTERFACE)
 target_include_directories(weir_headers INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -48,23 +49,24 @@ target_link_options(libweir PRIVATE -Wl,--version-script=${weir_exports})
 if(NOT WEIR_SANITIZE) # the sanitizer's run-time library is part of the program
   target_link_options(libweir PRIVATE -Wl,-z,defs)
 endif()
-# The minor version is part of the soname, since structs that only embedders use (weir/view.h,
-# weir/spec.h) may get members in any of them. For stages there is WEIR_STAGE_ABI.
+# The minor version is part of the soname, since any minor version may add members to structs that
+# only embedders use (weir/view.h, weir/spec.h). WEIR_STAGE_ABI is the version for stages.
 set_target_properties(libweir PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir LINKER_LANGUAGE C
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   LINK_DEPENDS ${weir_exports})
 
 # ---- the package ----
 set(weir_package ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
-# Not in the build folder itself: find_package searches the folders of PATH, to which the tutorial
-# adds the build folder, and these files work only where they are installed. Earlier versions left
-# them there.
+# These files are not written to the build folder itself. find_package searches the folders of PATH,
+# to which the tutorial adds the build folder, and the files work only where they are installed.
+# Earlier versions wrote them there, so these copies are removed.
 set(weir_made ${PROJECT_BINARY_DIR}/package)
 file(REMOVE ${PROJECT_BINARY_DIR}/weir-config.cmake ${PROJECT_BINARY_DIR}/weir-config-version.cmake)
 configure_package_config_file(framework/cmake/weir-config.cmake.in ${weir_made}/weir-config.cmake
   INSTALL_DESTINATION ${weir_package})
 write_basic_package_version_file(${weir_made}/weir-config-version.cmake COMPATIBILITY SameMinorVersion)
-# The prefix is relative to the file, so that `cmake --install --prefix` and DESTDIR work.
+# The prefix in weir.pc is relative to that file, so that `cmake --install --prefix` and DESTDIR
+# work.
 file(RELATIVE_PATH weir_pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(framework/cmake/weir.pc.in weir.pc @ONLY)
 
@@ -78,7 +80,8 @@ install(FILES ${weir_made}/weir-config.cmake ${weir_made}/weir-config-version.cm
 install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(DIRECTORY config/servers DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
 install(DIRECTORY contrib/prometheus contrib/grafana contrib/bpftrace contrib/logrotate DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
-# Not the library folder: systemd searches only lib of /usr and /usr/local.
+# The units are not installed below CMAKE_INSTALL_LIBDIR: systemd searches only lib of /usr and
+# /usr/local.
 install(FILES contrib/systemd/weir@.service contrib/systemd/weir@.socket DESTINATION lib/systemd/system)
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})

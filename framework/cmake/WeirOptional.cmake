@@ -1,8 +1,9 @@
 # Optional features: USDT probes (sys/sdt.h, Debian's systemtap-sdt-dev) and the export of traces,
-# whose library the program needs anyway. WEIR_USDT and WEIR_OTLP: auto, on (missing is an error),
-# off.
+# whose library the program needs anyway. Values of WEIR_USDT and WEIR_OTLP: auto, on (it is an
+# error if the package is missing), off.
 
-# weir_optional(OPTION FOUND PACKAGE RESULT): is the feature enabled, given the option and FOUND?
+# weir_optional(OPTION FOUND PACKAGE RESULT): set RESULT to whether the feature is enabled, given
+# the value of OPTION and whether PACKAGE was found.
 function(weir_optional option found package result)
   string(TOLOWER "${${option}}" want)
   if(NOT want MATCHES "^(auto|on|off)$")

@@ -1,9 +1,9 @@
 # weir_stage(NAME SOURCE... [MODULE]): add a stage type.
 #
 # NAME is the type as written under `use:`; dots become underscores in the symbol weir_stage_<name>.
-# In weir's own build the sources become part of the program, and the symbol a row of the generated
-# table of built-in types. With MODULE, or from another project, it is built as <name>.so, which
-# exports only that symbol: the source needs no visibility attributes.
+# In weir's own build, the sources become part of the program, and the symbol becomes a row of the
+# generated table of built-in types. With MODULE, or in another project, the stage type is built as
+# <name>.so. This file exports only that symbol, so the source needs no visibility attributes.
 set(WEIR_STAGE_EXPORTS ${CMAKE_CURRENT_LIST_DIR}/weir-stage.map)
 
 function(weir_stage name)
@@ -31,7 +31,7 @@ function(weir_stage name)
   endif()
 endfunction()
 
-# Write the table of built-in types: one row per weir_stage() so far. None may follow.
+# Write the table of built-in types: one row per weir_stage() so far. No weir_stage() may follow.
 function(weir_stage_table out)
   set_property(GLOBAL PROPERTY WEIR_STAGE_TABLE_WRITTEN ON)
   get_property(symbols GLOBAL PROPERTY WEIR_STAGE_SYMBOLS)

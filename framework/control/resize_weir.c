@@ -485,6 +485,7 @@ static bool weir_decide(
 
 const struct resize_policy resize_weir = {
     .name = "weir",
-    .help = "as many threads as the offered work needs, but none that would not help",
+    .help =
+	"as many threads as the offered work needs, up to the number beyond which more do not help",
     .decide = weir_decide,
 };

@@ -102,8 +102,8 @@ static bool narrow(
 		s->slower = 0;
 	}
 	s->phase = CHECK;
-	return width_step(
-	    v, d, width, "%d at once take %.3g ms each: fewer are tried", v->width, m.s * 1e3);
+	return width_step(v, d, width, "%d events at once take %.3g ms each: fewer are tried",
+	    v->width, m.s * 1e3);
 }
 
 bool width_check_begin(struct weir_state *s, const struct width_view *v, struct mean m,
@@ -185,8 +185,8 @@ static bool found(struct weir_state *s, const struct width_view *v, struct mean 
 		s->start = first;
 		s->again = false;
 		return width_step(v, d, first * 2.0,
-		    "%d at once take %.3g ms each, as %d did: more are tried", v->width, m.s * 1e3,
-		    first);
+		    "%d events at once take %.3g ms each, as %d did: more are tried", v->width,
+		    m.s * 1e3, first);
 	}
 	double most = s->saturated > 0 ? s->saturated : first;
 	if (s->slower == 0 || s->knee.n == 0 || m.n >= width_items(s, v->width))
@@ -194,8 +194,8 @@ static bool found(struct weir_state *s, const struct width_view *v, struct mean 
 	width_hold(s, now_ns);
 	width_check_later(s, now_ns);
 	double width = width_spare(s, s->knee.s);
-	return width_step(v, d, width, "%d at once take %.3g ms each: about %.0f suffice", v->width,
-	    m.s * 1e3, s->knee.s);
+	return width_step(v, d, width, "%d events at once take %.3g ms each: about %.0f suffice",
+	    v->width, m.s * 1e3, s->knee.s);
 }
 
 bool width_check(

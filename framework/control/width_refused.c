@@ -25,8 +25,7 @@ static bool ignore(struct weir_state *s, const struct width_view *v, double shar
 	s->ignore_until_ns = now_ns + WIDTH_HOLD_NS;
 	width_hold(s, now_ns);
 	s->check_ns = now_ns + CHECK_NS; /* GROW may only have been trying this width */
-	return width_step(
-	    v, d, width, "the other side refuses %.0f%% at any number in work", share * 100);
+	return width_step(v, d, width, "the other side refuses %.0f%% at every width", share * 100);
 }
 
 static bool lift(

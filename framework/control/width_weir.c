@@ -120,7 +120,8 @@ bool width_grow_on(
 {
 	s->from = v->width;
 	return width_step(v, d, v->width * GROW_BY,
-	    "%d at once take %.3g ms each, and events wait: more are tried", v->width, m.s * 1e3);
+	    "%d events at once take %.3g ms each, and events wait: more are tried", v->width,
+	    m.s * 1e3);
 }
 
 static void count_grow(struct weir_state *s, bool helped, int64_t now_ns)
@@ -145,8 +146,8 @@ static bool grown(struct weir_state *s, const struct width_view *v, struct mean 
 		s->base = (struct mean){0};
 		width_hold(s, now_ns);
 		return width_step(v, d, before,
-		    "%d at once take %.3g ms each, not %.3g: %d suffice", v->width, m.s * 1e3,
-		    base_s * 1e3, before);
+		    "%d events at once take %.3g ms each instead of %.3g: %d suffice", v->width,
+		    m.s * 1e3, base_s * 1e3, before);
 	}
 	s->knee = (struct mean){0};
 	s->confirmed = false;
@@ -155,8 +156,8 @@ static bool grown(struct weir_state *s, const struct width_view *v, struct mean 
 	s->phase = LEVEL;
 	s->slower = 0;
 	return width_step(v, d, fmin(width_spare(s, knee), v->width),
-	    "%d at once take %.3g ms each, not %.3g: about %.0f suffice", v->width, m.s * 1e3,
-	    s->base.s * 1e3, knee);
+	    "%d events at once take %.3g ms each instead of %.3g: about %.0f suffice", v->width,
+	    m.s * 1e3, s->base.s * 1e3, knee);
 }
 
 /* The width after the last step is not used up. By Little's law, the `needed` width is X times
@@ -388,7 +389,7 @@ static void weir_explain(const void *state, char *buf, size_t size)
 
 const struct width_policy width_weir = {
     .name = "weir",
-    .help = "as many events in work as measurably help",
+    .help = "as many events in work as measurably raise the throughput",
     .decide = weir_decide,
     .restart = weir_restart,
     .explain = weir_explain,

@@ -205,10 +205,9 @@ struct thread {
 	struct served late;
 	/* Counts by class, for the stage whose handler the thread is running. `holds` is the number
 	 * of events held since the batch began, minus those released. `reserved` is the number of
-	 * events admitted to an inline stage; each occupies a slot until the handler returns. */
+	 * events of the batch that the queue of the stage counts as in its handler (struct keep). */
 	int holds[WEIR_CLASSES_MAX], reserved[WEIR_CLASSES_MAX];
-	/* an element of `holds` is not 0; an element of `reserved` is not 0 */
-	bool holding, reserves;
+	struct queue *unsettled; /* that queue, until hold_settle; NULL if both numbers are 0 */
 	/* For a stage with a width: the numbers of events of the batch, by class, that the handler
 	 * has held, and that it has requeued. `stays` is set if a number is not 0. */
 	int stay_held[WEIR_CLASSES_MAX], stay_queued[WEIR_CLASSES_MAX];
@@ -361,15 +360,19 @@ static inline void hold_forget_stays(struct thread *t)
 	t->stays = false;
 }
 
-/** Move the counts in t->holds and t->reserved to the counters of `q`. Called when the handler of
- *  the stage with queue `q` has returned, or the thread is exiting inside it. */
-void hold_settle_counts(struct thread *t, struct queue *q);
+/** Note that the queue `q` counts ev[0..n) as in the handler that the thread is about to call. */
+void hold_reserve(struct thread *t, struct queue *q, struct weir_event *const *ev, int n);
 
-static inline void hold_settle(struct thread *t, struct queue *q)
+/** Move the counts in t->holds and t->reserved to the counters of their queue. Called when the
+ *  handler has returned, or the thread is exiting before that. */
+void hold_settle_counts(struct thread *t);
+
+static inline void hold_settle(struct thread *t)
 {
-	if (WEIR_UNLIKELY(t->holding || t->reserves))
-		hold_settle_counts(t, q);
+	if (WEIR_UNLIKELY(t->unsettled != NULL))
+		hold_settle_counts(t);
 }
+
 /** The tickets of ev[0..n) have expired: they are held without tickets now. `st` is their stage. */
 void hold_expired(const struct weir_stage *st, struct weir_event *const *ev, int n);
 

@@ -344,7 +344,7 @@ static void note_lengths(const struct queue *q, const struct partition *part, ui
 		lengths[c] = part->lane[c].n;
 }
 
-/* Add the events that have been taken since the lanes had the lengths `before` to keep.taken. Their
+/* Count the events that have been taken since the lanes had the lengths `before` in `keep`. Their
  * number follows from the lengths, because no event may be touched under the lock. */
 static void count_taken(struct queue *q, const struct partition *part, const uint32_t *before)
     WEIR_REQUIRES(&q->lock)

@@ -61,14 +61,20 @@ struct partition {
  * stage may hold next. So queued and held events together do not exceed the limit, except for
  * events that were in handlers when `keeps` was set, and after the limit was lowered.
  *
- * A counter is increased under the queue's lock, or while the events are still counted elsewhere,
- * so that every event is counted at all times. Any thread may decrease it. For a stage without a
- * width that never holds events, the only cost is reading `keeps`.
+ * An element of `count` has two numbers of events of one class: those held, times KEEP_HELD, plus
+ * those in handlers. So one operation moves events from one number to the other, and a reader
+ * counts each event once. `held` may be negative while the events of a batch are released before
+ * the batch is settled (queue_settle); the sum of both is right at all times.
+ *
+ * The sum is increased under the queue's lock, or by a hold in a thread that runs no counted batch of
+ * the stage. Any thread may decrease it. For a stage without a width that never holds events, the
+ * only cost is reading `keeps`.
  */
 struct keep {
-	WEIR_ALIGNED atomic_int held[WEIR_CLASSES_MAX];
-	atomic_int taken[WEIR_CLASSES_MAX];
+	WEIR_ALIGNED _Atomic int64_t count[WEIR_CLASSES_MAX];
 };
+
+#define KEEP_HELD (1LL << 32)
 
 /* The lock and the members that every push and pop needs share a cache line. A spinning reader does
  * little harm: it reads the length only every few hundred ns. */
@@ -116,7 +122,7 @@ struct queue_take {
 	/* out, if nothing was taken: time at which the next batch is due, or INT64_MAX */
 	int64_t ready_ns;
 	int part;     /* out: the batch's partition, for queue_release */
-	bool counted; /* out: the batch is counted in keep.taken, for queue_return */
+	bool counted; /* out: the batch is counted in `keep`, until queue_settle */
 };
 
 /** Initialise a queue of `n_parts` partitions. Allocates one lane with space for `limit` events,
@@ -162,9 +168,9 @@ void queue_hold(struct queue *q, int class_id, int n);
  *  lock. */
 void queue_taken(struct queue *q, int class_id, int n);
 
-/** Subtract a batch, with taken[c] events of class c, from keep.taken after its handler has
- *  returned. Events of the batch that are now held must already be counted as held. Any thread. */
-void queue_return(struct queue *q, const int *taken);
+/** A handler has returned: taken[c] events of class c are no longer in it, and the number of held
+ *  events changes by held[c]. Any thread. */
+void queue_settle(struct queue *q, const int *held, const int *taken);
 
 /** Bound the number of events in handlers and held together by `width`, 1 or more; 0 is no bound.
  *  While the bound is reached, no batch is due, and events stay queued. Any thread; a caller that

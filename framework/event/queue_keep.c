@@ -8,19 +8,32 @@ static int64_t at_least_none(int n)
 	return n > 0 ? n : 0;
 }
 
+/* The number of events in handlers of a count, and the number of held events. */
+static int taken_of(int64_t count)
+{
+	return (int)(int32_t)(uint32_t)count;
+}
+
+static int held_of(int64_t count)
+{
+	return (int)((count - taken_of(count)) / KEEP_HELD);
+}
+
+static int64_t kept_of(int64_t count)
+{
+	return at_least_none(taken_of(count) + held_of(count));
+}
+
 int64_t queue_held(const struct queue *q, int class_id)
 {
-	return at_least_none(atomic_load_explicit(&q->keep.held[class_id], memory_order_relaxed));
+	int64_t count = atomic_load_explicit(&q->keep.count[class_id], memory_order_relaxed);
+
+	return at_least_none(held_of(count));
 }
 
 int64_t queue_count_kept(const struct queue *q, int class_id)
 {
-	/* Read `taken` first. An event that becomes held is added to `held` before it is subtracted
-	 * from `taken`, so in this order it is counted at least once. */
-	int taken = atomic_load_explicit(&q->keep.taken[class_id], memory_order_acquire);
-	int held = atomic_load_explicit(&q->keep.held[class_id], memory_order_relaxed);
-
-	return at_least_none(taken + held);
+	return kept_of(atomic_load_explicit(&q->keep.count[class_id], memory_order_relaxed));
 }
 
 int64_t queue_count_kept_all(const struct queue *q)
@@ -46,31 +59,34 @@ int queue_count_width_left(const struct queue *q, int width)
 
 	/* seq_cst: a thread that is about to park raises n_idle and then reads these counters, and
 	 * a thread that ends a hold lowers a counter and then reads n_idle (sched/rest.c). So one of
-	 * the two sees what the other has written. Per class, `taken` is read first, as in
-	 * queue_count_kept. */
-	for (int c = 0; c < q->n_classes; c++) {
-		int taken = atomic_load(&q->keep.taken[c]);
-		kept += at_least_none(taken + atomic_load(&q->keep.held[c]));
-	}
+	 * the two sees what the other has written. */
+	for (int c = 0; c < q->n_classes; c++)
+		kept += kept_of(atomic_load(&q->keep.count[c]));
 	return kept < width ? width - (int)kept : 0;
 }
 
 void queue_hold(struct queue *q, int class_id, int n)
 {
 	/* Count first: a thread that sees `keeps` set must also see this count. */
-	atomic_fetch_add(&q->keep.held[class_id], n);
+	atomic_fetch_add(&q->keep.count[class_id], n * KEEP_HELD);
 	if (!queue_keeps(q))
 		atomic_store(&q->keeps, true);
 }
 
 void queue_taken(struct queue *q, int class_id, int n)
 {
-	atomic_fetch_add(&q->keep.taken[class_id], n);
+	atomic_fetch_add(&q->keep.count[class_id], n);
 }
 
-void queue_return(struct queue *q, const int *taken)
+void queue_settle(struct queue *q, const int *held, const int *taken)
 {
-	for (int c = 0; c < q->n_classes; c++)
-		if (taken[c])
-			queue_taken(q, c, -taken[c]);
+	bool holds = false;
+
+	for (int c = 0; c < q->n_classes; c++) {
+		if (held[c] != 0 || taken[c] != 0)
+			atomic_fetch_add(&q->keep.count[c], held[c] * KEEP_HELD - taken[c]);
+		holds |= held[c] != 0;
+	}
+	if (holds && !queue_keeps(q))
+		atomic_store(&q->keeps, true);
 }

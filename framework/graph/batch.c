@@ -18,7 +18,7 @@
 
 /* Overhead of a batch: the queue's lock, the clock, the counters. 500 ns is a guess, based on the
  * measured difference between batches of 1 and of 64 events. Only the order of magnitude matters,
- * and only for handlers that take less time. */
+ * and only for handlers that take less than 500 ns. */
 #define FIXED_NS 500
 
 struct batcher {

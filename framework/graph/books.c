@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocates the locals of threads, lists them by stage, and adds their counters to the stage's
- * common book when a thread exits.
+ * Allocates the locals of threads (event/local.h: the counters and outboxes of one thread at one
+ * stage), lists them by stage, and adds their counters to the stage's common book when a thread
+ * exits.
  *
  * When a thread registers, it gets the locals of the stages that it runs, with histograms and
  * thread state. These stages are those of its pool, its source stage, and the inline stages
@@ -10,11 +11,11 @@
  * allocated when the thread first sends to the stage or finishes an event there. Readers walk the
  * list of a stage's locals, and most threads use few stages, so these lists are short.
  *
- * | call                                  | caller                                       |
- * |---------------------------------------|----------------------------------------------|
- * | graph_books_make, free                | the creator of the thread struct             |
- * | graph_books_list, fold                | the thread, with threads_lock                |
- * | local_open, book_lock_common, _add_   | the thread; they take threads_lock           |
+ * | call                                          | caller                               |
+ * |-----------------------------------------------|--------------------------------------|
+ * | graph_books_make, graph_books_free            | the creator of the thread struct     |
+ * | graph_books_list, graph_books_fold            | the thread, with threads_lock        |
+ * | local_open, book_lock_common, book_add_common | the thread; they take threads_lock   |
  */
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,7 @@ static struct local *local_new(struct thread *t, struct weir_stage *st, bool run
 
 /* ---- the locals of a thread ---- */
 
-/* Whether the thread of a sender runs the stage. */
+/* Whether the thread that sends an event to the stage also runs the stage. */
 static bool in_sender(const struct weir_stage *st)
 {
 	return st->sink.inlined || st->sink.direct;

@@ -207,8 +207,8 @@ static int make_group_pools(struct weir_graph *g, const struct plan *plan)
 	return 0;
 }
 
-/* The pool of an inline stage with a width. Its thread takes the events for which no thread of a
- * sender comes: queued events after a pause or when the width is raised, and events whose tickets
+/* The pool of an inline stage with a width. Its thread takes the events that no thread of a sender
+ * takes: queued events after a pause or when the width is raised, and events whose tickets
  * expire. */
 static char direct_policy[] = "static";
 static const struct weir_threads_spec direct_threads = {

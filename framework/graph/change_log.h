@@ -39,11 +39,12 @@ uint64_t change_log_add(struct change_log *a, struct weir_change act, void *befo
  *  none. The ring keeps ownership of *before. */
 bool change_log_last(struct change_log *a, struct weir_change *act, void **before);
 
-/** Mark change `id` as undone. Does nothing if it is no longer in the ring. */
+/** Mark change `id` as undone. Does nothing if the change is no longer in the
+ *  ring. */
 void change_log_undone(struct change_log *a, uint64_t id);
 
-/** Mark change `id` as one that cannot be undone, by freeing its `before`. Does nothing if it is no
- *  longer in the ring. */
+/** Mark change `id` as one that cannot be undone, by freeing its `before`. Does nothing if the
+ *  change is no longer in the ring. */
 void change_log_set_aside(struct change_log *a, uint64_t id);
 
 /** Return the `before` of change `id`, or NULL if the change cannot be undone or is no longer in

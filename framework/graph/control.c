@@ -21,7 +21,8 @@ static int budget_left(const struct weir_graph *g)
 	return left > 0 ? left : 0;
 }
 
-/* Number of threads that can work at once: one per partition if partitions are leased. */
+/* Number of threads that can work at once: at a stage with leased partitions one per partition, at
+ * other stages any number. */
 static int useful_threads(const struct pool *pool)
 {
 	int n = 0;

@@ -96,7 +96,7 @@ struct weir_graph {
 	struct lock threads_lock;
 	struct thread *threads WEIR_GUARDED_BY(threads_lock);
 	struct gone *gone WEIR_GUARDED_BY(threads_lock);
-	/* sum of (thread.moves + 1) over the threads that have exited */
+	/* sum of thread.moves over the threads that have exited, plus 1 for each exit */
 	uint64_t gone_moves WEIR_GUARDED_BY(threads_lock);
 	struct thread *drain_thread; /* allocated when the graph starts, used by the drain */
 	/* Of the handler calls that are hung (graph_watch_hung), the one that began first. Written
@@ -105,8 +105,8 @@ struct weir_graph {
 	_Atomic int64_t hung_since_ns;
 	struct control *control;
 	_Atomic int64_t ticked_ns; /* start of the last completed round of the control thread */
-	/* change numbers (graph_stage_changes) by stage id, as of the current tick (of admission)
-	 * or round (of pools, ten a second); used only by the control thread */
+	/* change numbers (graph_stage_changes) by stage id, read again at the start of each tick of
+	 * admission and of each round of the pools; used only by the control thread */
 	uint64_t *changes;
 	struct stage_sums *sums; /* by stage id; used only by the control thread */
 	/* by stage id, NULL for policies that do not learn; used only by the control thread */
@@ -125,8 +125,9 @@ struct weir_graph {
 	atomic_int phase;
 	atomic_int overload_mode; /* enum weir_admission_mode; copied to every sink's mode_cap */
 	atomic_bool hurry;
-	_Atomic int64_t started_ns; /* 0 before the start; the admin endpoint may read it earlier */
-	struct drain_signal drain;  /* the drain waits here */
+	/* 0 before the start, when the admin endpoint may already read it */
+	_Atomic int64_t started_ns;
+	struct drain_signal drain; /* the drain waits here */
 };
 
 /** Calls from a graph to the code that changes it for operators. operate/changes.c defines them, so
@@ -136,7 +137,8 @@ extern const struct graph_operator {
 	void (*fini)(struct weir_graph *g);
 	void (*started)(struct weir_graph *g); /* all stages run: they may be paused now */
 	void (*drains)(struct weir_graph *g);  /* before a drain: no stage may stay paused */
-	void (*tick)(struct weir_graph *g, int64_t now_ns); /* control thread; one load if idle */
+	/* called by the control thread; costs one load if there is nothing to do */
+	void (*tick)(struct weir_graph *g, int64_t now_ns);
 } graph_operator;
 
 /** Bind the classes of the spec to the fields of event type `type`, which is NULL if no source has
@@ -214,7 +216,8 @@ void graph_tickets_free(struct weir_stage *st);
 /** Return the number of events that `st` holds with a ticket. Approximate while they move. Any
  *  thread. */
 int64_t graph_tickets_out(struct weir_stage *st);
-/** Return the free slots that the thread of `l` keeps. It is about to leave the graph. */
+/** Move the free slots that the thread of `l` keeps to the table of tickets, because the thread is
+ *  about to leave the graph. */
 void graph_tickets_leave(struct local *l);
 /** Take from `st` all events that it holds with tickets. Returns them linked by `next`; the caller
  *  must finish them. An event that is held with a ticket after this call ends at once, as
@@ -227,8 +230,8 @@ uint64_t graph_end_queued(struct weir_graph *g);
 /** Whether graph_tickets_close has been called. Any thread. */
 bool graph_tickets_closed(const struct weir_stage *st);
 
-/** Adjust the degradation levels of the stages to their pressure, in steps, when a step is due.
- *  Called by the control thread in each round. */
+/** Change the degradation level of each stage by one step if the pressure requires that and a step
+ *  is due. Called by the control thread in each round. */
 void graph_degrade(struct weir_graph *g, int64_t now_ns);
 
 /** Describe in `text` why threads could not start. */

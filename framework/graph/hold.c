@@ -28,7 +28,7 @@ void hold_count(struct thread *t, int id, int class_id, int n)
 		return;
 	}
 	t->holds[class_id] += n;
-	t->holding = true;
+	t->unsettled = &st->sink.queue;
 }
 
 /* Return the current time. t->now_ns of an I/O thread is the start of this iteration, which is
@@ -133,25 +133,19 @@ void hold_end(struct thread *t, struct weir_event *const *ev, int n)
 	hold_wake(t, st);
 }
 
-static void count_held(struct thread *t, struct queue *q)
+void hold_reserve(struct thread *t, struct queue *q, struct weir_event *const *ev, int n)
 {
-	for (int c = 0; c < q->n_classes; c++)
-		if (t->holds[c])
-			queue_hold(q, c, t->holds[c]);
-	memset(t->holds, 0, sizeof(t->holds));
-	t->holding = false;
+	for (int i = 0; i < n; i++)
+		t->reserved[ev[i]->class_id]++;
+	t->unsettled = q;
 }
 
-void hold_settle_counts(struct thread *t, struct queue *q)
+void hold_settle_counts(struct thread *t)
 {
-	if (t->holding)
-		count_held(t, q);
-	/* after count_held, so that each event is always in at least one of the counts */
-	if (t->reserves) {
-		queue_return(q, t->reserved);
-		memset(t->reserved, 0, sizeof(t->reserved));
-		t->reserves = false;
-	}
+	queue_settle(t->unsettled, t->holds, t->reserved);
+	memset(t->holds, 0, sizeof(t->holds));
+	memset(t->reserved, 0, sizeof(t->reserved));
+	t->unsettled = NULL;
 }
 
 void hold_requeued(struct local *l)

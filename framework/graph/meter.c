@@ -139,7 +139,7 @@ static void learn_share(struct meter *m, struct weir_stage *st, uint64_t busy_ns
 }
 
 /* For a stage with a width, return a lower bound on the service time if most events in work have
- * taken far longer than usual; otherwise 0. No event has ended since m->ended_ns, so all events
+ * taken far longer than usual; otherwise 0. Since no event has ended after m->ended_ns, all events
  * that were in work then still are. */
 static double held_so_far_ns(
     struct meter *m, struct weir_stage *st, uint64_t ended, double long_ns, int64_t now_ns)

@@ -57,8 +57,8 @@ struct meter {
 	 * that mean, and the total time in handlers when the mean was last updated */
 	double handler_ns, handler_known;
 	uint64_t busy_ns;
-	/* for a stage with a width: time of the last sample at which events had ended, and the
-	 * number of events in work (in handlers or held) then */
+	/* for a stage with a width: time of the last sample at which events had ended or none was
+	 * in work, and the number of events in work (in handlers or held) then */
 	int64_t ended_ns, in_work;
 	uint64_t refusals; /* total at the last sample (weir_hold_refused) */
 	/* The quantiles below cover the events since `hist_at_ns`, the start of `window`, and were

@@ -23,8 +23,8 @@
 /* Longest time between two checks of the hurry flag during a drain. The flag may be set by a signal
  * handler, which cannot wake the drain. */
 #define DRAIN_LOOK_NS (20 * NS_PER_MS)
-/* Longest wait for I/O threads to finish the last events. 1 s is a guess: an iteration of their
- * loop takes microseconds, more on a busy machine. */
+/* Longest wait for I/O threads and loops of stages to finish the last events. 1 s is a guess: an
+ * iteration of a loop takes microseconds, more on a busy machine. */
 #define LATE_NS NS_PER_S
 /* How long a handler call may continue after the grace time. 2 s is a guess: a batch takes
  * milliseconds, unless its stage sleeps. */
@@ -65,8 +65,8 @@ static int join_pools(struct weir_graph *g, int64_t at_ns)
 	return left;
 }
 
-/* Stop the pools. Their threads have the remaining grace time plus LEAVE_NS to finish or, once the
- * hurry flag is set, only LEAVE_NS from that time on. */
+/* Stop the pools. Their threads have the remaining grace time plus LEAVE_NS to finish. Once the
+ * hurry flag is set, they have only LEAVE_NS from that time on. */
 static void stop_pools(struct weir_graph *g, int64_t until_ns)
 {
 	int64_t now_ns = clock_now_ns();
@@ -117,10 +117,11 @@ static int64_t in_flight(struct weir_graph *g, int64_t *held)
 	return n;
 }
 
-/* Whether nothing is in flight except events that stages hold and that are not on their way to a
- * callback. All counts of ended events are read before any count of offered events. So an event
- * that moves during the reading can only make the sum of offered events larger (Mattern 1987, four
- * counters). This holds in whatever order the stages are read, and even if the graph has loops. */
+/* Whether nothing is in flight except held events. Here an event on its way to a callback
+ * (weir_stage.arriving) does not count as held. All counts of ended events are read before any
+ * count of offered events. So an event that moves during the reading can only make the sum of
+ * offered events larger (Mattern 1987, four counters). This holds in whatever order the stages are
+ * read, and even if the graph has loops. */
 static bool is_quiet(struct weir_graph *g)
 {
 	int64_t ended = 0, offered = 0;
@@ -128,8 +129,7 @@ static bool is_quiet(struct weir_graph *g)
 	for (int i = 0; i < g->n_stages; i++) {
 		struct book b = {0};
 		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
-		/* Read `arriving` after `held`: an event on its way to a callback does not count as
-		 * held. */
+		/* `arriving` is read after `held` */
 		ended += (int64_t)book_read(&b.held) - atomic_load(&g->stages[i]->arriving);
 		for (int c = 0; c < g->n_classes; c++) {
 			const struct class_book *cb = &b.class_book[c];
@@ -266,8 +266,8 @@ static void drain_stages(struct weir_graph *g, int64_t until_ns, struct weir_dra
 }
 
 /* Register the calling thread with the graph. The struct for it was allocated at startup, so a
- * drain cannot fail here. The thread may be registered with another graph; leave_drain restores
- * that. */
+ * drain cannot fail here. If the thread is registered with another graph, leave_drain restores that
+ * registration. */
 static struct thread *enter_drain(struct weir_graph *g)
 {
 	struct thread *other = thread_step_out();

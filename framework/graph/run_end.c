@@ -50,12 +50,9 @@ static uint64_t end_queued(struct weir_stage *st)
 		    .max = WEIR_BATCH_MAX,
 		    .sharers = 1};
 		while ((n = queue_pop(&st->sink.queue, &take, ev)) > 0) {
-			int taken[WEIR_CLASSES_MAX] = {0};
-			for (int i = 0; i < n; i++)
-				taken[ev[i]->class_id]++;
+			for (int i = 0; take.counted && i < n; i++)
+				queue_taken(&st->sink.queue, ev[i]->class_id, -1);
 			stage_end_waiting(st, ev, n, WEIR_ECLOSED);
-			if (take.counted)
-				queue_return(&st->sink.queue, taken);
 			queue_release(&st->sink.queue, take.part);
 			ended += (uint64_t)n;
 		}

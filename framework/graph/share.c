@@ -10,8 +10,9 @@
  * If the queue of a stage has been non-empty for a while, no estimate is needed: its share is the
  * number of threads that it has used.
  *
- * sink->share is the part of the pool that the stage can fill. The wait of an event follows from
- * the queues of all stages of the pool (pool_turn_ns), for which sink->rotation has the mean times.
+ * sink->share is the number of threads that the stage can keep busy. sink->rotation has mean times
+ * of the stage. The waits of events are predicted from these times and the queues of all stages of
+ * the pool (pool_turn_ns).
  *
  * The control thread updates sink->share and sink->rotation each tick. Pools with a single stage
  * are skipped.
@@ -29,8 +30,8 @@
 #define USED_NS      100000000.0
 #define USED_BATCHES 40.0
 
-/* A queue that has had events, while no thread was idle, in this number of consecutive ticks is a
- * standing queue. 10 ticks are 100 ms, as in weir.c (INTERVAL_NS). */
+/* A queue is standing if, in this number of consecutive ticks, it had events and no thread was
+ * idle. 10 ticks are 100 ms, as in weir.c (INTERVAL_NS). */
 #define STANDING_TICKS 10
 
 /* Smallest share of a stage, in threads. 0.05 is a guess: the smallest share of events that
@@ -48,7 +49,7 @@ struct share {
 	int standing; /* consecutive ticks with a non-empty queue and no idle thread */
 };
 
-/* Sums over all threads at one stage, including calls in progress. */
+/* Sums over all threads at one stage. */
 struct work {
 	double busy_ns;  /* with the calls in progress */
 	double ended_ns; /* without them */
@@ -82,7 +83,7 @@ static struct work work_of(struct weir_graph *g, int id, int64_t now_ns)
 	return w;
 }
 
-/* Count the next reading from `w`. */
+/* Use the totals in `w` as the start of the next differences. */
 static void begin_at(struct share *s, const struct work *w)
 {
 	s->busy_ns = w->busy_ns;
@@ -113,8 +114,9 @@ static double batch_ns(const struct share *s)
 	return s->batches_per_ns > 0 ? fmax(s->used, 0) / s->batches_per_ns : 0;
 }
 
-/* Return the mean thread time of what ended at the rate `per_ns`. Calls in progress are left out: they
- * would make the mean grow without limit while no other call ends. */
+/* Return the mean thread time of a batch, or of an event, if these end at the rate `per_ns`. Calls
+ * in progress are left out: they would make the mean grow without limit while no other call
+ * ends. */
 static double mean_ns(const struct share *s, double per_ns)
 {
 	return per_ns > 0 ? fmax(s->ended, 0) / per_ns : 0;

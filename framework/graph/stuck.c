@@ -2,12 +2,13 @@
 /*
  * Detects and reports threads that do not return from a handler, and stages without a thread.
  *
- *   If a handler call takes longer than
- *     threads.stuck and runs in     the thread is "held": the other I/O threads of its source
- *     an I/O thread,                accept clients on its behalf
- *     HUNG_TIMES * threads.stuck,   the call is "hung": the program may stop feeding a watchdog
- *                                   (weir_graph_hung)
- *     the grace time of a drain,    the drain leaves the thread behind and reports it
+ * A handler call that takes too long has up to three effects, each after a time of its own:
+ *
+ *   threads.stuck, if the call        the thread is "held": the other I/O threads of its source
+ *   runs in an I/O thread             accept clients in its place
+ *   HUNG_TIMES * threads.stuck        the call is "hung": the program may stop feeding a watchdog
+ *                                     (weir_graph_hung)
+ *   the grace time of a drain         the drain leaves the thread behind and reports it
  *
  * The member `trouble` of a stage's view describes why the stage cannot serve.
  */

@@ -306,12 +306,12 @@ static void abandon(struct thread *t)
 	for (int i = 0; i < n; i++)
 		if (ev[i])
 			weir_event_finish(&ev[i], WEIR_EDIED);
+	hold_settle(t);
 	struct weir_stage *st = atomic_load(&t->running);
 	if (st) {
 		struct book *book = &t->local[st->id]->book;
 		atomic_store(&book->running_since_ns, 0);
 		book_changed(book);
-		hold_settle(t, &st->sink.queue);
 		hold_forget_stays(t);
 		if (st->sink.policy->tick)
 			atomic_fetch_sub(&st->sink.running, (unsigned)t->run_n);

@@ -21,8 +21,8 @@
  * `fresh`, which the thread that runs the wheel reads. So a claim takes no lock, and a hold takes
  * one only to add slots or to wake a parked thread.
  *
- * In both rows, each thread writes one variable and then reads the other, with seq_cst. So at least
- * one of them sees what the other has written:
+ * Two calls in a row below may overlap. Each writes one variable and then reads the one that the
+ * other writes, with seq_cst. So at least one of the two sees what the other has written:
  *
  *   put_in:     writes the word, reads filed_ns        fire:    writes filed_ns, reads the word
  *   file_soon:  adds to `fresh`, reads expires_ns      expire:  resets expires_ns, takes `fresh`
@@ -73,16 +73,16 @@ struct tickets {
 	/* the graph ends: weir_hold_until finishes events as WEIR_ECLOSED instead of holding
 	 * them */
 	atomic_bool closed;
-	/* Number of the first free slot: its index + 1, or 0. The high half counts the calls of
-	 * put_free, against ABA. */
+	/* Number of the first free slot (its index + 1), or 0 if there is none. The high half
+	 * counts the calls of put_free, against ABA. */
 	WEIR_ALIGNED _Atomic uint64_t free;
 	_Atomic(struct slot *) fresh;
 	/* guards the wheel and the growth; a thread that holds it may take queue.lock */
 	struct lock lock;
 	int n_chunks WEIR_GUARDED_BY(lock);
-	struct weir_event *due WEIR_GUARDED_BY(lock); /* given back next, linked by `next` */
+	struct weir_event *due WEIR_GUARDED_BY(lock); /* to be given back; linked by `next` */
 	struct timer_wheel wheel WEIR_GUARDED_BY(lock);
-	int64_t now_ns WEIR_GUARDED_BY(lock); /* while the wheel runs */
+	int64_t now_ns WEIR_GUARDED_BY(lock); /* valid while the wheel runs */
 };
 
 /* ---- slots ---- */
@@ -126,8 +126,8 @@ static int take_free(struct tickets *tk, struct slot **slot, int most)
 		if ((unsigned)was == 0)
 			return 0;
 		struct slot *s = slot_at(tk, (unsigned)was - 1);
-		/* If slots are taken and put back meanwhile, next_free may be out of date: then the
-		 * count differs. */
+		/* If slots are taken and put back meanwhile, next_free may be out of date. Then the
+		 * count in tk->free differs, and the exchange fails. */
 		for (n = 0; n < most && s; n++) {
 			slot[n] = s;
 			s = atomic_load_explicit(&s->next_free, memory_order_acquire);
@@ -158,7 +158,7 @@ static void add_chunk(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
 	put_free(tk, &chunk[0], &chunk[n - 1]);
 }
 
-/* Take free slots as take_free, and add some if there are none. Returns 0 if memory is short. */
+/* As take_free, but adds slots if there are none. Returns 0 if memory is short. */
 WEIR_COLD static int grow(struct tickets *tk, struct slot **slot, int most)
 {
 	lock_take(&tk->lock);
@@ -213,7 +213,7 @@ static bool is_ticket(uint64_t word)
 
 /* ---- calls of stages ---- */
 
-/* Lower *expires_ns to `at_ns`. Returns false if it was not later. */
+/* Lower *expires_ns to `at_ns`. Returns false if it was already as early. */
 static bool lower(_Atomic int64_t *expires_ns, int64_t at_ns)
 {
 	int64_t was_ns = atomic_load(expires_ns);
@@ -405,9 +405,9 @@ static void expire(struct sink *sink, int64_t now_ns)
 	struct tickets *tk = sink->stage->tickets;
 	int64_t unknown = EXPIRES_UNKNOWN;
 
-	if (!lock_try(&tk->lock)) /* another thread does it */
+	if (!lock_try(&tk->lock)) /* another thread runs the wheel */
 		return;
-	/* until the wheel has run; a thread that parks meanwhile looks again (sched/handler.c) */
+	/* a thread that parks before the wheel has run reads expires_ns again (sched/handler.c) */
 	atomic_store(&sink->expires_ns, EXPIRES_UNKNOWN);
 	read_fresh(tk);
 	tk->now_ns = now_ns;

@@ -138,7 +138,7 @@ static void totals(struct weir_graph *g, int id, int64_t *offered, int64_t *ende
 /* Movement of events in the graph, for the error bound of the conservation law. */
 struct motion {
 	int threads;    /* number of threads that may be moving a batch */
-	uint64_t moves; /* batches moved so far by all threads, including those that have exited */
+	uint64_t moves; /* sum of thread.moves, including the threads that have exited */
 };
 
 static struct motion motion_of(struct weir_graph *g)
@@ -338,7 +338,8 @@ static int view_stage(
 
 int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 {
-	/* Get the graph without const; only locks in it are modified. */
+	/* Get the graph without const. A view modifies only locks and the highest values shown
+	 * (never_less). */
 	struct weir_graph *g = cg->stages[0]->graph;
 	struct weir_graph_view *v = calloc(1, sizeof(*v));
 	int phase = atomic_load(&g->phase), rc = 0;

@@ -246,7 +246,7 @@ static void set_aside(struct weir_graph *g, const struct weir_change *act, char 
 
 	graph_cut(reason, sizeof(reason), why);
 	graph_say(why, size, 0,
-	    "'%s' of '%s' can no longer be undone: %s; undo again for the change before it",
+	    "'%s' of '%s' can no longer be undone: %s; another undo reverts the change before it",
 	    act->what, act->target, reason);
 	snprintf(d.rule, sizeof(d.rule), "undo of '%s' of '%.64s'", act->what, act->target);
 	graph_cut(d.inputs, sizeof(d.inputs), reason);

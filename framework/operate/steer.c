@@ -63,8 +63,8 @@ void graph_steer_end(struct weir_graph *g)
 		graph_cut(act.to, sizeof(act.to), graph_steer_word(WEIR_STEER_RUN));
 		graph_steer_turn(st, WEIR_STEER_RUN);
 		graph_change_noted(g, &act, NULL, st,
-		    g->succeeded ? "the replaced graph drains, so every stage runs again"
-				 : "the server stops, so every stage runs again");
+		    g->succeeded ? "the replaced graph drains, so the stage runs again"
+				 : "the server stops, so the stage runs again");
 	}
 	lock_release(&g->lock);
 }
@@ -76,8 +76,8 @@ int graph_can_steer(const struct weir_stage *st, enum weir_steer how, char *why,
 	if (st->ops->flags & WEIR_STAGE_SOURCE) {
 		if (how == WEIR_STEER_DRAIN)
 			return graph_say(why, size, WEIR_EINVAL,
-			    "'%s' is a source and has no queue to drain; pause it, and its events "
-			    "in progress complete",
+			    "'%s' is a source and has no queue to drain; pause it instead: its "
+			    "events in progress then complete",
 			    st->name);
 		if (!st->ops->pause)
 			return graph_say(why, size, WEIR_EINVAL,

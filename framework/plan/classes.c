@@ -114,7 +114,7 @@ static void check_priority(struct plan *p, const int *priority, int c)
 	if (priority[c] >= WEIR_CLASSES_MAX)
 		weir_errs_add(p->errs, mark, WEIR_EINVAL,
 		    "start with lower numbers, or give some classes the same priority",
-		    "class '%s' has priority %d, but the lowest is %d", cs->name, priority[c],
+		    "class '%s' has priority %d, but at most %d is allowed", cs->name, priority[c],
 		    WEIR_CLASSES_MAX - 1);
 	if (c > 0 && priority[c] < priority[c - 1])
 		weir_errs_add(p->errs, mark, WEIR_EINVAL,

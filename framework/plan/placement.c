@@ -90,7 +90,8 @@ static void resolve_key(struct plan *p, struct plan_stage *ps)
 		ps->key.kind = KEY_FIELD;
 	} else {
 		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
-		    "use 'event', 'class', 'stage' if the type has a key, or a field of the events",
+		    "use 'event', 'class', a field of the events or, if the stage type has a key, "
+		    "'stage'",
 		    "stage '%s' has no key '%s'", s->name, name);
 	}
 }
@@ -131,7 +132,7 @@ static void check_admission(struct plan *p, const struct weir_stage_spec *s)
 	else if (strcmp(a->policy, "threshold") == 0 && a->threshold > s->queue.limit)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
 		    "lower 'threshold', or raise 'limit' of 'queue'",
-		    "stage '%s': a threshold of %lld has no effect, since the queue limit is %lld",
+		    "stage '%s': a threshold of %lld is above the limit of the queue, %lld",
 		    s->name, (long long)a->threshold, (long long)s->queue.limit);
 }
 

@@ -89,7 +89,9 @@ const struct weir_knob weir_threads_knobs[] = {
 	.def = "1s", /* a guess: ten times HAProxy's 100 ms, since handlers here may block */
 	.min = 0,
 	.max = STUCK_MAX_NS,
-	.help = "handler calls that take longer than this are reported with their stack; 0: none"},
+	.help =
+	    "handler calls that take longer than this are reported (with their call stack, at most "
+	    "once in 10 s per stage); 0: none"},
     {.name = NULL}};
 
 const struct weir_knob weir_queue_knobs[] = {
@@ -213,7 +215,8 @@ const struct weir_knob weir_degrade_knobs[] = {
 	.max = 1,
 	.flags = WEIR_KNOB_LIVE,
 	.help =
-	    "pressure above which the stage lowers its quality, a tenth per step; 100% is never"},
+	    "pressure of the stage (docs/overload.md) above which it lowers its quality, a tenth "
+	    "per step; 100% is never"},
     {.name = "below",
 	.type = WEIR_KNOB_RATIO,
 	MEMBER(weir_degrade_spec, below),
@@ -295,8 +298,8 @@ const struct weir_knob weir_stage_knobs[] = {
 	MEMBER(weir_stage_spec, mode),
 	.def = "shared",
 	.choices = "shared|exclusive|partitioned",
-	.help = "shared runs in several threads at once, exclusive in one at a time, partitioned "
-		"by key"},
+	.help = "how many threads may run the handler at once: with shared any number, with "
+		"exclusive one, with partitioned one for each key"},
     {.name = "key",
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_stage_spec, key),

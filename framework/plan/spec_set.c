@@ -56,8 +56,8 @@ static int set_threads(struct weir_stage_spec *s, const char *value, char *why, 
 	int rc = weir_knob_parse(weir_knob_find(weir_threads_knobs, "min"), value, t, why, size);
 	if (rc != 0)
 		return set_fail(why, size, rc,
-		    "'%.60s' is not a number of threads from 1 to %d: write one, 'inline', or a "
-		    "map",
+		    "'%.60s' is not a number of threads from 1 to %d: write such a number, "
+		    "'inline', or a map",
 		    value, (int)weir_knob_find(weir_threads_knobs, "min")->max);
 	t->max = t->min;
 	t->start = KNOB_AUTO;

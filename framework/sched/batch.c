@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Takes batches from the queues of a pool, runs and releases them; see handler.h. */
-#include <string.h>
-
 #include "sched/handler.h"
 #include "stage/cohort.h"
 #include "stage/stage.h"
@@ -18,15 +16,6 @@ bool batch_due(struct handler *h, int i)
 	    &s->queue, handler_seat(h), pool_seats(h->pool), least); /* seq_cst: see rest.c */
 }
 
-/* Count the events of the batch from the `from`-th on by class. This is done before the handler runs,
- * since it may clear the slots of `batch`. */
-static void count_taken(struct handler *h, int from, int n)
-{
-	memset(h->taken, 0, sizeof(h->taken));
-	for (int i = from; i < n; i++)
-		h->taken[h->batch[i]->class_id]++;
-}
-
 int batch_take_expired(struct handler *h, int64_t now_ns)
 {
 	for (int i = 0; i < h->pool->n_sinks; i++) {
@@ -40,7 +29,6 @@ int batch_take_expired(struct handler *h, int64_t now_ns)
 		if (h->n_batch == 0)
 			continue;
 		h->sink = s;
-		h->counted = false;
 		h->expired = true;
 		return h->n_batch;
 	}
@@ -59,9 +47,8 @@ int batch_take(struct handler *h, int i, int n, int most, int64_t now_ns)
 	h->sink = s;
 	h->part = c.part;
 	h->n_batch = n + m;
-	h->counted = c.counted;
 	if (WEIR_UNLIKELY(c.counted))
-		count_taken(h, n, n + m);
+		hold_reserve(thread_self(), &s->queue, h->batch + n, m);
 	return m;
 }
 
@@ -84,8 +71,6 @@ void batch_release(struct handler *h)
 
 	if (WEIR_UNLIKELY(h->expired))
 		stage_expired_over(s, h->n_batch);
-	if (WEIR_UNLIKELY(h->counted))
-		queue_return(&s->queue, h->taken);
 	bool more = queue_release(&s->queue, h->part);
 	/* the batch may have used up the width, so that threads of other partitions have parked */
 	if (WEIR_UNLIKELY(atomic_load_explicit(&s->queue.width, memory_order_relaxed) > 0) &&

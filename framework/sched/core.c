@@ -116,14 +116,13 @@ static int take_stage(struct handler *h, int i, uint32_t gate, bool queued, int6
 	int most = gate < (uint32_t)largest ? (int)gate : largest, n = 0;
 
 	h->part = 0;
-	h->counted = false;
 	if (!queued)
 		return take_cell(h, i, 0, most);
 	bool cell_first = cell_oldest_ns(&core->cell[i]) <= core->seen_ns[i];
 	if (cell_first)
 		n += take_cell(h, i, n, most);
 	n += take_queue(h, i, n, most, now_ns);
-	if (!cell_first && !h->counted)
+	if (!cell_first && !queue_keeps(&h->pool->sinks[i]->queue))
 		n += take_cell(h, i, n, most);
 	return n;
 }

@@ -14,8 +14,8 @@
 /* Batches with fewer events are small: their event pointers fill less than a cache line. */
 #define SMALL_BATCH 8
 
-/* Maximum number of pauses of 200 ns after a small batch. 8 is a guess: 1.6 us in total, an eighth
- * of the cost of a wake-up. */
+/* Maximum number of pauses of 200 ns after a small batch. 8 is a guess: 1.6 us in total, far less
+ * than a wake-up takes. */
 #define NAPS_MAX 8
 
 bool handler_due(struct handler *h)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The visits of one core: urgent, starved, gate, policy.
+ * Chooses what a core visits next: an urgent stage, else a starved one, else the stage of the
+ * present visit while the gate lets it go on, else the stage that the policy picks (next.h).
  *
- * A core has at most two visits at a time: an urgent one, and the one that it has cut. The urgent
- * visit ends when its stage is empty; then the other goes on as if no time had passed. A starved
- * stage ends the present visit instead of cutting it: if visits of starved stages were nested, an
- * overloaded core would have one visit open per stage.
+ * A core has at most two visits at a time: an urgent one, and the one that it has interrupted
+ * (cut). The urgent visit ends when its stage is empty; then the other goes on as if no time had
+ * passed. A starved stage ends the present visit instead of cutting it: if visits of starved stages
+ * were nested, an overloaded core would have one visit open per stage.
  *
  * Starved stages take turns, a batch each, starting after the stage visited last. So a stage that
  * starves waits for the batch in progress and at most one batch of each other stage. To serve the
@@ -18,9 +19,9 @@
 
 #include "sched/next_bits.h"
 
-/* How often starvation is checked when no stage is near it, as a fraction of `starve_ns`. A stage
- * may become ready with an event that has waited elsewhere, so the wait could cross the limit
- * earlier than the last check could know. A guess: 6 % of a limit is little. */
+/* The interval of checks for starvation while no stage is near the limit is starve_ns /
+ * STARVE_CHECKS. A stage may become ready with an event that has already waited elsewhere, so a
+ * wait can cross the limit between two checks. 16 is a guess: 6 % of the limit is little. */
 #define STARVE_CHECKS 16
 
 static const struct next_policy *const policies[] = {
@@ -109,7 +110,8 @@ static struct next_choice begin(struct next_core *core, const struct next_limits
 
 static struct next_choice begin_urgent(struct next_core *core, const struct next_view *v, int stage)
 {
-	/* An urgent visit leaves nothing of its own stage for a visit that it cuts. */
+	/* An urgent visit empties its stage, so nothing is left for an earlier visit of the same
+	 * stage. */
 	if (core->visit.stage == stage)
 		core->visit.open = false;
 	core->urgent = (struct next_visit){

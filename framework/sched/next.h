@@ -12,10 +12,11 @@
  *   next_core_init
  *   loop:  next_arrived for each run that was appended to a stage of this core
  *          next_choose, then take at most choice.max events of choice.stage and run them
- *          next_took, then next_yielded if an event gave way (gate `cutoff`)
+ *          next_took, then next_yielded if an event yielded (gate `cutoff`)
  *
- * A core's state belongs to its thread. The view is what that thread sees; limits and order may be
- * published by another thread and stay unchanged during a call.
+ * An event yields if its handler puts it back into the queue of the stage. A core's state belongs
+ * to its thread. The view is what that thread sees; limits and order may be published by another
+ * thread and stay unchanged during a call.
  *
  * Sources: J. Larus, M. Parkes, Using Cohort Scheduling to Enhance Server Performance, USENIX 2002,
  * 4.1 (wavefront, thresholds); M. Gordon, Stage Scheduling for CPU-Intensive Servers, 2010, 3.1
@@ -32,8 +33,9 @@
 /** Maximum number of stages of a core group: one bit each in a 64-bit word. */
 #define NEXT_STAGES_MAX 64
 
-/** A stage as one core sees it. The fields of a stage that is not ready are read only by `order`,
- *  which gets the sums over the cores, and reads only the last three. */
+/** A stage as one core sees it. If the stage is not ready, next_choose does not read its fields. In
+ *  the view of next_policy.order the fields are for all cores together, and only the last three are
+ *  read. */
 struct next_stage {
 	uint32_t length;    /* events that this core may take now; at least 1 if ready */
 	int64_t oldest_ns;  /* arrival of the oldest of them, CLOCK_MONOTONIC */
@@ -42,7 +44,7 @@ struct next_stage {
 	double load;     /* offered work, as a share of the time of all cores of the group: 0..1 */
 };
 
-/** What `order` computes from time to time. Positions follow the `visit` of the group. */
+/** The result of next_policy.order. Stages are numbered in the order of the group's `visit`. */
 struct next_order {
 	uint8_t rank[NEXT_STAGES_MAX]; /* rank[i] of stage i, 0 is preferred (srpt, dbr) */
 	uint8_t table[256];            /* cyclic table of visits (mg1) */
@@ -60,7 +62,8 @@ struct next_view {
 
 /** What ends a visit. */
 enum next_gate {
-	NEXT_ALL,     /* the stage is empty, arrivals during the visit included */
+	/* no event of the stage is left, including those that arrived during the visit */
+	NEXT_ALL,
 	NEXT_ARRIVED, /* as many events are done as waited when the visit began */
 	NEXT_EVENTS,  /* `gate_events` events are done */
 	NEXT_TIME,    /* a batch has ended, `gate_ns` or more after the visit began */
@@ -75,7 +78,7 @@ struct next_urgent {
 	int64_t wait_ns; /* urgent when its oldest event has waited this long */
 };
 
-/** What the operator sets; live. */
+/** The settings of the operator, which may change while the server runs. */
 struct next_limits {
 	enum next_gate gate;
 	uint32_t gate_events; /* NEXT_EVENTS: at least 1 */
@@ -88,7 +91,7 @@ struct next_limits {
 /** Maximum size of a policy's state in bytes. */
 #define NEXT_STATE_MAX 3072
 
-/** A policy. `state` is one core's; it is initially zero. */
+/** A policy. `state` belongs to one core, and is initially zero. */
 struct next_policy {
 	const char *name;
 	const char *help;
@@ -99,8 +102,8 @@ struct next_policy {
 	    const struct next_view *v, const struct next_limits *l, struct next_order *out);
 	/** `k` events were appended to a stage of this core. NULL if not needed. */
 	void (*arrived)(void *state, int stage, uint32_t k);
-	/** The `k` oldest events of a stage left this core: taken, or given away. NULL if not
-	 *  needed. */
+	/** The `k` oldest events of a stage left this core, in a batch or without one (next_gave).
+	 *  NULL if not needed. */
 	void (*left)(void *state, int stage, uint32_t k);
 	/** Returns a stage of v->ready, which has at least one bit. */
 	int (*pick)(void *state, const struct next_view *v);
@@ -117,13 +120,12 @@ const struct next_policy *next_policy_at(int i);
 void next_order_make(const struct next_policy *policy, const struct next_view *v,
     const struct next_limits *l, struct next_order *out);
 
-/** A visit. */
 struct next_visit {
-	bool open; /* there is one; its gate may still end it */
+	bool open; /* the visit has not ended, but its gate may end it at the next choice */
 	int stage;
 	enum next_gate gate; /* in effect when it began; a change of the gate ends the visit */
 	uint32_t left;       /* events until the gate ends it; UINT32_MAX: no such bound */
-	int64_t began_ns;    /* moved on by the time that urgent visits took meanwhile */
+	int64_t began_ns;    /* start, moved later by the time that urgent visits took meanwhile */
 };
 
 /** All state of one core. Read by tests and views; written by the functions below. */
@@ -133,7 +135,7 @@ struct next_core {
 	struct next_visit urgent; /* the urgent visit in progress */
 	int last;                 /* stage of the last visit that was not urgent */
 	int last_urgent;          /* stage of the last urgent visit */
-	int64_t starve_check_ns;  /* no need to look for starved stages before */
+	int64_t starve_check_ns;  /* before this time, starved stages are not searched for */
 	_Alignas(16) unsigned char state[NEXT_STATE_MAX]; /* of the policy */
 };
 
@@ -156,7 +158,7 @@ struct next_choice next_choose(
     struct next_core *core, const struct next_limits *l, const struct next_view *v);
 
 /** The batch that was chosen took `n` events of `stage`. n == 0 ends the visit. Called once after
- *  each next_choose that returned a stage, when the batch was taken or has ended. */
+ *  each next_choose that returned a stage, either when the batch is taken or when it has ended. */
 void next_took(struct next_core *core, int stage, uint32_t n);
 
 /** Gate `cutoff`: an event of the present visit yielded, and `ahead` events of its stage are before
@@ -170,7 +172,7 @@ static inline void next_arrived(struct next_core *core, int stage, uint32_t k)
 		core->policy->arrived(core->state, stage, k);
 }
 
-/** `k` events of a stage left this core without a batch: dealt, or moved to the queue. */
+/** `k` events of a stage left this core without a batch, for example to a queue for other cores. */
 static inline void next_gave(struct next_core *core, int stage, uint32_t k)
 {
 	if (core->policy->left)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets of stages as 64-bit words. The sets given are not empty. */
+/* Sets of stages as 64-bit words. bits_lowest, bits_highest and bits_after need a set that is not
+ * empty. */
 #ifndef WEIR_SCHED_NEXT_BITS_H
 #define WEIR_SCHED_NEXT_BITS_H
 

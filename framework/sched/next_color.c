@@ -5,9 +5,9 @@
  * is visited next.
  *
  * A run of events of one stage is one entry. A visit may take more events than the first entry
- * stands for, and thus also events of later entries of the same stage. They are subtracted from
- * such an entry when it becomes the first. This is exact, since the events of a stage leave in the
- * order in which they came.
+ * stands for, and thus also events of later entries of the same stage. When such an entry becomes
+ * the first, the events already taken are subtracted from it. This is exact, since the events of a
+ * stage leave in the order in which they came.
  *
  * Some events have no entry: those in the queue of a stage, which any core may take, and those that
  * came while the entries were full. A stage that is ready but has no entry is compared with the

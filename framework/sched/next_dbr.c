@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Policy `dbr`, drum buffer rope, of core groups (Gordon 2010, 3.1.3, after Goldratt): the slowest
- * stage, since the bottleneck paces everything; after each visit the choice starts again from the
- * slowest. The slowest has the longest mean service time. Stages not measured yet come last, in the
- * order of `visit`.
+ * Policy `dbr`, drum buffer rope, of core groups (Gordon 2010, 3.1.3, after Goldratt): picks the
+ * slowest stage that is ready, the one with the longest mean service time, since the bottleneck
+ * limits the throughput of the group. Stages not measured yet come last, in the order of `visit`.
  */
 #include "sched/next_rank.h"
 

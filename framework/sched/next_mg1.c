@@ -3,14 +3,15 @@
  * Policy `mg1` of core groups (Gordon 2010, 3.1.1): visits follow a cyclic table, in which stages
  * with more load have more entries. Entries of stages that are not ready are skipped.
  *
- * The shares are those of O. Boxma, H. Levy, J. Weststrate, Efficient visit frequencies for polling
- * tables: minimization of waiting cost, Queueing Systems 9, 1991, and Efficient visit orders for
- * polling systems, Performance Evaluation 18, 1993, for the least mean work in the system. In
- * short: if stage i has the share f of all visits, and a switch to it takes s, then its visits
- * begin at intervals of C = sum(f s) / (f (1 - rho)), where rho without an index is the load of all
- * stages. Work that arrives at a stage waits about (1 - rho_i) C / 2 if a visit is exhaustive, and
- * (1 + rho_i) C / 2 if it is gated. The mean over the load, sum(f s) sum(rho_i (1 -+ rho_i) / f),
- * is least for
+ * The shares of the stages in the visits minimise the mean work in the system (O. Boxma, H. Levy,
+ * J. Weststrate, Efficient visit frequencies for polling tables: minimization of waiting cost,
+ * Queueing Systems 9, 1991, and Efficient visit orders for polling systems, Performance Evaluation
+ * 18, 1993). A visit is exhaustive if it lasts until the stage is empty, and gated if it ends with
+ * the last event that waited when it began. If stage i has the share f of all visits, and a switch
+ * to it takes s, then its visits begin at intervals of C = sum(f s) / (f (1 - rho)), where rho
+ * without an index is the load of all stages. Work that arrives at a stage waits about (1 - rho_i)
+ * C / 2 if visits are exhaustive, and (1 + rho_i) C / 2 if they are gated. The mean over the load,
+ * sum(f s) sum(rho_i (1 -+ rho_i) / f), is least for
  *
  *   f ~ sqrt(rho_i (1 - rho_i) / s)  exhaustive: gates `all`, `cutoff`
  *   f ~ sqrt(rho_i (1 + rho_i) / s)  gated: `arrived`; used for `events` and `time`, too, for which
@@ -21,11 +22,11 @@
  *
  * Entries are spaced by the golden ratio (M. Hofri, Z. Rosberg, Packet delay under the golden ratio
  * weighted TDM policy in a multiple-access channel, IEEE Trans. Information Theory 33, 1987), as
- * Boxma, Levy and Weststrate do: the j-th entry goes to position j / 1.618 mod 1 of the cycle. With
- * a Fibonacci number of entries, as Gordon's 144, the position is j * 144 mod 233, in integers. No
- * gap between two visits of a stage is over twice its mean gap (test_next_policies checks each
- * number of entries), and no search for a table is needed. A random or a sorted table guarantees
- * nothing of the kind.
+ * Boxma, Levy and Weststrate do: the j-th entry goes to position j / 1.618 mod 1 of the cycle.
+ * Since the number of entries is a Fibonacci number (233 here, 144 in Gordon's table), the position
+ * is the integer j * 144 mod 233. No gap between two visits of a stage is over twice its mean gap
+ * (test_next_policies checks each number of entries), and no search for a table is needed. A random
+ * or a sorted table guarantees nothing of the kind.
  */
 #include <math.h>
 
@@ -36,7 +37,8 @@
 #define ENTRIES 233
 #define STRIDE  144
 
-/* The formulas hold below saturation. A guess: a stage at saturation is still visited. */
+/* Largest load used in the formulas, which hold only below 1. With 0.95, a guess, a stage at
+ * saturation still has a share. */
 #define LOAD_MAX 0.95
 
 struct mg1_state {
@@ -101,12 +103,12 @@ static int mg1_pick(void *state, const struct next_view *v)
 			return o->table[at];
 		}
 	}
-	return bits_lowest(v->ready); /* only if the table was not made */
+	return bits_lowest(v->ready); /* reached only if there is no table */
 }
 
 const struct next_policy next_mg1 = {
     .name = "mg1",
-    .help = "follow a table in which loaded stages have more visits (Gordon; Boxma et al.)",
+    .help = "follow a table in which stages with more load have more visits (Gordon; Boxma et al.)",
     .order = mg1_order,
     .pick = mg1_pick,
 };

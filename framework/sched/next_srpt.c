@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Policy `srpt` of core groups (Gordon 2010, 3.1.2): the stage with the least work left to the end
- * of the graph; after each visit the choice starts again from the end.
+ * Policy `srpt` of core groups (Gordon 2010, 3.1.2): picks the ready stage with the least work left
+ * to the end of the graph.
  *
- * Gordon prefers by position alone, the last stage first. Here the measured work behind a stage
- * decides, since graphs branch. A stage whose work is not known yet counts as much as the next
- * stage of `visit` that is known; equals are taken from the end. So before the first measurement
- * the order is Gordon's.
+ * Gordon ranks stages by position alone, the last stage first. Here the measured work from a stage
+ * to the end decides, since graphs branch. If this work is not known for a stage, the value of the
+ * next stage of `visit` for which it is known is used. Of equals, the last goes first. So before
+ * the first measurement the order is Gordon's.
  */
 #include "sched/next_rank.h"
 
@@ -26,7 +26,7 @@ static void srpt_order(
 
 const struct next_policy next_srpt = {
     .name = "srpt",
-    .help = "visit the stage with the least work left to the end (Gordon)",
+    .help = "visit the stage from which the least work is left to the end of the graph (Gordon)",
     .order = srpt_order,
     .pick = next_rank_pick,
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Policy `wavefront` of core groups (Larus and Parkes, USENIX 2002, 4.1.2): forward and backward
- * through the stages in turn, in the order of `visit`, without a look at empty ones.
+ * Policy `wavefront` of core groups (Larus and Parkes, USENIX 2002, 4.1.2): visits the stages
+ * forward and backward in turn, in the order of `visit`, and skips empty ones.
  *
- * A request goes to the stages downstream and its result comes back, so both find the core coming
- * their way. The direction changes where no stage in it is ready. The stage visited last is not
- * visited twice in a row unless no other is ready.
+ * Requests move to the stages downstream and their results move back, so on its way in either
+ * direction the core finds events that move with it. The direction changes when no stage ahead is
+ * ready. The stage visited last is not visited twice in a row unless no other is ready.
  */
 #include "sched/next.h"
 #include "sched/next_bits.h"

@@ -17,16 +17,16 @@
  * asleep. The waker takes the sleeper off the list, so each list entry causes one wake-up. While a
  * thread spins, no thread is woken.
  *
- * | call                              | threads                                              |
- * |-----------------------------------|------------------------------------------------------|
- * | pool_wake, pool_wake_parts        | any thread, no queue lock held                       |
- * | pool_set_target, pool_set_bounds  | any thread                                           |
- * | pool_repair, pool_sched           | the control thread; pool_repair may join threads     |
- * | pool_read                         | any thread                                           |
- * | pool_serves, pool_refused         | any thread                                           |
- * | pool_deal, pool_seats, _seat_idle | any thread                                           |
- * | pool_new, add, start, free        | main thread                                          |
- * | pool_started, pool_close, _join   | main thread                                          |
+ * | call                                     | threads                                          |
+ * |------------------------------------------|--------------------------------------------------|
+ * | pool_wake, pool_wake_parts               | any thread, no queue lock held                   |
+ * | pool_set_target, pool_set_bounds         | any thread                                       |
+ * | pool_read, pool_serves, pool_refused     | any thread                                       |
+ * | pool_deal, pool_seats, pool_seat_idle    | any thread                                       |
+ * | pool_repair, pool_sched                  | the control thread; pool_repair may join threads |
+ * | pool_new, pool_add, pool_free            | main thread                                      |
+ * | pool_start, pool_started                 | main thread                                      |
+ * | pool_close, pool_join                    | main thread                                      |
  */
 #ifndef WEIR_SCHED_POOL_H
 #define WEIR_SCHED_POOL_H
@@ -81,9 +81,7 @@ struct handler {
 	struct pool_refusal refusal; /* set before GONE if the thread could not start */
 	struct sink *sink;           /* sink of the current batch */
 	int part, n_batch;
-	bool counted;                /* the batch is counted in the queue's keep.taken */
-	bool expired;                /* the batch was held until its deadline */
-	int taken[WEIR_CLASSES_MAX]; /* events of that batch by class, if counted */
+	bool expired; /* the batch was held until its deadline */
 	struct weir_event *batch[WEIR_BATCH_MAX];
 };
 
@@ -110,7 +108,8 @@ struct pool {
 	 * under lock; entries from n_seats on are stale. */
 	atomic_int n_seats;
 	_Atomic(struct handler *) seated[PARTITIONS_MAX];
-	int64_t retry_ns, backoff_ns; /* guarded by lock: next attempt to create a thread */
+	/* guarded by lock: time of the next attempt to create a thread, and the current back-off */
+	int64_t retry_ns, backoff_ns;
 	WEIR_ALIGNED atomic_int n_idle, n_spinning;
 	atomic_int target, min, max;
 	atomic_bool stopping;
@@ -195,8 +194,9 @@ bool pool_seat_idle(const struct pool *pool, int seat);
 /** Rounds before the first event of a queue is taken: half a round on average. */
 #define TURN_FIRST 0.5
 
-/** Predict the wait of an event at `sink` behind `work_ns` of its stage, which the threads do in
- *  `rounds` visits, while they visit the other stages of the pool as well. Any thread. */
+/** Predict the wait of an event at `sink`. `work_ns` is the work of its stage that is ahead of the
+ *  event. The threads do this work in `rounds` visits, between which they visit the other stages of
+ *  the pool. Any thread. */
 double pool_turn_ns(const struct sink *sink, double work_ns, double rounds);
 
 /** Whether the pool has a live thread. */

@@ -17,8 +17,8 @@
 #define SPIN_MIN_NS (2 * NS_PER_US)
 
 /* Time after which a parked thread reads the time of the next expiry again, if another thread was
- * about to set it (EXPIRES_UNKNOWN). The other thread does not wake this one. The time is a tick of
- * the timers, since nothing expires more precisely. */
+ * about to set it (EXPIRES_UNKNOWN). The other thread does not wake this one. 4 ms is a tick of the
+ * timers: nothing expires more precisely. */
 #define EXPIRES_LOOK_NS (4 * NS_PER_MS)
 
 bool handler_spin(struct handler *h)
@@ -43,9 +43,9 @@ bool handler_spin(struct handler *h)
 	return found || pool->due(h);
 }
 
-/* Return the time until which the thread may sleep if nobody wakes it: when the first lingering batch
- * is due, a held event expires, or an unknown expiry must be read again. INT64_MAX if there is no
- * such time. */
+/* Return the time until which the thread may sleep if nobody wakes it: when the first lingering
+ * batch is due, a held event expires, or an unknown expiry must be read again. INT64_MAX if there
+ * is no such time. */
 static int64_t earliest(const struct handler *h)
 {
 	int64_t at_ns = INT64_MAX;

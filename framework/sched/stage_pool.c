@@ -73,12 +73,12 @@ void stage_look(const struct sink *sink, int rank, struct admission_view *view)
 
 /* ---- groups ---- */
 
-/* Number of steps from an upper bound of a wait to the wait. Each step shortens the wait, so that
- * more of the other stages have less work than the visits allow, and only that work is counted.
- * 3 steps suffice for groups whose stages are of three kinds. */
+/* Number of steps from an upper bound of a wait to its estimate. Each step lowers the bound. During
+ * a shorter wait, more of the other stages have less work than the visits allow, and for them only
+ * that work is counted. 3 steps suffice for groups whose stages are of three kinds. */
 #define TURN_STEPS 3
 
-/* Longest predicted wait, 11 days: times any number of threads it fits an int64_t. */
+/* Longest predicted wait, 11 days. Its product with any number of threads fits into an int64_t. */
 #define TURN_MOST_NS 1e15
 
 /* Smallest number of threads assumed to be left by stages with short queues. */
@@ -91,9 +91,9 @@ static double known(const _Atomic double *value)
 
 /*
  * One step of pool_turn_ns from the bound `wait_ns` to a lower one. During `rounds` visits the
- * threads run at most as many batches of each other stage; if it has leases, at most one batch per
- * partition at a time. A stage with less work than that has the work that waits now and the work
- * that it is offered during the wait.
+ * threads run at most `rounds` batches of each other stage. If the partitions of the other stage
+ * are leased, at most one batch per partition runs at a time. A stage with less work than these
+ * bounds counts with the work that waits now and the work that it is offered during the wait.
  */
 static double next_turn_ns(const struct sink *sink, double work_ns, double rounds, double wait_ns)
 {
@@ -122,7 +122,8 @@ static double next_turn_ns(const struct sink *sink, double work_ns, double round
 
 double pool_turn_ns(const struct sink *sink, double work_ns, double rounds)
 {
-	double wait_ns = 1e18; /* longer than any wait: only the rounds limit the others */
+	/* longer than any wait, so that only `rounds` limits the other stages */
+	double wait_ns = 1e18;
 
 	for (int i = 0; i < TURN_STEPS; i++)
 		wait_ns = next_turn_ns(sink, work_ns, rounds, wait_ns);

@@ -32,7 +32,7 @@ static inline void call_note(struct local *l, struct weir_event **ev, int n)
 static inline void call_left(struct local *l)
 {
 	l->thread->run_n = 0;
-	hold_settle(l->thread, &l->stage->sink.queue);
+	hold_settle(l->thread);
 }
 
 /** The calling thread is about to call the stage of `sink` with ev[0..n) from its queue. */

@@ -17,7 +17,7 @@
 /** Data needed to release a batch after it has been handled. */
 struct cohort {
 	int part;     /* for queue_release */
-	bool counted; /* for queue_return */
+	bool counted; /* the queue counts the batch as in a handler (struct keep) */
 };
 
 /** Most events that a batch of `s` may have now, taken by the calling thread. */

@@ -212,7 +212,7 @@ static void reserve(struct sink *s, const struct verdict *v) WEIR_REQUIRES(&s->q
 			queue_taken(&s->queue, c, v->want[c]);
 		t->reserved[c] = v->want[c];
 	}
-	t->reserves = true;
+	t->unsettled = &s->queue;
 }
 
 /* Choose how many of ev[0..n), which have been admitted, the calling thread runs at once: as many
@@ -228,14 +228,13 @@ static int take_directly(struct sink *s, struct weir_event **ev, int n)
 
 	for (int i = 0; i < run; i++) {
 		queue_taken(&s->queue, ev[i]->class_id, 1);
-		t->reserved[ev[i]->class_id]++;
+		hold_reserve(t, &s->queue, &ev[i], 1);
 	}
 	if (run > 0 && run < n) {
 		memcpy(first, ev, (size_t)run * sizeof(*ev));
 		memmove(ev, ev + run, (size_t)(n - run) * sizeof(*ev));
 		memcpy(ev + n - run, first, (size_t)run * sizeof(*ev));
 	}
-	t->reserves |= run > 0;
 	t->to_run = run;
 	return run;
 }

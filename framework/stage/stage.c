@@ -212,7 +212,7 @@ static WEIR_COLD void fail_all(struct weir_stage *st, struct weir_event **ev, in
 	for (int i = 0; i < n; i++)
 		ev[i]->state = WEIR_EVENT_RUNNING;
 	weir_event_finish_run(ev, n, WEIR_EFAILED);
-	hold_settle(thread_self(), &st->sink.queue);
+	hold_settle(thread_self());
 }
 
 void stage_run(struct sink *sink, struct weir_event **ev, int n)
@@ -242,7 +242,7 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 		ev += n - left;
 		n = left;
 		if (n == 0) {
-			hold_settle(t, &sink->queue);
+			hold_settle(t);
 			book_changed(&l->book);
 			return;
 		}

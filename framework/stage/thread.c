@@ -93,9 +93,7 @@ static bool flush_take(struct thread *t, struct outbox *o)
 	int n = queue_pop(&s->queue, &take, t->offer);
 	if (n == 0)
 		return false;
-	for (int i = 0; i < n; i++)
-		t->reserved[t->offer[i]->class_id]++;
-	t->reserves = true; /* until the handler returns; see hold_settle */
+	hold_reserve(t, &s->queue, t->offer, n);
 	s->run(s, t->offer, n);
 	return queue_ready(&s->queue) > 0;
 }

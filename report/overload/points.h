@@ -24,8 +24,7 @@ struct over_point {
 
 struct over_points {
 	int n;
-	/* in order of first appearance of workload and policy, ascending by load */
-	struct over_point *point;
+	struct over_point *point; /* of all workloads and policies, ascending by load */
 };
 
 /** Group rows. Void rows are used only if a point has no valid ones. Returns 0 or WEIR_ENOMEM.

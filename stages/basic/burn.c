@@ -136,8 +136,8 @@ static const struct weir_knob burn_knobs[] = {
 	.max = 1,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "share of the work still done at degradation 1, like a service that may answer "
-		"with lower quality; if it is below 100%, HTTP answers report the share "
-		"that was done in X-Quality"},
+		"with lower quality; if it is below 100%, the field X-Quality of HTTP "
+		"answers has the share that was done"},
     {0},
 };
 

@@ -320,8 +320,7 @@ static const struct weir_knob cache_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct cache_conf, root),
 	.def = "",
-	.help = "directory that 'miss' reads from, checked at start only; an empty name is not "
-		"checked"},
+	.help = "directory that 'miss' reads from, checked at start only; \"\" omits this check"},
     {.name = "size",
 	.type = WEIR_KNOB_BYTES,
 	.offset = offsetof(struct cache_conf, size_bytes),
@@ -348,7 +347,8 @@ static const struct weir_knob cache_knobs[] = {
 	.min = 0,
 	.max = 1e6,
 	.help = "files above 'max_object' that are kept open, at most an eighth of the files that "
-		"the process may open; each counts as size / open_files, at least 16 KiB; 0 keeps "
+		"the process may open; each counts as 'size' divided by this number, at least 16 "
+		"KiB; 0 keeps "
 		"none open"},
     {.name = "revalidate",
 	.type = WEIR_KNOB_DURATION,
@@ -390,7 +390,7 @@ static const struct weir_metric cache_metrics[] = {
     [CACHE_HITS] = {"cache_hits_total", WEIR_METRIC_COUNTER, "requests",
 	"Requests answered at once"},
     [CACHE_MISSES] = {"cache_misses_total", WEIR_METRIC_COUNTER, "requests",
-	"Requests sent to 'miss', without revalidations"},
+	"Requests sent to 'miss', excluding revalidations"},
     [CACHE_COALESCED] = {"cache_coalesced_total", WEIR_METRIC_COUNTER, "requests",
 	"Requests held because another request was fetching the same object"},
     [CACHE_REVALIDATED] = {"cache_revalidations_total", WEIR_METRIC_COUNTER, "requests",

@@ -282,8 +282,9 @@ static const struct weir_knob rule_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct read_rule, match),
 	.flags = WEIR_KNOB_REQUIRED,
-	.help = "pattern of names, such as \"*.css\"; with a slash, of paths, such as "
-		"\"/assets/*\", where a star matches slashes, too"},
+	.help =
+	    "pattern of file names, such as \"*.css\", or, if it has a slash, of paths, such as "
+	    "\"/assets/*\"; in a path, a star also matches slashes"},
     {.name = "value",
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct read_rule, value),
@@ -326,7 +327,8 @@ static const struct weir_knob read_knobs[] = {
 	.min = 0,
 	.max = 1 << 26,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "larger bodies are not read into memory but sent by sendfile"},
+	.help = "larger bodies are not read into memory, but sent from the open file (by sendfile, "
+		"except over TLS without kTLS)"},
     {.name = "cache_control",
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct read_conf, cache_control),
@@ -397,7 +399,7 @@ static const struct weir_metric read_metrics[] = {
     [READ_SENDFILES] = {"file_sendfile_total", WEIR_METRIC_COUNTER, "answers",
 	"Answers that hold an open file: too large to read, or HEAD"},
     [READ_REFUSED] = {"file_refused_total", WEIR_METRIC_COUNTER, "requests",
-	"Requests for which no file may be served"},
+	"Requests answered 400, 403, 404, 405 or 406, or sent to 'missing'"},
     [READ_PRECOMPRESSED] = {"file_precompressed_total", WEIR_METRIC_COUNTER, "answers",
 	"Responses with a precompressed copy of a file"},
     [READ_LISTINGS] = {"file_listings_total", WEIR_METRIC_COUNTER, "answers",

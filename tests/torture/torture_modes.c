@@ -255,10 +255,9 @@ static void check_counts(struct weir_graph *g)
 		struct weir_stage *st = g->stages[i];
 		struct queue *q = &st->sink.queue;
 		for (int c = 0; c < g->n_classes; c++)
-			if (atomic_load(&q->keep.held[c]) || atomic_load(&q->keep.taken[c]))
+			if (atomic_load(&q->keep.count[c]))
 				fault("counts of held events are left",
-				    (uint64_t)atomic_load(&q->keep.held[c]),
-				    (uint64_t)atomic_load(&q->keep.taken[c]));
+				    (uint64_t)atomic_load(&q->keep.count[c]), (uint64_t)c);
 		if (atomic_load(&st->sink.running) || atomic_load(&q->leased) || queue_length(q))
 			fault("something runs", atomic_load(&st->sink.running),
 			    (uint64_t)atomic_load(&q->leased));

@@ -202,7 +202,7 @@ const WIDTH = { now: 64, min: 1, max: 1024, in_work: 61, refused_total: 0, why: 
 
 test("the width of a stage that holds events is in the graph, in the table and on its page", async ({ open, world }) => {
   const width = (id, ago, from, to) => ({ ...world.decisions()[0], id, time: world.now() - ago, stage: "work", action: "width", from, to,
-    rule: `${from} at once take 18 ms each: more are tried`, limit: "", inputs: "" });
+    rule: `${from} events at once take 18 ms each: more are tried`, limit: "", inputs: "" });
   const changes = [width(3, 100, 128, 64), width(2, 200, 32, 128), width(1, 300, 4, 32)];
   world.decisions = () => changes;
   const page = await open({});

@@ -14,7 +14,7 @@ export function count(n) {
   return whole.format(n);
 }
 
-// Per second: 0, 0.4, 12, 1,204, 840 k.
+// A rate per second, such as "0", "0.4", "12", "1,204", "840 k".
 export function rate(n) {
   if (isNothing(n)) return NONE;
   if (n === 0) return "0";
@@ -25,7 +25,7 @@ export function rate(n) {
   return whole.format(n);
 }
 
-// For narrow spaces: 15.7 k.
+// Like rate(), for narrow spaces: "15.7 k".
 export function shortRate(n) {
   return n >= 9999.5 && n < 1e5 ? (n / 1e3).toFixed(1) + " k" : rate(n);
 }
@@ -47,7 +47,7 @@ function digits(x) {
 export const percent = (x) =>
   (isNothing(x) ? NONE : x > 0 && x < 0.01 ? "<1 %" : `${Math.round(100 * x)} %`);
 
-// Long times: 4 min 10 s, 3 h 2 min, 5 d 4 h.
+// Long times, such as "4 min 10 s", "3 h 2 min", "5 d 4 h".
 export function span(s) {
   s = Math.floor(s);
   if (s < 60) return `${s} s`;

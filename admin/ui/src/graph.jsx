@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The live graph: dagre computes the layout, SVG draws it. The width of an arrow is its rate, the level in a box is
-// its queue, the ring its busy threads, or the width in use of a stage that holds events, the badge its shed rate.
-// Every box is a link to its stage.
+// The live graph: dagre computes the layout, SVG draws it. The width of an arrow shows its rate,
+// the level in a box the queue, and the badge the shed rate. The ring shows the busy threads or,
+// for a stage that holds events, the used part of the width. Every box is a link to its stage.
 
 import { graphlib, layout } from "@dagrejs/dagre";
 import { useMemo } from "preact/hooks";
@@ -66,7 +66,8 @@ function place(graph, size) {
   const g = new graphlib.Graph({ multigraph: true });
   g.setGraph({ rankdir: size.dir, ranksep: size.ranksep, nodesep: size.nodesep, edgesep: 18, marginx: 12, marginy: 14 });
   g.setDefaultEdgeLabel(() => ({}));
-  const id = (name) => `s:${name}`; // a prefix, since dagre keeps ids in plain objects: "constructor"
+  // a prefix, since dagre uses ids as keys of plain objects, which have a member "constructor"
+  const id = (name) => `s:${name}`;
   for (const s of graph.stages) g.setNode(id(s.name), { width: size.w, height: size.h });
   graph.links.forEach((l, i) => g.setEdge(id(l.from), id(l.to), { width: 10, height: 18, labelpos: "c" }, String(i)));
   layout(g);

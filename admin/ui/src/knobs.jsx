@@ -113,7 +113,7 @@ function Field({ id, k, value, onInput }) {
   return <input {...common} value={value} spellcheck={false} autocomplete="off" title={k.written} onInput={(e) => onInput(e.currentTarget.value)} />;
 }
 
-// configured 4, overridden 8 (9 min left), effective 8
+// For example: configured 4, overridden 8 (9 min left), effective 8
 function Layers({ k, overridden }) {
   const left = k.expires_at ? Math.max(0, k.expires_at - serverNow()) : null;
   const configured = k.configured ?? (k.value !== undefined && k.overridden === undefined ? null : k.configured);

@@ -29,7 +29,7 @@ const ACTS = 100;
 const ALERTS = 64;
 
 export const graph = signal(null);
-export const now = signal(null); // Model.now()
+export const now = signal(null); // the result of Model.now()
 export const tick = signal(null); // the newest event `tick`
 export const mode = signal("enforce");
 export const decisions = signal(null);

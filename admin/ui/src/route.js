@@ -80,7 +80,7 @@ export function setTheme(name) {
 export const RANGES = { "5m": 300, "15m": 900, "1h": 3600, "6h": 21600 };
 const FINE_S = 900; // age of the oldest one-second samples in the history
 
-// { from, to, live, step, key } in Unix seconds; `live` ranges end now.
+// Returns { from, to, live, step, key }, with times in Unix seconds. A range with `live` ends now.
 export function rangeOf(params, nowUnix, prefix = "") {
   const from = Number(params[`${prefix}from`]), to = Number(params[`${prefix}to`]);
   if (from > 0 && to > from) {

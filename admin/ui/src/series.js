@@ -59,7 +59,7 @@ function pushRow(frame, at, samples) {
   frame.at.push(at);
 }
 
-// A frame with the rows of `frame`, then the later ones of `later`.
+// A frame with the rows of `frame`, followed by those rows of `later` that are newer.
 export function joined(frame, later) {
   const last = frame.at.at(-1) ?? -Infinity;
   const first = later.at.findIndex((t) => t > last);

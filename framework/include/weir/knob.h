@@ -20,7 +20,7 @@
 /* Columns: type, C type of the member, how a user writes a value. */
 #define WEIR_KNOB_TYPES(X)                                                                         \
 	X(BOOL, "bool", "true or false")                                                           \
-	X(INT, "int64_t", "a whole number, or with k, M: 20k")                                     \
+	X(INT, "int64_t", "a whole number, also with k or M: 20k")                                 \
 	X(BYTES, "int64_t", "a size: 64KiB, 1MB")                                                  \
 	X(DURATION, "int64_t, ns", "a duration: 200us, 10ms, 1.5s, 2m")                            \
 	X(RATE, "double, per s", "a rate per second: 500, 20k")                                    \

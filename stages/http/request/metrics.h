@@ -9,7 +9,7 @@
 	    "client connections that are open")                                                    \
 	X(ACCEPTED, "http_accepted_total", COUNTER, "connections", "client connections accepted")  \
 	X(REFUSED, "http_refused_total", TURNED_AWAY, "connections",                               \
-	    "connections that got 503 for exceeding max_connections or for lack of descriptors")   \
+	    "connections refused for exceeding max_connections or for lack of descriptors")        \
 	X(REFUSED_ADDRESS, "http_refused_address_total", TURNED_AWAY, "connections",               \
 	    "connections refused for exceeding max_per_address")                                   \
 	X(REFUSED_RATE, "http_refused_rate_total", TURNED_AWAY, "connections",                     \

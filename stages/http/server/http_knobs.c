@@ -30,7 +30,7 @@ const struct weir_knob server_knobs[] = {
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "limit on open client connections; beyond it, the connection that has been idle "
-		"longest is closed, or 503 is sent"},
+		"longest is closed, or the new one gets 503 (with 'tls', it is closed)"},
     {.name = "max_per_address",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(net.max_per_address),
@@ -38,9 +38,9 @@ const struct weir_knob server_knobs[] = {
 	.min = 0,
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
-	.help = "limit on connections per address (per /64 for IPv6); beyond it, the one of the "
-		"address that has been idle longest is closed, or 503 is sent; auto is "
-		"max_connections / 4, at least 64; 0 is no limit"},
+	.help = "limit on connections per address (per /64 for IPv6); beyond it, the connection of "
+		"this address that has been idle longest is closed, or the new one is refused; "
+		"auto is max_connections / 4, at least 64; 0 is no limit"},
     {.name = "accept_rate",
 	.type = WEIR_KNOB_RATE,
 	.offset = ROW(net.accept_rate),
@@ -48,8 +48,8 @@ const struct weir_knob server_knobs[] = {
 	.min = 0,
 	.max = 1e6,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "limit on new connections per second and address; beyond it 503 is sent; 0 is no "
-		"limit"},
+	.help = "limit on new connections per second and address; further ones are refused; 0 is "
+		"no limit"},
     {.name = "backlog",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(net.backlog),
@@ -87,7 +87,8 @@ const struct weir_knob server_knobs[] = {
 	.def = "64MiB",
 	.min = 4096,
 	.max = 1e12,
-	.help = "memory for all request bodies together; beyond it 503 is sent"},
+	.help =
+	    "memory for all request bodies and streamed answers together; beyond it 503 is sent"},
     {.name = "memory",
 	.type = WEIR_KNOB_BYTES,
 	.offset = ROW(memory_bytes),

@@ -137,7 +137,7 @@ static void test_reasons(void)
 	    "      |                     ^^^^^^^^^^ change the variable, or write a value here "
 	    "first\n");
 	refused("stages: { a: { slo: [1s] } }\n", "slo",
-	    "main.yaml:1:21: a single value is to be written, but there are several here\n"
+	    "main.yaml:1:21: this key has several values, but a single one is to be written\n"
 	    "    1 | stages: { a: { slo: [1s] } }\n"
 	    "      |                     ^\n");
 	refused("stages: { a: { slo: } }\n", "slo",
@@ -153,7 +153,7 @@ static void test_reasons(void)
 	    "    3 |     slo: >\n"
 	    "      |          ^ write the value by hand\n");
 	refused("stages: { a: { threads: 4 } }\n", "threads.max",
-	    "main.yaml:1:25: this single value sets more than the knob to be written\n"
+	    "main.yaml:1:25: this value sets several knobs, but only one is to be written\n"
 	    "    1 | stages: { a: { threads: 4 } }\n"
 	    "      |                         ^ write the value as a map with separate keys\n");
 	refused("stages: { a: { threads: } }\n", "threads.max",

@@ -249,6 +249,7 @@ CUNIT_MAIN("shared pools", {"types are known", test_prepare},
     {"part of a round", test_part_of_a_round},
     {"a standing queue gets what it gets", test_a_standing_queue_gets_what_it_gets},
     {"a lingering queue does not stand", test_a_lingering_queue_does_not_stand},
-    {"the wait in turn", test_wait_in_turn}, {"a long call", test_long_call},
+    {"the wait in turn", test_wait_in_turn}, {"the wait in a core group", test_wait_in_core_group},
+    {"a long call", test_long_call},
     {"pools of one stage are left alone", test_pools_of_one_are_left_alone},
     {"a pool of one stage beside a group", test_a_pool_of_one_beside_a_group})

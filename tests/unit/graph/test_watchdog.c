@@ -85,7 +85,7 @@ static void test_reported_once_and_grown_around(void)
 	CU_ASSERT_STRING_EQUAL(d[0].actor, "watchdog");
 	CU_ASSERT_STRING_EQUAL(d[0].action, "stuck");
 	CU_ASSERT_STRING_EQUAL(d[0].stage, "gate");
-	CU_ASSERT_EQUAL(strncmp(d[0].rule, "gate on probe in thread gate/0 for ", 35), 0);
+	CU_ASSERT_EQUAL(strncmp(d[0].rule, "gate handles probe in thread gate/0 for ", 40), 0);
 	CU_ASSERT_TRUE(d[0].from == 1 && d[0].to == 2);
 	/* The second call is another occurrence. By the time it is reported, the first has been
 	 * checked once more. */

@@ -133,7 +133,7 @@ static inline int offer(int64_t until_ns, int64_t deadline_ns)
 	weir_event_init(ev, &probe_type, 1);
 	ev->key = (uint64_t)offered;
 	ev->deadline_ns = deadline_ns;
-	CU_ASSERT_EQUAL(weir_offer(stage, &ev, 1, NULL), 1);
+	CU_ASSERT_EQUAL_FATAL(weir_offer(stage, &ev, 1, NULL), 1);
 	return offered++;
 }
 

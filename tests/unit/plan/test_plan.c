@@ -276,7 +276,7 @@ static void test_admission(void)
 	weir_spec_text(&spec->stages[2].admission.policy, "threshold");
 	spec->stages[2].queue.limit = 32;
 	spec->stages[2].admission.threshold = 33;
-	refuses(spec, 1, "a threshold of 33 has no effect, since the queue limit is 32");
+	refuses(spec, 1, "a threshold of 33 is above the limit of the queue, 32");
 	/* A threshold equal to the limit, and a number that the policy does not read, are not
 	 * mistakes. */
 	spec = chain();

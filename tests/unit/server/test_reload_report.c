@@ -227,11 +227,11 @@ static void test_results(void)
 	out.renewed = json_pack("[{s:s, s:s}]", "stage", "web", "text", "x");
 	report_order(&report, &out, &same, &errs);
 	CU_ASSERT_STRING_EQUAL(
-	    newest(), "turned: no value changes, 1 stage has renewed certificates");
+	    newest(), "turned: no value changes, but 1 stage has renewed certificates");
 	json_array_append_new(out.renewed, json_object());
 	report_order(&report, &out, &same, &errs);
 	CU_ASSERT_STRING_EQUAL(
-	    newest(), "turned: no value changes, 2 stages have renewed certificates");
+	    newest(), "turned: no value changes, but 2 stages have renewed certificates");
 	json_t *json = told(0);
 	CU_ASSERT_EQUAL(
 	    json_array_size(json_object_get(json_object_get(json, "last"), "renewed")), 2);

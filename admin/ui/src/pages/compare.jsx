@@ -105,7 +105,7 @@ function overlay(A, B) {
   const at = [...new Set([...ta, ...tb])].filter((t) => t >= 0).sort((x, y) => x - y);
   const spread = (times) => (data) => {
     const by = new Map(times.map((t, i) => [t, data[i]]));
-    return at.map((t) => (by.has(t) ? by.get(t) : undefined)); // undefined: no gap; null: a gap
+    return at.map((t) => (by.has(t) ? by.get(t) : undefined)); // uPlot draws a line across undefined, and a gap for null
   };
   return { at, a: spread(ta), b: spread(tb), length: Math.max(at.at(-1) || 1, 10) };
 }

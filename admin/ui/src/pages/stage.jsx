@@ -183,7 +183,8 @@ function Charts({ name, frame, range, pool, classes, limit, slo, width }) {
 
 const busyThreads = (busy, threads) => busy.map((b, i) => (b === null || threads[i] === null ? null : b * threads[i]));
 
-// The width at each time of the frame. It has changed by decisions alone, so it follows from the current one.
+// The width at each time of the frame. Only decisions change the width, so its earlier values
+// follow from the current one and the decisions.
 function widths(name, frame, now) {
   const made = (decisions.value || []).filter((d) => d.stage === name && d.action === "width"); // newest first
   const oldest = older.value.decisions ? decisions.value.at(-1).time : 0; // earlier decisions have not been read

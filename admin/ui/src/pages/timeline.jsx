@@ -17,7 +17,7 @@ function isTold(d, oldest) {
 
 // One list of decisions, changes and alerts: { kind, at, stage, actor, action, text, d | a }
 function entries() {
-  const oldest = acts.value?.length ? Math.min(...acts.value.map((a) => a.at)) - 0.01 : Infinity; // the two records are written one after the other
+  const oldest = acts.value?.length ? Math.min(...acts.value.map((a) => a.at)) - 0.01 : Infinity; // a decision may be recorded slightly earlier than its change
   const made = (decisions.value || []).filter((d) => !isTold(d, oldest)).map((d) => ({ kind: "decision", id: `d${d.id}`, at: d.time, stage: d.stage, actor: d.actor,
     action: d.action, text: `${whatOf(d)} ${d.rule} ${d.limit} ${d.inputs}`, d }));
   const done = (acts.value || []).map((a) => ({ kind: "act", id: `a${a.id}`, at: a.at, stage: String(a.target || "").split(".")[0], actor: a.actor,
