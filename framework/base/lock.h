@@ -5,7 +5,7 @@
  *
  * Lock order (a thread that holds a lock may take only locks to its right):
  *
- *   graph.lock (start, drain, set) > tickets.lock > pool.lock (resize, idle list) > queue.lock
+ *   graph.lock (start, drain, set) > core_group.asking > tickets.lock > pool.lock (resize, idle list) > queue.lock
  *     > mailbox.lock
  *
  * graph.threads_lock, stage.conf_lock, core_group.lock, widener.lock, journal.lock,

@@ -286,6 +286,9 @@ void queue_steer(struct queue *q, bool paused, bool shut);
 /** Largest number of events that queue_peek reports. */
 #define QUEUE_PEEK_MAX 100
 
+/** Describe a waiting event as of `now_ns`, but leave class_name NULL. */
+struct weir_queued queue_describe(const struct weir_event *ev, int64_t now_ns);
+
 /** Describe the oldest `n` <= QUEUE_PEEK_MAX events in `out`, oldest first, as of `now_ns`. Leaves
  *  class_name NULL. Returns the number of events described. Holds the lock for up to 50 us (with 64
  *  partitions of 8 classes). */

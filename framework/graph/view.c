@@ -285,13 +285,21 @@ static uint64_t never_less(_Atomic uint64_t *shown, uint64_t now)
 	return was < now ? now : was;
 }
 
-static uint64_t in_cells(const struct sink *s, int class_id)
+/* Return the time at which the oldest waiting event was queued, 0 if none waits. n[c] receives the
+ * number of waiting events of class c. */
+static int64_t oldest_of(struct sink *s, int n_classes, uint64_t *n)
 {
-	uint64_t n = 0;
+	int64_t oldest_ns = queue_oldest_ns(&s->queue, n);
 
-	for (int k = 0; k < s->n_cells; k++)
-		n += cell_class(&s->cells[k * s->cells_apart], class_id);
-	return n;
+	for (int k = 0; k < s->n_cells; k++) {
+		const struct cell *cell = &s->cells[k * s->cells_apart];
+		int64_t at_ns = cell_oldest_ns(cell);
+		if (at_ns != INT64_MAX && (oldest_ns == 0 || at_ns < oldest_ns))
+			oldest_ns = at_ns;
+		for (int c = 0; c < n_classes; c++)
+			n[c] += cell_class(cell, c);
+	}
+	return oldest_ns;
 }
 
 static int view_stage(
@@ -308,10 +316,9 @@ static int view_stage(
 	view_threads(st, v);
 	graph_sum(g, st->id, &b, v->class_view, events, &running_ns, &v->longest_running_ns);
 	view_classes(g, &st->sink, &b, v);
-	int64_t oldest_ns = queue_oldest_ns(&st->sink.queue, queued), now_ns = clock_now_ns();
+	int64_t oldest_ns = oldest_of(&st->sink, g->n_classes, queued), now_ns = clock_now_ns();
 	v->oldest_wait_ns = oldest_ns && now_ns > oldest_ns ? now_ns - oldest_ns : 0;
 	for (int c = 0; c < g->n_classes; c++) {
-		queued[c] += in_cells(&st->sink, c);
 		v->class_view[c].queued = queued[c];
 		n_queued += queued[c];
 	}

@@ -155,6 +155,8 @@ static int take(struct handler *h, int64_t now_ns)
 	h->expired = false;
 	if (WEIR_UNLIKELY(group->expiring) && batch_take_expired(h, now_ns) > 0)
 		return h->n_batch;
+	if (WEIR_UNLIKELY(atomic_load_explicit(&core->asked, memory_order_relaxed)))
+		core_answer(core);
 	refresh(core);
 	uint64_t queued = look_at_queues(h, now_ns);
 	view.ready =
@@ -204,7 +206,7 @@ bool core_due(struct handler *h)
 	struct core_group *group = h->core->group;
 
 	/* seq_cst: see cores.h */
-	if (h->core->filled & ~atomic_load(&group->halted))
+	if (h->core->filled & ~atomic_load(&group->halted) || atomic_load(&h->core->asked))
 		return true;
 	for (uint64_t left = atomic_load(&group->arrived) | group->expiring; left; left &= left - 1)
 		if (batch_due(h, __builtin_ctzll(left)))

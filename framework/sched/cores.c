@@ -39,6 +39,7 @@ int cores_new(struct weir_graph *graph, const struct cores_spec *spec, struct po
 	if (!group)
 		return WEIR_ENOMEM;
 	memset(group, 0, sizeof(*group));
+	lock_init(&group->asking);
 	lock_init(&group->lock);
 	group->policy = spec->policy;
 	group->threads = fixed_threads(spec);
@@ -108,6 +109,7 @@ void cores_free(struct core_group *group)
 	free(group->cells);
 	free(group->cpu);
 	lock_fini(&group->lock);
+	lock_fini(&group->asking);
 	free(group);
 }
 

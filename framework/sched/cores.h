@@ -21,7 +21,7 @@
  * |-----------------------------------|----------------------------------------------------|
  * | cores_new, cores_open, cores_free | main thread                                        |
  * | cores_arrived, cores_halt         | any thread                                         |
- * | cores_get, cores_set              | any thread                                         |
+ * | cores_get, cores_set, cores_peek  | any thread                                         |
  * | core_*                            | the thread of the core                             |
  */
 #ifndef WEIR_SCHED_CORES_H
@@ -58,6 +58,8 @@ struct core {
 	struct cell *cell; /* by stage */
 	uint64_t filled;   /* bit i: cell i has events */
 	uint32_t n;        /* events in all cells */
+	/* cores_peek waits for an answer; written under group->lock */
+	atomic_bool asked;
 	/* bit i: the queue of stage i had events for this core at the last look; seen_ns[i]: since
 	 * when, or when the last event taken from it was queued */
 	uint64_t seen;
@@ -66,6 +68,14 @@ struct core {
 	struct next_core next;
 	unsigned version; /* of `plan` */
 	struct cores_plan plan;
+};
+
+/** What cores_peek asks for: the oldest events of a stage, see cell_peek. */
+struct cores_look {
+	int place;
+	int64_t now_ns;
+	struct weir_queued *out;
+	int n, max;
 };
 
 struct core_group {
@@ -83,8 +93,11 @@ struct core_group {
 	WEIR_ALIGNED _Atomic uint64_t halted;  /* bit i: stage i is paused */
 	atomic_uint version;                   /* incremented when `plan` has changed */
 	_Atomic uint64_t closed; /* events that exiting threads have ended as closed */
+	struct lock asking;      /* of the thread that looks into the cells */
+	atomic_uint unanswered;  /* cores that have not answered; a futex */
 	struct lock lock;
 	struct cores_plan plan WEIR_GUARDED_BY(lock);
+	struct cores_look look WEIR_GUARDED_BY(lock);
 };
 
 /** Read the value of `cores:`, "auto", a number or a list of CPUs. Returns the number of cores, or -1
@@ -106,6 +119,12 @@ void cores_get(struct core_group *group, struct cores_plan *plan);
 /** Publish limits, order and `balance` for all cores. */
 void cores_set(struct core_group *group, const struct cores_plan *plan);
 
+/** Add descriptions of the events in the cells of `sink` to out[0..n), which queue_peek has filled
+ *  in as of `now_ns`: the `max` oldest remain, oldest first. Returns their number. Waits until the
+ *  cores have answered, at most 20 ms; events of a core that does not answer are left out. */
+int cores_peek(struct core_group *group, const struct sink *sink, int64_t now_ns,
+    struct weir_queued *out, int n, int max);
+
 /** The queue of `sink` has got events. Called before pool_wake. */
 static inline void cores_arrived(struct core_group *group, const struct sink *sink)
 {
@@ -126,6 +145,9 @@ bool core_due(struct handler *h);
 
 /** The sinks' `splice` (splice.c). */
 bool core_splice(struct thread *t, struct outbox *o);
+
+/** Answer cores_peek (look.c). */
+void core_answer(struct core *core);
 
 /** Move at most `max` events from cell `i` to the queue of the stage; if that cannot take them, end
  *  them. Returns their number. */

@@ -93,4 +93,6 @@ void core_clear(struct handler *h)
 {
 	for (int i = 0; h->core && i < h->core->group->n_stages; i++)
 		core_give(h->core, i, UINT32_MAX);
+	if (h->core)
+		core_answer(h->core);
 }

@@ -82,7 +82,7 @@ struct weir_stage_view {
 	uint64_t batch_events;
 	uint64_t wakeups;       /* sleeping threads woken for this stage */
 	uint64_t unhandled;     /* events that the handler neither emitted, finished nor held */
-	int64_t oldest_wait_ns; /* age of the oldest queued event, 0 if the queue is empty */
+	int64_t oldest_wait_ns; /* age of the oldest waiting event, 0 if none waits */
 	uint64_t stuck;         /* handle calls that took longer than threads.stuck */
 	/* duration so far of the longest handle call in progress, or 0 */
 	int64_t longest_running_ns;

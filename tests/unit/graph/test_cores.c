@@ -222,17 +222,37 @@ static struct weir_graph *hold_core(void)
 	return g;
 }
 
+/* The events in the cell of b are listed, while its core is parked; and those in its queue. */
+static void look_into(struct weir_graph *g)
+{
+	struct weir_queued q[100];
+
+	FIXTURE_AWAIT(weir_graph_queue(g, "b", q, 100) == 99);
+	for (int i = 1; i < 99; i++)
+		CU_ASSERT_TRUE(q[i].age_ns <= q[i - 1].age_ns);
+	CU_ASSERT_STRING_EQUAL(q[98].type, "probe");
+	CU_ASSERT_STRING_EQUAL(q[98].class_name, "default");
+	FIXTURE_AWAIT(weir_graph_queue(g, "b", q, 7) == 7);
+	CU_ASSERT_EQUAL(weir_graph_queue(g, "c", q, 7), WEIR_ENOENT);
+}
+
 static void test_pause(void)
 {
 	struct weir_graph *g = hold_core();
 	char why[200] = "";
+	struct weir_queued q[2];
 
 	CU_ASSERT_EQUAL(sink_in_cells(&weir_graph_stage(g, "b")->sink), 99);
 	CU_ASSERT_EQUAL(weir_graph_steer(g, "b", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
+	/* its core does not answer while it is in the handler */
+	CU_ASSERT_EQUAL(weir_graph_queue(g, "b", q, 2), 0);
 	atomic_store(&probe_gate, 1);
 	FIXTURE_AWAIT(stage_view(g, "b").threads[WEIR_THREAD_IDLE] == 1);
 	CU_ASSERT_EQUAL(fixture_ended(), 1);
+	look_into(g);
 	CU_ASSERT_EQUAL(stage_view(g, "b").queue_length, 99);
+	CU_ASSERT_TRUE(stage_view(g, "b").oldest_wait_ns > 0);
+	CU_ASSERT_EQUAL(stage_view(g, "a").oldest_wait_ns, 0);
 	CU_ASSERT_EQUAL(weir_graph_steer(g, "b", WEIR_STEER_RUN, why, sizeof(why)), 0);
 	finish(g, 100);
 }
