@@ -13,6 +13,10 @@ int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct
 
 void graph_groups_free(struct weir_graph *g);
 
+/** Add what the cores of its core group, if it is in one, have done at stage `st` to `v`. Returns 0 or
+ *  WEIR_ENOMEM. Any thread. */
+int graph_group_view(const struct weir_stage *st, int64_t now_ns, struct weir_stage_view *v);
+
 /** Measure the stages and renew the orders of all core groups, if it is time. Control thread. */
 void graph_groups_tick(struct weir_graph *g, int64_t now_ns);
 

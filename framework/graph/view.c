@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "control/control.h"
 #include "graph/graph.h"
+#include "graph/group.h"
 #include "graph/reload_state.h"
 #include "sched/pool.h"
 
@@ -340,7 +341,7 @@ static int view_stage(
 	graph_trouble(g, st, v->trouble, sizeof(v->trouble));
 	int rc = view_links(st, v, events);
 	free(events);
-	return rc;
+	return rc != 0 ? rc : graph_group_view(st, now_ns, v);
 }
 
 int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
@@ -384,8 +385,10 @@ void weir_graph_view_free(struct weir_graph_view *v)
 {
 	if (!v)
 		return;
-	for (int i = 0; v->stages && i < v->n_stages; i++)
+	for (int i = 0; v->stages && i < v->n_stages; i++) {
 		free(v->stages[i].links);
+		free(v->stages[i].cores);
+	}
 	free(v->stages);
 	free(v);
 }

@@ -103,6 +103,8 @@ static int take_queue(struct handler *h, int i, int n, int most, int64_t now_ns)
 	if (most <= n || (n > 0 && queue_keeps(&s->queue)))
 		return 0;
 	int m = batch_take(h, i, n, most - n, now_ns);
+	if (m > 0)
+		book_add(&core->book[i].from_queue, (uint64_t)m);
 	if (m > 0 && s->queue.n_classes == 1)
 		core->seen_ns[i] = h->batch[n + m - 1]->queued_ns;
 	return m;
@@ -171,8 +173,12 @@ static int take(struct handler *h, int64_t now_ns)
 			return 0;
 		int n = take_stage(h, c.stage, c.max, queued >> c.stage & 1, now_ns);
 		next_took(&core->next, c.stage, (uint32_t)n);
-		if (n > 0)
+		if (n > 0) {
+			if (c.begins)
+				book_add(&core->book[c.stage].visits[c.why], 1);
+			book_add(&core->book[c.stage].events, (uint64_t)n);
 			return n;
+		}
 		view.ready &= ~(1ULL << c.stage); /* another core took the events */
 	}
 }

@@ -52,7 +52,15 @@ struct cores_plan {
 	bool balance;
 };
 
-/** A core. Used by its thread only, except the lengths of the cells. */
+/** What a core has done at a stage. Written by its thread, read by any. */
+struct core_book {
+	book_counter visits[NEXT_POLICY + 1]; /* by enum next_why */
+	book_counter events;                  /* taken from cell and queue */
+	book_counter from_queue;              /* of these, taken from the queue */
+	book_counter dealt;                   /* sent to the queue, since another core was idle */
+};
+
+/** A core. Used by its thread only, except lengths and times of the cells, and `book`. */
 struct core {
 	WEIR_ALIGNED struct core_group *group;
 	struct cell *cell; /* by stage */
@@ -66,6 +74,7 @@ struct core {
 	int64_t seen_ns[NEXT_STAGES_MAX];
 	struct next_stage view[NEXT_STAGES_MAX];
 	struct next_core next;
+	struct core_book book[NEXT_STAGES_MAX];
 	unsigned version; /* of `plan` */
 	struct cores_plan plan;
 };

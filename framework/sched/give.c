@@ -80,7 +80,8 @@ void core_deal(struct core *core)
 	if (work_ns < DEAL_NS)
 		return;
 	uint32_t n = cell_length(&core->cell[most]);
-	core_give(core, most, several && n < DEAL_EVENTS ? n : n / 2);
+	n = core_give(core, most, several && n < DEAL_EVENTS ? n : n / 2);
+	book_add(&core->book[most].dealt, n);
 }
 
 void core_retire(struct handler *h)

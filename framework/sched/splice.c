@@ -49,7 +49,7 @@ static bool deals(const struct core *core, int i, int n)
 
 /* Whether the events of `o` go to the queue. */
 static bool to_queue(
-    const struct core *core, struct cell *cell, const struct outbox *o, const struct local *to)
+    struct core *core, struct cell *cell, const struct outbox *o, const struct local *to)
 {
 	const struct sink *s = o->sink;
 	const struct queue *q = &s->queue;
@@ -57,10 +57,15 @@ static bool to_queue(
 	if (atomic_load_explicit(&q->by_door, memory_order_relaxed) || queue_keeps(q) ||
 	    atomic_load_explicit(&s->linger_ns, memory_order_relaxed) > 0)
 		return true;
-	if (!is_slow(cell, s, to) && !(core_idles(core) && deals(core, s->place, o->n)))
+	bool slow = is_slow(cell, s, to);
+	bool deal = !slow && core_idles(core) && deals(core, s->place, o->n);
+	if ((!slow && !deal) ||
+	    queue_length(q) + (uint32_t)o->n > atomic_load_explicit(&q->own, memory_order_relaxed))
 		return false;
-	return queue_length(q) + (uint32_t)o->n <=
-	       atomic_load_explicit(&q->own, memory_order_relaxed);
+	if (deal) /* the door gets no more than a batch; for the rest, this function is called again */
+		book_add(&core->book[s->place].dealt,
+		    (uint64_t)(o->n < WEIR_BATCH_MAX ? o->n : WEIR_BATCH_MAX));
+	return true;
 }
 
 /* Stamp the first events of `o`, at most `room`, that have one class and are not past their

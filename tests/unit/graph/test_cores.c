@@ -129,6 +129,38 @@ static void finish(struct weir_graph *g, int n)
 	finish_graph(g, 0);
 }
 
+/* What the first core has done at a stage. */
+static struct weir_core_view core_view(struct weir_graph *g, const char *name)
+{
+	struct weir_core_view core = {0};
+	struct weir_graph_view *v;
+
+	CU_ASSERT_EQUAL_FATAL(weir_graph_view(g, &v), 0);
+	for (int i = 0; i < v->n_stages; i++)
+		if (strcmp(v->stages[i].name, name) == 0) {
+			CU_ASSERT_TRUE_FATAL(v->stages[i].n_cores > 0);
+			core = v->stages[i].cores[0];
+		}
+	weir_graph_view_free(v);
+	return core;
+}
+
+/* One core does everything; what comes from outside comes through the queue of a. */
+static void check_one_core(struct weir_graph *g)
+{
+	struct weir_core_view a = core_view(g, "a"), b = core_view(g, "b");
+
+	CU_ASSERT_EQUAL(a.events, EVENTS);
+	CU_ASSERT_EQUAL(a.from_queue, EVENTS);
+	CU_ASSERT_EQUAL(b.events, EVENTS);
+	CU_ASSERT_EQUAL(b.from_queue, 0);
+	CU_ASSERT_TRUE(b.visits > 0 && b.visits <= b.events);
+	CU_ASSERT_EQUAL(b.urgent, 0);
+	CU_ASSERT_EQUAL(b.dealt, 0);
+	CU_ASSERT_EQUAL(b.waiting, 0);
+	CU_ASSERT_EQUAL(b.oldest_wait_ns, 0);
+}
+
 static void run_schedule(const char *schedule, int cores, int run)
 {
 	prepare(EVENTS);
@@ -140,6 +172,7 @@ static void run_schedule(const char *schedule, int cores, int run)
 	if (cores == 1) { /* nobody to deal to: everything stays */
 		CU_ASSERT_EQUAL(from_queue(g, "b"), 0);
 		CU_ASSERT_EQUAL(from_queue(g, "c"), 0);
+		check_one_core(g);
 	}
 	finish(g, EVENTS);
 }
@@ -154,6 +187,25 @@ static void test_schedules(void)
 			run_schedule(next_policy_at(i)->name, 2, 1);
 		}
 	}
+}
+
+/* Both stages are urgent with one event. */
+static void test_urgent(void)
+{
+	struct weir_spec *spec = chain("fifo", 1, "t.pass");
+
+	prepare(EVENTS);
+	fixture_set(&spec->stages[1], "urgent.events", "1");
+	fixture_set(&spec->stages[2], "urgent.events", "1");
+	struct weir_graph *g = fixture_start(spec);
+	offer(g, EVENTS, 64);
+	FIXTURE_AWAIT(fixture_ended() == EVENTS);
+	all_pass(g, "c", EVENTS);
+	struct weir_core_view a = core_view(g, "a"), b = core_view(g, "b");
+	CU_ASSERT_EQUAL(a.urgent, 0);
+	CU_ASSERT_TRUE(b.visits > 0);
+	CU_ASSERT_EQUAL(b.urgent, b.visits);
+	finish(g, EVENTS);
 }
 
 /* A batch of 20 for a limit of 8: half of it is the cell's, the other half the queue's. */
@@ -211,6 +263,7 @@ static struct weir_graph *hold_core(void)
 {
 	struct weir_spec *spec = chain("fifo", 1, "t.wait");
 
+	spec->groups[0].starve_ns = 1;
 	prepare(100);
 	atomic_store(&probe_gate, 0);
 	fixture_set(&spec->stages[0], "cohort.max", "100");
@@ -252,8 +305,13 @@ static void test_pause(void)
 	look_into(g);
 	CU_ASSERT_EQUAL(stage_view(g, "b").queue_length, 99);
 	CU_ASSERT_TRUE(stage_view(g, "b").oldest_wait_ns > 0);
+	CU_ASSERT_EQUAL(core_view(g, "b").waiting, 99);
+	CU_ASSERT_TRUE(core_view(g, "b").oldest_wait_ns > 0);
+	uint64_t starved = core_view(g, "b").starved;
 	CU_ASSERT_EQUAL(stage_view(g, "a").oldest_wait_ns, 0);
 	CU_ASSERT_EQUAL(weir_graph_steer(g, "b", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	FIXTURE_AWAIT(fixture_ended() == 100);
+	CU_ASSERT_TRUE(core_view(g, "b").starved > starved);
 	finish(g, 100);
 }
 
@@ -320,5 +378,6 @@ static void test_types(void)
 }
 
 CUNIT_MAIN("cores", {"types are known", test_types}, {"schedules", test_schedules},
-    {"bound", test_bound}, {"deadline", test_deadline}, {"death", test_death},
-    {"pause", test_pause}, {"no grace", test_no_grace}, {"by queue", test_by_queue})
+    {"urgent", test_urgent}, {"bound", test_bound}, {"deadline", test_deadline},
+    {"death", test_death}, {"pause", test_pause}, {"no grace", test_no_grace},
+    {"by queue", test_by_queue})
