@@ -10,7 +10,7 @@
  *
  *   admit(n)      which of n events may enter; called per batch and class, highest class first
  *   give_back(n)  takes back n admitted events that the queue then refused
- *   drop()        whether to shed an event that leaves the queue because it waited too long
+ *   drop()        whether to shed an event, as it leaves the queue, for having waited too long
  *   least_left()  time that an event must have left before its deadline to be worth handling
  *   most_wait()   longest wait after which an event is still worth handling
  *   tick()        learns what happened since the last tick; called every ADMISSION_TICK_NS
@@ -18,10 +18,11 @@
  * The caller checks each result m of admit. A valid result (0 <= m <= n) is applied. An invalid one
  * is counted as nonsense, and all events are admitted.
  *
- * A policy with `.front` is also called for admission upstream (route.h). `lead_ns` is then the
- * time from the upstream stage to this one, `rest_ns` the time from this stage to the finish. The
- * sink implements the modes off, shadow and enforce: in shadow mode the policy is called and its
- * state changes as in the mode enforce, but its refusals are only counted.
+ * A policy with `.front` is also called at upstream stages on behalf of its own stage (route.h).
+ * The view's `lead_ns` is then the time from the upstream stage to this one, and `rest_ns` the time
+ * from this stage to the finish. The sink implements the modes off, shadow and enforce: in shadow
+ * mode the policy is called and its state changes as in the mode enforce, but its refusals are only
+ * counted.
  */
 #ifndef WEIR_ADMISSION_ADMISSION_H
 #define WEIR_ADMISSION_ADMISSION_H
@@ -38,7 +39,7 @@ struct fair;
 /** Interval between calls of a policy's tick. */
 #define ADMISSION_TICK_NS 10000000LL
 
-/** Input of an admission decision. */
+/** Input of an admission decision on a run, that is, on events of one class in one batch. */
 struct admission_view {
 	int64_t now_ns;   /* CLOCK_MONOTONIC, or virtual */
 	uint32_t length;  /* queued events, including those admitted earlier in this run */
@@ -46,23 +47,23 @@ struct admission_view {
 	uint32_t held;    /* events that the stage holds (weir_hold), approximate */
 	uint32_t running; /* events in handlers of the stage, approximate */
 	int n_classes;    /* number of classes of the server; class 0 is the highest */
-	double threads;   /* that serve the stage, above 0; fractional if the pool is shared */
+	double threads;   /* number that serve the stage, above 0; fractional if they are shared */
 	int idle;         /* threads without work, approximate */
-	/** Work queued or on its way to the queue: the number of events of each class times their
-	 *  mean cost; 0 while `cost_ns` is 0. If the events' partition is served by a single
-	 *  thread, this is the work waiting for that thread, times the number of such threads. In a
-	 *  group it includes the work of other stages that is done before a new event.
-	 *  `length` always counts all partitions. */
+	/** Work queued or on its way to the queue: the sum, over all classes, of the number of
+	 *  events times their mean cost; 0 while `cost_ns` is 0. If the run's partition is served
+	 *  by a single thread, this is the work waiting for that thread, times the number of such
+	 *  threads. In a group it includes the work of other stages that is done before a new
+	 *  event. `length` always counts all partitions. */
 	int64_t work_ns;
 	int64_t cost_ns; /* mean service time of an event at the stage; 0 if unknown */
-	/* the objective of the stage: the smallest objective of the routes through it */
+	/* the objective of the stage; by default the smallest objective of all classes */
 	int64_t slo_ns;
 	int64_t lead_ns; /* time from here to the stage; 0 at the stage's own queue */
 	int64_t rest_ns; /* waits and service times of later stages; 0 if none or unknown */
 	/** Time that each event has left before its deadline. NULL if no event has a deadline. */
 	const int64_t *left_ns;
-	/** One number per event of the run, equal for all events of a user and uniform over
-	 *  0..65535; high numbers are refused first. NULL if users are unknown. */
+	/** One number per event of the run, 0..65535, derived from the event's user (users.h). High
+	 *  numbers are refused first. NULL if users are unknown. */
 	const uint16_t *user;
 	/** Demand of each event's user, and the users' shares (fair.h), for policies with `.fair`.
 	 *  Both are NULL if a thread is idle or no event has had a user yet. */
@@ -75,11 +76,12 @@ struct admission_sample {
 	int64_t now_ns, span_ns; /* end and length of the period */
 	int n_classes;
 	double threads;         /* as in struct admission_view */
-	bool idle;              /* a thread is idle now or was idle at some time in the period */
+	bool idle;              /* a thread is idle, or was idle at some time in the period */
 	uint32_t length, limit; /* current length and limit of the queue */
 	int64_t work_ns, cost_ns, slo_ns; /* current values, as in struct admission_view */
 	uint64_t completed;               /* events completed or failed at the stage */
-	/* Means cover the completed events, percentiles about the last second; 0 without events. */
+	/* Means are over the completed events, percentiles over about the last second. Both are 0
+	 * if there were no events. */
 	int64_t wait_mean_ns; /* time in the queue */
 	int64_t wait_p90_ns;
 	int64_t response_mean_ns, response_p90_ns; /* wait plus service time */
@@ -112,8 +114,8 @@ struct admission_policy {
 	/** The policy needs a queue, as every policy with `drop` or `tick` does. An inline stage
 	 *  cannot have it. */
 	bool queue;
-	/** The policy may be called upstream on behalf of the stage (route.h). Events judged
-	 *  upstream are not judged again at the stage. */
+	/** The policy may be called at upstream stages on behalf of its own stage (route.h). Events
+	 *  judged upstream are not judged again at the stage. */
 	bool front;
 	void (*init)(void *state, const struct weir_admission_spec *p, int64_t now_ns);
 	/** The policy needs the members `demand` and `fair` of the view. */
@@ -148,8 +150,8 @@ struct admission_policy {
 	 * NULL, no tick is skipped.
 	 */
 	bool (*rested)(const void *state);
-	/** Returns the share of the class that is admitted now, 0..1, for the tokens of refused
-	 *  events. NULL if the policy does not know it. */
+	/** Returns the share of the class that is admitted now, 0..1, for shed tokens
+	 *  (stage/shed_token.h). NULL if the policy does not know the share. */
 	double (*part)(const void *state, int class_id);
 	/** Describe the current state in one line of at most `size` bytes, for operators and the
 	 *  journal. Returns its length, or 0 with an empty line if there is nothing to report. NULL

@@ -5,10 +5,9 @@
  *
  * Every event has a compound priority, a number made of its class and, within the class, its user.
  * Small numbers are served first: the stage admits the events whose number is below the admission
- * level. A window ends after 2,000 requests or 1 s.
- * The next level is chosen from a histogram of the events offered in the window: it is the level
- * that would have admitted 5 % fewer of them if the mean wait in the queue exceeded the target (20
- * ms), otherwise 1 % more.
+ * level. At the end of a window (2,000 requests or 1 s), the next level is chosen from a histogram
+ * of the events offered in the window. If the mean wait in the queue exceeded the target (20 ms),
+ * it is the level that would have admitted 5 % fewer events than were admitted, otherwise 1 % more.
  *
  * Differences from the paper: users are counted in 16 groups per class, not 128, and the level is
  * interpolated between two groups, which is finer and keeps the state small; events that the

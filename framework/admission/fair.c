@@ -2,10 +2,10 @@
 /*
  * Computes max-min fair shares; see fair.h.
  *
- * How the level is computed: let n[b] be the number of recent events (about 250) whose users have a
- * demand in bucket b, and s[b] the sum of 1 / demand over these events. Of the events of a user
- * with a demand x above the level L, the fraction L / x is served. So the fraction of all events
- * that is served is
+ * How the level is computed: let n[b] be the number of recent events (see MEMORY_EVENTS) whose
+ * users have a demand in bucket b, and s[b] the sum of 1 / demand over these events. Of the events
+ * of a user with a demand x above the level L, the fraction L / x is served. So the fraction of all
+ * events that is served is
  *
  *     F(L) = (sum of n[b] below L + L * sum of s[b] above L) / sum of n[b]
  *
@@ -51,9 +51,9 @@
 #define BUCKETS    (27 * PER_OCTAVE + 1)
 
 /* Decay constant of the recorded events and of the mean of phi: this number of events or this time,
- * whichever is longer. With a decay constant of 250, about 500 events count, so a fraction of one
- * half has a standard error of 2 % (sqrt(0.25 / 500)). A second covers many oscillations of the
- * wait. */
+ * whichever is longer. A mean with the decay constant 250 is as exact as one over 500 events, so a
+ * fraction of one half has a standard error of 2 % (sqrt(0.25 / 500)). A second covers many
+ * oscillations of the wait. */
 #define MEMORY_EVENTS 250.0
 #define MEMORY_NS     1000000000.0
 
@@ -176,7 +176,8 @@ static struct slot *find(struct fair_table *t, uint32_t tag)
 
 static int64_t silent_ns(const struct slot *slot, uint32_t at)
 {
-	int32_t since = (int32_t)(at - slot->at); /* another thread's clock reading may be older */
+	/* negative if `at` is an older clock reading, of another thread */
+	int32_t since = (int32_t)(at - slot->at);
 
 	return since > 0 ? (int64_t)since << 20 : 0;
 }
@@ -189,7 +190,8 @@ static float count(struct slot *slot, uint32_t at)
 	return slot->demand;
 }
 
-/* Copy the user to the new table, unless it is there already or no slot is found for it. */
+/* Copy the user of slot `old` to the new table, unless the user is there already or no slot is
+ * found. */
 static void move(struct fair *f, const struct slot *old)
 {
 	struct slot *slot = find(f->table, old->tag);

@@ -2,12 +2,12 @@
 /*
  * Divides a stage among the users of a class by max-min fairness.
  *
- * Under overload the policy serves a fraction `phi` of what a class offers. If it served every user
- * in proportion, a user that sends a hundred times as much would get a hundred times as much.
- * Instead a level is computed: users with a demand up to the level are served in full, and the
- * remaining capacity is divided evenly among all others (max-min fairness; Bertsekas and Gallager,
- * Data Networks, 6.5.2). A user that offers x is served for this fraction of each period of the
- * rota (users.h):
+ * Under overload the policy serves a fraction `phi` of what a class offers. If every user were
+ * served in proportion, a user that sends a hundred times as much would get a hundred times as
+ * much. Instead a level is computed: users with a demand up to the level are served in full, and
+ * the remaining capacity is divided evenly among all others (max-min fairness; Bertsekas and
+ * Gallager, Data Networks, 6.5.2). A user that offers x is served for this fraction of each period
+ * of the rota (users.h):
  *
  *     part = min(1, level / x),    with    sum of min(x, level) over users = phi * sum of x
  *
@@ -18,17 +18,17 @@
  *   demand  x counts the user's events, including refused ones, and halves every 7 s. It is 1 for
  *           the first event of an unknown user. Only ratios of demands matter, so x needs no unit
  *           and no warm-up.
- *   table   open addressing, one slot of 12 bytes per user. It is replaced before it is full and
- *           every 30 s; each event then moves a few users to the new table, so that growing never
- *           blocks, and users silent for 30 s are not moved. At most about FAIR_USERS_MAX users
+ *   table   open addressing, one slot of 12 bytes per user. A new table replaces it when it is half
+ *           full, and every 30 s. Each event then moves a few users to the new table, so growing
+ *           never blocks. Users silent for 30 s are not moved. At most about FAIR_USERS_MAX users
  *           have a slot; a user without a slot has demand 1.
  *   levels  per class, a histogram of offered events by the demand of their user, in quarter
  *           octaves, over about the last second or the last 250 events, whichever is longer.
  *
- * `phi` follows the wait at each decision and oscillates with it, so the level is computed for the
- * mean of `phi` over about a second. Users below that level are served in full while the current
- * `phi` covers their events; users above it share the remaining capacity. When `phi` equals its
- * mean, this is the rule above. Only users that demand more than their share notice the
+ * `phi` follows the wait at each decision and oscillates with the wait, so the level is computed
+ * for the mean of `phi` over about a second. Users below that level are served in full while the
+ * current `phi` covers their events; users above it share the remaining capacity. When `phi` equals
+ * its mean, this is the rule above. Only users that demand more than their share notice the
  * oscillation.
  *
  * Not thread-safe: the stage's sink calls everything but fair_new, fair_free and fair_table_new
@@ -49,8 +49,8 @@ struct fair;
 struct fair_table;
 
 /** Allocate shares without any users. A random `seed` keeps clients from choosing ids that collide.
- *  Takes about 2 KB, plus 1 KB for each class that has users. Returns NULL if out of memory. The
- *  caller frees the shares with fair_free. */
+ *  Takes about 3.5 KB for each class that has users, in addition to the table. Returns NULL if out
+ *  of memory. The caller frees the shares with fair_free. */
 struct fair *fair_new(uint64_t seed);
 void fair_free(struct fair *f);
 
@@ -63,12 +63,12 @@ float fair_note(struct fair *f, int class_id, uint64_t id, int64_t now_ns);
  * Return the position in the rota (users.h) of an event whose user has the position `place` and the
  * demand `demand`.
  *
- * A user is served in one contiguous part of each period, so that it can finish its work. That
- * fails for a user that sends a large share of all events: while it is served, it alone overloads
- * the stage, and other users are refused because of the resulting wait. So the positions of a
- * user's events are spread over 16 times the user's share of the class's demand: very little for
- * one of a thousand equal users, but over the whole period for a user that sends a sixteenth of all
- * events.
+ * A user is served in one contiguous part of each period, so that the user can finish its work.
+ * This does not work for a user that sends a large share of all events: while that user is served,
+ * it alone overloads the stage, and others are refused because of the resulting wait. So the
+ * positions of a user's events are spread over 16 times the user's share of the class's demand:
+ * very little for one of a thousand equal users, but over the whole period for a user that sends a
+ * sixteenth of all events.
  */
 uint16_t fair_place(struct fair *f, int class_id, uint16_t place, float demand);
 

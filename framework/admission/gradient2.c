@@ -3,11 +3,11 @@
  * Admission policy `gradient2`: a limit on the events at the stage, queued and running, learned
  * from response times, as in Netflix's concurrency-limits (Gradient2Limit.java, from its source).
  *
- * The gradient compares the current response time with its long average. While the two agree, the
- * limit grows by the allowed queue length; when the current time exceeds 1.5 times the average, the
- * limit shrinks in proportion. The algorithm's known weakness is preserved: under steady overload
- * the average drifts to the response time of the overload, which then looks normal. Classes are
- * ignored.
+ * The gradient compares the current response time with its long-term average. While the two agree,
+ * the limit grows by the allowed queue length; when the current time exceeds 1.5 times the average,
+ * the limit shrinks in proportion. The algorithm's known weakness is preserved: under steady
+ * overload the average drifts to the response time of the overload, which then looks normal.
+ * Classes are ignored.
  *
  * Netflix takes each response as a sample. Here a sample is the mean of the responses since the
  * last sample, and is taken at the first tick with at least 10 of them, which is the smallest
@@ -25,17 +25,17 @@
 #define TOLERANCE    1.5
 #define GRADIENT_MIN 0.5
 #define LONG_WINDOW  600 /* samples */
-#define WARM_UP      10  /* number of first samples, over which the long average is a plain mean */
-#define DRIFT_MAX    2   /* a long average above this many times the current time is cut */
+#define WARM_UP      10  /* the long-term average of the first 10 samples is a plain mean */
+#define DRIFT_MAX    2   /* above this multiple of the current time, the average is cut */
 #define DRIFT_CUT    0.95
 #define SAMPLE_MIN   10 /* responses */
 
 struct gradient2_state {
 	double limit;
-	double long_ns; /* long average of the response time; 0 before the first sample */
+	double long_ns; /* long-term average of the response time; 0 before the first sample */
 	double sum_ns;  /* sum of the response times since the last sample */
 	uint64_t n;     /* number of responses since the last sample */
-	int64_t peak;   /* most events at the stage since the last sample */
+	int64_t peak;   /* largest number of events at the stage since the last sample */
 	int samples;    /* samples taken, counted up to WARM_UP */
 };
 

@@ -35,7 +35,7 @@ struct judge_run {
 	uint16_t user[WEIR_BATCH_MAX];
 	int64_t left_ns[WEIR_BATCH_MAX];
 	float demand[WEIR_BATCH_MAX];
-	bool refused[WEIR_BATCH_MAX]; /* the result */
+	bool refused[WEIR_BATCH_MAX]; /* set for the events that the policy refuses */
 	int said, marked; /* result of admit, and number of events that admit marked as refused */
 };
 

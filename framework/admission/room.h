@@ -31,7 +31,7 @@ struct room {
 	int64_t wait_ns, slo_ns; /* predicted wait; objective, 0 if unknown */
 };
 
-/** Return the limit on the queued events of rank `rank` and lower together. */
+/** Return how many events of rank `rank` and of all lower priorities together may be queued. */
 static inline int64_t room_share(const struct room *r, int rank)
 {
 	if (rank == 0)
@@ -45,8 +45,8 @@ static inline int64_t room_share(const struct room *r, int rank)
 	return share < 1 ? 1 : share;
 }
 
-/** Return how many more events of the class may enter. in[c] is the number of queued events of
- *  class c. */
+/** Return how many more events of the class may enter. in[c] is the number of events of class c
+ *  that count against the limit. */
 static inline int64_t room_left(const struct room *r, int class_id, const uint32_t *in)
 {
 	int64_t below = 0, left = INT64_MAX;
@@ -61,9 +61,9 @@ static inline int64_t room_left(const struct room *r, int class_id, const uint32
 	return left > 0 ? left : 0;
 }
 
-/** Return how full the queue is: the largest ratio, over all priorities, of the queued events of
- *  that priority or lower to their share. 0 for an empty queue; may exceed 1 after a limit was
- *  lowered. */
+/** Return how full the queue is. For each priority, the events of this and all lower priorities are
+ *  divided by their share of the limit; the result is the largest ratio. It may exceed 1 after the
+ *  limit was lowered. */
 static inline double room_full(const struct room *r, const uint32_t *in)
 {
 	int64_t below = 0;

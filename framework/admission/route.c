@@ -69,12 +69,12 @@ struct coming {
 	double work_ns;
 };
 
-/* All work on its way to a front, without entries of 0. The entries are means over the last second
- * or so, because only a single event may be on its way at the moment of a tick. */
+/* All work on its way to a front. Stages and classes without such work have no entry. The entries
+ * are means over the last second or so, because at a tick only one event may be on its way. */
 struct coming_list {
 	struct coming *item; /* at most n_stages * n_classes entries */
 	int n;
-	double sum_ns;   /* of work_ns of the entries */
+	double sum_ns;   /* sum of the entries' work_ns */
 	double *mean_ns; /* by stage * n_classes + class */
 };
 
@@ -88,7 +88,7 @@ struct route {
 	struct coming_list *coming; /* by front */
 	struct share *share;        /* by link */
 	struct handled *handled;    /* by stage */
-	struct direct *direct;      /* by stage: events that did not arrive over a link */
+	struct direct *direct;      /* by stage: rate of events that do not arrive over a link */
 	struct ahead *ahead;        /* stage * n_fronts + front */
 	double *rest_ns;            /* stage * K + class */
 	double *pipeline_ns;        /* by front */
@@ -223,7 +223,7 @@ bool route_reaches(const struct route *r, int s, int f)
 
 static double since(uint64_t *then, uint64_t now)
 {
-	int64_t n = (int64_t)(now - *then); /* counters are not read atomically */
+	int64_t n = (int64_t)(now - *then); /* may be negative: counters are not read atomically */
 
 	*then = now;
 	return n > 0 ? (double)n : 0;
@@ -347,8 +347,8 @@ static void look_ahead(struct route *r, const struct route_look *look, int s)
 	}
 }
 
-/* Update the mean of the work that class `c` at stage `s` brings to front `f`, which is `work_ns`
- * at this tick, and add it to the list. */
+/* Update the mean of the work that events of class `c` at stage `s` bring to front `f`, and add the
+ * mean to the list. `work_ns` is that work at this tick. */
 static void add_coming(
     struct route *r, const struct route_look *look, int s, int c, int f, double work_ns)
 {

@@ -12,7 +12,7 @@
  *                    that reach f
  *   pipeline(f)    = sum over s of events at s, times visits(s, f), times the cost at f
  *   before(s, f)   = part of pipeline(f) that arrives before events that enter s now: an event at u
- *                    arrives at any time up to lead(u, f), and not before it can have left u
+ *                    that stays there for t arrives between lead(u, f) - t and lead(u, f)
  *   rest(s)        = mean time from entering the queue of s to the finish
  *
  * A "front" is a stage with a policy that decides upstream. pipeline is P in docs/overload.md. It
@@ -25,7 +25,8 @@
  * its own queue: s would also have to refuse events that never reach f, and that costs more than
  * the work wasted on events that f refuses.
  *
- * A route is thus a class and the stage at which its events enter. Not thread-safe.
+ * A route is identified by a class and an entry. A struct route has what was learned about all
+ * routes of a graph. Not thread-safe.
  */
 #ifndef WEIR_ADMISSION_ROUTE_H
 #define WEIR_ADMISSION_ROUTE_H
@@ -57,14 +58,14 @@ struct route_shape {
 
 /** Current counters of one stage. Totals only grow. */
 struct route_look {
-	/* events finished by handlers, or for a source, events that it offered */
+	/* events that handlers have finished; for a source, events that it has offered */
 	uint64_t handled[WEIR_CLASSES_MAX];
 	int64_t in_flight[WEIR_CLASSES_MAX]; /* waiting or in handlers; negative counts as 0 */
 	int64_t cost_ns[WEIR_CLASSES_MAX];   /* mean service time; 0 if unknown */
 	int64_t behind_ns[WEIR_CLASSES_MAX]; /* part of cost_ns spent in inline stages downstream */
 	/* expected wait of an event that enters now, approximate */
 	int64_t wait_ns;
-	uint64_t offered[WEIR_CLASSES_MAX]; /* offered to its admission by any sender */
+	uint64_t offered[WEIR_CLASSES_MAX]; /* events offered to the stage by any sender */
 	/* mean time from admission to leaving; if 0, wait_ns + cost_ns - behind_ns is used
 	 * instead */
 	int64_t stay_ns[WEIR_CLASSES_MAX];
@@ -87,8 +88,8 @@ void route_free(struct route *r);
  * fronts reached by them) steps of a few ns.
  */
 void route_learn(struct route *r, const struct route_look *look, const uint64_t *tried);
-/** Account for `ticks` without events. Equivalent to that many calls of route_learn in which no
- *  counter has changed. Requires that no counter had changed in the last real call. */
+/** Account for `ticks` without events: has the effect of that many calls of route_learn with
+ *  unchanged counters. The last call of route_learn must have found no changed counter. */
 void route_idle(struct route *r, int64_t ticks);
 
 /** Whether there is a path from `s` to front `f`. Never changes. Without a path, the functions

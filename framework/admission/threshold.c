@@ -2,8 +2,8 @@
 /*
  * Admission policy `threshold`: refuses events that would make the queue longer than a threshold,
  * which is at most the hard limit of the queue (SEDA's QueueThresholdPredicate). A decision and its
- * push are one step under the queue's lock, so the length never exceeds the threshold, however many
- * senders there are.
+ * push are one step under the queue's lock, so admission never raises the length above the
+ * threshold, however many senders there are.
  *
  * Lower classes have a lower threshold, so that slots are left for the higher ones when load rises:
  * class k of K, 0 being the highest, is refused at lengths from threshold * (1 - 0.5 * k / K) on.

@@ -28,7 +28,7 @@
  *  other lengths were not measured. */
 #define USERS_TURN_NS 10000000000LL
 
-/** Return the position in the rota of the user `id`, which may be any hash, at time 0. */
+/** Return the position of the user `id` in the rota at time 0. `id` may be any hash. */
 static inline uint16_t users_first(uint64_t id)
 {
 	return (uint16_t)(id * 0x9e3779b97f4a7c15ULL >> 48); /* Knuth, TAOCP 3, 6.4: golden ratio */

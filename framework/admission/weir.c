@@ -37,9 +37,9 @@
  * folly). */
 #define INTERVAL_NS 100000000LL
 
-/* Waits, as fractions of the objective. LOW and CAP are choices of the design. The others were
- * found with the simulation in tests/unit/admission (docs/overload.md, "How the numbers were
- * found"). */
+/* Waits, as fractions of the objective. A cap is the longest predicted wait with which an event may
+ * enter (weir_cap). LOW and CAP are choices of the design. The others were found with the
+ * simulation in tests/unit/admission (docs/overload.md, "How the numbers were found"). */
 #define WAIT_LOW       0.05
 #define WAIT_HIGH      0.35 /* switches to OVER immediately */
 #define WAIT_CAP       0.50 /* minimum cap of the highest class */
@@ -51,7 +51,7 @@
 #define EQUAL_BUSY 0.08 /* fraction of the objective, if the load is LOAD_BUSY times the capacity */
 #define EQUAL_EVEN 0.30 /* fraction of the objective, if the load equals the capacity */
 #define LOAD_BUSY  1.5
-#define LEFT_SHARE 0.5 /* fraction of (objective - 99th percentile of service times) */
+#define LEFT_SHARE 0.5 /* upper bound, a fraction of (objective - 99th percentile of services) */
 
 /* Load, relative to the capacity, up to which a long wait is attributed to a burst. Up to this
  * load, events may wait so long that 99 % of them are just in time, those of lower classes a little
@@ -62,11 +62,11 @@
 #define EASY_GRADE 0.1
 #define EASY_TICKS 3 /* ticks after which estimates are no longer used */
 
-/* For the highest of several priorities in OVER, only its own load counts: below OWN_EASY, a long
- * wait is a burst, and between OWN_EASY and LOAD_EASY the rules of OVER take effect. OVER must have
- * lasted OWN_AFTER_NS, since estimates lag behind a sudden flood of this priority. In virtual time,
- * a priority that asks for half of a thread loses 0.8 % of its events, and 2.6 % without this rule;
- * without any other load 0.2 % are late (tests/policy). */
+/* In OVER, a long wait of the highest of several priorities is also attributed to a burst if this
+ * priority's own load is up to OWN_EASY. Between OWN_EASY and LOAD_EASY the rules of OVER take
+ * effect gradually. OVER must have lasted OWN_AFTER_NS, since estimates lag behind a sudden flood
+ * of this priority. In virtual time, a priority that asks for half of a thread loses 0.8 % of its
+ * events, and 2.6 % without this rule; without any other load 0.2 % are late (tests/policy). */
 #define OWN_EASY     0.6
 #define OWN_AFTER_NS (2 * INTERVAL_NS)
 
@@ -90,9 +90,9 @@
 #define HOPE     0.9
 #define HOPELESS 0.5
 
-/* An event that has waited less than LATE service times is never late, even if its objective is
- * shorter. This matters if services take as long as the objective. 4 is twice the minimum cap with
- * one thread. */
+/* An event that has waited less than LATE service times is never shed for its wait, even if the
+ * objective is shorter. This matters if services take as long as the objective. 4 is twice the
+ * minimum cap with one thread. */
 #define LATE 4
 
 /* Fraction of the stage's capacity that is always admitted, whatever the estimates are. */
@@ -101,7 +101,7 @@
 /* What a decision knows about the stage. */
 struct weir_stage_view {
 	double threads, slo_ns, cost_ns;
-	double wait_ns;  /* d; each admitted event increases it */
+	double wait_ns;  /* the predicted wait d; grows with each admitted event */
 	double away_ns;  /* lead_ns + rest_ns: time before the queue and after the service */
 	double equal_ns; /* target wait (weir_equal); 0 if not computed yet */
 };
@@ -115,10 +115,10 @@ struct weir_class_view {
 
 struct weir_state {
 	struct weir_fill fill;
-	int64_t low_ns;     /* when d was last low */
+	int64_t low_ns;     /* when the predicted wait was last low */
 	int64_t over_ns;    /* when OVER last started */
 	int64_t refused_ns; /* when an event was last refused */
-	int delayed_rank;   /* smallest rank refused for delay in this wait peak, or INT_MAX */
+	int delayed_rank;   /* smallest rank refused for delay while the wait exceeds the target */
 	int64_t now_ns, ticked_ns;
 	struct weir_stage_view seen; /* as of the last decision */
 	double service_p99_ns;
@@ -210,8 +210,7 @@ static double weir_eased(double ease, double wait_ns, double most_ns)
 }
 
 /* Return the longest wait with which 99 % of events are still in time, reduced by up to EASY_GRADE
- * for lower classes and users. `place`, at least 0 and below 1, is 0 for the highest class and
- * user. */
+ * for lower classes and users. `place` is 0 for the highest class and user, 1 for the lowest. */
 static double weir_most(const struct weir_state *s, const struct weir_stage_view *see, double place)
 {
 	return (see->slo_ns - s->service_p99_ns) * (1 - EASY_GRADE * place);
@@ -223,8 +222,8 @@ static double weir_most(const struct weir_state *s, const struct weir_stage_view
  *
  * The target is at least the wait for sqrt(threads) events, the size of random fluctuations;
  * otherwise the queue would too often be empty by chance. If slow services leave less time than
- * that, the minimum is reduced, down to the wait for one event: each further ms of wait would then
- * cost more in late events than an idle thread does.
+ * this minimum, the minimum is reduced, down to the wait for one event: each further ms of wait
+ * would then cost more in late events than an idle thread does.
  */
 static double weir_equal(const struct weir_state *s, const struct weir_stage_view *see)
 {
@@ -272,12 +271,12 @@ static double weir_cap_of(
 }
 
 /*
- * Return the cap of the highest of several classes in OVER, as a fraction of the objective.
+ * Return the cap of the highest of several priorities in OVER, as a fraction of the objective.
  *
- * Lower classes are refused at much shorter waits. So the queue reaches this cap only in a burst of
- * the highest class, or with events that piled up while the machine stalled. Such events may wait
- * for as long as nearly all of them are still in time, with a margin of half a slow service for
- * prediction errors.
+ * Lower priorities are refused at much shorter waits. So the wait reaches this cap only in a burst
+ * of the highest priority, or with events that piled up while the machine stalled. Such events may
+ * wait for as long as nearly all of them are still in time, with a margin of half a slow service
+ * for prediction errors.
  */
 static double weir_cap_highest(const struct weir_state *s, const struct weir_stage_view *see)
 {
@@ -296,7 +295,8 @@ static double weir_cap(const struct weir_state *s, const struct weir_stage_view 
 	double part = WAIT_CAP * (1 - CAP_GRADE * place);
 	double cap_ns, most_ns = weir_most(s, see, place);
 
-	/* lower classes are refused first; this wait leaves time for a mean service */
+	/* since lower classes are refused first, the highest may wait until the time that is left
+	 * is just enough for a mean service */
 	if (c->highest)
 		most_ns = HOPE * see->slo_ns - see->cost_ns;
 	if (s->over && c->highest)
@@ -363,8 +363,8 @@ static int weir_admit(void *state, const struct weir_admission_spec *p,
 	see.wait_ns = see.wait_ns > (double)v->lead_ns ? see.wait_ns - (double)v->lead_ns : 0;
 	see.away_ns = (double)(v->lead_ns + v->rest_ns);
 	weir_watch(s, &see, v->idle > 0, v->now_ns);
-	/* Shortcut for a quiet stage: even after all n have entered, d is within every class's
-	 * cap, which is not below 2 * WAIT_LOW. */
+	/* Shortcut for a quiet stage: even after all n events have entered, the wait is within
+	 * every class's cap. No cap is below 2 * WAIT_LOW of the objective. */
 	double last_ns = see.wait_ns + n * see.cost_ns / see.threads;
 	if (!s->over && !v->left_ns && s->delayed_rank == INT_MAX &&
 	    (last_ns <= 2 * WAIT_LOW * see.slo_ns ||
@@ -408,10 +408,11 @@ static void weir_tick(
 	weir_watch(s, &see, sample->idle, sample->now_ns);
 }
 
-/* Largest estimate, in threads, that is too small to affect a decision. Skipped ticks do not update
- * the times, but the next admission does, since it finds an empty queue. */
+/* Largest estimate, in threads, that is too small to affect a decision. */
 #define NOTHING 1e-6
 
+/* Skipped ticks do not update low_ns and the other times, but the next admission does, since it
+ * finds an empty queue. */
 static bool weir_rested(const void *state)
 {
 	const struct weir_state *s = state;

@@ -17,9 +17,9 @@
 #define OFFERED_NS 100000000.0
 
 /* Minimum number of events over which the offered load is averaged. Fewer events are mostly noise
- * (the standard error of 40 is 16 %), and OVER would refuse events needlessly. With services of 50
- * ms on 4 threads at load 0.7, this lowered such refusals from 0.06 % to 0.006 % of events
- * (bench/overload_sim, W12). */
+ * (the standard error of 40 is 16 %), and the state OVER of weir.c would refuse events needlessly.
+ * With services of 50 ms on 4 threads at load 0.7, this minimum lowered such refusals from 0.06 %
+ * to 0.006 % of events (bench/overload_sim, W12). */
 #define OFFERED_EVENTS 40.0
 
 /* Shortest time constant, two ticks. For a class that offers many events, the time constant is the
@@ -112,7 +112,8 @@ double weir_fill_part(const struct weir_fill *f, int class_id, double room)
 
 	if (offered <= 0 || more >= all)
 		return 1;
-	/* served fraction of what each class of this priority wants beyond its guarantee */
+	/* the fraction that is served of what each class of this priority wants beyond its
+	 * guarantee */
 	double part = more > 0 ? more / all : 0;
 	return (guaranteed + part * (f->wanted[class_id] - guaranteed)) / offered;
 }

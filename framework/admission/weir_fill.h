@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Divides a stage among classes, for the policy `weir`. At ticks it learns how much work each class
- * offers; at decisions it computes which fraction of that fits into a given capacity. Capacity and
- * offers are counted in threads: 2.5 is the work of 2.5 threads. Not thread-safe; each policy state
- * has its own.
+ * offers; at decisions it computes which fraction of this work fits into a given capacity. Capacity
+ * and offers are counted in threads: 2.5 is the work of 2.5 threads. Not thread-safe; each policy
+ * state has its own struct weir_fill.
  */
 #ifndef WEIR_ADMISSION_WEIR_FILL_H
 #define WEIR_ADMISSION_WEIR_FILL_H
@@ -16,9 +16,9 @@ struct weir_fill {
 	double refused[WEIR_CLASSES_MAX];    /* part of `offered` refused by this policy */
 	double guaranteed[WEIR_CLASSES_MAX]; /* part of `wanted` within the guarantee */
 	double before[WEIR_CLASSES_MAX];     /* capacity used up before `more` is served */
-	double more[WEIR_CLASSES_MAX];       /* wanted beyond guarantees, by all of this priority */
+	double more[WEIR_CLASSES_MAX];       /* wanted beyond guarantees, by this whole priority */
 	double total;                        /* work wanted by all classes */
-	double highest;                      /* work wanted by those of the highest priority */
+	double highest;                      /* work wanted by classes of the highest priority */
 	int rank[WEIR_CLASSES_MAX];          /* priority of each class, numbered without gaps */
 	int n_classes, n_ranks;              /* 0 before the first sample */
 };

@@ -7,7 +7,7 @@
  *   bucket 161        more than 100 s
  *
  * 1 + 8 * 20 + 1 = 162 = WEIR_HIST_BUCKETS. The widest bucket is that from 1.40 to 1.60 (14.3 %),
- * so the middle of a bucket is at most 7.2 % off; most buckets are 11 to 12.7 % wide.
+ * so no value differs from the middle of its bucket by more than 7.2 %.
  *
  * Finding a bucket needs no search. The highest set bit of the value and the bit below it select a
  * starting bucket. Half an octave has at most four bounds, so four comparisons without branches

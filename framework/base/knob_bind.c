@@ -19,7 +19,7 @@
 #define RELATED_WORDS 2
 #define RELATED_MAX   3
 
-/* Maximum length of `where`, which describes a position in messages. */
+/* Size of a text such as "'queue' of stage 'disk'", which tells in messages where an error is. */
 #define WHERE_BYTES 200
 
 static int bind_map(const struct weir_knob *table, const struct weir_node *node, void *base,

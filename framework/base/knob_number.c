@@ -3,9 +3,9 @@
  * Parses numbers with units, as users write them: 20k, 64KiB, 1.5s, 5%.
  *
  * strtod is not used, since it accepts too much (nan, inf, hexadecimal, a locale's decimal comma)
- * and reports too little. A number consists of digits, optionally a point and more digits, and a
- * unit. A value that is not whole in base units is refused. So is a leading 0, since YAML 1.1 reads
- * 010 as eight.
+ * and does not tell what is wrong. A number consists of digits, optionally a point and more digits,
+ * and a unit. A value that is not whole in base units is refused. So is a leading 0, since YAML 1.1
+ * reads 010 as eight.
  */
 #include "base/knob_in.h"
 
@@ -93,8 +93,8 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Parse the digits of `text` into `d`, and store their number in *n. Returns false if `text` does
- * not begin with a number. */
+/* Parse the number at the start of `text` into `d`, and store the count of its digits in *n.
+ * Returns false if `text` does not begin with a number. */
 static bool read_digits(struct decimal *d, const char *text, int *n)
 {
 	const char *p = text;

@@ -31,7 +31,7 @@ static atomic_int log_format = WEIR_LOG_LOGFMT;
  * while lines are written. */
 static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_log_file *log_file WEIR_GUARDED_BY(file_lock);
-static int64_t lines_lost WEIR_GUARDED_BY(file_lock); /* since the last report of lost lines */
+static int64_t lines_lost WEIR_GUARDED_BY(file_lock); /* lines whose loss was not logged yet */
 
 static const char *level_word(enum weir_log_level level)
 {

@@ -24,12 +24,12 @@ struct weir_log_file {
 	struct weir_log_file *next, **prev; /* list of all open files; guarded by `all_lock` */
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	char *filling WEIR_GUARDED_BY(lock); /* size bytes */
+	char *filling WEIR_GUARDED_BY(lock); /* a buffer of `size` bytes */
 	size_t filled WEIR_GUARDED_BY(lock);
 	bool stop WEIR_GUARDED_BY(lock);
 	char *order WEIR_GUARDED_BY(lock); /* target that the writer must open, owned; or NULL */
 	char *name WEIR_GUARDED_BY(lock);  /* name of the last requested target */
-	char *writing;                     /* size bytes; used by the writer only */
+	char *writing;                     /* a buffer of `size` bytes; used by the writer only */
 	struct log_target target;          /* used by the writer only */
 };
 
@@ -251,7 +251,7 @@ void weir_log_reopen(void)
 	for (struct weir_log_file *f = all; f; f = f->next) {
 		pthread_mutex_lock(&f->lock);
 		(void)order(
-		    f, NULL); /* if out of memory, the old file stays open until the next signal */
+		    f, NULL); /* if out of memory, the old file stays open until the next call */
 		pthread_mutex_unlock(&f->lock);
 	}
 	pthread_mutex_unlock(&all_lock);

@@ -20,7 +20,7 @@ struct log_target {
 	bool own;      /* log_target_close must close fd */
 	bool regular;  /* a regular file, whose writes never block for long */
 	bool absent;   /* not open yet: a file that could be created, or a FIFO */
-	bool failed;   /* a loss of lines has been logged */
+	bool failed;   /* the first loss of lines has been logged */
 	char *journal; /* path of the journal's socket, owned; NULL for other targets */
 };
 

@@ -9,7 +9,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Maximum length of a word for which a name is suggested; names are shorter. */
+/* Maximum length of the words and names that are compared. */
 #define WORD_MAX 64
 
 static int min_of(int a, int b)

@@ -26,7 +26,7 @@ enum { FREE, ASKED, WRITING, DONE, LATE };
 static atomic_bool prepared;
 static atomic_uint state; /* futex word */
 static atomic_int asked_tid;
-static struct stack captured; /* owned by the handler in WRITING and LATE, else by the caller */
+static struct stack captured; /* owned by the handler in WRITING and LATE, else by stack_await */
 
 static void on_signal(int number)
 {
@@ -38,7 +38,7 @@ static void on_signal(int number)
 	    atomic_compare_exchange_strong(&state, &want, WRITING)) {
 		captured.n = backtrace(captured.frame, STACK_FRAMES);
 		want = WRITING;
-		/* pairs with stack_await */
+		/* fails if stack_await has timed out and set LATE */
 		if (!atomic_compare_exchange_strong(&state, &want, DONE))
 			atomic_store(&state, FREE);
 		futex_wake(&state);
@@ -58,7 +58,7 @@ bool stack_prepare(void)
 		return true;
 	if ((old.sa_flags & SA_SIGINFO) || old.sa_handler != SIG_DFL)
 		return false;
-	backtrace(frame, 1); /* loads libgcc, which allocates */
+	backtrace(frame, 1); /* loads libgcc, which the signal handler must not do (it allocates) */
 	sigemptyset(&action.sa_mask);
 	atomic_store(&prepared, sigaction(STACK_SIGNAL, &action, NULL) == 0);
 	return atomic_load(&prepared);

@@ -42,9 +42,9 @@ struct stack {
  *  case stacks are not available. */
 bool stack_prepare(void);
 
-/** Request the stack of thread `tid` of this process, which must still exist. Returns false if
- *  another capture is in progress or the signal cannot be sent. If it returns true, stack_await
- *  must be called. */
+/** Request the stack of a thread of this process. The thread `tid` must still exist. Returns false
+ *  if another capture is in progress or the signal cannot be sent. If the result is true, the
+ *  caller must call stack_await. */
 bool stack_ask(int tid);
 
 /** Wait for the requested stack, at most `timeout_ns`. Returns false if it did not arrive. */

@@ -21,8 +21,8 @@
 
 static atomic_int live_tasks;
 
-/* Block all signals but STACK_SIGNAL and those that a thread raises by a fault or abort(). If the
- * latter were blocked, the kernel would kill the process without a crash report. */
+/* Block all signals but STACK_SIGNAL and those that a thread raises by a fault or abort(). If a
+ * fault signal were blocked, the kernel would kill the process without a crash report. */
 static void task_block_signals(sigset_t *old)
 {
 	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};

@@ -46,7 +46,7 @@ struct weir_state {
 	int64_t window_ns;
 	uint64_t batches, items, busy_ns; /* totals at the start of the window */
 	double a_us, c_us;
-	double p_aa, p_ac, p_cc; /* covariance, up to the noise factor */
+	double p_aa, p_ac, p_cc; /* covariance of a and c, divided by the variance of the samples */
 };
 
 _Static_assert(sizeof(struct weir_state) <= BATCH_STATE_MAX, "fits the contract");

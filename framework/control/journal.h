@@ -14,8 +14,8 @@
 
 #include "base/lock.h"
 
-/** Number of decisions retained; they take about 250 KiB. 512 is a guess: the decisions of hours on
- *  a quiet server, or of minutes on a busy one. */
+/** Number of decisions retained; they take 240 KiB. 512 is a guess: the decisions of hours on a
+ *  quiet server, or of minutes on a busy one. */
 #define JOURNAL_SIZE 512
 
 struct journal {

@@ -98,8 +98,8 @@ struct trial {
 	bool on, based;
 	bool emptied;      /* the queue was seen empty since growth */
 	int n;             /* number of threads before growth */
-	double done_per_s; /* lowest throughput of the windows before and around growth */
-	double response_s; /* highest response time of these windows */
+	double done_per_s; /* throughput to compare with: the lower of two windows (base_trial) */
+	double response_s; /* response time to compare with: the higher of these windows */
 	int64_t since_ns, based_ns;
 	uint64_t based_items;
 	int64_t hold_ns, hold_until_ns; /* no growth until hold_until_ns */
@@ -210,7 +210,7 @@ static void measure(struct weir_state *s, const struct resize_view *v, int64_t n
 
 struct wish {
 	double need, cap; /* need is the smaller of `asked` and cap */
-	double asked;
+	double asked;     /* threads that the offered work needs */
 	int want;
 };
 

@@ -24,10 +24,10 @@ struct width_view {
 	int min, max;          /* bounds, 1 <= min <= max */
 	int in_work;           /* events in handlers or held */
 	uint32_t queue_length; /* events waiting */
-	/* events whose service has ended since startup, without those whose tickets have expired:
+	/* events whose service has ended since startup, not counting those whose tickets expired:
 	 * the length of an expired hold says nothing about the other side */
 	uint64_t ended;
-	uint64_t service_ns; /* sum of their service times, from the handler to the end */
+	uint64_t service_ns; /* sum of the service times of these events, handler included */
 	uint64_t refused;    /* events that the other side has refused (weir_hold_refused) */
 };
 
@@ -50,8 +50,8 @@ struct width_policy {
 	/** Returns true and fills in `d` to request another width. `state` is initially zero. */
 	bool (*decide)(
 	    void *state, const struct width_view *v, int64_t now_ns, struct width_decision *d);
-	/** The totals begin again at 0: the state is to be used for the same stage in another
-	 * graph. NULL if the policy keeps no totals. */
+	/** Prepare the state for use with the same stage in another graph, where the totals of the
+	 *  view begin again at 0. NULL if the policy keeps no totals. */
 	void (*restart)(void *state);
 	/** Describe the current state in one line of at most `size` bytes, for operators. NULL if
 	 *  the policy has nothing to report. */

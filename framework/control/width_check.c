@@ -2,11 +2,11 @@
 /*
  * How the width policy `weir` finds the knee from above; see width_weir.c.
  *
- * At a width that saturates the other side, X is measured. Then the width is lowered. Either X
- * stays the same, and S falls in proportion to the width: the smaller width saturates the other
- * side, too. Or X falls, and S is now the service time of an event that does not wait at the other
- * side: the knee is the larger X times this S. If X falls in proportion to the width in the first
- * step, nothing shows that the other side was saturated.
+ * At a width that saturates the other side, the throughput X is measured. Then the width is
+ * lowered. Either X stays the same, and the service time S falls in proportion to the width: the
+ * smaller width saturates the other side, too. Or X falls, and S is now the service time of an
+ * event that does not wait at the other side: the knee is the larger X times this S. If X falls in
+ * proportion to the width in the first step, nothing shows that the other side was saturated.
  */
 #include <math.h>
 
@@ -21,8 +21,8 @@
  * It is 1 while the other side is saturated, and otherwise larger: 1.22 after a step from 1.17
  * knees to 0.82, and less if the smaller width was rounded up. */
 #define SATURATED 1.08
-/* If the knee divided by the first width is at least this, the first width may have been below the
- * knee. */
+/* If the knee that a check finds is at least this share of the width before the check, that width
+ * may have been below the knee. */
 #define UNSATURATED 0.94
 /* A width is assumed to exceed the knee by the factor 1 + SPARE, or 1 + 1 / width if that is more;
  * `spare` is the logarithm of this factor. A mean needs ITEMS / spare^2 events: the standard error
@@ -37,15 +37,15 @@
 #define SURE_SAME   1.5
 #define SURE_SLOWER 2
 /* The logarithm of the ratio can be between 0 (X is the same at both widths) and the logarithm of
- * the ratio of the widths (S is the same). The other side has changed meanwhile if it is below this
- * range by more than FASTER and SURE standard errors, or above the range by more than OUTSIDE and
- * OUTSIDE_BY standard errors. */
+ * the ratio of the widths (S is the same). If the logarithm is below this range by more than FASTER
+ * and SURE standard errors, or above it by more than OUTSIDE and OUTSIDE_BY standard errors, the
+ * other side has changed meanwhile. */
 #define FASTER     0.07
 #define OUTSIDE    0.1
 #define OUTSIDE_BY 3
 #define SLOWER     1.06 /* a smaller growth of S is noise */
-/* In a window without a change, the mean number of events in work is X * S (Little's law). They
- * differ by at most the share STATIONARY or STATIONARY_SURE standard errors. */
+/* In a window without a change, the mean number of events in work is X * S (Little's law). The
+ * measured values may differ by the share STATIONARY or by STATIONARY_SURE standard errors. */
 #define STATIONARY      0.1
 #define STATIONARY_SURE 3
 #define RESTARTS        3
@@ -97,7 +97,8 @@ static bool narrow(
 	double width = fmin(v->width - 1, ceil(v->width * NARROWER_BY));
 
 	if (s->slower > 1 && s->saturated > 0 && s->saturated < s->from) {
-		/* the other side serves fewer events at once, each as fast as before */
+		/* assume that the other side now serves fewer events at once, each as fast as
+		 * before: the knee has then fallen as much as S has grown */
 		width = fmin(width, ceil(s->from / s->slower));
 		s->slower = 0;
 	}
@@ -112,7 +113,7 @@ bool width_check_begin(struct weir_state *s, const struct width_view *v, struct 
 	s->from = v->width;
 	s->began_ns = now_ns;
 	struct mean full = {.s = m.s / v->width, .n = m.n};
-	/* GROW has seen the same X at a larger width */
+	/* whether GROW measured the same X at a larger width, so that this width saturates */
 	bool same = s->full.n > 0 && mean_error(s, full, s->full) < OUTSIDE &&
 		    log(full.s / s->full.s) < log(SATURATED);
 	s->saturated = same ? v->width : 0;
@@ -120,8 +121,8 @@ bool width_check_begin(struct weir_state *s, const struct width_view *v, struct 
 	return narrow(s, v, m, d);
 }
 
-/* Whether the window agrees with Little's law, which holds if nothing has changed meanwhile. If it
- * does not, the window is begun again, at most RESTARTS times. */
+/* Whether the window agrees with Little's law, which holds if nothing has changed meanwhile. A
+ * window that does not agree is begun again, at most RESTARTS times; then returns true. */
 static bool stationary(
     struct weir_state *s, const struct width_view *v, struct mean m, int64_t now_ns)
 {
@@ -170,7 +171,8 @@ static void width_check_later(struct weir_state *s, int64_t now_ns)
 	s->confirmed = true;
 }
 
-/* The other side is not saturated at this width, so the knee is the larger X times this S. */
+/* End the check, or go on with GROW. The other side is not saturated at this width, so the knee is
+ * the larger X times this S. */
 static bool found(struct weir_state *s, const struct width_view *v, struct mean m, double knee,
     int64_t now_ns, struct width_decision *d)
 {

@@ -10,12 +10,12 @@
 #define REF_ITEMS    30000 /* many, so that a change is noticed before it is part of the mean */
 #define REF_WINDOWS  100
 
-/* CUSUM (Page 1954) detects a change of log(S): it sums, over the events, by how much log(S) has
- * moved beyond a drift, and raises an alarm when the sum exceeds a limit. The drift is the share
- * DRIFT of the change to be detected, which is CHANGE, or follows from the knee (at most
- * CHANGE_MOST). A share of one half would detect a known change soonest, but the change is not
- * known exactly, since the knee is not. The limit is such that noise alone raises an alarm once in
- * ALARM_S seconds. */
+/* CUSUM (Page 1954) detects a change of log(S), S being the service time. It sums, over the events,
+ * by how much log(S) has moved beyond a drift, and raises an alarm when the sum exceeds a limit.
+ * The drift is the share DRIFT of the change to be detected. This change is CHANGE, or follows from
+ * the knee (at most CHANGE_MOST). A share of one half would detect a known change soonest, but the
+ * change is not known exactly, since the knee is not. The limit is such that noise alone raises an
+ * alarm once in ALARM_S seconds. */
 #define CHANGE      0.18
 #define CHANGE_MOST 0.4
 #define DRIFT       0.3

@@ -24,7 +24,7 @@ static bool ignore(struct weir_state *s, const struct width_view *v, double shar
 	s->lifts = false;
 	s->ignore_until_ns = now_ns + WIDTH_HOLD_NS;
 	width_hold(s, now_ns);
-	s->check_ns = now_ns + CHECK_NS; /* GROW may only have been trying this width */
+	s->check_ns = now_ns + CHECK_NS; /* soon, since GROW may only have tried this width */
 	return width_step(v, d, width, "the other side refuses %.0f%% at every width", share * 100);
 }
 
@@ -47,8 +47,8 @@ static bool lift(
 	    "the other side refuses few or none at width %d", v->width);
 }
 
-/* The other side accepts X * S events at once. If that is nearly the width in REFUSED_STEPS windows
- * in a row, the other side refuses events for another reason. */
+/* The other side accepts X * S events at once (Little's law). If this number is nearly the width in
+ * REFUSED_STEPS windows in a row, the width is not the reason why events are refused. */
 bool width_obey(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
 {

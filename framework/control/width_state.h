@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of the width policy `weir`, and the parts of it that several files share; see
- * width_weir.c. */
+/* The state of the width policy `weir`, and functions that its files share. The head of
+ * width_weir.c explains X (throughput), S (mean service time), the knee, and the phases GROW,
+ * LEVEL, CHECK and HOLD. */
 #ifndef WEIR_CONTROL_WIDTH_STATE_H
 #define WEIR_CONTROL_WIDTH_STATE_H
 
@@ -8,9 +9,9 @@
 
 #include "control/width.h"
 
-/** Time after which the knee is checked again, and after which the width is raised again when
- *  raising it has caused refusals. A check changes the direction of the width twice, so that checks
- *  cause less than one change a minute. */
+/** Time between two checks of the knee. Also the time after which the width is raised again if
+ *  raising it has caused refusals. A check changes the direction of the width twice; at this
+ *  interval, checks cause less than one such change a minute. */
 #define WIDTH_HOLD_NS 200000000000LL
 
 /** Changes of log(S) that are smaller than this are not noticed. */
@@ -21,7 +22,7 @@ enum phase { GROW, LEVEL, CHECK, HOLD };
 /* Sums over the ticks of a window. */
 struct window {
 	int64_t from_ns;
-	uint64_t ended, service_ns, refused; /* totals at its start */
+	uint64_t ended, service_ns, refused; /* totals at the start of the window */
 	double in_work;                      /* sum over ticks */
 	/* number of ticks; number of those at which the width was used up; and number of those at
 	 * which, in addition, events waited */
@@ -37,12 +38,12 @@ struct weir_state {
 	bool started, was_stopped;
 	bool settles; /* the window begins when the events now in work have ended */
 	int phase;
-	struct window w, r;     /* r is for refusals */
-	uint64_t settled;       /* the window begins when ended + refused has reached this, */
-	int64_t settled_ns;     /* and not before this time */
-	uint64_t last_ended;    /* total at the last call */
+	struct window w, r;     /* w measures S, r counts refusals */
+	uint64_t settled;       /* the window begins when ended + refused reaches this number */
+	int64_t settled_ns;     /* the window does not begin before this time */
+	uint64_t last_ended;    /* the total `ended` at the last call */
 	int64_t last_ns;        /* time of the last call */
-	int64_t moved_ns;       /* time at which the total last grew */
+	int64_t moved_ns;       /* time at which the total `ended` last grew */
 	double rate, service_s; /* X and S of the last window; shown to operators (explain) */
 
 	int target;      /* target of the step in progress, or 0; see begin_parts */
@@ -56,16 +57,18 @@ struct weir_state {
 	/* HOLD: the share of recent ticks at which the width was used up (used), and the share at
 	 * which it was used up while events waited (waits) */
 	double used, waits;
-	double noise; /* ratio of the error of a mean to its error with exponential times */
+	double noise; /* error of a mean of S, relative to its error if times were exponential */
 	int noise_n;  /* number of means that `noise` was learned from */
 
 	int from;         /* GROW: width before this step. LEVEL, CHECK: width before the check */
 	int start;        /* GROW: width before the first step */
 	bool again;       /* GROW was begun because S fell */
-	struct mean full; /* CHECK: 1 / X, when saturated, in s */
+	struct mean full; /* CHECK: 1 / X in s, measured while the other side was saturated */
 	int saturated;    /* CHECK: the smallest width known to be saturated, or 0 */
 	int restarts;     /* LEVEL, CHECK: number of restarts of the window */
-	double slower;    /* LEVEL, CHECK, GROW: factor of the growth of S that is examined, or 0 */
+	/* LEVEL, CHECK, GROW: factor by which S has grown, 1 until measured, if this growth is
+	 * being examined; otherwise 0 */
+	double slower;
 
 	struct mean ref, last; /* HOLD: S at this width, and S in the last window */
 	int64_t ref_ns;        /* time at which `ref` was measured last */
@@ -134,7 +137,7 @@ bool width_level(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
 bool width_check(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
-/** Begin to check. X is known to be the current width / `m`. */
+/** Begin a check. `m` is the mean S at the current width, so X is the width divided by it. */
 bool width_check_begin(struct weir_state *s, const struct width_view *v, struct mean m,
     int64_t now_ns, struct width_decision *d);
 /** Return the number of events that a mean needs to find the knee. */
@@ -151,7 +154,7 @@ bool width_grow_on(
     struct weir_state *s, const struct width_view *v, struct mean m, struct width_decision *d);
 bool width_may_grow(const struct weir_state *s, const struct width_view *v, int64_t now_ns);
 void width_set_base(struct weir_state *s, struct mean m, int64_t now_ns);
-/** Return the width for this knee, which is a little larger. */
+/** Return the width to set for this knee: a little more than the knee. */
 double width_spare(const struct weir_state *s, double knee);
 
 /* ---- width_hold.c ---- */
@@ -165,7 +168,7 @@ bool width_watch(
 
 /* ---- width_refused.c ---- */
 
-/** Lower the width if the other side refuses events, and raise it again. */
+/** Lower the width if the other side refuses events, and later raise it again. */
 bool width_obey(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d);
 

@@ -24,7 +24,7 @@
  *           the knee is checked again soon after growth, and then every WIDTH_HOLD_NS. -> CHECK
  *
  * If less is offered than the other side can serve, GROW ends at a width that is not used up, and
- * the knee stays unknown. The width is then the mean number of events in work, and room for bursts.
+ * the knee stays unknown. The width is then the mean number of events in work plus room for bursts.
  * If S grows, GROW follows, since nothing shows that the other side is saturated.
  *
  * If the other side refuses events, the width is lowered immediately to the number that it accepts.
@@ -48,8 +48,8 @@
 /* GROW. S has grown with the width if it grew by more than the factor GROWN (the geometric mean of
  * 1 and sqrt(2)), and exceeds GROWN by GROW_SURE standard errors. Until then the width doubles,
  * since a width that is too large for one window costs less than one that stays too small. A window
- * in doubt counts as a growth of X if it has GROW_LEAST events and two for each event of the width,
- * and also GROW_DOUBT events or a length of GROW_LONG_NS. */
+ * in doubt counts as a growth of X if it has at least GROW_LEAST events and twice as many events as
+ * the width, and also GROW_DOUBT events or a length of GROW_LONG_NS. */
 #define GROW_BY      2.0
 #define GROWN        1.19
 #define GROW_SURE    2.5
@@ -65,9 +65,9 @@
 #define GROWS      2
 #define GROW_NS    (20 * NS_PER_S)
 #define FOUND_SAME 1.1
-/* BURST: standard deviations of the number of events in work that the width leaves as room for
- * bursts; a Poisson number exceeds its mean by more than this in 2 % of the cases. ENOUGH_TICKS:
- * ticks that a mean of the number in work needs. */
+/* BURST: room for bursts, in standard deviations of the number of events in work. A Poisson number
+ * exceeds its mean by more than two of them in 2 % of the cases. ENOUGH_TICKS: number of ticks over
+ * which the number of events in work must be averaged. */
 #define BURST        2
 #define ENOUGH_TICKS 5
 
@@ -76,7 +76,8 @@
 #define SPARE_LEAST 0.08
 #define SPARE_NOISE 0.1
 
-#define STOPPED    4 /* service times without a completion */
+/* The other side has stopped if there is no completion for STOPPED service times and STOPPED_NS. */
+#define STOPPED    4
 #define STOPPED_NS (300 * NS_PER_MS)
 #define GAP_NS     (10 * WIDTH_TICK_NS)
 
@@ -131,7 +132,7 @@ static void count_grow(struct weir_state *s, bool helped, int64_t now_ns)
 		s->grow_ns = now_ns + GROW_NS;
 }
 
-/* The other side is saturated. */
+/* End GROW, since the other side is saturated. */
 static bool grown(struct weir_state *s, const struct width_view *v, struct mean m, int64_t now_ns,
     struct width_decision *d)
 {
@@ -160,11 +161,11 @@ static bool grown(struct weir_state *s, const struct width_view *v, struct mean 
 	    m.s * 1e3, s->base.s * 1e3, knee);
 }
 
-/* The width after the last step is not used up. By Little's law, the `needed` width is X times
- * `base`. If the other side is not `saturated`, this is the mean number of events in work, and with
- * random arrivals the number seldom exceeds its mean by more than BURST standard deviations. It is
- * not certain that the width before the step saturates the other side, so a check follows after
- * GROW_NS. */
+/* End GROW, since the width after the last step is not used up. By Little's law, the `needed` width
+ * is X times `base`. If the other side is not `saturated`, this is the mean number of events in
+ * work, and with random arrivals the number seldom exceeds its mean by more than BURST standard
+ * deviations. It is not certain that the width before the step saturates the other side, so a check
+ * follows after GROW_NS. */
 static bool grown_enough(struct weir_state *s, const struct width_view *v, double needed,
     bool saturated, int64_t now_ns, struct width_decision *d)
 {
@@ -266,13 +267,13 @@ static void forget_floor(struct weir_state *s, int64_t now_ns)
 
 static void begin_with(struct weir_state *s, int width)
 {
-	if (s->noise > 0) /* continued in another graph */
+	if (s->noise > 0) /* the state comes from another graph (weir_restart) */
 		return;
 	s->noise = 1;
 	s->from = width;
 }
 
-/* The next part of a step. */
+/* Take the next part of a step that is spread over time (begin_parts). */
 static bool go_on(
     struct weir_state *s, const struct width_view *v, int64_t now_ns, struct width_decision *d)
 {

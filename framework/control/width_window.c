@@ -10,7 +10,7 @@
  * smaller one if they vary less. */
 #define USED       0.9             /* share of the width in work that counts as used up */
 #define WINDOW_NS  (10 * NS_PER_S) /* longest window, unless a service takes longer */
-#define KNEE_TIMES 2               /* service times */
+#define KNEE_TIMES 2               /* service times that window_enough_for_knee requires */
 #define KNEE_NS    (500 * NS_PER_MS)
 /* The noise is a mean over about the last 50 windows, and at least NOISE_LEAST. A difference
  * between two windows counts as at most NOISE_MOST standard errors, since a larger one is a change

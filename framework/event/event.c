@@ -2,9 +2,10 @@
 /*
  * Initialising and finishing events.
  *
- * Every event ends in weir_event_finish. It counts the outcome in the book of the stage that has
- * the event, so that offered = completed + shed + failed + in flight holds for each stage. It
- * asserts that the event is in flight, since finishing an event twice is always a bug.
+ * Every event ends in weir_event_finish_run, which weir_event_finish calls, too. This function
+ * counts the outcome in the book of the stage that has the event, so that offered = completed +
+ * shed + failed + in flight holds for each stage. It asserts that the event is in flight, since
+ * finishing an event twice is always a bug.
  */
 #include "event/local.h"
 
@@ -71,7 +72,7 @@ static bool counts_alike(const struct weir_event *a, const struct weir_event *b)
 }
 
 /* Offer an event of a traced type to the list of slowest events and, if any are active, to taps and
- * the export. *now_ns is the end time of the run; if it is 0, this call reads the clock. */
+ * the export. *now_ns is the time at which the event ends; 0 lets this call read the clock. */
 static void keep_slowest(struct slowest *s, struct weir_event *ev, int status, int64_t *now_ns)
 {
 	bool watched = slowest_watched(s);

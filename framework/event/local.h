@@ -72,8 +72,8 @@ struct book {
 	book_counter changes;
 	book_counter busy_ns, batches, batch_events, unhandled, wakeups;
 	book_counter refusals; /* events that the other side has refused (weir_hold_refused) */
-	/* services that ended because a ticket expired: their total time, and the number of those
-	 * after which the event left the stage */
+	/* for services that ended because a ticket expired: their total time, and the number of
+	 * events that left the stage after such a service */
 	book_counter expired_ns, expired;
 	book_counter running; /* events in handlers or outboxes; a gauge, like `held` */
 	/* events held minus events released, in two's complement, since a thread may release events
@@ -112,12 +112,13 @@ struct slot;
 
 /** Value of `outlet` in the outbox of requeued events, which do not pass through an outlet. */
 #define OUTLET_AGAIN (-1)
-/** Value of `outlet` in the outbox `take` of a local. This outbox has no events: a thread puts it
- *  on its dirty list to remember that it has to take events from the queue of an inline stage with
- *  a width. */
+/** Value of `outlet` in the outbox `take` of a local. This outbox has no events: if it is on the
+ *  thread's dirty list, the thread has to take events from the queue of an inline stage with a
+ *  width. */
 #define OUTLET_TAKE (-2)
 
-/** Outgoing events for one sink or mailbox, collected until the batch ends. */
+/** Outgoing events for one sink or mailbox, collected until the batch ends. The outboxes that the
+ *  thread must then send form its dirty list. */
 struct outbox {
 	struct weir_event *head, **tail;
 	int n;
@@ -128,7 +129,7 @@ struct outbox {
 	struct local *from;      /* the sender's local; NULL for mailboxes */
 	int outlet;
 	book_counter events;                  /* number of events accepted by the sink */
-	book_counter tried[WEIR_CLASSES_MAX]; /* number of events offered to the sink, by class */
+	book_counter tried[WEIR_CLASSES_MAX]; /* by class, number of events offered to the sink */
 };
 
 /** Largest number of free slots for tickets that a thread keeps for its own holds. 16 is a choice:
@@ -185,8 +186,8 @@ struct thread_link;
 
 struct thread {
 	struct weir_graph *graph;
-	struct drain_signal *drain; /* of the graph */
-	struct slowest *slowest;    /* slowest events; owned by the graph */
+	struct drain_signal *drain; /* owned by the graph */
+	struct slowest *slowest;    /* the list of the slowest events; owned by the graph */
 	struct thread *next;        /* link in the graph's list of threads, under threads_lock */
 	char name[24];
 	int64_t now_ns; /* start time of the current batch */
@@ -208,13 +209,13 @@ struct thread {
 	 * events of the batch that the queue of the stage counts as in its handler (struct keep). */
 	int holds[WEIR_CLASSES_MAX], reserved[WEIR_CLASSES_MAX];
 	struct queue *unsettled; /* that queue, until hold_settle; NULL if both numbers are 0 */
-	/* For a stage with a width: the numbers of events of the batch, by class, that the handler
-	 * has held, and that it has requeued. `stays` is set if a number is not 0. */
+	/* For a stage with a width, by class: how many events of the batch the handler has held,
+	 * and how many it has requeued. `stays` is set if one of these numbers is not 0. */
 	int stay_held[WEIR_CLASSES_MAX], stay_queued[WEIR_CLASSES_MAX];
 	bool stays;
-	/* For inline stages with a width (sink.direct): of the events admitted last, `to_run` are
-	 * to be run by this thread, and the others are queued. `no_direct` is set while this thread
-	 * must not run any. */
+	/* For inline stages with a width (sink.direct): of the events admitted last, this thread
+	 * runs `to_run`, and the others are queued. `no_direct` is set while this thread must not
+	 * run any. */
 	int to_run;
 	bool no_direct;
 	/* the batch that the handler is working on, needed if the thread exits in the handler */
@@ -227,7 +228,7 @@ struct thread {
 	int refused_by;    /* stage that refused the events being returned, or WEIR_NO_STAGE */
 	int tid;           /* kernel thread id */
 	struct pool *pool; /* pool of a handler thread, or NULL */
-	bool sent_home;    /* this batch has sent events to the queue of a stage of that pool */
+	bool sent_home;    /* this batch has sent events to a queue that `pool` serves */
 	/* core of a core group whose thread it is (sched/cores.h); NULL otherwise, and once the
 	 * thread is leaving */
 	struct core *core;
@@ -244,7 +245,7 @@ struct thread {
 	/* By stage id; NULL until first used. Other threads read only the element of the stage in
 	 * `running` (graph/stuck.c), and otherwise walk the stages' lists of locals. */
 	struct local **local;
-	struct outbox *mail[MAILBOX_SETS]; /* by set, NULL until allocated; mailbox.c */
+	struct outbox *mail[MAILBOX_SETS]; /* sets of outboxes (mailbox.h), NULL until allocated */
 };
 
 extern _Thread_local struct thread *thread_current;
@@ -373,7 +374,7 @@ static inline void hold_settle(struct thread *t)
 		hold_settle_counts(t);
 }
 
-/** The tickets of ev[0..n) have expired: they are held without tickets now. `st` is their stage. */
+/** Hold ev[0..n), whose tickets at stage `st` have expired, without tickets from now on. */
 void hold_expired(const struct weir_stage *st, struct weir_event *const *ev, int n);
 
 /** Stop counting the events requeued from `l` as held. Called when they have been queued. */

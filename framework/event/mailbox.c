@@ -58,7 +58,8 @@ void mailbox_init(struct mailbox *mb, void (*wake)(struct mailbox *mb))
 void mailbox_fini(struct mailbox *mb)
 {
 	WEIR_ASSERT(mb->head == NULL);
-	/* Await senders whose mail was taken while they still call `wake`: one write(2). */
+	/* Wait for senders whose mail was taken but that are still in `wake`, which takes as long
+	 * as a write(2). */
 	while (atomic_load_explicit(&mb->waking, memory_order_acquire) > 0)
 		sched_yield();
 	lock_fini(&mb->lock);
@@ -75,8 +76,8 @@ void mailbox_put(struct mailbox *mb, struct weir_event *head, struct weir_event 
 	bool wakes = atomic_load(&mb->sleeping) && atomic_exchange(&mb->sleeping, false);
 	if (wakes)
 		atomic_fetch_add_explicit(&mb->waking, 1, memory_order_relaxed);
-	/* From here on the owner may take the mail, and its stage may end and free the mailbox,
-	 * unless `waking` keeps it. */
+	/* From here on the owner may take the mail, and its stage may end and free the mailbox.
+	 * Only `waking` prevents that (mailbox_fini). */
 	lock_release(&mb->lock);
 	if (!wakes)
 		return;

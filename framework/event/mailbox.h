@@ -35,9 +35,9 @@ struct mailbox {
 	void (*wake)(struct mailbox *mb);
 };
 
-/** Size of a set of outboxes. Every thread has an outbox for each mailbox with an id. They are
- *  allocated in sets: the first set when the thread registers with the graph, each further set when
- *  the thread first sends to one of the set's mailboxes. */
+/** Size of a set of outboxes. A thread has an outbox for each mailbox with an id. These outboxes
+ *  are allocated in sets: the first set when the thread registers with the graph, each further set
+ *  when the thread first sends to one of the set's mailboxes. */
 #define MAILBOX_SET 64
 /** Number of sets. So at most MAILBOX_SET * MAILBOX_SETS mailboxes have an id at a time. Mail to a
  *  mailbox without an id is not buffered and costs a lock for each event. */

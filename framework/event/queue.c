@@ -4,10 +4,10 @@
  * locking rules.
  *
  * A cohort by key is the largest group of events with the same key in a window at the head of the
- * highest non-empty lane. If the head has waited longer than the linger time, or COHORT_PASSES
- * batches of other keys have been taken since its key was last served, its key is served instead,
- * so that a rare key does not starve (Larus & Parkes do not specify this bound). The window has a
- * fixed size, which bounds the scan under the lock.
+ * highest non-empty lane. But if the first event of the lane has waited longer than the linger
+ * time, or COHORT_PASSES batches of other keys have been taken since its key was last served, the
+ * events with its key are served, so that a rare key does not starve (Larus & Parkes do not specify
+ * this bound). The window has a fixed size, which bounds the scan under the lock.
  */
 #include "event/queue.h"
 

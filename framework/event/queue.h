@@ -47,12 +47,12 @@ struct lane {
 struct partition {
 	WEIR_ALIGNED uint32_t n; /* events in its lanes; in the same cache line as lane 0 */
 	bool leased;             /* a thread is handling a batch of this partition */
-	/* value of queue.served at its last batch; the partition with the lowest value is served
-	 * next */
+	/* value of queue.served at the last batch of this partition; the partition with the lowest
+	 * value is served next */
 	uint32_t served;
 	struct lane lane[WEIR_CLASSES_MAX];
-	struct weir_event *
-	    back; /* expired events on their way back to the stage (queue_give_back), linked by `next` */
+	/* expired events on their way back to the stage (queue_give_back), linked by `next` */
+	struct weir_event *back;
 };
 
 /**
@@ -82,7 +82,7 @@ struct queue {
 	WEIR_ALIGNED struct lock lock;
 	atomic_uint length; /* written under the lock, read by any thread */
 	atomic_uint limit;  /* also written under the lock, read by any thread */
-	/* most events that may be in handlers or held at once; 0 is no bound */
+	/* how many events may be in handlers or held at once; 0 is no bound */
 	atomic_int width;
 	uint32_t served WEIR_GUARDED_BY(lock); /* number of batches taken so far */
 	/* number of leased partitions; written under the lock */
@@ -111,8 +111,8 @@ struct queue {
 
 /** Parameters and results of queue_pop. */
 struct queue_take {
-	/* the thread's number among the serving threads of its pool (its seat, pool_deal.c), which
-	 * determines the partitions it serves, and how many threads serve */
+	/* `n_ranks` threads of the pool serve; this is number `rank` of them (its seat,
+	 * pool_deal.c). The rank determines which partitions the thread serves. */
 	int rank, n_ranks;
 	int max;     /* largest batch, 1..WEIR_BATCH_MAX */
 	int sharers; /* threads that share the queue: a batch is at most ceil(length/sharers) */
@@ -205,9 +205,9 @@ static inline uint32_t queue_class_length_locked(const struct queue *q, int clas
  *  is less than n only if a lane could not grow because memory is short. */
 int queue_push_locked(struct queue *q, struct weir_event **ev, int n) WEIR_REQUIRES(&q->lock);
 
-/** Take a batch into out[take->max], the highest class first, in order. Returns its size, or 0 if
- *  no batch is due for this rank; take->ready_ns is then the time at which the next batch is
- *  due. */
+/** Take a batch into out[take->max]. The highest class comes first or, if the queue is `fifo`, the
+ *  oldest event; each class is in order. Returns the size of the batch, or 0 if none is due for
+ *  this rank; take->ready_ns is then the time at which the next batch is due. */
 int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out);
 
 /** Release partition `part` after its batch has been handled. Returns true if the partition has
@@ -222,8 +222,8 @@ void queue_lease_locked(struct queue *q, struct partition *part, bool leased)
     WEIR_REQUIRES(&q->lock);
 
 /** Give the events of `list`, which the stage holds and which are linked by `next`, back to the
- *  stage: queue_take_back returns them. They do not count as queued; they count as held until the
- *  stage ends them. Any thread. */
+ *  stage: queue_take_back returns them to a thread that serves the queue. They do not count as
+ *  queued; they count as held until the stage ends them. Any thread. */
 void queue_give_back(struct queue *q, struct weir_event *list);
 
 /** Take events that were given back to an unleased partition of this rank into

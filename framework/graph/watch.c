@@ -118,7 +118,7 @@ static void note(struct weir_graph *g, const struct stuck *s, struct journal *jo
 	snprintf(d.stage, sizeof(d.stage), "%s", pool);
 	snprintf(d.actor, sizeof(d.actor), "watchdog");
 	snprintf(d.action, sizeof(d.action), "stuck");
-	snprintf(d.rule, sizeof(d.rule), "%.16s handles %.16s in thread %.23s for %lld ms",
+	snprintf(d.rule, sizeof(d.rule), "%.16s handles %.14s in thread %.23s for %lld ms",
 	    s->stage->name, s->type, s->thread, (long long)(s->for_ns / NS_PER_MS));
 	journal_add(journal, d);
 }

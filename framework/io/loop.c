@@ -30,12 +30,12 @@
 #include "io/loop.h"
 
 /*
- * Number of runs of callbacks per iteration. The loop sends responses after each run, so that
- * clients can process the first responses while the loop reads the last requests. Otherwise the
- * loop and a few clients would take turns waiting for each other. Measured with wrk on the other
- * core and an inline hello stage (5 rounds): the CPU time per request relative to nginx, at 64 and
- * at 8 connections, was 0.96 and 0.99 with one run, 0.93 and 0.86 with two, 0.95 and 0.89 with
- * four, and 0.99 and 0.83 with eight.
+ * Number of runs into which the callbacks of an iteration are divided. The loop sends responses
+ * after each run, so that clients can process the first responses while the loop reads the last
+ * requests. Otherwise the loop and its clients, if they are few, would take turns waiting for each
+ * other. Measured with wrk on the other core and an inline hello stage (5 rounds): the CPU time per
+ * request relative to nginx, at 64 and at 8 connections, was 0.96 and 0.99 with one run, 0.93 and
+ * 0.86 with two, 0.95 and 0.89 with four, and 0.99 and 0.83 with eight.
  */
 #define LOOP_RUNS 4
 /* Number of callbacks per run if handler threads process the events. Each run then costs a transfer
@@ -211,8 +211,8 @@ void loop_turn(struct weir_loop *loop)
 	run_mail(loop);
 	timer_wheel_run(&loop->timers, loop->now_ns, loop);
 	settle(loop);
-	/* Only iterations that read sockets count: one with only mail does not show whether new
-	 * requests are passed to other threads. */
+	/* An iteration without ready descriptors does not show whether new requests are passed to
+	 * other threads. */
 	if (reads)
 		loop->hands_over = loop->awaits;
 }
@@ -228,7 +228,7 @@ static int timeout_ms(const struct weir_loop *loop)
 	if (next <= loop->now_ns)
 		return 0;
 	int64_t ms = (next - loop->now_ns + NS_PER_MS - 1) / NS_PER_MS;
-	return ms > 60000 ? 60000 : (int)ms; /* at most a minute, which fits into an int */
+	return ms > 60000 ? 60000 : (int)ms; /* a minute at most, so that it fits into an int */
 }
 
 static bool has_mail(const struct weir_loop *loop)

@@ -38,7 +38,7 @@ struct weir_loop {
 	struct timer_wheel timers;
 	int64_t expected; /* events of this loop that are in other threads */
 	bool awaits;      /* `expected` was above 0 at some time in this iteration */
-	bool hands_over;  /* `awaits` after the last iteration with ready descriptors */
+	bool hands_over;  /* `awaits` at the end of the last iteration with ready descriptors */
 	int64_t spin_ns;  /* duration of the spin before the next sleep */
 	unsigned spins_skipped;
 	atomic_bool stop;
@@ -46,7 +46,7 @@ struct weir_loop {
 	int current;         /* index of the current thread's task */
 	char name[32];
 	struct thread_link link;
-	/* state of a thread that exited in a handler, for its successor */
+	/* struct of a thread that exited in a handler, for the thread that replaces it */
 	struct thread *passed_on;
 	bool sends;   /* true during loop_send_on, the only call that runs handlers */
 	bool stopped; /* ops->stop has run */

@@ -66,8 +66,8 @@ static void loop_died(void *arg)
 {
 	struct weir_loop *loop = arg;
 
-	/* If a handler run below ends the thread, too, glibc first calls the cleanup handler that
-	 * is pushed below, and then this one again. */
+	/* If a handler that thread_died runs ends the thread, too, glibc first calls the cleanup
+	 * handler that is pushed below, and then this one again. */
 	if (!loop_current)
 		return;
 	if (!loop->sends) {
@@ -76,7 +76,7 @@ static void loop_died(void *arg)
 		    loop->name);
 		abort();
 	}
-	pthread_cleanup_push(loop_died, loop); /* a handler run below may call pthread_exit, too */
+	pthread_cleanup_push(loop_died, loop);
 	thread_died(&loop->stage->deaths);
 	pthread_cleanup_pop(0);
 	loop->sends = false;
@@ -99,7 +99,8 @@ static void loop_run(struct weir_loop *loop)
 	pthread_cleanup_push(loop_died, loop);
 	if (loop->passed_on)
 		loop_turn(loop); /* finishes the iteration in which the previous thread exited */
-	while (!atomic_load_explicit(&loop->stop, memory_order_acquire)) { /* weir_loop_stop */
+	/* pairs with weir_loop_stop */
+	while (!atomic_load_explicit(&loop->stop, memory_order_acquire)) {
 		loop_wait(loop);
 		loop_turn(loop);
 	}

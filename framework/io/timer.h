@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timer wheel of a loop, and of the load generator: it has two levels and is lazy, and every
+ * A lazy timer wheel with two levels, for event loops, tickets and the load generator. Every
  * operation is O(1).
  *
  * Level 0 has 512 slots of one tick, level 1 has 512 slots of 512 ticks. With ticks of 4 ms the
@@ -25,14 +25,14 @@ struct timer_wheel {
 	int64_t tick_ns;                    /* length of a tick */
 	int64_t tick;                       /* the next tick to process */
 	int64_t floor;                      /* the earliest tick under which timers may be filed */
-	int64_t next_tick;                  /* no slot before it holds timers; INT64_MAX if empty */
+	int64_t next_tick;                  /* no earlier slot holds timers; INT64_MAX if empty */
 	int64_t count;                      /* timers in the wheel */
-	uint64_t used[2][TIMER_SLOTS / 64]; /* slots that may hold timers */
+	uint64_t used[2][TIMER_SLOTS / 64]; /* by level, a bit for each slot that may hold timers */
 	struct weir_timer *slot[2][TIMER_SLOTS];
 };
 
-/** Initialize an empty wheel at time `now_ns`. Timers fire at most one tick late, and later only by
- *  the time until timer_wheel_run is called. */
+/** Initialize an empty wheel at time `now_ns`. A timer fires in the first call of timer_wheel_run
+ *  at or after its time, rounded up to a tick. */
 void timer_wheel_init(struct timer_wheel *w, int64_t tick_ns, int64_t now_ns);
 
 /** Set `t` to fire at `at_ns`, or move it there. */

@@ -190,7 +190,7 @@ static int configure(struct weir_graph *g, struct turns *t) WEIR_REQUIRES(&g->lo
 	return 0;
 }
 
-/* Call ops->refresh of all stages. No lock is held, since stages may log. None is needed, since
+/* Call ops->refresh of all stages. No lock is held, since stages may log. No lock is needed, since
  * there is only one reload at a time. */
 static void refresh(struct weir_graph *g, const struct weir_graph *wanted)
 {

@@ -256,7 +256,7 @@ int graph_override_restore(
 		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
 	}
 	uint64_t expired = 0;
-	if (l.temporary && l.until_ns <= clock_now_ns()) { /* it has expired in the meantime */
+	if (l.temporary && l.until_ns <= clock_now_ns()) { /* expired since the change */
 		free(l.temporary);
 		l.temporary = NULL;
 		expired = l.temporary_change;
@@ -272,8 +272,8 @@ int graph_override_restore(
 }
 
 /* Remove the temporary value. Returns false if the knob could not be set back: for example,
- * threads.max cannot return to a value below threads.min while threads.min is also overridden. The
- * failure is recorded once. */
+ * threads.max cannot return to a value below an overridden threads.min. The failure is recorded
+ * once. */
 static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEIR_REQUIRES(&g->lock)
 {
 	struct weir_change act = {.actor = "expiry", .what = "expire"};
@@ -321,7 +321,7 @@ void graph_expire(struct weir_graph *g, int64_t now_ns)
 	if (WEIR_LIKELY(now_ns < atomic_load_explicit(&g->expires_ns, memory_order_relaxed)))
 		return;
 	lock_take(&g->lock);
-	/* a graph that takes over has copies of the overrides, and expires them itself */
+	/* if another graph takes over, that graph has copies of the overrides and expires them */
 	while (!g->succeeded && expire_pass(g, now_ns))
 		;
 	schedule(g);

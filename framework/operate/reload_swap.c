@@ -77,8 +77,8 @@ static bool same_links(const struct weir_stage *a, const struct weir_stage *b)
 	return same;
 }
 
-/* Find the unchanged stages. A stage that leads to a changed one counts as changed itself, so the
- * search is repeated until a pass finds no more. */
+/* Find the unchanged stages. A stage that leads to a changed one counts as changed itself, so
+ * passes over all stages are repeated until one finds no more changed stages. */
 static void find_unchanged(struct weir_graph *g)
 {
 	bool more = true;
@@ -112,8 +112,8 @@ static bool is_predecessor(const struct weir_graph *g, const struct weir_stage *
 	return is;
 }
 
-/* Find the predecessor of `st`, a source with a new name, which needs the sockets of the old
- * source. Unmatched sources of the same type are paired in order. */
+/* Find the predecessor of `st`, a source with a new name: a renamed source needs the sockets that
+ * it had under its old name. Unmatched sources of the same type are paired in order. */
 static struct weir_stage *left_over(
     const struct weir_graph *g, const struct weir_graph *old, const struct weir_stage *st)
 {
@@ -149,7 +149,7 @@ static void tell_successors(struct weir_graph *g)
 			g->stages[i]->predecessor->successor = g->stages[i];
 }
 
-/* A message that is logged later, when no lock is held. */
+/* A message about something lost in a reload. It is logged later, when no lock is held. */
 struct dropped {
 	struct dropped *next;
 	char text[384];

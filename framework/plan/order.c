@@ -17,7 +17,7 @@ struct walk {
 	struct plan *p;
 	enum colour *colour;
 	int n_done;
-	bool inline_only; /* follow only links between inline stages, including loops */
+	bool inline_only; /* follow only links between inline stages, even if marked `loop` */
 };
 
 static bool follows(

@@ -21,8 +21,7 @@ static bool admission_queues(const struct weir_stage_spec *s)
 	return policy && policy->queue;
 }
 
-/* Whether events may wait in a queue of the stage. In an inline stage, they do so only if the stage
- * has a width. */
+/* Whether the stage has a queue. An inline stage has one only if it has a width. */
 static bool has_queue(const struct plan_stage *ps)
 {
 	return !ps->spec->inlined || ps->ops->flags & WEIR_STAGE_HOLDS;

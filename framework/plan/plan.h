@@ -34,13 +34,13 @@ struct plan_stage {
 	int64_t service_ns; /* configured service time of an event; 0 if unknown */
 	int n_outlets;
 	struct plan_outlet *outlets;
-	struct key_source key; /* its arg points into spec */
+	struct key_source key; /* key.arg points into the spec */
 };
 
 struct plan {
 	const struct weir_spec *spec;
 	int n;
-	struct plan_stage *stages;                 /* in spec order: index is id */
+	struct plan_stage *stages;                 /* in spec order; the index is the stage id */
 	int *order;                                /* stage ids, upstream first */
 	const struct weir_event_type *source_type; /* what the first source emits, or NULL */
 	struct weir_errs *errs;
@@ -70,8 +70,8 @@ struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs);
 /** Whether the stage is in a core group. */
 bool plan_in_cores(const struct plan *p, const struct plan_stage *ps);
 
-/** Return `own`, the position of a key. If the key is not written, return `whole`, the position of
- *  its section. */
+/** Return `own`, the position of a key, or `whole`, the position of its section, if the key is
+ *  absent. */
 static inline const struct weir_mark *plan_mark(
     const struct weir_mark *own, const struct weir_mark *whole)
 {
@@ -82,7 +82,7 @@ static inline const struct weir_mark *plan_mark(
 void plan_name(struct plan *p, const char *kind, const char *name, const struct weir_mark *mark);
 
 /** Return the field of `type` called `name`, such as "path" or "header.x-user", or NULL if there is
- *  none. *arg is set to the part after the dot if the field takes one, else to NULL. */
+ *  none. *arg is set to the part after the dot if the field takes an argument, else to NULL. */
 const struct weir_field *plan_field(
     const struct weir_event_type *type, const char *name, const char **arg);
 

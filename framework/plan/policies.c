@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The names that the knobs of policies may have; see policies.h. */
+/* Lists the names of policies from their tables; see policies.h. */
 #include "plan/policies.h"
 
 #include "admission/admission.h"

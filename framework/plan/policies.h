@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The names that the knobs of policies may have, from the tables of the policies. */
+/* The names of all policies, which are the values of knobs such as `policy:` and `schedule:`. */
 #ifndef WEIR_PLAN_POLICIES_H
 #define WEIR_PLAN_POLICIES_H
 
@@ -7,7 +7,7 @@
 
 #include <weir/knob.h>
 
-/* Members `option` of knob rows. */
+/* One function per kind of policy, for the member `option` of knob rows (weir/knob.h). */
 bool policies_admission(int i, struct weir_option *option);
 bool policies_resize(int i, struct weir_option *option);
 bool policies_batch(int i, struct weir_option *option);
@@ -17,8 +17,8 @@ bool policies_width(int i, struct weir_option *option);
 /** Size of the text that policies_hint writes: that of weir_err.hint. */
 #define POLICIES_HINT_BYTES 160
 
-/** Write into `hint` which of the names of `option` the unknown `name` may stand for: the one that
- *  is spelt like it, else all of them. Returns `hint`. */
+/** Write a hint for the unknown policy `name` into `hint`: the name from `option` that is spelt
+ *  most like it, or all names if none is similar. Returns `hint`. */
 const char *policies_hint(bool (*option)(int i, struct weir_option *option), const char *name,
     char hint[POLICIES_HINT_BYTES]);
 

@@ -24,7 +24,7 @@
  * determine whether the class is served well. */
 #define GUARANTEE_DEFAULT 0.02
 
-/* Share of the requests that are traced. 1 % is a guess: it covers some requests of every kind and
+/* Share of the traces that are exported. 1 % is a guess: it covers some requests of every kind and
  * takes little storage. */
 #define TRACE_SAMPLE_DEFAULT 0.01
 

@@ -236,7 +236,7 @@ const struct weir_knob weir_degrade_knobs[] = {
     {.name = NULL}};
 
 const struct weir_knob weir_width_knobs[] = {
-    /* first, since a number in place of the map means this */
+    /* first, since the hint for a number in place of the map suggests the first suitable row */
     {.name = "max",
 	.type = WEIR_KNOB_INT,
 	MEMBER(weir_width_spec, max),

@@ -90,15 +90,15 @@ static int most_batches(const struct sink *s)
 	return s->queue.leasing && s->queue.n_parts < n ? s->queue.n_parts : n;
 }
 
-/* Service time of the events in batches beyond those that can run at the same time. Threads have
- * taken these events from the queue, but they still wait to be handled. `running` events are in
- * handlers. */
+/* Service time of the events that have left the queue in a batch, but still wait for their turn in
+ * it. `running` is the number of events in handler calls, of which each batch serves one at a
+ * time. */
 static int64_t begun_ns(const struct sink *s, int64_t running)
 {
 	if (running <= 1)
 		return 0;
 	if (atomic_load_explicit(&s->queue.width, memory_order_relaxed) > 0)
-		return 0; /* they are in work, and the handler returns at once */
+		return 0; /* the handler does not serve the events, but holds them and returns */
 	int64_t at_once = most_batches(s);
 
 	return running > at_once ? (running - at_once) * sink_mean_cost_ns(s) : 0;
@@ -140,7 +140,7 @@ struct admit_call {
 	int n;
 	struct verdict *v;
 	int class_id;
-	/* consider only events for thread `rank`; ANY_RANK stands for all events */
+	/* consider only events for thread `rank` of `n_ranks`, or all events if it is ANY_RANK */
 	int rank, n_ranks;
 	/* `admitted_ns` is the admitted work that the counters do not include yet */
 	int64_t now_ns, lead_ns, admitted_ns;
@@ -254,8 +254,8 @@ static void want_fair(struct sink *s, const struct judge_run *q) WEIR_REQUIRES(&
 
 /* ---- the result ---- */
 
-/* Mark the events that the policy of `s` has refused in the verdict, and store a shed token in
- * each. */
+/* Mark, in the verdict, the events that the policy of `s` has refused, and store a shed token in
+ * each of them. */
 static void obey(struct sink *s, const struct admit_call *a, const struct question *q,
     const struct admission_view *view, int reason) WEIR_REQUIRES(&s->queue.lock)
 {
@@ -296,7 +296,7 @@ static int admit_run(struct sink *s, struct admit_call *a) WEIR_REQUIRES(&s->que
 	if (s->policy->fair && !s->fair && view.idle == 0)
 		want_fair(s, &q.run);
 	judge_view(&judge, a->class_id, &q.run, &view);
-	/* If an operator is draining this stage, it would refuse the events on arrival. */
+	/* A stage that is being drained would refuse the events when they arrive. */
 	bool shut = s->queue.shut;
 	if (WEIR_UNLIKELY(shut)) {
 		memset(q.run.refused, true, sizeof(q.run.refused[0]) * (size_t)q.run.n);
@@ -441,8 +441,8 @@ void admit_upstream(
 		admit_at_front(entry, entry->fronts[__builtin_ctz(left)], &a);
 }
 
-/* Add the events of the batch that are on their way to `front`, and those that it has refused, to
- * its totals. */
+/* Add to the totals of `front`: the events of the batch that are on their way there, and those that
+ * the front has refused. */
 static void settle_front(struct sink *front, const struct verdict *v)
 {
 	int64_t coming_ns = 0;

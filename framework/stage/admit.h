@@ -28,7 +28,7 @@ struct verdict {
 	int shadow[WEIR_CLASSES_MAX];
 	uint16_t fronts[WEIR_CLASSES_MAX]; /* fronts to consult, as a bit mask */
 	uint16_t all_fronts;               /* union of the initial values of `fronts` */
-	/* one bit per class, set if the stage's own policy has already been consulted upstream */
+	/* one bit per class, set if the stage's own policy was already consulted upstream */
 	uint16_t judged;
 	uint16_t classes; /* one bit per class, set if it has fresh events */
 	bool shadows;     /* an element of `shadow` is not 0 */
@@ -63,8 +63,8 @@ static inline void verdict_add(struct verdict *v, int class_id, int n)
 void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
     int class_id, int many, int reason);
 
-/** Consult the fronts downstream of `entry`, which has `ahead`, about ev[0..n), sent by stage
- *  `from` or WEIR_NO_STAGE. Takes the locks of the fronts one at a time. */
+/** Consult the fronts downstream of `entry` about ev[0..n), sent by stage `from` (WEIR_NO_STAGE if
+ *  there is none). entry->ahead must not be NULL. Takes the locks of the fronts one at a time. */
 void admit_upstream(
     struct sink *entry, struct weir_event **ev, int n, int from, int64_t now_ns, struct verdict *v);
 
@@ -94,8 +94,8 @@ int admit_own(struct sink *s, struct weir_event **ev, int n, int class_id, int64
 void admit_settle(struct sink *entry, const struct verdict *v);
 
 /** Replace ev->trace_id by a token that encodes why the event is refused (stage/shed_token.h).
- *  `part`, 0..1, is the share of its class that is admitted; `wait_ns` is the predicted wait, -1 if
- *  unknown. */
+ *  `part`, 0..1, is the share of the event's class that is admitted; `wait_ns` is the predicted
+ *  wait, -1 if unknown. */
 void admit_mark(const struct sink *s, struct weir_event *ev, int reason, double part,
     int64_t wait_ns, int64_t now_ns);
 

@@ -35,7 +35,7 @@ static inline void call_left(struct local *l)
 	hold_settle(l->thread);
 }
 
-/** The calling thread is about to call the stage of `sink` with ev[0..n) from its queue. */
+/** The calling thread is about to call the stage of `sink` with ev[0..n). */
 static inline void call_begin(struct sink *sink, struct local *l, struct weir_event **ev, int n)
 {
 	if (sink->policy->tick)
@@ -57,7 +57,7 @@ static inline int64_t call_end(struct sink *sink, struct local *l, int n)
 	return t->now_ns - start_ns;
 }
 
-/** The time of the call has been recorded: the thread no longer counts as being in the stage. */
+/** End the call, after its time has been recorded: the thread no longer counts as in the stage. */
 static inline void call_over(struct local *l)
 {
 	atomic_store_explicit(&l->book.running_since_ns, 0, memory_order_relaxed);

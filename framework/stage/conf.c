@@ -122,8 +122,8 @@ void weir_warn(struct weir_stage *st, const char *path, const char *fmt, ...)
 		weir_log(WEIR_LOG_WARN, "stage '%s' (%s): %s", st->name, st->ops->name, text);
 }
 
-/* Return the configuration although the thread's local cannot be allocated. The thread holds a
- * reference to it until the next call. */
+/* Return the configuration for a thread whose local cannot be allocated. The thread holds a
+ * reference to the configuration until the next call. */
 static const void *lend(struct thread *t, struct weir_stage *st)
 {
 	conf_put(t->lent);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gives events that were held until their deadline back to their stage. */
+/* Gives events whose hold with a ticket has expired (weir_hold_until) back to their stage. */
 #include "stage/call.h"
 #include "stage/stage.h"
 
@@ -37,6 +37,6 @@ void stage_expired_over(struct sink *sink, int n)
 {
 	struct weir_stage *st = sink->stage;
 
-	if (!st->to_loop) /* otherwise they are still on their way */
+	if (!st->to_loop) /* otherwise the events are still on their way to the loop */
 		atomic_fetch_sub(&st->arriving, n);
 }

@@ -215,9 +215,9 @@ static void reserve(struct sink *s, const struct verdict *v) WEIR_REQUIRES(&s->q
 	t->unsettled = &s->queue;
 }
 
-/* Choose how many of ev[0..n), which have been admitted, the calling thread runs at once: as many
- * as there is width for, or none if others wait already. The chosen events occupy slots until the
- * handler returns. Moves them to the end of `ev`, and returns their number. */
+/* Choose how many of ev[0..n), which have been admitted, the calling thread runs immediately: as
+ * many as there is width for, or none if others wait already. The chosen events occupy slots until
+ * the handler returns. Moves them to the end of `ev`, and returns their number. */
 static int take_directly(struct sink *s, struct weir_event **ev, int n)
     WEIR_REQUIRES(&s->queue.lock)
 {
@@ -297,7 +297,7 @@ static WEIR_COLD void count_shadow(const struct verdict *v, struct book *book)
 int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t now_ns,
     struct book *book, int *reason)
 {
-	struct verdict v; /* v.why is only set if an event is refused */
+	struct verdict v; /* v.why is undefined unless an event is refused */
 	uint64_t parts = 0;
 	/* all events of a run come from the same sender and have the same state */
 	enum weir_event_state before = ev[0]->state;
@@ -387,7 +387,7 @@ void sink_first_cost(struct sink *s, int64_t cost_ns)
 	atomic_store_explicit(&s->mean_cost_ns, cost_ns, memory_order_relaxed);
 }
 
-/* Fill level of the queue for the most restricted classes, 0..1. */
+/* How full the queue is for the most restricted classes (room_full). */
 static double fullness_locked(const struct sink *s) WEIR_REQUIRES(&s->queue.lock)
 {
 	uint32_t in[WEIR_CLASSES_MAX];

@@ -10,7 +10,7 @@
  *
  * | call           | may overlap with                                              |
  * |----------------|---------------------------------------------------------------|
- * | sink_offer     | anything; called by a thread of the graph, with its own book  |
+ * | sink_offer     | anything; the caller passes its own counters (book)           |
  * | sink_set_*     | anything                                                      |
  */
 #ifndef WEIR_STAGE_SINK_H
@@ -34,10 +34,10 @@
 /** Value of `before` in struct ahead that stands for the whole pipeline. */
 #define AHEAD_ALL 1024
 
-/** Value of sink.expires_ns while a thread runs the timers; that thread then sets the next time. */
+/** Value of sink.expires_ns while a thread runs sink.expire, which then sets the next time. */
 #define EXPIRES_UNKNOWN (INT64_MAX - 1)
 
-/** Value of `rank` for any thread of the pool. */
+/** Value of `rank` that stands for all threads of the pool. */
 #define ANY_RANK (-1)
 
 /** Admission upstream: the fronts that this sink consults before it admits events, and the
@@ -57,13 +57,13 @@ struct ahead {
 	_Atomic int64_t rest_ns[WEIR_CLASSES_MAX];
 };
 
-/** Totals of a policy's decisions on one class. Under the queue's lock. */
+/** Totals of a policy's decisions on one class. Guarded by the queue's lock. */
 struct decided {
 	/* events submitted to the policy, here or upstream; excludes events past their deadline */
 	uint64_t offered;
 	uint64_t wanted; /* events submitted here that no earlier policy had refused */
-	uint64_t
-	    refused; /* events that the policy refused or, in shadow mode, would have refused */
+	/* events that the policy refused or, in shadow mode, would have refused */
+	uint64_t refused;
 };
 
 /** Source of the key of an event. */
@@ -84,12 +84,13 @@ struct rotation {
 };
 
 struct sink {
-	/* constant after build */
+	/* The members up to `ahead` are constant after the build, except expires_ns. */
 	struct weir_stage *stage;
 	const char *name; /* name of the stage, for probes; NULL in tests of bare sinks */
 	uint16_t id;
 	bool inlined; /* the stage has no queue; its handler runs in the offering thread */
-	/* while width is left, the handler runs in the offering thread; other events are queued */
+	/* an inline stage with a width: the handler runs in the offering thread while the width is
+	 * not reached; other events are queued */
 	bool direct;
 	bool cohort_by_key;
 	/* number of distinct class priorities, at least 1 */
@@ -102,8 +103,8 @@ struct sink {
 	/** Run the handler on a batch in the calling thread, and update counters and times. */
 	void (*run)(struct sink *sink, struct weir_event **ev, int n);
 	/** Wake threads after events have been queued and the queue length has grown from `before`
-	 *  to `length`. `parts` has a bit for each partition that received events; it is 0 if the
-	 *  queue has only one partition. */
+	 *  to `length`. `parts` has a bit for each partition that received events; it is ignored if
+	 *  the queue has only one partition. */
 	void (*wake)(struct sink *sink, uint32_t before, uint32_t length, uint64_t parts);
 	/** Set view->threads and view->idle: how many threads serve the queue now, and how many of
 	 *  them are idle. For a partitioned stage, only thread `rank` counts, unless `rank` is
@@ -113,15 +114,16 @@ struct sink {
 	 *  that is done before a new event. The sum divided by view->threads, which `look` has set,
 	 *  is the predicted wait. NULL if the stage is in no group. */
 	int64_t (*beside)(const struct sink *sink, const struct admission_view *view);
-	/** Give back to the stage, at expires_ns or later, the held events whose deadline has
-	 *  passed (graph/tickets.c). NULL if the stage holds no events. */
+	/** Give the events whose hold has expired back to the stage (graph/tickets.c). Called at
+	 *  expires_ns or later. NULL if the stage holds no events. */
 	void (*expire)(struct sink *sink, int64_t now_ns);
-	/* INT64_MAX if no event is held until a deadline; EXPIRES_UNKNOWN while `expire` runs */
+	/* when the next hold expires, INT64_MAX if none does; EXPIRES_UNKNOWN while `expire`
+	 * runs */
 	_Atomic int64_t expires_ns;
 	/** Return the number of threads over which the partitions are distributed, at least 1. If
 	 *  `ranks` is NULL, the number is 1. */
 	int (*ranks)(const struct sink *sink);
-	void *pool; /* pool of threads that serve the queue; NULL for inline stages */
+	void *pool; /* pool of threads that serve the queue; NULL if the stage has no queue */
 	/** Move events of `o`, which leads to this sink, to the cell of the calling thread's core.
 	 *  Returns whether it has moved any; if not, they must be offered. NULL if the stage has no
 	 *  cells. */
@@ -140,9 +142,9 @@ struct sink {
 	/* owned by the graph; `fronts`, `sinks` and `ahead` are NULL if the graph has no admission
 	 * upstream */
 	struct ahead *ahead;
-	/* For policies that learn (policy->tick): the next two members, written by the control
-	 * thread and sink_first_cost. */
-	_Atomic int64_t cost_ns[WEIR_CLASSES_MAX]; /* mean service time by class; 0 if unknown */
+	/* mean service times, by class and of all events; 0 if unknown or if the policy does not
+	 * learn (policy->tick); written by the control thread and sink_first_cost */
+	_Atomic int64_t cost_ns[WEIR_CLASSES_MAX];
 	_Atomic int64_t mean_cost_ns;
 	/** Number of threads that this stage may count on if it shares its pool with other stages;
 	 *  0 if it has the pool to itself. Written by the control thread. */
@@ -155,9 +157,8 @@ struct sink {
 	atomic_int mode_cap;  /* enum weir_admission_mode: upper bound of the policy's mode */
 	/* predicted wait of a new event, from the last tick; 0 if the policy does not learn */
 	_Atomic int64_t wait_ns;
-	/* Fill level of the queue at the last tick (admission/room.h): the largest, over all
-	 * priorities, of the events that count against the part of the limit that the priority may
-	 * use, divided by that part. It may exceed 1 after the limit was lowered. */
+	/* how full the queue was at the last tick (room_full in admission/room.h); may exceed 1
+	 * after the limit was lowered */
 	_Atomic double full;
 	/* events with less time to their deadline are dropped before the handler */
 	_Atomic int64_t least_left_ns;
@@ -178,7 +179,7 @@ struct sink {
 	/* live knobs */
 	atomic_int cohort_max;
 	_Atomic int64_t linger_ns;
-	/* under queue.lock */
+	/* the members up to admission_state are guarded by queue.lock */
 	struct weir_admission_spec admission;
 	struct decided decided[WEIR_CLASSES_MAX];
 	/* demand of each user, owned; NULL until `fair_wanted` is set */
@@ -272,8 +273,8 @@ static inline int sink_mode(const struct sink *s) WEIR_REQUIRES(&s->queue.lock)
 	return s->admission.mode < cap ? s->admission.mode : cap;
 }
 
-/** Estimated time to serve the events that are queued, or dequeued but not started: the sum of
- *  their costs. The caller holds the lock. */
+/** Estimated time to serve the events that are queued, or that were dequeued but still wait for
+ *  service. The caller holds the lock. */
 int64_t sink_work_ns_locked(const struct sink *s) WEIR_REQUIRES(&s->queue.lock);
 
 /** Change the parameters of the admission policy, but not the policy itself, and reset its

@@ -135,7 +135,7 @@ static void tell_service(struct sink *sink, struct thread *t, struct served *b)
 {
 	int n_classes = sink->queue.n_classes;
 
-	/* in a thread of a sender */
+	/* whether the batch ran in the thread of a sender */
 	bool foreign = sink->inlined || (sink->direct && t->pool != sink->pool);
 
 	if (foreign)
@@ -360,7 +360,8 @@ static void note_stay(struct thread *t, const struct weir_stage *st, int *count,
 
 void weir_hold(struct weir_stage *st, struct weir_event **slot)
 {
-	if (st->loop && (*slot)->state == WEIR_EVENT_HELD) { /* since it was sent to the loop */
+	/* an event for a loop was already held when it was sent to the loop */
+	if (st->loop && (*slot)->state == WEIR_EVENT_HELD) {
 		*slot = NULL;
 		return;
 	}
@@ -400,7 +401,7 @@ void weir_requeue(struct weir_stage *st, struct weir_event **slot)
 		weir_event_finish(slot, WEIR_ENOMEM);
 		return;
 	}
-	if (held) { /* it still occupies its slot until it is queued */
+	if (held) { /* a held event occupies its slot until it is queued */
 		l->again_held[ev->class_id]++;
 		l->again_holds = true;
 	}

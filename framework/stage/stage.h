@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The framework's representation of a stage: its type, links, sink and state.
- *
- * Constant after the build, except the sink's queue, the configuration pointer and the live knobs.
+ * The framework's representation of a stage: its type, links, sink and state. The type, the links
+ * and the placement are constant after the build.
  */
 #ifndef WEIR_STAGE_STAGE_H
 #define WEIR_STAGE_STAGE_H
@@ -38,7 +37,7 @@ struct weir_stage {
 	struct weir_graph *graph;
 	/* the graph's copy of the spec, with effective values; under graph->lock */
 	struct weir_stage_spec *spec;
-	struct pool *pool; /* NULL for sources and inline stages */
+	struct pool *pool; /* NULL for sources, and for inline stages without a width */
 	/* type of the input events; NULL if any type is allowed */
 	const struct weir_event_type *type;
 	struct weir_stage *predecessor; /* set while weir_graph_succeed starts the graph */
@@ -57,19 +56,19 @@ struct weir_stage {
 	/* position that an error of init or start points to; NULL means the stage as a whole */
 	const struct weir_mark *blamed;
 	struct weir_loop *loop; /* of a stage with WEIR_STAGE_LOOP, while the graph runs */
-	/* passes events to `loop`, whose thread calls ops->handle, or ops->expired for events that
-	 * were held; NULL for a stage without a loop */
+	/* passes events to `loop`, whose thread calls ops->handle, or ops->expired for events whose
+	 * hold has expired; NULL for a stage without a loop */
 	void (*to_loop)(struct weir_stage *st, struct weir_event **ev, int n);
-	/* number of held events on their way to a callback: those that have expired, and those that
-	 * were sent to `loop`. An event is counted from before it leaves its former place until the
-	 * callback has returned. A drain waits for these events. */
+	/* Number of held events on their way to a callback: those whose hold has expired, and those
+	 * that were sent to `loop`. An event begins to count before it leaves its former place, and
+	 * counts until the callback has returned. A drain waits for these events. */
 	atomic_int arriving;
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* incremented when conf is replaced */
 	atomic_bool unhandled_logged, unlinked_logged;
 	atomic_int steer; /* enum weir_steer; written under graph->lock */
-	/* chooses batch sizes; if NULL, the operator's cohort.max applies */
+	/* chooses batch sizes; if NULL, they are bounded by cohort.max as set by the operator */
 	struct batcher *batcher;
 	/* cohort.max as set by the operator: upper bound for the batcher */
 	atomic_int cohort_bound;
@@ -86,7 +85,7 @@ struct weir_stage {
 	atomic_bool refused_logged;
 	/* stage whose thread_init prevented an I/O thread from starting; main thread */
 	const struct weir_stage *refused_by;
-	/* handler calls that take longer are reported; 0 reports none */
+	/* handler calls that take longer than this are reported; 0 reports none */
 	int64_t stuck_ns;
 	_Atomic uint64_t stuck;         /* number of calls that took longer than stuck_ns */
 	_Atomic uint64_t busy_shown_ns; /* highest busy_ns that a view has reported */
@@ -126,12 +125,12 @@ void stage_conf_set(struct weir_stage *st, struct conf *conf);
 /** Sink callback: run the handler on a batch in the calling thread and update all counters. */
 void stage_run(struct sink *sink, struct weir_event **ev, int n);
 
-/** Pass ev[0..n), n >= 1, which `sink`'s stage has held until their deadline (queue_take_back), to
- *  ops->expired, in the calling thread or in the loop of the stage. Finish the events that the
+/** Pass ev[0..n), n >= 1, events of the stage of `sink` whose hold has expired (queue_take_back),
+ *  to ops->expired, in the calling thread or in the loop of the stage. Finish the events that the
  *  callback leaves in `ev`. */
 void stage_expired(struct sink *sink, struct weir_event **ev, int n);
-/** Called when stage_expired has returned for `n` events, or its thread has exited in it, and the
- *  events that the callback emitted have been sent. */
+/** Complete a call of stage_expired with `n` events. Called when it has returned, or the thread has
+ *  exited in it, and when the events that the callback emitted have been sent. */
 void stage_expired_over(struct sink *sink, int n);
 /** End ev[0..n), which waited for `st` and have been taken from its queue or from a cell, with
  *  `status`. */

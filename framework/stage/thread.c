@@ -67,7 +67,8 @@ static inline int offer(
 	return s->inlined ? -1 : offer_uncounted(t, s, ev, n, from, reason);
 }
 
-/* Run what the calling thread has to run of ev[0..n), of which `taken` have been admitted. */
+/* Run those events of ev[0..n) that the calling thread has to run. `taken` is the number of
+ * admitted events, which are at the end. */
 static void run_taken(struct thread *t, struct sink *s, struct weir_event **ev, int n, int taken)
 {
 	int run = s->inlined ? taken : s->direct && taken > 0 ? t->to_run : 0;

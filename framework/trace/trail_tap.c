@@ -100,8 +100,8 @@ static struct tap *find(struct taps *taps, int stage, const struct weir_tap *wan
 	return NULL;
 }
 
-/* Open a free tap. The ids of its events start at the current time in microseconds, so they are
- * never lower than the ids of an earlier tap. */
+/* Open a free tap. The ids of its events start at the current time in microseconds, so that they
+ * exceed the ids of an earlier tap. */
 static int open_tap(struct taps *taps, int stage, const struct weir_tap *want, struct tap **out)
     WEIR_REQUIRES(&taps->lock)
 {

@@ -31,13 +31,13 @@
 
 /** Maximum number of open taps. 8 is a guess: enough for a few people and a page. */
 #define TAPS_MAX 8
-/** Number of events in a tap's ring, which takes 200 KB. A reader that polls four times a second
+/** Number of events in a tap's ring, which takes 176 KB. A reader that polls four times a second
  *  sees up to a thousand events a second. */
 #define TAP_EVENTS 256
 /** Time after which a tap without a reader is closed. 3 s is a guess: several polling intervals of
  *  the command that reads taps. */
 #define TAP_LEASE_NS (3 * NS_PER_S)
-/** Maximum number of events that wait for the export; they take 1.6 MB. 2048 is a guess: about as
+/** Maximum number of events that wait for the export; they take 1.4 MB. 2048 is a guess: about as
  *  many as a collector accepts in a second. */
 #define COLLECT_EVENTS 2048
 

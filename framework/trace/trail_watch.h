@@ -11,7 +11,7 @@ struct tap {
 	atomic_bool open;
 	atomic_int stage, class_id, outcome;
 	_Atomic int64_t slow_ns;
-	/* ids of the newest event in the ring and of the newest event that a reader has seen */
+	/* id of the newest event in the ring, and of the newest event that any reader has seen */
 	_Atomic uint64_t newest, read;
 	_Atomic uint64_t dropped; /* events not stored since the tap was opened */
 	uint64_t began;           /* id of the first event, minus 1 */
@@ -22,10 +22,11 @@ struct tap {
 struct taps {
 	/* read by every thread that ends an event */
 	atomic_int n_open;
-	atomic_bool collecting, slow, follow; /* as in weir_collect */
-	_Atomic uint64_t below;
-	atomic_int *looking; /* number of open taps, plus one for the collection */
-	/* used by observers */
+	/* an export collects events; `slow` and `follow` are those of its struct weir_collect */
+	atomic_bool collecting, slow, follow;
+	_Atomic uint64_t below; /* see collect_below */
+	atomic_int *looking;    /* number of open taps, plus one for the collection */
+	/* not used while there are no observers */
 	WEIR_ALIGNED struct lock lock; /* a leaf lock */
 	struct tap tap[TAPS_MAX];
 	struct weir_slow *queue WEIR_GUARDED_BY(lock); /* [COLLECT_EVENTS] */

@@ -22,8 +22,7 @@
 #include <weir/http.h>
 #include <weir/weir.h>
 
-/* Maximum number of parts read per call, so that other events are not delayed. 16 is a guess; a
- * buffer of 64 KiB holds one or two parts. */
+/* Maximum number of parts read per call, so that other events are not delayed. 16 is a guess. */
 #define DIGEST_PARTS 16
 
 enum { DIGEST_BYTES };

@@ -31,8 +31,8 @@ static double lognormal(const struct dist *d, uint64_t seed, uint64_t k)
 
 int64_t dist_draw_ns(const struct dist *d, uint64_t i)
 {
-	/* A draw uses up to two uniform numbers. The seed is mixed, since sequences of the raw
-	 * generator for neighbouring seeds are far from independent. */
+	/* The seed is mixed, since the sequences of the raw generator for neighbouring seeds are
+	 * far from independent. Draw i uses the numbers k and k + 1 at most. */
 	uint64_t seed = weir_random_at((uint64_t)d->seed, 0), k = 2 * i;
 	double ns = (double)d->time_ns;
 

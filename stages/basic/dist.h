@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Draws the service times of `burn` and `delay` from a distribution.
+ * Draws the times of `burn`, `delay` and `hold` from a distribution.
  *
  * Draw number i is a pure function of i and the seed. With a given seed a run therefore draws the
  * same times whatever the number of threads, and needs neither a lock nor thread-local state.

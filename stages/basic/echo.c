@@ -2,7 +2,7 @@
 /*
  * echo: answer an HTTP request with its own contents. THE STAGE TO COPY.
  *
- * It does little, but shows each part that a stage may have: a fixed knob, a live knob, an optional
+ * It does little, but shows the usual parts of a stage: a fixed knob, a live knob, an optional
  * outlet, a metric, shared state and a key. docs/writing-a-stage.md explains it step by step. A
  * stage is one file and one CMake line:
  *
@@ -30,8 +30,8 @@
 enum { ECHO_LARGE };
 enum { ECHO_BYTES };
 
-/* Filled in from `with:`: one member per knob, of the C type that weir/knob.h lists for its
- * type. */
+/* Filled in from `with:`. There is one member per knob; weir/knob.h lists the C type for each type
+ * of knob. */
 struct echo_conf {
 	char *greeting;
 	int64_t max_body_bytes;
@@ -78,7 +78,7 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 	/* This stage needs the whole body, so a body that arrives in parts counts as too long;
 	 * digest.c shows how to handle such bodies. */
 	if ((int64_t)req->body.n > conf->max_body_bytes || weir_http_body_streamed(req)) {
-		/* Send it to the outlet if the YAML links one, else answer here. */
+		/* Send the event to the outlet if the YAML links one, else answer here. */
 		if (weir_outlet_linked(st, ECHO_LARGE)) {
 			/* *ev is NULL now: the next stage owns the event */
 			weir_emit(st, ECHO_LARGE, ev);
@@ -102,8 +102,8 @@ static void echo_one(struct weir_stage *st, struct weir_event **ev)
 }
 
 /* Called with at least one event, each of the type in `accepts`. On return, every event must have
- * been emitted, finished or held. It may run in several threads at the same time, unless the YAML
- * sets `mode: exclusive`. */
+ * been emitted, finished or held. The function may run in several threads at the same time, unless
+ * the YAML sets `mode: exclusive`. */
 static void echo_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -163,7 +163,7 @@ static const struct weir_metric echo_metrics[] = {
     {0},
 };
 
-/* The only symbol exported from this file, even if it is built as a plug-in. */
+/* The only symbol that this file exports, also when it is built as a plug-in. */
 const struct weir_stage_ops weir_stage_echo = {
     .abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_IN_PARTS,

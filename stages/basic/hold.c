@@ -4,15 +4,15 @@
  * passes it on. In examples, tests and benchmarks it stands in for a server that answers
  * requests later.
  *
- * `capacity` is the number of events that this server works on at once. Further events wait there,
- * first in, first out, so its throughput is `capacity` divided by the mean time.
+ * `capacity` is the number of events that the simulated server works on at once. Further events
+ * wait, first in, first out, so the throughput is `capacity` divided by the mean time.
  *
- * The handler passes the events to the thread of a loop, which holds them with tickets: an event
- * whose deadline or `timeout` passes is given back to the stage. The simulated server does not
- * learn of this, so it finishes such an event, and the answer is dropped. If an event expires
- * before the server has begun to work on it, the server skips it. The loop keeps the tickets of the
- * events in work in a heap, by the time at which they are done, and sets one timer descriptor for
- * the first (weir_timer fires up to 8 ms late, which is too coarse).
+ * The handler passes the events to the thread of a loop, which holds them with tickets
+ * (weir/hold.h): an event whose deadline or `timeout` passes is given back to the stage. If the
+ * simulated server was working on the event, it completes the work, and the result is dropped. If
+ * the event was still waiting, the server skips it. The loop keeps the tickets of the events in
+ * work in a heap, ordered by the time at which the work ends, and sets one timer descriptor for the
+ * first (weir_timer fires up to 8 ms late, which is too coarse).
  *
  * Only the loop's thread uses the heap, the ring and the timer.
  */
@@ -31,8 +31,8 @@ enum { HOLD_OUT, HOLD_EXPIRED };
 
 struct hold_conf {
 	struct dist dist;
-	int64_t capacity;   /* 0 is no limit */
-	int64_t timeout_ns; /* 0 is none */
+	int64_t capacity;   /* 0 means no limit */
+	int64_t timeout_ns; /* 0 means none */
 };
 
 struct entry {
@@ -51,7 +51,7 @@ struct hold {
 	struct entry *heap; /* the entry with the smallest done_ns first */
 	int n, room;
 	struct waiting *ring; /* events that wait for capacity */
-	unsigned first, last; /* they are ring[first .. last), modulo ring_room */
+	unsigned first, last; /* the waiting events are ring[first .. last), modulo ring_room */
 	unsigned ring_room;   /* 0 or a power of two */
 	uint64_t drawn;       /* number of draws */
 	atomic_int_fast64_t
@@ -144,7 +144,8 @@ static struct hold *hold_of(struct weir_loop *loop)
 	return weir_loop_data(loop);
 }
 
-/* The work on an event is over: emit it or, if it has expired, only stop counting it. */
+/* The work on an event is over: emit the event, unless it has expired (`ev` is NULL), and stop
+ * counting it as held. */
 static void done(struct hold *h, struct weir_event *ev)
 {
 	if (ev)
@@ -158,7 +159,7 @@ static void done_with_ticket(struct hold *h, uint64_t ticket)
 }
 
 /* Begin to work on `ev` at `at_ns`. If the heap cannot grow, emit the event early rather than lose
- * it. (Without memory for the ticket, weir_hold_until finishes it.) */
+ * it. (Without memory for the ticket, weir_hold_until finishes the event.) */
 static void begin(struct hold *h, struct weir_event *ev, int64_t at_ns, int64_t until_ns)
 {
 	struct weir_stage *st = weir_loop_stage(h->loop);
@@ -207,8 +208,8 @@ static void receive(struct hold *h, struct weir_event *ev, int64_t now_ns)
 		done(h, ev);
 }
 
-/* End the work on the events that are due at `now_ns`. The next event begins when its predecessor
- * is done, and not when the timer is noticed. */
+/* End the work on the events that are due at `now_ns`. Work on a waiting event counts as begun when
+ * its predecessor was due, even though the timer fires later. */
 static void finish_due(struct hold *h, int64_t now_ns)
 {
 	while (h->n > 0 && h->heap[0].done_ns <= now_ns) {
@@ -254,7 +255,7 @@ static void loop_mail(struct weir_loop *loop, struct weir_event *list)
 	set_timer(h);
 }
 
-/* End all work at once. */
+/* End all work and all waiting immediately. */
 static void clear(struct hold *h)
 {
 	while (h->n > 0)
@@ -296,7 +297,7 @@ static void hold_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
-/* Without a link, the events end here as missed deadlines. */
+/* Without a link, the events stay in `ev`, and the framework finishes them as WEIR_EDEADLINE. */
 static void hold_expired(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	if (weir_outlet_linked(st, HOLD_EXPIRED))

@@ -7,8 +7,8 @@
  * for free space and reads no more of the body, so the server stops reading from the socket. At
  * most two buffers hold bytes that the client has sent but not read back.
  *
- * The response begins when more than MIRROR_AHEAD bytes or the whole body have arrived. Until then a
- * malformed body gets a proper error status. A response that has begun can only be aborted.
+ * The response begins when more than MIRROR_AHEAD bytes or the whole body have arrived. Until then
+ * a malformed body gets a proper error status. A response that has begun can only be aborted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@
 /* State that persists between the calls for one event; see digest.c. */
 struct mirror {
 	struct weir_http_tap tap; /* first */
-	/* the unwritten rest of the part; valid until the next body_next */
+	/* the unwritten rest of the part; valid until the next weir_http_body_next */
 	struct weir_slice rest;
 	bool begun;
 	size_t n_ahead;
@@ -128,8 +128,8 @@ static void mirror_one(struct weir_stage *st, struct weir_event **ev)
 		if (rc < 0)
 			break;
 		bool ends = rc == WEIR_HTTP_BODY_END;
-		/* Begin the response only after data has arrived. When the stage waits for data,
-		 * the server sends "100 Continue" to a client that expects it. */
+		/* Begin the response only after data has arrived: a client may send data only after
+		 * "100 Continue", which cannot be sent once the response has begun. */
 		bool kept = !ends && keep_ahead(m);
 		rc = m->begun || kept ? 0 : begin(m, req);
 		if (rc == 0 && ends) {

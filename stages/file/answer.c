@@ -3,8 +3,7 @@
  * Builds responses from files: a whole file, one range, several ranges, or a 304.
  *
  * Each response owns one block of memory, freed by its release callback. The block holds the
- * preformatted header fields and either the body or, if that is too large to read, an open
- * descriptor.
+ * preformatted header fields, and the body or an open descriptor of the file.
  */
 #include "read.h"
 
@@ -89,7 +88,7 @@ __attribute__((format(printf, 3, 4))) static void fields_add(
 	va_start(args, format);
 	int n = vsnprintf(at, room - f->n, format, args);
 	va_end(args);
-	WEIR_ASSERT(n >= 0 && (size_t)n < room - f->n); /* see read_init */
+	WEIR_ASSERT(n >= 0 && (size_t)n < room - f->n); /* see check_cache_control in read.c */
 	f->n += (size_t)n;
 }
 
@@ -166,8 +165,8 @@ static int answer_give(struct weir_stage *st, struct weir_http_request *req, str
 	return rc;
 }
 
-/* Respond with several ranges, sent from the file with text lines between them. `body` holds the
- * array of pieces, followed by the text lines. */
+/* Respond with several ranges, sent from the file with text lines between them. The body of the
+ * struct answer holds the array of pieces, followed by the text lines. */
 static int answer_parts(struct weir_stage *st, struct weir_http_request *req,
     const struct variant *v, const char *name, const struct condition *asked,
     const struct condition_file *c)

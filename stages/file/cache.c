@@ -10,7 +10,7 @@
  *
  * A hit takes no lock and copies nothing. It costs a hash, a lookup in an RCU read section and one
  * reference, and the response points into the object. A response from `miss` is processed by a tap
- * on the leading request, in the thread that finished that request; see cache_landed().
+ * on the request, in the thread that finished the request; see cache_fetch.c.
  *
  * The key is the path and, for responses that vary by Accept-Encoding, the codings that the client
  * accepts. The responses of file.read depend on nothing else. The cache must not be used in front
@@ -21,19 +21,20 @@
  * variant for clients that accept no coding, or a CACHE_FORKS marker. In both cases a client that
  * accepts codings needs a second lookup, by path and encoding_code(). Accept-Encoding is therefore
  * parsed only for paths whose responses vary. By listing codings in different orders, a client can
- * create at most some 150 variants of a file; SIEVE evicts them early, as it does after a scan.
+ * create at most some 150 variants of a file; objects requested only once are evicted early
+ * (cache_table.c).
  *
  * A request other than a plain GET (HEAD, a range, conditions) is sent to `miss` as a plain GET,
- * and the response is then adapted to the original request. Two kinds of requests are answered from
- * an existing object but never fetch one. A request for several ranges would get the whole body if
- * the response turned out not to be cacheable. The response to a request with Authorization must
- * not be served to other clients.
+ * and the response is then adapted to the original request. Some requests are answered from an
+ * existing object but never fetch one: a request with Authorization or a body, since the response
+ * to it must not be served to other clients, and a request for several ranges, since it would get
+ * the whole body if the response turned out not to be cacheable.
  *
  * This stage revalidates an object by a conditional request to `miss`, as any HTTP cache asks its
- * origin. It does not use stat, which may block, whereas this stage must be able to run inline in
- * an I/O thread. The pool of `miss` is intended for blocking calls; a 304 costs an open, an fstat
- * and a close there, once per object and `revalidate` interval. If `miss` refuses requests under
- * load, the old object is served for up to `stale` longer, so that an overloaded site serves
+ * origin. It does not call stat on the path, which may block, since this stage must be able to run
+ * inline in an I/O thread. The pool of `miss` is intended for blocking calls; a 304 costs an open,
+ * an fstat and a close there, once per object and `revalidate` interval. If `miss` refuses requests
+ * under load, the old object is served for up to `stale` longer, so that an overloaded site serves
  * outdated content rather than responding slowly. The cache never reads `root`. If `root` is set,
  * it is only checked at startup, so that a wrong directory is detected before the first request.
  *
@@ -46,7 +47,7 @@
  *
  * An object's due_ns is the time of its next revalidation. The request that advances due_ns by
  * compare-and-swap does the revalidation. Only one request per `revalidate` interval therefore goes
- * to `miss`, even if it fails.
+ * to `miss`, even if the revalidation fails.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -66,8 +67,8 @@
 /* Lookups per read section. 32 is a guess: enough to amortise the cost of entering a section. */
 #define CACHE_CHUNK 32
 
-/* Whether the response to `req` may also be served to other clients. Only such a request may lead a
- * flight. */
+/* Whether the response to `req` may also be served to other clients. If not, `req` must not lead a
+ * flight (cache_flight.h). */
 static bool is_public(const struct weir_http_request *req)
 {
 	return req->body.n == 0 && !weir_http_body_streamed(req) &&

@@ -56,14 +56,15 @@ void cache_hit(struct weir_stage *st, struct weir_event **ev, struct cache_objec
 /** Send *ev to the outlet `miss`, without a flight. */
 void cache_pass(struct weir_stage *st, struct weir_event **ev);
 
-/** Fetch the object for *ev, whose path has `hash`. If a flight for the object is already in
+/** Fetch the object for *ev. `hash` is that of its path. If a flight for the object is already in
  * progress, *ev is held if `wait` is set, and otherwise answered from `old`. Takes over *ev and the
  * reference to `old`. `old` may be NULL only if `wait` is set. */
 void cache_fetch(struct weir_stage *st, struct weir_event **ev, uint64_t hash,
     struct cache_object *old, bool wait);
 
-/** Handle a refusal of *ev by the stage behind the outlet `miss`: if *ev led a flight with an old
- * object younger than `age_ns`, answer it from that object and set *ev to NULL. */
+/** Handle a refusal of *ev, with the status `reason`, by the stage behind the outlet `miss`. If *ev
+ * led a flight with an old object younger than `age_ns`, answer it from that object and set *ev to
+ * NULL; otherwise do nothing. */
 void cache_fetch_refused(struct weir_stage *st, struct weir_event **ev, int64_t age_ns, int reason);
 
 /** Wait until all flights in progress have landed, but not longer than until `until_ns`. Then

@@ -23,8 +23,9 @@
  * examine about 10,000 objects. */
 #define SWEEP_NS 10000000LL
 
-/* Update the counters, and set the gauges to the state of the table. During a reload the stages of
- * the old and the new graph share one table. */
+/* Update the counters, and set the gauges to the state of the table. The gauges do not add up the
+ * changes that this stage makes, because the stages of the old and the new graph share one table
+ * during a reload. */
 static void count_change(struct weir_stage *st, const struct cache_change *change)
 {
 	struct cache_state *state = weir_state(st);
@@ -120,8 +121,8 @@ static void fork_path(struct cache_flight *f)
 		cache_object_put(o);
 	struct cache_object *fork = forks ? NULL : cache_object_fork(f->hash, f->key);
 	if (!fork)
-		/* The path already has a fork, or memory is short. In the latter case later
-		 * requests fetch the variant again. */
+		/* The entry of the path varies already, or memory is short. If memory is short,
+		 * later requests fetch the variant again. */
 		return;
 	replace_object(f->st, fork);
 	cache_object_put(fork);
@@ -144,7 +145,7 @@ static struct cache_object *learn(struct cache_flight *f, struct weir_http_reque
 
 	if (req->res.status == 304 && f->old && !req->res.streamed) {
 		if (!f->old->varies && cache_answer_varies(req, f->fields_start))
-			fork_path(f); /* a precompressed neighbour has appeared */
+			fork_path(f); /* a precompressed copy of the file has appeared */
 		confirm(f->old, &f->limits, now_ns);
 		cache_object_hold(f->old);
 		return f->old;

@@ -19,8 +19,8 @@
 #include "cache_rcu.h"
 #include "encoding.h"
 
-/* Interval at which flights_close checks weir_hurried, which a signal handler may set. The drain
- * uses the same interval. */
+/* Interval at which flights_close checks weir_hurried, which a signal handler may set; the same as
+ * LOOK_NS of net/drain.c. */
 #define FLIGHT_LOOK_NS 20000000LL
 
 void flights_init(struct cache_flights *fs, struct cache_table *table)

@@ -5,7 +5,8 @@
  * since the response may depend on both.
  *
  *   flights_board(): no flight for the key -> the request LEADS a new one: it is emitted to `miss`
- *                                             with the flight's tap
+ *                                             with the flight's tap; or the object is FOUND in the
+ *                                             table after all
  *                    a flight exists       -> the request is HELD on it, or the result is BUSY
  *   flights_land():  `miss` has finished the leader; the flight is removed, and the events that
  *                    waited for it are returned
@@ -67,7 +68,8 @@ struct cache_flights {
 
 enum flight_boarding {
 	FLIGHT_LEADS, /* the caller must emit the request with the flight's tap */
-	FLIGHT_HELD,  /* *ev waits for another flight and is NULL; the caller frees its flight */
+	/* the event waits for another flight, and *ev is NULL; the caller frees its own flight */
+	FLIGHT_HELD,
 	/* another request is fetching the object; the caller still owns the request and the
 	 * flight */
 	FLIGHT_BUSY,
@@ -77,7 +79,7 @@ enum flight_boarding {
 void flights_init(struct cache_flights *fs, struct cache_table *table);
 void flights_fini(struct cache_flights *fs);
 
-/** Create a flight for `req` (GET or HEAD), whose path has `hash`. Takes over the reference to
+/** Create a flight for `req` (GET or HEAD). `hash` is that of its path. Takes over the reference to
  * `old` (may be NULL). Returns NULL if out of memory; the caller then keeps the reference. */
 struct cache_flight *flight_new(struct weir_stage *st, const struct weir_http_request *req,
     uint64_t hash, struct cache_object *old);

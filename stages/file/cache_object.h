@@ -2,7 +2,7 @@
 /*
  * Objects of file.cache: cached responses. An object is one reference-counted block of memory.
  *
- *   NEW (creator owns it) --put--> in the table --evicted, replaced--> still referenced --> freed
+ *   NEW (creator owns it) --insert--> in the table --evicted, replaced--> referenced --> freed
  *
  * The bytes in memory never change after cache_object_new. The bytes of an open file may change;
  * cache_object_intact() detects that. The table holds one reference, each response that points into
@@ -40,7 +40,7 @@ struct cache_account {
 enum cache_kind {
 	CACHE_WHOLE, /* a 200 with its whole body, in memory or in an open file */
 	CACHE_GONE,  /* a 404, kept for a short time */
-	CACHE_PASS,  /* not cacheable, so requests do not wait for each other's responses */
+	CACHE_PASS,  /* not cacheable: each request is sent to `miss` at once, by itself */
 	/* varies by Accept-Encoding: look up the variant under the client's encoding_code() */
 	CACHE_FORKS,
 };
@@ -54,7 +54,7 @@ struct cache_object {
 
 	/* Constant after cache_object_new. Every hit reads these first. */
 	enum cache_kind kind;
-	uint16_t code; /* encoding_code() of the clients it serves; 0 if it does not vary */
+	uint16_t code; /* encoding_code() of the clients; 0 if the response does not vary */
 	bool varies;   /* the response is only for clients with this `code` */
 	uint64_t hash;
 	struct weir_slice key;
@@ -97,8 +97,8 @@ static inline uint64_t cache_variant_hash(uint64_t hash, unsigned code)
 	return hash ^ code * 0x9e3779b97f4a7c15u; /* Knuth, TAOCP 6.4: 2^64 / golden ratio, odd */
 }
 
-/** Create an object without bytes which records that `key` varies. The caller gets one reference.
- * Returns NULL if out of memory. */
+/** Create a CACHE_FORKS object, which records that the responses for `key` vary. The caller gets
+ * one reference. Returns NULL if out of memory. */
 struct cache_object *cache_object_fork(uint64_t hash, struct weir_slice key);
 
 /**

@@ -7,8 +7,9 @@
  * cache_rcu_borrow registers it temporarily.
  *
  * liburcu itself is not instrumented, so TSan sees neither how an object is published through its
- * hash table nor that a grace period separates the last reader from the reclaim callback. The two
- * annotations here declare both; tests/tsan.supp covers the internals of the library.
+ * hash table nor that a grace period separates the last reader from the reclaim callback.
+ * cache_rcu_release and cache_rcu_acquire declare both; tests/tsan.supp covers the internals of the
+ * library.
  */
 #ifndef WEIR_STAGES_FILE_CACHE_RCU_H
 #define WEIR_STAGES_FILE_CACHE_RCU_H
@@ -27,7 +28,7 @@
 #define cache_rcu_acquire(p) ((void)(p))
 #endif
 
-/* Released by read_unlock and acquired by the reclaim callback; for TSan only. */
+/* Released by cache_rcu_read_unlock and acquired by the reclaim callback; for TSan only. */
 extern char cache_rcu_epoch;
 
 static inline void cache_rcu_read_lock(void)

@@ -33,9 +33,9 @@
 #define TABLE_BUCKETS_MIN      64
 #define TABLE_BUCKETS_MAX      (1 << 20)
 
-/* Limit on the memory of evicted objects that are not freed yet. While the limit is exceeded,
- * nothing is inserted. It is the sum of a quarter of the table's size (a guess), for objects that
- * slow clients still read, and 8 MiB, for objects that wait for the end of a grace period.
+/* Limit on the memory of evicted objects that are not freed yet. While it is exceeded, nothing is
+ * inserted. The limit is the sum of a quarter of the table's size (a guess), for objects that slow
+ * clients still read, and 8 MiB, for objects that wait for the end of a grace period.
  * liburcu's thread wakes every 10 ms, and at a fill rate of 800 MB/s the table evicts 8 MB in that
  * time. */
 #define TABLE_PINNED_SHARE  4
@@ -130,7 +130,6 @@ uint64_t cache_table_hash(const struct cache_table *t, struct weir_slice key)
 	return XXH3_64bits_withSeed(key.p, key.n, t->seed);
 }
 
-/* Key of a lookup. */
 struct lookup {
 	struct weir_slice key;
 	unsigned code;

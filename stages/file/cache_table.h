@@ -27,7 +27,7 @@ struct cache_change {
 	int64_t bytes, objects;         /* change of the table's contents; may be negative */
 	int64_t evicted;                /* objects evicted to make space */
 	int64_t bytes_now, objects_now; /* in the table afterwards */
-	int64_t files_now;              /* objects among them that are open files */
+	int64_t files_now;              /* how many of objects_now are open files */
 };
 
 /** Create a table for objects of at most `size_bytes` in total; the caller gets one reference.

@@ -35,7 +35,8 @@ enum encoding encoding_find(struct weir_slice text)
 
 /* ---- Accept-Encoding ---- */
 
-/* Weights in thousandths; -1 if none is given. "*" is stored at index ENCODING_N. */
+/* Weights in thousandths, -1 if none is given; after weights_settle in half thousandths. "*" is
+ * stored at index ENCODING_N. */
 #define STAR ENCODING_N
 struct weights {
 	int q[ENCODING_N + 1];

@@ -93,8 +93,9 @@ static bool read_day_first(struct reader *r, const char *separator, struct tm *t
 	    !read_month(r, &tm->tm_mon) || !read_text(r, separator) ||
 	    !read_number(r, old ? 2 : 4, false, &year) || !read_text(r, " ") || !read_time(r, tm))
 		return false;
-	/* RFC 9110: a two-digit year over 50 years ahead is in the past. The limit is fixed at
-	 * 2069, as in POSIX strptime, so that the result does not depend on the current date. */
+	/* RFC 9110: a two-digit year over 50 years ahead is in the past. Here 00 to 68 mean 2000 to
+	 * 2068 and 69 to 99 mean 1969 to 1999, as in POSIX strptime, so that the result does not
+	 * depend on the current date. */
 	tm->tm_year = !old ? year - 1900 : year < 69 ? year + 100 : year;
 	return read_text(r, " GMT");
 }

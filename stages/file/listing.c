@@ -4,8 +4,8 @@
  *
  * Names are not trusted, since anyone who may write to the directory chooses them. They are escaped
  * in text, and in links they are also percent-encoded. Links begin with "./", so that a browser
- * does not interpret "javascript:x" as a URL with a scheme. Names that no request can contain
- * (those with control bytes, a backslash or a leading dot) are left out.
+ * does not interpret "javascript:x" as a URL with a scheme. Names that file.read refuses in
+ * requests (those with control bytes, a backslash or a leading dot) are left out.
  */
 #include "listing.h"
 
@@ -125,8 +125,8 @@ static void put_html(FILE *f, const char *text)
 		put_html_char(f, *text);
 }
 
-/* Write a name as a link, for HTML or JSON. None of the percent-encoded characters is special in
- * JSON. */
+/* Write a name as a link, for HTML or JSON. All characters that are special in JSON are
+ * percent-encoded. */
 static void put_link(FILE *f, const char *name, enum listing_form form)
 {
 	for (const unsigned char *p = (const unsigned char *)name; *p; p++) {

@@ -17,11 +17,12 @@ enum listing_form { LISTING_OFF, LISTING_HTML, LISTING_JSON };
  * List the directory `name` (as for file_open; "." is the root) in `form`, which must not be
  * LISTING_OFF.
  *
- * Directories come first, then files, each sorted by bytes. Dot files and names that cannot be
- * written in a request are left out. A link is listed only if `links` allows following it and its
- * target may be served. Names are escaped for their context. Returns 0 with *body malloc'd, for the
- * caller to free, and its length in *n; WEIR_ENOENT if `name` is not a readable directory;
- * WEIR_EPRESSURE if no descriptor is left; WEIR_ENOMEM.
+ * Directories come first, then files, each sorted by the bytes of the name. Names that file.read
+ * refuses in requests (path.h), such as dot files, are left out. A link is listed only if `links`
+ * allows following it and its target may be served. Names are escaped for their context. Returns 0
+ * with *body malloc'd, for the caller to free, and its length in *n; WEIR_ENOENT if `name` is not a
+ * readable directory; WEIR_EPRESSURE if descriptors or memory are short while it is opened;
+ * WEIR_ENOMEM.
  *
  *   { "path": "/a/", "truncated": false, "entries": [
  *     { "name": "b.txt", "href": "./b.txt", "type": "file", "bytes": 5, "modified": 784111777 } ] }

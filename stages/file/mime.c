@@ -2,8 +2,8 @@
 /*
  * Media types by file name extension.
  *
- * The table has the common types of web sites, from the IANA registry (and for scripts from RFC
- * 9239). Text is declared as UTF-8, the usual encoding today, since a browser that guesses the
+ * The table has the common types of web sites, from the IANA registry and, for scripts, from RFC
+ * 9239. Text is declared as UTF-8, the usual encoding today, since a browser that guesses the
  * charset can be attacked. Unknown files are declared as binary, never as text, so that a browser
  * does not treat them as HTML.
  */

@@ -22,9 +22,9 @@
 
 #define NS_PER_S 1000000000LL
 
-/* If a file was changed within this time, it may be changed again and get the same time. 100 ms is
- * a guess: longer than a tick of the slowest kernel (10 ms at HZ=100), with a margin for a slow
- * stat. */
+/* A file that was changed less than this time ago may be changed again and keep the same timestamp.
+ * 100 ms is a guess: longer than a tick of the slowest kernel (10 ms at HZ=100), with a margin for
+ * a slow stat. */
 #define FILE_RACY_NS 100000000LL
 
 /* Maximum number of attempts at one openat2. It can fail with EAGAIN if links are followed while
@@ -177,8 +177,8 @@ int64_t file_time_ns(struct timespec t)
 	return ns;
 }
 
-/* Whether `at` is less than FILE_RACY_NS ago, or slightly in the future, since the clocks may
- * differ by a tick. */
+/* Whether `at` is less than FILE_RACY_NS before or after `now_ns`. It may be slightly after, since
+ * the clock of file timestamps and that of `now_ns` may differ by a tick. */
 static bool is_racy(struct timespec at, int64_t now_ns)
 {
 	int64_t age_ns;

@@ -28,11 +28,11 @@ struct file {
 	int status; /* on failure, the matching HTTP status */
 	int64_t size_bytes;
 	/* mtime and ctime. Anyone with write access can set the mtime to any value, but nobody can
-	 * set the ctime. Nanoseconds since 1970 would overflow 64 bits in 2262. */
+	 * set the ctime. An int64_t of nanoseconds since 1970 would overflow in 2262. */
 	struct timespec modified, changed;
 	uint64_t inode;
-	/* enum encoding; part of the ETag, since a precompressed neighbour may have the same size
-	 * and time as the file itself */
+	/* enum encoding; part of the ETag, since a precompressed copy (variant.h) may have the same
+	 * size and time as the file itself */
 	unsigned coding;
 };
 
@@ -53,10 +53,10 @@ char *file_root_path(const char *path);
 
 /**
  * Follow a deployment that has switched a link or renamed directories: if `path` (from
- * file_root_path) now leads to another directory, make the descriptor `root` refer to that one. If
- * it cannot be opened, the old directory stays. The descriptor number does not change, so
- * concurrent calls in other threads use either the old or the new directory. Costs two stats. Any
- * thread.
+ * file_root_path) now leads to another directory, make the descriptor `root` refer to the new one.
+ * If the new directory cannot be opened, the old one stays. The descriptor number does not change,
+ * so concurrent calls in other threads use either the old or the new directory. Costs two stats.
+ * Any thread.
  */
 void file_root_follow(const char *path, int root);
 
@@ -83,13 +83,15 @@ int file_look(int dir, enum file_links links, const char *name, struct stat *st)
 /**
  * Write the ETag of `file` into `etag`. Returns its length.
  *
- * The tag is strong and a hash, because inode numbers must not be disclosed (CVE-2003-1418).
- * FILE_ETAGS_LOCAL covers both times, size and inode, so the tag changes even if a writer sets the
- * modification time back. FILE_ETAGS_PORTABLE covers the modification time and the size. Both cover
- * the coding. If the file changed within 100 ms of `now_ns` (CLOCK_REALTIME), it may change again
- * and keep the same time, since file timestamps advance only with the kernel's tick. The tag is
- * then weak and differs from the later, strong tag, so that caches revalidate. The time compared is
- * `changed` for FILE_ETAGS_LOCAL, `modified` for FILE_ETAGS_PORTABLE.
+ * The tag is a hash, because inode numbers must not be disclosed (CVE-2003-1418). FILE_ETAGS_LOCAL
+ * covers both times, size and inode, so the tag changes even if a writer sets the modification time
+ * back. FILE_ETAGS_PORTABLE covers the modification time and the size. Both cover the coding.
+ *
+ * The tag is strong, unless the file changed within 100 ms of `now_ns` (CLOCK_REALTIME). Such a
+ * file may change again and keep the same time, since file timestamps advance only with the
+ * kernel's tick. Its tag is weak, and differs from the later, strong tag, so that caches
+ * revalidate. The time compared is `changed` for FILE_ETAGS_LOCAL, `modified` for
+ * FILE_ETAGS_PORTABLE.
  */
 size_t file_etag(
     const struct file *file, enum file_etags what, int64_t now_ns, char etag[FILE_ETAG_SIZE]);

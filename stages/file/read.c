@@ -8,7 +8,8 @@
  * Every step may end the request: 204 and 405 (method), 400 and 404 (path.h), 301 to the
  * directory's own path, 403, 404, 503 (open.h), 406 (variant.h), a listing (listing.h). A request
  * that would get 404 is emitted to the outlet `missing` if that outlet is linked, so that another
- * stage can answer it. All other refusals are answered with the pages configured in `error_pages`.
+ * stage can answer it. A response with one of the statuses 400 to 406 has the page configured in
+ * `error_pages` as its body, if there is one.
  *
  * Small bodies are read into memory here, in this stage's pool, since reads may wait for the disk.
  * Bodies larger than `max_read` are passed on as a descriptor for sendfile.

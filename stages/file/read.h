@@ -91,7 +91,7 @@ int refuse_status(struct weir_stage *st, struct weir_http_request *req, int stat
  * init, after the root was opened. */
 void read_warn(struct weir_stage *st);
 
-/** Redirect a request for the directory `name` whose path lacks the final slash. */
+/** Redirect a request whose path names the directory `name`, but lacks the final slash. */
 int refuse_redirect(struct weir_http_request *req, const char *name);
 
 #endif

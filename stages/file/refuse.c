@@ -87,7 +87,7 @@ int answer_listing(struct weir_stage *st, struct weir_http_request *req, struct 
 	}
 	if (rc == 0 && status != 412)
 		rc = weir_http_add_field(req, "ETag", etag);
-	if (rc == 0 && status == 200) /* file.cache, too, then sends no part of it */
+	if (rc == 0 && status == 200) /* file.cache then sends no ranges of it, either */
 		rc = weir_http_add_field(req, "Accept-Ranges", "none");
 	/* A listing needs no other resources. With this policy, even a name that is escaped wrongly
 	 * cannot load or run anything. */

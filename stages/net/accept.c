@@ -5,8 +5,8 @@
  * A new connection is accepted first, so that its address is known. It must then pass two checks,
  * in this order:
  *
- *   1. the limits per address: accept_rate, max_per_address. Only connections of the same address
- *      are closed for it (slot.c).
+ *   1. the limits per address: accept_rate, max_per_address. To meet max_per_address, only
+ *      connections of the same address are closed (slot.c).
  *   2. the limits of the server: a slot of max_connections, and a descriptor.
  *
  * A client that check 1 refuses does not cause the eviction of other clients. To free a slot or a
@@ -27,10 +27,11 @@
  * address are closed without a response. Connections being refused do not count towards
  * max_connections, so they do not keep other clients out.
  *
- * A listener that is closed in a drain accepts its last clients even when the server is full,
- * because closing it resets those in its backlog. Outside the drain it does not, since no client
- * would be answered then, and the backlog may also belong to others: to the server that a failed
- * start should have replaced, or to a service manager that passed the socket.
+ * A listener that is closed in a drain first accepts the clients in its backlog, even when the
+ * server is full, because the close would reset them. A listener that is closed outside a drain
+ * does not, since no client would be answered then, and the backlog may also belong to others: to
+ * the server that a failed start should have replaced, or to a service manager that passed the
+ * socket.
  */
 #include "net/accept.h"
 
@@ -55,7 +56,8 @@
 
 /* ---- admitting a new connection ---- */
 
-/* The reserve is an eventfd, because that also counts as a file for ENFILE and needs no /dev. */
+/* The reserve is an eventfd, because an eventfd counts as a file for ENFILE, too, and needs no
+ * /dev. */
 bool accept_reserve(struct net_io *io)
 {
 	if (io->accept.reserve_fd == -1)
@@ -99,8 +101,9 @@ static void open_conn(struct net_io *io, const struct newcomer *who, int over)
 	io->srv->calls->open(io, who->fd, &who->addr, who->key, over);
 }
 
-/* Refuse a client: without creating a connection if there is no descriptor for it, or if many are
- * being refused already. */
+/* Refuse a client, usually with a connection that sends the response. No connection is created if
+ * descriptors have run out, or if many clients are being refused already and the limit is one of
+ * the address. */
 static void refuse(struct net_io *io, const struct newcomer *who, enum net_limit over)
 {
 	bool many =
@@ -214,8 +217,8 @@ static bool accept_one(int fd, struct newcomer *who)
 	return who->fd != -1;
 }
 
-/* Whether accept failed because of a network error on this connection (accept(2)), in which case
- * the next one can be tried. */
+/* Whether accept failed because of a network error on one connection (accept(2)). The next
+ * connection can then be tried. */
 static bool is_transient(int error)
 {
 	switch (error) {

@@ -24,7 +24,7 @@ void accept_newcomer(struct net_io *io, bool answered);
 bool accept_reserve(struct net_io *io);
 
 /** Admit or refuse the waiting new connection, if any, because accepting stops. It is admitted only
- * in a drain, and only if there is a free slot now. */
+ * in a drain, and only if a slot is free or this thread can free one. */
 void accept_end(struct net_io *io);
 
 /** Accept all clients in the backlog of `fd`, which is about to be closed, because closing it would

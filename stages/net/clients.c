@@ -9,8 +9,8 @@
  * with a key drawn at startup.
  *
  * Rates: the generic cell rate algorithm (ITU-T I.371), one 64-bit time per cell, in two rows with
- * different hashes. An address is refused only if its cells in both rows are used up (the bins of
- * Stochastic Fair Blue, Feng et al. 2001).
+ * different hashes. An address is refused only if its cells in both rows are used up (as with the
+ * bins of Stochastic Fair Blue, Feng et al. 2001).
  */
 #include "net/clients.h"
 
@@ -29,12 +29,12 @@
 #define SHARDS 16
 /* Initial buckets of a shard, a power of two. */
 #define BUCKETS_FIRST 16
-/* Cells of a row, which take 32 KiB. */
+/* Cells per row; a row takes 32 KiB. */
 #define CELLS 4096
 /* Smallest burst that is allowed; a browser opens 6 connections at the same time. */
 #define BURST_MIN 10.0
-/* Longest time per connection, about 115 days. The smallest burst takes ten times as long, which is
- * still far below the limit of an int64_t. */
+/* Longest interval between two connections of an address, about 115 days. The smallest burst is ten
+ * such intervals, which is still far below the limit of an int64_t. */
 #define EACH_MAX_NS 10000000000000000
 
 struct entry {

@@ -4,7 +4,7 @@
  * opens them.
  *
  * An address is a whole IPv4 address, or the first 64 bits of an IPv6 address, since a client with
- * one address of such a network has all of them (RFC 4291, 2.5.1). Its key is a number, never 0.
+ * one address of a /64 network has all of them (RFC 4291, 2.5.1). Its key is a number, never 0.
  * The counts are exact, in a table that all I/O threads share. The table is accessed when a
  * connection opens and closes, never per request, and has one 32-byte entry for each address with
  * an open connection. Rates take 64 KiB for any number of addresses, so two addresses may share a

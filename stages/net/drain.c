@@ -43,7 +43,7 @@
 
 static void tell_threads(struct net_server *srv, enum net_phase phase)
 {
-	/* Partner: drain_follow. */
+	/* pairs with drain_follow */
 	atomic_store_explicit(&srv->phase, phase, memory_order_release);
 	for (int i = 0; i < srv->n_io; i++)
 		weir_loop_wake(srv->io[i]->loop);
@@ -123,7 +123,7 @@ static void begin_drain(struct net_io *io)
 {
 	struct weir_stage *successor = weir_successor(io->stage);
 
-	/* there is none if our graph failed to start after this stage had started: hand our
+	/* there is no successor if our graph failed to start after this stage had started: hand our
 	 * connections back to the running server */
 	if (!successor)
 		successor = weir_predecessor(io->stage, NULL);
@@ -160,7 +160,7 @@ static void close_now(struct net_io *io)
 
 void drain_follow(struct net_io *io)
 {
-	/* Partner: tell_threads. */
+	/* pairs with tell_threads */
 	enum net_phase phase = atomic_load_explicit(&io->srv->phase, memory_order_acquire);
 
 	if (WEIR_LIKELY(phase == NET_RUNNING))

@@ -16,7 +16,7 @@ static struct net_io *eldest(const struct net_io *io)
 	const struct net_server *srv = io->srv;
 	int64_t best_ns = weir_loop_now_ns(io->loop) - NET_EVICT_AFTER_NS + 1;
 	uint32_t none = atomic_load_explicit(&io->evict.none, memory_order_relaxed);
-	/* Partner: start_loops. */
+	/* pairs with start_loops */
 	int n = atomic_load_explicit(&srv->n_loops, memory_order_acquire);
 	struct net_io *best = NULL;
 
@@ -113,7 +113,7 @@ void evict_follow(struct net_io *io)
 		make_room(io);
 	if (WEIR_LIKELY(atomic_load_explicit(&io->evict.news, memory_order_relaxed) == 0))
 		return;
-	/* Partner: tell_news. */
+	/* pairs with tell_news */
 	news = atomic_exchange_explicit(&io->evict.news, 0, memory_order_acquire);
 	if (io->accept.newcomer.fd != -1)
 		accept_newcomer(io, news & EVICT_REPLIED);

@@ -8,17 +8,17 @@
  * requests an eviction from the thread with the longest wait, and pauses its own listeners:
  *
  *   requester: evict_ask --wanted, bit in `asked`, wake--> listeners paused, the new connection
- *              waits (50 ms, listen.c)
+ *              waits (up to 50 ms, listen.c)
  *   other:     next iteration: if still wanted, evicts one (net_calls.evict), else sets
  *              evict.none --evict.news, wake-->
  *   requester: next iteration: admits the new connection, accepts again
  *
- * Nothing is guaranteed: another client may take the slot first, or the waiting connection may have
- * sent a request. The requester then repeats its request, at most as many times per new connection
- * as there are threads, but never to a thread that has replied that it has nothing to evict
- * (evict.none). A thread that has not replied yet does not get a second request, so a thread that
- * hangs does not delay the replies of others. The new connection waits until there is a reply or
- * the time limit expires. If a connection of the requester closes in the meantime and frees all
+ * Nothing is guaranteed: another client may take the slot first, or the connection to be evicted
+ * may have sent a request. The requester then repeats its request, at most as many times per new
+ * connection as there are threads, but never to a thread that has replied that it has nothing to
+ * evict (evict.none). A thread that has not replied yet does not get a second request, so a thread
+ * that hangs does not delay the replies of others. The new connection waits until there is a reply
+ * or the time limit expires. If a connection of the requester closes in the meantime and frees all
  * that the new one needs (EVICT_CLOSED), the new one is admitted without using up an attempt. If
  * the requester finds a free slot just as the other thread evicts a connection for it, the slot
  * freed by the eviction goes to the next client.

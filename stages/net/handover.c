@@ -8,11 +8,10 @@
  */
 #include "net/handover.h"
 
-/* Delay before the next attempt when memory was short: half of the 0.1 s that recovery may take, as
- * in listen.c. */
+/* Delay before the next attempt when memory was short, as in listen.c. 50 ms is a guess. */
 #define AGAIN_NS 50000000LL
-/* Time after which an attempt to take a connection over is abandoned. It is the default of
- * header_timeout of http.server, since a shortage that lasts longer than that is not momentary. */
+/* Time after which the attempts to take a connection over end. 10 s, the default of header_timeout
+ * of http.server, is a guess: a shortage that lasts longer is not momentary. */
 #define KEPT_NS 10000000000LL
 
 /* ---- handing over ---- */
@@ -24,7 +23,7 @@ static void push(struct net_io *to, struct net_handed *h)
 	do
 		h->next = head;
 	while (!atomic_compare_exchange_weak_explicit(&to->handover.handed, &head, h,
-	    memory_order_release, memory_order_relaxed)); /* partner: handover_adopt */
+	    memory_order_release, memory_order_relaxed)); /* pairs with handover_adopt */
 	if (!head)
 		weir_loop_wake(to->loop);
 }
@@ -150,7 +149,7 @@ void handover_adopt(struct net_io *io)
 			!io->handover.kept))
 		return;
 	net_touch(io);
-	/* Partner: push. */
+	/* pairs with push */
 	struct net_handed *h =
 	    atomic_exchange_explicit(&io->handover.handed, NULL, memory_order_acquire);
 	struct net_handed **tail = &io->handover.kept;

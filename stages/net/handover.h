@@ -30,7 +30,7 @@
  * protocol, which has all that the connection needs. */
 struct net_handed {
 	struct net_handed *next;
-	/* when its current owner first failed to take it over; 0 if it has not failed */
+	/* when the current owner first failed to take the connection over; 0 if it never failed */
 	int64_t since_ns;
 };
 
@@ -55,15 +55,15 @@ struct tls_site *handover_site(const struct net_server *srv);
 /** Begin the handover: every connection that can leave is handed over now. I/O thread only. */
 void handover_leave(struct net_io *io, struct net_server *successor);
 
-/** Give `h` to the server that takes over from that of `from`. I/O thread only, during a
+/** Give `h` to the server that replaces the server of `from`. I/O thread only, during a
  * handover. */
 void handover_send(const struct net_io *from, struct net_handed *h);
 
 /** Try again later to hand connections over, because memory was short. I/O thread only. */
 void handover_retry(struct net_io *io);
 
-/** Whether the server that takes over is running: one that is itself stopping has no more time for
- * a response in progress than this one. I/O thread only, during a handover. */
+/** Whether the server that takes over is running. If it is stopping, too, a response in progress
+ * would have no more time there than here. I/O thread only, during a handover. */
 bool handover_receiver_runs(const struct net_io *io);
 
 /** Take over the connections handed to `io`. Called by the I/O thread in each iteration. Costs two

@@ -82,7 +82,7 @@ static int share_sockets(
 		return WEIR_ESYS;
 	}
 	while (i-- > 0)
-		list[i]->shared = true; /* the thread of the listener checks this when it stops */
+		list[i]->shared = true; /* checked by the thread of the listener when it stops */
 	return n;
 }
 

@@ -14,7 +14,7 @@ struct tls_user handshake_user(
 	    .address = {c->client.address, c->client.address_n}};
 }
 
-/* Return the last class, to which events belong that match no other class. */
+/* Return the last class, that of all events that match no other class. */
 static uint8_t last_class(const struct weir_stage *st)
 {
 	int n = 0;

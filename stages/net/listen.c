@@ -35,8 +35,8 @@
 #include "net/handover.h"
 #include "net/stand_in.h"
 
-/* Delay before accepting is retried when descriptors or slots were used up: half of the 0.1 s that
- * recovery may take. */
+/* Delay before accepting is retried when descriptors or slots were used up. 50 ms is a guess: a
+ * client hardly notices it. */
 #define ACCEPT_RETRY_NS 50000000LL
 
 /* ---- binding ---- */
@@ -138,7 +138,7 @@ struct sockets {
 	int fd[NET_IO_MAX];
 	int n;       /* number of sockets in `fd` */
 	bool shared; /* the sockets in `fd` are shared with the server that this one replaces */
-	bool passed; /* a service manager has passed them */
+	bool passed; /* the sockets in `fd` were passed by a service manager */
 };
 
 /* Find the existing sockets at `a`: those of the server that this one replaces, else one that was
@@ -165,8 +165,8 @@ static int nth_socket(const struct address *a, const struct sockets *s, int i)
 	return s->passed ? passed_socket(a, s->fd[0], i) : open_socket(a, true);
 }
 
-/* Bind one address for every I/O thread; the first bind determines the port if it is 0. On failure,
- * sockets found but not used yet are closed here, the others by listen_close. */
+/* Bind one address for every I/O thread. If its port is 0, the first bind determines the port. On
+ * failure, sockets found but not used yet are closed here, the others by listen_close. */
 static int bind_address(struct net_server *srv, const char *text, int backlog, struct weir_err *err)
 {
 	struct address a;
@@ -311,15 +311,14 @@ static void retry(struct weir_loop *loop, struct weir_timer *t)
 {
 	struct net_io *io = weir_loop_data(loop);
 
-	net_touch(io); /* `memory` may have changed */
+	net_touch(io); /* the knob `memory` may have changed */
 	if (io->accept.newcomer.fd != -1)
 		accept_newcomer(io, true);
 	else
 		listen_resume(io);
 	listen_pause(io);
-	/* Still paused: memory is short, or the server is full. Continue to retry, because when two
-	 * threads derive the memory step at the same time, a step may end without this thread being
-	 * woken. */
+	/* Still paused: memory is short, or the server is full. Continue to retry, because this
+	 * thread may not be woken when another thread finds that there is memory again. */
 	if (io->accept.paused)
 		weir_timer_set(loop, t, weir_loop_now_ns(loop) + ACCEPT_RETRY_NS);
 }

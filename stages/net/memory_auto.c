@@ -44,10 +44,9 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* Set `path` to the path of this process's group in `list`, as "/a/b", or to "" if it is the root
- * or there is no group. If `controller` is NULL, this is the group of version 2, whose line is
- * "0::/a/b"; otherwise it is that of the version 1 hierarchy with this controller
- * ("7:memory:/a/b"). */
+/* Set `path` to the path of this process's group in `list`, as "/a/b", or to "" if the group is the
+ * root or there is none. If `controller` is NULL, the group is that of version 2 (line "0::/a/b"),
+ * else that of the version 1 hierarchy with this controller (line "7:memory:/a/b"). */
 static void find_group(const char *list, const char *controller, char path[PATH_MAX])
 {
 	FILE *f = fopen(list, "re");

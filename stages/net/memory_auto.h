@@ -7,8 +7,8 @@
 
 /** Return an eighth of `bytes`, but at least MEMORY_AUTO_MIN and at most MEMORY_AUTO_MAX. An
  * eighth is a guess that leaves memory for caches, the graph and the kernel. The maximum is more
- * than max_connections idle TLS connections hold, and the minimum is what 3,000 idle TLS
- * connections hold. */
+ * than idle TLS connections hold at the default of max_connections, and the minimum is what some
+ * 4,000 of them hold. */
 int64_t memory_auto_share(int64_t bytes);
 #define MEMORY_AUTO_MIN (64LL << 20)
 #define MEMORY_AUTO_MAX (1LL << 30)

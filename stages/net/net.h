@@ -10,8 +10,9 @@
  *   struct net_io      in the data of its event loops (weir_loop_data)
  *   struct net_conn    in its connections
  *
- * and installs struct net_calls, through which it is called: for each new connection, for one that
- * is evicted, drained or handed over, never for a request. The other direction is a plain call.
+ * and installs struct net_calls, through which this code calls the protocol: for each new
+ * connection, and for one that is evicted, drained or handed over, but never for a request. The
+ * protocol calls the functions of this folder directly.
  *
  * Each I/O thread owns its listening sockets (SO_REUSEPORT spreads clients over them) and its
  * connections. I/O threads share the number of open connections, in total and per address, and the
@@ -41,8 +42,8 @@
  * NET_IO_MAX threads. */
 #define NET_SOCKETS_MAX (NET_LISTEN_MAX * NET_IO_MAX)
 
-/** Shortest wait after which a connection may be evicted. Younger ones are spared because browsers
- * open connections in advance. */
+/** Shortest wait after which a connection may be evicted. Connections that have waited for less are
+ * spared because browsers open connections in advance. */
 #define NET_EVICT_AFTER_NS 1000000000LL
 /** Maximum number of connections checked to find one to evict. At 50 ns each this costs less than
  * the accept. */
@@ -90,7 +91,7 @@ struct net_wait {
 	struct weir_timer timer;
 	struct net_conn *next, **prev; /* links in the list `list`; prev is NULL if in no list */
 	uint8_t list;                  /* enum net_list_id, valid if prev is set */
-	uint8_t kind;                  /* the protocol's, such as enum wait_kind of HTTP */
+	uint8_t kind;                  /* defined by the protocol: enum wait_kind of HTTP */
 	int64_t since_ns;              /* when the wait began */
 	/* When the last byte was transferred; in LIST_IDLE, when the TLS handshake ended. */
 	int64_t progress_ns;
@@ -103,7 +104,7 @@ struct net_wait {
 /** The client of a connection. */
 struct net_client {
 	uint64_t key; /* key in the client table (clients.h); 0 if not counted */
-	char id[8];   /* of the connection */
+	char id[8];   /* identifier of the connection, unique in this process */
 	uint8_t address_n;
 	char address[INET6_ADDRSTRLEN];
 };
@@ -111,8 +112,8 @@ struct net_client {
 struct net_conn {
 	struct weir_watch watch; /* first member; fd is -1 once closed */
 	struct tls_conn *tls;    /* NULL without TLS; stays while requests are in the graph */
-	bool refused;            /* at the accept; counted in net_server.refusing */
-	bool ready;              /* about to be processed by the protocol, so not evicted */
+	bool refused;            /* refused when accepted; counted in net_server.refusing */
+	bool ready;              /* the protocol is about to process it: it is not evicted */
 	struct net_wait wait;
 	struct net_conn *next, **prev; /* links of net_io.conns */
 	struct net_client client;
@@ -130,7 +131,7 @@ struct net_list {
 struct listener {
 	struct weir_watch watch; /* first member */
 	struct net_io *io;
-	uint8_t address; /* its index in the configuration */
+	uint8_t address; /* index of the address in the configuration */
 	bool watched;
 	/* opened by a service manager, which may keep it open; all I/O threads share the socket */
 	bool passed;
@@ -142,8 +143,8 @@ struct listener {
 /** A new connection that is accepted but not admitted yet. */
 struct newcomer {
 	int fd;       /* -1 if there is none */
-	int asks;     /* eviction requests sent to other I/O threads for it */
-	uint64_t key; /* its key in the client table (clients.h), which counts it */
+	int asks;     /* eviction requests sent to other I/O threads so far */
+	uint64_t key; /* key in the client table (clients.h), where it is counted already */
 	struct sockaddr_storage addr;
 };
 
@@ -170,8 +171,8 @@ struct net_accept {
 	int n_listeners;
 };
 
-/** Eviction across I/O threads: evict.c. Only this thread writes `idle_since_ns`; any I/O thread
- * may write the other members. */
+/** Eviction across I/O threads: evict.c. Only this thread writes `idle_since_ns` and `wanted`; any
+ * I/O thread may write the other members. */
 struct net_evict {
 	/* start of the longest wait for a request among this thread's connections (slot.c);
 	 * INT64_MAX if none waits */
@@ -221,14 +222,15 @@ struct net_io {
 	struct net_pause pause;
 	struct net_drain drain;
 	struct net_handover handover;
-	struct net_conn *conns; /* all open ones */
+	struct net_conn *conns; /* all open connections */
 	int64_t n_conns;        /* open, or closed with requests still in the graph */
 	/* Connections by what they wait for. LIST_IDLE holds those without a request, LIST_HALF
-	 * those with the beginning of one, LIST_BEHIND those with the beginning of one after
-	 * others; these three lists begin with the longest wait. LIST_SLOW holds those with a
-	 * transfer in progress, LIST_AWAY those whose handshake is being done by its stage,
-	 * LIST_LINGER those that linger after their last response. LIST_REFUSED holds those that
-	 * linger after they were refused when accepted; max_connections does not count them. */
+	 * those with the beginning of one, LIST_BEHIND those with the beginning of one while
+	 * earlier requests are unanswered; these three lists begin with the longest wait. LIST_SLOW
+	 * holds those with a transfer in progress, LIST_AWAY those whose handshake is being done by
+	 * its stage, LIST_LINGER those that linger after their last response. LIST_REFUSED holds
+	 * those that linger after they were refused when accepted; max_connections does not count
+	 * them. */
 	struct net_list list[NET_LISTS];
 	struct net_accept accept;
 	struct net_evict evict;
@@ -268,13 +270,14 @@ struct net_calls {
 	/* free it, once the thread has ended */
 	void (*io_free)(struct net_io *io);
 
-	/* Open a connection for the accepted socket `fd` of a client with `key` (clients.h), which
-	 * clients_enter has counted; net_conn_detach ends that. `over` is the limit (enum
-	 * net_limit) that the client has exceeded, so that it must be refused, or -1. */
+	/* Open a connection for the accepted socket `fd` of a client with `key` (clients.h).
+	 * clients_enter has counted the connection; net_conn_detach stops counting it. `over` is
+	 * the limit (enum net_limit) that the client has exceeded, so that it must be refused, or
+	 * -1. */
 	void (*open)(
 	    struct net_io *io, int fd, const struct sockaddr_storage *addr, uint64_t key, int over);
-	/* Count and close `fd`, for which no connection is created. With `tell`, the client is told
-	 * why. */
+	/* Count the refusal and close `fd`, for which no connection is created. With `tell`, the
+	 * client is told why. */
 	void (*turn_away)(struct net_io *io, int fd, enum net_limit over, bool tell);
 
 	/* whether the transfer in progress, in LIST_SLOW, is too slow to be spared */
@@ -293,8 +296,8 @@ struct net_calls {
 	 * is in the graph. */
 	void (*end_late)(struct net_conn *c);
 
-	/* Hand `c` over to the server net_io.handover.to if it can leave now; returns whether it
-	 * has left, and is then closed. */
+	/* Hand `c` over to the server net_io.handover.to if it can leave now. Returns true if it
+	 * has left; `c` is then closed here. */
 	bool (*hand_over)(struct net_conn *c);
 	/* `h` is handed on to the server `to` */
 	void (*handed_on)(struct net_handed *h, struct net_server *to);
@@ -358,7 +361,7 @@ static inline bool net_is_leaving(const struct net_io *io)
 /** Wake every I/O thread of the server that has started. Called by its threads. */
 static inline void net_wake_all(struct net_server *srv)
 {
-	/* Partner: start_loops. */
+	/* pairs with start_loops */
 	int n = atomic_load_explicit(&srv->n_loops, memory_order_acquire);
 
 	for (int i = 0; i < n; i++)

@@ -12,7 +12,8 @@
 
 #include "net/net.h"
 
-/** Count `c`, which the protocol has set up: its descriptor is watched, and `refused` is set. */
+/** Add `c` to net_io.conns and count it. The protocol has already set `refused`, and watches the
+ * descriptor. */
 void net_conn_enter(struct net_io *io, struct net_conn *c);
 
 /** Undo net_conn_enter: end the watch, the timer and all counts of `c`, which must be open. Returns

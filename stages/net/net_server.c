@@ -152,7 +152,7 @@ static int start_loops(
 		struct weir_loop *loop;
 		int rc = weir_loop_start(srv->stage, i, ops, srv->io[i], &loop);
 		if (rc == 0) {
-			/* Partner: net_wake_all. */
+			/* pairs with net_wake_all */
 			atomic_store_explicit(&srv->n_loops, i + 1, memory_order_release);
 			continue;
 		}

@@ -20,8 +20,9 @@
 /** Check `listen` of `st`, in ops->init. Returns 0, or WEIR_EINVAL with `err`. */
 int net_conf_check(struct weir_stage *st, const struct net_conf *conf, struct weir_err *err);
 
-/** Initialize the server of `st`, whose state it begins, in ops->init. `outlet` is the one to the
- * stage that does handshakes. Returns 0, or a WEIR_E code with `err`. */
+/** Initialize the server of `st`, in ops->init. The state of `st` begins with its struct
+ * net_server. `outlet` is the one to the stage that does handshakes. Returns 0, or a WEIR_E code
+ * with `err`. */
 int net_server_init(
     struct weir_stage *st, const struct net_calls *calls, int outlet, struct weir_err *err);
 

@@ -54,7 +54,7 @@ static void turn(struct net_io *io, bool paused)
 
 void pause_check(struct net_io *io)
 {
-	/* Partner: pause_server. */
+	/* pairs with pause_server */
 	bool paused = atomic_load_explicit(&io->srv->paused, memory_order_acquire);
 
 	if (WEIR_LIKELY(paused == io->pause.on) || net_is_leaving(io))
@@ -88,7 +88,7 @@ void pause_server(struct weir_stage *st, bool paused)
 	struct timespec until;
 	int rc = 0;
 
-	/* Partner: pause_check. */
+	/* pairs with pause_check */
 	atomic_store_explicit(&srv->paused, paused, memory_order_release);
 	for (int i = 0; i < srv->n_io; i++)
 		weir_loop_wake(srv->io[i]->loop);

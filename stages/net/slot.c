@@ -13,12 +13,12 @@
  * NET_EVICT_SCAN; the new connection is then refused. Evicting a refused connection that lingers
  * frees a descriptor but no slot, since it has none; these connections have their own list.
  *
- * Each list is in the order in which connections joined it. That is the order in which their waits
- * began, with two exceptions: a connection that resumes waiting for its handshake, and one with
- * part of a request that joins again after a response was sent. Both join at the end of the list,
- * although their waits began earlier, by at most the time limit of the wait. Connections that are
- * idle after a handshake or a response are strictly in the order of their waits, and so are
- * lingering ones.
+ * All lists but LIST_SLOW are in the order in which connections joined them. That is the order in
+ * which their waits began, with two exceptions: a connection that resumes waiting for its
+ * handshake, and one with part of a request that joins again after a response was sent. Both join
+ * at the end of the list, although their waits began earlier, by at most the time limit of the
+ * wait. Connections that are idle after a handshake or a response are strictly in the order of
+ * their waits, and so are lingering ones.
  *
  * An I/O thread sees only its own connections. If none of them waits, it requests an eviction from
  * another thread that has a waiting one (evict.h). It sends no such request for max_per_address,
@@ -41,8 +41,8 @@
 /* ---- eviction ---- */
 
 /* When `c`, which is in list `id`, became idle or slow. A connection with TLS has been idle since
- * its handshake ended (progress_ns); its since_ns is the time at which it was accepted, from which
- * its time limit is measured. */
+ * its handshake ended (progress_ns), but since_ns, from which the time limit counts, is the time at
+ * which it was accepted. */
 static int64_t eligible_since_ns(const struct net_conn *c, enum net_list_id id)
 {
 	return id == LIST_IDLE ? c->wait.progress_ns : c->wait.since_ns;
@@ -90,7 +90,8 @@ static enum net_list_id eldest(const struct net_io *io, unsigned lists)
 	return best;
 }
 
-/* Lists of connections without a request, including those that linger after their last response. */
+/* Lists of connections without a complete request, including those that linger after their last
+ * response. */
 #define WAITING            (1u << LIST_IDLE | 1u << LIST_HALF | 1u << LIST_LINGER)
 #define WAITING_OR_REFUSED (WAITING | 1u << LIST_REFUSED)
 
@@ -157,8 +158,9 @@ int64_t slot_per_address(const struct net_conf *conf)
 
 /* Close other connections of the address of a new connection until the address is within its limit
  * (as slot_make_free does for slots). `n` is the number of its connections, including the new one.
- * Returns whether it is within the limit. When connections arrive at several threads at the same
- * time, the later thread must evict more, unless others have been closed in the meantime. */
+ * Returns whether the address is within the limit. When connections arrive at several threads at
+ * the same time, the later thread must evict more, unless others have been closed in the
+ * meantime. */
 static bool has_own_slot(struct net_io *io, uint64_t key, int64_t n)
 {
 	int64_t most = slot_per_address(io->conf), over = n - most;

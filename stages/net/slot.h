@@ -9,9 +9,9 @@
 
 #include "net/net.h"
 
-/** Check the limits per address for a new connection with `key` (clients.h), counted as connection
- * number `n` of its address. Returns -1 if they admit it, else the limit (enum net_limit) that it
- * exceeds. May evict connections, but only of the same address. I/O thread only. */
+/** Check the limits per address for a new connection with `key` (clients.h), which is number `n` of
+ * its address. Returns -1 if the connection is within the limits, else the limit (enum net_limit)
+ * that it exceeds. May evict connections, but only of the same address. I/O thread only. */
 int slot_check_address(struct net_io *io, uint64_t key, int64_t n);
 
 /** Whether a slot of max_connections is free. Connections being refused do not count. Threads that

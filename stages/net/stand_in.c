@@ -14,7 +14,7 @@ _Static_assert(NET_IO_MAX <= 32, "stood has a bit for each I/O thread");
 static uint32_t held(const struct net_io *io)
 {
 	const struct net_server *srv = io->srv;
-	/* Partner: start_loops. */
+	/* pairs with start_loops */
 	int n = atomic_load_explicit(&srv->n_loops, memory_order_acquire);
 	uint32_t mask = 0;
 

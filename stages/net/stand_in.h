@@ -4,7 +4,8 @@
  * I/O thread has its own listening sockets, and the kernel continues to assign clients to those of
  * the blocked thread, which cannot accept them.
  *
- *   RUNNING --another thread is blocked--> STANDING IN: also watches duplicates of its sockets
+ *   RUNNING --another thread is blocked--> STANDING IN: also watches duplicates of the sockets of
+ *                                          that thread
  *   STANDING IN --that thread continues, or a reload--> closes the duplicates
  *               --the server stops--> accepts the rest of the backlog, closes the duplicates
  *

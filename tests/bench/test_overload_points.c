@@ -108,15 +108,15 @@ static void test_classes(void)
 	    "\"good\":10}]");
 	CU_ASSERT_EQUAL_FATAL(read_rows(text), 0);
 	CU_ASSERT_DOUBLE_EQUAL(rows.row[0].value[OVER_TOP], 0.995, 1e-9);
-	/* of 1,000 that can be served a class has a share of 20: c1 got 9 of the 10 it offered, c2
-	 * 10 */
+	/* A class has a share of 20 of the 1,000 that can be served: c1 got 9 of the 10 that it
+	 * offered, c2 got 10. */
 	CU_ASSERT_DOUBLE_EQUAL(rows.row[0].value[OVER_GUARANTEE], 0.5, 1e-9);
 	over_rows_fini(&rows);
 }
 
 /* A run of 100 bins of 0.1 s, in units of the capacity. The load is 0.8, and 5 in a spike from 2 s
- * to 4 s. Before the spike all of it is good, during the spike `in`. Then nothing is good until
- * `back`. */
+ * to 4 s. All of the load is good before the spike and from second `back` on, `in` of it during the
+ * spike, and nothing between. */
 static struct over_row spike(double in, double back)
 {
 	static double offered[100], good[100];
@@ -144,7 +144,7 @@ static void test_spike(void)
 	CU_ASSERT_DOUBLE_EQUAL(r.value[OVER_AFTER], 1, 1e-9);
 	r = spike(1, 6);
 	over_derive(&r);
-	/* 95 % of a second may begin in the last bin. */
+	/* The tolerance is one bin: a second that begins in the last bad bin may be 95 % good. */
 	CU_ASSERT_DOUBLE_EQUAL(r.value[OVER_RECOVER], 2, 0.11);
 	CU_ASSERT_DOUBLE_EQUAL(r.value[OVER_AFTER], 1, 1e-9);
 	r = spike(0.5, 100);

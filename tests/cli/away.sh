@@ -32,7 +32,7 @@ checks=$((checks + 1))
 one ps -o json
 is out has '"turned_away":true'; is out has '"turned_away":false'
 
-# While it continues.
+# While connections are still turned away.
 while [ ! -e enough ]; do status; done >/dev/null &
 one why
 is out has 'web turns away '; is out has '/s connections refused for exceeding accept_rate'; is out has ' turned away/s'
@@ -40,7 +40,7 @@ one why web
 is out has 'web turns away '
 one why hello
 is out lacks 'turns away'
-# The samples show it: weir top, and the curves of the dashboard.
+# The samples show the refusals: in weir top, and in the curves of the dashboard.
 shed=0
 for _ in {1..200}; do
 	one top -n 1

@@ -133,7 +133,8 @@ checks=$((checks + 1))
 
 # ---- a late generator finds nothing, neither a capacity nor that there is none ----
 
-# It runs for a hundredth of the time: requests are late by tens of milliseconds on any host.
+# The generator runs for a hundredth of the time: requests are late by tens of milliseconds on any
+# host.
 about='weir bench --find-capacity, held back'
 "$program" bench "$web" --find-capacity --for 300ms --warmup 100ms --sweep 1x,2x -o late.json >out 2>err &
 bench=$!

@@ -100,7 +100,7 @@ sed -i 's/file: third.log/file: access.log/' shop.yaml
 kill -TERM "$pid"
 ended
 is exit 0
-# Its final messages are in the log, too.
+# The server's final messages are in the log, too.
 for said in 'shop: finishing accepted work' 'shop: drained in [0-9.]* s, nothing was lost'; do
 	checks=$((checks + 1))
 	grep -q "level=info .*$said" other.log || fail "the log lacks '$said'"

@@ -172,8 +172,8 @@ if command -v addr2line >/dev/null; then
 	checks=$((checks + 1))
 	addr2line -f -e "$3" "$at" | grep -q '^overflow' || fail "$at is not in overflow()"
 fi
-# With its standard descriptors closed, no file and no connection gets their numbers, and then the
-# messages.
+# The server is started with closed standard descriptors. No file or connection may get their
+# numbers, since messages would then go there.
 ADMIN="unix:$work/quiet.sock" "$program" run server.yaml <&- >&- 2>&- &
 pid=$!
 until weir ps --admin "unix:$work/quiet.sock" && [ "$rc" = 0 ]; do kill -0 "$pid" || break; done

@@ -79,8 +79,9 @@ is exit 0
 number capacity_per_second; near 250 0.01
 number load; near 0.4 0.01
 
-# A stage that holds events: six servers of 20 ms behind it are 300/s, whatever its group has. The policy
-# finds them, and at twice the load nearly all that they can do is in time.
+# A stage that holds events: the six servers of 20 ms behind it can do 300/s, whatever the number of
+# threads in its group. The width policy finds that number of servers, and at twice the load nearly
+# all that they can do is in time.
 cat >wide.yaml <<'YAML'
 weir: 1
 name: wide

@@ -329,8 +329,8 @@ static void test_hung_handler(void)
 	close(fd);
 }
 
-/* A handler hangs while the control thread does not tick. When that thread goes on, the reason that is
- * reported changes. */
+/* A handler hangs while the control thread does not tick. When that thread goes on, the reason that
+ * is reported changes. */
 static void test_one_trouble_after_another(void)
 {
 	struct manager m;
@@ -369,7 +369,7 @@ static void test_passed_sockets(void)
 	/* Twice: a server that ends must not break the socket for the next one. */
 	for (int round = 0; round < 2; round++) {
 		manager_init(&m);
-		int early = ask(port); /* no server yet: passed sockets allow that */
+		int early = ask(port); /* no server yet, but its socket is open */
 		launch(&m, port, fd, 2);
 		CU_ASSERT(answered(early));
 		CU_ASSERT(await(&m, "READY=1"));

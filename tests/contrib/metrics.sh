@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every metric that the rules and the dashboard name is one that a server has; every recorded series that is used is
-# recorded.
+# A server has every metric that the rules and the dashboard name, and a rule records every recorded
+# series that they use.
 #   metrics.sh WEIR SOURCE_DIR
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
@@ -26,7 +26,7 @@ there() {
 	grep -qE "^# TYPE ${1%_*} (histogram|summary)$" types.txt && [[ $1 =~ _(bucket|sum|count)$ ]]
 }
 
-# names FILE: the metrics it names; recorded series, which have colons, are none.
+# names FILE: the metrics it names, without recorded series, whose names have colons.
 names() {
 	sed -E 's/^ *#.*//; s/[a-z_]+:[a-zA-Z0-9_:]+//g' "$1" | grep -oE '\b(weir|process|http)_[a-z0-9_]+' | sort -u
 }

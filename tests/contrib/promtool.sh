@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The rules as Prometheus reads and evaluates them, the scrape configuration, and the queries of the dashboard. Without promtool
-# (scripts/test provides it) nothing is looked at (77).
+# The rules as Prometheus reads and evaluates them, the scrape configuration, and the queries of the
+# dashboard. Skipped (77) without promtool, which scripts/test provides.
 #   promtool.sh WEIR SOURCE_DIR
 set -uo pipefail
 
@@ -19,7 +19,7 @@ cp "$contrib"/prometheus/*.yml "$tests"/weir*.test.yml "$work"
 promtool check config "$work/prometheus.yml" || failed=1
 promtool test rules "$work"/weir*.test.yml || failed=1
 
-# Each alert is asked for by a test.
+# Each alert occurs in a test.
 while read -r alert; do
 	grep -q "$alert" "$tests"/weir*.test.yml || {
 		echo "no test asks for $alert"
@@ -27,7 +27,7 @@ while read -r alert; do
 	}
 done < <(sed -n 's/^ *- alert: //p' "$contrib/prometheus/weir.rules.yml")
 
-# Queries of the dashboard, as rules: what Grafana fills in has a value here.
+# Queries of the dashboard, as rules: variables that Grafana fills in have a value here.
 {
 	printf 'groups:\n  - name: dashboard\n    rules:\n'
 	# shellcheck disable=SC2016

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The units as systemd reads them: no word it does not know, and a sandbox that it calls tight. Without
-# systemd-analyze there is nothing to ask (77).
+# The units as systemd reads them: no unknown words, and a tight sandbox. Skipped (77) without
+# systemd-analyze.
 #   systemd.sh WEIR SOURCE_DIR
 set -uo pipefail
 
@@ -14,7 +14,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-# The command by its place in the build; found in PATH once it is installed.
+# Name the program of the build. An installed unit finds it in PATH.
 sed -E "s%^(ExecStart|ExecReload)=weir %\1=$program %" "$units/weir@.service" >"$work/weir@.service"
 cp "$units/weir@.socket" "$work"
 grep -q "^ExecStart=$program run /etc/weir/%i.yaml$" "$work/weir@.service" || {
@@ -28,14 +28,15 @@ if [ -n "$said" ] || [ $failed = 1 ]; then
 	failed=1
 fi
 
-# 1.5 of 10, in tenths: what was drafted for weir was 1.1, a unit without a sandbox has 9.6.
+# The limit is an exposure of 1.5 of 10; the option takes tenths. The first draft of this unit had
+# 1.1, a unit without a sandbox has 9.6.
 if ! systemd-analyze security --offline=true --threshold=15 --no-pager "$work/weir@.service" >"$work/security" 2>&1; then
 	tail -n 5 "$work/security"
 	grep -F '✗' "$work/security"
 	failed=1
 fi
 
-# A watchdog that is asked for must be fed: only a server that notifies does.
+# Lines that the unit must have. WatchdogSec= needs a server that notifies (Type=notify).
 for line in Type=notify WatchdogSec= NoNewPrivileges=yes ProtectSystem=strict PrivateTmp=yes CapabilityBoundingSet= \
 	SystemCallFilter=@system-service Restart=on-failure LimitNOFILE= 'ExecReload=weir check' 'ExecReload=kill -HUP'; do
 	grep -q "^$line" "$units/weir@.service" || {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dashboard for Grafana as a document: panels that explain themselves, lie beside each other and ask the data
- * source that was chosen. That its metrics exist and its queries parse: metrics.sh, promtool.sh.
+ * The dashboard for Grafana as a document: panels that explain themselves, lie beside each other
+ * and query the data source that was chosen. metrics.sh and promtool.sh check that its metrics
+ * exist and that its queries parse.
  */
 #include <jansson.h>
 #include <stdbool.h>

@@ -39,7 +39,8 @@ static void accept_now(void)
 	accept_some(&rig.io[0], rig.io[0].listener[0].watch.fd);
 }
 
-/* Failed connections do not end the iteration: the client behind them is accepted in it. */
+/* Failed connections do not end the iteration: the client behind them is accepted in the same
+ * iteration. */
 static void test_goes_on(void)
 {
 	rig_begin(1);

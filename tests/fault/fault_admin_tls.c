@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocations fail while the admin endpoint takes a TLS connection: the client is closed, and neither a slot nor a descriptor
- * is lost. Allocations of libraries do not fail here.
+ * Allocations fail while the admin endpoint takes a TLS connection: the connection is closed, and
+ * neither a slot nor a descriptor is lost. Allocations of libraries do not fail here.
  */
 #include "fault/inject.h"
 

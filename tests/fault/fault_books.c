@@ -53,7 +53,7 @@ static struct weir_stage *start(const char *use, bool inlined)
 	return weir_graph_stage(g, "first");
 }
 
-/* From now on allocations of the calling thread fail, or succeed again. */
+/* From now on allocations of the calling thread fail (`on`) or succeed. */
 static void starve(bool on)
 {
 	atomic_store(&fault_of_mine, true);
@@ -118,7 +118,7 @@ static void test_ends_what_is_held(void)
 	end();
 }
 
-/* This thread has no outbox either. */
+/* An outbox for the thread cannot be allocated either. */
 static void test_emits_what_is_held(void)
 {
 	struct weir_stage *first = start("t.hold", false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal interrupts every other call that moves bytes through a socket: recv, send, sendmsg,
+ * A signal interrupts every second call that moves bytes through a socket: recv, send, sendmsg,
  * sendfile, and the calls below OpenSSL. Sockets are edge-triggered: code that took EINTR for
  * EAGAIN would wait for an edge that has already happened, and the client would wait for its
  * response until the test times out.

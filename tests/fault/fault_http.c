@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The n-th allocation fails, n = 1, 2, ... while a server serves one connection: a head with more
- * fields than fit inline and more bytes than a small buffer, bodies of both kinds, a response with
- * many fields, and one far longer than the socket buffers.
+ * fields than fit inline and more bytes than a small buffer, a body with a length and a chunked
+ * one, a response with many fields, and one far longer than the socket buffers.
  *
  * Whatever fails, the client gets its responses, a response that reports the failure, or the end of
  * its connection. The next client is served normally. Nothing crashes, hangs or leaks, and the
@@ -201,7 +201,8 @@ static void test_refusal(void)
 
 	/* Memory of connections is kept for the next one, so only the fields need an allocation. */
 	CU_ASSERT_FALSE(ask_refused(&s, -1, &a));
-	/* The failure may hit the control thread, which allocates at times of its own: then once more. */
+	/* The failure may hit the control thread, which allocates at times of its own: then
+	 * repeat. */
 	for (int round = 0; bare == 0 && round < 50; round++)
 		for (long n = 0; ask_refused(&s, n, &a); n++)
 			bare += !field_in(a.head, "Retry-After");

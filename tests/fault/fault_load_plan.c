@@ -101,7 +101,7 @@ static void test_plan(void)
 		CU_ASSERT_EQUAL(rc, fired ? WEIR_ENOMEM : 0);
 	}
 	atomic_store(&fault_alloc_in, -1);
-	CU_ASSERT(n > 50); /* 36 files and more */
+	CU_ASSERT(n > 50); /* the site alone has 36 files */
 	unlink(log_path);
 	unlink(trace_path);
 	CU_ASSERT_EQUAL(rmdir(dir), 0);

@@ -41,7 +41,8 @@ static void refuse_threads(bool refused)
 	atomic_store(&fault_thread_in, refused ? 0 : -1);
 }
 
-/* It fails at `at_ns` and not before. Returns the time of the next attempt. */
+/* A thread is tried at `at_ns`, not before, and cannot be created. Returns when the next is
+ * tried. */
 static int64_t fail_at(struct pool *pool, int64_t at_ns)
 {
 	struct pool_repairs r = pool_repair(pool, at_ns - 1);

@@ -15,7 +15,7 @@
 /* New clients after each reload: for each the kernel picks one of at most two sockets. */
 #define NEWCOMERS 8
 
-/* The three values: the number of I/O threads, and two live values. */
+/* A server with three values to fill in: the number of I/O threads, and two live values. */
 static const char yaml[] = "weir: 1\n"
 			   "name: fault\n"
 			   "stages:\n"
@@ -228,8 +228,8 @@ static bool reload_download(struct weir_graph **running, long n)
 	memset(&errs, 0, sizeof(errs));
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){65536}, sizeof(int));
 	CU_ASSERT_FATAL(client_say(fd, GET("/big/" DOWNLOAD)));
-	/* Wait until the response has begun: byte counters may include those of the previous
-	 * client. */
+	/* Wait until the response has begun. The byte counters do not show that, since they may
+	 * include those of the previous client. */
 	FIXTURE_AWAIT(recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1);
 	atomic_store(&fault_fired, 0);
 	atomic_store(&fault_alloc_in, n);

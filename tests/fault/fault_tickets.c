@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory is short when a stage holds events with tickets: what finds no slot ends with WEIR_ENOMEM,
- * its ticket is 0, and all others are claimed or expire as usual. Later holds find memory again.
+ * Memory is short when a stage holds events with tickets: an event that finds no slot ends with
+ * WEIR_ENOMEM and its ticket is 0; all others are claimed or expire as usual. Later holds find
+ * memory again.
  *
- * The n-th allocation, thread creation or epoll_ctl of the life of a graph fails, in which stages with
- * a pool, with a loop, inline and with partitions hold events: all events end once.
+ * Then the n-th allocation, thread creation or epoll_ctl fails in the life of a graph whose stages
+ * hold events: stages with a pool, with a loop, inline and with partitions. All events end once.
  */
 #include "fixture/graph/probes.h"
 
@@ -19,7 +20,7 @@ static uint64_t tickets[EVENTS];
 static atomic_int handled;
 static atomic_bool starving;
 
-/* From now on allocations of the calling thread fail, or succeed again. */
+/* From now on allocations of the calling thread fail (`on`) or succeed. */
 static void starve(bool on)
 {
 	atomic_store(&fault_of_mine, true);
@@ -94,7 +95,8 @@ static void test_short_of_slots(void)
 
 #define LIFE 150 /* events */
 
-/* Hold a third until soon, and a third in vain: they are claimed at once. */
+/* Hold a third of the events until they expire, hold a third and claim them at once, emit the
+ * rest. */
 static void brief_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -219,12 +221,12 @@ static void test_allocations(void)
 
 static void test_threads(void)
 {
-	sweep(&fault_thread_in, 9); /* one of the inline stage, the loop's, control */
+	sweep(&fault_thread_in, 9);
 }
 
 static void test_epoll(void)
 {
-	sweep(&fault_epoll_in, 1); /* of the loop */
+	sweep(&fault_epoll_in, 1); /* the call is the loop's */
 }
 
 int main(void)

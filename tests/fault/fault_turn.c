@@ -172,7 +172,7 @@ struct heard {
 	int good;    /* responses with 200 */
 	int failed;  /* 500: the stage's copy failed */
 	int refused; /* 503 */
-	int curt;    /* those without memory for the fields */
+	int curt;    /* responses without memory for the fields */
 	int ends;    /* connections that ended with fewer responses than requests */
 };
 
@@ -240,7 +240,7 @@ static void park(void)
 	    &server, "http_received_bytes_total", ==, before + PARKED * (int64_t)strlen(HALF));
 }
 
-/* These connections took no part in the iteration. */
+/* The parked connections took no part in the iteration. */
 static void unpark(void)
 {
 	struct answer a = {0};
@@ -297,7 +297,7 @@ static struct heard turn_of(long n)
 /* The counters agree with what was received in two iterations. */
 static void check_sums(const struct heard *a, const struct heard *b)
 {
-	/* and the one that blocked the thread */
+	/* in each iteration also the request that blocks the thread, and the parked ones */
 	const int good = a->good + b->good + 2 * (1 + PARKED);
 	const int long_refusals = a->refused - a->curt;
 	const int64_t undelivered = server_metric(&server, "http_undelivered_total");
@@ -367,8 +367,8 @@ static void sweep(long step)
 	atomic_store(&fault_of_mine, false);
 }
 
-/* Under TSan an iteration takes ten times as long, and each one can show a race: so a prime step,
- * as below. */
+/* Under TSan an iteration takes ten times as long, so only every fifth allocation fails there. A
+ * prime step, as below. */
 #ifdef __SANITIZE_THREAD__
 #define STEP 5
 #else
@@ -381,8 +381,8 @@ static void test_one(void)
 	sweep(STEP);
 }
 
-/* No memory from the n-th allocation on, until all responses have arrived. The step is prime, so it
- * falls on all kinds. */
+/* No memory from the n-th allocation on, until all responses have arrived. The step is prime, so
+ * all kinds of allocations are among those that fail first. */
 static void test_from_then_on(void)
 {
 	atomic_store(&fault_goes_on, true);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Injects failures with ld's --wrap: the n-th call of an allocation function or of mmap, of
- * epoll_ctl (except removals) or of pthread_create fails; or every accept4 for a while; or every
- * other call that moves bytes through a socket, with EINTR. All calls from weir's own objects are
- * wrapped, those of libraries are not. Calls are counted across threads.
+ * Injects failures with ld's --wrap. The n-th call of an allocation function (or of mmap), of
+ * epoll_ctl (except removals) or of pthread_create fails. Or every call of accept4 fails for a
+ * while. Or every second call that moves bytes through a socket fails with EINTR. All calls from
+ * weir's own objects are wrapped, those of libraries are not. Calls are counted across threads.
  */
 #ifndef WEIR_TESTS_FAULT_INJECT_H
 #define WEIR_TESTS_FAULT_INJECT_H
@@ -28,8 +28,8 @@ extern atomic_bool fault_goes_on;
 
 /* ---- EINTR ---- */
 
-/* When set, every other call of the server's threads is interrupted. fault_interrupted counts
- * those. A test sets fault_client for its own thread. */
+/* When set, every second call of the server's threads is interrupted. fault_interrupted counts the
+ * interrupted calls. A test sets fault_client for its own thread. */
 extern atomic_bool fault_interrupts;
 extern atomic_long fault_calls, fault_interrupted;
 extern _Thread_local bool fault_client;

@@ -125,7 +125,8 @@ static bool has_proxy_connection(const struct http_head *head)
 	return false;
 }
 
-/* For a head that the guard accepts, parse_head and llhttp run on every byte of it agree. */
+/* For a head that the guard accepts: parse_head agrees with llhttp, run on every byte of the
+ * head. */
 static void check_referee(const char *p, size_t n, const struct http_head *good)
 {
 	static const llhttp_settings_t settings = {.on_headers_complete = stop_at_body};

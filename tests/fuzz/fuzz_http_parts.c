@@ -3,9 +3,10 @@
  * Any bytes sent to a server that takes bodies in parts: requests, bodies and their ends are the
  * same whether the bytes arrive at once, one by one, or split at random, and whether the stage
  * takes parts at once or late. Of a request with a torn body only that fact counts: had it arrived
- * at once, it would never have become a request. As in fuzz_http_conn, whose corpus can be used.
- * Buffers are a few bytes long, so they are full most of the time. With half of the seeds the stage
- * answers at once and needs no body: the rest is skipped, and the following requests are the same.
+ * at once, it would never have become a request. The input is that of fuzz_http_conn, whose corpus
+ * can be used. Buffers are a few bytes long, so they are full most of the time. With half of the
+ * seeds the stage answers at once and needs no body: the rest is skipped, and the following
+ * requests are the same.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,13 +28,13 @@ struct run {
 	struct stream s;
 	struct pool pool;
 	_Atomic int64_t budget;
-	struct http_req *r; /* the one whose body arrives in parts */
+	struct http_req *r; /* the request whose body arrives in parts */
 	uint32_t seed;
 	int status;
 	uint64_t body, n_body; /* of r so far */
 	uint64_t digest;
 	bool early;       /* requests leave before their bodies have arrived */
-	uint64_t skipped; /* digest of the one whose body is skipped */
+	uint64_t skipped; /* digest of the request whose body is skipped */
 };
 
 static struct weir_http_header scratch[WEIR_HTTP_HEADERS_MAX];

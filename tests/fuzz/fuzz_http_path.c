@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any path that the guard accepts: normalizing its normal spelling changes nothing; the spelling is
- * not longer, and contains only allowed bytes. It equals the result of a second, simple parser that
- * decodes each segment and keeps a list of them. Two spellings are the same if their decoded
- * segments are.
+ * Any path that the guard accepts: normalizing its normal spelling changes nothing; that spelling
+ * is not longer than the path, and contains only allowed bytes. It equals the result of a second,
+ * simple parser that decodes each segment and keeps a list of them. Two spellings are the same if
+ * their decoded segments are.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -33,7 +33,7 @@ static bool is_name_byte(uint8_t b)
 	       (b && strchr("!#$%&'*+-.^_`|~", b));
 }
 
-/* The same rule implemented differently: one state, one byte at a time. */
+/* The rule for ready-made lines, implemented differently: one state, one byte at a time. */
 static bool are_lines(const uint8_t *p, size_t n)
 {
 	enum { START, NAME, VALUE, LF } state = START;

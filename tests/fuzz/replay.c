@@ -24,7 +24,8 @@ static int replay_visible(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* In an allocation of exactly that size, so that a sanitizer detects reads past its end. */
+/* Pass the input in an allocation of exactly its size, so that a sanitizer detects reads past its
+ * end. */
 static int replay_bytes(const uint8_t *p, size_t n)
 {
 	uint8_t *exact = malloc(n ? n : 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that embeds weir: builds a graph by hand, sends events through it, and holds the books
- * against what came out. Exit code 0 when they agree.
+ * A program that embeds weir: builds a graph by hand, sends events through it, and compares the
+ * counters of the graph with the events that came out. Exit code 0 when they agree.
  */
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every C file that becomes part of the program is compiled with the same protections, those of other projects too, and
-# the linker keeps them. Arguments: PROGRAM LIBRARY C_COMPILER OBJECT...
-# A compiler whose own start files lack the marks IBT and SHSTK (Debian 12) gives them to no program; the objects still
-# have them.
+# Every C file that becomes part of the program, also of other projects, is compiled with the same
+# protections, and the linker keeps them. Arguments: PROGRAM LIBRARY C_COMPILER OBJECT...
+# If the start files of the compiler lack the marks IBT and SHSTK (Debian 12), no program has them;
+# the objects still do.
 set -uo pipefail
 
 program=$1 library=$2 cc=$3
@@ -16,7 +16,7 @@ fail() {
 	printf 'FAILED %s\n' "$*"
 }
 
-# has_marks FILE: does it say that it bears indirect branch tracking and shadow stacks?
+# has_marks FILE: is it marked as supporting indirect branch tracking and shadow stacks?
 has_marks() { readelf -nW "$1" 2>/dev/null | grep -q 'x86 feature: IBT, SHSTK'; }
 
 [ $# -gt 100 ] || fail "only $# objects were given"

@@ -12,7 +12,7 @@
 #include "sim/sim.h"
 #include "sim/workload.h"
 
-/** One stage "work", one source "all" with one class: M/?/n with rate_per_s requests per second. */
+/** One stage "work", one source "all" with one class: M/G/n with rate_per_s requests per second. */
 static inline void runs_one_stage(struct sim_config *c, struct sim_dist service, double cpu_share,
     int threads, double rate_per_s, int64_t measured_ns)
 {

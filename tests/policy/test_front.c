@@ -2,9 +2,10 @@
 /*
  * Admission upstream under floods, in virtual time (admission/route.h), with several seeds each.
  * Events for a bottleneck are refused before any work is done for them, routes that avoid it are
- * not affected, and nothing is left in flight at the end (overload.md I2, I6, I8, I10, I13, I14).
+ * not affected, and nothing is left in flight at the end (I2, I6, I8, I10, I13, I14 of
+ * docs/overload-derivation.md; W1 to W12 are in sim/workload.c).
  *
- * The bounds are those of overload.md. Where a test has a figure of its own, its comment gives the
+ * The bounds are those of I1 to I15. Where a test has a figure of its own, its comment gives the
  * measured value.
  */
 #include "runs.h"
@@ -230,7 +231,8 @@ static void test_long_way(void)
 
 /* ---- W8: a dependency on which one route waits ---- */
 
-/* While it is five times as slow, the other route gets the same as without the fault. */
+/* While the dependency is five times as slow, the other route gets the same as without the
+ * fault. */
 static void test_slow_dependency(void)
 {
 	static const double loads[] = {0.7, 0.8, 0.9};
@@ -275,7 +277,7 @@ static void test_guarantees(void)
 	}
 }
 
-/* The same at 5 ms, over 20 s. */
+/* I6 with services of 5 ms, over 20 s. */
 static void test_guarantees_of_long_services(void)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -289,7 +291,8 @@ static void test_guarantees_of_long_services(void)
 	}
 }
 
-/* weir with its tick observed: when it was first NORMAL from FLOOD_ENDS_S on. */
+/* The policy weir with a watched tick, and the first time from FLOOD_ENDS_S on at which it was
+ * NORMAL. */
 static struct admission_policy watched;
 static int64_t normal_ns;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A flood of a low class, at a queue that reaches its limit long before waits become long and at one
- * that never does: the high class is served. In virtual time, with the server's own sinks and
+/* A flood of a low class, at a queue that reaches its limit long before waits become long and at
+ * one that never does: the high class is served. In virtual time, with the server's own sinks and
  * queues. */
 #include "virtual_server.h"
 

@@ -3,8 +3,9 @@
  * The wait that policy `weir` predicts for the stages of a group, compared with the wait of the
  * events that it admits, in virtual time.
  *
- * Law S11: if a group of three stages is loaded, the predicted wait is 0.7 to 1.3 times the real one
- * at each stage. A smaller one admits events that will be late. WEIR_MATRIX=1 prints all figures.
+ * Law S11: if a group of three stages is loaded, the predicted wait is 0.7 to 1.3 times the real
+ * one at each stage. A smaller one admits events that will be late. WEIR_MATRIX=1 prints all
+ * figures.
  */
 #include "virtual_server.h"
 
@@ -19,8 +20,8 @@
 #define TURNS_NS (200 * NS_PER_MS) /* of `turns`: how long the other stages are loaded, or not */
 #define LEAST    0.7
 #define MOST     1.3
-/* The rest of a service in progress does not count as work, so less is predicted of a wait that is
- * shorter than a service. */
+/* For a wait that is shorter than a service, the prediction is too low: the rest of a service in
+ * progress does not count as work. */
 #define LEAST_QUIET 0.5
 
 /* A loaded group. Loads are fractions of what all its threads can serve. */

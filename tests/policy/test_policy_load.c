@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every admission policy under the workloads and loads of overload.md, briefly and with one seed.
+ * Every admission policy under the workloads of sim/workload.c (W1 to W12) at several loads,
+ * briefly and with one seed.
  *
- * Laws are checked at every step: those of the server for each policy, and the policy laws of 3.10
- * for `weir`. For `weir` the targets of overload.md are checked as well. Each figure that misses
- * its target is printed, and fails the test if WEIR_POLICY_STRICT is set. A short run with one seed
- * is only a hint; bench/overload_sim produces the figures that count.
+ * Laws (I1 to I15, docs/overload-derivation.md) are checked at every step: those of the server for
+ * each policy, and those of policies for `weir`. For `weir` the targets of bench/OVERLOAD.md are
+ * checked as well. Each figure that misses its target is printed, and fails the test if
+ * WEIR_POLICY_STRICT is set. A short run with one seed is only a hint; bench/overload_sim produces
+ * the figures that count.
  */
 #include "runs.h"
 
@@ -143,7 +145,7 @@ static double settled_s(const struct sim_config *c, const struct sim_result *r, 
 	return 1e9;
 }
 
-/* W7: the spike lasts from 5 s to 15 s. Converged means full use of the capacity within 50 ms. */
+/* W7: the spike lasts from 5 s to 15 s. The policy has 60 ms to adapt to it. */
 static void targets_of_spike(double load, const struct sim_config *c, const struct sim_result *r)
 {
 	target("recovery, s", "W7", load, settled_s(c, r, 15 * NS_PER_S), 0.2, false);
@@ -175,8 +177,8 @@ static void test_unaffected(void)
 }
 
 /* W8: services with a mean of half the objective. Any wait makes some of them late, so waits must
- * be short. If as many events as elsewhere could wait, more was wasted (0.10 and 0.12) and less was
- * done. */
+ * be short. When waits were as long as for shorter services, more was wasted (0.10 and 0.12) and
+ * less was done. */
 static void test_long_services(void)
 {
 	static const double load[] = {0.3, 0.8}, done_per_s[] = {130, 205};

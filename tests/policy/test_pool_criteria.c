@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requirements for resize policies, and evidence that the check notices violations (overload.md
- * I11, I12, and the row on thread pools). Three mutants that do nothing, take all threads and give
- * up all threads must fail, and one that knows the answer must pass. Then the shipped policies are
- * checked: `weir` must meet the criteria if WEIR_POLICY_STRICT is set; otherwise the criteria that
- * it misses are printed.
+ * Requirements for resize policies, and evidence that the check notices violations (I11 and I12 of
+ * docs/overload-derivation.md, and the targets for pools of bench/OVERLOAD.md). Three mutants must
+ * fail: one does nothing, one takes all threads, one gives up all threads. One that knows the
+ * answer must pass. Then the shipped policies are checked: `weir` must meet the criteria if
+ * WEIR_POLICY_STRICT is set; otherwise the criteria that it misses are printed.
  *
  * The pool is W5: 1,000 requests a second that block for 20 ms, then for 100 ms, so 20, then 100
- * threads are always busy. Also W2 with scarce cores, where more threads cannot help.
+ * threads are always busy. W2 with scarce cores is used, too: there more threads cannot help.
  */
 #include "runs.h"
 
 #include <stdlib.h>
 #include "pool_mutants.h"
 
-/* More than this multiple of the mean number of busy threads is waste. overload.md 3.5 plans for a
+/* More than this multiple of the mean number of busy threads is waste. The policy plans for a
  * utilisation of 0.8 and releases threads only from a quarter too many: 1 / (0.8 * 0.75) = 1.7,
- * plus noise. */
+ * plus noise (I12). */
 #define MOST_THREADS 2.0
 
 enum criterion {

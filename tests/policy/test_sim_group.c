@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The simulator of core groups: its books, an exact result of queueing theory, and what the policies
- * make of Gordon's search engine. */
+/* The simulator of core groups: its books, an exact result of queueing theory, and what the
+ * policies make of Gordon's search engine. */
 #include "sim/group.h"
 
 #include <math.h>
@@ -130,8 +130,8 @@ static double search_ms(const struct next_policy *policy, int cores)
 	return sum;
 }
 
-/* The order of visits changes the mean response with 8 cores, and hardly with 64. It is no matter of
- * multiples. WEIR_NEXT_TABLE prints the figures. */
+/* The order of visits changes the mean response with 8 cores, but by less than half, and hardly
+ * with 64. WEIR_NEXT_TABLE prints the figures. */
 static void test_search_engine(void)
 {
 	double color8 = search_ms(&next_color, 8), color64 = search_ms(&next_color, 64);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The laws that the simulator checks can be broken: there is one bad policy for each, and the
- * simulator must report it, with the last steps. And the server's laws hold under faults: handlers
- * that die, lost ticks, a slow stage. */
+/* Each law that the simulator checks can be broken: there is one bad policy for each, and the
+ * simulator must report it, with the last steps. The server's laws hold under faults: handlers that
+ * die, lost ticks, a slow stage. */
 #include "runs.h"
 
 #include <stdio.h>
@@ -40,7 +40,8 @@ static int admit_none(void *state, const struct weir_admission_spec *p,
 	return 0;
 }
 
-/* Inverted: the late users enter. Only under load, otherwise it would break another law. */
+/* Inverted: the users that should be refused last are refused. Only under load, otherwise this
+ * would break another law. */
 static int admit_late(void *state, const struct weir_admission_spec *p,
     const struct admission_view *v, int class_id, int n, bool *refused, int *reason)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Validation of the simulator against exact results of queueing theory: waits of M/M/1, M/D/1,
- * M/M/4 (Erlang C) and M/G/1, processor sharing, Little's law, closed loops. And bit for bit
- * against itself.
+ * M/M/4 (Erlang C) and M/G/1, processor sharing, Little's law, closed loops. A repeated run must
+ * also give the same result bit for bit.
  *
  * Runs are a few 100,000 requests with fixed seeds, so a figure is the same on every machine. The
  * tolerances are the sampling error of such a run.
@@ -162,8 +162,8 @@ static void test_discipline(void)
 	CU_ASSERT(p99_ms[1] < 0.5 * p99_ms[0]);
 }
 
-/* A client gives up after its retries, and a refusal comes sooner. If the stage admits none, every
- * request is sent four times. */
+/* A client gives up after three retries. If the stage admits none, every request is sent four
+ * times. */
 static void test_retries(void)
 {
 	static struct sim_config c;

@@ -100,7 +100,7 @@ static void test_waits(void)
 	breaks(SIM_LAW_WAIT, "waited longer than 7");
 }
 
-/* I6 */
+/* I6: a policy that ignores guarantees is noticed. */
 static void test_guarantees(void)
 {
 	struct admission_policy strict = admission_weir;
@@ -126,7 +126,8 @@ static void test_midway(void)
 	breaks(SIM_LAW_MIDWAY, "its class has only one route");
 }
 
-/* I9: 1 in 512 of uneven services, a single one of even ones. */
+/* I9: the law notices 1 refusal in 512 when services are uneven, and a single one when they are
+ * even. */
 static void test_calm(void)
 {
 	struct admission_policy most = admission_weir;
@@ -140,7 +141,7 @@ static void test_calm(void)
 	breaks(SIM_LAW_CALM, "at a load of 0.50");
 }
 
-/* I10 */
+/* I10: a stage that remains OVER is noticed. */
 static void test_normal_again(void)
 {
 	struct admission_policy over = admission_weir;
@@ -150,7 +151,7 @@ static void test_normal_again(void)
 	breaks(SIM_LAW_NORMAL, "still reports OVER");
 }
 
-/* I15 */
+/* I15: a policy that answers by chance, or that writes beyond its state, is noticed. */
 static void test_reads(void)
 {
 	struct admission_policy chance = admission_weir, scribbles = admission_weir;
@@ -194,7 +195,8 @@ static void test_converges(void)
 	breaks(SIM_LAW_CONVERGES, "2 threads; the load needs 100.0");
 }
 
-/* I11 */
+/* I11: a number of threads that changes again and again is noticed, and so are threads that only
+ * wait for cores. */
 static void test_steady(void)
 {
 	static const struct resize_policy restless = {.name = "restless",

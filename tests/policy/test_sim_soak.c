@@ -134,7 +134,7 @@ static void one_round(uint64_t seed, uint64_t goal)
 			pools(load * 0.1, starts[i], seed * 100 + i);
 }
 
-/* I1 to I15. */
+/* Checks I1 to I15. */
 static void test_every_law(void)
 {
 	uint64_t goal = wanted_steps();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stages that hold events, in virtual time: admission and the width policy together. A stage of
- * 300/s, 6 servers of 20 ms or 300 of 1 s, with an objective of 100 ms or 2 s, behind a pool, is
- * offered 1 to 10 times as much, with several seeds each.
+ * Stages that hold events, in virtual time: admission and the width policy together. The stage can
+ * do 300/s: with 6 servers of 20 ms (objective 100 ms, or 200 ms if they are exponential) or with
+ * 300 servers of 1 s (objective 2 s). It is behind a pool and is offered 1 to 10 times its
+ * capacity, with several seeds each.
  */
 #include "runs.h"
 
@@ -68,7 +69,8 @@ static void add_second(bool narrow)
 	c.route[0] = (struct sim_route){.name = "all", .n = 3, .stage = {0, 1, 2}};
 }
 
-/* `least` is the goodput over the possible, from load 1.5 on; at 1 the queue is empty now and then. */
+/* `least` is the least goodput as a fraction of the possible, from load 1.5 on. At load 1 the queue
+ * is empty now and then, so less is required. */
 static void run(bool slow, int kind, double least, double top_least)
 {
 	static const double loads[] = {1, 1.5, 2, 5, 10};
@@ -104,7 +106,7 @@ static void test_exponential(void)
 	run(false, SIM_EXP, 0.95, 0.99);
 }
 
-/* The objective is twice a service, so none may wait for the other side for long. */
+/* The objective is twice a service, so events must not wait for long. */
 static void test_long(void)
 {
 	run(true, SIM_CONST, 0.95, 0.999);

@@ -240,7 +240,7 @@ struct vs *vs_new(struct weir_graph *g, int64_t slo_ns)
 		s->unused[s->n_unused] = &probes[s->n_unused];
 	weir_thread_attach(g, "test");
 	thread_self()->pool = g->pools[0];    /* its counters serve for the handlers */
-	for (int i = 0; i < g->n_stages; i++) /* and these serve as their histograms */
+	for (int i = 0; i < g->n_stages; i++) /* these serve as the histograms of the handlers */
 		g->gone[i].times = calloc((size_t)g->n_classes, sizeof(*g->gone[i].times));
 	for (int i = 0; i < g->n_pools; i++)
 		vs_add_threads(s, g->pools[i]);

@@ -166,8 +166,8 @@ static int begin_reading(const char *request)
 	return fd;
 }
 
-/* A client that reads a little and leaves: not logged as a success with all bytes, and logged even
- * though no successes are sampled. */
+/* A client reads a little and leaves: its answer is not logged as a success with all bytes, and it
+ * is logged although no successes are sampled. */
 static void test_left(void)
 {
 	char request[200];
@@ -190,7 +190,7 @@ static void test_left(void)
 	}
 }
 
-/* A client that reads everything, but late: there is no line before that. */
+/* A client reads everything, but late: no line is written before it has. */
 static void test_taken(void)
 {
 	char request[200];

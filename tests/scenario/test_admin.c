@@ -137,13 +137,13 @@ static void test_knobs(void)
 	CU_ASSERT_EQUAL(app_number(&w, "threads", "max"), 3);
 	CU_ASSERT_EQUAL(admin_get(&w, "/api/v1/stages/app/knobs"), 200);
 	CU_ASSERT(answer_has(&w, "\"name\":\"queue.limit\""));
-	CU_ASSERT(answer_has(&w, "\"name\":\"slo\"")); /* in no section */
+	CU_ASSERT(answer_has(&w, "\"name\":\"slo\"")); /* a knob outside of sections */
 	CU_ASSERT_EQUAL(admin_get(&w, "/api/v1/stages/web/knobs"), 200);
 	CU_ASSERT(answer_has(&w, "\"name\":\"with.linger\",\"value\":\"100ms\""));
 	watched_stop(&w);
 }
 
-/* All handlers wait at a gate: the endpoint still answers and shows it. */
+/* All handlers wait at a gate: the endpoint still answers and shows that. */
 static void test_stuck(void)
 {
 	struct watched w = {.server = server_new("t.reply")};

@@ -92,7 +92,7 @@ static void test_work(void)
 		json_decref(tick);
 	}
 	CU_ASSERT(in > 0);
-	CU_ASSERT_DOUBLE_EQUAL(done, in, 0.2 * in);      /* they may be in ticks of other lengths */
+	CU_ASSERT_DOUBLE_EQUAL(done, in, 0.2 * in);      /* ticks may have other lengths */
 	CU_ASSERT_DOUBLE_EQUAL(class_in, in, 0.01 * in); /* the only stage after the source */
 	CU_ASSERT_DOUBLE_EQUAL(class_done, done, 0.01 * in);
 	/* An operator changes a knob. */
@@ -103,7 +103,7 @@ static void test_work(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(told);
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(told, "actor")), "operator");
 	json_decref(told);
-	/* The history has it as soon as a second has ended. */
+	/* The history has the events as soon as a second has ended. */
 	double kept = 0;
 	for (int i = 0; i < 1000 && kept == 0; i++) {
 		struct answer a = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An operator at the admin endpoint of a real graph: values for a time, pauses, undo, the kill
- * switch, the contents of a queue, single requests, and the events that watchers get of it all. */
+ * switch, the contents of a queue, single requests, and the events that watchers get. */
 #include "fixture/http/server.h"
 
 #include <jansson.h>
@@ -68,7 +68,7 @@ static json_int_t number(const json_t *map, const char *key)
 #define APP  "/api/v1/stages/app"
 #define KNOB APP "/knobs/threads.max"
 
-/* The effective value of the knob and the other ones: "8 = 8/auto/-". */
+/* The values of the knob: "8: configured 8, overridden 9, kept 8, for ever". */
 static const char *values(void)
 {
 	static char line[200];
@@ -82,7 +82,7 @@ static const char *values(void)
 	return line;
 }
 
-/* Change number `i`, newest first: "what target from to undone". */
+/* Change number `i`, newest first: "actor: what target from to", and "undone" if it was undone. */
 static const char *change(size_t i)
 {
 	static char line[400];
@@ -193,8 +193,8 @@ static void is_x(const json_t *request)
 	CU_ASSERT_EQUAL(strlen(text(request, "trace")), 32);
 }
 
-/* A tap returns what has ended since the previous call. It ends when it is not read for seconds, and
- * the next call opens it again. */
+/* A tap returns what has ended since the previous call. It ends when it is not read for seconds,
+ * and the next call opens it again. */
 static void test_single_requests(void)
 {
 	struct answer a = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ETags of files that change without a change of size and date: a file that is overwritten and has
  * its date restored is noticed, by clients that revalidate and by the cache. Also ETags that are
- * the same for all copies of a file, which do not notice that. */
+ * the same for all copies of a file (`etag: portable`), which do not notice such a change. */
 #include "fixture/http/site.h"
 
 /* Overwrite `name` in place with a text of the same length, and restore its date. */
@@ -27,7 +27,8 @@ static void etag_of(const struct answer *a, char out[64])
 	sscanf(at, "ETag: %63[^\r]", out);
 }
 
-/* Two texts of equal length: small enough for memory, or kept open. */
+/* A file of `n` bytes is overwritten in place. The cache keeps small files in memory, and large
+ * ones open. */
 static void check_in_place(bool cached, size_t n)
 {
 	char *old = site_pattern(n, 1), *new = site_pattern(n, 2);
@@ -43,7 +44,7 @@ static void check_in_place(bool cached, size_t n)
 	CU_ASSERT_EQUAL(was[0], '"');
 	CU_ASSERT(site_ask(fd, "GET", "/f", NULL, &a) && answer_is(&a, 200, old));
 	change_in_place("root/f", new);
-	/* A cache may serve the old one until it revalidates, `revalidate` later. */
+	/* A cache may serve the old content until it revalidates, `revalidate` later. */
 	do {
 		CU_ASSERT_FATAL(site_ask(fd, "GET", "/f", NULL, &a) && a.status == 200 && a.n == n);
 	} while (cached && memcmp(a.body, old, n) == 0);

@@ -78,7 +78,7 @@ static void check_file(int fd, const char *path, const char *p, size_t n)
 	CU_ASSERT(a.status == 206 && body_is(&a, p, 8)); /* merged into one */
 	CU_ASSERT(
 	    site_ask(fd, "GET", path, "Range: bytes=0-0,2-2,4-4,6-6,8-8,0-,0-,0-,0-\r\n", &a));
-	CU_ASSERT(a.status == 200 && body_is(&a, p, n)); /* too many */
+	CU_ASSERT(a.status == 200 && body_is(&a, p, n)); /* too many ranges */
 	CU_ASSERT(site_ask(fd, "GET", path, "Range: bytes=99999999-\r\n", &a));
 	CU_ASSERT_EQUAL(a.status, 416);
 	snprintf(headers, sizeof(headers), "bytes */%zu", n);
@@ -253,7 +253,7 @@ static void test_slow_reader(void)
 	    SITE_START(true, "cache.with.size", "4MiB", "cache.with.max_object", "1MiB");
 	int slow = connect_to(&s), quick = connect_to(&s);
 	setsockopt(slow, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-	CU_ASSERT(site_ask(quick, "GET", "/slow", NULL, &b)); /* now it is in memory */
+	CU_ASSERT(site_ask(quick, "GET", "/slow", NULL, &b)); /* now the file is in memory */
 	CU_ASSERT(client_say(slow, GET("/slow")));
 	CU_ASSERT(head_read(slow, a.head, sizeof(a.head)));
 	for (int i = 0; i < FILES; i++) {

@@ -88,7 +88,7 @@ static void check_pages(bool cached)
 		CU_ASSERT(a.status == 404 && a.length == 11);
 		CU_ASSERT(site_ask(fd, "GET", "/x%0a", NULL, &a));
 		CU_ASSERT(a.status == 400 && a.n == 40000 && memcmp(a.body, large, 40000) == 0);
-		CU_ASSERT(site_ask(fd, "DELETE", "/", NULL, &a)); /* its page does not exist */
+		CU_ASSERT(site_ask(fd, "DELETE", "/", NULL, &a)); /* no page for 405 exists */
 		CU_ASSERT(answer_is(&a, 405, "405 Method Not Allowed\n"));
 		CU_ASSERT(field_is(&a, "Allow", "GET, HEAD, OPTIONS"));
 		CU_ASSERT(site_ask(fd, "OPTIONS", "/", NULL, &a));
@@ -212,7 +212,7 @@ static void check_listing_asked_again(bool cached)
 		CU_ASSERT(a.status == 304 && a.n == 0 && field_is(&a, "ETag", etag));
 		CU_ASSERT(site_ask(fd, "GET", "/d/", "If-None-Match: W/\"x\"\r\n", &a) &&
 			  a.status == 200);
-		snprintf(have, sizeof(have), "If-Match: %s\r\n", etag); /* a weak tag never does */
+		snprintf(have, sizeof(have), "If-Match: %s\r\n", etag); /* weak tags never match */
 		CU_ASSERT(site_ask(fd, "GET", "/d/", have, &a) && a.status == 412);
 		CU_ASSERT(site_ask(fd, "GET", "/d/", "If-Match: *\r\n", &a) && a.status == 200);
 	}

@@ -197,7 +197,7 @@ static void test_neighbours_change(void)
 	await_body(fd, "br", "newer", false);
 	await_body(fd, NULL, "newer", false);
 	site_put("root/f.css.br", "BR3", 3, 70);
-	await_body(fd, NULL, "newer", true); /* found by a client without codings */
+	await_body(fd, NULL, "newer", true); /* a client without codings finds the neighbour */
 	await_body(fd, "br", "BR3", true);
 	CU_ASSERT_EQUAL_FATAL(unlink(site_path("root/f.css.br")), 0);
 	await_body(fd, "br", "newer", false);

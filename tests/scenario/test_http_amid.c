@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes between the shared steps of connections (write_turn.c). While the answers of a step are
- * accounted for, all of them sent and none processed further, the release of one of them holds the
- * I/O thread. The test then makes changes that must not disturb the others: it reloads the graph,
- * lowers a limit, takes memory away, ends connections. Each client gets exactly what it requested,
- * or an end that a counter reports. Each event ends once, and all memory is returned.
+ * Changes between the shared steps in which the answers of many connections are sent
+ * (write_turn.c). When all answers of a group were sent and their results are being recorded, the
+ * release of one of them holds the I/O thread. The test then makes changes that must not disturb
+ * the others: it reloads the graph, lowers a limit, takes memory away, ends connections. Each
+ * client gets exactly what it requested, or an end that a counter reports. Each event ends once,
+ * and all memory is returned.
  *
  * The stage is inline, so a request that waits at a gate blocks the I/O thread until all clients
  * have sent: their requests are handled in the same iteration.
@@ -13,7 +14,7 @@
 #include "fixture/clock/held_clock.h"
 #include "fixture/http/server.h"
 
-/* Three steps; the answer that holds the thread is in the second. */
+/* Three groups; the answer that holds the thread is in the second. */
 enum { CLIENTS = 96, HOLDS = 40 };
 
 /* More than Linux buffers for a connection whose client does not read: 4 MB (tcp_wmem) and the
@@ -24,7 +25,7 @@ static struct server server;
 
 /* ---- the stage ---- */
 
-static struct weir_event *kept; /* by /keep, until /free is released */
+static struct weir_event *kept; /* the request for /keep, until /free is released */
 /* The client that the release of /cut resets. */
 static int cut_fd = -1;
 
@@ -163,7 +164,7 @@ static void turn_go(const struct turn *t)
 	gate_await(1);
 }
 
-/* All clients send `text`, except for the one in the second step. */
+/* All clients send `text`, except for the one whose answer holds the thread. */
 static void all_say(const struct turn *t, const char *text)
 {
 	for (int i = 0; i < CLIENTS; i++)
@@ -325,7 +326,7 @@ static bool asks_much(int i)
 	return i % 8 == 1;
 }
 
-/* `n` bytes of /big. */
+/* Read the answer to /big. Is it good, and has it `n` bytes? */
 static bool answers_big(int fd, size_t n)
 {
 	struct answer a = {0};
@@ -391,7 +392,7 @@ static void test_memory(void)
 
 /* ---- a release that ends another connection ---- */
 
-/* The release of an answer resets a client of the same step, and causes the answer of another
+/* The release of an answer resets a client of the same group, and causes the answer of another
  * client, whose connection then ends. */
 static void test_ends_another(void)
 {

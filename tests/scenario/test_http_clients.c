@@ -42,7 +42,7 @@ static int expect_open(const char *from, int status, const char *limit)
 	return -1;
 }
 
-/* Is it still open and served? */
+/* Is the connection still open and served? */
 static bool is_served(int fd)
 {
 	struct answer a = {0};
@@ -140,8 +140,8 @@ static void test_flood(void)
 	clock_release();
 }
 
-/* At its limit, an address evicts only its own idle connections. One I/O thread, since each thread
- * evicts only its own. */
+/* At its limit, an address evicts only its own idle connections. There is one I/O thread, since
+ * each thread evicts only its own connections. */
 static void test_own_eviction(void)
 {
 	int mine, theirs[3] = {-1, -1, -1};

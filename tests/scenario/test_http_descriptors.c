@@ -80,7 +80,7 @@ static void test_the_idle_make_room(void)
 	for (int i = 5; i < CLIENTS; i++) {
 		come(i, GET("/new"));
 		expect(i, 200, "GET /new\n");
-		CU_ASSERT(client_at_end(client[i - 4])); /* the one that was idle longest */
+		CU_ASSERT(client_at_end(client[i - 4])); /* the connection that was idle longest */
 	}
 	CU_ASSERT(client_say(client[3], GET("/still")));
 	expect(3, 200, "GET /still\n");
@@ -150,7 +150,7 @@ static void test_drain(void)
 		CU_ASSERT(client_say(client[i], "cd"));
 		expect(i, 200, "POST /p\nabcd");
 	}
-	leave(); /* otherwise the server lingers for them */
+	leave(); /* otherwise the server lingers for the clients */
 	drain_end(&d);
 	descriptors_restore(old_limit);
 	clock_release();

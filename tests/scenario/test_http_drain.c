@@ -325,7 +325,7 @@ static void test_clients_go(void)
 	reset(gone);
 	shutdown(shut, SHUT_WR);
 	AWAIT_METRIC(
-	    &s, "http_connections", <=, 2); /* the reset is seen before its answer is ready */
+	    &s, "http_connections", <=, 2); /* the reset is noticed before the answer is ready */
 	reset(half);
 	gate_open("gone");
 	gate_open("shut");

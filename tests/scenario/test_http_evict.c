@@ -11,7 +11,7 @@
 
 static rlim_t old_limit;
 
-/* More than one pass over a list examines (limit.c). */
+/* More connections than one pass over a list examines (limit.c). */
 enum { SHAKING = 70 };
 
 /* ---- two I/O threads ---- */
@@ -147,7 +147,7 @@ static struct clients start_with_hung(void)
 	struct clients k = evict_start("4");
 
 	clock_move(1500);
-	CU_ASSERT(is_answered_by(k.idle[1], B)); /* B has iterated: idle[0] has waited longest */
+	CU_ASSERT(is_answered_by(k.idle[1], B)); /* B has noticed that idle[0] has waited longest */
 	CU_ASSERT(client_say(k.idle[1], GET("/wait/hung")));
 	gate_await(1);
 	come(k.newcomer);
@@ -181,7 +181,7 @@ static void test_too_late(void)
 	evict_end(&k);
 }
 
-/* A drain begins while the new connection waits: it is refused. */
+/* A drain begins while the new connection waits: the new connection is refused. */
 static void test_drain_while_waiting(void)
 {
 	struct drain d;
@@ -272,7 +272,7 @@ static void test_end_one_by_one(void)
 	weir_graph_drain(server.graph, 100000000LL, &report);
 	pthread_create(&thread, NULL, free_graph, NULL);
 	FIXTURE_AWAIT(!is_running(A));
-	/* It has freed everything that it need not wait for. */
+	/* The thread that frees the graph has freed everything that it need not wait for. */
 	FIXTURE_AWAIT(is_asleep(atomic_load(&freeing)));
 	gate_open("here");
 	pthread_join(thread, NULL);
@@ -299,7 +299,7 @@ static void test_lingering(void)
 		CU_ASSERT_EQUAL(a.status, 505);
 	}
 	AWAIT_METRIC(&server, "http_connections", ==, 2);
-	clock_move(1500); /* they would stay for 2 s */
+	clock_move(1500); /* refused clients may stay for 2 s */
 	fd[2] = client_open(server.port);
 	CU_ASSERT(client_say(fd[2], GET("/")) && answer_read(fd[2], &a));
 	CU_ASSERT_EQUAL(a.status, 200);
@@ -395,7 +395,7 @@ static void test_eldest_behind_the_handshake(void)
 	clock_release();
 }
 
-/* A connection with a long handshake counts as idle only from its end on. */
+/* A connection with a long handshake counts as idle only from the end of the handshake on. */
 static void test_idle_since_the_handshake(void)
 {
 	struct tls_wish wish = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sockets that are full at the worst moment, just when the last few bytes are to be sent. On
- * demand, send() of this program reports that for writes of given lengths; the clients of these
- * tests write in other ways or other lengths. */
+ * demand, send() of this program reports a full socket for writes of given lengths; the clients of
+ * these tests write in other ways or other lengths. */
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
@@ -11,7 +11,7 @@
 
 static atomic_size_t full_from, full_to; /* lengths of the writes that fail */
 static atomic_int full_times;            /* how often they fail */
-static atomic_size_t full_bit;           /* bytes of the first one that are sent */
+static atomic_size_t full_bit;           /* bytes that the first of them sends */
 /* The first write that succeeds waits at gate "room" for a while. */
 static atomic_bool full_gate;
 
@@ -42,8 +42,9 @@ ssize_t send(int fd, const void *p, size_t n, int flags)
 
 /* ---- close_notify ---- */
 
-/* A record with an alert: RFC 8446 5.2 (19 bytes and a tag of at most 16), RFC 5246 with a nonce of
- * 8. */
+/* The length of a record with an alert. Without a nonce it has a header of 5 bytes, the alert of 2,
+ * a type of 1 and a tag of at most 16 (RFC 8446, 5.2). With TLS 1.2 a nonce of 8 may replace the
+ * type. */
 #define ALERT_FROM 19
 #define ALERT_TO   31
 
@@ -141,7 +142,8 @@ static void test_late_reader(void)
 	server_stop(&s);
 }
 
-/* A request after the last answer is ignored, and the end of the connection does not wait for it. */
+/* A request after the last answer is ignored, and the end of the connection does not wait for
+ * it. */
 static void test_nothing_behind(void)
 {
 	struct tls_wish wish = {0};
@@ -171,7 +173,7 @@ static void test_nothing_behind(void)
 #define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
 #define EXPECT   "POST /c HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
 
-/* It is sent when the socket has space, and completely, before the answer. */
+/* "100 Continue" is sent when the socket has space, and completely, before the answer. */
 static void test_continue(void)
 {
 	const size_t n = strlen(CONTINUE);
@@ -190,7 +192,7 @@ static void test_continue(void)
 		CU_ASSERT(client_say(fd, "ab"));
 		CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "POST /c\nab"));
 	}
-	/* A client that does not wait for it gets both, in order. */
+	/* A client that does not wait for "100 Continue" gets it and the answer, in order. */
 	uint64_t offered = server_offered(&s);
 	fill(n, n, 3, INT_MAX);
 	CU_ASSERT(client_say(fd, EXPECT));

@@ -140,7 +140,7 @@ static void download(const char *target, const char *more, int times)
 	CU_ASSERT(client_say(fd, text));
 	AWAIT_METRIC(&s, "http_sent_bytes_total", >, 0);
 	if (!closes)
-		CU_ASSERT(client_say(fd, GET("/behind"))); /* read by neither, or by the next */
+		CU_ASSERT(client_say(fd, GET("/behind"))); /* read by the next server, or by none */
 	for (int i = 0; i < times; i++)
 		follow(&s, fresh());
 	CU_ASSERT_EQUAL(atomic_load(&released), 1); /* nothing of the old graph is referenced */
@@ -322,7 +322,7 @@ static void test_shared_file(void)
 	for (int i = 0; i < 2; i++) {
 		follow(&s, with_one_thread());
 		AWAIT_METRIC(&s, "http_connections", ==, CLIENTS);
-		CU_ASSERT_EQUAL(descriptors(), 2); /* that of the stage, and the shared one */
+		CU_ASSERT_EQUAL(descriptors(), 2); /* the stage's, and the shared one */
 	}
 	for (int i = 0; i < CLIENTS; i++) {
 		CU_ASSERT(answer_read(fd[i], &a) && is_all(&a));

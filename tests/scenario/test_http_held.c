@@ -46,8 +46,8 @@ static int hold(const struct server *s, const char *name, int nth)
 	return fd;
 }
 
-/* When as many sockets are open as before, the others have closed their duplicates of its listening
- * sockets. */
+/* Let the held thread continue. When as many sockets are open as before, the other threads have
+ * closed their duplicates of its listening sockets. */
 static void let_go(const struct server *s, const char *name, int fd, int sockets)
 {
 	struct answer a = {0};
@@ -102,7 +102,8 @@ static void test_others_accept(void)
 	server_stop(&s);
 }
 
-/* Clients that reached the held thread and are paused wait for the other threads. */
+/* The source is paused while clients reach the held thread. After the pause the other threads serve
+ * them. */
 static void test_across_a_pause(void)
 {
 	struct server s = held_server("2");

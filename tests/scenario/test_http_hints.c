@@ -6,7 +6,8 @@
 #include "stage/shed_token.h"
 #include "stage/stage.h"
 
-/* Reason with which the stage refuses; 0: it answers. */
+/* `token`, if not 0, replaces the trace id. `refusal`: the reason with which the stage refuses; 0:
+ * it answers. */
 static uint64_t token;
 static int refusal;
 
@@ -183,7 +184,7 @@ static void test_why_and_when(void)
 	CU_ASSERT_STRING_EQUAL(field_in(a.head, "X-Weir-Shed-Id"), id);
 	CU_ASSERT_STRING_EQUAL(
 	    field_in(a.head, "X-Weir-Shed"), "stage=app; reason=priority; class=default");
-	CU_ASSERT_EQUAL(retry_after(&s, "X-User: 17\r\n"), 7); /* (0.75 - 0.25 / 2) of 10 s, up */
+	CU_ASSERT_EQUAL(retry_after(&s, "X-User: 17\r\n"), 7); /* ceil(10 s * (0.75 - 0.25 / 2)) */
 	CU_ASSERT_EQUAL(retry_after(&s, "X-User: 17\r\nX-Retry-Attempt: 1\r\n"), 7);
 	int seconds = retry_after(&s, "");
 	CU_ASSERT(seconds >= 1 && seconds <= 2);

@@ -54,8 +54,8 @@ struct clients {
 	int idle, half;
 };
 
-/* Both connections have been taken from where the old server put them, perhaps one after the other, and neither could be
- * opened: the attempt after that has found both. */
+/* Return when `next` has tried in vain to register both connections. It may have taken them from
+ * the old server one after the other, so this waits for one attempt more after both were taken. */
 static void await_kept(struct server *next)
 {
 	const struct net_server *srv = weir_state(weir_graph_stage(next->graph, "web"));
@@ -105,10 +105,10 @@ static void test_for_good(void)
 	struct clients k = come_over(&next);
 	struct answer a = {0};
 
-	clock_move(9000); /* they are kept for 10 s */
+	clock_move(9000); /* connections are kept for 10 s */
 	CU_ASSERT_EQUAL(server_metric(&next, "http_refused_handed_total"), 0);
 	clock_move(1100);
-	CU_ASSERT(answer_read(k.half, &a)); /* it had begun a request */
+	CU_ASSERT(answer_read(k.half, &a)); /* this client had begun a request */
 	CU_ASSERT_EQUAL(a.status, 503);
 	CU_ASSERT(a.close);
 	CU_ASSERT(client_at_end(k.half));
@@ -137,7 +137,8 @@ static void test_for_a_while(void)
 	answer_free(&a);
 }
 
-/* The server that cannot register them ends: a client that has begun a request gets an answer. */
+/* The server that cannot register the connections ends: a client that has begun a request gets an
+ * answer. */
 static void test_until_the_end(void)
 {
 	struct weir_drain_report report = {0};

@@ -245,7 +245,7 @@ static void test_idle_timeout(void)
 	CU_ASSERT(answer_read(fd, &a));
 	CU_ASSERT(client_at_end(fd));
 	AWAIT_METRIC(&server, "http_timeouts_idle_total", ==, 1);
-	/* But not while a request is in the graph. */
+	/* The idle time-out does not run while a request is in the graph. */
 	close(fd);
 	fd = client_open(server.port);
 	CU_ASSERT(client_say(fd, GET("/wait/one")));

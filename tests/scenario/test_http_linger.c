@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The end of lingering in a drain: an idle connection that sends a request at the last moment is
- * answered. The clock of the loop stands still until its linger time is over. The iteration in
- * which it notices that is held by a request in its inline stage while another connection sends.
- * These bytes have arrived but are unread when idle connections are closed.
+ * answered. The clock of the loop stands still until the linger time is over. The iteration in
+ * which the loop notices that is held up by a request in its inline stage. Meanwhile another
+ * connection sends: its bytes have arrived but are unread when idle connections are closed.
  */
 #include <linux/sockios.h>
 #include <sys/ioctl.h>

@@ -65,7 +65,7 @@ static void half_body(char *text, size_t *n)
 static void half_long_body(char *text, size_t *n)
 {
 	half_body(text, n);
-	say(text, n, "0123456789", 6600); /* just over a power of two would be the worst */
+	say(text, n, "0123456789", 6600); /* a size just over a power of two would be the worst */
 }
 
 static void half_chunked(char *text, size_t *n)
@@ -233,7 +233,8 @@ static void test_steps(void)
 		expect(fd[i] = client_open(server.port), 200, false);
 	grows = client_open(server.port);
 	client_say(grows, long_post);
-	/* It has arrived. (More may be held for a moment while another request is in the graph.) */
+	/* `long_post` has arrived. (More may be held for a moment while another request is in the
+	 * graph.) */
 	AWAIT_METRIC(&server, "http_received_bytes_total", ==,
 	    (int64_t)(3 * strlen(GET("/")) + strlen(long_post)));
 	n_fillers = 0;
@@ -289,8 +290,8 @@ static void relief(int n_idle)
 		client_send(fd[n++], text, 16000);
 	}
 	AWAIT_METRIC(&server, "http_refused_memory_total", >, 0);
-	/* Bytes still in flight may fill it once more. The test runner ends a test that waits
-	 * forever. */
+	/* Bytes still in flight may fill the memory once more. The test runner ends a test that
+	 * waits forever. */
 	do {
 		AWAIT_METRIC(&server, "http_memory_step", <, 3);
 		probe = client_open(server.port);
@@ -318,16 +319,16 @@ static void test_relief_behind_idle(void)
 	relief(40);
 }
 
-/* Readers that were reset: evicted or, on a machine so slow that the 5 s of min_send_rate passed,
- * for that reason. */
+/* Readers that were reset: they were evicted or, on a slow machine, exceeded the 5 s of
+ * min_send_rate. */
 static int64_t n_reset(void)
 {
 	return server_metric(&server, "http_evicted_total") +
 	       server_metric(&server, "http_slow_readers_total");
 }
 
-/* Large answers that a client does not read fill the memory: it is reset, so others need not wait
- * for its time-outs. */
+/* Large answers that a client does not read fill the memory: the client is reset, so others need
+ * not wait for its time-outs. */
 static void test_relief_of_answers(void)
 {
 	struct answer a = {0};
@@ -357,7 +358,8 @@ static void test_relief_of_answers(void)
 	server_stop(&server);
 }
 
-/* Nor need the memory be full: eviction starts at the first step, where nothing is refused yet. */
+/* Large answers are evicted before the memory is full: from the first step on, at which nothing is
+ * refused yet. */
 static void test_early_relief_of_answers(void)
 {
 	struct timespec rest = {.tv_nsec = 1000000};

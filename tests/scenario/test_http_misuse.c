@@ -87,7 +87,8 @@ static void test_half_close(void)
 
 enum { MANY = 10000 };
 
-/* Of answer `i`: together they exceed the socket buffers, and consecutive ones differ. */
+/* The length of answer `i`. Together the answers exceed the socket buffers, and consecutive ones
+ * differ. */
 static int length_of(int i)
 {
 	return 2000 + i % 100;

@@ -56,7 +56,8 @@ static void close_all(const int *fd, int n)
 
 /* ---- with connections that linger ---- */
 
-/* In the asking thread: no busy connection is evicted while another thread has an idle one. */
+/* Refused connections linger in the asking thread: no busy connection is evicted while another
+ * thread has an idle one. */
 static void test_refused_with_the_asker(void)
 {
 	struct clients k;
@@ -76,7 +77,7 @@ static void test_refused_with_the_asker(void)
 	evict_end(&k);
 }
 
-/* In a third thread: it is not mistaken for the one to ask. */
+/* Refused connections linger in a third thread: that thread is not mistaken for the one to ask. */
 static void test_refused_with_a_third(void)
 {
 	struct clients k;

@@ -183,7 +183,7 @@ static const struct {
     {"/private/.", DENIED},
     {"/private/x/..", DENIED},
     {"/pub/..//private/./x", DENIED},
-    /* Not the same path: no access to the file, whatever the route. */
+    /* These are not paths below /private: they must not reach its file, whatever the route. */
     {"/private%2fx", "404 rest - -"},
     {"/private%2Fx", "404 rest - -"},
     {"/pub%2f..%2fprivate/x", "404 rest - -"},
@@ -249,7 +249,7 @@ static void check_table(bool cached)
 	for (int round = 0; round < 2; round++) /* in the second round a cache knows them */
 		for (size_t i = 0; i < ROWS; i++)
 			expect(table[i].target, "t", table[i].wanted);
-	if (cached) /* one object per file for all spellings, and those that do not exist */
+	if (cached) /* one object for all spellings of a file, one for each path without a file */
 		CU_ASSERT(stage_metric(&server, "cache", "cache_objects") < 20);
 	stop();
 }

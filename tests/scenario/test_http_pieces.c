@@ -127,7 +127,7 @@ static bool is_whole(const struct answer *a, const char *all, size_t n)
 	return a->status == 200 && a->n == n && (n == 0 || memcmp(a->body, all, n) == 0);
 }
 
-/* Pipelined with other answers: they do not mix. */
+/* Answers in pieces are pipelined with other answers, and do not mix. */
 static void test_plain(void)
 {
 	struct server s = server_new("t.pieces");

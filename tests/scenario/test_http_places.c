@@ -113,7 +113,8 @@ static void test_refused_have_no_place(void)
 	CU_ASSERT_EQUAL(server_metric(&server, "http_evicted_total"), 0);
 	for (int i = 0; i < 3; i++)
 		CU_ASSERT(is_served(fd[i]));
-	/* Nor do they count for their address: if one closes, another is accepted. */
+	/* Refused connections do not count for their address either: if one closes, another is
+	 * accepted. */
 	close(fd[1]);
 	AWAIT_METRIC(&server, "http_connections", ==, 8);
 	fd[1] = open_idle(OTHER);
@@ -205,7 +206,7 @@ static void test_lowered_and_busy(void)
 	stop();
 }
 
-/* The same for the limit per address. */
+/* The limit per address is lowered. */
 static void test_lowered_of_address(void)
 {
 	int fd[4], mine, theirs;

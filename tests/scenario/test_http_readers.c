@@ -70,7 +70,7 @@ static void test_busy_sender(void)
 	stop(&server);
 }
 
-/* Nor do further complete requests. */
+/* Further complete requests do not keep an answer going either. */
 static void test_busy_asker(void)
 {
 	enum { STEP_MS = 200, REQUESTS = 10 }; /* fewer than a pipeline holds */
@@ -95,7 +95,7 @@ static void test_busy_asker(void)
 /* A client whose head arrived in time is answered, however late the thread reads it. */
 static void test_late_look(void)
 {
-	enum { CLIENTS = 5 }; /* as many events: the last is in a run of its own (loop.c) */
+	enum { CLIENTS = 5 }; /* of five events, the last is in a run of its own (loop.c) */
 	struct server server = start("60s");
 	int stalls = client_open(server.port), fd[CLIENTS];
 	struct answer a = {0};
@@ -157,8 +157,8 @@ static int ask_much(const struct server *server)
 }
 
 /* The more clients leave their answers to the kernel, the less of an answer the kernel may hold,
- * even if it took a whole answer and the connection is waiting for the next request. When they are
- * gone, the limit is reset. */
+ * even if it took a whole answer and the connection is waiting for the next request. When these
+ * clients are gone, the limit is reset. */
 static void test_untaken_answers(void)
 {
 	enum { CLIENTS = 100 };

@@ -76,8 +76,9 @@ static void retire_begin(struct reload *r, struct server *from)
 	pthread_create(&r->thread, NULL, retire_main, r);
 }
 
-/* The same for a server with one I/O thread and an idle connection: wait until it has handed that
- * over to `next`. From then on every connection leaves it after the requests in flight. */
+/* Call retire_begin for a server with one I/O thread and an idle connection, and wait until that
+ * connection has been handed over to `next`. From then on every connection leaves the old server
+ * after its requests in flight. */
 static void retire_begin_leaving(struct reload *r, struct server *from, const struct server *next)
 {
 	retire_begin(r, from);
@@ -376,7 +377,7 @@ static void test_overtaken(void)
 	retire_begin_leaving(&r, &s, &second);
 	succeed(&second, &third);
 	retire_begin(&q, &second);
-	pthread_join(q.thread, NULL); /* it has nothing to wait for; freed after the first */
+	pthread_join(q.thread, NULL); /* waits for nothing; freed after the first server */
 	CU_ASSERT_EQUAL(q.report.law_error, 0);
 	gate_open("one");
 	CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "GET /wait/one\n"));

@@ -339,7 +339,7 @@ static void test_long_answer(void)
 	server_stop(&s);
 }
 
-/* The same with the bytes in a file. */
+/* A long answer whose bytes are in a file. */
 static int file_fd = -1;
 static atomic_int file_releases;
 

@@ -43,7 +43,7 @@ static void test_refused(void)
 {
 	struct weir_err err;
 
-	weir_spec_free(server_new("t.reply").spec); /* registers it */
+	weir_spec_free(server_new("t.reply").spec); /* registers t.reply */
 	CU_ASSERT_EQUAL_FATAL(mistakes(WEB "64KiB" BEHIND "last" SUMS LAST, &err), 1);
 	CU_ASSERT_EQUAL(err.line, 7);
 	CU_ASSERT_EQUAL(err.col, 15);

@@ -193,7 +193,8 @@ static void test_mirror(void)
 		CU_ASSERT(t.ok);
 	}
 	CU_ASSERT(server_metric(&s, "http_stream_buffer_peak_bytes") <= 2 * 65536);
-	/* Half of it comes back, then the client stops sending: the answer is not complete. */
+	/* Half of the body comes back, then the client stops sending: the answer is not
+	 * complete. */
 	CU_ASSERT(client_say(fd, POST_HEAD("/mirror", "Content-Length: 20000\r\n")));
 	CU_ASSERT(client_pattern(fd, 0, 10000, false));
 	CU_ASSERT(head_is(fd, 200, true));
@@ -204,7 +205,7 @@ static void test_mirror(void)
 	parts_server_stop(&s);
 }
 
-/* The same within the I/O thread, without a handover between threads. */
+/* Both directions within the I/O thread, without a handover between threads. */
 static void test_inline(void)
 {
 	struct server s = parts_server_new();
@@ -461,7 +462,7 @@ static void test_reload(void)
 	CU_ASSERT(client_say(fd, GET("/count/5")) && whole_is(fd, 5, ""));
 	CU_ASSERT(client_say(early, GET("/sum")) && answer_read(early, &a));
 	CU_ASSERT(answer_is(&a, 200, "0 0\n"));
-	/* As before: no client had to reconnect. */
+	/* No client had to reconnect. */
 	CU_ASSERT_EQUAL(server_metric(&next, "http_accepted_total"), 2);
 	answer_free(&a);
 	close(fd);

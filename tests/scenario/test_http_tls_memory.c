@@ -85,7 +85,8 @@ static void test_idle_alone(void)
 	clock_release();
 }
 
-/* In this case, too, a connection with a long handshake counts as idle only from its end on. */
+/* When memory is short, too, a connection with a long handshake counts as idle only from the end of
+ * the handshake on. */
 static void test_idle_since_the_handshake(void)
 {
 	enum { MANY = 60 };

@@ -152,7 +152,7 @@ static void test_away(void)
 	next.graph = build(next.spec);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next.graph, s.graph, &errs), 0);
 	weir_graph_steer(next.graph, "shake", WEIR_STEER_RUN, why, sizeof(why));
-	weir_graph_drain(s.graph, 10000000000LL, &report); /* lets every stage run */
+	weir_graph_drain(s.graph, 10000000000LL, &report); /* resumes paused stages */
 	CU_ASSERT_EQUAL(report.law_error, 0);
 	weir_graph_free(s.graph);
 	CU_ASSERT(tls_shake_hands(&k));
@@ -184,7 +184,7 @@ static void test_decrypted(void)
 	next.graph = build(next.spec);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next.graph, s.graph, &errs), 0);
 	drain_call(&d, s.graph, DRAIN_ALL_NS);
-	AWAIT_METRIC(&next, "http_tls_connections", ==, 1); /* the idle one: it has begun */
+	AWAIT_METRIC(&next, "http_tls_connections", ==, 1); /* the handover has begun */
 	gate_open("decrypted");
 	CU_ASSERT(tls_answer(&k, &a) && answer_is(&a, 200, "GET /wait/decrypted\n"));
 	for (int i = 0; i < N; i++) {

@@ -136,7 +136,8 @@ static int shown(const struct server *s, int version, const char *algorithms)
 	return kind;
 }
 
-/* One name, two keys: a client that supports ECDSA gets that one, wherever it is in the list. */
+/* One name, two keys: a client that supports ECDSA gets that certificate, wherever it is in the
+ * list. */
 static void test_two_kinds(void)
 {
 	static const char rsa[] = "RSA+SHA256:RSA-PSS+SHA256", ec[] = "ECDSA+SHA256";
@@ -160,7 +161,8 @@ static void test_two_kinds(void)
 	}
 }
 
-/* The issuer of `a` is not in its file and is not trusted. The message gives the location. */
+/* The issuer of the certificate is not in its file and is not trusted. The message gives the
+ * location. */
 static void test_missing_issuer(void)
 {
 	EVP_PKEY *key = EVP_EC_gen("P-256");

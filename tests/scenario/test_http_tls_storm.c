@@ -132,7 +132,7 @@ static void test_stop_meanwhile(void)
 	for (int i = 0; i < N; i++)
 		k[i] = hello(&s);
 	AWAIT_METRIC(&s, "http_accepted_total", ==, N);
-	server_stop(&s); /* a stop lets every stage run */
+	server_stop(&s); /* resumes paused stages */
 	for (int i = 0; i < N; i++)
 		tls_client_close(&k[i]);
 	CU_ASSERT_EQUAL(sockets_open(), before - 1); /* the listening socket is gone, too */

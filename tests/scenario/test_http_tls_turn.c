@@ -51,11 +51,11 @@ static void test_half_reads(void)
 	server = tls_server_new("t.reply", "one");
 	fixture_set(server.app, "threads", "inline");
 	/*
-	 * A client that does not read is reset by min_send_rate after 5 s, or after 21 s if its
-	 * kernel takes its part only after its answer began to wait; by write_timeout after 30 s,
-	 * or 60 s. Serving the others may take that long here, so the clock is held. The total of
-	 * all waiting answers, 60 MB, is 90 % of the least that `memory: auto` gives, where only
-	 * the time-outs change.
+	 * A client that does not read would be reset: by min_send_rate after 5 s, or 21 s if its
+	 * kernel takes a part only after the answer began to wait; by write_timeout after 30 s, or
+	 * 60 s in that case. Serving the others may take that long here, so the clock is held. All
+	 * waiting answers together have 60 MB, 90 % of the smallest limit that `memory: auto` sets.
+	 * At 90 % the only effect is that time-outs are shorter.
 	 */
 	clock_hold();
 	server_start(&server);

@@ -57,7 +57,7 @@ static void test_chunked(void)
 	parts_server_stop(&s);
 }
 
-/* A request after a body, in the same bytes; and an old client. */
+/* A request that arrives together with the body before it; and a client of HTTP/1.0. */
 static void test_pipelined(void)
 {
 	struct server s = parts_server();
@@ -159,7 +159,7 @@ static void test_client_goes(void)
 	FIXTURE_AWAIT(atomic_load(&parts_error) == WEIR_EGONE);
 	AWAIT_METRIC(&s, "http_torn_bodies_total", ==, 1);
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
-	fd = client_open(s.port); /* it stops sending, but still reads */
+	fd = client_open(s.port); /* this client stops sending, but still reads */
 	CU_ASSERT(client_say(fd, POST_HEAD("/sum", "Transfer-Encoding: chunked\r\n")));
 	CU_ASSERT(client_pattern(fd, 0, 1000000, true));
 	shutdown(fd, SHUT_WR);
@@ -234,8 +234,8 @@ static void test_early_answer(void)
 	parts_server_stop(&s);
 }
 
-/* The same for a chunked body, whose length is not known in advance: its framing is checked, and
- * errors end the connection. */
+/* An answer before the end of a chunked body, whose length is not known in advance: the framing is
+ * checked, and errors end the connection. */
 static void test_early_answer_to_chunks(void)
 {
 	struct server s = parts_server();
@@ -274,7 +274,7 @@ static void test_continue(void)
 	struct answer a = {0};
 	int fd = client_open(s.port);
 
-	/* Requested, after another answer; also for a body of unknown length. */
+	/* "100 Continue" is sent after another answer, and also for a body of unknown length. */
 	CU_ASSERT(
 	    client_say(fd, GET("/gate/go") POST_HEAD("/sum", EXPECT "Content-Length: 9000\r\n")));
 	gate_await(1);
@@ -287,7 +287,8 @@ static void test_continue(void)
 	CU_ASSERT(answer_read(fd, &a) && a.status == 100);
 	CU_ASSERT(client_pattern(fd, 0, 9000, true) && client_say(fd, "0\r\n\r\n"));
 	CU_ASSERT(sum_is(fd, 9000));
-	/* A client that does not wait for it does not get it if the body arrives first. */
+	/* A client that does not wait for "100 Continue" does not get it if the body arrives
+	 * first. */
 	CU_ASSERT(client_say(
 	    fd, GET("/gate/later") POST_HEAD("/sum", EXPECT "Content-Length: 9000\r\n")));
 	gate_await(1);
@@ -328,8 +329,9 @@ static void test_continue_streamed(void)
 	parts_server_stop(&s);
 }
 
-/* An operator pauses the source, then the stage, and drains the stage, in the middle of a body: it
- * continues as soon as it may, and a drained stage still gets the rest of what it had begun. */
+/* An operator pauses the source, then the stage, and drains the stage, in the middle of a body. The
+ * body continues as soon as possible, and a drained stage still gets the rest of what it had
+ * begun. */
 static void test_steered(void)
 {
 	struct server s = parts_server();

@@ -10,8 +10,8 @@
 /* Sizes of the longest decoded vector, and of a line of the file. */
 #define BYTES_MAX (128 * 1024)
 #define LINE_MAX_ 1024
-/* Longer vectors (limits) are sent in steps beyond this: the decisive byte is near the limit of 16
- * KiB, the rest only repeats. */
+/* Longer vectors (those of limits) are sent byte by byte up to SINGLE_BYTES, then in steps of
+ * STEP_BYTES: the decisive byte is near the limit of 16 KiB, the rest only repeats. */
 #define SINGLE_BYTES 20000
 #define STEP_BYTES   61
 /* Fewer would mean that the file was not read; it has more than 500. */

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "graph/graph.h"
 
-#define RING 8192 /* tickets; events with more than that expire */
+#define RING 8192 /* tickets; further ones are lost, and their events expire */
 
 struct keeper {
 	pthread_mutex_t lock;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The stages of torture_hold.c, t.keeper and t.looper: they do with each event, drawn at random, what
- * a stage that holds events may do. What they note about their events is checked at once. */
+/* The stages of torture_hold.c, t.keeper and t.looper. For each event they draw at random one of
+ * the things that a stage which holds events may do with it. They check at once what they can, and
+ * count faults. */
 #ifndef WEIR_TESTS_TORTURE_HOLD_STAGE_H
 #define WEIR_TESTS_TORTURE_HOLD_STAGE_H
 
@@ -22,7 +23,7 @@ unsigned hold_draw(unsigned *seed, unsigned n);
 
 void hold_register(void);
 
-/* The caller owns `ev` alone. */
+/* Write to `ev`, which the caller owns: ThreadSanitizer notices if there is another owner. */
 void hold_own(struct weir_event *ev);
 
 /* Take an event that `st` holds without a ticket, or claim one with its oldest ticket. May return

@@ -17,14 +17,14 @@ void fault(const char *what, uint64_t a, uint64_t b)
 
 /* ---- what is held ---- */
 
-/* Of a stage: any thread lets it go. */
+/* The events held by a stage; any thread may let them go. */
 struct ours {
 	pthread_mutex_t lock; /* all zeros are an initialised one */
 	struct weir_event *first;
 	bool ends; /* ops->stop was called: nothing is held any more */
 };
 
-/* Of a thread at a stage. */
+/* The events held by one thread of a stage. */
 struct mine {
 	unsigned ready;
 	int n;

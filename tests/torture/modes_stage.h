@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The stage type of torture_modes, which does with an event whatever a handler may do, and its random configurations. */
+/* The stage type of torture_modes, which does with an event whatever a handler may do, and its
+ * random configurations. */
 #ifndef WEIR_TESTS_TORTURE_MODES_STAGE_H
 #define WEIR_TESTS_TORTURE_MODES_STAGE_H
 
@@ -31,7 +32,7 @@ extern const char *const stage_names[STAGES_MAX];
 unsigned below(unsigned *rnd, unsigned n);
 const char *pick(unsigned *rnd, const char *const *of);
 
-/* Some are refused by the check: then another. */
+/* Build a graph. If the check refuses a random configuration, another one is tried. */
 struct weir_graph *random_graph(unsigned *rnd);
 
 #endif

@@ -33,7 +33,7 @@
 #define CLASSES       3
 #define STAGES        4
 #define HELD_MAX      8
-#define MODE_EVERY    1000 /* per changes of other knobs */
+#define MODE_EVERY    1000 /* changes of other knobs per change of a mode */
 
 static const char *const names[STAGES] = {"a", "b", "c", "d"};
 

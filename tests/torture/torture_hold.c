@@ -3,12 +3,12 @@
  * torture_hold [rounds=4] [seconds=1] [seed=1]
  *
  * Three stages that hold events, in a row: one with a pool, one with a loop (WEIR_STAGE_LOOP), and
- * one that may be inline. Modes, placements and batches differ from round to round, and the graph of
- * each round takes over from the one before. Handlers and `expired` hold with tickets that expire
- * soon or never, hold without, emit to the next stage, requeue, refuse, finish, leave events behind
- * and end their threads. Enders claim from other threads, also with tickets that are void. Meanwhile
- * the operator pauses and drains stages and changes their bounds. Graphs drain with and without
- * grace, in every second round under load.
+ * one that may be inline. Modes, placements and batches differ from round to round, and the graph
+ * of each round takes over from the one before. Handlers and `expired` hold with tickets that
+ * expire soon or never, hold without, emit to the next stage, requeue, refuse, finish, leave events
+ * behind and end their threads. Enders claim from other threads, also with tickets that are void.
+ * Meanwhile the operator pauses and drains stages and changes their bounds. Graphs drain with and
+ * without grace, in every second round under load.
  *
  * An event has one owner at a time: each owner writes to it, so ThreadSanitizer notices two. In the
  * end each event has ended once, and the counters of each graph balance.
@@ -42,7 +42,7 @@ struct actor {
 	bool *used;
 };
 
-/* A graph and the threads at it. */
+/* A graph and the threads that use it. */
 struct side {
 	struct weir_graph *g;
 	struct weir_stage *stage[KEEPERS];

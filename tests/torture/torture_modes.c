@@ -11,8 +11,8 @@
  * idle. Afterwards:
  * - every event has been finished exactly once;
  * - an idle graph has no event waiting, neither for a thread nor for its turn in a partition;
- * - the law held while running and holds exactly, and all counts are back to zero: held, taken,
- *   running, leased, idle.
+ * - the counters of each graph balanced while it ran, and balance exactly at its end; all counts
+ *   are back to zero: held, taken, running, leased, idle.
  *
  * In the output, "graphs" are graphs that ran, "events" finishes.
  */
@@ -85,7 +85,8 @@ static void offer_run(struct weir_graph *g, int id, int *at, uint64_t *seq)
 		sched_yield();
 }
 
-/* A draining graph waits until no thread is attached. */
+/* Offer events to the current graph. The thread detaches while producers pause, since a draining
+ * graph waits until no thread is attached. */
 static void *produce(void *arg)
 {
 	int id = (int)(intptr_t)arg, at = 0;
@@ -185,7 +186,7 @@ static void act(struct weir_graph *g, unsigned *rnd)
 		weir_graph_decisions(g, told, 8);
 		break;
 	case 8:
-		/* the slack does not cover events moved by a drain */
+		/* not of a graph that drains: law_slack does not cover what a drain moves */
 		if (g == atomic_load(&current))
 			check_view(g);
 		break;
@@ -239,7 +240,7 @@ static void come_to_rest(struct weir_graph *g)
 	char why[300];
 
 	send_away();
-	pthread_rwlock_wrlock(&graphs); /* no actor may touch it meanwhile */
+	pthread_rwlock_wrlock(&graphs); /* keeps the actors away from the graphs */
 	for (int i = 0; i < g->n_stages; i++)
 		if (g->stages[i]->pool &&
 		    weir_graph_steer(g, g->stages[i]->name, WEIR_STEER_RUN, why, sizeof(why)) != 0)

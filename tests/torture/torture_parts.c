@@ -42,7 +42,7 @@ static unsigned roll(struct client *c, unsigned n)
 	return (unsigned)rand_r(&c->seed) % n;
 }
 
-/* Mostly about the length of a buffer. */
+/* A random length of a body. */
 static size_t length(struct client *c)
 {
 	return roll(c, 4) == 0 ? roll(c, 300000) : roll(c, 40000);
@@ -201,7 +201,7 @@ static void *client_main(void *arg)
 		int fd = client_open(c->port), one = 1;
 		if (fd == -1) /* the server has stopped */
 			break;
-		/* its writes are small */
+		/* the client's writes are small */
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		while (clock_ns() < c->until_ns && act(c, fd, (enum act)roll(c, 6)))
 			continue;

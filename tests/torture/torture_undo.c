@@ -116,7 +116,8 @@ static uint64_t newest(struct weir_graph *g)
 	return act.id;
 }
 
-/* Record the change that may have followed `state`, which is taken over. */
+/* If an act was recorded after `state` was taken, push `state`, else check that nothing changed.
+ * Takes over `state`. */
 static void remember(struct weir_graph *g, uint64_t before, char *state)
 {
 	uint64_t id = newest(g);

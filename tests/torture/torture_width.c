@@ -23,7 +23,7 @@
 #define PROBES    12000 /* of each producer */
 #define LIMIT     16000
 #define WIDTH     6000
-#define RING      16384 /* tickets; more than that are lost, and their events expire */
+#define RING      16384 /* tickets; further ones are lost, and their events expire */
 
 struct keeper {
 	pthread_mutex_t lock;
@@ -44,7 +44,7 @@ struct actor {
 	bool *used;
 };
 
-/* A graph and the threads at it. */
+/* A graph and the threads that use it. */
 struct side {
 	struct weir_graph *g;
 	struct weir_stage *stage, *pass; /* `pass` sends on to `stage` */
@@ -349,8 +349,8 @@ static void begin(struct side *s, unsigned round, struct side *old, unsigned see
 	}
 }
 
-/* Wait until the producers have offered as many more events, at most until `until_ns`. They always
- * do: while the queue is full or the stage drains, their events are refused. */
+/* Wait until the producers have offered `more` events, at most until `until_ns`. Producers offer
+ * even while the queue is full or the stage drains: their events are refused then. */
 static void await_offers(struct side *s, uint64_t more, int64_t until_ns)
 {
 	uint64_t first = 0, now = 0;

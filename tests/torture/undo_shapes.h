@@ -49,10 +49,10 @@ extern const char *const value_text[VALUES][4];
 
 void random_shape(struct shape *f);
 
-/* Change what a reload may change; returns whether it is values alone. */
+/* Make a random change of a kind that a reload can bring. Returns whether only values change. */
 bool change_shape(struct shape *f);
 
-/* NULL when the check refuses it. */
+/* Build the graph of `f`; NULL when the check refuses `f`. */
 struct weir_graph *build(const struct shape *f);
 
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The dashboard in a real browser: dashboard.sh WEIR TOP; dashboard.mjs says what is looked at. Needs Node.js 18,
-# chromium, and once `npm ci` in this folder. Exit 77: one of them is not here, nothing was tested.
+# The dashboard in a real browser: dashboard.sh WEIR TOP. dashboard.mjs has the tests. Needs Node.js
+# 18, chromium, and once `npm ci` in this folder; skipped (77) if one of them is missing.
 weir=$1 top=$2
 here=$top/tests/ui
 
@@ -18,7 +18,7 @@ done
 [ -d "$here/node_modules/playwright-core" ] && [ -d "$here/node_modules/axe-core" ] ||
 	skip 'its libraries are not installed (npm ci in tests/ui)'
 
-# The page itself never makes markup of text; preact could, if it were asked to.
+# The sources must use nothing that turns text into markup.
 if grep -rnE 'innerHTML|insertAdjacentHTML|document\.write|eval\(' "$top/admin/ui/src"; then
 	echo 'FAILED: texts are to be inserted as texts'
 	exit 1

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The report in a real browser: report.sh WEIR MAKE_RUNS. It draws what it should, loads nothing, says nothing on
 # the console, fits a telephone, shows values under the pointer, is dark when it should be and prints.
-# Exit 77: there is no chromium here, nothing was tested.
+# Skipped (77) without chromium.
 # shellcheck source=tests/cli/lib.sh
 set -- "$1" "" "$2"
 . "$(dirname "$0")/../cli/lib.sh"

@@ -55,7 +55,8 @@ struct weir_slice {
  * the thread that owns the event.
  */
 struct weir_field {
-	/* NULL ends the table; a name that ends in a dot ("header.") takes an argument */
+	/* NULL ends the table; a name that ends in a dot ("header.") takes an argument: `arg` is
+	 * the text that the configuration has after the dot, otherwise NULL */
 	const char *name;
 	struct weir_slice (*get)(const struct weir_event *ev, const char *arg);
 	const char *help;
@@ -69,7 +70,7 @@ struct weir_field {
  *  minutes. */
 struct weir_hop {
 	uint16_t stage;
-	uint32_t queued_us, started_us; /* when it was queued; when its batch started */
+	uint32_t queued_us, started_us; /* when the event was queued; when its batch started */
 };
 
 /** The trace that an event belongs to (weir/trace.h). An id of 0 means none. */
@@ -83,8 +84,8 @@ struct weir_trace {
 
 /**
  * The path of an event through the graph, stored in the event itself. Only the thread that owns the
- * event writes it, so it needs neither a lock nor sampling. It costs about 2 ns per hop, plus 25 ns
- * to read the clock when the event ends.
+ * event writes its trail, so trails need neither a lock nor sampling. A trail costs about 2 ns per
+ * hop, plus 25 ns to read the clock when the event ends.
  */
 struct weir_trail {
 	uint16_t n_hops; /* number of all hops; the first WEIR_TRAIL_HOPS are recorded */
@@ -145,23 +146,25 @@ enum weir_event_state {
  */
 #define WEIR_SESSION_RETRY 0x80000000u
 
-/* Bit 63 of `trace_id` is set only in shed ids; ids of requests leave it clear. */
+/* Bit 63 of `trace_id` is set in shed ids (weir_shed_id), and clear in the ids of requests. */
 
 struct weir_event {
 	/* for use by whatever contains the event: a queue, an outbox or a source */
 	struct weir_event *next;
 	const struct weir_event_type *type; /* set once by init */
-	uint64_t key;                       /* cohort key, partition key or colour; 0 unless set */
+	uint64_t key;                       /* for cohorts and partitions; 0 unless set */
 	/* id of the request or, after a refusal, the shed id (weir_shed_id()); 0 if none */
 	uint64_t trace_id;
 	int64_t arrival_ns; /* time of entry into the graph (CLOCK_MONOTONIC) */
 	/* time of entry into the current queue; equal for events queued together */
 	int64_t queued_ns;
-	int64_t deadline_ns; /* no handler call starts after this time; may be WEIR_NO_DEADLINE */
-	uint32_t session;    /* 31 bits, 0 for no session; bit 31 is WEIR_SESSION_RETRY */
-	uint16_t stage;      /* id of the stage that it is in, or WEIR_NO_STAGE */
-	uint8_t class_id;    /* 0 is the highest priority */
-	uint8_t state;       /* enum weir_event_state */
+	/* no handler call starts after this time, unless the event was requeued; may be
+	 * WEIR_NO_DEADLINE */
+	int64_t deadline_ns;
+	uint32_t session; /* 31 bits, 0 for no session; bit 31 is WEIR_SESSION_RETRY */
+	uint16_t stage;   /* id of the stage that the event is in, or WEIR_NO_STAGE */
+	uint8_t class_id; /* class 0 has the highest priority */
+	uint8_t state;    /* enum weir_event_state */
 };
 _Static_assert(sizeof(struct weir_event) == WEIR_CACHE_LINE, "the header is one cache line");
 
@@ -193,7 +196,7 @@ static inline int64_t weir_event_left_ns(const struct weir_event *ev, int64_t no
 	return ev->deadline_ns == WEIR_NO_DEADLINE ? INT64_MAX : ev->deadline_ns - now_ns;
 }
 
-/** Checked cast: `ev` as the struct of type `t` whose first member it is. */
+/** Checked cast: the struct of event type `t` that begins with `ev`. */
 static inline void *weir_event_cast(struct weir_event *ev, const struct weir_event_type *t)
 {
 	WEIR_ASSERT(ev->type == t);

@@ -52,20 +52,20 @@ WEIR_API int weir_graph_start(struct weir_graph *graph, struct weir_errs *errs);
  * taken over is journalled ("dropped") and logged.
  *
  * Afterwards both graphs accept connections until the caller drains `old`. The drain hands the
- * connections of `old` over to `graph`. Changes to `old` are now refused (WEIR_EBUSY). On failure
- * `old` continues as before, `errs` has the reason, and `graph` can only be freed. `graph` must be
- * freed after `old`. One call at a time; any thread, attached or not.
+ * connections of `old` over to `graph`. Changes to `old` (weir/operate.h) are refused with
+ * WEIR_EBUSY. On failure `old` continues as before, `errs` has the reason, and `graph` can only be
+ * freed. `graph` must be freed after `old`. One call at a time; any thread, attached or not.
  */
 WEIR_API int weir_graph_succeed(
     struct weir_graph *graph, struct weir_graph *old, struct weir_errs *errs);
 
 /**
  * Set the configured values of the running `graph` to those of `wanted`, a graph that was built but
- * not started and has the same stages. This covers live knobs, the overload mode and the grace
- * time; other settings are ignored. An overridden knob keeps its override, unless the override
- * equals the new configured value. Changes all knobs or none; each change is journalled as a change
- * by "reload". Returns 0 and stores the number of changed knobs in *n_turned (may be NULL), or
- * returns WEIR_EBUSY if a value conflicts with overrides of other knobs. Any thread.
+ * not started and has the same stages. Only live knobs, the overload mode and the times of `drain:`
+ * are set. An overridden knob keeps its override, unless the override equals the new configured
+ * value. Changes all knobs or none; each change is journalled as a change by "reload". Returns 0
+ * and stores the number of changed knobs in *n_turned (may be NULL), or returns WEIR_EBUSY if a
+ * value conflicts with overrides of other knobs, or WEIR_ENOMEM. Any thread.
  */
 WEIR_API int weir_graph_configure(
     struct weir_graph *graph, const struct weir_graph *wanted, int *n_turned);
@@ -74,9 +74,9 @@ WEIR_API int weir_graph_configure(
  *  call. */
 typedef void weir_graph_renewed_fn(void *arg, const char *stage, const char *text);
 
-/** Compare the external inputs (certificates) of each stage in `wanted`, a graph that was built and
- *  not started, with those of the stage of the same name and type in the running `graph`. Call
- *  `tell` for each stage whose inputs differ. One reload at a time; any thread. */
+/** Compare the external inputs, such as certificates, of the stages of `wanted`, a graph that was
+ *  built and not started, with those of the running `graph`. Stages are matched by name and type.
+ *  Call `tell` for each stage whose inputs differ. One reload at a time; any thread. */
 WEIR_API void weir_graph_renewed(const struct weir_graph *graph, const struct weir_graph *wanted,
     weir_graph_renewed_fn *tell, void *arg);
 
@@ -133,10 +133,10 @@ WEIR_API int64_t weir_graph_tick_ns(const struct weir_graph *graph);
 WEIR_API int64_t weir_graph_hung(const struct weir_graph *graph, const char **stage);
 
 /**
- * Prevent every other graph from replacing `graph`: weir_graph_succeed fails with WEIR_EBUSY from
- * now on. A call in progress in another thread also fails, and stops what it has started. Returns
- * false if `graph` already has a successor, or if it is too late to make the call in progress fail.
- * In the latter case, wait for that call to return. Any thread.
+ * Prevent every other graph from replacing `graph`: from now on, weir_graph_succeed fails with
+ * WEIR_EBUSY. A weir_graph_succeed in progress in another thread also fails, and stops what it has
+ * started. Returns false if `graph` already has a successor, or will have one because it is too
+ * late to make a weir_graph_succeed in progress fail; wait for that call to return. Any thread.
  */
 WEIR_API bool weir_graph_stay(struct weir_graph *graph);
 

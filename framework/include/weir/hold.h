@@ -48,10 +48,10 @@ WEIR_API uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **ev,
 WEIR_API struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t ticket);
 
 /**
- * Record that the server or database for which `ev` waits has refused it because of overload. The
- * stage still holds the event, and then requeues, emits or finishes it. The time of this hold is
- * not counted as service time, and the event is not counted as served. The policy of `width:`
- * lowers the width if many events are refused. Any thread of the graph.
+ * Record that the server or database for which `ev` waits has refused to serve it because of
+ * overload. The event stays held until the stage requeues, emits or finishes it. The time of this
+ * hold is not counted as service time, and the event is not counted as served. The policy of
+ * `width:` lowers the width if many events are refused. Any thread of the graph.
  */
 WEIR_API void weir_hold_refused(struct weir_stage *st, struct weir_event *ev);
 

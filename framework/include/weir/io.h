@@ -3,20 +3,22 @@
  * Event loops for sources: epoll, a mailbox with one wake-up per batch of events, lazy timers.
  *
  * A source starts one loop per I/O thread. All callbacks run in that thread, which is a thread of
- * the graph, so they may initialise, emit and finish events. Emitted events are sent together at
- * the end of the iteration, so an iteration that serves 40 ready connections makes only one
- * transfer to each next stage. An iteration ("turn") consists of
+ * the graph, so they may initialise, emit and finish events. Emitted events are collected in
+ * outboxes and sent together, so an iteration that serves many ready connections makes only a few
+ * transfers to each next stage. An iteration ("turn") consists of
  *
  *         wait -> ready callbacks -> mail -> timers -> turn_end -> send outboxes -> turn_end ...
  *
  * Sending the outboxes may finish events of this loop, because it runs inline stages. In that case
- * turn_end runs again. So all responses of an iteration can be written together.
+ * turn_end runs again, so that all finished responses can be written together. If many ready
+ * callbacks are due, turn_end is also called, and the outboxes are sent, between groups of them.
  *
  * | call                    | own thread | other threads                           |
  * |-------------------------|------------|-----------------------------------------|
  * | weir_loop_send          | yes        | yes: threads of the graph, or attached  |
  * | weir_loop_stop, _wake   | yes        | yes                                     |
- * | weir_loop_held          | yes        | yes                                     |
+ * | weir_loop_held, _here   | yes        | yes                                     |
+ * | weir_loop_is_mine       | yes        | yes                                     |
  * | weir_loop_start, _join  | no         | the main thread                         |
  * | the other loop calls    | yes        | no                                      |
  */
@@ -60,8 +62,8 @@ struct weir_loop_ops {
 	/** Receives the events that threads sent with weir_loop_send, linked by `next`, and owns
 	 *  them. Events from one sender are in order. */
 	void (*mail)(struct weir_loop *loop, struct weir_event *list);
-	/** Called at the end of an iteration, before the outboxes are sent, and again if sending
-	 *  them finished events of this loop. Responses should be written here. */
+	/** Called before the outboxes are sent, at least once in every iteration, and again if
+	 *  sending them finished events of this loop. Responses should be written here. */
 	void (*turn_end)(struct weir_loop *loop);
 };
 
@@ -90,8 +92,9 @@ WEIR_API struct weir_stage *weir_loop_stage(const struct weir_loop *loop);
 /** Time of the current iteration, ns, CLOCK_MONOTONIC. The clock is read once per iteration. */
 WEIR_API int64_t weir_loop_now_ns(const struct weir_loop *loop);
 
-/** Set the number of this loop's events that are in other threads. While the number is not 0 and a
- *  core is free, the loop spins briefly before it sleeps. Typically called in turn_end. */
+/** Set the number of this loop's events that are in other threads. While the number is not 0, the
+ *  loop spins briefly before it sleeps, unless the process has only one core or recent spins have
+ *  found no work. Typically called in turn_end. */
 WEIR_API void weir_loop_expect(struct weir_loop *loop, int64_t answers);
 
 /** Watch `w->fd` for epoll `events` (EPOLLIN, EPOLLOUT, EPOLLET, EPOLLEXCLUSIVE ...). Returns 0, or
@@ -129,10 +132,10 @@ WEIR_API int weir_loops_held(const struct weir_stage *st);
 /**
  * The loop of the calling thread, or NULL if the thread has none. In the handler of an inline
  * stage, the result is the loop of the source that has sent the events. The stage may watch sockets
- * and set timers in this loop; their callbacks run in the same thread. The loop may differ from
- * call to call. It is NULL if the sender is a handler thread, and sometimes if the stage has a
+ * and set timers in this loop; their callbacks run in the same thread. The result may differ from
+ * call to call: it is NULL if the sender is a handler thread, and sometimes if the stage has a
  * width (docs/writing-a-stage.md). In the handler of a stage with WEIR_STAGE_LOOP, the result is
- * the loop of that stage. Other stages with a pool have no loop in their handlers.
+ * the loop of that stage. In the handlers of other stages with a pool, it is NULL.
  */
 WEIR_API struct weir_loop *weir_loop_here(void);
 

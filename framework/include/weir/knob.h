@@ -54,7 +54,7 @@ struct weir_records {
 	char *items; /* n structs of the row's record_size bytes, contiguous */
 };
 
-/** One of the names that a STRING may have, such as that of a policy. */
+/** One of the values that a STRING may have, such as the name of a policy. */
 struct weir_option {
 	const char *name;
 	const char *help; /* one sentence, no full stop */
@@ -69,12 +69,12 @@ struct weir_knob {
 	double min, max;     /* inclusive, in base units (ns, bytes); no bounds if both are 0 */
 	unsigned flags;      /* enum weir_knob_flags */
 	const char *choices; /* for ENUM: "a|b|c" */
-	const struct weir_knob *fields; /* for RECORDS and MAP: rows of one record */
+	const struct weir_knob *fields; /* for RECORDS and MAP: rows of a record, or of the map */
 	size_t record_size;             /* for RECORDS: size of one record */
 	const char *help;               /* one sentence, no full stop */
-	/* for STRING: sets *option to number `i` of the names that the member may have, in the
-	 * order of their table, and returns false past the last one; NULL if there is no such
-	 * table. Parsing accepts any text; whoever looks up the name reports an unknown one. */
+	/* For a STRING that must be one of several names, such as that of a policy: sets *option to
+	 * name number `i`, from 0, and returns false past the last one. NULL for other knobs.
+	 * Parsing accepts any text; an unknown name is reported when the name is looked up. */
 	bool (*option)(int i, struct weir_option *option);
 };
 

@@ -4,8 +4,8 @@
  *
  * A line is appended to a buffer under a mutex. The writer thread swaps the buffer for an empty one
  * and writes outside the lock. So a slow disk or a pipe without a reader does not delay requests, a
- * whole buffer costs one system call, and memory is bounded by two buffers. When both are full, new
- * lines are refused, and the log's owner counts them.
+ * whole buffer costs one system call, and memory is bounded by two buffers. When both are full,
+ * weir_log_file_add refuses new lines, and its caller counts them.
  *
  *   OPEN --start--> RUNNING (file exists, writer runs) --close--> buffers written, writer ended
  *
@@ -56,7 +56,7 @@ WEIR_API bool weir_log_file_add(
  *  server's log and keeps the old target. Returns 0 or WEIR_ENOMEM. */
 WEIR_API int weir_log_file_move(struct weir_log_file *f, const char *target);
 
-/** Make every open log close its file and reopen it by name. Call this after log rotation has
+/** Make the writer of every open log reopen its file by name. Call this after log rotation has
  *  renamed the files. */
 WEIR_API void weir_log_reopen(void);
 

@@ -20,8 +20,8 @@ enum weir_metric_kind {
 	/**
 	 * Counts requests or connections that a source refused because of one of its own limits,
 	 * before it created an event that the framework could have shed. Pages and reports show the
-	 * count as shed, described by the row's help ("connections refused for exceeding max_per_address").
-	 * Client errors do not belong here.
+	 * count as shed, described by the row's help ("connections refused for exceeding
+	 * max_per_address"). Client errors do not belong here.
 	 */
 	WEIR_METRIC_TURNED_AWAY,
 };
@@ -55,9 +55,10 @@ WEIR_API void weir_count(struct weir_stage *st, int row, int64_t n);
 /* ---- histograms of durations: bucket bounds of the R20 series, shared by all of weir ---- */
 
 /**
- * Number of buckets: 20 per decade from 1 us to 100 s (a Renard series; each bucket is 11 to 14.3 %
- * wide, so its middle is at most 7.2 % off), plus one below and one above. The bounds include 1, 2
- * and 5 of every decade, so the Prometheus buckets are exact sums.
+ * Number of buckets: 20 per decade from 1 us to 100 s, plus one below and one above. The bounds are
+ * a Renard series: each bucket is 11 to 14.3 % wide, so no value in it differs from its middle by
+ * more than 7.2 %. The bounds include 1, 2 and 5 times each power of ten, so the larger buckets
+ * exported to Prometheus are exact sums of these.
  */
 #define WEIR_HIST_BUCKETS 162
 

@@ -24,8 +24,8 @@ struct weir_graph;
  * permanently. Same as weir_graph_set_for with `for_ns` 0. Returns 0, WEIR_ENOENT (no such stage or
  * knob), WEIR_EINVAL (bad value, or the knob is not live), WEIR_EBUSY (another graph is replacing
  * or has replaced this one) or WEIR_ENOMEM; why[size] receives the message, for a bad value the
- * same that `check` would print. The change is journalled, and appears in weir_graph_changes. It
- * takes effect with the next batch at the latest.
+ * same that `check` would print. The change is journalled, appears in weir_graph_changes, and takes
+ * effect with the next batch at the latest.
  */
 WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const char *knob,
     const char *value, char *why, size_t size);
@@ -33,8 +33,8 @@ WEIR_API int weir_graph_set(struct weir_graph *graph, const char *stage, const c
 /**
  * Set a knob as weir_graph_set does, but only for `for_ns`, at most WEIR_FOR_MAX_NS; 0 is
  * permanent. When a temporary value expires, the control thread restores the permanent override if
- * one exists, otherwise the configured value. It does so up to 0.1 s late. A permanent value
- * replaces a temporary one.
+ * one exists, otherwise the configured value, up to 0.1 s late. A permanent value replaces a
+ * temporary one.
  */
 WEIR_API int weir_graph_set_for(struct weir_graph *graph, const char *stage, const char *knob,
     const char *value, int64_t for_ns, char *why, size_t size);
@@ -73,21 +73,25 @@ enum weir_steer {
 
 /**
  * Pause, drain or resume a stage. Does nothing if the stage is already in that state. Returns 0,
- * WEIR_ENOENT, WEIR_EINVAL (an inline stage, or a source that cannot pause) or WEIR_EBUSY (the
- * graph is not running or is stopping; a stop resumes all stages); why[size] receives the message.
- * The change appears in weir_graph_changes. Batches in progress finish as usual.
+ * WEIR_ENOENT, WEIR_EINVAL (an inline stage without a width, or a source that cannot do this) or
+ * WEIR_EBUSY (the graph is not running or is stopping, which resumes all stages, or another graph
+ * is replacing or has replaced it); why[size] receives the message. The change appears in
+ * weir_graph_changes. Batches in progress finish as usual.
  */
 WEIR_API int weir_graph_steer(
     struct weir_graph *graph, const char *stage, enum weir_steer how, char *why, size_t size);
 
-/** A change by an operator, or the expiry of a temporary value. */
+/** A change by an operator, a reload or a drain, or the expiry of a temporary value. */
 struct weir_change {
 	uint64_t id; /* number of the change, from 1 */
 	int64_t at_ns, wall_ns;
-	char actor[24]; /* name from weir_graph_change_as; "expiry" for the control thread */
-	char what[16];  /* "set", "unset", "pause", "resume", "drain", "overload", "undo", "expire",
-		     "reload" */
-	char target[192];        /* "work.threads.max", "work", "overload.mode" */
+	/* name from weir_graph_change_as; "expiry" if a temporary value expired, "drain" if a drain
+	 * resumed a stage */
+	char actor[24];
+	/* "set", "unset", "pause", "resume", "drain", "overload", "undo", "reload", "expire",
+	 * "expire failed" */
+	char what[16];
+	char target[192];        /* the knob, stage or mode: "work.threads.max", "work" ... */
 	char from[96], to[96];   /* values, truncated with "..." */
 	int64_t expires_wall_ns; /* when a temporary value expires, else 0 */
 	bool undone;             /* undone by weir_graph_undo, or expired */
@@ -103,8 +107,8 @@ WEIR_API int weir_graph_undo(
 
 /** Set the name, at most 23 bytes, under which changes that the calling thread makes to any graph
  *  are recorded. If it is NULL, which is the initial state, the name is "operator", or "reload" for
- *  changes by a reload. In the journal the actor of such decisions is always "operator" or
- *  "reload". Does not block. */
+ *  changes by a reload. The journal always has "operator" or "reload" instead of `name`. Does not
+ *  block. */
 WEIR_API void weir_graph_change_as(const char *name);
 
 /** Copy the newest `n` changes into `out`, newest first, and return their number. The graph stores
@@ -114,7 +118,7 @@ WEIR_API int weir_graph_changes(const struct weir_graph *graph, struct weir_chan
 /** An event in a queue, without its content. */
 struct weir_queued {
 	int64_t age_ns; /* time since it was queued */
-	/* time to its deadline; negative if that has passed, INT64_MAX if it has none */
+	/* time to its deadline; negative after the deadline, INT64_MAX if there is none */
 	int64_t left_ns;
 	int class_id;
 	const char *class_name, *type; /* live as long as the graph */
@@ -132,7 +136,7 @@ WEIR_API int weir_graph_queue(
  * own knob; with SHADOW, no policy refuses events; with OFF, no policy is called. Queue limits and
  * deadlines apply in every mode, and the knobs keep their values. Returns 0, WEIR_EINVAL (no such
  * mode) or WEIR_EBUSY (another graph is replacing or has replaced this one). The change is
- * journalled. It takes effect with the next offer.
+ * journalled, and takes effect with the next offer.
  */
 WEIR_API int weir_graph_set_overload(struct weir_graph *graph, enum weir_admission_mode mode);
 

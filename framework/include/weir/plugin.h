@@ -35,9 +35,9 @@ WEIR_API int weir_stage_load(const char *path, struct weir_err *err);
 WEIR_API int weir_stage_plugin(const char *path, bool look, uint64_t *id, struct weir_err *err);
 
 /**
- * Call this before loading the plug-ins of a new configuration. After it, each type name can be
- * reassigned once, to a plug-in other than the one in earlier configurations. Graphs keep the types
- * that they were built with. One thread at a time, like weir_stage_load.
+ * Call this before loading the plug-ins of a new configuration. Each type name can then be
+ * reassigned once, from the plug-in of an earlier configuration to another one. Graphs keep the
+ * types that they were built with. One thread at a time, like weir_stage_load.
  */
 WEIR_API void weir_stage_plugins_begin(void);
 

@@ -50,11 +50,11 @@ WEIR_API uint8_t weir_classify(const struct weir_stage *st, const struct weir_ev
 WEIR_API bool weir_hurried(const struct weir_stage *st);
 
 /**
- * Find a stage that is reachable from `outlet`, directly or through other stages, and lacks at
- * least one of `flags` in its ops->flags. Returns NULL if none exists. Only stages that accept a
- * specific event type (ops->accepts) are checked; stages that accept any event cannot read the
- * events. Outlets whose event type differs from that of `outlet` are not followed. For use in
- * ops->init. Main thread; visits every downstream stage once.
+ * Find a stage that is reachable from `outlet`, directly or through other stages, and whose
+ * ops->flags lack at least one of `flags`. Returns NULL if none exists. Stages that accept any
+ * event type are not checked, since they cannot read the events. Outlets whose event type differs
+ * from that of `outlet` are not followed. For use in ops->init. Main thread; visits every
+ * downstream stage once.
  */
 WEIR_API const struct weir_stage *weir_behind_without(
     struct weir_stage *st, int outlet, unsigned flags);
@@ -80,13 +80,13 @@ WEIR_API int64_t weir_retry_after_ns(const struct weir_event *ev);
 
 /**
  * The predecessor of this stage: the stage of the same name and type in the running graph that this
- * stage's graph replaces (weir_graph_succeed). For a renamed source it is a source of the same type
- * that matches no other stage. NULL if none exists. The predecessor keeps working until it is
- * stopped and may be freed at any time afterwards, so take over what can be shared (a listening
- * socket, a reference-counted table) and keep no pointer to the predecessor. *unchanged (may be
- * NULL) is set to true if this stage and all stages downstream of it have the same types and links
- * as before and differ at most in live knobs. Valid in ops->start, and in an ops->stop that undoes
- * the start because another stage could not start.
+ * stage's graph replaces (weir_graph_succeed). The predecessor of a renamed source is a source of
+ * the same type that matches no other stage. NULL if none exists. The predecessor keeps working
+ * until it is stopped and may be freed at any time afterwards, so take over what can be shared (a
+ * listening socket, a reference-counted table) and keep no pointer to the predecessor. *unchanged
+ * (may be NULL) is set to true if this stage and all stages downstream of it have the same types
+ * and links as before and differ at most in live knobs. Valid in ops->start, and in an ops->stop
+ * that undoes the start because another stage could not start.
  */
 WEIR_API struct weir_stage *weir_predecessor(const struct weir_stage *st, bool *unchanged);
 

@@ -31,8 +31,8 @@ struct weir_threads_spec {
 	int64_t spin_ns;
 	/* report handler calls that take longer than this; 0 reports none */
 	int64_t stuck_ns;
-	struct weir_mark mark; /* position of `min`; mark.file is NULL if `min` is not written */
-	/* position of `policy`; its file is NULL if that is not written */
+	struct weir_mark mark; /* position of `min`; .file is NULL if the key is absent */
+	/* position of `policy`; .file is NULL if the key is absent */
 	struct weir_mark policy_mark;
 };
 
@@ -48,7 +48,7 @@ struct weir_cohort_spec {
 	int64_t max;       /* events per handle call, 1..WEIR_BATCH_MAX */
 	int64_t linger_ns; /* longest wait for a fuller cohort; 0 disables waiting */
 	char *policy;      /* batch policy: "static", "weir", "seda" */
-	/* position of `policy`; its file is NULL if that is not written */
+	/* position of `policy`; .file is NULL if the key is absent */
 	struct weir_mark policy_mark;
 	/* cohort key: a field of the event type, "stage" for ops->key, or "" for none */
 	char *by;
@@ -65,7 +65,7 @@ enum weir_admission_mode { WEIR_ADMISSION_OFF, WEIR_ADMISSION_SHADOW, WEIR_ADMIS
 
 struct weir_admission_spec {
 	char *policy; /* "auto", "none", "threshold", "rate", "codel" ... (framework/admission) */
-	/* position of `policy`; its file is NULL if that is not written */
+	/* position of `policy`; .file is NULL if the key is absent */
 	struct weir_mark policy_mark;
 	int mode; /* enum weir_admission_mode */
 	/* for `threshold`: queue length at which events of the highest class begin to be refused;
@@ -96,10 +96,10 @@ struct weir_width_spec {
 	int64_t min;  /* 1 or more */
 	int64_t max;  /* -1 is `auto`, the limit of the queue */
 	char *policy; /* "weir" or "static", which stays at max */
-	bool given;   /* the section is written; required for a member of a group */
-	/* position of the section; its file is NULL if that is not written */
+	bool given;   /* the section is present, as it must be for a member of a group */
+	/* position of the section; .file is NULL if the section is absent */
 	struct weir_mark mark;
-	/* position of `policy`; its file is NULL if that is not written */
+	/* position of `policy`; .file is NULL if the key is absent */
 	struct weir_mark policy_mark;
 };
 
@@ -135,7 +135,7 @@ struct weir_stage_spec {
 	int mode;       /* enum weir_stage_mode */
 	char *key;      /* field for `mode: partitioned`; "" means "stage" */
 	int64_t slo_ns; /* -1 is `auto`: the smallest of the classes' objectives */
-	/* position of `slo`; its file is NULL if `slo` is not written */
+	/* position of `slo`; .file is NULL if the key is absent */
 	struct weir_mark slo_mark;
 	struct weir_threads_spec threads;
 	struct weir_queue_spec queue;
@@ -167,7 +167,7 @@ struct weir_group_spec {
 	char *name;
 	struct weir_mark mark;
 	char *schedule; /* scheduling policy: "shared", "fifo", "wavefront" ... (framework/sched) */
-	/* position of `schedule`; its file is NULL if that is not written */
+	/* position of `schedule`; .file is NULL if the key is absent */
 	struct weir_mark schedule_mark;
 	struct weir_threads_spec threads;
 	/* "auto", a number of cores, or a list of CPUs such as "0-3,6" */
@@ -197,10 +197,10 @@ struct weir_class_spec {
 	int64_t slo_ns;
 	/* 0..7, 0 is the highest; -1 is `auto`: one more than the previous class */
 	int64_t priority;
-	/* guaranteed share of service, 0..0.5; -1 is `auto`: 0.02, but 0 at priority 0 */
+	/* guaranteed share of each stage, 0..0.5; -1 is `auto`: 0 for classes with the priority of
+	 * the first class, 0.02 for others */
 	double guarantee;
-	/* positions of `slo`, `priority` and `guarantee`; the file is NULL if the value is not
-	 * written */
+	/* positions of `slo`, `priority` and `guarantee`; .file is NULL if the key is absent */
 	struct weir_mark slo_mark, priority_mark, guarantee_mark;
 };
 
@@ -219,11 +219,11 @@ struct weir_admin_client_spec {
 	char *name;
 	int role;              /* enum weir_admin_role */
 	char *file;            /* the file that contains the token; "" for a user */
-	struct weir_mark mark; /* position of `file` for a token, of the name for a user */
+	struct weir_mark mark; /* for a token, position of `file`; for a user, of the name */
 };
 
-/** Longest name of a token or a user, so that it fits into the actor field of struct weir_change,
- *  without the NUL. */
+/** Maximum length of the name of a token or user, without the NUL: the size of weir_change.actor
+ *  minus 1. */
 #define WEIR_ADMIN_NAME_MAX 23
 
 /** TLS for the admin endpoint. Either both paths are set or neither is. The files are in PEM
@@ -320,7 +320,7 @@ struct weir_plugin_spec {
 
 struct weir_spec {
 	char *name;
-	char *path; /* the file it was loaded from, or NULL */
+	char *path; /* the configuration file, or NULL */
 	char *user; /* user that a server started by root switches to; "" to stay root */
 	struct weir_mark user_mark;
 	struct weir_admin_spec admin;
@@ -342,7 +342,7 @@ struct weir_spec {
 	int n_stages;
 	struct weir_plugin_spec *plugins; /* already loaded; listed for information only */
 	int n_plugins;
-	/** The texts that the marks refer to. weir_spec_free frees them with free_sources. */
+	/** Frees `sources`, the texts into which the marks point. Called by weir_spec_free. */
 	void (*free_sources)(void *sources);
 	void *sources;
 };

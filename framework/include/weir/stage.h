@@ -16,9 +16,9 @@
  *     key are handled in order, one call at a time, by the same thread until the number of
  *     threads changes;
  *   - no lock is held, so the handler may block (declare this with WEIR_STAGE_BLOCKS).
- * In return, the handler must emit, finish or hold each event, so that every slot is NULL when it
- * returns. Any event that it leaves behind is finished as WEIR_EDROPPED and counted as `unhandled`;
- * only the first is logged.
+ * In return, the handler must emit, finish, hold or requeue each event, so that every slot is NULL
+ * when the handler returns. Any event that it leaves behind is finished as WEIR_EDROPPED and
+ * counted as `unhandled`; only the first case at a stage is logged.
  *
  * The calls below are for threads of the graph (handlers, I/O, attached) unless stated otherwise.
  */
@@ -44,7 +44,8 @@ struct weir_stage;
 enum weir_stage_flags {
 	WEIR_STAGE_SOURCE = 1, /* creates events in its own I/O threads; no queue, no `handle` */
 	WEIR_STAGE_SINGLE = 2, /* always `mode: exclusive`, whatever the YAML says */
-	/* `handle` may sleep in the kernel: the stage is never inline, and its batches are small */
+	/* `handle` may sleep in the kernel, so the stage can neither be inline nor join a group of
+	 * pinned threads */
 	WEIR_STAGE_BLOCKS = 4,
 	WEIR_STAGE_ANY_OUTLETS = 8, /* the names under `to:` define the outlets (for routers) */
 	/* can handle events whose body is still arriving (weir/http.h), or never reads bodies */
@@ -53,9 +54,9 @@ enum weir_stage_flags {
 	 * work is bounded by `width:`, and their service time lasts until the hold ends. */
 	WEIR_STAGE_HOLDS = 32,
 	/* has an event loop (weir/io.h) of its own. `handle` runs in the loop's thread, where
-	 * weir_loop_here() is the loop, so it may set timers and watch sockets. Their callbacks run
-	 * in the same thread, and typically end the holds. The events that `handle` gets are
-	 * already held; weir_hold keeps them so. The loop runs until ops->fini. Requires
+	 * weir_loop_here() returns the loop, so the handler may set timers and watch sockets. Their
+	 * callbacks run in the same thread, and typically end the holds. The events that `handle`
+	 * gets are already held; weir_hold keeps them held. The loop runs until ops->fini. Requires
 	 * WEIR_STAGE_HOLDS; thread_init must be NULL and thread_state_size 0. */
 	WEIR_STAGE_LOOP = 64,
 };
@@ -67,7 +68,7 @@ enum weir_stage_flags {
 struct weir_outlet {
 	const char *name;                   /* NULL ends the table */
 	const struct weir_event_type *type; /* or WEIR_ANY_EVENT */
-	/* may be missing under `to:`; if false, a graph in which it is missing is not built */
+	/* if false, an outlet that is missing under `to:` is an error */
 	bool optional;
 	const char *help;
 };
@@ -99,13 +100,13 @@ struct weir_stage_ops {
 	/** Release what init acquired. The handler threads have ended, and no event is in flight.
 	 *  Main thread. */
 	void (*fini)(struct weir_stage *st);
-	/** Called before a thread runs this stage for the first time, and when it will no longer
-	 *  run it. Optional; stage_info.h has the details. */
+	/** thread_init is called before a thread runs this stage for the first time, thread_fini
+	 *  when the thread will not run it any more. Optional; details in stage_info.h. */
 	int (*thread_init)(struct weir_stage *st);
 	void (*thread_fini)(struct weir_stage *st);
 
-	/** Return the key of an event, for cohorts and partitions with `by: stage`. Optional; must
-	 *  not block. */
+	/** Return the key of an event, for cohorts (`cohort: { by: stage }`) and partitions (`key:
+	 *  stage`). Optional; must not block. */
 	uint64_t (*key)(struct weir_stage *st, const struct weir_event *ev);
 	/** Called when the stage linked to `outlet` has refused ev[0..n), n >= 1, for `reason` (a
 	 *  SHED code). This stage owns the events again and should emit them elsewhere or finish
@@ -126,10 +127,10 @@ struct weir_stage_ops {
 	bool (*renewed)(struct weir_stage *st, struct weir_stage *wanted, char *text, size_t size);
 	/** Called with ev[0..n), n >= 1, events whose hold with a ticket (weir_hold_until) has
 	 *  expired. The stage emits, finishes or requeues them. Events left in `ev` are finished as
-	 *  WEIR_EDEADLINE; so are all expired events if this callback is NULL. It runs in the
-	 *  threads that call `handle`, or, for an inline stage, in a thread that the stage has for
-	 *  this purpose. With `mode: exclusive`, one call runs at a time. A pause does not prevent
-	 *  the calls. */
+	 *  WEIR_EDEADLINE; so are all expired events if this callback is NULL. The callback runs in
+	 *  the threads that call `handle`, or, for an inline stage, in a thread that the stage has
+	 *  for this purpose. With `mode: exclusive`, one call runs at a time. A pause does not
+	 *  prevent the calls. */
 	void (*expired)(struct weir_stage *st, struct weir_event **ev, int n);
 };
 

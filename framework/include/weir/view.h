@@ -67,7 +67,7 @@ struct weir_stage_view {
 	const char *state; /* "running", "paused", "draining", "drained" */
 	/* why the stage cannot serve (no thread, or a handler holds up an I/O thread), or "" */
 	char trouble[200];
-	/* the stage's pool: the name of the group or the stage; "" for inline stages and sources */
+	/* the stage's pool: the name of the group or the stage; "" if the stage has no pool */
 	const char *group;
 	const char *placement;       /* "source", "inline", "pool", "group" */
 	const char *mode;            /* "shared", "exclusive", "partitioned" */
@@ -81,7 +81,7 @@ struct weir_stage_view {
 	uint64_t in_flight; /* queued + running + held */
 	uint64_t held;
 	/* for stages with a width, otherwise 0: number of events that may be in handlers or held at
-	 * once, the bounds of that number, and how many are so now */
+	 * once, the bounds of that number, and the current number of such events */
 	int width, width_min, width_max, in_work;
 	char width_why[120];  /* the width policy's own description of its state; may be "" */
 	uint64_t refusals;    /* events refused by what the stage waits for (weir_hold_refused) */
@@ -97,7 +97,7 @@ struct weir_stage_view {
 	/* events in these calls; the mean cohort is batch_events / batches */
 	uint64_t batch_events;
 	uint64_t wakeups;       /* sleeping threads woken for this stage */
-	uint64_t unhandled;     /* events that the handler neither emitted, finished nor held */
+	uint64_t unhandled;     /* events that the handler left behind (weir/stage.h) */
 	int64_t oldest_wait_ns; /* age of the oldest waiting event, 0 if none waits */
 	uint64_t stuck;         /* handle calls that took longer than threads.stuck */
 	/* duration so far of the longest handle call in progress, or 0 */
@@ -138,7 +138,7 @@ struct weir_decision {
 struct weir_collect_state {
 	bool on;
 	uint64_t waiting; /* events in the queue */
-	/* selected events: put into the queue, or dropped because it was full */
+	/* number of selected events that were queued, and that were dropped at a full queue */
 	uint64_t collected, dropped;
 	uint64_t sent, failed; /* totals passed to weir_graph_collect_sent */
 };

@@ -18,7 +18,7 @@ struct weir_graph;
 
 /* ---- the slowest events ---- */
 
-/** Number of events recorded per class and minute. */
+/** Number of the slowest events that are recorded per class and minute. */
 #define WEIR_SLOWEST_MAX 16
 
 /** The time that an event spent at one stage of its path. */
@@ -26,8 +26,8 @@ struct weir_span {
 	const char *stage; /* lives as long as the graph */
 	int stage_id;
 	uint64_t id;   /* id of this span in the trace */
-	int64_t at_ns; /* time from the event's arrival until it was queued */
-	/* time in the queue; time after that until it was emitted or ended */
+	int64_t at_ns; /* time from the event's arrival until it was queued at this stage */
+	/* time in the queue; time from there until the event was emitted or ended */
 	int64_t wait_ns, service_ns;
 };
 
@@ -43,8 +43,8 @@ struct weir_slow {
 	/* name of the stage that ended or refused it, "" if none; lives as long as the graph */
 	const char *end;
 	int end_id;              /* id of that stage, -1 if none */
-	struct weir_trace trace; /* set when this record is made, if not earlier */
-	/* number of stages it passed through; number of entries in span[] */
+	struct weir_trace trace; /* the event's trace; begun for this record if there was none */
+	/* number of stages that the event passed through; number of entries in span[] */
 	int n_hops, n_spans;
 	struct weir_span span[WEIR_TRAIL_HOPS];
 };
@@ -71,7 +71,7 @@ struct weir_tap {
 
 struct weir_tap_state {
 	uint64_t next;    /* the value of `after` for the next call */
-	uint64_t dropped; /* matching events that were only counted, since the tap was opened */
+	uint64_t dropped; /* number of matching events not stored, since the tap was opened */
 };
 
 /**

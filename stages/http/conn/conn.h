@@ -9,7 +9,7 @@
  * discarded for a short time, since a reset could destroy the last response. A closed connection
  * (descriptor -1) stays in memory while its requests are in the graph. They are dropped when they
  * return. Connections are freed only in turn_end, by conn_reap, so a pointer to a connection is
- * valid for the whole iteration of the event loop.
+ * valid until then. The event loop calls turn_end after each run, a group of callbacks.
  *
  * A connection belongs to its I/O thread. `net.client` and `io` are constant, so field getters may
  * read them from any thread.
@@ -54,7 +54,7 @@ enum conn_state {
 	CONN_STATE_BODY,    /* a body is arriving, or is skipped */
 	CONN_STATE_GRAPH,   /* its requests are complete and in the graph */
 	CONN_STATE_WRITING, /* the socket is full */
-	CONN_STATE_ENDING,  /* as the phases of the same names */
+	CONN_STATE_ENDING,  /* this and the next two: the phase of the same name */
 	CONN_STATE_LINGERING,
 	CONN_STATE_CLOSED,
 	CONN_STATES,
@@ -70,17 +70,17 @@ struct conn_socket {
 	bool peer_done;
 	/* the kernel accepted a large write, of which perhaps nothing has reached the client yet */
 	bool swallowed;
-	/* bytes of "100 Continue" still to send; unless it is 0, `blocked` is set */
+	/* bytes of "100 Continue" that must be sent before any response */
 	uint8_t continue_left;
 	/* limit of unsent bytes in the kernel, in KiB; 0 is the kernel's default */
 	uint8_t unsent_kib;
 };
 
-/** The first response, if it has been sent in part. */
+/** The first response, if it has begun to be sent. */
 struct conn_part {
 	char *head;       /* bytes of its head that are not sent yet, owned; may be NULL */
 	uint32_t head_n;  /* size of `head` */
-	bool begun;       /* part of the response has been sent */
+	bool begun;       /* the head is final; some of the response may have been sent */
 	bool close;       /* its head contains "Connection: close" */
 	int64_t body_off; /* sent bytes of its body */
 };
@@ -88,15 +88,15 @@ struct conn_part {
 /** What is to be done next with a connection. The functions that read, parse and write return it;
  * conn_act does it. */
 enum conn_next {
-	CONN_AS_IS,      /* nothing: it is in io->ready, or waits already */
+	CONN_AS_IS,      /* nothing: the connection is in io->ready, or waits already */
 	CONN_WAIT,       /* wait for what happens next */
 	CONN_PARSE,      /* parse what has been read */
-	CONN_PARSE_FULL, /* the same, after there was no space to read into */
-	CONN_PARSE_END,  /* the same, after the client has shut its side down */
-	CONN_END,        /* its last response was sent: end it, and discard what the client sends */
-	CONN_END_DONE,   /* the same, but the client sends nothing more */
+	CONN_PARSE_FULL, /* like CONN_PARSE, after there was no space to read into */
+	CONN_PARSE_END,  /* like CONN_PARSE, after the client has shut its side down */
+	CONN_END,        /* the last response was sent: end, and discard what the client sends */
+	CONN_END_DONE,   /* like CONN_END, but the client sends nothing more */
 	CONN_CLOSE,
-	CONN_ABORT, /* close it, and discard what the kernel still holds for the client */
+	CONN_ABORT, /* close, and discard what the kernel still holds for the client */
 };
 
 /** The events for which the socket of a connection is watched; EPOLLOUT may be added. */
@@ -147,9 +147,9 @@ void conn_past(const struct conn *c, struct conn_past *past);
 /** Open a connection for `fd` that continues `past`. Returns NULL if out of memory; the caller then
  * still owns the descriptor. The caller must call conn_settle. */
 struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past);
-/** Do `next` with the connection. This is where all connections are closed, ended, handed over and
- * made to wait, except for those that the server closes for its own reasons (server/calls.c). A
- * closed connection is ignored. */
+/** Do `next` with the connection. This is where connections are closed, ended, handed over and made
+ * to wait, except for those that the server closes for its own reasons (server/calls.c,
+ * server/memory.c) and those whose handshake fails (conn_tls.c). A closed connection is ignored. */
 void conn_act(struct conn *c, enum conn_next next);
 /** conn_act with CONN_WAIT. */
 void conn_settle(struct conn *c);
@@ -182,7 +182,7 @@ bool conn_end(struct conn *c, bool client_done);
  * must be open. */
 int conn_detach(struct conn *c);
 /** Close the socket. If this truncates a response, the client can tell that the response is
- * incomplete. May be called twice; `c` stays valid until the end of the iteration. */
+ * incomplete. May be called twice; `c` stays valid until turn_end. */
 void conn_close(struct conn *c);
 /** Like conn_close, but also discards what the kernel still holds for a client that does not read
  * it. */
@@ -298,7 +298,8 @@ bool conn_wants_part(const struct conn *c);
 /** Whether the streamed body waits for the client rather than for us. */
 bool conn_blames_part(const struct conn *c);
 /** Mark the streamed body as torn: it will not be complete, for the reason in `error` and `status`.
- * `limit` is the value of X-Weir-Limit, or NULL. The connection is closed after its response. */
+ * `limit` is the value of X-Weir-Limit, or NULL. The connection is closed after the response to
+ * that request. */
 void conn_tear_part(struct conn *c, int error, int status, const char *limit);
 /** Notify all transfers of `c` that the connection is closed. */
 void conn_parts_gone(struct conn *c);
@@ -309,8 +310,8 @@ bool conn_continue_due(const struct conn *c);
 /** Whether the client would believe the streamed response of `first` to be complete if the
  * connection were closed normally now. */
 bool conn_would_look_whole(const struct conn *c);
-/** Whether the connection remains usable when `first`, whose body is streamed, is dropped. Called
- * while it is being dropped. */
+/** Whether the connection remains usable after the response of `first`. The request body is still
+ * arriving in parts. Called when the response is composed. */
 bool conn_part_kept(const struct conn *c);
 
 /* ---- writing: write.c, write_parts.c, write_pieces.c, compose.c ---- */

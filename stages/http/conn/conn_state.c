@@ -18,9 +18,9 @@
  * from ENDING to a state that reads or answers, from LINGERING to anything but CLOSED, and out of
  * CLOSED.
  *
- * A connection stores three machines that move independently: its phase, its input, and that of the
- * stream (stream.h). Whether its socket is blocked comes from the kernel. The state is derived from
- * these. Each call of conn_state_follow compares it with the previous one.
+ * A connection has three independent state machines: its phase, its input, and the stream
+ * (stream.h). Whether its socket is blocked depends on the kernel. The state is derived from these.
+ * Each call of conn_state_follow compares it with the previous one.
  */
 #include "http/conn/conn.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connects the connections of http.server with their TLS; see conn_tls.h.
+ * Links the connections of http.server to their TLS state; see conn_tls.h.
  *
- * A connection during its handshake is idle: it has no request, and header_timeout runs since it
- * was accepted. A client that speaks HTTP without TLS is answered with 400.
+ * A connection during its handshake is idle: it has no request, and header_timeout counts from the
+ * time at which it was accepted. A client that speaks HTTP without TLS is answered with 400.
  */
 #include "http/conn/conn_tls.h"
 
@@ -80,13 +80,13 @@ static void on_wait(void *conn, bool rearm)
 	conn_settle(c);
 }
 
-/* Read the bytes that have arrived in the meantime, since epoll has already reported them. */
+/* Read the bytes that arrived during the handshake, since epoll does not report them again. */
 static void on_opened(void *conn, bool rearm)
 {
 	struct conn *c = conn;
 
 	c->net.wait.progress_ns = weir_loop_now_ns(c->io->net.loop);
-	conn_list_leave(c); /* its idle time begins now, so it must be appended to the list again */
+	conn_list_leave(c); /* the idle time begins now, so `c` must rejoin the list at its end */
 	c->io->count[tls_is_resumed(c->net.tls) ? SERVER_TLS_RESUMED : SERVER_TLS_FULL]++;
 	c->io->count[SERVER_TLS_CONNECTIONS]++;
 	c->socket.unread = true;

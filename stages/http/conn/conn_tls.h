@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A connection with TLS (net/tls/tls_conn.h): what a handshake causes in the connection, and how
- * its handshakes reach their stage. I/O thread only. */
+ * the steps of a handshake reach their stage. I/O thread only. */
 #ifndef WEIR_HTTP_CONN_TLS_H
 #define WEIR_HTTP_CONN_TLS_H
 

@@ -19,9 +19,8 @@
 
 /* ---- what may be read and parsed ---- */
 
-/* Whether one more request of the connection may be in the graph. A small request takes more memory
- * than its bytes, so the memory is also limited, to PIPELINE_FREE plus AMPLIFICATION times the
- * bytes that the client has sent. */
+/* Whether one more request of the connection may be in the graph, within the limits of `pipeline`
+ * and of memory (PIPELINE_FREE, AMPLIFICATION). */
 static inline bool has_place(const struct conn *c)
 {
 	const uint32_t few = PIPELINE_FREE / sizeof(struct http_req);
@@ -33,7 +32,7 @@ static inline bool has_place(const struct conn *c)
 }
 
 /* Whether the stream, which is in the middle of `doing`, may go on to the next request. While the
- * connection is being handed over, that one is for the new server. */
+ * connection is being handed over, the next request is for the new server. */
 static inline bool takes_request(const struct conn *c, enum stream_doing doing)
 {
 	return c->input == INPUT_OPEN && has_place(c) &&
@@ -51,8 +50,8 @@ bool conn_wants_read(const struct conn *c)
 	return !c->io->net.pause.on && takes_request(c, doing);
 }
 
-/* Whether the buffered bytes may be parsed now. A streamed body may always be: its request is
- * already admitted. */
+/* Whether the buffered bytes may be parsed now. Those of a streamed body always may, since its
+ * request is already in the graph. */
 static bool may_parse(const struct conn *c)
 {
 	enum stream_doing doing = stream_doing(&c->stream);
@@ -176,7 +175,7 @@ static enum conn_next stopped(struct conn *c, enum stream_verdict v, struct http
 	}
 }
 
-/* Parse and emit until the stream stops. *ended is set if the rest of a body ended. */
+/* Parse and emit until the stream stops. *ended is set if a streamed or skipped body ended. */
 static enum conn_next emit_all(struct conn *c, bool *ended)
 {
 	struct http_io *io = c->io;

@@ -28,7 +28,7 @@
 /** The values of `with:`; their knobs are in http_knobs.c. */
 struct http_conf {
 	struct net_conf net;  /* first member */
-	int64_t memory_bytes; /* -1 means auto; io_touch replaces it */
+	int64_t memory_bytes; /* -1 means auto, which io_touch replaces with a size */
 	int64_t max_body_bytes, body_memory_bytes;
 	int64_t stream_bytes, stream_buffer_bytes;
 	int64_t header_timeout_ns, body_timeout_ns, write_timeout_ns, idle_timeout_ns;
@@ -79,7 +79,7 @@ enum memory_step { MEMORY_PLENTY, MEMORY_HURRY, MEMORY_CLOSE, MEMORY_REFUSE, MEM
 
 /** This thread's view of the server's memory limit: memory.c. */
 struct io_memory {
-	int step;             /* enum memory_step, as last seen */
+	int step;             /* enum memory_step, as this thread last saw it */
 	int n_swallowed;      /* connections with `swallowed` */
 	int64_t gauged_bytes; /* the part of pool.held_bytes that http_memory_bytes includes */
 	/* the part of the limit that http_memory_limit_bytes includes */
@@ -115,13 +115,13 @@ struct http_io {
 	/* to be read at the end of this run of the event loop */
 	struct conn *arrived[SERVER_ARRIVED];
 	int64_t in_graph; /* requests emitted and not returned yet */
-	/* of these, the requests whose body or response is sent in parts, so that this thread sees
-	 * their progress */
+	/* of these, the requests with a streamed body or response; the loop does not spin to wait
+	 * for them (weir_loop_expect) */
 	int64_t in_parts;
 	uint64_t next_id; /* the next id for a request or connection */
 	struct io_memory memory;
 	struct refusal_log refusals;
-	struct handed_files handed_files; /* sent by the server that replaces this one */
+	struct handed_files handed_files; /* files that the next server sends from */
 	struct io_stamp stamp;
 	int64_t count[SERVER_N_METRICS]; /* metric changes since the last iteration */
 	struct io_scratch scratch;
@@ -163,7 +163,7 @@ static inline void io_touch(struct http_io *io)
 		io->conf.max_body_bytes = SERVER_WHOLE_BODY_MAX;
 }
 
-/** Return `timeout_ns`, shortened if the current step demands it. */
+/** Return `timeout_ns`, shortened if the memory step demands it. */
 static inline int64_t memory_timeout_ns(const struct http_io *io, int64_t timeout_ns)
 {
 	return io->memory.step >= MEMORY_HURRY ? timeout_ns / 4 : timeout_ns;

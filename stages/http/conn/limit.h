@@ -33,7 +33,7 @@ enum limit {
 	    N_LIMITS
 };
 
-/** Count limit `l` for a client that gets no response. */
+/** Count that a client has exceeded limit `l`. */
 void limit_count(struct http_io *io, enum limit l);
 /** Like conn_refuse, with the status and the text of limit `l`, which is counted. */
 enum conn_next limit_refuse(struct conn *c, enum limit l);

@@ -163,7 +163,7 @@ static enum conn_next write_timed_out(struct conn *c, bool paused)
 	c->io->count[paused ? SERVER_TIMEOUTS_WRITE : SERVER_SLOW_READERS]++;
 	if (c->phase != CONN_ENDING)
 		return CONN_ABORT;
-	/* without close_notify; the kernel still sends the responses before it, as without TLS */
+	/* end without close_notify; the kernel still sends what it has of the responses */
 	tls_conn_break(c->net.tls);
 	c->socket.blocked = false;
 	return conn_last(c);
@@ -202,7 +202,7 @@ static enum wait_kind wait_of(const struct conn *c)
 		return WAIT_LINGER;
 	if (c->socket.blocked)
 		return WAIT_WRITE;
-	if (c->io->net.pause.on) /* we read nothing now, so a pause may not be the client's fault */
+	if (c->io->net.pause.on) /* nothing is read, so the client is not to blame */
 		return WAIT_NONE;
 	enum stream_doing doing = stream_doing(&c->stream);
 	if (doing == STREAM_IN_PARTS)

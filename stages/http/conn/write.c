@@ -118,7 +118,7 @@ static void add_body(
 		g->file = r->pub.res.length > 0;
 		return;
 	}
-	if (left == 0) /* `p` of an empty body may be NULL */
+	if (left == 0) /* body.p may be NULL */
 		return;
 	p->bytes += left;
 	if (body.n <= COPY_MAX && body.n <= sizeof(io->scratch.out) - g->out_n) {
@@ -278,7 +278,7 @@ void conn_moved(struct conn *c, ssize_t n)
 	c->io->count[SERVER_BYTES_OUT] += n;
 	c->net.wait.progress_ns = weir_loop_now_ns(c->io->net.loop);
 	c->net.wait.queued_bytes +=
-	    n; /* look (wait.c) counts them as moved when the client acknowledges them */
+	    n; /* counted as moved by look() in wait.c, when the client acknowledges them */
 }
 
 /* Record whether the kernel holds a large response that the client may not be reading, although the
@@ -404,7 +404,7 @@ static enum conn_sent send_answers(struct conn *c, struct run *g, enum conn_sent
 }
 
 /* Whether the connection must be closed because the linger time of the drain is over. If the last
- * head was sent before the drain, it did not announce that. */
+ * head was sent before the drain, it did not announce the close. */
 static bool is_over(const struct conn *c)
 {
 	const struct http_io *io = c->io;

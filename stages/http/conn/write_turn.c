@@ -16,9 +16,9 @@
 #include "http/conn/write.h"
 
 /* Maximum number of connections that are processed together: as many as one run of the event loop
- * handles when events are handed to other threads (LOOP_RUN_HANDED). Measured with hello inline at
- * 64 and 512 connections: compared with 32, a value of 16 takes 0.99 and 1.02 times the cycles per
- * request, and 64 takes 1.02 times in both cases. */
+ * handles when events are handed to other threads (LOOP_RUN_HANDED). Measured with
+ * config/servers/hello.yaml at 64 and 512 connections: compared with 32, a value of 16 takes 0.99
+ * and 1.02 times the cycles per request, and 64 takes 1.02 times in both cases. */
 #define TOGETHER 32
 
 /** The ready connections of one pass through the steps, and the runs of those whose responses are
@@ -29,8 +29,8 @@ struct writers {
 	/* run of each connection; NULL if the connection is handled alone */
 	struct run *of[TOGETHER];
 	struct run run[TOGETHER];
-	struct conn *sender[TOGETHER]; /* connection of each run; rc is its result */
-	enum conn_sent rc[TOGETHER];
+	struct conn *sender[TOGETHER]; /* connection of each run */
+	enum conn_sent rc[TOGETHER];   /* result of each run */
 };
 
 /* Whether the next response of `c` can be sent together with those of other connections. */

@@ -29,11 +29,11 @@
 
 struct chunk {
 	uint8_t state;      /* enum chunk_state, in chunk.c; initially 0 */
-	uint8_t digits;     /* digits of the size so far */
+	uint8_t digits;     /* digits of the size so far; in extensions a flag, see chunk.c */
 	uint16_t extension; /* bytes of extensions of this chunk */
 	uint16_t trailer;   /* bytes of trailers */
 	uint8_t name_at;    /* length so far of the current trailer's name */
-	uint8_t name_may;   /* bits: the forbidden names that it may still match */
+	uint8_t name_may;   /* bits: the forbidden names that this name may still match */
 	uint64_t left;      /* bytes of this chunk that have not arrived yet */
 	uint64_t room;      /* bytes the body may still grow by */
 };

@@ -266,7 +266,7 @@ bool guard_news(const char *p, size_t seen, size_t n)
 	size_t from = seen > 0 ? seen - 1 : 0; /* the last byte seen may be a CR */
 
 	if (seen <= REQUEST_LINE_MAX + 2 && n > REQUEST_LINE_MAX)
-		return true; /* the 2 allows for an empty line before it */
+		return true; /* + 2: an empty line may precede the request line */
 	return n + 2 > WEIR_HTTP_HEAD_MAX || line_end(p + from, p + n) != p + n;
 }
 

@@ -91,7 +91,8 @@ static inline enum guard_verdict guard_refuse(struct http_head *head, int status
 	return GUARD_REFUSED;
 }
 
-/** Normalize the path, which is in `head`, and set path_differs; 400 if it leads above the root. */
+/** Set path_differs, by comparing head->path with its normal spelling; refuse a path that leads
+ * above the root with 400. */
 enum guard_verdict guard_path(struct http_head *head);
 
 /** Check a complete request line. `line` excludes its CRLF, which must follow in memory. */

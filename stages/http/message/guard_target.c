@@ -130,7 +130,7 @@ struct span {
 	struct weir_slice target;
 	size_t path_n; /* bytes of `target` before its '?' */
 	bool escaped;  /* `target` has a '%' */
-	/* if the bytes before '?' are a path, the path is known to be in normal spelling */
+	/* the bytes before '?' are in normal spelling, if they are a path at all */
 	bool plain;
 };
 

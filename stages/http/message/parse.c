@@ -46,8 +46,8 @@ static bool agree(const llhttp_t *parser, const struct http_head *head)
 }
 
 /* Whether `h` may be one of the four fields that llhttp acts upon, according to the length and
- * first letter of its name. llhttp would also treat Proxy-Connection as Connection, but that is in
- * no standard (RFC 9112, 9.3), so llhttp never sees it. */
+ * first letter of its name. llhttp would also treat Proxy-Connection as Connection, but that field
+ * is in no standard (RFC 9112, 9.3), so llhttp never sees it. */
 static bool decides(const struct weir_http_header *h)
 {
 	switch (h->name.n) {

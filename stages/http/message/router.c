@@ -168,7 +168,7 @@ static bool method_good(const char *name, char *hint, size_t size)
 static bool methods_good(const char *list, char *hint, size_t size)
 {
 	while (list) {
-		char name[GUARD_METHOD_MAX + 2]; /* a longer one is cut, and is too long still */
+		char name[GUARD_METHOD_MAX + 2]; /* a longer name stays too long when truncated */
 		const char *bar = strchr(list, '|');
 		int n = bar ? (int)(bar - list) : (int)strlen(list);
 		snprintf(name, sizeof(name), "%.*s", n, list);

@@ -3,8 +3,8 @@
  * table. */
 #include "http/message/status.h"
 
-/* The codes in IANA's registry. 1xx and the codes of WebDAV and upgrades are left out, since no
- * stage needs them. */
+/* From IANA's registry. 1xx and most codes of WebDAV and of upgrades are left out, since no stage
+ * needs them. */
 #define STATUS_TABLE(X)                                                                            \
 	X(200, "OK")                                                                               \
 	X(201, "Created")                                                                          \

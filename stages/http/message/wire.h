@@ -5,8 +5,8 @@
  *
  * A client may shorten the time that its own requests get, but never lengthen it. The remaining
  * time that it states becomes the event's deadline. Unreadable values are ignored and counted. The
- * functions are pure, for any thread. One exception is also implemented in wire.c:
- * weir_http_deadline_left_ns (weir/http.h) reads the clock.
+ * functions below are pure, for any thread. (wire.c also implements functions of weir/http.h, which
+ * are not pure.)
  */
 #ifndef WEIR_HTTP_WIRE_H
 #define WEIR_HTTP_WIRE_H

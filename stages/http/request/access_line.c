@@ -135,7 +135,7 @@ static bool path_as_sent(const struct weir_http_request *req)
 	       (target.n == path.n || target.p[path.n] == '?' || path.n == 0);
 }
 
-/* Add the target as sent and, if it is spelled differently, also the path that stages see. */
+/* Add the target as sent. If stages see another spelling of its path, add that spelling, too. */
 static void pair_target(struct pairs *p, const struct weir_http_request *req)
 {
 	if (path_as_sent(req)) {

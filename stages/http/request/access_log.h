@@ -44,10 +44,11 @@ struct access_line {
 size_t access_line(enum access_format format, const struct access_line *l, char *out);
 
 /** Append `s` to `out` at `n`, quoted, with '"', '\' and bytes that are not printable ASCII
- * escaped. At most `most` bytes of `s` are used, and ACCESS_ESCAPED_MAX times as many are written;
- * "..." marks a truncated text. With `json`, writes a JSON string whose value is the text between
- * the quotes without `json`, but with '"' unescaped. Returns the new n. `most` must be at least 5;
- * `out` must have space for ACCESS_ESCAPED_MAX * most + 5 bytes at `n`. */
+ * escaped. At most `most` bytes of `s` are used, and at most ACCESS_ESCAPED_MAX times as many are
+ * written; "..." marks a truncated text. With `json`, the result is a JSON string. A reader of the
+ * JSON gets the text that is written without `json`, except that '"' is not escaped in it. Returns
+ * the new n. `most` must be at least 5; `out` must have space for ACCESS_ESCAPED_MAX * most + 5
+ * bytes at `n`. */
 size_t access_quote(char *out, size_t n, struct weir_slice s, size_t most, bool json);
 
 #endif

@@ -104,7 +104,7 @@ void pool_req_drop(struct pool *p, struct http_req *r);
 
 /** Count the memory of the response of `r` while it waits to be written: the fields, and the body
  * if its release function is free(). Other bodies, such as cached files, are bounded by the stages
- * that share them. Must be called once. */
+ * that share them. Must be called once per request. */
 void pool_hold_answer(struct pool *p, struct http_req *r);
 
 /** Make space for `need` more bytes in the body memory of `r`, which may become `limit` bytes long.

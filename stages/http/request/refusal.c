@@ -26,8 +26,9 @@ bool refusal_trace_text(const struct weir_event *ev, char buf[WEIR_TRACE_ID_BYTE
 	return buf[0];
 }
 
-/* Write Retry-After: the time `known_ns` from now, at least `least_s`. `spread` adds a random part.
- * It is set for requests without a user; users are already admitted at different times. */
+/* Write Retry-After: the time `known_ns` from now, at least `least_s`. With `spread`, the time
+ * varies at random. The requests of users do not need this: users are admitted at different times
+ * already. */
 static char *put_retry(
     char *at, const struct http_req *r, int64_t known_ns, int least_s, bool spread)
 {

@@ -5,11 +5,11 @@
 
 #include "http/request/request.h"
 
-/** Answer 503 to a request that a stage's admission refused with `status`. The response names the
- * stage and the reason, and has Retry-After with at least `retry_after_s`. */
+/** Answer 503 to a request that was shed for the reason `status`. The response names the stage and
+ * the reason, and has Retry-After with at least `retry_after_s`. */
 void refusal_answer(struct http_req *r, int status, int retry_after_s);
 
-/** Answer 503 to a request that arrived after its server had stopped. */
+/** Answer 503 to a request that ended because the server stops (WEIR_ECLOSED). */
 void refusal_closed(struct http_req *r, int retry_after_s);
 
 /** Answer `status` to a request that failed, or whose body is torn because of `limit` (NULL if

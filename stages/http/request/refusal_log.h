@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Logs refused requests that never entered the graph and are therefore in no access log. One I/O
- * thread. */
+/* Logs refused requests that never entered the graph and are therefore in no access log. Each
+ * struct refusal_log belongs to one I/O thread. */
 #ifndef WEIR_HTTP_REFUSAL_LOG_H
 #define WEIR_HTTP_REFUSAL_LOG_H
 

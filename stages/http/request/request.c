@@ -8,9 +8,9 @@
 #include "http/message/normal_path.h"
 #include "http/message/parse.h"
 
-/* Return the number of bytes needed to store the normalized path, query and host; 0 for those whose
- * received spelling is already normal. The 2 extra bytes hold the '?' before the query and the '/'
- * that replaces an empty path. */
+/* Return the number of bytes needed to store the path with the query, and the host, in normal
+ * spelling. A part that was received in normal spelling needs none. The 2 extra bytes hold the '?'
+ * before the query and the '/' that replaces an empty path. */
 static size_t spelling_bytes(const struct http_head *head)
 {
 	size_t path = head->path_differs ? head->path.n + head->query.n + 2 : 0;

@@ -48,13 +48,13 @@ struct http_req {
 	uint64_t body_n;     /* bytes that have arrived in body_mem */
 	uint64_t held_bytes; /* the part of pool->held_bytes for `mem` and the response */
 	uint64_t wire_bytes; /* bytes received from the client for this request */
-	int16_t outcome;     /* status with which it was finished */
+	int16_t outcome;     /* status with which the request was finished */
 	bool answered;       /* returned from the graph: the response may be written */
 	bool keep_alive;     /* the client wants to keep the connection open */
-	/* we close the connection after it: keep_alive_requests is reached, or its streamed body
-	 * was cut off (transfer_tear) */
+	/* we close the connection after this request: keep_alive_requests is reached, or the
+	 * streamed body was cut off (transfer_tear) */
 	bool last;
-	bool expects; /* its head had Expect: 100-continue; constant */
+	bool expects; /* the head had Expect: 100-continue; constant */
 	/* the client's method was HEAD, even if a stage changes it; constant */
 	bool head;
 	bool body_taken; /* belongs to the owner: weir_http_body_next has returned a whole body */
@@ -77,8 +77,8 @@ struct http_req {
  * WEIR_ENOMEM. */
 int request_fill(struct http_req *r, const struct http_head *head, uint64_t *held);
 
-/** Maximum bytes of fields in a response head. It bounds the writer's buffer, and clients accept no
- * more than this (8 to 16 KiB). */
+/** Maximum bytes of fields in a response head, so that the head fits into the writer's buffer.
+ * Clients accept no more than 8 to 16 KiB. */
 #define RESPONSE_FIELDS_MAX 16384
 
 /** Whether a stage may send this field. */

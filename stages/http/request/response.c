@@ -38,8 +38,8 @@ struct weir_slice weir_http_header(const struct weir_http_request *req, const ch
 	return (struct weir_slice){NULL, 0};
 }
 
-/* The port is the digits after the last ':'. An IPv6 address is not mistaken for one, since "[::1]"
- * ends in a bracket and not in a digit. */
+/* The port is the digits after the last ':'. The end of an IPv6 address is not mistaken for a port,
+ * since "[::1]" ends in a bracket and not in a digit. */
 struct weir_slice weir_http_host_name(const struct weir_http_request *req)
 {
 	struct weir_slice host = req->host;
@@ -184,7 +184,7 @@ void weir_http_response_reset(struct weir_http_request *req)
 {
 	struct weir_http_response *res = &req->res;
 
-	if (res->streamed) /* the I/O thread is sending it */
+	if (res->streamed) /* the I/O thread is sending the response */
 		return;
 	if (res->release)
 		res->release(res->release_arg);

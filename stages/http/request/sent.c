@@ -23,7 +23,7 @@ static int64_t left_of(const struct http_req *r, int64_t body_off)
 	if (res->streamed) /* the request has returned, so no bytes are added */
 		return (int64_t)ring_used(&r->transfer->out);
 	if (res->n_pieces == 0 && res->fd >= 0)
-		return res->length; /* the writer of the file decrements it */
+		return res->length; /* send_file in write.c decrements the length */
 	if (res->n_pieces == 0)
 		return (int64_t)res->body.n - body_off;
 	for (int i = 0; i < res->n_pieces; i++)

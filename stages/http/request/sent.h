@@ -23,7 +23,7 @@
 /** What happened to a response. */
 enum http_sent_how {
 	HTTP_SENT_TORN,   /* the connection was closed first */
-	HTTP_SENT_WHOLE,  /* the kernel has all of it */
+	HTTP_SENT_WHOLE,  /* the kernel has accepted all of the response */
 	HTTP_SENT_HANDED, /* a reload has handed the rest to the server of another graph */
 };
 

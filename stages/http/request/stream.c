@@ -408,8 +408,8 @@ static enum stream_verdict begin(struct stream *s, struct pool *p, const struct 
 	return next_chunks(s, p, out);
 }
 
-/* Whether a head has the method HEAD, even if the rest of it is wrong or missing: its response then
- * has no body. */
+/* Whether a head has the method HEAD, even if the rest of it is wrong or missing. The response to
+ * HEAD has no body. */
 static bool asks_head(const char *p, size_t n)
 {
 	size_t skip = n >= 2 && p[0] == '\r' && p[1] == '\n' ? 2 : 0;

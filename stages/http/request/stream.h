@@ -10,8 +10,8 @@
  *     '--bad--> ENDED; so does any later error: nothing is parsed after an error
  *
  * The reader gets space for bytes from stream_room(), reports their number with stream_got(), and
- * calls stream_next() until it returns MORE or REFUSED. Results do not depend on how the bytes were
- * split. One thread.
+ * calls stream_next() until it returns MORE, REFUSED or TORN. Results do not depend on how the
+ * bytes were split. One thread.
  */
 #ifndef WEIR_HTTP_STREAM_H
 #define WEIR_HTTP_STREAM_H
@@ -38,7 +38,7 @@ enum stream_verdict {
 	/* a request that is complete, or whose body is streamed; the caller owns it */
 	STREAM_REQUEST,
 	STREAM_REFUSED, /* answer with `status` and `why`, then close */
-	STREAM_WHOLE,   /* the streamed body is complete: call again */
+	STREAM_WHOLE,   /* a streamed or skipped body is complete: call again */
 	/* The body is malformed or too long, or there is no memory; `status` says which. If
 	 * `filling` is set, the caller marks its body as torn and parses no more. If it is NULL,
 	 * the rest of an unwanted body was being skipped, and the caller closes the connection. */
@@ -61,8 +61,8 @@ struct stream {
 	 * owner of its event. */
 	struct http_req *filling;
 	struct chunk chunk;
-	/* In BODY and SKIP: bytes of the body that have not arrived yet. If it is chunked, the
-	 * maximum number of bytes that may still arrive, including chunk headers. */
+	/* In BODY, PARTS and SKIP: bytes of the body that have not arrived yet. In SKIP of a
+	 * chunked body: the maximum number of bytes that may still arrive, with chunk headers. */
 	uint64_t body_left;
 	size_t put; /* in PARTS: bytes put into the transfer that the stage cannot see yet */
 };

@@ -43,7 +43,8 @@
 enum transfer_in { TRANSFER_NONE, TRANSFER_OPEN, TRANSFER_WHOLE, TRANSFER_TORN };
 enum transfer_out { TRANSFER_SILENT, TRANSFER_BEGUN, TRANSFER_DONE, TRANSFER_ABORTED };
 
-/** What the I/O thread must still send of the response, in this order. */
+/** What the I/O thread must still send of the response: `text`, then `edge`, then `left` bytes of
+ * the ring, then the CRLF. */
 struct transfer_frame {
 	char *text; /* the head, or the last chunk with trailers; owned */
 	uint32_t text_n, text_at;
@@ -70,14 +71,15 @@ struct transfer {
 	bool asked;        /* the stage has requested the body */
 	int16_t in_error;  /* for a torn body: a WEIR_E code, and its HTTP status */
 	uint16_t in_status;
-	const char *in_limit; /* the limit that tore it, or NULL */
+	const char *in_limit; /* the limit because of which the body is torn, or NULL */
 	struct ring in, out;
 	/* For the owner of the event */
 	size_t lent;     /* bytes of `in` that the stage may be reading */
 	int64_t written; /* bytes of the response written so far */
 	char *trailers;  /* "Name: value\r\n" lines, owned; may be NULL */
 	size_t n_trailers;
-	/* For the I/O thread. r, meter and budget are constant. */
+	/* For the I/O thread. r, meter and budget are constant; so are chunked and bodiless, once
+	 * the owner of the event has begun the response. */
 	struct http_req *r;
 	struct part_meter *meter; /* NULL in tests */
 	_Atomic int64_t *budget;

@@ -97,7 +97,7 @@ static void resume(struct net_conn *net)
 	if (c->socket.blocked || c->phase == CONN_LINGERING)
 		return;
 	enum conn_next next = conn_parse(c);
-	if (next != CONN_WAIT) /* the others wait once all are resumed: settle */
+	if (next != CONN_WAIT) /* settle does CONN_WAIT, once all connections are resumed */
 		conn_act(c, next);
 }
 
@@ -119,7 +119,7 @@ static void end_idle(struct net_conn *net)
 		conn_act(c, CONN_END_DONE);
 }
 
-/* Whether the client has begun a request that is not emitted, which may not have been read yet. */
+/* Whether the client has begun a request that is not emitted, whether any of it was read or not. */
 static bool has_begun(struct conn *c)
 {
 	if (c->phase >= CONN_ENDING || c->stream.phase == STREAM_SKIP)

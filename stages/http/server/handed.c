@@ -14,9 +14,9 @@
 struct handed {
 	char *head; /* unsent bytes of the head, owned; may be NULL */
 	uint32_t head_n;
-	bool close; /* the connection is closed after it */
+	bool close; /* the connection is closed after the response */
 	bool keep_alive;
-	/* As in the response, but for its unsent rest. Memory is in `own`. */
+	/* As in the response, but for its unsent rest. Bytes in memory are in `own`. */
 	uint16_t status, n_pieces;
 	struct handed_file *file; /* a reference; NULL if there is no file */
 	int64_t offset, length;
@@ -57,8 +57,8 @@ static bool may_copy(struct http_server *successor, int64_t n)
 	return false;
 }
 
-/* Allocate `n` bytes for a copy of a stage's data, within limits: a single object sent to many
- * clients becomes as many copies, although the connections held no memory for it before. */
+/* Allocate `n` bytes for a copy of a stage's data, within limits: a single object that is sent to
+ * many clients becomes one copy for each, although the connections held no memory for it before. */
 static bool make_own(struct handed *h, const struct http_io *io, size_t n)
 {
 	if (!pool_may_hold(&io->pool, (int64_t)n + io->pool.limit_bytes / 2) ||

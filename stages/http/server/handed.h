@@ -32,8 +32,8 @@ struct http_server;
  * with the connection. All functions here run in the I/O thread. */
 bool handed_fits(const struct conn *c);
 
-/** Detach the rest of the response of `c`, and drop its only request. Returns NULL, with nothing
- * changed, if out of memory or descriptors. */
+/** Detach the rest of the response of `c`, and drop its only request. Returns NULL, with the
+ * response still in `c`, if memory or descriptors do not suffice. */
 struct handed *handed_take(struct conn *c);
 
 /** Pass `h` on to `successor`, which replaces the server that `h` was taken for. `h` may be
@@ -44,7 +44,7 @@ void handed_on(struct handed *h, struct http_server *successor);
  * release it with pool_req_drop if it is not used. */
 struct http_req *handed_request(struct http_io *io);
 
-/** Make `r` the first request of `c`, a new connection, already answered with `h`, which is freed
+/** Make `r` the first request of the new connection `c`, already answered with `h`. `h` is freed
  * with the response. */
 void handed_begin(struct conn *c, struct http_req *r, struct handed *h);
 

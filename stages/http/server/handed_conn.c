@@ -18,7 +18,7 @@ struct handed_conn {
 	struct net_handed net; /* first member */
 	int fd;
 	struct conn_past past;
-	struct handed *answer; /* the rest of the response that it was sending; may be NULL */
+	struct handed *answer; /* the unsent rest of a response; may be NULL */
 	size_t n;              /* bytes read but not used yet */
 	char data[];
 };
@@ -129,8 +129,7 @@ bool handed_conn_adopt(struct net_io *io, struct net_handed *h)
 
 /* ---- closing ---- */
 
-/* Whether the client has sent something that is not answered yet, which may not have been read
- * yet. */
+/* Whether the client has sent something that is not answered yet, whether read or not. */
 static bool has_begun(const struct handed_conn *p)
 {
 	char byte;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of responses whose rest is sent by another server after a handover (handed.h). All
- * responses with the same file share one descriptor, so a cached file that many slow clients
- * download takes one descriptor after a reload, as before it. No position is shared: each response
- * has its offset.
+ * Files of responses whose rest is sent by another server after a handover (handed.h). Responses of
+ * one I/O thread with the same file share one descriptor. A cached file that many slow clients
+ * download therefore takes one descriptor per I/O thread after a reload, rather than one per
+ * client. No position is shared: each response has its offset.
  */
 #ifndef WEIR_HTTP_HANDED_FILE_H
 #define WEIR_HTTP_HANDED_FILE_H

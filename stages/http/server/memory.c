@@ -12,7 +12,7 @@
 #include "http/conn/limit.h"
 #include "net/listen.h"
 
-/* Where the steps begin, in percent of the budget, and how many percent below that they end. */
+/* The percentage of the budget at which each step begins, and how far below it the step ends. */
 static const int64_t from_percent[] = {0, 85, 92, 95, 98};
 #define HYSTERESIS_PERCENT 5
 /* Maximum number of connections that one thread closes per iteration, and the time after which a
@@ -104,8 +104,8 @@ static void hurry(struct http_io *io)
 }
 
 /* Refuse the connections that have held part of a head longest, to free their memory. Then set the
- * timer of the next one to the time at which it may be refused, so that there is an iteration at
- * that time even if nothing else happens. */
+ * timer of the next connection to the time at which it may be refused, so that there is an
+ * iteration at that time even if nothing else happens. */
 static void relieve_of_heads(struct http_io *io, enum net_list_id id)
 {
 	int64_t now_ns = weir_loop_now_ns(io->net.loop);
@@ -117,12 +117,12 @@ static void relieve_of_heads(struct http_io *io, enum net_list_id id)
 			weir_timer_set(io->net.loop, &c->net.wait.timer, at);
 			return;
 		}
-		conn_act(c, limit_refuse(c, LIMIT_MEMORY)); /* this removes it from the list */
+		conn_act(c, limit_refuse(c, LIMIT_MEMORY)); /* removes `c` from the list */
 	}
 }
 
-/* Close the longest-idle connections, with the same timing as relieve_of_heads. Only used with TLS,
- * where each holds 16 KiB; without TLS idle connections hold little memory. */
+/* Close the longest-idle connections, with the same timing as relieve_of_heads. Only used with TLS:
+ * an idle connection holds 16 KiB with TLS, but little memory without. */
 static void relieve_of_idle(struct http_io *io)
 {
 	int64_t now_ns = weir_loop_now_ns(io->net.loop);
@@ -159,10 +159,10 @@ static bool evict_reader(struct http_io *io)
 	return false;
 }
 
-/* Reset clients that do not read their responses. They are closed first, while there is still
- * memory for the requests of others: in the one second that each is allowed, 10,000 such clients
- * with long heads (bench/slow, many) use more additional memory than the difference between two
- * later steps. */
+/* Reset clients that do not read their responses. This begins at the first step, while there is
+ * still memory for the requests of others. A later step would be too late: in the one second that
+ * each is allowed, 10,000 such clients with long heads (bench/slow, many) take more memory than is
+ * left between two steps. */
 static void relieve_of_answers(struct http_io *io)
 {
 	for (int i = 0; i < RELIEF_RUN && evict_reader(io); i++)
@@ -204,7 +204,7 @@ void memory_follow(struct http_io *io)
 
 	if (WEIR_UNLIKELY(io->pool.limit_bytes != io->conf.memory_bytes))
 		follow_limit(io);
-	/* Partner: decide. */
+	/* pairs with decide */
 	step = atomic_load_explicit(&io->srv->memory_step, memory_order_relaxed);
 	if (WEIR_UNLIKELY(step != io->memory.step))
 		follow(io, step);

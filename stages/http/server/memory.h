@@ -16,8 +16,8 @@
  *
  * Every I/O thread counts in its pool what its connections hold: connections, read buffers,
  * requests, bodies, and the heads and bodies of waiting responses. At the end of an iteration it
- * adds the change to the server's sum, if the change is at least 1/2048 of the budget, or if memory
- * is short, so requests need no shared counter. The budget may be exceeded by 1/2048 per I/O
+ * adds the change to the server's sum, if the change is at least 1/2048 of the budget or memory is
+ * short. Requests therefore need no shared counter. The budget may be exceeded by 1/2048 per I/O
  * thread, and by requests that are refused.
  */
 #ifndef WEIR_HTTP_MEMORY_H
@@ -26,7 +26,8 @@
 #include "http/conn/io.h"
 
 /** Right shift that turns the budget into the number of bytes that an I/O thread may hold without
- * having reported them: 1/2048, which is 64 KiB of 128 MiB, or about 12 requests. 11 is a guess. */
+ * having reported them: 1/2048, which is 64 KiB of 128 MiB, or about 12 requests with their read
+ * buffers. 11 is a guess. */
 #define MEMORY_SLACK_SHIFT 11
 
 /** Apply the measures of the current step. Called at the end of an iteration, before responses are

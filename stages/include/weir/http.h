@@ -4,8 +4,8 @@
  *
  * `http.server` creates one event per request. A stage either fills in the response and finishes
  * the event, or emits it to another stage. All slices of the request stay valid until the event is
- * finished. A request finished as WEIR_OK without a response is answered with 204. One finished as
- * SHED is answered with 503, Retry-After and X-Weir-Shed, and with X-Weir-Shed-Id if admission
+ * finished. A request finished as WEIR_OK without a response is answered with 204. One that was
+ * shed is answered with 503, Retry-After and X-Weir-Shed, and with X-Weir-Shed-Id if admission
  * refused it. WEIR_ECLOSED results in 503 with Retry-After. Any other failure results in 500 or, if
  * weir_http_body_next has failed, in the status that matches that error. The responses to failures
  * name the request's trace, if it has one, in X-Weir-Trace.
@@ -13,10 +13,9 @@
  * Bodies may be transferred in parts. With `stream:` of http.server the event of a long body is
  * emitted before the whole body has arrived, and the stage reads the rest with
  * weir_http_body_next(). A stage may also send its response in parts, with
- * weir_http_stream_begin(). Neither function blocks. A stage that cannot continue releases the
- * event with weir_http_wait(), and its `handle` is called with the event again later. A stage that
- * allocates state per event must free it in a tap, since the event may be finished without another
- * call to `handle`.
+ * weir_http_stream_begin(). A stage that cannot continue releases the event with weir_http_wait(),
+ * and its `handle` is called with the event again later. A stage that allocates state per event
+ * must free it in a tap, since the event may be finished without another call to `handle`.
  *
  * Only the owner of the event may touch the request. No function here blocks.
  */
@@ -63,7 +62,7 @@ struct weir_http_tap {
 /** One piece of a body that consists of several. */
 struct weir_http_piece {
 	const char *p;  /* bytes p[0..n); if NULL, bytes [offset, offset+n) of the response's fd */
-	int64_t offset; /* in the file; 0 for bytes */
+	int64_t offset; /* position in the file; 0 if `p` is set */
 	int64_t n;      /* not negative */
 };
 
@@ -78,13 +77,15 @@ struct weir_http_response {
 	/* preformatted lines, see weir_http_fields_good; must stay valid until `release` runs */
 	struct weir_slice fields;
 	struct weir_slice body; /* must stay valid until `release` runs */
-	int fd;                 /* if >= 0, the body is bytes [offset, offset+length) of the file */
+	/* if >= 0: without pieces, the body is bytes [offset, offset+length) of the file; with
+	 * pieces, the file to which they refer */
+	int fd;
 	int64_t offset, length;
 	/* must stay valid until `release` runs; http.server shortens the pieces as it sends them */
 	struct weir_http_piece *piece;
 	/** Called once when body, fields and fd are no longer needed, whether or not they were
-	 * sent. Runs in the connection's I/O thread or in the thread that finishes the request.
-	 * NULL if there is nothing to release. */
+	 * sent. Runs in the connection's I/O thread or in the thread that owns the request. NULL if
+	 * there is nothing to release. */
 	void (*release)(void *arg);
 	void *release_arg;
 };
@@ -168,10 +169,10 @@ static inline int64_t weir_http_body_bytes(const struct weir_http_response *res)
 /** Respond with a line of plain text, such as "404 Not Found\n". */
 WEIR_API int weir_http_respond_status(struct weir_http_request *req, int status);
 
-/** Add a response field. Returns 0; WEIR_EINVAL if the name is invalid, the value contains CR, LF
- * or NUL (which would allow response splitting), or the field is one that http.server writes itself
- * (Content-Length, Date, Connection, Transfer-Encoding); WEIR_ENOMEM if out of memory. On an error
- * nothing is added. */
+/** Add a response field. Returns 0; WEIR_EINVAL if the name is invalid, the value contains a
+ * control byte other than a tab (CR and LF would allow response splitting), or the field is one
+ * that http.server writes itself (Content-Length, Date, Connection, Transfer-Encoding); WEIR_ENOMEM
+ * if out of memory. On an error nothing is added. */
 WEIR_API int weir_http_add_field(
     struct weir_http_request *req, const char *name, const char *value);
 
@@ -206,8 +207,9 @@ enum weir_http_body {
 /** What weir_http_wait waits for; the values are bit flags. */
 enum weir_http_wait { WEIR_HTTP_BODY = 1, WEIR_HTTP_ROOM = 2 };
 
-/** Whether the body arrives in parts, because `stream:` of http.server is set and the body is
- * longer than its value. `req->body` is then empty. */
+/** Whether the body arrives in parts, so that `req->body` is empty. This requires `stream:` of
+ * http.server, and a body that is longer than its value, or chunked if the client waits for "100
+ * Continue". */
 WEIR_API bool weir_http_body_streamed(const struct weir_http_request *req);
 
 /**
@@ -258,9 +260,10 @@ WEIR_API int weir_http_stream_trailer(
 WEIR_API int64_t weir_http_stream_bytes(const struct weir_http_request *req);
 
 /**
- * Release `*ev`, storing NULL, until one of the conditions in `what` (bits of enum weir_http_wait)
- * holds. `handle` of `st` is then called with the event again; it is called at once if a condition
- * already holds.
+ * Hand over the event, setting `*ev` to NULL, until one of the conditions in `what` (bits of enum
+ * weir_http_wait) holds. The event then returns to the queue of `st`, and `handle` is called with
+ * it again. If a condition holds already, it returns to the queue at once.
+ *
  * WEIR_HTTP_BODY means that body bytes, the end of the body or an error is available,
  * WEIR_HTTP_ROOM that half of the response's buffer is free or the client has disconnected. Call
  * this only after weir_http_body_next has returned WEIR_HTTP_BODY_WAIT, or weir_http_stream_write

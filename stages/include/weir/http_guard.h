@@ -2,8 +2,8 @@
 /*
  * The byte guard: checks whether bytes form one complete and unambiguous HTTP/1.x request head.
  *
- * A pure function over raw bytes, used wherever bytes are passed on to a more lenient parser: the
- * data plane calls it before llhttp, the admin endpoint before libmicrohttpd. A refusal is final:
+ * A pure function over raw bytes, used wherever bytes are passed on to a more lenient parser:
+ * http.server calls it before llhttp, the admin endpoint before libmicrohttpd. A refusal is final:
  * the caller responds with the status, closes the connection and never parses the head again.
  * stages/http/message/guard.h lists the rules.
  */

@@ -33,7 +33,7 @@ struct tls_bio {
 	bool blocked;    /* the last read found no bytes */
 	bool kernel_out; /* the kernel encrypts writes */
 	uint32_t tail_n, tail_off;
-	char *tail; /* the socket did not accept bytes tail_off to tail_n; owned */
+	char *tail; /* owned; bytes [tail_off, tail_n) are not sent yet; NULL if none */
 };
 
 /** Create a BIO over `t->fd`, which the caller still owns; `t` must outlive the BIO. Returns NULL

@@ -36,12 +36,12 @@ struct tls_cert {
 	X509 *own;
 	STACK_OF(X509) * chain;
 	EVP_PKEY *key;
-	char *missing; /* issuer that is missing from its chain, see tls_certs_missing; else NULL */
+	char *missing; /* issuer that is missing from `chain` (tls_certs_missing), or NULL */
 	char at[TLS_PATH_BYTES];
 	char until[16]; /* "2027-01-31" */
 	char first[80]; /* its first name, for the log */
-	int days, secs; /* time until it expires; negative once it has */
-	bool too_early; /* its validity has not begun */
+	int days, secs; /* time until the certificate expires; negative once it has */
+	bool too_early; /* the certificate is not valid yet */
 };
 
 struct tls_certs {

@@ -27,9 +27,9 @@ struct tls_certs;
 
 /**
  * Read the certificates of `conf`. On failure, `err` holds the message, which contains no byte of a
- * key, and `at` the path of the faulty value below `with:`. `stage` names the stage in log lines: a
- * certificate that has expired or soon will is still loaded, with a warning. Returns 0,
- * WEIR_EINVAL, WEIR_ESYS or WEIR_ENOMEM. Blocks to read the files.
+ * key, and `at` the path of the faulty value below `with:`. A certificate that has expired or soon
+ * will is still loaded, with a warning in the log, where `stage` is the name of the stage. Returns
+ * 0, WEIR_EINVAL, WEIR_ESYS or WEIR_ENOMEM. Blocks to read the files.
  */
 int tls_certs_load(const struct tls_conf *conf, const char *stage, struct tls_certs **out,
     char at[TLS_PATH_BYTES], struct weir_err *err);
@@ -60,9 +60,9 @@ const char *tls_certs_missing(
 void tls_certs_tell(const struct tls_certs *certs, const char *stage);
 
 /** Describe in text[size] which of `certs` differ, including their chains, from those of `was` with
- * the same path: "certificate example.org until 2027-01-31, was example.org until 2026-12-01", with
- * "; " between several, truncated. The path is not printed: it may be taken from ${}, whose values
- * are never shown. Returns the number of certificates that differ. */
+ * the same path: "certificate for example.org, valid until 2027-01-31 (before: example.org, until
+ * 2026-12-01)", with "; " between several, truncated. The path is not printed: it may be taken from
+ * ${}, whose values are never shown. Returns the number of certificates that differ. */
 int tls_certs_renewed(
     const struct tls_certs *certs, const struct tls_certs *was, char *text, size_t size);
 

@@ -11,8 +11,8 @@ X509_STORE *tls_chain_store(void);
 
 /**
  * Look for the issuer of `own` in `chain` and in `trusted`, then for the issuer's issuer, up to a
- * certificate that is its own issuer. Returns the name of the first issuer that is in neither,
- * which the caller frees. Returns NULL if all were found, or if out of memory. Dates and signatures
+ * certificate that is its own issuer. Returns the name of the first issuer that is in neither; the
+ * caller frees the name. Returns NULL if all were found, or if out of memory. Dates and signatures
  * are not checked.
  */
 char *tls_chain_missing(X509_STORE *trusted, X509 *own, STACK_OF(X509) * chain);

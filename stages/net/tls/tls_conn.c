@@ -91,7 +91,7 @@ void tls_conn_move(struct tls_conn *t, const struct tls_user *user)
 {
 	WEIR_ASSERT(!t->away);
 	t->user = *user;
-	t->peer_done = false; /* the new watch reports it again */
+	t->peer_done = false; /* the new watch reports EPOLLRDHUP again */
 }
 
 bool tls_is_shaking(const struct tls_conn *t)
@@ -334,8 +334,8 @@ uint32_t tls_on_ready(struct tls_conn *t, uint32_t events, bool peer_done, bool 
 	if (tls_bio_flush(&t->bio) == 0)
 		*rearm = true;
 	tls_tell(t);
-	/* epoll does not report bytes that OpenSSL holds. Arming the socket again makes it report
-	 * EPOLLOUT, so read them on that event */
+	/* epoll does not report bytes that OpenSSL holds. Arming the socket again makes epoll
+	 * report EPOLLOUT, so read those bytes on that event. */
 	return events & EPOLLOUT ? events | EPOLLIN : events;
 }
 

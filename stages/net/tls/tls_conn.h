@@ -10,15 +10,16 @@
  * A step that needs asymmetric cryptography is an event for a stage `tls.handshake`. That stage has
  * its own threads, queue and admission. When there are many handshakes, they are therefore queued
  * or refused there, while open connections are still served. The last flight of a client (RFC 8446,
- * 4.4.4, and also of a resumed TLS 1.2) costs as much as a small request. The I/O thread processes
- * it itself, so that admission does not discard the work already spent on a handshake.
+ * 4.4.4; also that of a resumed handshake in TLS 1.2) costs as much as a small request. The I/O
+ * thread processes it itself, so that admission does not discard the work already spent on a
+ * handshake.
  *
  * While AWAY, the SSL, its BIO and the socket belong to the stage. The I/O thread then only records
  * that more bytes have arrived, and closes when the event returns. At all other times everything
  * here belongs to the I/O thread. `user`, `version` and `sni` do not change while requests are in
  * the graph, so field getters may read them.
  *
- * Callers exchange decrypted bytes, and these are also the ones that are counted. During the
+ * Callers pass and get decrypted bytes; metrics count these, not the bytes of records. During the
  * handshake, the connection is called through struct tls_calls; afterwards, the connection calls
  * the functions below.
  */
@@ -55,7 +56,7 @@ enum tls_verdict {
 	TLS_FAILED_PROTOCOL, /* not TLS, or malformed */
 	TLS_FAILED_PLAIN,    /* HTTP without TLS */
 	TLS_FAILED_TIMEOUT,
-	TLS_FAILED_SHED,     /* the handshake stage refused it */
+	TLS_FAILED_SHED,     /* the handshake stage refused the step */
 	TLS_FAILED_INTERNAL, /* a fault of the server, such as lack of memory */
 };
 
@@ -72,7 +73,7 @@ struct tls_calls {
 	void (*opened)(void *conn, bool rearm);
 	/* close a connection whose handshake has failed */
 	void (*failed)(void *conn, enum tls_verdict why);
-	/* the client speaks HTTP without TLS; frees the TLS of the connection */
+	/* the client speaks HTTP without TLS; the callee frees the TLS state */
 	void (*plain)(void *conn);
 	/* the event of a connection that was closed while AWAY has returned */
 	void (*returned)(void *conn);
@@ -105,31 +106,31 @@ struct tls_conn *tls_conn_new(struct tls_site *site, int fd, const struct tls_us
 /** Free `t`, which must not be AWAY. NULL is allowed. */
 void tls_conn_free(struct tls_conn *t);
 
-/** The memory that `t`, which may be NULL, holds. The caller counts it; changes are added to
- * `held_bytes` of struct tls_user. */
+/** The memory that `t`, which may be NULL, holds. The caller counts it when it takes or gives up
+ * `t`; changes in between are added to `held_bytes` of struct tls_user. */
 int64_t tls_conn_bytes(const struct tls_conn *t);
-/** Attach `t` to `user`, a connection of another I/O thread, which already owns the socket. */
+/** Attach `t` to `user`, a new connection in another I/O thread, to which the socket has been
+ * handed over. */
 void tls_conn_move(struct tls_conn *t, const struct tls_user *user);
 
 /** Whether the handshake is not done yet. */
 bool tls_is_shaking(const struct tls_conn *t);
 /** Whether the handshake stage has `t`: AWAY. */
 bool tls_is_away(const struct tls_conn *t);
-/** Whether the handshake is done, so that it is counted as open. */
+/** Whether the handshake is done, so that the connection is counted as open. */
 bool tls_is_open(const struct tls_conn *t);
 /** Whether the handshake, which is done, resumed an earlier session with a ticket. */
 bool tls_is_resumed(const struct tls_conn *t);
 
-/** Continue the handshake, because the socket is ready; or, while AWAY, record that it was.
- * `peer_done` means that the client has shut its side down. May close the connection. */
+/** Continue the handshake, because the socket is ready. While AWAY, only record that the socket was
+ * ready. `peer_done` means that the client has shut its side down. May close the connection. */
 void tls_shake(struct tls_conn *t, bool peer_done);
 
 /** Handle `events`, for which the socket is ready after the handshake. Sets *rearm if epoll must be
  * armed again. Returns the events that the caller must still handle, by reading and writing. */
 uint32_t tls_on_ready(struct tls_conn *t, uint32_t events, bool peer_done, bool *rearm);
 
-/** Handle the return of a handshake step. `ev` is its event, finished with the status stored in
- * it. */
+/** Handle the return of `ev`, the finished event of a handshake step. */
 void tls_step_returned(struct weir_event *ev);
 
 /** Send close_notify and close `fd`, the socket of the closed connection: immediately or, while
@@ -161,7 +162,7 @@ bool tls_left(const struct tls_conn *t);
 ssize_t tls_send(struct tls_conn *t, const struct iovec *iov, int n, bool more);
 
 /** Send up to `n` bytes of the file `fd` from `*offset` on, and advance `*offset`. If fewer bytes
- * are sent, the socket is full. Returns 0 if the file is shorter. */
+ * are sent, the socket is full. Returns 0 at the end of the file. */
 ssize_t tls_sendfile(struct tls_conn *t, int fd, off_t *offset, size_t n);
 
 #endif

@@ -10,8 +10,8 @@
  *                          known use
  *   tickets sealed by us   so that I/O threads and reloads share keys (tls_ticket.h); no session
  *                          cache, whose size would have to be limited
- *   an end without close_notify is accepted: requests contain their own length, and an incomplete
- *                          request is never answered
+ *   an end without close_notify is accepted: requests contain their own length, so a truncated
+ *                          request is recognized
  */
 #include "net/tls/tls_ctx.h"
 
@@ -36,8 +36,8 @@ static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHE
 }
 
 /* Return the name in the ClientHello that is being read, before OpenSSL has extracted it. Its n is
- * 0 if there is none. The list of RFC 6066, 3 has one entry: its length, a type of 0, and the name
- * with its length. */
+ * 0 if there is none. The extension (RFC 6066, 3) is a list with its length before it. The list has
+ * one entry: a type of 0, and the name with its length before it. */
 static struct weir_slice asked_name(SSL *ssl)
 {
 	const unsigned char *p;

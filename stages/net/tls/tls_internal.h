@@ -33,7 +33,7 @@ struct tls_conn {
 	bool ended;     /* the client has sent close_notify */
 	bool broken;    /* nothing more can be read or written */
 	bool owed;      /* OpenSSL has accepted a byte that is not reported as sent yet: tls_io.c */
-	uint8_t vain;   /* consecutive reads that returned records without data */
+	uint8_t vain;   /* consecutive reads without a byte of data: VAIN_MAX in tls_io.c */
 	int closing_fd; /* descriptor to close when the event returns; -1 if none */
 	uint32_t held;  /* bytes of incomplete records, as last counted by tls_tell */
 	const char *version;

@@ -32,8 +32,8 @@ void tls_names_sort(struct tls_names *names);
  * with "*" in place of its first label. Returns -1 if no certificate has either name. */
 int tls_names_find(const struct tls_names *names, const char *text, size_t n);
 
-/** Find the certificates other than `cert` that have all its names, of which there must be at least
- * one. Writes them to peer[max] in order, max >= 1, and returns their number. */
+/** Find the certificates other than `cert` that have all its names. Writes them to peer[max] in
+ * order, max >= 1, and returns their number; 0 if `cert` has no name. */
 int tls_names_peers(const struct tls_names *names, int cert, int *peer, int max);
 
 void tls_names_free(struct tls_names *names);

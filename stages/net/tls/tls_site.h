@@ -37,8 +37,8 @@ int tls_site_new(struct weir_stage *st, int outlet, const struct tls_conf *conf,
 int tls_site_start(struct tls_site *site, const struct tls_conf *conf,
     const struct tls_site *before, struct weir_err *err);
 
-/** Replace the certificates of `site` with those that `from` has read, and log what changed for the
- * stage `name`. One thread at a time. */
+/** Exchange the certificates of `site` for those that `from` has read, and log the certificates
+ * that the stage `name` now serves. One thread at a time. */
 void tls_site_reread(struct tls_site *site, struct tls_site *from, const char *name);
 
 /** Whether certificates at the same paths differ between `site` and `from`; `text` then says

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Session ticket keys; see tls_ticket.h. The lock is held only to copy 80 bytes, a few times per
- * handshake. */
+/* Session ticket keys; see tls_ticket.h. The lock is held to copy 80 bytes, a few times per
+ * handshake, and once per lifetime to create a key. */
 #include "net/tls/tls_ticket.h"
 
 #include <pthread.h>
@@ -91,7 +91,7 @@ static bool rotate(struct tls_tickets *t, int64_t now_ns)
 	if (!make_key(&fresh))
 		return false;
 	t->before = t->now;
-	t->has_before = true; /* forget() wipes it immediately if it is too old */
+	t->has_before = true; /* forget() wipes `before` immediately if it is too old */
 	t->before_until_ns = t->made_ns + 2 * t->lifetime_ns;
 	t->now = fresh;
 	t->made_ns = now_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A auth with the tokens boss and eye, and requests to it. */
+/* An auth with the tokens boss and eye, and requests to it. */
 #ifndef WEIR_TESTS_ADMIN_AUTH_RIG_H
 #define WEIR_TESTS_ADMIN_AUTH_RIG_H
 
@@ -29,7 +29,7 @@ extern struct head_problem problem;
 void put(const char *name, const char *text);
 void add_token(const char *name, int role);
 
-/* Begin a specification that listens there; open_gate makes the auth, end_all frees both. */
+/* Begin a specification with the address `listen`; open_gate makes the auth, end_all frees both. */
 void begin(const char *listen);
 void open_gate(void);
 void end_all(void);

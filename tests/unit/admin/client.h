@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Reached only when the server hangs. The admin thread runs at the lowest priority: beside four busy
- * processes and under ThreadSanitizer it has needed more than 60 s. */
+/* Reached only when the server hangs. The admin thread runs at the lowest priority: beside four
+ * busy processes and under ThreadSanitizer it has needed more than 60 s. */
 #define CLIENT_PATIENCE_MS 200000
 
 static inline int client_connect_with(int fd, int port)

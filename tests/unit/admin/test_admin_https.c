@@ -201,7 +201,7 @@ static void test_half_close(void)
 	CU_ASSERT_TRUE(read_all(&c, response, sizeof(response)) > CONFIG_BYTES);
 	CU_ASSERT_EQUAL(client_status(response), 200);
 	leave(&c);
-	/* and one that closes without a request gets nothing */
+	/* a client that closes without a request gets nothing */
 	c = connected();
 	CU_ASSERT_EQUAL(gnutls_bye(c.session, GNUTLS_SHUT_WR), 0);
 	CU_ASSERT_EQUAL(read_all(&c, response, sizeof(response)), 0);

@@ -186,7 +186,7 @@ static void samples(void)
 	history_free(history);
 }
 
-/* A file of the history: created, written, read again, found damaged, and impossible. */
+/* A file of the history: created, written, read again, damaged, and one that cannot be created. */
 static void history_files(void)
 {
 	char path[128], bad[140];

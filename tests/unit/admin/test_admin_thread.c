@@ -81,7 +81,7 @@ static void test_thread(void)
 	static const int some[] = {1, 2, 10, 15, 17};
 	for (int i = 0; i < 5; i++)
 		CU_ASSERT_TRUE(mask >> (some[i] - 1) & 1);
-	/* those of this thread are as before */
+	/* this thread still takes SIGTERM */
 	read_of(getpid(), "status", text, sizeof(text));
 	mask = strtoull(strstr(text, "\nSigBlk:\t") + 9, NULL, 16);
 	CU_ASSERT_EQUAL(mask >> 14 & 1, 0);
@@ -121,7 +121,7 @@ static void test_no_start(void)
 	snprintf(listen, sizeof(listen), "127.0.0.1:%d", admin_port(first));
 	refused(listen, WEIR_EBUSY, "the address is in use");
 	admin_stop(first);
-	CU_ASSERT_EQUAL_FATAL(start(listen, &first, &err), 0); /* it is free again */
+	CU_ASSERT_EQUAL_FATAL(start(listen, &first, &err), 0); /* the address is free again */
 	admin_stop(first);
 }
 

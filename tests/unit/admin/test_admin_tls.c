@@ -71,7 +71,7 @@ static void turn(int fd, int64_t now_ns)
 }
 
 /* A client with small buffers that does not read, after the handshake. Data written to *inner is
- * sent to it. */
+ * sent to the client. */
 static gnutls_session_t miser(int *fd, int *inner, int64_t now_ns)
 {
 	int segment = 536, small = 1, rc;
@@ -119,8 +119,8 @@ static void answer_much(int inner, int64_t now_ns)
 	admin_tls_run(tls, now_ns);
 }
 
-/* The end of the response is queued after bytes that the client never reads. It is noticed all the
- * same. */
+/* The end of the response is queued after bytes that the client never reads. The server notices the
+ * end all the same. */
 static void test_patience(void)
 {
 	int fd, inner;
@@ -131,7 +131,7 @@ static void test_patience(void)
 	answer_much(inner, 100 * S);
 	admin_tls_run(tls, 102 * S);
 	admin_tls_run(tls, 108 * S);
-	CU_ASSERT_EQUAL(descriptors(), before + 3); /* its ten seconds are not over */
+	CU_ASSERT_EQUAL(descriptors(), before + 3); /* the client's ten seconds are not over */
 	admin_tls_run(tls, 114 * S);
 	CU_ASSERT_EQUAL(descriptors(), before + 1);
 	gnutls_deinit(s);

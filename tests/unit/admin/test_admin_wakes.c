@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The admin thread sleeps until something happens, and then does it: here it sleeps without a
- * timeout, so whatever does not wake it never comes. */
+/* The admin thread sleeps until something happens, and then does it. Here it sleeps without a
+ * timeout, so an event that does not wake it is never handled. */
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -42,7 +42,7 @@ static void start(struct weir_spec *spec)
 
 static void stop(void)
 {
-	admin_stop(admin); /* wakes it, too */
+	admin_stop(admin); /* also wakes the thread */
 	atomic_store(&for_ever, false);
 }
 
@@ -90,7 +90,8 @@ static bool comes(int fd, const char *words)
 	return strstr(text, words) != NULL;
 }
 
-/* Other threads wake it; watchers hear of that, and free their slot when they leave. */
+/* Changes by other threads wake the admin thread: watchers get an event. A watcher that leaves
+ * frees its slot. */
 static void test_streams(void)
 {
 	char request[200];
@@ -109,7 +110,7 @@ static void test_streams(void)
 		CU_ASSERT_TRUE(comes(fd[i], "\"graph\":5"));
 	admin_tell_failed(admin, "ann", "no");
 	CU_ASSERT_TRUE(comes(fd[1], "event: reload"));
-	shutdown(fd[0], SHUT_WR); /* it leaves, and the server closes */
+	shutdown(fd[0], SHUT_WR); /* the watcher leaves, and the server closes */
 	CU_ASSERT_FALSE(comes(fd[0], "nothing"));
 	close(fd[0]);
 	close(fd[1]);

@@ -64,7 +64,7 @@ static void test_bottleneck_has_all_of_the_name(void)
 	view.wall_ns += S;
 	bottleneck_feed(&b, &view, &sample);
 	CU_ASSERT_TRUE(b.limits);
-	CU_ASSERT_EQUAL(b.since_ns, since_ns); /* it is the same as before */
+	CU_ASSERT_EQUAL(b.since_ns, since_ns); /* the bottleneck is the same as before */
 	CU_ASSERT_STRING_EQUAL(b.stage, stage.name);
 	CU_ASSERT_STRING_EQUAL(b.pool, stage.group);
 }

@@ -248,7 +248,7 @@ static void test_times(void)
 	is_problem(422, "for: the value must be a string like \"10m\"");
 	ask("PUT", KNOB, "{\"value\": \"8\", \"for\": \"10\"}");
 	is_problem(422, "for: '10' needs a unit: write 10ms or 10s");
-	/* other keys beside it */
+	/* other keys besides `value` and `for` */
 	static const char keys[] =
 	    "the body must be {\"value\": \"...\"}, optionally with \"for\": \"10m\"";
 	ask("PUT", KNOB, "{\"value\": \"8\", \"for\": \"10m\", \"x\": 1}");
@@ -278,7 +278,7 @@ static void test_refusals(void)
 		for (size_t k = 0; k < sizeof(request) / sizeof(request[0]); k++) {
 			int status = refusal[i].status;
 			if (k == 5 && refusal[i].code == WEIR_ENOENT)
-				continue; /* test_undo */
+				continue; /* see test_undo */
 			graph.rc = refusal[i].code;
 			graph.why = "no: because";
 			ask(request[k][0], request[k][1], request[k][2]);

@@ -24,7 +24,7 @@ static void test_tokens(void)
 	CU_ASSERT_EQUAL(ask("GET", "/api/v1/graph", bearer(BOSS)), 200);
 	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_OPERATOR);
 	CU_ASSERT_STRING_EQUAL(pass.name, "boss");
-	/* the routes check what it may do */
+	/* the routes check what a viewer may do */
 	CU_ASSERT_EQUAL(ask("PUT", "/api/v1/overload", bearer(EYE)), 200);
 	CU_ASSERT_EQUAL(pass.role, WEIR_ADMIN_VIEWER);
 	CU_ASSERT_STRING_EQUAL(pass.name, "eye");
@@ -42,7 +42,7 @@ static void test_tokens(void)
 	end_all();
 }
 
-/* A page needs these before it can log in, and load balancers request them. */
+/* A page needs these paths before it can log in, and load balancers request them. */
 static void test_public(void)
 {
 	static const char *const all[] = {"/healthz", "/readyz", "/healthz?x", "/readyz?verbose=1"};
@@ -102,7 +102,7 @@ static void test_good_token_passes(void)
 		CU_ASSERT_STRING_EQUAL(pass.name, "boss");
 	}
 	log_in(BOSS, cookie, sizeof(cookie)); /* a session can begin, too */
-	/* and does not reset the count */
+	/* the new session does not reset the count */
 	CU_ASSERT_EQUAL(ask("GET", "/metrics", bearer("wrong")), 429);
 	end_all();
 }
@@ -130,7 +130,7 @@ static void test_sessions(void)
 		ask("GET", "/metrics", bearer("wrong"));
 	CU_ASSERT_EQUAL(problem.status, 429);
 	CU_ASSERT_EQUAL(ask("GET", "/metrics", boss), 200);
-	/* Ended, idle, expired. */
+	/* Sessions that were ended, that were idle, and that have expired. */
 	struct auth_pass kept = pass;
 	CU_ASSERT_TRUE(auth_still(auth, &kept, 100 * S));
 	auth_end(auth, &pass, forget, sizeof(forget));

@@ -244,7 +244,7 @@ static void test_shed(void)
 	CU_ASSERT_STRING_EQUAL(told[0].name, "top_class_shed");
 	CU_ASSERT(strncmp(told[0].text, "5.123/s of the highest class 'vip'", 34) == 0);
 	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 0;
-	pass(9); /* it lingers for 10 s */
+	pass(9); /* the alert lingers for 10 s */
 	CU_ASSERT_EQUAL(n_told, 1);
 	pass(1);
 	CU_ASSERT_EQUAL(n_told, 2);
@@ -272,7 +272,7 @@ static void test_stuck(void)
 	CU_ASSERT_STRING_EQUAL(told[0].name, "stage_stuck");
 	CU_ASSERT_STRING_EQUAL(told[0].stage, "work");
 	CU_ASSERT_PTR_NOT_NULL(strstr(alerts.active[0].text, "running for 5 s"));
-	stage[WORK].longest_running_ns = S / 1000; /* it ended; others run */
+	stage[WORK].longest_running_ns = S / 1000; /* the stuck call has ended */
 	pass(1);
 	CU_ASSERT_EQUAL(n_told, 2);
 	pass(1);
@@ -464,7 +464,7 @@ static void test_rule_stage(void)
 	alerts_fini(&alerts);
 }
 
-/* A stuck call that was counted before it was due is raised when it is due. */
+/* A call may count as stuck before the rule's `for` has passed; then the alert comes later. */
 static void test_rule_stuck(void)
 {
 	setup();

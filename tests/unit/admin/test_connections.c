@@ -242,7 +242,7 @@ static void test_flood(void)
 		fd[i] = client_connect(port);
 	for (int i = 0; i < 5; i++)
 		is_alive();
-	CU_ASSERT_EQUAL(client_read(fd[0], answer, sizeof(answer)), 0); /* it was closed */
+	CU_ASSERT_EQUAL(client_read(fd[0], answer, sizeof(answer)), 0); /* closed */
 	for (int i = 0; i < CONNECTIONS_MAX * 3; i++)
 		close(fd[i]);
 	is_alive();

@@ -68,7 +68,7 @@ static void test_timeout(void)
 	teardown();
 }
 
-/* While no descriptor is free, it looks for one every 100 ms. */
+/* While no descriptor is free, the thread looks for one every 100 ms. */
 static void test_paused(void)
 {
 	setup();
@@ -112,7 +112,7 @@ static void test_expire(void)
 	connections_expire(&p);
 	CU_ASSERT_PTR_NULL(received());
 	CU_ASSERT_EQUAL(p.slot[0].state, CONNECTION_READING);
-	/* part of a request has come: it gets a response, and a second to read it */
+	/* part of a request has come: the client gets a response, and a second to read it */
 	p.slot[0].until_ns = now();
 	connections_expire(&p);
 	const char *text = received();
@@ -134,7 +134,7 @@ static void test_expire(void)
 	CU_ASSERT_EQUAL(p.slot[0].state, CONNECTION_FREE);
 	CU_ASSERT_STRING_EQUAL(received(), "");
 	close(client);
-	/* libmicrohttpd has it and is about to notice that it is shut down */
+	/* libmicrohttpd has the connection and is about to notice that it is shut down */
 	connected(CONNECTION_SERVED, "", -1);
 	connections_expire(&p);
 	CU_ASSERT_EQUAL(p.slot[0].state, CONNECTION_SERVED);
@@ -163,7 +163,7 @@ static void test_drain(void)
 	connections_ready(&p, &p.slot[0], EPOLLIN);
 	CU_ASSERT_EQUAL(p.slot[0].state, CONNECTION_FREE);
 	close(client);
-	/* one that disconnects is closed at once */
+	/* a client that disconnects is closed at once */
 	connected(CONNECTION_CLOSING, "x", 500 * S);
 	close(client);
 	connections_ready(&p, &p.slot[0], EPOLLIN | EPOLLRDHUP);

@@ -176,7 +176,7 @@ static void test_replay(void)
 	fd = ask("/events?hz=0", "");
 	CU_ASSERT_TRUE(await(fd, "event: hello"));
 	if (!has("\"graph\":5"))
-		CU_ASSERT_TRUE(await(fd, "event: config")); /* it came after the greeting */
+		CU_ASSERT_TRUE(await(fd, "event: config")); /* the event came after the greeting */
 	close(fd);
 	snprintf(field, sizeof(field), "Last-Event-ID: %llu\r\n", id);
 	fd = ask("/events?hz=0", field);
@@ -210,7 +210,7 @@ static void test_alert(void)
 	CU_ASSERT_EQUAL(client_get(port, "/api/v1/alerts", answer, sizeof(answer)), 200);
 	CU_ASSERT_TRUE(
 	    has("{\"active\":[{\"id\":1,\"name\":\"history_file\"") && has("\"past\":[]"));
-	/* computed from the sample of a second, which exists by now */
+	/* the bottleneck is computed from the sample of a second, which exists by now */
 	CU_ASSERT_EQUAL(client_get(port, "/api/v1/graph", answer, sizeof(answer)), 200);
 	CU_ASSERT_TRUE(has("\"bottleneck\":"));
 	teardown();

@@ -85,7 +85,7 @@ static void test_eviction(void)
 	for (unsigned i = 0; i < 10 * FAILURES_SLOTS; i++)
 		CU_ASSERT_EQUAL(failures_add(&table, number(i), 101 * S), 1);
 	CU_ASSERT_TRUE(failures_wait_ns(&table, guilty, 102 * S) > 0);
-	/* With two failures each the same: the guilty address is still locked out for a minute. */
+	/* The same with two failures each: the guilty address is still locked out for a minute. */
 	for (unsigned i = 0; i < 2 * FAILURES_SLOTS; i++)
 		failures_add(&table, number(i / 2), 103 * S);
 	CU_ASSERT_TRUE(failures_wait_ns(&table, guilty, 104 * S) > 0);

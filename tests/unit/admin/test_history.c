@@ -131,7 +131,7 @@ static void test_differences(void)
 	feed(5);
 	CU_ASSERT_EQUAL(second("disk", SAMPLE_IN, 5), 25);
 	CU_ASSERT_TRUE(isnan(second("disk", SAMPLE_IN, 3)));
-	/* the longer ring has all of it at the end of its step */
+	/* the longer ring has all of these events at the end of its step */
 	CU_ASSERT_EQUAL(feed(10), 3);
 	CU_ASSERT_EQUAL(value(HISTORY_10S, "disk", SAMPLE_IN, T0 / 10 + 1), 20);
 	CU_ASSERT_DOUBLE_EQUAL(
@@ -201,7 +201,7 @@ static void test_stages_change(void)
 	feed(0);
 	feed(1);
 	uint64_t shape = history_shape(history);
-	made_up.view.n_stages = MADE_LOG; /* log and odd go */
+	made_up.view.n_stages = MADE_LOG; /* the stages log and odd disappear */
 	feed(2);
 	CU_ASSERT_TRUE(isnan(second("log", SAMPLE_IN, 2)));
 	CU_ASSERT_FALSE(isnan(second("log", SAMPLE_IN, 1)));
@@ -210,7 +210,7 @@ static void test_stages_change(void)
 	made_up.stage[MADE_DISK].name = "ssd";
 	bulk()->offered += 1000;
 	feed(3);
-	CU_ASSERT_TRUE(isnan(second("ssd", SAMPLE_IN, 3))); /* its totals are not a rate */
+	CU_ASSERT_TRUE(isnan(second("ssd", SAMPLE_IN, 3))); /* no rate: there is only one sample */
 	CU_ASSERT_NOT_EQUAL(history_shape(history), shape);
 	bulk()->offered += 5;
 	feed(4);
@@ -223,7 +223,7 @@ static void test_stages_change(void)
 	history_free(history);
 }
 
-/* Classes keep their numbers and their totals under their name when their position changes. */
+/* A class is known by its name: its figures and totals stay when its position changes. */
 static void test_classes_change(void)
 {
 	struct weir_class_view *class = made_up.stage[MADE_DISK].class_view;
@@ -244,7 +244,7 @@ static void test_classes_change(void)
 	}
 	class[0].offered += 7;
 	class[0].shed[weir_shed_index(WEIR_ETHRESHOLD)] += 2;
-	class[1].offered = 5; /* since it exists */
+	class[1].offered = 5; /* in the time since the class was added */
 	feed(2);
 	CU_ASSERT_EQUAL(second("disk", CLASS(0, IN), 1), 30);
 	CU_ASSERT_EQUAL(second("disk", CLASS(2, IN), 1), 0);

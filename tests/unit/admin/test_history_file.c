@@ -86,7 +86,7 @@ static void test_restart(void)
 {
 	setup();
 	run(0, 30);
-	run(100, 105); /* it was down for 70 s */
+	run(100, 105); /* the server was down for 70 s */
 	struct history *h = history_new();
 	struct history_file *f = history_file_open(path, h);
 	CU_ASSERT_EQUAL(history_newest(h, HISTORY_1S), T0 + 105);
@@ -97,7 +97,7 @@ static void test_restart(void)
 	CU_ASSERT_TRUE(isnan(in_of(h, "cache", 100)));
 	CU_ASSERT_EQUAL(in_of(h, "cache", 105), 105);
 	CU_ASSERT_EQUAL(in_of(h, "web", 105), 0);
-	/* it continues where it was */
+	/* the history continues where it ended */
 	made_up.stage[MADE_CACHE].class_view[1].offered += 7;
 	feed(h, 106);
 	feed(h, 107);
@@ -285,7 +285,7 @@ static void test_trouble(void)
 	struct history_file *f = history_file_open(path, h);
 	snprintf(away, sizeof(away), "%s-away", dir);
 	CU_ASSERT_EQUAL(rename(dir, away), 0);
-	history_file_save(f, h, feed(h, 0)); /* cannot create it */
+	history_file_save(f, h, feed(h, 0)); /* cannot create the file */
 	history_file_wait(f);
 	CU_ASSERT_TRUE(history_file_failing(f));
 	history_file_save(f, h, feed(h, 1));

@@ -31,7 +31,7 @@ static struct {
 	int waiting;   /* writes that block */
 	int begun;     /* so far */
 	size_t bytes;  /* of the newest one */
-	sigset_t mask; /* of the thread that made it */
+	sigset_t mask; /* of the thread that made the newest write */
 } disk = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* Replaces the function of libc. */

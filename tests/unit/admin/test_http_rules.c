@@ -95,7 +95,7 @@ static void test_tokens(void)
 	snprintf(fields, sizeof(fields), JSON "%s", bearer(BOSS));
 	CU_ASSERT_EQUAL(ask_for("PUT", KNOB, fields, "{\"value\": 8}"), 200);
 	CU_ASSERT_STRING_EQUAL(made_up.threads_max, "8");
-	/* no part of the body is that of the graph if the token is wrong */
+	/* with a wrong token, the body has nothing of the graph */
 	CU_ASSERT_EQUAL(get("/api/v1/graph", bearer("0123456789abcdef0123456789abcdef")), 401);
 	CU_ASSERT_PTR_NULL(strstr(answer, "made up"));
 	stop();
@@ -257,7 +257,8 @@ static void test_graph_tag(void)
 	CU_ASSERT_EQUAL(graph_status(tag, same, sizeof(same)), 200);
 }
 
-/* The bottleneck is part of the tag, but not its numbers. */
+/* Which stage is the bottleneck, and whether it limits the server, is part of the tag; its numbers
+ * are not. */
 static void test_bottleneck_tag(void)
 {
 	struct bottleneck b = {.known = true,

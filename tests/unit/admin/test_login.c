@@ -77,7 +77,7 @@ static void test_session(void)
 
 	CU_ASSERT_EQUAL(answer("DELETE", auth), 200);
 	CU_ASSERT_PTR_NOT_NULL(strstr(reply.cookie, "Max-Age=0"));
-	CU_ASSERT_EQUAL(answer("DELETE", auth), 409); /* it has ended */
+	CU_ASSERT_EQUAL(answer("DELETE", auth), 409); /* the session has ended */
 	CU_ASSERT_EQUAL(ask_at("192.0.2.1", clock_now_ns(), "GET", SESSION, fields), 401);
 	reply_fini(&reply);
 	end_all();

@@ -82,7 +82,7 @@ static void test_follow(void)
 	/* new rows do not shift the page, and a row that is gone keeps its position */
 	CU_ASSERT_EQUAL(follow("limit=50&before=16", rows + 5, 5, seen, &n_seen), 1);
 	CU_ASSERT_TRUE(n_seen == 5 && seen[0] == 15);
-	/* with `after`: the rows next to it first */
+	/* with `after`, the rows next to the cursor come first */
 	CU_ASSERT_EQUAL(follow("limit=4&after=11", rows, 10, seen, &n_seen), 3);
 	CU_ASSERT_EQUAL(n_seen, 9);
 	CU_ASSERT_TRUE(seen[0] == 15 && seen[3] == 12 && seen[4] == 19 && seen[8] == 20);

@@ -342,7 +342,7 @@ static void test_who_may_act(void)
 		CU_ASSERT_EQUAL(ask(&q), 415);
 	}
 	CU_ASSERT_STRING_EQUAL(made_up.threads_max, "32");
-	/* Reading needs none of that: a page of another origin cannot read the response. */
+	/* Reading needs no such headers: a page of another origin cannot read the response. */
 	q.method = "GET";
 	q.origin = "http://evil.example";
 	CU_ASSERT_EQUAL(ask(&q), 200);

@@ -166,8 +166,8 @@ static void test_ordered(void)
 	sampler_free(sampler);
 }
 
-/* A class whose counts began again is recognised by its completed events alone: all it was offered
- * since were refused, and they are more than before. */
+/* A class is created again. Its counts have not fallen, since more events were refused since then
+ * than were offered before. Only the number of completed events shows that counting began again. */
 static void test_reload_of_a_refused_class(void)
 {
 	char why[200] = "";

@@ -144,7 +144,7 @@ static void test_modes(void)
 	}
 	unlink(path);
 	CU_ASSERT_EQUAL(take(&got, &err), WEIR_ESYS);
-	CU_ASSERT_EQUAL(mkfifo(path, 0600), 0); /* opening it does not wait for a writer */
+	CU_ASSERT_EQUAL(mkfifo(path, 0600), 0); /* opening a FIFO does not wait for a writer */
 	CU_ASSERT_EQUAL(take(&got, &err), WEIR_EINVAL);
 	unlink(path);
 	CU_ASSERT_EQUAL(mkdir(path, 0700), 0);

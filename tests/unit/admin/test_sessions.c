@@ -59,11 +59,11 @@ static void test_time(void)
 	now_ns += SESSION_IDLE_NS - 1;
 	CU_ASSERT_EQUAL(find(id, &serial, now_ns), 0); /* used: another hour */
 	now_ns += SESSION_IDLE_NS - 1;
-	CU_ASSERT_TRUE(sessions_use(&s, first, now_ns)); /* the same */
+	CU_ASSERT_TRUE(sessions_use(&s, first, now_ns)); /* used by its serial: another hour, too */
 	now_ns += SESSION_IDLE_NS;
 	CU_ASSERT_FALSE(sessions_use(&s, first, now_ns));
 	CU_ASSERT_EQUAL(find(id, &serial, now_ns), -1);
-	/* However often it is used, it ends. */
+	/* A session ends, however often it is used. */
 	first = sessions_begin(&s, 0, id, NOW);
 	for (now_ns = NOW; now_ns < NOW + SESSION_LIFE_NS; now_ns += SESSION_IDLE_NS / 2)
 		CU_ASSERT_TRUE(sessions_use(&s, first, now_ns));

@@ -155,7 +155,7 @@ static void test_replay(void)
 	fd = come(ASK("/events?last=1004", "Last-Event-ID: x\r\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "id: 1004\nevent: hello"));
 	close(fd);
-	/* an id of the future is not ours */
+	/* an id that this server has not reached is one of another server */
 	fd = come(ASK("/events", "Last-Event-ID: 999999\r\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(arrived(fd), "id: 1006\nevent: hello"));
 	close(fd);
@@ -222,12 +222,12 @@ static void test_slow(void)
 		CU_ASSERT_EQUAL(last, i);
 		pass(1);
 	}
-	/* it reads again: the rest of the tick in progress, and the newest one */
+	/* the watcher reads again: the rest of the tick in progress, and the newest one */
 	CU_ASSERT_EQUAL(read_all(slow, &last), 2);
 	CU_ASSERT_EQUAL(last, 10);
 	big_tick(11);
 	CU_ASSERT_EQUAL(read_all(slow, &last), 1);
-	/* this time it stops for good */
+	/* now the watcher stops for good */
 	big_tick(12);
 	read_all(fast, &last);
 	pass(SSE_PATIENCE_S);
@@ -293,7 +293,7 @@ static void test_asking(void)
 	teardown();
 }
 
-/* Whether a watcher with this pass is admitted; *fd is its end. */
+/* Whether a watcher with this pass is admitted; *fd is the watcher's end. */
 static bool come_as(uint64_t edition, enum weir_admin_role role, int *fd)
 {
 	const struct auth_pass who = {.role = role, .token = 0, .edition = edition};

@@ -78,7 +78,7 @@ static void test_wrap(void)
 		add(SSE_RING_EVENT);
 	CU_ASSERT_EQUAL(frames.forgotten, 1010);
 	CU_ASSERT_EQUAL(next(SSE_RING_EVENT, 0, 0), 1011);
-	CU_ASSERT_EQUAL(held->id, 1001); /* a sender that holds a reference keeps it */
+	CU_ASSERT_EQUAL(held->id, 1001); /* a sender that holds a reference keeps the frame */
 	frame_unref(held);
 	for (int i = 0; i < SSE_RING_TICKS + 3; i++)
 		add(SSE_RING_TICK_1);

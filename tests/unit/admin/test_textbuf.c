@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Growing texts: whatever the lengths, no byte is lost, and text from outside becomes valid JSON. */
+/* Growing texts: whatever the lengths, no byte is lost, and text from outside becomes valid
+ * JSON. */
 #include "admin/text/textbuf.h"
 
 #include <jansson.h>

@@ -46,7 +46,7 @@ static void setup(void)
 	source.changes = changes;
 	n_changes = n_looks = 0;
 	CU_ASSERT_EQUAL_FATAL(ticker_init(&ticker, &source, NULL), 0);
-	/* the ticker plans its runs by the real clock, so that of the test begins there */
+	/* the ticker plans its runs by the real clock, so the clock of the test begins there */
 	now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 }
 
@@ -56,7 +56,7 @@ static void teardown(void)
 	CU_ASSERT_EQUAL(made_up.n_views, 0);
 }
 
-/* A watcher at this end. */
+/* Connect a watcher. Returns the test's end of the connection. */
 static int watch(const char *query)
 {
 	char request[100];
@@ -245,7 +245,7 @@ static void test_second(void)
 	CU_ASSERT_STRING_EQUAL(ticker.bottleneck.stage, "disk");
 	ticker.unfiled = false;
 	second();
-	CU_ASSERT_STRING_EQUAL(events(fd), "alert:1 "); /* it is over */
+	CU_ASSERT_STRING_EQUAL(events(fd), "alert:1 "); /* the alert is over */
 	close(fd);
 	teardown();
 }

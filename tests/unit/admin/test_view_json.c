@@ -149,7 +149,7 @@ static void test_odd_values(void)
 	struct made_up m;
 
 	made_up_init(&m);
-	m.stage[MADE_DISK].pressure = NAN; /* JSON cannot express it */
+	m.stage[MADE_DISK].pressure = NAN; /* JSON cannot express NAN */
 	m.stage[MADE_DISK].slo_ns = 0;
 	m.stage[MADE_DISK].class_view[0].offered = UINT64_C(1) << 62;
 	m.view.started_ns = 0;

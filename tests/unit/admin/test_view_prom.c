@@ -13,8 +13,8 @@
 #include "admin/metrics/process.h"
 #include "admin/metrics/prom.h"
 
-/* The parser checks that HELP and TYPE occur once and before their samples, that samples of a
- * family are together, and that no sample is repeated. */
+/* A small parser of the format. It checks that HELP and TYPE occur once and before their samples,
+ * that samples of a family are together, and that no sample is repeated. */
 static bool is_name(const char *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

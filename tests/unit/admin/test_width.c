@@ -48,7 +48,7 @@ static void test_json(void)
 	CU_ASSERT_TRUE(json_equal(width, expected));
 	json_decref(expected);
 	json_decref(width);
-	width = width_of(&made_up.view.stages[MADE_CACHE]); /* it has none */
+	width = width_of(&made_up.view.stages[MADE_CACHE]); /* the cache has no width */
 	CU_ASSERT_TRUE(json_is_null(width));
 	json_decref(width);
 }
@@ -113,14 +113,15 @@ static void test_bottleneck(void)
 	CU_ASSERT_EQUAL(b.used, 1);
 	CU_ASSERT_STRING_EQUAL(sentence(),
 	    "disk limits the server: its width of 20 is 100 % used, 170/s of 170/s, for 1 s.");
-	/* its threads are busier than its width */
+	/* disk's threads are busier than its width */
 	disk->in_work = 18;
 	sample[MADE_DISK].v[SAMPLE_BUSY] = 0.95;
 	feed();
 	CU_ASSERT_EQUAL(b.width, 0);
 	CU_ASSERT_DOUBLE_EQUAL(b.used, 0.95, 1e-9);
 	CU_ASSERT_PTR_NOT_NULL(strstr(sentence(), "its 5 threads are 95 % used"));
-	/* and equally busy: the width is named, since more threads would not help */
+	/* the threads are as busy as the width: the width is named, since more threads would not
+	 * help */
 	sample[MADE_DISK].v[SAMPLE_BUSY] = 0.9;
 	feed();
 	CU_ASSERT_EQUAL(b.width, 20);

@@ -40,7 +40,7 @@ static void test_session(void)
 	snprintf(id, sizeof(id), "%.*s", (int)strcspn(from + 1, ";"), from + 1);
 	CU_ASSERT_EQUAL(strlen(id), SESSION_ID_LETTERS);
 	CU_ASSERT_EQUAL(wiped_times(id), 1);
-	/* a reply that carries it */
+	/* a reply that carries the session id */
 	struct reply reply = {0};
 	snprintf(reply.cookie, sizeof(reply.cookie), "%s", cookie);
 	wiped_begin();

@@ -61,8 +61,8 @@ struct station_result {
 
 struct station_result station_run(const struct station *st);
 
-/** Fill in the station of overload.md: 4 threads, exponential 5 ms, objective 100 ms, classes of
- * 10, 20, 30 and 40 %; 20 s that count. Members that are already set are kept. */
+/** Fill in the station of docs/overload-derivation.md: 4 threads, exponential 5 ms, objective 100
+ * ms, classes of 10, 20, 30 and 40 %; 20 s that count. Members that are already set are kept. */
 void station_default(struct station *st);
 
 /** Fraction of class `c` that was done within the objective. */

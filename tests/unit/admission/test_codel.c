@@ -35,7 +35,7 @@ static void test_becomes_overloaded(void)
 	CU_ASSERT(!drop_ms(&own, 103, 50)); /* the interval had a wait of 3 ms */
 	for (int64_t t = 104; t <= 203; t++)
 		CU_ASSERT(!drop_ms(&own, t, 6));
-	CU_ASSERT(!drop_ms(&own, 204, 50)); /* overloaded; an interval's first is spared */
+	CU_ASSERT(!drop_ms(&own, 204, 50)); /* overloaded; an interval's first event is spared */
 	CU_ASSERT(!drop_ms(&own, 205, 10)); /* just twice the target */
 	CU_ASSERT(drop_ms(&own, 206, 11));
 }

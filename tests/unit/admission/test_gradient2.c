@@ -64,7 +64,7 @@ static void test_grows_only_when_tried(void)
 {
 	admission_gradient2.init(state, &own, 0);
 	for (int i = 0; i < 100; i++) {
-		ask(5, 3, 1); /* 9 of 20 */
+		ask(5, 3, 1); /* 9 in the stage, the limit is 20 */
 		respond(100, 5);
 	}
 	CU_ASSERT_EQUAL(limit(), 20);
@@ -92,7 +92,7 @@ static void test_shrinks(void)
 	CU_ASSERT_EQUAL(limit(), 180); /* 0.8 * 200 + 0.2 * (100 + 4) */
 	for (int i = 0; i < 60; i++) {
 		limit();
-		respond(10, 100000LL << (i / 4)); /* worse and worse, or it becomes normal */
+		respond(10, 100000LL << (i / 4)); /* growing: a lasting wait would become normal */
 	}
 	CU_ASSERT_EQUAL(limit(), 20);
 }

@@ -86,7 +86,7 @@ static void test_pipeline(void)
 	net_end(&n);
 }
 
-/* Of the events in flight at stages further upstream, none arrives before an event that enters now. */
+/* Events in flight at stages further upstream do not arrive before an event that enters now. */
 static void test_before(void)
 {
 	static struct net n;
@@ -102,7 +102,7 @@ static void test_before(void)
 	net_times(&n, f, 0, 1000);
 	n.look[f].in_flight[0] = 1000000; /* already there */
 	net_learn(&n);
-	CU_ASSERT_EQUAL(route_before(n.r, a, 0, 0), 1); /* all of nothing */
+	CU_ASSERT_EQUAL(route_before(n.r, a, 0, 0), 1); /* no events in flight: 1 */
 	CU_ASSERT_EQUAL(route_before(n.r, f, 0, 0), 1);
 	n.look[a].in_flight[0] = 50;
 	n.look[a].in_flight[1] = 10;
@@ -121,12 +121,12 @@ static void test_before(void)
 	    route_before(n.r, b, 0, 0), 20 * 1.95 / (20 * 1.95 + 60 * 0.95), 1e-9);
 	for (int i = 0; i < 300; i++)
 		route_learn(n.r, n.look, n.tried);
-	CU_ASSERT_EQUAL(route_before(n.r, b, 0, 0), 1); /* the old is forgotten */
+	CU_ASSERT_EQUAL(route_before(n.r, b, 0, 0), 1); /* old values are forgotten */
 	net_end(&n);
 }
 
-/* Two classes take about the same time. An event of one that enters now overtakes few of the other,
- * also if only that one happens to be on its way at a tick. */
+/* Two classes take about the same time. An event of class 1 that enters now overtakes few events of
+ * class 0, also if only class 0 happens to be in flight at a tick. */
 static void test_before_of_classes(void)
 {
 	static struct net n;
@@ -147,8 +147,8 @@ static void test_before_of_classes(void)
 	net_end(&n);
 }
 
-/* A slow route and a fast one: only the events that have been on the slow one for long arrive before
- * an event that enters the fast one. */
+/* A slow route and a fast one: only the events that have been on the slow one for long arrive
+ * before an event that enters the fast one. */
 static void test_before_on_two_ways(void)
 {
 	static struct net n;
@@ -246,7 +246,7 @@ static void test_loops_are_not_followed(void)
 	net_times(&n, f, 30, 1000);
 	n.look[f].in_flight[0] = 9;
 	net_learn(&n);
-	route_learn(n.r, n.look, n.tried); /* nor does it after another tick */
+	route_learn(n.r, n.look, n.tried); /* nor after another tick */
 	CU_ASSERT_DOUBLE_EQUAL(route_visits(n.r, a, 0, 0), 0.6, 1e-9);
 	CU_ASSERT_EQUAL(route_visits(n.r, f, 0, 0), 0);
 	CU_ASSERT_EQUAL(route_lead_ns(n.r, a, 0, 0), 30);
@@ -255,7 +255,7 @@ static void test_loops_are_not_followed(void)
 	net_end(&n);
 }
 
-/* If hardly any events in ten thousand go there, their mean is only noise. */
+/* If only a few events in ten thousand go to the front, the mean of their times is only noise. */
 static void test_who_hardly_goes_there_has_no_lead(void)
 {
 	static struct net n;

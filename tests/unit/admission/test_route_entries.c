@@ -20,7 +20,7 @@ static void test_chain(void)
 	CU_ASSERT(route_enters(n.r, a, 0, 0) && route_enters(n.r, b, 0, 0));
 	CU_ASSERT(route_judged(n.r, a, 0, 0) && route_judged(n.r, b, 0, 0));
 	CU_ASSERT(!route_enters(n.r, src, 0, 0) && !route_judged(n.r, src, 0, 0));
-	CU_ASSERT(!route_enters(n.r, f, 0, 0)); /* it is not its own entry */
+	CU_ASSERT(!route_enters(n.r, f, 0, 0)); /* f is not its own entry */
 	net_end(&n);
 }
 
@@ -185,7 +185,7 @@ static void test_first_event(void)
 
 /* ---- by rates ---- */
 
-/* `entry` sends everything to the inline stage m. `split` sends only 60 of 100 and so is not a
+/* `entry` sends everything to the inline stage m. `split` sends only 60 of 100 and so is no
  * entry. */
 struct two_senders {
 	struct net n;
@@ -208,7 +208,7 @@ static void make_two_senders(struct two_senders *t)
 	net_link(&t->n, t->split, other);
 }
 
-/* Another `entry` events come by the entry and `split` by the other stage. */
+/* `entry` more events pass the stage `entry`, and `split` more the stage `split`. */
 static void two_send(struct two_senders *t, unsigned entry, unsigned split)
 {
 	unsigned on = split * 6 / 10;
@@ -260,8 +260,8 @@ static void test_sender_falls_silent(void)
 	net_end(&t.n);
 }
 
-/* c receives events from an entry and directly from an embedder, a million one way and ten the other.
- * They count as judged only if most come from the entry. */
+/* c receives events from an entry and directly from an embedder, a million one way and ten the
+ * other. They count as judged only if most come from the entry. */
 static void test_embedder(void)
 {
 	for (int by_entry = 0; by_entry < 2; by_entry++) {
@@ -282,8 +282,8 @@ static void test_embedder(void)
 	}
 }
 
-/* After ticks without events, told one by one or by their number, rates are the same: they fall
- * below those of the senders that come next at the same tick. */
+/* Ticks without events are reported one by one to `t`, and as a number to `twin`. The rates are the
+ * same in both: they fall below those of the senders that come next at the same tick. */
 static void check_idle(struct two_senders *t, struct two_senders *twin, unsigned by_embedder)
 {
 	const int ticks = 100;

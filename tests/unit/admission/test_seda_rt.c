@@ -182,7 +182,7 @@ static void test_explain(void)
 	    line, "admits per second, by class: 101.2 (p90 30 ms) 100 (p90 0 ms)");
 }
 
-/* It protects the stage, but underuses it for a long time. */
+/* The policy protects the stage, but underuses it for a long time. */
 static void test_station(void)
 {
 	for (int i = 0; i < 2; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of users: they are even, all users are served equally long, and retries come after first
- * attempts. */
+/* Numbers of users: they are spread evenly, all users are served equally long, and retries come
+ * after first attempts. */
 #include "admission/users.h"
 
 #include <stdlib.h>

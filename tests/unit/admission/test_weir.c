@@ -75,7 +75,8 @@ static void start(void)
 
 static const double mix_2x[CLASSES] = {0.2, 0.4, 0.6, 0.8};
 
-/* Ticks of a stage at rest change nothing: that holds once its estimates have decayed, and never while it is over. */
+/* rested() means that further ticks of a stage without events change nothing. It holds once the
+ * estimates have decayed, and never while the state is OVER. */
 static void test_rested(void)
 {
 	static const double nothing[CLASSES] = {0};
@@ -179,7 +180,7 @@ static void test_lower_classes_wait_for_the_end_of_a_delay(void)
 	CU_ASSERT_EQUAL(ask(2, 0, 35), WEIR_EPRIORITY);
 	CU_ASSERT_EQUAL(ask(0, 0, 35), 0);
 	CU_ASSERT_EQUAL(ask(1, 0, 30.1), WEIR_EPRIORITY);
-	/* The target wait while no more is offered than can be done. */
+	/* 30 ms is the target wait while no more is offered than can be done. */
 	CU_ASSERT_EQUAL(ask(1, 0, 29.9), 0);
 	CU_ASSERT_EQUAL(ask(2, 0, 35), 0);
 }

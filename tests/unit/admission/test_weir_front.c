@@ -266,12 +266,12 @@ static bool is_over(void)
 	return strncmp(line, "OVER", 4) == 0;
 }
 
-/* Nor is a minimum set when the queue is short but OVER has not ended: events that are not started
- * teach nothing. */
+/* No minimum is set either when the queue is short but OVER has not ended: events that are not
+ * started teach nothing. */
 static void test_short_queue_begins_all(void)
 {
 	start_over(twice, twice, falling);
-	CU_ASSERT_EQUAL(ask(view_of(1000), 0, 0), WEIR_EDELAY); /* keeps it OVER for 100 ms */
+	CU_ASSERT_EQUAL(ask(view_of(1000), 0, 0), WEIR_EDELAY); /* stays OVER for 100 ms */
 	tick(twice, twice, falling, 5.1);
 	CU_ASSERT_EQUAL(admission_weir.least_left(state), 2500000);
 	tick(twice, twice, falling, 4.9); /* low: a twentieth of the objective */
@@ -467,7 +467,7 @@ static void test_part(void)
 	ask(view_of(8), 0, 0); /* the last wait seen */
 	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 0), 1, 0.01);
 	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 1), part_of(1, 8), 0.01);
-	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 2), 1, 0.01); /* offers nothing */
+	CU_ASSERT_DOUBLE_EQUAL(admission_weir.part(state, 2), 1, 0.01); /* no events offered */
 }
 
 CUNIT_MAIN("weir ahead", {"no hope", test_hopeless}, {"no hope in a run", test_hopeless_in_a_run},

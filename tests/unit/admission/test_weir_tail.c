@@ -120,7 +120,7 @@ static void test_highest_class_that_fits(void)
 	teach((struct past){half_and_flood, 2, 20, 5, 60});
 	CU_ASSERT_EQUAL(ask(0, 2, 84.9), 0); /* 90 ms less 5 */
 	CU_ASSERT_EQUAL(ask(0, 2, 85.1), WEIR_EDELAY);
-	CU_ASSERT_EQUAL(ask(1, 2, 30), WEIR_EPRIORITY); /* since a higher one was refused */
+	CU_ASSERT_EQUAL(ask(1, 2, 30), WEIR_EPRIORITY); /* a higher class was refused */
 	teach((struct past){half_and_flood, 2, 20, 5, 60});
 	CU_ASSERT_EQUAL(ask(1, 2, 40.1), WEIR_EDELAY);
 	teach((struct past){three_quarters_and_flood, 2, 20, 5, 60});

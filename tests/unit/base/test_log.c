@@ -18,7 +18,7 @@
 #define THREADS 4
 #define LINES   200
 
-/* A file that receives the log, and its content. */
+/* A file that receives the log. */
 struct sink {
 	int fd;
 	char path[64];
@@ -100,8 +100,8 @@ static void test_json(void)
 	pthread_setname_np(pthread_self(), "test");
 }
 
-/* With a log file, lines go there. Lines that do not fit are counted, and their number is reported
- * before the next line that fits. */
+/* Lines go to the log file if there is one. Lines that do not fit are counted, and their number is
+ * reported before the next line that fits. */
 static void test_file(void)
 {
 	struct weir_log_file *f;

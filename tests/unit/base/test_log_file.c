@@ -153,7 +153,7 @@ static void test_stuck(void)
 		taken++;
 	CU_ASSERT(taken >= 15);
 	CU_ASSERT(taken < 10000);
-	weir_log_set_fd(-1); /* it would report the lost lines */
+	weir_log_set_fd(-1); /* the server's own log would report the lost lines */
 	weir_log_file_close(f);
 	weir_log_set_fd(STDERR_FILENO);
 	close(fd);

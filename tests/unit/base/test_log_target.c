@@ -95,7 +95,7 @@ static void test_file(void)
 	CU_ASSERT_EQUAL(fcntl(t.fd, F_GETFD), FD_CLOEXEC);
 	CU_ASSERT_TRUE(t.regular);
 	put(&t, "one\n");
-	struct log_target other = opened(path); /* it appends */
+	struct log_target other = opened(path); /* the second one appends */
 	put(&other, "two\n");
 	put(&t, "three\n");
 	CU_ASSERT_EQUAL(fstat(t.fd, &st), 0);

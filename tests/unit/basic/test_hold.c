@@ -135,7 +135,7 @@ static void test_capacity(void)
 	check_capacity("100", 100);
 }
 
-/* One at a time leaves in the order of arrival. */
+/* With a capacity of one, events leave in the order of arrival. */
 static void test_one(void)
 {
 	struct weir_graph *g = start("const", "10us", "1");

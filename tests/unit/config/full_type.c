@@ -93,7 +93,7 @@ static const struct weir_stage_ops full_source = {.abi = WEIR_STAGE_ABI,
     .outlets = full_outlets,
     .start = full_start};
 
-/* It has no outlets of its own, only those of its `to:`. */
+/* A router: it has no outlets of its own, only those of its `to:`. */
 static const struct weir_stage_ops full_router = {.abi = WEIR_STAGE_ABI,
     .name = "t.full_router",
     .summary = "sends items anywhere",

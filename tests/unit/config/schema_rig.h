@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The JSON Schema that config_schema writes, for the tests that read it. A failure ends the test. */
+/* The JSON Schema that config_schema writes, for the tests that read it. A failure ends the
+ * test. */
 #ifndef WEIR_TEST_SCHEMA_RIG_H
 #define WEIR_TEST_SCHEMA_RIG_H
 

@@ -32,7 +32,7 @@ static struct weir_spec *looked_at(const char *path)
 	return spec;
 }
 
-/* A look loads no code: a type of a plug-in that is not loaded is not known yet. */
+/* config_look loads no code: a type of a plug-in that is not loaded is not known yet. */
 static void test_look_first(void)
 {
 	const char *folder = enter_folder();
@@ -75,7 +75,7 @@ static void test_loaded(void)
 	char *values = config_values_text(spec);
 	CU_ASSERT_PTR_NOT_NULL(strstr(values, value));
 	free(values);
-	/* loaded already: a look finds it, with the same hash */
+	/* a plug-in that is loaded already is found, with the same hash */
 	struct weir_spec *again = looked_at("main.yaml");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(again);
 	CU_ASSERT_EQUAL_FATAL(again->n_plugins, 1);
@@ -85,7 +85,8 @@ static void test_loaded(void)
 	leave_folder(folder);
 }
 
-/* A stage of a type whose plug-in the file does not name: it would not exist after a restart. */
+/* A stage whose type is from a plug-in that the file does not name: the type would not exist after
+ * a restart. */
 static void test_left(void)
 {
 	const char *folder = enter_folder();
@@ -107,7 +108,7 @@ static void test_alone(void)
 	const char *folder = enter_folder();
 
 	put_plugin("crash.so");
-	put_plugin("other.so"); /* it has no weir_stage_other */
+	put_plugin("other.so"); /* the file has no weir_stage_other */
 	write_file("text.so", "no shared object");
 	write_file("good.yaml", "weir: 1\nplugin: [crash.so]\nstages: { a: [b] }\n");
 	CU_ASSERT_EQUAL(config_load_plugins("good.yaml", &errs), 0);

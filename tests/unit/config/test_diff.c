@@ -113,7 +113,7 @@ static void test_server(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(sentence(), "some changes wait for the next start"));
 }
 
-/* The first class that matches wins, so their order is significant. */
+/* The first class that matches wins, so the order of classes is significant. */
 static void test_class_order(void)
 {
 	static const char a[] = "classes.a.b.slo 1s\nclasses.a.b.guarantee auto\n";

@@ -21,7 +21,7 @@ static void accepted(const char *path, const char *set)
 	weir_spec_free(spec);
 }
 
-/* `text` that ends in `n` times `c`; the caller frees it. */
+/* `text`, then `n` times `c`, then `end`; the caller frees the result. */
 static char *with_many(const char *text, char c, size_t n, const char *end)
 {
 	size_t before = strlen(text);

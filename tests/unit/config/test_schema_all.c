@@ -191,7 +191,7 @@ static void test_named(void)
 	same(schema_at(p, "admin/properties/users/additionalProperties/required"), "[]");
 	json_t *match = schema_at(p, "classes/additionalProperties/properties/match");
 	same(schema_at(match, "additionalProperties"), "{'type': ['string', 'number', 'boolean']}");
-	/* a group has no inline threads; the keys of stages that are not defaults are not there */
+	/* a group has no inline threads; `defaults` has only some keys of stages */
 	CU_ASSERT_EQUAL(
 	    json_array_size(schema_at(p, "groups/additionalProperties/properties/threads/anyOf")),
 	    2);

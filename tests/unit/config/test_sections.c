@@ -129,7 +129,7 @@ static void test_defaults(void)
 	CU_ASSERT_TRUE(stage_of(spec, "a")->slo_ns == 3000000000);
 	CU_ASSERT_TRUE(stage_of(spec, "b")->inlined);
 	CU_ASSERT_TRUE(stage_of(spec, "c")->queue.limit == 5);
-	/* A source has neither a queue nor a pool. */
+	/* The defaults of queues and pools do not apply to a source, which has neither. */
 	CU_ASSERT_TRUE(web->queue.limit == 4096 && web->threads.min == 1);
 	weir_spec_free(spec);
 }

@@ -139,7 +139,7 @@ static void sim_work(struct sim *s)
 		s->v.busy_ns_total += SIM_STEP_NS;
 		if (!s->jammed)
 			t->block_ns -= left * slot;
-		/* Rounded, so that the error is half a step either way. */
+		/* Blocking ends at the nearest step, so the error is at most half a step. */
 		t->busy = t->cpu_ns > 0 || t->block_ns > SIM_STEP_NS / 2;
 		s->v.busy += t->busy;
 		s->v.items += !t->busy;

@@ -27,7 +27,7 @@
 
 struct sim_thread {
 	bool live, busy;
-	double cpu_ns, block_ns; /* left of its event */
+	double cpu_ns, block_ns; /* what is left of its event */
 };
 
 struct sim_trace {
@@ -39,7 +39,7 @@ struct sim_trace {
 struct sim {
 	/* set by the test, at any time */
 	double arrivals_per_s, cpu_ns, block_ns;
-	int slots;        /* 0: no limit off the core */
+	int slots;        /* threads that can block without slowing each other down; 0: all */
 	bool jammed;      /* handlers make no progress */
 	bool closed_loop; /* arrivals_per_s is the number of clients that wait for answers */
 	bool runq_hidden;

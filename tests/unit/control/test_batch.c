@@ -94,7 +94,7 @@ static void test_fills_an_eighth_of_the_objective(void)
 	free(s);
 }
 
-/* It decides once per window of 250 ms; a view within a window decides nothing. */
+/* The policy decides once per window of 250 ms; a view within a window decides nothing. */
 static void test_looks_once_per_window(void)
 {
 	struct stage *s = stage_of(&batch_weir, 0, 0, 0, 1);
@@ -254,7 +254,7 @@ static void test_seda_raises_what_is_too_small(void)
 		best = fmax(best, (double)(s->v.items - then));
 	}
 	CU_ASSERT_TRUE(s->changes > 3);
-	/* It oscillates, but stays close to the best throughput. */
+	/* The policy oscillates, but stays close to the best throughput. */
 	then = s->v.items;
 	run(s, 60);
 	CU_ASSERT_TRUE((double)(s->v.items - then) / 60 > 0.8 * best);

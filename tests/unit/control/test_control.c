@@ -14,7 +14,7 @@
 /* ---- the policy and the pool ---- */
 
 static int wanted;     /* 0: nothing */
-static int remembered; /* calls that its state had counted, as of the last call */
+static int remembered; /* calls counted by the policy's state, as of the last call */
 
 static bool wish_decide(
     void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)

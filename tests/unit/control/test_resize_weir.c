@@ -116,7 +116,7 @@ static bool least_decide(
 	return true;
 }
 
-/* weir without the CPU and run-queue times: its behaviour without those measurements. */
+/* The policy weir without CPU and run-queue times. */
 static bool blind_decide(
     void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
 {
@@ -266,7 +266,7 @@ static void test_says_why_and_what_limits(void)
 	sim_free(s);
 }
 
-/* If cores are the limit, it reports how many threads can help. */
+/* If cores are the limit, the policy reports how many threads can help. */
 static void test_says_how_many_can_help(void)
 {
 	struct sim *s = sim_new(&resize_weir, 1, 256);

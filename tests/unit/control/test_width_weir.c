@@ -18,8 +18,8 @@ static void check(const struct side *side, int seed, const char *what, bool good
 /* ---- scenes ---- */
 
 /* What a scene must show: the least share of the possible in 10 and in 60 s, and the most that the
- * width may be over the knee at the end. Exponential times have one value in 60 s for a single seed,
- * and one for the mean over the seeds. */
+ * width may be over the knee at the end. Exponential times have one value in 60 s for a single
+ * seed, and one for the mean over the seeds. */
 struct limits {
 	double const_10s, const_60s, exp_60s, exp_mean, width;
 };
@@ -37,8 +37,8 @@ static const struct limits limits[N_SCENES] = {
     [SCENE_REFUSES] = {0.95, 0.95, 0.93, 0.96, 1.5},
 };
 
-/* Small widths are rounded up, and have one place to spare. Exponential times do not show where a
- * few servers are saturated. */
+/* The largest width that is allowed: at least one place more than the knee. Exponential times do
+ * not show where a few servers are saturated, so these may have more. */
 static int most_width(const struct side *side, int knee, double times)
 {
 	double most = fmax(ceil(knee * (side->exponential ? times + 0.35 : times)), knee + 1);
@@ -74,7 +74,7 @@ static void check_scene(enum scene_kind kind, const struct side *side)
 	}
 	if (side->exponential)
 		check(side, 0, "served, mean", sum / n >= l->exp_mean, sum / n);
-	if (kind == SCENE_STEADY) /* one a minute */
+	if (kind == SCENE_STEADY) /* at most one a minute */
 		check(side, 0, "reversals, mean", reversals / n <= 5, reversals / n);
 }
 
@@ -112,8 +112,8 @@ static struct width_sim *sim_of(int servers, double service_s, double offered_pe
 }
 
 /* What is known of the time of one event is forgotten after a minute: the other side has become
- * slower while there was little to do, and many events come. Nothing says that they are too many, so
- * the width is not lowered first. */
+ * slower while there was little to do, and many events come. Nothing says that they are too many,
+ * so the width is not lowered first. */
 static void test_floor_expires(void)
 {
 	struct width_sim *s = sim_of(40, 0.02, 300);
@@ -264,7 +264,7 @@ static void test_idle(void)
 	CU_ASSERT_EQUAL(s->steps, steps);
 }
 
-/* Few events do not make it wide. */
+/* A low load does not make the width large. */
 static void test_light_load(void)
 {
 	static struct width_sim s;

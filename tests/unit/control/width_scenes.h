@@ -14,7 +14,7 @@
 #define SCENE_SETTLE_S 60
 #define SCENE_AFTER_S  3
 
-/* One side, and how much is offered. */
+/* Another side, and how much is offered to it. */
 struct side {
 	const char *name;
 	int servers;
@@ -63,7 +63,7 @@ static const char *const scene_names[N_SCENES] = {"steady for 300 s", "twice as 
 struct scene_result {
 	double share_10s, share_60s; /* served in the first 10 and 60 s after SCENE_AFTER_S */
 	double width_mean, width_end;
-	int knee, width, reversals; /* the width at the end */
+	int knee, width, reversals; /* `width` is that at the end */
 };
 
 static inline double scene_run(struct width_sim *s, double for_s, double *width_sum)
@@ -92,7 +92,7 @@ static inline struct width_sim *scene_settled(
 	return &s;
 }
 
-/* Begin the scene. Returns false if it makes no sense for this side. */
+/* Begin the scene. Returns false if the scene makes no sense for this side. */
 static inline bool scene_change(struct width_sim *s, enum scene_kind kind, const struct side *side)
 {
 	switch (kind) {
@@ -126,7 +126,7 @@ static inline bool scene_change(struct width_sim *s, enum scene_kind kind, const
 		return s->accepts > 0;
 	case SCENE_REFUSES:
 		s->refuses = 0.5;
-		/* else half of what is offered is less than what is possible */
+		/* the events that are not refused must still saturate the servers */
 		return side->offered_per_s >= 2 * side->servers / side->service_s;
 	default:
 		break;
@@ -134,7 +134,7 @@ static inline bool scene_change(struct width_sim *s, enum scene_kind kind, const
 	return true;
 }
 
-/* Run a scene. Returns NULL if it makes no sense for this side. */
+/* Run a scene. Returns NULL if the scene makes no sense for this side. */
 static inline struct width_sim *scene_do(const struct width_policy *policy, enum scene_kind kind,
     const struct side *side, int seed, bool trace, struct scene_result *r)
 {

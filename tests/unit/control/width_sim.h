@@ -4,8 +4,8 @@
  * a queue, enter the work of the other side while the width allows, and end there.
  *
  * The other side has `servers` that take `service_s` each, first in, first out; `exponential` makes
- * the times vary. It stops between stop_from_s and stop_until_s. If it has accepted `accepts` events, it
- * refuses the others after 1 ms; it also refuses a random share `refuses` of all.
+ * the times vary. It stops between stop_from_s and stop_until_s. If it has accepted `accepts`
+ * events, it refuses the others after 1 ms; it also refuses a random share `refuses` of all.
  */
 #ifndef WEIR_TESTS_UNIT_CONTROL_WIDTH_SIM_H
 #define WEIR_TESTS_UNIT_CONTROL_WIDTH_SIM_H
@@ -131,7 +131,7 @@ static inline void sim_end(struct width_sim *s)
 	}
 }
 
-/* What holds for every decision. */
+/* Check what must hold for every decision. Returns the broken rule, or NULL. */
 static inline const char *sim_broken_by(const struct width_sim *s, const struct width_decision *d)
 {
 	int widest = s->widest > s->v.width ? s->widest : s->v.width;

@@ -54,7 +54,8 @@ static void test_order(void)
 	mailbox_fini(&mb);
 }
 
-/* Mail arrives after the owner has found none: it must not sleep, and no wake-up is spent on it. */
+/* Mail arrives after the owner has found none: the owner must not sleep, and the sender does not
+ * wake it. */
 static void test_looks_again_before_it_sleeps(void)
 {
 	struct mailbox mb;

@@ -285,7 +285,7 @@ static void test_linger(void)
 	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 4); /* full before its time */
 	push(&q, run + 4, 2);
 	t.now_ns = 1500;
-	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 2); /* its time has come */
+	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 2); /* t.ready_ns has passed */
 	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 0);
 	CU_ASSERT_EQUAL(t.ready_ns, INT64_MAX);
 	queue_fini(&q);

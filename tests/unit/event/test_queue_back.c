@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Events that are given back through a queue: who may take them, in what order, and what they do not
- * wait for. */
+/* Events that are given back through a queue: who may take them, in what order, and what they do
+ * not wait for. */
 #include "event/queue.h"
 
 #include "cunit_main.h"
@@ -61,13 +61,14 @@ static void test_waits_for_nothing(void)
 	CU_ASSERT_FALSE(queue_due(&q, 0, 1, 1));
 	give_back(&q, 0, 3);
 	CU_ASSERT_TRUE(queue_due(&q, 0, 1, 100));
-	CU_ASSERT_EQUAL(queue_ready(&q), 0); /* for queue_pop */
+	CU_ASSERT_EQUAL(queue_ready(&q), 0); /* queue_pop would find nothing */
 	CU_ASSERT_EQUAL(queue_take_back(&q, 0, 1, out, &part), 3);
 	CU_ASSERT_FALSE(queue_due(&q, 0, 1, 1));
 	queue_fini(&q);
 }
 
-/* A partition is given back to the thread that serves it, one call at a time. */
+/* An event of a partition is given back to the thread that serves the partition, one call at a
+ * time. */
 static void test_partitions(void)
 {
 	struct queue q;

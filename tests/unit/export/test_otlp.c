@@ -24,7 +24,7 @@ static struct {
 	char *head[POSTS_MAX], *body[POSTS_MAX];
 } collector;
 
-/* Read one request of the connection. Returns false at its end. */
+/* Read one request of the connection. Returns false when the connection has ended. */
 static bool read_post(int fd)
 {
 	static char text[1 << 20];

@@ -19,7 +19,8 @@ static _Atomic int64_t give_up_ns;
 static struct sender *sender; /* NULL if weir was built without the export */
 static _Atomic bool patient;
 
-/* Of libcurl, since the program exports it. While `patient` is set, no wait ends by itself. */
+/* Replaces the function of libc for libcurl, too. While `patient` is set, no wait ends by
+ * itself. */
 int poll(struct pollfd *fds, nfds_t n, int timeout)
 {
 	struct timespec ts = {timeout / 1000, timeout % 1000 * 1000000L};

@@ -19,7 +19,7 @@ struct origin {
 	bool shut;     /* the gate: handlers block at it */
 	int at_gate;   /* handlers that block now */
 	int asked;     /* requests so far */
-	int validated; /* those with If-None-Match */
+	int validated; /* requests with If-None-Match */
 	int etag;      /* number of the current version */
 	int status;    /* the response: 200, 404, 503; negative: the outcome */
 	bool no_store;
@@ -48,7 +48,7 @@ void set_up(const char *const *knobs);
 
 #define SET_UP(...) set_up((const char *const[]){__VA_ARGS__, NULL})
 
-/* The counters of every stage must balance exactly once everything has ended. */
+/* Drain with this grace time. Afterwards the counters of every stage must balance exactly. */
 void check_books(int64_t grace_ns);
 void free_all(void);
 void tear_down(void);
@@ -66,8 +66,9 @@ struct call *get(const char *path);
 /* Request `path` until the origin has got `asked` requests. Returns the last call. */
 struct call *get_until_asked(const char *path, int asked);
 
-/* Start requests for `path`, which is kept, until one stands at the shut gate. Returns that one. The
- * others have ended before the next starts, so the cache is not overloaded and refuses none. */
+/* Start requests for `path`, whose object is in the cache, until one of them waits at the shut
+ * gate. Returns that one. Each of the others ends before the next starts, so the cache is not
+ * overloaded and refuses none. */
 struct call *start_at_gate(const char *path);
 
 /* Start `n` requests for `path` while the gate is shut. Returns when all but the leader are

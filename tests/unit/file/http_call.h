@@ -23,7 +23,7 @@ struct call {
 /** A GET of `path`, not yet sent. */
 struct call *call_new(const char *path);
 
-/** Send it. If it is refused at admission, it ends with the reason. */
+/** Send the call. If it is refused at admission, it ends with the reason. */
 void call_send(struct call *c, struct weir_stage *to);
 void call_await(struct call *c);
 void call_free(struct call *c);

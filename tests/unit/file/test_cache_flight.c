@@ -24,7 +24,7 @@ static void tear_down(void)
 	cache_table_put(table);
 }
 
-/* A request with its flight, not yet boarded. */
+/* A request with a flight of its own, before flights_board. */
 struct passenger {
 	struct test_request t;
 	struct cache_flight *f;

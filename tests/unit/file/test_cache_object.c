@@ -32,7 +32,7 @@ static int keep(struct test_request *t, uint32_t start, struct cache_object **o)
 	return cache_object_new(t->req, start, 77, t->req->path, 0, &limits, 1000, o);
 }
 
-/* An object made of that response with `body`. */
+/* An object made of the response of answer(), with `body`. */
 static struct cache_object *usual(const char *body)
 {
 	struct test_request t;

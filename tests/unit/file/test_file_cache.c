@@ -136,7 +136,8 @@ static void test_coalesced(void)
 	tear_down();
 }
 
-/* Not to be kept: the waiting requests are sent on by themselves, and later ones do not wait. */
+/* A response may not be kept: the waiting requests are sent on by themselves, and later ones do not
+ * wait. */
 static void test_not_cacheable(void)
 {
 	SET_UP(NULL);
@@ -273,7 +274,7 @@ static void test_mixed_run(void)
 		CU_ASSERT(i % KINDS != 2 || call_body_is(c[i], "/new v1"));
 		CU_ASSERT(i % KINDS == 2 || i % KINDS == 1 || call_body_is(c[i], "/a v1"));
 	}
-	/* Of those for /new one leads; the others wait for it or find its object. */
+	/* One of the requests for /new leads; the others wait for it or find its object. */
 	CU_ASSERT_EQUAL(metric(CACHE_HITS) + metric(CACHE_COALESCED), CALLS / KINDS * 3 - 1);
 	CU_ASSERT_EQUAL(metric(CACHE_NEGATIVE), CALLS / KINDS);
 	CU_ASSERT_EQUAL(metric(CACHE_MISSES), 2 + 1 + CALLS / KINDS);

@@ -228,12 +228,12 @@ static void test_too_old_while_asking(void)
 	do
 		weir_thread_flush(); /* reads the clock */
 	while (weir_now_ns(cache) <= atomic_load(&o->due_ns));
-	turn("with.revalidate", "1h"); /* it may be used again, for an hour */
+	turn("with.revalidate", "1h"); /* the object may be used again, for an hour */
 	origin_gate(true);
-	start("/a"); /* revalidates, and is the only one that may within this hour */
+	start("/a"); /* revalidates; within this hour no other request may do that */
 	FIXTURE_AWAIT(origin_get(&origin.at_gate) == 1);
 	CU_ASSERT(call_body_is(get("/a"), "/a v1"));
-	turn("with.revalidate", "1ms"); /* and now it may not be used */
+	turn("with.revalidate", "1ms"); /* now the object may not be used */
 	struct call *c = start("/a");
 	FIXTURE_AWAIT(atomic_load(&c->done) || metric(CACHE_COALESCED) == 1);
 	CU_ASSERT(!atomic_load(&c->done));
@@ -286,7 +286,7 @@ static void test_refused_and_too_old(void)
 	struct call *c = get("/a");
 	CU_ASSERT_EQUAL(c->outcome, WEIR_EQUEUE);
 	CU_ASSERT_EQUAL(call_status(c), 503);
-	turn("with.stale", "1h"); /* now it may be used */
+	turn("with.stale", "1h"); /* now the object may be used */
 	CU_ASSERT(call_body_is(get("/a"), "/a v1"));
 	origin_gate(false);
 	await_all();

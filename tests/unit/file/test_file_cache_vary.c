@@ -197,7 +197,7 @@ static void test_each_its_own(void)
 	}
 }
 
-/* Also when no client has requested identity, each finds its variant. */
+/* Each client finds its variant, also when none has requested identity. */
 static void test_forks(void)
 {
 	set_up("1MiB", "1h");
@@ -206,7 +206,7 @@ static void test_forks(void)
 	CU_ASSERT_EQUAL(atomic_load(&origin.asked), 2);
 	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 3); /* including the fork */
 	CU_ASSERT(is_for(get("/a", NULL), "/a", "identity"));
-	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 3); /* it replaces the fork */
+	CU_ASSERT_EQUAL(metric(CACHE_OBJECTS), 3); /* identity replaces the fork */
 	tear_down();
 }
 
@@ -224,7 +224,7 @@ static void test_alike(void)
 	tear_down();
 }
 
-/* Misses wait only for one that accepts the same codings. */
+/* A miss waits only for one that accepts the same codings. */
 static void test_coalesced(void)
 {
 	enum { N = 30 };

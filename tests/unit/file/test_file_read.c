@@ -255,7 +255,7 @@ static void test_directories(void)
 	call_send(c, disk);
 	call_await(c);
 	CU_ASSERT(call_has_field(c, "Location: /sub%20dir/?a=1&b=%20\r\n"));
-	CU_ASSERT_EQUAL(call_status(get("/sub%20dir/")), 404); /* it has no index */
+	CU_ASSERT_EQUAL(call_status(get("/sub%20dir/")), 404); /* the folder has no index */
 	tear_down();
 }
 
@@ -314,7 +314,7 @@ static void test_root_replaced(void)
 	set_up(false);
 	CU_ASSERT(call_body_is(get("/a.txt"), "0123456789"));
 	CU_ASSERT_EQUAL_FATAL(rename(root, old), 0);
-	CU_ASSERT(call_body_is(get("/a.txt"), "0123456789")); /* no new one exists yet */
+	CU_ASSERT(call_body_is(get("/a.txt"), "0123456789")); /* no new root exists yet */
 	CU_ASSERT_EQUAL_FATAL(mkdir(root, 0755), 0);
 	put("a.txt", "new", 3);
 	for (int i = 0; i < 200; i++) {

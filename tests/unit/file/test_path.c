@@ -182,7 +182,7 @@ static void test_lengths(void)
 		path[i] = '/';
 	CU_ASSERT_EQUAL(map(path, PATH_MAP_MAX - 1, "i", out), 0);
 	CU_ASSERT_EQUAL(map(path, sizeof(path), "i", out), WEIR_ENOENT);
-	/* Whatever the size, it never writes past the end of the buffer. */
+	/* Whatever the size, nothing is written past the end of the buffer. */
 	for (size_t size = 0; size <= 12; size++) {
 		memcpy(path, "/abcd/ef/", 9);
 		s.n = 9;

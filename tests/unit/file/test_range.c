@@ -109,7 +109,7 @@ static void test_ignored(void)
 		check(texts[i], "200");
 }
 
-/* A last byte at the size, one less and one more: the file ends before its size. */
+/* Ranges that end one byte before the last byte of the file, at it, and after it. */
 static void test_end_of_the_file(void)
 {
 	check("bytes=0-998", "0-998");

@@ -54,8 +54,8 @@ static int open_files(void)
 	return n;
 }
 
-/* What a client that sends `accept` gets for "f": the name of the file. Checks whether it
- * varies. */
+/* What a client that sends `accept` gets for "f": the name of the file. Checks that the answer
+ * varies if, and only if, `varies`. */
 static const char *choose(const char *accept, bool varies)
 {
 	static char text[32];

@@ -132,7 +132,7 @@ static void test_pools(void)
 	CU_ASSERT_STRING_EQUAL(stage_view(g, "g3").placement, "group");
 	CU_ASSERT_STRING_EQUAL(stage_view(g, "alone").placement, "pool");
 	CU_ASSERT_STRING_EQUAL(stage_view(g, "inline").placement, "inline");
-	/* and every one of them is served */
+	/* every stage with a queue is served */
 	prepare(6);
 	weir_thread_attach(g, "test");
 	static const char *const names[] = {"alone", "g1", "h1", "other", "g2", "g3"};
@@ -310,7 +310,7 @@ static void test_init_fails(void)
 	CU_ASSERT_STRING_EQUAL(errs.err[1].text, "stage 'b' (t.noting): out of memory");
 	CU_ASSERT_STRING_EQUAL(errs.err[1].hint, "");
 	fails = fails_mutely = "";
-	weir_spec_free(spec); /* it still belongs to the caller */
+	weir_spec_free(spec); /* the spec still belongs to the caller */
 }
 
 static void test_find(void)

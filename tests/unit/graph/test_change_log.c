@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The ring of operator changes (struct change_log): which change is undone next, and what happens to the
- * memory of changes that cannot be undone. */
+/* The ring of operator changes (struct change_log): which change is undone next, and what happens
+ * to the memory of changes that cannot be undone. */
 #include "graph/change_log.h"
 
 #include <stdlib.h>

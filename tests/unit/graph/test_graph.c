@@ -125,7 +125,7 @@ static void test_resize_by_knob(void)
 	finish_graph(g, 0);
 }
 
-/* If one bound is a number, auto respects it, however many cores there are. */
+/* If one bound is a number, an `auto` for the other respects it, however many cores there are. */
 static void test_auto_keeps_to_the_number(void)
 {
 	static const struct {

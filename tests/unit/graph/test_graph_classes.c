@@ -78,7 +78,7 @@ static void test_of_another_type(void)
 	struct weir_spec *spec = weir_spec_new("classes");
 	struct weir_stage_spec *s = fixture_stage(spec, "src", "t.source", NULL);
 	struct probe probe = {.producer = 0x61616161};
-	/* what follows the event would match, too */
+	/* the bytes that follow the event would match */
 	struct probe bare = {.producer = 0x61616161};
 
 	weir_spec_link(s, "event", "a", false);

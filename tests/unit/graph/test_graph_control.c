@@ -104,8 +104,7 @@ static void await_rounds(struct weir_graph *g, int n)
 	}
 }
 
-/* The first sample after a pause does not reach back across it. It has no start, so it lasts
- * exactly one tick. */
+/* The first sample after a pause does not include the pause: it covers exactly one tick. */
 static void test_pause_teaches_nothing(void)
 {
 	struct weir_spec *spec = weir_spec_new("pause");

@@ -90,7 +90,7 @@ static void test_live_knobs(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(why, "degrade.below"));
 	CU_ASSERT_EQUAL(weir_graph_set(g, "a", "degrade.above", "90%", why, sizeof(why)), 0);
 	graph_degrade(g, 1001 * MS);
-	CU_ASSERT_DOUBLE_EQUAL(weir_degradation(st), 0.1, 1e-9); /* 80 % is no longer above it */
+	CU_ASSERT_DOUBLE_EQUAL(weir_degradation(st), 0.1, 1e-9); /* 80 % is not above 90 % */
 	CU_ASSERT_EQUAL(weir_graph_set(g, "a", "degrade.above", "100%", why, sizeof(why)), 0);
 	graph_degrade(g, 2001 * MS);
 	CU_ASSERT_EQUAL(weir_degradation(st), 0); /* off: quality returns under any load */

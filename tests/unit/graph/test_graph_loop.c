@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Stages with a loop (WEIR_STAGE_LOOP): the handler runs in the thread of the loop and may set timers,
- * end events at once, keep them, also with a ticket, or put them back; what it leaves behind is
- * unhandled. Expired events are given back in the same thread. A drain waits for the events that the
- * loop has not handled yet. */
+/* Stages with a loop (WEIR_STAGE_LOOP): the handler runs in the thread of the loop and may set
+ * timers, end events at once, keep them, also with a ticket, or put them back; what it leaves
+ * behind is unhandled. Expired events are given back in the same thread. A drain waits for the
+ * events that the loop has not handled yet. */
 #include "fixture/graph/probes.h"
 
 #include <weir/io.h>
@@ -201,7 +201,7 @@ static struct weir_spec *spec_with(const char *use, const char *policy)
 
 	fixture_set(s, "width.max", "64");
 	fixture_set(s, "width.policy", policy);
-	fixture_set(s, "slo", "1h"); /* a machine that stalls refuses nothing */
+	fixture_set(s, "slo", "1h"); /* nothing is refused, even if the machine stalls */
 	fixture_set(s, "threads.stuck", "10ms");
 	fixture_set(s, "threads.min", "3");
 	fixture_set(s, "threads.max", "3");

@@ -113,7 +113,7 @@ static void test_held_by_class(void)
 	rig_end();
 }
 
-/* It adapts within seconds: from half a second to a tenth. */
+/* The stay adapts within seconds: from half a second to a tenth. */
 static void test_held_for_less(void)
 {
 	begin();
@@ -133,7 +133,7 @@ static void test_held_for_less(void)
 	rig_end();
 }
 
-/* Without held events, it is wait and service as measured. */
+/* Without held events, the stay is wait and service as measured. */
 static void test_not_held(void)
 {
 	begin();
@@ -217,8 +217,8 @@ static void live(int run)
 	rig_end();
 }
 
-/* While no events come, nothing is read or learned, and the result is the same as if it had
- * been. */
+/* While no events come, no counters are read and nothing is learned. The results are the same as if
+ * that were done. */
 static void test_rest(void)
 {
 	int far = 0;

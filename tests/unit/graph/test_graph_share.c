@@ -79,8 +79,7 @@ static void test_all_is_left_to_a_stage_alone(void)
 	weir_graph_free(g);
 }
 
-/* b has all the threads while a has no work. Once it has some, each round serves a batch of
- * both. */
+/* b has all the threads while a has no work. Once a has some, each round serves a batch of both. */
 static void test_part_of_a_round(void)
 {
 	start();
@@ -145,7 +144,8 @@ static void test_long_call(void)
 	weir_graph_free(g);
 }
 
-/* An event behind ten batches of a waits for these, and for the work of b in ten and a half rounds. */
+/* An event behind ten batches of a waits for these, and for the work of b in ten and a half
+ * rounds. */
 static void test_wait_in_turn(void)
 {
 	struct queue_take take = {.n_ranks = 1, .max = WAITING, .sharers = 1};
@@ -172,7 +172,7 @@ static void test_wait_in_turn(void)
 	CU_ASSERT_DOUBLE_EQUAL((double)stage_beside(k, &view), 10.25e6, 0.1e6);
 	/* less, if few batches of a wait */
 	CU_ASSERT_DOUBLE_EQUAL(pool_turn_ns(k, 10e6, 2.5), 12.5e6 / 4, 0.05e6);
-	/* a wait that cannot be right fits the type */
+	/* an absurdly long wait is limited, so that it fits the type */
 	atomic_store(&b->sink.rotation.batch_ns, 1e300);
 	atomic_store(&b->sink.rotation.event_ns, 1e200);
 	CU_ASSERT_EQUAL(stage_beside(k, &view), 2 * 1000000 * NS_PER_S);
@@ -223,7 +223,7 @@ static void test_pools_of_one_are_left_alone(void)
 	weir_graph_free(g);
 }
 
-/* Also beside a group: the threads of such a pool have nobody to share them with. */
+/* A pool that has only one stage shares its threads with nobody, also in a graph with a group. */
 static void test_a_pool_of_one_beside_a_group(void)
 {
 	struct weir_spec *spec = weir_spec_new("beside");

@@ -189,7 +189,7 @@ static void test_refused_while_it_runs(void)
 	weir_log_set_fd(2);
 }
 
-/* What the log says is read from a pipe; the end to write to is closed. */
+/* Does the log contain `words`? Closes the end of the pipe to which it was written. */
 static bool log_says(const int log[2], const char *words)
 {
 	char text[4096] = "";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The policy of a width gets what the stage measures: with work in the queue it widens the stage, and
- * its first step says what it has seen. */
+/* The policy of a width gets what the stage measures: with work in the queue it widens the stage,
+ * and its first step says what it has seen. */
 #include "fixture/graph/probes.h"
 
 #include "graph/graph.h"

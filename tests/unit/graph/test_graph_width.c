@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The width of a stage that holds events: no more are in work than it allows, the others wait in the
- * queue and follow when a hold ends; the time of a hold is service time, and admission knows it. */
+/* The width of a stage that holds events: no more are in work than it allows, the others wait in
+ * the queue and follow when a hold ends; the time of a hold is service time, and admission knows
+ * it. */
 #include "width_rig.h"
 
 /* ---- tests ---- */
@@ -322,7 +323,8 @@ static void test_part_of_a_batch(void)
 	CU_ASSERT(is_settled(WIDTH, 20 - WIDTH));
 	thread_self()->link = &fake_link;
 	for (int i = 0; i < 20; i++) {
-		/* what was kept last is the next in order */
+		/* `kept` begins with the event that was let in last: the next in order while some
+		 * wait */
 		CU_ASSERT_EQUAL(kept->key, (uint64_t)(i <= 20 - WIDTH ? WIDTH - 1 + i : 19 - i));
 		end_one();
 	}
@@ -330,7 +332,8 @@ static void test_part_of_a_batch(void)
 	end_all();
 }
 
-/* A handler dies in the middle of what it runs directly: the events behind it in the queue live. */
+/* A handler dies while it runs in the thread of a sender: the events that wait in the queue
+ * live. */
 static void test_death_in_sender(void)
 {
 	struct weir_spec *spec = weir_spec_new("width");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Events held with tickets: exactly one claim or the deadline gets the event; it is given back at its
- * deadline; and a ticket of another time gets nothing. (What a stage does with them, and how they
- * end: test_hold_until_ends.c.) */
+/* Events held with tickets: exactly one claim or the deadline gets the event; it is given back at
+ * its deadline; and a ticket of another time gets nothing. (What a stage does with them, and how
+ * they end: test_hold_until_ends.c.) */
 #include "control/width.h"
 #include "wait_rig.h"
 
@@ -50,8 +50,8 @@ static void test_other_tickets(void)
 	end();
 }
 
-/* A thread that leaves the graph returns the free slots that it has kept from its claims: a later hold
- * finds them, and the table does not grow. */
+/* A thread that leaves the graph returns the free slots that it has kept from its claims: a later
+ * hold finds them, and the table does not grow. */
 static void test_slots_of_a_thread(void)
 {
 	enum { FIRST = 64 }; /* slots of the first chunk */
@@ -110,7 +110,7 @@ static void test_expires(const char *use)
 	CU_ASSERT_PTR_NULL(weir_hold_claim(stage, atomic_load(&tickets[a])));
 	claim(b);
 	claim(c);
-	/* the width policy is told of those that were answered, admission of all */
+	/* the width policy gets the events that were answered, admission gets all */
 	struct width_view w;
 	graph_width_look(g, stage, &w);
 	CU_ASSERT_EQUAL(w.ended, 2);
@@ -140,7 +140,8 @@ static void test_own_deadline(void)
 {
 	start_simple("t.wait", 1);
 	for (int tries = 0; atomic_load(&gave_back) == 0; tries++) {
-		/* a machine that stalls lets it pass in the queue, where it ends as well */
+		/* if the machine stalls, the deadline passes in the queue, where the event ends as
+		 * well */
 		int a = offer(clock_now_ns() + HOUR, clock_now_ns() + 20 * NS_PER_MS);
 		FIXTURE_AWAIT(is_ended(a));
 		CU_ASSERT_EQUAL(probes[a].status, WEIR_EDEADLINE);
@@ -181,14 +182,13 @@ static void test_later(void)
 	end();
 }
 
-/* Many at once, with deadlines in any order, some of which are claimed: more than a batch. */
-/* The latest time that is not WEIR_NO_DEADLINE is far away, too. */
+/* The latest possible deadline, just below WEIR_NO_DEADLINE, does not expire early. */
 static void test_latest(void)
 {
 	start_simple("t.wait", 1);
 	int a = offer(WEIR_NO_DEADLINE - 1, WEIR_NO_DEADLINE);
 	FIXTURE_AWAIT(atomic_load(&tickets[a]) != 0);
-	int b = offer(clock_now_ns(), WEIR_NO_DEADLINE); /* its expiry files the other one */
+	int b = offer(clock_now_ns(), WEIR_NO_DEADLINE); /* its expiry files `a` in the wheel */
 	FIXTURE_AWAIT(is_ended(b));
 	FIXTURE_AWAIT(stage_view(g, "wait").threads[WEIR_THREAD_IDLE] == 1);
 	CU_ASSERT(atomic_load(&stage->sink.expires_ns) > clock_now_ns() + HOUR / 10);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Events held with tickets: what a stage does with those that expire, in which threads it gets them,
- * and how they end with a thread or with the graph. (Claims and deadlines: test_hold_until.c.) */
+/* Events held with tickets: what a stage does with those that expire, in which threads it gets
+ * them, and how they end with a thread or with the graph. (Claims and deadlines:
+ * test_hold_until.c.) */
 #include "wait_rig.h"
 
 #include "stage/thread.h"
@@ -54,7 +55,8 @@ static void test_width(void)
 	end();
 }
 
-/* A pause keeps events in the queue, and not those that wait for somebody else. */
+/* A pause keeps events in the queue. It does not keep those that wait for somebody else from
+ * expiring. */
 static void test_pause(void)
 {
 	char why[256] = "";
@@ -73,7 +75,7 @@ static void test_pause(void)
 	end();
 }
 
-/* Each stage calls one at a time in exclusive mode; in partitioned mode, events of one key do. */
+/* Expired events obey the mode: in exclusive mode there is one call at a time. */
 static void test_modes(void)
 {
 	static const int modes[] = {WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIONED};
@@ -149,7 +151,7 @@ static void test_drain_waits(void)
 	weir_graph_free(g);
 }
 
-/* At the end of its grace time it ends them, and what is queued behind them. */
+/* At the end of its grace time a drain ends the held events, and what is queued behind them. */
 static void test_drain_ends(int64_t grace_ns, int mode)
 {
 	struct weir_spec *spec = weir_spec_new("tickets");
@@ -203,7 +205,8 @@ static void test_held_after_close(void)
 	end();
 }
 
-/* Threads of other partitions know nothing of a deadline that no thread of the pool has set. */
+/* All threads of a partitioned stage sleep without a deadline. Another thread sets one, and each
+ * partition must notice it. */
 static void test_partitions_sleep(void)
 {
 	struct weir_spec *spec = weir_spec_new("tickets");
@@ -235,7 +238,7 @@ static void test_parks_meanwhile(void)
 
 	start_simple("t.wait", 1);
 	expires_ns = &stage->sink.expires_ns;
-	atomic_store(expires_ns, EXPIRES_UNKNOWN); /* as the other one does */
+	atomic_store(expires_ns, EXPIRES_UNKNOWN); /* as the thread that runs the timers does */
 	int a = offer(WEIR_NO_DEADLINE, WEIR_NO_DEADLINE);
 	FIXTURE_AWAIT(atomic_load(&tickets[a]) != 0);
 	FIXTURE_AWAIT(stage_view(g, "wait").threads[WEIR_THREAD_IDLE] == 1);
@@ -265,7 +268,7 @@ static void test_dropped(void)
 	FIXTURE_AWAIT(atomic_load(&handled) == 8);
 	int64_t at_ns = clock_now_ns() + 20 * NS_PER_MS;
 	for (int i = 0; i < 5; i++) {
-		/* a machine that stalls has them refused at the door, which is as well */
+		/* if the machine stalls, admission refuses them, which is right, too */
 		struct weir_event *ev = &probes[offered++].ev;
 		weir_event_init(ev, &probe_type, 1);
 		ev->deadline_ns = at_ns;

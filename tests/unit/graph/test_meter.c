@@ -241,7 +241,7 @@ static void test_old_costs_age(void)
 	end();
 }
 
-/* Classes that arrive keep their cost. */
+/* Classes of which events arrive keep their cost. */
 static void test_costs_of_who_comes(void)
 {
 	start_with_cost(10 * MS);
@@ -270,8 +270,8 @@ static bool rests_after(int looks)
 	return rests;
 }
 
-/* After half a second without events, 50 checks, it rests. An event that is counted, asked about,
- * queued or handled ends the rest. */
+/* After half a second without events, 50 checks, the meter rests. An event that is counted, asked
+ * about, queued or handled ends the rest. */
 static void test_rests(void)
 {
 	start();
@@ -294,7 +294,7 @@ static void test_rests(void)
 	end();
 }
 
-/* It does not rest before the quantiles of the last events are forgotten. */
+/* The meter does not rest before the quantiles of the last events are forgotten. */
 static void test_rests_without_quantiles(void)
 {
 	start();
@@ -376,7 +376,7 @@ static void test_held_stop(void)
 	tick();
 	CU_ASSERT_EQUAL(cost_ns(0), 20 * MS);
 	ticks(10);
-	CU_ASSERT_EQUAL(cost_ns(0), 50 * MS); /* since then */
+	CU_ASSERT_EQUAL(cost_ns(0), 50 * MS); /* half of the time since then */
 	end();
 }
 
@@ -392,7 +392,8 @@ static void test_held_refused(void)
 	end();
 }
 
-/* Events that began after the last one ended may be young. They say nothing if they are as many. */
+/* Events that began after the last one ended may be young. If they are at least half of those in
+ * work, no event counts as late. */
 static void test_held_young(void)
 {
 	start_held(2);

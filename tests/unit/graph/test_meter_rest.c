@@ -31,7 +31,7 @@ static struct side {
 static int64_t now_ns;
 static unsigned seed;
 static int n_rests;
-static bool same; /* so far */
+static bool same; /* all comparisons so far were equal */
 
 static void test_look(const struct sink *s, int rank, struct admission_view *v)
 {

@@ -196,8 +196,8 @@ static void test_linger_ignores_the_backlog_of_others(void)
 	int before = atomic_load(&empty_looks);
 	offer_one(st, 12, 1, 12);
 	check_parked(g, "a", 1);
-	/* Nor did it poll often before: even a thread that never sleeps looks parked at its
-	 * deadline. */
+	/* The thread did not poll often before either: even a thread that never sleeps looks parked
+	 * at its deadline. */
 	CU_ASSERT(atomic_load(&empty_looks) - before <= 4);
 	finish(g, 13);
 }
@@ -216,7 +216,7 @@ static void test_thread_forgets_a_batch_others_took(void)
 	offer_one(st, 0, 0, 0);
 	int64_t due_ns = clock_now_ns() + 50 * NS_PER_MS;
 	FIXTURE_AWAIT(atomic_load(&st->pool->n_idle) == 2);
-	pool_wake_all(st->pool); /* both wait for it to fill */
+	pool_wake_all(st->pool); /* both wait for the batch to fill */
 	FIXTURE_AWAIT(atomic_load(&st->pool->n_idle) == 2);
 	offer_one(st, 1, 0, 1); /* full: one thread takes it */
 	FIXTURE_AWAIT(fixture_ended() == 2);
@@ -264,7 +264,7 @@ static void test_one_wakeup_for_two_stages(void)
 	offer_one(weir_graph_stage(g, "y"), 1, 0, 1);
 	CU_ASSERT_EQUAL(atomic_load(&x->pool->n_idle), 2);
 	atomic_fetch_sub(&x->pool->n_spinning, 1);
-	CU_ASSERT(pool_wake(x->pool)); /* and it finds both events */
+	CU_ASSERT(pool_wake(x->pool)); /* the woken thread finds both events */
 	finish(g, 2);
 }
 

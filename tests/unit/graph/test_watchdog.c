@@ -95,8 +95,8 @@ static void test_reported_once_and_grown_around(void)
 	CU_ASSERT_EQUAL(times_logged("is stuck on events of type 'probe'"), 2);
 	CU_ASSERT_EQUAL(times_logged("in thread 'gate/0'"), 1);
 	CU_ASSERT_TRUE(logged("stage 'gate' (t.gate): a handler is stuck"));
-	/* Only of the first. The wait for a stack is short, so a busy machine may log none;
-	 * test_stack_of_a_thread verifies that stacks work. */
+	/* A stack is asked for with the first report only. The wait for it is short, so a busy
+	 * machine may log that there is none; test_stack_of_a_thread verifies that stacks work. */
 	CU_ASSERT_TRUE((times_logged("  #0 ") == 1) != (times_logged("  no stack: ") == 1));
 	open_and_finish(g, 2);
 }

@@ -91,7 +91,7 @@ static struct weir_stage_spec *spec_of(struct weir_spec *spec)
 	fixture_set(s, "queue.limit", "1000");
 	fixture_set(s, "width.max", "8");
 	fixture_set(s, "width.policy", "static");
-	/* A machine that stalls for a second refuses nothing here. */
+	/* Nothing is refused, even if the machine stalls for a second. */
 	fixture_set(s, "slo", "1h");
 	fixture_set(s, "threads.max", "3");
 	fixture_set(s, "threads.min", "3");

@@ -31,13 +31,13 @@ void conn_rig_wait(int64_t ns);
 struct conn *conn_rig_conn(void);
 /** The client's end of the socket of the newest connection. */
 int conn_rig_client(void);
-/** It has received `text`, which is not parsed yet. */
+/** Let `c` have received `text`, which is not parsed yet. */
 void conn_rig_receive(struct conn *c, const char *text);
-/** It waits for `kind` since now, and its timer is not set. */
+/** Let `c` wait for `kind` from now on, without a timer. */
 void conn_rig_waits(struct conn *c, enum wait_kind kind);
-/** It has received the head of a request, and part of its body. */
+/** Let `c` have received the head of a request, and part of its body. */
 void conn_rig_body(struct conn *c);
-/** A request that is in the graph. */
+/** A request of `c` that is in the graph. */
 struct http_req *conn_rig_request(struct conn *c);
 
 #endif

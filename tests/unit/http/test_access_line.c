@@ -78,8 +78,8 @@ static void test_shapes(void)
 	free(req);
 }
 
-/* The path has its own field when its spelling differs from the target as sent. The longest of both
- * fit. */
+/* The path has its own field when its spelling differs from the target as sent. The longest target
+ * and path fit. */
 static void test_path(void)
 {
 	static char target[8000], path[8000];

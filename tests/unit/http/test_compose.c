@@ -51,7 +51,7 @@ static void test_connection(void)
 	CU_ASSERT_STRING_EQUAL(compose(r, true, sizeof(out)),
 	    "HTTP/1.1 200 OK\r\n" STAMP
 	    "Content-Type: text/plain\r\nContent-Length: 5\r\nConnection: close\r\n\r\n");
-	r->pub.minor = 0; /* where the connection closes unless this is said */
+	r->pub.minor = 0; /* HTTP/1.0 closes unless keep-alive is announced */
 	CU_ASSERT_STRING_EQUAL(compose(r, false, sizeof(out)),
 	    "HTTP/1.1 200 OK\r\n" STAMP
 	    "Content-Type: text/plain\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\n");
@@ -96,7 +96,8 @@ static void test_streamed(void)
 	conn_rig_end();
 }
 
-/* A head that may not fit is not composed. Its longest other parts are reserved. */
+/* A head that may not fit is not composed: space is reserved for the longest form of its fixed
+ * parts. */
 static void test_room(void)
 {
 	struct http_req *r = request();
@@ -152,7 +153,7 @@ static void test_bare(void)
 		CU_ASSERT(compose_bare(code, 1000000, out) <= COMPOSE_BARE_MAX);
 }
 
-/* Every status between the first and the last is either known, with its line, or is not. */
+/* Each known status has its own line, and the others have none. */
 static void test_statuses(void)
 {
 	char line[100];

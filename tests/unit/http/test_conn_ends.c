@@ -43,12 +43,12 @@ static void test_request_closes(void)
 	r->refusal = false;
 	r->pub.res.close = true;
 	CU_ASSERT_TRUE(conn_closes_behind(c, r));
-	answered(c); /* which will have no response */
+	answered(c); /* a request without a response */
 	CU_ASSERT_TRUE(conn_closes_behind(c, r));
 	conn_rig_end();
 }
 
-/* Short of memory, the last response closes, unless another request has begun. */
+/* If memory is short, the last response closes the connection, unless another request has begun. */
 static void test_memory_closes(void)
 {
 	struct conn *c;
@@ -68,8 +68,8 @@ static void test_memory_closes(void)
 	conn_rig_end();
 }
 
-/* So it is in a drain. When the connection can be handed over instead, it is not closed; when the
- * drain is over, it always is. */
+/* In a drain, too, the last response closes the connection, unless the connection can be handed
+ * over. When the drain is over, every response closes it. */
 static void test_drain_closes(void)
 {
 	struct conn *c;
@@ -121,8 +121,8 @@ static void test_answered(void)
 	conn_rig_end();
 }
 
-/* A request with a streamed body no longer counts as one when it returns, whether or not a signal
- * has come before it. */
+/* A request with a streamed body no longer counts as one in the graph when it returns, whether or
+ * not a signal has come before it. */
 static void check_transfer(bool known, bool streamed)
 {
 	struct conn *c;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of transitions between the states of a connection: what may follow what, and which ways back do not exist. */
+/* The table of transitions between the states of a connection: what may follow what, and which ways
+ * back do not exist. */
 #include "http/conn/conn.h"
 
 #include "cunit_main.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The byte guard and llhttp after it: the rules of stages/http/message/guard.h with texts that they refuse
- * and similar ones that are good (request lines, targets and Host: test_guard_target.c); limits at,
- * below and above; and verdicts that do not depend on splits.
+ * The byte guard and llhttp after it: the rules of stages/http/message/guard.h with texts that they
+ * refuse and similar ones that are good (request lines, targets and Host: test_guard_target.c);
+ * limits at, below and above; and verdicts that do not depend on splits.
  */
 #include "guard_judge.h"
 
@@ -74,7 +74,7 @@ static void test_fields(void)
 	JUDGE_ALL(t);
 }
 
-/* Each field that may occur only once, twice. */
+/* Each field that may occur only once occurs twice. */
 static void test_once(void)
 {
 	static const char *const names[] = {"Range", "Origin", "Referer", "If-Range", "User-Agent",
@@ -146,7 +146,7 @@ static void test_coding(void)
 		400},
 	    {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding : chunked\r\n\r\n", 400},
 	    {"POST / HTTP/1.1\r\n" HOST "Transfer_Encoding: chunked\r\n\r\n",
-		200}, /* another name */
+		200}, /* another field name */
 	};
 
 	JUDGE_ALL(t);
@@ -284,7 +284,7 @@ static void test_keep_alive(void)
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.0\r\n\r\n"));
 	CU_ASSERT(keeps_alive("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n"));
-	/* llhttp decides on these wherever they are in the head. */
+	/* llhttp decides on these fields wherever they are in the head. */
 	CU_ASSERT_FALSE(keeps_alive("GET / HTTP/1.1\r\ncONNECTION: close\r\n" HOST "\r\n"));
 	/* A field without meaning (RFC 9112, 9.3), which llhttp would treat as Connection. */
 	CU_ASSERT(

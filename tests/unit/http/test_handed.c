@@ -114,7 +114,7 @@ static void test_every_place(void)
 	CU_ASSERT(n > N);
 }
 
-/* Whether the connection closes after it was announced in its head. */
+/* A response that was announced as the last one closes the new connection, too. */
 static void test_close(void)
 {
 	static char text[N + 1000];
@@ -171,7 +171,8 @@ static bool copies(void)
 	return h;
 }
 
-/* Half of the memory of the new server's connections, with what they hold. */
+/* A copy is made if the new server's memory in use, with all copies made for it, stays within half
+ * of its limit. */
 static void test_limit(void)
 {
 	begin();
@@ -193,7 +194,7 @@ static void test_limit(void)
 	end();
 }
 
-/* With a copy, our connections may hold half of what they may hold at most. */
+/* The same limit for the memory of this server, which makes the copy. */
 static void test_own_limit(void)
 {
 	static char text[N + 1000];

@@ -120,7 +120,7 @@ static void test_leaves(void)
 	end();
 }
 
-/* Bytes that were read but not parsed, and what is known of the client, go with it. */
+/* Bytes that were read but not parsed, and what is known of the client, go with the connection. */
 static void test_bytes(void)
 {
 	struct conn *c;
@@ -145,7 +145,8 @@ static void test_bytes(void)
 
 /* ---- entering ---- */
 
-/* If the new server cannot open it, nothing has changed, and a later attempt opens it. */
+/* If the new server cannot open the connection, nothing has changed, and a later attempt opens
+ * it. */
 static void check_again(struct conn *c, size_t n_left)
 {
 	int fd = c->net.watch.fd, socket = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -187,7 +188,7 @@ static const char *drop(struct net_handed *h, int client, bool late)
 
 	handed_conn_drop(&heir_io.net, h, late);
 	n = recv(client, text, sizeof(text) - 1, MSG_DONTWAIT);
-	CU_ASSERT(n >= 0); /* it is closed */
+	CU_ASSERT(n >= 0); /* the connection is closed */
 	text[n > 0 ? n : 0] = '\0';
 	return text;
 }
@@ -207,7 +208,7 @@ static void test_idle(void)
 	end();
 }
 
-/* A client that has begun a request is told; it counts if the server has stopped. */
+/* A client that has begun a request gets a 503. It is counted as late if the server has stopped. */
 static void test_begun(void)
 {
 	for (int i = 0; i < 4; i++) {

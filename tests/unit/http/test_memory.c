@@ -26,7 +26,7 @@ static void test_falling(void)
 	}
 }
 
-/* After it has ended, it begins again at the same value as before. */
+/* After a step has ended, it begins again at the same value as before. */
 static void test_again(void)
 {
 	int now = memory_step_at(MEMORY_HURRY, 799, 1000);

@@ -63,7 +63,8 @@ static void test_heads(void)
 		CU_ASSERT_EQUAL(IO->net.list[id].n, 4);
 		CU_ASSERT_EQUAL(relieved(SERVER_REFUSED_MEMORY), 3);
 		CU_ASSERT_EQUAL(IO->net.list[id].n, 1);
-		/* The last one has time until then, when there is an iteration. */
+		/* The last connection is spared until it has waited for AFTER; its timer is set to
+		 * that time. */
 		CU_ASSERT_EQUAL(
 		    IO->net.list[id].first->wait.timer.at_ns, IO->net.loop->now_ns + AFTER);
 		conn_rig_wait(AFTER - 1);

@@ -37,7 +37,7 @@ static void test_distinct(void)
 		CU_ASSERT(out[i].p[0] == i % 251 && out[i].p[PIECE - 1] == i % 251);
 	for (int i = 0; i < N; i++)
 		slab_put(&s, out[i].slab, out[i].p);
-	/* Between KEEP pieces and two slabs more stay free. */
+	/* KEEP pieces stay free, and at most two slabs more. */
 	CU_ASSERT(s.n_free >= KEEP && s.n_free <= KEEP + 2 * SLAB_PIECES);
 	slabs_fini(&s);
 	CU_ASSERT_EQUAL(s.n_free, 0);

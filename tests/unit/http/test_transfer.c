@@ -88,8 +88,8 @@ static void test_body(void)
 	rig_fini(&g);
 }
 
-/* A caller that found no free space gets a signal, even if it checked again when there was a little
- * and did not use it. */
+/* A caller that found too little free space gets a signal, even if it checks again when there is
+ * some and does not use it. */
 static void test_starved(void)
 {
 	struct weir_slice part;
@@ -186,7 +186,7 @@ static void test_answer(void)
 	CU_ASSERT_EQUAL(transfer_look(g.t, seg), TRANSFER_BEGUN);
 	CU_ASSERT(seg[0].n == 8 && seg[1].n == 0);
 	transfer_sent(g.t, 3);
-	CU_ASSERT_FALSE(transfer_due_locked(g.t, WEIR_HTTP_ROOM)); /* not for so little */
+	CU_ASSERT_FALSE(transfer_due_locked(g.t, WEIR_HTTP_ROOM)); /* not for so little space */
 	transfer_sent(g.t, 1);
 	CU_ASSERT(transfer_due_locked(g.t, WEIR_HTTP_ROOM));
 	CU_ASSERT_EQUAL(weir_http_stream_write(req, text("ijk")), 3);

@@ -10,7 +10,7 @@
 #define GRACE  (5 * S)
 #define LINGER (2 * S)
 
-/* Check that `c` is due after exactly `ns`, and that before it is, its timer is set to then. */
+/* Check that `c` is due after exactly `ns`, and that until then its timer is set to that time. */
 static void check_due(struct conn *c, int64_t ns)
 {
 	int64_t at = IO->net.loop->now_ns + ns;
@@ -24,7 +24,7 @@ static void check_due(struct conn *c, int64_t ns)
 
 /* ---- deadlines ---- */
 
-/* The first request has the time of a head. */
+/* The first request must come within header_timeout. */
 static void test_idle(void)
 {
 	struct conn *c;
@@ -50,7 +50,7 @@ static void test_head(void)
 	c = conn_rig_conn();
 	conn_rig_waits(c, WAIT_HEAD);
 	conn_rig_wait(3 * S);
-	c->net.wait.progress_ns = IO->net.loop->now_ns; /* does not help */
+	c->net.wait.progress_ns = IO->net.loop->now_ns; /* changes nothing */
 	check_due(c, 4 * S);
 	conn_rig_end();
 }
@@ -110,7 +110,7 @@ static void test_write_looks(void)
 	IO->conf.write_timeout_ns = 10 * S;
 	c = conn_rig_conn();
 	conn_rig_waits(c, WAIT_WRITE);
-	c->net.wait.queued_bytes = 1; /* and the socket has none left */
+	c->net.wait.queued_bytes = 1; /* the socket's own queue is empty: one byte has moved */
 	conn_rig_wait(10 * S);
 	CU_ASSERT_FALSE(conn_is_due(c));
 	CU_ASSERT_EQUAL(c->net.wait.timer.at_ns, IO->net.loop->now_ns + 10 * S);
@@ -226,7 +226,7 @@ static void test_head_out(void)
 	conn_rig_end();
 }
 
-/* A pause that is too long is one even if the body was also too slow. */
+/* A pause that is too long is reported as such even if the body was also too slow. */
 static void test_body_out(void)
 {
 	struct conn *c;

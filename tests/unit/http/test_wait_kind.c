@@ -107,7 +107,7 @@ static void test_pipeline(void)
 	CU_ASSERT_FALSE(conn_wants_read(c));
 	IO->conf.pipeline = 4;
 	CU_ASSERT_TRUE(conn_wants_read(c));
-	conn_rig_receive(c, "GET"); /* while there is no place for it, the client is not to blame */
+	conn_rig_receive(c, "GET"); /* while it cannot be read, the client is not to blame */
 	IO->conf.pipeline = 3;
 	check_waits(c, WAIT_NONE, NET_LISTS);
 	conn_rig_end();
@@ -152,7 +152,7 @@ static void test_reads(void)
 	IO->net.handover.to = NULL;
 	conn_stop_input(c);
 	CU_ASSERT_FALSE(conn_wants_read(c));
-	conn_enter(c, CONN_LINGERING); /* to discard it */
+	conn_enter(c, CONN_LINGERING); /* lingering discards what comes */
 	CU_ASSERT_TRUE(conn_wants_read(c));
 	conn_rig_end();
 }

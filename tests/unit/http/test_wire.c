@@ -10,7 +10,7 @@
 
 #define MS 1000000LL
 
-/* The fields of the request. Those beside them are none of its fields. */
+/* The fields of the request. The elements around them are not part of the request. */
 static struct weir_http_header around[6], *const headers = around + 1;
 static struct weir_http_request *req;
 
@@ -93,7 +93,7 @@ static void test_traces(void)
 	CU_ASSERT_EQUAL(t.parent, 0xb7ad6b7169203331u);
 	say(2, "traceparent", other); /* two fields are ignored */
 	CU_ASSERT_EQUAL(trace_of(&t), 2);
-	/* found by fuzz_hints: it became that of the last field */
+	/* found by fuzz_hints: the parent became that of the last field */
 	CU_ASSERT_EQUAL(t.parent, 0xb7ad6b7169203331u);
 	say(0, "traceparent", "00-junk");
 	CU_ASSERT_EQUAL(trace_of(&t), 2);

@@ -104,7 +104,7 @@ static void test_text(void)
 	conn_rig_end();
 }
 
-/* For every number of bytes that the socket may take. */
+/* Whatever number of bytes the socket takes, the rest follows. */
 static void test_every_stop(void)
 {
 	static char whole[8000], rest[8000];
@@ -166,7 +166,7 @@ static void test_close(void)
 	gather(c, &g, whole);
 	CU_ASSERT_EQUAL(g.n_pieces, 2);
 	CU_ASSERT_TRUE(g.close);
-	CU_ASSERT_FALSE(g.client_done); /* it may have sent more */
+	CU_ASSERT_FALSE(g.client_done); /* the client may have sent more */
 	c->first->next->pub.res.close = false;
 	c->first->next->keep_alive = false;
 	gather(c, &g, whole);
@@ -256,7 +256,7 @@ static void test_unsent_again(void)
 	conn_rig_begin();
 	c = conn_rig_conn();
 	CU_ASSERT_EQUAL(unsent_kib(c, 256, 5000, false), 64);
-	CU_ASSERT_EQUAL(unsent_kib(c, 512, 5000, false), 64); /* half of it */
+	CU_ASSERT_EQUAL(unsent_kib(c, 512, 5000, false), 64); /* half of the limit: not set */
 	CU_ASSERT_EQUAL(unsent_kib(c, 528, 5000, false), 31);
 	CU_ASSERT_EQUAL(unsent_kib(c, 64, 5000, false), 31);
 	conn_rig_end();

@@ -102,8 +102,8 @@ static void here_fire(struct weir_loop *loop, struct weir_timer *t)
 	atomic_fetch_add(&here_fired, 1);
 }
 
-/* A stage that finishes every event in its own thread, so that it returns to its source by mail. In
- * the thread of a loop it sets a timer there. */
+/* A stage that finishes every event in its own thread, so that the event returns to its source by
+ * mail. In the thread of a loop it also sets a timer. */
 static void home_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	struct weir_loop *here = weir_loop_here();

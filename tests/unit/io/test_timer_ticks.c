@@ -18,7 +18,7 @@ static struct weir_timer timers[N];
 static int64_t now_ns, step_ns;
 static int fired;
 
-/* None may be early, or late by more than a tick and the step. */
+/* No timer may be early, or late by more than a tick and the step. */
 static void on_fire(struct weir_loop *loop, struct weir_timer *t)
 {
 	(void)loop;

@@ -40,7 +40,8 @@ static void test_borders(void)
 }
 
 /* Any single value between 1.1 us and 100 s is returned within 0.8 %, and its bucket is at most 1.6
- * % wide. The other value prevents min and max from helping. */
+ * % wide. A smaller and a larger value are added, so that the minimum and the maximum do not give
+ * the answer. */
 static void test_error(void)
 {
 	for (double v = 1100; v < 100e9; v *= 1.0007) {

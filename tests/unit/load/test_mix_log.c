@@ -106,7 +106,8 @@ static int add_text(const char *text, size_t n, char *path)
 	return rc;
 }
 
-/* Ordered by time, those of one second spread over it, with the methods of the log. */
+/* Requests are ordered by time, those of one second are spread over it, and methods are those of
+ * the log. */
 static void test_log(void)
 {
 	static const char text[] =

@@ -283,7 +283,7 @@ static void test_stopped(void)
 }
 
 /* The server dies after the first second. The run ends after a second in which every failed request
- * began later than that. */
+ * began after the death of the server. */
 static void kill_server(void *arg, const struct load_second *row)
 {
 	int *rows = arg;

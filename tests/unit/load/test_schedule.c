@@ -73,7 +73,7 @@ static size_t collect(struct load_arrival **all)
 		list[n++] = a;
 	}
 	CU_ASSERT_TRUE(right);
-	CU_ASSERT_FALSE(load_schedule_next(s, &a)); /* it remains at its end */
+	CU_ASSERT_FALSE(load_schedule_next(s, &a)); /* the schedule remains at its end */
 	CU_ASSERT_FALSE(load_schedule_next(s, &a));
 	load_schedule_free(s);
 	*all = list;
@@ -263,12 +263,12 @@ static void test_bursts(void)
 	phase(500, 500, 2000 * S);
 	size_t n = collect(&all);
 	double burst = dispersion(all, n, S, 2000);
-	/* Rates differ by 2500 and 278 per s. The variance of the expected count in a window of t
-	 * is
-	 * 2 s^2 c^2 (t / c - 1 + exp(-t / c)), s^2 = (2500 - 278)^2 0.1 0.9, c = 90 ms. */
+	/* The rate is 2500 per s in bursts and 278 per s between them. The variance of the expected
+	 * count in a window of t is 2 s^2 c^2 (t / c - 1 + exp(-t / c)), with s^2 = (2500 - 278)^2
+	 * 0.1 0.9 and c = 90 ms. */
 	double c = 0.09, variance = 2 * 2222.2 * 2222.2 * 0.09 * c * c * (1 / c - 1 + exp(-1 / c));
 	printf(" n %zu dispersion %.1f, in theory %.1f", n, burst, 1 + variance / 500);
-	/* 2000 windows of 500 with that dispersion */
+	/* 2000 windows of 500 arrivals, with that dispersion */
 	CU_ASSERT_DOUBLE_EQUAL((double)n, 1e6, 2 * sqrt(1e6 * (1 + variance / 500)));
 	CU_ASSERT_DOUBLE_EQUAL(burst, 1 + variance / 500, 0.15 * (1 + variance / 500));
 	free(all);
@@ -278,7 +278,7 @@ static void test_bursts(void)
 	free(all);
 }
 
-/* Also on ramps and over many phases; the rate in a burst is `factor` times the mean. */
+/* Bursts on ramps and over many phases; the rate in a burst is `factor` times the mean. */
 static void test_burst_ramp(void)
 {
 	struct load_arrival *all;
@@ -293,7 +293,7 @@ static void test_burst_ramp(void)
 	CU_ASSERT_EQUAL(in_phase(all, n, 1), 0);
 	CU_ASSERT_DOUBLE_EQUAL(up, 300000, 6000);
 	CU_ASSERT_DOUBLE_EQUAL(down, 300000, 6000);
-	CU_ASSERT(fabs(up - 300000) > 1 || fabs(down - 300000) > 1); /* but random */
+	CU_ASSERT(fabs(up - 300000) > 1 || fabs(down - 300000) > 1); /* the numbers are random */
 	free(all);
 }
 

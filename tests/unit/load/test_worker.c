@@ -45,8 +45,8 @@ static void too_late(void)
 	CU_ASSERT(answered(404, 2 * LOAD_S) == LOAD_TIMEOUT);
 }
 
-/* A user of a session was due, and the run ends before the worker has sent its request: offered,
- * late, gone. A user that is still thinking has offered nothing. */
+/* A user of a session was due, and the run ends before the worker has sent its request: the request
+ * counts as offered, late and gone. A user that is still thinking has offered nothing. */
 static void overdue_users_count(void)
 {
 	struct ticket due = {.due_ns = 100 * LOAD_S, .attempt_ns = 100 * LOAD_S};

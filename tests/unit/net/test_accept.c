@@ -75,8 +75,8 @@ static void test_at_once(void)
 	rig_finish();
 }
 
-/* A client that has left is opened like any other while there is a slot, and costs none when there
- * is none. */
+/* A client that has left is opened like any other if a slot is free. If none is free, nothing is
+ * evicted for it and accepting goes on. */
 static void test_gone(void)
 {
 	rig_begin(1);
@@ -170,7 +170,7 @@ static void test_asks(void)
 	rig_finish();
 }
 
-/* While it waits, the reply may be late: the timer of the listeners checks again. */
+/* The reply to a new connection that waits may be late: the timer of the listeners checks again. */
 static void test_timer(void)
 {
 	int fd;
@@ -190,7 +190,7 @@ static void test_timer(void)
 	rig_fire(0);
 	CU_ASSERT_TRUE(rig_did("open!0"));
 	CU_ASSERT_FALSE(paused(0));
-	evict_follow(&rig.io[1]); /* too late: it was withdrawn */
+	evict_follow(&rig.io[1]); /* too late: the request was withdrawn */
 	CU_ASSERT_TRUE(rig_did(""));
 	close(fd);
 	rig_finish();
@@ -286,7 +286,7 @@ static void test_reserve(void)
 	before = use_up();
 	accept_some(&rig.io[0], listener(0));
 	CU_ASSERT_TRUE(rig_did("away!0+"));
-	CU_ASSERT_TRUE(paused(0)); /* the other one waits */
+	CU_ASSERT_TRUE(paused(0)); /* the other client waits */
 	CU_ASSERT_NOT_EQUAL(rig.io[0].accept.reserve_fd, -1);
 	CU_ASSERT_EQUAL(rig.count[0][NET_ACCEPT_FAILURES], 1);
 	setrlimit(RLIMIT_NOFILE, &before);
@@ -337,9 +337,10 @@ static void test_no_reserve(void)
 	before = use_up();
 	close(rig.io[0].accept.reserve_fd);
 	rig.io[0].accept.reserve_fd = -1;
-	other = dup(0); /* takes its number */
+	other = dup(0); /* takes the number of the reserve */
 	accept_some(&rig.io[0], listener(0));
-	/* The client has the number of `a`, so there is none for a reserve, and it is refused. */
+	/* The client got the descriptor of `a`, so none is left for a reserve, and it is
+	 * refused. */
 	CU_ASSERT_TRUE(rig_did("evict:a away!0+"));
 	CU_ASSERT_TRUE(paused(0));
 	CU_ASSERT_NOT_EQUAL(rig.io[0].accept.reserve_fd, -1);
@@ -350,7 +351,8 @@ static void test_no_reserve(void)
 	rig_finish();
 }
 
-/* If none waits either, the client stays in the backlog. */
+/* Without a reserve, and without a connection that may be evicted, the client stays in the
+ * backlog. */
 static void test_none_at_all(void)
 {
 	struct rlimit before;
@@ -432,7 +434,8 @@ static void test_drain_slot(void)
 	rig_finish();
 }
 
-/* Outside of a drain, one that waits is told that the server is full, and the backlog is left. */
+/* Outside of a drain, a new connection that waits is told that the server is full, and the backlog
+ * is left. */
 static void test_stop(void)
 {
 	int fd[2];

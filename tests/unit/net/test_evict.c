@@ -78,7 +78,7 @@ static void test_alone(void)
 static void test_eldest(void)
 {
 	rig_begin(3);
-	rig_conn(0, 'a', LIST_IDLE, 9 * AGE); /* its own is not asked for */
+	rig_conn(0, 'a', LIST_IDLE, 9 * AGE); /* a thread does not ask itself */
 	rig_conn(1, 'b', LIST_IDLE, AGE - 1);
 	publish();
 	CU_ASSERT_FALSE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true));
@@ -88,12 +88,12 @@ static void test_eldest(void)
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true));
 	CU_ASSERT_EQUAL(rig.io[2].evict.asked, 1u << 0);
 	CU_ASSERT_EQUAL(rig_wakes(2), 1);
-	/* has not replied, so the next one is asked, whose wait has just become long enough */
+	/* thread 2 has not replied, so thread 1 is asked: its wait has just become long enough */
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, false));
 	CU_ASSERT_EQUAL(rig.io[1].evict.asked, 1u << 0);
 	CU_ASSERT_EQUAL(rig_wakes(1), 1);
 	CU_ASSERT_FALSE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, false));
-	/* other threads may still ask it */
+	/* other threads may still ask thread 0 */
 	CU_ASSERT_TRUE(evict_ask(&rig.io[1], EVICT_FOR_SLOT, true));
 	CU_ASSERT_EQUAL(rig.io[0].evict.asked, 1u << 1);
 	CU_ASSERT_EQUAL(rig_wakes(0), 1);
@@ -114,9 +114,9 @@ static void test_none(void)
 	CU_ASSERT_EQUAL(rig_wakes(0), 1); /* there is a reply all the same */
 	CU_ASSERT_EQUAL(rig.io[0].evict.none, 1u << 1);
 	CU_ASSERT_FALSE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, false));
-	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true)); /* for the next one */
+	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true)); /* for the next connection */
 	evict_follow(&rig.io[1]);
-	evict_follow(&rig.io[0]); /* it is refused */
+	evict_follow(&rig.io[0]); /* the waiting connection is refused */
 	CU_ASSERT_FALSE(waits(0));
 	CU_ASSERT_TRUE(rig_did("open!0"));
 	end();
@@ -195,7 +195,8 @@ static void test_withdrawn(void)
 	end();
 }
 
-/* For a descriptor, a connection without a slot may also be evicted; a slot needs one with it. */
+/* For a descriptor, a connection without a slot may be evicted, too; for a slot, only one that has
+ * a slot. */
 static void test_descriptor(void)
 {
 	rig_begin(2);
@@ -253,7 +254,7 @@ static void test_retry(void)
 	CU_ASSERT_TRUE(rig_did(""));
 	rig_close(c);
 	CU_ASSERT_EQUAL(rig_wakes(0), 1);
-	CU_ASSERT_TRUE(waits(0)); /* not within the close */
+	CU_ASSERT_TRUE(waits(0)); /* the close itself does not retry */
 	evict_follow(&rig.io[0]);
 	CU_ASSERT_FALSE(waits(0));
 	CU_ASSERT_TRUE(rig_did("open"));

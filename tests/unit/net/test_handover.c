@@ -39,8 +39,8 @@ static void give(int from, char name, bool idle)
 
 /* ---- sending ---- */
 
-/* A thread gives to the one with its number, as far as there are so many. Only the first connection
- * on an empty list wakes. */
+/* A thread of the old server gives its connections to the thread with its number, modulo the number
+ * of threads of the new server. Only the first connection on an empty list wakes that thread. */
 static void test_send(void)
 {
 	begin(2);
@@ -171,7 +171,7 @@ static void test_passed_on(void)
 	give(0, 'a', true);
 	handover_adopt(&rig.io[0]);
 	old_server.n_io = 1;
-	old_server.io[0] = &rig.io[0]; /* it gets its own connections back */
+	old_server.io[0] = &rig.io[0]; /* the server gets its own connections back */
 	rig.io[0].handover.to = &old_server;
 	rig_wait(KEPT);
 	handover_adopt(&rig.io[0]);

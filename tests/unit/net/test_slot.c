@@ -82,7 +82,8 @@ static void test_ready(void)
 	rig_finish();
 }
 
-/* A handshake that its stage does is ended for a slot, unless only waiting connections may be. */
+/* A connection whose handshake is in its stage is evicted for a slot, unless only waiting
+ * connections may be. */
 static void test_away(void)
 {
 	rig_begin(1);

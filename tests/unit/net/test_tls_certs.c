@@ -66,7 +66,7 @@ static void test_choice(void)
 	CU_ASSERT_EQUAL(choose(certs, "one.b.example"), 2); /* a whole name before a wildcard */
 	/* the common name, since there is no other */
 	CU_ASSERT_EQUAL(choose(certs, "d"), 3);
-	/* it does not count beside other names */
+	/* the common name does not count beside other names */
 	CU_ASSERT_EQUAL(choose(certs, "c"), 0);
 	CU_ASSERT_EQUAL(choose(certs, "both.example"), 0); /* the first certificate that has it */
 	CU_ASSERT_EQUAL(choose(certs, "nobody.example"), 0);
@@ -203,7 +203,7 @@ static int kinds_of(SSL_CTX *ctx)
 	return kinds;
 }
 
-/* A certificate of another kind is offered beside the first when it has all names of that one. */
+/* A certificate of another kind is offered beside the first when it has all names of the first. */
 static void test_kinds(void)
 {
 	static const struct {

@@ -213,7 +213,7 @@ static void test_vain(void)
 			CU_ASSERT_EQUAL(errno, EAGAIN);
 			CU_ASSERT_TRUE(tls_left(t));
 		}
-		if (round == 0) { /* bytes end the row */
+		if (round == 0) { /* bytes of data restart the count of updates */
 			CU_ASSERT_EQUAL(SSL_write(client, "ab", 2), 2);
 			CU_ASSERT_EQUAL(receive(got, sizeof(got)), 2);
 		}

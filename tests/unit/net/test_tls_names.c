@@ -81,7 +81,7 @@ static void test_connections(void)
 	CU_ASSERT_EQUAL(tls_names_peers(&names, 2, peer, 4), 0);
 	CU_ASSERT_EQUAL(tls_names_peers(&names, 3, peer, 4), 1);
 	CU_ASSERT_EQUAL(tls_names_peers(&names, 4, peer, 4), 2);
-	CU_ASSERT_EQUAL(tls_names_peers(&names, 5, peer, 4), 0); /* it has no names */
+	CU_ASSERT_EQUAL(tls_names_peers(&names, 5, peer, 4), 0); /* certificate 5 has no names */
 	tls_names_free(&names);
 }
 

@@ -58,7 +58,8 @@ static void test_brief_over_brief(void)
 	CU_ASSERT_EQUAL(weir_graph_undo(g, &undone, why, sizeof(why)), 0);
 	CU_ASSERT_STRING_EQUAL(undone.target, "last.cohort.max");
 	CU_ASSERT_EQUAL(weir_graph_undo(g, NULL, why, sizeof(why)), WEIR_ENOENT);
-	/* If it is undone while it holds, the previous one returns and later expires by itself. */
+	/* If a temporary value is undone before it expires, the previous one returns and later
+	 * expires by itself. */
 	set_for(g, "queue.limit", "200", 7200 * NS_PER_S);
 	set_for(g, "queue.limit", "300", 3600 * NS_PER_S);
 	undo_one(g, "set");
@@ -82,7 +83,7 @@ static void test_the_ring_is_bounded(void)
 	}
 	while (weir_graph_undo(g, NULL, why, sizeof(why)) == 0)
 		undone++;
-	/* Each undo is a change as well, so it displaces one. */
+	/* Each undo is a change as well, so it displaces an old one. */
 	CU_ASSERT_EQUAL(undone, CHANGE_LOG_SIZE / 2);
 	finished(g);
 }
@@ -216,7 +217,7 @@ static void test_a_paused_pool_is_left_alone(void)
 	struct weir_graph *g = fixture_start(spec);
 	weir_thread_attach(g, "test");
 	struct pool *pool = weir_graph_stage(g, "last")->pool;
-	control_stop(g->control); /* it is stepped below */
+	control_stop(g->control); /* the test makes the steps below */
 	CU_ASSERT_EQUAL(steer(g, "last", WEIR_STEER_PAUSE), 0);
 	fixture_offer_all(weir_graph_stage(g, "last"), probes, MANY, MANY);
 	for (int i = 0; i < 100; i++)
@@ -252,7 +253,7 @@ static void pause_with(const char *policy)
 	struct weir_graph *g = fixture_start(spec);
 	struct weir_stage *last = weir_graph_stage(g, "last");
 	weir_thread_attach(g, "test");
-	for (int i = 0; i < 100; i++) { /* it learns the cost of an event */
+	for (int i = 0; i < 100; i++) { /* the policy learns the cost of an event */
 		taken += (uint64_t)offer_one(last, i);
 		FIXTURE_AWAIT(fixture_ended() == taken);
 	}

@@ -209,7 +209,7 @@ static void test_the_ends_of_a_pair(void)
 		struct weir_graph *g = started();
 		CU_ASSERT_EQUAL(set_for(g, "queue.limit", "99", 3600 * NS_PER_S), 0);
 		CU_ASSERT_EQUAL(set_for(g, "threads.max", "16", 3600 * NS_PER_S), 0);
-		if (i) /* in another order among the overrides */
+		if (i) /* changes the order of the overrides */
 			CU_ASSERT_EQUAL(
 			    weir_graph_unset(g, "last", "queue.limit", why, sizeof(why)), 0);
 		CU_ASSERT_EQUAL(set_for(g, "threads.min", "12", 3600 * NS_PER_S), 0);
@@ -234,8 +234,8 @@ static void test_kept_beneath(void)
 	finished(g);
 }
 
-/* An undo that finds the temporary value of before expired counts as the undo of that value, too:
- * the next undo goes on with the change before it. */
+/* The undo of a value would restore a temporary one, which has expired: this undo counts for both,
+ * and the next one goes on with the change before them. */
 static void test_undo_past_an_expired_value(void)
 {
 	struct weir_graph *g = started();

@@ -155,7 +155,7 @@ static void test_totals(void)
 	CU_ASSERT_EQUAL(stage_view(b, "count").class_view[bulk].offered, 50);
 	CU_ASSERT_EQUAL(stage_view(b, "count").class_view[bulk].admitted, 50);
 	CU_ASSERT_EQUAL(stage_view(b, "end").class_view[bulk].completed, 0);
-	CU_ASSERT_EQUAL(stage_view(b, "end").in_flight, 0); /* they belong to the old graph */
+	CU_ASSERT_EQUAL(stage_view(b, "end").in_flight, 0); /* the events belong to the old graph */
 	CU_ASSERT_EQUAL(stage_view(a, "end").in_flight, 50);
 	/* A decision that the old graph makes after its journal was copied. */
 	for (int i = 0; i < 3; i++)
@@ -352,7 +352,7 @@ static void test_never_smaller(void)
 	FIXTURE_AWAIT(see().completed == 2 * EACH * TIMES);
 	CU_ASSERT_EQUAL(see().offered, 2 * EACH * TIMES);
 	CU_ASSERT_EQUAL(see().waits, 2 * EACH * TIMES);
-	FIXTURE_AWAIT(see().out == 2 * EACH * TIMES); /* it is counted after the event */
+	FIXTURE_AWAIT(see().out == 2 * EACH * TIMES); /* counted after the events have ended */
 	finish_graph(g, 0);
 	check_each_once(2 * EACH * TIMES);
 }
@@ -387,7 +387,7 @@ static void test_busy_never_less(void)
 	int64_t began = atomic_exchange(since, 0);
 	CU_ASSERT(stage_view(g, "gate").busy_ns >= was);
 	atomic_store(since, began);
-	FIXTURE_AWAIT(stage_view(g, "gate").busy_ns > was); /* it continues from there */
+	FIXTURE_AWAIT(stage_view(g, "gate").busy_ns > was); /* the time continues from there */
 	atomic_store(&probe_gate, 1);
 	finish_graph(g, 0);
 }

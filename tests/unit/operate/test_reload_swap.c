@@ -172,7 +172,7 @@ static void test_undo_set_aside(void)
 	CU_ASSERT_EQUAL(set_for(g, "cohort.max", "8", 0), 0);
 	CU_ASSERT_EQUAL(set_for(g, "threads.min", "5", 0), 0);
 	CU_ASSERT_EQUAL(weir_graph_unset(g, "last", "threads.min", why, sizeof(why)), 0);
-	g = follow(g, next); /* at most 2 */
+	g = follow(g, next); /* in `next`, threads.max is 2 */
 	CU_ASSERT_EQUAL(undo(g, &act), WEIR_EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(why, "threads.min 5 would be greater than threads.max 2"));
 	CU_ASSERT_PTR_NOT_NULL(

@@ -297,7 +297,7 @@ static void test_classes(void)
 		snprintf(name, sizeof(name), "c%d", i);
 		weir_spec_add_class(spec, name);
 	}
-	refuses(spec, 8, "there are 9 classes, at most 8"); /* and 7 after a catch-all */
+	refuses(spec, 8, "there are 9 classes, at most 8"); /* and 7 come after a catch-all */
 	CU_ASSERT_TRUE(said("class 'c7' can match nothing: 'c0' before it takes"));
 }
 
@@ -341,7 +341,7 @@ static void test_reach(void)
 	add_class(spec, "rest", NULL, NULL, NULL, NULL);
 	accepts(spec);
 	spec = fed();
-	add_class(spec, "a", "x", "*", NULL, NULL); /* not those without an x */
+	add_class(spec, "a", "x", "*", NULL, NULL); /* does not match events without x */
 	add_class(spec, "b", "y", "1", NULL, NULL);
 	accepts(spec);
 	spec = fed();
@@ -360,7 +360,8 @@ static void test_reach(void)
 	spec = fed();
 	add_class(spec, "a", "x", "no*", NULL, NULL);
 	refuses(spec, 1, "class 'a' can match nothing: no two has the x 'no*'");
-	/* Fed by its program, which may set classes without using the patterns. */
+	/* A graph that its program feeds: the program may set classes without using the
+	 * patterns. */
 	spec = weir_spec_new("program");
 	fixture_stage(spec, "a", "t.end", NULL);
 	weir_spec_add_class(spec, "c0");
@@ -385,7 +386,7 @@ static void test_shares(void)
 	for (int i = 0; i < 6; i++) {
 		const char *name = (const char *[]){"a", "b", "c", "d", "e", "f"}[i];
 		add_class(spec, name, "x", name, NULL, NULL)->guarantee =
-		    0.1; /* 5 of them are 50 % */
+		    0.1; /* the limit is 50 %: 5 of them */
 	}
 	refuses(spec, 1, "the classes are guaranteed 60% of each stage in total, at most 50%");
 	spec = fed();
@@ -414,7 +415,7 @@ static void test_slo(void)
 	spec->stages[1].slo_mark = there;
 	refuses(spec, 1, below);
 	CU_ASSERT_TRUE(errs.err[0].line == 7 && errs.err[0].col == 3);
-	/* Not written in a file: not a mistake. */
+	/* An objective that is not from a file is not a mistake. */
 	spec = fed();
 	weir_spec_text(&spec->stages[1].use, "t.slow");
 	add_class(spec, "c", NULL, NULL, NULL, NULL)->slo_ns = 19999000;

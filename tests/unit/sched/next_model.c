@@ -10,7 +10,7 @@
 #define COHORT_MAX 64
 #define SWITCH_NS  300 /* of each batch */
 #define BURST_MAX  16
-/* Stages that a batch of overload may leave behind; arrivals beyond are dropped. */
+/* Most events that may wait; under overload, further arrivals are dropped. */
 #define WAITING_MAX 20000
 
 /* Arrival times, oldest first. */
@@ -90,7 +90,7 @@ static void make_stages(struct model *m)
 	for (int i = c->n_stages - 1; i >= 0; i--) {
 		struct next_stage *s = &m->stage[i];
 
-		/* A few values, so that there are equals. */
+		/* The costs have few different values, so that some are equal. */
 		s->service_ns = c->equal ? 1000 : 200 << draw_below(m, 6);
 		s->rest_ns =
 		    s->service_ns + (i + 1 < c->n_stages ? m->stage[i + 1].rest_ns : 0) / 2;

@@ -191,7 +191,7 @@ static bool takes_turn(uint64_t *met, uint64_t waiting, int s)
 	return fair;
 }
 
-/* Stages that do not wait any more begin anew. */
+/* Clear the counts of stages that no longer wait. */
 static void forget(uint64_t *met, uint64_t waiting)
 {
 	for (int i = 0; i < NEXT_STAGES_MAX; i++)
@@ -333,7 +333,7 @@ bool oracle_check(struct oracle *o, const struct next_limits *l, const struct ne
 	if (v->ready == 0 ? c->stage != -1 || c->why != NEXT_NONE : !is_ready(v, c->stage))
 		return broken(o, "order: the stage is not ready");
 	if (may_go_on(&o->urgent, l, v)) {
-		takes_turn(o->urgent_met, urgent, c->stage); /* still the visit counted before */
+		takes_turn(o->urgent_met, urgent, c->stage); /* a visit counts once */
 		if (c->why != NEXT_URGENT || c->stage != o->urgent.stage || c->begins)
 			return broken(o, "S6: an urgent visit is cut");
 		return c->max == left(&o->urgent, l) || broken(o, "S6: an urgent visit is bounded");

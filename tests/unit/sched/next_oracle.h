@@ -4,12 +4,12 @@
  * for each event, and books of the visits. It shares no code with framework/sched.
  *
  * Laws checked at each choice:
- *   order  the choice is urgent if a stage is, else starved if a stage is, else the visit goes on if
- *          its gate is open, else the policy's own choice, recomputed
+ *   order  the choice is urgent if a stage is, else starved if a stage is, else the visit goes on
+ *          if its gate is open, else the policy's own choice, recomputed
  *   S2     a starved stage waits for at most one batch of each other stage
  *   S3     a visit begins and ends as its gate says, to the batch
  *   S6     an urgent stage waits for at most one urgent visit of each other urgent stage; an urgent
- *          visit is not cut; then the visit that it cut goes on
+ *          visit is not cut; when it has ended, the visit that it cut goes on
  */
 #ifndef WEIR_TESTS_SCHED_NEXT_ORACLE_H
 #define WEIR_TESTS_SCHED_NEXT_ORACLE_H
@@ -52,7 +52,8 @@ void oracle_fini(struct oracle *o);
 bool oracle_check(struct oracle *o, const struct next_limits *l, const struct next_view *v,
     const struct next_choice *c);
 
-/* What happened since. `from_cell` of the `n` events were in the core's own cell. */
+/* Tell the oracle what happened since the last choice. `from_cell` of the `n` events were in the
+ * core's own cell. */
 void oracle_took(struct oracle *o, int stage, uint32_t n, uint32_t from_cell);
 void oracle_yielded(struct oracle *o, uint32_t ahead);
 void oracle_arrived(struct oracle *o, int stage, uint32_t k);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which threads pause after a small batch (sched/handler.c). Every batch has one event, and the next
- * event waits before the thread looks for it, so the pauses depend on no clock. */
+/* Which threads pause after a small batch (sched/handler.c). Every batch has one event, and the
+ * next event waits before the thread looks for it, so the pauses depend on no clock. */
 #include "fixture/graph/probes.h"
 
 #include "base/clock.h"
@@ -112,7 +112,8 @@ static void test_none_between_batches_of_its_own(void)
 	CU_ASSERT_EQUAL(atomic_load(&most_naps), 0);
 }
 
-/* The sender of these events is another thread. A pause leaves it the lock of the queue. */
+/* The sender of these events is another thread. A pause leaves the lock of the queue to that
+ * thread. */
 static void test_some_between_batches_of_others(void)
 {
 	struct weir_spec *spec = weir_spec_new("group");
@@ -124,7 +125,7 @@ static void test_some_between_batches_of_others(void)
 	weir_spec_text(&s->group, "g");
 	one_thread(&weir_spec_add_group(spec, "g")->threads);
 	while_held(start(spec), "a", "b", 3);
-	CU_ASSERT_EQUAL(atomic_load(&most_naps), 4); /* 1 and 2 after the batches before it */
+	CU_ASSERT_EQUAL(atomic_load(&most_naps), 4); /* 1, 2, 4 after the first three batches */
 }
 
 static void test_prepare(void)

@@ -166,7 +166,7 @@ static void test_gate_cutoff(void)
 	waits(s, 1, 4);
 	EXPECT(s, 1, NEXT_STAY, false, 3);
 	take(s, 1, 2, 100000);
-	next_yielded(&s->core, 2); /* behind the first one: changes nothing */
+	next_yielded(&s->core, 2); /* after the event that yielded first: changes nothing */
 	waits(s, 1, 3);
 	EXPECT(s, 1, NEXT_STAY, false, 1);
 	take(s, 1, 1, 100000);
@@ -227,8 +227,8 @@ static void test_urgent_thresholds(void)
 	EXPECT(s, 2, NEXT_URGENT, true, UINT32_MAX);
 }
 
-/* Until the stage is empty, below the threshold and with a gate, too; then the cut visit goes on
- * with what was left of it. */
+/* An urgent visit lasts until the stage is empty, also below the threshold and with a gate. Then
+ * the cut visit goes on with what was left of it. */
 static void test_urgent_cuts(void)
 {
 	struct scene *s = scene_new(NEXT_EVENTS);
@@ -341,11 +341,12 @@ static void test_starved_elsewhere(void)
 	EXPECT(s, 0, NEXT_POLICY, true, UINT32_MAX);
 	waits(s, 2, 1);
 	s->stage[2].oldest_ns = NOW - 5000;
-	s->now_ns = NOW + 100; /* a sixteenth later */
+	s->now_ns = NOW + 100; /* a sixteenth of starve_ns later */
 	EXPECT(s, 2, NEXT_STARVED, true, UINT32_MAX);
 }
 
-/* A batch each, in turn, after the stage visited last; the oldest first would be 0, 0, ... */
+/* Starved stages get a batch each in turn, beginning after the stage visited last. By age it would
+ * always be stage 0. */
 static void test_starved_take_turns(void)
 {
 	struct scene *s = scene_new(NEXT_ALL);

@@ -60,7 +60,7 @@ static void test_wavefront(void)
 
 	for (size_t i = 0; i < sizeof(path) / sizeof(path[0]); i++)
 		CU_ASSERT_EQUAL(pick(s, 0xf), path[i]);
-	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 1), 0); /* it is on its way back */
+	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 1), 0); /* the wavefront is on its way back */
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 1), 63);
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63), 63); /* the only one */
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63), 63);
@@ -152,7 +152,7 @@ static void test_color_without_entry(void)
 	CU_ASSERT_EQUAL(pick(s, 3), 0);
 	CU_ASSERT_EQUAL(pick(s, 2), 1);
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 3), 63);
-	left(s, 63, 7); /* nothing is known of it */
+	left(s, 63, 7); /* nothing is known of stage 63 */
 	s->stage[63].oldest_ns = 55;
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 3), 0);
 	left(s, 0, 1);
@@ -161,7 +161,8 @@ static void test_color_without_entry(void)
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 2), 63);
 }
 
-/* With more runs than it remembers, it goes by age until the list has room; nothing is lost. */
+/* With more runs than the policy remembers, it goes by age until the list has room; nothing is
+ * lost. */
 static void test_color_full(void)
 {
 	struct scene *s = scene_new(&next_color, 4);
@@ -316,7 +317,7 @@ static void test_mg1_edges(void)
 	measure(s);
 	visit_all(s, visits);
 	CU_ASSERT_EQUAL(visits[0], 231);
-	s->stage[1].load = 0.05; /* with all of 7, as a stage at 0.95 */
+	s->stage[1].load = 0.05; /* with the load of stage 0 limited, as if to 0.95 */
 	measure(s);
 	visit_all(s, visits);
 	CU_ASSERT_EQUAL(visits[0], visits[1]);

@@ -303,7 +303,8 @@ static void test_pinned(void)
 	finish(g, 4);
 }
 
-/* A pool begins with `start` threads if that is set, else with `min`; `spin: 0` is not "as the pool likes". */
+/* A pool begins with `start` threads if that is set, else with `min`. With `spin: 0` its threads do
+ * not spin; the pool does not choose a time. */
 static void test_first_target(void)
 {
 	struct weir_threads_spec spec = {.min = 2, .max = 4, .spin_ns = 0};

@@ -120,7 +120,8 @@ static void test_one(void)
 	teardown();
 }
 
-/* A value from the environment is not shown, before and after. Without the list, none is. */
+/* A value from the environment is shown neither as the old nor as the new one. Without the list of
+ * such values, no value is shown. */
 static void test_hidden(void)
 {
 	setup();
@@ -154,7 +155,7 @@ static void add_error(const char *why, int line)
 	weir_errs_add(&errs, line ? &mark : NULL, WEIR_EINVAL, "a hint", "%s", why);
 }
 
-/* A failure is told until a later reload succeeds; a preview changes nothing of that. */
+/* A failure is told until a later reload succeeds; a preview does not change that. */
 static void test_failure(void)
 {
 	struct outcome out = {.id = 1, .by = "ann", .rc = WEIR_EINVAL};
@@ -198,7 +199,7 @@ static void test_failure(void)
 	json_decref(json);
 	report_counts(&report, &n);
 	CU_ASSERT_FALSE(n.last_ok);
-	/* and a reload that does */
+	/* a reload that succeeds */
 	out = (struct outcome){.id = 4, .by = "ann", .followed = true};
 	report_order(&report, &out, &diff, &errs);
 	json = told(0);

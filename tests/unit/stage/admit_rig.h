@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A graph a -> b -> front for tests of stage/admit.h. It is built and never started: the test offers
- * events, takes them from the queues and publishes what a tick would have published, so no threads
- * and no real time are involved. The policy of the front belongs to the test: it answers with
- * `answer` and notes the view it was given.
+ * A graph a -> b -> front for tests of stage/admit.h. It is built and never started: the test
+ * offers events, takes them from the queues and publishes what a tick would have published, so no
+ * threads and no real time are involved. The policy of the front belongs to the test: it answers
+ * with `answer` and notes the view it was given.
  */
 #ifndef WEIR_TESTS_STAGE_ADMIT_RIG_H
 #define WEIR_TESTS_STAGE_ADMIT_RIG_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The layout of the structs that stages share with the server. Plug-ins are compiled with it, so a change
- * needs a new WEIR_STAGE_ABI: raise it once in a release, name the change in CHANGELOG.md, then write the
- * new layout here. The structs of weir/view.h and weir/spec.h are not listed: stages cannot get one, and
- * programs that embed weir are bound to the version of libweir. */
+/* The layout of the structs that stages share with the server. Plug-ins are compiled with it, so a
+ * change needs a new WEIR_STAGE_ABI: raise it once in a release, name the change in CHANGELOG.md,
+ * then write the new layout here. The structs of weir/view.h and weir/spec.h are not listed: stages
+ * cannot get one, and programs that embed weir are bound to the version of libweir. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define MEMBERS_MAX 25
 
-/* An error if the headers for stages define them, too. */
+/* The compiler reports an error if the headers for stages define these, too. */
 struct weir_stage_view {
 	int mine;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Admission upstream (stage/admit.h): which fronts are asked, which events are refused, and the modes.
- * For counts and work in flight see test_admit_work.c. */
+/* Admission upstream (stage/admit.h): which fronts are asked, which events are refused, and the
+ * modes. For counts and work in flight see test_admit_work.c. */
 #include "admit_rig.h"
 
 /* ---- refusals ---- */
@@ -52,7 +52,7 @@ static void test_only_the_gate_s_classes(void)
 	rig_end();
 }
 
-/* Asked at a, therefore neither at b nor at the front itself. */
+/* The policy is asked at a, and therefore neither at b nor at the front itself. */
 static void test_not_again_on_the_way(void)
 {
 	struct weir_event *ev[WEIR_BATCH_MAX];
@@ -187,9 +187,9 @@ static uint16_t number_at(uint32_t session, int64_t now_ns)
 	return shown[0];
 }
 
-/* Half of the class is served (test_part). A client refused at its first attempt or at a retry is
- * served if it comes back at the time its token states, and would hardly have been served any
- * earlier. */
+/* Half of the class is served (test_part in admit_rig.h). A client refused at its first attempt or
+ * at a retry is served if it comes back at the time its token states, and would hardly have been
+ * served any earlier. */
 static void test_back_when_told(void)
 {
 	/* A token stores the user in units of 1/256 of a rotation and the part in units of 1/127,

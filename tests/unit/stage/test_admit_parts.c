@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Admission to a partitioned stage asks its policy about the events of each thread separately
- * (stage/admit.h). Events that wait for one thread say nothing about the others. Events admitted for
- * one thread count where the policy considers all. The graph is built and never started, so no
+ * (stage/admit.h). Events that wait for one thread say nothing about the others. Events admitted
+ * for one thread count where the policy considers all. The graph is built and never started, so no
  * threads and no real time are involved.
  */
 #include "fixture/graph/probes.h"
@@ -113,7 +113,7 @@ static void test_no_wait_beside_a_hot_key(void)
 	CU_ASSERT_EQUAL(offer(0, 200, 0, 0, 0), 200); /* while costs are unknown */
 	sink_first_cost(sink, MS);
 	CU_ASSERT_EQUAL(offer(200, 1, 1, 0, 10 * MS), 1);
-	CU_ASSERT_EQUAL(offer(201, 1, 0, 0, 10 * MS), 0); /* 200 events wait for its thread */
+	CU_ASSERT_EQUAL(offer(201, 1, 0, 0, 10 * MS), 0); /* 200 events wait before it */
 	end();
 }
 
@@ -121,7 +121,7 @@ static void test_no_wait_beside_a_hot_key(void)
 static void test_limit_of_a_mixed_run(void)
 {
 	start("gradient2");
-	CU_ASSERT_EQUAL(offer(0, 64, 0, 1, 0), 20); /* its initial limit */
+	CU_ASSERT_EQUAL(offer(0, 64, 0, 1, 0), 20); /* the initial limit of gradient2 */
 	CU_ASSERT_EQUAL(offer(64, 64, 0, 1, 0), 0);
 	end();
 }

@@ -92,8 +92,8 @@ static void test_whose(void)
 
 	start_fair();
 	offer_sessions(first, 1, ev);
-	tick(); /* creates it */
-	tick(); /* creates its table */
+	tick(); /* creates the shares */
+	tick(); /* creates the table of users */
 	offer_sessions(run, 6, ev);
 	for (int i = 0; i < 6; i++)
 		CU_ASSERT_DOUBLE_EQUAL(demand[i], expected[i], 1e-3);

@@ -2,8 +2,9 @@
 /*
  * Admission upstream in a graph with threads. `first` sends class 0 on to `second`, whose policy is
  * weir, and finishes class 1 itself. Events that second cannot handle are refused at first: only
- * those of class 0, and never at second itself (overload.md I8). Events in flight leave no trace
- * once they are through, or once the threads that had them have died (I2, I14).
+ * those of class 0, and never at second itself (I8 of docs/overload-derivation.md). Events in
+ * flight leave no trace once they are through, or once the threads that had them have died (I2,
+ * I14).
  *
  * second's handlers wait for control ticks, so that the meter sees a cost of about 20 ms per event,
  * or for the test while the gate is closed. No time is measured here.
@@ -181,7 +182,7 @@ static void end(int64_t law)
 {
 	FIXTURE_AWAIT(fixture_ended() == (uint64_t)at);
 	FIXTURE_AWAIT(atomic_load(&second->pipeline_ns) == 0);
-	await_ticks(3); /* and it stays so */
+	await_ticks(3); /* the work in flight stays 0 */
 	CU_ASSERT_EQUAL(atomic_load(&second->pipeline_ns), 0);
 	for (int i = 0; i < 2; i++) {
 		struct weir_stage_view v = stage_view(g, i ? "second" : "first");

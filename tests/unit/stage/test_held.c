@@ -77,7 +77,7 @@ static struct weir_stage_spec *spec_of(struct weir_spec *spec)
 	struct weir_stage_spec *s = fixture_stage(spec, "keep", "t.keep", NULL);
 
 	fixture_set(s, "queue.limit", "64");
-	/* A machine that stalls for a second refuses nothing here. */
+	/* Nothing is refused, even if the machine stalls for a second. */
 	fixture_set(s, "slo", "1h");
 	fixture_set(s, "threads.max", "3");
 	fixture_set(s, "threads.min", "3");
@@ -282,7 +282,7 @@ static void test_requeued(void)
 			struct weir_event *ev = take_kept();
 			weir_requeue(stage, &ev);
 		}
-		CU_ASSERT_EQUAL(offer(1, 0), 0); /* not between the two */
+		CU_ASSERT_EQUAL(offer(1, 0), 0); /* no event enters between requeue and flush */
 		weir_thread_flush();
 		settled(LIMIT);
 		CU_ASSERT_EQUAL(offer(10, 0), 0);

@@ -125,7 +125,8 @@ static void test_nonsense(void)
 	end();
 }
 
-/* Bytes before the table of sections that look like the header of an empty symbol table are not one. */
+/* Bytes before the table of sections that look like the header of an empty symbol table are not
+ * one. */
 static void test_before_the_sections(void)
 {
 	Elf64_Shdr fake = {.sh_type = SHT_DYNSYM};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weir_requeue: events return to their own stage as often as it likes, from handlers and from other
+/* weir_requeue: events return to their own stage any number of times, from handlers and from other
  * threads, in queued, partitioned and inline stages. Each is counted once and ends once, whatever
  * its deadline and the limit of the queue. */
 #include "fixture/graph/probes.h"
@@ -159,7 +159,8 @@ static void test_inline(void)
 	run_all(spec);
 }
 
-/* More events return than the queue may hold, long after their deadlines. */
+/* Returning events are not refused, although there are more than the queue may hold, long after
+ * their deadlines. */
 static void test_door_is_not_asked(void)
 {
 	struct weir_spec *spec = weir_spec_new("again");

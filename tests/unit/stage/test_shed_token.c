@@ -142,7 +142,7 @@ static void test_retry_of_users(void)
 	CU_ASSERT_EQUAL(shed_token_retry_ns(&t, false, 100 * MS), S);
 	int64_t ns = shed_token_retry_ns(&t, true, 100 * MS);
 	CU_ASSERT(ns > 6150 * MS && ns < 6350 * MS); /* 0.75 - 0.25 / 2 of 10 s */
-	t.user = 10;                                 /* it is served already */
+	t.user = 10;                                 /* this user is served already */
 	CU_ASSERT_EQUAL(shed_token_retry_ns(&t, true, 100 * MS), 0);
 }
 

@@ -117,7 +117,7 @@ static void test_several_classes(void)
 	CU_ASSERT_EQUAL(offer_class(1, 80), 10);
 	CU_ASSERT_EQUAL(offer_class(0, 80), 30);
 	end();
-	start("60", "0112", "none"); /* 60, 30 for two of them, 15 */
+	start("60", "0112", "none"); /* per priority: 60, 30, 15 */
 	CU_ASSERT_EQUAL(offer_class(2, 5) + offer_class(1, 80), 30);
 	CU_ASSERT_EQUAL(offer_class(2, 80) + offer_class(3, 80), 0);
 	end();
@@ -127,7 +127,7 @@ static void test_several_classes(void)
 	end();
 }
 
-/* The closer the wait is to the objective, the less. */
+/* The closer the wait is to the objective, the less of the queue low classes may use. */
 static void test_less_as_the_wait_grows(void)
 {
 	start("16", "01", "none");

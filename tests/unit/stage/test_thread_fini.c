@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Events that a thread held for a stage and releases when it leaves (thread_fini). They are passed
- * on although the thread is leaving for good. If an inline stage after it ends the thread in the
- * middle of that, nothing is lost. */
+ * on although the thread is leaving for good. If an inline stage behind that stage ends the thread
+ * in the middle of this, nothing is lost. */
 #include "fixture/graph/probes.h"
 
 #include "stage/stage.h"
@@ -85,7 +85,7 @@ static void leave(const char *use, bool inlined, int status)
 	CU_ASSERT_EQUAL(weir_graph_set(g, "keep", "threads.max", "1", why, sizeof(why)), 0);
 	FIXTURE_AWAIT(fixture_ended() == 1);
 	weir_thread_detach();
-	finish_graph(g, 0); /* the other one leaves, too */
+	finish_graph(g, 0); /* the other thread leaves, too */
 	check_each_once(2);
 	CU_ASSERT_TRUE(probes[0].status == status || probes[1].status == status);
 	weir_log_set_fd(2);

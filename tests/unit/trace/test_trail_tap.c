@@ -271,7 +271,7 @@ static void test_collection(void)
 	CU_ASSERT_EQUAL(n_collected(), 0);
 	weir_graph_collect_state(g, &state);
 	CU_ASSERT(!state.on && state.waiting == 0 && state.sent == 3 && state.failed == 4);
-	/* Not the traces that start here, but those of the callers. */
+	/* Only the traces of callers are collected, not those that start here. */
 	want = (struct weir_collect){.follow = true};
 	CU_ASSERT_EQUAL(weir_graph_collect(g, &want), 0);
 	pass("first", 1, MS);
@@ -281,7 +281,7 @@ static void test_collection(void)
 	CU_ASSERT_STRING_EQUAL(slow[0].what, "2");
 	CU_ASSERT(slow[0].trace.parent == 9 && slow[0].trace.id[0] == 7);
 	weir_graph_collect_end(g);
-	/* By the trace id, whatever the caller's flag. */
+	/* Sampled by the trace id, whatever the caller's flag. */
 	want = (struct weir_collect){.sample = 0.5};
 	CU_ASSERT_EQUAL(weir_graph_collect(g, &want), 0);
 	pass_traced(2, UINT64_MAX, true);
@@ -307,7 +307,7 @@ static void test_sample_and_slowest(void)
 	want = (struct weir_collect){.slow = true};
 	CU_ASSERT_EQUAL(weir_graph_collect(g, &want), 0);
 	pass("first", 1, 100 * S); /* slower than any before */
-	pass("first", 2, 0);       /* faster than the slowest of them */
+	pass("first", 2, 0);       /* faster than the slowest event so far */
 	CU_ASSERT_EQUAL_FATAL(n_collected(), 1);
 	CU_ASSERT_STRING_EQUAL(slow[0].what, "1");
 	end();

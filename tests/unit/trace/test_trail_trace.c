@@ -111,7 +111,7 @@ static void test_of_events(void)
 	CU_ASSERT_FALSE(t.sampled);
 	CU_ASSERT_TRUE(weir_event_trace(ev, &again));
 	CU_ASSERT_EQUAL(memcmp(&t, &again, sizeof(t)), 0);
-	CU_ASSERT_TRUE(weir_event_traced(ev, &again)); /* it exists now */
+	CU_ASSERT_TRUE(weir_event_traced(ev, &again)); /* the trace exists now */
 	CU_ASSERT_EQUAL(memcmp(&t, &again, sizeof(t)), 0);
 	/* Each stage has its own span, the same each time it asks. */
 	trail_note(&ev, 1, 0, 10, false);
@@ -123,7 +123,8 @@ static void test_of_events(void)
 	CU_ASSERT_TRUE(weir_event_trace(ev, &again));
 	CU_ASSERT_EQUAL(again.span, trace_hop_span(&t, 1));
 	CU_ASSERT_NOT_EQUAL(trace_hop_span(&t, 0), trace_hop_span(&t, 1));
-	/* A new event does not inherit it. An event with a given trace continues that one. */
+	/* A new event does not inherit the trace. An event with a given trace continues that
+	 * one. */
 	ev->state = WEIR_EVENT_FINISHED;
 	weir_event_init(ev, &traced_type, 2);
 	CU_ASSERT_FALSE(weir_event_traced(ev, &again));
