@@ -86,9 +86,10 @@ static struct weir_graph *build(const struct row *row)
 
 	weir_spec_link(a, "out", "b", false);
 	weir_spec_text(&a->admission.policy, row->policy_a);
+	a->queue.limit = OFFERS;
 	struct weir_stage_spec *b = weir_spec_add_stage(spec, "b", "bench.end");
 	weir_spec_text(&b->admission.policy, row->policy_b);
-	a->queue.limit = b->queue.limit = OFFERS;
+	b->queue.limit = OFFERS;
 	if (weir_graph_build(spec, &g, &errs) != 0) {
 		fprintf(stderr, "%s\n", errs.err[0].text);
 		exit(1);
@@ -177,6 +178,7 @@ static struct row rows[] = {
 int main(void)
 {
 	bench_header("micro_admit");
+	bench_pin(0);
 	if (weir_stage_register(&pass_ops, NULL) != 0 || weir_stage_register(&end_ops, NULL) != 0)
 		return 1;
 	printf("\nns per event of sink_offer, including the clock's reads  median       low      "

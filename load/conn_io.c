@@ -21,8 +21,8 @@
 /* Maximum payload of one TLS record. */
 #define TLS_RECORD_BYTES 16384
 
-/* Maximum number of writes that follow a first one before other connections are served, in case a
- * peer accepts a large body at full speed. 16 is a guess. */
+/* Maximum number of writes on one connection before other connections are served, in case a peer
+ * accepts a large body at full speed. 16 is a guess. */
 #define WRITE_ROUNDS 16
 
 /* Receive buffer of a slow reader, small enough that the server is slowed down. The kernel doubles
@@ -230,6 +230,10 @@ int conn_io_write(struct worker *w, struct conn *c)
 	struct iovec iov[WRITE_PIECES];
 
 	for (int round = 0; c->n_written < c->n; round++) {
+		if (round == WRITE_ROUNDS) {
+			conn_kick(w, c);
+			return IO_AGAIN;
+		}
 		int n = gather(w, c, iov);
 		if (c->slow_write) {
 			refill(w, c);
@@ -242,10 +246,6 @@ int conn_io_write(struct worker *w, struct conn *c)
 			return (int)rc;
 		c->may_write_bytes -= (double)rc;
 		wrote(w, c, (size_t)rc);
-		if (round == WRITE_ROUNDS) {
-			conn_kick(w, c);
-			return IO_AGAIN;
-		}
 	}
 	return 0;
 }

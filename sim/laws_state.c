@@ -5,10 +5,11 @@
  *
  * I14 returned: when a handler crashes or a request ends on its way, its credits are returned, and
  * a crashed thread is replaced.
- *   Check of the credits: at each tick that is not lost, the work on its way to a stage is at most
- *     n times the cost of the most expensive class, where n is the number of events that are queued
- *     or in handlers of the stages upstream. The slack is 1 ns per event for rounding. In graphs
- *     with loops events may arrive more than once, so there only the case n = 0 is checked.
+ *   Check of the credits: whenever the routes have been counted anew (every 50 ms, unless ticks are
+ *     lost), the work on its way to a stage is at most n times the cost of the most expensive
+ *     class, where n is the number of events that are queued or in handlers of the stages upstream.
+ *     The slack is 1 ns per event for rounding. In graphs with loops events may arrive more than
+ *     once, so there only the case n = 0 is checked.
  *   Check of the threads: a crashed thread is replaced within RETURN_NS (control runs every
  *     100 ms). The events of its batch are covered by I1.
  *

@@ -53,11 +53,11 @@ struct request {
 	int64_t patience_ns;         /* end of the client's wait, or WEIR_NO_DEADLINE */
 	int64_t queued_ns;           /* when it entered the current queue */
 	int64_t waited_ns, spent_ns; /* time so far in queues and in handlers */
-	int64_t alone_ns;            /* its services so far, as if on an otherwise idle core */
-	uint64_t serial;             /* selects its random draws */
-	uint32_t next;               /* next request in a queue, a batch or the free list */
-	uint32_t user, timeout;      /* timeout: order of its time-out in the heap */
-	uint16_t place;              /* position of its user in the rotation of users */
+	int64_t alone_ns;       /* time that its services so far take on an otherwise idle core */
+	uint64_t serial;        /* selects its random draws */
+	uint32_t next;          /* next request in a queue, a batch or the free list */
+	uint32_t user, timeout; /* timeout: order of its time-out in the heap */
+	uint16_t place;         /* position of its user in the rotation of users */
 	uint8_t class_id, route, at, attempt, source;
 	bool in_server, abandoned, counted;
 	uint16_t asked_for; /* bit mask of the later stages for which it was admitted */

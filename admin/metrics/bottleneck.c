@@ -112,11 +112,14 @@ void bottleneck_sentence(const struct bottleneck *b, char *buf, size_t size)
 {
 	char rates[64] = "", time[48] = "";
 
+	if (!b->known) {
+		snprintf(buf, size, "No stage with a pool or a width has been measured.");
+		return;
+	}
 	if (!b->limits) {
 		snprintf(buf, size,
 		    "Nothing limits the server: %s is the busiest stage, its %s %.0f %% used.",
-		    b->known ? b->stage : "no pool", b->width > 0 ? "width is" : "threads are",
-		    100 * b->used);
+		    b->stage, b->width > 0 ? "width is" : "threads are", 100 * b->used);
 		return;
 	}
 	if (b->ceiling_per_s > 0)

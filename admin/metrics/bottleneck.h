@@ -61,8 +61,8 @@ void bottleneck_feed(
 /** Return whether the stage has limited the server for at least BOTTLENECK_CHRONIC_S. */
 bool bottleneck_chronic(const struct bottleneck *bottleneck);
 
-/** Write the sentence that `weir why` shows to buf[size]: "work limits the server: ..." or "Nothing
- *  limits the server: ...". */
+/** Write the sentence that `weir why` shows to buf[size]: "work limits the server: ...", "Nothing
+ *  limits the server: ..." or, without a `known` stage, that no stage has been measured. */
 void bottleneck_sentence(const struct bottleneck *bottleneck, char *buf, size_t size);
 
 /** Return the JSON that docs/api.md describes, or json_null() if nothing has been measured yet or

@@ -21,6 +21,7 @@
 #include "config.h"
 #include "cli/client/plain.h"
 #include "server/build.h"
+#include "server/user.h"
 
 void verb_print_errors(const struct weir_errs *errs, const char *consequence)
 {
@@ -66,6 +67,8 @@ int verb_check(const struct verb *verb, const struct verb_args *args)
 	    .sets = args->sets,
 	    .become = true}; /* check as the user that will run the server */
 	int rc = build_graph(&in, &graph, NULL, &errs);
+	if (rc == 0)
+		user_warn(weir_graph_spec(graph));
 	if (args->json) {
 		weir_graph_free(graph);
 		return check_print_json(&errs);

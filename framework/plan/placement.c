@@ -36,7 +36,9 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 		return;
 	if (ps->ops->flags & WEIR_STAGE_BLOCKS)
 		why = "the handler of the stage may block, and would block the caller's thread";
-	else if (s->mode != WEIR_MODE_SHARED || ps->ops->flags & WEIR_STAGE_SINGLE)
+	else if (ps->ops->flags & WEIR_STAGE_SINGLE)
+		why = "only one thread at a time may run the handler of the stage";
+	else if (s->mode != WEIR_MODE_SHARED)
 		why = "only 'mode: shared' can run in several calling threads at once";
 	else if (s->group && s->group[0])
 		why = "the stage is in a group";
@@ -186,6 +188,19 @@ struct demand {
 	const struct weir_mark *mark;
 };
 
+static void need(struct demand *d, int n, const char *kind, const char *name,
+    const struct weir_mark *mark, const char *hint)
+{
+	d->sum += n;
+	if (d->kind && n <= d->most)
+		return;
+	d->most = n;
+	d->kind = kind;
+	d->name = name;
+	d->mark = mark;
+	d->hint = hint;
+}
+
 static void want(struct demand *d, const struct weir_threads_spec *t, const char *kind,
     const char *name, const struct weir_mark *mark)
 {
@@ -193,16 +208,9 @@ static void want(struct demand *d, const struct weir_threads_spec *t, const char
 
 	pool_bounds(t, task_cores(), &n, &max);
 	bool starts = t->start > n;
-	n = starts ? (int)t->start : n;
-	d->sum += n;
-	if (n <= d->most)
-		return;
-	d->most = n;
-	d->kind = kind;
-	d->name = name;
-	d->mark = t->mark.file ? &t->mark : mark;
-	d->hint = starts ? "lower 'threads.start', or share a group"
-			 : "lower 'threads.min', or share a group";
+	need(d, starts ? (int)t->start : n, kind, name, t->mark.file ? &t->mark : mark,
+	    starts ? "lower 'threads.start', or share a group"
+		   : "lower 'threads.min', or share a group");
 }
 
 static void check_budget(struct plan *p)
@@ -216,8 +224,9 @@ static void check_budget(struct plan *p)
 			continue;
 		if (!ps->spec->inlined)
 			want(&d, &ps->spec->threads, "stage", ps->spec->name, &ps->spec->mark);
-		else if (has_queue(ps))
-			d.sum++; /* see direct_threads in graph/build.c */
+		else if (has_queue(ps)) /* see direct_threads in graph/build.c */
+			need(&d, 1, "stage", ps->spec->name, &ps->spec->mark,
+			    "put some of the stages into a group, instead of 'threads: inline'");
 	}
 	for (int g = 0; g < p->spec->n_groups; g++) {
 		const struct weir_group_spec *gs = &p->spec->groups[g];

@@ -62,19 +62,6 @@ void admit_mark(const struct sink *s, struct weir_event *ev, int reason, double 
 	mark(ev, &t, users_fallen(now_ns));
 }
 
-void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
-    int class_id, int many, int reason)
-{
-	v->want[class_id] -= many;
-	for (int i = n - 1; many > 0 && i >= 0; i--) {
-		if (ev[i]->class_id != class_id || (v->refuses && v->why[i]))
-			continue;
-		refuse(v, n, i, reason);
-		admit_mark(s, ev[i], reason, 1, -1, ev[i]->queued_ns);
-		many--;
-	}
-}
-
 /* ---- the view of a policy ---- */
 
 static int ranks_of(const struct sink *s)
@@ -164,7 +151,7 @@ static uint32_t held_by(const struct sink *s)
 
 /* Describe the load of `s` for its policy. Policies without `tick` do not learn, so they need only
  * the lengths. */
-static void fill_view(struct sink *s, const struct admit_call *a, struct admission_view *view)
+static void fill_view(const struct sink *s, const struct admit_call *a, struct admission_view *view)
     WEIR_REQUIRES(&s->queue.lock)
 {
 	*view = (struct admission_view){.now_ns = a->now_ns,
@@ -198,6 +185,43 @@ static void fill_view(struct sink *s, const struct admit_call *a, struct admissi
 	view->work_ns += coming_ns > 0 ? coming_ns : 0;
 	view->rest_ns = atomic_load_explicit(&s->ahead->rest_ns[a->class_id], memory_order_relaxed);
 	view->idle = judge_idle(view, view->idle, coming_ns);
+}
+
+/* Predicted wait of an event that `view` describes, -1 if unknown. */
+static int64_t wait_of(const struct admission_view *view)
+{
+	if (view->cost_ns <= 0)
+		return -1;
+	return (int64_t)((double)view->work_ns / view->threads) - view->lead_ns;
+}
+
+/* Predicted wait behind the queue and the events of the batch that are admitted, -1 if unknown. */
+static int64_t full_wait_ns(const struct sink *s, const struct verdict *v, int c)
+    WEIR_REQUIRES(&s->queue.lock)
+{
+	struct admit_call a = {.class_id = c,
+	    .rank = ANY_RANK,
+	    .admitted_ns = v->admitted_ns + v->want[c] * sink_cost_ns(s, c)};
+	struct admission_view view;
+
+	if (!s->policy->tick || !s->look)
+		return -1;
+	fill_view(s, &a, &view);
+	return wait_of(&view);
+}
+
+void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
+    int class_id, int many, int reason)
+{
+	v->want[class_id] -= many;
+	int64_t wait_ns = reason == WEIR_EQUEUE ? full_wait_ns(s, v, class_id) : -1;
+	for (int i = n - 1; many > 0 && i >= 0; i--) {
+		if (ev[i]->class_id != class_id || (v->refuses && v->why[i]))
+			continue;
+		refuse(v, n, i, reason);
+		admit_mark(s, ev[i], reason, 1, wait_ns, ev[i]->queued_ns);
+		many--;
+	}
 }
 
 /* The events of one class in a batch, and their indexes in the batch. */
@@ -260,10 +284,7 @@ static void obey(struct sink *s, const struct admit_call *a, const struct questi
     const struct admission_view *view, int reason) WEIR_REQUIRES(&s->queue.lock)
 {
 	double share = s->policy->part ? s->policy->part(s->admission_state, a->class_id) : 1;
-	int64_t wait_ns = view->cost_ns > 0
-			      ? (int64_t)((double)view->work_ns / view->threads) - view->lead_ns
-			      : -1;
-	struct shed_token t = token_of(s, reason, share, wait_ns, a->now_ns);
+	struct shed_token t = token_of(s, reason, share, wait_of(view), a->now_ns);
 	uint16_t fallen = users_fallen(a->now_ns);
 
 	for (int i = 0; i < q->run.n; i++) {

@@ -59,9 +59,9 @@ static inline void verdict_add(struct verdict *v, int class_id, int n)
 }
 
 /** Refuse `many` events of the class in ev[0..n) for `reason`: the last ones that are not refused
- *  yet. */
+ *  yet. If the queue is full (WEIR_EQUEUE), their tokens have the predicted wait. */
 void verdict_refuse_last(struct verdict *v, const struct sink *s, struct weir_event **ev, int n,
-    int class_id, int many, int reason);
+    int class_id, int many, int reason) WEIR_REQUIRES(&s->queue.lock);
 
 /** Consult the fronts downstream of `entry` about ev[0..n), sent by stage `from` (WEIR_NO_STAGE if
  *  there is none). entry->ahead must not be NULL. Takes the locks of the fronts one at a time. */

@@ -135,7 +135,9 @@ const void *weir_conf(const struct weir_stage *st)
 {
 	struct thread *t = thread_current;
 
-	/* during init and fini only one thread runs, and the configuration does not change */
+	/* The caller does not belong to the graph: the stage is being built, started, handed over or
+	 * freed. Its configuration does not change meanwhile (close_changes in
+	 * operate/reload_swap.c). */
 	if (!t || t->graph != st->graph)
 		return st->conf ? st->conf->data : NULL;
 	struct local *l = local_find(t, st->id);

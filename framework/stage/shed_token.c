@@ -150,7 +150,6 @@ int64_t shed_token_retry_ns(const struct shed_token *t, bool known_user, int64_t
 	case WEIR_EHOPELESS:
 	case WEIR_ELIMIT:
 	case WEIR_EQUEUE:
-	case WEIR_ETHRESHOLD:
 		if (t->wait == SHED_TOKEN_WAIT_UNKNOWN || slo_ns <= 0)
 			return 0;
 		return (int64_t)((double)t->wait / SHED_TOKEN_WAIT_UNIT * (double)slo_ns);

@@ -35,7 +35,7 @@
 #define SHED_TOKEN_WAIT_UNIT 32
 /** Largest value of `wait`, for 126/32 of the objective (3.9 times) or more. */
 #define SHED_TOKEN_WAIT_MOST 126
-/** Value of `wait` for policies that predict no wait, and for stages without an objective. */
+/** Value of `wait` if no wait was predicted, or the stage has no objective. */
 #define SHED_TOKEN_WAIT_UNKNOWN 127
 /** Modulus of `at`, in tenths of a second: 77 days. */
 #define SHED_TOKEN_AT_WRAP (1U << 26)
@@ -102,8 +102,8 @@ int shed_token_parse(const char *text, uint64_t *id);
  * SHED_TOKEN_TURN_NS if the user is known (`known_user`). It is 1 s for an event without a user,
  * and for a class of which nothing is admitted.
  *
- * For the reasons `delay`, `hopeless`, `limit`, `queue_full` and `threshold`, the time is the
- * predicted wait, computed from the objective `slo_ns` (0 or less if unknown).
+ * For the reasons `delay`, `hopeless`, `limit` and `queue_full`, the time is the predicted wait, if
+ * there is one, computed from the objective `slo_ns` (0 or less if unknown).
  */
 int64_t shed_token_retry_ns(const struct shed_token *t, bool known_user, int64_t slo_ns);
 

@@ -85,7 +85,7 @@ static WEIR_COLD void refuse_expired(const struct sink *s, struct weir_event **e
 
 /* Refuse all events without consulting a policy, because the stage is being drained. */
 static WEIR_COLD void judge_draining(
-    struct sink *s, struct weir_event **ev, int n, struct verdict *v)
+    struct sink *s, struct weir_event **ev, int n, struct verdict *v) WEIR_REQUIRES(&s->queue.lock)
 {
 	for (int c = 0; c < s->queue.n_classes; c++)
 		if (v->want[c] > 0)
@@ -196,8 +196,10 @@ static int push_run(struct sink *s, struct weir_event **ev, int n, int *reason)
 	memcpy(kept, ev + pushed, (size_t)left * sizeof(*ev));
 	memmove(ev + left, ev, (size_t)pushed * sizeof(*ev));
 	memcpy(ev, kept, (size_t)left * sizeof(*ev));
-	for (int i = 0; i < left; i++)
+	for (int i = 0; i < left; i++) {
 		reason[i] = WEIR_EQUEUE;
+		admit_mark(s, ev[i], WEIR_EQUEUE, 1, -1, ev[i]->queued_ns);
+	}
 	return left;
 }
 

@@ -240,7 +240,7 @@ struct net_io {
 
 /* ---- the protocol ---- */
 
-/** Why a client is refused when accepted. */
+/** Why a client is refused right after the accept. */
 enum net_limit {
 	NET_LIMIT_CONNECTIONS, /* max_connections, or descriptors have run out */
 	NET_LIMIT_ADDRESS,     /* max_per_address */

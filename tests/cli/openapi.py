@@ -220,6 +220,8 @@ def ask_nowhere(server):
         if "{knob}" in path:
             server.ask(method, path, 404, body=body, stage="work", knob="no.such")
         if method == "GET":
+            if path.startswith("/api/"):
+                server.ask(method, path, 403, headers={"Sec-Fetch-Site": "cross-site"}, **names)
             continue
         server.ask(method, path, 415, body=body, headers={}, **names)
         server.ask(method, path, 415, body=body, headers={"Content-Type": "text/plain"}, **names)

@@ -101,7 +101,12 @@ weir check shop.yaml
 is exit 1; is err has 'closed'
 sed -i '/^user:/d' shop.yaml
 weir check shop.yaml
-is exit 0
+is exit 0; is out has ': fine, '; is err has 'running as root'
+weir check shop.yaml -o json
+is exit 0; is out has '"total": 0'; is err has 'running as root'
+sed 's/^name:.*/&\nuser: root/' shop.yaml >rooted.yaml
+weir check rooted.yaml
+is exit 0; is err empty
 weir explain shop.yaml user
 is exit 0; is out has 'default'
 
@@ -124,6 +129,8 @@ real=$program
 printf '#!/bin/sh\nexec setpriv --reuid nobody --clear-groups %q "$@"\n' "$real" >as_nobody
 chmod 755 as_nobody
 program=$work/as_nobody
+weir check other.yaml
+is exit 0; is err has "'user: daemon' is ignored"
 launch other.yaml
 err=$(<log)
 is err has "'user: daemon' is ignored"

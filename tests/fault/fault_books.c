@@ -3,11 +3,13 @@
  * A thread that reaches a stage for the first time allocates its counters (struct book) there. Here
  * that allocation always fails: the thread uses the stage's common counters, or the event ends with
  * WEIR_ENOMEM. Each event is counted once.
+ * The last test is about a queue whose lane cannot grow.
  */
 #include "fixture/graph/probes.h"
 
 #include "fault/inject.h"
 #include "graph/graph.h"
+#include "stage/shed_token.h"
 
 #define EVENTS 100
 
@@ -157,6 +159,40 @@ static void test_sends_on(void)
 	end();
 }
 
+/* The lane of a class other than the last grows when its first event comes. Events that are refused
+ * because it cannot are marked like those that a full queue refuses. */
+static void test_lane_cannot_grow(void)
+{
+	struct weir_spec *spec = weir_spec_new("books");
+	struct weir_event *ev[EVENTS];
+	struct shed_token t;
+	int reason = 0;
+
+	prepare(EVENTS);
+	weir_spec_add_class(spec, "first");
+	weir_spec_add_class(spec, "last");
+	fixture_stage(spec, "end", "t.end", NULL);
+	g = fixture_start(spec);
+	CU_ASSERT_EQUAL_FATAL(weir_thread_attach(g, "test"), 0);
+	for (int i = 0; i < EVENTS; i++) {
+		weir_event_init(&probes[i].ev, &probe_type, 1);
+		ev[i] = &probes[i].ev;
+	}
+	starve(true);
+	CU_ASSERT_EQUAL(weir_offer(weir_graph_stage(g, "end"), ev, EVENTS, &reason), 0);
+	starve(false);
+	CU_ASSERT_EQUAL(reason, WEIR_EQUEUE);
+	for (int i = 0; i < EVENTS; i++) {
+		CU_ASSERT_TRUE_FATAL(shed_token_unpack(ev[i]->trace_id, &t));
+		CU_ASSERT_EQUAL(t.reason_index, weir_shed_index(WEIR_EQUEUE));
+		CU_ASSERT_EQUAL(t.stage, 0);
+		weir_event_finish(&ev[i], reason);
+	}
+	CU_ASSERT_EQUAL(
+	    stage_view(g, "end").class_view[0].shed[weir_shed_index(WEIR_EQUEUE)], EVENTS);
+	end();
+}
+
 static void setup(void)
 {
 	fixture_register(&pass_ops);
@@ -166,4 +202,5 @@ static void setup(void)
 }
 
 CUNIT_MAIN("books without memory", {"offers", setup}, {"ends what is held", test_ends_what_is_held},
-    {"emits what is held", test_emits_what_is_held}, {"sends on", test_sends_on})
+    {"emits what is held", test_emits_what_is_held}, {"sends on", test_sends_on},
+    {"a lane cannot grow", test_lane_cannot_grow})

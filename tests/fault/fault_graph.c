@@ -10,8 +10,11 @@
  */
 #include "fixture/graph/graph.h"
 
+#include <malloc.h>
+
 #include "config.h"
 #include "cunit_main.h"
+#include "event/queue.h"
 #include "graph/graph.h"
 #include "fault/inject.h"
 
@@ -155,7 +158,33 @@ static void test_prepare(void)
 	CU_ASSERT_FALSE(life(&fault_alloc_in, -1, yaml, sizeof(yaml) - 1, false));
 }
 
+/* One of the two rings of a lane by key cannot be allocated: nothing is queued, nothing is lost, and
+ * the other ring is freed. */
+static void test_lane_that_cannot_grow(void)
+{
+	struct weir_event *ev[N];
+	struct queue q;
+	size_t before = 0;
+
+	for (int i = 0; i < N; i++)
+		ev[i] = &probes[i].ev;
+	CU_ASSERT_EQUAL_FATAL(queue_init(&q, 1, 1, 1, true, false), 0);
+	lock_take(&q.lock);
+	for (int i = 0; i < 40; i++) {
+		before = i == 20 ? mallinfo2().uordblks : before; /* malloc's caches are filled */
+		atomic_store(&fault_alloc_in, i % 2);
+		CU_ASSERT_EQUAL(queue_push_locked(&q, ev, N), 0);
+		atomic_store(&fault_alloc_in, -1);
+	}
+	/* 0 with a sanitizer, which finds leaks itself */
+	CU_ASSERT_EQUAL(mallinfo2().uordblks, before);
+	CU_ASSERT_EQUAL(queue_length(&q), 0);
+	lock_release(&q.lock);
+	queue_fini(&q);
+}
+
 CUNIT_MAIN("fault", {"the server runs when nothing fails", test_prepare},
+    {"a lane that cannot grow", test_lane_that_cannot_grow},
     {"n-th allocation of a server", test_allocations_of_a_server},
     {"n-th allocation of a graph under traffic", test_allocations_of_a_graph},
     {"n-th thread of a server", test_threads_of_a_server},

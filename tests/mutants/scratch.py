@@ -107,14 +107,15 @@ class Scratch:
         return None
 
     def object_of(self, name):
-        """The bytes that the compiler makes of a source file; None for a header, or when it does not compile. There is no debug information."""
+        """The bytes that the compiler makes of a source file, without debug information, which differs for
+        equal code; None for a header, or when it does not compile."""
         command = self.command_of(name)
         if not command:
             return None
         words, folder = command
         out = os.path.join(self.build, "one.o")
         words[words.index("-o") + 1] = out
-        if subprocess.run(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+        if subprocess.run(words + ["-g0"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
             return None
         with open(out, "rb") as f:
             return f.read()

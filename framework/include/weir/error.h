@@ -2,10 +2,13 @@
 /*
  * Error codes, event outcomes and start-up errors.
  *
- * Errors are of three kinds, which are never mixed. A bug in weir itself aborts the process in
- * WEIR_ASSERT. A failure of the environment is a WEIR_E code of kind FAILED. Overload is not a
- * failure but a decision: the event ends with a code of kind SHED. One table holds all codes, their
- * words for logs, metrics and JSON, and their human-readable messages.
+ * Errors are of three kinds, which are never mixed:
+ *   - A bug in weir itself aborts the process in WEIR_ASSERT.
+ *   - A code of kind FAILED stands for an attempt that failed: because of the environment, an invalid
+ *     value, or a mistake of a stage.
+ *   - A code of kind SHED stands for a decision of weir: because of overload, a deadline or a stop.
+ * One table holds all codes, their words for logs, metrics and JSON, and their human-readable
+ * messages.
  */
 #ifndef WEIR_ERROR_H
 #define WEIR_ERROR_H

@@ -124,7 +124,7 @@ struct weir_decision {
 	char stage[WEIR_NAME_MAX + 1]; /* stage or group */
 	char actor[24];                /* policy name, "operator", "reload", "repair" ... */
 	char action[24]; /* "grow", "shrink", "limit", "set", "batch", "width", "stuck" ... */
-	char rule[96];   /* why: "queue 187 over threshold 64" */
+	char rule[96];   /* why: "the queue of 187 was over the threshold of 64" */
 	/* the limit that restricted the decision, such as "wanted 9, max 8"; "" if none */
 	char limit[48];
 	char inputs[160]; /* "queue=187 busy=4 arrivals=912/s" */

@@ -49,9 +49,10 @@ struct weir_http_header {
 struct weir_http_request;
 struct weir_stage;
 
-/** A callback that runs once when the request is finished, before the response is sent, in the
- * thread that finishes it. `fn` may read and change the response. It may emit or finish events that
- * its stage holds, since the thread belongs to the graph. It must not block. The most recently
+/** A callback that runs once when the request is finished, in the thread that finishes it. The
+ * response has not been sent yet, and `fn` may read and change it. Only a response that is sent in
+ * parts (weir_http_stream_begin) has begun, and `fn` may only read it. `fn` may emit or finish events
+ * that its stage holds, since the thread belongs to the graph. It must not block. The most recently
  * added tap runs first. The struct must stay valid until `fn` runs; the framework does not free
  * it. */
 struct weir_http_tap {

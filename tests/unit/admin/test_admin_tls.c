@@ -162,4 +162,44 @@ static void test_room(void)
 	teardown();
 }
 
-CUNIT_MAIN("admin_tls", {"patience", test_patience}, {"room", test_room})
+/* Whether the connection with this inner side has ended. */
+static bool has_ended(int inner)
+{
+	char byte;
+
+	return recv(inner, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+/* Connections that end in any order are taken out of the list, and the others stay. */
+static void test_any_order(void)
+{
+	static const int order[][3] = {{0, 1, 2}, {1, 0, 2}, {1, 2, 0}, {2, 1, 0}};
+	int inner[3], pair[3][2];
+
+	setup();
+	int before = descriptors();
+	for (size_t o = 0; o < sizeof(order) / sizeof(order[0]); o++) {
+		for (int i = 0; i < 3; i++) {
+			CU_ASSERT_EQUAL_FATAL(
+			    socketpair(
+				AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair[i]),
+			    0);
+			inner[i] = admin_tls_wrap(tls, pair[i][1]);
+			CU_ASSERT_TRUE_FATAL(inner[i] >= 0);
+		}
+		for (int n = 0; n < 3; n++) {
+			CU_ASSERT_FALSE(has_ended(inner[order[o][n]]));
+			close(pair[order[o][n]][0]); /* before the handshake */
+			admin_tls_run(tls, 100 * S);
+			CU_ASSERT_TRUE(has_ended(inner[order[o][n]]));
+			CU_ASSERT_EQUAL(descriptors(), before + 3 * 4 - 3 * (n + 1));
+		}
+		for (int i = 0; i < 3; i++)
+			close(inner[i]);
+	}
+	CU_ASSERT_EQUAL(descriptors(), before);
+	teardown();
+}
+
+CUNIT_MAIN(
+    "admin_tls", {"patience", test_patience}, {"room", test_room}, {"any order", test_any_order})

@@ -318,7 +318,7 @@ static void test_steer(void)
 	    {"/api/v1/stages/disk/resume", WEIR_STEER_RUN}};
 	static const char *const empty[] = {"", "{}", " { }\n"};
 	static const char *const full[] = {
-	    "{", "[]", "null", "1", "\"\"", "{\"for\": \"10m\"}", "x"};
+	    "{", "[]", "null", "1", "\"\"", "{\"for\": \"10m\"}", "x", "{} x", "{}{}"};
 
 	setup();
 	for (size_t i = 0; i < sizeof(verb) / sizeof(verb[0]); i++) {

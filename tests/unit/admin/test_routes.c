@@ -42,7 +42,7 @@ static char *reload_status(void *arg)
 static void reload_counts(void *arg, struct admin_reload_counts *counts)
 {
 	CU_ASSERT_PTR_EQUAL(arg, &reloads);
-	*counts = (struct admin_reload_counts){.total = 7, .failed = 2, .last_ok_at = 5};
+	*counts = (struct admin_reload_counts){.total = 7, .failed = 2, .last_ok_at = 1764208305};
 }
 
 static const struct admin_reloading reloading = {
@@ -440,6 +440,8 @@ static void test_reload(void)
 	CU_ASSERT_EQUAL(reloads.n, 3);
 	CU_ASSERT_EQUAL(get("/metrics"), 200);
 	CU_ASSERT_TRUE(body_has("weir_config_last_reload_successful 0\n"));
+	CU_ASSERT_TRUE(
+	    body_has("\nweir_config_last_reload_success_timestamp_seconds 1764208305\n"));
 	CU_ASSERT_TRUE(body_has("weir_config_reloads_total{result=\"ok\"} 5\n"));
 	CU_ASSERT_TRUE(body_has("weir_config_reloads_total{result=\"failed\"} 2\n"));
 	reloads.stopping = true;

@@ -162,6 +162,24 @@ static void test_missing_ticks(void)
 	CU_ASSERT(m >= 1890 && m <= 1910);
 }
 
+/* The wait is compared with 20 ms unless the target is greater than 0. */
+static void test_default_target(void)
+{
+	static const int64_t unset[] = {-1, 0};
+	char line[128];
+
+	for (int i = 0; i < 2; i++) {
+		const struct weir_admission_spec spec = {.target_ns = unset[i], .interval_ns = -1};
+		struct admission_sample sample = {
+		    .now_ns = 10 * MS, .completed = 10, .wait_mean_ns = 20 * MS};
+		admission_dagor.init(state, &spec, 0);
+		offer(0, 1, 2000);
+		admission_dagor.tick(state, &spec, &sample);
+		admission_dagor.explain(state, &spec, line, sizeof(line));
+		CU_ASSERT_STRING_EQUAL(line, "the mean wait is within 20 ms; admits all classes");
+	}
+}
+
 static void test_station(void)
 {
 	static const double load[] = {0.5, 0.7, 2, 10}, least[] = {0.48, 0.67, 0.6, 0.5};
@@ -180,4 +198,5 @@ static void test_station(void)
 CUNIT_MAIN("dagor", {"admits all at first", test_all_at_first}, {"steps", test_steps},
     {"a window of a second", test_window_of_a_second},
     {"by class and user", test_by_class_and_user}, {"unknown users", test_unknown_users},
-    {"give back", test_give_back}, {"missing ticks", test_missing_ticks}, {"station", test_station})
+    {"give back", test_give_back}, {"missing ticks", test_missing_ticks},
+    {"default target", test_default_target}, {"station", test_station})

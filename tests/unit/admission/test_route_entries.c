@@ -3,6 +3,8 @@
  * was asked already (judged). */
 #include "admission/route.h"
 
+#include <malloc.h>
+
 #include "cunit_main.h"
 #include "route_net.h"
 
@@ -324,6 +326,23 @@ static void test_idle(void)
 	check_idle(&t, &twin, 100000);
 }
 
+static void test_gives_memory_back(void)
+{
+	static struct net n;
+	size_t before = 0;
+
+	for (int i = 0; i < 20; i++) {
+		before = i == 10 ? mallinfo2().uordblks : before; /* malloc's caches are filled */
+		int a = net_queued_of(&n, 2), f = net_front(&n), last = net_front(&n);
+		net_pass(&n, net_link(&n, a, f), 0, 100, 100);
+		net_pass(&n, net_link(&n, f, last), 1, 100, 50);
+		net_learn(&n);
+		net_end(&n);
+	}
+	/* 0 with a sanitizer, which finds leaks itself */
+	CU_ASSERT_EQUAL(mallinfo2().uordblks, before);
+}
+
 CUNIT_MAIN("entries", {"a chain", test_chain}, {"a cache", test_cache},
     {"two routes by class", test_two_routes},
     {"a front that is an entry", test_a_front_that_is_an_entry},
@@ -333,4 +352,5 @@ CUNIT_MAIN("entries", {"a chain", test_chain}, {"a cache", test_cache},
     {"judged through a queue that is no entry", test_judged_through_a_queue_that_is_no_gate},
     {"hysteresis", test_hysteresis}, {"the first event", test_first_event},
     {"a busy sender", test_busy_sender}, {"a sender falls silent", test_sender_falls_silent},
-    {"an embedder", test_embedder}, {"idle ticks", test_idle})
+    {"an embedder", test_embedder}, {"idle ticks", test_idle},
+    {"gives its memory back", test_gives_memory_back})

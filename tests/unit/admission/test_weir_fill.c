@@ -59,6 +59,12 @@ static void test_learns(void)
 	sample.class[0].offered = sample.class[0].wanted = 41;
 	weir_fill_learn(&f, &sample);
 	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 1, 1e-9); /* weight 10 ms of 410 ms */
+	/* If the cost of the class is known, however small, it replaces that of the stage. */
+	memset(&f, 0, sizeof(f));
+	sample.class[0].cost_ns = 1;
+	sample.class[0].offered = sample.class[0].wanted = 41 * TICK_NS;
+	weir_fill_learn(&f, &sample);
+	CU_ASSERT_DOUBLE_EQUAL(f.offered[0], 1, 1e-9);
 }
 
 /* The rate of frequent events is known soon, and so is the end of a flood: after 40 events, but not

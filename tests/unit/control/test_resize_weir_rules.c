@@ -160,6 +160,28 @@ static void test_trial_says_what_it_gained(void)
 	    "4 instead of 2 threads changed throughput by -80%: reverted, no growth for 10 s");
 }
 
+/* The target returns to what it was before growth, and nothing is offered any more. When the trial
+ * is judged, at 1.1 s, there is nothing to undo. */
+static void test_trial_of_undone_growth(void)
+{
+	_Alignas(16) unsigned char state[RESIZE_STATE_MAX] = {0};
+	struct resize_view v = jam_of(2, 2, 2);
+	struct resize_decision d = {0};
+	bool grew = false;
+
+	v.cores = 64;
+	for (int i = 0; i < 30; i++) {
+		bool decided = resize_weir.decide(state, &v, i * 100 * NS_PER_MS, &d);
+		grew |= decided && d.target > v.target && i == 1;
+		CU_ASSERT_FALSE(decided && i >= 10); /* the mean of what was offered is small */
+		v.target = v.live = v.busy = i == 1 ? d.target : 2;
+		v.offered_total += i < 2 ? 100 : 0;
+		v.items += 20;
+		v.busy_ns_total += (uint64_t)v.live * 100 * NS_PER_MS;
+	}
+	CU_ASSERT_TRUE(grew);
+}
+
 /* The last target wanted within 5 s for a pool of `n` threads, at most `max`. Offered are 400
  * events per second of 20 ms each, enough for 10 threads. */
 static struct resize_decision last_wish(int n, int max, double cpu_share, int cores)
@@ -251,6 +273,7 @@ static void test_no_growth_when_cores_are_short(void)
 	CU_ASSERT_TRUE(grows_with(0.1, true, 0.5));
 	CU_ASSERT_FALSE(grows_with(0.6, true, 0.5));
 	CU_ASSERT_TRUE(grows_with(0.6, false, 0.5));
+	CU_ASSERT_FALSE(grows_with(0.6, false, 0.95));
 	CU_ASSERT_FALSE(grows_with(0.6, false, 0.97));
 }
 
@@ -360,7 +383,9 @@ static void test_highest_need_of_a_second_counts(void)
 CUNIT_MAIN("resize_weir_rules", {"stall", test_stall_by_hand},
     {"stall is five service times", test_stall_is_five_service_times},
     {"waits for threads to come", test_waits_for_threads_to_come}, {"trial", test_trial},
-    {"gain", test_trial_says_what_it_gained}, {"a wish beyond max", test_wish_beyond_max},
+    {"gain", test_trial_says_what_it_gained},
+    {"trial of undone growth", test_trial_of_undone_growth},
+    {"a wish beyond max", test_wish_beyond_max},
     {"threads that can help", test_threads_that_can_help},
     {"CPU time of an unused pool", test_cpu_time_of_an_unused_pool},
     {"no growth when cores are short", test_no_growth_when_cores_are_short},

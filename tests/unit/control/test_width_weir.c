@@ -234,6 +234,28 @@ static void test_accepts_again(void)
 	check(&sides[6], 1, "served", share >= 0.95, share);
 }
 
+/* If the other side refuses at every width, the width is again what it was before the refusals. The
+ * service time at the smaller width is forgotten then. So the larger one at this width is not taken
+ * for a change, and the next step is the check after 10 s. */
+static void test_refused_at_every_width(void)
+{
+	for (int seed = 1; seed <= SEEDS; seed++) {
+		struct width_sim *s = settled(&sides[10], seed);
+		s->refuses = 0.5;
+		for (int i = 0; i < 50 && s->v.width == 2; i++)
+			sim_run(s, s->now_s + 0.1);
+		CU_ASSERT_EQUAL(s->v.width, 1);
+		for (int i = 0; i < 50 && s->v.width == 1; i++)
+			sim_run(s, s->now_s + 0.1);
+		CU_ASSERT_EQUAL(s->v.width, 2);
+		int steps = s->steps;
+		sim_run(s, s->now_s + 9.5);
+		CU_ASSERT_EQUAL(s->steps, steps);
+		sim_run(s, s->now_s + 1.5);
+		CU_ASSERT_EQUAL(s->steps, steps + 1);
+	}
+}
+
 static void test_bounds(void)
 {
 	for (int i = 0; i < N_SIDES; i++) {
@@ -330,5 +352,6 @@ CUNIT_MAIN("width_weir", {"steady", test_steady}, {"slower", test_slower},
     {"refuses", test_refuses}, {"offered", test_offered}, {"floor expires", test_floor_expires},
     {"pause", test_pause}, {"parts", test_parts}, {"bounds", test_bounds},
     {"bounds change", test_bounds_change}, {"drift", test_drift},
-    {"accepts again", test_accepts_again}, {"idle", test_idle}, {"light load", test_light_load},
-    {"restart", test_restart}, {"explain", test_explain}, {"table", test_table})
+    {"accepts again", test_accepts_again}, {"refused at every width", test_refused_at_every_width},
+    {"idle", test_idle}, {"light load", test_light_load}, {"restart", test_restart},
+    {"explain", test_explain}, {"table", test_table})

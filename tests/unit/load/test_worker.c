@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The outcome of a response that arrives too late, but before its timer fires. */
+/* The outcome of a response that arrives too late, but before its timer fires, and the number of
+ * writes on a connection. */
 #include "load/worker.h"
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "fixture/load/plan.h"
+#include "load/conn_io.h"
 
 static struct run_shared shared = {.gate_lock = PTHREAD_MUTEX_INITIALIZER,
     .gate = PTHREAD_COND_INITIALIZER,
@@ -69,5 +74,36 @@ static void overdue_users_count(void)
 	load_plan_fini(&plan);
 }
 
+/* Each request is a write of its own, since its deadline is one. After 16 writes the other
+ * connections are served. */
+static void a_long_write_is_interrupted(void)
+{
+	const int in_all = 40, at_once = 16;
+	int fd[2];
+
+	plan_for(1, "/", 10, LOAD_S);
+	plan.pipeline = in_all;
+	plan.send_deadline = true;
+	shared.plan = &plan;
+	shared.exchange.n_running = 1;
+	CU_ASSERT_FATAL(worker_init(&w, &shared, 0) == 0);
+	CU_ASSERT_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0);
+	struct conn *c = w.list[CONN_FREE];
+	c->fd = fd[0];
+	c->n = in_all;
+	CU_ASSERT_EQUAL(conn_io_write(&w, c), IO_AGAIN);
+	CU_ASSERT_EQUAL(c->n_written, at_once);
+	CU_ASSERT_TRUE(c->kicked);
+	CU_ASSERT_EQUAL(conn_io_write(&w, c), IO_AGAIN);
+	CU_ASSERT_EQUAL(c->n_written, 2 * at_once);
+	CU_ASSERT_EQUAL(conn_io_write(&w, c), 0);
+	CU_ASSERT_EQUAL(c->n_written, in_all);
+	close(fd[0]);
+	close(fd[1]);
+	worker_fini(&w);
+	load_plan_fini(&plan);
+}
+
 CUNIT_MAIN("worker", {"an answer in time", in_time}, {"an answer too late is none", too_late},
-    {"overdue users count", overdue_users_count})
+    {"overdue users count", overdue_users_count},
+    {"a long write is interrupted", a_long_write_is_interrupted})

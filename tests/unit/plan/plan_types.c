@@ -24,3 +24,16 @@ const struct weir_stage_ops plan_other_ops = {.abi = WEIR_STAGE_ABI,
     .summary = "x",
     .accepts = &plan_other_type,
     .handle = end_handle};
+const struct weir_stage_ops plan_keeps_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.keeps",
+    .summary = "x",
+    .flags = WEIR_STAGE_HOLDS,
+    .accepts = &probe_type,
+    .outlets = pass_outlets,
+    .handle = pass_handle};
+const struct weir_stage_ops plan_single_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.single",
+    .summary = "x",
+    .flags = WEIR_STAGE_SINGLE,
+    .accepts = &probe_type,
+    .handle = end_handle};

@@ -5,6 +5,7 @@
 #include "plan_types.h"
 
 #include "admission/admission.h"
+#include "base/task.h"
 
 static int64_t slow_ns(const void *conf)
 {
@@ -216,10 +217,6 @@ static void test_placement(void)
 	weir_spec_text(&spec->stages[2].use, "t.gate");
 	spec->stages[2].inlined = true;
 	refuses(spec, 1, "stage 'b' (t.gate) cannot be inline");
-	spec = chain();
-	spec->stages[2].inlined = true;
-	spec->stages[2].mode = WEIR_MODE_EXCLUSIVE;
-	refuses(spec, 1, "cannot be inline");
 	for (int i = 0; admission_at(i); i++) {
 		spec = chain();
 		spec->stages[2].inlined = true;
@@ -261,6 +258,39 @@ static void test_placement(void)
 	weir_spec_text(&spec->stages[2].threads.policy, "luck");
 	refuses(spec, 1, "no policy 'luck'");
 	CU_ASSERT_STRING_EQUAL(errs.err[0].hint, "there are static, seda, weir");
+}
+
+static void test_inline_hints(void)
+{
+	struct weir_spec *spec = chain();
+
+	spec->stages[2].inlined = true;
+	spec->stages[2].mode = WEIR_MODE_EXCLUSIVE;
+	refuses(spec, 1, "cannot be inline");
+	CU_ASSERT_PTR_NOT_NULL(strstr(errs.err[0].hint, "only 'mode: shared' can run"));
+	spec = chain();
+	spec->stages[2].inlined = true;
+	weir_spec_text(&spec->stages[2].use, "t.single"); /* `mode: shared` would not help */
+	refuses(spec, 1, "stage 'b' (t.single) cannot be inline");
+	CU_ASSERT_PTR_NOT_NULL(strstr(errs.err[0].hint, "only one thread at a time may run"));
+}
+
+/* An inline stage that holds events needs a thread as well, and may be the only kind of stage. */
+static void test_budget_of_inline_stages(void)
+{
+	int n = task_budget() + 1;
+	char text[64];
+
+	if (n >= WEIR_STAGES_MAX) /* this machine has a thread for each stage */
+		return;
+	struct weir_spec *spec = long_chain(n + 1);
+	for (int i = 0; i < n; i++)
+		weir_spec_text(&spec->stages[i].use, "t.keeps");
+	snprintf(text, sizeof(text), "at least %d threads, stage 's0' 1 of them", n);
+	refuses(spec, 1, text);
+	CU_ASSERT_STRING_EQUAL(
+	    errs.err[0].hint, "put some of the stages into a group, instead of 'threads: inline'");
+	CU_ASSERT_TRUE(errs.err[0].line == 1 && errs.err[0].col == 3);
 }
 
 static void test_admission(void)
@@ -453,7 +483,8 @@ static void test_all_at_once(void)
 static void test_prepare(void)
 {
 	static const struct weir_stage_ops *const all[] = {&plan_source_ops, &plan_other_ops,
-	    &pass_ops, &end_ops, &gate_ops, &two_ops, &any_ops, &slow_ops};
+	    &pass_ops, &end_ops, &gate_ops, &two_ops, &any_ops, &slow_ops, &plan_keeps_ops,
+	    &plan_single_ops};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		fixture_register(all[i]);
@@ -464,5 +495,7 @@ CUNIT_MAIN("plan", {"types are known", test_prepare}, {"a good spec", test_good}
     {"names", test_names}, {"too many stages", test_too_many_stages},
     {"a group named like a stage", test_group_names}, {"links", test_links},
     {"cycles", test_cycles}, {"types", test_types}, {"placement", test_placement},
-    {"admission", test_admission}, {"classes", test_classes}, {"reach", test_reach},
-    {"shares", test_shares}, {"objectives", test_slo}, {"all mistakes at once", test_all_at_once})
+    {"hints about inline stages", test_inline_hints},
+    {"budget of inline stages", test_budget_of_inline_stages}, {"admission", test_admission},
+    {"classes", test_classes}, {"reach", test_reach}, {"shares", test_shares},
+    {"objectives", test_slo}, {"all mistakes at once", test_all_at_once})

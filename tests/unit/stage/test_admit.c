@@ -175,6 +175,39 @@ static void test_anonymous_tokens(void)
 	rig_end();
 }
 
+/* A full queue states how long its work takes, if the policy of the stage learns service times. */
+static void test_wait_of_full_queue(void)
+{
+	struct weir_event *ev[RUN];
+	struct shed_token t;
+	const int64_t slo_ns = 32LL * COST;
+
+	rig_start();
+	queue_set_limit(&front->queue, 10);
+	front->slo_ns = slo_ns;
+	CU_ASSERT_EQUAL(offer(front, 0, RUN, ev), 10);
+	for (int i = 0; i < RUN - 10; i++) {
+		CU_ASSERT_EQUAL(reasons[i], WEIR_EQUEUE);
+		CU_ASSERT_TRUE_FATAL(shed_token_unpack(ev[i]->trace_id, &t));
+		CU_ASSERT_EQUAL(t.reason_index, weir_shed_index(WEIR_EQUEUE));
+		/* ten events, two threads; a wait of COST is one unit of the token */
+		CU_ASSERT_EQUAL(t.wait, 5);
+		CU_ASSERT_EQUAL(shed_token_retry_ns(&t, true, slo_ns), 5 * COST);
+	}
+	atomic_store(&front->mean_cost_ns, 0); /* as before the first batch */
+	CU_ASSERT_EQUAL(offer_at(front, NULL, ev, 1), 0);
+	CU_ASSERT_TRUE_FATAL(shed_token_unpack(ev[0]->trace_id, &t));
+	CU_ASSERT_EQUAL(t.wait, SHED_TOKEN_WAIT_UNKNOWN);
+	rig_end();
+	rig_start();
+	queue_set_limit(&a->queue, 10);
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), 10);
+	CU_ASSERT_TRUE_FATAL(shed_token_unpack(ev[0]->trace_id, &t));
+	CU_ASSERT_EQUAL(t.stage, a->id);
+	CU_ASSERT_EQUAL(t.wait, SHED_TOKEN_WAIT_UNKNOWN);
+	rig_end();
+}
+
 /* The user number that the policy sees for probe 0, offered as `session` at now_ns. */
 static uint16_t number_at(uint32_t session, int64_t now_ns)
 {
@@ -303,6 +336,6 @@ CUNIT_MAIN("asking ahead", {"types are known", test_prepare},
     {"only the gate's classes", test_only_the_gate_s_classes},
     {"not again on the way", test_not_again_on_the_way},
     {"the own door for the rest", test_own_door_for_the_rest}, {"nonsense", test_nonsense},
-    {"anonymous tokens", test_anonymous_tokens}, {"back when told", test_back_when_told},
-    {"modes", test_modes}, {"shadow is counted", test_shadow_is_counted},
-    {"mode cap", test_mode_cap})
+    {"wait of a full queue", test_wait_of_full_queue}, {"anonymous tokens", test_anonymous_tokens},
+    {"back when told", test_back_when_told}, {"modes", test_modes},
+    {"shadow is counted", test_shadow_is_counted}, {"mode cap", test_mode_cap})

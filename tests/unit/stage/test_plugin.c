@@ -60,6 +60,18 @@ static int copy_of(const char *symbol, struct plugin_copy *copy)
 	return plugin_copy(path, symbol, copy, &err);
 }
 
+/* The name of an open file, which the maps of a process also show. */
+static const char *name_of(int fd)
+{
+	static char name[128];
+	char link[32];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(link, name, sizeof(name) - 1);
+	name[n > 0 ? n : 0] = '\0';
+	return name;
+}
+
 static void test_sealed(void)
 {
 	struct plugin_copy copy, again;
@@ -69,6 +81,7 @@ static void test_sealed(void)
 	CU_ASSERT_EQUAL_FATAL(copy_of(SYMBOL, &copy), 0);
 	CU_ASSERT_EQUAL(copy.size, good_n);
 	CU_ASSERT_NOT_EQUAL(copy.id, 0);
+	CU_ASSERT_STRING_EQUAL(name_of(copy.fd), "/memfd:crash.so (deleted)");
 	CU_ASSERT(fcntl(copy.fd, F_GETFD) & FD_CLOEXEC);
 	CU_ASSERT(pwrite(copy.fd, "x", 1, 0) == -1 && errno == EPERM);
 	CU_ASSERT(ftruncate(copy.fd, 0) == -1 && errno == EPERM);
@@ -161,5 +174,36 @@ static void test_symbols(void)
 	end();
 }
 
+static const struct weir_stage_ops *load(int code)
+{
+	err = (struct weir_err){0};
+	CU_ASSERT_EQUAL(weir_stage_load(path, &err), code);
+	return weir_stage_type_find("crash");
+}
+
+/* A plug-in may be named twice. A type of the same name from other content is refused in the same
+ * configuration, and replaces the old one in the next. */
+static void test_replaced(void)
+{
+	begin();
+	put(good, good_n);
+	weir_stage_plugins_begin();
+	const struct weir_stage_ops *first = load(0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(first);
+	CU_ASSERT_PTR_EQUAL(load(0), first);
+	good[good_n - 1] ^= 1; /* an unused section header */
+	put(good, good_n);
+	CU_ASSERT_PTR_EQUAL(load(WEIR_EBUSY), first);
+	CU_ASSERT_STRING_EQUAL(err.text, "there is already a stage type 'crash'");
+	weir_stage_plugins_begin();
+	const struct weir_stage_ops *second = load(0);
+	CU_ASSERT_PTR_NOT_EQUAL(second, first);
+	CU_ASSERT_PTR_EQUAL(load(0), second);
+	weir_stage_plugins_revert();
+	CU_ASSERT_PTR_EQUAL(weir_stage_type_find("crash"), first);
+	end();
+}
+
 CUNIT_MAIN("plugin", {"sealed", test_sealed}, {"cut", test_cut}, {"nonsense", test_nonsense},
-    {"before the sections", test_before_the_sections}, {"symbols", test_symbols})
+    {"before the sections", test_before_the_sections}, {"symbols", test_symbols},
+    {"replaced", test_replaced})

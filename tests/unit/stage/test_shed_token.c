@@ -148,9 +148,9 @@ static void test_retry_of_users(void)
 
 static void test_retry_of_waits(void)
 {
-	static const int waiting[] = {
-	    WEIR_EDELAY, WEIR_EHOPELESS, WEIR_ELIMIT, WEIR_EQUEUE, WEIR_ETHRESHOLD};
-	static const int silent[] = {WEIR_ERATE, WEIR_EDEADLINE, WEIR_ESTOPPING, WEIR_EPRESSURE};
+	static const int waiting[] = {WEIR_EDELAY, WEIR_EHOPELESS, WEIR_ELIMIT, WEIR_EQUEUE};
+	static const int silent[] = {
+	    WEIR_ETHRESHOLD, WEIR_ERATE, WEIR_EDEADLINE, WEIR_ESTOPPING, WEIR_EPRESSURE};
 	struct shed_token t = {.wait = 64, .part = 64};
 
 	for (size_t i = 0; i < sizeof(waiting) / sizeof(waiting[0]); i++) {
