@@ -148,6 +148,23 @@ static json_t *width_json(const struct weir_stage_view *s)
 	    "why", s->width_why);
 }
 
+static json_t *cores_json(const struct weir_stage_view *s)
+{
+	json_t *list = json_array();
+
+	for (int k = 0; k < s->n_cores; k++) {
+		const struct weir_core_view *c = &s->cores[k];
+		json_t *core = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "visits_total",
+		    (json_int_t)c->visits, "urgent_total", (json_int_t)c->urgent, "starved_total",
+		    (json_int_t)c->starved, "events_total", (json_int_t)c->events,
+		    "from_queue_total", (json_int_t)c->from_queue, "dealt_total",
+		    (json_int_t)c->dealt, "waiting", (json_int_t)c->waiting, "oldest_wait_seconds",
+		    seconds(c->oldest_wait_ns));
+		json_push(&list, core);
+	}
+	return list;
+}
+
 static json_t *slo_json(int64_t slo_ns)
 {
 	return slo_ns > 0 ? json_real(seconds(slo_ns)) : json_null();
@@ -165,7 +182,7 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 {
 	return json_pack(
 	    "{s:{s:s, s:s, s:s, s:I}, s:o, s:I, s:I, s:{s:I, s:I}, s:o, s:f, s:I, s:I, s:I, s:I, "
-	    "s:f, s:o, s:f, s:f, s:o, s:o, s:o, s:o}",
+	    "s:f, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o}",
 	    "admission", "policy", s->admission, "mode", s->admission_mode, "why", s->admission_why,
 	    "nonsense_total", (json_int_t)s->admission_nonsense, "queue", queue_json(s),
 	    "in_flight", (json_int_t)s->in_flight, "held", (json_int_t)s->held, "law", "residual",
@@ -175,8 +192,8 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 	    "wakeups_total", (json_int_t)s->wakeups, "unhandled_total", (json_int_t)s->unhandled,
 	    "longest_running_seconds", seconds(s->longest_running_ns), "slo_seconds",
 	    slo_json(s->slo_ns), "pressure", isfinite(s->pressure) ? s->pressure : 0.0,
-	    "degradation", s->degradation, "width", width_json(s), "links", links_json(s),
-	    "metrics", metrics_json(s), "classes", classes_json(v, s));
+	    "degradation", s->degradation, "width", width_json(s), "cores", cores_json(s), "links",
+	    links_json(s), "metrics", metrics_json(s), "classes", classes_json(v, s));
 }
 
 /* Add the members of `more` to `into`. `more` is consumed. Returns NULL if either is NULL. */

@@ -191,10 +191,65 @@ static void print_uptime(struct textbuf *out, const struct family *f, const stru
 	prom_seconds(out, a->view->started_ns ? a->view->now_ns - a->view->started_ns : 0);
 }
 
+/* ---- cores of core groups ---- */
+
+static void begin_core(struct textbuf *out, const struct family *f, const struct about *a, int core)
+{
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", core);
+	begin(out, f, a);
+	prom_label(out, "core", number);
+}
+
+static void print_visits(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	for (int k = 0; k < a->stage->n_cores; k++) {
+		const struct weir_core_view *c = &a->stage->cores[k];
+		const struct {
+			const char *word;
+			uint64_t n;
+		} why[] = {{"policy", c->visits - c->urgent - c->starved}, {"urgent", c->urgent},
+		    {"starved", c->starved}};
+		for (size_t i = 0; i < sizeof(why) / sizeof(why[0]); i++) {
+			begin_core(out, f, a, k);
+			prom_label(out, "why", why[i].word);
+			prom_count(out, why[i].n);
+		}
+	}
+}
+
+static void print_taken(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	for (int k = 0; k < a->stage->n_cores; k++) {
+		const struct weir_core_view *c = &a->stage->cores[k];
+		begin_core(out, f, a, k);
+		prom_label(out, "from", "cell");
+		prom_count(out, c->events - c->from_queue);
+		begin_core(out, f, a, k);
+		prom_label(out, "from", "queue");
+		prom_count(out, c->from_queue);
+	}
+}
+
+/* Print the member of each core's view at the offset of the family. */
+static void print_cores(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	for (int k = 0; k < a->stage->n_cores; k++) {
+		const char *p = (const char *)&a->stage->cores[k] + f->offset;
+		begin_core(out, f, a, k);
+		if (f->member == MEMBER_NS)
+			prom_seconds(out, *(const int64_t *)p);
+		else
+			prom_count(out, *(const uint64_t *)p);
+	}
+}
+
 /* ---- the table ---- */
 
 #define OF_STAGE(member) offsetof(struct weir_stage_view, member), NULL
 #define OF_CLASS(member) offsetof(struct weir_class_view, member), NULL
+#define OF_CORE(member)  offsetof(struct weir_core_view, member), print_cores
 #define BY(print)        0, print
 
 static const struct family family[] = {
@@ -289,6 +344,20 @@ static const struct family family[] = {
 	"Events refused by the other side, for which the stage waits (a database, a disk, another "
 	"server)",
 	SCOPE_WIDE, MEMBER_COUNT, OF_STAGE(refusals)},
+    {"weir_stage_core_visits_total", "counter",
+	"Visits of the stage by a core of its group, by what began them", SCOPE_STAGE, 0,
+	BY(print_visits)},
+    {"weir_stage_core_events_total", "counter",
+	"Events that a core of the stage's group took, from its cell or from the queue",
+	SCOPE_STAGE, 0, BY(print_taken)},
+    {"weir_stage_core_dealt_total", "counter",
+	"Events that a core sent to the queue of the stage since another core was idle",
+	SCOPE_STAGE, MEMBER_COUNT, OF_CORE(dealt)},
+    {"weir_stage_core_waiting", "gauge", "Events that wait for the stage in the cell of a core",
+	SCOPE_STAGE, MEMBER_COUNT, OF_CORE(waiting)},
+    {"weir_stage_core_oldest_wait_seconds", "gauge",
+	"Age of the oldest event that waits for the stage in the cell of a core", SCOPE_STAGE,
+	MEMBER_NS, OF_CORE(oldest_wait_ns)},
     {"weir_stage_law_residual", "gauge",
 	"Events offered minus ended minus in flight, at most weir_stage_law_slack above or below 0",
 	SCOPE_STAGE, MEMBER_INT64, OF_STAGE(law_residual)},

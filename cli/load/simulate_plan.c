@@ -21,7 +21,7 @@
 #include <weir/stage.h>
 
 #include "load/sentence.h"
-#include "sched/pool.h"
+#include "sched/cores.h"
 #include "sim/workload.h"
 
 /* Probability below which a path is ignored. */
@@ -99,6 +99,16 @@ static int add_front(struct walk *w, const struct weir_stage_spec *st)
 	return c->n_stages++;
 }
 
+/* Number of cores of a core group. With `cores: auto` those of the simulated machine. */
+static int cores_of(const struct walk *w, const struct weir_group_spec *group)
+{
+	int cpu[POOL_THREADS_MAX];
+	bool listed;
+	int n = cores_parse(group->cores, cpu, &listed);
+
+	return strcmp(group->cores, "auto") == 0 || n < 1 ? w->cores : n;
+}
+
 static int add_pool(struct walk *w, const struct weir_stage_spec *st)
 {
 	struct sim_config *c = &w->plan->config;
@@ -109,6 +119,8 @@ static int add_pool(struct walk *w, const struct weir_stage_spec *st)
 		return -1;
 	int min, max;
 	pool_bounds(t, w->cores, &min, &max);
+	if (group && next_policy_find(group->schedule))
+		min = max = cores_of(w, group);
 	max = is_single(st) ? 1 : max;
 	min = min < max ? min : max;
 	int start = t->start < 0 ? min : (int)t->start;

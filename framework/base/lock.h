@@ -5,13 +5,13 @@
  *
  * Lock order (a thread that holds a lock may take only locks to its right):
  *
- *   graph.lock (start, drain, set) > tickets.lock > pool.lock (resize, idle list) > queue.lock
+ *   graph.lock (start, drain, set) > core_group.asking > tickets.lock > pool.lock (resize, idle list) > queue.lock
  *     > mailbox.lock
  *
- * graph.threads_lock, stage.conf_lock, widener.lock, journal.lock, change_log.lock, registry_lock,
- * slowest.lock and taps.lock are leaf locks: no lock is taken while one of them is held. Views take
- * inheritance.lock, which precedes queue.lock and threads_lock; of several inheritance locks, that
- * of the newest graph is taken first.
+ * graph.threads_lock, stage.conf_lock, core_group.lock, widener.lock, journal.lock,
+ * change_log.lock, registry_lock, slowest.lock and taps.lock are leaf locks: no lock is taken while
+ * one of them is held. Views take inheritance.lock, which precedes queue.lock and threads_lock; of
+ * several inheritance locks, that of the newest graph is taken first.
  *
  * No lock is held across a handler, a finish callback, a log call or a join. Mutexes are
  * adaptive: critical sections here take tens of ns, so a short spin is cheaper than a futex call.

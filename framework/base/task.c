@@ -137,6 +137,14 @@ int task_cores(void)
 	return n;
 }
 
+bool task_may_run_on(int cpu)
+{
+	cpu_set_t allowed;
+
+	return cpu >= 0 && cpu < CPU_SETSIZE &&
+	       sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_ISSET(cpu, &allowed);
+}
+
 #define BUDGET_PER_CORE 32
 #define BUDGET_MAX      512
 

@@ -45,6 +45,9 @@ int task_count(void);
 /** Return the number of cores that this process may run on, at least 1. Determined once. */
 int task_cores(void);
 
+/** Whether this process may run on CPU `cpu`. */
+bool task_may_run_on(int cpu);
+
 /** Return the maximum number of handler threads over all pools: 32 per core, but at most 512. */
 int task_budget(void);
 

@@ -107,6 +107,7 @@ struct queue;
 struct local;
 struct conf;
 struct pool;
+struct core;
 struct slot;
 
 /** Value of `outlet` in the outbox of requeued events, which do not pass through an outlet. */
@@ -228,6 +229,9 @@ struct thread {
 	int tid;           /* kernel thread id */
 	struct pool *pool; /* pool of a handler thread, or NULL */
 	bool sent_home;    /* this batch has sent events to a queue that `pool` serves */
+	/* core of a core group whose thread it is (sched/cores.h); NULL otherwise, and once the
+	 * thread is leaving */
+	struct core *core;
 	struct weir_stage *source; /* source of an I/O thread, or NULL */
 	/* interface of an I/O thread to other threads, or NULL */
 	struct thread_link *link;

@@ -71,7 +71,7 @@ int queue_init(
 	q->n_classes = n_classes;
 	q->keyed = keyed;
 	q->leasing = leasing;
-	q->limit = limit;
+	q->limit = q->own = limit;
 	lock_init(&q->lock);
 	if (lane_grow(&q->part[0].lane[n_classes - 1], round_up_pow2(limit), keyed) == 0)
 		return 0;
@@ -151,7 +151,7 @@ int queue_push_locked(struct queue *q, struct weir_event **ev, int n)
 		q->part[part].n += (uint32_t)run;
 		done += run;
 	}
-	/* seq_cst: pairs with the read of the length in queue_due, which park() in sched/handler.c
+	/* seq_cst: pairs with the read of the length in queue_due, which handler_park (sched/rest.c)
 	 * calls */
 	atomic_store(&q->length, queue_length(q) + (uint32_t)done);
 	return done;
@@ -430,17 +430,41 @@ int64_t queue_oldest_ns(struct queue *q, uint64_t *n)
 	return oldest;
 }
 
+static void look_at_door(struct queue *q) WEIR_REQUIRES(&q->lock)
+{
+	atomic_store_explicit(
+	    &q->by_door, q->closed || q->shut || queue_paused(q), memory_order_relaxed);
+}
+
 void queue_close(struct queue *q)
 {
 	lock_take(&q->lock);
 	q->closed = true;
+	look_at_door(q);
 	lock_release(&q->lock);
+}
+
+static void divide_limit(struct queue *q, uint32_t limit) WEIR_REQUIRES(&q->lock)
+{
+	uint32_t each = q->n_cells > 0 ? limit / (2 * (uint32_t)q->n_cells) : 0;
+
+	q->limit = limit;
+	q->cell_max = each;
+	q->own = limit - each * (uint32_t)q->n_cells;
 }
 
 void queue_set_limit(struct queue *q, uint32_t limit)
 {
 	lock_take(&q->lock);
-	q->limit = limit;
+	divide_limit(q, limit);
+	lock_release(&q->lock);
+}
+
+void queue_set_cells(struct queue *q, int n)
+{
+	lock_take(&q->lock);
+	q->n_cells = n;
+	divide_limit(q, q->limit);
 	lock_release(&q->lock);
 }
 
@@ -449,5 +473,6 @@ void queue_steer(struct queue *q, bool paused, bool shut)
 	lock_take(&q->lock);
 	q->shut = shut;
 	atomic_store_explicit(&q->paused, paused, memory_order_relaxed);
+	look_at_door(q);
 	lock_release(&q->lock);
 }

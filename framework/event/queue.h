@@ -100,6 +100,12 @@ struct queue {
 	bool leasing;      /* partitions are leased: mode exclusive or partitioned */
 	bool fifo;         /* oldest first across classes; otherwise the highest class first */
 	atomic_bool keeps; /* the stage has a width or has held an event; never reset */
+	/* events must come through the queue, not through cells: it is paused, shut or closed. Like
+	 * the next three members, written under the lock and read by any thread. */
+	atomic_bool by_door;
+	int n_cells;          /* of the stage (event/cell.h); used under the lock only */
+	atomic_uint own;      /* slots of `limit` that the queue itself has */
+	atomic_uint cell_max; /* slots of `limit` that each cell has */
 	struct keep keep;
 };
 
@@ -251,13 +257,13 @@ static inline uint32_t queue_length(const struct queue *q)
 	return atomic_load_explicit(&q->length, memory_order_relaxed);
 }
 
-/** Number of free slots under the limit. The caller holds the lock. */
+/** Number of free slots of the queue itself. The caller holds the lock. */
 static inline uint32_t queue_room_locked(const struct queue *q) WEIR_REQUIRES(&q->lock)
 {
 	int64_t n = queue_length(q) + queue_kept_all(q);
-	uint32_t limit = atomic_load_explicit(&q->limit, memory_order_relaxed);
+	uint32_t own = atomic_load_explicit(&q->own, memory_order_relaxed);
 
-	return q->closed || n >= limit ? 0 : limit - (uint32_t)n;
+	return q->closed || n >= own ? 0 : own - (uint32_t)n;
 }
 
 /** Whether the queue is paused, so that no batch may be taken. A thread that holds the lock, or has
@@ -280,6 +286,9 @@ void queue_steer(struct queue *q, bool paused, bool shut);
 /** Largest number of events that queue_peek reports. */
 #define QUEUE_PEEK_MAX 100
 
+/** Describe a waiting event as of `now_ns`, but leave class_name NULL. */
+struct weir_queued queue_describe(const struct weir_event *ev, int64_t now_ns);
+
 /** Describe the oldest `n` <= QUEUE_PEEK_MAX events in `out`, oldest first, as of `now_ns`. Leaves
  *  class_name NULL. Returns the number of events described. Holds the lock for up to 50 us (with 64
  *  partitions of 8 classes). */
@@ -294,5 +303,9 @@ void queue_close(struct queue *q);
 
 /** Change the limit. Events already queued stay, even if they exceed the new limit. */
 void queue_set_limit(struct queue *q, uint32_t limit);
+
+/** Divide the limit between the queue and `n` cells: the cells get half of it. So queue and cells
+ *  together never exceed the limit, although no lock covers both. */
+void queue_set_cells(struct queue *q, int n);
 
 #endif

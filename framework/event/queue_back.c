@@ -21,7 +21,7 @@ void queue_give_back(struct queue *q, struct weir_event *list)
 		part->back = ev;
 		n++;
 	}
-	/* seq_cst: pairs with queue_due, which park() in sched/handler.c calls */
+	/* seq_cst: pairs with queue_due, which handler_park (sched/rest.c) calls */
 	atomic_store(&q->n_back, atomic_load_explicit(&q->n_back, memory_order_relaxed) + n);
 	lock_release(&q->lock);
 }

@@ -58,8 +58,8 @@ int queue_count_width_left(const struct queue *q, int width)
 	int64_t kept = 0;
 
 	/* seq_cst: a thread that is about to park raises n_idle and then reads these counters, and
-	 * a thread that ends a hold lowers a counter and then reads n_idle (sched/handler.c). So
-	 * one of the two sees what the other has written. */
+	 * a thread that ends a hold lowers a counter and then reads n_idle (sched/rest.c). So one of
+	 * the two sees what the other has written. */
 	for (int c = 0; c < q->n_classes; c++)
 		kept += kept_of(atomic_load(&q->keep.count[c]));
 	return kept < width ? width - (int)kept : 0;

@@ -46,6 +46,14 @@ static struct peek *peek_oldest(struct peek *peek, int n)
 	return oldest;
 }
 
+struct weir_queued queue_describe(const struct weir_event *ev, int64_t now_ns)
+{
+	return (struct weir_queued){.class_id = ev->class_id,
+	    .age_ns = now_ns > ev->queued_ns ? now_ns - ev->queued_ns : 0,
+	    .left_ns = weir_event_left_ns(ev, now_ns),
+	    .type = ev->type->name};
+}
+
 int queue_peek(struct queue *q, int64_t now_ns, struct weir_queued *out, int n)
 {
 	struct peek peek[QUEUE_LANES_MAX];
@@ -56,11 +64,7 @@ int queue_peek(struct queue *q, int64_t now_ns, struct weir_queued *out, int n)
 	int lanes = peek_lanes(q, peek, QUEUE_LANES_MAX);
 	while (shown < n && lanes > 0) {
 		struct peek *p = peek_oldest(peek, lanes);
-		const struct weir_event *ev = peek_event(p);
-		out[shown++] = (struct weir_queued){.class_id = ev->class_id,
-		    .age_ns = now_ns > ev->queued_ns ? now_ns - ev->queued_ns : 0,
-		    .left_ns = weir_event_left_ns(ev, now_ns),
-		    .type = ev->type->name};
+		out[shown++] = queue_describe(peek_event(p), now_ns);
 		if (++p->at == p->lane->n)
 			*p = peek[--lanes];
 		else

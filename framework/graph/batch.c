@@ -61,7 +61,7 @@ static void view(struct weir_graph *g, struct weir_stage *st, struct batch_view 
 
 	*v = (struct batch_view){.cap = atomic_load(&st->sink.cohort_max),
 	    .max = atomic_load(&st->cohort_bound),
-	    .queue_length = queue_length(&st->sink.queue),
+	    .queue_length = sink_waiting(&st->sink),
 	    .slo_ns = st->sink.slo_ns,
 	    .fixed_ns = FIXED_NS,
 	    .batches = sums->batches,

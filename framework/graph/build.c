@@ -16,10 +16,11 @@
 #include "base/task.h"
 #include "control/control.h"
 #include "graph/graph.h"
+#include "graph/group.h"
 #include "graph/reload_state.h"
 #include "plan/plan.h"
 #include "stage/thread.h"
-#include "sched/pool.h"
+#include "sched/cores.h"
 
 int weir_spec_check(const struct weir_spec *spec, struct weir_errs *errs)
 {
@@ -55,13 +56,18 @@ static int make_outlets(struct weir_graph *g, struct weir_stage *st, const struc
 	return 0;
 }
 
-static int partitions_of(const struct weir_stage_spec *s, const struct weir_threads_spec *t)
+static int partitions_of(const struct weir_graph *g, const struct plan_stage *ps)
 {
-	int min, max;
+	const struct weir_group_spec *gs = ps->group >= 0 ? &g->spec->groups[ps->group] : NULL;
+	int min, max, cpu[POOL_THREADS_MAX];
+	bool listed;
 
-	if (s->mode != WEIR_MODE_PARTITIONED)
+	if (ps->spec->mode != WEIR_MODE_PARTITIONED)
 		return 1;
-	pool_bounds(t, task_cores(), &min, &max);
+	if (gs && next_policy_find(gs->schedule))
+		max = cores_parse(gs->cores, cpu, &listed);
+	else
+		pool_bounds(gs ? &gs->threads : &ps->spec->threads, task_cores(), &min, &max);
 	return max > PARTITIONS_MAX ? PARTITIONS_MAX : max;
 }
 
@@ -70,8 +76,6 @@ static int partitions_of(const struct weir_stage_spec *s, const struct weir_thre
 static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
-	const struct weir_threads_spec *t =
-	    ps->group >= 0 ? &g->spec->groups[ps->group].threads : &s->threads;
 	struct sink *k = &st->sink;
 	bool exclusive = s->mode != WEIR_MODE_SHARED || st->ops->flags & WEIR_STAGE_SINGLE;
 
@@ -104,7 +108,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 		k->ranks = stage_ranks;
 		k->beside = ps->group >= 0 ? stage_beside : NULL;
 	}
-	int rc = queue_init(&k->queue, g->n_classes, partitions_of(s, t),
+	int rc = queue_init(&k->queue, g->n_classes, partitions_of(g, ps),
 	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key, exclusive);
 	/* the queue of an inline stage stays empty; its limit applies to the events that the stage
 	 * holds */
@@ -181,6 +185,12 @@ static int make_group_pools(struct weir_graph *g, const struct plan *plan)
 	for (int k = 0; k < g->spec->n_groups; k++) {
 		const struct weir_group_spec *gs = &g->spec->groups[k];
 		struct pool *pool;
+		if (next_policy_find(gs->schedule)) {
+			int made = graph_group_new(g, plan, k, &pool);
+			if (made != 0)
+				return made;
+			continue;
+		}
 		int rc =
 		    pool_new(g, gs->name, &gs->threads, sched_policy_find(gs->schedule), &pool);
 		if (rc != 0)
@@ -361,6 +371,7 @@ void weir_graph_free(struct weir_graph *g)
 	for (int i = 0; i < g->n_stages; i++)
 		free_stage(g, g->stages[i]);
 	graph_control_free(g);
+	graph_groups_free(g);
 	graph_classes_free(g);
 	free(g->pools);
 	free(g->stages);

@@ -6,6 +6,7 @@
 #include "base/task.h"
 #include "control/control.h"
 #include "graph/graph.h"
+#include "graph/group.h"
 #include "trace/trail.h"
 #include "graph/meter.h"
 #include "sched/pool.h"
@@ -120,7 +121,7 @@ static void pool_view(void *ctx, int i, struct resize_view *v)
 			continue;
 		}
 		v->paused = false;
-		v->queue_length += queue_ready(q);
+		v->queue_length += queue_ready(q) + sink_in_cells(pool->sinks[s]);
 		add_sums(g, pool->sinks[s]->stage, v);
 	}
 }
@@ -187,6 +188,7 @@ static void watch(void *ctx, int64_t now_ns, struct journal *journal)
 
 	graph_batch(g, now_ns, journal);
 	graph_width(g, now_ns, journal);
+	graph_groups_tick(g, now_ns);
 	graph_degrade(g, now_ns);
 	slowest_tick(g->slowest, now_ns);
 	graph_watch(g, now_ns, journal);

@@ -111,7 +111,7 @@ static bool takes_itself(struct thread *t, const struct weir_stage *st)
 void hold_wake(struct thread *t, struct weir_stage *st)
 {
 	struct sink *s = &st->sink;
-	/* seq_cst, after the count has been lowered; pairs with park in sched/handler.c, and with
+	/* seq_cst, after the count has been lowered; pairs with handler_park (sched/rest.c), and with
 	 * admit_run in stage/sink.c */
 	uint32_t length = atomic_load(&s->queue.length);
 

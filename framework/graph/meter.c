@@ -358,8 +358,8 @@ static void fill_now(const struct meter *m, struct weir_stage *st, int64_t now_n
 	    .n_classes = st->graph->n_classes,
 	    .threads = view->threads,
 	    .idle = view->idle > 0,
-	    .length = queue_length(&k->queue),
-	    .limit = atomic_load(&k->queue.limit),
+	    .length = sink_waiting(k),
+	    .limit = atomic_load(&k->queue.own),
 	    .cost_ns = (int64_t)m->now_cost_ns,
 	    .slo_ns = k->slo_ns,
 	    .wait_p90_ns = m->wait_p90_ns,
@@ -423,7 +423,7 @@ void meter_idle(struct meter *m, struct weir_stage *st, int64_t until_ns)
 static bool rests(struct meter *m, struct weir_stage *st, uint64_t changes)
 {
 	const struct sink *k = &st->sink;
-	bool quiet = changes == m->changes && queue_length(&k->queue) == 0 &&
+	bool quiet = changes == m->changes && sink_waiting(k) == 0 &&
 		     atomic_load_explicit(&k->running, memory_order_relaxed) == 0;
 
 	m->quiet = quiet ? m->quiet + (m->quiet <= REST_LOOKS) : 0;

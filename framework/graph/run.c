@@ -18,7 +18,7 @@
 #include "control/control.h"
 #include "graph/graph.h"
 #include "stage/thread.h"
-#include "sched/pool.h"
+#include "sched/cores.h"
 
 /* Longest time between two checks of the hurry flag during a drain. The flag may be set by a signal
  * handler, which cannot wake the drain. */
@@ -158,7 +158,7 @@ static void wait_look(struct weir_graph *g, int64_t now_ns, int64_t until_ns)
 	pthread_mutex_unlock(&g->drain.mutex);
 }
 
-/* Return the number of events that are in handlers, in outboxes or held by stages. */
+/* Return the number of events that are in handlers, in outboxes, in cells or held by stages. */
 static uint64_t under_way(struct weir_graph *g)
 {
 	uint64_t n = 0;
@@ -167,6 +167,7 @@ static uint64_t under_way(struct weir_graph *g)
 		struct book b = {0};
 		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
 		n += book_read(&b.running) + book_read(&b.held);
+		n += sink_in_cells(&g->stages[i]->sink); /* of threads that are left behind */
 	}
 	return n;
 }
@@ -255,6 +256,8 @@ static void drain_stages(struct weir_graph *g, int64_t until_ns, struct weir_dra
 	control_stop(g->control);
 	stop_pools(g, until_ns);
 	wait_arrivals(g);
+	for (int i = 0; i < g->n_pools; i++)
+		r->closed += g->pools[i]->cores ? atomic_load(&g->pools[i]->cores->closed) : 0;
 	/* Since the first call of graph_end_queued, batches have ended: they have released their
 	 * partitions and emitted events. Finish the events in those partitions, and the emitted
 	 * ones. */

@@ -5,7 +5,6 @@
 #include "event/local.h"
 #include "graph/graph.h"
 #include "stage/thread.h"
-#include "trace/trail.h"
 
 /* Finish the events that `st` holds with tickets, and those whose tickets have expired and that are
  * on their way back to `st`. Returns their number. */
@@ -40,7 +39,6 @@ static uint64_t end_ticketed(struct weir_stage *st)
 static uint64_t end_queued(struct weir_stage *st)
 {
 	struct weir_event *ev[WEIR_BATCH_MAX];
-	struct thread *t = thread_self();
 	uint64_t ended = 0;
 	int n;
 
@@ -52,16 +50,9 @@ static uint64_t end_queued(struct weir_stage *st)
 		    .max = WEIR_BATCH_MAX,
 		    .sharers = 1};
 		while ((n = queue_pop(&st->sink.queue, &take, ev)) > 0) {
-			struct book *book = book_take(t, st->id);
-			book_add(&book->running, (uint64_t)n);
-			book_give(t, st->id, book);
-			trail_note(ev, n, st->id, clock_now_ns(), true);
-			for (int i = 0; i < n; i++) {
-				if (take.counted)
-					queue_taken(&st->sink.queue, ev[i]->class_id, -1);
-				ev[i]->state = WEIR_EVENT_RUNNING;
-				weir_event_finish(&ev[i], WEIR_ECLOSED);
-			}
+			for (int i = 0; take.counted && i < n; i++)
+				queue_taken(&st->sink.queue, ev[i]->class_id, -1);
+			stage_end_waiting(st, ev, n, WEIR_ECLOSED);
 			queue_release(&st->sink.queue, take.part);
 			ended += (uint64_t)n;
 		}

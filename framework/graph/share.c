@@ -152,7 +152,7 @@ static void publish(struct weir_graph *g, const struct pool *pool, struct sink *
 			others += fmax(g->shares[pool->sinks[i]->id].used, 0);
 	/* If threads are idle, queued events wait for a fuller cohort (cohort.linger) or a lease,
 	 * not for a thread. */
-	s->standing = queue_ready(&k->queue) > 0 && !idle ? s->standing + 1 : 0;
+	s->standing = queue_ready(&k->queue) + sink_in_cells(k) > 0 && !idle ? s->standing + 1 : 0;
 	if (s->standing >= STANDING_TICKS)
 		share = s->used;
 	else

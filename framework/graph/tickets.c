@@ -28,7 +28,7 @@
  *   file_soon:  adds to `fresh`, reads expires_ns      expire:  resets expires_ns, takes `fresh`
  *
  * A thread of the stage's pool runs the wheel before it takes a batch, if sink.expires_ns has come.
- * A parked thread wakes up at that time (sched/handler.c).
+ * A parked thread wakes up at that time (sched/rest.c).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "control/control.h"
 #include "graph/graph.h"
+#include "graph/group.h"
 #include "graph/reload_state.h"
 #include "sched/pool.h"
 
@@ -285,6 +286,23 @@ static uint64_t never_less(_Atomic uint64_t *shown, uint64_t now)
 	return was < now ? now : was;
 }
 
+/* Return the time at which the oldest waiting event was queued, 0 if none waits. n[c] receives the
+ * number of waiting events of class c. */
+static int64_t oldest_of(struct sink *s, int n_classes, uint64_t *n)
+{
+	int64_t oldest_ns = queue_oldest_ns(&s->queue, n);
+
+	for (int k = 0; k < s->n_cells; k++) {
+		const struct cell *cell = &s->cells[k * s->cells_apart];
+		int64_t at_ns = cell_oldest_ns(cell);
+		if (at_ns != INT64_MAX && (oldest_ns == 0 || at_ns < oldest_ns))
+			oldest_ns = at_ns;
+		for (int c = 0; c < n_classes; c++)
+			n[c] += cell_class(cell, c);
+	}
+	return oldest_ns;
+}
+
 static int view_stage(
     struct weir_graph *g, struct weir_stage *st, struct motion *motion, struct weir_stage_view *v)
 {
@@ -299,7 +317,7 @@ static int view_stage(
 	view_threads(st, v);
 	graph_sum(g, st->id, &b, v->class_view, events, &running_ns, &v->longest_running_ns);
 	view_classes(g, &st->sink, &b, v);
-	int64_t oldest_ns = queue_oldest_ns(&st->sink.queue, queued), now_ns = clock_now_ns();
+	int64_t oldest_ns = oldest_of(&st->sink, g->n_classes, queued), now_ns = clock_now_ns();
 	v->oldest_wait_ns = oldest_ns && now_ns > oldest_ns ? now_ns - oldest_ns : 0;
 	for (int c = 0; c < g->n_classes; c++) {
 		v->class_view[c].queued = queued[c];
@@ -323,7 +341,7 @@ static int view_stage(
 	graph_trouble(g, st, v->trouble, sizeof(v->trouble));
 	int rc = view_links(st, v, events);
 	free(events);
-	return rc;
+	return rc != 0 ? rc : graph_group_view(st, now_ns, v);
 }
 
 int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
@@ -367,8 +385,10 @@ void weir_graph_view_free(struct weir_graph_view *v)
 {
 	if (!v)
 		return;
-	for (int i = 0; v->stages && i < v->n_stages; i++)
+	for (int i = 0; v->stages && i < v->n_stages; i++) {
 		free(v->stages[i].links);
+		free(v->stages[i].cores);
+	}
 	free(v->stages);
 	free(v);
 }

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "operate/changes.h"
-#include "sched/pool.h"
+#include "sched/cores.h"
 
 const char *graph_steer_word(int how)
 {
@@ -27,6 +27,8 @@ void graph_steer_turn(struct weir_stage *st, int how)
 		st->ops->pause(st, how == WEIR_STEER_PAUSE);
 		return;
 	}
+	if (st->pool->cores)
+		cores_halt(st->pool->cores, &st->sink, how == WEIR_STEER_PAUSE);
 	queue_steer(&st->sink.queue, how == WEIR_STEER_PAUSE, how == WEIR_STEER_DRAIN);
 	if (how != WEIR_STEER_PAUSE)
 		pool_wake_all(st->pool);
@@ -155,7 +157,12 @@ int weir_graph_queue(const struct weir_graph *g, const char *stage, struct weir_
 
 	if (!st)
 		return WEIR_ENOENT;
-	n = queue_peek(&st->sink.queue, clock_now_ns(), out, n);
+	const struct sink *s = &st->sink;
+	int64_t now_ns = clock_now_ns();
+	int max = n < QUEUE_PEEK_MAX ? n : QUEUE_PEEK_MAX;
+	n = queue_peek(&st->sink.queue, now_ns, out, max);
+	if (sink_in_cells(s) > 0)
+		n = cores_peek(((struct pool *)s->pool)->cores, s, now_ns, out, n, max);
 	for (int i = 0; i < n; i++)
 		out[i].class_name = g->classes[out[i].class_id].name;
 	return n;

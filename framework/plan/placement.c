@@ -10,8 +10,9 @@
 #include "control/batch.h"
 #include "control/resize.h"
 #include "plan/policies.h"
+#include "sched/next.h"
 #include "sched/policy.h"
-#include "sched/pool.h"
+#include "sched/cores.h"
 
 static bool admission_queues(const struct weir_stage_spec *s)
 {
@@ -55,8 +56,8 @@ static void check_pinned(struct plan *p, const struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
 
-	if (ps->group >= 0 && p->spec->groups[ps->group].threads.pinned &&
-	    ps->ops->flags & WEIR_STAGE_BLOCKS)
+	if (ps->group >= 0 && ps->ops->flags & WEIR_STAGE_BLOCKS &&
+	    (p->spec->groups[ps->group].threads.pinned || plan_in_cores(p, ps)))
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
 		    "remove 'group', so that the stage has threads of its own",
 		    "stage '%s' (%s) may block and would stop a core: the threads of group "
@@ -169,6 +170,7 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 	}
 	check_inline(p, ps);
 	check_pinned(p, ps);
+	plan_stage_cores(p, ps);
 	resolve_key(p, ps);
 	if (s->cohort.policy && !batch_find(s->cohort.policy))
 		weir_errs_add(p->errs, plan_mark(&s->cohort.policy_mark, &s->mark), WEIR_ENOENT,
@@ -228,7 +230,11 @@ static void check_budget(struct plan *p)
 	}
 	for (int g = 0; g < p->spec->n_groups; g++) {
 		const struct weir_group_spec *gs = &p->spec->groups[g];
-		want(&d, &gs->threads, "group", gs->name, &gs->mark);
+		struct weir_threads_spec t = plan_core_threads(gs);
+		if (next_policy_find(gs->schedule))
+			want(&d, &t, "group", gs->name, &gs->mark);
+		else
+			want(&d, &gs->threads, "group", gs->name, &gs->mark);
 	}
 	if (d.sum > budget)
 		weir_errs_add(p->errs, d.mark, WEIR_EINVAL, d.hint,
@@ -266,7 +272,9 @@ void plan_placement(struct plan *p)
 		const struct weir_group_spec *gs = &p->spec->groups[g];
 		check_group_name(p, g);
 		check_threads(p, &gs->threads, "group", gs->name, &gs->mark);
-		if (gs->schedule && !sched_policy_find(gs->schedule))
+		if (sched_policy_find(gs->schedule) || next_policy_find(gs->schedule))
+			plan_group_cores(p, g);
+		else
 			weir_errs_add(p->errs, plan_mark(&gs->schedule_mark, &gs->mark),
 			    WEIR_ENOENT, policies_hint(policies_sched, gs->schedule, hint),
 			    "group '%s': there is no schedule '%s'", gs->name, gs->schedule);

@@ -62,6 +62,14 @@ void plan_slo(struct plan *p);       /* plan/slo.c: objectives that no event can
 /** Check `width:` of a stage; a part of plan_placement. */
 void plan_width(struct plan *p, const struct plan_stage *ps);
 
+/** Check the knobs of core groups in group `g` and in a stage; parts of plan_placement. */
+void plan_group_cores(struct plan *p, int g);
+void plan_stage_cores(struct plan *p, const struct plan_stage *ps);
+/** The threads of a group, if it is a core group: one per core. */
+struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs);
+/** Whether the stage is in a core group. */
+bool plan_in_cores(const struct plan *p, const struct plan_stage *ps);
+
 /** Return `own`, the position of a key, or `whole`, the position of its section, if the key is
  *  absent. */
 static inline const struct weir_mark *plan_mark(

@@ -7,6 +7,7 @@
 #include "control/batch.h"
 #include "control/resize.h"
 #include "control/width.h"
+#include "sched/next.h"
 #include "sched/policy.h"
 
 /* Maximum number of policies considered for a suggestion. */
@@ -45,8 +46,14 @@ bool policies_batch(int i, struct weir_option *option)
 bool policies_sched(int i, struct weir_option *option)
 {
 	const struct sched_policy *p = sched_policy_at(i);
+	int n = 0;
 
-	return p && option_set(option, p->name, p->help);
+	if (p)
+		return option_set(option, p->name, p->help);
+	while (sched_policy_at(n))
+		n++;
+	const struct next_policy *next = next_policy_at(i - n);
+	return next && option_set(option, next->name, next->help);
 }
 
 bool policies_width(int i, struct weir_option *option)

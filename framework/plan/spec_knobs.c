@@ -320,6 +320,61 @@ const struct weir_knob weir_stage_knobs[] = {
 	.flags = WEIR_KNOB_AUTO,
 	.help = "how long an event may take in the stage, queue included; auto is the shortest "
 		"'slo' of the classes"},
+    {.name = "local",
+	.type = WEIR_KNOB_ENUM,
+	MEMBER(weir_stage_spec, local),
+	.def = "auto",
+	.choices = "auto|always|never",
+	.help = "whether events from the stage's own core group stay on the core of their sender; "
+		"auto: unless the stage takes longer than 20us for one"},
+    {.name = "urgent",
+	.type = WEIR_KNOB_MAP,
+	MEMBER(weir_stage_spec, urgent),
+	.fields = weir_urgent_knobs,
+	.help = "when a core of the stage's group visits it before all others"},
+    {.name = NULL}};
+
+/* Longest time of `gate`, `starve` and `urgent`: a minute is a guess, longer than any objective of
+ * stages that share a core. */
+#define VISIT_MAX_NS 60e9
+
+const struct weir_knob weir_urgent_knobs[] = {
+    {.name = "events",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_urgent_spec, events),
+	.def = "0",
+	.min = 0,
+	.max = QUEUE_MAX,
+	.help = "with so many events waiting on the core; 0: not for that reason"},
+    {.name = "wait",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_urgent_spec, wait_ns),
+	.def = "0",
+	.min = 0,
+	.max = VISIT_MAX_NS,
+	.help = "when its oldest event has waited so long; 0: not for that reason"},
+    {.name = NULL}};
+
+const struct weir_knob weir_gate_knobs[] = {
+    {.name = "events",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_gate_spec, events),
+	.def = "0",
+	.min = 0,
+	.max = QUEUE_MAX,
+	.help = "a visit ends after so many events; 0: no such end"},
+    {.name = "time",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_gate_spec, time_ns),
+	.def = "0",
+	.min = 0,
+	.max = VISIT_MAX_NS,
+	.help = "a visit ends with the batch that ends so long after its begin; 0: no such end"},
+    {.name = "arrived",
+	.type = WEIR_KNOB_BOOL,
+	MEMBER(weir_gate_spec, arrived),
+	.def = "false",
+	.help = "a visit ends after the events that waited at its begin"},
     {.name = NULL}};
 
 const struct weir_knob weir_group_knobs[] = {
@@ -333,5 +388,43 @@ const struct weir_knob weir_group_knobs[] = {
 	.type = WEIR_KNOB_MAP,
 	MEMBER(weir_group_spec, threads),
 	.fields = weir_threads_knobs,
-	.help = "the threads that the stages of the group share"},
+	.help = "the threads that the stages of the group share, unless it has 'cores'"},
+    {.name = "cores",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_group_spec, cores),
+	.def = "auto",
+	.help =
+	    "the cores of the group, if 'schedule' is not shared: a number, a list of CPUs such "
+	    "as 0-3,6, or auto, all that this process may use; a thread is bound to each"},
+    {.name = "gate",
+	.type = WEIR_KNOB_MAP,
+	MEMBER(weir_group_spec, gate),
+	.fields = weir_gate_knobs,
+	.help = "what ends a core's visit of a stage before all its events are done; at most one"},
+    {.name = "starve",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_group_spec, starve_ns),
+	.def = "auto",
+	.min = 0,
+	.max = VISIT_MAX_NS,
+	.flags = WEIR_KNOB_AUTO,
+	.help = "a stage whose oldest event has waited longer is visited next, whatever 'schedule' "
+		"says; auto is 5% of the shortest 'slo' of the stages, 0 is never"},
+    {.name = "order",
+	.type = WEIR_KNOB_ENUM,
+	MEMBER(weir_group_spec, order),
+	.def = "arrival",
+	.choices = "arrival|newest",
+	.help = "which of the events that stay on a core is served first: the one that arrived "
+		"first, or the newest"},
+    {.name = "balance",
+	.type = WEIR_KNOB_BOOL,
+	MEMBER(weir_group_spec, balance),
+	.def = "true",
+	.help = "give events of busy cores to idle ones"},
+    {.name = "visit",
+	.type = WEIR_KNOB_STRINGS,
+	MEMBER(weir_group_spec, visit),
+	.help = "all stages of the group in the order that schedules wavefront and srpt follow; "
+		"default: upstream first"},
     {.name = NULL}};

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "sched/cores.h"
 
 /* Back-off after a thread could not be created. It doubles from 100 ms to 10 s; both are guesses: a
  * machine that is out of threads needs seconds to recover, not milliseconds. */
@@ -56,6 +57,8 @@ int pool_new(struct weir_graph *graph, const char *name, const struct weir_threa
 	p->spec = spec;
 	p->graph = graph;
 	p->policy = policy;
+	p->main = handler_main;
+	p->due = handler_due;
 	p->pinned = spec->pinned;
 	p->spin_max_ns = spec->spin_ns >= 0 ? spec->spin_ns : task_cores() > 1 ? SPIN_MAX_NS : 0;
 	p->backoff_ns = BACKOFF_FIRST_NS;
@@ -134,7 +137,7 @@ static int spawn_locked(struct pool *pool, int rank) WEIR_REQUIRES(&pool->lock)
 		atomic_store(&h->slot, HANDLER_STARTING);
 		h->spin_ns = pool->spin_max_ns;
 		snprintf(name, sizeof(name), "%.10s/%d", pool->name, rank);
-		if (task_start(&h->task, name, handler_main, h) == 0)
+		if (task_start(&h->task, name, pool->main, h) == 0)
 			return 1;
 		atomic_store(&h->slot, HANDLER_EMPTY);
 	}
@@ -340,6 +343,7 @@ void pool_free(struct pool *pool)
 		return;
 	for (int i = 0; i < atomic_load(&pool->n_slots); i++)
 		handler_free(atomic_load(&pool->handler[i]));
+	cores_free(pool->cores);
 	free(pool->sinks);
 	free(pool->depths);
 	lock_fini(&pool->lock);
@@ -370,8 +374,8 @@ static void rouse(struct handler *h)
 
 bool pool_wake(struct pool *pool)
 {
-	/* seq_cst: pairs with spin() and park() in handler.c, which change these counters and then
-	 * check the queues again. */
+	/* seq_cst: pairs with handler_spin and handler_park (rest.c), which change these counters
+	 * and then check the queues again. */
 	if (atomic_load(&pool->n_spinning) > 0 || atomic_load(&pool->n_idle) == 0)
 		return false;
 	lock_take(&pool->lock);

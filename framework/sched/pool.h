@@ -56,9 +56,13 @@ struct pool_refusal {
 	int code; /* WEIR_E..., or 0 if there was no failure */
 };
 
+struct core;
+struct core_group;
+
 struct handler {
 	struct pool *pool;
 	int rank;
+	struct core *core; /* that of a core group which the thread is; NULL in other pools */
 	struct task task;
 	atomic_int slot;        /* enum handler_slot */
 	atomic_int seat;        /* number among the serving threads; written under pool->lock */
@@ -77,12 +81,16 @@ struct handler {
 	struct pool_refusal refusal; /* set before GONE if the thread could not start */
 	struct sink *sink;           /* sink of the current batch */
 	int part, n_batch;
-	bool expired;                /* the batch was held until its deadline */
+	bool expired; /* the batch was held until its deadline */
 	struct weir_event *batch[WEIR_BATCH_MAX];
 };
 
 struct pool {
 	const char *name; /* name of the stage or group */
+	/* The body of the threads, and whether a thread may have work. */
+	void *(*main)(void *handler);
+	bool (*due)(struct handler *h);
+	struct core_group *cores; /* NULL unless each thread is a core of a group (cores.h) */
 	const struct weir_threads_spec *spec;
 	struct weir_graph *graph;
 	const struct sched_policy *policy;
@@ -208,7 +216,9 @@ void pool_wake_all(struct pool *pool);
 void pool_begun(struct handler *h);
 void pool_not_begun(struct handler *h, struct pool_refusal refusal);
 
-/** Body of a handler thread; `arg` is its struct handler. */
+/** Body of a handler thread of a pool; `arg` is its struct handler. */
 void *handler_main(void *arg);
+/** Whether a thread of a pool may have work. */
+bool handler_due(struct handler *h);
 
 #endif

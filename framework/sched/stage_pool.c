@@ -6,7 +6,7 @@
 #include "stage/cohort.h"
 #include "event/local.h"
 #include "stage/stage.h"
-#include "sched/pool.h"
+#include "sched/cores.h"
 
 int stage_ranks(const struct sink *sink)
 {
@@ -130,6 +130,19 @@ double pool_turn_ns(const struct sink *sink, double work_ns, double rounds)
 	return wait_ns;
 }
 
+/* Return the work that waits in the group: `work_ns` of the stage itself, and that of the others. In
+ * a core group the schedule decides which stage is visited next, so all of it may come first. */
+static double cores_work_ns(const struct sink *sink, double work_ns)
+{
+	const struct pool *pool = sink->pool;
+
+	for (int i = 0; i < pool->n_sinks; i++)
+		if (pool->sinks[i] != sink)
+			work_ns += sink_waiting(pool->sinks[i]) *
+				   known(&pool->sinks[i]->rotation.event_ns);
+	return work_ns;
+}
+
 int64_t stage_beside(const struct sink *sink, const struct admission_view *view)
 {
 	const struct pool *pool = sink->pool;
@@ -138,8 +151,12 @@ int64_t stage_beside(const struct sink *sink, const struct admission_view *view)
 	if (pool->n_sinks == 1 || view->idle > 0 || batch_ns <= 0 ||
 	    atomic_load_explicit(&sink->queue.width, memory_order_relaxed) > 0)
 		return view->work_ns;
-	wait_ns = view->work_ns > 0 ? pool_turn_ns(sink, work_ns, work_ns / batch_ns + TURN_FIRST)
-				    : known(&sink->rotation.first_ns);
+	if (pool->cores)
+		wait_ns = cores_work_ns(sink, work_ns) / pool_seats(pool);
+	else if (view->work_ns > 0)
+		wait_ns = pool_turn_ns(sink, work_ns, work_ns / batch_ns + TURN_FIRST);
+	else
+		wait_ns = known(&sink->rotation.first_ns);
 	if (sink->queue.leasing) /* its batches may be limited by leases rather than by threads */
 		wait_ns = fmax(wait_ns, work_ns / view->threads);
 	return (int64_t)(fmin(wait_ns, TURN_MOST_NS) * view->threads);
@@ -163,6 +180,8 @@ void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t pa
 	int woken;
 
 	t->sent_home |= t->pool == pool;
+	if (pool->cores)
+		cores_arrived(pool->cores, sink);
 	/* do not wake threads for a paused queue; resuming it wakes them */
 	if (queue_paused(&sink->queue) || !cohort_wakes(sink, before, length))
 		return;

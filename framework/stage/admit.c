@@ -91,12 +91,13 @@ static int64_t begun_ns(const struct sink *s, int64_t running)
 	return running > at_once ? (running - at_once) * sink_mean_cost_ns(s) : 0;
 }
 
+/* Service time of the events in the queue and in cells. */
 static int64_t queued_work_ns(const struct sink *s) WEIR_REQUIRES(&s->queue.lock)
 {
-	int64_t work_ns = 0;
+	int64_t work_ns = (int64_t)sink_in_cells(s) * sink_mean_cost_ns(s);
 
 	if (queue_length(&s->queue) == 0)
-		return 0;
+		return work_ns;
 	for (int c = 0; c < s->queue.n_classes; c++)
 		work_ns += queue_class_length_locked(&s->queue, c) * sink_cost_ns(s, c);
 	return work_ns;
@@ -155,7 +156,7 @@ static void fill_view(const struct sink *s, const struct admit_call *a, struct a
 {
 	*view = (struct admission_view){.now_ns = a->now_ns,
 	    .length = a->length,
-	    .limit = s->queue.limit,
+	    .limit = s->queue.own,
 	    .held = held_by(s),
 	    .n_classes = s->queue.n_classes,
 	    .threads = 1,

@@ -76,6 +76,13 @@ static inline bool admit_applies(const struct sink *s, const struct verdict *v, 
 	       sink_mode(s) != WEIR_ADMISSION_OFF;
 }
 
+/** Whether no policy has to be asked about events of the class that stage `from` sends to `s`: that
+ *  of `s` and those downstream have been asked upstream, or there is none. Takes no lock. */
+bool admit_passed(const struct sink *s, int from, int class_id);
+
+/** `n` such events have arrived at `s` without admit_settle: they are no longer on their way. */
+void admit_came(struct sink *s, int from, int class_id, int n);
+
 /** Consult the policy of `s` about the class. Returns the number of events that the policy admits;
  *  a policy with a token bucket has taken that many tokens. */
 int admit_own(struct sink *s, struct weir_event **ev, int n, int class_id, int64_t now_ns,

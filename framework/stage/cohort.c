@@ -7,8 +7,9 @@
  * guess: a twentieth of a short objective (20 ms), and 50 times the cost of a hand-off. */
 #define BATCH_NS 1000000
 
-static int largest(const struct sink *s, int64_t linger_ns)
+int cohort_largest(const struct sink *s)
 {
+	int64_t linger_ns = atomic_load_explicit(&s->linger_ns, memory_order_relaxed);
 	int max = atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
 	const struct local *l = thread_self()->local[s->id];
 	int64_t service_ns = l->service_ns;
@@ -22,14 +23,15 @@ static int largest(const struct sink *s, int64_t linger_ns)
 	return service_ns >= BATCH_NS ? 1 : (int)(BATCH_NS / service_ns);
 }
 
-int cohort_take(struct sink *s, int rank, int n_ranks, int64_t now_ns, struct weir_event **ev,
-    struct cohort *cohort, int64_t *ready_ns)
+int cohort_take(struct sink *s, int rank, int n_ranks, int most, int64_t now_ns,
+    struct weir_event **ev, struct cohort *cohort, int64_t *ready_ns)
 {
+	int max = cohort_largest(s);
 	int64_t linger_ns = atomic_load_explicit(&s->linger_ns, memory_order_relaxed);
 	struct queue_take take = {
 	    .rank = rank,
 	    .n_ranks = n_ranks,
-	    .max = largest(s, linger_ns),
+	    .max = max < most ? max : most,
 	    .sharers = s->queue.leasing ? 1 : n_ranks,
 	    .linger_ns = linger_ns,
 	    .now_ns = now_ns,

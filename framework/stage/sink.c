@@ -95,7 +95,7 @@ static WEIR_COLD void judge_draining(
 /* The current values that determine which share of the limit each class may fill. */
 static struct room room_of(const struct sink *s)
 {
-	return (struct room){.limit = s->queue.limit,
+	return (struct room){.limit = s->queue.own,
 	    .n_classes = s->queue.n_classes,
 	    .n_ranks = s->n_ranks,
 	    .rank = s->rank,

@@ -19,6 +19,7 @@
 #include <weir/stage.h>
 
 #include "admission/admission.h"
+#include "event/cell.h"
 #include "event/local.h"
 #include "event/queue.h"
 
@@ -123,6 +124,16 @@ struct sink {
 	 *  `ranks` is NULL, the number is 1. */
 	int (*ranks)(const struct sink *sink);
 	void *pool; /* pool of threads that serve the queue; NULL if the stage has no queue */
+	/** Move events of `o`, which leads to this sink, to the cell of the calling thread's core.
+	 *  Returns whether it has moved any; if not, they must be offered. NULL if the stage has no
+	 *  cells. */
+	bool (*splice)(struct thread *t, struct outbox *o);
+	/* The cells of the stage, one for each core of its group: that of core k is
+	 * cells[k * cells_apart]. NULL and 0 if the stage has none. */
+	struct cell *cells;
+	int n_cells, cells_apart;
+	uint8_t place;                                        /* number of the stage in its pool */
+	enum { LOCAL_AUTO, LOCAL_ALWAYS, LOCAL_NEVER } local; /* its knob `local` */
 	int64_t slo_ns;
 	int64_t started_ns;   /* start time of the graph */
 	int front;            /* number of this front in the graph; -1 if the sink is not a front */
@@ -217,6 +228,22 @@ void sink_tick(struct sink *s, const struct admission_sample *sample);
 /** Write the policy's explanation of its current state to buf[size]; "" if it has none. Any
  *  thread. */
 void sink_explain(struct sink *s, char *buf, size_t size);
+
+/** Number of events in the cells of the stage. Approximate while they move. Any thread. */
+static inline uint32_t sink_in_cells(const struct sink *s)
+{
+	uint32_t n = 0;
+
+	for (int k = 0; k < s->n_cells; k++)
+		n += cell_length(&s->cells[k * s->cells_apart]);
+	return n;
+}
+
+/** Number of events that wait, in the queue and in cells. Any thread. */
+static inline uint32_t sink_waiting(const struct sink *s)
+{
+	return queue_length(&s->queue) + sink_in_cells(s);
+}
 
 /** Mean service time of an event, 0 if unknown. */
 static inline int64_t sink_mean_cost_ns(const struct sink *s)

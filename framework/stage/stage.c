@@ -461,10 +461,10 @@ int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *
 double weir_pressure(const struct weir_stage *st)
 {
 	const struct sink *s = &st->sink;
-	uint32_t limit = atomic_load_explicit(&s->queue.limit, memory_order_relaxed);
+	uint32_t own = atomic_load_explicit(&s->queue.own, memory_order_relaxed);
 	int64_t in = queue_length(&s->queue) + queue_kept_all(&s->queue);
 	int64_t wait_ns = atomic_load_explicit(&s->wait_ns, memory_order_relaxed);
-	double full = limit > 0 ? (double)in / (double)limit : 0;
+	double full = own > 0 ? (double)in / (double)own : 0;
 	double classes = atomic_load_explicit(&s->full, memory_order_relaxed);
 	double late = s->slo_ns > 0 ? (double)wait_ns / (FULL_WAIT_SHARE * (double)s->slo_ns) : 0;
 	double p = full > late ? full : late;

@@ -132,6 +132,9 @@ void stage_expired(struct sink *sink, struct weir_event **ev, int n);
 /** Complete a call of stage_expired with `n` events. Called when it has returned, or the thread has
  *  exited in it, and when the events that the callback emitted have been sent. */
 void stage_expired_over(struct sink *sink, int n);
+/** End ev[0..n), which waited for `st` and have been taken from its queue or from a cell, with
+ *  `status`. */
+void stage_end_waiting(struct weir_stage *st, struct weir_event **ev, int n, int status);
 /** Like stage_expired, but always in the calling thread, and without recording times. */
 void stage_expire(struct weir_stage *st, struct weir_event **ev, int n);
 

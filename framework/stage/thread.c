@@ -106,6 +106,8 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 
 	while (o->head) {
 		int per_class[WEIR_CLASSES_MAX] = {0};
+		if (t->core && o->sink->splice && o->sink->splice(t, o))
+			continue;
 		int n = unload(t, o, per_class);
 		for (int c = 0; c < o->sink->queue.n_classes; c++)
 			if (per_class[c])

@@ -22,7 +22,7 @@ static const char *const placements[] = {"own pool of 1", "own pool of 4", "alon
 static const char *const modes[] = {"shared", "exclusive", "partitioned"};
 
 /* A cell of the matrix. */
-struct cell {
+struct square {
 	enum weir_stage_mode mode;
 	enum placement placement;
 	const char *policy;
@@ -52,7 +52,7 @@ static void place(struct weir_spec *spec, struct weir_stage_spec *s, enum placem
 	weir_spec_text(&s->group, "all");
 }
 
-static struct weir_graph *build(const struct cell *c)
+static struct weir_graph *build(const struct square *c)
 {
 	struct weir_spec *spec = weir_spec_new("matrix");
 	struct weir_stage_spec *s = fixture_stage(spec, "work", "t.end", NULL);
@@ -75,20 +75,20 @@ static struct weir_graph *build(const struct cell *c)
 
 /* ---- a cell ---- */
 
-static double threads_of(const struct cell *c)
+static double threads_of(const struct square *c)
 {
 	return c->placement == OWN_1 || c->mode == WEIR_MODE_EXCLUSIVE ? 1 : 4;
 }
 
 /* How many threads' worth of the offered work can be done. */
-static double possible(const struct cell *c)
+static double possible(const struct square *c)
 {
 	if (c->placement == GROUP_LOADED)
 		return 4;
 	return c->placement == GROUP_QUIET ? fmin(threads_of(c) + 0.5, 4) : threads_of(c);
 }
 
-static struct figures run(const struct cell *c)
+static struct figures run(const struct square *c)
 {
 	struct vs *s = vs_new(build(c), SLO_NS);
 	double beside = c->placement == GROUP_QUIET    ? 0.25
@@ -116,7 +116,7 @@ static struct figures run(const struct cell *c)
 	return f;
 }
 
-static void must_hold(const struct cell *c)
+static void must_hold(const struct square *c)
 {
 	struct figures f = run(c);
 	bool holds = f.goodput >= 0.95 && f.p99 <= 1;
@@ -131,7 +131,7 @@ static void must_hold(const struct cell *c)
 
 static void all_cells(int64_t service_ns, int64_t others_ns)
 {
-	struct cell c = {.policy = "weir", .service_ns = service_ns, .others_ns = others_ns};
+	struct square c = {.policy = "weir", .service_ns = service_ns, .others_ns = others_ns};
 
 	for (int mode = WEIR_MODE_SHARED; mode <= WEIR_MODE_PARTITIONED; mode++) {
 		for (int p = OWN_1; p < PLACEMENTS; p++) {
@@ -157,7 +157,7 @@ static void test_unequal_services(void)
 /* Half of the load has one key: its thread is offered 3 times its capacity, the others 1 time. */
 static void test_one_hot_key(void)
 {
-	struct cell c = {.mode = WEIR_MODE_PARTITIONED,
+	struct square c = {.mode = WEIR_MODE_PARTITIONED,
 	    .placement = OWN_4,
 	    .policy = "weir",
 	    .service_ns = 5 * NS_PER_MS};
@@ -180,7 +180,7 @@ static void test_one_hot_key(void)
 static void test_other_policies(void)
 {
 	for (int i = 0; admission_at(i); i++) {
-		struct cell c = {.mode = WEIR_MODE_EXCLUSIVE,
+		struct square c = {.mode = WEIR_MODE_EXCLUSIVE,
 		    .placement = OWN_1,
 		    .policy = admission_at(i)->name,
 		    .service_ns = 5 * NS_PER_MS};

@@ -66,8 +66,8 @@ static int vs_take(struct vs *s, struct handler *h)
 		struct sink *k = pool->sinks[at];
 		local_find(thread_self(), k->id)->service_ns = vs_of(s, k)->service_ns;
 		struct cohort c;
-		h->n_batch = cohort_take(k, h->rank, atomic_load(&pool->target), s->now_ns,
-		    h->batch, &c, &h->ready_ns[at]);
+		h->n_batch = cohort_take(k, h->rank, atomic_load(&pool->target), WEIR_BATCH_MAX,
+		    s->now_ns, h->batch, &c, &h->ready_ns[at]);
 		h->sink = k;
 		h->part = c.part;
 		if (h->n_batch > 0)

@@ -113,6 +113,12 @@ static void die(uint64_t r)
 	pthread_exit(NULL);
 }
 
+/* A stage that has held events has no more use for its cells. */
+static bool may_hold(const struct weir_stage *st)
+{
+	return !modes_cells || strcmp(weir_stage_name(st), "s0") == 0;
+}
+
 static void mix_one(struct weir_stage *st, struct mine *m, struct weir_event **slot)
 {
 	struct probe *p = (struct probe *)*slot;
@@ -129,11 +135,11 @@ static void mix_one(struct weir_stage *st, struct mine *m, struct weir_event **s
 		break;
 	case 2:
 	case 3:
-		if (!hold_ours(st, slot))
+		if (!may_hold(st) || !hold_ours(st, slot))
 			weir_emit(st, 0, slot);
 		break;
 	case 4:
-		if (m->n < MINE_MAX && thread_self()->pool) {
+		if (may_hold(st) && m->n < MINE_MAX && thread_self()->pool) {
 			m->ev[m->n++] = *slot;
 			weir_hold(st, slot);
 		}
@@ -256,6 +262,58 @@ static void random_policies(struct weir_stage_spec *s, unsigned *rnd)
 		fixture_set(s, "degrade.above", "60%");
 }
 
+static bool is_core_group(const struct weir_group_spec *gs)
+{
+	return strcmp(gs->schedule, "shared") != 0;
+}
+
+static void random_core_group(struct weir_group_spec *gs, unsigned *rnd)
+{
+	static const char *const schedules[] = {
+	    "fifo", "wavefront", "srpt", "dbr", "mg1", "color", NULL};
+	static const char *const cores[] = {"auto", "1", NULL};
+
+	weir_spec_text(&gs->schedule, pick(rnd, schedules));
+	weir_spec_text(&gs->cores, pick(rnd, cores));
+	gs->gate.events = below(rnd, 4) == 0 ? 1 + below(rnd, 100) : 0;
+	gs->gate.time_ns = gs->gate.events == 0 && below(rnd, 3) == 0 ? 1000 : 0;
+	gs->starve_ns = below(rnd, 2) ? -1 : 1 + (int64_t)below(rnd, 2000000);
+	gs->order = (int)below(rnd, 2);
+	gs->balance = below(rnd, 4) > 0;
+}
+
+static void random_group(struct weir_spec *spec, const char *name, unsigned *rnd)
+{
+	struct weir_group_spec *gs = weir_spec_add_group(spec, name);
+
+	if (modes_cells || below(rnd, 3) == 0)
+		random_core_group(gs, rnd);
+	else
+		random_threads(&gs->threads, rnd);
+}
+
+/* A pool of its own, a group, or a core group. */
+static void random_place(struct weir_spec *spec, struct weir_stage_spec *s, unsigned *rnd)
+{
+	static const char *const waits[] = {"0", "1ms", NULL};
+	const struct weir_group_spec *gs = &spec->groups[below(rnd, 4) == 0];
+
+	if (modes_cells ? below(rnd, 8) == 0 : below(rnd, 3) > 0) {
+		random_threads(&s->threads, rnd);
+		return;
+	}
+	weir_spec_text(&s->group, gs->name);
+	if (!is_core_group(gs))
+		return;
+	s->local = (int)below(rnd, 3);
+	s->urgent.events = below(rnd, 3) == 0 ? 1 : 0;
+	fixture_set(s, "urgent.wait", pick(rnd, waits));
+	if (modes_cells && below(rnd, 4))
+		weir_spec_text(&s->admission.policy, "none");
+	if (modes_cells && below(rnd, 4))
+		fixture_set(s, "cohort.linger", "0");
+}
+
 static void random_stage(struct weir_spec *spec, int i, int n, const bool *inlined, unsigned *rnd)
 {
 	static const char *const keys[] = {"producer", "event", "class", "stage", NULL};
@@ -271,18 +329,16 @@ static void random_stage(struct weir_spec *spec, int i, int n, const bool *inlin
 		again--;
 	weir_spec_link(s, "again", stage_names[again], true);
 	s->inlined = inlined[i];
-	random_threads(&s->threads, rnd);
 	random_queue(s, rnd);
 	random_policies(s, rnd);
 	if (s->inlined)
 		return;
-	s->mode = (int)below(rnd, 3);
+	s->mode = modes_cells && below(rnd, 4) ? WEIR_MODE_SHARED : (int)below(rnd, 3);
 	if (s->mode == WEIR_MODE_PARTITIONED)
 		weir_spec_text(&s->key, pick(rnd, keys));
 	else if (below(rnd, 4) == 0)
 		weir_spec_text(&s->cohort.by, pick(rnd, keys));
-	if (below(rnd, 3) == 0)
-		weir_spec_text(&s->group, below(rnd, 2) ? "g" : "h");
+	random_place(spec, s, rnd);
 }
 
 static struct weir_spec *random_spec(unsigned *rnd)
@@ -297,8 +353,8 @@ static struct weir_spec *random_spec(unsigned *rnd)
 		if (c > 0 && below(rnd, 3) == 0)
 			class->priority = class[-1].priority = c; /* served alike */
 	}
-	random_threads(&weir_spec_add_group(spec, "g")->threads, rnd);
-	random_threads(&weir_spec_add_group(spec, "h")->threads, rnd);
+	random_group(spec, "g", rnd);
+	random_group(spec, "h", rnd);
 	for (int i = 0; i < n; i++)
 		inlined[i] = i > 0 && below(rnd, 3) == 0;
 	for (int i = 0; i < n; i++)

@@ -17,6 +17,10 @@ extern atomic_bool may_die, may_refuse;
 
 void fault(const char *what, uint64_t a, uint64_t b);
 
+/* Nearly all stages are in core groups, and only some hold events, so that most events pass through
+ * cells (torture_cells.c); else only some are (modes_pools.c). */
+extern const bool modes_cells;
+
 /* ---- the type ---- */
 
 extern const struct weir_stage_ops mix_ops;

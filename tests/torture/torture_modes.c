@@ -262,6 +262,8 @@ static void check_counts(struct weir_graph *g)
 		if (atomic_load(&st->sink.running) || atomic_load(&q->leased) || queue_length(q))
 			fault("something runs", atomic_load(&st->sink.running),
 			    (uint64_t)atomic_load(&q->leased));
+		if (sink_in_cells(&st->sink) != 0)
+			fault("left in cells", sink_in_cells(&st->sink), (uint64_t)i);
 		if (st->pool &&
 		    (atomic_load(&st->pool->n_idle) || atomic_load(&st->pool->n_spinning)))
 			fault("somebody is idle", (uint64_t)atomic_load(&st->pool->n_idle),

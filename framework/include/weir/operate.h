@@ -124,8 +124,10 @@ struct weir_queued {
 	const char *class_name, *type; /* live as long as the graph */
 };
 
-/** Describe the oldest `n` events in the queue of `stage`, oldest first; `n` is 1..100. Returns
- *  their number, or WEIR_ENOENT. Any thread; holds the queue's lock for a few us. */
+/** Describe the oldest `n` events that wait at `stage`, oldest first; `n` is 1..100. Returns their
+ *  number, or WEIR_ENOENT. Any thread; holds the queue's lock for a few us. If the stage is in a
+ *  core group, the call waits for the cores, at most 20 ms, and leaves out events that wait on a core
+ *  that is in a handler for longer. */
 WEIR_API int weir_graph_queue(
     const struct weir_graph *graph, const char *stage, struct weir_queued *out, int n);
 

@@ -113,6 +113,16 @@ struct weir_link_spec {
 	struct weir_mark mark;
 };
 
+/** Order of the choices of `local:` of a stage. */
+enum weir_local { WEIR_LOCAL_AUTO, WEIR_LOCAL_ALWAYS, WEIR_LOCAL_NEVER };
+
+/** `urgent:` of a stage in a core group: the stage is visited next when this many of its events wait
+ *  on a core, or when the oldest has waited this long; 0: not for that reason. */
+struct weir_urgent_spec {
+	int64_t events;
+	int64_t wait_ns;
+};
+
 struct weir_stage_spec {
 	char *name;
 	char *use;
@@ -133,15 +143,43 @@ struct weir_stage_spec {
 	struct weir_admission_spec admission;
 	struct weir_degrade_spec degrade;
 	struct weir_width_spec width;
+	/* for a stage in a core group: whether events that its own group sends to it stay on the core
+	 * of the sender; enum weir_local */
+	int local;
+	struct weir_urgent_spec urgent;
 };
 
+/** `gate:` of a core group: what ends a visit of a stage, apart from the end of its events. At most
+ *  one is set. */
+struct weir_gate_spec {
+	int64_t events;  /* so many events; 0: no such end */
+	int64_t time_ns; /* a batch that ends so long after the visit began; 0: no such end */
+	bool arrived;    /* the events that waited when it began */
+};
+
+/** Order of the choices of `order:` of a group. */
+enum weir_order { WEIR_ORDER_ARRIVAL, WEIR_ORDER_NEWEST };
+
+/** A group of stages that share threads. With the schedule "shared" it is a pool, with any other it
+ *  is a core group: a thread per core, which chooses the stage it visits next. The members below
+ *  `threads` are for core groups; their threads are described by `cores`. */
 struct weir_group_spec {
 	char *name;
 	struct weir_mark mark;
-	char *schedule; /* scheduling policy: "shared" */
+	char *schedule; /* scheduling policy: "shared", "fifo", "wavefront" ... (framework/sched) */
 	/* position of `schedule`; .file is NULL if the key is absent */
 	struct weir_mark schedule_mark;
 	struct weir_threads_spec threads;
+	/* "auto", a number of cores, or a list of CPUs such as "0-3,6" */
+	char *cores;
+	struct weir_gate_spec gate;
+	/* a stage whose oldest event has waited longer is visited next, whatever the schedule says;
+	 * -1 is 5 % of the shortest objective of the stages, 0 is never */
+	int64_t starve_ns;
+	int order;    /* enum weir_order: which event of a stage is served first on its core */
+	bool balance; /* give events to idle cores */
+	/* the stages in the order that `wavefront` and `srpt` follow; empty: upstream first */
+	struct weir_strings visit;
 };
 
 /** One condition of a class; an event must meet all conditions of the class. A pattern is an exact
@@ -319,6 +357,8 @@ WEIR_API extern const struct weir_knob weir_width_knobs[];
 WEIR_API extern const struct weir_knob
     weir_stage_knobs[]; /* group, mode, key, slo, and the sections as MAP rows */
 WEIR_API extern const struct weir_knob weir_group_knobs[];
+WEIR_API extern const struct weir_knob weir_gate_knobs[];
+WEIR_API extern const struct weir_knob weir_urgent_knobs[];
 
 /**
  * Resolve `auto` in the priorities and guarantees of the classes, and store the results in

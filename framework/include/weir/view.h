@@ -46,6 +46,22 @@ struct weir_link_view {
 	bool loop;
 };
 
+/** What a core of a core group does at one of the group's stages: totals since the group was made,
+ *  except the last two. */
+struct weir_core_view {
+	uint64_t visits;  /* of the stage, those counted below included */
+	uint64_t urgent;  /* visits that the `urgent` of the stage has begun */
+	uint64_t starved; /* visits that the `starve` of the group has begun */
+	uint64_t events;  /* taken by the core */
+	uint64_t
+	    from_queue; /* of these, taken from the queue of the stage; others were in the cell */
+	/* events that the core has sent to the queue, since another core was idle; some may have
+	 * been refused there */
+	uint64_t dealt;
+	uint64_t waiting;       /* in the cell now */
+	int64_t oldest_wait_ns; /* age of the oldest event in the cell, 0 if there is none */
+};
+
 struct weir_stage_view {
 	const char *name, *use, *summary;
 	const char *state; /* "running", "paused", "draining", "drained" */
@@ -82,7 +98,7 @@ struct weir_stage_view {
 	uint64_t batch_events;
 	uint64_t wakeups;       /* sleeping threads woken for this stage */
 	uint64_t unhandled;     /* events that the handler left behind (weir/stage.h) */
-	int64_t oldest_wait_ns; /* age of the oldest queued event, 0 if the queue is empty */
+	int64_t oldest_wait_ns; /* age of the oldest waiting event, 0 if none waits */
 	uint64_t stuck;         /* handle calls that took longer than threads.stuck */
 	/* duration so far of the longest handle call in progress, or 0 */
 	int64_t longest_running_ns;
@@ -95,6 +111,9 @@ struct weir_stage_view {
 	const struct weir_metric *metrics;
 	int64_t metric[WEIR_METRICS_MAX];
 	struct weir_class_view class_view[WEIR_CLASSES_MAX];
+	/* for stages in a core group, otherwise 0 and NULL: the cores of the group */
+	int n_cores;
+	struct weir_core_view *cores;
 };
 
 /** A decision of a controller or a person, as recorded in the journal. */

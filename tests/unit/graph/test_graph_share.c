@@ -20,13 +20,8 @@ static void add(struct weir_spec *spec, const char *name)
 	weir_spec_text(&fixture_stage(spec, name, "t.end", NULL)->group, "all");
 }
 
-static void start(void)
+static void build(struct weir_spec *spec)
 {
-	struct weir_spec *spec = weir_spec_new("share");
-	struct weir_group_spec *group = weir_spec_add_group(spec, "all");
-
-	weir_spec_text(&group->threads.policy, "static");
-	group->threads.min = group->threads.max = THREADS;
 	add(spec, "a");
 	add(spec, "b");
 	prepare(WAITING);
@@ -35,6 +30,16 @@ static void start(void)
 	b = weir_graph_stage(g, "b");
 	now_ns = NS_PER_S;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(g->shares);
+}
+
+static void start(void)
+{
+	struct weir_spec *spec = weir_spec_new("share");
+	struct weir_group_spec *group = weir_spec_add_group(spec, "all");
+
+	weir_spec_text(&group->threads.policy, "static");
+	group->threads.min = group->threads.max = THREADS;
+	build(spec);
 }
 
 /* For one tick, the handlers of a stage keep `threads` threads of the pool busy, in batches of
@@ -177,6 +182,36 @@ static void test_wait_in_turn(void)
 	weir_graph_free(g);
 }
 
+/* In a core group, all that waits counts. */
+static void test_wait_in_core_group(void)
+{
+	struct queue_take take = {.n_ranks = 1, .max = WAITING, .sharers = 1};
+	struct admission_view view = {.threads = 1, .work_ns = 10 * NS_PER_MS};
+	struct weir_event *ev[WEIR_BATCH_MAX];
+	struct weir_spec *spec = weir_spec_new("cores");
+	struct weir_group_spec *group = weir_spec_add_group(spec, "all");
+
+	weir_spec_text(&group->schedule, "fifo");
+	weir_spec_text(&group->cores, "1");
+	build(spec);
+	go(200, 0.5, NS_PER_MS, 0.5, NS_PER_MS);
+	CU_ASSERT_DOUBLE_EQUAL((double)stage_beside(&a->sink, &view), 10e6, 0.1e6);
+	for (int i = 0; i < WAITING; i++) {
+		ev[i] = &probes[i].ev;
+		weir_event_init(ev[i], &probe_type, 1);
+	}
+	lock_take(&b->sink.queue.lock);
+	CU_ASSERT_EQUAL(queue_push_locked(&b->sink.queue, ev, WAITING), WAITING);
+	lock_release(&b->sink.queue.lock);
+	CU_ASSERT_DOUBLE_EQUAL((double)stage_beside(&a->sink, &view), 30e6, 0.3e6);
+	view.work_ns = 0; /* an event at an empty stage waits for the other one, too */
+	CU_ASSERT_DOUBLE_EQUAL((double)stage_beside(&a->sink, &view), 20e6, 0.2e6);
+	view.idle = 1;
+	CU_ASSERT_EQUAL(stage_beside(&a->sink, &view), 0);
+	CU_ASSERT_EQUAL(queue_pop(&b->sink.queue, &take, ev), WAITING);
+	weir_graph_free(g);
+}
+
 static void test_pools_of_one_are_left_alone(void)
 {
 	struct weir_spec *spec = weir_spec_new("alone");
@@ -214,6 +249,7 @@ CUNIT_MAIN("shared pools", {"types are known", test_prepare},
     {"part of a round", test_part_of_a_round},
     {"a standing queue gets what it gets", test_a_standing_queue_gets_what_it_gets},
     {"a lingering queue does not stand", test_a_lingering_queue_does_not_stand},
-    {"the wait in turn", test_wait_in_turn}, {"a long call", test_long_call},
+    {"the wait in turn", test_wait_in_turn}, {"the wait in a core group", test_wait_in_core_group},
+    {"a long call", test_long_call},
     {"pools of one stage are left alone", test_pools_of_one_are_left_alone},
     {"a pool of one stage beside a group", test_a_pool_of_one_beside_a_group})

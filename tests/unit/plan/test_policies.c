@@ -11,6 +11,7 @@
 #include "control/resize.h"
 #include "control/width.h"
 #include "plan/policies.h"
+#include "sched/next.h"
 #include "sched/policy.h"
 
 /* Name number `i` of the row is `name` with `help`; a row past the last one is NULL. */
@@ -56,7 +57,10 @@ static void test_others(void)
 	for (n = 0; sched_policy_at(n); n++)
 		is_option(weir_group_knobs, "schedule", n, sched_policy_at(n)->name,
 		    sched_policy_at(n)->help);
-	is_option(weir_group_knobs, "schedule", n, NULL, NULL);
+	for (i = 0; next_policy_at(i); i++)
+		is_option(weir_group_knobs, "schedule", n + i, next_policy_at(i)->name,
+		    next_policy_at(i)->help);
+	is_option(weir_group_knobs, "schedule", n + i, NULL, NULL);
 }
 
 /* The default of each such row is one of its names. */

@@ -121,9 +121,9 @@ static void test_set_threads(void)
 	CU_ASSERT_TRUE(s->inlined);
 	CU_ASSERT_STRING_EQUAL(set(s, "threads", "4"), "");
 	CU_ASSERT_TRUE(!s->inlined && s->threads.min == 4 && s->threads.max == 4);
-	CU_ASSERT_STRING_EQUAL(
-	    set(s, "threads", "many"), "'many' is not a number of threads from 1 to 1024: write "
-				       "such a number, 'inline', or a map");
+	CU_ASSERT_STRING_EQUAL(set(s, "threads", "many"),
+	    "'many' is not a number of threads from 1 to 1024: write "
+	    "such a number, 'inline', or a map");
 	CU_ASSERT_EQUAL(s->threads.min, 4);
 	set(s, "threads", "inline");
 	CU_ASSERT_STRING_EQUAL(set(s, "threads.min", "x"), "'x' is not a whole number");

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Measures hops within a core group: events circulate through six stages of the group.
+ *
+ *   inline     Twelve inline stages less six, in the thread of the sender, for comparison.
+ *   one core   `n` events are under way on one core, together. The row shows CPU ns per hop of the
+ *              whole process, and the ratio to the inline row of the same run.
+ *   idle       The same, with 57 more stages in the group that get no events.
+ *   two cores  `n` events under way, each stage works 0.4 us; and the share of the busier core.
+ */
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weir/graph.h>
+#include <weir/stage.h>
+
+#include "bench.h"
+
+#define EVENTS  512
+#define STAGES  6
+#define CPUS    1024
+#define RUN_NS  100000000L /* of one round */
+#define PASSES  20000      /* events of one round, inline */
+#define WORK_NS 400
+
+static struct weir_event events[EVENTS] __attribute__((aligned(64)));
+
+/* Hops by CPU: the threads are bound to theirs. */
+static struct {
+	_Alignas(64) atomic_ulong n;
+} hops[CPUS];
+static atomic_bool ends;
+static atomic_ulong ended;
+static int64_t work_ns;
+
+static void hop_finish(struct weir_event *ev, int status)
+{
+	(void)ev, (void)status;
+	atomic_fetch_add(&ended, 1);
+}
+
+static const struct weir_event_type hop_type = {
+    .name = "hop", .size = sizeof(struct weir_event), .finish = hop_finish};
+
+static _Thread_local int own_cpu = -1;
+
+static void hop_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	if (own_cpu < 0)
+		own_cpu = sched_getcpu();
+	atomic_ulong *mine = &hops[own_cpu].n;
+	atomic_store_explicit(mine, atomic_load_explicit(mine, memory_order_relaxed) + (unsigned)n,
+	    memory_order_relaxed);
+	if (WEIR_UNLIKELY(atomic_load_explicit(&ends, memory_order_relaxed))) {
+		weir_event_finish_run(ev, n, WEIR_OK);
+		return;
+	}
+	if (work_ns > 0)
+		for (int64_t at = bench_now_ns() + n * work_ns; bench_now_ns() < at;)
+			__builtin_ia32_pause();
+	weir_emit_run(st, 0, ev, n);
+}
+
+static void end_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	(void)st;
+	weir_event_finish_run(ev, n, WEIR_OK);
+}
+
+static const struct weir_outlet outlets[] = {
+    {"out", &hop_type, true, ""}, {"side", &hop_type, true, ""}, {.name = NULL}};
+
+#define OPS(id, text, fn)                                                                          \
+	static const struct weir_stage_ops id = {.abi = WEIR_STAGE_ABI,                            \
+	    .name = text,                                                                          \
+	    .summary = "bench",                                                                    \
+	    .accepts = &hop_type,                                                                  \
+	    .outlets = outlets,                                                                    \
+	    .handle = fn}
+OPS(hop_ops, "b.hop", hop_handle);
+OPS(end_ops, "b.end", end_handle);
+
+static cpu_set_t all_cpus;
+
+/* Threads inherit the CPUs of the thread that creates them, which the measurements pin. */
+static struct weir_graph *start(struct weir_spec *spec)
+{
+	sched_setaffinity(0, sizeof(all_cpus), &all_cpus);
+	struct weir_errs *errs = calloc(1, sizeof(*errs));
+	struct weir_graph *g = NULL;
+
+	if (weir_graph_build(spec, &g, errs) != 0 || weir_graph_start(g, errs) != 0 ||
+	    weir_thread_attach(g, "bench") != 0) {
+		fprintf(stderr, "graph: %s\n", errs->err[0].text);
+		exit(1);
+	}
+	free(errs);
+	return g;
+}
+
+static void end(struct weir_graph *g)
+{
+	struct weir_drain_report r;
+
+	weir_thread_detach();
+	weir_graph_drain(g, 10000000000LL, &r);
+	weir_graph_free(g);
+	if (r.law_error != 0 || r.closed != 0) {
+		fprintf(stderr, "events were lost (%ld) or closed\n", (long)r.law_error);
+		exit(1);
+	}
+}
+
+static struct weir_stage_spec *add(
+    struct weir_spec *spec, const char *name, const char *use, const char *to, bool loop)
+{
+	struct weir_stage_spec *s = weir_spec_add_stage(spec, name, use);
+
+	if (to)
+		weir_spec_link(s, "out", to, loop);
+	weir_spec_text(&s->admission.policy, "none");
+	return s;
+}
+
+static void name_of(char name[16], const char *letter, int i)
+{
+	snprintf(name, 16, "%s%d", letter, i);
+}
+
+/* ---- inline ---- */
+
+static struct weir_graph *inline_graph(int n)
+{
+	struct weir_spec *spec = weir_spec_new("inline");
+	char name[16], to[16];
+
+	for (int i = 0; i < n; i++) {
+		name_of(name, "s", i);
+		name_of(to, "s", i + 1);
+		bool last = i == n - 1;
+		add(spec, name, last ? "b.end" : "b.hop", last ? NULL : to, false)->inlined = true;
+	}
+	return start(spec);
+}
+
+struct chain {
+	struct weir_stage *first;
+	int run;
+};
+
+static int64_t thread_cpu_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+/* CPU ns of one event through the whole chain. */
+static double chain_ns(const struct chain *c)
+{
+	struct weir_event *run[EVENTS];
+	int64_t began = thread_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	for (int sent = 0; sent < PASSES; sent += c->run) {
+		for (int i = 0; i < c->run; i++) {
+			weir_event_init(&events[i], &hop_type, began);
+			run[i] = &events[i];
+		}
+		weir_offer(c->first, run, c->run, NULL);
+	}
+	return (double)(thread_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - began) / PASSES;
+}
+
+static struct chain shorter, longer;
+
+static double inline_run(void *arg)
+{
+	(void)arg;
+	bench_pin(0);
+	own_cpu = 0;
+	double less = chain_ns(&shorter);
+	return (chain_ns(&longer) - less) / STAGES;
+}
+
+/* Two threads cannot be attached to two graphs at once, so both chains are in one graph. */
+static double inline_row(int run)
+{
+	struct weir_graph *g = inline_graph(2 * STAGES);
+	char name[16], what[64];
+
+	name_of(name, "s", STAGES);
+	longer = (struct chain){weir_graph_stage(g, "s0"), run};
+	shorter = (struct chain){weir_graph_stage(g, name), run};
+	atomic_store(&ends, false);
+	struct bench_stat s = bench_measure(inline_run, NULL);
+	snprintf(what, sizeof(what), "inline, runs of %d", run);
+	printf("%-44s %9.1f %9.1f %9.1f\n", what, s.median, s.low, s.high);
+	end(g);
+	return s.median;
+}
+
+/* ---- a core group ---- */
+
+struct circle {
+	const char *schedule, *cores;
+	int idle; /* stages without events */
+};
+
+static struct weir_graph *circle_graph(const struct circle *c)
+{
+	struct weir_spec *spec = weir_spec_new("group");
+	struct weir_group_spec *gs = weir_spec_add_group(spec, "core");
+	char name[16], to[16];
+
+	weir_spec_text(&gs->schedule, c->schedule);
+	weir_spec_text(&gs->cores, c->cores);
+	for (int i = 0; i < STAGES; i++) {
+		name_of(name, "s", i);
+		name_of(to, "s", (i + 1) % STAGES);
+		struct weir_stage_spec *s = add(spec, name, "b.hop", to, i == STAGES - 1);
+		weir_spec_text(&s->group, "core");
+		if (i == 0 && c->idle > 0)
+			weir_spec_link(s, "side", "i0", false);
+	}
+	for (int i = 0; i < c->idle; i++) {
+		name_of(name, "i", i);
+		name_of(to, "i", i + 1);
+		weir_spec_text(
+		    &add(spec, name, "b.hop", i + 1 < c->idle ? to : NULL, false)->group, "core");
+	}
+	return start(spec);
+}
+
+static unsigned long hops_now(unsigned long *most)
+{
+	unsigned long all = 0, top = 0;
+
+	for (int i = 0; i < CPUS; i++) {
+		unsigned long n = atomic_load_explicit(&hops[i].n, memory_order_relaxed);
+		all += n;
+		top = n > top ? n : top;
+	}
+	if (most)
+		*most = top;
+	return all;
+}
+
+static double circle_run(void *arg)
+{
+	struct timespec ts = {0, RUN_NS};
+
+	(void)arg;
+	int64_t began = thread_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+	unsigned long before = hops_now(NULL);
+	nanosleep(&ts, NULL);
+	unsigned long n = hops_now(NULL) - before;
+	return (double)(thread_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - began) / (double)(n ? n : 1);
+}
+
+/* Returns the median; *share is the share of the hops that the busier core did. */
+static struct bench_stat circulate(const struct circle *c, int n, double *share)
+{
+	struct weir_event *run[EVENTS];
+	struct weir_graph *g = circle_graph(c);
+	unsigned long most;
+
+	memset(hops, 0, sizeof(hops));
+	atomic_store(&ends, false);
+	atomic_store(&ended, 0);
+	for (int i = 0; i < n; i++) {
+		events[i].state = WEIR_EVENT_IDLE;
+		weir_event_init(&events[i], &hop_type, bench_now_ns());
+		run[i] = &events[i];
+	}
+	if (weir_offer(weir_graph_stage(g, "s0"), run, n, NULL) != n)
+		exit(1);
+	struct bench_stat s = bench_measure(circle_run, NULL);
+	unsigned long all = hops_now(&most);
+	*share = (double)most / (double)(all ? all : 1);
+	atomic_store(&ends, true);
+	while (atomic_load(&ended) < (unsigned long)n)
+		usleep(1000);
+	end(g);
+	return s;
+}
+
+static double circle_row(
+    const char *what, const struct circle *c, int n, double beside, const char *aim)
+{
+	double share;
+	struct bench_stat s = circulate(c, n, &share);
+	char name[80];
+
+	snprintf(name, sizeof(name), "%s, %d under way", what, n);
+	printf("%-44s %9.1f %9.1f %9.1f", name, s.median, s.low, s.high);
+	if (beside > 0)
+		printf("   %.2f of the row beside, aim %s", s.median / beside, aim);
+	else
+		printf("   busier core %.2f, aim %s", share, aim);
+	printf("\n");
+	fflush(stdout);
+	return s.median;
+}
+
+int main(void)
+{
+	static const int runs[] = {64, 8, 1};
+	static const char *const aims[] = {"1.45", "1.35", "1.25"};
+	static const char *const names[] = {"fifo", "wavefront", "srpt", "dbr", "mg1", "color"};
+	static const int loads[] = {8, 64, 512};
+	static const char *const both[] = {"460, 0.6", "430, 0.6", "430, 0.6"};
+	struct weir_err err = {0};
+
+	sched_getaffinity(0, sizeof(all_cpus), &all_cpus);
+	bench_header("micro_cells");
+	weir_stage_register(&hop_ops, &err);
+	weir_stage_register(&end_ops, &err);
+	printf("%-44s %9s %9s %9s\n", "CPU ns per hop", "median", "low", "high");
+	for (int i = 0; i < 3; i++) {
+		double beside = inline_row(runs[i]);
+		for (size_t p = 0; p < sizeof(names) / sizeof(names[0]); p++) {
+			struct circle c = {names[p], "1", 0}, idle = {names[p], "1", 57};
+			double one = circle_row(names[p], &c, runs[i], beside, aims[i]);
+			if (p == 0)
+				circle_row("  with 57 idle stages", &idle, runs[i], one, "1.05");
+		}
+	}
+	work_ns = WORK_NS;
+	for (int i = 0; i < 3 && sysconf(_SC_NPROCESSORS_ONLN) > 1; i++) {
+		struct circle c = {"fifo", "2", 0};
+		circle_row("two cores, 0.4 us of work", &c, loads[i], 0, both[i]);
+	}
+	return 0;
+}

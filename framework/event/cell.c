@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* Lists of the events that wait on one core; see cell.h. */
+#include "event/cell.h"
+
+#include <string.h>
+
+static void add(atomic_uint *n, uint32_t by)
+{
+	atomic_store_explicit(
+	    n, atomic_load_explicit(n, memory_order_relaxed) + by, memory_order_relaxed);
+}
+
+static int oldest_class(const struct cell *cell)
+{
+	int oldest = __builtin_ctz(cell->filled);
+
+	for (unsigned left = cell->filled; left; left &= left - 1) {
+		int c = __builtin_ctz(left);
+		if (cell->lane[c].head->queued_ns < cell->lane[oldest].head->queued_ns)
+			oldest = c;
+	}
+	return oldest;
+}
+
+static void note_oldest(struct cell *cell)
+{
+	int64_t ns = cell->filled ? cell->lane[oldest_class(cell)].head->queued_ns : INT64_MAX;
+
+	atomic_store_explicit(&cell->oldest_ns, ns, memory_order_relaxed);
+}
+
+void cell_init(struct cell *cell)
+{
+	memset(cell, 0, sizeof(*cell));
+	cell->oldest_ns = INT64_MAX;
+}
+
+void cell_put(struct cell *cell, int class_id, struct weir_event *first, struct weir_event *last,
+    uint32_t n, bool front)
+{
+	struct cell_lane *l = &cell->lane[class_id];
+	bool heads = !l->head || front; /* the lane gets a new first event */
+
+	if (!l->head) {
+		last->next = NULL;
+		l->head = first;
+		l->tail = &last->next;
+	} else if (front) {
+		last->next = l->head;
+		l->head = first;
+	} else {
+		last->next = NULL;
+		*l->tail = first;
+		l->tail = &last->next;
+	}
+	cell->filled |= (uint8_t)(1U << class_id);
+	add(&l->n, n);
+	add(&cell->n, n);
+	if (heads)
+		note_oldest(cell);
+}
+
+/* Take at most `max` events of one class; with `alike`, only those that were queued at the same
+ * time as the first. */
+static int take_class(struct cell *cell, int class_id, int max, bool alike, struct weir_event **out)
+{
+	struct cell_lane *l = &cell->lane[class_id];
+	struct weir_event *ev = l->head;
+	int64_t queued_ns = ev->queued_ns;
+	int n = 0;
+
+	while (ev && n < max && (!alike || ev->queued_ns == queued_ns)) {
+		out[n++] = ev;
+		ev = ev->next;
+	}
+	l->head = ev;
+	if (!ev)
+		cell->filled &= (uint8_t) ~(1U << class_id);
+	add(&l->n, -(uint32_t)n);
+	add(&cell->n, -(uint32_t)n);
+	return n;
+}
+
+int cell_take(struct cell *cell, int max, bool fifo, struct weir_event **out)
+{
+	int n = 0;
+
+	while (n < max && cell->filled) {
+		bool several = cell->filled & (cell->filled - 1);
+		int c = fifo && several ? oldest_class(cell) : __builtin_ctz(cell->filled);
+		n += take_class(cell, c, max - n, fifo && several, out + n);
+	}
+	note_oldest(cell);
+	return n;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cell: the events of one stage that wait on one core of a core group (sched/cores.h).
+ *
+ * Only the thread of that core touches a cell, so it needs no lock: the events are linked through
+ * `next`, one list per class. Other threads read only the lengths and the time of the oldest event,
+ * which are atomic for that reason. A cell is half of where events of a stage wait; its queue is
+ * the other half, for all events that a cell must not have (sched/splice.c).
+ *
+ * | call                                    | threads                           |
+ * |-----------------------------------------|-----------------------------------|
+ * | cell_init                               | before the cell is shared         |
+ * | cell_length, cell_class, cell_oldest_ns | any                               |
+ * | cell_put, cell_take, cell_peek          | the owner: the thread of the core |
+ */
+#ifndef WEIR_EVENT_CELL_H
+#define WEIR_EVENT_CELL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/annotate.h>
+#include <weir/event.h>
+#include <weir/operate.h>
+
+/** The events of one class. */
+struct cell_lane {
+	struct weir_event *head, **tail; /* `tail` is valid only while there is a head */
+	atomic_uint n;
+};
+
+struct cell {
+	WEIR_ALIGNED atomic_uint n; /* events in all lanes */
+	uint8_t filled;             /* bit c: lane c has events */
+	/* the service of the stage takes so long that its events are sent to the queue */
+	bool slow;
+	/* when the first event of a lane was queued, the earliest of all lanes; INT64_MAX: none */
+	_Atomic int64_t oldest_ns;
+	struct cell_lane lane[WEIR_CLASSES_MAX];
+};
+
+/** Initialise a cell without events. */
+void cell_init(struct cell *cell);
+
+/** Number of events, or of events of the class. */
+static inline uint32_t cell_length(const struct cell *cell)
+{
+	return atomic_load_explicit(&cell->n, memory_order_relaxed);
+}
+
+static inline uint32_t cell_class(const struct cell *cell, int class_id)
+{
+	return atomic_load_explicit(&cell->lane[class_id].n, memory_order_relaxed);
+}
+
+/** Append the `n` events first .. last, which are linked by `next` and have class `class_id`; with
+ *  `front`, put them before the others. */
+void cell_put(struct cell *cell, int class_id, struct weir_event *first, struct weir_event *last,
+    uint32_t n, bool front);
+
+/** Take at most `max` events into `out`: the highest class first or, with `fifo`, the oldest first.
+ *  Returns their number. */
+int cell_take(struct cell *cell, int max, bool fifo, struct weir_event **out);
+
+/** Time at which the first event of a lane was queued, the earliest of all lanes; INT64_MAX if there
+ *  is none. With `front` in cell_put, older events may be behind it. */
+static inline int64_t cell_oldest_ns(const struct cell *cell)
+{
+	return atomic_load_explicit(&cell->oldest_ns, memory_order_relaxed);
+}
+
+/** Add descriptions of the events to out[0..n), as queue_peek: the `max` oldest remain, oldest
+ *  first. Returns their number. */
+int cell_peek(const struct cell *cell, int64_t now_ns, struct weir_queued *out, int n, int max);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Core groups of a graph: their build, and what the control thread tells them (graph/group.c). */
+#ifndef WEIR_GRAPH_GROUP_H
+#define WEIR_GRAPH_GROUP_H
+
+#include "graph/graph.h"
+
+struct plan;
+
+/** Make the core group of `k`-th group of the plan, as a pool of the graph. Main thread, in a build.
+ *  Returns 0 or WEIR_ENOMEM. */
+int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct pool **out);
+
+void graph_groups_free(struct weir_graph *g);
+
+/** Add what the cores of its core group, if it is in one, have done at stage `st` to `v`. Returns 0 or
+ *  WEIR_ENOMEM. Any thread. */
+int graph_group_view(const struct weir_stage *st, int64_t now_ns, struct weir_stage_view *v);
+
+/** Measure the stages and renew the orders of all core groups, if it is time. Control thread. */
+void graph_groups_tick(struct weir_graph *g, int64_t now_ns);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* Checks core groups: groups with a schedule other than `shared`; and that the knobs of core groups
+ * are written nowhere else. */
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/task.h"
+#include "plan/policies.h"
+#include "sched/cores.h"
+#include "sched/policy.h"
+
+static bool is_core_group(const struct weir_group_spec *gs)
+{
+	return gs->schedule && next_policy_find(gs->schedule) != NULL;
+}
+
+bool plan_in_cores(const struct plan *p, const struct plan_stage *ps)
+{
+	return ps->group >= 0 && is_core_group(&p->spec->groups[ps->group]);
+}
+
+struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs)
+{
+	int cpu[POOL_THREADS_MAX];
+	bool listed;
+	int n = cores_parse(gs->cores, cpu, &listed);
+
+	return (struct weir_threads_spec){.min = n > 0 ? n : 1, .max = n > 0 ? n : 1, .start = -1};
+}
+
+/* Whether `threads` says how many threads there are, and where. */
+static bool sizes_threads(const struct weir_threads_spec *t)
+{
+	return t->mark.file || t->min != 1 || t->max != -1 || t->start != -1 || t->pinned ||
+	       (t->policy && strcmp(t->policy, "weir") != 0);
+}
+
+/* ---- groups ---- */
+
+/* The schedules of core groups, as "fifo, wavefront, ...". */
+static const char *schedules(char *hint, size_t size, const char *before)
+{
+	int n = snprintf(hint, size, "%s", before);
+
+	for (int i = 0; next_policy_at(i) && n > 0 && (size_t)n < size; i++)
+		n += snprintf(
+		    hint + n, size - (size_t)n, "%s%s", i ? ", " : "", next_policy_at(i)->name);
+	return hint;
+}
+
+static void check_pool_group(struct plan *p, const struct weir_group_spec *gs)
+{
+	const struct weir_gate_spec *gate = &gs->gate;
+	char hint[POLICIES_HINT_BYTES];
+	const char *key = NULL;
+
+	if (gs->cores && strcmp(gs->cores, "auto") != 0)
+		key = "cores";
+	else if (gate->events || gate->time_ns || gate->arrived)
+		key = "gate";
+	else if (gs->starve_ns >= 0)
+		key = "starve";
+	else if (gs->order != WEIR_ORDER_ARRIVAL)
+		key = "order";
+	else if (!gs->balance)
+		key = "balance";
+	else if (gs->visit.n > 0)
+		key = "visit";
+	if (key)
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    schedules(hint, sizeof(hint), "write one of these: "),
+		    "group '%s': '%s' needs a schedule per core, not '%s'", gs->name, key,
+		    gs->schedule);
+}
+
+static void check_cpus(
+    struct plan *p, const struct weir_group_spec *gs, const int *cpu, int n, bool listed)
+{
+	for (int i = 0; listed && i < n; i++)
+		if (!task_may_run_on(cpu[i]))
+			weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+			    "name CPUs that this process may use, or write a number of cores",
+			    "group '%s': this process may not run on CPU %d", gs->name, cpu[i]);
+	if (!listed && n > task_cores())
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    "lower 'cores', or write 'cores: auto'",
+		    "group '%s': cores %d, but this process may use %d", gs->name, n, task_cores());
+}
+
+/* Two groups may share cores only if they do not name them. */
+static void check_apart(struct plan *p, int g, const int *cpu, int n)
+{
+	int other[POOL_THREADS_MAX];
+	bool listed;
+
+	for (int k = 0; k < g; k++) {
+		const struct weir_group_spec *gs = &p->spec->groups[k];
+		int m = is_core_group(gs) ? cores_parse(gs->cores, other, &listed) : 0;
+		for (int i = 0; m > 0 && listed && i < n * m; i++)
+			if (cpu[i / m] == other[i % m])
+				weir_errs_add(p->errs, &p->spec->groups[g].mark, WEIR_EINVAL,
+				    "give each group CPUs of its own",
+				    "groups '%s' and '%s' both have CPU %d", gs->name,
+				    p->spec->groups[g].name, cpu[i / m]);
+	}
+}
+
+static void check_cores(struct plan *p, int g)
+{
+	const struct weir_group_spec *gs = &p->spec->groups[g];
+	int cpu[POOL_THREADS_MAX];
+	bool listed;
+	int n = cores_parse(gs->cores, cpu, &listed);
+
+	if (n <= 0) {
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    "write auto, a number of cores, or a list of CPUs such as 0-3,6",
+		    "group '%s': '%s' are no cores", gs->name, gs->cores);
+		return;
+	}
+	check_cpus(p, gs, cpu, n, listed);
+	if (listed)
+		check_apart(p, g, cpu, n);
+}
+
+static int64_t shortest_slo(const struct plan *p, int g)
+{
+	int64_t least_ns = INT64_MAX;
+
+	for (int i = 0; i < p->n; i++) {
+		int64_t slo_ns = weir_spec_slo_ns(p->spec, p->stages[i].spec);
+		if (p->stages[i].group == g && slo_ns < least_ns)
+			least_ns = slo_ns;
+	}
+	return least_ns;
+}
+
+static void check_visits(struct plan *p, int g)
+{
+	const struct weir_group_spec *gs = &p->spec->groups[g];
+	const struct weir_gate_spec *gate = &gs->gate;
+
+	if ((gate->events > 0) + (gate->time_ns > 0) + gate->arrived > 1)
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    "write one of 'events', 'time' and 'arrived'",
+		    "group '%s': 'gate' says more than once when a visit ends", gs->name);
+	if (gs->starve_ns > shortest_slo(p, g))
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "lower 'starve', or raise 'slo'",
+		    "group '%s': 'starve' is longer than the shortest objective of its stages, so "
+		    "it would act too late",
+		    gs->name);
+}
+
+static struct plan_stage *member(struct plan *p, int g, const char *name)
+{
+	for (int i = 0; i < p->n; i++)
+		if (p->stages[i].group == g && strcmp(p->stages[i].spec->name, name) == 0)
+			return &p->stages[i];
+	return NULL;
+}
+
+static int count_members(const struct plan *p, int g)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->n; i++)
+		n += p->stages[i].group == g;
+	return n;
+}
+
+static bool has_name(const struct weir_strings *s, int before, const char *name)
+{
+	bool has = false;
+
+	for (int i = 0; i < before; i++)
+		has |= strcmp(s->items[i], name) == 0;
+	return has;
+}
+
+static void bad_visit(struct plan *p, const struct weir_group_spec *gs, const char *name,
+    const char *what, const char *hint)
+{
+	weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, hint, "group '%s': 'visit' %s stage '%s'",
+	    gs->name, what, name);
+}
+
+static void check_order(struct plan *p, int g)
+{
+	const struct weir_group_spec *gs = &p->spec->groups[g];
+	const struct weir_strings *visit = &gs->visit;
+
+	if (visit->n == 0)
+		return;
+	if (strcmp(gs->schedule, "wavefront") != 0 && strcmp(gs->schedule, "srpt") != 0)
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    "remove it, or choose one of these schedules",
+		    "group '%s': 'visit' orders wavefront and srpt only, not %s", gs->name,
+		    gs->schedule);
+	for (int i = 0; i < visit->n; i++) {
+		if (!member(p, g, visit->items[i]))
+			bad_visit(p, gs, visit->items[i], "names",
+			    "name the stages of the group, and no others");
+		else if (has_name(visit, i, visit->items[i]))
+			bad_visit(p, gs, visit->items[i], "repeats", "name each stage once");
+	}
+	for (int i = 0; i < p->n; i++)
+		if (p->stages[i].group == g && !has_name(visit, visit->n, p->stages[i].spec->name))
+			bad_visit(p, gs, p->stages[i].spec->name, "lacks",
+			    "name all stages of the group, or remove 'visit'");
+}
+
+static void check_core_group(struct plan *p, int g)
+{
+	const struct weir_group_spec *gs = &p->spec->groups[g];
+	int n = count_members(p, g);
+
+	if (sizes_threads(&gs->threads))
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    "remove them from 'threads', and write 'cores: auto' or 'cores: N'",
+		    "group '%s' with schedule '%s' has a thread per core, so 'min', 'max', "
+		    "'start', 'pin' and 'policy' mean nothing",
+		    gs->name, gs->schedule);
+	if (n > NEXT_STAGES_MAX)
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "make two groups of it",
+		    "group '%s' has %d stages; with schedule '%s' at most %d are allowed", gs->name,
+		    n, gs->schedule, NEXT_STAGES_MAX);
+	check_cores(p, g);
+	check_visits(p, g);
+	check_order(p, g);
+}
+
+void plan_group_cores(struct plan *p, int g)
+{
+	const struct weir_group_spec *gs = &p->spec->groups[g];
+
+	if (is_core_group(gs))
+		check_core_group(p, g);
+	else
+		check_pool_group(p, gs);
+}
+
+/* ---- stages ---- */
+
+static void check_outside(struct plan *p, const struct weir_stage_spec *s)
+{
+	bool urgent = s->urgent.events > 0 || s->urgent.wait_ns > 0;
+	char hint[POLICIES_HINT_BYTES];
+
+	if (urgent || s->local != WEIR_LOCAL_AUTO)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
+		    schedules(
+			hint, sizeof(hint), "put it into a group whose 'schedule' is one of "),
+		    "stage '%s': '%s' needs a group with a schedule per core", s->name,
+		    urgent ? "urgent" : "local");
+}
+
+static void check_urgent(struct plan *p, const struct weir_stage_spec *s)
+{
+	if (s->urgent.events > s->queue.limit)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "lower 'events' of 'urgent'",
+		    "stage '%s': 'urgent' needs %lld events, but its queue may have %lld", s->name,
+		    (long long)s->urgent.events, (long long)s->queue.limit);
+	if (s->urgent.wait_ns > weir_spec_slo_ns(p->spec, s))
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "lower 'wait' of 'urgent'",
+		    "stage '%s': 'wait' of 'urgent' is longer than its objective, so it would act "
+		    "too late",
+		    s->name);
+}
+
+void plan_stage_cores(struct plan *p, const struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+
+	if (!plan_in_cores(p, ps)) {
+		check_outside(p, s);
+		return;
+	}
+	check_urgent(p, s);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs the thread of a core: it chooses a stage that has events in its cell or in its queue, takes a
+ * batch from both, runs the handler, and sends the emitted events. See cores.h.
+ *
+ * The time is read at the end of each batch (stage_run), and not again before the next one.
+ */
+#include <sched.h>
+
+#include "base/clock.h"
+#include "sched/cores.h"
+#include "sched/handler.h"
+#include "stage/cohort.h"
+#include "stage/stage.h"
+
+/* The queue of stage `i` looks empty: stop looking at it. */
+static void settle(struct core_group *group, int i)
+{
+	uint64_t bit = 1ULL << i;
+
+	/* seq_cst: see cores.h */
+	atomic_fetch_and(&group->arrived, ~bit);
+	if (atomic_load(&group->pool->sinks[i]->queue.length) > 0)
+		atomic_fetch_or(&group->arrived, bit);
+}
+
+/* Whether the batch of stage `i` lingers and is not due. */
+static bool lingers(const struct handler *h, int i, int64_t now_ns)
+{
+	const struct sink *s = h->pool->sinks[i];
+
+	return WEIR_UNLIKELY(h->ready_ns[i] != INT64_MAX) && h->ready_ns[i] > now_ns &&
+	       queue_length(&s->queue) <
+		   (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
+}
+
+/* Return the stages whose queues may have events for this core. */
+static uint64_t look_at_queues(struct handler *h, int64_t now_ns)
+{
+	struct core *core = h->core;
+	uint64_t queued = 0;
+
+	for (uint64_t left = atomic_load_explicit(&core->group->arrived, memory_order_relaxed);
+	     left; left &= left - 1) {
+		int i = __builtin_ctzll(left);
+		struct queue *q = &h->pool->sinks[i]->queue;
+		if (queue_length(q) == 0) {
+			h->ready_ns[i] = INT64_MAX; /* another core took the events */
+			settle(core->group, i);
+		} else if (queue_ready(q) > 0 && !lingers(h, i, now_ns)) {
+			if (!(core->seen >> i & 1))
+				core->seen_ns[i] = now_ns;
+			queued |= 1ULL << i;
+		}
+	}
+	core->seen = queued;
+	return queued;
+}
+
+static void view_stage(struct handler *h, int i, bool queued)
+{
+	struct core *core = h->core;
+	const struct sink *s = h->pool->sinks[i];
+	const struct local *l = thread_self()->local[s->id];
+	const struct cell *cell = &core->cell[i];
+	struct next_stage *v = &core->view[i];
+
+	v->length = cell_length(cell);
+	v->oldest_ns = cell_oldest_ns(cell);
+	v->service_ns = l->service_ns > 0 ? l->service_ns : 0;
+	v->rest_ns = core->plan.rest_ns[i];
+	if (!queued)
+		return;
+	v->length += queue_length(&s->queue) / (uint32_t)pool_seats(h->pool) + 1;
+	if (core->seen_ns[i] < v->oldest_ns)
+		v->oldest_ns = core->seen_ns[i];
+}
+
+static int take_cell(struct handler *h, int i, int n, int most)
+{
+	struct core *core = h->core;
+	struct sink *s = h->pool->sinks[i];
+	struct cell *cell = &core->cell[i];
+
+	if (most <= n || !(core->filled >> i & 1))
+		return 0;
+	int m = cell_take(cell, most - n, s->queue.fifo, h->batch + n);
+	core->n -= (uint32_t)m;
+	if (cell_length(cell) == 0)
+		core->filled &= ~(1ULL << i);
+	h->sink = s;
+	h->n_batch = n + m;
+	return m;
+}
+
+/* Events of a stage that holds events are counted when they are taken from its queue, so they must
+ * not be mixed with those of a cell. */
+static int take_queue(struct handler *h, int i, int n, int most, int64_t now_ns)
+{
+	struct core *core = h->core;
+	const struct sink *s = h->pool->sinks[i];
+
+	if (most <= n || (n > 0 && queue_keeps(&s->queue)))
+		return 0;
+	int m = batch_take(h, i, n, most - n, now_ns);
+	if (m > 0)
+		book_add(&core->book[i].from_queue, (uint64_t)m);
+	if (m > 0 && s->queue.n_classes == 1)
+		core->seen_ns[i] = h->batch[n + m - 1]->queued_ns;
+	return m;
+}
+
+/* Take a batch of stage `i`: from the cell and from the queue, the older first. Returns its size. */
+static int take_stage(struct handler *h, int i, uint32_t gate, bool queued, int64_t now_ns)
+{
+	struct core *core = h->core;
+	int largest = cohort_largest(h->pool->sinks[i]);
+	int most = gate < (uint32_t)largest ? (int)gate : largest, n = 0;
+
+	h->part = 0;
+	if (!queued)
+		return take_cell(h, i, 0, most);
+	bool cell_first = cell_oldest_ns(&core->cell[i]) <= core->seen_ns[i];
+	if (cell_first)
+		n += take_cell(h, i, n, most);
+	n += take_queue(h, i, n, most, now_ns);
+	if (!cell_first && !queue_keeps(&h->pool->sinks[i]->queue))
+		n += take_cell(h, i, n, most);
+	return n;
+}
+
+/* Take over limits and order if they have changed. */
+static void refresh(struct core *core)
+{
+	struct core_group *group = core->group;
+	/* acquire: pairs with cores_set */
+	unsigned version = atomic_load_explicit(&group->version, memory_order_acquire);
+
+	if (WEIR_LIKELY(version == core->version))
+		return;
+	lock_take(&group->lock);
+	core->plan = group->plan;
+	core->version = atomic_load_explicit(&group->version, memory_order_relaxed);
+	lock_release(&group->lock);
+}
+
+/* Take the next batch. Returns its size, or 0 if there is none. */
+static int take(struct handler *h, int64_t now_ns)
+{
+	struct core *core = h->core;
+	struct core_group *group = core->group;
+	struct next_view view = {.n = group->n_stages,
+	    .stage = core->view,
+	    .order = &core->plan.order,
+	    .now_ns = now_ns};
+
+	h->expired = false;
+	if (WEIR_UNLIKELY(group->expiring) && batch_take_expired(h, now_ns) > 0)
+		return h->n_batch;
+	if (WEIR_UNLIKELY(atomic_load_explicit(&core->asked, memory_order_relaxed)))
+		core_answer(core);
+	refresh(core);
+	uint64_t queued = look_at_queues(h, now_ns);
+	view.ready =
+	    (core->filled | queued) & ~atomic_load_explicit(&group->halted, memory_order_relaxed);
+	for (uint64_t left = view.ready; left; left &= left - 1) {
+		int i = __builtin_ctzll(left);
+		view_stage(h, i, queued >> i & 1);
+	}
+	for (;;) {
+		struct next_choice c = next_choose(&core->next, &core->plan.limits, &view);
+		if (c.stage < 0)
+			return 0;
+		int n = take_stage(h, c.stage, c.max, queued >> c.stage & 1, now_ns);
+		next_took(&core->next, c.stage, (uint32_t)n);
+		if (n > 0) {
+			if (c.begins)
+				book_add(&core->book[c.stage].visits[c.why], 1);
+			book_add(&core->book[c.stage].events, (uint64_t)n);
+			return n;
+		}
+		view.ready &= ~(1ULL << c.stage); /* another core took the events */
+	}
+}
+
+/* Let an idle core take part: in what waits in queues, and in what waits in the cells. */
+static void share(struct handler *h)
+{
+	struct core *core = h->core;
+
+	if (core->filled && core_idles(core))
+		core_deal(core);
+	for (uint64_t left = core->seen; left; left &= left - 1)
+		if (queue_due(&h->pool->sinks[__builtin_ctzll(left)]->queue, 0, 1, 1)) {
+			pool_wake(h->pool);
+			return;
+		}
+}
+
+static void run(struct handler *h)
+{
+	handler_state(h, WEIR_THREAD_BUSY);
+	/* seq_cst: a core that parks after this has seen the queues itself */
+	if (core_idles(h->core) || atomic_load(&h->pool->n_idle) > 0)
+		share(h);
+	batch_run(h);
+	handler_state(h, WEIR_THREAD_SPINNING);
+}
+
+bool core_due(struct handler *h)
+{
+	struct core_group *group = h->core->group;
+
+	/* seq_cst: see cores.h */
+	if (h->core->filled & ~atomic_load(&group->halted) || atomic_load(&h->core->asked))
+		return true;
+	for (uint64_t left = atomic_load(&group->arrived) | group->expiring; left; left &= left - 1)
+		if (batch_due(h, __builtin_ctzll(left)))
+			return true;
+	return false;
+}
+
+static void pin(const struct handler *h)
+{
+	const struct core_group *group = h->core->group;
+	cpu_set_t one;
+
+	if (!group->cpu) {
+		handler_pin(h->rank % task_cores());
+		return;
+	}
+	CPU_ZERO(&one);
+	CPU_SET(group->cpu[h->rank], &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
+static void begin(struct handler *h)
+{
+	struct core_group *group = h->pool->cores;
+	struct core *core = &group->core[h->rank];
+
+	h->core = core;
+	pin(h);
+	core->seen = 0;
+	core->version = atomic_load(&group->version) - 1;
+	next_core_init(&core->next, group->policy);
+	thread_self()->core = core;
+}
+
+void *core_main(void *arg)
+{
+	struct handler *h = arg;
+
+	if (!handler_begin(h))
+		return NULL;
+	begin(h);
+	int64_t now_ns = clock_now_ns();
+	pthread_cleanup_push(handler_leave, h);
+	while (!handler_surplus(h)) {
+		thread_touch(now_ns);
+		if (take(h, now_ns) > 0) {
+			run(h);
+			now_ns = thread_self()->now_ns;
+			continue;
+		}
+		if (!handler_spin(h))
+			handler_park(h);
+		now_ns = clock_now_ns();
+	}
+	pthread_cleanup_pop(1);
+	return NULL;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* Creates core groups, and publishes what changes while they run; see cores.h. */
+#include "sched/cores.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static char fixed_policy[] = "static";
+
+/* The pool resizes itself as little as a fixed one: who sets the number of cores sets its bounds. */
+static struct weir_threads_spec fixed_threads(const struct cores_spec *spec)
+{
+	struct weir_threads_spec t = *spec->threads;
+
+	t.min = t.max = spec->n;
+	t.start = -1;
+	t.policy = fixed_policy;
+	t.pinned = true;
+	return t;
+}
+
+static int copy_cpus(struct core_group *group, const struct cores_spec *spec)
+{
+	size_t n = (size_t)spec->max;
+
+	if (!spec->cpu)
+		return 0;
+	group->cpu = calloc(n, sizeof(*group->cpu));
+	if (!group->cpu)
+		return WEIR_ENOMEM;
+	memcpy(group->cpu, spec->cpu, n * sizeof(*group->cpu));
+	return 0;
+}
+
+int cores_new(struct weir_graph *graph, const struct cores_spec *spec, struct pool **out)
+{
+	struct core_group *group = aligned_alloc(WEIR_CACHE_LINE, sizeof(*group));
+
+	if (!group)
+		return WEIR_ENOMEM;
+	memset(group, 0, sizeof(*group));
+	lock_init(&group->asking);
+	lock_init(&group->lock);
+	group->policy = spec->policy;
+	group->threads = fixed_threads(spec);
+	group->max = spec->max;
+	group->newest = spec->newest;
+	group->plan.balance = !spec->unbalanced;
+	int rc = copy_cpus(group, spec);
+	if (rc == 0)
+		rc = pool_new(graph, spec->name, &group->threads, NULL, &group->pool);
+	if (rc != 0) {
+		cores_free(group);
+		return rc;
+	}
+	group->pool->main = core_main;
+	group->pool->due = core_due;
+	group->pool->cores = group;
+	*out = group->pool;
+	return 0;
+}
+
+static void open_sink(struct core_group *group, int i, bool celled)
+{
+	struct sink *s = group->pool->sinks[i];
+
+	s->place = (uint8_t)i;
+	if (s->expire)
+		group->expiring |= 1ULL << i;
+	if (!celled)
+		return;
+	s->splice = core_splice;
+	s->cells = &group->cells[i];
+	s->cells_apart = group->n_stages;
+	s->n_cells = group->max;
+	queue_set_cells(&s->queue, group->max);
+}
+
+int cores_open(struct pool *pool, uint64_t celled)
+{
+	struct core_group *group = pool->cores;
+	size_t n = (size_t)pool->n_sinks, max = (size_t)group->max;
+
+	WEIR_ASSERT(n <= NEXT_STAGES_MAX);
+	group->n_stages = (int)n;
+	group->core = aligned_alloc(WEIR_CACHE_LINE, max * sizeof(*group->core));
+	group->cells = aligned_alloc(WEIR_CACHE_LINE, max * (n + 1) * sizeof(*group->cells));
+	if (!group->core || !group->cells)
+		return WEIR_ENOMEM;
+	memset(group->core, 0, max * sizeof(*group->core));
+	for (size_t k = 0; k < max * n; k++)
+		cell_init(&group->cells[k]);
+	for (size_t k = 0; k < max; k++) {
+		group->core[k].group = group;
+		group->core[k].cell = &group->cells[k * n];
+	}
+	for (size_t i = 0; i < n; i++)
+		open_sink(group, (int)i, celled >> i & 1);
+	return 0;
+}
+
+void cores_free(struct core_group *group)
+{
+	if (!group)
+		return;
+	for (int k = 0; group->core && group->cells && k < group->max * group->n_stages; k++)
+		WEIR_ASSERT(cell_length(&group->cells[k]) == 0);
+	free(group->core);
+	free(group->cells);
+	free(group->cpu);
+	lock_fini(&group->lock);
+	lock_fini(&group->asking);
+	free(group);
+}
+
+void cores_get(struct core_group *group, struct cores_plan *plan)
+{
+	lock_take(&group->lock);
+	*plan = group->plan;
+	lock_release(&group->lock);
+}
+
+void cores_set(struct core_group *group, const struct cores_plan *plan)
+{
+	lock_take(&group->lock);
+	group->plan = *plan;
+	/* release: pairs with core_refresh, which takes the lock then */
+	atomic_fetch_add_explicit(&group->version, 1, memory_order_release);
+	lock_release(&group->lock);
+}
+
+void cores_halt(struct core_group *group, const struct sink *sink, bool paused)
+{
+	uint64_t bit = 1ULL << sink->place;
+
+	/* seq_cst: before pool_wake_all, and before a core that parks reads it */
+	if (paused)
+		atomic_fetch_or(&group->halted, bit);
+	else
+		atomic_fetch_and(&group->halted, ~bit);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Core groups: pools in which each thread is a core that chooses the stage it visits next.
+ *
+ * A core group is a pool (pool.h) with another body of its threads (core.c). Each core has a cell
+ * (event/cell.h) for each stage of the group: what its thread sends to a stage of its own group
+ * waits there, without a lock, until the same thread handles it. All other events, and those that a
+ * cell must not have (splice.c), pass through the queue of the stage, from which each core takes its
+ * share.
+ *
+ * The word `arrived` tells the cores which queues to look at; a bit stands for a stage. seq_cst,
+ * because who pushes and who looks must not miss each other:
+ *   sender:  raise the queue length; set the bit, unless it is seen set; then read n_idle (pool_wake)
+ *   core:    clear the bit of an empty queue, then read the length again, and set the bit if it is
+ *            not 0; before it parks: raise n_idle, then read `arrived`
+ *
+ * A core's state outlives its thread, but a thread that exits leaves empty cells: it moves their
+ * events to the queues, or ends them if the queues are closed.
+ *
+ * | call                              | threads                                            |
+ * |-----------------------------------|----------------------------------------------------|
+ * | cores_new, cores_open, cores_free | main thread                                        |
+ * | cores_arrived, cores_halt         | any thread                                         |
+ * | cores_get, cores_set, cores_peek  | any thread                                         |
+ * | core_*                            | the thread of the core                             |
+ */
+#ifndef WEIR_SCHED_CORES_H
+#define WEIR_SCHED_CORES_H
+
+#include "event/cell.h"
+#include "sched/next.h"
+#include "sched/pool.h"
+
+/** What a core group is made from. */
+struct cores_spec {
+	const char *name;                        /* must outlive the group */
+	const struct weir_threads_spec *threads; /* `spin` counts */
+	const struct next_policy *policy;
+	int n;   /* number of cores at the start, at least 1 */
+	int max; /* most cores that it may get, at least n; 1 to POOL_THREADS_MAX */
+	const int
+	    *cpu;    /* CPU of each core, `max` entries; NULL: those the process may use, in turn */
+	bool newest; /* events are put in front of a cell */
+	bool unbalanced; /* no events are dealt to idle cores */
+};
+
+/** What may change while the cores run. Copied by each core when it has changed. */
+struct cores_plan {
+	struct next_limits limits;
+	struct next_order order;
+	int64_t rest_ns[NEXT_STAGES_MAX];
+	bool balance;
+};
+
+/** What a core has done at a stage. Written by its thread, read by any. */
+struct core_book {
+	book_counter visits[NEXT_POLICY + 1]; /* by enum next_why */
+	book_counter events;                  /* taken from cell and queue */
+	book_counter from_queue;              /* of these, taken from the queue */
+	book_counter dealt;                   /* sent to the queue, since another core was idle */
+};
+
+/** A core. Used by its thread only, except lengths and times of the cells, and `book`. */
+struct core {
+	WEIR_ALIGNED struct core_group *group;
+	struct cell *cell; /* by stage */
+	uint64_t filled;   /* bit i: cell i has events */
+	uint32_t n;        /* events in all cells */
+	/* cores_peek waits for an answer; written under group->lock */
+	atomic_bool asked;
+	/* bit i: the queue of stage i had events for this core at the last look; seen_ns[i]: since
+	 * when, or when the last event taken from it was queued */
+	uint64_t seen;
+	int64_t seen_ns[NEXT_STAGES_MAX];
+	struct next_stage view[NEXT_STAGES_MAX];
+	struct next_core next;
+	struct core_book book[NEXT_STAGES_MAX];
+	unsigned version; /* of `plan` */
+	struct cores_plan plan;
+};
+
+/** What cores_peek asks for: the oldest events of a stage, see cell_peek. */
+struct cores_look {
+	int place;
+	int64_t now_ns;
+	struct weir_queued *out;
+	int n, max;
+};
+
+struct core_group {
+	/* constant after cores_open */
+	struct pool *pool;
+	const struct next_policy *policy;
+	struct weir_threads_spec threads; /* of the pool */
+	int n_stages, max;
+	uint64_t expiring; /* bit i: stage i may hold events until their deadline */
+	bool newest;
+	int *cpu;
+	struct core *core;                     /* max */
+	struct cell *cells;                    /* max * n_stages */
+	WEIR_ALIGNED _Atomic uint64_t arrived; /* see file top */
+	WEIR_ALIGNED _Atomic uint64_t halted;  /* bit i: stage i is paused */
+	atomic_uint version;                   /* incremented when `plan` has changed */
+	_Atomic uint64_t closed; /* events that exiting threads have ended as closed */
+	struct lock asking;      /* of the thread that looks into the cells */
+	atomic_uint unanswered;  /* cores that have not answered; a futex */
+	struct lock lock;
+	struct cores_plan plan WEIR_GUARDED_BY(lock);
+	struct cores_look look WEIR_GUARDED_BY(lock);
+};
+
+/** Read the value of `cores:`, "auto", a number or a list of CPUs. Returns the number of cores, or -1
+ *  if the text is none of these or names a CPU twice. For a list, sets *listed, and stores the CPUs
+ *  in cpu[0..n). */
+int cores_parse(const char *text, int cpu[POOL_THREADS_MAX], bool *listed);
+
+/** Create a core group for `graph`, without stages, as a pool. Returns 0 or WEIR_ENOMEM. */
+int cores_new(struct weir_graph *graph, const struct cores_spec *spec, struct pool **pool);
+
+/** The stages have been added (pool_add), in the order of the policy: at most NEXT_STAGES_MAX. Those
+ *  whose bit is set in `celled` get cells. Returns 0 or WEIR_ENOMEM. */
+int cores_open(struct pool *pool, uint64_t celled);
+/** NULL is allowed. */
+void cores_free(struct core_group *group);
+
+/** Read what cores_set has published. */
+void cores_get(struct core_group *group, struct cores_plan *plan);
+/** Publish limits, order and `balance` for all cores. */
+void cores_set(struct core_group *group, const struct cores_plan *plan);
+
+/** Add descriptions of the events in the cells of `sink` to out[0..n), which queue_peek has filled
+ *  in as of `now_ns`: the `max` oldest remain, oldest first. Returns their number. Waits until the
+ *  cores have answered, at most 20 ms; events of a core that does not answer are left out. */
+int cores_peek(struct core_group *group, const struct sink *sink, int64_t now_ns,
+    struct weir_queued *out, int n, int max);
+
+/** The queue of `sink` has got events. Called before pool_wake. */
+static inline void cores_arrived(struct core_group *group, const struct sink *sink)
+{
+	uint64_t bit = 1ULL << sink->place;
+
+	if (!(atomic_load(&group->arrived) & bit))
+		atomic_fetch_or(&group->arrived, bit);
+}
+
+/** Pause or resume the stage of `sink`: its cells wait, like its queue. A caller that resumes wakes
+ *  the pool. */
+void cores_halt(struct core_group *group, const struct sink *sink, bool paused);
+
+/** Body of a core's thread; `arg` is its struct handler. */
+void *core_main(void *arg);
+/** Whether a core may have work. */
+bool core_due(struct handler *h);
+
+/** The sinks' `splice` (splice.c). */
+bool core_splice(struct thread *t, struct outbox *o);
+
+/** Answer cores_peek (look.c). */
+void core_answer(struct core *core);
+
+/** Move at most `max` events from cell `i` to the queue of the stage; if that cannot take them, end
+ *  them. Returns their number. */
+uint32_t core_give(struct core *core, int i, uint32_t max);
+/** If another core is idle and this one has more than it can do soon, give it some (give.c). Called
+ *  after a batch has been taken. */
+void core_deal(struct core *core);
+/** Whether a core of the group is idle, so that events may be dealt to it. */
+static inline bool core_idles(const struct core *core)
+{
+	const struct pool *pool = core->group->pool;
+
+	return core->plan.balance &&
+	       atomic_load_explicit(&pool->n_idle, memory_order_relaxed) +
+		       atomic_load_explicit(&pool->n_spinning, memory_order_relaxed) >
+		   0;
+}
+
+/** Number of events from which on they are dealt while a core is idle, and that of stages. Of fewer,
+ *  a core makes more than the wake-up of another costs. Guesses, which the model and the prototype
+ *  have used. */
+#define DEAL_EVENTS 4
+
+/** The thread is exiting: events that it sends from now on go to queues. */
+void core_retire(struct handler *h);
+/** Then: leave empty cells. */
+void core_clear(struct handler *h);
+
+#endif

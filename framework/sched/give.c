@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* Moves events from cells to queues: to deal them to an idle core, and when a thread exits. */
+#include "base/clock.h"
+#include "sched/cores.h"
+#include "stage/stage.h"
+
+/* Estimated work behind the present batch from which on it is worth to wake another core: a quarter
+ * of a wake-up (measured: 21 us). A guess. */
+#define DEAL_NS (5 * NS_PER_US)
+
+/* Push ev[0..n), which need no admission, since they have entered the stage before. Returns how many
+ * were pushed; *why tells why others were not. */
+static int push(struct sink *s, struct weir_event **ev, int n, int *why)
+{
+	struct queue *q = &s->queue;
+	int pushed = 0;
+
+	lock_take(&q->lock);
+	*why = q->closed ? WEIR_ECLOSED : WEIR_ENOMEM;
+	if (!q->closed)
+		pushed = queue_push_locked(q, ev, n);
+	uint32_t length = queue_length(q);
+	lock_release(&q->lock);
+	if (pushed > 0)
+		s->wake(s, length - (uint32_t)pushed, length, 0);
+	return pushed;
+}
+
+uint32_t core_give(struct core *core, int i, uint32_t max)
+{
+	struct sink *s = core->group->pool->sinks[i];
+	struct cell *cell = &core->cell[i];
+	struct weir_event *ev[WEIR_BATCH_MAX];
+	uint32_t given = 0;
+	int why;
+
+	while (given < max && cell_length(cell) > 0) {
+		int most = max - given < WEIR_BATCH_MAX ? (int)(max - given) : WEIR_BATCH_MAX;
+		moves_begin(thread_self());
+		int n = cell_take(cell, most, s->queue.fifo, ev);
+		int pushed = push(s, ev, n, &why);
+		moves_end(thread_self());
+		given += (uint32_t)n;
+		if (pushed == n)
+			continue;
+		if (why == WEIR_ECLOSED)
+			atomic_fetch_add(&core->group->closed, (uint64_t)(n - pushed));
+		stage_end_waiting(s->stage, ev + pushed, n - pushed, why);
+	}
+	core->n -= given;
+	if (cell_length(cell) == 0)
+		core->filled &= ~(1ULL << i);
+	if (given > 0)
+		next_gave(&core->next, i, given);
+	return given;
+}
+
+static int64_t service_ns(const struct core *core, int i)
+{
+	const struct local *l = thread_self()->local[core->group->pool->sinks[i]->id];
+
+	return l->service_ns > 0 ? l->service_ns : 0;
+}
+
+void core_deal(struct core *core)
+{
+	uint64_t filled = core->filled;
+	bool several = (filled & (filled - 1)) != 0;
+	int64_t work_ns = 0;
+	int most = -1;
+
+	if (core->n < DEAL_EVENTS && !several)
+		return;
+	for (uint64_t left = filled; left; left &= left - 1) {
+		int i = __builtin_ctzll(left);
+		work_ns += cell_length(&core->cell[i]) * service_ns(core, i);
+		if (most < 0 || cell_length(&core->cell[i]) > cell_length(&core->cell[most]))
+			most = i;
+	}
+	if (work_ns < DEAL_NS)
+		return;
+	uint32_t n = cell_length(&core->cell[most]);
+	n = core_give(core, most, several && n < DEAL_EVENTS ? n : n / 2);
+	book_add(&core->book[most].dealt, n);
+}
+
+void core_retire(struct handler *h)
+{
+	if (h->core)
+		thread_self()->core = NULL;
+}
+
+void core_clear(struct handler *h)
+{
+	for (int i = 0; h->core && i < h->core->group->n_stages; i++)
+		core_give(h->core, i, UINT32_MAX);
+	if (h->core)
+		core_answer(h->core);
+}

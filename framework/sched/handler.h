@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the threads of pools (handler.c) and of core groups (core.c) have in common: their life, their
+ * batches, and their rest. All calls are made by the thread of `h` itself.
+ */
+#ifndef WEIR_SCHED_HANDLER_H
+#define WEIR_SCHED_HANDLER_H
+
+#include "sched/pool.h"
+
+/** Begin the life of the thread: register it with the graph. Returns false if that fails; the thread
+ *  must return then. */
+bool handler_begin(struct handler *h);
+/** Clean up when the thread exits, normally or because a handler called pthread_exit. A cleanup
+ *  handler; `arg` is the struct handler. */
+void handler_leave(void *arg);
+
+/** Bind the thread to the `left`-th of the cores that the process may use. */
+void handler_pin(int left);
+
+static inline void handler_state(struct handler *h, enum weir_thread_state state)
+{
+	atomic_store_explicit(&h->state, (uint8_t)state, memory_order_relaxed);
+}
+
+/** Whether the thread is one too many, and must exit. */
+static inline bool handler_surplus(const struct handler *h)
+{
+	return h->rank >= atomic_load_explicit(&h->pool->target, memory_order_relaxed);
+}
+
+/** Return the thread's number among the serving threads, which determines the partitions that it
+ *  serves. */
+static inline int handler_seat(const struct handler *h)
+{
+	return atomic_load_explicit(&h->seat, memory_order_relaxed);
+}
+
+/* ---- batches (batch.c) ---- */
+
+/** Whether the queue of sink `i` may have a batch for this thread. */
+bool batch_due(struct handler *h, int i);
+/** Take events that a stage of the pool has held until their deadline. Returns their number. */
+int batch_take_expired(struct handler *h, int64_t now_ns);
+/** Take a batch of at most `most` events from the queue of sink `i`, and append it to the `n` events
+ *  that h->batch has already. Returns the number of events taken. */
+int batch_take(struct handler *h, int i, int n, int most, int64_t now_ns);
+/** Call the stage with the batch, and send what it has emitted. */
+void batch_run(struct handler *h);
+/** Release the slots and the lease of a finished batch. If its partition has more events and is now
+ *  served by another thread, wake that thread. */
+void batch_release(struct handler *h);
+
+/* ---- rest (rest.c) ---- */
+
+/** Poll for work for at most spin_ns, then adapt spin_ns. Returns whether there is work. */
+bool handler_spin(struct handler *h);
+/** Sleep until the thread is woken, a lingering batch is due, or a held event expires. */
+void handler_park(struct handler *h);
+
+#endif

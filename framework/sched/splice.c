@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Puts what a core sends to a stage of its own group into the cell of the stage on that core.
+ *
+ * The queue is the way of all other events, through the door of the stage (sink_offer):
+ *
+ *   the sender is no core of the group       | the cells of another thread cannot be touched
+ *   the stage is exclusive, partitioned,     | the queue orders its batches; such a stage has no
+ *     by key, or has a width                 |   cells at all (cores_open)
+ *   it is paused, drained, or lingers        | the queue does that
+ *   it holds events                          | they count against the limit under the queue's lock
+ *   a policy still has to judge the event    | its state is under the queue's lock
+ *   the event is past its deadline           | it is refused there
+ *   the cell is full                         | its bound is exact (queue_set_cells)
+ *   its service takes long, `local: never`   | one queue for long work needs no balance
+ *   a core is idle, and this one has work    | dealing: the idle core takes from the queue
+ *
+ * For the last two, the cell is the way when the queue is full.
+ */
+#include "base/clock.h"
+#include "base/probe.h"
+#include "sched/cores.h"
+#include "stage/admit.h"
+#include "stage/stage.h"
+
+/* Mean service time from which on events go to the queue, and below which they go to the cell again.
+ * 20 us: a lock is 2 % of that. Half of it, so that a stage near the limit does not alternate. */
+#define SLOW_NS  (20 * NS_PER_US)
+#define QUICK_NS (10 * NS_PER_US)
+
+static bool is_slow(struct cell *cell, const struct sink *s, const struct local *l)
+{
+	if (s->local != LOCAL_AUTO)
+		return s->local == LOCAL_NEVER;
+	if (l->service_ns < 0 || l->service_ns > SLOW_NS) /* an unknown one may be long */
+		cell->slow = true;
+	else if (l->service_ns < QUICK_NS)
+		cell->slow = false;
+	return cell->slow;
+}
+
+/* Whether `n` more events for stage `i` are to be dealt. */
+static bool deals(const struct core *core, int i, int n)
+{
+	uint64_t filled = core->filled | 1ULL << i;
+
+	return core->n + (uint32_t)n >= DEAL_EVENTS || (filled & (filled - 1)) != 0;
+}
+
+/* Whether the events of `o` go to the queue. */
+static bool to_queue(
+    struct core *core, struct cell *cell, const struct outbox *o, const struct local *to)
+{
+	const struct sink *s = o->sink;
+	const struct queue *q = &s->queue;
+
+	if (atomic_load_explicit(&q->by_door, memory_order_relaxed) || queue_keeps(q) ||
+	    atomic_load_explicit(&s->linger_ns, memory_order_relaxed) > 0)
+		return true;
+	bool slow = is_slow(cell, s, to);
+	bool deal = !slow && core_idles(core) && deals(core, s->place, o->n);
+	if ((!slow && !deal) ||
+	    queue_length(q) + (uint32_t)o->n > atomic_load_explicit(&q->own, memory_order_relaxed))
+		return false;
+	if (deal) /* the door gets no more than a batch; for the rest, this function is called again */
+		book_add(&core->book[s->place].dealt,
+		    (uint64_t)(o->n < WEIR_BATCH_MAX ? o->n : WEIR_BATCH_MAX));
+	return true;
+}
+
+/* Stamp the first events of `o`, at most `room`, that have one class and are not past their
+ * deadline. Returns their number, and in *last the last of them. */
+static uint32_t stamp(
+    const struct sink *s, struct outbox *o, uint32_t room, int64_t now_ns, struct weir_event **last)
+{
+	uint8_t class_id = o->head->class_id;
+	uint32_t n = 0;
+
+	for (struct weir_event *ev = o->head; ev && n < room; ev = ev->next) {
+		if (ev->class_id != class_id || WEIR_UNLIKELY(ev->deadline_ns <= now_ns))
+			break;
+		ev->queued_ns = now_ns;
+		ev->stage = s->id;
+		ev->state = WEIR_EVENT_QUEUED;
+		*last = ev;
+		n++;
+	}
+	return n;
+}
+
+/* Count `n` events of a class, as offer and flush_to_sink (stage/thread.c) do. */
+static void count(struct outbox *o, struct local *to, int class_id, uint32_t n)
+{
+	struct local *from = o->from;
+
+	book_add(&o->tried[class_id], n);
+	book_add(&to->book.class_book[class_id].offered, n);
+	book_add(&from->book.class_book[class_id].completed, n);
+	book_add(&from->book.running, -(uint64_t)n);
+	book_add(&o->events, n);
+}
+
+/* Move at most `room` events. Returns how many were moved. */
+static uint32_t move(
+    struct core *core, struct outbox *o, struct local *to, uint32_t room, int64_t now_ns)
+{
+	struct sink *s = o->sink;
+	int sender = o->from->stage->id;
+	uint32_t moved = 0;
+
+	while (o->head && moved < room) {
+		struct weir_event *first = o->head, *last = NULL;
+		int class_id = first->class_id;
+		if (!admit_passed(s, sender, class_id))
+			break;
+		uint32_t n = stamp(s, o, room - moved, now_ns, &last);
+		if (n == 0)
+			break;
+		o->head = last->next;
+		count(o, to, class_id, n);
+		cell_put(&core->cell[s->place], class_id, first, last, n, core->group->newest);
+		admit_came(s, sender, class_id, (int)n);
+		moved += n;
+	}
+	if (!o->head)
+		o->tail = &o->head;
+	o->n -= (int)moved;
+	return moved;
+}
+
+bool core_splice(struct thread *t, struct outbox *o)
+{
+	struct sink *s = o->sink;
+	struct core *core = t->core;
+
+	if (s->pool != t->pool)
+		return false;
+	struct cell *cell = &core->cell[s->place];
+	struct local *to = t->local[s->id];
+	uint32_t most = atomic_load_explicit(&s->queue.cell_max, memory_order_relaxed);
+	uint32_t n = cell_length(cell), room = most > n ? most - n : 0;
+	if (room == 0 || to_queue(core, cell, o, to))
+		return false;
+	n = move(core, o, to, room < WEIR_BATCH_MAX ? room : WEIR_BATCH_MAX, t->now_ns);
+	if (n == 0)
+		return false;
+	core->filled |= 1ULL << s->place;
+	core->n += n;
+	next_arrived(&core->next, s->place, n);
+	book_changed(&to->book);
+	book_changed(&o->from->book);
+	probe_enqueue(s->name, (int)n, cell_length(cell));
+	probe_admit(s->name, (int)n, 0, o->from->stage->id);
+	return true;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Tells which events a stage of a core group may get without its door (sink_offer), as far as
+ * admission policies are concerned. */
+#include "stage/admit.h"
+
+/* The fronts that have been consulted about events of the class before they enter `s` from stage
+ * `from`. */
+static unsigned fronts_before(const struct sink *s, int from, int class_id)
+{
+	const struct ahead *before = from != WEIR_NO_STAGE ? s->sinks[from]->ahead : NULL;
+
+	return before ? atomic_load_explicit(&before->judged[class_id], memory_order_relaxed) : 0;
+}
+
+bool admit_passed(const struct sink *s, int from, int class_id)
+{
+	if (!s->ahead)
+		return s->policy == &admission_none;
+	unsigned judged = fronts_before(s, from, class_id);
+	unsigned fronts = atomic_load_explicit(&s->ahead->fronts[class_id], memory_order_relaxed);
+	bool own = s->policy == &admission_none || (s->front >= 0 && (judged >> s->front & 1));
+
+	return own && (fronts & ~judged) == 0;
+}
+
+void admit_came(struct sink *s, int from, int class_id, int n)
+{
+	if (!s->ahead || s->front < 0 || !(fronts_before(s, from, class_id) >> s->front & 1))
+		return;
+	atomic_fetch_sub_explicit(
+	    &s->pipeline_ns, n * sink_cost_ns(s, class_id), memory_order_relaxed);
+}

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+/* The configurations of torture_modes: some groups are core groups. */
+#include "torture/modes_stage.h"
+
+const bool modes_cells = false;
