@@ -554,6 +554,7 @@ test("weir itself: a file that was edited is reloaded by the page, a broken one 
     writeFileSync(file, yaml);
     server.kill("SIGHUP");
     await page.waitForFunction(() => !document.querySelector("pre.caret") && !document.querySelector("main").textContent.includes("newcomer"));
+    await page.goto("about:blank"); // its requests end before the server is killed
   } finally {
     await stop(server);
     rmSync(folder, { recursive: true, force: true });
@@ -583,6 +584,7 @@ stages:
     await page.locator(".plot[aria-label*='Chart of Width. width: now 3']").waitFor();
     await visit(page, "#/overview");
     await page.locator("table", { hasText: "3 of 3 under way" }).waitFor();
+    await page.goto("about:blank"); // its requests end before the server is killed
   } finally {
     await stop(server);
     rmSync(folder, { recursive: true, force: true });
