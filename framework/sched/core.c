@@ -34,14 +34,25 @@ static bool lingers(const struct handler *h, int i, int64_t now_ns)
 		   (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
 }
 
+/* Do not wait for batches of stages without a bit in `arrived`: another core took the events. */
+static void linger_only_for(struct handler *h, uint64_t arrived)
+{
+	struct core *core = h->core;
+
+	for (uint64_t left = core->lingering & ~arrived; left; left &= left - 1)
+		h->ready_ns[__builtin_ctzll(left)] = INT64_MAX;
+	core->lingering &= arrived;
+}
+
 /* Return the stages whose queues may have events for this core. */
 static uint64_t look_at_queues(struct handler *h, int64_t now_ns)
 {
 	struct core *core = h->core;
+	uint64_t arrived = atomic_load_explicit(&core->group->arrived, memory_order_relaxed);
 	uint64_t queued = 0;
 
-	for (uint64_t left = atomic_load_explicit(&core->group->arrived, memory_order_relaxed);
-	     left; left &= left - 1) {
+	linger_only_for(h, arrived);
+	for (uint64_t left = arrived; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
 		struct queue *q = &h->pool->sinks[i]->queue;
 		if (queue_length(q) == 0) {
@@ -103,6 +114,8 @@ static int take_queue(struct handler *h, int i, int n, int most, int64_t now_ns)
 	if (most <= n || (n > 0 && queue_keeps(&s->queue)))
 		return 0;
 	int m = batch_take(h, i, n, most - n, now_ns);
+	if (WEIR_UNLIKELY(h->ready_ns[i] != INT64_MAX))
+		core->lingering |= 1ULL << i;
 	if (m > 0)
 		book_add(&core->book[i].from_queue, (uint64_t)m);
 	if (m > 0 && s->queue.n_classes == 1)

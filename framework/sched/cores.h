@@ -63,9 +63,10 @@ struct core_book {
 /** A core. Used by its thread only, except lengths and times of the cells, and `book`. */
 struct core {
 	WEIR_ALIGNED struct core_group *group;
-	struct cell *cell; /* by stage */
-	uint64_t filled;   /* bit i: cell i has events */
-	uint32_t n;        /* events in all cells */
+	struct cell *cell;  /* by stage */
+	uint64_t filled;    /* bit i: cell i has events */
+	uint32_t n;         /* events in all cells */
+	uint64_t lingering; /* bit i: a batch of stage i may linger, so ready_ns is not INT64_MAX */
 	/* cores_peek waits for an answer; written under group->lock */
 	atomic_bool asked;
 	/* bit i: the queue of stage i had events for this core at the last look; seen_ns[i]: since
