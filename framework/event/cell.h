@@ -54,6 +54,12 @@ static inline uint32_t cell_class(const struct cell *cell, int class_id)
 	return atomic_load_explicit(&cell->lane[class_id].n, memory_order_relaxed);
 }
 
+/** When the first event of the class was queued; there must be one. The owner only. */
+static inline int64_t cell_oldest_class_ns(const struct cell *cell, int class_id)
+{
+	return cell->lane[class_id].head->queued_ns;
+}
+
 /** Append the `n` events first .. last, which are linked by `next` and have class `class_id`; with
  *  `front`, put them before the others. */
 void cell_put(struct cell *cell, int class_id, struct weir_event *first, struct weir_event *last,

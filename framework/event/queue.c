@@ -9,6 +9,7 @@
  * events with its key are served, so that a rare key does not starve (Larus & Parkes do not specify
  * this bound). The window has a fixed size, which bounds the scan under the lock.
  */
+#include "event/cell.h"
 #include "event/queue.h"
 
 #include <stdlib.h>
@@ -318,13 +319,39 @@ static int part_take_oldest(
 	return n;
 }
 
+/* Take the events that belong into a batch of take->max with those of take->cell: higher classes
+ * first, and in a class those whose head was queued first. */
+static int part_take_beside(struct queue *q, struct partition *part, const struct queue_take *take,
+    int max, struct weir_event **out)
+{
+	int n = 0, room = take->max;
+
+	for (int c = 0; c < q->n_classes && n < max && room > 0; c++) {
+		struct lane *l = &part->lane[c];
+		int theirs = (int)cell_class(take->cell, c);
+		int first =
+		    theirs && l->n &&
+			    l->slot[l->head]->queued_ns < cell_oldest_class_ns(take->cell, c)
+			? 0
+			: theirs;
+		int most = room - first < max - n ? room - first : max - n;
+		int m = most > 0 ? lane_take(l, most, out + n) : 0;
+		n += m;
+		room -= m + theirs;
+	}
+	return n;
+}
+
 static int part_take(struct queue *q, struct partition *part, const struct queue_take *take,
     int max, bool overdue, struct weir_event **out)
 {
 	bool oldest = q->fifo && !take->by_key && q->n_classes > 1;
-	int n = oldest ? part_take_oldest(q, part, max, out) : 0;
+	bool beside = take->cell;
+	int n = oldest   ? part_take_oldest(q, part, max, out)
+		: beside ? part_take_beside(q, part, take, max, out)
+			 : 0;
 
-	for (int c = 0; !oldest && c < q->n_classes && n < max; c++) {
+	for (int c = 0; !oldest && !beside && c < q->n_classes && n < max; c++) {
 		struct lane *l = &part->lane[c];
 		n += take->by_key ? lane_take_key(l, max - n, overdue, out + n)
 				  : lane_take(l, max - n, out + n);
@@ -428,51 +455,4 @@ int64_t queue_oldest_ns(struct queue *q, uint64_t *n)
 	}
 	lock_release(&q->lock);
 	return oldest;
-}
-
-static void look_at_door(struct queue *q) WEIR_REQUIRES(&q->lock)
-{
-	atomic_store_explicit(
-	    &q->by_door, q->closed || q->shut || queue_paused(q), memory_order_relaxed);
-}
-
-void queue_close(struct queue *q)
-{
-	lock_take(&q->lock);
-	q->closed = true;
-	look_at_door(q);
-	lock_release(&q->lock);
-}
-
-static void divide_limit(struct queue *q, uint32_t limit) WEIR_REQUIRES(&q->lock)
-{
-	uint32_t each = q->n_cells > 0 ? limit / (2 * (uint32_t)q->n_cells) : 0;
-
-	q->limit = limit;
-	q->cell_max = each;
-	q->own = limit - each * (uint32_t)q->n_cells;
-}
-
-void queue_set_limit(struct queue *q, uint32_t limit)
-{
-	lock_take(&q->lock);
-	divide_limit(q, limit);
-	lock_release(&q->lock);
-}
-
-void queue_set_cells(struct queue *q, int n)
-{
-	lock_take(&q->lock);
-	q->n_cells = n;
-	divide_limit(q, q->limit);
-	lock_release(&q->lock);
-}
-
-void queue_steer(struct queue *q, bool paused, bool shut)
-{
-	lock_take(&q->lock);
-	q->shut = shut;
-	atomic_store_explicit(&q->paused, paused, memory_order_relaxed);
-	look_at_door(q);
-	lock_release(&q->lock);
 }

@@ -36,6 +36,8 @@
 
 #include "base/lock.h"
 
+struct cell;
+
 /** A ring of the events of one class in one partition. Guarded by the queue's lock. */
 struct lane {
 	struct weir_event **slot; /* capacity entries, a power of two; NULL until first used */
@@ -119,6 +121,9 @@ struct queue_take {
 	int64_t linger_ns; /* how long events wait for a fuller batch; 0 disables waiting */
 	int64_t now_ns;
 	bool by_key; /* take only events of one key */
+	/* the caller will fill the batch up from this cell, so leave room for its events of higher
+	 * classes; NULL: no cell. Not for queues that are `fifo` or by key */
+	const struct cell *cell;
 	/* out, if nothing was taken: time at which the next batch is due, or INT64_MAX */
 	int64_t ready_ns;
 	int part;     /* out: the batch's partition, for queue_release */

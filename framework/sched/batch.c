@@ -35,12 +35,12 @@ int batch_take_expired(struct handler *h, int64_t now_ns)
 	return 0;
 }
 
-int batch_take(struct handler *h, int i, int n, int most, int64_t now_ns)
+int batch_take(struct handler *h, int i, int n, int most, const struct cell *cell, int64_t now_ns)
 {
 	struct sink *s = h->pool->sinks[i];
 	struct cohort c;
-	int m = cohort_take(s, handler_seat(h), pool_seats(h->pool), most, now_ns, h->batch + n, &c,
-	    &h->ready_ns[i]);
+	int m = cohort_take(s, handler_seat(h), pool_seats(h->pool), most, now_ns, cell,
+	    h->batch + n, &c, &h->ready_ns[i]);
 
 	if (m == 0)
 		return 0;

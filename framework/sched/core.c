@@ -106,14 +106,15 @@ static int take_cell(struct handler *h, int i, int n, int most)
 
 /* Events of a stage that holds events are counted when they are taken from its queue, so they must
  * not be mixed with those of a cell. */
-static int take_queue(struct handler *h, int i, int n, int most, int64_t now_ns)
+static int take_queue(
+    struct handler *h, int i, int n, int most, const struct cell *cell, int64_t now_ns)
 {
 	struct core *core = h->core;
 	const struct sink *s = h->pool->sinks[i];
 
 	if (most <= n || (n > 0 && queue_keeps(&s->queue)))
 		return 0;
-	int m = batch_take(h, i, n, most - n, now_ns);
+	int m = batch_take(h, i, n, most - n, cell, now_ns);
 	if (WEIR_UNLIKELY(h->ready_ns[i] != INT64_MAX))
 		core->lingering |= 1ULL << i;
 	if (m > 0)
@@ -123,7 +124,8 @@ static int take_queue(struct handler *h, int i, int n, int most, int64_t now_ns)
 	return m;
 }
 
-/* Take a batch of stage `i`: from the cell and from the queue, the older first. Returns its size. */
+/* Take a batch of stage `i`: from the cell and from the queue, the higher class first, and then the
+ * older. Returns its size. */
 static int take_stage(struct handler *h, int i, uint32_t gate, bool queued, int64_t now_ns)
 {
 	struct core *core = h->core;
@@ -133,11 +135,13 @@ static int take_stage(struct handler *h, int i, uint32_t gate, bool queued, int6
 	h->part = 0;
 	if (!queued)
 		return take_cell(h, i, 0, most);
-	bool cell_first = cell_oldest_ns(&core->cell[i]) <= core->seen_ns[i];
+	const struct queue *q = &h->pool->sinks[i]->queue;
+	bool classed = q->n_classes > 1 && !q->fifo && core->filled >> i & 1 && !queue_keeps(q);
+	bool cell_first = !classed && cell_oldest_ns(&core->cell[i]) <= core->seen_ns[i];
 	if (cell_first)
 		n += take_cell(h, i, n, most);
-	n += take_queue(h, i, n, most, now_ns);
-	if (!cell_first && !queue_keeps(&h->pool->sinks[i]->queue))
+	n += take_queue(h, i, n, most, classed ? &core->cell[i] : NULL, now_ns);
+	if (!cell_first && (n == 0 || !queue_keeps(q)))
 		n += take_cell(h, i, n, most);
 	return n;
 }

@@ -44,7 +44,7 @@ static int take(struct handler *h, int64_t now_ns)
 		int at = pool->policy->pick(h->policy_state, h->view, pool->n_sinks, now_ns);
 		if (at < 0)
 			return 0;
-		if (batch_take(h, at, 0, WEIR_BATCH_MAX, now_ns) > 0)
+		if (batch_take(h, at, 0, WEIR_BATCH_MAX, NULL, now_ns) > 0)
 			return h->n_batch;
 		h->view[at].length = 0;
 	}

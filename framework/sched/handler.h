@@ -43,8 +43,9 @@ bool batch_due(struct handler *h, int i);
 /** Take events that a stage of the pool has held until their deadline. Returns their number. */
 int batch_take_expired(struct handler *h, int64_t now_ns);
 /** Take a batch of at most `most` events from the queue of sink `i`, and append it to the `n` events
- *  that h->batch has already. Returns the number of events taken. */
-int batch_take(struct handler *h, int i, int n, int most, int64_t now_ns);
+ *  that h->batch has already. `cell` is as in struct queue_take. Returns the number of events
+ *  taken. */
+int batch_take(struct handler *h, int i, int n, int most, const struct cell *cell, int64_t now_ns);
 /** Call the stage with the batch, and send what it has emitted. */
 void batch_run(struct handler *h);
 /** Release the slots and the lease of a finished batch. If its partition has more events and is now

@@ -24,7 +24,7 @@ int cohort_largest(const struct sink *s)
 }
 
 int cohort_take(struct sink *s, int rank, int n_ranks, int most, int64_t now_ns,
-    struct weir_event **ev, struct cohort *cohort, int64_t *ready_ns)
+    const struct cell *cell, struct weir_event **ev, struct cohort *cohort, int64_t *ready_ns)
 {
 	int max = cohort_largest(s);
 	int64_t linger_ns = atomic_load_explicit(&s->linger_ns, memory_order_relaxed);
@@ -36,6 +36,7 @@ int cohort_take(struct sink *s, int rank, int n_ranks, int most, int64_t now_ns,
 	    .linger_ns = linger_ns,
 	    .now_ns = now_ns,
 	    .by_key = s->cohort_by_key,
+	    .cell = cell,
 	};
 	int n = queue_pop(&s->queue, &take, ev);
 

@@ -26,9 +26,9 @@ int cohort_largest(const struct sink *s);
 /** Take a batch of at most `most` events for thread `rank` of `n_ranks` into ev[most], and fill in
  *  *cohort. Returns the size of the batch. If it is 0, *ready_ns is the time at which to try again, or
  *  INT64_MAX if the thread should wait until it is woken. Handler threads only; takes the queue's
- *  lock. */
+ *  lock. `cell` is as in struct queue_take. */
 int cohort_take(struct sink *s, int rank, int n_ranks, int most, int64_t now_ns,
-    struct weir_event **ev, struct cohort *cohort, int64_t *ready_ns);
+    const struct cell *cell, struct weir_event **ev, struct cohort *cohort, int64_t *ready_ns);
 
 /** Whether a sleeping thread must be woken when the queue has grown from `before` to `length`
  *  events. With a linger time, not every event needs a wake-up. */

@@ -67,7 +67,7 @@ static int vs_take(struct vs *s, struct handler *h)
 		local_find(thread_self(), k->id)->service_ns = vs_of(s, k)->service_ns;
 		struct cohort c;
 		h->n_batch = cohort_take(k, h->rank, atomic_load(&pool->target), WEIR_BATCH_MAX,
-		    s->now_ns, h->batch, &c, &h->ready_ns[at]);
+		    s->now_ns, NULL, h->batch, &c, &h->ready_ns[at]);
 		h->sink = k;
 		h->part = c.part;
 		if (h->n_batch > 0)

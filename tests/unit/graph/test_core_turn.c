@@ -5,8 +5,12 @@
 #include "graph/graph.h"
 #include "sched/cores.h"
 
+/* Number of calls of t.wait. */
+static atomic_int n_calls;
+
 static void gate_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
+	atomic_fetch_add(&n_calls, 1);
 	FIXTURE_AWAIT(atomic_load(&probe_gate));
 	end_handle(st, ev, n);
 }
@@ -111,6 +115,88 @@ static void test_linger(void)
 	finish(g, 2);
 }
 
+/* ---- classes ---- */
+
+/* What the events have ended before: the number of low ones that ended before the high one. */
+static atomic_int n_low, low_before;
+
+static void note_end(struct probe *p, int status)
+{
+	(void)status;
+	if (p->ev.class_id == 0)
+		atomic_store(&low_before, atomic_load(&n_low));
+	else
+		atomic_fetch_add(&n_low, 1);
+}
+
+/* One core: a sends to b, which waits for the gate in each call. Events are of the low class, except
+ * the last of 51. */
+static struct weir_graph *start_classed(bool linger)
+{
+	struct weir_spec *spec = spec_new("wavefront", 1);
+
+	spec->groups[0].gate.events = linger ? 0 : 1; /* 1: a and b take turns */
+
+	weir_spec_add_class(spec, "high");
+	weir_spec_add_class(spec, "low");
+	struct weir_stage_spec *a = in_group(spec, "a", "t.pass", "b");
+	struct weir_stage_spec *b = in_group(spec, "b", "t.wait", NULL);
+	fixture_set(a, "cohort.max", "50");
+	if (linger)
+		fixture_set(a, "cohort.linger", "1s"); /* so that the batch is full */
+	fixture_set(b, "cohort.max", "1");
+	prepare(51);
+	atomic_store(&probe_gate, 0);
+	atomic_store(&n_low, 0);
+	atomic_store(&low_before, -1);
+	fixture_on_finish = note_end;
+	atomic_store(&n_calls, 0);
+	return start(spec);
+}
+
+static void offer_class(struct weir_graph *g, const char *name, int first, int n, int class_id)
+{
+	struct weir_event *ev[WEIR_BATCH_MAX];
+
+	for (int i = 0; i < n; i++) {
+		ev[i] = &probes[first + i].ev;
+		weir_event_init(ev[i], &probe_type, 1);
+		ev[i]->class_id = (uint8_t)class_id;
+	}
+	CU_ASSERT_EQUAL_FATAL(weir_offer(weir_graph_stage(g, name), ev, n, NULL), n);
+}
+
+/* The high event waits in the queue of b, the low ones in the cell. */
+static void test_high_queued(void)
+{
+	struct weir_graph *g = start_classed(true);
+
+	offer_class(g, "a", 0, 50, 1);
+	FIXTURE_AWAIT(atomic_load(&n_calls) == 1);
+	CU_ASSERT_EQUAL(sink_in_cells(&weir_graph_stage(g, "b")->sink), 49);
+	offer_class(g, "b", 50, 1, 0);
+	atomic_store(&probe_gate, 1);
+	FIXTURE_AWAIT(fixture_ended() == 51);
+	CU_ASSERT_EQUAL(atomic_load(&low_before), 1);
+	finish(g, 51);
+}
+
+/* The high event waits in the cell of b, the low ones in its queue: while the core is in a call of
+ * b, the high one comes to a, and low events to b. */
+static void test_high_in_cell(void)
+{
+	struct weir_graph *g = start_classed(false);
+
+	offer_class(g, "b", 0, 1, 1);
+	FIXTURE_AWAIT(atomic_load(&n_calls) == 1);
+	offer_class(g, "a", 50, 1, 0);
+	offer_class(g, "b", 1, 49, 1);
+	atomic_store(&probe_gate, 1);
+	FIXTURE_AWAIT(fixture_ended() == 51);
+	CU_ASSERT_TRUE(atomic_load(&low_before) <= 2);
+	finish(g, 51);
+}
+
 static void test_types(void)
 {
 	fixture_register(&pass_ops);
@@ -118,4 +204,5 @@ static void test_types(void)
 	fixture_register(&wait_ops);
 }
 
-CUNIT_MAIN("core turn", {"types are known", test_types}, {"linger", test_linger})
+CUNIT_MAIN("core turn", {"types are known", test_types}, {"linger", test_linger},
+    {"high queued", test_high_queued}, {"high in cell", test_high_in_cell})
