@@ -73,6 +73,7 @@ int queue_init(
 	q->keyed = keyed;
 	q->leasing = leasing;
 	q->limit = q->own = limit;
+	q->oldest_ns = INT64_MAX;
 	lock_init(&q->lock);
 	if (lane_grow(&q->part[0].lane[n_classes - 1], round_up_pow2(limit), keyed) == 0)
 		return 0;
@@ -136,6 +137,12 @@ void queue_lease_locked(struct queue *q, struct partition *part, bool leased)
 	atomic_store_explicit(&q->leased, leased ? n + 1 : n - 1, memory_order_relaxed);
 }
 
+static void note_queued(struct queue *q, int64_t queued_ns)
+{
+	if (queued_ns < atomic_load_explicit(&q->oldest_ns, memory_order_relaxed))
+		atomic_store_explicit(&q->oldest_ns, queued_ns, memory_order_relaxed);
+}
+
 int queue_push_locked(struct queue *q, struct weir_event **ev, int n)
 {
 	int done = 0;
@@ -149,6 +156,8 @@ int queue_push_locked(struct queue *q, struct weir_event **ev, int n)
 			run++;
 		if (lane_append(q, &q->part[part].lane[class_id], ev + done, (uint32_t)run) == 0)
 			break;
+		if (q->dated)
+			note_queued(q, ev[done]->queued_ns);
 		q->part[part].n += (uint32_t)run;
 		done += run;
 	}
@@ -381,6 +390,14 @@ static void count_taken(struct queue *q, const struct partition *part, const uin
 			queue_taken(q, c, (int)(before[c] - part->lane[c].n));
 }
 
+static void note_oldest(struct queue *q, const struct partition *part)
+{
+	const struct weir_event *head = part_head(part, q->n_classes);
+
+	atomic_store_explicit(
+	    &q->oldest_ns, head ? head->queued_ns : INT64_MAX, memory_order_relaxed);
+}
+
 int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 {
 	int n = 0;
@@ -403,6 +420,8 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 	if (WEIR_UNLIKELY(take->counted))
 		note_lengths(q, part, before);
 	n = part_take(q, part, take, max, overdue, out);
+	if (q->dated)
+		note_oldest(q, part);
 	if (WEIR_UNLIKELY(take->counted))
 		count_taken(q, part, before);
 	if (WEIR_UNLIKELY(q->leasing))

@@ -94,11 +94,15 @@ struct queue {
 	/* the stage is being drained, so admission refuses all events */
 	bool shut WEIR_GUARDED_BY(lock);
 	atomic_bool paused; /* no batch may be taken; written under the lock */
+	/* if `dated`: when the first event of a lane was queued, the earliest of all lanes; INT64_MAX:
+	 * none. Written under the lock */
+	_Atomic int64_t oldest_ns;
 	/* constant, like the members up to `fifo` */
 	WEIR_ALIGNED struct partition *part WEIR_GUARDED_BY(lock);
 	int n_parts;
 	int n_classes;
 	bool keyed;        /* lanes store the keys of their events, for cohorts by key */
+	bool dated;        /* oldest_ns is kept; for one partition */
 	bool leasing;      /* partitions are leased: mode exclusive or partitioned */
 	bool fifo;         /* oldest first across classes; otherwise the highest class first */
 	atomic_bool keeps; /* the stage has a width or has held an event; never reset */

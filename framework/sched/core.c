@@ -44,6 +44,17 @@ static void linger_only_for(struct handler *h, uint64_t arrived)
 	core->lingering &= arrived;
 }
 
+/* The queue of stage `i` has events. */
+static void look_at_age(struct core *core, int i, const struct queue *q, int64_t now_ns)
+{
+	int64_t oldest_ns = atomic_load_explicit(&q->oldest_ns, memory_order_relaxed);
+
+	if (q->dated) /* another core may have taken the events since */
+		core->seen_ns[i] = oldest_ns < now_ns ? oldest_ns : now_ns;
+	else if (!(core->seen >> i & 1))
+		core->seen_ns[i] = now_ns;
+}
+
 /* Return the stages whose queues may have events for this core. */
 static uint64_t look_at_queues(struct handler *h, int64_t now_ns)
 {
@@ -59,8 +70,7 @@ static uint64_t look_at_queues(struct handler *h, int64_t now_ns)
 			h->ready_ns[i] = INT64_MAX; /* another core took the events */
 			settle(core->group, i);
 		} else if (queue_ready(q) > 0 && !lingers(h, i, now_ns)) {
-			if (!(core->seen >> i & 1))
-				core->seen_ns[i] = now_ns;
+			look_at_age(core, i, q, now_ns);
 			queued |= 1ULL << i;
 		}
 	}
@@ -119,7 +129,7 @@ static int take_queue(
 		core->lingering |= 1ULL << i;
 	if (m > 0)
 		book_add(&core->book[i].from_queue, (uint64_t)m);
-	if (m > 0 && s->queue.n_classes == 1)
+	if (m > 0 && !s->queue.dated && s->queue.n_classes == 1)
 		core->seen_ns[i] = h->batch[n + m - 1]->queued_ns;
 	return m;
 }

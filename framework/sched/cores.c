@@ -65,6 +65,7 @@ static void open_sink(struct core_group *group, int i, bool celled)
 	struct sink *s = group->pool->sinks[i];
 
 	s->place = (uint8_t)i;
+	s->queue.dated = s->queue.n_parts == 1;
 	if (s->expire)
 		group->expiring |= 1ULL << i;
 	if (!celled)

@@ -70,7 +70,7 @@ struct core {
 	/* cores_peek waits for an answer; written under group->lock */
 	atomic_bool asked;
 	/* bit i: the queue of stage i had events for this core at the last look; seen_ns[i]: since
-	 * when, or when the last event taken from it was queued */
+	 * when, or about when the oldest of them was queued */
 	uint64_t seen;
 	int64_t seen_ns[NEXT_STAGES_MAX];
 	struct next_stage view[NEXT_STAGES_MAX];

@@ -197,12 +197,56 @@ static void test_high_in_cell(void)
 	finish(g, 51);
 }
 
+/* ---- age ---- */
+
+/* Number of events that were not the oldest that their core knew of. */
+static atomic_int n_misjudged;
+
+static void age_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	int64_t oldest_ns = thread_self()->core->view[st->sink.place].oldest_ns;
+
+	/* at the first call, the core may have seen the event, but not its time */
+	if (oldest_ns != ev[0]->queued_ns && atomic_load(&n_calls) > 0)
+		atomic_fetch_add(&n_misjudged, 1);
+	gate_handle(st, ev, n);
+}
+
+static const struct weir_stage_ops age_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.age",
+    .summary = "checks how old its queue seems",
+    .accepts = &probe_type,
+    .handle = age_handle};
+
+/* The queue is never seen empty; its age is that of its oldest event. */
+static void test_age(void)
+{
+	struct weir_spec *spec = spec_new("fifo", 1);
+
+	weir_spec_add_class(spec, "high");
+	weir_spec_add_class(spec, "low");
+	fixture_set(in_group(spec, "a", "t.age", NULL), "cohort.max", "1");
+	prepare(50);
+	atomic_store(&probe_gate, 0);
+	atomic_store(&n_calls, 0);
+	atomic_store(&n_misjudged, 0);
+	struct weir_graph *g = start(spec);
+	for (int i = 0; i < 50; i++)
+		offer_class(g, "a", i, 1, 1);
+	FIXTURE_AWAIT(atomic_load(&n_calls) == 1);
+	atomic_store(&probe_gate, 1);
+	FIXTURE_AWAIT(fixture_ended() == 50);
+	CU_ASSERT_EQUAL(atomic_load(&n_misjudged), 0);
+	finish(g, 50);
+}
+
 static void test_types(void)
 {
 	fixture_register(&pass_ops);
 	fixture_register(&end_ops);
 	fixture_register(&wait_ops);
+	fixture_register(&age_ops);
 }
 
 CUNIT_MAIN("core turn", {"types are known", test_types}, {"linger", test_linger},
-    {"high queued", test_high_queued}, {"high in cell", test_high_in_cell})
+    {"high queued", test_high_queued}, {"high in cell", test_high_in_cell}, {"age", test_age})
