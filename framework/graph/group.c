@@ -52,14 +52,19 @@ static bool is_fed(const struct plan *plan, int k, int to)
 	return false;
 }
 
-/* Whether the stage gets cells. Those that nobody in the group sends to would only make the queue
- * smaller. */
+/* Whether the policy lets events pass into cells (admit_passed). */
+static bool passes(const struct weir_stage *st)
+{
+	return st->sink.policy == &admission_none || st->sink.policy == &admission_weir;
+}
+
+/* Whether the stage gets cells. Those that no event could enter would only make the queue smaller. */
 static bool has_cells(const struct plan *plan, const struct weir_stage *st, int k)
 {
 	const struct weir_stage_spec *s = st->spec;
 	bool shared = s->mode == WEIR_MODE_SHARED && !(st->ops->flags & WEIR_STAGE_SINGLE);
 
-	return shared && !st->sink.cohort_by_key && !stage_has_width(st) &&
+	return shared && passes(st) && !st->sink.cohort_by_key && !stage_has_width(st) &&
 	       !(st->ops->flags & WEIR_STAGE_LOOP) && s->local != WEIR_LOCAL_NEVER &&
 	       is_fed(plan, k, st->id);
 }

@@ -240,6 +240,31 @@ static void test_age(void)
 	finish(g, 50);
 }
 
+/* ---- bounds ---- */
+
+/* With a policy that judges every event at the door, the queue has the whole limit. */
+static void test_policies(void)
+{
+	struct weir_spec *spec = spec_new("fifo", 1);
+	struct weir_stage_spec *b;
+
+	in_group(spec, "a", "t.pass", "b");
+	b = in_group(spec, "b", "t.pass", "c");
+	weir_spec_text(&b->admission.policy, "threshold");
+	fixture_set(b, "queue.limit", "16");
+	fixture_set(in_group(spec, "c", "t.end", NULL), "queue.limit", "16");
+	struct weir_graph *g = start(spec);
+	struct sink *judged = &weir_graph_stage(g, "b")->sink;
+	struct sink *open = &weir_graph_stage(g, "c")->sink;
+	CU_ASSERT_PTR_NULL(judged->cells);
+	CU_ASSERT_EQUAL(atomic_load(&judged->queue.own), 16);
+	CU_ASSERT_PTR_NOT_NULL(open->cells);
+	CU_ASSERT_EQUAL(atomic_load(&open->queue.own), 8);
+	prepare(1);
+	offer(g, "a", 0, 1);
+	finish(g, 1);
+}
+
 static void test_types(void)
 {
 	fixture_register(&pass_ops);
@@ -249,4 +274,5 @@ static void test_types(void)
 }
 
 CUNIT_MAIN("core turn", {"types are known", test_types}, {"linger", test_linger},
-    {"high queued", test_high_queued}, {"high in cell", test_high_in_cell}, {"age", test_age})
+    {"high queued", test_high_queued}, {"high in cell", test_high_in_cell}, {"age", test_age},
+    {"policies", test_policies})
