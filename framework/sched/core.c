@@ -217,11 +217,14 @@ static void share(struct handler *h)
 
 	if (core->filled && core_idles(core))
 		core_deal(core);
-	for (uint64_t left = core->seen; left; left &= left - 1)
-		if (queue_due(&h->pool->sinks[__builtin_ctzll(left)]->queue, 0, 1, 1)) {
+	for (uint64_t left = core->seen; left; left &= left - 1) {
+		struct queue *q = &h->pool->sinks[__builtin_ctzll(left)]->queue;
+		/* of several partitions, the core that would be woken may serve none */
+		if (q->n_parts == 1 && queue_due(q, 0, 1, 1)) {
 			pool_wake(h->pool);
 			return;
 		}
+	}
 }
 
 static void run(struct handler *h)
