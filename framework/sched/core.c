@@ -20,8 +20,14 @@ static void settle(struct core_group *group, int i)
 
 	/* seq_cst: see cores.h */
 	atomic_fetch_and(&group->arrived, ~bit);
-	if (atomic_load(&group->pool->sinks[i]->queue.length) > 0)
-		atomic_fetch_or(&group->arrived, bit);
+	if (atomic_load(&group->pool->sinks[i]->queue.length) == 0)
+		return;
+	atomic_fetch_or(&group->arrived, bit);
+	/* a core may have parked in between; this one may visit another stage first */
+	if (group->pool->sinks[i]->queue.n_parts > 1)
+		pool_wake_parts(group->pool, ~0ULL);
+	else
+		pool_wake(group->pool);
 }
 
 /* Whether the batch of stage `i` lingers and is not due. */

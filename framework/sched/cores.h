@@ -11,8 +11,9 @@
  * The word `arrived` tells the cores which queues to look at; a bit stands for a stage. seq_cst,
  * because who pushes and who looks must not miss each other:
  *   sender:  raise the queue length; set the bit, unless it is seen set; then read n_idle (pool_wake)
- *   core:    clear the bit of an empty queue, then read the length again, and set the bit if it is
- *            not 0; before it parks: raise n_idle, then read `arrived`
+ *   core:    clear the bit of an empty queue, then read the length again; if it is not 0, set the
+ *            bit and wake a core, which may have parked in between;
+ *            before it parks: raise n_idle, then read `arrived`
  *
  * A core's state outlives its thread, but a thread that exits leaves empty cells: it moves their
  * events to the queues, or ends them if the queues are closed.
