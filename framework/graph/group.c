@@ -83,6 +83,19 @@ static int members(const struct weir_graph *g, const struct plan *plan, int k, i
 	return n;
 }
 
+/* Number of cores of the groups that exist, without those whose CPUs are listed. */
+static int cores_before(const struct weir_graph *g)
+{
+	int n = 0;
+
+	for (int i = 0; i < g->n_pools; i++) {
+		const struct core_group *group = g->pools[i]->cores;
+		if (group && !group->cpu)
+			n += group->max;
+	}
+	return n;
+}
+
 static int make_pool(struct weir_graph *g, const struct weir_group_spec *gs, struct pool **pool)
 {
 	int cpu[POOL_THREADS_MAX];
@@ -94,6 +107,7 @@ static int make_pool(struct weir_graph *g, const struct weir_group_spec *gs, str
 	    .n = n,
 	    .max = n,
 	    .cpu = listed ? cpu : NULL,
+	    .first = cores_before(g),
 	    .newest = gs->order == WEIR_ORDER_NEWEST,
 	    .unbalanced = !gs->balance};
 

@@ -262,7 +262,7 @@ static void pin(const struct handler *h)
 	cpu_set_t one;
 
 	if (!group->cpu) {
-		handler_pin(h->rank % task_cores());
+		handler_pin((group->first + h->rank) % task_cores());
 		return;
 	}
 	CPU_ZERO(&one);

@@ -44,6 +44,7 @@ int cores_new(struct weir_graph *graph, const struct cores_spec *spec, struct po
 	group->policy = spec->policy;
 	group->threads = fixed_threads(spec);
 	group->max = spec->max;
+	group->first = spec->first;
 	group->newest = spec->newest;
 	group->plan.balance = !spec->unbalanced;
 	int rc = copy_cpus(group, spec);

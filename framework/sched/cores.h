@@ -41,6 +41,7 @@ struct cores_spec {
 	int max; /* most cores that it may get, at least n; 1 to POOL_THREADS_MAX */
 	const int
 	    *cpu;    /* CPU of each core, `max` entries; NULL: those the process may use, in turn */
+	int first;   /* number of the first of these; so that groups do not share CPUs needlessly */
 	bool newest; /* events are put in front of a cell */
 	bool unbalanced; /* no events are dealt to idle cores */
 };
@@ -97,7 +98,8 @@ struct core_group {
 	int n_stages, max;
 	uint64_t expiring; /* bit i: stage i may hold events until their deadline */
 	bool newest;
-	int *cpu;
+	int *cpu;                              /* as in cores_spec */
+	int first;                             /* likewise */
 	struct core *core;                     /* max */
 	struct cell *cells;                    /* max * n_stages */
 	WEIR_ALIGNED _Atomic uint64_t arrived; /* see file top */

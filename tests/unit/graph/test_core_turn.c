@@ -265,6 +265,28 @@ static void test_policies(void)
 	finish(g, 1);
 }
 
+/* ---- CPUs ---- */
+
+/* The second group begins where the first one ends. */
+static void test_cpus(void)
+{
+	struct weir_spec *spec = spec_new("fifo", 2);
+	struct weir_group_spec *second = weir_spec_add_group(spec, "second");
+
+	weir_spec_text(&second->schedule, "fifo");
+	weir_spec_text(&second->cores, "1");
+	in_group(spec, "a", "t.pass", "b");
+	weir_spec_text(&in_group(spec, "b", "t.end", NULL)->group, "second");
+	struct weir_graph *g = start(spec);
+	int first = ((struct pool *)weir_graph_stage(g, "a")->pool)->cores->first;
+	int then = ((struct pool *)weir_graph_stage(g, "b")->pool)->cores->first;
+	CU_ASSERT_EQUAL(first, 0);
+	CU_ASSERT_EQUAL(then, 2);
+	prepare(1);
+	offer(g, "a", 0, 1);
+	finish(g, 1);
+}
+
 static void test_types(void)
 {
 	fixture_register(&pass_ops);
@@ -275,4 +297,4 @@ static void test_types(void)
 
 CUNIT_MAIN("core turn", {"types are known", test_types}, {"linger", test_linger},
     {"high queued", test_high_queued}, {"high in cell", test_high_in_cell}, {"age", test_age},
-    {"policies", test_policies})
+    {"policies", test_policies}, {"cpus", test_cpus})
