@@ -11,7 +11,8 @@
  *   it holds events                          | they count against the limit under the queue's lock
  *   a policy still has to judge the event    | its state is under the queue's lock
  *   the event is past its deadline           | it is refused there
- *   the cell is full                         | its bound is exact (queue_set_cells)
+ *   the cell is full, or the queue has more  | the bound of both is exact (queue_set_cells)
+ *     than its own slots                     |
  *   its service takes long, `local: never`   | one queue for long work needs no balance
  *   a core is idle, and this one has work    | dealing: the idle core takes from the queue
  *
@@ -128,6 +129,18 @@ static uint32_t move(
 	return moved;
 }
 
+/* Number of events that the cell may get. None while the queue has more than its own slots: a core
+ * has moved events from a cell to it (give.c), or the limit was lowered. */
+static uint32_t room_in(const struct cell *cell, const struct queue *q)
+{
+	uint32_t most = atomic_load_explicit(&q->cell_max, memory_order_relaxed);
+	uint32_t n = cell_length(cell);
+
+	if (n >= most || queue_length(q) > atomic_load_explicit(&q->own, memory_order_relaxed))
+		return 0;
+	return most - n;
+}
+
 bool core_splice(struct thread *t, struct outbox *o)
 {
 	struct sink *s = o->sink;
@@ -137,8 +150,7 @@ bool core_splice(struct thread *t, struct outbox *o)
 		return false;
 	struct cell *cell = &core->cell[s->place];
 	struct local *to = t->local[s->id];
-	uint32_t most = atomic_load_explicit(&s->queue.cell_max, memory_order_relaxed);
-	uint32_t n = cell_length(cell), room = most > n ? most - n : 0;
+	uint32_t n, room = room_in(cell, &s->queue);
 	if (room == 0 || to_queue(core, cell, o, to))
 		return false;
 	n = move(core, o, to, room < WEIR_BATCH_MAX ? room : WEIR_BATCH_MAX, t->now_ns);

@@ -265,6 +265,49 @@ static void test_policies(void)
 	finish(g, 1);
 }
 
+static void hold_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	atomic_fetch_add(&n_calls, 1);
+	FIXTURE_AWAIT(atomic_load(&probe_gate));
+	for (int i = 0; i < n; i++)
+		weir_emit(st, 0, &ev[i]);
+}
+
+static const struct weir_stage_ops hold_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.hold",
+    .summary = "waits for the test, then passes on",
+    .accepts = &probe_type,
+    .outlets = pass_outlets,
+    .handle = hold_handle};
+
+/* While the queue of b has more events than its own slots, the cell gets none, as otherwise both
+ * together would exceed the limit. */
+static void test_over(void)
+{
+	struct weir_spec *spec = spec_new("fifo", 1);
+	struct weir_stage_spec *a = in_group(spec, "a", "t.hold", "b");
+
+	in_group(spec, "b", "t.end", NULL);
+	fixture_set(a, "cohort.max", "4");
+	fixture_set(a, "cohort.linger", "1s"); /* so that the batch is full */
+	prepare(19);
+	atomic_store(&probe_gate, 0);
+	atomic_store(&n_calls, 0);
+	struct weir_graph *g = start(spec);
+	struct queue *q = &weir_graph_stage(g, "b")->sink.queue;
+	offer(g, "a", 0, 4);
+	FIXTURE_AWAIT(atomic_load(&n_calls) == 1);
+	offer(g, "b", 4, 15);
+	queue_set_limit(q, 16);
+	CU_ASSERT_EQUAL(atomic_load(&q->own), 8);
+	atomic_store(&probe_gate, 1);
+	FIXTURE_AWAIT(fixture_ended() == 19);
+	CU_ASSERT_EQUAL(atomic_load(&fixture_done), 15);
+	for (int i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(probes[i].status, WEIR_EQUEUE);
+	finish(g, 19);
+}
+
 /* ---- CPUs ---- */
 
 /* The second group begins where the first one ends. */
@@ -293,8 +336,9 @@ static void test_types(void)
 	fixture_register(&end_ops);
 	fixture_register(&wait_ops);
 	fixture_register(&age_ops);
+	fixture_register(&hold_ops);
 }
 
 CUNIT_MAIN("core turn", {"types are known", test_types}, {"linger", test_linger},
     {"high queued", test_high_queued}, {"high in cell", test_high_in_cell}, {"age", test_age},
-    {"policies", test_policies}, {"cpus", test_cpus})
+    {"policies", test_policies}, {"over", test_over}, {"cpus", test_cpus})
