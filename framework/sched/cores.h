@@ -55,8 +55,7 @@ struct cores_plan {
 /** What a core has done at a stage. Written by its thread, read by any. */
 struct core_book {
 	book_counter visits[NEXT_POLICY + 1]; /* by enum next_why */
-	book_counter events;                  /* taken from cell and queue */
-	book_counter from_queue;              /* of these, taken from the queue */
+	book_counter from_cell, from_queue;   /* events taken */
 	book_counter dealt;                   /* sent to the queue, since another core was idle */
 };
 
