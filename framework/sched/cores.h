@@ -34,7 +34,7 @@
 /** What a core group is made from. */
 struct cores_spec {
 	const char *name;                        /* must outlive the group */
-	const struct weir_threads_spec *threads; /* `spin` counts */
+	const struct weir_threads_spec *threads; /* only `spin` is used */
 	const struct next_policy *policy;
 	int n;   /* number of cores at the start, at least 1 */
 	int max; /* most cores that it may get, at least n; 1 to POOL_THREADS_MAX */
