@@ -322,8 +322,7 @@ static const struct weir_knob cache_knobs[] = {
 	.offset = offsetof(struct cache_conf, root),
 	.def = "",
 	.help = "directory that the stage behind 'miss' reads, which must exist at the start; \"\" "
-		"omits "
-		"the check"},
+		"omits the check"},
     {.name = "size",
 	.type = WEIR_KNOB_BYTES,
 	.offset = offsetof(struct cache_conf, size_bytes),
