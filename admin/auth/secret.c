@@ -53,7 +53,7 @@ bool secret_random(void *p, size_t n)
 
 /* ---- strength ---- */
 
-/* Return whether `c` is a letter of a token68, RFC 6750. */
+/* Return whether `c` may occur in a bearer token (b64token in RFC 6750, 2.1). */
 static bool is_token_letter(char c)
 {
 	return c &&

@@ -142,9 +142,7 @@ static void look_at_shed(
 		}
 	}
 	if (all > rules->rule[kind].above_per_s) {
-		snprintf(text, sizeof(text),
-		    "%s/s of %s '%.60s' are shed, most of them at %.60s, and no lower class is "
-		    "left to refuse",
+		snprintf(text, sizeof(text), "%s/s of %s '%.60s' are shed, most of them at %.60s",
 		    number_text(NUMBER_ROOM, all, 4),
 		    v->n_classes > 1 ? "the highest class" : "the only class", v->class_name[0],
 		    where);

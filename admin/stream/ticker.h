@@ -30,8 +30,8 @@ struct ticker {
 	struct textbuf tick;         /* buffer for the text of one tick */
 	uint64_t decisions, changes; /* newest ids reported so far */
 	struct {
-		int64_t cpu_ns, at_ns; /* at the last tick */
-	} self[2];
+		int64_t cpu_ns, at_ns; /* CPU time of this thread at the last tick, and its time */
+	} self[2];                     /* of the ticks at 1 Hz, and of those at 4 Hz */
 };
 
 /** Initialize. `source` is borrowed. Opens `history_path` unless it is NULL or "". Returns 0, or

@@ -99,7 +99,7 @@ static inline uint64_t width_grown(uint64_t now, uint64_t then)
 
 struct window window_at(const struct width_view *v, int64_t now_ns);
 void window_begin(struct weir_state *s, const struct width_view *v, int64_t now_ns);
-/** Begin a window when all events that are now in work have ended. */
+/** Let a window begin once the events now in work have ended, after one service time at least. */
 void window_settle(struct weir_state *s, const struct width_view *v, int64_t now_ns);
 bool window_settles(const struct weir_state *s, const struct width_view *v, int64_t now_ns);
 /** Add the number of events in work at this tick to the window. */

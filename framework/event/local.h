@@ -159,8 +159,8 @@ struct local {
 	struct conf *conf;     /* the local holds a reference */
 	uint64_t conf_version; /* version of `conf` */
 	uint64_t conf_batch;   /* number of the thread's batch in which `conf` was last used */
-	/* Number of events, by class, in the outbox `again` that were held when they were requeued.
-	 * They count as held until they are queued. */
+	/* Number of events, by class, in the outbox `again` that were held when they were requeued,
+	 * or whose batch the queue counts (struct keep). They count as held until they are queued. */
 	int again_held[WEIR_CLASSES_MAX];
 	bool again_holds; /* an element of again_held is not 0 */
 	/* requeued events, which return to the queue of this stage; `outlet` is OUTLET_AGAIN */

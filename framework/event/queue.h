@@ -68,9 +68,9 @@ struct partition {
  * counts each event once. `held` may be negative while the events of a batch are released before
  * the batch is settled (queue_settle); the sum of both is right at all times.
  *
- * The sum is increased under the queue's lock, or by a hold in a thread that runs no counted batch of
- * the stage. Any thread may decrease it. For a stage without a width that never holds events, the
- * only cost is reading `keeps`.
+ * The sum is increased under the queue's lock, or by a hold in a thread that runs no counted batch
+ * of the stage. Any thread may decrease it. For a stage without a width that never holds events,
+ * the only cost is reading `keeps`.
  */
 struct keep {
 	WEIR_ALIGNED _Atomic int64_t count[WEIR_CLASSES_MAX];

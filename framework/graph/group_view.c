@@ -13,8 +13,8 @@ static void view_core(const struct core *core, int place, int64_t now_ns, struct
 	v->urgent = book_read(&b->visits[NEXT_URGENT]);
 	v->starved = book_read(&b->visits[NEXT_STARVED]);
 	v->visits = v->urgent + v->starved + book_read(&b->visits[NEXT_POLICY]);
-	v->events = book_read(&b->events);
 	v->from_queue = book_read(&b->from_queue);
+	v->events = v->from_queue + book_read(&b->from_cell);
 	v->dealt = book_read(&b->dealt);
 	v->waiting = cell_length(&core->cell[place]);
 	v->oldest_wait_ns = oldest_ns < now_ns ? now_ns - oldest_ns : 0;

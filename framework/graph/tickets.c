@@ -407,7 +407,7 @@ static void expire(struct sink *sink, int64_t now_ns)
 
 	if (!lock_try(&tk->lock)) /* another thread runs the wheel */
 		return;
-	/* a thread that parks before the wheel has run reads expires_ns again (sched/handler.c) */
+	/* a thread that parks before the wheel has run reads expires_ns again (sched/rest.c) */
 	atomic_store(&sink->expires_ns, EXPIRES_UNKNOWN);
 	read_fresh(tk);
 	tk->now_ns = now_ns;

@@ -90,8 +90,8 @@ const struct weir_knob weir_threads_knobs[] = {
 	.min = 0,
 	.max = STUCK_MAX_NS,
 	.help =
-	    "handler calls that take longer than this are reported (with their call stack, at most "
-	    "once in 10 s per stage); 0: none"},
+	    "handler calls that take longer than this are logged, one per stage and 10 s with its "
+	    "call stack; 0: none is logged"},
     {.name = NULL}};
 
 const struct weir_knob weir_queue_knobs[] = {

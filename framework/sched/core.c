@@ -112,6 +112,7 @@ static int take_cell(struct handler *h, int i, int n, int most)
 	if (most <= n || !(core->filled >> i & 1))
 		return 0;
 	int m = cell_take(cell, most - n, s->queue.fifo, h->batch + n);
+	book_add(&core->book[i].from_cell, (uint64_t)m);
 	core->n -= (uint32_t)m;
 	if (cell_length(cell) == 0)
 		core->filled &= ~(1ULL << i);
@@ -209,7 +210,6 @@ static int take(struct handler *h, int64_t now_ns)
 		if (n > 0) {
 			if (c.begins)
 				book_add(&core->book[c.stage].visits[c.why], 1);
-			book_add(&core->book[c.stage].events, (uint64_t)n);
 			return n;
 		}
 		view.ready &= ~(1ULL << c.stage); /* another core took the events */

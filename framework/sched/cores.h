@@ -35,7 +35,7 @@
 /** What a core group is made from. */
 struct cores_spec {
 	const char *name;                        /* must outlive the group */
-	const struct weir_threads_spec *threads; /* `spin` counts */
+	const struct weir_threads_spec *threads; /* only `spin` is used */
 	const struct next_policy *policy;
 	int n;   /* number of cores at the start, at least 1 */
 	int max; /* most cores that it may get, at least n; 1 to POOL_THREADS_MAX */
@@ -57,8 +57,7 @@ struct cores_plan {
 /** What a core has done at a stage. Written by its thread, read by any. */
 struct core_book {
 	book_counter visits[NEXT_POLICY + 1]; /* by enum next_why */
-	book_counter events;                  /* taken from cell and queue */
-	book_counter from_queue;              /* of these, taken from the queue */
+	book_counter from_cell, from_queue;   /* events taken */
 	book_counter dealt;                   /* sent to the queue, since another core was idle */
 };
 

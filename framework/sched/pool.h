@@ -218,7 +218,7 @@ void pool_not_begun(struct handler *h, struct pool_refusal refusal);
 
 /** Body of a handler thread of a pool; `arg` is its struct handler. */
 void *handler_main(void *arg);
-/** Whether a thread of a pool may have work. */
+/** Whether a batch of one of the stages of its pool may be ready for `h`. */
 bool handler_due(struct handler *h);
 
 #endif

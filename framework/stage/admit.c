@@ -204,7 +204,9 @@ static int64_t full_wait_ns(const struct sink *s, const struct verdict *v, int c
 	    .admitted_ns = v->admitted_ns + v->want[c] * sink_cost_ns(s, c)};
 	struct admission_view view;
 
-	if (!s->policy->tick || !s->look)
+	if (!s->policy->tick || !s->look || queue_paused(&s->queue))
+		return -1;
+	if (queue_length(&s->queue) == 0 && a.admitted_ns == 0) /* held events fill the limit */
 		return -1;
 	fill_view(s, &a, &view);
 	return wait_of(&view);

@@ -401,6 +401,11 @@ void weir_requeue(struct weir_stage *st, struct weir_event **slot)
 		weir_event_finish(slot, WEIR_ENOMEM);
 		return;
 	}
+	/* an event of a counted batch (struct keep) counts as held when the batch is settled */
+	if (!held && t->unsettled == &l->stage->sink.queue && t->reserved[ev->class_id] > 0) {
+		hold_count(t, st->id, ev->class_id, 1);
+		held = true;
+	}
 	if (held) { /* a held event occupies its slot until it is queued */
 		l->again_held[ev->class_id]++;
 		l->again_holds = true;

@@ -321,7 +321,8 @@ static const struct weir_knob cache_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	.offset = offsetof(struct cache_conf, root),
 	.def = "",
-	.help = "directory that 'miss' reads from, checked at start only; \"\" omits this check"},
+	.help = "directory that the stage behind 'miss' reads, which must exist at the start; \"\" "
+		"omits the check"},
     {.name = "size",
 	.type = WEIR_KNOB_BYTES,
 	.offset = offsetof(struct cache_conf, size_bytes),

@@ -35,8 +35,8 @@ WEIR_API void weir_traceparent_print(
 /** Write the 32 digits of the trace id, or "" if `trace` has no id. */
 WEIR_API void weir_trace_id_print(const struct weir_trace *trace, char buf[WEIR_TRACE_ID_BYTES]);
 
-/** Attach the received `trace` to the event: copies its ids, `parent` and `sampled`. Called by the
- *  owner, after weir_event_init. Does nothing if the type of `ev` is not traced. */
+/** Attach the received `trace` to the event: copies its trace id, `parent` and `sampled`, and sets no
+ *  span. Called by the owner, after weir_event_init. Does nothing if the type of `ev` is not traced. */
 WEIR_API void weir_event_trace_set(struct weir_event *ev, const struct weir_trace *trace);
 
 /** Whether the event already belongs to a trace. If so, *trace (may be NULL) receives a copy.

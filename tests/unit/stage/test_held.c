@@ -115,8 +115,7 @@ static int offer(int n, int class_id)
 	return taken;
 }
 
-/* Whether no event is queued or in a handler. While a handler returns, the events that it has held
- * count twice against the limit: as held, and as part of its batch. */
+/* Whether no event is queued or in a handler. */
 static bool is_settled(int held)
 {
 	struct queue *q = &stage->sink.queue;
@@ -135,8 +134,8 @@ static void settled(int held)
 	CU_ASSERT_EQUAL(stage_view(g, "keep").held, (uint64_t)held);
 }
 
-/* Offer events of the class until `n` more have entered: an offer may be refused while a handler
- * returns. */
+/* Offer events of the class until `n` more have entered: an offer may be refused while events that
+ * return to the queue count twice (hold_requeued). */
 static void fill(int n, int class_id)
 {
 	while (n > 0) {
