@@ -299,7 +299,7 @@ static const struct family family[] = {
 	"Events that would have been refused if admission were enforced", SCOPE_CLASS, MEMBER_COUNT,
 	OF_CLASS(shadow_shed)},
     {"weir_stage_refused_ahead_total", "counter",
-	"Events refused upstream on behalf of the stage, each counted as shed there",
+	"Events that an earlier stage refused on behalf of this one, and counts as shed",
 	SCOPE_QUEUE_CLASS, MEMBER_COUNT, OF_CLASS(refused_ahead)},
     {"weir_stage_queue_wait_seconds", "histogram", "Time events waited in the queue",
 	SCOPE_QUEUE_CLASS, MEMBER_HIST, OF_CLASS(wait)},

@@ -16,8 +16,8 @@ static int count_outlets(const struct weir_stage_ops *ops)
 	return n;
 }
 
-/* Allocate the outlets of the stage type. If the type allows any outlets, also allocate space for
- * those that the spec names. */
+/* Allocate the outlets that the stage type names. If the spec may name others
+ * (WEIR_STAGE_ANY_OUTLETS), also allocate space for those. */
 static int make_outlets(struct plan_stage *ps)
 {
 	int fixed = count_outlets(ps->ops);

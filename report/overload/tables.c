@@ -18,7 +18,8 @@ static void policy_head(FILE *out, const char *policy, int i)
 	markup_text(out, policy);
 }
 
-/* Write a cell such as "0.98 (0.96 to 1.00)". */
+/* Write a cell with the middle value and, in small print, the range from the lowest to the highest.
+ * The range is left out if there is only one value or both ends look the same. */
 static void range_cell(FILE *out, const struct over_range *v, format_fn *print)
 {
 	char low[FORMAT_MAX], high[FORMAT_MAX];

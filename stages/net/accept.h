@@ -10,12 +10,11 @@
  * listeners (listen_hold). */
 void accept_some(struct net_io *io, int fd);
 
-/** Check again whether the new connection that is waiting for a slot, if there is one, can be
- * admitted. If not, another eviction is requested or the connection is refused. Accepting then
- * resumes unless the server is still full. `answered` means that the thread from which an eviction
- * was requested has replied, or that the time limit has expired; if it is false, a connection that
- * still cannot be admitted continues to wait. Must not be called while iterating over a list of
- * connections. */
+/** Decide again about the new connection that waits for a slot, if there is one. If a slot is free
+ * now, the connection is admitted. If not, and `answered` is false, it continues to wait. `answered`
+ * means that the thread from which an eviction was requested has replied, or that the time limit
+ * has expired: then another eviction is requested, or the connection is refused. Accepting resumes
+ * unless the server is still full. Must not be called while iterating over a list of connections. */
 void accept_newcomer(struct net_io *io, bool answered);
 
 /** Make sure that there is a reserve descriptor (net_accept.reserve_fd), which can be closed to

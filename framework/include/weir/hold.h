@@ -23,8 +23,9 @@ WEIR_API void weir_hold(struct weir_stage *st, struct weir_event **ev);
  * Hold `*ev` until the stage claims it with the returned ticket, and set `*ev` to NULL. If the
  * stage has not claimed the event by `until_ns` or by weir_event.deadline_ns, whichever is earlier,
  * the hold expires: ops->expired is called with the event or, without that callback, the event is
- * finished as WEIR_EDEADLINE. This happens at most 8 ms late if a thread of the stage is free, and
- * otherwise when a handler call in progress has returned. `until_ns` may be WEIR_NO_DEADLINE.
+ * finished as WEIR_EDEADLINE. This happens at most 8 ms late if no thread of the stage is in a
+ * handler, and otherwise at the latest when that call has returned. `until_ns` may be
+ * WEIR_NO_DEADLINE.
  *
  * From this call on the event may end at any moment. The stage keeps the ticket instead of the
  * pointer, and does not use `ev->next`. If the stage emits or finishes the event without a claim,

@@ -131,7 +131,7 @@ WEIR_API int weir_loops_held(const struct weir_stage *st);
 
 /**
  * The loop of the calling thread, or NULL if the thread has none. In the handler of an inline
- * stage, the result is the loop of the source that has sent the events. The stage may watch sockets
+ * stage, the result is the loop of the thread that has sent the events. The stage may watch sockets
  * and set timers in this loop; their callbacks run in the same thread. The result may differ from
  * call to call: it is NULL if the sender is a handler thread, and sometimes if the stage has a
  * width (docs/writing-a-stage.md). In the handler of a stage with WEIR_STAGE_LOOP, the result is

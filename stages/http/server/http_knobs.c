@@ -106,7 +106,8 @@ const struct weir_knob server_knobs[] = {
 	.min = 1e6,
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "time for a whole request head, from its first byte or the connection's start"},
+	.help = "time from the first byte of a request head to its end; also from the start of a "
+		"connection to the first byte of its first request"},
     {.name = "body_timeout",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(body_timeout_ns),
