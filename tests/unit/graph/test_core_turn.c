@@ -92,11 +92,11 @@ static bool all_parked(const struct sink *s, int n, int lingering)
 static void test_linger(void)
 {
 	struct weir_spec *spec = spec_new("fifo", 2);
-	struct weir_stage_spec *a = in_group(spec, "a", "t.end", NULL);
+	struct weir_stage_spec *a = in_group(spec, "a", "t.end", NULL); /* until the next stage */
 
-	in_group(spec, "w", "t.wait", NULL);
 	fixture_set(a, "cohort.max", "2");
 	fixture_set(a, "cohort.linger", "500ms");
+	in_group(spec, "w", "t.wait", NULL);
 	prepare(2);
 	atomic_store(&probe_gate, 0);
 	struct weir_graph *g = start(spec);
@@ -140,11 +140,10 @@ static struct weir_graph *start_classed(bool linger)
 	weir_spec_add_class(spec, "high");
 	weir_spec_add_class(spec, "low");
 	struct weir_stage_spec *a = in_group(spec, "a", "t.pass", "b");
-	struct weir_stage_spec *b = in_group(spec, "b", "t.wait", NULL);
 	fixture_set(a, "cohort.max", "50");
 	if (linger)
 		fixture_set(a, "cohort.linger", "1s"); /* so that the batch is full */
-	fixture_set(b, "cohort.max", "1");
+	fixture_set(in_group(spec, "b", "t.wait", NULL), "cohort.max", "1");
 	prepare(51);
 	atomic_store(&probe_gate, 0);
 	atomic_store(&n_low, 0);
@@ -287,9 +286,9 @@ static void test_over(void)
 	struct weir_spec *spec = spec_new("fifo", 1);
 	struct weir_stage_spec *a = in_group(spec, "a", "t.hold", "b");
 
-	in_group(spec, "b", "t.end", NULL);
 	fixture_set(a, "cohort.max", "4");
 	fixture_set(a, "cohort.linger", "1s"); /* so that the batch is full */
+	in_group(spec, "b", "t.end", NULL);
 	prepare(19);
 	atomic_store(&probe_gate, 0);
 	atomic_store(&n_calls, 0);
