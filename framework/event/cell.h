@@ -70,7 +70,7 @@ void cell_put(struct cell *cell, int class_id, struct weir_event *first, struct 
 int cell_take(struct cell *cell, int max, bool fifo, struct weir_event **out);
 
 /** Time at which the first event of a lane was queued, the earliest of all lanes; INT64_MAX if there
- *  is none. With `front` in cell_put, older events may be behind it. */
+ *  is none. If events were put in front (cell_put), older ones may be behind the first. */
 static inline int64_t cell_oldest_ns(const struct cell *cell)
 {
 	return atomic_load_explicit(&cell->oldest_ns, memory_order_relaxed);

@@ -7,7 +7,7 @@
 
 static char fixed_policy[] = "static";
 
-/* The pool resizes itself as little as a fixed one: who sets the number of cores sets its bounds. */
+/* The pool does not resize itself: both of its bounds are the number of cores. */
 static struct weir_threads_spec fixed_threads(const struct cores_spec *spec)
 {
 	struct weir_threads_spec t = *spec->threads;

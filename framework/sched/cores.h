@@ -9,7 +9,7 @@
  * share.
  *
  * The word `arrived` tells the cores which queues to look at; a bit stands for a stage. seq_cst,
- * because who pushes and who looks must not miss each other:
+ * because the sender of an event and a core that looks for work must not miss each other:
  *   sender:  raise the queue length; set the bit, unless it is seen set; then read n_idle (pool_wake)
  *   core:    clear the bit of an empty queue, then read the length again; if it is not 0, set the
  *            bit and wake a core, which may have parked in between;

@@ -403,8 +403,8 @@ static enum conn_sent send_answers(struct conn *c, struct run *g, enum conn_sent
 	return rc;
 }
 
-/* Whether the connection must be closed because the linger time of the drain is over. If the last
- * head was sent before the drain, it did not announce the close. */
+/* Whether the connection must be closed because the linger time of the drain is over. Its last
+ * response may have been composed before the drain, without `Connection: close`. */
 static bool is_over(const struct conn *c)
 {
 	const struct http_io *io = c->io;

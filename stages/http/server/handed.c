@@ -16,7 +16,8 @@ struct handed {
 	uint32_t head_n;
 	bool close; /* the connection is closed after the response */
 	bool keep_alive;
-	/* As in the response, but for its unsent rest. Bytes in memory are in `own`. */
+	/* As in the response, but they describe only the part that is not sent yet. If that part is
+	 * in memory, it is in `own`. */
 	uint16_t status, n_pieces;
 	struct handed_file *file; /* a reference; NULL if there is no file */
 	int64_t offset, length;
