@@ -163,7 +163,7 @@ static int take_stage(struct handler *h, int i, uint32_t gate, bool queued, int6
 	return n;
 }
 
-/* Take over limits and order if they have changed. */
+/* Take over the plan of the group if it has changed. */
 static void refresh(struct core *core)
 {
 	struct core_group *group = core->group;
@@ -176,6 +176,8 @@ static void refresh(struct core *core)
 	core->plan = group->plan;
 	core->version = atomic_load_explicit(&group->version, memory_order_relaxed);
 	lock_release(&group->lock);
+	if (core->next.policy != core->plan.policy)
+		core_renew(core);
 }
 
 /* Take the next batch. Returns its size, or 0 if there is none. */
@@ -279,7 +281,8 @@ static void begin(struct handler *h)
 	pin(h);
 	core->seen = 0;
 	core->version = atomic_load(&group->version) - 1;
-	next_core_init(&core->next, group->policy);
+	core->next.policy = NULL; /* the state of the last thread is not continued */
+	refresh(core);
 	thread_self()->core = core;
 }
 

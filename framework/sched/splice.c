@@ -31,8 +31,10 @@
 
 static bool is_slow(struct cell *cell, const struct sink *s, const struct local *l)
 {
-	if (s->local != LOCAL_AUTO)
-		return s->local == LOCAL_NEVER;
+	enum sink_local local = sink_local(s);
+
+	if (local != LOCAL_AUTO)
+		return local == LOCAL_NEVER;
 	if (l->service_ns < 0 || l->service_ns > SLOW_NS) /* an unknown one may be long */
 		cell->slow = true;
 	else if (l->service_ns < QUICK_NS)
@@ -133,7 +135,8 @@ static uint32_t move(
  * has moved events from a cell to it (give.c), or the limit was lowered. */
 static uint32_t room_in(const struct cell *cell, const struct queue *q)
 {
-	uint32_t most = atomic_load_explicit(&q->cell_max, memory_order_relaxed);
+	/* acquire: pairs with divide_limit in event/queue_steer.c */
+	uint32_t most = atomic_load_explicit(&q->cell_max, memory_order_acquire);
 	uint32_t n = cell_length(cell);
 
 	if (n >= most || queue_length(q) > atomic_load_explicit(&q->own, memory_order_relaxed))

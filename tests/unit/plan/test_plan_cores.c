@@ -105,7 +105,7 @@ static void test_cores(void)
 	char text[32];
 
 	weir_spec_text(&group_of(spec)->cores, "many");
-	refuses(spec, "'many' are no cores");
+	refuses(spec, "'many' is neither a number of cores nor a list of CPUs");
 	snprintf(text, sizeof(text), "%d", task_cores() + 1);
 	spec = chain("fifo");
 	weir_spec_text(&group_of(spec)->cores, text);
