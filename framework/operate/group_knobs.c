@@ -16,6 +16,7 @@
 #include "operate/changes.h"
 #include "plan/plan.h"
 #include "sched/cores.h"
+#include "sched/policy.h"
 
 static bool has_error(const struct weir_errs *errs, const struct weir_err *e)
 {
@@ -98,8 +99,9 @@ static int check_same_graph(
     const struct owner *of, const struct weir_group_spec *next, char *why, size_t size)
 {
 	const struct weir_group_spec *gs = of->group;
+	bool was = next_policy_find(gs->schedule), is = next_policy_find(next->schedule);
 
-	if (!next_policy_find(gs->schedule) != !next_policy_find(next->schedule))
+	if (was ? sched_policy_find(next->schedule) != NULL : is)
 		return graph_say(why, size, WEIR_EINVAL,
 		    "group '%s' cannot change between schedule 'shared', a pool, and a schedule "
 		    "per core while the server runs: change the file and reload",
@@ -151,9 +153,9 @@ int graph_group_knob_turn(
 		*text = NULL; /* that of the group is not freed */
 	int rc = graph_knob_parse(row, value, base, why, size);
 	if (rc == 0)
-		rc = check_group(of, &next, why, size);
-	if (rc == 0)
 		rc = check_same_graph(of, &next, why, size);
+	if (rc == 0)
+		rc = check_group(of, &next, why, size);
 	if (rc == 0) {
 		graph_knob_row(weir_group_knobs, knob, &live);
 		rc = weir_knob_parse(row, value, live, why, size);
