@@ -328,9 +328,9 @@ static double circle_round(void *arg)
 	return circle_ns();
 }
 
-static void two_cores(int n, const char *aim)
+static void two_cores(const char *schedule, int n, const char *aim)
 {
-	struct circle c = {"both", "fifo", "2", 0};
+	struct circle c = {"both", schedule, "2", 0};
 	struct weir_spec *spec = weir_spec_new("cells");
 	unsigned long most;
 	char what[64];
@@ -343,7 +343,7 @@ static void two_cores(int n, const char *aim)
 	unsigned long all = hops_now(&most);
 	circle_end(n);
 	end(g);
-	snprintf(what, sizeof(what), "two cores, 0.4 us of work, %d", n);
+	snprintf(what, sizeof(what), "two cores, 0.4 us, %s, %d", schedule, n);
 	printf("%-36s %9.1f %9.1f %9.1f   busier core %.2f, aim %s\n", what, s.median, s.low,
 	    s.high, (double)most / (double)(all ? all : 1), aim);
 	fflush(stdout);
@@ -372,6 +372,7 @@ int main(int argc, char **argv)
 		return 0;
 	work_ns = WORK_NS;
 	for (int i = 0; i < 3 && sysconf(_SC_NPROCESSORS_ONLN) > 1; i++)
-		two_cores(loads[i], both[i]);
+		for (size_t p = 0; p < sizeof(names) / sizeof(names[0]); p++)
+			two_cores(names[p], loads[i], both[i]);
 	return 0;
 }
