@@ -383,14 +383,13 @@ const struct weir_knob weir_gate_knobs[] = {
 	.help = "a visit ends after the events that waited at its begin"},
     {.name = NULL}};
 
-const struct weir_knob weir_cores_knobs[] = {
-    {.name = "min",
-	.type = WEIR_KNOB_INT,
-	MEMBER(weir_cores_spec, min),
-	.def = "1",
-	.min = 1,
-	.max = THREADS_MAX,
-	.help = "fewest cores"},
+const struct weir_knob weir_cores_knobs[] = {{.name = "min",
+						 .type = WEIR_KNOB_INT,
+						 MEMBER(weir_cores_spec, min),
+						 .def = "1",
+						 .min = 1,
+						 .max = THREADS_MAX,
+						 .help = "fewest cores"},
     {.name = "max",
 	.type = WEIR_KNOB_INT,
 	MEMBER(weir_cores_spec, max),
