@@ -180,6 +180,19 @@ struct served {
 	int64_t took_ns; /* time in the handler */
 };
 
+/** The time slice of the event that the handler works on (weir_slice_over), in a core group with the
+ *  gate `cutoff`. */
+struct slice {
+	int64_t ns; /* its length; 0: no slices */
+	/* batch in which the handler asked last, the first slot that was not NULL then, and when the
+	 * slice of that event began */
+	uint64_t batch;
+	int at;
+	int64_t from_ns;
+	uint32_t yielded; /* events that handlers of the group have put back since the last look */
+	int64_t again_ns; /* time at which events were last put back: their `queued_ns` */
+};
+
 struct drain_signal;
 struct slowest;
 struct thread_link;
@@ -225,6 +238,7 @@ struct thread {
 	/* Odd while the thread offers or flushes events, when counters may be ahead of queues.
 	 * Increases with each offer, flush and batch. */
 	_Atomic uint64_t moves;
+	struct slice slice;
 	int refused_by;    /* stage that refused the events being returned, or WEIR_NO_STAGE */
 	int tid;           /* kernel thread id */
 	struct pool *pool; /* pool of a handler thread, or NULL */

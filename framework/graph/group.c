@@ -119,12 +119,13 @@ static void set_limits(const struct weir_graph *g, const struct weir_group_spec 
 {
 	int64_t slo_ns = INT64_MAX;
 
-	l->gate = gs->gate.arrived       ? NEXT_ARRIVED
-		  : gs->gate.events > 0  ? NEXT_EVENTS
-		  : gs->gate.time_ns > 0 ? NEXT_TIME
-					 : NEXT_ALL;
+	l->gate = gs->gate.arrived         ? NEXT_ARRIVED
+		  : gs->gate.events > 0    ? NEXT_EVENTS
+		  : gs->gate.time_ns > 0   ? NEXT_TIME
+		  : gs->gate.cutoff_ns > 0 ? NEXT_CUTOFF
+					   : NEXT_ALL;
 	l->gate_events = (uint32_t)gs->gate.events;
-	l->gate_ns = gs->gate.time_ns;
+	l->gate_ns = l->gate == NEXT_CUTOFF ? gs->gate.cutoff_ns : gs->gate.time_ns;
 	for (int i = 0; i < pool->n_sinks; i++) {
 		const struct weir_stage_spec *s = pool->sinks[i]->stage->spec;
 		int64_t own_ns = weir_spec_slo_ns(g->spec, s);

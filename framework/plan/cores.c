@@ -58,7 +58,7 @@ static void check_pool_group(struct plan *p, const struct weir_group_spec *gs)
 
 	if (gs->cores && strcmp(gs->cores, "auto") != 0)
 		key = "cores";
-	else if (gate->events || gate->time_ns || gate->arrived)
+	else if (gate->events || gate->time_ns || gate->arrived || gate->cutoff_ns)
 		key = "gate";
 	else if (gs->starve_ns >= 0)
 		key = "starve";
@@ -142,10 +142,16 @@ static void check_visits(struct plan *p, int g)
 	const struct weir_group_spec *gs = &p->spec->groups[g];
 	const struct weir_gate_spec *gate = &gs->gate;
 
-	if ((gate->events > 0) + (gate->time_ns > 0) + gate->arrived > 1)
+	if ((gate->events > 0) + (gate->time_ns > 0) + gate->arrived + (gate->cutoff_ns > 0) > 1)
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
-		    "write one of 'events', 'time' and 'arrived'",
+		    "write one of 'events', 'time', 'arrived' and 'cutoff'",
 		    "group '%s': 'gate' says more than once when a visit ends", gs->name);
+	if (gate->cutoff_ns > 0 && gs->order == WEIR_ORDER_NEWEST)
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    "remove 'order', or choose another gate",
+		    "group '%s': with 'order: newest' an event that yields would have nothing "
+		    "behind it, so 'cutoff' of 'gate' would do nothing",
+		    gs->name);
 	if (gs->starve_ns > shortest_slo(p, g))
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "lower 'starve', or raise 'slo'",
 		    "group '%s': 'starve' is longer than the shortest objective of its stages, so "

@@ -375,6 +375,14 @@ const struct weir_knob weir_gate_knobs[] = {
 	MEMBER(weir_gate_spec, arrived),
 	.def = "false",
 	.help = "a visit ends after the events that waited at its begin"},
+    {.name = "cutoff",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_gate_spec, cutoff_ns),
+	.def = "0",
+	.min = 0,
+	.max = VISIT_MAX_NS,
+	.help = "an event that takes longer goes on in the next visit, after the events that wait "
+		"behind it, if its handler asks for it (weir_slice_over); 0: no such end"},
     {.name = NULL}};
 
 const struct weir_knob weir_group_knobs[] = {

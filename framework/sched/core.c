@@ -176,6 +176,8 @@ static void refresh(struct core *core)
 	core->plan = group->plan;
 	core->version = atomic_load_explicit(&group->version, memory_order_relaxed);
 	lock_release(&group->lock);
+	const struct next_limits *l = &core->plan.limits;
+	thread_self()->slice.ns = l->gate == NEXT_CUTOFF ? l->gate_ns : 0;
 }
 
 /* Take the next batch. Returns its size, or 0 if there is none. */
@@ -233,13 +235,28 @@ static void share(struct handler *h)
 	}
 }
 
+/* Events of the batch, which was of stage `i`, are in its queue again. */
+static void yielded(struct core *core, int i)
+{
+	struct slice *s = &thread_self()->slice;
+	uint32_t n = s->yielded, waiting = cell_length(&core->cell[i]);
+
+	waiting += queue_length(&core->group->pool->sinks[i]->queue);
+	s->yielded = 0;
+	next_yielded(&core->next, waiting > n ? waiting - n : 0, s->again_ns);
+}
+
 static void run(struct handler *h)
 {
+	int i = h->sink->place;
+
 	handler_state(h, WEIR_THREAD_BUSY);
 	/* seq_cst: a core that parks after this has seen the queues itself */
 	if (core_idles(h->core) || atomic_load(&h->pool->n_idle) > 0)
 		share(h);
 	batch_run(h);
+	if (WEIR_UNLIKELY(thread_self()->slice.yielded > 0))
+		yielded(h->core, i);
 	handler_state(h, WEIR_THREAD_SPINNING);
 }
 

@@ -389,6 +389,8 @@ void weir_requeue(struct weir_stage *st, struct weir_event **slot)
 	struct weir_event *ev = *slot;
 
 	bool held = ev->state == WEIR_EVENT_HELD;
+	if (WEIR_UNLIKELY(t->slice.ns > 0) && !held && st->pool == t->pool)
+		t->slice.yielded++;
 	if (held) {
 		hold_record_part(t, ev);
 		begin(t, st, ev);

@@ -140,6 +140,7 @@ static void flush_again(struct thread *t, struct outbox *o)
 	struct local *l = o->from;
 	struct sink *s = o->sink;
 
+	t->slice.again_ns = t->now_ns;
 	while (o->head) {
 		int per_class[WEIR_CLASSES_MAX] = {0}, why;
 		int n = unload(t, o, per_class);

@@ -155,6 +155,9 @@ struct weir_gate_spec {
 	int64_t events;  /* so many events; 0: no such end */
 	int64_t time_ns; /* a batch that ends so long after the visit began; 0: no such end */
 	bool arrived;    /* the events that waited when it began */
+	/* an event that took longer than this waits for the next visit, if its handler asks
+	 * (weir_slice_over), and the visit does what is before it; 0: no such end */
+	int64_t cutoff_ns;
 };
 
 /** Order of the choices of `order:` of a group. */

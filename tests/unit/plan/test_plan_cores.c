@@ -143,6 +143,9 @@ static void test_only_core_groups(void)
 	group_of(spec)->gate.events = 3;
 	refuses(spec, "'gate' needs");
 	spec = chain("shared");
+	group_of(spec)->gate.cutoff_ns = 1000;
+	refuses(spec, "'gate' needs");
+	spec = chain("shared");
 	group_of(spec)->starve_ns = 0;
 	refuses(spec, "'starve' needs");
 	spec = chain("shared");
@@ -214,6 +217,16 @@ static void test_never_acts(void)
 	group_of(spec)->gate.events = 3;
 	group_of(spec)->gate.arrived = true;
 	refuses(spec, "'gate' says more than once");
+	spec = chain("srpt");
+	group_of(spec)->gate.cutoff_ns = 1000;
+	accepts(spec);
+	spec = chain("srpt");
+	group_of(spec)->gate.time_ns = group_of(spec)->gate.cutoff_ns = 1000;
+	refuses(spec, "'gate' says more than once");
+	spec = chain("srpt");
+	group_of(spec)->gate.cutoff_ns = 1000;
+	group_of(spec)->order = WEIR_ORDER_NEWEST;
+	refuses(spec, "'cutoff' of 'gate' would do nothing");
 }
 
 static void test_stages(void)
