@@ -9,6 +9,7 @@
  * events with its key are served, so that a rare key does not starve (Larus & Parkes do not specify
  * this bound). The window has a fixed size, which bounds the scan under the lock.
  */
+#include "event/bins.h"
 #include "event/cell.h"
 #include "event/queue.h"
 
@@ -90,6 +91,7 @@ void queue_fini(struct queue *q)
 		for (int c = 0; c < q->n_classes; c++) {
 			free(q->part[p].lane[c].slot);
 			free(q->part[p].lane[c].key);
+			bins_free(q->part[p].lane[c].bins);
 		}
 	}
 	free(q->part);
@@ -99,6 +101,8 @@ void queue_fini(struct queue *q)
 
 static int lane_append(struct queue *q, struct lane *l, struct weir_event **ev, uint32_t n)
 {
+	if (WEIR_UNLIKELY(q->shortest))
+		return queue_bins_append(q, l, ev, n);
 	if (l->n + n > l->capacity && lane_grow(l, round_up_pow2(l->n + n), q->keyed) != 0)
 		return 0;
 	uint32_t mask = l->capacity - 1, tail = (l->head + l->n) & mask;
@@ -244,14 +248,19 @@ static int lane_take_key(struct lane *l, int max, bool overdue, struct weir_even
 	return n;
 }
 
+static const struct weir_event *lane_head(const struct lane *l)
+{
+	return WEIR_UNLIKELY(l->bins != NULL) ? queue_bins_oldest(l) : l->slot[l->head];
+}
+
 static const struct weir_event *part_head(const struct partition *part, int n_classes)
 {
 	const struct weir_event *oldest = NULL;
 
 	for (int c = 0; c < n_classes; c++) {
 		const struct lane *l = &part->lane[c];
-		if (l->n && (!oldest || l->slot[l->head]->queued_ns < oldest->queued_ns))
-			oldest = l->slot[l->head];
+		if (l->n && (!oldest || lane_head(l)->queued_ns < oldest->queued_ns))
+			oldest = lane_head(l);
 	}
 	return oldest;
 }
@@ -362,8 +371,10 @@ static int part_take(struct queue *q, struct partition *part, const struct queue
 
 	for (int c = 0; !oldest && !beside && c < q->n_classes && n < max; c++) {
 		struct lane *l = &part->lane[c];
-		n += take->by_key ? lane_take_key(l, max - n, overdue, out + n)
-				  : lane_take(l, max - n, out + n);
+		n += WEIR_UNLIKELY(q->shortest)
+			 ? queue_bins_take(q, l, take, max - n, COHORT_WINDOW, out + n)
+		     : take->by_key ? lane_take_key(l, max - n, overdue, out + n)
+				    : lane_take(l, max - n, out + n);
 		if (take->by_key && n > 0)
 			break; /* a cohort has one key and one class */
 	}

@@ -36,6 +36,7 @@
 
 #include "base/lock.h"
 
+struct bins;
 struct cell;
 
 /** A ring of the events of one class in one partition. Guarded by the queue's lock. */
@@ -44,6 +45,8 @@ struct lane {
 	uint64_t *key;            /* key of each slot; only if the queue is keyed */
 	uint32_t head, n, capacity;
 	uint32_t passes; /* for cohorts by key: number of batches since the head's key was served */
+	/* the events, instead of in the ring, if the queue is `shortest`; NULL until first used */
+	struct bins *bins;
 };
 
 struct partition {
@@ -105,6 +108,9 @@ struct queue {
 	bool dated;        /* oldest_ns is kept; for one partition */
 	bool leasing;      /* partitions are leased: mode exclusive or partitioned */
 	bool fifo;         /* oldest first across classes; otherwise the highest class first */
+	bool shortest;     /* of a class, the least expected work first (bins.h); not with `fifo` */
+	bool ordered;      /* if shortest: but events of one key in the order in which they came */
+	int64_t starve_ns; /* if shortest: an event that waited longer is first; 0: never */
 	atomic_bool keeps; /* the stage has a width or has held an event; never reset */
 	/* events must come through the queue, not through cells: it is paused, shut or closed. Like
 	 * the next three members, written under the lock and read by any thread. */
@@ -139,6 +145,19 @@ struct queue_take {
  *  WEIR_ENOMEM. */
 int queue_init(
     struct queue *q, int n_classes, int n_parts, uint32_t limit, bool keyed, bool leasing);
+
+/** Give the events with the least expected work first (bins.h); see the members `shortest` to
+ *  `starve_ns`. Before the queue is used; it has no cells then. Each pushed event must have its bin
+ *  noted (bin_note). Returns 0 or WEIR_ENOMEM. */
+int queue_set_shortest(struct queue *q, int64_t starve_ns, bool ordered);
+
+/* The parts of push, pop and peek for queues that are `shortest` (queue_bins.c). */
+int queue_bins_append(struct queue *q, struct lane *l, struct weir_event **ev, uint32_t n);
+int queue_bins_take(const struct queue *q, struct lane *l, const struct queue_take *take, int max,
+    int window, struct weir_event **out);
+const struct weir_event *queue_bins_oldest(const struct lane *l);
+int queue_bins_peek(struct queue *q, int64_t now_ns, struct weir_queued *out, int n)
+    WEIR_REQUIRES(&q->lock);
 
 /** Free the memory. The queue must be empty. */
 void queue_fini(struct queue *q);
@@ -298,8 +317,8 @@ void queue_steer(struct queue *q, bool paused, bool shut);
 /** Describe a waiting event as of `now_ns`, but leave class_name NULL. */
 struct weir_queued queue_describe(const struct weir_event *ev, int64_t now_ns);
 
-/** Describe the oldest `n` <= QUEUE_PEEK_MAX events in `out`, oldest first, as of `now_ns`. Leaves
- *  class_name NULL. Returns the number of events described. Holds the lock for up to 50 us (with 64
+/** Describe the oldest `n` <= QUEUE_PEEK_MAX events in `out`, oldest first, as of `now_ns`; if the
+ *  queue is `shortest`, those that leave next, in that order. Leaves class_name NULL. Returns the number of events described. Holds the lock for up to 50 us (with 64
  *  partitions of 8 classes). */
 int queue_peek(struct queue *q, int64_t now_ns, struct weir_queued *out, int n);
 

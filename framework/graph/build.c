@@ -71,6 +71,29 @@ static int partitions_of(const struct weir_graph *g, const struct plan_stage *ps
 	return max > PARTITIONS_MAX ? PARTITIONS_MAX : max;
 }
 
+/* Share of the objective that an event may wait before it is served first, whatever its work. An
+ * admitted event waits for at most as much work as fills half of the objective (policy `weir`), plus
+ * this time. */
+#define STARVE_SHARE 0.5
+
+/* Let the queue give the events with the least work first. */
+static int make_shortest(struct weir_stage *st, const struct plan_stage *ps)
+{
+	struct sink *k = &st->sink;
+	int64_t starve_ns = ps->spec->queue.starve_ns;
+
+	k->cost = ps->cost;
+	if (ps->cost.arg) {
+		st->cost_arg = strdup(ps->cost.arg);
+		k->cost.arg = st->cost_arg;
+		if (!st->cost_arg)
+			return WEIR_ENOMEM;
+	}
+	if (starve_ns < 0)
+		starve_ns = (int64_t)((double)k->slo_ns * STARVE_SHARE);
+	return queue_set_shortest(&k->queue, starve_ns, ps->spec->mode == WEIR_MODE_PARTITIONED);
+}
+
 /* Initialise the sink: queue, admission and key. For uniformity, a source also has a queue, but no
  * event is ever offered to it. */
 static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct plan_stage *ps)
@@ -114,6 +137,8 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	 * holds */
 	if (k->inlined && rc == 0)
 		queue_set_limit(&k->queue, (uint32_t)s->queue.limit);
+	if (rc == 0 && s->queue.discipline == WEIR_DISCIPLINE_SHORTEST)
+		rc = make_shortest(st, ps);
 	k->queue.fifo = s->queue.discipline == WEIR_DISCIPLINE_FIFO ||
 			(s->queue.discipline == WEIR_DISCIPLINE_AUTO && k->policy->fifo);
 	if (rc == 0)
@@ -343,6 +368,7 @@ static void free_stage(struct weir_graph *g, struct weir_stage *st)
 	lock_fini(&st->conf_lock);
 	free(st->outlets);
 	free(st->key_arg);
+	free(st->cost_arg);
 	free(st->state);
 	free(g->gone[st->id].link_events);
 	free(g->gone[st->id].link_tried);

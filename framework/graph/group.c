@@ -64,7 +64,8 @@ static bool has_cells(const struct plan *plan, const struct weir_stage *st, int 
 	const struct weir_stage_spec *s = st->spec;
 	bool shared = s->mode == WEIR_MODE_SHARED && !(st->ops->flags & WEIR_STAGE_SINGLE);
 
-	return shared && passes(st) && !st->sink.cohort_by_key && !stage_has_width(st) &&
+	return shared && passes(st) && s->queue.discipline != WEIR_DISCIPLINE_SHORTEST &&
+	       !st->sink.cohort_by_key && !stage_has_width(st) &&
 	       !(st->ops->flags & WEIR_STAGE_LOOP) && s->local != WEIR_LOCAL_NEVER &&
 	       is_fed(plan, k, st->id);
 }

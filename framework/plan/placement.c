@@ -160,6 +160,7 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 
 	check_degrade(p, ps);
 	plan_width(p, ps);
+	plan_queue(p, ps, has_queue(ps) && !(ps->ops->flags & WEIR_STAGE_SOURCE));
 	if (ps->ops->flags & WEIR_STAGE_SOURCE) {
 		if (s->inlined || (s->group && s->group[0]) || s->mode != WEIR_MODE_SHARED)
 			weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,

@@ -34,7 +34,8 @@ struct plan_stage {
 	int64_t service_ns; /* configured service time of an event; 0 if unknown */
 	int n_outlets;
 	struct plan_outlet *outlets;
-	struct key_source key; /* key.arg points into the spec */
+	struct key_source key;   /* key.arg points into the spec */
+	struct cost_source cost; /* likewise */
 };
 
 struct plan {
@@ -61,6 +62,9 @@ void plan_slo(struct plan *p);       /* plan/slo.c: objectives that no event can
 
 /** Check `width:` of a stage; a part of plan_placement. */
 void plan_width(struct plan *p, const struct plan_stage *ps);
+
+/** Check `queue:` of a stage; a part of plan_placement. */
+void plan_queue(struct plan *p, struct plan_stage *ps, bool queued);
 
 /** Check the knobs of core groups in group `g` and in a stage; parts of plan_placement. */
 void plan_group_cores(struct plan *p, int g);

@@ -36,6 +36,10 @@
 #define SLO_MIN_NS 1e5
 #define SLO_MAX_NS 3600e9
 
+/* Longest time of `gate`, `starve` and `urgent`: a minute is a guess, longer than any objective of
+ * stages that share a core. */
+#define VISIT_MAX_NS 60e9
+
 const struct weir_knob weir_threads_knobs[] = {
     {.name = "min",
 	.type = WEIR_KNOB_INT,
@@ -109,9 +113,25 @@ const struct weir_knob weir_queue_knobs[] = {
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_queue_spec, discipline),
 	.def = "auto",
-	.choices = "auto|priority|fifo",
-	.help = "which event is served first: priority (the highest class) or fifo (the oldest); "
-		"auto is fifo if the admission policy needs it (docs/overload.md), else priority"},
+	.choices = "auto|priority|fifo|shortest",
+	.help = "which event is served first: priority (the highest class), fifo (the oldest), or "
+		"shortest (of the highest class, the one with the least expected work); auto is "
+		"fifo if the admission policy needs it (docs/overload.md), else priority"},
+    {.name = "by",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_queue_spec, by),
+	.def = "",
+	.help = "discipline shortest: the field with the expected work of an event, a number in "
+		"any unit; empty: what the event type says"},
+    {.name = "starve",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_queue_spec, starve_ns),
+	.def = "auto",
+	.min = 0,
+	.max = VISIT_MAX_NS,
+	.flags = WEIR_KNOB_AUTO,
+	.help = "discipline shortest: an event that has waited longer is first in its class; auto "
+		"is half of 'slo', 0 is never"},
     {.name = NULL}};
 
 const struct weir_knob weir_cohort_knobs[] = {
@@ -333,10 +353,6 @@ const struct weir_knob weir_stage_knobs[] = {
 	.fields = weir_urgent_knobs,
 	.help = "when a core of the stage's group visits it before all others"},
     {.name = NULL}};
-
-/* Longest time of `gate`, `starve` and `urgent`: a minute is a guess, longer than any objective of
- * stages that share a core. */
-#define VISIT_MAX_NS 60e9
 
 const struct weir_knob weir_urgent_knobs[] = {
     {.name = "events",

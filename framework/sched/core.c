@@ -136,7 +136,7 @@ static int take_queue(
 		core->lingering |= 1ULL << i;
 	if (m > 0)
 		book_add(&core->book[i].from_queue, (uint64_t)m);
-	if (m > 0 && !s->queue.dated && s->queue.n_classes == 1)
+	if (m > 0 && !s->queue.dated && s->queue.n_classes == 1 && !s->queue.shortest)
 		core->seen_ns[i] = h->batch[n + m - 1]->queued_ns;
 	return m;
 }

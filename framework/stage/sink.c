@@ -61,6 +61,8 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 			e->key = make_key(s, e);
 		if (WEIR_UNLIKELY(parted))
 			*parts |= 1ULL << queue_part(&s->queue, e->key);
+		if (WEIR_UNLIKELY(s->queue.shortest))
+			sink_note_cost(s, e);
 		if (WEIR_UNLIKELY(e->class_id != class_id)) {
 			verdict_add(v, class_id, run);
 			class_id = e->class_id;
@@ -339,6 +341,8 @@ int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns
 		ev[i]->queued_ns = now_ns;
 		ev[i]->state = WEIR_EVENT_AGAIN;
 		parts |= 1ULL << queue_part(&s->queue, ev[i]->key);
+		if (WEIR_UNLIKELY(s->queue.shortest))
+			sink_note_cost(s, ev[i]);
 	}
 	lock_take(&s->queue.lock);
 	before = queue_length(&s->queue);

@@ -73,6 +73,13 @@ struct key_source {
 	const char *arg; /* for fields that take an argument; owned by the stage */
 };
 
+/** Source of the expected work of an event, for queues with `discipline: shortest`. */
+struct cost_source {
+	enum { COST_NONE, COST_FIELD, COST_TYPE } kind; /* COST_TYPE: weir_event_type.cost */
+	const struct weir_field *field;
+	const char *arg; /* as in struct key_source */
+};
+
 /** How a stage uses the threads of its group (graph/share.c); 0 if unknown. Written by the control
  *  thread. */
 struct rotation {
@@ -98,6 +105,7 @@ struct sink {
 	/* rank of each class by priority, 0 is the highest (admission/room.h) */
 	uint8_t rank[WEIR_CLASSES_MAX];
 	struct key_source key;
+	struct cost_source cost; /* COST_NONE unless the queue is `shortest` */
 	uint64_t (*stage_key)(struct weir_stage *st, const struct weir_event *ev);
 	const struct admission_policy *policy;
 	/** Run the handler on a batch in the calling thread, and update counters and times. */
@@ -211,6 +219,10 @@ int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t 
  *  which are ev[0..k). If the queue is closed or memory is short, k is less than n, and *why is the
  *  reason (WEIR_ECLOSED or WEIR_ENOMEM). At an inline stage the caller runs ev[0..k). */
 int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, int *why);
+
+/** Note the expected work of an event that is about to be queued, for a queue that is `shortest`
+ *  (stage/cost.c). No lock is held. */
+void sink_note_cost(const struct sink *s, struct weir_event *ev);
 
 /** Let the policy shed some of ev[0..n), which have been taken from the queue and are about to be
  *  handled at `now_ns`. Moves the shed events to the front, in order, and returns their number,

@@ -48,7 +48,8 @@ struct weir_stage {
 	int id, depth;
 	int n_outlets;
 	struct outlet *outlets;
-	char *key_arg; /* argument of the key field, "x-user" of header.x-user */
+	char *key_arg;  /* argument of the key field, "x-user" of header.x-user */
+	char *cost_arg; /* likewise of the field with the expected work */
 	void *state;
 	bool inited; /* ops->init succeeded */
 	/* number of the last search (stage/downstream.c) that visited this stage; main thread */

@@ -91,6 +91,7 @@ static bool flush_take(struct thread *t, struct outbox *o)
 	    .sharers = 1};
 
 	thread_touch(clock_now_ns());
+	take.now_ns = t->now_ns;
 	int n = queue_pop(&s->queue, &take, t->offer);
 	if (n == 0)
 		return false;

@@ -37,11 +37,22 @@ struct weir_threads_spec {
 };
 
 /* Order of the choices of `queue: { discipline: }`. */
-enum weir_discipline { WEIR_DISCIPLINE_AUTO, WEIR_DISCIPLINE_PRIORITY, WEIR_DISCIPLINE_FIFO };
+enum weir_discipline {
+	WEIR_DISCIPLINE_AUTO,
+	WEIR_DISCIPLINE_PRIORITY,
+	WEIR_DISCIPLINE_FIFO,
+	WEIR_DISCIPLINE_SHORTEST,
+};
 
 struct weir_queue_spec {
 	int64_t limit;  /* events */
 	int discipline; /* enum weir_discipline */
+	/* for `shortest`: the field that has the expected work of an event, in any unit; "" for the
+	 * hint of the event type (weir_event_type.cost) */
+	char *by;
+	/* for `shortest`: an event that has waited longer is served first in its class; -1 is half the
+	 * objective of the stage, 0 is never */
+	int64_t starve_ns;
 };
 
 struct weir_cohort_spec {
