@@ -236,7 +236,7 @@ static int64_t begin_batch(struct tail *g, struct tail_core *core, const struct 
 		q->left_ns -= took_ns;
 		spent_ns += took_ns;
 	}
-	next_took(&core->next, c->stage, (uint32_t)core->n);
+	next_took(&core->next, c->stage, (uint32_t)core->n, 0);
 	return spent_ns;
 }
 
