@@ -93,6 +93,7 @@ struct sink {
 	 * not reached; other events are queued */
 	bool direct;
 	bool cohort_by_key;
+	bool serial; /* events of one key never overlap (sched/serial.h) */
 	/* number of distinct class priorities, at least 1 */
 	int n_ranks;
 	/* rank of each class by priority, 0 is the highest (admission/room.h) */
@@ -211,6 +212,9 @@ int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t 
  *  which are ev[0..k). If the queue is closed or memory is short, k is less than n, and *why is the
  *  reason (WEIR_ECLOSED or WEIR_ENOMEM). At an inline stage the caller runs ev[0..k). */
 int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, int *why);
+
+/** The key of an event that enters the stage. */
+uint64_t sink_key(const struct sink *s, const struct weir_event *ev);
 
 /** Let the policy shed some of ev[0..n), which have been taken from the queue and are about to be
  *  handled at `now_ns`. Moves the shed events to the front, in order, and returns their number,
