@@ -154,12 +154,12 @@ static json_t *cores_json(const struct weir_stage_view *s)
 
 	for (int k = 0; k < s->n_cores; k++) {
 		const struct weir_core_view *c = &s->cores[k];
-		json_t *core = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "visits_total",
-		    (json_int_t)c->visits, "urgent_total", (json_int_t)c->urgent, "starved_total",
-		    (json_int_t)c->starved, "events_total", (json_int_t)c->events,
+		json_t *core = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}",
+		    "visits_total", (json_int_t)c->visits, "urgent_total", (json_int_t)c->urgent,
+		    "starved_total", (json_int_t)c->starved, "events_total", (json_int_t)c->events,
 		    "from_queue_total", (json_int_t)c->from_queue, "dealt_total",
-		    (json_int_t)c->dealt, "waiting", (json_int_t)c->waiting, "oldest_wait_seconds",
-		    seconds(c->oldest_wait_ns));
+		    (json_int_t)c->dealt, "moved_total", (json_int_t)c->moved, "waiting",
+		    (json_int_t)c->waiting, "oldest_wait_seconds", seconds(c->oldest_wait_ns));
 		json_push(&list, core);
 	}
 	return list;

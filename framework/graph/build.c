@@ -62,6 +62,8 @@ static int partitions_of(const struct weir_graph *g, const struct plan_stage *ps
 	int min, max, cpu[POOL_THREADS_MAX];
 	bool listed;
 
+	if (ps->serial)
+		return (int)plan_core_threads(gs).max;
 	if (ps->spec->mode != WEIR_MODE_PARTITIONED)
 		return 1;
 	if (gs && next_policy_find(gs->schedule))
@@ -110,6 +112,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	k->key = ps->key;
 	k->stage_key = st->ops->key;
 	k->cohort_by_key = s->cohort.by && s->cohort.by[0];
+	k->serial = ps->serial;
 	k->run = stage_run;
 	k->wake = stage_wake;
 	bool queued = !k->inlined && !(st->ops->flags & WEIR_STAGE_SOURCE);
@@ -132,7 +135,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 		k->beside = ps->group >= 0 ? stage_beside : NULL;
 	}
 	int rc = queue_init(&k->queue, g->n_classes, partitions_of(g, ps),
-	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key, exclusive);
+	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key || k->serial, exclusive);
 	/* the queue of an inline stage stays empty; its limit applies to the events that the stage
 	 * holds */
 	if (k->inlined && rc == 0)
@@ -140,7 +143,8 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	if (rc == 0 && s->queue.discipline == WEIR_DISCIPLINE_SHORTEST)
 		rc = make_shortest(st, ps);
 	k->queue.fifo = s->queue.discipline == WEIR_DISCIPLINE_FIFO ||
-			(s->queue.discipline == WEIR_DISCIPLINE_AUTO && k->policy->fifo);
+			(s->queue.discipline == WEIR_DISCIPLINE_AUTO && k->policy->fifo) ||
+			k->serial;
 	if (rc == 0)
 		sink_set_admission(k, &s->admission, clock_now_ns());
 	return rc;

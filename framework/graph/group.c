@@ -14,6 +14,7 @@
 #include "graph/group.h"
 #include "plan/plan.h"
 #include "sched/cores.h"
+#include "sched/serial.h"
 
 /* Share of the shortest objective that a stage may wait while others are visited. 5 % is a guess:
  * small beside the objective, long beside a batch. */
@@ -275,6 +276,8 @@ void graph_groups_tick(struct weir_graph *g, int64_t now_ns)
 		struct cores_plan plan;
 		if (!group)
 			continue;
+		if (group->serial)
+			serial_tend(group);
 		cores_get(group, &plan);
 		order(g, g->pools[i], &plan);
 		cores_set(group, &plan);

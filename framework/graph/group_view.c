@@ -16,6 +16,7 @@ static void view_core(const struct core *core, int place, int64_t now_ns, struct
 	v->from_queue = book_read(&b->from_queue);
 	v->events = v->from_queue + book_read(&b->from_cell);
 	v->dealt = book_read(&b->dealt);
+	v->moved = core->cell[place].serial ? book_read(&core->moved) : 0;
 	v->waiting = cell_length(&core->cell[place]);
 	v->oldest_wait_ns = oldest_ns < now_ns ? now_ns - oldest_ns : 0;
 }

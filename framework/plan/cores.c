@@ -68,6 +68,8 @@ static void check_pool_group(struct plan *p, const struct weir_group_spec *gs)
 		key = "balance";
 	else if (gs->visit.n > 0)
 		key = "visit";
+	else if (gs->serial && gs->serial[0])
+		key = "serial";
 	if (key)
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
 		    schedules(hint, sizeof(hint), "write one of these: "),
@@ -235,6 +237,7 @@ static void check_core_group(struct plan *p, int g)
 	check_cores(p, g);
 	check_visits(p, g);
 	check_order(p, g);
+	plan_group_serial(p, g);
 }
 
 void plan_group_cores(struct plan *p, int g)
@@ -252,14 +255,17 @@ void plan_group_cores(struct plan *p, int g)
 static void check_outside(struct plan *p, const struct weir_stage_spec *s)
 {
 	bool urgent = s->urgent.events > 0 || s->urgent.wait_ns > 0;
+	bool serial = s->serial && s->serial[0];
 	char hint[POLICIES_HINT_BYTES];
 
-	if (urgent || s->local != WEIR_LOCAL_AUTO)
+	if (urgent || serial || s->local != WEIR_LOCAL_AUTO)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
 		    schedules(
 			hint, sizeof(hint), "put it into a group whose 'schedule' is one of "),
 		    "stage '%s': '%s' needs a group with a schedule per core", s->name,
-		    urgent ? "urgent" : "local");
+		    urgent   ? "urgent"
+		    : serial ? "serial"
+			     : "local");
 }
 
 static void check_urgent(struct plan *p, const struct weir_stage_spec *s)

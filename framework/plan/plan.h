@@ -36,6 +36,7 @@ struct plan_stage {
 	struct plan_outlet *outlets;
 	struct key_source key;   /* key.arg points into the spec */
 	struct cost_source cost; /* likewise */
+	bool serial;           /* `key` is a serial key (sched/serial.h) */
 };
 
 struct plan {
@@ -69,6 +70,13 @@ void plan_queue(struct plan *p, struct plan_stage *ps, bool queued);
 /** Check the knobs of core groups in group `g` and in a stage; parts of plan_placement. */
 void plan_group_cores(struct plan *p, int g);
 void plan_stage_cores(struct plan *p, const struct plan_stage *ps);
+/** Check `serial:` of group `g`, and of a stage, and find the key of that; parts of plan_placement
+ *  (plan/serial.c). */
+void plan_group_serial(struct plan *p, int g);
+void plan_stage_serial(struct plan *p, struct plan_stage *ps);
+/** Set the key of the stage to `name`: "event", "class", "stage" or a field. Returns false if there is
+ *  no such key. */
+bool plan_key(struct plan_stage *ps, const char *name);
 /** The threads of a group, if it is a core group: one per core. */
 struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs);
 /** Whether the stage is in a core group. */

@@ -352,6 +352,12 @@ const struct weir_knob weir_stage_knobs[] = {
 	MEMBER(weir_stage_spec, urgent),
 	.fields = weir_urgent_knobs,
 	.help = "when a core of the stage's group visits it before all others"},
+    {.name = "serial",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_stage_spec, serial),
+	.def = "",
+	.help = "in a core group: use this field instead of the group's 'serial'; none: events of "
+		"the stage may overlap"},
     {.name = NULL}};
 
 const struct weir_knob weir_urgent_knobs[] = {
@@ -451,4 +457,10 @@ const struct weir_knob weir_group_knobs[] = {
 	MEMBER(weir_group_spec, visit),
 	.help = "all stages of the group in the order that schedules wavefront and srpt follow; "
 		"default: upstream first"},
+    {.name = "serial",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_group_spec, serial),
+	.def = "",
+	.help = "events with equal values of this field are handled one at a time and in order, in "
+		"all stages of the group"},
     {.name = NULL}};

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "sched/cores.h"
 #include "sched/handler.h"
+#include "sched/serial.h"
 #include "stage/cohort.h"
 #include "stage/stage.h"
 
@@ -61,6 +62,12 @@ static void look_at_age(struct core *core, int i, const struct queue *q, int64_t
 		core->seen_ns[i] = now_ns;
 }
 
+/* Whether all events of `q`, the queue of a serial stage, are in the inboxes of other cores. */
+static bool is_others(const struct handler *h, const struct queue *q)
+{
+	return queue_length(q) > 0 && queue_part_length(q, h->rank) == 0;
+}
+
 /* Return the stages whose queues may have events for this core. */
 static uint64_t look_at_queues(struct handler *h, int64_t now_ns)
 {
@@ -72,6 +79,8 @@ static uint64_t look_at_queues(struct handler *h, int64_t now_ns)
 	for (uint64_t left = arrived; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
 		struct queue *q = &h->pool->sinks[i]->queue;
+		if (WEIR_UNLIKELY(q->map) && is_others(h, q))
+			continue;
 		if (queue_length(q) == 0) {
 			h->ready_ns[i] = INT64_MAX; /* another core took the events */
 			settle(core->group, i);
@@ -98,7 +107,8 @@ static void view_stage(struct handler *h, int i, bool queued)
 	v->rest_ns = core->plan.rest_ns[i];
 	if (!queued)
 		return;
-	v->length += queue_length(&s->queue) / (uint32_t)pool_seats(h->pool) + 1;
+	v->length += s->queue.map ? queue_part_length(&s->queue, h->rank)
+				  : queue_length(&s->queue) / (uint32_t)pool_seats(h->pool) + 1;
 	if (core->seen_ns[i] < v->oldest_ns)
 		v->oldest_ns = core->seen_ns[i];
 }
@@ -154,7 +164,9 @@ static int take_stage(struct handler *h, int i, uint32_t gate, bool queued, int6
 		return take_cell(h, i, 0, most);
 	const struct queue *q = &h->pool->sinks[i]->queue;
 	bool classed = q->n_classes > 1 && !q->fifo && core->filled >> i & 1 && !queue_keeps(q);
-	bool cell_first = !classed && cell_oldest_ns(&core->cell[i]) <= core->seen_ns[i];
+	/* for serial stages, see serial.h */
+	bool cell_first =
+	    q->map || (!classed && cell_oldest_ns(&core->cell[i]) <= core->seen_ns[i]);
 	if (cell_first)
 		n += take_cell(h, i, n, most);
 	n += take_queue(h, i, n, most, classed ? &core->cell[i] : NULL, now_ns);
@@ -258,6 +270,9 @@ static void run(struct handler *h)
 	batch_run(h);
 	if (WEIR_UNLIKELY(thread_self()->slice.yielded > 0))
 		yielded(h->core, i);
+	/* not before, since slots of the batch must not move */
+	if (WEIR_UNLIKELY(h->core->group->serial != NULL) && core_idles(h->core))
+		serial_deal(h->core);
 	handler_state(h, WEIR_THREAD_SPINNING);
 }
 
@@ -298,6 +313,8 @@ static void begin(struct handler *h)
 	core->seen = 0;
 	core->version = atomic_load(&group->version) - 1;
 	next_core_init(&core->next, group->policy);
+	if (group->serial)
+		serial_join(core);
 	thread_self()->core = core;
 }
 

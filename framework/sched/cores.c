@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Creates core groups, and publishes what changes while they run; see cores.h. */
 #include "sched/cores.h"
+#include "sched/serial.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,10 +95,14 @@ int cores_open(struct pool *pool, uint64_t celled)
 		cell_init(&group->cells[k]);
 	for (size_t k = 0; k < max; k++) {
 		group->core[k].group = group;
+		group->core[k].number = (int)k;
 		group->core[k].cell = &group->cells[k * n];
 	}
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		open_sink(group, (int)i, celled >> i & 1);
+		if (pool->sinks[i]->serial && serial_open(group, (int)i) != 0)
+			return WEIR_ENOMEM;
+	}
 	return 0;
 }
 
@@ -107,6 +112,7 @@ void cores_free(struct core_group *group)
 		return;
 	for (int k = 0; group->core && group->cells && k < group->max * group->n_stages; k++)
 		WEIR_ASSERT(cell_length(&group->cells[k]) == 0);
+	serial_free(group->serial);
 	free(group->core);
 	free(group->cells);
 	free(group->cpu);

@@ -64,6 +64,7 @@ struct core_book {
 /** A core. Used by its thread only, except lengths and times of the cells, and `book`. */
 struct core {
 	WEIR_ALIGNED struct core_group *group;
+	int number;
 	struct cell *cell;  /* by stage */
 	uint64_t filled;    /* bit i: cell i has events */
 	uint32_t n;         /* events in all cells */
@@ -77,7 +78,9 @@ struct core {
 	struct next_stage view[NEXT_STAGES_MAX];
 	struct next_core next;
 	struct core_book book[NEXT_STAGES_MAX];
-	unsigned version; /* of `plan` */
+	book_counter moved; /* slots given to other cores (serial.h) */
+	int64_t deal_ns;    /* no slot is given before this time */
+	unsigned version;   /* of `plan` */
 	struct cores_plan plan;
 };
 
@@ -88,6 +91,8 @@ struct cores_look {
 	struct weir_queued *out;
 	int n, max;
 };
+
+struct serial;
 
 struct core_group {
 	/* constant after cores_open */
@@ -101,6 +106,7 @@ struct core_group {
 	int first;                             /* likewise */
 	struct core *core;                     /* max */
 	struct cell *cells;                    /* max * n_stages */
+	struct serial *serial;                 /* NULL without serial stages; owned */
 	WEIR_ALIGNED _Atomic uint64_t arrived; /* see file top */
 	WEIR_ALIGNED _Atomic uint64_t halted;  /* bit i: stage i is paused */
 	atomic_uint version;                   /* incremented when `plan` has changed */
@@ -157,6 +163,18 @@ bool core_due(struct handler *h);
 
 /** The sinks' `splice` (splice.c). */
 bool core_splice(struct thread *t, struct outbox *o);
+
+/** Number of events that the cell may get. None while the queue has more than its own slots: a core
+ *  has moved events from a cell to it (give.c), or the limit was lowered. */
+static inline uint32_t cores_room(const struct cell *cell, const struct queue *q)
+{
+	uint32_t most = atomic_load_explicit(&q->cell_max, memory_order_relaxed);
+	uint32_t n = cell_length(cell);
+
+	if (n >= most || queue_length(q) > atomic_load_explicit(&q->own, memory_order_relaxed))
+		return 0;
+	return most - n;
+}
 
 /** Answer cores_peek (look.c). */
 void core_answer(struct core *core);

@@ -388,7 +388,8 @@ bool pool_wake(struct pool *pool)
 	return h != NULL;
 }
 
-int pool_wake_parts(struct pool *pool, uint64_t parts)
+/* Wake the threads of `seats` (a bit set) or, if `by_rank`, of these ranks. */
+static int wake_set(struct pool *pool, uint64_t set, bool by_rank)
 {
 	struct handler *wake[PARTITIONS_MAX];
 	int n = 0;
@@ -397,15 +398,27 @@ int pool_wake_parts(struct pool *pool, uint64_t parts)
 		return 0;
 	lock_take(&pool->lock);
 	int seats = atomic_load(&pool->n_seats);
-	for (; seats > 0 && parts != 0; parts &= parts - 1) {
-		struct handler *h = atomic_load(&pool->seated[__builtin_ctzll(parts) % seats]);
-		if (unlist_locked(pool, h))
+	for (; seats > 0 && set != 0; set &= set - 1) {
+		int at = __builtin_ctzll(set);
+		struct handler *h = by_rank ? atomic_load(&pool->handler[at])
+					    : atomic_load(&pool->seated[at % seats]);
+		if (h && unlist_locked(pool, h))
 			wake[n++] = h;
 	}
 	lock_release(&pool->lock);
 	for (int i = 0; i < n; i++)
 		rouse(wake[i]);
 	return n;
+}
+
+int pool_wake_parts(struct pool *pool, uint64_t parts)
+{
+	return wake_set(pool, parts, false);
+}
+
+int pool_wake_ranks(struct pool *pool, uint64_t ranks)
+{
+	return wake_set(pool, ranks, true);
 }
 
 void pool_wake_all(struct pool *pool)

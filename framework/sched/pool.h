@@ -166,6 +166,10 @@ bool pool_wake(struct pool *pool);
  *  the thread of the seat that serves it, if that thread is parked. Returns how many were woken. */
 int pool_wake_parts(struct pool *pool, uint64_t parts);
 
+/** Wake the threads whose ranks are in the bit set `ranks`, if they are parked. Returns how many were
+ *  woken. */
+int pool_wake_ranks(struct pool *pool, uint64_t ranks);
+
 /** Join threads that have exited, and create missing ones if the back-off allows. Control
  *  thread. */
 struct pool_repairs pool_repair(struct pool *pool, int64_t now_ns);
@@ -187,6 +191,8 @@ static inline int pool_seats(const struct pool *pool)
 		n = atomic_load_explicit(&pool->target, memory_order_relaxed);
 	return n > 0 ? n : 1;
 }
+/** Whether the thread of `rank` is parked or spinning. Approximate, like pool_seat_idle. Any thread. */
+bool pool_rank_idle(const struct pool *pool, int rank);
 /** Whether the thread of `seat`, which must be below PARTITIONS_MAX, is parked or spinning.
  *  Approximate, since the thread may be waking up. Any thread. */
 bool pool_seat_idle(const struct pool *pool, int seat);

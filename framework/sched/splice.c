@@ -131,18 +131,6 @@ static uint32_t move(
 	return moved;
 }
 
-/* Number of events that the cell may get. None while the queue has more than its own slots: a core
- * has moved events from a cell to it (give.c), or the limit was lowered. */
-static uint32_t room_in(const struct cell *cell, const struct queue *q)
-{
-	uint32_t most = atomic_load_explicit(&q->cell_max, memory_order_relaxed);
-	uint32_t n = cell_length(cell);
-
-	if (n >= most || queue_length(q) > atomic_load_explicit(&q->own, memory_order_relaxed))
-		return 0;
-	return most - n;
-}
-
 bool core_splice(struct thread *t, struct outbox *o)
 {
 	struct sink *s = o->sink;
@@ -152,7 +140,7 @@ bool core_splice(struct thread *t, struct outbox *o)
 		return false;
 	struct cell *cell = &core->cell[s->place];
 	struct local *to = t->local[s->id];
-	uint32_t n, room = room_in(cell, &s->queue);
+	uint32_t n, room = cores_room(cell, &s->queue);
 	if (room == 0 || to_queue(core, cell, o, to))
 		return false;
 	n = move(core, o, to, room < WEIR_BATCH_MAX ? room : WEIR_BATCH_MAX, t->now_ns);

@@ -18,7 +18,7 @@
 #include "base/random.h"
 #include "stage/admit.h"
 
-static uint64_t make_key(const struct sink *s, const struct weir_event *ev)
+uint64_t sink_key(const struct sink *s, const struct weir_event *ev)
 {
 	switch (s->key.kind) {
 	case KEY_CLASS:
@@ -58,7 +58,7 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 		e->stage = id;
 		e->state = (uint8_t)state;
 		if (WEIR_UNLIKELY(keyed))
-			e->key = make_key(s, e);
+			e->key = sink_key(s, e);
 		if (WEIR_UNLIKELY(parted))
 			*parts |= 1ULL << queue_part(&s->queue, e->key);
 		if (WEIR_UNLIKELY(s->queue.shortest))
@@ -258,6 +258,8 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	if (!s->inlined && refused < n) {
 		int run = s->direct ? take_directly(s, ev + refused, n - refused) : 0;
 		int left = push_run(s, ev + refused, n - refused - run, reason + refused);
+		if (WEIR_UNLIKELY(parts && s->queue.map)) /* read again, under the lock */
+			parts = queue_parts_locked(&s->queue, ev + refused, n - refused);
 		if (left > 0 && s->policy->give_back && sink_mode(s) != WEIR_ADMISSION_OFF)
 			s->policy->give_back(s->admission_state, left);
 		refused += left;
@@ -349,6 +351,8 @@ int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns
 	*why = s->queue.closed ? WEIR_ECLOSED : WEIR_ENOMEM;
 	if (!s->queue.closed)
 		back = s->inlined ? n : queue_push_locked(&s->queue, ev, n);
+	if (WEIR_UNLIKELY(s->queue.map)) /* as in admit_run */
+		parts = queue_parts_locked(&s->queue, ev, back);
 	length = queue_length(&s->queue);
 	lock_release(&s->queue.lock);
 	for (int i = back; i < n; i++)

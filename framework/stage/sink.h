@@ -100,6 +100,7 @@ struct sink {
 	 * not reached; other events are queued */
 	bool direct;
 	bool cohort_by_key;
+	bool serial; /* events of one key never overlap (sched/serial.h) */
 	/* number of distinct class priorities, at least 1 */
 	int n_ranks;
 	/* rank of each class by priority, 0 is the highest (admission/room.h) */
@@ -223,6 +224,8 @@ int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns
 /** Note the expected work of an event that is about to be queued, for a queue that is `shortest`
  *  (stage/cost.c). No lock is held. */
 void sink_note_cost(const struct sink *s, struct weir_event *ev);
+/** The key of an event that enters the stage. */
+uint64_t sink_key(const struct sink *s, const struct weir_event *ev);
 
 /** Let the policy shed some of ev[0..n), which have been taken from the queue and are about to be
  *  handled at `now_ns`. Moves the shed events to the front, in order, and returns their number,

@@ -158,6 +158,9 @@ struct weir_stage_spec {
 	 * of the sender; enum weir_local */
 	int local;
 	struct weir_urgent_spec urgent;
+	/* for a stage in a core group: its own field instead of the group's `serial`; "" is that of
+	 * the group, "none" is none */
+	char *serial;
 };
 
 /** `gate:` of a core group: what ends a visit of a stage, apart from the end of its events. At most
@@ -194,6 +197,9 @@ struct weir_group_spec {
 	bool balance; /* give events to idle cores */
 	/* the stages in the order that `wavefront` and `srpt` follow; empty: upstream first */
 	struct weir_strings visit;
+	/* events with equal values of this field never overlap in the stages of the group, and keep
+	 * their order; "": no such field */
+	char *serial;
 };
 
 /** One condition of a class; an event must meet all conditions of the class. A pattern is an exact

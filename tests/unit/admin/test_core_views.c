@@ -14,6 +14,7 @@ static struct weir_core_view cores[2] = {{.visits = 10,
 					     .events = 70,
 					     .from_queue = 30,
 					     .dealt = 4,
+					     .moved = 6,
 					     .waiting = 5,
 					     .oldest_wait_ns = 1500000},
     {.visits = 1, .events = 1}};
@@ -32,9 +33,10 @@ static void test_json(void)
 	json_t *stage = view_json_stage(&made_up.view, disk);
 	json_t *list = json_object_get(stage, "cores");
 	CU_ASSERT_EQUAL(json_array_size(list), 2);
-	json_t *expected = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f}", "visits_total", 10,
-	    "urgent_total", 2, "starved_total", 3, "events_total", 70, "from_queue_total", 30,
-	    "dealt_total", 4, "waiting", 5, "oldest_wait_seconds", 0.0015);
+	json_t *expected =
+	    json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f}", "visits_total", 10,
+		"urgent_total", 2, "starved_total", 3, "events_total", 70, "from_queue_total", 30,
+		"dealt_total", 4, "moved_total", 6, "waiting", 5, "oldest_wait_seconds", 0.0015);
 	CU_ASSERT_TRUE(json_equal(json_array_get(list, 0), expected));
 	json_decref(expected);
 	json_decref(stage);
@@ -55,6 +57,7 @@ static void test_prom(void)
 	    "weir_stage_core_events_total{stage=\"disk\",core=\"0\",from=\"queue\"} 30\n",
 	    "\nweir_stage_core_dealt_total{stage=\"disk\",core=\"0\"} 4\n"
 	    "weir_stage_core_dealt_total{stage=\"disk\",core=\"1\"} 0\n",
+	    "\nweir_stage_core_moved_total{stage=\"disk\",core=\"0\"} 6\n",
 	    "\nweir_stage_core_waiting{stage=\"disk\",core=\"0\"} 5\n",
 	    "\nweir_stage_core_oldest_wait_seconds{stage=\"disk\",core=\"0\"} 0.0015\n"};
 	struct textbuf out = {0};
