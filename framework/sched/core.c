@@ -178,8 +178,7 @@ static void refresh(struct core *core)
 	lock_release(&group->lock);
 }
 
-/* Take the next batch. Returns its size, or 0 if there is none. */
-static int take(struct handler *h, int64_t now_ns)
+int core_take(struct handler *h, int64_t now_ns)
 {
 	struct core *core = h->core;
 	struct core_group *group = core->group;
@@ -233,7 +232,7 @@ static void share(struct handler *h)
 	}
 }
 
-static void run(struct handler *h)
+void core_run(struct handler *h)
 {
 	handler_state(h, WEIR_THREAD_BUSY);
 	/* seq_cst: a core that parks after this has seen the queues itself */
@@ -256,7 +255,7 @@ bool core_due(struct handler *h)
 	return false;
 }
 
-static void pin(const struct handler *h)
+void core_pin(const struct handler *h)
 {
 	const struct core_group *group = h->core->group;
 	cpu_set_t one;
@@ -270,13 +269,13 @@ static void pin(const struct handler *h)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
-static void begin(struct handler *h)
+void core_begin(struct handler *h)
 {
 	struct core_group *group = h->pool->cores;
 	struct core *core = &group->core[h->rank];
 
 	h->core = core;
-	pin(h);
+	core_pin(h);
 	core->seen = 0;
 	core->version = atomic_load(&group->version) - 1;
 	next_core_init(&core->next, group->policy);
@@ -289,13 +288,13 @@ void *core_main(void *arg)
 
 	if (!handler_begin(h))
 		return NULL;
-	begin(h);
+	core_begin(h);
 	int64_t now_ns = clock_now_ns();
 	pthread_cleanup_push(handler_leave, h);
 	while (!handler_surplus(h)) {
 		thread_touch(now_ns);
-		if (take(h, now_ns) > 0) {
-			run(h);
+		if (core_take(h, now_ns) > 0) {
+			core_run(h);
 			now_ns = thread_self()->now_ns;
 			continue;
 		}

@@ -155,6 +155,13 @@ void *core_main(void *arg);
 /** Whether a core may have work. */
 bool core_due(struct handler *h);
 
+/** The steps of core_main, for threads that are also event loops (host.h): bind the thread to its CPU;
+ *  begin; take the next batch, whose size is returned, 0 if there is none; run it. */
+void core_pin(const struct handler *h);
+void core_begin(struct handler *h);
+int core_take(struct handler *h, int64_t now_ns);
+void core_run(struct handler *h);
+
 /** The sinks' `splice` (splice.c). */
 bool core_splice(struct thread *t, struct outbox *o);
 

@@ -221,6 +221,15 @@ void thread_settle(struct sink *s)
 		book_changed(&l->book);
 }
 
+void thread_forget_behind(void)
+{
+	struct thread *t = thread_self();
+
+	if (WEIR_UNLIKELY(t->behind))
+		memset(t->behind_ns, 0, sizeof(t->behind_ns));
+	t->behind = false;
+}
+
 void weir_thread_flush(void)
 {
 	thread_touch(clock_now_ns());
