@@ -195,13 +195,12 @@ static void call_ready(struct weir_loop *loop)
 
 bool loop_run_some(struct weir_loop *loop)
 {
-	if (loop->next_ready >= loop->n_ready) {
-		loop->n_ready = loop->next_ready = 0;
-		return false;
-	}
 	for (int left = run_length(loop); left > 0 && loop->next_ready < loop->n_ready; left--)
 		call_ready(loop);
-	return true;
+	if (loop->next_ready < loop->n_ready)
+		return true;
+	loop->n_ready = loop->next_ready = 0;
+	return false;
 }
 
 static void run_ready(struct weir_loop *loop)

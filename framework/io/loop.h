@@ -79,7 +79,7 @@ void loop_wait(struct weir_loop *loop);
 /** Run an iteration, or the rest of an iteration in which the previous thread exited. */
 void loop_turn(struct weir_loop *loop);
 /** The parts of these that loop_core.c uses. */
-/** Run the next group of callbacks. Returns false if there are none. */
+/** Run the next group of callbacks. Returns whether there are more. */
 bool loop_run_some(struct weir_loop *loop);
 /** Deliver mail from other threads and from this one. Returns whether there was any. */
 bool loop_mail(struct weir_loop *loop);

@@ -106,6 +106,17 @@ bool host_follow(struct handler *h)
 	return !core;
 }
 
+/* Whether core_take may have something to do. */
+static bool has_work(const struct handler *h)
+{
+	const struct core *core = h->core;
+	struct core_group *group = core->group;
+
+	return core->filled || group->expiring ||
+	       atomic_load_explicit(&group->arrived, memory_order_relaxed) ||
+	       atomic_load_explicit(&core->asked, memory_order_relaxed);
+}
+
 bool host_run(struct handler *h, int64_t polled_ns, int *events, bool *spent)
 {
 	struct thread *t = thread_self();
@@ -113,7 +124,7 @@ bool host_run(struct handler *h, int64_t polled_ns, int *events, bool *spent)
 
 	for (;;) {
 		*spent = *events >= HOST_EVENTS || t->now_ns - polled_ns >= HOST_NS;
-		if (*spent)
+		if (*spent || !has_work(h))
 			return any;
 		thread_touch(t->now_ns);
 		int n = core_take(h, t->now_ns);
