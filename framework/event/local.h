@@ -246,6 +246,10 @@ struct thread {
 	/* core of a core group whose thread it is (sched/cores.h); NULL otherwise, and once the
 	 * thread is leaving */
 	struct core *core;
+	/* Of events that the core offers: so many of them its cell may get (set by sink.splice), and so
+	 * many admitted ones are to be put there instead of into the queue (set by sink_offer). */
+	uint32_t cell_room;
+	int celled;
 	struct weir_stage *source; /* source of an I/O thread, or NULL */
 	/* interface of an I/O thread to other threads, or NULL */
 	struct thread_link *link;

@@ -80,7 +80,7 @@ static int members(const struct weir_graph *g, const struct plan *plan, int k, i
 	for (int i = 0; i < visit->n; i++)
 		id[n++] = weir_graph_stage(g, visit->items[i])->id;
 	for (int i = 0; visit->n == 0 && i < g->n_stages; i++)
-		if (plan->stages[g->order[i]].group == k)
+		if (plan_is_member(plan, &plan->stages[g->order[i]], k))
 			id[n++] = g->order[i];
 	return n;
 }
@@ -170,6 +170,16 @@ static int groups_new(struct weir_graph *g)
 	return g->groups->cost ? 0 : WEIR_ENOMEM;
 }
 
+/* The threads of the group are those of a source's loops (sched/host.h). */
+static void host(struct weir_graph *g, const struct plan *plan, int k, struct pool *pool)
+{
+	for (int i = 0; i < g->n_stages; i++)
+		if (plan->stages[i].group == k && g->stages[i]->ops->flags & WEIR_STAGE_SOURCE) {
+			g->stages[i]->host = pool;
+			atomic_store(&pool->waits, true);
+		}
+}
+
 int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct pool **out)
 {
 	int *id = calloc((size_t)g->n_stages, sizeof(*id));
@@ -179,6 +189,7 @@ int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct
 	if (rc != 0)
 		goto out;
 	g->pools[g->n_pools++] = *out;
+	host(g, plan, k, *out);
 	int n = members(g, plan, k, id);
 	for (int i = 0; i < n && rc == 0; i++) {
 		struct weir_stage *st = g->stages[id[i]];

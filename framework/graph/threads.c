@@ -226,6 +226,12 @@ int thread_enter(
 	return enter(graph, name, source, link, NULL);
 }
 
+int thread_enter_core(struct weir_graph *graph, const char *name, struct weir_stage *source,
+    struct thread_link *link, struct pool *pool)
+{
+	return enter(graph, name, source, link, pool);
+}
+
 int thread_enter_pool(struct weir_graph *graph, const char *name, struct pool *pool)
 {
 	return enter(graph, name, NULL, NULL, pool);

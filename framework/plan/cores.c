@@ -133,7 +133,7 @@ static int64_t shortest_slo(const struct plan *p, int g)
 
 	for (int i = 0; i < p->n; i++) {
 		int64_t slo_ns = weir_spec_slo_ns(p->spec, p->stages[i].spec);
-		if (p->stages[i].group == g && slo_ns < least_ns)
+		if (plan_is_member(p, &p->stages[i], g) && slo_ns < least_ns)
 			least_ns = slo_ns;
 	}
 	return least_ns;
@@ -164,7 +164,8 @@ static void check_visits(struct plan *p, int g)
 static struct plan_stage *member(struct plan *p, int g, const char *name)
 {
 	for (int i = 0; i < p->n; i++)
-		if (p->stages[i].group == g && strcmp(p->stages[i].spec->name, name) == 0)
+		if (plan_is_member(p, &p->stages[i], g) &&
+		    strcmp(p->stages[i].spec->name, name) == 0)
 			return &p->stages[i];
 	return NULL;
 }
@@ -174,7 +175,7 @@ static int count_members(const struct plan *p, int g)
 	int n = 0;
 
 	for (int i = 0; i < p->n; i++)
-		n += p->stages[i].group == g;
+		n += plan_is_member(p, &p->stages[i], g);
 	return n;
 }
 
@@ -214,7 +215,8 @@ static void check_order(struct plan *p, int g)
 			bad_visit(p, gs, visit->items[i], "repeats", "name each stage once");
 	}
 	for (int i = 0; i < p->n; i++)
-		if (p->stages[i].group == g && !has_name(visit, visit->n, p->stages[i].spec->name))
+		if (plan_is_member(p, &p->stages[i], g) &&
+		    !has_name(visit, visit->n, p->stages[i].spec->name))
 			bad_visit(p, gs, p->stages[i].spec->name, "lacks",
 			    "name all stages of the group, or remove 'visit'");
 }

@@ -168,11 +168,7 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 	plan_width(p, ps);
 	plan_queue(p, ps, has_queue(ps) && !(ps->ops->flags & WEIR_STAGE_SOURCE));
 	if (ps->ops->flags & WEIR_STAGE_SOURCE) {
-		if (s->inlined || (s->group && s->group[0]) || s->mode != WEIR_MODE_SHARED)
-			weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
-			    "stage '%s' (%s) is a source: it has threads of its own and no mode or "
-			    "group",
-			    s->name, s->use);
+		plan_source(p, ps);
 		return;
 	}
 	check_inline(p, ps);

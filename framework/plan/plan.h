@@ -67,6 +67,9 @@ void plan_width(struct plan *p, const struct plan_stage *ps);
 /** Check `queue:` of a stage; a part of plan_placement. */
 void plan_queue(struct plan *p, struct plan_stage *ps, bool queued);
 
+/** Check where a source runs; part of plan_placement (plan/hosts.c). */
+void plan_source(struct plan *p, const struct plan_stage *ps);
+
 /** Check the knobs of core groups in group `g` and in a stage; parts of plan_placement. */
 void plan_group_cores(struct plan *p, int g);
 void plan_stage_cores(struct plan *p, const struct plan_stage *ps);
@@ -79,6 +82,8 @@ void plan_stage_serial(struct plan *p, struct plan_stage *ps);
 bool plan_key(struct plan_stage *ps, const char *name);
 /** The threads of a group, if it is a core group: one per core. */
 struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs);
+/** Whether the stage, which is no source, is in group `g`: its events wait for the group's threads. */
+bool plan_is_member(const struct plan *p, const struct plan_stage *ps, int g);
 /** Whether the stage is in a core group. */
 bool plan_in_cores(const struct plan *p, const struct plan_stage *ps);
 

@@ -192,8 +192,7 @@ static void refresh(struct core *core)
 	thread_self()->slice.ns = l->gate == NEXT_CUTOFF ? l->gate_ns : 0;
 }
 
-/* Take the next batch. Returns its size, or 0 if there is none. */
-static int take(struct handler *h, int64_t now_ns)
+int core_take(struct handler *h, int64_t now_ns)
 {
 	struct core *core = h->core;
 	struct core_group *group = core->group;
@@ -259,8 +258,10 @@ static void yielded(struct core *core, int i)
 	next_yielded(&core->next, waiting > n ? waiting - n : 0, s->again_ns);
 }
 
-static void run(struct handler *h)
+void core_run(struct handler *h)
 {
+	struct thread *t = thread_self();
+	int64_t taken_ns = t->now_ns;
 	int i = h->sink->place;
 
 	handler_state(h, WEIR_THREAD_BUSY);
@@ -268,7 +269,10 @@ static void run(struct handler *h)
 	if (core_idles(h->core) || atomic_load(&h->pool->n_idle) > 0)
 		share(h);
 	batch_run(h);
-	if (WEIR_UNLIKELY(thread_self()->slice.yielded > 0))
+	/* if all events were dropped, no handler ran, and stage_run has not read the time */
+	if (WEIR_UNLIKELY(t->now_ns == taken_ns))
+		t->now_ns = clock_now_ns();
+	if (WEIR_UNLIKELY(t->slice.yielded > 0))
 		yielded(h->core, i);
 	/* not before, since slots of the batch must not move */
 	if (WEIR_UNLIKELY(h->core->group->serial != NULL) && core_idles(h->core))
@@ -289,7 +293,7 @@ bool core_due(struct handler *h)
 	return false;
 }
 
-static void pin(const struct handler *h)
+void core_pin(const struct handler *h)
 {
 	const struct core_group *group = h->core->group;
 	cpu_set_t one;
@@ -303,13 +307,13 @@ static void pin(const struct handler *h)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
-static void begin(struct handler *h)
+void core_begin(struct handler *h)
 {
 	struct core_group *group = h->pool->cores;
 	struct core *core = &group->core[h->rank];
 
 	h->core = core;
-	pin(h);
+	core_pin(h);
 	core->seen = 0;
 	core->version = atomic_load(&group->version) - 1;
 	next_core_init(&core->next, group->policy);
@@ -318,29 +322,20 @@ static void begin(struct handler *h)
 	thread_self()->core = core;
 }
 
-/* The time at the end of a batch that was taken at `taken_ns`. */
-static int64_t time_after(int64_t taken_ns)
-{
-	int64_t now_ns = thread_self()->now_ns;
-
-	/* If all events were dropped, no handler ran, and stage_run has not read the time. */
-	return WEIR_LIKELY(now_ns != taken_ns) ? now_ns : clock_now_ns();
-}
-
 void *core_main(void *arg)
 {
 	struct handler *h = arg;
 
 	if (!handler_begin(h))
 		return NULL;
-	begin(h);
+	core_begin(h);
 	int64_t now_ns = clock_now_ns();
 	pthread_cleanup_push(handler_leave, h);
 	while (!handler_surplus(h)) {
 		thread_touch(now_ns);
-		if (take(h, now_ns) > 0) {
-			run(h);
-			now_ns = time_after(now_ns);
+		if (core_take(h, now_ns) > 0) {
+			core_run(h);
+			now_ns = thread_self()->now_ns;
 			continue;
 		}
 		if (!handler_spin(h))

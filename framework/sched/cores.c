@@ -73,6 +73,7 @@ static void open_sink(struct core_group *group, int i, bool celled)
 	if (!celled)
 		return;
 	s->splice = core_splice;
+	s->put = core_put;
 	s->cells = &group->cells[i];
 	s->cells_apart = group->n_stages;
 	s->n_cells = group->max;

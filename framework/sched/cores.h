@@ -161,8 +161,16 @@ void *core_main(void *arg);
 /** Whether a core may have work. */
 bool core_due(struct handler *h);
 
-/** The sinks' `splice` (splice.c). */
+/** The steps of core_main, for threads that are also event loops (host.h): bind the thread to its CPU;
+ *  begin; take the next batch, whose size is returned, 0 if there is none; run it. */
+void core_pin(const struct handler *h);
+void core_begin(struct handler *h);
+int core_take(struct handler *h, int64_t now_ns);
+void core_run(struct handler *h);
+
+/** The sinks' `splice` and `put` (splice.c). */
 bool core_splice(struct thread *t, struct outbox *o);
+void core_put(struct thread *t, struct sink *s, struct weir_event **ev, int n);
 
 /** Number of events that the cell may get. None while the queue has more than its own slots: a core
  *  has moved events from a cell to it (give.c), or the limit was lowered. */
@@ -213,6 +221,10 @@ static inline uint32_t core_live(const struct core *core, uint64_t *filled)
  *  a core makes more than the wake-up of another costs. Guesses, which the model and the prototype
  *  have used. */
 #define DEAL_EVENTS 4
+
+/** Estimated work behind the present batch from which on it is worth to wake another core: a quarter
+ *  of a wake-up (measured: 21 us). A guess. */
+#define DEAL_NS (5 * NS_PER_US)
 
 /** The thread is exiting: events that it sends from now on go to queues. */
 void core_retire(struct handler *h);

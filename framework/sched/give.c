@@ -5,10 +5,6 @@
 #include "sched/serial.h"
 #include "stage/stage.h"
 
-/* Estimated work behind the present batch from which on it is worth to wake another core: a quarter
- * of a wake-up (measured: 21 us). A guess. */
-#define DEAL_NS (5 * NS_PER_US)
-
 /* Push ev[0..n), which need no admission, since they have entered the stage before. Returns how many
  * were pushed; *why tells why others were not. */
 static int push(struct sink *s, struct weir_event **ev, int n, int *why)

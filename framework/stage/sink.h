@@ -137,6 +137,8 @@ struct sink {
 	 *  Returns whether it has moved any; if not, they must be offered. NULL if the stage has no
 	 *  cells. */
 	bool (*splice)(struct thread *t, struct outbox *o);
+	/** Put ev[0..n), which have been admitted (thread.celled), into that cell. */
+	void (*put)(struct thread *t, struct sink *s, struct weir_event **ev, int n);
 	/* The cells of the stage, one for each core of its group: that of core k is
 	 * cells[k * cells_apart]. NULL and 0 if the stage has none. */
 	struct cell *cells;
@@ -207,6 +209,8 @@ struct sink {
  * `now_ns`. `book` is the calling thread's book for this stage. Returns the number of admitted
  * events. Refused events are moved to ev[0 .. n - admitted), in order, with reason[i] set; their
  * `state` and `stage` are the same as before the call.
+ *
+ * If thread.celled is not 0 then, the caller puts the admitted events into the cell of its core (put).
  *
  * At an inline stage the caller then runs the admitted events with sink->run(sink, ev + refused,
  * admitted), and at one with a width (`direct`) the last thread.to_run of them. It must update its

@@ -38,6 +38,7 @@ struct weir_stage {
 	/* the graph's copy of the spec, with effective values; under graph->lock */
 	struct weir_stage_spec *spec;
 	struct pool *pool; /* NULL for sources, and for inline stages without a width */
+	struct pool *host; /* of a source: the core group whose threads are its loops, or NULL */
 	/* type of the input events; NULL if any type is allowed */
 	const struct weir_event_type *type;
 	struct weir_stage *predecessor; /* set while weir_graph_succeed starts the graph */

@@ -59,6 +59,9 @@ enum weir_stage_flags {
 	 * gets are already held; weir_hold keeps them held. The loop runs until ops->fini. Requires
 	 * WEIR_STAGE_HOLDS; thread_init must be NULL and thread_state_size 0. */
 	WEIR_STAGE_LOOP = 64,
+	/* a source that may be in a core group: it starts the loops 0 .. weir_loop_cores(st) - 1
+	 * (weir/io.h), whose threads are then the cores of the group */
+	WEIR_STAGE_HOSTS = 256,
 };
 
 /** Value of `accepts` for a stage that takes events of any type. Value of `type` for an outlet that
