@@ -114,6 +114,21 @@ static void print_knobs(const json_t *knobs)
 	}
 }
 
+static int show_group(const struct verb *verb, const struct verb_args *args)
+{
+	char path[ACT_PATH_MAX];
+	json_t *knobs;
+
+	snprintf(path, sizeof(path), "/api/v1/groups/%s/knobs", args->operand[0]);
+	int rc = act_ask(verb, args, "GET", path, NULL, &knobs);
+	if (rc != VERB_OK || args->json)
+		return rc == VERB_OK ? act_print(knobs) : rc;
+	plain_print(stdout, "%s  group\n", args->operand[0]);
+	print_knobs(json_object_get(knobs, "knobs"));
+	json_decref(knobs);
+	return VERB_OK;
+}
+
 int verb_show(const struct verb *verb, const struct verb_args *args)
 {
 	char path[ACT_PATH_MAX];
@@ -121,8 +136,15 @@ int verb_show(const struct verb *verb, const struct verb_args *args)
 
 	if (!act_name_fits(verb, args->operand[0]))
 		return VERB_USAGE;
+	int rc = act_ask(verb, args, "GET", "/api/v1/graph", NULL, &stage);
+	if (rc != VERB_OK)
+		return rc;
+	bool group = act_is_group(stage, args->operand[0]);
+	json_decref(stage);
+	if (group)
+		return show_group(verb, args);
 	snprintf(path, sizeof(path), "/api/v1/stages/%s", args->operand[0]);
-	int rc = act_ask(verb, args, "GET", path, NULL, &stage);
+	rc = act_ask(verb, args, "GET", path, NULL, &stage);
 	if (rc != VERB_OK)
 		return rc;
 	strcat(path, "/knobs");

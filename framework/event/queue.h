@@ -130,6 +130,7 @@ struct queue {
 	 * the next three members, written under the lock and read by any thread. */
 	atomic_bool by_door;
 	int n_cells;          /* of the stage (event/cell.h); used under the lock only */
+	uint32_t in_excess;   /* events in cells beyond their shares; likewise */
 	atomic_uint own;      /* slots of `limit` that the queue itself has */
 	atomic_uint cell_max; /* slots of `limit` that each cell has */
 	/* for `map`: places in the order of a partition; the next one behind all others, and the last
@@ -394,8 +395,15 @@ void queue_close(struct queue *q);
 /** Change the limit. Events already queued stay, even if they exceed the new limit. */
 void queue_set_limit(struct queue *q, uint32_t limit);
 
+/** Slots of `limit` that each of `n` cells has. */
+static inline uint32_t queue_cell_share(uint32_t limit, int n)
+{
+	return n > 0 ? limit / (2 * (uint32_t)n) : 0;
+}
+
 /** Divide the limit between the queue and `n` cells: the cells get half of it. So queue and cells
- *  together never exceed the limit, although no lock covers both. */
-void queue_set_cells(struct queue *q, int n);
+ *  together never exceed the limit, although no lock covers both. `excess` events are in cells
+ *  beyond their shares, since these were larger; their slots are withheld from the queue. */
+void queue_set_cells(struct queue *q, int n, uint32_t excess);
 
 #endif

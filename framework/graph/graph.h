@@ -113,7 +113,7 @@ struct weir_graph {
 	struct meter **meters;
 	/* by stage id, NULL if no pool has several stages; used only by the control thread */
 	struct share *shares;
-	struct groups *groups; /* NULL if there is no core group; used only by the control thread */
+	struct groups *groups; /* NULL if there is no core group; under `lock`, see graph/group.c */
 	struct slowest *slowest; /* has its own lock */
 	/* `inherited` has the totals of the previous graph and is set before the start; `bequest`
 	 * has the totals for the next graph. Each object is shared with the other graph and has its

@@ -27,10 +27,11 @@ int graph_group_view(const struct weir_stage *st, int64_t now_ns, struct weir_st
 
 	if (!pool || !pool->cores)
 		return 0;
-	v->cores = calloc((size_t)pool->cores->max, sizeof(*v->cores));
+	int most = atomic_load(&pool->max), seen = atomic_load(&pool->n_slots);
+	v->n_cores = most > seen ? most : seen; /* those that left have books, too */
+	v->cores = calloc((size_t)v->n_cores, sizeof(*v->cores));
 	if (!v->cores)
 		return WEIR_ENOMEM;
-	v->n_cores = pool->cores->max;
 	for (int k = 0; k < v->n_cores; k++)
 		view_core(&pool->cores->core[k], st->sink.place, now_ns, &v->cores[k]);
 	return 0;

@@ -25,16 +25,28 @@ struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs)
 {
 	int cpu[POOL_THREADS_MAX];
 	bool listed;
-	int n = cores_parse(gs->cores, cpu, &listed);
+	int n = cores_parse(gs->cores, cpu, &listed), most;
+	int least = listed || n < 1 ? n : cores_range(gs->cores, &most);
 
-	return (struct weir_threads_spec){.min = n > 0 ? n : 1, .max = n > 0 ? n : 1, .start = -1};
+	return (struct weir_threads_spec){
+	    .min = least > 0 ? least : 1, .max = n > 0 ? n : 1, .start = -1};
 }
 
-/* Whether `threads` says how many threads there are, and where. */
-static bool sizes_threads(const struct weir_threads_spec *t)
+/* Whether a policy resizes the group. */
+static bool is_resized(const struct weir_group_spec *gs)
 {
+	struct weir_threads_spec t = plan_core_threads(gs);
+
+	return is_core_group(gs) && t.min < t.max;
+}
+
+/* Whether `threads` of a core group says how many threads there are, and where. */
+static bool sizes_threads(const struct weir_group_spec *gs)
+{
+	const struct weir_threads_spec *t = &gs->threads;
+
 	return t->mark.file || t->min != 1 || t->max != -1 || t->start != -1 || t->pinned ||
-	       (t->policy && strcmp(t->policy, "weir") != 0);
+	       (t->policy && strcmp(t->policy, "weir") != 0 && !is_resized(gs));
 }
 
 /* ---- groups ---- */
@@ -114,12 +126,19 @@ static void check_cores(struct plan *p, int g)
 	const struct weir_group_spec *gs = &p->spec->groups[g];
 	int cpu[POOL_THREADS_MAX];
 	bool listed;
-	int n = cores_parse(gs->cores, cpu, &listed);
+	int n = cores_parse(gs->cores, cpu, &listed), most, least;
 
+	if (!listed && n <= 0 && (least = cores_range(gs->cores, &most)) > most) {
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "exchange them",
+		    "group '%s': 'min' of 'cores' is %d, but 'max' is %d", gs->name, least, most);
+		return;
+	}
 	if (n <= 0) {
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
-		    "write auto, a number of cores, or a list of CPUs such as 0-3,6",
-		    "group '%s': '%s' are no cores", gs->name, gs->cores);
+		    "write auto, a number of cores, { min: 1, max: 8 }, or a list of CPUs such as "
+		    "0-3,6",
+		    "group '%s': '%s' is neither a number of cores nor a list of CPUs", gs->name,
+		    gs->cores);
 		return;
 	}
 	check_cpus(p, gs, cpu, n, listed);
@@ -226,9 +245,10 @@ static void check_core_group(struct plan *p, int g)
 	const struct weir_group_spec *gs = &p->spec->groups[g];
 	int n = count_members(p, g);
 
-	if (sizes_threads(&gs->threads))
+	if (sizes_threads(gs))
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
-		    "remove them from 'threads', and write 'cores: auto' or 'cores: N'",
+		    "remove them from 'threads', and write 'cores: N' or 'cores: { min: 1, max: N, "
+		    "policy: weir }'",
 		    "group '%s' with schedule '%s' has a thread per core, so 'min', 'max', "
 		    "'start', 'pin' and 'policy' mean nothing",
 		    gs->name, gs->schedule);
@@ -270,12 +290,28 @@ static void check_outside(struct plan *p, const struct weir_stage_spec *s)
 			     : "local");
 }
 
-static void check_urgent(struct plan *p, const struct weir_stage_spec *s)
+/* The largest number of events that a core may see at a stage with `limit`. Its cell and its share of
+ * the queue are, together, the limit divided by the number of cores; it rounds its share of the queue
+ * up (view_stage, sched/core.c). */
+static int64_t most_seen(const struct weir_group_spec *gs, int64_t limit)
 {
-	if (s->urgent.events > s->queue.limit)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "lower 'events' of 'urgent'",
-		    "stage '%s': 'urgent' needs %lld events, but its queue may have %lld", s->name,
-		    (long long)s->urgent.events, (long long)s->queue.limit);
+	int64_t most = limit / plan_core_threads(gs).min + 1;
+
+	return most < limit ? most : limit;
+}
+
+static void check_urgent(
+    struct plan *p, const struct weir_stage_spec *s, const struct weir_group_spec *gs)
+{
+	int64_t most = most_seen(gs, s->queue.limit);
+
+	if (s->urgent.events > most)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
+		    "lower 'events' of 'urgent', or raise 'limit' of 'queue'",
+		    "stage '%s': 'urgent' needs %lld events on a core, but a core sees at most "
+		    "%lld, its share of the limit of %lld",
+		    s->name, (long long)s->urgent.events, (long long)most,
+		    (long long)s->queue.limit);
 	if (s->urgent.wait_ns > weir_spec_slo_ns(p->spec, s))
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "lower 'wait' of 'urgent'",
 		    "stage '%s': 'wait' of 'urgent' is longer than its objective, so it would act "
@@ -291,5 +327,5 @@ void plan_stage_cores(struct plan *p, const struct plan_stage *ps)
 		check_outside(p, s);
 		return;
 	}
-	check_urgent(p, s);
+	check_urgent(p, s, &p->spec->groups[ps->group]);
 }

@@ -345,6 +345,7 @@ const struct weir_knob weir_stage_knobs[] = {
 	MEMBER(weir_stage_spec, local),
 	.def = "auto",
 	.choices = "auto|always|never",
+	.flags = WEIR_KNOB_LIVE,
 	.help = "whether events from the stage's own core group stay on the core of their sender; "
 		"auto: unless the stage takes longer than 20us for one"},
     {.name = "urgent",
@@ -367,6 +368,7 @@ const struct weir_knob weir_urgent_knobs[] = {
 	.def = "0",
 	.min = 0,
 	.max = QUEUE_MAX,
+	.flags = WEIR_KNOB_LIVE,
 	.help = "with so many events waiting on the core; 0: not for that reason"},
     {.name = "wait",
 	.type = WEIR_KNOB_DURATION,
@@ -374,6 +376,7 @@ const struct weir_knob weir_urgent_knobs[] = {
 	.def = "0",
 	.min = 0,
 	.max = VISIT_MAX_NS,
+	.flags = WEIR_KNOB_LIVE,
 	.help = "when its oldest event has waited so long; 0: not for that reason"},
     {.name = NULL}};
 
@@ -384,6 +387,7 @@ const struct weir_knob weir_gate_knobs[] = {
 	.def = "0",
 	.min = 0,
 	.max = QUEUE_MAX,
+	.flags = WEIR_KNOB_LIVE,
 	.help = "a visit ends after so many events; 0: no such end"},
     {.name = "time",
 	.type = WEIR_KNOB_DURATION,
@@ -391,11 +395,13 @@ const struct weir_knob weir_gate_knobs[] = {
 	.def = "0",
 	.min = 0,
 	.max = VISIT_MAX_NS,
+	.flags = WEIR_KNOB_LIVE,
 	.help = "a visit ends with the batch that ends so long after its begin; 0: no such end"},
     {.name = "arrived",
 	.type = WEIR_KNOB_BOOL,
 	MEMBER(weir_gate_spec, arrived),
 	.def = "false",
+	.flags = WEIR_KNOB_LIVE,
 	.help = "a visit ends after the events that waited at its begin"},
     {.name = "cutoff",
 	.type = WEIR_KNOB_DURATION,
@@ -407,11 +413,36 @@ const struct weir_knob weir_gate_knobs[] = {
 		"behind it, if its handler asks for it (weir_slice_over); 0: no such end"},
     {.name = NULL}};
 
+const struct weir_knob weir_cores_knobs[] = {
+    {.name = "min",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_cores_spec, min),
+	.def = "1",
+	.min = 1,
+	.max = THREADS_MAX,
+	.help = "fewest cores"},
+    {.name = "max",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_cores_spec, max),
+	.def = "auto",
+	.min = 1,
+	.max = THREADS_MAX,
+	.flags = WEIR_KNOB_AUTO,
+	.help = "most cores; auto is all that this process may use"},
+    {.name = "policy",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_cores_spec, policy),
+	.def = "weir",
+	.help = "policy that resizes the group between min and max",
+	.option = policies_resize},
+    {.name = NULL}};
+
 const struct weir_knob weir_group_knobs[] = {
     {.name = "schedule",
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_group_spec, schedule),
 	.def = "shared",
+	.flags = WEIR_KNOB_LIVE,
 	.help = "policy that chooses which stage a thread of the group visits next",
 	.option = policies_sched},
     {.name = "threads",
@@ -423,9 +454,11 @@ const struct weir_knob weir_group_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_group_spec, cores),
 	.def = "auto",
+	.flags = WEIR_KNOB_LIVE,
 	.help =
-	    "the cores of the group, if 'schedule' is not shared: a number, a list of CPUs such "
-	    "as 0-3,6, or auto, all that this process may use; a thread is bound to each"},
+	    "the cores of the group, if 'schedule' is not shared: a number, a range such as 2..8, "
+	    "a list of CPUs such as 0-3,6, or auto, all that this process may use; a thread is "
+	    "bound to each"},
     {.name = "gate",
 	.type = WEIR_KNOB_MAP,
 	MEMBER(weir_group_spec, gate),
@@ -437,7 +470,7 @@ const struct weir_knob weir_group_knobs[] = {
 	.def = "auto",
 	.min = 0,
 	.max = VISIT_MAX_NS,
-	.flags = WEIR_KNOB_AUTO,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
 	.help = "a stage whose oldest event has waited longer is visited next, whatever 'schedule' "
 		"says; auto is 5% of the shortest 'slo' of the stages, 0 is never"},
     {.name = "order",
@@ -451,6 +484,7 @@ const struct weir_knob weir_group_knobs[] = {
 	.type = WEIR_KNOB_BOOL,
 	MEMBER(weir_group_spec, balance),
 	.def = "true",
+	.flags = WEIR_KNOB_LIVE,
 	.help = "give events of busy cores to idle ones"},
     {.name = "visit",
 	.type = WEIR_KNOB_STRINGS,

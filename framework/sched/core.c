@@ -175,7 +175,7 @@ static int take_stage(struct handler *h, int i, uint32_t gate, bool queued, int6
 	return n;
 }
 
-/* Take over limits and order if they have changed. */
+/* Take over the plan of the group if it has changed. */
 static void refresh(struct core *core)
 {
 	struct core_group *group = core->group;
@@ -190,6 +190,8 @@ static void refresh(struct core *core)
 	lock_release(&group->lock);
 	const struct next_limits *l = &core->plan.limits;
 	thread_self()->slice.ns = l->gate == NEXT_CUTOFF ? l->gate_ns : 0;
+	if (core->next.policy != core->plan.policy)
+		core_renew(core);
 }
 
 int core_take(struct handler *h, int64_t now_ns)
@@ -316,7 +318,8 @@ void core_begin(struct handler *h)
 	core_pin(h);
 	core->seen = 0;
 	core->version = atomic_load(&group->version) - 1;
-	next_core_init(&core->next, group->policy);
+	core->next.policy = NULL; /* the state of the last thread is not continued */
+	refresh(core);
 	if (group->serial)
 		serial_join(core);
 	thread_self()->core = core;

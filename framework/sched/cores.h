@@ -35,10 +35,11 @@
 /** What a core group is made from. */
 struct cores_spec {
 	const char *name;                        /* must outlive the group */
-	const struct weir_threads_spec *threads; /* only `spin` is used */
+	const struct weir_threads_spec *threads; /* only `spin` and `policy` are used */
 	const struct next_policy *policy;
-	int n;   /* number of cores at the start, at least 1 */
-	int max; /* most cores that it may get, at least n; 1 to POOL_THREADS_MAX */
+	int n;    /* number of cores at the start, and the fewest; at least 1 */
+	int most; /* the policy of `threads` resizes the group between n and most; 0: n */
+	int max;  /* bound of all later changes of these, at least most; 1 to POOL_THREADS_MAX */
 	const int
 	    *cpu;    /* CPU of each core, `max` entries; NULL: those the process may use, in turn */
 	int first;   /* number of the first of these; so that groups do not share CPUs needlessly */
@@ -48,6 +49,7 @@ struct cores_spec {
 
 /** What may change while the cores run. Copied by each core when it has changed. */
 struct cores_plan {
+	const struct next_policy *policy;
 	struct next_limits limits;
 	struct next_order order;
 	int64_t rest_ns[NEXT_STAGES_MAX];
@@ -97,7 +99,6 @@ struct serial;
 struct core_group {
 	/* constant after cores_open */
 	struct pool *pool;
-	const struct next_policy *policy;
 	struct weir_threads_spec threads; /* of the pool */
 	int n_stages, max;
 	uint64_t expiring; /* bit i: stage i may hold events until their deadline */
@@ -113,15 +114,20 @@ struct core_group {
 	_Atomic uint64_t closed; /* events that exiting threads have ended as closed */
 	struct lock asking;      /* of the thread that looks into the cells */
 	atomic_uint unanswered;  /* cores that have not answered; a futex */
+	/* cells have more events than their share of a limit; see cores_divide. Under graph->lock */
+	bool undivided;
 	struct lock lock;
 	struct cores_plan plan WEIR_GUARDED_BY(lock);
 	struct cores_look look WEIR_GUARDED_BY(lock);
 };
 
-/** Read the value of `cores:`, "auto", a number or a list of CPUs. Returns the number of cores, or -1
- *  if the text is none of these or names a CPU twice. For a list, sets *listed, and stores the CPUs
- *  in cpu[0..n). */
+/** Read the value of `cores:`, "auto", a number, a range such as "2..8" or a list of CPUs. Returns
+ *  the number of cores, of a range the greatest, or -1 if the text is none of these or names a CPU
+ *  twice. For a list, sets *listed, and stores the CPUs in cpu[0..n). */
 int cores_parse(const char *text, int cpu[POOL_THREADS_MAX], bool *listed);
+/** Read "auto", a number or a range, whose ends may be in the wrong order. Returns the fewest cores,
+ *  or -1, and sets *max to the most. */
+int cores_range(const char *text, int *max);
 
 /** Create a core group for `graph`, without stages, as a pool. Returns 0 or WEIR_ENOMEM. */
 int cores_new(struct weir_graph *graph, const struct cores_spec *spec, struct pool **pool);
@@ -134,8 +140,16 @@ void cores_free(struct core_group *group);
 
 /** Read what cores_set has published. */
 void cores_get(struct core_group *group, struct cores_plan *plan);
-/** Publish limits, order and `balance` for all cores. */
+/** Publish a plan for all cores. Callers that change a part of it hold graph->lock. */
 void cores_set(struct core_group *group, const struct cores_plan *plan);
+
+/** Change the bounds of the number of cores, 1 <= min <= max <= group->max. Under graph->lock. */
+void cores_bound(struct core_group *group, int min, int max);
+/** Divide the limits of the queues between the queues and the cells of the present bound (and, with
+ *  `local: never`, no cells). Slots that full cells still use are withheld from the queue, until
+ *  another call finds the cells within their shares. Under graph->lock, after a change, and then
+ *  about every 100 ms while group->undivided. */
+void cores_divide(struct core_group *group);
 
 /** Add descriptions of the events in the cells of `sink` to out[0..n), which queue_peek has filled
  *  in as of `now_ns`: the `max` oldest remain, oldest first. Returns their number. Waits until the
@@ -176,7 +190,8 @@ void core_put(struct thread *t, struct sink *s, struct weir_event **ev, int n);
  *  has moved events from a cell to it (give.c), or the limit was lowered. */
 static inline uint32_t cores_room(const struct cell *cell, const struct queue *q)
 {
-	uint32_t most = atomic_load_explicit(&q->cell_max, memory_order_relaxed);
+	/* acquire: pairs with divide_limit in event/queue_steer.c */
+	uint32_t most = atomic_load_explicit(&q->cell_max, memory_order_acquire);
 	uint32_t n = cell_length(cell);
 
 	if (n >= most || queue_length(q) > atomic_load_explicit(&q->own, memory_order_relaxed))
@@ -186,6 +201,9 @@ static inline uint32_t cores_room(const struct cell *cell, const struct queue *q
 
 /** Answer cores_peek (look.c). */
 void core_answer(struct core *core);
+
+/** Follow another policy: it learns of all events in the cells (renew.c). */
+void core_renew(struct core *core);
 
 /** Move at most `max` events from cell `i` to the queue of the stage; if that cannot take them, end
  *  them. Returns their number. */

@@ -33,8 +33,10 @@
 
 static bool is_slow(struct cell *cell, const struct sink *s, const struct local *l)
 {
-	if (s->local != LOCAL_AUTO)
-		return s->local == LOCAL_NEVER;
+	enum sink_local local = sink_local(s);
+
+	if (local != LOCAL_AUTO)
+		return local == LOCAL_NEVER;
 	if (l->service_ns < 0 || l->service_ns > SLOW_NS) /* an unknown one may be long */
 		cell->slow = true;
 	else if (l->service_ns < QUICK_NS)

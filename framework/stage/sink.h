@@ -90,6 +90,8 @@ struct rotation {
 	_Atomic double first_ns;
 };
 
+enum sink_local { LOCAL_AUTO, LOCAL_ALWAYS, LOCAL_NEVER };
+
 struct sink {
 	/* The members up to `ahead` are constant after the build, except expires_ns. */
 	struct weir_stage *stage;
@@ -144,7 +146,7 @@ struct sink {
 	struct cell *cells;
 	int n_cells, cells_apart;
 	uint8_t place;                                        /* number of the stage in its pool */
-	enum { LOCAL_AUTO, LOCAL_ALWAYS, LOCAL_NEVER } local; /* its knob `local` */
+	_Atomic uint8_t local;                                /* enum sink_local: its knob `local` */
 	int64_t slo_ns;
 	int64_t started_ns;   /* start time of the graph */
 	int front;            /* number of this front in the graph; -1 if the sink is not a front */
@@ -247,6 +249,11 @@ void sink_tick(struct sink *s, const struct admission_sample *sample);
 /** Write the policy's explanation of its current state to buf[size]; "" if it has none. Any
  *  thread. */
 void sink_explain(struct sink *s, char *buf, size_t size);
+
+static inline enum sink_local sink_local(const struct sink *s)
+{
+	return (enum sink_local)atomic_load_explicit(&s->local, memory_order_relaxed);
+}
 
 /** Number of events in the cells of the stage. Approximate while they move. Any thread. */
 static inline uint32_t sink_in_cells(const struct sink *s)

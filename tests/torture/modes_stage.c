@@ -278,10 +278,13 @@ static void random_core_group(struct weir_group_spec *gs, unsigned *rnd)
 {
 	static const char *const schedules[] = {
 	    "fifo", "wavefront", "srpt", "dbr", "mg1", "color", NULL};
-	static const char *const cores[] = {"auto", "1", NULL};
+	static const char *const cores[] = {"auto", "1", "1..auto", "2", "1..2", "3", NULL};
+	static const char *const policies[] = {"static", "weir", "seda", NULL};
 
 	weir_spec_text(&gs->schedule, pick(rnd, schedules));
 	weir_spec_text(&gs->cores, pick(rnd, cores));
+	if (strchr(gs->cores, '.'))
+		weir_spec_text(&gs->threads.policy, pick(rnd, policies));
 	gs->gate.events = below(rnd, 4) == 0 ? 1 + below(rnd, 100) : 0;
 	gs->gate.time_ns = gs->gate.events == 0 && below(rnd, 3) == 0 ? 1000 : 0;
 	if (gs->gate.events == 0 && gs->gate.time_ns == 0 && below(rnd, 2))

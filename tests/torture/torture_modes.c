@@ -128,31 +128,60 @@ static void check_view(struct weir_graph *g)
 	weir_graph_view_free(v);
 }
 
-static void turn(struct weir_graph *g, const char *stage, unsigned *rnd)
+struct turn {
+	const char *knob;
+	const char *const value[5];
+};
+
+static void turn_one(
+    struct weir_graph *g, const char *who, const struct turn *knobs, unsigned n, unsigned *rnd)
 {
-	static const struct {
-		const char *knob;
-		const char *const value[4];
-	} knobs[] = {{"threads.min", {"1", "2", "3", NULL}}, {"threads.max", {"1", "4", "3", NULL}},
-	    {"queue.limit", {"1", "33", "512", NULL}}, {"cohort.max", {"1", "5", "256", NULL}},
-	    {"cohort.linger", {"0", "1ms", "200us", NULL}},
-	    {"admission.mode", {"off", "shadow", "enforce", NULL}},
-	    {"admission.rate", {"100", "100000", NULL}}, {"degrade.above", {"1", "50%", NULL}}};
-	unsigned k = below(rnd, sizeof(knobs) / sizeof(knobs[0]));
+	unsigned k = below(rnd, n);
 	const char *value = pick(rnd, knobs[k].value);
-	char why[300];
+	char why[500];
 
 	switch (below(rnd, 4)) {
 	case 0:
-		weir_graph_set_for(g, stage, knobs[k].knob, value,
+		weir_graph_set_for(g, who, knobs[k].knob, value,
 		    (int64_t)below(rnd, 20) * NS_PER_MS + 1, why, sizeof(why));
 		break;
 	case 1:
-		weir_graph_unset(g, stage, knobs[k].knob, why, sizeof(why));
+		weir_graph_unset(g, who, knobs[k].knob, why, sizeof(why));
 		break;
 	default:
-		weir_graph_set(g, stage, knobs[k].knob, value, why, sizeof(why));
+		weir_graph_set(g, who, knobs[k].knob, value, why, sizeof(why));
 	}
+}
+
+#define COUNT(table) (unsigned)(sizeof(table) / sizeof((table)[0]))
+
+static void turn_group(struct weir_graph *g, unsigned *rnd)
+{
+	static const struct turn knobs[] = {{"schedule", {"fifo", "srpt", "mg1", "color", NULL}},
+	    {"schedule", {"wavefront", "dbr", "color", "shared", NULL}},
+	    {"cores", {"1", "2", "3", "auto", NULL}}, {"cores", {"1..3", "2..auto", "1", "4", NULL}},
+	    {"gate.events", {"0", "1", "30", NULL}}, {"gate.time", {"0", "1us", "1ms", NULL}},
+	    {"gate.arrived", {"true", "false", NULL}},
+	    {"starve", {"auto", "0", "1us", "1ms", NULL}}, {"balance", {"true", "false", NULL}},
+	    {"threads.max", {"1", "4", "3", NULL}}};
+
+	turn_one(g, below(rnd, 2) ? "g" : "h", knobs, COUNT(knobs), rnd);
+}
+
+static void turn(struct weir_graph *g, const char *stage, unsigned *rnd)
+{
+	static const struct turn knobs[] = {{"threads.min", {"1", "2", "3", NULL}}, {"threads.max", {"1", "4", "3", NULL}},
+	    {"queue.limit", {"1", "33", "512", NULL}}, {"cohort.max", {"1", "5", "256", NULL}},
+	    {"cohort.linger", {"0", "1ms", "200us", NULL}},
+	    {"admission.mode", {"off", "shadow", "enforce", NULL}},
+	    {"admission.rate", {"100", "100000", NULL}}, {"degrade.above", {"1", "50%", NULL}},
+	    {"local", {"auto", "always", "never", NULL}}, {"urgent.events", {"0", "1", "8", NULL}},
+	    {"urgent.wait", {"0", "1ms", NULL}}};
+
+	if (below(rnd, 3) == 0)
+		turn_group(g, rnd);
+	else
+		turn_one(g, stage, knobs, COUNT(knobs), rnd);
 }
 
 static void act(struct weir_graph *g, unsigned *rnd)

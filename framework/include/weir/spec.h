@@ -177,6 +177,13 @@ struct weir_gate_spec {
 /** Order of the choices of `order:` of a group. */
 enum weir_order { WEIR_ORDER_ARRIVAL, WEIR_ORDER_NEWEST };
 
+/** The cores of a group in the form of a map, which is read as a range and a policy: `cores` and
+ *  `threads.policy` of weir_group_spec. */
+struct weir_cores_spec {
+	int64_t min, max; /* max -1: all that the process may use */
+	char *policy;
+};
+
 /** A group of stages that share threads. With the schedule "shared" it is a pool, with any other it
  *  is a core group: a thread per core, which chooses the stage it visits next. The members below
  *  `threads` are for core groups; their threads are described by `cores`. */
@@ -187,7 +194,8 @@ struct weir_group_spec {
 	/* position of `schedule`; .file is NULL if the key is absent */
 	struct weir_mark schedule_mark;
 	struct weir_threads_spec threads;
-	/* "auto", a number of cores, or a list of CPUs such as "0-3,6" */
+	/* "auto", a number of cores, a range such as "2..8" or "2..auto", which `threads.policy`
+	 * resizes, or a list of CPUs such as "0-3,6" */
 	char *cores;
 	struct weir_gate_spec gate;
 	/* a stage whose oldest event has waited longer is visited next, whatever the schedule says;
@@ -379,6 +387,8 @@ WEIR_API extern const struct weir_knob
 WEIR_API extern const struct weir_knob weir_group_knobs[];
 WEIR_API extern const struct weir_knob weir_gate_knobs[];
 WEIR_API extern const struct weir_knob weir_urgent_knobs[];
+/** Rows of `cores: { min, max }`, of struct weir_cores_spec. */
+WEIR_API extern const struct weir_knob weir_cores_knobs[];
 
 /**
  * Resolve `auto` in the priorities and guarantees of the classes, and store the results in
@@ -440,6 +450,10 @@ WEIR_API int weir_spec_text(char **member, const char *text);
  *  programs. */
 WEIR_API int weir_stage_spec_set(
     struct weir_stage_spec *stage, const char *path, const char *value, char *why, size_t size);
+
+/** The same for a group: ("gate.time", "10ms"). */
+WEIR_API int weir_group_spec_set(
+    struct weir_group_spec *group, const char *path, const char *value, char *why, size_t size);
 
 /** Free a spec and everything it owns. NULL is allowed. */
 WEIR_API void weir_spec_free(struct weir_spec *spec);
