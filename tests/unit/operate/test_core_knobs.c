@@ -349,7 +349,7 @@ static void test_renew(void)
 		struct next_limits l = {.gate = NEXT_EVENTS, .gate_events = (uint32_t)run[i]};
 		struct next_choice c = next_choose(&core->next, &l, &v);
 		CU_ASSERT_EQUAL(c.stage, want[i]);
-		next_took(&core->next, c.stage, (uint32_t)run[i]);
+		next_took(&core->next, c.stage, (uint32_t)run[i], (uint32_t)run[i]);
 	}
 	free(core->cell);
 	free(core);
