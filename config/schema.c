@@ -306,7 +306,8 @@ static json_t *cores_schema(void)
 
 	json_push(&any, table_schema(weir_cores_knobs));
 	json_push(&any, scalar_schema(row));
-	return json_pack("{s:s, s:s, s:o}", "description", row->help, "default", row->def, "anyOf", any);
+	return json_pack(
+	    "{s:s, s:s, s:o}", "description", row->help, "default", row->def, "anyOf", any);
 }
 
 static json_t *group_schema(void)

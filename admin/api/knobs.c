@@ -73,8 +73,7 @@ static json_t *row_json(const struct weir_knob *row, const char *path, const cha
 static json_t *layers_json(const struct walk *w, const char *path, const char *value)
 {
 	struct weir_override l = {0};
-	bool known =
-	    w->source->layers && w->source->layers(w->source->arg, w->name, path, &l) == 0;
+	bool known = w->source->layers && w->source->layers(w->source->arg, w->name, path, &l) == 0;
 	json_t *expires =
 	    l.expires_wall_ns ? json_real((double)l.expires_wall_ns / 1e9) : json_null();
 
@@ -194,8 +193,8 @@ bool knobs_owned(const struct call *c, struct reply *r)
 	bool group = has_group(v, c->name[0]), right = group == is_for_group(c);
 	c->source->view_free(v);
 	if (!right)
-		reply_problem(r, 404, "there is no %s '%s'%s", group ? "stage" : "group", c->name[0],
-		    group ? ": it is a group, see /api/v1/groups/" : "");
+		reply_problem(r, 404, "there is no %s '%s'%s", group ? "stage" : "group",
+		    c->name[0], group ? ": it is a group, see /api/v1/groups/" : "");
 	return right;
 }
 
@@ -213,8 +212,8 @@ void answer_knobs(const struct call *c, struct reply *r)
 
 	if (owner_type(c, use, sizeof(use), r))
 		reply_json(r, 200,
-		    json_pack("{s:o}", "knobs",
-			knobs_json(c->source, c->name[0], use[0] ? use : NULL)));
+		    json_pack(
+			"{s:o}", "knobs", knobs_json(c->source, c->name[0], use[0] ? use : NULL)));
 }
 
 void answer_knob(const struct call *c, struct reply *r)
@@ -224,8 +223,7 @@ void answer_knob(const struct call *c, struct reply *r)
 
 	if (!owner_type(c, use, sizeof(use), r))
 		return;
-	json_t *knob =
-	    knob_json(c->source, c->name[0], use[0] ? use : NULL, c->name[1], &found);
+	json_t *knob = knob_json(c->source, c->name[0], use[0] ? use : NULL, c->name[1], &found);
 	if (found)
 		reply_json(r, 200, knob);
 	else

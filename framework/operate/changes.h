@@ -54,7 +54,7 @@ struct override {
 struct before {
 	enum { BEFORE_KNOB, BEFORE_STEER, BEFORE_OVERLOAD } kind;
 	struct owner of; /* of no use for the overload mode */
-	char *knob;               /* owned */
+	char *knob;      /* owned */
 	struct override_values values;
 	int state; /* enum weir_steer, or enum weir_admission_mode */
 };
@@ -161,12 +161,12 @@ int graph_changes_open(const struct weir_graph *g, char *why, size_t size) WEIR_
 int override_values_copy(struct override_values *to, const struct override_values *from);
 
 /** Return the override of `knob` at `st`, or NULL if there is none. */
-struct override *graph_override(const struct weir_graph *g, const struct owner *of,
-    const char *knob) WEIR_REQUIRES(&g->lock);
+struct override *graph_override(
+    const struct weir_graph *g, const struct owner *of, const char *knob) WEIR_REQUIRES(&g->lock);
 /** Return the override of a knob; allocate it first if necessary. Returns NULL if out of memory, or
  *  if the knob does not exist, in which case *missing is true. */
-struct override *graph_override_need(struct weir_graph *g, const struct owner *of,
-    const char *knob, bool *missing) WEIR_REQUIRES(&g->lock);
+struct override *graph_override_need(struct weir_graph *g, const struct owner *of, const char *knob,
+    bool *missing) WEIR_REQUIRES(&g->lock);
 /** Return the value that would be in effect if `o` had the values `l`. */
 const char *graph_override_value(const struct override *o, const struct override_values *l);
 /** If the permanent value of `o` equals the configured value, remove it. The caller drops `o` if it

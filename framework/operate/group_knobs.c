@@ -133,8 +133,7 @@ int graph_group_knob_live(const struct owner *of, const char *knob, char *why, s
 	const struct weir_knob *row = graph_knob_row(weir_group_knobs, knob, &base);
 
 	if (!row)
-		return graph_no_knob(
-		    weir_group_knobs, "group", of->group->name, knob, why, size);
+		return graph_no_knob(weir_group_knobs, "group", of->group->name, knob, why, size);
 	if (row->flags & WEIR_KNOB_LIVE)
 		return 0;
 	return graph_say(why, size, WEIR_EINVAL,

@@ -33,8 +33,7 @@ static int say(char *why, size_t size, int code, const char *fmt, ...)
 	return code;
 }
 
-const struct weir_knob *graph_knob_row(
-    const struct weir_knob *table, const char *path, void **base)
+const struct weir_knob *graph_knob_row(const struct weir_knob *table, const char *path, void **base)
 {
 	char head[64];
 	size_t n = strcspn(path, ".");
@@ -206,8 +205,7 @@ static int check_section(const struct weir_stage *st, const struct weir_stage_sp
 	}
 	if (is_in(knob, "degrade"))
 		return check_degrade(&s->degrade, why, size);
-	if (st->pool && st->pool->cores &&
-	    (is_for_cores(knob) || is_in(knob, "queue"))) {
+	if (st->pool && st->pool->cores && (is_for_cores(knob) || is_in(knob, "queue"))) {
 		int rc = graph_check_stage(st, s, why, size);
 		if (rc != 0)
 			return rc;
@@ -401,7 +399,8 @@ int graph_knob_print(const struct owner *of, const char *knob, char *buf, size_t
 int weir_graph_get(
     const struct weir_graph *g, const char *stage, const char *knob, char *buf, size_t size)
 {
-	struct weir_graph *graph = g->stages[0]->graph; /* drops const, since reading takes a lock */
+	struct weir_graph *graph =
+	    g->stages[0]->graph; /* drops const, since reading takes a lock */
 	struct owner of;
 	char why[2];
 

@@ -371,8 +371,8 @@ static bool carry_pass(struct weir_graph *g, const struct weir_graph *old, bool 
 			continue;
 		if (!o->of.stage)
 			graph_say(why, sizeof(why), 0, "the group no longer exists");
-		done[i] = graph_match_owner(g, &o->of, &of) &&
-			  carry(g, &of, o, why, sizeof(why)) == 0;
+		done[i] =
+		    graph_match_owner(g, &o->of, &of) && carry(g, &of, o, why, sizeof(why)) == 0;
 		moved |= done[i];
 		if (!done[i] && say)
 			graph_dropped(g, "reload", owner_name(&o->of), o->knob, why);

@@ -413,14 +413,13 @@ const struct weir_knob weir_gate_knobs[] = {
 		"behind it, if its handler asks for it (weir_slice_over); 0: no such end"},
     {.name = NULL}};
 
-const struct weir_knob weir_cores_knobs[] = {
-    {.name = "min",
-	.type = WEIR_KNOB_INT,
-	MEMBER(weir_cores_spec, min),
-	.def = "1",
-	.min = 1,
-	.max = THREADS_MAX,
-	.help = "fewest cores"},
+const struct weir_knob weir_cores_knobs[] = {{.name = "min",
+						 .type = WEIR_KNOB_INT,
+						 MEMBER(weir_cores_spec, min),
+						 .def = "1",
+						 .min = 1,
+						 .max = THREADS_MAX,
+						 .help = "fewest cores"},
     {.name = "max",
 	.type = WEIR_KNOB_INT,
 	MEMBER(weir_cores_spec, max),

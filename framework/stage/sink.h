@@ -145,8 +145,8 @@ struct sink {
 	 * cells[k * cells_apart]. NULL and 0 if the stage has none. */
 	struct cell *cells;
 	int n_cells, cells_apart;
-	uint8_t place;                                        /* number of the stage in its pool */
-	_Atomic uint8_t local;                                /* enum sink_local: its knob `local` */
+	uint8_t place;         /* number of the stage in its pool */
+	_Atomic uint8_t local; /* enum sink_local: its knob `local` */
 	int64_t slo_ns;
 	int64_t started_ns;   /* start time of the graph */
 	int front;            /* number of this front in the graph; -1 if the sink is not a front */

@@ -159,9 +159,9 @@ static void turn_group(struct weir_graph *g, unsigned *rnd)
 {
 	static const struct turn knobs[] = {{"schedule", {"fifo", "srpt", "mg1", "color", NULL}},
 	    {"schedule", {"wavefront", "dbr", "color", "shared", NULL}},
-	    {"cores", {"1", "2", "3", "auto", NULL}}, {"cores", {"1..3", "2..auto", "1", "4", NULL}},
-	    {"gate.events", {"0", "1", "30", NULL}}, {"gate.time", {"0", "1us", "1ms", NULL}},
-	    {"gate.arrived", {"true", "false", NULL}},
+	    {"cores", {"1", "2", "3", "auto", NULL}},
+	    {"cores", {"1..3", "2..auto", "1", "4", NULL}}, {"gate.events", {"0", "1", "30", NULL}},
+	    {"gate.time", {"0", "1us", "1ms", NULL}}, {"gate.arrived", {"true", "false", NULL}},
 	    {"starve", {"auto", "0", "1us", "1ms", NULL}}, {"balance", {"true", "false", NULL}},
 	    {"threads.max", {"1", "4", "3", NULL}}};
 
@@ -170,9 +170,9 @@ static void turn_group(struct weir_graph *g, unsigned *rnd)
 
 static void turn(struct weir_graph *g, const char *stage, unsigned *rnd)
 {
-	static const struct turn knobs[] = {{"threads.min", {"1", "2", "3", NULL}}, {"threads.max", {"1", "4", "3", NULL}},
-	    {"queue.limit", {"1", "33", "512", NULL}}, {"cohort.max", {"1", "5", "256", NULL}},
-	    {"cohort.linger", {"0", "1ms", "200us", NULL}},
+	static const struct turn knobs[] = {{"threads.min", {"1", "2", "3", NULL}},
+	    {"threads.max", {"1", "4", "3", NULL}}, {"queue.limit", {"1", "33", "512", NULL}},
+	    {"cohort.max", {"1", "5", "256", NULL}}, {"cohort.linger", {"0", "1ms", "200us", NULL}},
 	    {"admission.mode", {"off", "shadow", "enforce", NULL}},
 	    {"admission.rate", {"100", "100000", NULL}}, {"degrade.above", {"1", "50%", NULL}},
 	    {"local", {"auto", "always", "never", NULL}}, {"urgent.events", {"0", "1", "8", NULL}},

@@ -170,8 +170,7 @@ static void test_each(void)
 	char target[100];
 
 	for (int i = 0; i < N_KNOBS; i++) {
-		CU_ASSERT_STRING_EQUAL(
-		    text_of(g, knob[i].name, knob[i].knob), knob[i].configured);
+		CU_ASSERT_STRING_EQUAL(text_of(g, knob[i].name, knob[i].knob), knob[i].configured);
 		/* with one CPU, the number of cores cannot change */
 		bool same = knob[i].effect(g);
 		CU_ASSERT_TRUE(!same || task_cores() == 1);
@@ -186,8 +185,7 @@ static void test_each(void)
 		undo(g);
 		check_journal(g, "undo", i);
 		CU_ASSERT_EQUAL(knob[i].effect(g), same);
-		CU_ASSERT_STRING_EQUAL(
-		    text_of(g, knob[i].name, knob[i].knob), knob[i].configured);
+		CU_ASSERT_STRING_EQUAL(text_of(g, knob[i].name, knob[i].knob), knob[i].configured);
 	}
 	finished(g);
 }
@@ -301,8 +299,7 @@ static void in_order(int step, int back)
 	for (int i = 0; i < n && back == 0; i++)
 		undo(g);
 	for (int k = 0; k < N_KNOBS; k++) {
-		CU_ASSERT_STRING_EQUAL(
-		    text_of(g, knob[k].name, knob[k].knob), knob[k].configured);
+		CU_ASSERT_STRING_EQUAL(text_of(g, knob[k].name, knob[k].knob), knob[k].configured);
 		CU_ASSERT_TRUE(!knob[k].effect(g) || task_cores() == 1);
 	}
 	finished(g);
@@ -402,6 +399,52 @@ static void test_bound(void)
 	finished(g);
 }
 
+/* The controller adds and removes cores of a range, as pool_set_target here, while events pass. */
+static void test_resized(void)
+{
+	struct weir_spec *spec = a_group("fifo", "1..auto");
+
+	weir_spec_text(&spec->groups[0].threads.policy, "seda");
+	struct weir_graph *g = fixture_start(spec);
+	struct pool *pool = pool_of(g);
+	weir_thread_attach(g, "test");
+	CU_ASSERT_STRING_EQUAL(pool->spec->policy, "seda");
+	CU_ASSERT_EQUAL(atomic_load(&pool->target), 1);
+	CU_ASSERT_EQUAL(atomic_load(&pool->max), task_cores());
+	prepare(6400);
+	for (int i = 0; i < 100; i++) {
+		fixture_offer_all(weir_graph_stage(g, "a"), probes + i * 64, 64, 16);
+		pool_set_target(pool, i % 2 ? 1 : task_cores());
+		FIXTURE_AWAIT(fixture_ended() == (uint64_t)(i + 1) * 64);
+	}
+	CU_ASSERT_EQUAL(set(g, "core", "cores", "1"), 0);
+	CU_ASSERT_EQUAL(pool_set_target(pool, 2), 1); /* a number is not resized */
+	undo(g);
+	CU_ASSERT_EQUAL(atomic_load(&pool->max), task_cores());
+	check_each_once(6400);
+	finished(g);
+}
+
+/* The largest value of `urgent.events` that is accepted makes a stage urgent. */
+static void test_urgent_most(void)
+{
+	struct weir_spec *spec = a_group("wavefront", "1");
+
+	fixture_set(&spec->stages[0], "queue.limit", "64");
+	fixture_set(&spec->stages[0], "urgent.events", "64");
+	struct weir_graph *g = fixture_start(spec);
+	struct weir_graph_view *v;
+	weir_thread_attach(g, "test");
+	weir_graph_steer(g, "a", WEIR_STEER_PAUSE, why, sizeof(why));
+	fixture_offer_all(weir_graph_stage(g, "a"), probes, 64, 64);
+	weir_graph_steer(g, "a", WEIR_STEER_RUN, why, sizeof(why));
+	FIXTURE_AWAIT(fixture_ended() == 64);
+	CU_ASSERT_EQUAL_FATAL(weir_graph_view(g, &v), 0);
+	CU_ASSERT_EQUAL(v->stages[0].cores[0].urgent, 1);
+	weir_graph_view_free(v);
+	finished(g);
+}
+
 static void test_types(void)
 {
 	fixture_register(&pass_ops);
@@ -411,4 +454,5 @@ static void test_types(void)
 CUNIT_MAIN("core knobs", {"types are known", test_types}, {"each", test_each},
     {"bad values", test_bad_values}, {"contradictions", test_contradictions},
     {"shared", test_shared}, {"orders", test_orders}, {"renew", test_renew},
-    {"under load", test_under_load}, {"bound", test_bound})
+    {"under load", test_under_load}, {"resized", test_resized},
+    {"urgent at most", test_urgent_most}, {"bound", test_bound})

@@ -64,5 +64,5 @@ static void test_nonsense(void)
 	}
 }
 
-CUNIT_MAIN(
-    "cores text", {"numbers", test_numbers}, {"ranges", test_ranges}, {"lists", test_lists}, {"nonsense", test_nonsense})
+CUNIT_MAIN("cores text", {"numbers", test_numbers}, {"ranges", test_ranges}, {"lists", test_lists},
+    {"nonsense", test_nonsense})
