@@ -67,13 +67,16 @@ static int64_t service_ns(const struct core *core, int i)
 
 void core_deal(struct core *core)
 {
+	uint64_t filled;
+	uint32_t all = core_live(core, &filled);
 	/* of serial stages, only whole slots are dealt */
-	uint64_t filled = core->filled & ~(core->group->serial ? core->group->serial->stages : 0);
+	if (core->group->serial)
+		filled &= ~core->group->serial->stages;
 	bool several = (filled & (filled - 1)) != 0;
 	int64_t work_ns = 0;
 	int most = -1;
 
-	if (!filled || (core->n < DEAL_EVENTS && !several))
+	if (!filled || (all < DEAL_EVENTS && !several))
 		return;
 	for (uint64_t left = filled; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
