@@ -77,6 +77,9 @@ void plan_stage_cores(struct plan *p, const struct plan_stage *ps);
  *  (plan/serial.c). */
 void plan_group_serial(struct plan *p, int g);
 void plan_stage_serial(struct plan *p, struct plan_stage *ps);
+/** Log a warning of each link on which the order of a serial key ends, although events come back to
+ *  serial stages of the same group. For plans without errors. */
+void plan_serial_warn(const struct plan *p);
 /** Set the key of the stage to `name`: "event", "class", "stage" or a field. Returns false if there is
  *  no such key. */
 bool plan_key(struct plan_stage *ps, const char *name);

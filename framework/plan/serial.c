@@ -105,3 +105,44 @@ void plan_group_serial(struct plan *p, int g)
 		    "group '%s' has a serial key and %lld cores; at most %d are allowed", gs->name,
 		    (long long)plan_core_threads(gs).max, PARTITIONS_MAX);
 }
+
+/* Whether a serial stage of group `g` can be reached from stage `at`. */
+static bool comes_back(const struct plan *p, int at, int g, bool *seen)
+{
+	const struct plan_stage *ps = &p->stages[at];
+	bool back = false;
+
+	if (seen[at])
+		return false;
+	seen[at] = true;
+	for (int i = 0; i < ps->n_outlets && !back; i++) {
+		int to = ps->outlets[i].to;
+		if (to >= 0)
+			back = (p->stages[to].serial && p->stages[to].group == g) ||
+			       comes_back(p, to, g, seen);
+	}
+	return back;
+}
+
+/* An inline stage runs in the thread of the serial stage, so the order goes on. */
+static void warn_of(const struct plan *p, const struct plan_stage *ps, const struct plan_outlet *o)
+{
+	bool seen[WEIR_STAGES_MAX] = {false};
+	const struct plan_stage *to = o->to >= 0 ? &p->stages[o->to] : NULL;
+
+	if (!to || (to->serial && to->group == ps->group) || to->spec->inlined ||
+	    !comes_back(p, o->to, ps->group, seen))
+		return;
+	weir_log(WEIR_LOG_WARN,
+	    "stage '%s': events with equal '%s' may overtake each other on the way over '%s', "
+	    "which "
+	    "has no serial key, back to the serial stages of group '%s'",
+	    ps->spec->name, field_of(p, ps), to->spec->name, p->spec->groups[ps->group].name);
+}
+
+void plan_serial_warn(const struct plan *p)
+{
+	for (int i = 0; i < p->n; i++)
+		for (int o = 0; p->stages[i].serial && o < p->stages[i].n_outlets; o++)
+			warn_of(p, &p->stages[i], &p->stages[i].outlets[o]);
+}

@@ -66,7 +66,8 @@ void core_deal(struct core *core)
 	uint64_t filled;
 	uint32_t all = core_live(core, &filled);
 	/* of serial stages, only whole slots are dealt */
-	filled &= ~(core->group->serial ? core->group->serial->stages : 0);
+	if (core->group->serial)
+		filled &= ~core->group->serial->stages;
 	bool several = (filled & (filled - 1)) != 0;
 	int64_t work_ns = 0;
 	int most = -1;

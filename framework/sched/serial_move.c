@@ -278,14 +278,20 @@ static int64_t service_ns(const struct core *core, int i)
 	return l->service_ns > 0 ? l->service_ns : 0;
 }
 
-/* Estimated work of the events that wait for this core in serial stages. */
+/* The serial stages that are not paused. */
+static uint64_t live_stages(const struct core_group *group)
+{
+	return group->serial->stages & ~atomic_load_explicit(&group->halted, memory_order_relaxed);
+}
+
+/* Estimated work of the events that wait for this core in these. */
 static int64_t waiting_ns(const struct core *core, uint32_t *n)
 {
 	const struct core_group *group = core->group;
 	int64_t ns = 0;
 
 	*n = 0;
-	for (uint64_t left = group->serial->stages; left; left &= left - 1) {
+	for (uint64_t left = live_stages(group); left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
 		uint32_t m = cell_length(&core->cell[i]) +
 			     queue_part_length(&group->pool->sinks[i]->queue, core->number);
@@ -313,7 +319,7 @@ static void look(const struct core *core, int64_t *work_ns, uint32_t *events)
 {
 	const struct core_group *group = core->group;
 
-	for (uint64_t left = group->serial->stages; left; left &= left - 1) {
+	for (uint64_t left = live_stages(group); left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
 		struct queue *q = &group->pool->sinks[i]->queue;
 		uint32_t n[QUEUE_SLOTS] = {0};
