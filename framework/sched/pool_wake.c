@@ -86,22 +86,20 @@ int pool_wake_ranks(struct pool *pool, uint64_t ranks)
 
 void pool_wake_all(struct pool *pool)
 {
-	struct handler *h, *next;
+	struct handler *woken[POOL_THREADS_MAX];
+	int n = 0;
 
-	/* Detach the whole list first: a thread that parks again is put at the head of the list and
-	 * would otherwise be woken again, endlessly. */
+	/* Empty the list first: a thread that parks again is put at the head of the list and would
+	 * otherwise be woken again, endlessly. Those of loops may do so before they are roused. */
 	lock_take(&pool->lock);
-	h = pool->idle;
-	for (next = h; next; next = next->next_idle) {
-		next->listed = false;
+	for (; pool->idle; pool->idle = pool->idle->next_idle) {
+		pool->idle->listed = false;
 		atomic_fetch_sub(&pool->n_idle, 1);
+		woken[n++] = pool->idle;
 	}
-	pool->idle = NULL;
 	lock_release(&pool->lock);
-	for (; h; h = next) {
-		next = h->next_idle; /* still valid: `h` sleeps until it is woken */
-		rouse(h);
-	}
+	for (int i = 0; i < n; i++)
+		rouse(woken[i]);
 }
 
 void pool_wake_apart(struct pool *pool)
