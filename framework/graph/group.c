@@ -14,6 +14,7 @@
 #include "graph/group.h"
 #include "plan/plan.h"
 #include "sched/cores.h"
+#include "stage/replica.h"
 
 /* Share of the shortest objective that a stage may wait while others are visited. 5 % is a guess:
  * small beside the objective, long beside a batch. */
@@ -62,7 +63,8 @@ static bool passes(const struct weir_stage *st)
 static bool has_cells(const struct plan *plan, const struct weir_stage *st, int k)
 {
 	const struct weir_stage_spec *s = st->spec;
-	bool shared = s->mode == WEIR_MODE_SHARED && !(st->ops->flags & WEIR_STAGE_SINGLE);
+	bool several = s->mode == WEIR_MODE_SHARED || s->mode == WEIR_MODE_REPLICATED;
+	bool shared = several && !(st->ops->flags & WEIR_STAGE_SINGLE);
 
 	return shared && passes(st) && !st->sink.cohort_by_key && !stage_has_width(st) &&
 	       !(st->ops->flags & WEIR_STAGE_LOOP) && s->local != WEIR_LOCAL_NEVER &&
@@ -167,6 +169,13 @@ static int groups_new(struct weir_graph *g)
 	return g->groups->cost ? 0 : WEIR_ENOMEM;
 }
 
+static int local_of_spec(const struct weir_stage_spec *s)
+{
+	if (s->mode == WEIR_MODE_REPLICATED)
+		return LOCAL_KEPT;
+	return s->local == WEIR_LOCAL_ALWAYS ? LOCAL_ALWAYS : LOCAL_AUTO;
+}
+
 int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct pool **out)
 {
 	int *id = calloc((size_t)g->n_stages, sizeof(*id));
@@ -180,9 +189,11 @@ int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct
 	for (int i = 0; i < n && rc == 0; i++) {
 		struct weir_stage *st = g->stages[id[i]];
 		st->pool = *out;
-		st->sink.local = st->spec->local == WEIR_LOCAL_ALWAYS ? LOCAL_ALWAYS : LOCAL_AUTO;
+		st->sink.local = local_of_spec(st->spec);
 		celled |= (uint64_t)has_cells(plan, st, k) << i;
 		rc = pool_add(*out, &st->sink, st->depth);
+		if (rc == 0 && st->spec->mode == WEIR_MODE_REPLICATED)
+			rc = replicas_new(st, (*out)->cores->max);
 	}
 	if (rc == 0)
 		rc = cores_open(*out, celled);

@@ -65,6 +65,11 @@ void plan_width(struct plan *p, const struct plan_stage *ps);
 /** Check the knobs of core groups in group `g` and in a stage; parts of plan_placement. */
 void plan_group_cores(struct plan *p, int g);
 void plan_stage_cores(struct plan *p, const struct plan_stage *ps);
+/** Check `mode: replicated` of a stage; a part of plan_stage_cores. */
+void plan_stage_replicas(struct plan *p, const struct plan_stage *ps);
+/** Write `before` and the schedules of core groups, as "fifo, wavefront, ...", to `hint`. Returns
+ *  `hint`. */
+const char *plan_schedules(char *hint, size_t size, const char *before);
 /** The threads of a group, if it is a core group: one per core. */
 struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs);
 /** Whether the stage is in a core group. */

@@ -69,12 +69,19 @@ static void open_sink(struct core_group *group, int i, bool celled)
 	s->queue.dated = s->queue.n_parts == 1;
 	if (s->expire)
 		group->expiring |= 1ULL << i;
-	if (!celled)
+	bool kept = s->local == LOCAL_KEPT;
+	if (kept) {
+		group->kept |= 1ULL << i;
+		s->requeue = core_requeue;
+	}
+	if (!celled && !kept)
 		return;
-	s->splice = core_splice;
 	s->cells = &group->cells[i];
 	s->cells_apart = group->n_stages;
 	s->n_cells = group->max;
+	if (!celled) /* requeued events only, which need no slot */
+		return;
+	s->splice = core_splice;
 	queue_set_cells(&s->queue, group->max);
 }
 

@@ -64,7 +64,7 @@ static int64_t service_ns(const struct core *core, int i)
 
 void core_deal(struct core *core)
 {
-	uint64_t filled = core->filled;
+	uint64_t filled = core->filled & ~core->group->kept;
 	bool several = (filled & (filled - 1)) != 0;
 	int64_t work_ns = 0;
 	int most = -1;

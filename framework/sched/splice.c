@@ -59,7 +59,8 @@ static bool to_queue(
 	    atomic_load_explicit(&s->linger_ns, memory_order_relaxed) > 0)
 		return true;
 	bool slow = is_slow(cell, s, to);
-	bool deal = !slow && core_idles(core) && deals(core, s->place, o->n);
+	bool deal =
+	    !slow && core_idles(core) && s->local != LOCAL_KEPT && deals(core, s->place, o->n);
 	if ((!slow && !deal) ||
 	    queue_length(q) + (uint32_t)o->n > atomic_load_explicit(&q->own, memory_order_relaxed))
 		return false;

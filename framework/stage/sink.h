@@ -128,12 +128,16 @@ struct sink {
 	 *  Returns whether it has moved any; if not, they must be offered. NULL if the stage has no
 	 *  cells. */
 	bool (*splice)(struct thread *t, struct outbox *o);
+	/** Move requeued events of `o` to the cell of the calling thread's core. Returns whether it
+	 *  has; if not, they must be queued. NULL unless the stage is replicated. */
+	bool (*requeue)(struct thread *t, struct outbox *o);
 	/* The cells of the stage, one for each core of its group: that of core k is
 	 * cells[k * cells_apart]. NULL and 0 if the stage has none. */
 	struct cell *cells;
 	int n_cells, cells_apart;
 	uint8_t place;                                        /* number of the stage in its pool */
-	enum { LOCAL_AUTO, LOCAL_ALWAYS, LOCAL_NEVER } local; /* its knob `local` */
+	/* its knob `local`; kept: the stage is replicated, so its cells are not dealt either */
+	enum { LOCAL_AUTO, LOCAL_ALWAYS, LOCAL_NEVER, LOCAL_KEPT } local;
 	int64_t slo_ns;
 	int64_t started_ns;   /* start time of the graph */
 	int front;            /* number of this front in the graph; -1 if the sink is not a front */
