@@ -19,6 +19,7 @@
 #include "graph/group.h"
 #include "graph/reload_state.h"
 #include "plan/plan.h"
+#include "stage/replica.h"
 #include "stage/thread.h"
 #include "sched/cores.h"
 
@@ -102,7 +103,8 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 {
 	const struct weir_stage_spec *s = ps->spec;
 	struct sink *k = &st->sink;
-	bool exclusive = s->mode != WEIR_MODE_SHARED || st->ops->flags & WEIR_STAGE_SINGLE;
+	bool one_each = s->mode == WEIR_MODE_EXCLUSIVE || s->mode == WEIR_MODE_PARTITIONED;
+	bool exclusive = one_each || st->ops->flags & WEIR_STAGE_SINGLE;
 
 	k->stage = st;
 	k->name = st->name;
@@ -154,7 +156,8 @@ static int make_state(struct weir_stage *st)
 {
 	size_t n = (st->ops->state_size + WEIR_CACHE_LINE - 1) & -(size_t)WEIR_CACHE_LINE;
 
-	if (n == 0)
+	/* the group makes the replicas, since it knows the cores */
+	if (n == 0 || st->spec->mode == WEIR_MODE_REPLICATED)
 		return 0;
 	st->state = aligned_alloc(WEIR_CACHE_LINE, n);
 	if (!st->state)
@@ -272,8 +275,7 @@ static int init_stages(struct weir_graph *g, struct weir_errs *errs)
 	for (int k = g->n_stages; k-- > 0;) {
 		struct weir_stage *st = g->stages[g->order[k]];
 		struct weir_err err = {0};
-		int rc = st->ops->init ? st->ops->init(st, &err) : 0;
-		st->inited = rc == 0;
+		int rc = stage_init(st, &err);
 		if (rc != 0) {
 			failed = rc;
 			weir_errs_add(errs, st->blamed ? st->blamed : &st->spec->mark, rc,
@@ -357,8 +359,8 @@ static void fini_stages(struct weir_graph *g)
 			bool source = st->ops->flags & WEIR_STAGE_SOURCE;
 			if (source == (pass == 0))
 				graph_loop_end(st);
-			if (st->inited && st->ops->fini && source == (pass == 0))
-				st->ops->fini(st);
+			if (source == (pass == 0))
+				stage_fini(st);
 		}
 	}
 }
@@ -376,6 +378,7 @@ static void free_stage(struct weir_graph *g, struct weir_stage *st)
 	free(st->key_arg);
 	free(st->cost_arg);
 	free(st->state);
+	replicas_free(st);
 	free(g->gone[st->id].link_events);
 	free(g->gone[st->id].link_tried);
 	free(g->gone[st->id].times);

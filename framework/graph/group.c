@@ -15,6 +15,7 @@
 #include "plan/plan.h"
 #include "sched/cores.h"
 #include "sched/serial.h"
+#include "stage/replica.h"
 
 /* Share of the shortest objective that a stage may wait while others are visited. 5 % is a guess:
  * small beside the objective, long beside a batch. */
@@ -63,7 +64,8 @@ static bool passes(const struct weir_stage *st)
 static bool has_cells(const struct plan *plan, const struct weir_stage *st, int k)
 {
 	const struct weir_stage_spec *s = st->spec;
-	bool shared = s->mode == WEIR_MODE_SHARED && !(st->ops->flags & WEIR_STAGE_SINGLE);
+	bool several = s->mode == WEIR_MODE_SHARED || s->mode == WEIR_MODE_REPLICATED;
+	bool shared = several && !(st->ops->flags & WEIR_STAGE_SINGLE);
 
 	return shared && passes(st) && s->queue.discipline != WEIR_DISCIPLINE_SHORTEST &&
 	       !st->sink.cohort_by_key && !stage_has_width(st) &&
@@ -180,6 +182,15 @@ static void host(struct weir_graph *g, const struct plan *plan, int k, struct po
 		}
 }
 
+static int local_of_spec(const struct weir_stage_spec *s)
+{
+	if (s->mode == WEIR_MODE_REPLICATED)
+		return LOCAL_KEPT;
+	return s->local == WEIR_LOCAL_ALWAYS  ? LOCAL_ALWAYS
+	       : s->local == WEIR_LOCAL_NEVER ? LOCAL_NEVER
+					      : LOCAL_AUTO;
+}
+
 int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct pool **out)
 {
 	int *id = calloc((size_t)g->n_stages, sizeof(*id));
@@ -194,8 +205,11 @@ int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct
 	for (int i = 0; i < n && rc == 0; i++) {
 		struct weir_stage *st = g->stages[id[i]];
 		st->pool = *out;
+		atomic_store(&st->sink.local, (uint8_t)local_of_spec(st->spec));
 		celled |= (uint64_t)has_cells(plan, st, k) << i;
 		rc = pool_add(*out, &st->sink, st->depth);
+		if (rc == 0 && st->spec->mode == WEIR_MODE_REPLICATED)
+			rc = replicas_new(st, (*out)->cores->max);
 	}
 	if (rc == 0)
 		rc = cores_open(*out, celled);
@@ -212,11 +226,7 @@ static void set_local(struct pool *pool)
 {
 	for (int i = 0; i < pool->n_sinks; i++) {
 		struct sink *s = pool->sinks[i];
-		int local = s->stage->spec->local;
-		atomic_store_explicit(&s->local,
-		    local == WEIR_LOCAL_ALWAYS  ? LOCAL_ALWAYS
-		    : local == WEIR_LOCAL_NEVER ? LOCAL_NEVER
-						: LOCAL_AUTO,
+		atomic_store_explicit(&s->local, (uint8_t)local_of_spec(s->stage->spec),
 		    memory_order_relaxed);
 	}
 }

@@ -230,7 +230,9 @@ static void stop_stages(struct weir_graph *g, int64_t until_ns, bool wait)
 		struct weir_stage *st = g->stages[g->order[k]];
 		if (is_source(st) || (!st->ops->stop && !st->tickets))
 			continue;
-		if (st->ops->stop)
+		if (st->ops->stop && st->replicas)
+			cores_stop(st->pool->cores, st, until_ns);
+		else if (st->ops->stop)
 			st->ops->stop(st, until_ns);
 		weir_thread_flush();
 		if (wait)

@@ -220,7 +220,7 @@ static void view_width(struct weir_stage *st, const struct book *b, struct weir_
 
 static void view_names(struct weir_stage *st, struct weir_stage_view *v)
 {
-	static const char *const modes[] = {"shared", "exclusive", "partitioned"};
+	static const char *const modes[] = {"shared", "exclusive", "partitioned", "replicated"};
 	static const char *const admission_modes[] = {"off", "shadow", "enforce"};
 	bool single = st->ops->flags & WEIR_STAGE_SINGLE;
 

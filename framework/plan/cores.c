@@ -51,8 +51,7 @@ static bool sizes_threads(const struct weir_group_spec *gs)
 
 /* ---- groups ---- */
 
-/* The schedules of core groups, as "fifo, wavefront, ...". */
-static const char *schedules(char *hint, size_t size, const char *before)
+const char *plan_schedules(char *hint, size_t size, const char *before)
 {
 	int n = snprintf(hint, size, "%s", before);
 
@@ -84,7 +83,7 @@ static void check_pool_group(struct plan *p, const struct weir_group_spec *gs)
 		key = "serial";
 	if (key)
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
-		    schedules(hint, sizeof(hint), "write one of these: "),
+		    plan_schedules(hint, sizeof(hint), "write one of these: "),
 		    "group '%s': '%s' needs a schedule per core, not '%s'", gs->name, key,
 		    gs->schedule);
 }
@@ -282,7 +281,7 @@ static void check_outside(struct plan *p, const struct weir_stage_spec *s)
 
 	if (urgent || serial || s->local != WEIR_LOCAL_AUTO)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
-		    schedules(
+		    plan_schedules(
 			hint, sizeof(hint), "put it into a group whose 'schedule' is one of "),
 		    "stage '%s': '%s' needs a group with a schedule per core", s->name,
 		    urgent   ? "urgent"
@@ -323,6 +322,7 @@ void plan_stage_cores(struct plan *p, const struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
 
+	plan_stage_replicas(p, ps);
 	if (!plan_in_cores(p, ps)) {
 		check_outside(p, s);
 		return;

@@ -83,6 +83,11 @@ void plan_serial_warn(const struct plan *p);
 /** Set the key of the stage to `name`: "event", "class", "stage" or a field. Returns false if there is
  *  no such key. */
 bool plan_key(struct plan_stage *ps, const char *name);
+/** Check `mode: replicated` of a stage; a part of plan_stage_cores. */
+void plan_stage_replicas(struct plan *p, const struct plan_stage *ps);
+/** Write `before` and the schedules of core groups, as "fifo, wavefront, ...", to `hint`. Returns
+ *  `hint`. */
+const char *plan_schedules(char *hint, size_t size, const char *before);
 /** The threads of a group, if it is a core group: one per core. */
 struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs);
 /** Whether the stage, which is no source, is in group `g`: its events wait for the group's threads. */

@@ -317,9 +317,10 @@ const struct weir_knob weir_stage_knobs[] = {
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_stage_spec, mode),
 	.def = "shared",
-	.choices = "shared|exclusive|partitioned",
+	.choices = "shared|exclusive|partitioned|replicated",
 	.help = "how many threads may run the handler at once: with shared any number, with "
-		"exclusive one, with partitioned one for each key"},
+		"exclusive one, with partitioned one for each key; with replicated, each core of "
+		"the group has a state of its own"},
     {.name = "key",
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_stage_spec, key),

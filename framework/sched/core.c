@@ -12,6 +12,7 @@
 #include "sched/handler.h"
 #include "sched/serial.h"
 #include "stage/cohort.h"
+#include "stage/replica.h"
 #include "stage/stage.h"
 
 /* The queue of stage `i` looks empty: stop looking at it. */
@@ -206,8 +207,10 @@ int core_take(struct handler *h, int64_t now_ns)
 	h->expired = false;
 	if (WEIR_UNLIKELY(group->expiring) && batch_take_expired(h, now_ns) > 0)
 		return h->n_batch;
-	if (WEIR_UNLIKELY(atomic_load_explicit(&core->asked, memory_order_relaxed)))
+	if (WEIR_UNLIKELY(atomic_load_explicit(&core->asked, memory_order_relaxed))) {
 		core_answer(core);
+		core_stop(core);
+	}
 	refresh(core);
 	uint64_t queued = look_at_queues(h, now_ns);
 	view.ready =
@@ -329,6 +332,7 @@ void *core_main(void *arg)
 {
 	struct handler *h = arg;
 
+	replica_enter(h->rank); /* before thread_init */
 	if (!handler_begin(h))
 		return NULL;
 	core_begin(h);

@@ -70,13 +70,20 @@ static void open_sink(struct core_group *group, int i, bool celled)
 	s->queue.dated = s->queue.n_parts == 1;
 	if (s->expire)
 		group->expiring |= 1ULL << i;
-	if (!celled)
+	bool kept = sink_local(s) == LOCAL_KEPT;
+	if (kept) {
+		group->kept |= 1ULL << i;
+		s->requeue = core_requeue;
+	}
+	if (!celled && !kept)
 		return;
-	s->splice = core_splice;
-	s->put = core_put;
 	s->cells = &group->cells[i];
 	s->cells_apart = group->n_stages;
 	s->n_cells = group->max;
+	if (!celled) /* requeued events only, which need no slot */
+		return;
+	s->splice = core_splice;
+	s->put = core_put;
 }
 
 int cores_open(struct pool *pool, uint64_t celled)
@@ -157,7 +164,7 @@ static void divide(struct core_group *group, int most)
 	group->undivided = false;
 	for (int i = 0; i < group->n_stages; i++) {
 		struct sink *s = group->pool->sinks[i];
-		int n = s->n_cells == 0 || sink_local(s) == LOCAL_NEVER ? 0 : most;
+		int n = !s->splice || sink_local(s) == LOCAL_NEVER ? 0 : most;
 		uint32_t each = queue_cell_share(atomic_load(&s->queue.limit), n);
 		uint32_t over = surplus(s, n, each);
 		group->undivided |= over > 0;

@@ -63,6 +63,10 @@ struct core_book {
 	book_counter dealt;                   /* sent to the queue, since another core was idle */
 };
 
+/** What another thread waits for, which the core does between two batches. */
+#define ASKED_LOOK 1U /* cores_peek; written under group->lock */
+#define ASKED_STOP 2U /* cores_stop */
+
 /** A core. Used by its thread only, except lengths and times of the cells, and `book`. */
 struct core {
 	WEIR_ALIGNED struct core_group *group;
@@ -71,8 +75,9 @@ struct core {
 	uint64_t filled;    /* bit i: cell i has events */
 	uint32_t n;         /* events in all cells */
 	uint64_t lingering; /* bit i: a batch of stage i may linger, so ready_ns is not INT64_MAX */
-	/* cores_peek waits for an answer; written under group->lock */
-	atomic_bool asked;
+	atomic_uint asked;  /* bits ASKED_LOOK and ASKED_STOP */
+	/* bit i: cores_stop waits until the core has called ops->stop of stage i */
+	_Atomic uint64_t stopping;
 	/* bit i: the queue of stage i had events for this core at the last look; seen_ns[i]: since
 	 * when, or about when the oldest of them was queued */
 	uint64_t seen;
@@ -102,6 +107,7 @@ struct core_group {
 	struct weir_threads_spec threads; /* of the pool */
 	int n_stages, max;
 	uint64_t expiring; /* bit i: stage i may hold events until their deadline */
+	uint64_t kept;     /* bit i: stage i is replicated, so its events stay on their core */
 	bool newest;
 	int *cpu;                              /* as in cores_spec */
 	int first;                             /* likewise */
@@ -116,6 +122,8 @@ struct core_group {
 	atomic_uint unanswered;  /* cores that have not answered; a futex */
 	/* cells have more events than their share of a limit; see cores_divide. Under graph->lock */
 	bool undivided;
+	_Atomic int64_t stop_until_ns; /* argument of ops->stop */
+	atomic_uint stops;             /* calls of ops->stop that have returned; a futex */
 	struct lock lock;
 	struct cores_plan plan WEIR_GUARDED_BY(lock);
 	struct cores_look look WEIR_GUARDED_BY(lock);
@@ -204,6 +212,15 @@ void core_answer(struct core *core);
 
 /** Follow another policy: it learns of all events in the cells (renew.c). */
 void core_renew(struct core *core);
+/** Call ops->stop for each replica of `st`, a stage of the group, in the thread of its core. Waits
+ *  until they have returned, until `until_ns` at the latest. Replicas of cores without a thread are
+ *  left out while the pool may still create one; once it is closed, the calling thread stops them.
+ *  The thread of the drain. */
+void cores_stop(struct core_group *group, struct weir_stage *st, int64_t until_ns);
+/** Do what cores_stop waits for, if it does (replicas.c). */
+void core_stop(struct core *core);
+/** The sinks' `requeue`, for replicated stages (replicas.c). */
+bool core_requeue(struct thread *t, struct outbox *o);
 
 /** Move at most `max` events from cell `i` to the queue of the stage; if that cannot take them, end
  *  them. Returns their number. */

@@ -68,6 +68,7 @@ void core_deal(struct core *core)
 	/* of serial stages, only whole slots are dealt */
 	if (core->group->serial)
 		filled &= ~core->group->serial->stages;
+	filled &= ~core->group->kept;
 	bool several = (filled & (filled - 1)) != 0;
 	int64_t work_ns = 0;
 	int most = -1;

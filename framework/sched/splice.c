@@ -74,8 +74,8 @@ static bool to_queue(
 	    atomic_load_explicit(&s->linger_ns, memory_order_relaxed) > 0)
 		return true;
 	bool slow = is_slow(cell, s, to);
-	bool deal = !slow && core_idles(core) && deals(core, s->place, o->n) &&
-		    is_worth_it(core, o, to);
+	bool deal = !slow && core_idles(core) && sink_local(s) != LOCAL_KEPT &&
+		    deals(core, s->place, o->n) && is_worth_it(core, o, to);
 	if ((!slow && !deal) ||
 	    queue_length(q) + (uint32_t)o->n > atomic_load_explicit(&q->own, memory_order_relaxed))
 		return false;

@@ -90,7 +90,8 @@ struct rotation {
 	_Atomic double first_ns;
 };
 
-enum sink_local { LOCAL_AUTO, LOCAL_ALWAYS, LOCAL_NEVER };
+/** kept: the stage is replicated, so its cells are not dealt either. */
+enum sink_local { LOCAL_AUTO, LOCAL_ALWAYS, LOCAL_NEVER, LOCAL_KEPT };
 
 struct sink {
 	/* The members up to `ahead` are constant after the build, except expires_ns. */
@@ -141,6 +142,9 @@ struct sink {
 	bool (*splice)(struct thread *t, struct outbox *o);
 	/** Put ev[0..n), which have been admitted (thread.celled), into that cell. */
 	void (*put)(struct thread *t, struct sink *s, struct weir_event **ev, int n);
+	/** Move requeued events of `o` to the cell of the calling thread's core. Returns whether it
+	 *  has; if not, they must be queued. NULL unless the stage is replicated. */
+	bool (*requeue)(struct thread *t, struct outbox *o);
 	/* The cells of the stage, one for each core of its group: that of core k is
 	 * cells[k * cells_apart]. NULL and 0 if the stage has none. */
 	struct cell *cells;

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/probe.h"
 #include "stage/call.h"
+#include "stage/replica.h"
 #include "trace/trail.h"
 
 struct weir_graph *stage_graph(const struct weir_stage *st)
@@ -432,7 +433,7 @@ bool weir_outlet_linked(const struct weir_stage *st, int outlet)
 
 void *weir_state(const struct weir_stage *st)
 {
-	return st->state;
+	return WEIR_LIKELY(st->state != NULL) ? st->state : replica_state(st);
 }
 
 void *weir_thread_state(const struct weir_stage *st)

@@ -30,6 +30,8 @@ struct outlet {
 	bool optional, any, loop;
 };
 
+struct replicas;
+
 struct weir_stage {
 	struct sink sink;
 	const char *name;
@@ -51,7 +53,8 @@ struct weir_stage {
 	struct outlet *outlets;
 	char *key_arg;  /* argument of the key field, "x-user" of header.x-user */
 	char *cost_arg; /* likewise of the field with the expected work */
-	void *state;
+	void *state;   /* NULL if the stage has replicas, or its type has no state */
+	struct replicas *replicas; /* with `mode: replicated` (stage/replica.h), otherwise NULL */
 	bool inited; /* ops->init succeeded */
 	/* number of the last search (stage/downstream.c) that visited this stage; main thread */
 	unsigned walk;

@@ -148,6 +148,8 @@ static void flush_again(struct thread *t, struct outbox *o)
 	t->slice.again_ns = t->now_ns;
 	while (o->head) {
 		int per_class[WEIR_CLASSES_MAX] = {0}, why;
+		if (WEIR_UNLIKELY(s->requeue != NULL) && t->core && s->requeue(t, o))
+			break;
 		int n = unload(t, o, per_class);
 		int back = sink_take_back(s, t->offer, n, t->now_ns, &why);
 		for (int i = back; i < n; i++)

@@ -114,7 +114,12 @@ struct weir_width_spec {
 	struct weir_mark policy_mark;
 };
 
-enum weir_stage_mode { WEIR_MODE_SHARED, WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIONED };
+enum weir_stage_mode {
+	WEIR_MODE_SHARED,
+	WEIR_MODE_EXCLUSIVE,
+	WEIR_MODE_PARTITIONED,
+	WEIR_MODE_REPLICATED, /* a state per core (WEIR_STAGE_REPLICABLE); in a core group only */
+};
 
 /** One entry of `to:`. */
 struct weir_link_spec {

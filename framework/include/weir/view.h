@@ -73,7 +73,7 @@ struct weir_stage_view {
 	/* the stage's pool: the name of the group or the stage; "" if the stage has no pool */
 	const char *group;
 	const char *placement;       /* "source", "inline", "pool", "group" */
-	const char *mode;            /* "shared", "exclusive", "partitioned" */
+	const char *mode;            /* "shared", "exclusive", "partitioned", "replicated" */
 	const char *admission;       /* policy name */
 	const char *admission_mode;  /* "off", "shadow", "enforce" */
 	char admission_why[160];     /* the policy's own description of its state; may be "" */
