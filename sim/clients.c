@@ -135,7 +135,7 @@ static void send(struct sim *s, uint32_t slot)
 	r->sent_ns = s->now_ns;
 	r->patience_ns = c->deadline_ns ? s->now_ns + c->deadline_ns : WEIR_NO_DEADLINE;
 	r->deadline_ns = c->hides_deadline ? WEIR_NO_DEADLINE : r->patience_ns;
-	r->waited_ns = r->spent_ns = r->alone_ns = 0;
+	r->waited_ns = r->spent_ns = r->alone_ns = r->left_ns = r->predicted_ns = 0;
 	r->at = 0;
 	r->in_server = true;
 	r->abandoned = false;
