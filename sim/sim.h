@@ -154,8 +154,11 @@ struct sim_source {
 	int clients;                /* SIM_CLOSED: number of clients */
 	int64_t think_ns;           /* SIM_CLOSED: mean pause after a response, exponential */
 	uint32_t user_first, users; /* if users is 0, every request has its own user */
-	int64_t deadline_ns;        /* how long clients wait; 0 means forever */
-	bool hides_deadline;        /* the server does not know the deadline */
+	/* if above 1: only each `every`-th of `every` times as many arrivals is sent, as to one of
+	 * several servers that take turns */
+	int every;
+	int64_t deadline_ns; /* how long clients wait; 0 means forever */
+	bool hides_deadline; /* the server does not know the deadline */
 	/* maximum retries of a request that was refused, failed or timed out */
 	int retries;
 	int64_t backoff_ns; /* before the first retry, then doubled */
