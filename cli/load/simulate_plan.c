@@ -356,7 +356,9 @@ static void find_capacity(struct walk *w)
 		    c->stage[i].servers > 0 ? c->stage[i].servers : c->stage[i].threads_max;
 		double all_ns = shared_work_ns(w, i);
 		plan->ceiling_per_s[i] = all_ns > 0 ? 1e9 * at_once / all_ns : 0;
-		if (work_ns > 0 && plan->ceiling_per_s[i] < least) {
+		bool as_low = plan->bottleneck >= 0 && plan->ceiling_per_s[i] <= least &&
+			      work_ns > w->work_ns[plan->bottleneck];
+		if (work_ns > 0 && (plan->ceiling_per_s[i] < least || as_low)) {
 			least = plan->ceiling_per_s[i];
 			plan->bottleneck = i;
 		}
