@@ -198,9 +198,13 @@ static int64_t oldest_ns(const struct sim *s, const struct lane *lane)
 {
 	int64_t at_ns = INT64_MAX;
 
-	for (int c = 0; c < s->conf->n_classes; c++)
+	for (int c = 0; c < s->conf->n_classes; c++) {
 		if (lane[c].n > 0 && s->req[lane[c].head].queued_ns < at_ns)
 			at_ns = s->req[lane[c].head].queued_ns;
+		/* with `newest`, the first is the youngest */
+		if (lane[c].n > 0 && s->req[lane[c].tail].queued_ns < at_ns)
+			at_ns = s->req[lane[c].tail].queued_ns;
+	}
 	return at_ns;
 }
 
@@ -284,7 +288,7 @@ static struct taken take(
 			st->again -= again;
 	}
 	t.work_ns = (int64_t)((double)t.work_ns * st->slow);
-	next_took(&core->next, place, t.n);
+	next_took(&core->next, place, t.n, t.n - t.from_queue);
 	return t;
 }
 
