@@ -15,6 +15,7 @@
 #include <weir/log.h>
 
 #include "base/clock.h"
+#include "event/local.h"
 #include "stage/thread.h"
 #include "io/loop.h"
 
@@ -32,6 +33,7 @@ static int thread_start(struct weir_loop *loop)
 	loop->refused_by = thread_refused_by();
 	if (rc != 0)
 		return rc;
+	atomic_store(&thread_self()->number, loop->index);
 	thread_touch(loop->now_ns);
 	rc = loop->ops->start ? loop->ops->start(loop) : 0;
 	thread_flush();
@@ -160,6 +162,7 @@ int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops
 	if (rc != 0)
 		return rc;
 	*out = loop;
+	loop->index = index;
 	snprintf(loop->name, sizeof(loop->name), "%.9s/io%d", weir_stage_name(st), index);
 	rc = task_start(&loop->task[0], loop->name, loop_main, loop);
 	if (rc != 0)

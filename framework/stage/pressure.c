@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* How pressed a stage is, for handlers that can do less: weir_pressure, weir_degradation. */
+#include "stage/stage.h"
+
+/* Longest wait that the admission policy `weir` allows, as a share of the objective (WAIT_CAP in
+ * weir.c). */
+#define FULL_WAIT_SHARE 0.5
+
+double weir_pressure(const struct weir_stage *st)
+{
+	const struct sink *s = &st->sink;
+	uint32_t own = atomic_load_explicit(&s->queue.own, memory_order_relaxed);
+	int64_t in = queue_length(&s->queue) + queue_kept_all(&s->queue);
+	int64_t wait_ns = atomic_load_explicit(&s->wait_ns, memory_order_relaxed);
+	double full = own > 0 ? (double)in / (double)own : 0;
+	double classes = atomic_load_explicit(&s->full, memory_order_relaxed);
+	double late = s->slo_ns > 0 ? (double)wait_ns / (FULL_WAIT_SHARE * (double)s->slo_ns) : 0;
+	double p = full > late ? full : late;
+
+	p = classes > p ? classes : p;
+	return p > 1 ? 1 : p;
+}
+
+double weir_degradation(const struct weir_stage *st)
+{
+	return (double)atomic_load_explicit(&st->degraded, memory_order_relaxed) / DEGRADE_TENTHS;
+}
