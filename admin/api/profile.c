@@ -80,8 +80,7 @@ json_t *profile_json(const struct weir_profile *p)
 		add_arcs(&arcs, &p->stage[i]);
 	}
 	return json_pack("{s:s, s:f, s:f, s:o, s:o}", "name", p->name, "time", seconds(p->wall_ns),
-	    "uptime_seconds", p->started_ns ? seconds(p->now_ns - p->started_ns) : 0.0, "stages",
-	    stages, "arcs", arcs);
+	    "counted_seconds", seconds(p->now_ns - p->since_ns), "stages", stages, "arcs", arcs);
 }
 
 void answer_profile(const struct call *c, struct reply *r)
