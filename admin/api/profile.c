@@ -79,8 +79,9 @@ json_t *profile_json(const struct weir_profile *p)
 		json_push(&stages, stage_json(&p->stage[i]));
 		add_arcs(&arcs, &p->stage[i]);
 	}
-	return json_pack("{s:s, s:f, s:f, s:o, s:o}", "name", p->name, "time", seconds(p->wall_ns),
-	    "counted_seconds", seconds(p->now_ns - p->since_ns), "stages", stages, "arcs", arcs);
+	return json_pack("{s:s, s:f, s:f, s:f, s:o, s:o}", "name", p->name, "time",
+	    seconds(p->wall_ns), "since", seconds(p->since_wall_ns), "counted_seconds",
+	    seconds(p->now_ns - p->since_ns), "stages", stages, "arcs", arcs);
 }
 
 void answer_profile(const struct call *c, struct reply *r)

@@ -288,6 +288,7 @@ static struct weir_graph *graph_alloc(struct weir_spec *spec)
 		return NULL;
 	g->spec = spec;
 	g->built_ns = clock_now_ns();
+	g->built_wall_ns = clock_wall_ns();
 	lock_init(&g->lock);
 	lock_init(&g->threads_lock);
 	graph_operator.init(g);

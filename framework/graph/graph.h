@@ -130,7 +130,7 @@ struct weir_graph {
 	atomic_int phase;
 	atomic_int overload_mode; /* enum weir_admission_mode; copied to every sink's mode_cap */
 	atomic_bool hurry;
-	int64_t built_ns; /* constant */
+	int64_t built_ns, built_wall_ns; /* constant */
 	/* 0 before the start, when the admin endpoint may already read it */
 	_Atomic int64_t started_ns;
 	struct drain_signal drain; /* the drain waits here */

@@ -348,6 +348,7 @@ int weir_graph_profile(const struct weir_graph *cg, struct weir_profile **out)
 	p->now_ns = clock_now_ns();
 	p->wall_ns = clock_wall_ns();
 	p->since_ns = g->built_ns;
+	p->since_wall_ns = g->built_wall_ns;
 	for (int i = 0; i < g->n_stages; i++)
 		finish(g->stages[i], &p->stage[i]);
 	*out = p;
