@@ -71,6 +71,13 @@ struct book {
 	/* change number: incremented after the other counters have changed (book_changed) */
 	book_counter changes;
 	book_counter busy_ns, batches, batch_events, unhandled, wakeups;
+	/* Events that threads have begun to handle: for the first time, and again after they were
+	 * put back; `again_ns` is the sum of the waits of the latter. See graph/profile.c. */
+	book_counter started, restarted, again_ns;
+	/* `put_back`: events that were to return to the queue (weir_requeue). `refused`: of the
+	 * offered events, those that were not admitted. `dropped`: events that ended after they were
+	 * admitted or put back, and before a handler got them. */
+	book_counter put_back, refused, dropped;
 	book_counter refusals; /* events that the other side has refused (weir_hold_refused) */
 	/* for services that ended because a ticket expired: their total time, and the number of
 	 * events that left the stage after such a service */
@@ -101,6 +108,14 @@ static inline void book_changed(struct book *b)
 	atomic_store_explicit(&b->changes,
 	    atomic_load_explicit(&b->changes, memory_order_relaxed) + 1, memory_order_release);
 }
+
+/** Identifies the thread in a profile: number `n` of `pool`, or of the loops of `source`. The other
+ *  threads, which have neither, are not told apart. */
+struct thread_id {
+	const struct pool *pool;
+	const struct weir_stage *source;
+	int n; /* -1: not known yet */
+};
 
 struct sink;
 struct queue;
@@ -145,7 +160,8 @@ struct local {
 	struct book book;
 	struct weir_stage *stage;
 	struct thread *thread;
-	struct local *next; /* link in the stage's list, under the graph's threads_lock */
+	struct local *next;    /* link in the stage's list, under the graph's threads_lock */
+	struct thread_id left; /* of the thread; valid once it has left the graph (struct gone) */
 	/* one per class; NULL if this thread neither runs the stage nor may end its holds */
 	struct time_book *times;
 	/* NULL if this thread never runs the stage, or the stage has no thread state */
@@ -203,6 +219,9 @@ struct thread {
 	struct slowest *slowest;    /* the list of the slowest events; owned by the graph */
 	struct thread *next;        /* link in the graph's list of threads, under threads_lock */
 	char name[24];
+	/* number of the thread in its pool, or of its loop; -1 if there is none, or until it is set,
+	 * right after the thread has registered */
+	atomic_int number;
 	int64_t now_ns; /* start time of the current batch */
 	uint64_t batch; /* number of the current batch */
 	struct outbox *dirty, **dirty_tail;

@@ -206,7 +206,8 @@ static int alloc_stages(struct weir_graph *g, const struct plan *plan)
 		    calloc((size_t)plan->stages[i].n_outlets + 1, sizeof(book_counter));
 		g->gone[i].link_tried = calloc(
 		    (size_t)plan->stages[i].n_outlets * WEIR_CLASSES_MAX + 1, sizeof(book_counter));
-		if (!g->gone[i].link_events || !g->gone[i].link_tried)
+		g->gone[i].first_times = calloc((size_t)g->n_classes, sizeof(struct time_book));
+		if (!g->gone[i].link_events || !g->gone[i].link_tried || !g->gone[i].first_times)
 			return WEIR_ENOMEM;
 	}
 	return 0;
@@ -317,6 +318,8 @@ static struct weir_graph *graph_alloc(struct weir_spec *spec)
 	if (!g)
 		return NULL;
 	g->spec = spec;
+	g->built_ns = clock_now_ns();
+	g->built_wall_ns = clock_wall_ns();
 	lock_init(&g->lock);
 	lock_init(&g->threads_lock);
 	graph_operator.init(g);
@@ -382,6 +385,8 @@ static void free_stage(struct weir_graph *g, struct weir_stage *st)
 	free(g->gone[st->id].link_events);
 	free(g->gone[st->id].link_tried);
 	free(g->gone[st->id].times);
+	free(g->gone[st->id].first_times);
+	graph_books_forget(&g->gone[st->id]);
 	free(st);
 }
 

@@ -67,6 +67,7 @@ static struct thread *thread_new(
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	t->dirty_tail = &t->dirty;
 	t->refused_by = WEIR_NO_STAGE;
+	t->number = -1;
 	t->now_ns = clock_now_ns();
 	t->mail[0] = mailbox_outboxes_new();
 	if (t->mail[0] && graph_books_make(t, all) == 0)

@@ -47,6 +47,7 @@ struct weir_loop {
 	struct task task[2]; /* the thread, and its predecessor if that exited in a handler */
 	int current;         /* index of the current thread's task */
 	char name[32];
+	int index; /* number of the loop in its stage */
 	struct thread_link link;
 	/* struct of a thread that exited in a handler, for the thread that replaces it */
 	struct thread *passed_on;

@@ -15,6 +15,7 @@
 #include <weir/log.h>
 
 #include "base/clock.h"
+#include "event/local.h"
 #include "sched/host.h"
 #include "stage/thread.h"
 #include "io/loop.h"
@@ -33,6 +34,7 @@ static int thread_start(struct weir_loop *loop)
 	loop->refused_by = thread_refused_by();
 	if (rc != 0)
 		return rc;
+	atomic_store(&thread_self()->number, loop->index);
 	thread_touch(loop->now_ns);
 	rc = loop->ops->start ? loop->ops->start(loop) : 0;
 	thread_flush();
@@ -172,13 +174,14 @@ int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops
 		return lacks_callback(st, ops->mail ? "turn_end" : "mail");
 	int rc = loop_new(st, ops, data, &loop);
 
-	if (rc == 0 && st->host)
-		rc = loop_core_claim(loop, index);
-	if (rc != 0) {
-		loop_free(loop);
+	if (rc != 0)
 		return rc;
-	}
+	if (st->host)
+		rc = loop_core_claim(loop, index);
+	if (rc != 0)
+		goto fail;
 	*out = loop;
+	loop->index = index;
 	if (loop->host)
 		snprintf(loop->name, sizeof(loop->name), "%.10s/%d", st->host->name, index);
 	else

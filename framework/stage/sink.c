@@ -296,6 +296,7 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 static void return_refused(const struct sink *s, struct weir_event **ev, const int *reason, int n,
     int from, enum weir_event_state state, struct book *book)
 {
+	book_add(&book->refused, (uint64_t)n);
 	for (int i = 0; i < n; i++) {
 		probe_shed(s->name, ev[i]->class_id, reason[i]);
 		ev[i]->stage = (uint16_t)from;

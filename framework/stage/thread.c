@@ -151,7 +151,11 @@ static void flush_again(struct thread *t, struct outbox *o)
 		if (WEIR_UNLIKELY(s->requeue != NULL) && t->core && s->requeue(t, o))
 			break;
 		int n = unload(t, o, per_class);
+		/* before they are put back, so that a profile never shows more restarts */
+		book_add(&l->book.put_back, (uint64_t)n);
 		int back = sink_take_back(s, t->offer, n, t->now_ns, &why);
+		if (WEIR_UNLIKELY(back < n))
+			book_add(&l->book.dropped, (uint64_t)(n - back));
 		for (int i = back; i < n; i++)
 			weir_event_finish(&t->offer[i], why);
 		if (back > 0)
