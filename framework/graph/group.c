@@ -190,7 +190,8 @@ int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct
 		rc = groups_new(g);
 	if (rc != 0)
 		goto out;
-	struct cores_plan first = {.balance = g->spec->groups[k].balance};
+	struct cores_plan first = {.balance = g->spec->groups[k].balance,
+	    .window = (unsigned)(clock_now_ns() / LONGEST_WINDOW_NS)};
 	set_limits(g, &g->spec->groups[k], *out, &first.limits);
 	order(g, *out, &first);
 	cores_set((*out)->cores, &first);
@@ -275,6 +276,7 @@ void graph_groups_tick(struct weir_graph *g, int64_t now_ns)
 			continue;
 		cores_get(group, &plan);
 		order(g, g->pools[i], &plan);
+		plan.window = (unsigned)(now_ns / LONGEST_WINDOW_NS);
 		cores_set(group, &plan);
 	}
 }
