@@ -67,6 +67,7 @@ static const char *schedule_help(const char *name)
 static void gate_words(const struct weir_gate_spec *g, FILE *out)
 {
 	char time[32];
+	bool gated = g->arrived || g->events > 0 || g->time_ns > 0;
 
 	fputs("# A visit of a stage ends ", out);
 	if (g->arrived)
@@ -74,11 +75,10 @@ static void gate_words(const struct weir_gate_spec *g, FILE *out)
 	else if (g->events > 0)
 		fprintf(out, "after %lld event%s", (long long)g->events, g->events == 1 ? "" : "s");
 	else if (g->time_ns > 0)
-		fprintf(out, "with the batch that ends %s or more after its begin",
+		fprintf(out, "with the first batch that is done %s or more after it began",
 		    duration(time, g->time_ns));
-	if (g->arrived || g->events > 0 || g->time_ns > 0)
-		fputs(", or earlier, ", out);
-	fputs("when the stage has no more events on the core.\n", out);
+	fprintf(out, "%s the stage has no more events on the core.\n",
+	    gated ? ", or earlier, if" : "when");
 }
 
 static bool is_member(const struct weir_stage_spec *s, const struct weir_group_spec *group)
@@ -138,14 +138,16 @@ void group_words(const struct weir_spec *spec, const struct weir_group_spec *gro
 	char cores[64];
 
 	cores_text(group, cores, sizeof(cores));
-	fprintf(out, "# Group '%s' has %s. Each chooses by %s which stage it visits next: %s.\n",
-	    group->name, cores, group->schedule, schedule_help(group->schedule));
+	fprintf(out, "# Core group '%s' runs on %s.\n", group->name,
+	    strcmp(cores, "all cores") == 0 ? "all cores that the process may use" : cores);
+	fprintf(out, "# A core chooses the stage that it visits next by %s: %s.\n", group->schedule,
+	    schedule_help(group->schedule));
 	gate_words(&group->gate, out);
 	starve_words(spec, group, out);
 	urgent_words(spec, group, out);
-	fprintf(out, "# An event stays on its core, where %s. %s\n",
-	    group->order == WEIR_ORDER_NEWEST ? "the newest is served first"
-					      : "the oldest is served first",
-	    group->balance ? "Idle cores get events of others."
-			   : "Idle cores get no events of others (balance: false).");
+	fprintf(out, "# Of the events of a stage on a core, the %s is served first.\n",
+	    group->order == WEIR_ORDER_NEWEST ? "newest" : "oldest");
+	fputs(group->balance ? "# Idle cores get events of others.\n"
+			     : "# Idle cores get no events of others (balance: false).\n",
+	    out);
 }

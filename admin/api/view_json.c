@@ -177,8 +177,8 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 	    "longest_running_seconds", seconds(s->longest_running_ns), "slo_seconds",
 	    slo_json(s->slo_ns), "pressure", isfinite(s->pressure) ? s->pressure : 0.0,
 	    "degradation", s->degradation, "width", width_json(s), "cores",
-	    view_json_cores(s->cores, s->n_cores), "links",
-	    links_json(s), "metrics", metrics_json(s), "classes", classes_json(v, s));
+	    view_json_cores(s->cores, s->n_cores), "links", links_json(s), "metrics",
+	    metrics_json(s), "classes", classes_json(v, s));
 }
 
 /* Add the members of `more` to `into`. `more` is consumed. Returns NULL if either is NULL. */
@@ -244,12 +244,11 @@ static json_t *all_links_json(const struct weir_graph_view *v)
 
 json_t *view_json_graph(const struct weir_graph_view *v)
 {
-	return merge(
-	    time_json(v), json_pack("{s:s, s:b, s:b, s:I, s:o, s:o, s:o, s:o}", "name", v->name, "ready",
-			      v->ready, "draining", v->draining, "decisions_total",
-			      (json_int_t)v->decisions_total, "classes", class_names_json(v),
-			      "stages", places_json(v), "links", all_links_json(v), "groups",
-			      view_json_groups(v, false)));
+	return merge(time_json(v),
+	    json_pack("{s:s, s:b, s:b, s:I, s:o, s:o, s:o, s:o}", "name", v->name, "ready",
+		v->ready, "draining", v->draining, "decisions_total",
+		(json_int_t)v->decisions_total, "classes", class_names_json(v), "stages",
+		places_json(v), "links", all_links_json(v), "groups", view_json_groups(v, false)));
 }
 
 /* Return the user and system time of the whole process. The resolution is finer than that of
@@ -265,9 +264,9 @@ json_t *view_json_stages(const struct weir_graph_view *v)
 
 	for (int i = 0; i < v->n_stages; i++)
 		json_push(&list, stage_json(v, &v->stages[i]));
-	return merge(time_json(v), json_pack("{s:s, s:f, s:o, s:o}", "name", v->name,
-				       "process_cpu_seconds", process_cpu(), "stages", list,
-				       "groups", view_json_groups(v, true)));
+	return merge(
+	    time_json(v), json_pack("{s:s, s:f, s:o, s:o}", "name", v->name, "process_cpu_seconds",
+			      process_cpu(), "stages", list, "groups", view_json_groups(v, true)));
 }
 
 json_t *view_json_stage(const struct weir_graph_view *v, const struct weir_stage_view *s)

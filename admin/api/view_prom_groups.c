@@ -28,8 +28,8 @@ struct family {
 };
 
 #define PRINT_CORE(fn, print, expr)                                                                \
-	static void fn(struct textbuf *out, const struct weir_group_view *g,                       \
-	    const struct weir_core_view *c)                                                        \
+	static void fn(                                                                            \
+	    struct textbuf *out, const struct weir_group_view *g, const struct weir_core_view *c)  \
 	{                                                                                          \
 		(void)g;                                                                           \
 		print(out, expr);                                                                  \
@@ -172,7 +172,8 @@ static void print_group(
 void view_prom_groups(const struct weir_graph_view *v, struct textbuf *out)
 {
 	for (size_t i = 0, n; i < FAMILIES; i += n) {
-		for (n = 1; i + n < FAMILIES && strcmp(family[i + n].name, family[i].name) == 0; n++)
+		for (n = 1; i + n < FAMILIES && strcmp(family[i + n].name, family[i].name) == 0;
+		     n++)
 			;
 		prom_head(out, family[i].name, family[i].kind, family[i].help);
 		for (int k = 0; k < v->n_groups; k++)

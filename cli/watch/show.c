@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* show and queue: show one stage of a running server, and the oldest events in its queue. */
+/* show and queue: show one stage or core group of a running server, and the oldest events in a
+ * queue. */
 #include "cli/act.h"
 #include "cli/client/plain.h"
+#include "core_groups.h"
 #include "stage_state.h"
 
 #include <string.h>
@@ -114,13 +116,51 @@ static void print_knobs(const json_t *knobs)
 	}
 }
 
+static bool has_stage(const json_t *stages, const char *name)
+{
+	const json_t *list = json_object_get(stages, "stages");
+
+	for (size_t i = 0; i < json_array_size(list); i++)
+		if (strcmp(act_text(json_array_get(list, i), "name"), name) == 0)
+			return true;
+	return false;
+}
+
+/* Show a core group, if NAME is one and no stage is called so; then *shown is set. */
+static int show_group(const struct verb *verb, const struct verb_args *args, bool *shown)
+{
+	const char *name = args->operand[0];
+	char line[400];
+	json_t *doc;
+	int rc = act_ask(verb, args, "GET", "/api/v1/stages", NULL, &doc);
+
+	if (rc != VERB_OK)
+		return rc;
+	const json_t *group = has_stage(doc, name) ? NULL : core_group_find(doc, name);
+	*shown = group != NULL;
+	if (group && args->json) {
+		act_print_json(group, JSON_INDENT(2));
+	} else if (group) {
+		double up_s = json_number_value(json_object_get(doc, "uptime_seconds"));
+		core_group_line(NULL, group, up_s, line, sizeof(line));
+		plain_print(stdout, "group %s\n", line);
+		core_group_table(json_object_get(group, "cores"));
+	}
+	json_decref(doc);
+	return VERB_OK;
+}
+
 int verb_show(const struct verb *verb, const struct verb_args *args)
 {
 	char path[ACT_PATH_MAX];
 	json_t *stage, *knobs;
+	bool shown = false;
 
 	if (!act_name_fits(verb, args->operand[0]))
 		return VERB_USAGE;
+	int found = show_group(verb, args, &shown);
+	if (found != VERB_OK || shown)
+		return found;
 	snprintf(path, sizeof(path), "/api/v1/stages/%s", args->operand[0]);
 	int rc = act_ask(verb, args, "GET", path, NULL, &stage);
 	if (rc != VERB_OK)
@@ -136,6 +176,8 @@ int verb_show(const struct verb *verb, const struct verb_args *args)
 	if (args->json)
 		return act_print(stage);
 	print_head(stage);
+	if (json_array_size(json_object_get(stage, "cores")) > 0)
+		core_group_table(json_object_get(stage, "cores"));
 	print_classes(json_object_get(stage, "classes"));
 	print_knobs(json_object_get(stage, "knobs"));
 	json_decref(stage);

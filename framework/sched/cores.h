@@ -65,7 +65,8 @@ struct core_book {
 	book_counter from_cell, from_queue; /* events taken */
 	book_counter dealt;                 /* sent to the queue, since another core was idle */
 	book_counter batches;
-	book_counter busy_ns; /* from the end of the batch before, or from the wake-up, to the end */
+	book_counter
+	    busy_ns; /* from the end of the batch before, or from the wake-up, to the end */
 	struct longest longest;
 };
 

@@ -181,7 +181,7 @@ struct weir_graph_view {
 	struct weir_stage_view *stages;
 	int n_groups;
 	struct weir_group_view *groups; /* the core groups */
-	uint64_t decisions_total; /* the id of the newest decision */
+	uint64_t decisions_total;       /* the id of the newest decision */
 	/* like decisions_total, but never smaller than in the previous graph */
 	uint64_t decided_total;
 	uint64_t acts_total; /* the id of the newest change (weir_graph_changes) */

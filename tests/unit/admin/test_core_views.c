@@ -88,9 +88,9 @@ static void test_group_json(void)
 	CU_ASSERT_TRUE(json_equal(got, expected));
 	json_decref(doc);
 	json_decref(core);
-	doc = view_json_graph(&made_up.view); /* settings only: its ETag must not change with counts */
-	CU_ASSERT_TRUE(
-	    json_equal(json_array_get(json_object_get(doc, "groups"), 0), expected));
+	doc = view_json_graph(
+	    &made_up.view); /* settings only: its ETag must not change with counts */
+	CU_ASSERT_TRUE(json_equal(json_array_get(json_object_get(doc, "groups"), 0), expected));
 	json_decref(doc);
 	json_decref(expected);
 }
