@@ -242,8 +242,9 @@ static int take(struct handler *h, int64_t now_ns)
 		struct next_choice c = next_choose(&core->next, &core->plan.limits, &view);
 		if (c.stage < 0)
 			return 0;
+		uint32_t before = core->n;
 		int n = take_stage(h, c.stage, c.max, queued >> c.stage & 1, now_ns);
-		next_took(&core->next, c.stage, (uint32_t)n);
+		next_took(&core->next, c.stage, (uint32_t)n, before - core->n);
 		if (n > 0) {
 			if (c.begins)
 				note_visit(core, &c, was, view.ready);
@@ -270,7 +271,17 @@ static void share(struct handler *h)
 	}
 }
 
-static void run(struct handler *h, int64_t from_ns)
+/* The time at the end of a batch that was taken at `taken_ns`. */
+static int64_t time_after(int64_t taken_ns)
+{
+	int64_t now_ns = thread_self()->now_ns;
+
+	/* If all events were dropped, no handler ran, and stage_run has not read the time. */
+	return WEIR_LIKELY(now_ns != taken_ns) ? now_ns : clock_now_ns();
+}
+
+/* Run the batch that was taken at `taken_ns`. Returns the time at its end. */
+static int64_t run(struct handler *h, int64_t taken_ns)
 {
 	struct core_book *book = &h->core->book[h->sink->place];
 
@@ -280,9 +291,10 @@ static void run(struct handler *h, int64_t from_ns)
 		share(h);
 	book_add(&book->batches, 1);
 	batch_run(h);
-	int64_t took_ns = thread_self()->now_ns - from_ns;
-	book_add(&book->busy_ns, took_ns > 0 ? (uint64_t)took_ns : 0);
+	int64_t now_ns = time_after(taken_ns);
+	book_add(&book->busy_ns, (uint64_t)(now_ns - taken_ns));
 	handler_state(h, WEIR_THREAD_SPINNING);
+	return now_ns;
 }
 
 bool core_due(struct handler *h)
@@ -337,8 +349,7 @@ void *core_main(void *arg)
 	while (!handler_surplus(h)) {
 		thread_touch(now_ns);
 		if (take(h, now_ns) > 0) {
-			run(h, now_ns);
-			now_ns = thread_self()->now_ns;
+			now_ns = run(h, now_ns);
 			continue;
 		}
 		if (!handler_spin(h))
