@@ -158,9 +158,11 @@ void bottleneck_sentence(const struct bottleneck *b, char *buf, size_t size)
 		    number_text(NUMBER_ROOM, b->ceiling_per_s, 4));
 	if (lasts_s(b) > 0)
 		snprintf(time, sizeof(time), ", for %lld s", (long long)lasts_s(b));
+	const char *more = b->width > 0 || b->threads >= b->max ? ""
+			   : b->schedule[0]                     ? "; the group may get more cores"
+								: "; the pool may still grow";
 	snprintf(buf, size, "%s limits the server: %s %.0f %% used%s%s%s.", b->stage, what,
-	    100 * b->used, rates, time,
-	    b->width == 0 && b->threads < b->max ? "; the pool may still grow" : "");
+	    100 * b->used, rates, time, more);
 }
 
 /* Write the formula of the ceiling, with its numbers, to buf[size] for display. */

@@ -2,6 +2,7 @@
 /* A core group and a stage in it, as the endpoint shows what its cores do. */
 #include "admin/api/view_json.h"
 #include "admin/api/view_prom.h"
+#include "admin/metrics/bottleneck.h"
 #include "cunit_main.h"
 #include "made_up.h"
 
@@ -130,5 +131,45 @@ static void test_prom(void)
 	textbuf_fini(&out);
 }
 
+/* A stage in a core group that limits the server: the group is named, with its schedule. */
+static void test_bottleneck(void)
+{
+	struct weir_stage_view work = {.name = "work",
+	    .placement = "group",
+	    .group = "core",
+	    .threads_now = 4,
+	    .threads_max = 8};
+	struct weir_graph_view v = {.wall_ns = 1700000000000000000,
+	    .n_stages = 1,
+	    .stages = &work,
+	    .n_groups = 1,
+	    .groups = &group};
+	struct sample sample = {.known = true, .v = {[SAMPLE_BUSY] = 0.5, [SAMPLE_DONE] = 100}};
+	struct bottleneck b = {0};
+	char text[320];
+
+	bottleneck_feed(&b, &v, &sample);
+	bottleneck_sentence(&b, text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, "Nothing limits the server: work is the busiest stage, the "
+				     "cores of its group 'core' (srpt) are 50 % used.");
+	sample.v[SAMPLE_BUSY] = 0.95;
+	sample.v[SAMPLE_DONE] = 380;
+	bottleneck_feed(&b, &v, &sample);
+	bottleneck_sentence(&b, text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, "work limits the server: the 4 cores of its group 'core' "
+				     "(srpt) are 95 % used, 380/s of 400/s; the group may get more "
+				     "cores.");
+	json_t *json = bottleneck_json(&b);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json, "group")), "core");
+	json_decref(json);
+	v.n_groups = 0; /* the group is a pool */
+	bottleneck_feed(&b, &v, &sample);
+	bottleneck_sentence(&b, text, sizeof(text));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "its 4 threads are 95 % used"));
+	json = bottleneck_json(&b);
+	CU_ASSERT_TRUE(json_is_null(json_object_get(json, "group")));
+	json_decref(json);
+}
+
 CUNIT_MAIN("cores", {"JSON of a stage", test_json}, {"JSON of a group", test_group_json},
-    {"Prometheus", test_prom})
+    {"Prometheus", test_prom}, {"bottleneck", test_bottleneck})
