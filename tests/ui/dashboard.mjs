@@ -251,6 +251,18 @@ test("a core group is a box in the graph, a card with its cores, and on the page
   assert.match(await page.locator("table.cores").textContent(), /core 1\s*45 %/);
 }, { world: { cores: 2 } });
 
+test("a knob of a core group is turned in its card", async ({ open, world }) => {
+  const page = await open({});
+  await page.getByText("Knobs of the group core").click();
+  await page.getByLabel("starve", { exact: true }).fill("5ms");
+  await page.getByRole("button", { name: "Set starve" }).click();
+  await page.getByText("set to 5ms").waitFor();
+  assert.deepEqual(world.calls.at(-1), { method: "PUT", path: "/api/v1/groups/core/knobs/starve", body: { value: "5ms" } });
+  await page.getByRole("button", { name: "Undo the last change" }).click();
+  await page.getByText("The last change was undone.").waitFor();
+  await axeFindsNothing(page, "knobs of a group");
+}, { world: { cores: 2 } });
+
 test("a core group: axe finds nothing, and 360 pixels are enough", async ({ open }) => {
   for (const [scheme, width] of [["light", 1280], ["dark", 360]]) {
     const page = await open({ scheme, width, calm: true });

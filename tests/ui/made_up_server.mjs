@@ -15,7 +15,7 @@ const ROUTES = ["GET /api/v1/graph", "GET /api/v1/stages", "GET /api/v1/stages/{
   "DELETE /api/v1/stages/{stage}/knobs/{knob}", "GET /api/v1/stages/{stage}/queue", "POST /api/v1/stages/{stage}/pause",
   "POST /api/v1/stages/{stage}/resume", "POST /api/v1/stages/{stage}/drain", "POST /api/v1/undo", "GET /api/v1/changes", "GET /api/v1/alerts", "GET /api/v1/decisions",
   "GET /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/config",
-  "GET /api/v1/reload", "POST /api/v1/reload", "GET /metrics", "GET /readyz"];
+  "GET /api/v1/reload", "POST /api/v1/reload", "GET /api/v1/groups/{group}/knobs", "PUT /api/v1/groups/{group}/knobs/{knob}", "DELETE /api/v1/groups/{group}/knobs/{knob}", "GET /metrics", "GET /readyz"];
 
 const round = (x) => Math.round(x * 1e6) / 1e6;
 
@@ -209,6 +209,7 @@ export class World {
       return { name, value: over?.value ?? value, configured: value, overridden: over?.value ?? null, effective: over?.value ?? value, expires_at: over?.until ?? null,
         type, written: "a whole number", choices, default: value, live, help: help + this.evil };
     };
+    if (this.options.cores && stage === "core") return [knob("starve", "25ms", "duration", true, "longest wait of a stage"), knob("visit", "[]", "strings", false, "order of the stages")];
     return [knob("threads.min", "1", "int", true, "least handler threads"), knob("threads.max", "16", "int", true, "most handler threads"),
       knob("queue.limit", "1024", "int", true, "most events that may wait"), knob("admission.mode", "enforce", "choice", true, "what is done with a refusal", "enforce|shadow|off"),
       knob("threads.pin", "false", "bool", false, "bind threads to cores")];
@@ -312,7 +313,8 @@ async function answer(world, request, response) {
     world.calls.push({ method, path: url.pathname, body: json });
     if (world.options.role === "viewer") return problem(403, "a viewer may look, not act");
   }
-  const pattern = parts[3] === "stages" && parts.length > 4 ? ["", "api", "v1", "stages", "{stage}", ...parts.slice(5).map((p, i) => (i === 1 ? "{knob}" : p))].join("/") : url.pathname;
+  const below = { stages: "{stage}", groups: "{group}" }[parts[3]];
+  const pattern = below && parts.length > 4 ? ["", "api", "v1", parts[3], below, ...parts.slice(5).map((p, i) => (i === 1 ? "{knob}" : p))].join("/") : url.pathname;
   const route = `${method} ${pattern}`;
   if (!world.has(route)) return problem(404, `there is nothing at ${url.pathname}`);
   const handler = HANDLERS[route];
@@ -371,6 +373,8 @@ const HANDLERS = {
     response.on("close", () => world.streams.delete(response));
   },
 };
+for (const route of ["GET /api/v1/stages/{stage}/knobs", "PUT /api/v1/stages/{stage}/knobs/{knob}", "DELETE /api/v1/stages/{stage}/knobs/{knob}"])
+  HANDLERS[route.replace("stages/{stage}", "groups/{group}")] = HANDLERS[route];
 for (const verb of ["pause", "resume", "drain"])
   HANDLERS[`POST /api/v1/stages/{stage}/${verb}`] = ({ world, parts, send }) => {
     world.act(verb, parts[4], "", "");

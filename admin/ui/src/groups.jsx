@@ -2,6 +2,7 @@
 // Core groups: the settings of a group, what each of its cores does, and what they do at each stage.
 
 import { count, NONE, percent, rate, seconds } from "./format.js";
+import { GroupKnobs } from "./knobs.jsx";
 import { now } from "./live.js";
 import { Card, StageLink } from "./parts.jsx";
 
@@ -61,6 +62,7 @@ function GroupCard({ g }) {
           ))}</tbody>
         </table>
       </div>
+      <GroupKnobs group={g.name} />
     </Card>
   );
 }
