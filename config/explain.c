@@ -17,6 +17,7 @@
 #include <weir/stage.h>
 
 #include "bind.h"
+#include "groups.h"
 #include "rows.h"
 #include "source.h"
 #include "tree.h"
@@ -305,6 +306,8 @@ static void explain_group(struct explain *x, const struct weir_group_spec *group
 
 	snprintf(path, sizeof(path), "groups.%s", group->name);
 	show_rows(x, &scope, "", weir_group_knobs, group);
+	if (is_below(path, x->only) && !x->values && !x->said && group_is_core(group))
+		group_words(x->spec, group, x->out);
 }
 
 static void explain_with(

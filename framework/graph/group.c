@@ -266,6 +266,7 @@ void graph_group_renew(struct weir_graph *g, struct pool *pool)
 	cores_get(pool->cores, &plan);
 	plan.policy = next_policy_find(gs->schedule);
 	plan.balance = gs->balance;
+	plan.window = (unsigned)(clock_now_ns() / LONGEST_WINDOW_NS);
 	set_limits(g, gs, pool, &plan.limits);
 	order(g, pool, &plan);
 	cores_set(pool->cores, &plan);
@@ -353,6 +354,7 @@ void graph_groups_tick(struct weir_graph *g, int64_t now_ns)
 			serial_tend(group);
 		cores_get(group, &plan);
 		order(g, g->pools[i], &plan);
+		plan.window = (unsigned)(now_ns / LONGEST_WINDOW_NS);
 		cores_set(group, &plan);
 		if (group->undivided)
 			cores_divide(group);

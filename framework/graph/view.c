@@ -375,6 +375,8 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 	v->acts_total = change_log_total(&g->change_log);
 	weir_graph_collect_state(g, &v->collect);
 	if (v->stages && rc == 0)
+		rc = graph_groups_view(g, v);
+	if (v->stages && rc == 0)
 		rc = reload_state_add(g, v);
 	if (!v->stages || rc != 0) {
 		weir_graph_view_free(v);
@@ -393,5 +395,6 @@ void weir_graph_view_free(struct weir_graph_view *v)
 		free(v->stages[i].cores);
 	}
 	free(v->stages);
+	graph_groups_view_free(v);
 	free(v);
 }

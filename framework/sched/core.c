@@ -114,7 +114,19 @@ static void view_stage(struct handler *h, int i, bool queued)
 		v->oldest_ns = core->seen_ns[i];
 }
 
-static int take_cell(struct handler *h, int i, int n, int most)
+/* Note how long the oldest of ev[0..n) has waited, which come from one cell or queue of `s`. */
+static void note_wait(
+    struct core *core, const struct sink *s, struct weir_event **ev, int n, int64_t now_ns)
+{
+	int64_t oldest_ns = n > 0 ? ev[0]->queued_ns : now_ns;
+	bool in_order = s->queue.n_classes == 1 && !core->group->newest;
+
+	for (int i = 1; !in_order && i < n; i++)
+		oldest_ns = ev[i]->queued_ns < oldest_ns ? ev[i]->queued_ns : oldest_ns;
+	longest_note(&core->book[s->place].longest, now_ns - oldest_ns);
+}
+
+static int take_cell(struct handler *h, int i, int n, int most, int64_t now_ns)
 {
 	struct core *core = h->core;
 	struct sink *s = h->pool->sinks[i];
@@ -124,6 +136,7 @@ static int take_cell(struct handler *h, int i, int n, int most)
 		return 0;
 	int m = cell_take(cell, most - n, s->queue.fifo, h->batch + n);
 	book_add(&core->book[i].from_cell, (uint64_t)m);
+	note_wait(core, s, h->batch + n, m, now_ns);
 	core->n -= (uint32_t)m;
 	if (cell_length(cell) == 0)
 		core->filled &= ~(1ULL << i);
@@ -145,8 +158,10 @@ static int take_queue(
 	int m = batch_take(h, i, n, most - n, cell, now_ns);
 	if (WEIR_UNLIKELY(h->ready_ns[i] != INT64_MAX))
 		core->lingering |= 1ULL << i;
-	if (m > 0)
+	if (m > 0) {
 		book_add(&core->book[i].from_queue, (uint64_t)m);
+		note_wait(core, s, h->batch + n, m, now_ns);
+	}
 	if (m > 0 && !s->queue.dated && s->queue.n_classes == 1 && !s->queue.shortest)
 		core->seen_ns[i] = h->batch[n + m - 1]->queued_ns;
 	return m;
@@ -162,18 +177,29 @@ static int take_stage(struct handler *h, int i, uint32_t gate, bool queued, int6
 
 	h->part = 0;
 	if (!queued)
-		return take_cell(h, i, 0, most);
+		return take_cell(h, i, 0, most, now_ns);
 	const struct queue *q = &h->pool->sinks[i]->queue;
 	bool classed = q->n_classes > 1 && !q->fifo && core->filled >> i & 1 && !queue_keeps(q);
 	/* for serial stages, see serial.h */
 	bool cell_first =
 	    q->map || (!classed && cell_oldest_ns(&core->cell[i]) <= core->seen_ns[i]);
 	if (cell_first)
-		n += take_cell(h, i, n, most);
+		n += take_cell(h, i, n, most, now_ns);
 	n += take_queue(h, i, n, most, classed ? &core->cell[i] : NULL, now_ns);
 	if (!cell_first && (n == 0 || !queue_keeps(q)))
-		n += take_cell(h, i, n, most);
+		n += take_cell(h, i, n, most, now_ns);
 	return n;
+}
+
+static void turn_window(struct core *core, unsigned window)
+{
+	unsigned was = atomic_load_explicit(&core->window, memory_order_relaxed);
+
+	if (window == was)
+		return;
+	for (int i = 0; i < core->group->n_stages; i++)
+		longest_turn(&core->book[i].longest, window - was);
+	atomic_store_explicit(&core->window, window, memory_order_relaxed);
 }
 
 /* Take over the plan of the group if it has changed. */
@@ -193,6 +219,15 @@ static void refresh(struct core *core)
 	thread_self()->slice.ns = l->gate == NEXT_CUTOFF ? l->gate_ns : 0;
 	if (core->next.policy != core->plan.policy)
 		core_renew(core);
+	turn_window(core, core->plan.window);
+}
+
+/* A new visit has begun. `was` is the stage of the visit before, if that had not ended, or -1. */
+static void note_visit(struct core *core, const struct next_choice *c, int was, uint64_t ready)
+{
+	book_add(&core->book[c->stage].visits[c->why], 1);
+	if (was >= 0 && ready >> was & 1 && !(c->why == NEXT_URGENT && was == c->stage))
+		book_add(&core->book[was].cut[c->why], 1);
 }
 
 int core_take(struct handler *h, int64_t now_ns)
@@ -220,6 +255,8 @@ int core_take(struct handler *h, int64_t now_ns)
 		view_stage(h, i, queued >> i & 1);
 	}
 	for (;;) {
+		const struct next_core *next = &core->next;
+		int was = next->visit.open && !next->urgent.open ? next->visit.stage : -1;
 		struct next_choice c = next_choose(&core->next, &core->plan.limits, &view);
 		if (c.stage < 0)
 			return 0;
@@ -228,7 +265,7 @@ int core_take(struct handler *h, int64_t now_ns)
 		next_took(&core->next, c.stage, (uint32_t)n, before - core->n);
 		if (n > 0) {
 			if (c.begins)
-				book_add(&core->book[c.stage].visits[c.why], 1);
+				note_visit(core, &c, was, view.ready);
 			return n;
 		}
 		view.ready &= ~(1ULL << c.stage); /* another core took the events */
@@ -263,26 +300,29 @@ static void yielded(struct core *core, int i)
 	next_yielded(&core->next, waiting > n ? waiting - n : 0, s->again_ns);
 }
 
-void core_run(struct handler *h)
+int64_t core_run(struct handler *h, int64_t taken_ns)
 {
 	struct thread *t = thread_self();
-	int64_t taken_ns = t->now_ns;
 	int i = h->sink->place;
+	struct core_book *book = &h->core->book[i];
 
 	handler_state(h, WEIR_THREAD_BUSY);
 	/* seq_cst: a core that parks after this has seen the queues itself */
 	if (core_idles(h->core) || atomic_load(&h->pool->n_idle) > 0)
 		share(h);
+	book_add(&book->batches, 1);
 	batch_run(h);
 	/* if all events were dropped, no handler ran, and stage_run has not read the time */
 	if (WEIR_UNLIKELY(t->now_ns == taken_ns))
 		t->now_ns = clock_now_ns();
 	if (WEIR_UNLIKELY(t->slice.yielded > 0))
 		yielded(h->core, i);
+	book_add(&book->busy_ns, (uint64_t)(t->now_ns - taken_ns));
 	/* not before, since slots of the batch must not move */
 	if (WEIR_UNLIKELY(h->core->group->serial != NULL) && core_idles(h->core))
 		serial_deal(h->core);
 	handler_state(h, WEIR_THREAD_SPINNING);
+	return t->now_ns;
 }
 
 bool core_due(struct handler *h)
@@ -341,8 +381,7 @@ void *core_main(void *arg)
 	while (!handler_surplus(h)) {
 		thread_touch(now_ns);
 		if (core_take(h, now_ns) > 0) {
-			core_run(h);
-			now_ns = thread_self()->now_ns;
+			now_ns = core_run(h, now_ns);
 			continue;
 		}
 		if (!handler_spin(h))

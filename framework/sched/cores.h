@@ -29,6 +29,7 @@
 #define WEIR_SCHED_CORES_H
 
 #include "event/cell.h"
+#include "sched/longest.h"
 #include "sched/next.h"
 #include "sched/pool.h"
 
@@ -54,13 +55,21 @@ struct cores_plan {
 	struct next_order order;
 	int64_t rest_ns[NEXT_STAGES_MAX];
 	bool balance;
+	unsigned window; /* number of the present window of struct longest */
 };
 
 /** What a core has done at a stage. Written by its thread, read by any. */
 struct core_book {
-	book_counter visits[NEXT_POLICY + 1]; /* by enum next_why */
-	book_counter from_cell, from_queue;   /* events taken */
-	book_counter dealt;                   /* sent to the queue, since another core was idle */
+	book_counter visits[NEXT_POLICY + 1]; /* begun, by enum next_why */
+	/* visits that ended, or were interrupted, before the stage was empty, by why the next visit
+	 * began: NEXT_POLICY if the gate ended them */
+	book_counter cut[NEXT_POLICY + 1];
+	book_counter from_cell, from_queue; /* events taken */
+	book_counter dealt;                 /* sent to the queue, since another core was idle */
+	book_counter batches;
+	book_counter
+	    busy_ns; /* from the end of the batch before, or from the wake-up, to the end */
+	struct longest longest;
 };
 
 /** What another thread waits for, which the core does between two batches. */
@@ -87,6 +96,7 @@ struct core {
 	struct core_book book[NEXT_STAGES_MAX];
 	book_counter moved; /* slots given to other cores (serial.h) */
 	int64_t deal_ns;    /* no slot is given before this time */
+	atomic_uint window; /* of the books' `longest`; read by any thread */
 	unsigned version;   /* of `plan` */
 	struct cores_plan plan;
 };
@@ -188,7 +198,7 @@ bool core_due(struct handler *h);
 void core_pin(const struct handler *h);
 void core_begin(struct handler *h);
 int core_take(struct handler *h, int64_t now_ns);
-void core_run(struct handler *h);
+int64_t core_run(struct handler *h, int64_t taken_ns);
 
 /** The sinks' `splice` and `put` (splice.c). */
 bool core_splice(struct thread *t, struct outbox *o);

@@ -134,7 +134,7 @@ bool host_run(struct handler *h, int64_t polled_ns, int *events, bool *spent)
 		if (n == 0)
 			return any;
 		*events += n;
-		core_run(h);
+		core_run(h, t->now_ns);
 		any = true;
 	}
 }

@@ -256,6 +256,49 @@ test("a width at its maximum, and what the other side refuses, are told", async 
   await page.locator(".facts", { hasText: /bounds 1–64; [\d,]+\/s refused by the other side/ }).waitFor();
 }, { world: { stage: { width: { ...WIDTH, max: 64, why: "" } } } });
 
+test("a core group is a box in the graph, a card with its cores, and on the pages of its stages", async ({ open }) => {
+  const page = await open({});
+  const box = page.locator("[data-group=core]");
+  await box.waitFor();
+  await page.waitForFunction(() => /^core group core, wavefront, gate time: 10ms, starve 25 ms, 2 cores, 90 %, 45 % busy$/
+    .test(document.querySelector("[data-group=core]").getAttribute("aria-label")));
+  assert.equal(await box.locator(".core-used").count(), 2);
+  const card = page.locator(".group-card");
+  assert.equal(await card.locator(".hint").first().textContent(), "wavefront · gate time: 10ms · starve 25 ms");
+  const cells = async (row) => (await card.locator("tbody tr").nth(row).locator("td").allTextContents()).join(" | ");
+  const same = "6.0 | schedule 75 %, urgent 20 %, starve 5 % | gate 10 %, starve 5 % | 25 %";
+  await until(async () => await cells(0) === `90 % | 100 | ${same} | 12 | 17 | 27 ms`, "core 0");
+  await until(async () => await cells(1) === `45 % | 100 | ${same} | 12 | 17 | 27 ms`, "core 1");
+  await until(async () => await cells(2) === `100 % | 200 | ${same} | 24 | 34 | 27 ms | 128 events or 2 ms`, "both at work");
+  await visit(page, "#/stage/work");
+  assert.match(await page.locator("table.cores").textContent(), /core 1\s*45 %/);
+}, { world: { cores: 2 } });
+
+test("a knob of a core group is turned in its card", async ({ open, world }) => {
+  const page = await open({});
+  await page.getByText("Knobs of the group core").click();
+  await page.getByLabel("starve", { exact: true }).fill("5ms");
+  await page.getByRole("button", { name: "Set starve" }).click();
+  await page.getByText("set to 5ms").waitFor();
+  assert.deepEqual(world.calls.at(-1), { method: "PUT", path: "/api/v1/groups/core/knobs/starve", body: { value: "5ms" } });
+  await page.getByRole("button", { name: "Undo the last change" }).click();
+  await page.getByText("The last change was undone.").waitFor();
+  await axeFindsNothing(page, "knobs of a group");
+}, { world: { cores: 2 } });
+
+test("a core group: axe finds nothing, and 360 pixels are enough", async ({ open }) => {
+  for (const [scheme, width] of [["light", 1280], ["dark", 360]]) {
+    const page = await open({ scheme, width, calm: true });
+    for (const hash of ["#/overview", "#/stage/work"]) {
+      await visit(page, hash);
+      await page.locator("table.cores").waitFor();
+      await axeFindsNothing(page, `${hash} ${scheme}`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(wide <= width, `${hash} is ${wide} wide`);
+    }
+  }
+}, { world: { cores: 20 } });
+
 test("what an operator drains is no overload", async ({ open }) => {
   const page = await open({});
   await page.waitForFunction(() => /^By an operator: work is drained, 40 waiting/.test(document.querySelector(".verdict").textContent.trim()));
