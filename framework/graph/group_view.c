@@ -106,7 +106,7 @@ static int view_group(
 
 	cores_get(group, &plan);
 	v->name = pool->name;
-	v->schedule = group->policy->name;
+	v->schedule = plan.policy->name;
 	v->starve_ns = plan.limits.starve_ns;
 	v->balance = plan.balance;
 	v->newest = group->newest;
