@@ -161,6 +161,8 @@ void core_pin(const struct handler *h);
 void core_begin(struct handler *h);
 int core_take(struct handler *h, int64_t now_ns);
 void core_run(struct handler *h);
+/** The time at the end of a batch that was taken at `taken_ns`. */
+int64_t core_time_after(int64_t taken_ns);
 
 /** The sinks' `splice` and `put` (splice.c). */
 bool core_splice(struct thread *t, struct outbox *o);
@@ -184,6 +186,19 @@ static inline bool core_idles(const struct core *core)
 	       atomic_load_explicit(&pool->n_idle, memory_order_relaxed) +
 		       atomic_load_explicit(&pool->n_spinning, memory_order_relaxed) >
 		   0;
+}
+
+/** Return the number of events in the cells of stages that are not paused, and in *filled the bits of
+ *  these cells. */
+static inline uint32_t core_live(const struct core *core, uint64_t *filled)
+{
+	uint64_t halted = atomic_load_explicit(&core->group->halted, memory_order_relaxed);
+	uint32_t n = core->n;
+
+	for (uint64_t left = core->filled & halted; WEIR_UNLIKELY(left != 0); left &= left - 1)
+		n -= cell_length(&core->cell[__builtin_ctzll(left)]);
+	*filled = core->filled & ~halted;
+	return n;
 }
 
 /** Number of events from which on they are dealt while a core is idle, and that of stages. Of fewer,

@@ -463,6 +463,16 @@ int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *
  * weir.c). */
 #define FULL_WAIT_SHARE 0.5
 
+/* The share of all slots that are taken, those of the cells included, if the queue has `in`. */
+static double sink_fullness(const struct sink *s, int64_t in)
+{
+	uint32_t own = atomic_load_explicit(&s->queue.own, memory_order_relaxed);
+	uint32_t each = atomic_load_explicit(&s->queue.cell_max, memory_order_relaxed);
+	double slots = own + (double)each * s->n_cells;
+
+	return slots > 0 ? (double)(in + sink_in_cells(s)) / slots : 0;
+}
+
 double weir_pressure(const struct weir_stage *st)
 {
 	const struct sink *s = &st->sink;
@@ -470,10 +480,12 @@ double weir_pressure(const struct weir_stage *st)
 	int64_t in = queue_length(&s->queue) + queue_kept_all(&s->queue);
 	int64_t wait_ns = atomic_load_explicit(&s->wait_ns, memory_order_relaxed);
 	double full = own > 0 ? (double)in / (double)own : 0;
+	double all = sink_fullness(s, in);
 	double classes = atomic_load_explicit(&s->full, memory_order_relaxed);
 	double late = s->slo_ns > 0 ? (double)wait_ns / (FULL_WAIT_SHARE * (double)s->slo_ns) : 0;
 	double p = full > late ? full : late;
 
+	p = all > p ? all : p;
 	p = classes > p ? classes : p;
 	return p > 1 ? 1 : p;
 }
