@@ -27,7 +27,7 @@ static json_t *upper_json(int64_t upper_ns)
 	return upper_ns == INT64_MAX ? json_null() : json_real(seconds(upper_ns));
 }
 
-static json_t *buckets_json(const struct weir_hist *h)
+json_t *view_json_buckets(const struct weir_hist *h)
 {
 	json_t *list = json_array();
 
@@ -54,7 +54,7 @@ static json_t *hist_json(const struct weir_hist *h)
 	return json_pack("{s:I, s:f, s:o, s:o, s:o, s:o, s:o}", "count", (json_int_t)n, "sum",
 	    (double)h->sum_ns / 1e9, "p50", quantile_json(h, n, 0.5), "p90",
 	    quantile_json(h, n, 0.9), "p99", quantile_json(h, n, 0.99), "p999",
-	    quantile_json(h, n, 0.999), "buckets", buckets_json(h));
+	    quantile_json(h, n, 0.999), "buckets", view_json_buckets(h));
 }
 
 static json_t *shed_json(const uint64_t shed[WEIR_SHED_REASONS])

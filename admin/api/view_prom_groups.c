@@ -45,6 +45,7 @@ PRINT_CORE(from_cell, prom_count, c->events - c->from_queue)
 PRINT_CORE(from_queue, prom_count, c->from_queue)
 PRINT_CORE(batches, prom_count, c->batches)
 PRINT_CORE(dealt, prom_count, c->dealt)
+PRINT_CORE(moved, prom_count, c->moved)
 PRINT_CORE(waiting, prom_count, c->waiting)
 PRINT_CORE(oldest_wait, prom_seconds, c->oldest_wait_ns)
 PRINT_CORE(longest_wait, prom_seconds, c->longest_wait_ns)
@@ -117,6 +118,9 @@ static const struct family family[] = {
     {"weir_stage_core_dealt_total", "counter",
 	"Events that a core sent to the queue of the stage since another core was idle",
 	SCOPE_STAGE_CORE, NULL, NULL, dealt},
+    {"weir_stage_core_moved_total", "counter",
+	"Slots of serial keys that a core has given to idle cores, in all serial stages at once",
+	SCOPE_STAGE_CORE, NULL, NULL, moved},
     {"weir_stage_core_busy_seconds_total", "counter",
 	"Time in which the core took, handled and sent events of the stage", SCOPE_STAGE_CORE, NULL,
 	NULL, busy},

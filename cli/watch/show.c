@@ -116,37 +116,50 @@ static void print_knobs(const json_t *knobs)
 	}
 }
 
-static bool has_stage(const json_t *stages, const char *name)
+/* Add what is known of the cores to the knobs of the group, if it is a core group. */
+static int add_cores(
+    const struct verb *verb, const struct verb_args *args, json_t *group, double *up_s)
 {
-	const json_t *list = json_object_get(stages, "stages");
-
-	for (size_t i = 0; i < json_array_size(list); i++)
-		if (strcmp(act_text(json_array_get(list, i), "name"), name) == 0)
-			return true;
-	return false;
-}
-
-/* Show a core group, if NAME is one and no stage is called so; then *shown is set. */
-static int show_group(const struct verb *verb, const struct verb_args *args, bool *shown)
-{
-	const char *name = args->operand[0];
-	char line[400];
 	json_t *doc;
 	int rc = act_ask(verb, args, "GET", "/api/v1/stages", NULL, &doc);
 
 	if (rc != VERB_OK)
 		return rc;
-	const json_t *group = has_stage(doc, name) ? NULL : core_group_find(doc, name);
-	*shown = group != NULL;
-	if (group && args->json) {
-		act_print_json(group, JSON_INDENT(2));
-	} else if (group) {
-		double up_s = json_number_value(json_object_get(doc, "uptime_seconds"));
+	const json_t *cores = core_group_find(doc, args->operand[0]);
+	if (cores)
+		json_object_update_new(group, json_deep_copy(cores));
+	*up_s = json_number_value(json_object_get(doc, "uptime_seconds"));
+	json_decref(doc);
+	return VERB_OK;
+}
+
+/* The operand is the name of a group. */
+static int show_group(const struct verb *verb, const struct verb_args *args)
+{
+	char path[ACT_PATH_MAX], line[400];
+	json_t *group;
+	double up_s;
+
+	snprintf(path, sizeof(path), "/api/v1/groups/%s/knobs", args->operand[0]);
+	int rc = act_ask(verb, args, "GET", path, NULL, &group);
+	if (rc != VERB_OK)
+		return rc;
+	rc = add_cores(verb, args, group, &up_s);
+	if (rc != VERB_OK) {
+		json_decref(group);
+		return rc;
+	}
+	if (args->json)
+		return act_print(group);
+	if (json_object_get(group, "cores")) {
 		core_group_line(NULL, group, up_s, line, sizeof(line));
 		plain_print(stdout, "group %s\n", line);
 		core_group_table(json_object_get(group, "cores"));
+	} else {
+		plain_print(stdout, "group %s\n", args->operand[0]);
 	}
-	json_decref(doc);
+	print_knobs(json_object_get(group, "knobs"));
+	json_decref(group);
 	return VERB_OK;
 }
 
@@ -154,15 +167,18 @@ int verb_show(const struct verb *verb, const struct verb_args *args)
 {
 	char path[ACT_PATH_MAX];
 	json_t *stage, *knobs;
-	bool shown = false;
 
 	if (!act_name_fits(verb, args->operand[0]))
 		return VERB_USAGE;
-	int found = show_group(verb, args, &shown);
-	if (found != VERB_OK || shown)
-		return found;
+	int rc = act_ask(verb, args, "GET", "/api/v1/graph", NULL, &stage);
+	if (rc != VERB_OK)
+		return rc;
+	bool group = act_is_group(stage, args->operand[0]);
+	json_decref(stage);
+	if (group)
+		return show_group(verb, args);
 	snprintf(path, sizeof(path), "/api/v1/stages/%s", args->operand[0]);
-	int rc = act_ask(verb, args, "GET", path, NULL, &stage);
+	rc = act_ask(verb, args, "GET", path, NULL, &stage);
 	if (rc != VERB_OK)
 		return rc;
 	strcat(path, "/knobs");

@@ -21,6 +21,7 @@ static void view_core(const struct core *core, int place, int64_t now_ns, struct
 	v->from_queue = book_read(&b->from_queue);
 	v->events = v->from_queue + book_read(&b->from_cell);
 	v->dealt = book_read(&b->dealt);
+	v->moved = core->cell[place].serial ? book_read(&core->moved) : 0;
 	v->waiting = cell_length(&core->cell[place]);
 	v->oldest_wait_ns = oldest_ns < now_ns ? now_ns - oldest_ns : 0;
 	v->batches = book_read(&b->batches);
@@ -37,10 +38,11 @@ int graph_group_view(const struct weir_stage *st, int64_t now_ns, struct weir_st
 
 	if (!pool || !pool->cores)
 		return 0;
-	v->cores = calloc((size_t)pool->cores->max, sizeof(*v->cores));
+	int most = atomic_load(&pool->max), seen = atomic_load(&pool->n_slots);
+	v->n_cores = most > seen ? most : seen; /* those that left have books, too */
+	v->cores = calloc((size_t)v->n_cores, sizeof(*v->cores));
 	if (!v->cores)
 		return WEIR_ENOMEM;
-	v->n_cores = pool->cores->max;
 	for (int k = 0; k < v->n_cores; k++)
 		view_core(&pool->cores->core[k], st->sink.place, now_ns, &v->cores[k]);
 	return 0;
@@ -56,6 +58,8 @@ static void add(struct weir_core_view *sum, const struct weir_core_view *v)
 	sum->events += v->events;
 	sum->from_queue += v->from_queue;
 	sum->dealt += v->dealt;
+	if (v->moved > sum->moved) /* each serial stage has the same number */
+		sum->moved = v->moved;
 	sum->waiting += v->waiting;
 	sum->batches += v->batches;
 	sum->busy_ns += v->busy_ns;

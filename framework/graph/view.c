@@ -185,15 +185,18 @@ static void view_law(struct weir_graph *g, struct weir_stage *st, const struct b
 	*motion = after; /* the next reading starts here */
 }
 
+const char *graph_placement(const struct weir_stage *st)
+{
+	if (st->ops->flags & WEIR_STAGE_SOURCE)
+		return "source";
+	return st->spec->inlined ? "inline" : st->spec->group[0] ? "group" : "pool";
+}
+
 static void view_threads(struct weir_stage *st, struct weir_stage_view *v)
 {
-	bool source = st->ops->flags & WEIR_STAGE_SOURCE;
 	const struct pool *pool = st->pool;
 
-	v->placement = source               ? "source"
-		       : st->spec->inlined  ? "inline"
-		       : st->spec->group[0] ? "group"
-					    : "pool";
+	v->placement = graph_placement(st);
 	v->group = pool ? pool->name : "";
 	v->thread_deaths = atomic_load(&st->deaths.n);
 	if (!pool)
@@ -220,7 +223,7 @@ static void view_width(struct weir_stage *st, const struct book *b, struct weir_
 
 static void view_names(struct weir_stage *st, struct weir_stage_view *v)
 {
-	static const char *const modes[] = {"shared", "exclusive", "partitioned"};
+	static const char *const modes[] = {"shared", "exclusive", "partitioned", "replicated"};
 	static const char *const admission_modes[] = {"off", "shadow", "enforce"};
 	bool single = st->ops->flags & WEIR_STAGE_SINGLE;
 

@@ -23,7 +23,7 @@ const dist = join(top, "admin/ui/dist");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const PATIENCE = 30000;
 
-const PAGES = ["#/overview", "#/stage/work", "#/requests", "#/timeline", "#/config", "#/compare"];
+const PAGES = ["#/overview", "#/stage/work", "#/requests", "#/profile", "#/timeline", "#/config", "#/compare"];
 const EVIL = "<img src=x onerror=\"window.pwned=1\"><script>window.pwned=1</script>\"'>";
 
 const tests = [];
@@ -94,6 +94,29 @@ test("a curve of which nothing is known is not drawn", async ({ open }) => {
   await page.locator(".big .spark-line").nth(2).waitFor({ state: "attached" }); // requests, shed, waiting; the wait is missing
   assert.equal(await page.locator(".big .spark-line").count(), 3); // `open` also records messages on the console
 }, { world: { idle: true } });
+
+test("a profile is that of its window, and its rows add up", async ({ open }) => {
+  const page = await open({ hash: "#/profile?window=all" });
+  // The numbers of the column in the rows of a stage; the last one is the sum.
+  const column = (title) => page.evaluate((t) => {
+    const table = document.querySelector(".profile"), at = [...table.querySelectorAll("thead th")].findIndex((th) => th.textContent === t);
+    const body = [...table.querySelectorAll("tbody")].find((b) => b.textContent.startsWith("work"));
+    return [...body.querySelectorAll("tr")].map((tr) => Number(tr.querySelectorAll("td")[at - 1].textContent.replace(/[^0-9.]/g, "")));
+  }, title);
+  await page.getByRole("heading", { name: "Stages by thread" }).waitFor();
+  assert.equal(await page.getByText(/Since these stages were started/).count(), 2);
+  const whole = await column("started");
+  assert.equal(whole.length, 3);
+  assert.equal(whole[0] + whole[1], whole[2]);
+  assert.ok(Math.abs(whole[0] / whole[2] - 0.6) < 0.01, `${whole}`);
+  assert.ok((await column("restarted"))[2] > whole[2] / 11);
+  await page.getByRole("link", { name: "10 s" }).click();
+  await page.getByText(/In the last \d+ s/).first().waitFor();
+  const last = await column("started"), queue = await column("queue");
+  assert.ok(last[2] < whole[2] / 10, `${last} of ${whole}`);
+  assert.ok(Math.abs(queue[0] + queue[1] - queue[2]) < 0.11, `${queue}`);
+  await page.getByText("refused").first().waitFor();
+});
 
 test("a chart tells its values under the pointer and to the keyboard", async ({ open }) => {
   const page = await open({ hash: "#/stage/work" });

@@ -14,7 +14,7 @@ const REASONS = ["queue_full", "threshold", "rate", "deadline", "stopping", "pre
 const ROUTES = ["GET /api/v1/graph", "GET /api/v1/stages", "GET /api/v1/stages/{stage}/knobs", "PUT /api/v1/stages/{stage}/knobs/{knob}",
   "DELETE /api/v1/stages/{stage}/knobs/{knob}", "GET /api/v1/stages/{stage}/queue", "POST /api/v1/stages/{stage}/pause",
   "POST /api/v1/stages/{stage}/resume", "POST /api/v1/stages/{stage}/drain", "POST /api/v1/undo", "GET /api/v1/changes", "GET /api/v1/alerts", "GET /api/v1/decisions",
-  "GET /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/config",
+  "GET /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/profile", "GET /api/v1/config",
   "GET /api/v1/reload", "POST /api/v1/reload", "GET /api/v1/groups/{group}/knobs", "PUT /api/v1/groups/{group}/knobs/{knob}", "DELETE /api/v1/groups/{group}/knobs/{knob}", "GET /metrics", "GET /readyz"];
 
 const round = (x) => Math.round(x * 1e6) / 1e6;
@@ -121,7 +121,7 @@ export class World {
   // Core k is busy for 90, 45, 30 ... % of the time. It makes 100 visits a second of 6 events.
   cores(t) {
     return Array.from({ length: this.options.cores || 0 }, (_, k) => ({ visits_total: 100 * t, urgent_total: 20 * t, starved_total: 5 * t, cut_by_gate_total: 10 * t,
-      cut_by_urgent_total: 0, cut_by_starved_total: 5 * t, batches_total: 120 * t, events_total: 600 * t, from_queue_total: 150 * t, dealt_total: 12 * t,
+      cut_by_urgent_total: 0, cut_by_starved_total: 5 * t, batches_total: 120 * t, events_total: 600 * t, from_queue_total: 150 * t, dealt_total: 12 * t, moved_total: 3 * t,
       busy_seconds_total: 0.9 / (k + 1) * t, waiting: 17, oldest_wait_seconds: 0.001, longest_wait_seconds: 0.027 }));
   }
 
@@ -275,6 +275,25 @@ export class World {
         { stage: n.work, after: took * 0.8, wait: took * 0.1, service: took * 0.05 }] })) };
   }
 
+  // Two cores do 3/5 and 2/5 of `backend` and `work`; each tenth event of `work` is put back once.
+  profile() {
+    const n = this.names, t = this.options.idle ? 0 : this.up(), all = Math.floor(this.total(t));
+    const waits = (count, mean) => ({ count, sum: count * mean, restarted_sum: 0,
+      buckets: count ? [[mean, Math.floor(count * 0.9)], [mean * 4, Math.ceil(count * 0.1)]] : [] });
+    const row = (on, kind, started, restarted, wait, more = {}) => ({ on, kind, offered_total: 0, refused_total: 0, started_total: started,
+      restarted_total: restarted, put_back_total: restarted, dropped_total: 0, completed_total: started, failed_total: 0, shed_total: 0,
+      busy_seconds_total: t * 0.4, batches_total: started, waiting: 0, wait_seconds: waits(started + restarted, wait), ...more });
+    const part = [Math.floor(all * 0.6), all - Math.floor(all * 0.6)];
+    const stage = (name, placement, group, rows) => ({ name, placement, group, waiting: 0, running: 0, held: 0, rows });
+    const cores = (again) => part.map((k, i) => row(`core/${i}`, "core", k, again ? Math.floor(k / 10) : 0, 0.002 * (i + 1)));
+    const arcs = (from, to) => part.map((k, i) => ({ from, outlet: `out${this.evil}`, to, on: `core/${i}`, sent_total: k, offered_total: k }));
+    return { name: "made-up", time: this.now(), since: this.started, counted_seconds: Math.max(t, 1), stages: [
+      stage(n.web, "source", "", [row("web/0", "io", all, 0, 0, { wait_seconds: waits(0, 0), batches_total: 0 })]),
+      stage(n.backend, "group", "core", cores(false)), stage(n.work, "group", "core", cores(true)), stage(n.answer, "inline", "", cores(false))],
+    arcs: [{ from: n.web, outlet: "request", to: n.backend, on: "web/0", sent_total: all, offered_total: all + Math.floor(all / 100) },
+      ...arcs(n.backend, n.work), ...arcs(n.work, n.answer)] };
+  }
+
   config() {
     const text = `# A made-up server${this.evil}\nweir: 1\nname: made-up\nstages:\n  web: { use: http.server, to: { request: backend } }\n  work:\n    use: burn      # CPU\n    with: { time: 4ms }\n`;
     return { files: [{ file: `made-up.yaml${this.evil}`, text }], lines: [{ file: `made-up.yaml${this.evil}`, line: 8, path: `stages.work.with.time${this.evil}`, value: "4ms" }] };
@@ -337,6 +356,7 @@ const HANDLERS = {
   },
   "GET /api/v1/alerts": ({ world, send }) => send(200, world.alerts()),
   "GET /api/v1/history": ({ world, url, send }) => send(200, world.history(url.searchParams)),
+  "GET /api/v1/profile": ({ world, send }) => send(200, world.profile()),
   "GET /api/v1/requests/slowest": ({ world, send }) => send(200, world.requests()),
   "GET /api/v1/config": ({ world, send }) => send(200, world.config()),
   "GET /api/v1/reload": ({ world, send }) => send(200, world.reloads),

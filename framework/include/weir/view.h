@@ -58,6 +58,9 @@ struct weir_core_view {
 	/* events that the core has sent to the queue, since another core was idle; some may have
 	 * been refused there */
 	uint64_t dealt;
+	/* slots of serial keys that the core has given to idle cores, with their events in all serial
+	 * stages; 0 at other stages */
+	uint64_t moved;
 	uint64_t waiting;       /* in the cell now */
 	int64_t oldest_wait_ns; /* age of the oldest event in the cell, 0 if there is none */
 	uint64_t batches;       /* handle calls */
@@ -98,7 +101,7 @@ struct weir_stage_view {
 	/* the stage's pool: the name of the group or the stage; "" if the stage has no pool */
 	const char *group;
 	const char *placement;       /* "source", "inline", "pool", "group" */
-	const char *mode;            /* "shared", "exclusive", "partitioned" */
+	const char *mode;            /* "shared", "exclusive", "partitioned", "replicated" */
 	const char *admission;       /* policy name */
 	const char *admission_mode;  /* "off", "shadow", "enforce" */
 	char admission_why[160];     /* the policy's own description of its state; may be "" */
