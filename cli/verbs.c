@@ -73,7 +73,7 @@ const struct verb verb_table[] = {
 	"Show or set the overload kill switch of a running server: the strongest mode that the "
 	"admission of its stages may use",
 	"weir overload shadow --admin http://127.0.0.1:9900", VERB_ADMIN, 0, 1, verb_overload},
-    {"show", "watching", "STAGE|GROUP [--admin URL] [-o json]",
+    {"show", "watching", "STAGE | GROUP [--admin URL] [-o json]",
 	"Show one stage of a running server: its state, its counters by class, its live knobs and "
 	"their overrides; or the live knobs of a group, and the cores of a core group",
 	"weir show work --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON, 1, 1, verb_show},
