@@ -75,7 +75,7 @@ const struct verb verb_table[] = {
 	"weir overload shadow --admin http://127.0.0.1:9900", VERB_ADMIN, 0, 1, verb_overload},
     {"show", "watching", "STAGE | GROUP [--admin URL] [-o json]",
 	"Show one stage of a running server: its state, its counters by class, its live knobs and "
-	"their overrides; or the live knobs of a group",
+	"their overrides; or the live knobs of a group, and the cores of a core group",
 	"weir show work --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON, 1, 1, verb_show},
     {"queue", "watching", "STAGE [-n N] [--admin URL] [-o json]",
 	"List the oldest events waiting at a stage: age, class, time left, type; never their "
@@ -86,6 +86,11 @@ const struct verb verb_table[] = {
 	"Watch the stages of a running server, updated once a second; keys pause, drain or resume "
 	"a stage",
 	"weir top --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_COUNT, 0, 0, verb_top},
+    {"profile", "watching", "[--for TIME] [--admin URL] [-o json]",
+	"Show what each core and thread did at each stage in the next ten seconds or another time, "
+	"how long events waited for it, and what it sent to which stage",
+	"weir profile --for 10s --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON | VERB_FOR,
+	0, 0, verb_profile},
     {"trace", "watching", "[-n N] [--admin URL] [-o json]",
 	"Show where the slowest requests of the last two minutes spent their time, stage by stage",
 	"weir trace -n 5 --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON | VERB_COUNT, 0, 0,

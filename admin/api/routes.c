@@ -30,6 +30,7 @@
 #include "login.h"
 #include "overload.h"
 #include "paging.h"
+#include "profile.h"
 #include "reloading.h"
 #include "requests.h"
 #include "view_json.h"
@@ -272,6 +273,8 @@ const struct route routes_table[] = {
 	"Where the slowest requests of the last two minutes spent their time: "
 	"?class=&limit=32&before=ID",
 	answer_slowest},
+    {"GET", "/api/v1/profile", "What each thread has done at each stage, and sent where",
+	answer_profile},
     {"GET", "/api/v1/stages/{stage}/queue", "The oldest waiting events, without content: ?n=20",
 	answer_queue},
     {"GET", "/api/v1/stages/{stage}/tap",

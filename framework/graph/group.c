@@ -14,6 +14,8 @@
 #include "graph/group.h"
 #include "plan/plan.h"
 #include "sched/cores.h"
+#include "sched/serial.h"
+#include "stage/replica.h"
 
 /* Share of the shortest objective that a stage may wait while others are visited. 5 % is a guess:
  * small beside the objective, long beside a batch. */
@@ -62,9 +64,11 @@ static bool passes(const struct weir_stage *st)
 static bool has_cells(const struct plan *plan, const struct weir_stage *st, int k)
 {
 	const struct weir_stage_spec *s = st->spec;
-	bool shared = s->mode == WEIR_MODE_SHARED && !(st->ops->flags & WEIR_STAGE_SINGLE);
+	bool several = s->mode == WEIR_MODE_SHARED || s->mode == WEIR_MODE_REPLICATED;
+	bool shared = several && !(st->ops->flags & WEIR_STAGE_SINGLE);
 
-	return shared && passes(st) && !st->sink.cohort_by_key && !stage_has_width(st) &&
+	return shared && passes(st) && s->queue.discipline != WEIR_DISCIPLINE_SHORTEST &&
+	       !st->sink.cohort_by_key && !stage_has_width(st) &&
 	       !(st->ops->flags & WEIR_STAGE_LOOP) && is_fed(plan, k, st->id);
 }
 
@@ -77,7 +81,7 @@ static int members(const struct weir_graph *g, const struct plan *plan, int k, i
 	for (int i = 0; i < visit->n; i++)
 		id[n++] = weir_graph_stage(g, visit->items[i])->id;
 	for (int i = 0; visit->n == 0 && i < g->n_stages; i++)
-		if (plan->stages[g->order[i]].group == k)
+		if (plan_is_member(plan, &plan->stages[g->order[i]], k))
 			id[n++] = g->order[i];
 	return n;
 }
@@ -120,12 +124,13 @@ static void set_limits(const struct weir_graph *g, const struct weir_group_spec 
 	int64_t slo_ns = INT64_MAX;
 
 	*l = (struct next_limits){0};
-	l->gate = gs->gate.arrived       ? NEXT_ARRIVED
-		  : gs->gate.events > 0  ? NEXT_EVENTS
-		  : gs->gate.time_ns > 0 ? NEXT_TIME
-					 : NEXT_ALL;
+	l->gate = gs->gate.arrived         ? NEXT_ARRIVED
+		  : gs->gate.events > 0    ? NEXT_EVENTS
+		  : gs->gate.time_ns > 0   ? NEXT_TIME
+		  : gs->gate.cutoff_ns > 0 ? NEXT_CUTOFF
+					   : NEXT_ALL;
 	l->gate_events = (uint32_t)gs->gate.events;
-	l->gate_ns = gs->gate.time_ns;
+	l->gate_ns = l->gate == NEXT_CUTOFF ? gs->gate.cutoff_ns : gs->gate.time_ns;
 	for (int i = 0; i < pool->n_sinks; i++) {
 		const struct weir_stage_spec *s = pool->sinks[i]->stage->spec;
 		int64_t own_ns = weir_spec_slo_ns(g->spec, s);
@@ -167,6 +172,25 @@ static int groups_new(struct weir_graph *g)
 	return g->groups->cost ? 0 : WEIR_ENOMEM;
 }
 
+/* The threads of the group are those of a source's loops (sched/host.h). */
+static void host(struct weir_graph *g, const struct plan *plan, int k, struct pool *pool)
+{
+	for (int i = 0; i < g->n_stages; i++)
+		if (plan->stages[i].group == k && g->stages[i]->ops->flags & WEIR_STAGE_SOURCE) {
+			g->stages[i]->host = pool;
+			atomic_store(&pool->waits, true);
+		}
+}
+
+static int local_of_spec(const struct weir_stage_spec *s)
+{
+	if (s->mode == WEIR_MODE_REPLICATED)
+		return LOCAL_KEPT;
+	return s->local == WEIR_LOCAL_ALWAYS  ? LOCAL_ALWAYS
+	       : s->local == WEIR_LOCAL_NEVER ? LOCAL_NEVER
+					      : LOCAL_AUTO;
+}
+
 int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct pool **out)
 {
 	int *id = calloc((size_t)g->n_stages, sizeof(*id));
@@ -176,12 +200,16 @@ int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct
 	if (rc != 0)
 		goto out;
 	g->pools[g->n_pools++] = *out;
+	host(g, plan, k, *out);
 	int n = members(g, plan, k, id);
 	for (int i = 0; i < n && rc == 0; i++) {
 		struct weir_stage *st = g->stages[id[i]];
 		st->pool = *out;
+		atomic_store(&st->sink.local, (uint8_t)local_of_spec(st->spec));
 		celled |= (uint64_t)has_cells(plan, st, k) << i;
 		rc = pool_add(*out, &st->sink, st->depth);
+		if (rc == 0 && st->spec->mode == WEIR_MODE_REPLICATED)
+			rc = replicas_new(st, (*out)->cores->max);
 	}
 	if (rc == 0)
 		rc = cores_open(*out, celled);
@@ -198,11 +226,7 @@ static void set_local(struct pool *pool)
 {
 	for (int i = 0; i < pool->n_sinks; i++) {
 		struct sink *s = pool->sinks[i];
-		int local = s->stage->spec->local;
-		atomic_store_explicit(&s->local,
-		    local == WEIR_LOCAL_ALWAYS  ? LOCAL_ALWAYS
-		    : local == WEIR_LOCAL_NEVER ? LOCAL_NEVER
-						: LOCAL_AUTO,
+		atomic_store_explicit(&s->local, (uint8_t)local_of_spec(s->stage->spec),
 		    memory_order_relaxed);
 	}
 }
@@ -242,6 +266,7 @@ void graph_group_renew(struct weir_graph *g, struct pool *pool)
 	cores_get(pool->cores, &plan);
 	plan.policy = next_policy_find(gs->schedule);
 	plan.balance = gs->balance;
+	plan.window = (unsigned)(clock_now_ns() / LONGEST_WINDOW_NS);
 	set_limits(g, gs, pool, &plan.limits);
 	order(g, pool, &plan);
 	cores_set(pool->cores, &plan);
@@ -325,8 +350,11 @@ void graph_groups_tick(struct weir_graph *g, int64_t now_ns)
 		struct cores_plan plan;
 		if (!group)
 			continue;
+		if (group->serial)
+			serial_tend(group);
 		cores_get(group, &plan);
 		order(g, g->pools[i], &plan);
+		plan.window = (unsigned)(now_ns / LONGEST_WINDOW_NS);
 		cores_set(group, &plan);
 		if (group->undivided)
 			cores_divide(group);

@@ -25,6 +25,10 @@ void graph_groups_free(struct weir_graph *g);
  *  WEIR_ENOMEM. Any thread. */
 int graph_group_view(const struct weir_stage *st, int64_t now_ns, struct weir_stage_view *v);
 
+/** Add the core groups to `v`, whose stages are complete. Returns 0 or WEIR_ENOMEM. Any thread. */
+int graph_groups_view(const struct weir_graph *g, struct weir_graph_view *v);
+void graph_groups_view_free(struct weir_graph_view *v);
+
 /** Measure the stages and renew the orders of all core groups, if it is time. Control thread. */
 void graph_groups_tick(struct weir_graph *g, int64_t now_ns);
 

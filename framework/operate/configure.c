@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "operate/changes.h"
+#include "stage/replica.h"
 
 /** A knob whose configured value is to change. */
 struct turn {
@@ -201,7 +202,7 @@ static void refresh(struct weir_graph *g, const struct weir_graph *wanted)
 	for (int i = 0; i < g->n_stages; i++) {
 		struct weir_stage *st = g->stages[i];
 		if (st->ops->refresh)
-			st->ops->refresh(st, graph_match(wanted, st));
+			stage_refresh(st, graph_match(wanted, st));
 	}
 }
 
@@ -211,8 +212,7 @@ void weir_graph_renewed(const struct weir_graph *g, const struct weir_graph *wan
 	for (int i = 0; i < g->n_stages; i++) {
 		struct weir_stage *st = g->stages[i], *counterpart = graph_match(wanted, st);
 		char text[512];
-		if (counterpart && st->ops->renewed &&
-		    st->ops->renewed(st, counterpart, text, sizeof(text)))
+		if (counterpart && stage_renewed(st, counterpart, text, sizeof(text)))
 			tell(arg, st->name, text);
 	}
 }

@@ -36,6 +36,10 @@
 #define SLO_MIN_NS 1e5
 #define SLO_MAX_NS 3600e9
 
+/* Longest time of `gate`, `starve` and `urgent`: a minute is a guess, longer than any objective of
+ * stages that share a core. */
+#define VISIT_MAX_NS 60e9
+
 const struct weir_knob weir_threads_knobs[] = {
     {.name = "min",
 	.type = WEIR_KNOB_INT,
@@ -109,9 +113,25 @@ const struct weir_knob weir_queue_knobs[] = {
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_queue_spec, discipline),
 	.def = "auto",
-	.choices = "auto|priority|fifo",
-	.help = "which event is served first: priority (the highest class) or fifo (the oldest); "
-		"auto is fifo if the admission policy needs it (docs/overload.md), else priority"},
+	.choices = "auto|priority|fifo|shortest",
+	.help = "which event is served first: priority (the highest class), fifo (the oldest), or "
+		"shortest (of the highest class, the one with the least expected work); auto is "
+		"fifo if the admission policy needs it (docs/overload.md), else priority"},
+    {.name = "by",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_queue_spec, by),
+	.def = "",
+	.help = "discipline shortest: the field with the expected work of an event, a number in "
+		"any unit; empty: what the event type says"},
+    {.name = "starve",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_queue_spec, starve_ns),
+	.def = "auto",
+	.min = 0,
+	.max = VISIT_MAX_NS,
+	.flags = WEIR_KNOB_AUTO,
+	.help = "discipline shortest: an event that has waited longer is first in its class; auto "
+		"is half of 'slo', 0 is never"},
     {.name = NULL}};
 
 const struct weir_knob weir_cohort_knobs[] = {
@@ -297,9 +317,10 @@ const struct weir_knob weir_stage_knobs[] = {
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_stage_spec, mode),
 	.def = "shared",
-	.choices = "shared|exclusive|partitioned",
+	.choices = "shared|exclusive|partitioned|replicated",
 	.help = "how many threads may run the handler at once: with shared any number, with "
-		"exclusive one, with partitioned one for each key"},
+		"exclusive one, with partitioned one for each key; with replicated, each core of "
+		"the group has a state of its own"},
     {.name = "key",
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_stage_spec, key),
@@ -333,11 +354,13 @@ const struct weir_knob weir_stage_knobs[] = {
 	MEMBER(weir_stage_spec, urgent),
 	.fields = weir_urgent_knobs,
 	.help = "when a core of the stage's group visits it before all others"},
+    {.name = "serial",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_stage_spec, serial),
+	.def = "",
+	.help = "in a core group: use this field instead of the group's 'serial'; none: events of "
+		"the stage may overlap"},
     {.name = NULL}};
-
-/* Longest time of `gate`, `starve` and `urgent`: a minute is a guess, longer than any objective of
- * stages that share a core. */
-#define VISIT_MAX_NS 60e9
 
 const struct weir_knob weir_urgent_knobs[] = {
     {.name = "events",
@@ -381,6 +404,14 @@ const struct weir_knob weir_gate_knobs[] = {
 	.def = "false",
 	.flags = WEIR_KNOB_LIVE,
 	.help = "a visit ends after the events that waited at its begin"},
+    {.name = "cutoff",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_gate_spec, cutoff_ns),
+	.def = "0",
+	.min = 0,
+	.max = VISIT_MAX_NS,
+	.help = "an event that takes longer goes on in the next visit, after the events that wait "
+		"behind it, if its handler asks for it (weir_slice_over); 0: no such end"},
     {.name = NULL}};
 
 const struct weir_knob weir_cores_knobs[] = {{.name = "min",
@@ -460,4 +491,10 @@ const struct weir_knob weir_group_knobs[] = {
 	MEMBER(weir_group_spec, visit),
 	.help = "all stages of the group in the order that schedules wavefront and srpt follow; "
 		"default: upstream first"},
+    {.name = "serial",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_group_spec, serial),
+	.def = "",
+	.help = "events with equal values of this field are handled one at a time and in order, in "
+		"all stages of the group"},
     {.name = NULL}};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Creates core groups, and publishes what changes while they run; see cores.h. */
 #include "sched/cores.h"
+#include "sched/serial.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,12 +70,20 @@ static void open_sink(struct core_group *group, int i, bool celled)
 	s->queue.dated = s->queue.n_parts == 1;
 	if (s->expire)
 		group->expiring |= 1ULL << i;
-	if (!celled)
+	bool kept = sink_local(s) == LOCAL_KEPT;
+	if (kept) {
+		group->kept |= 1ULL << i;
+		s->requeue = core_requeue;
+	}
+	if (!celled && !kept)
 		return;
-	s->splice = core_splice;
 	s->cells = &group->cells[i];
 	s->cells_apart = group->n_stages;
 	s->n_cells = group->max;
+	if (!celled) /* requeued events only, which need no slot */
+		return;
+	s->splice = core_splice;
+	s->put = core_put;
 }
 
 int cores_open(struct pool *pool, uint64_t celled)
@@ -93,10 +102,14 @@ int cores_open(struct pool *pool, uint64_t celled)
 		cell_init(&group->cells[k]);
 	for (size_t k = 0; k < max; k++) {
 		group->core[k].group = group;
+		group->core[k].number = (int)k;
 		group->core[k].cell = &group->cells[k * n];
 	}
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		open_sink(group, (int)i, celled >> i & 1);
+		if (pool->sinks[i]->serial && serial_open(group, (int)i) != 0)
+			return WEIR_ENOMEM;
+	}
 	cores_divide(group);
 	return 0;
 }
@@ -107,6 +120,7 @@ void cores_free(struct core_group *group)
 		return;
 	for (int k = 0; group->core && group->cells && k < group->max * group->n_stages; k++)
 		WEIR_ASSERT(cell_length(&group->cells[k]) == 0);
+	serial_free(group->serial);
 	free(group->core);
 	free(group->cells);
 	free(group->cpu);
@@ -150,7 +164,7 @@ static void divide(struct core_group *group, int most)
 	group->undivided = false;
 	for (int i = 0; i < group->n_stages; i++) {
 		struct sink *s = group->pool->sinks[i];
-		int n = s->n_cells == 0 || sink_local(s) == LOCAL_NEVER ? 0 : most;
+		int n = !s->splice || sink_local(s) == LOCAL_NEVER ? 0 : most;
 		uint32_t each = queue_cell_share(atomic_load(&s->queue.limit), n);
 		uint32_t over = surplus(s, n, each);
 		group->undivided |= over > 0;

@@ -11,8 +11,8 @@
  * idle. Afterwards:
  * - every event has been finished exactly once;
  * - an idle graph has no event waiting, neither for a thread nor for its turn in a partition;
- * - the counters of each graph balanced while it ran, and balance exactly at its end; all counts
- *   are back to zero: held, taken, running, leased, idle.
+ * - the counters of each graph balanced while it ran, and balance exactly at its end, also by thread
+ *   (profiles); all counts are back to zero: held, taken, running, leased, idle.
  *
  * In the output, "graphs" are graphs that ran, "events" finishes.
  */
@@ -21,6 +21,7 @@
 #include "torture/modes_stage.h"
 
 #include "base/clock.h"
+#include "fixture/graph/profile.h"
 #include "graph/graph.h"
 #include "sched/pool.h"
 
@@ -128,6 +129,24 @@ static void check_view(struct weir_graph *g)
 	weir_graph_view_free(v);
 }
 
+/* Two profiles of the same graph. */
+static void check_profile(struct weir_graph *g)
+{
+	struct weir_profile *was = NULL, *p = NULL;
+
+	if (weir_graph_profile(g, &was) == 0 && weir_graph_profile(g, &p) == 0) {
+		const char *why = profile_breaks(was);
+		if (!why)
+			why = profile_breaks(p);
+		if (!why)
+			why = profile_shrinks(was, p);
+		if (why)
+			fault(why, 0, 0);
+	}
+	weir_graph_profile_free(was);
+	weir_graph_profile_free(p);
+}
+
 struct turn {
 	const char *knob;
 	const char *const value[5];
@@ -192,7 +211,7 @@ static void act(struct weir_graph *g, unsigned *rnd)
 	struct weir_change done;
 	char why[300];
 
-	switch (below(rnd, 16)) {
+	switch (below(rnd, 17)) {
 	case 0:
 		weir_graph_steer(g, stage, WEIR_STEER_PAUSE, why, sizeof(why));
 		break;
@@ -218,6 +237,9 @@ static void act(struct weir_graph *g, unsigned *rnd)
 		/* not of a graph that drains: law_slack does not cover what a drain moves */
 		if (g == atomic_load(&current))
 			check_view(g);
+		break;
+	case 9:
+		check_profile(g);
 		break;
 	default:
 		turn(g, stage, rnd);
@@ -275,6 +297,8 @@ static void come_to_rest(struct weir_graph *g)
 		    weir_graph_steer(g, g->stages[i]->name, WEIR_STEER_RUN, why, sizeof(why)) != 0)
 			fault("resume is refused", (uint64_t)i, 0);
 	FIXTURE_AWAIT(at_rest(g) || atomic_load(&faults) != 0);
+	/* a sender may still have to count what has ended since */
+	FIXTURE_AWAIT(!profile_at_rest(g, NULL) || atomic_load(&faults) != 0);
 	pthread_rwlock_unlock(&graphs);
 	atomic_store(&pausing, false);
 }
@@ -313,6 +337,9 @@ static void drain(struct weir_graph *g, bool at_once)
 		fault("the law is broken after the drain", (uint64_t)llabs(r.law_error),
 		    (uint64_t)r.left);
 	check_counts(g);
+	const char *why = profile_at_rest(g, NULL);
+	if (why)
+		fault(why, 0, 0);
 }
 
 static void end(struct weir_graph *g, unsigned *rnd)

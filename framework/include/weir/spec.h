@@ -37,11 +37,22 @@ struct weir_threads_spec {
 };
 
 /* Order of the choices of `queue: { discipline: }`. */
-enum weir_discipline { WEIR_DISCIPLINE_AUTO, WEIR_DISCIPLINE_PRIORITY, WEIR_DISCIPLINE_FIFO };
+enum weir_discipline {
+	WEIR_DISCIPLINE_AUTO,
+	WEIR_DISCIPLINE_PRIORITY,
+	WEIR_DISCIPLINE_FIFO,
+	WEIR_DISCIPLINE_SHORTEST,
+};
 
 struct weir_queue_spec {
 	int64_t limit;  /* events */
 	int discipline; /* enum weir_discipline */
+	/* for `shortest`: the field that has the expected work of an event, in any unit; "" for the
+	 * hint of the event type (weir_event_type.cost) */
+	char *by;
+	/* for `shortest`: an event that has waited longer is served first in its class; -1 is half the
+	 * objective of the stage, 0 is never */
+	int64_t starve_ns;
 };
 
 struct weir_cohort_spec {
@@ -103,7 +114,12 @@ struct weir_width_spec {
 	struct weir_mark policy_mark;
 };
 
-enum weir_stage_mode { WEIR_MODE_SHARED, WEIR_MODE_EXCLUSIVE, WEIR_MODE_PARTITIONED };
+enum weir_stage_mode {
+	WEIR_MODE_SHARED,
+	WEIR_MODE_EXCLUSIVE,
+	WEIR_MODE_PARTITIONED,
+	WEIR_MODE_REPLICATED, /* a state per core (WEIR_STAGE_REPLICABLE); in a core group only */
+};
 
 /** One entry of `to:`. */
 struct weir_link_spec {
@@ -147,6 +163,9 @@ struct weir_stage_spec {
 	 * of the sender; enum weir_local */
 	int local;
 	struct weir_urgent_spec urgent;
+	/* for a stage in a core group: its own field instead of the group's `serial`; "" is that of
+	 * the group, "none" is none */
+	char *serial;
 };
 
 /** `gate:` of a core group: what ends a visit of a stage, apart from the end of its events. At most
@@ -155,6 +174,9 @@ struct weir_gate_spec {
 	int64_t events;  /* so many events; 0: no such end */
 	int64_t time_ns; /* a batch that ends so long after the visit began; 0: no such end */
 	bool arrived;    /* the events that waited when it began */
+	/* an event that took longer than this waits for the next visit, if its handler asks
+	 * (weir_slice_over), and the visit does what is before it; 0: no such end */
+	int64_t cutoff_ns;
 };
 
 /** Order of the choices of `order:` of a group. */
@@ -188,6 +210,9 @@ struct weir_group_spec {
 	bool balance; /* give events to idle cores */
 	/* the stages in the order that `wavefront` and `srpt` follow; empty: upstream first */
 	struct weir_strings visit;
+	/* events with equal values of this field never overlap in the stages of the group, and keep
+	 * their order; "": no such field */
+	char *serial;
 };
 
 /** One condition of a class; an event must meet all conditions of the class. A pattern is an exact

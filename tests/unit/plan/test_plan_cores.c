@@ -12,6 +12,18 @@ static const struct weir_stage_ops blocks_ops = {.abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_BLOCKS,
     .handle = end_handle};
 
+static const struct weir_stage_ops single_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.single",
+    .summary = "x",
+    .flags = WEIR_STAGE_SINGLE,
+    .handle = end_handle};
+
+static const struct weir_stage_ops kept_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.kept",
+    .summary = "x",
+    .flags = WEIR_STAGE_REPLICABLE,
+    .handle = end_handle};
+
 static struct weir_errs errs;
 
 static bool said(const char *text)
@@ -76,6 +88,8 @@ static void test_types(void)
 	fixture_register(&pass_ops);
 	fixture_register(&end_ops);
 	fixture_register(&blocks_ops);
+	fixture_register(&single_ops);
+	fixture_register(&kept_ops);
 }
 
 static void test_schedules(void)
@@ -163,6 +177,9 @@ static void test_only_core_groups(void)
 	group_of(spec)->gate.events = 3;
 	refuses(spec, "'gate' needs");
 	spec = chain("shared");
+	group_of(spec)->gate.cutoff_ns = 1000;
+	refuses(spec, "'gate' needs");
+	spec = chain("shared");
 	group_of(spec)->starve_ns = 0;
 	refuses(spec, "'starve' needs");
 	spec = chain("shared");
@@ -174,6 +191,35 @@ static void test_only_core_groups(void)
 	spec = chain("shared");
 	add_visit(spec, "a");
 	refuses(spec, "'visit' needs");
+}
+
+/* b is replicated and of type `use`. */
+static struct weir_spec *replicated(const char *schedule, const char *use)
+{
+	struct weir_spec *spec = chain(schedule);
+
+	weir_spec_text(&spec->stages[2].use, use);
+	fixture_set(&spec->stages[2], "mode", "replicated");
+	return spec;
+}
+
+static void test_replicated(void)
+{
+	accepts(replicated("fifo", "t.kept"));
+	refuses(replicated("shared", "t.kept"), "'mode: replicated' needs a group with a schedule");
+	struct weir_spec *spec = replicated("fifo", "t.kept");
+	weir_spec_text(&spec->stages[2].group, "");
+	refuses(spec, "'mode: replicated' needs a group with a schedule");
+	refuses(replicated("fifo", "t.end"), "keeps one state, so it cannot be replicated");
+	refuses(replicated("fifo", "t.single"), "always exclusive, so it cannot be replicated");
+	spec = replicated("fifo", "t.kept");
+	fixture_set(&spec->stages[2], "local", "never");
+	refuses(spec, "'local: never' moves them");
+	spec = replicated("fifo", "t.kept");
+	fixture_set(&spec->stages[2], "cohort.by", "stage");
+	CU_ASSERT_NOT_EQUAL(weir_spec_check(spec, &errs), 0);
+	CU_ASSERT_TRUE(said("is decided before an event has a core"));
+	weir_spec_free(spec);
 }
 
 static void test_stages_outside(void)
@@ -249,6 +295,16 @@ static void test_never_acts(void)
 	group_of(spec)->gate.events = 3;
 	group_of(spec)->gate.arrived = true;
 	refuses(spec, "'gate' says more than once");
+	spec = chain("srpt");
+	group_of(spec)->gate.cutoff_ns = 1000;
+	accepts(spec);
+	spec = chain("srpt");
+	group_of(spec)->gate.time_ns = group_of(spec)->gate.cutoff_ns = 1000;
+	refuses(spec, "'gate' says more than once");
+	spec = chain("srpt");
+	group_of(spec)->gate.cutoff_ns = 1000;
+	group_of(spec)->order = WEIR_ORDER_NEWEST;
+	refuses(spec, "'cutoff' of 'gate' would do nothing");
 }
 
 static void test_stages(void)
@@ -269,4 +325,5 @@ static void test_stages(void)
 CUNIT_MAIN("plan cores", {"types", test_types}, {"schedules", test_schedules},
     {"threads", test_threads}, {"cores", test_cores}, {"a CPU twice", test_cpu_twice},
     {"only in core groups", test_only_core_groups}, {"stages outside", test_stages_outside},
-    {"visit", test_visit}, {"never acts", test_never_acts}, {"stages", test_stages})
+    {"replicated", test_replicated}, {"visit", test_visit}, {"never acts", test_never_acts},
+    {"stages", test_stages})
