@@ -122,19 +122,19 @@ static bool has_work(const struct handler *h)
 
 bool host_run(struct handler *h, int64_t polled_ns, int *events, bool *spent)
 {
-	struct thread *t = thread_self();
+	int64_t now_ns = thread_self()->now_ns;
 	bool any = false;
 
 	for (;;) {
-		*spent = *events >= HOST_EVENTS || t->now_ns - polled_ns >= HOST_NS;
+		*spent = *events >= HOST_EVENTS || now_ns - polled_ns >= HOST_NS;
 		if (*spent || !has_work(h))
 			return any;
-		thread_touch(t->now_ns);
-		int n = core_take(h, t->now_ns);
+		thread_touch(now_ns);
+		int n = core_take(h, now_ns);
 		if (n == 0)
 			return any;
 		*events += n;
-		core_run(h, t->now_ns);
+		now_ns = core_run(h, now_ns);
 		any = true;
 	}
 }

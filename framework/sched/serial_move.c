@@ -223,6 +223,8 @@ uint32_t serial_clear(struct core *core, int i)
 	uint32_t n = cell_take_slots(&core->cell[i], &all, &list);
 	list = put_in_front(&s->queue, reverse(list), &why);
 	moves_end(thread_self());
+	cores_arrived(
+	    core->group, s); /* for the next thread of this core, if no other takes them */
 	while (list) {
 		struct weir_event *ev = list;
 		list = ev->next;

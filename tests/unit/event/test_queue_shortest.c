@@ -182,8 +182,10 @@ static void test_partitions(void)
 	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 0); /* leased */
 	queue_release(&q, t.part);
 	t.rank = 1;
-	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 1);
+	push_key(&q, 5, 0, 1, 2);
+	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 2);
 	CU_ASSERT_PTR_EQUAL(out[0], &ev[1]);
+	CU_ASSERT_PTR_EQUAL(out[1], &ev[5]);
 	queue_fini(&q);
 }
 
