@@ -76,7 +76,7 @@ static void put_outlet(FILE *out, const struct weir_link_spec *link)
 
 static bool is_in(const struct weir_stage_spec *s, const struct weir_group_spec *group)
 {
-	return !s->inlined && !is_source(s) && strcmp(s->group, group->name) == 0;
+	return !s->inlined && strcmp(s->group, group->name) == 0;
 }
 
 /* Write "wavefront, 2 cores, gate all". Commas and colons do no harm in texts that are quoted. */
