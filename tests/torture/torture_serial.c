@@ -10,6 +10,7 @@
  * - events of one key are never in handlers of two threads at a time;
  * - events of a key that were neither requeued nor held pass each serial stage in the order in which
  *   they passed the one before, and the first one in the order of their producer;
+ * - what a core that does not own a key sends to a serial stage comes in the order of that core;
  * - every event has been finished exactly once, and the counters balance.
  */
 #include <weir/random.h>
@@ -24,7 +25,6 @@
 
 #define WORKS 256
 #define RUN   32
-#define CORES 4
 
 static const char *const names[STAGES] = {"s0", "s1", "s2", "s3", "s4"};
 static struct work *works[PRODUCERS];
