@@ -30,7 +30,7 @@ static const char *const names[STAGES] = {"s0", "s1", "s2", "s3", "s4"};
 static struct work *works[PRODUCERS];
 static uint64_t seqs[PRODUCERS]; /* of each producer, over all graphs */
 static struct weir_graph *graph;
-static atomic_bool stop;
+static atomic_bool stop, calm; /* producers end; operators end */
 static atomic_ullong moved, offered;
 
 /* Let a group have four cores on smaller machines, too; their threads share the real ones. */
@@ -194,7 +194,7 @@ static void *meddle(void *arg)
 {
 	unsigned rnd = (unsigned)(intptr_t)arg;
 
-	while (!atomic_load(&stop)) {
+	while (!atomic_load(&calm)) {
 		act(&rnd);
 		for (int i = (int)below(&rnd, 200); i > 0; i--)
 			sched_yield();
@@ -234,7 +234,8 @@ static void end(struct weir_graph *g, bool at_once)
 	weir_graph_free(g);
 }
 
-/* Let all stages run, so that a drain with time ends. */
+/* Let all stages run, so that a drain with time ends. That wakes all cores, so events follow, of which
+ * none may be left because nobody was woken. */
 static void resume_all(struct weir_graph *g)
 {
 	char why[300];
@@ -256,6 +257,7 @@ static void run_round(int producers, int64_t ns, unsigned *rnd)
 	atomic_store(&may_hold, below(rnd, 2) == 0);
 	atomic_store(&spin, below(rnd, 2) ? 40 : 0);
 	atomic_store(&stop, false);
+	atomic_store(&calm, false);
 	if (weir_graph_start(graph, &errs) != 0)
 		abort();
 	atomic_store(&may_die, true);
@@ -265,11 +267,14 @@ static void run_round(int producers, int64_t ns, unsigned *rnd)
 	int64_t end_ns = clock_now_ns() + ns;
 	while (clock_now_ns() < end_ns && atomic_load(&faults) == 0)
 		sched_yield();
+	atomic_store(&calm, true);
+	pthread_join(m, NULL);
+	resume_all(graph);
+	for (int64_t until_ns = clock_now_ns() + 10 * NS_PER_MS; clock_now_ns() < until_ns;)
+		sched_yield();
 	atomic_store(&stop, true);
 	for (int i = 0; i < producers; i++)
 		pthread_join(p[i], NULL);
-	pthread_join(m, NULL);
-	resume_all(graph);
 	end(graph, below(rnd, 3) == 0);
 }
 
