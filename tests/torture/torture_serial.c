@@ -6,7 +6,8 @@
  * leave and enter again by a side link. A group has four cores, also where the machine has fewer.
  * Slots move whenever a core idles; handlers requeue and hold events, let tickets expire, and end
  * their thread; events have classes and deadlines; operators pause stages, let batches linger, change
- * limits and look into the queues. Each graph is drained, with and without time. The laws:
+ * limits and the number of cores, and look into the queues. Each graph is drained, with and without
+ * time. The laws:
  * - events of one key are never in handlers of two threads at a time;
  * - events of a key that were neither requeued nor held pass each serial stage in the order in which
  *   they passed the one before, and the first one in the order of their producer;
@@ -162,6 +163,7 @@ static void act(unsigned *rnd)
 	const char *name = names[below(rnd, STAGES)];
 	struct weir_queued queued[QUEUE_PEEK_MAX];
 	struct weir_graph_view *v;
+	struct pool *pool = graph->stages[0]->pool;
 	char why[300];
 
 	switch (below(rnd, 12)) {
@@ -184,6 +186,9 @@ static void act(unsigned *rnd)
 	case 5:
 		if (weir_graph_view(graph, &v) == 0)
 			weir_graph_view_free(v);
+		break;
+	case 6: /* cores leave and join */
+		pool_set_target(pool, 1 + (int)below(rnd, CORES));
 		break;
 	default:
 		weir_graph_steer(graph, name, WEIR_STEER_RUN, why, sizeof(why));
@@ -260,6 +265,8 @@ static void run_round(int producers, int64_t ns, unsigned *rnd)
 	atomic_store(&calm, false);
 	if (weir_graph_start(graph, &errs) != 0)
 		abort();
+	struct pool *pool = graph->stages[0]->pool;
+	pool_set_bounds(pool, 1, pool->cores->max);
 	atomic_store(&may_die, true);
 	for (int i = 0; i < producers; i++)
 		pthread_create(&p[i], NULL, produce, (void *)(intptr_t)i);
