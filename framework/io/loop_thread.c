@@ -172,8 +172,9 @@ int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops
 		return lacks_callback(st, ops->mail ? "turn_end" : "mail");
 	int rc = loop_new(st, ops, data, &loop);
 
-	if (rc == 0 && st->host)
-		rc = loop_core_claim(loop, index);
+	if (rc != 0)
+		return rc;
+	rc = st->host ? loop_core_claim(loop, index) : 0;
 	if (rc != 0) {
 		loop_free(loop);
 		return rc;

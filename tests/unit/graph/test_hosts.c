@@ -16,8 +16,8 @@
 #define RUN     1000
 
 static struct weir_loop *loops[2];
-static int n_loops;                 /* how many the source starts, at most one per core */
-static atomic_int elsewhere, gone;  /* batches that the sending loop did not run; loops that ended */
+static int n_loops;                /* how many the source starts, at most one per core */
+static atomic_int elsewhere, gone; /* batches that the sending loop did not run; loops that ended */
 static struct weir_loop *odd;
 
 static void mail(struct weir_loop *loop, struct weir_event *list)
