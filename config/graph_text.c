@@ -60,7 +60,7 @@ static bool is_source(const struct weir_stage_spec *s)
 static void put_what(FILE *out, const struct weir_stage_spec *s)
 {
 	put_safe(out, s->use);
-	if (is_source(s))
+	if (is_source(s) && !s->group[0])
 		return;
 	fputs(", ", out);
 	put_place(out, s);
