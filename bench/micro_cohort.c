@@ -19,7 +19,8 @@
  * gain that is lost at batch 16, in hops: six are the goal where the bare gain is below 600 ns. A hop
  * is measured with the same group and stages that do nothing.
  *
- *   micro_cohort [BATCH REQUESTS]     with arguments, runs only what bench/misses counts
+ *   micro_cohort [KIND]             all four kinds, or number 0 to 3
+ *   micro_cohort BATCH REQUESTS     runs only what bench/misses counts
  */
 #include <limits.h>
 #include <stdatomic.h>
@@ -441,6 +442,7 @@ int main(int argc, char **argv)
 	printf("     share (aim >= 0.90)\n");
 	measure_hops();
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		measure_kind(&kinds[i]);
+		if (argc != 2 || atoi(argv[1]) == (int)i)
+			measure_kind(&kinds[i]);
 	return 0;
 }
