@@ -150,6 +150,8 @@ static void put_nature(FILE *out, const struct weir_stage_ops *ops)
 		fprintf(out, "takes %s\n", type_name(ops->accepts));
 	if (ops->flags & WEIR_STAGE_SINGLE)
 		fputs("always 'mode: exclusive'\n", out);
+	if (ops->flags & WEIR_STAGE_REPLICABLE)
+		fputs("may have a state per core, with 'mode: replicated' in a core group\n", out);
 	if (ops->flags & WEIR_STAGE_BLOCKS)
 		fputs("may block, so it needs threads and cannot be inline\n", out);
 	if (ops->flags & WEIR_STAGE_HOLDS)

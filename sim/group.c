@@ -413,7 +413,7 @@ uint32_t group_yield(struct sim *s, uint32_t id)
 	w->head = keep;
 	w->n -= yielded;
 	if (yielded > 0) {
-		next_yielded(&core->next, ahead);
+		next_yielded(&core->next, ahead, s->now_ns);
 		laws_group_yielded(core, ahead);
 	}
 	g->sum.yielded += (uint64_t)yielded;

@@ -19,6 +19,7 @@
 #include "graph/group.h"
 #include "graph/reload_state.h"
 #include "plan/plan.h"
+#include "stage/replica.h"
 #include "stage/thread.h"
 #include "sched/cores.h"
 
@@ -62,6 +63,8 @@ static int partitions_of(const struct weir_graph *g, const struct plan_stage *ps
 	int min, max, cpu[POOL_THREADS_MAX];
 	bool listed;
 
+	if (ps->serial)
+		return (int)plan_core_threads(gs).max;
 	if (ps->spec->mode != WEIR_MODE_PARTITIONED)
 		return 1;
 	if (gs && next_policy_find(gs->schedule))
@@ -71,13 +74,37 @@ static int partitions_of(const struct weir_graph *g, const struct plan_stage *ps
 	return max > PARTITIONS_MAX ? PARTITIONS_MAX : max;
 }
 
+/* Share of the objective that an event may wait before it is served first, whatever its work. An
+ * admitted event waits for at most as much work as fills half of the objective (policy `weir`), plus
+ * this time. */
+#define STARVE_SHARE 0.5
+
+/* Let the queue give the events with the least work first. */
+static int make_shortest(struct weir_stage *st, const struct plan_stage *ps)
+{
+	struct sink *k = &st->sink;
+	int64_t starve_ns = ps->spec->queue.starve_ns;
+
+	k->cost = ps->cost;
+	if (ps->cost.arg) {
+		st->cost_arg = strdup(ps->cost.arg);
+		k->cost.arg = st->cost_arg;
+		if (!st->cost_arg)
+			return WEIR_ENOMEM;
+	}
+	if (starve_ns < 0)
+		starve_ns = (int64_t)((double)k->slo_ns * STARVE_SHARE);
+	return queue_set_shortest(&k->queue, starve_ns, ps->spec->mode == WEIR_MODE_PARTITIONED);
+}
+
 /* Initialise the sink: queue, admission and key. For uniformity, a source also has a queue, but no
  * event is ever offered to it. */
 static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
 	struct sink *k = &st->sink;
-	bool exclusive = s->mode != WEIR_MODE_SHARED || st->ops->flags & WEIR_STAGE_SINGLE;
+	bool one_each = s->mode == WEIR_MODE_EXCLUSIVE || s->mode == WEIR_MODE_PARTITIONED;
+	bool exclusive = one_each || st->ops->flags & WEIR_STAGE_SINGLE;
 
 	k->stage = st;
 	k->name = st->name;
@@ -87,6 +114,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	k->key = ps->key;
 	k->stage_key = st->ops->key;
 	k->cohort_by_key = s->cohort.by && s->cohort.by[0];
+	k->serial = ps->serial;
 	k->run = stage_run;
 	k->wake = stage_wake;
 	bool queued = !k->inlined && !(st->ops->flags & WEIR_STAGE_SOURCE);
@@ -109,13 +137,16 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 		k->beside = ps->group >= 0 ? stage_beside : NULL;
 	}
 	int rc = queue_init(&k->queue, g->n_classes, partitions_of(g, ps),
-	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key, exclusive);
+	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key || k->serial, exclusive);
 	/* the queue of an inline stage stays empty; its limit applies to the events that the stage
 	 * holds */
 	if (k->inlined && rc == 0)
 		queue_set_limit(&k->queue, (uint32_t)s->queue.limit);
+	if (rc == 0 && s->queue.discipline == WEIR_DISCIPLINE_SHORTEST)
+		rc = make_shortest(st, ps);
 	k->queue.fifo = s->queue.discipline == WEIR_DISCIPLINE_FIFO ||
-			(s->queue.discipline == WEIR_DISCIPLINE_AUTO && k->policy->fifo);
+			(s->queue.discipline == WEIR_DISCIPLINE_AUTO && k->policy->fifo) ||
+			k->serial;
 	if (rc == 0)
 		sink_set_admission(k, &s->admission, clock_now_ns());
 	return rc;
@@ -125,7 +156,8 @@ static int make_state(struct weir_stage *st)
 {
 	size_t n = (st->ops->state_size + WEIR_CACHE_LINE - 1) & -(size_t)WEIR_CACHE_LINE;
 
-	if (n == 0)
+	/* the group makes the replicas, since it knows the cores */
+	if (n == 0 || st->spec->mode == WEIR_MODE_REPLICATED)
 		return 0;
 	st->state = aligned_alloc(WEIR_CACHE_LINE, n);
 	if (!st->state)
@@ -174,7 +206,8 @@ static int alloc_stages(struct weir_graph *g, const struct plan *plan)
 		    calloc((size_t)plan->stages[i].n_outlets + 1, sizeof(book_counter));
 		g->gone[i].link_tried = calloc(
 		    (size_t)plan->stages[i].n_outlets * WEIR_CLASSES_MAX + 1, sizeof(book_counter));
-		if (!g->gone[i].link_events || !g->gone[i].link_tried)
+		g->gone[i].first_times = calloc((size_t)g->n_classes, sizeof(struct time_book));
+		if (!g->gone[i].link_events || !g->gone[i].link_tried || !g->gone[i].first_times)
 			return WEIR_ENOMEM;
 	}
 	return 0;
@@ -243,8 +276,7 @@ static int init_stages(struct weir_graph *g, struct weir_errs *errs)
 	for (int k = g->n_stages; k-- > 0;) {
 		struct weir_stage *st = g->stages[g->order[k]];
 		struct weir_err err = {0};
-		int rc = st->ops->init ? st->ops->init(st, &err) : 0;
-		st->inited = rc == 0;
+		int rc = stage_init(st, &err);
 		if (rc != 0) {
 			failed = rc;
 			weir_errs_add(errs, st->blamed ? st->blamed : &st->spec->mark, rc,
@@ -286,6 +318,8 @@ static struct weir_graph *graph_alloc(struct weir_spec *spec)
 	if (!g)
 		return NULL;
 	g->spec = spec;
+	g->built_ns = clock_now_ns();
+	g->built_wall_ns = clock_wall_ns();
 	lock_init(&g->lock);
 	lock_init(&g->threads_lock);
 	graph_operator.init(g);
@@ -306,6 +340,8 @@ int weir_graph_build(struct weir_spec *spec, struct weir_graph **out, struct wei
 	if (rc == 0) {
 		g = graph_alloc(spec);
 		rc = g ? build(g, &plan, errs) : no_memory(errs);
+		if (rc == 0)
+			plan_serial_warn(&plan);
 	}
 	plan_free(&plan);
 	if (rc != 0 && g) {
@@ -326,8 +362,8 @@ static void fini_stages(struct weir_graph *g)
 			bool source = st->ops->flags & WEIR_STAGE_SOURCE;
 			if (source == (pass == 0))
 				graph_loop_end(st);
-			if (st->inited && st->ops->fini && source == (pass == 0))
-				st->ops->fini(st);
+			if (source == (pass == 0))
+				stage_fini(st);
 		}
 	}
 }
@@ -343,10 +379,14 @@ static void free_stage(struct weir_graph *g, struct weir_stage *st)
 	lock_fini(&st->conf_lock);
 	free(st->outlets);
 	free(st->key_arg);
+	free(st->cost_arg);
 	free(st->state);
+	replicas_free(st);
 	free(g->gone[st->id].link_events);
 	free(g->gone[st->id].link_tried);
 	free(g->gone[st->id].times);
+	free(g->gone[st->id].first_times);
+	graph_books_forget(&g->gone[st->id]);
 	free(st);
 }
 

@@ -230,7 +230,9 @@ static void stop_stages(struct weir_graph *g, int64_t until_ns, bool wait)
 		struct weir_stage *st = g->stages[g->order[k]];
 		if (is_source(st) || (!st->ops->stop && !st->tickets))
 			continue;
-		if (st->ops->stop)
+		if (st->ops->stop && st->replicas)
+			cores_stop(st->pool->cores, st, until_ns);
+		else if (st->ops->stop)
 			st->ops->stop(st, until_ns);
 		weir_thread_flush();
 		if (wait)
@@ -357,6 +359,14 @@ static int start_pools(struct weir_graph *g, struct weir_errs *errs)
 	return rc;
 }
 
+/* Start the threads of core groups that no loop of a source hosts. */
+static void start_rest(struct weir_graph *g)
+{
+	for (int i = 0; i < g->n_pools; i++)
+		if (atomic_exchange(&g->pools[i]->waits, false))
+			pool_start(g->pools[i]);
+}
+
 int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *errs)
 {
 	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_BUILT);
@@ -381,6 +391,8 @@ int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *
 	}
 	if (rc == 0)
 		rc = start_sources(g, errs, &n_started);
+	if (rc == 0)
+		start_rest(g);
 	if (rc != 0) {
 		graph_abort(g, n_started);
 		return rc;

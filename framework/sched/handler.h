@@ -36,6 +36,13 @@ static inline int handler_seat(const struct handler *h)
 	return atomic_load_explicit(&h->seat, memory_order_relaxed);
 }
 
+/** The partitions of `q` that the thread serves: those whose number modulo *n is the result. */
+static inline int handler_rank(const struct handler *h, const struct queue *q, int *n)
+{
+	*n = q->map ? q->n_parts : pool_seats(h->pool);
+	return q->map ? h->rank : handler_seat(h);
+}
+
 /* ---- batches (batch.c) ---- */
 
 /** Whether the queue of sink `i` may have a batch for this thread. */

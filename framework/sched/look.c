@@ -21,7 +21,8 @@ static void ask(struct core_group *group, const struct sink *sink, const struct 
 	group->look = *look;
 	for (int k = 0; k < group->max; k++)
 		if (cell_length(&group->core[k].cell[sink->place]) > 0) {
-			atomic_store(&group->core[k].asked, true); /* seq_cst: see core_due */
+			atomic_fetch_or(
+			    &group->core[k].asked, ASKED_LOOK); /* seq_cst: see core_due */
 			asked++;
 		}
 	atomic_store(&group->unanswered, asked);
@@ -46,7 +47,7 @@ static int finish(struct core_group *group)
 {
 	lock_take(&group->lock);
 	for (int k = 0; k < group->max; k++)
-		atomic_store(&group->core[k].asked, false);
+		atomic_fetch_and(&group->core[k].asked, ~ASKED_LOOK);
 	int n = group->look.n;
 	lock_release(&group->lock);
 	return n;
@@ -74,10 +75,10 @@ void core_answer(struct core *core)
 	struct cores_look *look = &group->look;
 
 	lock_take(&group->lock);
-	if (atomic_load(&core->asked)) {
+	if (atomic_load(&core->asked) & ASKED_LOOK) {
 		look->n = cell_peek(
 		    &core->cell[look->place], look->now_ns, look->out, look->n, look->max);
-		atomic_store(&core->asked, false);
+		atomic_fetch_and(&core->asked, ~ASKED_LOOK);
 		if (atomic_fetch_sub(&group->unanswered, 1) == 1)
 			futex_wake(&group->unanswered);
 	}

@@ -118,6 +118,8 @@ static int64_t rank_work_ns_locked(const struct sink *s, int rank, int n_ranks)
 	for (int c = 0; queue_length(&s->queue) > 0 && c < s->queue.n_classes; c++)
 		work_ns +=
 		    queue_rank_length_locked(&s->queue, c, rank, n_ranks) * sink_cost_ns(s, c);
+	if (s->queue.map && s->n_cells > 0) /* the rank is the number of a core */
+		work_ns += cell_length(&s->cells[rank * s->cells_apart]) * sink_mean_cost_ns(s);
 	return work_ns;
 }
 

@@ -6,7 +6,7 @@
  * Instead each thread holds a reference and compares a version number once per batch. Replacing a
  * block costs the writer one lock; checking for a new version costs a reader one load per batch.
  */
-#include "stage/stage.h"
+#include "stage/replica.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -109,6 +109,8 @@ void weir_warn(struct weir_stage *st, const char *path, const char *fmt, ...)
 	char text[300];
 	va_list args;
 
+	if (replica_entered() > 0) /* the first replica has said it */
+		return;
 	weir_blame(st, path);
 	const struct weir_mark *at = st->blamed ? st->blamed : &st->spec->mark;
 	st->blamed = NULL;

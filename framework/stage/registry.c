@@ -143,6 +143,11 @@ static int fail(struct weir_err *err, int code, const char *fmt, ...)
 	return code;
 }
 
+/* Flags of types that cannot have a state per core: such a state is used by its core only. */
+#define NEVER_REPLICATED                                                                           \
+	(WEIR_STAGE_SOURCE | WEIR_STAGE_SINGLE | WEIR_STAGE_BLOCKS | WEIR_STAGE_HOLDS |            \
+	    WEIR_STAGE_LOOP)
+
 /* Check that this program can run the stage type `ops`. */
 static int validate(const struct weir_stage_ops *ops, struct weir_err *err)
 {
@@ -168,6 +173,12 @@ static int validate(const struct weir_stage_ops *ops, struct weir_err *err)
 		return fail(err, WEIR_EINVAL,
 		    "stage type '%s' has a loop (WEIR_STAGE_LOOP), so it cannot have thread_init "
 		    "or state per thread",
+		    name);
+	if ((ops->flags & WEIR_STAGE_REPLICABLE) && (ops->flags & NEVER_REPLICATED || ops->start))
+		return fail(err, WEIR_EINVAL,
+		    "stage type '%s' can be replicated (WEIR_STAGE_REPLICABLE), so it can neither "
+		    "be a source, nor exclusive, nor block, have a width, a loop or a start "
+		    "function",
 		    name);
 	while (ops->metrics && ops->metrics[n_metrics].name)
 		n_metrics++;

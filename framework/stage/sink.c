@@ -18,7 +18,7 @@
 #include "base/random.h"
 #include "stage/admit.h"
 
-static uint64_t make_key(const struct sink *s, const struct weir_event *ev)
+uint64_t sink_key(const struct sink *s, const struct weir_event *ev)
 {
 	switch (s->key.kind) {
 	case KEY_CLASS:
@@ -58,9 +58,11 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 		e->stage = id;
 		e->state = (uint8_t)state;
 		if (WEIR_UNLIKELY(keyed))
-			e->key = make_key(s, e);
+			e->key = sink_key(s, e);
 		if (WEIR_UNLIKELY(parted))
 			*parts |= 1ULL << queue_part(&s->queue, e->key);
+		if (WEIR_UNLIKELY(s->queue.shortest))
+			sink_note_cost(s, e);
 		if (WEIR_UNLIKELY(e->class_id != class_id)) {
 			verdict_add(v, class_id, run);
 			class_id = e->class_id;
@@ -241,6 +243,18 @@ static int take_directly(struct sink *s, struct weir_event **ev, int n)
 	return run;
 }
 
+/* Whether the `n` admitted events are put into the cell of the calling core. */
+static bool goes_to_cell(const struct sink *s, int n)
+{
+	struct thread *t;
+
+	if (WEIR_LIKELY(!s->splice))
+		return false;
+	t = thread_self();
+	t->celled = (uint32_t)n <= t->cell_room ? n : 0;
+	return t->celled > 0;
+}
+
 /* Judge ev[0..n) and push the admitted events. Moves the refused events to the front and returns
  * their number. */
 static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_ns,
@@ -253,9 +267,11 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	before = queue_length(&s->queue);
 	if (judge(s, ev, n, now_ns, v) < n)
 		refused = split_refused(ev, n, v, reason);
-	if (!s->inlined && refused < n) {
+	if (!s->inlined && refused < n && !goes_to_cell(s, n - refused)) {
 		int run = s->direct ? take_directly(s, ev + refused, n - refused) : 0;
 		int left = push_run(s, ev + refused, n - refused - run, reason + refused);
+		if (WEIR_UNLIKELY(parts && s->queue.map)) /* read again, under the lock */
+			parts = queue_parts_locked(&s->queue, ev + refused, n - refused);
 		if (left > 0 && s->policy->give_back && sink_mode(s) != WEIR_ADMISSION_OFF)
 			s->policy->give_back(s->admission_state, left);
 		refused += left;
@@ -280,6 +296,7 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 static void return_refused(const struct sink *s, struct weir_event **ev, const int *reason, int n,
     int from, enum weir_event_state state, struct book *book)
 {
+	book_add(&book->refused, (uint64_t)n);
 	for (int i = 0; i < n; i++) {
 		probe_shed(s->name, ev[i]->class_id, reason[i]);
 		ev[i]->stage = (uint16_t)from;
@@ -339,12 +356,16 @@ int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns
 		ev[i]->queued_ns = now_ns;
 		ev[i]->state = WEIR_EVENT_AGAIN;
 		parts |= 1ULL << queue_part(&s->queue, ev[i]->key);
+		if (WEIR_UNLIKELY(s->queue.shortest))
+			sink_note_cost(s, ev[i]);
 	}
 	lock_take(&s->queue.lock);
 	before = queue_length(&s->queue);
 	*why = s->queue.closed ? WEIR_ECLOSED : WEIR_ENOMEM;
 	if (!s->queue.closed)
 		back = s->inlined ? n : queue_push_locked(&s->queue, ev, n);
+	if (WEIR_UNLIKELY(s->queue.map)) /* as in admit_run */
+		parts = queue_parts_locked(&s->queue, ev, back);
 	length = queue_length(&s->queue);
 	lock_release(&s->queue.lock);
 	for (int i = back; i < n; i++)

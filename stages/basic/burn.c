@@ -157,6 +157,7 @@ static const struct weir_outlet burn_outlets[] = {
 
 const struct weir_stage_ops weir_stage_burn = {
     .abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_REPLICABLE,
     .name = "burn",
     .summary = "Uses CPU time drawn from a distribution",
     .accepts = WEIR_ANY_EVENT,

@@ -20,6 +20,23 @@
  * when the handler returns. Any event that it leaves behind is finished as WEIR_EDROPPED and
  * counted as `unhandled`; only the first case at a stage is logged.
  *
+ * With `mode: replicated` (WEIR_STAGE_REPLICABLE), each core of the group has a replica of the stage:
+ * a state of its own. weir_state returns the replica of the calling thread's core, so the callbacks
+ * need no lock:
+ *   - init and fini are called for each replica, in the main thread, while the group has no threads.
+ *     If init fails for one, fini is called for those before it. A group makes the replicas of all
+ *     cores that it may ever have before it starts;
+ *   - thread_init, handle, refused, stop and thread_fini are called in the thread of the core. A core
+ *     that leaves the group keeps its replica, also for a new thread of the core. Its thread_fini
+ *     must emit, finish or requeue what the replica holds, since the core may not come back. Only if
+ *     the core has no thread at the end of a drain, stop is called in the thread of the drain;
+ *   - refresh and renewed are called for each replica in turn, in the thread of the reload, while
+ *     handlers run, as for every stage;
+ *   - key is called in the thread of the sender, where weir_state returns NULL or another replica;
+ *   - an event stays on the core that has taken it, also if it is requeued. If the core leaves, or
+ *     there is no room on it, events go to other cores.
+ * The configuration is one for all replicas, and weir_count adds to one sum.
+ *
  * The calls below are for threads of the graph (handlers, I/O, attached) unless stated otherwise.
  */
 #ifndef WEIR_STAGE_H
@@ -59,6 +76,12 @@ enum weir_stage_flags {
 	 * gets are already held; weir_hold keeps them held. The loop runs until ops->fini. Requires
 	 * WEIR_STAGE_HOLDS; thread_init must be NULL and thread_state_size 0. */
 	WEIR_STAGE_LOOP = 64,
+	/* may have a state per core of a core group, with `mode: replicated`; see below. Neither
+	 * with the flags SOURCE, SINGLE, BLOCKS, HOLDS and LOOP, nor with `start`. */
+	WEIR_STAGE_REPLICABLE = 128,
+	/* a source that may be in a core group: it starts the loops 0 .. weir_loop_cores(st) - 1
+	 * (weir/io.h), whose threads are then the cores of the group */
+	WEIR_STAGE_HOSTS = 256,
 };
 
 /** Value of `accepts` for a stage that takes events of any type. Value of `type` for an outlet that
@@ -146,7 +169,20 @@ WEIR_API void weir_emit(struct weir_stage *st, int outlet, struct weir_event **e
 /** Emit ev[0..n), n >= 0, to one outlet, as weir_emit does. No slot may be NULL. */
 WEIR_API void weir_emit_run(struct weir_stage *st, int outlet, struct weir_event **ev, int n);
 
-/** The state of the stage: ops->state_size bytes, aligned to a cache line. */
+/**
+ * Whether the event that the handler works on has used up its time slice. The handler should then
+ * put it back with weir_requeue, so that it goes on in a later call, behind the events that wait
+ * now. Only core groups with `gate: { cutoff: T }` have slices, of T; elsewhere the result is false.
+ * Only in `handle`, for its own stage; costs a read of the clock.
+ *
+ * The slice begins with the handler call or, once earlier events of the batch have left (their slots
+ * are NULL), when the handler first asks about the next one. So a handler that works on its events
+ * one after another asks at the begin of each and then in steps that are short beside T.
+ */
+WEIR_API bool weir_slice_over(const struct weir_stage *st);
+
+/** The state of the stage, or of the calling thread's replica of it: ops->state_size bytes, aligned
+ *  to a cache line. NULL in threads that have no replica. */
 WEIR_API void *weir_state(const struct weir_stage *st);
 
 /** The calling thread's state at this stage: ops->thread_state_size bytes. Only for threads in

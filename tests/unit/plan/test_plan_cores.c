@@ -12,6 +12,18 @@ static const struct weir_stage_ops blocks_ops = {.abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_BLOCKS,
     .handle = end_handle};
 
+static const struct weir_stage_ops single_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.single",
+    .summary = "x",
+    .flags = WEIR_STAGE_SINGLE,
+    .handle = end_handle};
+
+static const struct weir_stage_ops kept_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.kept",
+    .summary = "x",
+    .flags = WEIR_STAGE_REPLICABLE,
+    .handle = end_handle};
+
 static struct weir_errs errs;
 
 static bool said(const char *text)
@@ -76,6 +88,8 @@ static void test_types(void)
 	fixture_register(&pass_ops);
 	fixture_register(&end_ops);
 	fixture_register(&blocks_ops);
+	fixture_register(&single_ops);
+	fixture_register(&kept_ops);
 }
 
 static void test_schedules(void)
@@ -99,13 +113,18 @@ static void test_threads(void)
 	refuses(spec, "would stop a core");
 }
 
+static void refuses_policy(struct weir_spec *spec)
+{
+	refuses(spec, "'pin' and 'policy' mean nothing");
+}
+
 static void test_cores(void)
 {
 	struct weir_spec *spec = chain("fifo");
 	char text[32];
 
 	weir_spec_text(&group_of(spec)->cores, "many");
-	refuses(spec, "'many' are no cores");
+	refuses(spec, "'many' is neither a number of cores nor a list of CPUs");
 	snprintf(text, sizeof(text), "%d", task_cores() + 1);
 	spec = chain("fifo");
 	weir_spec_text(&group_of(spec)->cores, text);
@@ -113,6 +132,21 @@ static void test_cores(void)
 	spec = chain("fifo");
 	weir_spec_text(&group_of(spec)->cores, "1023-1023");
 	refuses(spec, "may not run on CPU 1023");
+	spec = chain("fifo");
+	weir_spec_text(&group_of(spec)->cores, "1..auto");
+	weir_spec_text(&group_of(spec)->threads.policy, "seda");
+	(task_cores() > 1 ? accepts : refuses_policy)(spec);
+	spec = chain("fifo");
+	weir_spec_text(&group_of(spec)->cores, "1");
+	weir_spec_text(&group_of(spec)->threads.policy, "seda");
+	refuses_policy(spec);
+	spec = chain("fifo");
+	weir_spec_text(&group_of(spec)->cores, "2..1");
+	refuses(spec, "'min' of 'cores' is 2, but 'max' is 1");
+	snprintf(text, sizeof(text), "1..%d", task_cores() + 1);
+	spec = chain("fifo");
+	weir_spec_text(&group_of(spec)->cores, text);
+	refuses(spec, "but this process may use");
 }
 
 static void test_cpu_twice(void)
@@ -143,6 +177,9 @@ static void test_only_core_groups(void)
 	group_of(spec)->gate.events = 3;
 	refuses(spec, "'gate' needs");
 	spec = chain("shared");
+	group_of(spec)->gate.cutoff_ns = 1000;
+	refuses(spec, "'gate' needs");
+	spec = chain("shared");
 	group_of(spec)->starve_ns = 0;
 	refuses(spec, "'starve' needs");
 	spec = chain("shared");
@@ -154,6 +191,35 @@ static void test_only_core_groups(void)
 	spec = chain("shared");
 	add_visit(spec, "a");
 	refuses(spec, "'visit' needs");
+}
+
+/* b is replicated and of type `use`. */
+static struct weir_spec *replicated(const char *schedule, const char *use)
+{
+	struct weir_spec *spec = chain(schedule);
+
+	weir_spec_text(&spec->stages[2].use, use);
+	fixture_set(&spec->stages[2], "mode", "replicated");
+	return spec;
+}
+
+static void test_replicated(void)
+{
+	accepts(replicated("fifo", "t.kept"));
+	refuses(replicated("shared", "t.kept"), "'mode: replicated' needs a group with a schedule");
+	struct weir_spec *spec = replicated("fifo", "t.kept");
+	weir_spec_text(&spec->stages[2].group, "");
+	refuses(spec, "'mode: replicated' needs a group with a schedule");
+	refuses(replicated("fifo", "t.end"), "keeps one state, so it cannot be replicated");
+	refuses(replicated("fifo", "t.single"), "always exclusive, so it cannot be replicated");
+	spec = replicated("fifo", "t.kept");
+	fixture_set(&spec->stages[2], "local", "never");
+	refuses(spec, "'local: never' moves them");
+	spec = replicated("fifo", "t.kept");
+	fixture_set(&spec->stages[2], "cohort.by", "stage");
+	CU_ASSERT_NOT_EQUAL(weir_spec_check(spec, &errs), 0);
+	CU_ASSERT_TRUE(said("is decided before an event has a core"));
+	weir_spec_free(spec);
 }
 
 static void test_stages_outside(void)
@@ -203,7 +269,22 @@ static void test_never_acts(void)
 	struct weir_spec *spec = chain("srpt");
 
 	fixture_set(&spec->stages[1], "urgent.events", "5000");
-	refuses(spec, "its queue may have 4096");
+	weir_spec_text(&group_of(spec)->cores, "1");
+	refuses(spec, "a core sees at most 4096, its share of the limit of 4096");
+	if (task_cores() > 1) {
+		spec = chain("srpt");
+		weir_spec_text(&group_of(spec)->cores, "2");
+		fixture_set(&spec->stages[1], "urgent.events", "2049");
+		accepts(spec);
+		spec = chain("srpt");
+		weir_spec_text(&group_of(spec)->cores, "2");
+		fixture_set(&spec->stages[1], "urgent.events", "2050");
+		refuses(spec, "a core sees at most 2049, its share");
+		spec = chain("srpt");
+		weir_spec_text(&group_of(spec)->cores, "1..2");
+		fixture_set(&spec->stages[1], "urgent.events", "4096");
+		accepts(spec);
+	}
 	spec = chain("srpt");
 	fixture_set(&spec->stages[1], "urgent.wait", "1s");
 	refuses(spec, "longer than its objective");
@@ -214,6 +295,16 @@ static void test_never_acts(void)
 	group_of(spec)->gate.events = 3;
 	group_of(spec)->gate.arrived = true;
 	refuses(spec, "'gate' says more than once");
+	spec = chain("srpt");
+	group_of(spec)->gate.cutoff_ns = 1000;
+	accepts(spec);
+	spec = chain("srpt");
+	group_of(spec)->gate.time_ns = group_of(spec)->gate.cutoff_ns = 1000;
+	refuses(spec, "'gate' says more than once");
+	spec = chain("srpt");
+	group_of(spec)->gate.cutoff_ns = 1000;
+	group_of(spec)->order = WEIR_ORDER_NEWEST;
+	refuses(spec, "'cutoff' of 'gate' would do nothing");
 }
 
 static void test_stages(void)
@@ -234,4 +325,5 @@ static void test_stages(void)
 CUNIT_MAIN("plan cores", {"types", test_types}, {"schedules", test_schedules},
     {"threads", test_threads}, {"cores", test_cores}, {"a CPU twice", test_cpu_twice},
     {"only in core groups", test_only_core_groups}, {"stages outside", test_stages_outside},
-    {"visit", test_visit}, {"never acts", test_never_acts}, {"stages", test_stages})
+    {"replicated", test_replicated}, {"visit", test_visit}, {"never acts", test_never_acts},
+    {"stages", test_stages})
