@@ -167,6 +167,21 @@ static void send(struct sim *s, uint32_t slot)
 	laws_check(s, stage);
 }
 
+static int pick_route(const struct sim *s, const struct source *src)
+{
+	double all = 0;
+	int i = 0;
+
+	if (!src->conf->any_route)
+		return src->conf->route;
+	for (int k = 0; k < s->conf->n_sources; k++)
+		all += s->conf->source[k].rate_per_s;
+	double at = all * weir_random_unit(weir_random_at(rng_key(src->key, 3), src->sent));
+	while (i < s->conf->n_sources - 1 && at > s->conf->source[i].rate_per_s)
+		at -= s->conf->source[i++].rate_per_s;
+	return s->conf->source[i].route;
+}
+
 /* Create the next request of source `source`. Returns NONE if out of memory. */
 static uint32_t make(struct sim *s, uint32_t source, uint32_t user)
 {
@@ -178,7 +193,7 @@ static uint32_t make(struct sim *s, uint32_t source, uint32_t user)
 	s->req[slot] = (struct request){.serial = (uint64_t)source << 48 | src->sent,
 	    .user = user,
 	    .class_id = (uint8_t)src->conf->class_id,
-	    .route = (uint8_t)src->conf->route,
+	    .route = (uint8_t)pick_route(s, src),
 	    .source = (uint8_t)source};
 	src->sent++;
 	return slot;

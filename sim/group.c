@@ -126,7 +126,7 @@ static void measure_rest(struct sim *s, struct group *g)
 	for (int i = 0; i < s->conf->n_sources; i++) {
 		const struct sim_source *src = &s->conf->source[i];
 		const struct sim_route *route = &s->conf->route[src->route];
-		double rate = src->arrivals == SIM_CLOSED ? src->clients : src->rate_per_s;
+		double rate = src->rate_per_s > 0 ? src->rate_per_s : src->clients;
 		double work_ns = 0;
 		for (int k = route->n - 1; k >= 0; k--) {
 			const struct stage *st = &s->stage[route->stage[k]];

@@ -3,6 +3,8 @@
  * Checks the laws of core groups. What is checked is kept apart from what the groups and next.c
  * keep: a law reads lengths, times and choices, and draws its own conclusions.
  *
+ * They are checked only if one of them is asked for, since that takes longer than the simulation.
+ *
  * S1 shares: no core idles while another may deal to it or a queue has events.
  *   Check: while a queue has events and a core is idle, a core is on its way. After a turn that left
  *     a core with a surplus (four events or two stages in its cells, 5 us of work), either no core
@@ -142,6 +144,8 @@ static void check_gate(struct sim *s, struct group *g, struct group_core *core,
 void laws_group_chosen(struct sim *s, struct group *g, struct group_core *core,
     const struct next_view *v, const struct next_choice *c, uint32_t n)
 {
+	if (!laws_asked(s, SIM_LAWS_GROUPS))
+		return;
 	check_starved(s, g, core, v, c);
 	check_urgent(s, g, v, c);
 	check_gate(s, g, core, v, c, n);
@@ -206,6 +210,8 @@ static void check_shares(struct sim *s, struct group *g)
 
 void laws_group_step(struct sim *s)
 {
+	if (!laws_asked(s, SIM_LAWS_GROUPS))
+		return;
 	for (int i = 0; i < s->conf->n_groups; i++)
 		if (s->group[i].n_stages > 0)
 			check_shares(s, &s->group[i]);

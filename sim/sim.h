@@ -154,6 +154,8 @@ struct sim_source {
 	int clients;                /* SIM_CLOSED: number of clients */
 	int64_t think_ns;           /* SIM_CLOSED: mean pause after a response, exponential */
 	uint32_t user_first, users; /* if users is 0, every request has its own user */
+	/* each request takes one of the routes of all sources, in proportion to their rates */
+	bool any_route;
 	/* if above 1: only each `every`-th of `every` times as many arrivals is sent, as to one of
 	 * several servers that take turns */
 	int every;

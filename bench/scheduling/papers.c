@@ -17,11 +17,13 @@ static void fill_line(struct sim_config *c, const struct next_policy *policy, in
 	c->route[0].n = n;
 	for (int i = 0; i < n; i++) {
 		c->route[0].stage[i] = i;
+		c->stage[i] = c->stage[0];
+		c->stage[i].place = i;
 		c->stage[i].service = d;
 	}
 	c->source[0].rate_per_s = load / (group_load(c, 0) / c->source[0].rate_per_s);
 	c->bin_ns = 10 * NS_PER_MS;
-	c->measured_ns = (int64_t)(60000 / c->source[0].rate_per_s * 1e9) + c->bin_ns;
+	c->measured_ns = (int64_t)(15000 / c->source[0].rate_per_s * 1e9) + c->bin_ns;
 	c->warmup_ns = c->measured_ns / 4;
 }
 

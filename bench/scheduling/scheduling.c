@@ -84,17 +84,10 @@ struct outcome run_seeds(struct sim_config *c, int seeds)
 
 void close_loop(struct sim_config *c, int clients)
 {
-	double all = 0;
-	int left = clients;
-
-	for (int i = 0; i < c->n_sources; i++)
-		all += c->source[i].rate_per_s;
 	for (int i = 0; i < c->n_sources; i++) {
-		struct sim_source *s = &c->source[i];
-		double share = s->rate_per_s / all;
-		s->arrivals = SIM_CLOSED;
-		s->clients = i == c->n_sources - 1 ? left : (int)(share * clients + 0.5);
-		left -= s->clients;
+		c->source[i].arrivals = SIM_CLOSED;
+		c->source[i].clients = i == 0 ? clients : 0;
+		c->source[i].any_route = true;
 	}
 }
 

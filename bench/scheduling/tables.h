@@ -14,8 +14,8 @@ struct outcome {
 /** Run `c` with seeds 1 to `seeds`. Exits if a run fails. */
 struct outcome run_seeds(struct sim_config *c, int seeds);
 
-/** Replace the sources by `clients` clients that send again as soon as they have a response, on the
- *  routes in proportion to their rates. */
+/** Replace the sources by `clients` clients that send again as soon as they have a response. Each
+ *  request takes one of the routes, in proportion to the rates of the sources. */
 void close_loop(struct sim_config *c, int clients);
 
 void table_search(int seeds);   /* Gordon 4.9 to 4.11 */

@@ -38,12 +38,13 @@ int simulate_group(const struct weir_group_spec *gs, int machine, struct sim_con
 	    .unbalanced = !gs->balance,
 	    .newest = gs->order == WEIR_ORDER_NEWEST,
 	    .cost = group_costs(),
-	    .limits = {.gate = gs->gate.arrived       ? NEXT_ARRIVED
-			       : gs->gate.events > 0  ? NEXT_EVENTS
-			       : gs->gate.time_ns > 0 ? NEXT_TIME
-						      : NEXT_ALL,
+	    .limits = {.gate = gs->gate.arrived         ? NEXT_ARRIVED
+			       : gs->gate.events > 0    ? NEXT_EVENTS
+			       : gs->gate.time_ns > 0   ? NEXT_TIME
+			       : gs->gate.cutoff_ns > 0 ? NEXT_CUTOFF
+							: NEXT_ALL,
 		.gate_events = (uint32_t)gs->gate.events,
-		.gate_ns = gs->gate.time_ns,
+		.gate_ns = gs->gate.time_ns > 0 ? gs->gate.time_ns : gs->gate.cutoff_ns,
 		.starve_ns = gs->starve_ns}};
 	return c->n_groups++;
 }
