@@ -79,7 +79,8 @@ static bool is_in(const struct weir_stage_spec *s, const struct weir_group_spec 
 	return !s->inlined && strcmp(s->group, group->name) == 0;
 }
 
-/* Write "wavefront, 2 cores, gate all". Blanks, commas, colons and slashes do no harm in texts that are quoted. */
+/* Write "wavefront, 2 cores, gate all". Blanks, commas, colons and slashes do no harm in texts that
+ * are quoted. */
 static void put_brief(FILE *out, const struct weir_spec *spec, const struct weir_group_spec *group)
 {
 	char brief[BRIEF_BYTES];
