@@ -53,7 +53,8 @@ static const char cores_yaml[] = "weir: 1\n"
 				 "stages:\n"
 				 "  a: { use: t.pass, group: g, to: b }\n"
 				 "  b: { use: t.pass, group: g, to: c }\n"
-				 "  c: { use: t.pass, group: g, local: never, to: d }\n"
+				 "  c: { use: t.pass, group: g, local: never, to: d,\n"
+				 "       queue: { discipline: shortest } }\n"
 				 "  d: { use: t.end, group: g }\n";
 
 static void start_of(int *rc, struct weir_graph **g, const char *text, size_t n)
@@ -210,8 +211,34 @@ static void test_lane_that_cannot_grow(void)
 	queue_fini(&q);
 }
 
+/* The same for bins: those of class 0 cannot be made, those of class 1 cannot grow. */
+static void test_bins_that_cannot_grow(void)
+{
+	struct weir_event *ev[N];
+	struct queue q;
+
+	CU_ASSERT_EQUAL_FATAL(queue_init(&q, 2, 1, 1, false, false), 0);
+	CU_ASSERT_EQUAL_FATAL(queue_set_shortest(&q, 0, false), 0);
+	lock_take(&q.lock);
+	for (int i = 0; i < 40; i++) {
+		for (int k = 0; k < N; k++) {
+			ev[k] = &probes[k].ev;
+			ev[k]->class_id = (uint8_t)(i & 1);
+		}
+		atomic_store(&fault_alloc_in, i & 1 ? 0 : i >> 1 & 1);
+		CU_ASSERT_EQUAL(queue_push_locked(&q, ev, N), 0);
+		atomic_store(&fault_alloc_in, -1);
+	}
+	for (int k = 0; k < N; k++)
+		ev[k]->class_id = 0;
+	CU_ASSERT_EQUAL(queue_length(&q), 0);
+	lock_release(&q.lock);
+	queue_fini(&q);
+}
+
 CUNIT_MAIN("fault", {"the server runs when nothing fails", test_prepare},
     {"a lane that cannot grow", test_lane_that_cannot_grow},
+    {"bins that cannot grow", test_bins_that_cannot_grow},
     {"n-th allocation of a server", test_allocations_of_a_server},
     {"n-th allocation of a graph under traffic", test_allocations_of_a_graph},
     {"n-th allocation of a core group", test_allocations_of_cores},

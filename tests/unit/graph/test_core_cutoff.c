@@ -5,6 +5,7 @@
 
 #include <weir/clock.h>
 
+#include "event/local.h"
 #include "graph/graph.h"
 #include "sched/cores.h"
 
@@ -49,6 +50,9 @@ static void slice_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	for (int i = 0; i < n; i++) {
 		int *left = &slices[number_of(ev[i])];
 		note(ev[i]);
+		/* events that yielded have been reported to the core */
+		if (i == 0 && thread_self()->slice.yielded > 0)
+			atomic_fetch_add(&n_wrong, 1);
 		if (weir_slice_over(st) && i > 0) /* its slice begins with this question */
 			atomic_fetch_add(&n_wrong, 1);
 		if (--*left == 0) {
@@ -223,13 +227,29 @@ static void test_none(void)
 	ask(spec);
 }
 
+/* An inline stage that a core runs has no slices: it would only be called again at once. */
+static void test_inline(void)
+{
+	struct weir_spec *spec = weir_spec_new("inline");
+	struct weir_group_spec *g = weir_spec_add_group(spec, "core");
+
+	weir_spec_text(&g->schedule, "fifo");
+	weir_spec_text(&g->cores, "1");
+	g->gate.cutoff_ns = 1;
+	in_group(spec, "a", "t.pass", "1");
+	weir_spec_link(&spec->stages[0], "", "i", false);
+	fixture_stage(spec, "i", "t.ask", NULL)->inlined = true;
+	ask(spec);
+}
+
 static void test_types(void)
 {
 	fixture_register(&wait_ops);
 	fixture_register(&slice_ops);
 	fixture_register(&note_ops);
 	fixture_register(&ask_ops);
+	fixture_register(&pass_ops);
 }
 
 CUNIT_MAIN("core cutoff", {"types are known", test_types}, {"one", test_one}, {"batch", test_batch},
-    {"two", test_two}, {"none", test_none})
+    {"two", test_two}, {"none", test_none}, {"inline", test_inline})

@@ -5,7 +5,8 @@
 
 #include "graph/graph.h"
 
-#define JOBS 64
+#define JOBS  64
+#define AGAIN 100 /* in `order`: job 0, which was requeued */
 
 struct job {
 	struct weir_event ev;
@@ -51,30 +52,15 @@ static const struct weir_event_type job_type = {.name = "job",
 
 /* ---- stages ---- */
 
-static void wait_handle(struct weir_stage *st, struct weir_event **ev, int n)
-{
-	(void)st;
-	atomic_fetch_add(&n_waits, 1);
-	FIXTURE_AWAIT(atomic_load(&probe_gate));
-	weir_event_finish_run(ev, n, WEIR_OK);
-}
-
-/* Like t.gate, which core groups refuse, since it may block. */
-static const struct weir_stage_ops wait_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.wait",
-    .summary = "waits for the test",
-    .accepts = &job_type,
-    .handle = wait_handle};
-
 static void work_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++) {
 		struct job *job = (struct job *)ev[i];
-		if (job->number == 0) { /* the first one keeps the thread busy */
-			wait_handle(st, &ev[i], 1);
-			continue;
-		}
-		order[atomic_fetch_add(&n_order, 1)] = job->number;
+		/* job 0 keeps the thread busy while the others arrive */
+		if (job->number == 0 && atomic_fetch_add(&n_waits, 1) == 0)
+			FIXTURE_AWAIT(atomic_load(&probe_gate));
+		else
+			order[atomic_fetch_add(&n_order, 1)] = job->number ? job->number : AGAIN;
 		if (atomic_fetch_sub(&job->left, 1) == 1)
 			weir_event_finish(&ev[i], WEIR_OK);
 		else
@@ -82,10 +68,14 @@ static void work_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
+static const struct weir_outlet work_outlets[] = {
+    {"out", &job_type, true, "unused"}, {.name = NULL}};
+
 static const struct weir_stage_ops work_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.work",
     .summary = "notes the order",
     .accepts = &job_type,
+    .outlets = work_outlets,
     .handle = work_handle};
 
 /* ---- graphs ---- */
@@ -172,7 +162,7 @@ static void test_field(void)
 		offer(g, 3, 1, "90.7", 0);
 		offer(g, 4, 1, NULL, 0);
 		offer(g, 5, 1, "0", 0);
-		offer(g, 6, 1, "99999999999999999999999999", 0);
+		offer(g, 6, 1, "99999999999999999999", 0);
 		offer(g, 7, 1, "90", 0);
 		offer(g, 8, 1, "-1", 0);
 		offer(g, 9, 1, "12ms", 0);
@@ -192,6 +182,19 @@ static void test_hint(void)
 		offer(g, 3, 1, NULL, 0);
 		finish(g, 4, (const int[]){3, 2, 2, 2, 1, 1, 1, 1, 1, 0});
 	}
+}
+
+/* A requeued event waits behind those with less work. */
+static void test_again(void)
+{
+	struct weir_spec *spec = spec_new(POOL, "1");
+
+	fixture_set(&spec->stages[0], "queue.by", "size");
+	struct weir_graph *g = start(spec);
+	offer(g, 0, 2, "900", 0);
+	offer(g, 1, 1, "100", 0);
+	offer(g, 2, 1, "2000", 0);
+	finish(g, 3, (const int[]){1, AGAIN, 2, 0});
 }
 
 static void test_classes(void)
@@ -228,6 +231,7 @@ static void test_build(void)
 	struct weir_stage_spec *s = &spec->stages[0];
 
 	fixture_set(s, "slo", "100ms");
+	weir_spec_link(s, "", "a", true); /* it would have cells */
 	struct weir_graph *g = start(spec);
 	struct sink *sink = &weir_graph_stage(g, "a")->sink;
 	CU_ASSERT_EQUAL(sink->queue.starve_ns, 50000000);
@@ -245,9 +249,9 @@ static void test_build(void)
 
 static void test_types(void)
 {
-	fixture_register(&wait_ops);
 	fixture_register(&work_ops);
 }
 
 CUNIT_MAIN("shortest", {"types are known", test_types}, {"field", test_field}, {"hint", test_hint},
-    {"classes", test_classes}, {"starve", test_starve}, {"build", test_build})
+    {"again", test_again}, {"classes", test_classes}, {"starve", test_starve},
+    {"build", test_build})
