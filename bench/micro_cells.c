@@ -4,8 +4,10 @@
  *
  *   inline     Twelve inline stages less six, in the thread of the sender, for comparison.
  *   one core   `n` events are under way on one core, together. The row shows CPU ns per hop of the
- *              whole process, and the ratio to the inline row of the same run.
- *   idle       The same, with 57 more stages in the group that get no events.
+ *              whole process. Each round measures inline stages on the same CPU before and after, and
+ *              the ratio is the median of the rounds' ratios: the speed of the machine changes
+ *              within seconds.
+ *   idle       The same in the same rounds, with 57 more stages in the group that get no events.
  *   two cores  `n` events under way, each stage works 0.4 us; and the share of the busier core.
  */
 #include <sched.h>
@@ -25,7 +27,7 @@
 #define STAGES  6
 #define CPUS    1024
 #define RUN_NS  100000000L /* of one round */
-#define PASSES  20000      /* events of one round, inline */
+#define PASSES  50000      /* events of one round, inline */
 #define WORK_NS 400
 
 static struct weir_event events[EVENTS] __attribute__((aligned(64)));
@@ -134,18 +136,16 @@ static void name_of(char name[16], const char *letter, int i)
 
 /* ---- inline ---- */
 
-static struct weir_graph *inline_graph(int n)
+static void add_chain(struct weir_spec *spec)
 {
-	struct weir_spec *spec = weir_spec_new("inline");
 	char name[16], to[16];
 
-	for (int i = 0; i < n; i++) {
-		name_of(name, "s", i);
-		name_of(to, "s", i + 1);
-		bool last = i == n - 1;
+	for (int i = 0; i < 2 * STAGES; i++) {
+		name_of(name, "c", i);
+		name_of(to, "c", i + 1);
+		bool last = i == 2 * STAGES - 1;
 		add(spec, name, last ? "b.end" : "b.hop", last ? NULL : to, false)->inlined = true;
 	}
-	return start(spec);
 }
 
 struct chain {
@@ -177,54 +177,39 @@ static double chain_ns(const struct chain *c)
 	return (double)(thread_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - began) / PASSES;
 }
 
-static struct chain shorter, longer;
-
-static double inline_run(void *arg)
+/* CPU ns of a hop between inline stages, on the given CPU. */
+static double inline_ns(struct weir_graph *g, int run, int cpu)
 {
-	(void)arg;
-	bench_pin(0);
-	own_cpu = 0;
+	char name[16];
+
+	bench_pin(cpu);
+	own_cpu = cpu;
+	name_of(name, "c", STAGES);
+	struct chain longer = {weir_graph_stage(g, "c0"), run};
+	struct chain shorter = {weir_graph_stage(g, name), run};
 	double less = chain_ns(&shorter);
 	return (chain_ns(&longer) - less) / STAGES;
-}
-
-/* Two threads cannot be attached to two graphs at once, so both chains are in one graph. */
-static double inline_row(int run)
-{
-	struct weir_graph *g = inline_graph(2 * STAGES);
-	char name[16], what[64];
-
-	name_of(name, "s", STAGES);
-	longer = (struct chain){weir_graph_stage(g, "s0"), run};
-	shorter = (struct chain){weir_graph_stage(g, name), run};
-	atomic_store(&ends, false);
-	struct bench_stat s = bench_measure(inline_run, NULL);
-	snprintf(what, sizeof(what), "inline, runs of %d", run);
-	printf("%-44s %9.1f %9.1f %9.1f\n", what, s.median, s.low, s.high);
-	end(g);
-	return s.median;
 }
 
 /* ---- a core group ---- */
 
 struct circle {
-	const char *schedule, *cores;
+	const char *name, *schedule, *cores;
 	int idle; /* stages without events */
 };
 
-static struct weir_graph *circle_graph(const struct circle *c)
+static void add_circle(struct weir_spec *spec, const struct circle *c)
 {
-	struct weir_spec *spec = weir_spec_new("group");
-	struct weir_group_spec *gs = weir_spec_add_group(spec, "core");
+	struct weir_group_spec *gs = weir_spec_add_group(spec, c->name);
 	char name[16], to[16];
 
 	weir_spec_text(&gs->schedule, c->schedule);
 	weir_spec_text(&gs->cores, c->cores);
 	for (int i = 0; i < STAGES; i++) {
-		name_of(name, "s", i);
-		name_of(to, "s", (i + 1) % STAGES);
+		name_of(name, c->name, i);
+		name_of(to, c->name, (i + 1) % STAGES);
 		struct weir_stage_spec *s = add(spec, name, "b.hop", to, i == STAGES - 1);
-		weir_spec_text(&s->group, "core");
+		weir_spec_text(&s->group, c->name);
 		if (i == 0 && c->idle > 0)
 			weir_spec_link(s, "side", "i0", false);
 	}
@@ -232,9 +217,8 @@ static struct weir_graph *circle_graph(const struct circle *c)
 		name_of(name, "i", i);
 		name_of(to, "i", i + 1);
 		weir_spec_text(
-		    &add(spec, name, "b.hop", i + 1 < c->idle ? to : NULL, false)->group, "core");
+		    &add(spec, name, "b.hop", i + 1 < c->idle ? to : NULL, false)->group, c->name);
 	}
-	return start(spec);
 }
 
 static unsigned long hops_now(unsigned long *most)
@@ -251,90 +235,144 @@ static unsigned long hops_now(unsigned long *most)
 	return all;
 }
 
-static double circle_run(void *arg)
-{
-	struct timespec ts = {0, RUN_NS};
-
-	(void)arg;
-	int64_t began = thread_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
-	unsigned long before = hops_now(NULL);
-	nanosleep(&ts, NULL);
-	unsigned long n = hops_now(NULL) - before;
-	return (double)(thread_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - began) / (double)(n ? n : 1);
-}
-
-/* Returns the median; *share is the share of the hops that the busier core did. */
-static struct bench_stat circulate(const struct circle *c, int n, double *share)
+static void circle_begin(struct weir_graph *g, const struct circle *c, int n)
 {
 	struct weir_event *run[EVENTS];
-	struct weir_graph *g = circle_graph(c);
-	unsigned long most;
+	char name[16];
 
-	memset(hops, 0, sizeof(hops));
-	atomic_store(&ends, false);
+	name_of(name, c->name, 0);
 	atomic_store(&ended, 0);
 	for (int i = 0; i < n; i++) {
 		events[i].state = WEIR_EVENT_IDLE;
 		weir_event_init(&events[i], &hop_type, bench_now_ns());
 		run[i] = &events[i];
 	}
-	if (weir_offer(weir_graph_stage(g, "s0"), run, n, NULL) != n)
+	if (weir_offer(weir_graph_stage(g, name), run, n, NULL) != n)
 		exit(1);
-	struct bench_stat s = bench_measure(circle_run, NULL);
-	unsigned long all = hops_now(&most);
-	*share = (double)most / (double)(all ? all : 1);
+}
+
+static void circle_end(int n)
+{
 	atomic_store(&ends, true);
 	while (atomic_load(&ended) < (unsigned long)n)
-		usleep(1000);
-	end(g);
-	return s;
+		usleep(100);
+	atomic_store(&ends, false);
 }
 
-static double circle_row(
-    const char *what, const struct circle *c, int n, double beside, const char *aim)
+/* CPU ns of a hop while the events circulate. */
+static double circle_ns(void)
 {
-	double share;
-	struct bench_stat s = circulate(c, n, &share);
-	char name[80];
+	struct timespec ts = {0, RUN_NS};
+	int64_t began = thread_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+	unsigned long before = hops_now(NULL);
 
-	snprintf(name, sizeof(name), "%s, %d under way", what, n);
-	printf("%-44s %9.1f %9.1f %9.1f", name, s.median, s.low, s.high);
-	if (beside > 0)
-		printf("   %.2f of the row beside, aim %s", s.median / beside, aim);
-	else
-		printf("   busier core %.2f, aim %s", share, aim);
-	printf("\n");
-	fflush(stdout);
-	return s.median;
+	nanosleep(&ts, NULL);
+	unsigned long n = hops_now(NULL) - before;
+	return (double)(thread_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - began) / (double)(n ? n : 1);
 }
 
-int main(void)
+/* ---- rows ---- */
+
+static void print_row(
+    const char *what, struct bench_stat ns, struct bench_stat ratio, const char *aim)
+{
+	printf("%-36s %9.1f %9.1f %9.1f   %.2f (%.2f to %.2f), aim %s\n", what, ns.median, ns.low,
+	    ns.high, ratio.median, ratio.low, ratio.high, aim);
+	fflush(stdout);
+}
+
+/* Measure the circle, and inline stages before and after it on the CPU of the circle's core. Returns
+ * CPU ns of a hop between inline stages, and in *ns that of the circle. */
+static double beside_ns(struct weir_graph *g, const struct circle *c, int n, int cpu, double *ns)
+{
+	double before = inline_ns(g, n, cpu);
+
+	circle_begin(g, c, n);
+	*ns = circle_ns();
+	circle_end(n);
+	return (before + inline_ns(g, n, cpu)) / 2;
+}
+
+/* On one core, with `n` events under way. The first group has CPU 0, and the second has CPU 1. */
+static void one_core(const char *schedule, int n, const char *aim)
+{
+	struct circle few = {"few", schedule, "1", 0}, many = {"many", schedule, "1", 57};
+	double in[BENCH_ROUNDS], one[BENCH_ROUNDS], idle[BENCH_ROUNDS], ratio[BENCH_ROUNDS],
+	    more[BENCH_ROUNDS];
+	struct weir_spec *spec = weir_spec_new("cells");
+	char what[64];
+
+	add_chain(spec);
+	add_circle(spec, &few);
+	add_circle(spec, &many);
+	struct weir_graph *g = start(spec);
+	for (int r = 0; r < BENCH_ROUNDS; r++) {
+		in[r] = beside_ns(g, &few, n, 0, &one[r]);
+		ratio[r] = one[r] / in[r];
+		more[r] = beside_ns(g, &many, n, 1, &idle[r]);
+		more[r] = idle[r] / more[r] / ratio[r];
+	}
+	end(g);
+	struct bench_stat beside = bench_summary(in, BENCH_ROUNDS);
+	printf(
+	    "inline, runs of %-20d %9.1f %9.1f %9.1f\n", n, beside.median, beside.low, beside.high);
+	snprintf(what, sizeof(what), "%s, %d under way", schedule, n);
+	print_row(what, bench_summary(one, BENCH_ROUNDS), bench_summary(ratio, BENCH_ROUNDS), aim);
+	print_row("  with 57 idle stages", bench_summary(idle, BENCH_ROUNDS),
+	    bench_summary(more, BENCH_ROUNDS), "1.05");
+}
+
+static double circle_round(void *arg)
+{
+	(void)arg;
+	return circle_ns();
+}
+
+static void two_cores(const char *schedule, int n, const char *aim)
+{
+	struct circle c = {"both", schedule, "2", 0};
+	struct weir_spec *spec = weir_spec_new("cells");
+	unsigned long most;
+	char what[64];
+
+	add_circle(spec, &c);
+	struct weir_graph *g = start(spec);
+	memset(hops, 0, sizeof(hops));
+	circle_begin(g, &c, n);
+	struct bench_stat s = bench_measure(circle_round, NULL);
+	unsigned long all = hops_now(&most);
+	circle_end(n);
+	end(g);
+	snprintf(what, sizeof(what), "two cores, 0.4 us, %s, %d", schedule, n);
+	printf("%-36s %9.1f %9.1f %9.1f   busier core %.2f, aim %s\n", what, s.median, s.low,
+	    s.high, (double)most / (double)(all ? all : 1), aim);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
 {
 	static const int runs[] = {64, 8, 1};
 	static const char *const aims[] = {"1.45", "1.35", "1.25"};
 	static const char *const names[] = {"fifo", "wavefront", "srpt", "dbr", "mg1", "color"};
 	static const int loads[] = {8, 64, 512};
 	static const char *const both[] = {"460, 0.6", "430, 0.6", "430, 0.6"};
+	const char *only = argc > 1 ? argv[1] : NULL; /* a schedule, or "two" */
 	struct weir_err err = {0};
 
 	sched_getaffinity(0, sizeof(all_cpus), &all_cpus);
 	bench_header("micro_cells");
 	weir_stage_register(&hop_ops, &err);
 	weir_stage_register(&end_ops, &err);
-	printf("%-44s %9s %9s %9s\n", "CPU ns per hop", "median", "low", "high");
-	for (int i = 0; i < 3; i++) {
-		double beside = inline_row(runs[i]);
-		for (size_t p = 0; p < sizeof(names) / sizeof(names[0]); p++) {
-			struct circle c = {names[p], "1", 0}, idle = {names[p], "1", 57};
-			double one = circle_row(names[p], &c, runs[i], beside, aims[i]);
-			if (p == 0)
-				circle_row("  with 57 idle stages", &idle, runs[i], one, "1.05");
-		}
-	}
+	printf("%-36s %9s %9s %9s   ratio\n", "CPU ns per hop", "median", "low", "high");
+	for (int i = 0; i < 3; i++)
+		for (size_t p = 0; p < sizeof(names) / sizeof(names[0]); p++)
+			if (!only || strcmp(only, names[p]) == 0)
+				one_core(names[p], runs[i], aims[i]);
+	if (only && strcmp(only, "two") != 0)
+		return 0;
 	work_ns = WORK_NS;
-	for (int i = 0; i < 3 && sysconf(_SC_NPROCESSORS_ONLN) > 1; i++) {
-		struct circle c = {"fifo", "2", 0};
-		circle_row("two cores, 0.4 us of work", &c, loads[i], 0, both[i]);
-	}
+	for (int i = 0; i < 3 && sysconf(_SC_NPROCESSORS_ONLN) > 1; i++)
+		for (size_t p = 0; p < sizeof(names) / sizeof(names[0]); p++)
+			two_cores(names[p], loads[i], both[i]);
 	return 0;
 }

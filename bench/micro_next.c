@@ -66,7 +66,7 @@ static double measure(void *arg)
 	for (int k = 0; k < CALLS; k++) {
 		struct next_choice c = next_choose(&core, &l, &v);
 
-		next_took(&core, c.stage, 1);
+		next_took(&core, c.stage, 1, 1);
 		next_arrived(&core, c.stage, 1);
 		stage[c.stage].oldest_ns = v.now_ns;
 		v.now_ns += 1000;

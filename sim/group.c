@@ -315,7 +315,7 @@ static int64_t begin_batch(struct group *g, struct group_core *core, const struc
 		core->ready &= ~(UINT64_C(1) << stage);
 	if (g->queue[stage].n == 0)
 		g->queue_ready &= ~(UINT64_C(1) << stage);
-	next_took(&core->next, stage, n);
+	next_took(&core->next, stage, n, from_cell);
 	core->stage = stage;
 	r->events += n;
 	r->batches++;

@@ -2,6 +2,7 @@
 /* Lists of the events that wait on one core; see cell.h. */
 #include "event/cell.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static void add(atomic_uint *n, uint32_t by)
@@ -22,9 +23,26 @@ static int oldest_class(const struct cell *cell)
 	return oldest;
 }
 
+static int64_t oldest_in(const struct cell *cell, int class_id)
+{
+	const struct cell_lane *l = &cell->lane[class_id];
+
+	if (WEIR_LIKELY(!cell->stacked))
+		return l->head->queued_ns;
+	const struct weir_event *last =
+	    (const void *)((const char *)l->tail - offsetof(struct weir_event, next));
+
+	return last->queued_ns < l->head->queued_ns ? last->queued_ns : l->head->queued_ns;
+}
+
 static void note_oldest(struct cell *cell)
 {
-	int64_t ns = cell->filled ? cell->lane[oldest_class(cell)].head->queued_ns : INT64_MAX;
+	int64_t ns = INT64_MAX;
+
+	for (unsigned left = cell->filled; left; left &= left - 1) {
+		int64_t lane_ns = oldest_in(cell, __builtin_ctz(left));
+		ns = lane_ns < ns ? lane_ns : ns;
+	}
 
 	atomic_store_explicit(&cell->oldest_ns, ns, memory_order_relaxed);
 }
@@ -54,6 +72,7 @@ void cell_put(struct cell *cell, int class_id, struct weir_event *first, struct 
 		l->tail = &last->next;
 	}
 	cell->filled |= (uint8_t)(1U << class_id);
+	cell->stacked |= front;
 	add(&l->n, n);
 	add(&cell->n, n);
 	if (heads)

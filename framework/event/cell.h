@@ -33,9 +33,10 @@ struct cell_lane {
 struct cell {
 	WEIR_ALIGNED atomic_uint n; /* events in all lanes */
 	uint8_t filled;             /* bit c: lane c has events */
+	bool stacked;               /* events have been put in front */
 	/* the service of the stage takes so long that its events are sent to the queue */
 	bool slow;
-	/* when the first event of a lane was queued, the earliest of all lanes; INT64_MAX: none */
+	/* when the first or the last event of a lane was queued, the earliest; INT64_MAX: none */
 	_Atomic int64_t oldest_ns;
 	struct cell_lane lane[WEIR_CLASSES_MAX];
 };
@@ -69,8 +70,8 @@ void cell_put(struct cell *cell, int class_id, struct weir_event *first, struct 
  *  Returns their number. */
 int cell_take(struct cell *cell, int max, bool fifo, struct weir_event **out);
 
-/** Time at which the first event of a lane was queued, the earliest of all lanes; INT64_MAX if there
- *  is none. If events were put in front (cell_put), older ones may be behind the first. */
+/** Time at which the oldest event was queued; INT64_MAX if there is none. If events were both
+ *  appended and put in front (cell_put), an older one may be between the first and the last. */
 static inline int64_t cell_oldest_ns(const struct cell *cell)
 {
 	return atomic_load_explicit(&cell->oldest_ns, memory_order_relaxed);

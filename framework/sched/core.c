@@ -208,8 +208,9 @@ static int take(struct handler *h, int64_t now_ns)
 		struct next_choice c = next_choose(&core->next, &core->plan.limits, &view);
 		if (c.stage < 0)
 			return 0;
+		uint32_t before = core->n;
 		int n = take_stage(h, c.stage, c.max, queued >> c.stage & 1, now_ns);
-		next_took(&core->next, c.stage, (uint32_t)n);
+		next_took(&core->next, c.stage, (uint32_t)n, before - core->n);
 		if (n > 0) {
 			if (c.begins)
 				book_add(&core->book[c.stage].visits[c.why], 1);
@@ -286,6 +287,15 @@ static void begin(struct handler *h)
 	thread_self()->core = core;
 }
 
+/* The time at the end of a batch that was taken at `taken_ns`. */
+static int64_t time_after(int64_t taken_ns)
+{
+	int64_t now_ns = thread_self()->now_ns;
+
+	/* If all events were dropped, no handler ran, and stage_run has not read the time. */
+	return WEIR_LIKELY(now_ns != taken_ns) ? now_ns : clock_now_ns();
+}
+
 void *core_main(void *arg)
 {
 	struct handler *h = arg;
@@ -300,7 +310,7 @@ void *core_main(void *arg)
 		thread_touch(now_ns);
 		if (take(h, now_ns) > 0) {
 			run(h);
-			now_ns = thread_self()->now_ns;
+			now_ns = time_after(now_ns);
 			continue;
 		}
 		if (!handler_spin(h))

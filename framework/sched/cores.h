@@ -196,6 +196,19 @@ static inline bool core_idles(const struct core *core)
 		   0;
 }
 
+/** Return the number of events in the cells of stages that are not paused, and in *filled the bits of
+ *  these cells. */
+static inline uint32_t core_live(const struct core *core, uint64_t *filled)
+{
+	uint64_t halted = atomic_load_explicit(&core->group->halted, memory_order_relaxed);
+	uint32_t n = core->n;
+
+	for (uint64_t left = core->filled & halted; WEIR_UNLIKELY(left != 0); left &= left - 1)
+		n -= cell_length(&core->cell[__builtin_ctzll(left)]);
+	*filled = core->filled & ~halted;
+	return n;
+}
+
 /** Number of events from which on they are dealt while a core is idle, and that of stages. Of fewer,
  *  a core makes more than the wake-up of another costs. Guesses, which the model and the prototype
  *  have used. */

@@ -64,12 +64,14 @@ static int64_t service_ns(const struct core *core, int i)
 
 void core_deal(struct core *core)
 {
-	uint64_t filled = core->filled & ~core->group->kept;
+	uint64_t filled;
+	uint32_t all = core_live(core, &filled);
+	filled &= ~core->group->kept;
 	bool several = (filled & (filled - 1)) != 0;
 	int64_t work_ns = 0;
 	int most = -1;
 
-	if (core->n < DEAL_EVENTS && !several)
+	if (all < DEAL_EVENTS && !several)
 		return;
 	for (uint64_t left = filled; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);

@@ -212,12 +212,12 @@ static struct next_visit *present(struct next_core *core)
 	return core->urgent.open ? &core->urgent : &core->visit;
 }
 
-void next_took(struct next_core *core, int stage, uint32_t n)
+void next_took(struct next_core *core, int stage, uint32_t n, uint32_t own)
 {
 	struct next_visit *visit = present(core);
 
-	if (core->policy->left)
-		core->policy->left(core->state, stage, n);
+	if (core->policy->left && own > 0)
+		core->policy->left(core->state, stage, own);
 	if (n == 0 || n >= visit->left)
 		visit->left = 0;
 	else if (visit->left != UINT32_MAX)

@@ -102,8 +102,8 @@ struct next_policy {
 	    const struct next_view *v, const struct next_limits *l, struct next_order *out);
 	/** `k` events were appended to a stage of this core. NULL if not needed. */
 	void (*arrived)(void *state, int stage, uint32_t k);
-	/** The `k` oldest events of a stage left this core, in a batch or without one (next_gave).
-	 *  NULL if not needed. */
+	/** The `k` oldest events of a stage for which `arrived` was called left this core, in a
+	 *  batch or without one (next_gave). NULL if not needed. */
 	void (*left)(void *state, int stage, uint32_t k);
 	/** Returns a stage of v->ready, which has at least one bit. */
 	int (*pick)(void *state, const struct next_view *v);
@@ -157,9 +157,10 @@ void next_core_init(struct next_core *core, const struct next_policy *policy);
 struct next_choice next_choose(
     struct next_core *core, const struct next_limits *l, const struct next_view *v);
 
-/** The batch that was chosen took `n` events of `stage`. n == 0 ends the visit. Called once after
- *  each next_choose that returned a stage, either when the batch is taken or when it has ended. */
-void next_took(struct next_core *core, int stage, uint32_t n);
+/** The batch that was chosen took `n` events of `stage`; next_arrived was called for `own` of them.
+ *  n == 0 ends the visit. Called once after each next_choose that returned a stage, either when the
+ *  batch is taken or when it has ended. */
+void next_took(struct next_core *core, int stage, uint32_t n, uint32_t own);
 
 /** Gate `cutoff`: an event of the present visit yielded, and `ahead` events of its stage are before
  *  it in line. Called after next_took of its batch, for the first such event of the batch. */
@@ -172,7 +173,8 @@ static inline void next_arrived(struct next_core *core, int stage, uint32_t k)
 		core->policy->arrived(core->state, stage, k);
 }
 
-/** `k` events of a stage left this core without a batch, for example to a queue for other cores. */
+/** `k` events of a stage, for which next_arrived was called, left this core without a batch, for
+ *  example to a queue for other cores. */
 static inline void next_gave(struct next_core *core, int stage, uint32_t k)
 {
 	if (core->policy->left)

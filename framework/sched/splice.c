@@ -43,9 +43,11 @@ static bool is_slow(struct cell *cell, const struct sink *s, const struct local 
 /* Whether `n` more events for stage `i` are to be dealt. */
 static bool deals(const struct core *core, int i, int n)
 {
-	uint64_t filled = core->filled | 1ULL << i;
+	uint64_t filled;
+	uint32_t all = core_live(core, &filled);
 
-	return core->n + (uint32_t)n >= DEAL_EVENTS || (filled & (filled - 1)) != 0;
+	filled |= 1ULL << i;
+	return all + (uint32_t)n >= DEAL_EVENTS || (filled & (filled - 1)) != 0;
 }
 
 /* Whether the events of `o` go to the queue. */

@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "base/probe.h"
 #include "stage/call.h"
-#include "stage/replica.h"
 #include "trace/trail.h"
 
 struct weir_graph *stage_graph(const struct weir_stage *st)
@@ -429,11 +428,6 @@ bool weir_outlet_linked(const struct weir_stage *st, int outlet)
 	return outlet >= 0 && outlet < st->n_outlets && st->outlets[outlet].to != NULL;
 }
 
-void *weir_state(const struct weir_stage *st)
-{
-	return WEIR_LIKELY(st->state != NULL) ? st->state : replica_state(st);
-}
-
 void *weir_thread_state(const struct weir_stage *st)
 {
 	return local_of(st)->thread_state;
@@ -464,6 +458,16 @@ int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *
  * weir.c). */
 #define FULL_WAIT_SHARE 0.5
 
+/* The share of all slots that are taken, those of the cells included, if the queue has `in`. */
+static double sink_fullness(const struct sink *s, int64_t in)
+{
+	uint32_t own = atomic_load_explicit(&s->queue.own, memory_order_relaxed);
+	uint32_t each = atomic_load_explicit(&s->queue.cell_max, memory_order_relaxed);
+	double slots = own + (double)each * s->n_cells;
+
+	return slots > 0 ? (double)(in + sink_in_cells(s)) / slots : 0;
+}
+
 double weir_pressure(const struct weir_stage *st)
 {
 	const struct sink *s = &st->sink;
@@ -471,10 +475,12 @@ double weir_pressure(const struct weir_stage *st)
 	int64_t in = queue_length(&s->queue) + queue_kept_all(&s->queue);
 	int64_t wait_ns = atomic_load_explicit(&s->wait_ns, memory_order_relaxed);
 	double full = own > 0 ? (double)in / (double)own : 0;
+	double all = sink_fullness(s, in);
 	double classes = atomic_load_explicit(&s->full, memory_order_relaxed);
 	double late = s->slo_ns > 0 ? (double)wait_ns / (FULL_WAIT_SHARE * (double)s->slo_ns) : 0;
 	double p = full > late ? full : late;
 
+	p = all > p ? all : p;
 	p = classes > p ? classes : p;
 	return p > 1 ? 1 : p;
 }

@@ -127,8 +127,8 @@ static void begin_drain(struct net_io *io)
 	 * connections back to the running server */
 	if (!successor)
 		successor = weir_predecessor(io->stage, NULL);
-	/* this is the last chance to stand in for a thread that was blocked after the last
-	 * iteration */
+	/* Another thread may have been blocked since this thread looked. In a drain, no thread
+	 * begins to stand in for another. */
 	stand_in_follow(io);
 	io->drain.phase = NET_DRAINING;
 	if (successor)

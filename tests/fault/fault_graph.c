@@ -45,6 +45,17 @@ static const char graph_yaml[] =
     "  h: { use: hold, with: { time: 1ms, capacity: 16 }, threads: 1, to: c }\n"
     "  c: { use: t.end, cohort: { max: 8, by: producer }, group: g }\n";
 
+/* b and d get their events through cells, c through its queue. */
+static const char cores_yaml[] = "weir: 1\n"
+				 "name: fault\n"
+				 "groups: { g: { schedule: wavefront, cores: 2 } }\n"
+				 "defaults: { admission: { policy: none } }\n"
+				 "stages:\n"
+				 "  a: { use: t.pass, group: g, to: b }\n"
+				 "  b: { use: t.pass, group: g, to: c }\n"
+				 "  c: { use: t.pass, group: g, local: never, to: d }\n"
+				 "  d: { use: t.end, group: g }\n";
+
 static void start_of(int *rc, struct weir_graph **g, const char *text, size_t n)
 {
 	static struct weir_errs errs;
@@ -140,6 +151,11 @@ static void test_allocations_of_a_graph(void)
 	sweep(&fault_alloc_in, graph_yaml, sizeof(graph_yaml) - 1, true, 100);
 }
 
+static void test_allocations_of_cores(void)
+{
+	sweep(&fault_alloc_in, cores_yaml, sizeof(cores_yaml) - 1, true, 100);
+}
+
 static void test_threads_of_a_server(void)
 {
 	sweep(&fault_thread_in, yaml, sizeof(yaml) - 1, false, 2);
@@ -148,6 +164,11 @@ static void test_threads_of_a_server(void)
 static void test_threads_of_a_graph(void)
 {
 	sweep(&fault_thread_in, graph_yaml, sizeof(graph_yaml) - 1, true, 4);
+}
+
+static void test_threads_of_cores(void)
+{
+	sweep(&fault_thread_in, cores_yaml, sizeof(cores_yaml) - 1, true, 2);
 }
 
 static void test_prepare(void)
@@ -187,5 +208,7 @@ CUNIT_MAIN("fault", {"the server runs when nothing fails", test_prepare},
     {"a lane that cannot grow", test_lane_that_cannot_grow},
     {"n-th allocation of a server", test_allocations_of_a_server},
     {"n-th allocation of a graph under traffic", test_allocations_of_a_graph},
+    {"n-th allocation of a core group", test_allocations_of_cores},
+    {"n-th thread of a core group", test_threads_of_cores},
     {"n-th thread of a server", test_threads_of_a_server},
     {"n-th thread of a graph under traffic", test_threads_of_a_graph})

@@ -74,7 +74,8 @@ WEIR_API int64_t weir_remaining_ns(const struct weir_stage *st, const struct wei
  * Load of the stage, 0 (idle) to 1 (full): the largest of these ratios.
  *
  *   - (queued + held events) / limit of the queue. If the stage has a width, or has ever held an
- *     event, the events in its handlers count as held.
+ *     event, the events in its handlers count as held. In a core group, the larger of this for
+ *     the part of the limit that the queue has, and of the same for queue and cells together.
  *   - for each priority: (queued + held events of this and lower priorities) / the part of the
  *     limit that these events may fill (framework/admission/room.h)
  *   - predicted wait of a new event / half the stage's objective

@@ -62,11 +62,11 @@ static void test_newest(void)
 	put(0, 0, 2, 10, true);
 	put(0, 2, 4, 20, true);
 	put(0, 4, 5, 30, true);
-	CU_ASSERT_EQUAL(cell_oldest_ns(&cell), 30); /* of the first, not of all */
+	CU_ASSERT_EQUAL(cell_oldest_ns(&cell), 10); /* of the last */
 	take(2, false, 2, (const int[]){4, 2});
-	CU_ASSERT_EQUAL(cell_oldest_ns(&cell), 20);
+	CU_ASSERT_EQUAL(cell_oldest_ns(&cell), 10);
 	put(0, 5, 6, 40, false);
-	CU_ASSERT_EQUAL(cell_oldest_ns(&cell), 20);
+	CU_ASSERT_EQUAL(cell_oldest_ns(&cell), 10);
 	take(N, false, 4, (const int[]){3, 0, 1, 5});
 	is_empty();
 }

@@ -264,10 +264,12 @@ static void test_policies(void)
 	finish(g, 1);
 }
 
+/* Call k waits until the gate is at least k. */
 static void hold_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
-	atomic_fetch_add(&n_calls, 1);
-	FIXTURE_AWAIT(atomic_load(&probe_gate));
+	int call = atomic_fetch_add(&n_calls, 1) + 1;
+
+	FIXTURE_AWAIT(atomic_load(&probe_gate) >= call);
 	for (int i = 0; i < n; i++)
 		weir_emit(st, 0, &ev[i]);
 }
@@ -307,6 +309,53 @@ static void test_over(void)
 	finish(g, 19);
 }
 
+/* ---- pressure ---- */
+
+/* The events in a cell count: four of the 16 slots of b. */
+static void test_pressure(void)
+{
+	struct weir_spec *spec = spec_new("fifo", 1);
+	struct weir_stage_spec *a = in_group(spec, "a", "t.hold", "b");
+
+	spec->groups[0].starve_ns = 0; /* a is visited until it is empty */
+	fixture_set(a, "cohort.max", "4");
+	fixture_set(a, "cohort.linger", "1s"); /* so that the batches are full */
+	fixture_set(in_group(spec, "b", "t.end", NULL), "queue.limit", "16");
+	prepare(8);
+	atomic_store(&probe_gate, 1);
+	atomic_store(&n_calls, 0);
+	struct weir_graph *g = start(spec);
+	struct weir_stage *b = weir_graph_stage(g, "b");
+	offer(g, "a", 0, 8);
+	FIXTURE_AWAIT(atomic_load(&n_calls) == 2);
+	CU_ASSERT_EQUAL(sink_in_cells(&b->sink), 4);
+	CU_ASSERT_EQUAL(queue_length(&b->sink.queue), 0);
+	CU_ASSERT_DOUBLE_EQUAL(weir_pressure(b), 4.0 / 16, 1e-9);
+	atomic_store(&probe_gate, 2);
+	finish(g, 8);
+}
+
+/* ---- paused stages ---- */
+
+/* Their events are not work that a core could deal. */
+static void test_live(void)
+{
+	struct core_group group = {0};
+	struct cell cell[3];
+	struct core core = {.group = &group, .cell = cell, .filled = 7, .n = 9};
+	uint64_t filled;
+
+	for (int i = 0; i < 3; i++) {
+		cell_init(&cell[i]);
+		cell[i].n = 2 + (unsigned)i;
+	}
+	CU_ASSERT_EQUAL(core_live(&core, &filled), 9);
+	CU_ASSERT_EQUAL(filled, 7);
+	atomic_store(&group.halted, 5);
+	CU_ASSERT_EQUAL(core_live(&core, &filled), 3);
+	CU_ASSERT_EQUAL(filled, 2);
+}
+
 /* ---- CPUs ---- */
 
 /* The second group begins where the first one ends. */
@@ -340,4 +389,5 @@ static void test_types(void)
 
 CUNIT_MAIN("core turn", {"types are known", test_types}, {"linger", test_linger},
     {"high queued", test_high_queued}, {"high in cell", test_high_in_cell}, {"age", test_age},
-    {"policies", test_policies}, {"over", test_over}, {"cpus", test_cpus})
+    {"policies", test_policies}, {"over", test_over}, {"pressure", test_pressure},
+    {"live", test_live}, {"cpus", test_cpus})

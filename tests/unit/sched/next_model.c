@@ -215,7 +215,7 @@ static void begin_batch(
 	line_take(cell, from_cell);
 	line_take(&m->queue[c->stage], n - from_cell);
 	m->waiting -= n;
-	next_took(&core->next, c->stage, n);
+	next_took(&core->next, c->stage, n, from_cell);
 	oracle_took(&core->oracle, c->stage, n, from_cell);
 	core->stage = c->stage;
 	for (uint32_t i = 0; i < n; i++) {
@@ -264,7 +264,7 @@ static bool turn(struct model *m, struct model_core *core)
 			begin_batch(m, core, &c, stage[c.stage].length);
 			return true;
 		}
-		next_took(&core->next, c.stage, 0);
+		next_took(&core->next, c.stage, 0, 0);
 		oracle_yielded(&core->oracle, 0);
 		v.ready &= ~(UINT64_C(1) << c.stage);
 	}

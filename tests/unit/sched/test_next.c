@@ -56,7 +56,7 @@ static struct next_choice choose(struct scene *s)
 /* Take `n` events of a stage, for `ns`. */
 static void take(struct scene *s, int stage, uint32_t n, int64_t ns)
 {
-	next_took(&s->core, stage, n);
+	next_took(&s->core, stage, n, n);
 	s->stage[stage].length -= n;
 	s->now_ns += ns;
 }

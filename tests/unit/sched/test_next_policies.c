@@ -161,6 +161,25 @@ static void test_color_without_entry(void)
 	CU_ASSERT_EQUAL(pick(s, UINT64_C(1) << 63 | 2), 63);
 }
 
+/* Events that a batch took from the queue of a stage had no entry, so none is removed for them. */
+static void test_color_from_queue(void)
+{
+	struct next_core core;
+	struct next_stage stage[2] = {{.length = 2}, {.length = 1}};
+	struct next_order order = {0};
+	struct next_limits limits = {.gate = NEXT_EVENTS, .gate_events = 1};
+	struct next_view v = {.n = 2, .ready = 3, .stage = stage, .order = &order};
+
+	next_core_init(&core, &next_color);
+	next_arrived(&core, 0, 1);
+	next_arrived(&core, 1, 1);
+	CU_ASSERT_EQUAL(next_choose(&core, &limits, &v).stage, 0);
+	next_took(&core, 0, 1, 0);
+	CU_ASSERT_EQUAL(next_choose(&core, &limits, &v).stage, 0);
+	next_took(&core, 0, 1, 1);
+	CU_ASSERT_EQUAL(next_choose(&core, &limits, &v).stage, 1);
+}
+
 /* With more runs than the policy remembers, it goes by age until the list has room; nothing is
  * lost. */
 static void test_color_full(void)
@@ -327,6 +346,7 @@ static void test_mg1_edges(void)
 
 CUNIT_MAIN("policies of core groups", {"fifo", test_fifo}, {"wavefront", test_wavefront},
     {"srpt", test_srpt}, {"dbr", test_dbr}, {"color by arrival", test_color_by_arrival},
-    {"color without an entry", test_color_without_entry}, {"color is full", test_color_full},
+    {"color without an entry", test_color_without_entry},
+    {"color and queue", test_color_from_queue}, {"color is full", test_color_full},
     {"color does not fill up", test_color_forever}, {"mg1: S9, shares", test_mg1_shares},
     {"mg1: S9, gaps", test_mg1_gaps}, {"mg1: no load, too much", test_mg1_edges})
