@@ -113,8 +113,10 @@ static int lane_append(struct queue *q, struct lane *l, struct weir_event **ev, 
 	return (int)n;
 }
 
-static int part_of(const struct queue *q, const struct weir_event *ev)
+static int part_of(const struct queue *q, const struct weir_event *ev) WEIR_REQUIRES(&q->lock)
 {
+	if (WEIR_UNLIKELY(q->copy_cores > 0))
+		return q->to_copy;
 	return queue_part(q, ev->key);
 }
 
@@ -422,6 +424,8 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 	n = part_take(q, part, take, max, overdue, out);
 	if (q->dated)
 		note_oldest(q, part);
+	if (WEIR_UNLIKELY(q->copy_cores > 0))
+		atomic_store_explicit(&part->shown, part->n, memory_order_relaxed);
 	if (WEIR_UNLIKELY(take->counted))
 		count_taken(q, part, before);
 	if (WEIR_UNLIKELY(q->leasing))

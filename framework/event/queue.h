@@ -55,6 +55,7 @@ struct partition {
 	struct lane lane[WEIR_CLASSES_MAX];
 	/* expired events on their way back to the stage (queue_give_back), linked by `next` */
 	struct weir_event *back;
+	atomic_uint shown; /* with copies: `n`, for readers without the lock */
 };
 
 /**
@@ -87,6 +88,9 @@ struct queue {
 	/* how many events may be in handlers or held at once; 0 is no bound */
 	atomic_int width;
 	uint32_t served WEIR_GUARDED_BY(lock); /* number of batches taken so far */
+	/* with copies: the one that gets what is pushed now, and that gets the next event from
+	 * outside the group */
+	int to_copy WEIR_GUARDED_BY(lock), next_copy WEIR_GUARDED_BY(lock);
 	/* number of leased partitions; written under the lock */
 	atomic_int leased;
 	atomic_uint n_back; /* number of events given back; written under the lock */
@@ -101,9 +105,12 @@ struct queue {
 	WEIR_ALIGNED struct partition *part WEIR_GUARDED_BY(lock);
 	int n_parts;
 	int n_classes;
-	bool keyed;        /* lanes store the keys of their events, for cohorts by key */
-	bool dated;        /* oldest_ns is kept; for one partition */
-	bool leasing;      /* partitions are leased: mode exclusive or partitioned */
+	bool keyed;   /* lanes store the keys of their events, for cohorts by key */
+	bool dated;   /* oldest_ns is kept; for one partition */
+	bool leasing; /* partitions are leased: mode exclusive or partitioned */
+	/* if each partition belongs to a copy of a core group (queue_copy.c): cores of a copy;
+	 * otherwise 0 */
+	int copy_cores;
 	bool fifo;         /* oldest first across classes; otherwise the highest class first */
 	atomic_bool keeps; /* the stage has a width or has held an event; never reset */
 	/* events must come through the queue, not through cells: it is paused, shut or closed. Like
@@ -213,6 +220,21 @@ static inline uint32_t queue_class_length_locked(const struct queue *q, int clas
  *  that the queue is open and has enough free slots. Returns the number of events appended, which
  *  is less than n only if a lane could not grow because memory is short. */
 int queue_push_locked(struct queue *q, struct weir_event **ev, int n) WEIR_REQUIRES(&q->lock);
+
+/** Value of `copy` for events that come from outside the group. */
+#define ANY_COPY (-1)
+
+/** Like queue_push_locked, for a queue with copies: all events go to partition `copy` or, if that is
+ *  ANY_COPY, equally many to each, in turn. Adds the bits of the partitions to *parts. */
+int queue_push_copy_locked(struct queue *q, struct weir_event **ev, int n, int copy,
+    uint64_t *parts) WEIR_REQUIRES(&q->lock);
+
+/** Number of events in partition `copy` of a queue with copies. Any thread. seq_cst: like the length,
+ *  it is raised before the senders look for parked threads. */
+static inline uint32_t queue_copy_length(const struct queue *q, int copy)
+{
+	return atomic_load(&q->part[copy].shown);
+}
 
 /** Take a batch into out[take->max]. The highest class comes first or, if the queue is `fifo`, the
  *  oldest event; each class is in order. Returns the size of the batch, or 0 if none is due for

@@ -63,6 +63,8 @@ static int partitions_of(const struct weir_graph *g, const struct plan_stage *ps
 	int min, max, cpu[POOL_THREADS_MAX];
 	bool listed;
 
+	if (gs && gs->replicas > 1 && next_policy_find(gs->schedule)) /* one for each copy */
+		return (int)gs->replicas;
 	if (ps->spec->mode != WEIR_MODE_PARTITIONED)
 		return 1;
 	if (gs && next_policy_find(gs->schedule))

@@ -67,6 +67,8 @@ static void check_pool_group(struct plan *p, const struct weir_group_spec *gs)
 		key = "balance";
 	else if (gs->visit.n > 0)
 		key = "visit";
+	else if (gs->replicas > 1)
+		key = "replicas";
 	if (key)
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
 		    plan_schedules(hint, sizeof(hint), "write one of these: "),
@@ -228,6 +230,7 @@ static void check_core_group(struct plan *p, int g)
 	check_cores(p, g);
 	check_visits(p, g);
 	check_order(p, g);
+	plan_group_replicas(p, g);
 }
 
 void plan_group_cores(struct plan *p, int g)

@@ -10,10 +10,13 @@ bool batch_due(struct handler *h, int i)
 
 	uint32_t least = 1;
 
+	if (WEIR_UNLIKELY(h->pool->copies > 1) &&
+	    queue_copy_length(&s->queue, handler_part(h)) == 0)
+		return false;
 	if (h->ready_ns[i] != INT64_MAX) /* its batch lingers: only a full one is due */
 		least = (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
 	return queue_due(
-	    &s->queue, handler_seat(h), pool_seats(h->pool), least); /* seq_cst: see rest.c */
+	    &s->queue, handler_part(h), handler_parts(h), least); /* seq_cst: see rest.c */
 }
 
 int batch_take_expired(struct handler *h, int64_t now_ns)
@@ -25,7 +28,7 @@ int batch_take_expired(struct handler *h, int64_t now_ns)
 		if (atomic_load_explicit(&s->expires_ns, memory_order_relaxed) <= now_ns)
 			s->expire(s, now_ns);
 		h->n_batch = queue_take_back(
-		    &s->queue, handler_seat(h), pool_seats(h->pool), h->batch, &h->part);
+		    &s->queue, handler_part(h), handler_parts(h), h->batch, &h->part);
 		if (h->n_batch == 0)
 			continue;
 		h->sink = s;
@@ -39,8 +42,8 @@ int batch_take(struct handler *h, int i, int n, int most, const struct cell *cel
 {
 	struct sink *s = h->pool->sinks[i];
 	struct cohort c;
-	int m = cohort_take(s, handler_seat(h), pool_seats(h->pool), most, now_ns, cell,
-	    h->batch + n, &c, &h->ready_ns[i]);
+	int m = cohort_take(s, handler_part(h), handler_parts(h), most, now_ns, cell, h->batch + n,
+	    &c, &h->ready_ns[i]);
 
 	if (m == 0)
 		return 0;

@@ -36,6 +36,17 @@ static inline int handler_seat(const struct handler *h)
 	return atomic_load_explicit(&h->seat, memory_order_relaxed);
 }
 
+/** Which partitions of queues the thread serves: number handler_part of handler_parts. */
+static inline int handler_part(const struct handler *h)
+{
+	return WEIR_LIKELY(h->pool->copies == 1) ? handler_seat(h) : h->rank % h->pool->copies;
+}
+
+static inline int handler_parts(const struct handler *h)
+{
+	return WEIR_LIKELY(h->pool->copies == 1) ? pool_seats(h->pool) : h->pool->copies;
+}
+
 /* ---- batches (batch.c) ---- */
 
 /** Whether the queue of sink `i` may have a batch for this thread. */

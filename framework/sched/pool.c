@@ -57,6 +57,7 @@ int pool_new(struct weir_graph *graph, const char *name, const struct weir_threa
 	p->spec = spec;
 	p->graph = graph;
 	p->policy = policy;
+	p->copies = 1;
 	p->main = handler_main;
 	p->due = handler_due;
 	p->pinned = spec->pinned;
@@ -374,6 +375,8 @@ static void rouse(struct handler *h)
 
 bool pool_wake(struct pool *pool)
 {
+	if (WEIR_UNLIKELY(pool->copies > 1)) /* a spinning thread may belong to another copy */
+		return pool_wake_parts(pool, ~0ULL) > 0;
 	/* seq_cst: pairs with handler_spin and handler_park (rest.c), which change these counters
 	 * and then check the queues again. */
 	if (atomic_load(&pool->n_spinning) > 0 || atomic_load(&pool->n_idle) == 0)
@@ -388,6 +391,27 @@ bool pool_wake(struct pool *pool)
 	return h != NULL;
 }
 
+/* Wake a parked thread of each copy in `parts`. */
+static int wake_copies(struct pool *pool, uint64_t parts)
+{
+	struct handler *wake[PARTITIONS_MAX];
+	int n = 0;
+
+	lock_take(&pool->lock);
+	for (struct handler *h = pool->idle, *next; h && parts != 0; h = next) {
+		uint64_t bit = 1ULL << h->rank % pool->copies;
+		next = h->next_idle;
+		if (!(parts & bit) || !unlist_locked(pool, h))
+			continue;
+		parts &= ~bit;
+		wake[n++] = h;
+	}
+	lock_release(&pool->lock);
+	for (int i = 0; i < n; i++)
+		rouse(wake[i]);
+	return n;
+}
+
 int pool_wake_parts(struct pool *pool, uint64_t parts)
 {
 	struct handler *wake[PARTITIONS_MAX];
@@ -395,6 +419,8 @@ int pool_wake_parts(struct pool *pool, uint64_t parts)
 
 	if (atomic_load(&pool->n_idle) == 0)
 		return 0;
+	if (pool->copies > 1)
+		return wake_copies(pool, parts);
 	lock_take(&pool->lock);
 	int seats = atomic_load(&pool->n_seats);
 	for (; seats > 0 && parts != 0; parts &= parts - 1) {

@@ -40,7 +40,8 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 {
 	int n_expired = 0, run = 0;
 	enum weir_event_state state = s->inlined ? WEIR_EVENT_RUNNING : WEIR_EVENT_QUEUED;
-	bool keyed = s->key.kind > KEY_EVENT, parted = s->queue.n_parts > 1;
+	bool keyed = s->key.kind > KEY_EVENT;
+	bool parted = s->queue.n_parts > 1 && s->queue.copy_cores == 0;
 	uint16_t id = s->id;
 	uint8_t class_id = ev[0]->class_id;
 
@@ -183,13 +184,26 @@ static int split_refused(struct weir_event **ev, int n, const struct verdict *v,
 	return refused;
 }
 
+/* Push ev[0..n). In a core group with copies, events stay in the copy of the thread that sends them.
+ * Returns the number of events pushed, and adds the bits of their copies to *parts. */
+static inline int push(struct sink *s, struct weir_event **ev, int n, uint64_t *parts)
+    WEIR_REQUIRES(&s->queue.lock)
+{
+	const struct thread *t = thread_current;
+
+	if (WEIR_LIKELY(s->queue.copy_cores == 0))
+		return queue_push_locked(&s->queue, ev, n);
+	bool ours = t && t->pool && t->pool == s->pool;
+	return queue_push_copy_locked(&s->queue, ev, n, ours ? t->copy : ANY_COPY, parts);
+}
+
 /* Push ev[0..n). If a lane cannot grow because memory is short, the remaining events are moved to
  * the front and treated as if the queue were full. Returns their number. */
-static int push_run(struct sink *s, struct weir_event **ev, int n, int *reason)
+static int push_run(struct sink *s, struct weir_event **ev, int n, int *reason, uint64_t *parts)
     WEIR_REQUIRES(&s->queue.lock)
 {
 	struct weir_event *kept[WEIR_BATCH_MAX];
-	int pushed = queue_push_locked(&s->queue, ev, n), left = n - pushed;
+	int pushed = push(s, ev, n, parts), left = n - pushed;
 
 	if (WEIR_LIKELY(left == 0))
 		return 0;
@@ -255,7 +269,7 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 		refused = split_refused(ev, n, v, reason);
 	if (!s->inlined && refused < n) {
 		int run = s->direct ? take_directly(s, ev + refused, n - refused) : 0;
-		int left = push_run(s, ev + refused, n - refused - run, reason + refused);
+		int left = push_run(s, ev + refused, n - refused - run, reason + refused, &parts);
 		if (left > 0 && s->policy->give_back && sink_mode(s) != WEIR_ADMISSION_OFF)
 			s->policy->give_back(s->admission_state, left);
 		refused += left;
@@ -338,13 +352,14 @@ int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns
 	for (int i = 0; i < n; i++) {
 		ev[i]->queued_ns = now_ns;
 		ev[i]->state = WEIR_EVENT_AGAIN;
-		parts |= 1ULL << queue_part(&s->queue, ev[i]->key);
+		if (s->queue.copy_cores == 0)
+			parts |= 1ULL << queue_part(&s->queue, ev[i]->key);
 	}
 	lock_take(&s->queue.lock);
 	before = queue_length(&s->queue);
 	*why = s->queue.closed ? WEIR_ECLOSED : WEIR_ENOMEM;
 	if (!s->queue.closed)
-		back = s->inlined ? n : queue_push_locked(&s->queue, ev, n);
+		back = s->inlined ? n : push(s, ev, n, &parts);
 	length = queue_length(&s->queue);
 	lock_release(&s->queue.lock);
 	for (int i = back; i < n; i++)

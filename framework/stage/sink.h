@@ -135,7 +135,7 @@ struct sink {
 	 * cells[k * cells_apart]. NULL and 0 if the stage has none. */
 	struct cell *cells;
 	int n_cells, cells_apart;
-	uint8_t place;                                        /* number of the stage in its pool */
+	uint8_t place; /* number of the stage in its pool */
 	/* its knob `local`; kept: the stage is replicated, so its cells are not dealt either */
 	enum { LOCAL_AUTO, LOCAL_ALWAYS, LOCAL_NEVER, LOCAL_KEPT } local;
 	int64_t slo_ns;

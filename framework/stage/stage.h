@@ -50,10 +50,10 @@ struct weir_stage {
 	int id, depth;
 	int n_outlets;
 	struct outlet *outlets;
-	char *key_arg; /* argument of the key field, "x-user" of header.x-user */
-	void *state;   /* NULL if the stage has replicas, or its type has no state */
+	char *key_arg;             /* argument of the key field, "x-user" of header.x-user */
+	void *state;               /* NULL if the stage has replicas, or its type has no state */
 	struct replicas *replicas; /* with `mode: replicated` (stage/replica.h), otherwise NULL */
-	bool inited; /* ops->init succeeded */
+	bool inited;               /* ops->init succeeded */
 	/* number of the last search (stage/downstream.c) that visited this stage; main thread */
 	unsigned walk;
 	/* position that an error of init or start points to; NULL means the stage as a whole */
