@@ -55,6 +55,11 @@ static void check_divisible(struct plan *p, const struct weir_group_spec *gs, in
 	char hint[120];
 	int r = (int)gs->replicas, less = cores / r * r;
 
+	if (plan_core_threads(gs).min != cores) {
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "write one number of 'cores'",
+		    "group '%s' has replicas, so the number of its cores cannot change", gs->name);
+		return;
+	}
 	if (cores % r == 0)
 		return;
 	if (less > 0)

@@ -69,7 +69,7 @@ static void open_sink(struct core_group *group, int i, bool celled)
 
 	s->place = (uint8_t)i;
 	if (group->pool->copies > 1)
-		s->queue.copy_cores = group->max / group->pool->copies;
+		s->queue.copy_cores = atomic_load(&group->pool->max) / group->pool->copies;
 	s->queue.dated = s->queue.n_parts == 1;
 	if (s->expire)
 		group->expiring |= 1ULL << i;
