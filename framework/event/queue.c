@@ -115,9 +115,9 @@ static int lane_append(struct queue *q, struct lane *l, struct weir_event **ev, 
 
 static int part_of(const struct queue *q, const struct weir_event *ev) WEIR_REQUIRES(&q->lock)
 {
-	if (WEIR_UNLIKELY(q->copy_cores > 0))
-		return q->to_copy;
-	return queue_part(q, ev->key);
+	if (WEIR_LIKELY(q->n_parts == 1))
+		return 0;
+	return WEIR_UNLIKELY(q->copy_cores > 0) ? q->to_copy : queue_part(q, ev->key);
 }
 
 uint32_t queue_rank_length_locked(const struct queue *q, int class_id, int rank, int n_ranks)
