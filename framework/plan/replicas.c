@@ -68,7 +68,8 @@ static void check_divisible(struct plan *p, const struct weir_group_spec *gs, in
 	else
 		snprintf(hint, sizeof(hint), "write at most 'replicas: %d'", cores);
 	weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, hint,
-	    "group '%s': %d cores cannot be divided equally among %d replicas", gs->name, cores, r);
+	    "group '%s': %d core%s cannot be divided equally among %d replicas", gs->name, cores,
+	    cores == 1 ? "" : "s", r);
 }
 
 /* Why the stage cannot be in several copies; NULL if it can. */

@@ -215,7 +215,7 @@ static void test_replicas(void)
 	group_of(spec)->replicas = 2;
 	refuses(spec, "'replicas' needs a schedule per core");
 	accepts(copied(1));
-	refuses(copied(2), "1 cores cannot be divided equally among 2 replicas");
+	refuses(copied(2), "1 core cannot be divided equally among 2 replicas");
 	CU_ASSERT_STRING_EQUAL(errs.err[0].hint, "write at most 'replicas: 1'");
 	spec = copied(task_cores());
 	weir_spec_text(&group_of(spec)->cores, "auto");
