@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/group.h"
+#include "sim/group_search.h"
 
 #define SEEDS_MAX 64
 
@@ -47,29 +47,30 @@ static int ascending(const void *a, const void *b)
 static struct figures run(const struct next_policy *policy, const struct gate_row *gate, int cores,
     double load, int seeds)
 {
-	static struct group_result r;
 	static struct hdr all;
 	double mean[SEEDS_MAX];
 	uint64_t visits = 0, batches = 0;
 
 	memset(&all, 0, sizeof(all));
 	for (int seed = 0; seed < seeds; seed++) {
-		struct group_config c;
+		struct sim_result *r = NULL;
+		struct sim_config c;
 
 		group_search_fill((uint64_t)seed + 1, policy, cores, load, &c);
-		c.limits.gate = gate->gate;
-		c.limits.gate_events = gate->events;
-		c.limits.gate_ns = gate->ns;
-		if (group_run(&c, &r) != 0) {
-			fprintf(stderr, "the simulation failed\n");
+		c.group[0].limits.gate = gate->gate;
+		c.group[0].limits.gate_events = gate->events;
+		c.group[0].limits.gate_ns = gate->ns;
+		if (sim_run(&c, &r) != 0) {
+			fprintf(stderr, "the simulation failed: %s\n", r ? r->breach : "memory");
 			exit(1);
 		}
-		mean[seed] = hdr_mean_ns(&r.response) / 1e6;
-		hdr_merge(&all, &r.response);
+		mean[seed] = hdr_mean_ns(&r->class[0].response) / 1e6;
+		hdr_merge(&all, &r->class[0].response);
 		for (int i = 0; i < c.n_stages; i++) {
-			visits += r.stage[i].visits;
-			batches += r.stage[i].batches;
+			visits += r->stage[i].visits;
+			batches += r->stage[i].batches;
 		}
+		sim_result_free(r);
 	}
 	qsort(mean, (size_t)seeds, sizeof(*mean), ascending);
 	return (struct figures){.mean_ms = (mean[(seeds - 1) / 2] + mean[seeds / 2]) / 2,

@@ -2,8 +2,9 @@
 /*
  * Measures the gain of cohorts. Six stages are run in two orders: depth first (all stages for one
  * request, then the next request), and stage by stage over a batch of requests. Both orders are
- * measured in a bare loop and with real weir stages. These are inline, so that queues and threads
- * do not distort the result.
+ * measured in a bare loop and with real weir stages: inline, so that queues and threads do not
+ * distort the result, and in a core group of one core, where the events of a batch circulate through
+ * the stages.
  *
  * Each stage has its own code and its own table. The code is straight-line and has four independent
  * dependency chains, so that instruction fetch dominates its cost. The table is read by loads that
@@ -11,14 +12,23 @@
  * other's results, batching could hide the latency of that dependence, and this effect would
  * be counted as a gain of cohorts.
  *
- * The columns show the time per request divided by that of the bare depth-first loop. "share" is
+ * The columns show the CPU time per request divided by that of the bare depth-first loop. "share" is
  * the gain of weir at batch 16 divided by the gain of the bare loop at batch 16; the goal is at
  * least 0.90. With weir, a batch of one should cost at most 1.03 plus the cost of the hop itself,
- * which micro_hop reports in ns.
+ * which micro_hop reports in ns. The row "core" is the core group. For it, "lost" is the
+ * gain that is lost at batch 16, in hops: six are the goal where the bare gain is below 600 ns. A hop
+ * is measured with the same group and stages that do nothing.
+ *
+ *   micro_cohort [KIND]             all four kinds, or number 0 to 3
+ *   micro_cohort BATCH REQUESTS     runs only what bench/misses counts
  */
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <weir/graph.h>
 #include <weir/stage.h>
@@ -97,10 +107,13 @@ static const struct kind kinds[] = {
     {"24 KB code + 96 loads in 24 KB", code_24k, 96, 6144},
     {"128 KB code + 128 KB table", code_128k, 512, TABLE_MAX},
 };
+static const struct kind nothing = {"nothing", NULL, 0, 1};
 static const struct kind *kind;
 
 static inline void work(int stage, struct request *r)
 {
+	if (!kind->code)
+		return;
 	uint64_t x = kind->code[stage](r->word[stage]);
 	uint32_t at = (uint32_t)(x % kind->entries);
 
@@ -116,17 +129,26 @@ static int total(void)
 	return kind->code == code_128k ? TOTAL / 10 : TOTAL;
 }
 
+/* CPU time of this thread, or of the process: the machine may be busy. */
+static int64_t cpu_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
 static double bare(int batch)
 {
 	int n = total();
-	int64_t start = bench_now_ns();
+	int64_t start = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	for (int at = 0; at < n; at += batch) {
 		for (int s = 0; s < STAGES; s++)
 			for (int i = 0; i < batch; i++)
 				work(s, &requests[(at + i) % REQUESTS]);
 	}
-	return (double)(bench_now_ns() - start) / n;
+	return (double)(cpu_ns(CLOCK_THREAD_CPUTIME_ID) - start) / n;
 }
 
 /* ---- the same through weir ---- */
@@ -140,6 +162,8 @@ static const struct weir_event_type req_type = {
     .name = "request", .size = sizeof(struct request), .finish = req_finish};
 static const struct weir_outlet outlets[] = {{"out", &req_type, true, ""}, {.name = NULL}};
 
+static void lap(struct weir_stage *st, struct weir_event **ev, int n);
+
 #define STAGE(i)                                                                                   \
 	static void handle##i(struct weir_stage *st, struct weir_event **ev, int n)                \
 	{                                                                                          \
@@ -148,9 +172,9 @@ static const struct weir_outlet outlets[] = {{"out", &req_type, true, ""}, {.nam
 		for (int k = 0; k < n; k++) {                                                      \
 			if ((i) + 1 < STAGES)                                                      \
 				weir_emit(st, 0, &ev[k]);                                          \
-			else                                                                       \
-				weir_event_finish(&ev[k], WEIR_OK);                                \
 		}                                                                                  \
+		if ((i) + 1 == STAGES)                                                             \
+			lap(st, ev, n);                                                            \
 	}                                                                                          \
 	static const struct weir_stage_ops ops##i = {.abi = WEIR_STAGE_ABI,                        \
 	    .name = "b.stage" #i,                                                                  \
@@ -165,20 +189,29 @@ STAGE(3)
 STAGE(4)
 STAGE(5)
 
+static const struct weir_stage_ops *const all_ops[STAGES] = {
+    &ops0, &ops1, &ops2, &ops3, &ops4, &ops5};
+static struct weir_stage *first;
+
+static void register_stages(void)
+{
+	struct weir_err err = {0};
+
+	for (int i = 0; i < STAGES; i++)
+		weir_stage_register(all_ops[i], &err);
+}
+
 static struct weir_graph *make_graph(void)
 {
-	static const struct weir_stage_ops *const ops[] = {
-	    &ops0, &ops1, &ops2, &ops3, &ops4, &ops5};
 	struct weir_spec *spec = weir_spec_new("cohort");
 	static struct weir_errs errs;
-	struct weir_err err = {0};
 	struct weir_graph *g = NULL;
 
 	for (int i = 0; i < STAGES; i++) {
-		weir_stage_register(ops[i], &err);
-		struct weir_stage_spec *s = weir_spec_add_stage(spec, ops[i]->name, ops[i]->name);
+		struct weir_stage_spec *s =
+		    weir_spec_add_stage(spec, all_ops[i]->name, all_ops[i]->name);
 		if (i + 1 < STAGES)
-			weir_spec_link(s, "", ops[i + 1]->name, false);
+			weir_spec_link(s, "", all_ops[i + 1]->name, false);
 		s->inlined = true;
 	}
 	if (weir_graph_build(spec, &g, &errs) != 0 || weir_graph_start(g, &errs) != 0 ||
@@ -186,16 +219,26 @@ static struct weir_graph *make_graph(void)
 		fprintf(stderr, "%s\n", errs.err[0].text);
 		exit(1);
 	}
+	first = weir_graph_stage(g, "b.stage0");
 	return g;
 }
 
-static struct weir_stage *first;
+static void end_graph(struct weir_graph *g)
+{
+	struct weir_drain_report r;
 
-static double staged(int batch)
+	weir_thread_detach();
+	weir_graph_drain(g, 1000000000, &r);
+	weir_graph_free(g);
+	if (r.law_error)
+		exit(1);
+}
+
+/* ns per request of `n` requests in batches. */
+static double staged(int batch, int n)
 {
 	struct weir_event *run[REQUESTS];
-	int n = total();
-	int64_t start = bench_now_ns();
+	int64_t start = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	for (int at = 0; at < n; at += batch) {
 		for (int i = 0; i < batch; i++) {
@@ -205,7 +248,103 @@ static double staged(int batch)
 		}
 		weir_offer(first, run, batch, NULL);
 	}
-	return (double)(bench_now_ns() - start) / n;
+	return (double)(cpu_ns(CLOCK_THREAD_CPUTIME_ID) - start) / n;
+}
+
+/* ---- a core group ---- */
+
+/* In the group the last stage sends to the first one again, until `ends`. */
+static atomic_bool ends, circulates;
+static atomic_ulong laps, ended, most_laps = ULONG_MAX;
+
+static void lap(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	if (!atomic_load_explicit(&circulates, memory_order_relaxed) ||
+	    atomic_load_explicit(&ends, memory_order_relaxed) ||
+	    atomic_load_explicit(&laps, memory_order_relaxed) >=
+		atomic_load_explicit(&most_laps, memory_order_relaxed)) {
+		atomic_fetch_add(&ended, (unsigned long)n);
+		weir_event_finish_run(ev, n, WEIR_OK);
+		return;
+	}
+	atomic_store_explicit(&laps,
+	    atomic_load_explicit(&laps, memory_order_relaxed) + (unsigned long)n,
+	    memory_order_relaxed);
+	weir_emit_run(st, 0, ev, n);
+}
+
+static struct weir_graph *group_graph(void)
+{
+	struct weir_spec *spec = weir_spec_new("group");
+	struct weir_group_spec *gs = weir_spec_add_group(spec, "core");
+	static struct weir_errs errs;
+	struct weir_graph *g = NULL;
+
+	weir_spec_text(&gs->schedule, "wavefront");
+	weir_spec_text(&gs->cores, "1");
+	for (int i = 0; i < STAGES; i++) {
+		char name[16], to[16];
+		snprintf(name, sizeof(name), "b.stage%d", i);
+		snprintf(to, sizeof(to), "b.stage%d", (i + 1) % STAGES);
+		struct weir_stage_spec *s = weir_spec_add_stage(spec, name, name);
+		weir_spec_link(s, "out", to, i == STAGES - 1);
+		weir_spec_text(&s->group, "core");
+		weir_spec_text(&s->admission.policy, "none");
+		s->cohort.max = WEIR_BATCH_MAX;
+		/* work of 128 KB takes more than `local: auto` leaves in cells; the question here is
+		 * what cells gain */
+		s->local = WEIR_LOCAL_ALWAYS;
+	}
+	if (weir_graph_build(spec, &g, &errs) != 0 || weir_graph_start(g, &errs) != 0 ||
+	    weir_thread_attach(g, "bench") != 0) {
+		fprintf(stderr, "%s\n", errs.err[0].text);
+		exit(1);
+	}
+	return g;
+}
+
+static void send_round(struct weir_graph *g, int batch)
+{
+	struct weir_event *run[REQUESTS];
+
+	atomic_store(&ends, false);
+	atomic_store(&circulates, true);
+	atomic_store(&ended, 0);
+	atomic_store(&laps, 0);
+	for (int i = 0; i < batch; i++) {
+		weir_event_init(&requests[i].ev, &req_type, bench_now_ns());
+		run[i] = &requests[i].ev;
+	}
+	weir_offer(weir_graph_stage(g, "b.stage0"), run, batch, NULL);
+}
+
+static void await_end(struct weir_graph *g, int batch)
+{
+	struct weir_drain_report r;
+
+	while (atomic_load(&ended) < (unsigned long)batch)
+		usleep(100);
+	atomic_store(&circulates, false);
+	weir_thread_detach();
+	weir_graph_drain(g, 1000000000, &r);
+	weir_graph_free(g);
+}
+
+/* CPU ns of a lap while `batch` events are under way. */
+static double group_ns(int batch)
+{
+	struct weir_graph *g = group_graph();
+
+	send_round(g, batch);
+	usleep(2000);
+	unsigned long before = atomic_load(&laps);
+	int64_t began_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+	usleep(15000);
+	int64_t spent_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns;
+	unsigned long n = atomic_load(&laps) - before;
+	atomic_store(&ends, true);
+	await_end(g, batch);
+	return (double)spent_ns / (double)(n ? n : 1);
 }
 
 /* Number of rounds, each of which measures every variant once. The medians over all rounds are
@@ -214,50 +353,96 @@ static double staged(int batch)
 static const int batches[] = {1, 4, 16, 64, 256};
 #define N_BATCHES 5
 
+static double hop_ns[N_BATCHES]; /* of the group, by batch */
+
+static void print_row(const char *name, const char *what, const double *m, double one)
+{
+	printf("%-34s %-5s", name, what);
+	for (int b = 0; b < N_BATCHES; b++)
+		printf(" %8.2f", m[b] / one);
+}
+
 static void measure_kind(const struct kind *k)
 {
-	double v[2][N_BATCHES][ROUNDS], m[2][N_BATCHES];
+	double v[3][N_BATCHES][ROUNDS], m[3][N_BATCHES];
 
 	kind = k;
 	make_tables(k->entries);
 	bare(1);
 	for (int r = 0; r < ROUNDS; r++) {
+		struct weir_graph *g = make_graph();
 		for (int b = 0; b < N_BATCHES; b++) {
 			v[0][b][r] = bare(batches[b]);
-			v[1][b][r] = staged(batches[b]);
+			v[1][b][r] = staged(batches[b], total());
 		}
+		end_graph(g);
+		for (int b = 0; b < N_BATCHES; b++)
+			v[2][b][r] = group_ns(batches[b]);
 	}
-	for (int w = 0; w < 2; w++)
+	for (int w = 0; w < 3; w++)
 		for (int b = 0; b < N_BATCHES; b++)
 			m[w][b] = bench_summary(v[w][b], ROUNDS).median;
-	for (int w = 0; w < 2; w++) {
-		printf("%-34s %-5s", w ? "" : k->name, w ? "weir" : "bare");
-		for (int b = 0; b < N_BATCHES; b++)
-			printf(" %8.2f", m[w][b] / m[0][0]);
-		if (w)
-			printf(" %9.2f\n", (m[0][0] - m[1][2]) / (m[0][0] - m[0][2]));
-		else
-			printf("            %.0f ns at batch 1\n", m[0][0]);
-	}
+	double one = m[0][0], gain = one - m[0][2];
+	print_row(k->name, "bare", m[0], one);
+	printf("            %.0f ns at batch 1\n", one);
+	print_row("", "weir", m[1], one);
+	printf(" %9.2f\n", (one - m[1][2]) / gain);
+	print_row("", "core", m[2], one);
+	printf(" %9.2f, lost %.1f hops; batch of one: 1 + %.1f hops\n", (one - m[2][2]) / gain,
+	    (m[2][2] - m[0][2]) / hop_ns[2], (m[2][0] - one) / hop_ns[0]);
 	fflush(stdout);
 }
 
-int main(void)
+static void measure_hops(void)
 {
-	struct weir_drain_report r;
+	double v[ROUNDS];
 
+	kind = &nothing;
+	for (int b = 0; b < N_BATCHES; b++) {
+		for (int r = 0; r < ROUNDS; r++)
+			v[r] = group_ns(batches[b]) / STAGES;
+		hop_ns[b] = bench_summary(v, ROUNDS).median;
+	}
+	printf("%-34s %-5s", "a hop of the core group, ns", "");
+	for (int b = 0; b < N_BATCHES; b++)
+		printf(" %8.1f", hop_ns[b]);
+	printf("\n");
+}
+
+/* For bench/misses: `n` requests with 24 KB of code and 24 KB of data at each stage, inline one by
+ * one if `batch` is 0, else in the core group with `batch` under way. */
+static void run_only(int batch, int n)
+{
+	kind = &kinds[2];
+	make_tables(kind->entries);
+	if (batch == 0) {
+		struct weir_graph *g = make_graph();
+		staged(1, n);
+		end_graph(g);
+		return;
+	}
+	struct weir_graph *g = group_graph();
+	atomic_store(&most_laps, (unsigned long)n);
+	send_round(g, batch);
+	await_end(g, batch);
+}
+
+int main(int argc, char **argv)
+{
+	register_stages();
+	if (argc == 3 && atoi(argv[1]) >= 0 && atoi(argv[1]) <= REQUESTS) {
+		run_only(atoi(argv[1]), atoi(argv[2]));
+		return 0;
+	}
 	bench_header("micro_cohort");
 	bench_pin(0);
-	struct weir_graph *g = make_graph();
-	first = weir_graph_stage(g, "b.stage0");
 	printf("%-34s %-5s", "each of six stages touches", "");
 	for (int b = 0; b < N_BATCHES; b++)
 		printf(" batch %2d", batches[b]);
 	printf("     share (aim >= 0.90)\n");
+	measure_hops();
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		measure_kind(&kinds[i]);
-	weir_thread_detach();
-	weir_graph_drain(g, 1000000000, &r);
-	weir_graph_free(g);
-	return r.law_error ? 1 : 0;
+		if (argc != 2 || atoi(argv[1]) == (int)i)
+			measure_kind(&kinds[i]);
+	return 0;
 }

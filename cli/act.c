@@ -137,18 +137,20 @@ int act_print(json_t *doc)
 /* ---- knobs ---- */
 
 struct target {
-	char stage[128], knob[128];
+	char name[128], knob[128];
+	bool group;
 };
 
-/* Return the length of the longest stage name that `path` begins with, or 0 if it begins with none.
- * A stage name may contain dots, so the first dot does not always end it. */
-static size_t stage_length(const json_t *graph, const char *path)
+/* Return the length of the longest name of a stage or group that `path` begins with, or 0 if it
+ * begins with none. A name may contain dots, so the first dot does not always end it. */
+static size_t name_length(const json_t *graph, const char *path)
 {
+	static const char *const keys[] = {"name", "group"};
 	const json_t *stages = json_object_get(graph, "stages");
 	size_t best = 0;
 
-	for (size_t i = 0; i < json_array_size(stages); i++) {
-		const char *name = act_text(json_array_get(stages, i), "name");
+	for (size_t i = 0; i < 2 * json_array_size(stages); i++) {
+		const char *name = act_text(json_array_get(stages, i / 2), keys[i % 2]);
 		size_t n = strlen(name);
 		if (n > best && strncmp(path, name, n) == 0 && path[n] == '.')
 			best = n;
@@ -156,8 +158,22 @@ static size_t stage_length(const json_t *graph, const char *path)
 	return best;
 }
 
-/* Split STAGE.KNOB. If there is no such stage, split at the first dot, so that the server can
- * suggest a stage. */
+bool act_is_group(const json_t *graph, const char *name)
+{
+	const json_t *stages = json_object_get(graph, "stages");
+
+	/* a stage with a pool of its own has its own name as that of its group */
+	for (size_t i = 0; i < json_array_size(stages); i++) {
+		const json_t *stage = json_array_get(stages, i);
+		if (*name && strcmp(act_text(stage, "group"), name) == 0 &&
+		    strcmp(act_text(stage, "name"), name) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* Split STAGE.KNOB or GROUP.KNOB. If there is no such stage or group, split at the first dot, so that
+ * the server can suggest a stage. */
 static int take_target(const struct verb *verb, const struct verb_args *args, const char *text,
     size_t n, struct target *t)
 {
@@ -171,15 +187,16 @@ static int take_target(const struct verb *verb, const struct verb_args *args, co
 	int rc = act_ask(verb, args, "GET", "/api/v1/graph", NULL, &graph);
 	if (rc != VERB_OK)
 		return rc;
-	size_t dot = stage_length(graph, path);
-	json_decref(graph);
+	size_t dot = name_length(graph, path);
 	if (dot == 0)
 		dot = strcspn(path, ".");
-	if (dot >= sizeof(t->stage) || n - dot - 1 >= sizeof(t->knob))
+	snprintf(t->name, sizeof(t->name), "%.*s", (int)dot, path);
+	t->group = act_is_group(graph, t->name);
+	json_decref(graph);
+	if (dot >= sizeof(t->name) || n - dot - 1 >= sizeof(t->knob))
 		return verb_misused(verb, "'%s' is too long", path);
-	snprintf(t->stage, sizeof(t->stage), "%.*s", (int)dot, path);
 	snprintf(t->knob, sizeof(t->knob), "%s", path + dot + 1);
-	return act_name_fits(verb, t->stage) && act_name_fits(verb, t->knob) ? VERB_OK : VERB_USAGE;
+	return act_name_fits(verb, t->name) && act_name_fits(verb, t->knob) ? VERB_OK : VERB_USAGE;
 }
 
 /* Print a knob: "work.threads.max = 5 (configured 2), until 10:41:02.114" */
@@ -191,7 +208,7 @@ static int print_knob(const struct verb_args *args, const struct target *t, json
 
 	if (args->json)
 		return act_print(knob);
-	plain_print(stdout, "%s.%s = %s", t->stage, t->knob, act_text(knob, "effective"));
+	plain_print(stdout, "%s.%s = %s", t->name, t->knob, act_text(knob, "effective"));
 	if (json_is_string(json_object_get(knob, "overridden")))
 		plain_print(stdout, " (configured %s)", configured);
 	else
@@ -209,7 +226,8 @@ static int ask_knob(const struct verb *verb, const struct verb_args *args, const
 	char path[ACT_PATH_MAX];
 	json_t *knob;
 
-	snprintf(path, sizeof(path), "/api/v1/stages/%s/knobs/%s", t->stage, t->knob);
+	snprintf(path, sizeof(path), "/api/v1/%s/%s/knobs/%s", t->group ? "groups" : "stages",
+	    t->name, t->knob);
 	int rc = act_ask(verb, args, method, path, body, &knob);
 	return rc == VERB_OK ? print_knob(args, t, knob) : rc;
 }

@@ -46,6 +46,9 @@ bool act_count(const struct verb *verb, const struct verb_args *args, int max, i
 /** Print `doc` as JSON with the `flags` of json_dumps, followed by a newline. */
 void act_print_json(const json_t *doc, size_t flags);
 
+/** Whether a stage of `graph` (/api/v1/graph) is in the group `name`. */
+bool act_is_group(const json_t *graph, const char *name);
+
 /** Print `doc` as indented JSON and release the reference. Returns VERB_OK. */
 int act_print(json_t *doc);
 

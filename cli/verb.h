@@ -121,6 +121,7 @@ int verb_queue(const struct verb *verb, const struct verb_args *args);
 int verb_snapshot(const struct verb *verb, const struct verb_args *args);
 int verb_log(const struct verb *verb, const struct verb_args *args);
 int verb_trace(const struct verb *verb, const struct verb_args *args);
+int verb_profile(const struct verb *verb, const struct verb_args *args);
 int verb_tap(const struct verb *verb, const struct verb_args *args);
 int verb_top(const struct verb *verb, const struct verb_args *args);
 int verb_save(const struct verb *verb, const struct verb_args *args);

@@ -73,9 +73,9 @@ const struct verb verb_table[] = {
 	"Show or set the overload kill switch of a running server: the strongest mode that the "
 	"admission of its stages may use",
 	"weir overload shadow --admin http://127.0.0.1:9900", VERB_ADMIN, 0, 1, verb_overload},
-    {"show", "watching", "STAGE [--admin URL] [-o json]",
+    {"show", "watching", "STAGE | GROUP [--admin URL] [-o json]",
 	"Show one stage of a running server: its state, its counters by class, its live knobs and "
-	"their overrides",
+	"their overrides; or the live knobs of a group, and the cores of a core group",
 	"weir show work --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON, 1, 1, verb_show},
     {"queue", "watching", "STAGE [-n N] [--admin URL] [-o json]",
 	"List the oldest events waiting at a stage: age, class, time left, type; never their "
@@ -86,6 +86,11 @@ const struct verb verb_table[] = {
 	"Watch the stages of a running server, updated once a second; keys pause, drain or resume "
 	"a stage",
 	"weir top --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_COUNT, 0, 0, verb_top},
+    {"profile", "watching", "[--for TIME] [--admin URL] [-o json]",
+	"Show what each core and thread did at each stage in the next ten seconds or another time, "
+	"how long events waited for it, and what it sent to which stage",
+	"weir profile --for 10s --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON | VERB_FOR,
+	0, 0, verb_profile},
     {"trace", "watching", "[-n N] [--admin URL] [-o json]",
 	"Show where the slowest requests of the last two minutes spent their time, stage by stage",
 	"weir trace -n 5 --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON | VERB_COUNT, 0, 0,
@@ -104,10 +109,10 @@ const struct verb verb_table[] = {
     {"snapshot", "watching", "FILE.html [--admin URL]",
 	"Write the present state of a running server and its last 15 minutes as one HTML page",
 	"weir snapshot now.html --admin http://127.0.0.1:9900", VERB_ADMIN, 1, 1, verb_snapshot},
-    {"set", "acting", "STAGE.KNOB=VALUE [--for TIME] [--admin URL] [-o json]",
+    {"set", "acting", "STAGE.KNOB=VALUE | GROUP.KNOB=VALUE [--for TIME] [--admin URL] [-o json]",
 	"Set a knob of a running server, permanently or for a limited time",
 	"weir set work.threads.max=8 --for 10m", VERB_ADMIN | VERB_JSON | VERB_FOR, 1, 1, verb_set},
-    {"unset", "acting", "STAGE.KNOB [--admin URL] [-o json]",
+    {"unset", "acting", "STAGE.KNOB | GROUP.KNOB [--admin URL] [-o json]",
 	"Reset a knob of a running server to its configured value", "weir unset work.threads.max",
 	VERB_ADMIN | VERB_JSON, 1, 1, verb_unset},
     {"undo", "acting", "[--admin URL] [-o json]",

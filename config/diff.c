@@ -19,6 +19,7 @@
 
 #define CLASSES "classes"
 #define STAGES  "stages."
+#define GROUPS  "groups."
 
 /** A configuration, split into lines. */
 struct values {
@@ -149,6 +150,33 @@ static bool knob_is_live(const char *type, const char *knob)
 	return ops && !strchr(knob + 5, '.') && row_is_live(ops->knobs, knob + 5);
 }
 
+/* Return the knob in `path`, which is below a group; NULL if it is not. Names may contain dots, so the
+ * longest name of a group is used. Every group has a line ".schedule". */
+static const char *group_knob(const struct comparing *c, const char *path)
+{
+	const char *name = path + sizeof(GROUPS) - 1, *found = NULL;
+	char line[256];
+
+	if (strncmp(path, GROUPS, sizeof(GROUPS) - 1) != 0)
+		return NULL;
+	for (size_t n = strcspn(name, "."); name[n]; n += 1 + strcspn(name + n + 1, ".")) {
+		snprintf(line, sizeof(line), GROUPS "%.*s.schedule", (int)n, name);
+		if (value_of(&c->after, line))
+			found = name + n + 1;
+	}
+	return found;
+}
+
+/* Only a new graph can turn a pool into a core group, and give CPUs to the cores one by one. */
+static bool group_is_live(const char *knob, const struct config_difference *d)
+{
+	if (strcmp(knob, "schedule") == 0)
+		return strcmp(d->from, "shared") != 0 && strcmp(d->to, "shared") != 0;
+	if (strcmp(knob, "cores") == 0)
+		return !strpbrk(d->from, "-,") && !strpbrk(d->to, "-,");
+	return row_is_live(weir_group_knobs, knob);
+}
+
 static bool differs(const struct comparing *c, const char *path)
 {
 	const char *a = value_of(&c->before, path), *b = value_of(&c->after, path);
@@ -183,6 +211,9 @@ static enum config_effect effect_of(const struct comparing *c, const struct conf
 	    strncmp(d->path, "log.", 4) == 0 || strncmp(d->path, "alerts.", 7) == 0 ||
 	    strncmp(d->path, "admin.", 6) == 0)
 		return CONFIG_LIVE;
+	const char *of_group = d->from && d->to ? group_knob(c, d->path) : NULL;
+	if (of_group)
+		return group_is_live(of_group, d) ? CONFIG_LIVE : CONFIG_REBUILD;
 	if (d->stage_n == 0 || !d->from || !d->to)
 		return CONFIG_REBUILD;
 	return knob_is_live(type_of(&c->after, name, (size_t)d->stage_n), name + d->stage_n + 1)

@@ -220,8 +220,11 @@ static int find(struct edit *e, const struct config_change *c, FILE *out, struct
 	WEIR_ASSERT(e->source); /* parse() has succeeded */
 	const struct weir_node *stages = weir_node_get(e->source->root, "stages");
 	const struct weir_node *stage = weir_node_get(stages, c->stage);
+	const struct weir_node *groups = weir_node_get(e->source->root, "groups");
 	const struct weir_node *include = weir_node_get(e->source->root, "include");
 
+	if (!stage) /* no group has the name of a stage */
+		stage = weir_node_get(groups, c->stage);
 	if (stage)
 		return place(e, stage, c->knob, c->value, out, s);
 	if (include)

@@ -17,6 +17,7 @@
 #include <weir/stage.h>
 
 #include "bind.h"
+#include "groups.h"
 #include "rows.h"
 #include "source.h"
 #include "tree.h"
@@ -305,6 +306,8 @@ static void explain_group(struct explain *x, const struct weir_group_spec *group
 
 	snprintf(path, sizeof(path), "groups.%s", group->name);
 	show_rows(x, &scope, "", weir_group_knobs, group);
+	if (is_below(path, x->only) && !x->values && !x->said && group_is_core(group))
+		group_words(x->spec, group, x->out);
 }
 
 static void explain_with(
@@ -341,16 +344,19 @@ static void explain_links(
 	}
 }
 
-/* Show only the rows that apply. A source has no placement; an inline stage, or one in a group, has
- * no pool of its own. */
+/* Show only the rows that apply. A source has no placement but its group; an inline stage, or one in a
+ * group, has no pool of its own. */
 static void explain_placement(
     struct explain *x, const struct scope *scope, const struct weir_stage_spec *stage)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(stage->use);
 	const struct weir_knob *row = weir_stage_knobs;
 
-	if (ops && ops->flags & WEIR_STAGE_SOURCE)
+	if (ops && ops->flags & WEIR_STAGE_SOURCE) {
+		if (stage->group[0])
+			show_value(x, scope, "group", stage->group);
 		return;
+	}
 	if (stage->inlined)
 		show_value(x, scope, "threads", "inline");
 	for (; row->name; row++) {

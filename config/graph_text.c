@@ -10,7 +10,11 @@
 
 #include <weir/stage.h>
 
+#include "groups.h"
+
 #define SAFE_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+/* Room for the description of a core group. */
+#define BRIEF_BYTES 200
 
 static void put_safe(FILE *out, const char *text)
 {
@@ -56,7 +60,7 @@ static bool is_source(const struct weir_stage_spec *s)
 static void put_what(FILE *out, const struct weir_stage_spec *s)
 {
 	put_safe(out, s->use);
-	if (is_source(s))
+	if (is_source(s) && !s->group[0])
 		return;
 	fputs(", ", out);
 	put_place(out, s);
@@ -67,6 +71,89 @@ static void put_outlet(FILE *out, const struct weir_link_spec *link)
 	put_safe(out, link->outlet[0] ? link->outlet : "to");
 	fputs(link->loop ? " (loop)" : "", out);
 }
+
+/* ---- core groups ---- */
+
+static bool is_in(const struct weir_stage_spec *s, const struct weir_group_spec *group)
+{
+	return !s->inlined && strcmp(s->group, group->name) == 0;
+}
+
+/* Write "wavefront, 2 cores, gate all". Commas and colons do no harm in texts that are quoted. */
+static void put_brief(FILE *out, const struct weir_group_spec *group)
+{
+	char brief[BRIEF_BYTES];
+
+	group_brief(group, brief, sizeof(brief));
+	for (const char *p = brief; *p; p++)
+		fputc(strchr(SAFE_CHARS " ,:", *p) ? *p : '?', out);
+}
+
+/* Write the stages of the group, `before` and their number or name each. */
+static void put_members(FILE *out, const struct weir_spec *spec,
+    const struct weir_group_spec *group, const char *before, bool by_name)
+{
+	const char *sep = by_name ? " " : before;
+
+	for (int i = 0; i < spec->n_stages; i++) {
+		if (!is_in(&spec->stages[i], group))
+			continue;
+		fputs(sep, out);
+		if (by_name)
+			put_safe(out, spec->stages[i].name);
+		else
+			fprintf(out, "s%d", i);
+		sep = before;
+	}
+}
+
+static void groups_text(const struct weir_spec *spec, FILE *out)
+{
+	for (int k = 0; k < spec->n_groups; k++) {
+		if (!group_is_core(&spec->groups[k]))
+			continue;
+		fputs("group ", out);
+		put_safe(out, spec->groups[k].name);
+		fputs(" (", out);
+		put_brief(out, &spec->groups[k]);
+		fputs("):", out);
+		put_members(out, spec, &spec->groups[k], ", ", true);
+		fputc('\n', out);
+	}
+}
+
+static void groups_dot(const struct weir_spec *spec, FILE *out)
+{
+	for (int k = 0; k < spec->n_groups; k++) {
+		if (!group_is_core(&spec->groups[k]))
+			continue;
+		fprintf(out, "    subgraph cluster_g%d {\n        style=rounded;\n", k);
+		fputs("        label=\"", out);
+		put_safe(out, spec->groups[k].name);
+		fputs("\\n", out);
+		put_brief(out, &spec->groups[k]);
+		fputs("\";\n       ", out);
+		put_members(out, spec, &spec->groups[k], " ", false);
+		fputs(";\n    }\n", out);
+	}
+}
+
+static void groups_mermaid(const struct weir_spec *spec, FILE *out)
+{
+	for (int k = 0; k < spec->n_groups; k++) {
+		if (!group_is_core(&spec->groups[k]))
+			continue;
+		fprintf(out, "    subgraph g%d[\"", k);
+		put_safe(out, spec->groups[k].name);
+		fputs("<br/>", out);
+		put_brief(out, &spec->groups[k]);
+		fputs("\"]", out);
+		put_members(out, spec, &spec->groups[k], "\n        ", false);
+		fputs("\n    end\n", out);
+	}
+}
+
+/* ---- formats ---- */
 
 static void graph_text(const struct weir_spec *spec, FILE *out)
 {
@@ -84,6 +171,7 @@ static void graph_text(const struct weir_spec *spec, FILE *out)
 			fputs(stage_index(spec, s->to[k].stage) < 0 ? " (missing)\n" : "\n", out);
 		}
 	}
+	groups_text(spec, out);
 }
 
 static void graph_dot(const struct weir_spec *spec, FILE *out)
@@ -97,6 +185,7 @@ static void graph_dot(const struct weir_spec *spec, FILE *out)
 		put_what(out, s);
 		fputs(is_source(s) ? "\", style=bold];\n" : "\"];\n", out);
 	}
+	groups_dot(spec, out);
 	for (int i = 0; i < spec->n_stages; i++)
 		for (int k = 0; k < spec->stages[i].n_to; k++) {
 			const struct weir_link_spec *link = &spec->stages[i].to[k];
@@ -120,6 +209,7 @@ static void graph_mermaid(const struct weir_spec *spec, FILE *out)
 		put_what(out, &spec->stages[i]);
 		fputs("\"]\n", out);
 	}
+	groups_mermaid(spec, out);
 	for (int i = 0; i < spec->n_stages; i++)
 		for (int k = 0; k < spec->stages[i].n_to; k++) {
 			const struct weir_link_spec *link = &spec->stages[i].to[k];

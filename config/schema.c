@@ -298,12 +298,25 @@ static json_t *class_schema(void)
 	return of_map(properties);
 }
 
+/* Return the schema of `cores:`, which is a map, or a number or a text. */
+static json_t *cores_schema(void)
+{
+	const struct weir_knob *row = weir_knob_find(weir_group_knobs, "cores");
+	json_t *any = json_array();
+
+	json_push(&any, table_schema(weir_cores_knobs));
+	json_push(&any, scalar_schema(row));
+	return json_pack(
+	    "{s:s, s:s, s:o}", "description", row->help, "default", row->def, "anyOf", any);
+}
+
 static json_t *group_schema(void)
 {
 	json_t *properties = json_object();
 
 	put_rows(&properties, weir_group_knobs);
 	json_put(&properties, "threads", threads_schema(false));
+	json_put(&properties, "cores", cores_schema());
 	return of_map(properties);
 }
 

@@ -134,9 +134,32 @@ int section_classes(struct bind *bind, const struct weir_node *name, const struc
 
 /* ---- groups ---- */
 
+/* Bind `cores: { min, max, policy }`. Returns 0 or WEIR_ENOMEM. */
+static int bind_cores(struct bind *bind, const struct weir_node *node,
+    struct weir_group_spec *group, const char *where)
+{
+	struct weir_cores_spec cores = {0};
+	char text[64], max[24] = "auto";
+
+	if (weir_knobs_init(weir_cores_knobs, &cores) != 0)
+		return source_no_memory(bind->errs);
+	int rc = weir_knobs_bind(weir_cores_knobs, node, &cores, where, bind->errs);
+	if (cores.max > 0)
+		snprintf(max, sizeof(max), "%lld", (long long)cores.max);
+	snprintf(text, sizeof(text), "%lld..%s", (long long)cores.min, max);
+	if (rc == 0)
+		rc = weir_spec_text(&group->cores, text);
+	if (rc == 0 && weir_node_get(node, "policy"))
+		rc = weir_spec_text(&group->threads.policy, cores.policy);
+	bind_mark(node, "policy", &group->threads.policy_mark);
+	weir_knobs_fini(weir_cores_knobs, &cores);
+	return rc == WEIR_ENOMEM ? source_no_memory(bind->errs) : 0;
+}
+
 static int bind_group(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
 	char where[WHERE_BYTES];
+	int rc = 0;
 
 	bind_check_name(bind, name, "group");
 	snprintf(where, sizeof(where), "group '%.64s'", name->text);
@@ -149,17 +172,19 @@ static int bind_group(struct bind *bind, const struct weir_node *name, const str
 		    "%s must be a map, not %s", where, tree_kind(node));
 		return 0;
 	}
-	for (int i = 0; i < node->n; i++) {
+	for (int i = 0; rc == 0 && i < node->n; i++) {
 		struct weir_node *item = node->item[i];
 		if (strcmp(node->name[i]->text, "threads") == 0 && item->kind == WEIR_NODE_SCALAR)
 			bind_threads_number(bind, item, &group->threads);
+		else if (strcmp(node->name[i]->text, "cores") == 0 && item->kind == WEIR_NODE_MAP)
+			rc = bind_cores(bind, item, group, where);
 		else
 			bind_one(bind, weir_group_knobs, node->name[i], item, group, where);
 		if (strcmp(node->name[i]->text, "threads") == 0)
 			bind_threads_mark(item, &group->threads);
 	}
 	bind_mark(node, "schedule", &group->schedule_mark);
-	return 0;
+	return rc;
 }
 
 int section_groups(struct bind *bind, const struct weir_node *name, const struct weir_node *node)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Applies overrides from the command line: --set stage.knob=value. */
+/* Applies overrides from the command line: --set stage.knob=value, or group.knob=value. */
 #include "bind.h"
 
 #include <stdio.h>
@@ -21,6 +21,23 @@ static struct weir_stage_spec *stage_of(struct weir_spec *spec, const char *set,
 		if (n + 1 < path_len && strncmp(set, s->name, n) == 0 && set[n] == '.' &&
 		    (!found || n > strlen(found->name)))
 			found = s;
+	}
+	return found;
+}
+
+/* Return the group that `set` begins with, if its name has more than `longer` bytes. */
+static struct weir_group_spec *group_of(
+    struct weir_spec *spec, const char *set, size_t path_len, size_t longer)
+{
+	struct weir_group_spec *found = NULL;
+
+	for (int i = 0; i < spec->n_groups; i++) {
+		size_t n = strlen(spec->groups[i].name);
+		if (n > longer && n + 1 < path_len && set[n] == '.' &&
+		    strncmp(set, spec->groups[i].name, n) == 0) {
+			found = &spec->groups[i];
+			longer = n;
+		}
 	}
 	return found;
 }
@@ -61,12 +78,18 @@ int bind_set(struct bind *bind, const char *set)
 	if (set[path_len] != '=')
 		return report(bind, set, WEIR_EINVAL, "write STAGE.KNOB=VALUE");
 	struct weir_stage_spec *stage = stage_of(bind->spec, set, path_len);
-	if (!stage)
+	struct weir_group_spec *group =
+	    group_of(bind->spec, set, path_len, stage ? strlen(stage->name) : 0);
+	if (!stage && !group)
 		return report(bind, set, WEIR_ENOENT, "there is no such stage");
-	size_t name_len = strlen(stage->name) + 1;
+	size_t name_len = strlen(group ? group->name : stage->name) + 1;
 	int n = snprintf(path, sizeof(path), "%.*s", (int)(path_len - name_len), set + name_len);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return report(bind, set, WEIR_EINVAL, "this path is too long");
+	if (group) {
+		int rc = weir_group_spec_set(group, path, set + path_len + 1, why, sizeof(why));
+		return rc == 0 ? 0 : report(bind, set, rc, why);
+	}
 	if (strncmp(path, "threads", 7) == 0 && stage->group[0])
 		return report(bind, set, WEIR_EINVAL,
 		    "the stage is in a group, and uses the threads of the group");

@@ -18,6 +18,7 @@
 
 #include "admission/judge.h"
 #include "admission/room.h"
+#include "group.h"
 
 /* Interval between probed admissions. 17 is a guess: a short run still has hundreds of probes,
  * which cost 5 % of its time. It is prime, so that probes do not fall into step with periodic
@@ -29,6 +30,7 @@ struct question {
 	int class_id, n;
 	uint32_t slot[WEIR_BATCH_MAX];
 	int from;                /* the stage that offers the events, -1 for clients */
+	bool judged;             /* no policy has to decide on them here */
 	int why[WEIR_BATCH_MAX]; /* 0, or the reason for the refusal */
 	/* the stage whose policy refused the event; set only if `why` is not 0 */
 	int by[WEIR_BATCH_MAX];
@@ -45,22 +47,30 @@ int64_t queue_work_ns(const struct sim *s, const struct stage *st)
 	int64_t work_ns = 0;
 
 	for (int c = 0; c < s->conf->n_classes; c++)
-		work_ns += st->lane[c].n * st->cost_ns[c];
+		work_ns += (st->lane[c].n + st->in_cells[c]) * st->cost_ns[c];
 	return work_ns;
 }
 
-static void push(struct sim *s, struct stage *st, uint32_t slot)
+void lane_push(struct sim *s, struct lane *l, uint32_t slot)
 {
-	struct request *r = &s->req[slot];
-	struct lane *l = &st->lane[r->class_id];
-
-	r->queued_ns = s->now_ns;
-	r->next = NONE;
+	s->req[slot].next = NONE;
 	if (l->n++ == 0)
 		l->head = slot;
 	else
 		s->req[l->tail].next = slot;
 	l->tail = slot;
+}
+
+/* Put the request into the cell of a core, or into the queue if `core` is NULL. */
+static void push(struct sim *s, struct stage *st, struct group_core *core, uint32_t slot)
+{
+	struct request *r = &s->req[slot];
+
+	r->queued_ns = s->now_ns;
+	if (core)
+		group_push(s, st, core, slot);
+	else
+		lane_push(s, &st->lane[r->class_id], slot);
 	st->length++;
 	st->books[r->class_id].admitted++;
 	if (r->at == 0 && r->counted)
@@ -81,7 +91,7 @@ static void fill_view(struct sim *s, int entry, int stage, int class_id, struct 
 
 	*v = (struct admission_view){.now_ns = s->now_ns,
 	    .length = st->length,
-	    .limit = st->conf->queue_limit,
+	    .limit = st->own,
 	    .running = st->running,
 	    .n_classes = s->conf->n_classes,
 	    .threads = st->target > 0 ? st->target : 1,
@@ -90,7 +100,11 @@ static void fill_view(struct sim *s, int entry, int stage, int class_id, struct 
 	    .slo_ns = st->conf->slo_ns,
 	    .lead_ns = routes_lead_ns(s, entry, stage, class_id),
 	    .rest_ns = routes_rest_ns(s, stage, class_id)};
-	v->idle = judge_idle(v, st->live > st->busy ? st->live - st->busy : 0, coming_ns);
+	int idle = st->live > st->busy ? st->live - st->busy : 0;
+	if (st->group)
+		idle = st->group->n_idle;
+	v->idle = judge_idle(v, idle, coming_ns);
+	v->work_ns = group_work_ns(s, st, v->work_ns); /* stage_beside of framework/sched */
 }
 
 static void refuse(struct sim *s, int stage, uint32_t slot, int reason, int by)
@@ -255,7 +269,7 @@ static int64_t room_for(const struct sim *s, const struct stage *st, int class_i
 {
 	uint8_t rank[WEIR_CLASSES_MAX];
 	uint32_t in[WEIR_CLASSES_MAX];
-	struct room r = {.limit = st->conf->queue_limit,
+	struct room r = {.limit = st->own,
 	    .n_classes = s->conf->n_classes,
 	    .n_ranks = room_ranks(s->conf->priority, s->conf->n_classes, rank),
 	    .rank = rank,
@@ -271,13 +285,17 @@ static int64_t room_for(const struct sim *s, const struct stage *st, int class_i
 static int enter_queue(struct sim *s, int stage, struct question *q, unsigned asked_for)
 {
 	struct stage *st = &s->stage[stage];
-	int64_t room = room_for(s, st, q->class_id);
+	struct group_core *core = q->judged ? group_cell(s, st, q->from, q->n) : NULL;
+	int64_t cell = core ? group_room(st, core) : 0;
+	int64_t room = room_for(s, st, q->class_id) + cell;
 	int entered = 0;
 
 	for (int i = 0; i < q->n; i++) {
 		if (q->why[i] == 0 && entered < room) {
-			push(s, st, q->slot[i]);
-			s->req[q->slot[i]].asked_for |= (uint16_t)asked_for;
+			if (q->from < 0 || s->stage[q->from].group != st->group)
+				laws_group_entered(s, st, q->slot[i]);
+			push(s, st, entered < cell ? core : NULL, q->slot[i]);
+			s->req[q->slot[i]].asked_for |= asked_for;
 			entered++;
 		} else if (q->why[i] == 0) {
 			refuse(s, stage, q->slot[i], WEIR_EQUEUE, -1);
@@ -308,6 +326,7 @@ static void admit_class(struct sim *s, int stage, struct question *q)
 		count_wanted(s, ahead[i], q);
 	if (asks)
 		count_wanted(s, stage, q);
+	q->judged = !asks && n_ahead == 0;
 	int entered = enter_queue(s, stage, q, asked_for);
 	if (charged > entered && p->give_back)
 		p->give_back(st->state, charged - entered);

@@ -101,6 +101,10 @@ static int64_t next_arrival_ns(const struct sim *s, struct source *src, int64_t 
 	    src->conf->arrivals == SIM_UNIFORM ? 1 : rng_exp(weir_random_at(src->key, src->sent));
 	double now = (double)at_ns;
 
+	for (int k = 1; k < src->conf->every && src->conf->arrivals != SIM_UNIFORM; k++)
+		gaps += rng_exp(weir_random_at(rng_key(src->key, 1 + (uint64_t)k), src->sent));
+	if (src->conf->every > 1 && src->conf->arrivals != SIM_UNIFORM)
+		gaps /= src->conf->every;
 	for (;;) {
 		int64_t until_ns;
 		double per_ns = rate_now(s, src, (int64_t)now, &until_ns) * 1e-9;
@@ -135,7 +139,7 @@ static void send(struct sim *s, uint32_t slot)
 	r->sent_ns = s->now_ns;
 	r->patience_ns = c->deadline_ns ? s->now_ns + c->deadline_ns : WEIR_NO_DEADLINE;
 	r->deadline_ns = c->hides_deadline ? WEIR_NO_DEADLINE : r->patience_ns;
-	r->waited_ns = r->spent_ns = r->alone_ns = 0;
+	r->waited_ns = r->spent_ns = r->alone_ns = r->left_ns = r->predicted_ns = 0;
 	r->at = 0;
 	r->in_server = true;
 	r->abandoned = false;
@@ -163,6 +167,21 @@ static void send(struct sim *s, uint32_t slot)
 	laws_check(s, stage);
 }
 
+static int pick_route(const struct sim *s, const struct source *src)
+{
+	double all = 0;
+	int i = 0;
+
+	if (!src->conf->any_route)
+		return src->conf->route;
+	for (int k = 0; k < s->conf->n_sources; k++)
+		all += s->conf->source[k].rate_per_s;
+	double at = all * weir_random_unit(weir_random_at(rng_key(src->key, 3), src->sent));
+	while (i < s->conf->n_sources - 1 && at > s->conf->source[i].rate_per_s)
+		at -= s->conf->source[i++].rate_per_s;
+	return s->conf->source[i].route;
+}
+
 /* Create the next request of source `source`. Returns NONE if out of memory. */
 static uint32_t make(struct sim *s, uint32_t source, uint32_t user)
 {
@@ -174,7 +193,7 @@ static uint32_t make(struct sim *s, uint32_t source, uint32_t user)
 	s->req[slot] = (struct request){.serial = (uint64_t)source << 48 | src->sent,
 	    .user = user,
 	    .class_id = (uint8_t)src->conf->class_id,
-	    .route = (uint8_t)src->conf->route,
+	    .route = (uint8_t)pick_route(s, src),
 	    .source = (uint8_t)source};
 	src->sent++;
 	return slot;

@@ -1,393 +1,435 @@
 /* SPDX-License-Identifier: MIT */
-/* The simulator of core groups: cores, cells, queues, dealing. */
+/* The cores of core groups; see group.h. */
 #include "group.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "heap.h"
-#include "load/rng.h"
 
-#define NONE         UINT32_MAX
-#define ARRIVAL      UINT32_MAX /* in the heap; other entries are cores */
-#define BATCH_MAX_NS 1000000    /* BATCH_NS in stage/cohort.c */
-#define DEAL_STAGES  2          /* with fewer, waking another core is not worth its cost */
-#define DEAL_EVENTS  4
+#define LOAD_WEIGHT 0.25 /* as in framework/graph/group.c */
 
-enum { STREAM_ARRIVALS, STREAM_ROUTES, STREAM_SERVICES };
+/* ---- set-up ---- */
 
-struct request {
-	int64_t began_ns, at_ns; /* arrival at the group, and at the present stage */
-	uint64_t number;
-	uint32_t next; /* in its list */
-	uint8_t route, position;
-};
-
-/* Oldest first. */
-struct list {
-	uint32_t first, last, n;
-};
-
-struct group_core {
-	struct next_core next;
-	struct list cell[NEXT_STAGES_MAX];
-	uint64_t ready; /* stages whose cell is not empty */
-	uint32_t waiting;
-	struct list batch;
-	int stage; /* of the last batch; -1: none */
-	bool idle;
-};
-
-struct group {
-	const struct group_config *c;
-	struct group_result *r;
-	struct request *request;
-	uint32_t n_requests, max_requests;
-	struct list unused;
-	struct list queue[NEXT_STAGES_MAX];
-	uint64_t queue_ready;
-	struct next_stage view[NEXT_STAGES_MAX];
-	struct next_order order;
-	struct group_core *core;
-	int n_idle;
-	struct heap heap;
-	uint64_t key[3];
-	int64_t now_ns;
-	int rc;
-};
-
-/* ---- lists ---- */
-
-static void list_push(struct group *g, struct list *l, uint32_t i)
+int groups_new(struct sim *s)
 {
-	g->request[i].next = NONE;
-	if (l->n++ == 0)
-		l->first = i;
-	else
-		g->request[l->last].next = i;
-	l->last = i;
-}
-
-static uint32_t list_pop(struct group *g, struct list *l)
-{
-	uint32_t i = l->first;
-
-	l->first = g->request[i].next;
-	l->n--;
-	return i;
-}
-
-/* Return an unused request, or NONE. */
-static uint32_t request_new(struct group *g)
-{
-	if (g->unused.n > 0)
-		return list_pop(g, &g->unused);
-	if (g->n_requests == g->max_requests) {
-		uint32_t max = g->max_requests ? 2 * g->max_requests : 1024;
-		struct request *more = realloc(g->request, max * sizeof(*more));
-
-		if (!more)
-			return NONE;
-		g->request = more;
-		g->max_requests = max;
+	s->group = calloc((size_t)s->conf->n_groups + 1, sizeof(*s->group));
+	if (!s->group)
+		return WEIR_ENOMEM;
+	for (int i = 0; i < s->conf->n_groups; i++) {
+		s->group[i].conf = &s->conf->group[i];
+		s->group[i].index = i;
+		s->group[i].core =
+		    calloc((size_t)s->conf->group[i].cores, sizeof(struct group_core));
+		if (!s->group[i].core)
+			return WEIR_ENOMEM;
 	}
-	return g->n_requests++;
+	return 0;
 }
 
-/* ---- what is offered ---- */
-
-static double route_weights(const struct group_config *c)
+void groups_free(struct sim *s)
 {
-	double sum = 0;
-
-	for (int i = 0; i < c->n_routes; i++)
-		sum += c->route[i].weight;
-	return sum;
+	for (int i = 0; s->group && i < s->conf->n_groups; i++)
+		free(s->group[i].core);
+	free(s->group);
 }
 
-/* Compute, over all routes, the load of each stage and the mean work from the stage to the end of a
- * route. */
-static void measure(const struct group_config *c, struct next_stage *view)
+static void bind_stage(struct sim *s, int i)
 {
-	double visits[NEXT_STAGES_MAX] = {0}, rest[NEXT_STAGES_MAX] = {0};
-	double per_core = c->rate_per_s / NS_PER_S / c->cores, sum = route_weights(c);
+	struct stage *st = &s->stage[i];
+	uint32_t limit = st->conf->queue_limit;
 
-	for (int i = 0; i < c->n_routes; i++) {
-		double work = 0;
-
-		for (int k = c->route[i].n - 1; k >= 0; k--) {
-			int stage = c->route[i].stage[k];
-
-			work += (double)c->stage[stage].service.mean_ns;
-			visits[stage] += c->route[i].weight / sum;
-			rest[stage] += c->route[i].weight / sum * work;
-		}
-	}
-	for (int i = 0; i < c->n_stages; i++) {
-		view[i].service_ns = c->stage[i].service.mean_ns;
-		view[i].rest_ns = visits[i] > 0 ? (int64_t)(rest[i] / visits[i]) : 0;
-		view[i].load = visits[i] * (double)c->stage[i].service.mean_ns * per_core;
-	}
-}
-
-double group_load(const struct group_config *c)
-{
-	struct next_stage view[NEXT_STAGES_MAX];
-	double load = 0;
-
-	measure(c, view);
-	for (int i = 0; i < c->n_stages; i++)
-		load += view[i].load;
-	return load;
-}
-
-static int draw_route(const struct group *g, uint64_t number)
-{
-	double at =
-	    weir_random_unit(weir_random_at(g->key[STREAM_ROUTES], number)) * route_weights(g->c);
-	int i = 0;
-
-	while (i < g->c->n_routes - 1 && at > g->c->route[i].weight)
-		at -= g->c->route[i++].weight;
-	return i;
-}
-
-/* ---- waiting ---- */
-
-static int stage_of(const struct group *g, uint32_t i)
-{
-	const struct request *q = &g->request[i];
-
-	return g->c->route[q->route].stage[q->position];
-}
-
-static void wake_one(struct group *g)
-{
-	for (int i = 0; i < g->c->cores && g->n_idle > 0; i++)
-		if (g->core[i].idle) {
-			g->core[i].idle = false;
-			g->n_idle--;
-			heap_push(&g->heap, g->now_ns + g->c->wake_ns, (uint32_t)i, &g->rc);
-			return;
-		}
-}
-
-static void push_queue(struct group *g, int stage, uint32_t i)
-{
-	g->request[i].at_ns = g->now_ns;
-	list_push(g, &g->queue[stage], i);
-	g->queue_ready |= UINT64_C(1) << stage;
-}
-
-static void push_cell(struct group *g, struct group_core *core, int stage, uint32_t i)
-{
-	g->request[i].at_ns = g->now_ns;
-	list_push(g, &core->cell[stage], i);
-	core->ready |= UINT64_C(1) << stage;
-	core->waiting++;
-	next_arrived(&core->next, stage, 1);
-}
-
-static void arrive(struct group *g)
-{
-	uint64_t total = g->c->warmup + g->c->requests;
-	uint32_t i = request_new(g);
-
-	if (i == NONE) {
-		g->rc = WEIR_ENOMEM;
+	st->own = limit;
+	if (st->conf->group == 0)
 		return;
-	}
-	g->request[i] = (struct request){.began_ns = g->now_ns,
-	    .number = g->r->arrived++,
-	    .route = (uint8_t)draw_route(g, g->r->arrived - 1)};
-	push_queue(g, stage_of(g, i), i);
-	wake_one(g);
-	if (g->r->arrived < total) {
-		double gap = rng_exp(weir_random_at(g->key[STREAM_ARRIVALS], g->r->arrived));
+	struct group *g = st->group = &s->group[st->conf->group - 1];
+	st->first = g->first;
+	g->stage[st->conf->place] = i;
+	if (g->n_stages <= st->conf->place)
+		g->n_stages = st->conf->place + 1;
+	if (!st->conf->exclusive)
+		st->cell_max = limit / (2 * (uint32_t)g->conf->cores);
+	st->own = limit - st->cell_max * (uint32_t)g->conf->cores;
+}
 
-		heap_push(&g->heap, g->now_ns + 1 + (int64_t)(gap * NS_PER_S / g->c->rate_per_s),
-		    ARRIVAL, &g->rc);
+static void begin_cores(struct sim *s, struct group *g)
+{
+	g->n_idle = g->conf->cores;
+	for (int k = 0; k < g->conf->cores; k++) {
+		struct group_core *core = &g->core[k];
+		next_core_init(&core->next, g->conf->policy);
+		core->place = core->law.place = -1;
+		core->idle = true;
+		s->worker[g->first + (uint32_t)k].group = g;
+	}
+	group_order(s, g, 0);
+}
+
+uint32_t groups_bind(struct sim *s)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < s->conf->n_groups; i++) {
+		s->group[i].first = n;
+		n += (uint32_t)s->conf->group[i].cores;
+	}
+	for (int i = 0; i < s->conf->n_stages; i++)
+		bind_stage(s, i);
+	for (int i = 0; i < s->conf->n_groups; i++)
+		begin_cores(s, &s->group[i]);
+	return n;
+}
+
+static int64_t busy_now(const struct sim *s, const struct group *g, int k)
+{
+	const struct worker *w = &s->worker[g->first + (uint32_t)k];
+
+	return w->n > 0 ? s->now_ns - w->started_ns : 0;
+}
+
+void groups_mark(struct sim *s)
+{
+	for (int i = 0; i < s->conf->n_groups; i++) {
+		struct group *g = &s->group[i];
+		memset(&g->sum, 0, sizeof(g->sum));
+		memset(g->at, 0, sizeof(g->at));
+		for (int k = 0; k < g->conf->cores; k++)
+			g->sum.busy_ns[k] = -busy_now(s, g, k);
 	}
 }
 
-/* ---- batches ---- */
-
-static void finish(struct group *g, uint32_t i)
+void groups_finish(struct sim *s)
 {
-	if (g->request[i].number >= g->c->warmup)
-		hdr_add(&g->r->response, g->now_ns - g->request[i].began_ns, 1);
-	g->r->ended++;
-	list_push(g, &g->unused, i);
+	for (int i = 0; i < s->conf->n_groups; i++) {
+		struct group *g = &s->group[i];
+		s->r->group[i] = g->sum;
+		for (int k = 0; k < g->conf->cores; k++)
+			s->r->group[i].busy_ns[k] += busy_now(s, g, k);
+		for (int k = 0; k < g->n_stages; k++) {
+			struct sim_stage_result *r = &s->r->stage[g->stage[k]];
+			r->visits = g->at[k].visits;
+			r->batches = g->at[k].batches;
+			r->batched = g->at[k].batched;
+			r->longest_ns = g->at[k].longest_ns;
+		}
+		laws_group_end(s, g);
+	}
 }
 
-static void end_batch(struct group *g, struct group_core *core)
+/* ---- what the policy is told ---- */
+
+/* Compute the mean work from each place to the end of a request, at the measured costs. */
+static void measure_rest(struct sim *s, struct group *g)
 {
-	bool deal = g->c->deal && g->n_idle > 0 &&
-		    (__builtin_popcountll(core->ready) >= DEAL_STAGES ||
-			core->waiting + core->batch.n >= DEAL_EVENTS);
+	double visits[SIM_STAGES_MAX] = {0}, rest_ns[SIM_STAGES_MAX] = {0};
 
-	while (core->batch.n > 0) {
-		uint32_t i = list_pop(g, &core->batch);
-		struct request *q = &g->request[i];
+	for (int i = 0; i < s->conf->n_sources; i++) {
+		const struct sim_source *src = &s->conf->source[i];
+		const struct sim_route *route = &s->conf->route[src->route];
+		double rate = src->rate_per_s > 0 ? src->rate_per_s : src->clients;
+		double work_ns = 0;
+		for (int k = route->n - 1; k >= 0; k--) {
+			const struct stage *st = &s->stage[route->stage[k]];
+			work_ns += (double)st->mean_cost_ns;
+			if (st->group != g)
+				continue;
+			visits[st->conf->place] += rate;
+			rest_ns[st->conf->place] += rate * work_ns;
+		}
+	}
+	for (int i = 0; i < g->n_stages; i++)
+		g->rest_ns[i] = visits[i] > 0 ? (int64_t)(rest_ns[i] / visits[i]) : 0;
+}
 
-		if (++q->position == g->c->route[q->route].n) {
-			finish(g, i);
+static void measure_load(struct sim *s, struct group *g, int64_t span_ns)
+{
+	for (int i = 0; i < g->n_stages; i++) {
+		const struct stage *st = &s->stage[g->stage[i]];
+		uint64_t offered = 0;
+		for (int c = 0; c < s->conf->n_classes; c++)
+			offered += st->books[c].offered;
+		double work = (double)(offered - g->offered[i]) * (double)st->mean_cost_ns /
+			      (double)span_ns / g->conf->cores;
+		g->load[i] += LOAD_WEIGHT * (work - g->load[i]);
+		g->offered[i] = offered;
+	}
+}
+
+void group_order(struct sim *s, struct group *g, int64_t span_ns)
+{
+	struct next_stage stage[NEXT_STAGES_MAX] = {0};
+	struct next_view v = {.n = g->n_stages, .stage = stage, .order = &g->order};
+
+	if (g->n_stages == 0)
+		return;
+	measure_rest(s, g);
+	if (span_ns > 0)
+		measure_load(s, g, span_ns);
+	for (int i = 0; i < g->n_stages; i++) {
+		stage[i].service_ns = s->stage[g->stage[i]].mean_cost_ns;
+		stage[i].rest_ns = g->rest_ns[i];
+		stage[i].load = g->load[i] < 1 ? g->load[i] : 1;
+	}
+	next_order_make(g->conf->policy, &v, &g->conf->limits, &g->order);
+	laws_group_ordered(s, g);
+}
+
+int64_t group_work_ns(const struct sim *s, const struct stage *st, int64_t own_ns)
+{
+	const struct group *g = st->group;
+
+	for (int i = 0; g && g->n_idle == 0 && i < g->n_stages; i++)
+		if (&s->stage[g->stage[i]] != st)
+			own_ns += queue_work_ns(s, &s->stage[g->stage[i]]);
+	return own_ns;
+}
+
+/* ---- a turn ---- */
+
+static const struct request *first_of(
+    const struct sim *s, const struct stage *st, const struct lane *lane)
+{
+	int c = lanes_next(s, st, lane);
+
+	return c < 0 ? NULL : &s->req[lane[c].head];
+}
+
+static int64_t oldest_ns(const struct sim *s, const struct lane *lane)
+{
+	int64_t at_ns = INT64_MAX;
+
+	for (int c = 0; c < s->conf->n_classes; c++) {
+		if (lane[c].n > 0 && s->req[lane[c].head].queued_ns < at_ns)
+			at_ns = s->req[lane[c].head].queued_ns;
+		/* with `newest`, the first is the youngest */
+		if (lane[c].n > 0 && s->req[lane[c].tail].queued_ns < at_ns)
+			at_ns = s->req[lane[c].tail].queued_ns;
+	}
+	return at_ns;
+}
+
+static uint32_t share_of(const struct group *g, const struct stage *st)
+{
+	uint32_t n = group_queue_ready(st) ? group_queued(st) : 0, cores = (uint32_t)g->conf->cores;
+
+	return st->conf->exclusive ? n : (n + cores - 1) / cores;
+}
+
+static struct next_view look(struct sim *s, struct group *g, const struct group_core *core)
+{
+	struct next_view v = {
+	    .n = g->n_stages, .stage = g->view, .order = &g->order, .now_ns = s->now_ns};
+
+	for (int i = 0; i < g->n_stages; i++) {
+		const struct stage *st = &s->stage[g->stage[i]];
+		struct next_stage *view = &g->view[i];
+		uint32_t share = share_of(g, st);
+		view->length = core->cell[i].n + share;
+		if (view->length == 0)
 			continue;
-		}
-		int stage = stage_of(g, i);
-
-		if (g->c->stage[stage].local && !deal) {
-			push_cell(g, core, stage, i);
-		} else {
-			push_queue(g, stage, i);
-			g->r->dealt += g->c->stage[stage].local;
-		}
-	}
-}
-
-static uint32_t queue_share(const struct group *g, int stage)
-{
-	uint32_t n = g->queue[stage].n, share = n / (uint32_t)g->c->cores;
-
-	return n > 0 && share == 0 ? 1 : share;
-}
-
-static struct next_view look(struct group *g, const struct group_core *core)
-{
-	struct next_view v = {.n = g->c->n_stages,
-	    .ready = core->ready | g->queue_ready,
-	    .stage = g->view,
-	    .order = &g->order,
-	    .now_ns = g->now_ns};
-
-	for (uint64_t set = v.ready; set; set &= set - 1) {
-		int i = __builtin_ctzll(set);
-		const struct list *cell = &core->cell[i], *queue = &g->queue[i];
-		int64_t oldest_ns = cell->n > 0 ? g->request[cell->first].at_ns : INT64_MAX;
-
-		if (queue->n > 0 && g->request[queue->first].at_ns < oldest_ns)
-			oldest_ns = g->request[queue->first].at_ns;
-		g->view[i].oldest_ns = oldest_ns;
-		g->view[i].length = cell->n + queue_share(g, i);
+		v.ready |= UINT64_C(1) << i;
+		view->oldest_ns = oldest_ns(s, core->cell[i].lane);
+		view->service_ns = st->mean_cost_ns;
+		view->rest_ns = g->rest_ns[i];
+		int64_t queued_ns = share > 0 ? oldest_ns(s, st->lane) : INT64_MAX;
+		if (queued_ns < view->oldest_ns)
+			view->oldest_ns = queued_ns;
 	}
 	return v;
 }
 
-/* Take one event; returns the time of its service. */
-static int64_t take_one(struct group *g, struct group_core *core, int stage)
+/* Whether the next event comes from the cell: the one of the higher class, then the older one. */
+static bool cell_is_first(
+    const struct sim *s, const struct stage *st, const struct lane *cell, bool queue_too)
 {
-	struct list *cell = &core->cell[stage], *queue = &g->queue[stage];
-	uint32_t i = list_pop(g, cell->n > 0 ? cell : queue);
-	const struct request *q = &g->request[i];
-	int64_t *longest_ns = &g->r->stage[stage].longest_ns;
+	const struct request *a = first_of(s, st, cell),
+			     *b = queue_too ? first_of(s, st, st->lane) : NULL;
 
-	if (g->now_ns - q->at_ns > *longest_ns)
-		*longest_ns = g->now_ns - q->at_ns;
-	list_push(g, &core->batch, i);
-	return sim_draw_ns(&g->c->stage[stage].service, g->key[STREAM_SERVICES],
-	    q->number * SIM_STAGES_MAX + q->position);
+	if (!a || !b)
+		return a;
+	if (s->conf->n_classes > 1 && a->class_id != b->class_id)
+		return a->class_id < b->class_id;
+	return a->queued_ns <= b->queued_ns;
 }
 
-static uint32_t batch_size(const struct group *g, const struct next_choice *c)
+struct taken {
+	uint32_t n, from_queue; /* n: with those that were shed */
+	int64_t work_ns;
+};
+
+static struct taken take(
+    struct sim *s, struct group *g, struct group_core *core, uint32_t id, int place, uint32_t gate)
 {
-	const struct group_stage *s = &g->c->stage[c->stage];
-	uint32_t n = g->view[c->stage].length, most = s->cohort < c->max ? s->cohort : c->max;
-	int64_t timely = s->service.mean_ns > 0 ? BATCH_MAX_NS / s->service.mean_ns : n;
+	int stage = g->stage[place];
+	struct stage *st = &s->stage[stage];
+	struct worker *w = &s->worker[id];
+	uint32_t share = share_of(g, st), most = (uint32_t)batch_most(st);
+	struct taken t = {.work_ns = st->conf->batch_fixed_ns};
 
-	n = n < most ? n : most;
-	return n < timely ? n : timely > 0 ? (uint32_t)timely : 1;
-}
-
-static int64_t begin_batch(struct group *g, struct group_core *core, const struct next_choice *c)
-{
-	int stage = c->stage;
-	uint32_t n = batch_size(g, c), cell_n = core->cell[stage].n;
-	uint32_t from_cell = n < cell_n ? n : cell_n;
-	int64_t spent_ns = g->c->batch_ns + (core->stage != stage ? g->c->switch_ns : 0);
-	struct group_stage_result *r = &g->r->stage[stage];
-
-	for (uint32_t k = 0; k < n; k++)
-		spent_ns += take_one(g, core, stage);
-	core->waiting -= from_cell;
-	g->r->from_queue += n - from_cell;
-	if (core->cell[stage].n == 0)
-		core->ready &= ~(UINT64_C(1) << stage);
-	if (g->queue[stage].n == 0)
-		g->queue_ready &= ~(UINT64_C(1) << stage);
-	next_took(&core->next, stage, n, from_cell);
-	core->stage = stage;
-	r->events += n;
-	r->batches++;
-	r->visits += c->begins;
-	return spent_ns;
-}
-
-static void turn(struct group *g, int k)
-{
-	struct group_core *core = &g->core[k];
-
-	end_batch(g, core);
-	struct next_view v = look(g, core);
-	struct next_choice c = next_choose(&core->next, &g->c->limits, &v);
-
-	g->r->by_why[c.why]++;
-	if (c.stage < 0) {
-		core->idle = true;
-		g->n_idle++;
-		return;
-	}
-	int64_t spent_ns = begin_batch(g, core, &c);
-
-	g->r->busy_ns[k] += spent_ns;
-	heap_push(&g->heap, g->now_ns + spent_ns, (uint32_t)k, &g->rc);
-	if (g->queue_ready != 0)
-		wake_one(g);
-}
-
-/* ---- a run ---- */
-
-static int group_init(struct group *g)
-{
-	g->core = calloc((size_t)g->c->cores, sizeof(*g->core));
-	if (!g->core)
-		return WEIR_ENOMEM;
-	for (int i = 0; i < g->c->cores; i++) {
-		next_core_init(&g->core[i].next, g->c->policy);
-		g->core[i].stage = -1;
-		g->core[i].idle = true;
-	}
-	g->n_idle = g->c->cores;
-	for (uint64_t i = 0; i < 3; i++)
-		g->key[i] = rng_key(g->c->seed, i);
-	measure(g->c, g->view);
-	struct next_view v = {.n = g->c->n_stages, .stage = g->view};
-
-	next_order_make(g->c->policy, &v, &g->c->limits, &g->order);
-	heap_push(&g->heap, 0, ARRIVAL, &g->rc);
-	return g->rc;
-}
-
-int group_run(const struct group_config *c, struct group_result *r)
-{
-	struct group g = {.c = c, .r = r};
-
-	memset(r, 0, sizeof(*r));
-	if (group_load(c) >= 1)
-		return WEIR_EINVAL;
-	g.rc = group_init(&g);
-	while (g.rc == 0 && g.heap.n > 0) {
-		struct heap_entry e = heap_pop(&g.heap);
-
-		g.now_ns = e.at;
-		if (e.what == ARRIVAL)
-			arrive(&g);
+	w->head = NONE;
+	w->n = 0;
+	w->stage = (uint16_t)stage;
+	most = most < gate ? most : gate;
+	while (t.n < most && (core->cell[place].n > 0 || t.from_queue < share)) {
+		bool cell = cell_is_first(s, st, core->cell[place].lane, t.from_queue < share);
+		uint32_t slot = cell ? group_pop(s, st, core)
+				     : lane_pop(s, &st->lane[lanes_next(s, st, st->lane)]);
+		int64_t *longest_ns = &g->at[place].longest_ns;
+		st->length--;
+		t.n++;
+		t.from_queue += !cell;
+		if (s->now_ns - s->req[slot].queued_ns > *longest_ns)
+			*longest_ns = s->now_ns - s->req[slot].queued_ns;
+		laws_group_took(s, st, slot);
+		bool again = s->req[slot].left_ns > 0;
+		if (!worker_shed(s, st, slot))
+			t.work_ns += worker_enter(s, stage, w, slot);
 		else
-			turn(&g, (int)e.what);
+			st->again -= again;
 	}
-	r->ended_ns = g.now_ns;
-	heap_fini(&g.heap);
-	free(g.request);
-	free(g.core);
-	return g.rc;
+	t.work_ns = (int64_t)((double)t.work_ns * st->slow);
+	next_took(&core->next, place, t.n, t.n - t.from_queue);
+	return t;
+}
+
+/* Number of stages without events that a policy which polls would have looked at before `c`. An
+ * estimate: as many as lie between two of those that have events. */
+static int misses(const struct group *g, const struct next_view *v, const struct next_choice *c)
+{
+	int ready = __builtin_popcountll(v->ready), n = g->n_stages;
+	const char *name = g->conf->policy->name;
+
+	if (c->why != NEXT_POLICY || strcmp(name, "fifo") == 0 || strcmp(name, "color") == 0)
+		return 0;
+	if (strcmp(name, "srpt") == 0 || strcmp(name, "dbr") == 0) /* again from the first */
+		return g->order.rank[c->stage];
+	return (n - ready) / (ready + 1);
+}
+
+static int64_t overhead_ns(const struct group *g, const struct group_core *core,
+    const struct next_view *v, const struct next_choice *c, const struct taken *t)
+{
+	const struct sim_group_costs *cost = &g->conf->cost;
+
+	return cost->batch_ns + (core->place != c->stage ? cost->switch_ns : 0) +
+	       t->n * cost->event_ns + t->from_queue * cost->queue_ns +
+	       (cost->miss_ns ? misses(g, v, c) * cost->miss_ns : 0);
+}
+
+static void count(
+    struct group *g, const struct next_choice *c, const struct taken *t, int64_t spent_ns)
+{
+	g->sum.by_why[c->why]++;
+	g->sum.from_queue += t->from_queue;
+	g->sum.from_cell += t->n - t->from_queue;
+	g->sum.overhead_ns += spent_ns;
+	g->at[c->stage].visits += c->begins;
+	g->at[c->stage].batches++;
+	g->at[c->stage].batched += t->n;
+}
+
+static void begin_batch(struct sim *s, struct group *g, uint32_t id, const struct next_view *v,
+    const struct next_choice *c, const struct taken *t)
+{
+	struct group_core *core = &g->core[id - g->first];
+	int64_t spent_ns = overhead_ns(g, core, v, c, t);
+
+	laws_group_chosen(s, g, core, v, c, t->n);
+	core->place = c->stage;
+	if (group_deal(s, g, core))
+		spent_ns += g->conf->cost.deal_ns;
+	for (int i = 0; i < g->n_stages && !g->law.woke; i++)
+		group_poke(s, g->stage[i]);
+	count(g, c, t, spent_ns);
+	worker_begin(s, g->stage[c->stage], id, t->work_ns, spent_ns);
+	laws_group_began(s, g, core, t->work_ns + spent_ns);
+	laws_check(s, g->stage[c->stage]);
+}
+
+void group_turn(struct sim *s, uint32_t id)
+{
+	struct group *g = s->worker[id].group;
+	struct group_core *core = &g->core[id - g->first];
+
+	if (core->waking)
+		g->n_waking--;
+	core->waking = false;
+	g->law.woke = false;
+	for (;;) {
+		struct next_view v = look(s, g, core);
+		struct next_choice c = next_choose(&core->next, &g->conf->limits, &v);
+		if (c.stage < 0)
+			break;
+		struct taken t = take(s, g, core, id, c.stage, c.max);
+		if (s->worker[id].n > 0) {
+			begin_batch(s, g, id, &v, &c, &t);
+			return;
+		}
+		/* all were shed, and the policy may choose again */
+		laws_group_chosen(s, g, core, &v, &c, t.n);
+	}
+	g->sum.by_why[NEXT_NONE]++;
+	core->idle = true;
+	core->idle_ns = s->now_ns;
+	g->n_idle++;
+}
+
+/* ---- the end of a batch ---- */
+
+static void requeue(struct sim *s, struct stage *st, uint32_t slot)
+{
+	struct request *r = &s->req[slot];
+
+	r->queued_ns = s->now_ns;
+	lane_push(s, &st->lane[r->class_id], slot);
+	st->length++;
+	st->again++;
+	st->running--;
+	st->books[r->class_id].running--;
+}
+
+uint32_t group_yield(struct sim *s, uint32_t id)
+{
+	struct worker *w = &s->worker[id];
+	struct group *g = w->group;
+	struct stage *st = &s->stage[w->stage];
+	struct group_core *core = &g->core[id - g->first];
+	uint32_t ahead = core->cell[st->conf->place].n + share_of(g, st);
+	uint32_t keep = NONE;
+	int yielded = 0;
+
+	g->sender = core;
+	g->sum.busy_ns[id - g->first] += s->now_ns - w->started_ns;
+	for (uint32_t slot = w->head, next; slot != NONE; slot = next) {
+		next = s->req[slot].next;
+		if (s->req[slot].left_ns > 0) {
+			requeue(s, st, slot);
+			yielded++;
+		} else {
+			s->req[slot].next = keep;
+			keep = slot;
+		}
+	}
+	w->head = keep;
+	w->n -= yielded;
+	if (yielded > 0) {
+		next_yielded(&core->next, ahead, s->now_ns);
+		laws_group_yielded(core, ahead);
+	}
+	g->sum.yielded += (uint64_t)yielded;
+	return keep;
+}
+
+void group_died(struct sim *s, uint32_t id)
+{
+	struct group *g = s->worker[id].group;
+	struct group_core *core = &g->core[id - g->first];
+
+	g->sum.busy_ns[id - g->first] += s->now_ns - s->worker[id].started_ns;
+	for (int i = 0; i < g->n_stages; i++)
+		group_give(s, g, core, i, UINT32_MAX);
+	next_core_init(&core->next, g->conf->policy);
+	core->law = (struct core_laws){.place = -1};
+	core->place = -1;
+	group_turn(s, id);
 }

@@ -1,93 +1,153 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Simulates a core group in virtual time: framework/sched/next.h, unmodified, with a model of the
- * cores and their lists.
+ * Core groups in the simulator: framework/sched/next.h, unmodified, with a model of the cores and
+ * their cells.
  *
- *   Poisson arrivals -> queue of the first stage -> a core takes a batch
- *                    -> cell or queue of the next stage
+ *   group.c       set-up, the turn of a core, cells and what they cost, orders
+ *   group_deal.c  which events leave a core for an idle one, and which core wakes up
+ *   laws_group.c  the laws of core groups
  *
  * The model:
  *
- * - cores: each runs one batch at a time. A batch takes `batch_ns` and the services of its events,
- *   and `switch_ns` more if the core was at another stage before.
+ * - cores: each runs one batch at a time. A batch takes the services of its events and the costs of
+ *   scheduling (struct sim_group_costs). Cores of a group are threads of the simulator, so they
+ *   share the CPUs with all other threads.
  * - cells and queues: a stage has a list on each core, its cell, and a queue that all cores share.
- *   A batch takes from the cell first, then at most 1 / cores of the queue. It has at most `cohort`
- *   events, and at most 1 ms of mean service.
- * - sending: the events of a batch go on when it ends. They enter the cells of the core. They enter
- *   a queue instead if the next stage is not local, or if they are dealt.
- * - dealing, if `deal` is set: the events of a batch are dealt if a core is idle, and this core has
- *   two stages with events in their cells, or four events in all.
- * - when a queue has events, one idle core is woken, which begins after `wake_ns`.
- * - no admission, no deadline and no bound: loads are below saturation.
- *
- * The result depends only on the configuration. Service times are drawn by request and stage, so
- * two policies face the same work.
+ *   A batch has at most `batch_max` events and at most 1 ms of mean service. It takes from the cell
+ *   and at most 1 / cores of the queue; the higher class first, then the older event.
+ * - sending, as in sched/splice.c: what a core sends to a stage of its own group enters its cell,
+ *   unless a policy has to decide on it, the cell is full, the stage is slow, or it is dealt.
+ * - dealing, as in sched/splice.c and sched/give.c: if a core is idle, a core deals what it sends
+ *   while it has two stages with events in their cells, or four events in all. Before a batch, it
+ *   gives half of its fullest cell to the queue if the work behind the batch takes 5 us.
+ * - bounds, as in event/queue_steer.c: each cell has limit / (2 cores), the queue the rest.
+ * - when a queue has events, one idle core is woken.
+ * - gate `cutoff`: an event whose service takes longer than `gate_ns` yields then, goes to the end
+ *   of the queue of its stage, and does the rest in a later batch.
+ * - a crash of a handler moves the cells of the core to the queues.
  */
 #ifndef WEIR_SIM_GROUP_H
 #define WEIR_SIM_GROUP_H
 
-#include "load/hdr.h"
-#include "sched/next.h"
-#include "sim.h"
+#include "world.h"
 
-#define GROUP_CORES_MAX  64
-#define GROUP_ROUTES_MAX 16
-
-struct group_stage {
-	const char *name;
-	struct sim_dist service; /* of one event */
-	uint32_t cohort;         /* at least 1 */
-	bool local;              /* its events may wait in cells */
+/* A stage on one core. */
+struct group_cell {
+	struct lane lane[WEIR_CLASSES_MAX];
+	uint32_t n;
 };
 
-/** The stages that a request visits, in order. */
-struct group_route {
-	int n;
-	int stage[SIM_STAGES_MAX];
-	double weight; /* share of the arrivals, relative to the other routes */
+/* What laws_group.c knows of a core, apart from what the group itself knows. */
+struct core_laws {
+	/* the visit that is not urgent: its place (-1: none), events so far, the most it may have,
+	 * and when it began, without the time of urgent visits */
+	int place;
+	uint64_t events, most;
+	int64_t began_ns, cut_ns;   /* cut_ns: start of the urgent visit in progress, or 0 */
+	int passed[SIM_STAGES_MAX]; /* batches of others since the stage was seen to starve */
 };
 
-struct group_config {
-	uint64_t seed;
-	const struct next_policy *policy;
-	struct next_limits limits;
-	int cores, n_stages, n_routes;
-	struct group_stage stage[NEXT_STAGES_MAX];
-	struct group_route route[GROUP_ROUTES_MAX];
-	double rate_per_s;
-	int64_t batch_ns, switch_ns, wake_ns;
-	bool deal;
-	/* the first `warmup` requests are not counted; the `requests` after them are */
-	uint64_t warmup, requests;
+struct group_core {
+	struct next_core next;
+	struct group_cell cell[SIM_STAGES_MAX]; /* by place */
+	uint64_t filled;                        /* bit i: cell i has events */
+	uint32_t n;                             /* events in all cells */
+	int place;                              /* of the last batch; -1: none */
+	bool idle, waking;
+	int64_t idle_ns; /* since when it is idle */
+	struct core_laws law;
 };
 
-struct group_stage_result {
-	uint64_t events, batches, visits; /* visits (sched/next.h) that have begun */
-	int64_t longest_ns;               /* longest wait of an event until a core took it */
+struct group_laws {
+	int64_t since_ns;   /* since when a core idles while another may deal; 0: none does */
+	int64_t longest_ns; /* longest batch so far */
+	bool woke;          /* a core was woken in this turn */
+	/* S11: sums over the events that entered the loaded group */
+	double predicted_ns, waited_ns;
+	uint64_t n;
 };
 
-struct group_result {
-	struct hdr response; /* of the counted requests */
-	uint64_t arrived, ended;
-	uint64_t by_why[5]; /* choices by enum next_why */
-	uint64_t dealt;     /* events that went to a queue for an idle core */
-	uint64_t from_queue;
-	int64_t ended_ns;
-	int64_t busy_ns[GROUP_CORES_MAX];
-	struct group_stage_result stage[NEXT_STAGES_MAX];
+struct group {
+	const struct sim_group *conf;
+	int index, n_stages;
+	int stage[SIM_STAGES_MAX]; /* by place */
+	uint32_t first;            /* worker of core 0 */
+	struct group_core *core;
+	struct group_core *sender; /* whose batch has ended last */
+	int n_idle, n_waking;
+	uint64_t slow; /* bit i: stage i takes too long for cells */
+	struct next_stage view[NEXT_STAGES_MAX];
+	struct next_order order;
+	int64_t rest_ns[SIM_STAGES_MAX]; /* by place */
+	double load[SIM_STAGES_MAX];
+	uint64_t offered[SIM_STAGES_MAX]; /* at the last order */
+	struct group_laws law;
+	/* totals since the warm-up; copied to the result at the end of the measured time */
+	struct sim_group_result sum;
+	struct {
+		uint64_t visits, batches, batched;
+		int64_t longest_ns;
+	} at[SIM_STAGES_MAX]; /* by place */
 };
 
-/** Run until all requests have ended. Returns 0, WEIR_EINVAL for a load of 1 or more, or
- *  WEIR_ENOMEM. Different threads may run simulations concurrently. */
-int group_run(const struct group_config *config, struct group_result *result);
+/* group.c */
+int groups_new(struct sim *s);
+void groups_free(struct sim *s);
+/** Give each group its stages and workers. Returns the number of workers. */
+uint32_t groups_bind(struct sim *s);
+void groups_mark(struct sim *s);   /* the warm-up is over */
+void groups_finish(struct sim *s); /* the measured time is over */
+/** Let the core of worker `id` take its next batch. */
+void group_turn(struct sim *s, uint32_t id);
+/** Put the events of the batch that yield back, and return the first of the others. */
+uint32_t group_yield(struct sim *s, uint32_t id);
+/** The thread of worker `id` died in its batch, which has ended. */
+void group_died(struct sim *s, uint32_t id);
+/** Let the policy compute its order; `span_ns` is the time since the last call, or 0. */
+void group_order(struct sim *s, struct group *g, int64_t span_ns);
+/** Return the work that an event of `st` may wait for: `own_ns`, and in a group without an idle core
+ *  that of the other stages. */
+int64_t group_work_ns(const struct sim *s, const struct stage *st, int64_t own_ns);
 
-/** Return the offered load: the mean number of cores that the services keep busy, divided by the
- *  number of cores. */
-double group_load(const struct group_config *config);
+/* group_deal.c */
+/** Return the core in whose cell `n` events go that stage `from` sends to `st`, or NULL for the
+ *  queue. */
+struct group_core *group_cell(struct sim *s, struct stage *st, int from, int n);
+uint32_t group_room(const struct stage *st, const struct group_core *core);
+void group_push(struct sim *s, struct stage *st, struct group_core *core, uint32_t slot);
+uint32_t group_pop(struct sim *s, struct stage *st, struct group_core *core);
+/** Before a batch: give an idle core something. Returns whether it did. */
+bool group_deal(struct sim *s, struct group *g, struct group_core *core);
+/** Whether the core has more than it can do soon. */
+bool group_surplus(const struct sim *s, const struct group *g, const struct group_core *core);
+/** Move at most `most` events of a cell to the queue of the stage. */
+uint32_t group_give(
+    struct sim *s, struct group *g, struct group_core *core, int place, uint32_t most);
+/** Wake an idle core if the queue of the stage has events. */
+void group_poke(struct sim *s, int stage);
 
-/** Fill in `config` with Gordon's search engine (group_search.c): 14 stages, a combiner with 84 %
- *  of the work, gate `all`, and no limits. */
-void group_search_fill(uint64_t seed, const struct next_policy *policy, int cores, double load,
-    struct group_config *config);
+static inline uint32_t group_queued(const struct stage *st)
+{
+	return st->length - st->celled;
+}
+
+/** Whether a core may take events from the queue of the stage. */
+static inline bool group_queue_ready(const struct stage *st)
+{
+	return group_queued(st) > 0 && !(st->conf->exclusive && st->busy > 0);
+}
+
+/* laws_group.c */
+/** A core has chosen a stage and taken `n` events of it, of which it saw `view`. */
+void laws_group_chosen(struct sim *s, struct group *g, struct group_core *core,
+    const struct next_view *view, const struct next_choice *c, uint32_t n);
+void laws_group_yielded(struct group_core *core, uint32_t ahead);
+void laws_group_began(struct sim *s, struct group *g, struct group_core *core, int64_t batch_ns);
+void laws_group_ordered(struct sim *s, struct group *g);
+void laws_group_entered(struct sim *s, struct stage *st, uint32_t slot);
+void laws_group_took(struct sim *s, struct stage *st, uint32_t slot);
+void laws_group_check(struct sim *s, const struct stage *st);
+void laws_group_step(struct sim *s);
+void laws_group_end(struct sim *s, struct group *g);
 
 #endif

@@ -24,6 +24,8 @@
 
 #include <stdarg.h>
 
+#include "group.h"
+
 /* Number of steps between walks of the queue. 4096 is a guess that keeps the check below 5 % of the
  * run time. */
 #define WALK_EVERY 4096
@@ -90,12 +92,13 @@ static void check_books(struct sim *s, int stage)
 	for (int c = 0; c < s->conf->n_classes; c++) {
 		const struct books *b = &st->books[c];
 		uint64_t ended = b->refused + b->shed + b->completed + b->failed;
-		if (b->offered != ended + st->lane[c].n + b->running)
+		uint32_t queued = st->lane[c].n + st->in_cells[c];
+		if (b->offered != ended + queued + b->running)
 			laws_break(s, SIM_LAW_BOOKS, stage,
 			    "class %d: offered %llu, ended %llu, queued %u, running %u", c,
-			    (unsigned long long)b->offered, (unsigned long long)ended,
-			    st->lane[c].n, b->running);
-		length += st->lane[c].n;
+			    (unsigned long long)b->offered, (unsigned long long)ended, queued,
+			    b->running);
+		length += queued;
 		running += b->running;
 	}
 	if (length != st->length || running != st->running)
@@ -119,6 +122,7 @@ static void walk_queue(struct sim *s, int stage)
 			if (++n > st->lane[c].n || r->class_id != c || !r->in_server)
 				break;
 		}
+		work_ns += st->in_cells[c] * st->cost_ns[c];
 		if (n != st->lane[c].n)
 			laws_break(s, SIM_LAW_WORK, stage,
 			    "class %d: %u events in the queue, but %u counted", c, n,
@@ -135,7 +139,7 @@ static void check_threads(struct sim *s, int stage)
 	int all = 0;
 
 	for (int i = 0; i < s->conf->n_stages; i++)
-		all += s->stage[i].conf->width ? 0 : s->stage[i].target;
+		all += s->stage[i].conf->width || s->stage[i].group ? 0 : s->stage[i].target;
 	if (st->target < st->conf->threads_min || st->target > st->conf->threads_max ||
 	    (s->conf->thread_budget && all > s->conf->thread_budget))
 		laws_break(s, SIM_LAW_THREADS, stage,
@@ -165,6 +169,8 @@ void laws_check(struct sim *s, int stage)
 		    (long long)st->pipeline_ns);
 	if (s->r->events % WALK_EVERY == 0)
 		walk_queue(s, stage);
+	if (st->group)
+		laws_group_check(s, st);
 }
 
 void laws_step(struct sim *s)
@@ -180,6 +186,7 @@ void laws_step(struct sim *s)
 		laws_break(s, SIM_LAW_READS, 0, "the time went back by %lld ns",
 		    (long long)(s->last_ns - s->now_ns));
 	s->last_ns = s->now_ns;
+	laws_group_step(s);
 }
 
 void laws_tick(struct sim *s)
@@ -199,7 +206,8 @@ const char *sim_law_name(int i)
 	static const char *const names[SIM_LAWS_COUNT] = {"I1 books", "I2 work", "I7 deadlines",
 	    "I11 pools", "answers", "I3 idle threads", "I5 users", "I13 bound", "I4 waits",
 	    "I6 guarantees", "I8 midway", "I9 calm", "I10 normal again", "I11 steady",
-	    "I12 converges", "I14 returned", "I15 reads"};
+	    "I12 converges", "I14 returned", "I15 reads", "S1 shares", "S2 starved", "S3 gate",
+	    "S6 urgent", "S9 table", "S10 limit", "S11 predicts"};
 
 	return i >= 0 && i < SIM_LAWS_COUNT ? names[i] : NULL;
 }

@@ -10,6 +10,7 @@
 
 #include "admission/fair.h"
 #include "base/clock.h"
+#include "group.h"
 
 #define COST_WEIGHT   0.02 /* as in framework/graph/meter.c */
 #define RUNNING_SHARE 0.5  /* as in framework/graph/meter.c */
@@ -52,7 +53,7 @@ static double so_far(const struct sim *s, const struct stage *st)
 
 	for (uint32_t i = st->first; i < st->first + (uint32_t)st->conf->threads_max; i++) {
 		const struct worker *w = &s->worker[i];
-		if (w->n == 0)
+		if (w->n == 0 || &s->stage[w->stage] != st)
 			continue;
 		double each_ns = (double)(s->now_ns - w->started_ns) / w->n;
 		sum_ns += each_ns;
@@ -188,6 +189,11 @@ static void tick_users(struct sim *s, struct stage *st)
 	fair_table_free(fair_left(st->fair));
 }
 
+static bool has_idle(const struct stage *st)
+{
+	return st->idle != NONE || (st->group && st->group->n_idle > 0);
+}
+
 static void tick_stage(struct sim *s, struct stage *st)
 {
 	struct meter *m = &st->meter;
@@ -195,17 +201,17 @@ static void tick_stage(struct sim *s, struct stage *st)
 	    .span_ns = s->now_ns - m->at_ns,
 	    .n_classes = s->conf->n_classes,
 	    .threads = st->target > 0 ? st->target : 1,
-	    .idle = m->idle || st->idle != NONE,
+	    .idle = m->idle || has_idle(st),
 	    .length = st->length,
-	    .limit = st->conf->queue_limit,
+	    .limit = st->own,
 	    .slo_ns = st->conf->slo_ns};
 
-	m->idle = st->idle != NONE;
+	m->idle = has_idle(st);
 	learn_costs(s, st);
 	if (s->now_ns - m->looked_at_ns >= LOOK_NS)
 		learn_quantiles(s, st);
 	out.cost_ns = st->mean_cost_ns;
-	out.work_ns = queue_work_ns(s, st);
+	out.work_ns = group_work_ns(s, st, queue_work_ns(s, st));
 	st->wait_ns = st->conf->admission->tick ? out.work_ns / (int64_t)out.threads : 0;
 	out.wait_p90_ns = m->wait_p90_ns;
 	out.service_p99_ns = m->service_p99_ns;
@@ -231,7 +237,7 @@ static int left_of_budget(const struct sim *s)
 	int left = s->conf->thread_budget, max = 0;
 
 	for (int i = 0; i < s->conf->n_stages; i++) {
-		if (s->stage[i].conf->width)
+		if (s->stage[i].conf->width || s->stage[i].group)
 			continue;
 		left -= s->stage[i].target;
 		max += s->stage[i].conf->threads_max;
@@ -323,6 +329,8 @@ static void control(struct sim *s)
 	s->cpu_used_then_ns = s->cpu_used_ns;
 	for (int i = 0; i < s->conf->n_stages; i++)
 		resize_stage(s, i, cpu);
+	for (int i = 0; i < s->conf->n_groups; i++)
+		group_order(s, &s->group[i], span_ns);
 }
 
 static void fill_bin(struct sim *s)

@@ -143,7 +143,8 @@ void routes_tick(struct sim *s)
 		st->look_wait_ns = look[i].wait_ns = queue_work_ns(s, st) / threads;
 		for (int c = 0; c < s->conf->n_classes; c++) {
 			look[i].handled[c] = st->books[c].handled - st->books[c].running;
-			look[i].in_flight[c] = st->lane[c].n + st->books[c].running;
+			look[i].in_flight[c] =
+			    st->lane[c].n + st->in_cells[c] + st->books[c].running;
 			look[i].cost_ns[c] = st->cost_ns[c];
 			look[i].offered[c] = st->books[c].offered;
 		}

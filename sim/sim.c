@@ -13,6 +13,7 @@
 
 #include "admission/fair.h"
 #include "base/clock.h"
+#include "group.h"
 #include "load/rng.h"
 
 /* Time limit after the last arrival, since without overload control a queue may take forever to
@@ -50,6 +51,9 @@ static int check_stage(const struct sim_stage *st, struct sim_result *r)
 		    "stage '%s': the servers are out of range, or it has a width and uses CPU time "
 		    "or batches",
 		    st->name);
+	if (st->group && (st->width || st->resize || st->place < 0 || st->place >= SIM_STAGES_MAX))
+		return wrong(
+		    r, "stage '%s' of a group has a place, a width or a resize policy", st->name);
 	if (st->cpu_share < 0 || st->cpu_share > 1 || st->service.mean_ns < 0)
 		return wrong(r, "stage '%s': the service is out of range", st->name);
 	return 0;
@@ -81,6 +85,22 @@ static int check_fault(const struct sim_config *c, const struct sim_fault *f, st
 	return 0;
 }
 
+/* Whether the groups of all stages exist and have as many cores as the stages have threads. */
+static bool groups_fit(const struct sim_config *c)
+{
+	bool fit = true;
+
+	for (int i = 0; i < c->n_groups; i++)
+		fit &= c->group[i].cores >= 1 && c->group[i].cores <= SIM_CORES_MAX &&
+		       c->group[i].policy;
+	for (int i = 0; i < c->n_stages && fit; i++)
+		fit = c->stage[i].group == 0 ||
+		      (c->stage[i].group > 0 && c->stage[i].group <= c->n_groups &&
+			  c->stage[i].threads_min == c->group[c->stage[i].group - 1].cores &&
+			  c->stage[i].threads_max == c->stage[i].threads_min);
+	return fit;
+}
+
 static int check_config(const struct sim_config *c, struct sim_result *r)
 {
 	int rc = 0;
@@ -91,6 +111,8 @@ static int check_config(const struct sim_config *c, struct sim_result *r)
 	    c->n_faults < 0 || c->n_faults > SIM_FAULTS_MAX)
 		return wrong(r, "a number of cores, classes, stages, routes, sources or faults is "
 				"out of range");
+	if (c->n_groups < 0 || c->n_groups > SIM_GROUPS_MAX || !groups_fit(c))
+		return wrong(r, "a number of groups or of their cores is out of range");
 	if (c->bin_ns < ADMISSION_TICK_NS || c->warmup_ns < 0 || c->measured_ns < c->bin_ns)
 		return wrong(r, "the run or its bins are too short");
 	for (int i = 0; i < c->n_stages && rc == 0; i++)
@@ -125,7 +147,9 @@ static int count_workers(const struct sim_config *c)
 	int n = 0;
 
 	for (int i = 0; i < c->n_stages; i++)
-		n += c->stage[i].threads_max;
+		n += c->stage[i].group ? 0 : c->stage[i].threads_max;
+	for (int i = 0; i < c->n_groups; i++)
+		n += c->group[i].cores;
 	return n;
 }
 
@@ -153,17 +177,17 @@ static int init_users(struct sim *s)
 
 static void init_stages(struct sim *s)
 {
-	uint32_t first = 0;
+	uint32_t first = groups_bind(s);
 
 	for (int i = 0; i < s->conf->n_stages; i++) {
 		struct stage *st = &s->stage[i];
-		st->conf = &s->conf->stage[i];
 		st->key = rng_key(s->conf->seed, 1000 + (uint64_t)i);
 		st->slow = 1;
 		st->conf->admission->init(st->state, &st->conf->params, 0);
-		st->first = first;
+		if (!st->group)
+			st->first = first;
 		workers_init(s, i, first);
-		first += (uint32_t)st->conf->threads_max;
+		first += st->group ? 0 : (uint32_t)st->conf->threads_max;
 	}
 }
 
@@ -189,8 +213,10 @@ static int init(struct sim *s, const struct sim_config *c, struct sim_result *r)
 	r->n_bins = (int)((s->end_ns + c->bin_ns - 1) / c->bin_ns);
 	r->bin = calloc((size_t)r->n_bins, sizeof(*r->bin));
 	s->worker = calloc((size_t)count_workers(c), sizeof(*s->worker));
-	if (!r->bin || !s->worker || init_servers(s) != 0)
+	if (!r->bin || !s->worker || init_servers(s) != 0 || groups_new(s) != 0)
 		return WEIR_ENOMEM;
+	for (int i = 0; i < c->n_stages; i++)
+		s->stage[i].conf = &c->stage[i];
 	init_stages(s);
 	int rc = init_users(s);
 	if (rc == 0)
@@ -243,6 +269,7 @@ static void mark(struct sim *s)
 		for (int c = 0; c < s->conf->n_classes; c++)
 			st->completed_mark += st->books[c].completed;
 	}
+	groups_mark(s);
 }
 
 /* Compute the results of stages at the end of the measured time. */
@@ -264,6 +291,7 @@ static void finish(struct sim *s)
 		r->completed -= st->completed_mark;
 	}
 	s->r->cpu_ns = s->cpu_used_ns;
+	groups_finish(s);
 }
 
 static void step(struct sim *s, struct heap_entry e)
@@ -291,6 +319,9 @@ static void step(struct sim *s, struct heap_entry e)
 		break;
 	case STEP_MARK:
 		mark(s);
+		break;
+	case STEP_WOKEN:
+		group_turn(s, what);
 		break;
 	}
 }
@@ -344,6 +375,7 @@ int sim_run(const struct sim_config *config, struct sim_result **result)
 			fair_free(s->stage[i].fair);
 			free(s->stage[i].free_ns);
 		}
+		groups_free(s);
 		route_free(s->route);
 		heap_fini(&s->heap);
 		heap_fini(&s->cpu);

@@ -16,6 +16,8 @@
  *   immediately; a superfluous thread exits after its batch.
  * - admission: as in stage/sink.c. Each stage has its own admission, which also decides on behalf
  *   of later stages (admission/route.h). Refusing takes no time.
+ * - core groups: each core runs sched/next.h, unmodified, over cells of its own and the queues that
+ *   all cores of the group share (group.h).
  * - samples: as in graph/meter.c, every 10 ms, with costs averaged over completions and quantiles
  *   over about a second.
  * - clients: send at times that do not depend on the server (open loop), or wait for the response
@@ -45,8 +47,11 @@
 #include "control/resize.h"
 #include "control/width.h"
 #include "load/hdr.h"
+#include "sched/next.h"
 
-#define SIM_STAGES_MAX  16
+#define SIM_STAGES_MAX  32
+#define SIM_GROUPS_MAX  8
+#define SIM_CORES_MAX   64 /* of a core group */
 #define SIM_ROUTES_MAX  16
 #define SIM_SOURCES_MAX 128
 #define SIM_FAULTS_MAX  16
@@ -62,6 +67,35 @@ struct sim_dist {
 	double slow_share; /* bimodal: share of slow durations, 0..1 */
 	double slow_ratio; /* bimodal: ratio of a slow duration to a fast one, at least 1 */
 	double sigma;      /* lognormal: standard deviation of the logarithm */
+};
+
+/** When events that a core sends to a stage of its own group wait in the core's cell of the stage. */
+enum sim_local { SIM_LOCAL_AUTO, SIM_LOCAL_ALWAYS, SIM_LOCAL_NEVER };
+
+/** What scheduling costs the cores of a group. */
+struct sim_group_costs {
+	int64_t batch_ns;  /* choice, take and release of a batch */
+	int64_t switch_ns; /* more if the batch before was one of another stage */
+	int64_t event_ns;  /* one event through a cell: to send it and to take it */
+	int64_t queue_ns;  /* more if it goes through a queue */
+	int64_t deal_ns;   /* more for a batch whose core deals */
+	/* an idle core spins for `spin_ns` and finds events after `poll_ns`; then it sleeps, and
+	 * takes `wake_ns` to wake up */
+	int64_t poll_ns, spin_ns, wake_ns;
+	/* for each stage without events that a policy would have polled before the chosen one, if
+	 * it did not know which stages have events. 0 in weir; Gordon's policies poll. */
+	int64_t miss_ns;
+};
+
+/** A core group: stages that share cores, each of which chooses the stage it visits next. */
+struct sim_group {
+	const char *name;
+	const struct next_policy *policy;
+	struct next_limits limits; /* `urgent` by place */
+	int cores;                 /* 1 to SIM_CORES_MAX */
+	bool unbalanced;           /* no events are dealt to idle cores */
+	bool newest;               /* events enter a cell at its front */
+	struct sim_group_costs cost;
 };
 
 struct sim_stage {
@@ -85,6 +119,12 @@ struct sim_stage {
 	const struct width_policy *width;
 	int servers;
 	int64_t slo_ns;
+	/* 0, or 1 + the index of the core group whose cores run the stage. Its numbers of threads
+	 * must be that of the cores. `place` is the stage's number in the group: 0, 1, 2, ... */
+	int group;
+	int place;
+	enum sim_local local;
+	bool exclusive; /* one batch at a time; only for stages of core groups */
 };
 
 /** The stages that an event visits, in order. */
@@ -114,8 +154,13 @@ struct sim_source {
 	int clients;                /* SIM_CLOSED: number of clients */
 	int64_t think_ns;           /* SIM_CLOSED: mean pause after a response, exponential */
 	uint32_t user_first, users; /* if users is 0, every request has its own user */
-	int64_t deadline_ns;        /* how long clients wait; 0 means forever */
-	bool hides_deadline;        /* the server does not know the deadline */
+	/* each request takes one of the routes of all sources, in proportion to their rates */
+	bool any_route;
+	/* if above 1: only each `every`-th of `every` times as many arrivals is sent, as to one of
+	 * several servers that take turns */
+	int every;
+	int64_t deadline_ns; /* how long clients wait; 0 means forever */
+	bool hides_deadline; /* the server does not know the deadline */
 	/* maximum retries of a request that was refused, failed or timed out */
 	int retries;
 	int64_t backoff_ns; /* before the first retry, then doubled */
@@ -168,11 +213,20 @@ enum sim_law {
 	SIM_LAW_RETURNED = 32768, /* I14 credits and threads are returned after failures */
 	/* I15 counters never decrease, policies depend only on their input */
 	SIM_LAW_READS = 65536,
+	/* Laws of core groups (laws_group.c); the numbers are those of the design. */
+	SIM_LAW_SHARES = 1 << 17,   /* S1 no core idles while another may deal to it */
+	SIM_LAW_STARVED = 1 << 18,  /* S2 a starved stage waits for a batch of each other stage */
+	SIM_LAW_GATE = 1 << 19,     /* S3 a visit keeps its gate */
+	SIM_LAW_URGENT = 1 << 20,   /* S6 an urgent stage is next */
+	SIM_LAW_TABLE = 1 << 21,    /* S9 mg1 visits each stage as often as the formula says */
+	SIM_LAW_LIMIT = 1 << 22,    /* S10 cells and queue together keep the limit of the queue */
+	SIM_LAW_PREDICTS = 1 << 23, /* S11 the predicted wait is not much less than the wait */
+	SIM_LAWS_GROUPS = 63 << 17, /* S1 to S10 */
 	SIM_LAWS_SERVER = 31 | SIM_LAW_RETURNED | SIM_LAW_READS,
 	SIM_LAWS_POLICY = 8160, /* SIM_LAW_IDLE to SIM_LAW_NORMAL */
 	SIM_LAWS_POOLS = SIM_LAW_STEADY | SIM_LAW_CONVERGES,
 };
-#define SIM_LAWS_COUNT 17
+#define SIM_LAWS_COUNT 24
 
 /** Result of law number i, whose bit in enum sim_law is 1 << i. */
 struct sim_law_result {
@@ -191,7 +245,8 @@ struct sim_config {
 	double guarantee[WEIR_CLASSES_MAX]; /* share of each stage, 0..1 */
 	/* maximum threads of all pools together; 0 for the sum of their maxima */
 	int thread_budget;
-	int n_stages, n_routes, n_sources, n_faults;
+	int n_groups, n_stages, n_routes, n_sources, n_faults;
+	struct sim_group group[SIM_GROUPS_MAX];
 	struct sim_stage stage[SIM_STAGES_MAX];
 	struct sim_route route[SIM_ROUTES_MAX];
 	struct sim_source source[SIM_SOURCES_MAX];
@@ -238,6 +293,19 @@ struct sim_stage_result {
 	/* work still on its way to the stage after the last tick */
 	int64_t pipeline_end_ns;
 	struct hdr wait;
+	/* of a core group: visits (sched/next.h), batches, their events, and the longest wait */
+	uint64_t visits, batches, batched;
+	int64_t longest_ns;
+};
+
+/** Totals of a core group over the measured time. */
+struct sim_group_result {
+	uint64_t by_why[NEXT_POLICY + 1]; /* choices */
+	uint64_t from_cell, from_queue;   /* events taken */
+	uint64_t dealt;                   /* events sent to a queue for an idle core */
+	uint64_t yielded;                 /* gate `cutoff` */
+	int64_t overhead_ns;              /* of busy_ns: what scheduling cost */
+	int64_t busy_ns[SIM_CORES_MAX];
 };
 
 /** Totals of one time interval. */
@@ -253,6 +321,7 @@ struct sim_result {
 	int64_t ended_ns;
 	struct sim_class_result class[WEIR_CLASSES_MAX];
 	struct sim_stage_result stage[SIM_STAGES_MAX];
+	struct sim_group_result group[SIM_GROUPS_MAX];
 	/* time in handlers, and the part of it that was spent on requests not completed in time */
 	int64_t service_ns, wasted_ns;
 	/** The part of wasted_ns spent on requests whose service times alone, without any wait,

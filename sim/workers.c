@@ -17,6 +17,8 @@
 
 #include <string.h>
 
+#include "group.h"
+
 /* Maximum duration of a batch if no cohorts are configured: BATCH_NS in stage/cohort.c. */
 #define BATCH_NS 1000000
 
@@ -66,47 +68,55 @@ static void stop_computing(struct sim *s, struct worker *w)
 
 /* ---- batches ---- */
 
-static int batch_size(const struct stage *st)
+int batch_most(const struct stage *st)
 {
-	int max = st->conf->batch_max, threads = st->target > 0 ? st->target : 1;
-	int share = (int)((st->length + (uint32_t)threads - 1) / (uint32_t)threads);
+	int max = st->conf->batch_max;
 
 	if (st->mean_cost_ns * max > BATCH_NS)
 		max = st->mean_cost_ns >= BATCH_NS ? 1 : (int)(BATCH_NS / st->mean_cost_ns);
+	return max;
+}
+
+static int batch_size(const struct stage *st)
+{
+	int max = batch_most(st), threads = st->target > 0 ? st->target : 1;
+	int share = (int)((st->length + (uint32_t)threads - 1) / (uint32_t)threads);
+
 	return share < max ? share : max;
 }
 
-/* Return the class to serve next: the class whose first event has waited longest, or the highest
- * class with events, as in event/queue.c. */
-static int class_to_serve(const struct sim *s, const struct stage *st)
+/* The class whose first event has waited longest, or the highest class with events, as in
+ * event/queue.c. */
+int lanes_next(const struct sim *s, const struct stage *st, const struct lane *lane)
 {
 	bool fifo = st->conf->discipline == WEIR_DISCIPLINE_FIFO ||
 		    (st->conf->discipline == WEIR_DISCIPLINE_AUTO && st->conf->admission->fifo);
-	int best = 0;
+	int best = -1;
 
-	while (st->lane[best].n == 0)
-		best++;
-	for (int c = best + 1; fifo && c < s->conf->n_classes; c++)
-		if (st->lane[c].n &&
-		    s->req[st->lane[c].head].queued_ns < s->req[st->lane[best].head].queued_ns)
+	for (int c = 0; c < s->conf->n_classes && (best < 0 || fifo); c++)
+		if (lane[c].n && (best < 0 || s->req[lane[c].head].queued_ns <
+						  s->req[lane[best].head].queued_ns))
 			best = c;
 	return best;
 }
 
-static uint32_t pop(struct sim *s, struct stage *st)
+uint32_t lane_pop(const struct sim *s, struct lane *l)
 {
-	struct lane *l = &st->lane[class_to_serve(s, st)];
 	uint32_t slot = l->head;
 
 	l->head = s->req[slot].next;
 	l->n--;
-	st->length--;
 	return slot;
 }
 
-/* Shed the request if it is too late to serve it, by its deadline or by the policy. Returns whether
- * it was shed. */
-static bool shed(struct sim *s, struct stage *st, uint32_t slot)
+static uint32_t pop(struct sim *s, struct stage *st)
+{
+	st->length--;
+	return lane_pop(s, &st->lane[lanes_next(s, st, st->lane)]);
+}
+
+/* It may be too late by its deadline or by the policy. */
+bool worker_shed(struct sim *s, struct stage *st, uint32_t slot)
 {
 	const struct admission_policy *p = st->conf->admission;
 	struct request *r = &s->req[slot];
@@ -140,8 +150,20 @@ static bool shed(struct sim *s, struct stage *st, uint32_t slot)
 	return true;
 }
 
-/* Add the request to the batch of `w`. Returns the work of the request. */
-static int64_t enter(struct sim *s, int stage, struct worker *w, uint32_t slot)
+/* What an event does of its work before it yields. */
+static int64_t until_yield_ns(struct stage *st, struct request *r, int64_t work_ns)
+{
+	const struct next_limits *l = &st->group->conf->limits;
+
+	if (r->left_ns > 0) {
+		work_ns = r->left_ns;
+		st->again--;
+	}
+	r->left_ns = l->gate == NEXT_CUTOFF && work_ns > l->gate_ns ? work_ns - l->gate_ns : 0;
+	return work_ns - r->left_ns;
+}
+
+int64_t worker_enter(struct sim *s, int stage, struct worker *w, uint32_t slot)
 {
 	struct stage *st = &s->stage[stage];
 	struct request *r = &s->req[slot];
@@ -161,6 +183,8 @@ static int64_t enter(struct sim *s, int stage, struct worker *w, uint32_t slot)
 	w->head = slot;
 	w->n++;
 	int64_t work_ns = sim_draw_ns(&st->conf->service, st->key, r->serial);
+	if (st->group)
+		work_ns = until_yield_ns(st, r, work_ns);
 	r->alone_ns += (int64_t)((double)work_ns * st->slow);
 	return work_ns;
 }
@@ -175,8 +199,8 @@ static int64_t take(struct sim *s, int stage, struct worker *w)
 	w->n = 0;
 	for (int left = batch_size(st); left > 0; left--) {
 		uint32_t slot = pop(s, st);
-		if (!shed(s, st, slot))
-			work_ns += enter(s, stage, w, slot);
+		if (!worker_shed(s, st, slot))
+			work_ns += worker_enter(s, stage, w, slot);
 	}
 	return w->n ? (int64_t)((double)work_ns * st->slow) : -1;
 }
@@ -209,7 +233,7 @@ static int64_t serve(struct sim *s, struct stage *st, int64_t work_ns)
 	return free_ns - s->now_ns;
 }
 
-static void begin(struct sim *s, int stage, uint32_t id, int64_t work_ns)
+void worker_begin(struct sim *s, int stage, uint32_t id, int64_t work_ns, int64_t overhead_ns)
 {
 	struct stage *st = &s->stage[stage];
 	struct worker *w = &s->worker[id];
@@ -219,6 +243,7 @@ static void begin(struct sim *s, int stage, uint32_t id, int64_t work_ns)
 		work_ns = serve(s, st, work_ns);
 	w->started_ns = s->now_ns;
 	w->block_ns = work_ns - compute_ns;
+	compute_ns += overhead_ns;
 	st->busy++;
 	st->started_sum_ns += s->now_ns;
 	laws_note(s, "start", stage, -1, w->n, w->n);
@@ -240,13 +265,15 @@ void workers_start(struct sim *s, int stage)
 {
 	struct stage *st = &s->stage[stage];
 
+	if (st->group)
+		group_poke(s, stage);
 	while (st->idle != NONE && st->length > 0) {
 		uint32_t id = st->idle;
 		int64_t work_ns = take(s, stage, &s->worker[id]);
 		if (work_ns < 0)
 			continue; /* all events of the batch were shed */
 		st->idle = s->worker[id].next;
-		begin(s, stage, id, work_ns);
+		worker_begin(s, stage, id, work_ns, 0);
 	}
 }
 
@@ -261,7 +288,7 @@ static void list(struct sim *s, uint32_t *head, uint32_t id)
 /* Count the outcome of the batch; its requests stay in it. */
 static void account(struct sim *s, struct stage *st, struct worker *w, bool failed)
 {
-	int64_t each_ns = (s->now_ns - w->started_ns) / w->n;
+	int64_t each_ns = w->n > 0 ? (s->now_ns - w->started_ns) / w->n : 0;
 
 	for (uint32_t slot = w->head; slot != NONE; slot = s->req[slot].next) {
 		struct request *r = &s->req[slot];
@@ -333,11 +360,15 @@ static void done(struct sim *s, uint32_t id)
 	uint32_t head = w->head;
 
 	laws_note(s, "done", stage, -1, w->n, w->n);
+	if (st->group)
+		head = group_yield(s, id);
 	account(s, st, w, false);
 	w->n = 0;
 	w->head = NONE;
 	send_on(s, head, WEIR_OK);
-	if (st->live > st->target) {
+	if (st->group) {
+		group_turn(s, id);
+	} else if (st->live > st->target) {
 		leave(s, stage, id);
 	} else {
 		list(s, &st->idle, id);
@@ -431,8 +462,11 @@ void workers_crash(struct sim *s, int stage)
 	account(s, st, w, true);
 	w->n = 0;
 	w->order--; /* the heap entry for which the thread waited is now ignored */
-	leave(s, stage, id);
+	if (!st->group)
+		leave(s, stage, id);
 	send_on(s, head, WEIR_EDIED);
+	if (st->group)
+		group_died(s, id);
 	laws_check(s, stage);
 }
 
@@ -441,10 +475,12 @@ void workers_init(struct sim *s, int stage, uint32_t first)
 	struct stage *st = &s->stage[stage];
 
 	st->idle = st->absent = NONE;
-	for (int i = 0; i < st->conf->threads_max; i++) {
+	for (int i = 0; i < st->conf->threads_max && !st->group; i++) {
 		s->worker[first + (uint32_t)i].stage = (uint16_t)stage;
 		list(s, &st->absent, first + (uint32_t)i);
 	}
 	st->target = st->conf->threads_start;
+	if (st->group)
+		st->live = st->target;
 	workers_mend(s, stage);
 }

@@ -6,10 +6,12 @@
  *   admit.c     admission and queues             workers.c  threads, batches, cores
  *   meter.c     ticks: samples, costs, resizing  laws.c     invariants; log of the last steps
  *   routes.c    work in transit between stages   result.c   totals and metrics
+ *   group*.c    core groups, see group.h
  *   laws_*.c    invariants over time, see laws.h
  *
  * Requests and threads are array slots identified by their index, so references stay valid when an
- * array grows. At any time a request is either with its client, in one queue, or in one batch.
+ * array grows. At any time a request is either with its client, in one queue or cell, or in one
+ * batch. A core of a core group is a thread whose stage changes.
  */
 #ifndef WEIR_SIM_WORLD_H
 #define WEIR_SIM_WORLD_H
@@ -43,6 +45,7 @@ enum step_kind {
 	STEP_TICK,
 	STEP_FAULT, /* index: fault */
 	STEP_MARK,  /* the warm-up is over */
+	STEP_WOKEN, /* index: thread, a core of a group that was idle */
 };
 #define STEP_SHIFT 28
 #define STEP_MASK  ((1u << STEP_SHIFT) - 1)
@@ -60,7 +63,9 @@ struct request {
 	uint16_t place;         /* position of its user in the rotation of users */
 	uint8_t class_id, route, at, attempt, source;
 	bool in_server, abandoned, counted;
-	uint16_t asked_for; /* bit mask of the later stages for which it was admitted */
+	int64_t left_ns;      /* work left of an event that yielded (gate `cutoff`), or 0 */
+	int64_t predicted_ns; /* wait predicted for the group that it entered; 0 if not checked */
+	uint32_t asked_for;   /* bit mask of the later stages for which it was admitted */
 };
 
 struct worker {
@@ -72,6 +77,7 @@ struct worker {
 	int64_t cpu_started;          /* cpu_time at the start of the batch */
 	uint16_t stage;
 	bool computes;
+	struct group *group; /* of a core; else NULL */
 };
 
 struct lane {
@@ -116,7 +122,11 @@ struct stage {
 	const struct sim_stage *conf;
 	uint64_t key; /* key of its random draws */
 	struct lane lane[WEIR_CLASSES_MAX];
-	uint32_t length, running;
+	uint32_t length, running;                    /* length: of queue and cells */
+	struct group *group;                         /* its core group, or NULL */
+	uint32_t in_cells[WEIR_CLASSES_MAX], celled; /* events in its cells, by class and in all */
+	uint32_t own, cell_max; /* bounds of the queue and of a cell (event/queue_steer.c) */
+	uint32_t again;         /* waiting events that yielded */
 	struct books books[WEIR_CLASSES_MAX];
 	int64_t cost_ns[WEIR_CLASSES_MAX], mean_cost_ns; /* as published at the last tick */
 	struct meter meter;
@@ -191,6 +201,7 @@ struct sim {
 	uint32_t n_req, free_req, in_server;
 	struct worker *worker;
 	struct stage stage[SIM_STAGES_MAX];
+	struct group *group; /* conf->n_groups */
 	struct source source[SIM_SOURCES_MAX];
 	/* routes; `route` is NULL if there is no admission upstream */
 	struct route *route;
@@ -223,9 +234,22 @@ void client_end(struct sim *s, uint32_t slot, int status, bool midway);
 
 /* admit.c */
 void admit_offer(struct sim *s, int stage, const uint32_t *slot, int n);
+/** Append the request to a lane of its stage, without counting it. */
+void lane_push(struct sim *s, struct lane *lane, uint32_t slot);
 int64_t queue_work_ns(const struct sim *s, const struct stage *st);
 
 /* workers.c */
+/** Return the class to serve next among the lanes of all classes, or -1 if all are empty. */
+int lanes_next(const struct sim *s, const struct stage *st, const struct lane *lane);
+uint32_t lane_pop(const struct sim *s, struct lane *lane);
+/** Shed the request if it is too late to serve it. Returns whether it was shed. */
+bool worker_shed(struct sim *s, struct stage *st, uint32_t slot);
+/** Add the request to the batch of `w`. Returns the work of the request. */
+int64_t worker_enter(struct sim *s, int stage, struct worker *w, uint32_t slot);
+/** Begin the batch of worker `id`: its events take `work_ns`, scheduling `overhead_ns`. */
+void worker_begin(struct sim *s, int stage, uint32_t id, int64_t work_ns, int64_t overhead_ns);
+/** Number of events of a batch that take at most a millisecond. */
+int batch_most(const struct stage *st);
 void workers_init(struct sim *s, int stage, uint32_t first);
 void workers_start(struct sim *s, int stage); /* let idle threads take waiting events */
 void workers_resize(struct sim *s, int stage, int target);

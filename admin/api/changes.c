@@ -145,7 +145,7 @@ void change_set(const struct call *c, struct reply *r)
 	struct wish wish = {0};
 	int rc;
 
-	if (!read_wish(c->request, &wish, r))
+	if (!knobs_owned(c, r) || !read_wish(c->request, &wish, r))
 		return;
 	if (s->set_for)
 		rc = s->set_for(
@@ -162,7 +162,7 @@ void change_unset(const struct call *c, struct reply *r)
 	const struct admin_source *s = c->source;
 	char why[400] = "";
 
-	if (offered((const void *)(uintptr_t)s->unset, r) &&
+	if (offered((const void *)(uintptr_t)s->unset, r) && knobs_owned(c, r) &&
 	    concluded(c, r, s->unset(s->arg, c->name[0], c->name[1], why, sizeof(why)), why))
 		answer_knob(c, r);
 }

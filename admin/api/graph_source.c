@@ -73,6 +73,11 @@ static int graph_source_queue(void *arg, const char *stage, struct weir_queued *
 	return weir_graph_queue(arg, stage, out, n);
 }
 
+static int graph_source_profile(void *arg, struct weir_profile **profile)
+{
+	return weir_graph_profile(arg, profile);
+}
+
 static int graph_source_slowest(void *arg, int class_id, struct weir_slow *out, int n)
 {
 	return weir_graph_slowest(arg, class_id, out, n);
@@ -102,6 +107,7 @@ struct admin_source graph_source(struct weir_graph *graph)
 	    .undo = graph_source_undo,
 	    .changes = graph_source_changes,
 	    .queue = graph_source_queue,
+	    .profile = graph_source_profile,
 	    .slowest = graph_source_slowest,
 	    .tap = graph_source_tap,
 	};

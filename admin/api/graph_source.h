@@ -36,6 +36,7 @@ struct admin_source {
 	int (*undo)(void *arg, struct weir_change *undone, char *why, size_t size);
 	int (*changes)(void *arg, struct weir_change *out, int n);
 	int (*queue)(void *arg, const char *stage, struct weir_queued *out, int n);
+	int (*profile)(void *arg, struct weir_profile **profile);
 	int (*slowest)(void *arg, int class_id, struct weir_slow *out, int n);
 	int (*tap)(void *arg, const struct weir_tap *want, uint64_t after, struct weir_slow *out,
 	    int n, struct weir_tap_state *state);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats the knobs of a stage as JSON. Two tables are visited: that of the framework
- * (weir_stage_knobs, whose MAP rows are sections such as "threads."), and that of the stage type
- * ("with."). The value of each row is read from the graph. Rows without a value are omitted.
+ * Formats the knobs of a stage or a group as JSON. Two tables of a stage are visited: that of the
+ * framework (weir_stage_knobs, whose MAP rows are sections such as "threads."), and that of the stage
+ * type ("with."). The value of each row is read from the graph. Rows without a value are omitted.
  */
 #include "knobs.h"
 
@@ -17,7 +17,7 @@
 
 struct walk {
 	const struct admin_source *source;
-	const char *stage;
+	const char *name; /* of the stage or group */
 	const char *only; /* the only requested path; NULL for all */
 	json_t *list;     /* NULL once out of memory */
 };
@@ -73,8 +73,7 @@ static json_t *row_json(const struct weir_knob *row, const char *path, const cha
 static json_t *layers_json(const struct walk *w, const char *path, const char *value)
 {
 	struct weir_override l = {0};
-	bool known =
-	    w->source->layers && w->source->layers(w->source->arg, w->stage, path, &l) == 0;
+	bool known = w->source->layers && w->source->layers(w->source->arg, w->name, path, &l) == 0;
 	json_t *expires =
 	    l.expires_wall_ns ? json_real((double)l.expires_wall_ns / 1e9) : json_null();
 
@@ -90,7 +89,7 @@ static void add_row(struct walk *w, const struct weir_knob *row, const char *pat
 
 	if (w->only && strcmp(w->only, path) != 0)
 		return;
-	if (w->source->get(w->source->arg, w->stage, path, value, sizeof(value)) != 0)
+	if (w->source->get(w->source->arg, w->name, path, value, sizeof(value)) != 0)
 		return;
 	whole(value);
 	json_t *knob = row_json(row, path, value), *layers = layers_json(w, path, value);
@@ -121,29 +120,30 @@ static void walk_table(struct walk *w, const struct weir_knob *table, const char
 	}
 }
 
-static json_t *walk_stage(struct walk *w, const char *use)
+/* `use` is NULL for a group. */
+static json_t *walk_all(struct walk *w, const char *use)
 {
-	const struct weir_stage_ops *ops = weir_stage_type_find(use);
+	const struct weir_stage_ops *ops = use ? weir_stage_type_find(use) : NULL;
 
 	w->list = json_array();
-	walk_table(w, weir_stage_knobs, "");
+	walk_table(w, use ? weir_stage_knobs : weir_group_knobs, "");
 	if (ops)
 		walk_table(w, ops->knobs, "with.");
 	return w->list;
 }
 
-json_t *knobs_json(const struct admin_source *source, const char *stage, const char *use)
+json_t *knobs_json(const struct admin_source *source, const char *name, const char *use)
 {
-	struct walk w = {.source = source, .stage = stage};
+	struct walk w = {.source = source, .name = name};
 
-	return walk_stage(&w, use);
+	return walk_all(&w, use);
 }
 
-json_t *knob_json(const struct admin_source *source, const char *stage, const char *use,
+json_t *knob_json(const struct admin_source *source, const char *name, const char *use,
     const char *path, bool *found)
 {
-	struct walk w = {.source = source, .stage = stage, .only = path};
-	json_t *list = walk_stage(&w, use);
+	struct walk w = {.source = source, .name = name, .only = path};
+	json_t *list = walk_all(&w, use);
 	json_t *row = json_incref(json_array_get(list, 0));
 
 	/* if memory ran out, the knob may exist, so it must not be reported as missing */
@@ -168,13 +168,53 @@ static bool stage_type(const struct call *c, char *use, size_t size, struct repl
 	return s;
 }
 
+/* Whether the request is for a group. */
+static bool is_for_group(const struct call *c)
+{
+	static const char groups[] = "/api/v1/groups/";
+
+	return strncmp(c->path, groups, sizeof(groups) - 1) == 0;
+}
+
+/* A stage with a pool of its own has its own name as that of its group. */
+static bool has_group(const struct weir_graph_view *v, const char *name)
+{
+	for (int i = 0; i < v->n_stages; i++)
+		if (strcmp(v->stages[i].group, name) == 0 && strcmp(v->stages[i].name, name) != 0)
+			return true;
+	return false;
+}
+
+bool knobs_owned(const struct call *c, struct reply *r)
+{
+	struct weir_graph_view *v = take_view(c, r);
+
+	if (!v)
+		return false;
+	bool group = has_group(v, c->name[0]), right = group == is_for_group(c);
+	c->source->view_free(v);
+	if (!right)
+		reply_problem(r, 404, "there is no %s '%s'%s", group ? "stage" : "group",
+		    c->name[0], group ? ": it is a group, see /api/v1/groups/" : "");
+	return right;
+}
+
+/* Write the type of the stage of the request to `use[size]`, and "" if it is a group. Returns false
+ * with the reply filled. */
+static bool owner_type(const struct call *c, char *use, size_t size, struct reply *r)
+{
+	use[0] = '\0';
+	return is_for_group(c) ? knobs_owned(c, r) : stage_type(c, use, size, r);
+}
+
 void answer_knobs(const struct call *c, struct reply *r)
 {
 	char use[ROUTE_NAME_MAX];
 
-	if (stage_type(c, use, sizeof(use), r))
-		reply_json(
-		    r, 200, json_pack("{s:o}", "knobs", knobs_json(c->source, c->name[0], use)));
+	if (owner_type(c, use, sizeof(use), r))
+		reply_json(r, 200,
+		    json_pack(
+			"{s:o}", "knobs", knobs_json(c->source, c->name[0], use[0] ? use : NULL)));
 }
 
 void answer_knob(const struct call *c, struct reply *r)
@@ -182,11 +222,12 @@ void answer_knob(const struct call *c, struct reply *r)
 	char use[ROUTE_NAME_MAX];
 	bool found;
 
-	if (!stage_type(c, use, sizeof(use), r))
+	if (!owner_type(c, use, sizeof(use), r))
 		return;
-	json_t *knob = knob_json(c->source, c->name[0], use, c->name[1], &found);
+	json_t *knob = knob_json(c->source, c->name[0], use[0] ? use : NULL, c->name[1], &found);
 	if (found)
 		reply_json(r, 200, knob);
 	else
-		reply_problem(r, 404, "stage '%s' has no knob '%s'", c->name[0], c->name[1]);
+		reply_problem(r, 404, "%s '%s' has no knob '%s'", use[0] ? "stage" : "group",
+		    c->name[0], c->name[1]);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The knobs of a stage as JSON. The rows are those of the tables that the loader and `describe`
+ * The knobs of a stage or a group as JSON. The rows are those of the tables that the loader and `describe`
  * read; the effective values come from the graph. The functions return new references, or NULL if
  * out of memory.
  */
@@ -12,15 +12,21 @@
 #include "graph_source.h"
 #include "routes.h"
 
-/** Return all knobs of stage `stage` of type `use` that have a value, in table order. */
-json_t *knobs_json(const struct admin_source *source, const char *stage, const char *use);
+/** Return all knobs of the stage `name` of type `use` that have a value, in table order. If `use` is
+ *  NULL, `name` is a group. */
+json_t *knobs_json(const struct admin_source *source, const char *name, const char *use);
 
 /** Return the knob at `path` ("threads.max"). `*found` reports whether it exists; if it does not,
  *  the function returns NULL. */
-json_t *knob_json(const struct admin_source *source, const char *stage, const char *use,
+json_t *knob_json(const struct admin_source *source, const char *name, const char *use,
     const char *path, bool *found);
 
-/** Handle GET /api/v1/stages/{stage}/knobs, and GET of a single knob below it. */
+/** Return false, with the reply filled, if the path names a group as a stage, or a group that does
+ *  not exist. */
+bool knobs_owned(const struct call *call, struct reply *reply);
+
+/** Handle GET /api/v1/stages/{stage}/knobs, the same below /api/v1/groups/{group}, and GET of a single
+ *  knob below these. */
 void answer_knobs(const struct call *call, struct reply *reply);
 void answer_knob(const struct call *call, struct reply *reply);
 

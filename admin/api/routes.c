@@ -30,6 +30,7 @@
 #include "login.h"
 #include "overload.h"
 #include "paging.h"
+#include "profile.h"
 #include "reloading.h"
 #include "requests.h"
 #include "view_json.h"
@@ -253,6 +254,14 @@ const struct route routes_table[] = {
 	"Set a live knob: {\"value\": \"8\"}, for a time with \"for\": \"10m\"", change_set},
     {"DELETE", "/api/v1/stages/{stage}/knobs/{knob}", "Reset a knob to its configured value",
 	change_unset},
+    {"GET", "/api/v1/groups/{group}/knobs", "The knobs of a group and their values", answer_knobs},
+    {"GET", "/api/v1/groups/{group}/knobs/{knob}", "One knob of a group and its value",
+	answer_knob},
+    {"PUT", "/api/v1/groups/{group}/knobs/{knob}",
+	"Set a live knob of a group: {\"value\": \"5ms\"}, for a time with \"for\": \"10m\"",
+	change_set},
+    {"DELETE", "/api/v1/groups/{group}/knobs/{knob}",
+	"Reset a knob of a group to its configured value", change_unset},
     {"GET", "/api/v1/config",
 	"The configuration's files as they were read, and the value of each line", answer_config},
     {"GET", "/api/v1/reload", "What the newest reload changed, or why it failed",
@@ -264,6 +273,8 @@ const struct route routes_table[] = {
 	"Where the slowest requests of the last two minutes spent their time: "
 	"?class=&limit=32&before=ID",
 	answer_slowest},
+    {"GET", "/api/v1/profile", "What each thread has done at each stage, and sent where",
+	answer_profile},
     {"GET", "/api/v1/stages/{stage}/queue", "The oldest waiting events, without content: ?n=20",
 	answer_queue},
     {"GET", "/api/v1/stages/{stage}/tap",

@@ -7,6 +7,7 @@
  * failure at any level therefore turns the whole value into NULL and leaks nothing.
  */
 #include "view_json.h"
+#include "view_json_groups.h"
 
 #include <math.h>
 
@@ -26,7 +27,7 @@ static json_t *upper_json(int64_t upper_ns)
 	return upper_ns == INT64_MAX ? json_null() : json_real(seconds(upper_ns));
 }
 
-static json_t *buckets_json(const struct weir_hist *h)
+json_t *view_json_buckets(const struct weir_hist *h)
 {
 	json_t *list = json_array();
 
@@ -53,7 +54,7 @@ static json_t *hist_json(const struct weir_hist *h)
 	return json_pack("{s:I, s:f, s:o, s:o, s:o, s:o, s:o}", "count", (json_int_t)n, "sum",
 	    (double)h->sum_ns / 1e9, "p50", quantile_json(h, n, 0.5), "p90",
 	    quantile_json(h, n, 0.9), "p99", quantile_json(h, n, 0.99), "p999",
-	    quantile_json(h, n, 0.999), "buckets", buckets_json(h));
+	    quantile_json(h, n, 0.999), "buckets", view_json_buckets(h));
 }
 
 static json_t *shed_json(const uint64_t shed[WEIR_SHED_REASONS])
@@ -148,23 +149,6 @@ static json_t *width_json(const struct weir_stage_view *s)
 	    "why", s->width_why);
 }
 
-static json_t *cores_json(const struct weir_stage_view *s)
-{
-	json_t *list = json_array();
-
-	for (int k = 0; k < s->n_cores; k++) {
-		const struct weir_core_view *c = &s->cores[k];
-		json_t *core = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "visits_total",
-		    (json_int_t)c->visits, "urgent_total", (json_int_t)c->urgent, "starved_total",
-		    (json_int_t)c->starved, "events_total", (json_int_t)c->events,
-		    "from_queue_total", (json_int_t)c->from_queue, "dealt_total",
-		    (json_int_t)c->dealt, "waiting", (json_int_t)c->waiting, "oldest_wait_seconds",
-		    seconds(c->oldest_wait_ns));
-		json_push(&list, core);
-	}
-	return list;
-}
-
 static json_t *slo_json(int64_t slo_ns)
 {
 	return slo_ns > 0 ? json_real(seconds(slo_ns)) : json_null();
@@ -192,8 +176,9 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 	    "wakeups_total", (json_int_t)s->wakeups, "unhandled_total", (json_int_t)s->unhandled,
 	    "longest_running_seconds", seconds(s->longest_running_ns), "slo_seconds",
 	    slo_json(s->slo_ns), "pressure", isfinite(s->pressure) ? s->pressure : 0.0,
-	    "degradation", s->degradation, "width", width_json(s), "cores", cores_json(s), "links",
-	    links_json(s), "metrics", metrics_json(s), "classes", classes_json(v, s));
+	    "degradation", s->degradation, "width", width_json(s), "cores",
+	    view_json_cores(s->cores, s->n_cores), "links", links_json(s), "metrics",
+	    metrics_json(s), "classes", classes_json(v, s));
 }
 
 /* Add the members of `more` to `into`. `more` is consumed. Returns NULL if either is NULL. */
@@ -259,11 +244,11 @@ static json_t *all_links_json(const struct weir_graph_view *v)
 
 json_t *view_json_graph(const struct weir_graph_view *v)
 {
-	return merge(
-	    time_json(v), json_pack("{s:s, s:b, s:b, s:I, s:o, s:o, s:o}", "name", v->name, "ready",
-			      v->ready, "draining", v->draining, "decisions_total",
-			      (json_int_t)v->decisions_total, "classes", class_names_json(v),
-			      "stages", places_json(v), "links", all_links_json(v)));
+	return merge(time_json(v),
+	    json_pack("{s:s, s:b, s:b, s:I, s:o, s:o, s:o, s:o}", "name", v->name, "ready",
+		v->ready, "draining", v->draining, "decisions_total",
+		(json_int_t)v->decisions_total, "classes", class_names_json(v), "stages",
+		places_json(v), "links", all_links_json(v), "groups", view_json_groups(v, false)));
 }
 
 /* Return the user and system time of the whole process. The resolution is finer than that of
@@ -279,8 +264,9 @@ json_t *view_json_stages(const struct weir_graph_view *v)
 
 	for (int i = 0; i < v->n_stages; i++)
 		json_push(&list, stage_json(v, &v->stages[i]));
-	return merge(time_json(v), json_pack("{s:s, s:f, s:o}", "name", v->name,
-				       "process_cpu_seconds", process_cpu(), "stages", list));
+	return merge(
+	    time_json(v), json_pack("{s:s, s:f, s:o, s:o}", "name", v->name, "process_cpu_seconds",
+			      process_cpu(), "stages", list, "groups", view_json_groups(v, true)));
 }
 
 json_t *view_json_stage(const struct weir_graph_view *v, const struct weir_stage_view *s)

@@ -23,6 +23,9 @@ json_t *view_json_stages(const struct weir_graph_view *view);
 /** Return the stage `stage` of `view`, with the time of the snapshot. */
 json_t *view_json_stage(const struct weir_graph_view *view, const struct weir_stage_view *stage);
 
+/** Return the buckets of a histogram that are not empty, as pairs of upper bound and count. */
+json_t *view_json_buckets(const struct weir_hist *hist);
+
 /** Return one decision, as it appears in view_json_decisions. */
 json_t *view_json_decision(
     const struct weir_graph_view *view, const struct weir_decision *decision);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "health.h"
+#include "view_prom_groups.h"
 #include "admin/metrics/prom.h"
 
 /* Which objects have samples of a family. */
@@ -191,65 +192,10 @@ static void print_uptime(struct textbuf *out, const struct family *f, const stru
 	prom_seconds(out, a->view->started_ns ? a->view->now_ns - a->view->started_ns : 0);
 }
 
-/* ---- cores of core groups ---- */
-
-static void begin_core(struct textbuf *out, const struct family *f, const struct about *a, int core)
-{
-	char number[16];
-
-	snprintf(number, sizeof(number), "%d", core);
-	begin(out, f, a);
-	prom_label(out, "core", number);
-}
-
-static void print_visits(struct textbuf *out, const struct family *f, const struct about *a)
-{
-	for (int k = 0; k < a->stage->n_cores; k++) {
-		const struct weir_core_view *c = &a->stage->cores[k];
-		const struct {
-			const char *word;
-			uint64_t n;
-		} why[] = {{"policy", c->visits - c->urgent - c->starved}, {"urgent", c->urgent},
-		    {"starved", c->starved}};
-		for (size_t i = 0; i < sizeof(why) / sizeof(why[0]); i++) {
-			begin_core(out, f, a, k);
-			prom_label(out, "why", why[i].word);
-			prom_count(out, why[i].n);
-		}
-	}
-}
-
-static void print_taken(struct textbuf *out, const struct family *f, const struct about *a)
-{
-	for (int k = 0; k < a->stage->n_cores; k++) {
-		const struct weir_core_view *c = &a->stage->cores[k];
-		begin_core(out, f, a, k);
-		prom_label(out, "from", "cell");
-		prom_count(out, c->events - c->from_queue);
-		begin_core(out, f, a, k);
-		prom_label(out, "from", "queue");
-		prom_count(out, c->from_queue);
-	}
-}
-
-/* Print the member of each core's view at the offset of the family. */
-static void print_cores(struct textbuf *out, const struct family *f, const struct about *a)
-{
-	for (int k = 0; k < a->stage->n_cores; k++) {
-		const char *p = (const char *)&a->stage->cores[k] + f->offset;
-		begin_core(out, f, a, k);
-		if (f->member == MEMBER_NS)
-			prom_seconds(out, *(const int64_t *)p);
-		else
-			prom_count(out, *(const uint64_t *)p);
-	}
-}
-
 /* ---- the table ---- */
 
 #define OF_STAGE(member) offsetof(struct weir_stage_view, member), NULL
 #define OF_CLASS(member) offsetof(struct weir_class_view, member), NULL
-#define OF_CORE(member)  offsetof(struct weir_core_view, member), print_cores
 #define BY(print)        0, print
 
 static const struct family family[] = {
@@ -344,20 +290,6 @@ static const struct family family[] = {
 	"Events refused by the other side, for which the stage waits (a database, a disk, another "
 	"server)",
 	SCOPE_WIDE, MEMBER_COUNT, OF_STAGE(refusals)},
-    {"weir_stage_core_visits_total", "counter",
-	"Visits of the stage by a core of its group, by what began them", SCOPE_STAGE, 0,
-	BY(print_visits)},
-    {"weir_stage_core_events_total", "counter",
-	"Events that a core of the stage's group took, from its cell or from the queue",
-	SCOPE_STAGE, 0, BY(print_taken)},
-    {"weir_stage_core_dealt_total", "counter",
-	"Events that a core sent to the queue of the stage since another core was idle",
-	SCOPE_STAGE, MEMBER_COUNT, OF_CORE(dealt)},
-    {"weir_stage_core_waiting", "gauge", "Events that wait for the stage in the cell of a core",
-	SCOPE_STAGE, MEMBER_COUNT, OF_CORE(waiting)},
-    {"weir_stage_core_oldest_wait_seconds", "gauge",
-	"Age of the oldest event that waits for the stage in the cell of a core", SCOPE_STAGE,
-	MEMBER_NS, OF_CORE(oldest_wait_ns)},
     {"weir_stage_law_residual", "gauge",
 	"Events offered minus ended minus in flight, at most weir_stage_law_slack above or below 0",
 	SCOPE_STAGE, MEMBER_INT64, OF_STAGE(law_residual)},
@@ -432,13 +364,14 @@ static bool is_first(const struct weir_graph_view *v, int stage, int row)
 }
 
 /* Return whether "weir_<name>" is a valid metric name and is not used by a family of this file.
- * Names that begin with "stage_" are reserved for such families. */
+ * Names that begin with "stage_" or "core_group_" are reserved for such families. */
 static bool is_printable(const char *name)
 {
 	static const char alphabet[] =
 	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
-	if (strspn(name, alphabet) != strlen(name) || !*name || strncmp(name, "stage_", 6) == 0)
+	if (strspn(name, alphabet) != strlen(name) || !*name || strncmp(name, "stage_", 6) == 0 ||
+	    strncmp(name, "core_group_", 11) == 0)
 		return false;
 	for (size_t i = 0; i < sizeof(family) / sizeof(family[0]); i++)
 		if (strcmp(family[i].name + strlen("weir_"), name) == 0)
@@ -482,6 +415,7 @@ void view_prom(const struct weir_graph_view *v, struct textbuf *out)
 {
 	for (size_t i = 0; i < sizeof(family) / sizeof(family[0]); i++)
 		print_family(out, &family[i], v);
+	view_prom_groups(v, out);
 	for (int i = 0; i < v->n_stages; i++)
 		for (int k = 0; k < v->stages[i].n_metrics; k++)
 			print_type_metric(out, v, i, k);

@@ -64,6 +64,15 @@ static int busiest(const struct bottleneck *b, const struct weir_graph_view *v,
 	return best;
 }
 
+/* Return the schedule of the core group that stage `s` is in, or "". */
+static const char *schedule_of(const struct weir_graph_view *v, const struct weir_stage_view *s)
+{
+	for (int i = 0; strcmp(s->placement, "group") == 0 && i < v->n_groups; i++)
+		if (strcmp(v->groups[i].name, s->group) == 0)
+			return v->groups[i].schedule;
+	return "";
+}
+
 void bottleneck_feed(
     struct bottleneck *b, const struct weir_graph_view *v, const struct sample *sample)
 {
@@ -84,6 +93,7 @@ void bottleneck_feed(
 							   : v->wall_ns;
 	snprintf(b->stage, sizeof(b->stage), "%s", s->name);
 	snprintf(b->pool, sizeof(b->pool), "%s", s->group);
+	snprintf(b->schedule, sizeof(b->schedule), "%s", schedule_of(v, s));
 	b->threads = s->threads_now;
 	b->max = s->threads_max;
 	b->used = used;
@@ -108,18 +118,38 @@ bool bottleneck_chronic(const struct bottleneck *b)
 	return b->limits && lasts_s(b) >= BOTTLENECK_CHRONIC_S;
 }
 
+/* Write what the share refers to, and its size if the stage limits the server: "its 2 threads are",
+ * "the 2 cores of its group 'core' (wavefront) are", "its width of 8 is". */
+static void subject(const struct bottleneck *b, char *buf, size_t size)
+{
+	bool one = b->limits && b->threads == 1;
+	char n[24] = "";
+
+	if (b->limits)
+		snprintf(n, sizeof(n), "%s%d", b->width > 0 ? " of " : " ",
+		    b->width > 0 ? b->width : b->threads);
+	if (b->width > 0)
+		snprintf(buf, size, "its width%s is", n);
+	else if (b->schedule[0])
+		snprintf(buf, size, "the%s core%s of its group '%s' (%s) %s", n, one ? "" : "s",
+		    b->pool, b->schedule, one ? "is" : "are");
+	else
+		snprintf(buf, size, "its%s thread%s", n, one ? " is" : "s are");
+}
+
 void bottleneck_sentence(const struct bottleneck *b, char *buf, size_t size)
 {
-	char rates[64] = "", time[48] = "";
+	char rates[64] = "", time[48] = "", what[3 * WEIR_NAME_MAX];
 
 	if (!b->known) {
 		snprintf(buf, size, "No stage with a pool or a width has been measured.");
 		return;
 	}
+	subject(b, what, sizeof(what));
 	if (!b->limits) {
 		snprintf(buf, size,
-		    "Nothing limits the server: %s is the busiest stage, its %s %.0f %% used.",
-		    b->stage, b->width > 0 ? "width is" : "threads are", 100 * b->used);
+		    "Nothing limits the server: %s is the busiest stage, %s %.0f %% used.",
+		    b->stage, what, 100 * b->used);
 		return;
 	}
 	if (b->ceiling_per_s > 0)
@@ -128,14 +158,11 @@ void bottleneck_sentence(const struct bottleneck *b, char *buf, size_t size)
 		    number_text(NUMBER_ROOM, b->ceiling_per_s, 4));
 	if (lasts_s(b) > 0)
 		snprintf(time, sizeof(time), ", for %lld s", (long long)lasts_s(b));
-	if (b->width > 0) {
-		snprintf(buf, size, "%s limits the server: its width of %d is %.0f %% used%s%s.",
-		    b->stage, b->width, 100 * b->used, rates, time);
-		return;
-	}
-	snprintf(buf, size, "%s limits the server: its %d thread%s %.0f %% used%s%s%s.", b->stage,
-	    b->threads, b->threads == 1 ? " is" : "s are", 100 * b->used, rates, time,
-	    b->threads < b->max ? "; the pool may still grow" : "");
+	const char *more = b->width > 0 || b->threads >= b->max ? ""
+			   : b->schedule[0]                     ? "; the group may get more cores"
+								: "; the pool may still grow";
+	snprintf(buf, size, "%s limits the server: %s %.0f %% used%s%s%s.", b->stage, what,
+	    100 * b->used, rates, time, more);
 }
 
 /* Write the formula of the ceiling, with its numbers, to buf[size] for display. */
@@ -178,8 +205,9 @@ json_t *bottleneck_json(const struct bottleneck *b)
 		return json_null();
 	bottleneck_sentence(b, text, sizeof(text));
 	formula(b, sum, sizeof(sum));
-	return json_pack("{s:s, s:b, s:b, s:o, s:f, s:i, s:i, s:f, s:o, s:o, s:s, s:s, s:s}",
-	    "stage", b->stage, "limits", b->limits, "chronic", bottleneck_chronic(b), "since",
+	return json_pack("{s:s, s:s?, s:b, s:b, s:o, s:f, s:i, s:i, s:f, s:o, s:o, s:s, s:s, s:s}",
+	    "stage", b->stage, "group", b->schedule[0] ? b->pool : NULL, "limits", b->limits,
+	    "chronic", bottleneck_chronic(b), "since",
 	    b->limits ? json_real(rint((double)b->since_ns / 1e6) / 1e3) : json_null(), "used",
 	    number_round(b->used), "threads", b->threads, "max", b->max, "served",
 	    number_round(b->served_per_s), "ceiling", or_null(b->ceiling_per_s), "service",

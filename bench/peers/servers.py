@@ -164,9 +164,10 @@ def bare(program):
     return argv
 
 
-def weir(pool):
-    """`pool`: number of threads of the stage that answers; None: it runs in the I/O thread."""
-    where = f"threads: {{ min: {pool}, max: {pool} }}" if pool else "threads: inline"
+def weir(pool, grouped=False):
+    """`pool`: number of threads of the stage that answers; None: it runs in the I/O thread. `grouped`:
+    all stages are in a core group of one core, the source too."""
+    where = "group: core" if grouped else f"threads: {{ min: {pool}, max: {pool} }}" if pool else "threads: inline"
 
     def argv(row, port, d, build):
         tls = f", tls: {{ cert: {d}/cert.pem, key: {d}/key.pem }}" if what(row) == "tls" else ""
@@ -180,8 +181,9 @@ def weir(pool):
         conf = write(d / "weir.yaml", f"""weir: 1
 name: peer
 admin: {{ listen: "" }}
+{'groups: { core: { schedule: fifo, cores: 1 } }' if grouped else ''}
 stages:
-  web: {{ use: http.server, with: {{ listen: "127.0.0.1:{port}", threads: 1, max_connections: 15k, max_per_address: 0, backlog: 4096,
+  web: {{ use: http.server, {'group: core,' if grouped else ''} with: {{ listen: "127.0.0.1:{port}", {'' if grouped else 'threads: 1,'} max_connections: 15k, max_per_address: 0, backlog: 4096,
     idle_timeout: 10m{tls} }}, to: {{ request: {'cache' if is_file(row) else 'answer'}{shake} }} }}{stages}
 """)
         return [build / "weir", "run", conf]
@@ -193,6 +195,7 @@ stages:
 ALL = {
     "bare": (None, [], bare("bare_epoll"), ["tls"]),
     "weir_inline": (None, [], weir(None), []),
+    "weir_group": (None, [], weir(None, grouped=True), []),
     "weir": (None, [], weir(1), []),
     "nginx": ("nginx", ["nginx-light"], nginx, []),
     "nginx_cache": ("nginx", ["nginx-light"], nginx_cache, ["hello", "fresh", "tls", "idle"]),

@@ -67,7 +67,8 @@ static int add_change(struct save *s, const char *stage, const json_t *knob, con
 	return VERB_OK;
 }
 
-static int add_stage(struct save *s, const char *stage)
+/* `kind` is "stages" or "groups". */
+static int add_owner(struct save *s, const char *kind, const char *stage)
 {
 	char path[ACT_PATH_MAX];
 	json_t *doc;
@@ -75,7 +76,7 @@ static int add_stage(struct save *s, const char *stage)
 
 	if (!act_name_fits(s->verb, stage))
 		return VERB_FINDING;
-	snprintf(path, sizeof(path), "/api/v1/stages/%s/knobs", stage);
+	snprintf(path, sizeof(path), "/api/v1/%s/%s/knobs", kind, stage);
 	int rc = act_ask(s->verb, s->args, "GET", path, NULL, &doc);
 	if (rc != VERB_OK)
 		return rc;
@@ -100,13 +101,27 @@ static int add_stage(struct save *s, const char *stage)
 	return rc;
 }
 
+/* Whether one of the stages before `i` is in the group. */
+static bool is_repeated(const json_t *stages, size_t i, const char *group)
+{
+	while (i-- > 0)
+		if (strcmp(act_text(json_array_get(stages, i), "group"), group) == 0)
+			return true;
+	return false;
+}
+
 static int fetch(struct save *s, json_t **graph)
 {
 	int rc = act_ask(s->verb, s->args, "GET", "/api/v1/graph", NULL, graph);
 	const json_t *stages = json_object_get(*graph, "stages");
 
 	for (size_t i = 0; rc == VERB_OK && i < json_array_size(stages); i++)
-		rc = add_stage(s, act_text(json_array_get(stages, i), "name"));
+		rc = add_owner(s, "stages", act_text(json_array_get(stages, i), "name"));
+	for (size_t i = 0; rc == VERB_OK && i < json_array_size(stages); i++) {
+		const char *group = act_text(json_array_get(stages, i), "group");
+		if (act_is_group(*graph, group) && !is_repeated(stages, i, group))
+			rc = add_owner(s, "groups", group);
+	}
 	return rc;
 }
 

@@ -8,11 +8,12 @@
  *   simulate_load.c   the load of each class and route
  *   simulate_cost.c   the times: given, from a running server, or configured (burn, delay, hold)
  *   simulate_width.c  stages with a width
+ *   simulate_group.c  core groups
  *   simulate_print.c  tables and JSON
  *
- * The model is simplified: I/O threads and thread switches cost nothing. A group is simulated as
- * one stage that takes as long as all its stages together. A stage with a width is simulated on its
- * own, even in a group, since it needs hardly any thread time. If a stage has several outlets,
+ * The model is simplified: I/O threads and thread switches cost nothing. A core group is simulated
+ * with its cores, cells and schedule (sim/group.h). Any other group is simulated as one stage that
+ * takes as long as all its stages together. A stage with a width is simulated on its own, even in a group, since it needs hardly any thread time. If a stage has several outlets,
  * events are distributed evenly unless --share is given. Main thread only.
  */
 #ifndef WEIR_CLI_SIMULATE_H
@@ -95,6 +96,18 @@ bool simulate_holds(const struct weir_stage_spec *st);
 
 /** If `st` has a width, turn `to` into a stage of the simulator with that width. */
 void simulate_width(const struct weir_stage_spec *st, struct sim_stage *to);
+
+/** Return the index of the core group in `c`, which is created on first use with as many cores as it
+ *  has on a machine with `machine` cores. -1: too many groups. */
+int simulate_group(const struct weir_group_spec *gs, int machine, struct sim_config *c);
+/** Turn `to`, a pool, into a stage of core group `group`. */
+void simulate_join(
+    const struct weir_stage_spec *st, int group, struct sim_config *c, struct sim_stage *to);
+/** All stages and routes exist: give the stages of core groups their places and limits. */
+void simulate_groups(const struct weir_spec *spec, struct sim_config *c);
+
+/** Name what limits the capacity: "the cores", "stage work", "group core". */
+void simulate_bottleneck(const struct simulate_plan *plan, char *text, size_t size);
 
 /** Return the index of the stage whose name is name[0..n), or -1 if there is none. */
 int simulate_stage(const struct weir_spec *spec, const char *name, size_t n);

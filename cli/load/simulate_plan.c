@@ -3,8 +3,8 @@
  * Builds the configuration of the simulator from a spec and service times.
  *
  * All paths are followed from the sources along the links. Each path carries the probability that
- * an event takes it. A stage with its own pool becomes a stage of the simulator, and so does a
- * group. An inline stage runs on the thread of the stage before it, so its time is added to that
+ * an event takes it. A stage with its own pool or of a core group becomes a stage of the simulator,
+ * and so does a group with a shared pool. An inline stage runs on the thread of the stage before it, so its time is added to that
  * stage. Links that close a cycle are not followed.
  *
  * The capacity follows from the utilisation law. If an event occupies a resource with n servers for
@@ -99,14 +99,9 @@ static int add_front(struct walk *w, const struct weir_stage_spec *st)
 	return c->n_stages++;
 }
 
-/* Number of cores of a core group. With `cores: auto` those of the simulated machine. */
-static int cores_of(const struct walk *w, const struct weir_group_spec *group)
+static bool is_core_group(const struct weir_group_spec *group)
 {
-	int cpu[POOL_THREADS_MAX];
-	bool listed;
-	int n = cores_parse(group->cores, cpu, &listed);
-
-	return strcmp(group->cores, "auto") == 0 || n < 1 ? w->cores : n;
+	return group && next_policy_find(group->schedule);
 }
 
 static int add_pool(struct walk *w, const struct weir_stage_spec *st)
@@ -119,14 +114,12 @@ static int add_pool(struct walk *w, const struct weir_stage_spec *st)
 		return -1;
 	int min, max;
 	pool_bounds(t, w->cores, &min, &max);
-	if (group && next_policy_find(group->schedule))
-		min = max = cores_of(w, group);
 	max = is_single(st) ? 1 : max;
 	min = min < max ? min : max;
 	int start = t->start < 0 ? min : (int)t->start;
 	start = start < min ? min : start > max ? max : start;
 	snprintf(w->plan->label[c->n_stages], sizeof(w->plan->label[0]), "%s",
-	    group ? group->name : st->name);
+	    group && !is_core_group(group) ? group->name : st->name);
 	c->stage[c->n_stages] = (struct sim_stage){.name = group ? group->name : st->name,
 	    .batch_max = (int)st->cohort.max,
 	    .queue_limit = (uint32_t)st->queue.limit,
@@ -139,6 +132,12 @@ static int add_pool(struct walk *w, const struct weir_stage_spec *st)
 	    .slo_ns = weir_spec_slo_ns(w->spec, st)};
 	if (st->admission.mode > w->spec->overload_mode)
 		c->stage[c->n_stages].params.mode = w->spec->overload_mode;
+	if (is_core_group(group)) {
+		int g = simulate_group(group, w->cores, c);
+		if (g < 0)
+			return -1;
+		simulate_join(st, g, c, &c->stage[c->n_stages]);
+	}
 	return c->n_stages++;
 }
 
@@ -150,6 +149,7 @@ static int pool_of(struct walk *w, int i)
 
 	for (int k = 0; k < w->spec->n_stages && w->sim_of[i] < 0; k++)
 		if (k != i && w->sim_of[k] >= 0 && group_of(w->spec, st) &&
+		    !is_core_group(group_of(w->spec, st)) &&
 		    group_of(w->spec, st) == group_of(w->spec, &w->spec->stages[k]))
 			w->sim_of[i] = w->sim_of[k];
 	if (w->sim_of[i] < 0) {
@@ -165,8 +165,9 @@ static int pool_of(struct walk *w, int i)
 static int too_large(struct walk *w)
 {
 	return sentence(w->err, WEIR_EINVAL,
-	    "the graph has more than %d stages with threads, or is more than %d links deep",
-	    SIM_STAGES_MAX, DEPTH_MAX);
+	    "the graph has more than %d stages with threads or %d core groups, or is more than %d "
+	    "links deep",
+	    SIM_STAGES_MAX, SIM_GROUPS_MAX, DEPTH_MAX);
 }
 
 /* Add the time of stage `i` of the spec to stage `at` of the simulator, whose threads run it. */
@@ -314,6 +315,31 @@ static int walk(struct walk *w, int i, double share, int depth)
 
 /* ---- load ---- */
 
+/* The work of an event at stage `i`, or at all stages that share its cores. */
+static double shared_work_ns(const struct walk *w, int i)
+{
+	const struct sim_config *c = &w->plan->config;
+	double work_ns = w->work_ns[i];
+
+	for (int k = 0; k < c->n_stages && c->stage[i].group; k++)
+		if (k != i && c->stage[k].group == c->stage[i].group)
+			work_ns += w->work_ns[k];
+	return work_ns;
+}
+
+void simulate_bottleneck(const struct simulate_plan *plan, char *text, size_t size)
+{
+	int b = plan->bottleneck, g = b < 0 ? 0 : plan->config.stage[b].group;
+
+	snprintf(text, size, "%s%s",
+	    b < 0   ? "the cores"
+	    : g > 0 ? "group "
+		    : "stage ",
+	    b < 0   ? ""
+	    : g > 0 ? plan->config.group[g - 1].name
+		    : plan->label[b]);
+}
+
 static void find_capacity(struct walk *w)
 {
 	struct simulate_plan *plan = w->plan;
@@ -328,8 +354,11 @@ static void find_capacity(struct walk *w)
 		cpu_ns += w->cpu_ns[i];
 		int at_once =
 		    c->stage[i].servers > 0 ? c->stage[i].servers : c->stage[i].threads_max;
-		plan->ceiling_per_s[i] = work_ns > 0 ? 1e9 * at_once / work_ns : 0;
-		if (work_ns > 0 && plan->ceiling_per_s[i] < least) {
+		double all_ns = shared_work_ns(w, i);
+		plan->ceiling_per_s[i] = all_ns > 0 ? 1e9 * at_once / all_ns : 0;
+		bool as_low = plan->bottleneck >= 0 && plan->ceiling_per_s[i] <= least &&
+			      work_ns > w->work_ns[plan->bottleneck];
+		if (work_ns > 0 && (plan->ceiling_per_s[i] < least || as_low)) {
 			least = plan->ceiling_per_s[i];
 			plan->bottleneck = i;
 		}
@@ -456,6 +485,7 @@ int simulate_plan(const struct weir_spec *spec, const struct simulate_options *o
 	if (rc == 0)
 		rc = walk_sources(w);
 	if (rc == 0) {
+		simulate_groups(spec, &plan->config);
 		find_capacity(w);
 		rc = take_load(w);
 	}

@@ -37,9 +37,10 @@ static void print_head(const struct weir_spec *spec, const struct simulate_plan 
 
 	fprintf(out, "%s on %d core%s, virtual time, seed %llu\n", spec->name, c->cores,
 	    c->cores == 1 ? "" : "s", (unsigned long long)c->seed);
-	fprintf(out, "capacity %.0f/s: the bottleneck is %s%s\n", plan->capacity_per_s,
-	    plan->bottleneck < 0 ? "the cores" : "stage ",
-	    plan->bottleneck < 0 ? "" : plan->label[plan->bottleneck]);
+	char bottleneck[80];
+
+	simulate_bottleneck(plan, bottleneck, sizeof(bottleneck));
+	fprintf(out, "capacity %.0f/s: the bottleneck is %s\n", plan->capacity_per_s, bottleneck);
 	fprintf(out, "load     %.0f/s, %.3gx the capacity\n\n", plan->offered_per_s, plan->load);
 }
 
@@ -54,6 +55,59 @@ static void print_width(
 	fprintf(out, "%s: %.1f of %d under way%s%s\n", plan->label[i],
 	    (double)s->busy_ns / (double)plan->config.measured_ns, s->threads_end,
 	    s->width_why[0] ? ", " : "", s->width_why);
+}
+
+/* The figures of a core group. */
+struct group_figures {
+	double busy, overhead, dealt, queued, per_visit, urgent, starved;
+	int64_t longest_ns;
+};
+
+static struct group_figures group_of(
+    const struct simulate_plan *plan, const struct sim_result *r, int g)
+{
+	const struct sim_config *c = &plan->config;
+	const struct sim_group_result *k = &r->group[g];
+	struct group_figures f = {0};
+	double busy_ns = 0, events = (double)(k->from_cell + k->from_queue), batches = 0,
+	       visits = 0;
+
+	for (int i = 0; i < c->group[g].cores; i++)
+		busy_ns += (double)k->busy_ns[i];
+	for (int i = 0; i < c->n_stages; i++) {
+		if (c->stage[i].group != g + 1)
+			continue;
+		visits += (double)r->stage[i].visits;
+		if (r->stage[i].longest_ns > f.longest_ns)
+			f.longest_ns = r->stage[i].longest_ns;
+	}
+	for (int i = NEXT_URGENT; i <= NEXT_POLICY; i++)
+		batches += (double)k->by_why[i];
+	f.busy = busy_ns / ((double)c->measured_ns * c->group[g].cores);
+	f.overhead = busy_ns > 0 ? (double)k->overhead_ns / busy_ns : 0;
+	f.dealt = events > 0 ? (double)k->dealt / events : 0;
+	f.queued = events > 0 ? (double)k->from_queue / events : 0;
+	f.per_visit = visits > 0 ? events / visits : 0;
+	f.urgent = batches > 0 ? (double)k->by_why[NEXT_URGENT] / batches : 0;
+	f.starved = batches > 0 ? (double)k->by_why[NEXT_STARVED] / batches : 0;
+	return f;
+}
+
+static void print_group(
+    const struct simulate_plan *plan, const struct sim_result *r, int g, FILE *out)
+{
+	const struct sim_group *conf = &plan->config.group[g];
+	struct group_figures f = group_of(plan, r, g);
+	char longest[32];
+
+	bench_print_duration(longest, sizeof(longest), f.longest_ns);
+	fprintf(out,
+	    "group %s: %s, %d core%s %.0f%% busy, %.1f%% of it for scheduling; %.1f events a "
+	    "visit;\n  %.0f%% of events from queues, %.1f%% dealt; batches: %.1f%% urgent, %.1f%% "
+	    "starved; longest wait %s\n",
+	    conf->name, conf->policy->name, conf->cores, conf->cores == 1 ? "" : "s", f.busy * 100,
+	    f.overhead * 100, f.per_visit, f.queued * 100, f.dealt * 100, f.urgent * 100,
+	    f.starved * 100, longest);
 }
 
 static void print_stages(const struct simulate_plan *plan, const struct sim_result *r, FILE *out)
@@ -76,6 +130,8 @@ static void print_stages(const struct simulate_plan *plan, const struct sim_resu
 	for (int i = 0; i < c->n_stages; i++)
 		if (c->stage[i].width)
 			print_width(plan, r, i, out);
+	for (int g = 0; g < c->n_groups; g++)
+		print_group(plan, r, g, out);
 	if (plan->in_front > 0)
 		fprintf(out,
 		    "%.3g%% of the events end in the threads of the source, before these stages\n",
@@ -137,7 +193,8 @@ static void print_laws(const struct simulate_plan *plan, const struct sim_result
 	double x = per_s(plan, all.total), response_s = hdr_mean_ns(&all) * 1e-9;
 	fprintf(out, ".\nLittle's law N = X R: %.3g requests inside = %.0f/s x %.3g ms.\n",
 	    x * response_s, x, response_s * 1e3);
-	fputs("Left out: the cost of I/O threads, refusals and thread switches.\n", out);
+	fprintf(out, "Left out: the cost of I/O threads, refusals and thread switches%s.\n",
+	    c->n_groups ? "; that of scheduling in core groups is included" : "");
 }
 
 static const char *class_name(const struct weir_spec *spec, int i)
@@ -177,14 +234,27 @@ static json_t *stage_json(const struct simulate_plan *plan, const struct sim_res
 	struct figures f = figures_of(plan, r, i);
 	const struct sim_stage *st = &plan->config.stage[i];
 
-	return json_pack("{s:s, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:s, s:o}",
-	    "name", plan->label[i], "visits", plan->visits[i], "service_seconds", f.each_ns * 1e-9,
-	    "threads", f.threads, "threads_max", st->threads_max, "ceiling_per_second",
-	    plan->ceiling_per_s[i], "done_per_second", f.done_per_s, "busy", f.busy_share,
-	    "wait_p50_seconds", (double)f.wait_p50_ns * 1e-9, "wait_p99_seconds",
-	    (double)f.wait_p99_ns * 1e-9, "cpu_share", st->cpu_share, "thread_reversals",
-	    r->stage[i].reversals, "admission", st->admission->name, "width",
-	    width_json(plan, r, i));
+	return json_pack(
+	    "{s:s, s:s?, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:s, s:o}", "name",
+	    plan->label[i], "group", st->group ? plan->config.group[st->group - 1].name : NULL,
+	    "visits", plan->visits[i], "service_seconds", f.each_ns * 1e-9, "threads", f.threads,
+	    "threads_max", st->threads_max, "ceiling_per_second", plan->ceiling_per_s[i],
+	    "done_per_second", f.done_per_s, "busy", f.busy_share, "wait_p50_seconds",
+	    (double)f.wait_p50_ns * 1e-9, "wait_p99_seconds", (double)f.wait_p99_ns * 1e-9,
+	    "cpu_share", st->cpu_share, "thread_reversals", r->stage[i].reversals, "admission",
+	    st->admission->name, "width", width_json(plan, r, i));
+}
+
+static json_t *group_json(const struct simulate_plan *plan, const struct sim_result *r, int g)
+{
+	const struct sim_group *conf = &plan->config.group[g];
+	struct group_figures f = group_of(plan, r, g);
+
+	return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name",
+	    conf->name, "schedule", conf->policy->name, "cores", conf->cores, "busy", f.busy,
+	    "scheduling", f.overhead, "events_per_visit", f.per_visit, "from_queue", f.queued,
+	    "dealt", f.dealt, "urgent", f.urgent, "starved", f.starved, "longest_wait_seconds",
+	    (double)f.longest_ns * 1e-9);
 }
 
 static json_t *class_json(
@@ -207,19 +277,28 @@ int simulate_print_json(const struct weir_spec *spec, const struct simulate_plan
     const struct sim_result *r, FILE *out)
 {
 	const struct sim_config *c = &plan->config;
-	json_t *stages = json_array(), *classes = json_array();
+	json_t *stages = json_array(), *classes = json_array(), *groups = json_array();
+	char bottleneck[80];
+
+	simulate_bottleneck(plan, bottleneck, sizeof(bottleneck));
+	bool group = plan->bottleneck >= 0 && c->stage[plan->bottleneck].group;
+	for (int g = 0; g < c->n_groups; g++)
+		json_array_append_new(groups, group_json(plan, r, g));
 
 	for (int i = 0; i < c->n_stages; i++)
 		json_array_append_new(stages, stage_json(plan, r, i));
 	for (int k = 0; k < c->n_classes; k++)
 		json_array_append_new(classes, class_json(plan, class_name(spec, k), &r->class[k]));
-	json_t *doc = json_pack("{s:s, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:o, s:o}",
+	json_t *doc = json_pack("{s:s, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:o, s:o, s:o}",
 	    "server", spec->name, "cores", c->cores, "seed", (json_int_t)c->seed,
 	    "capacity_per_second", plan->capacity_per_s, "offered_per_second", plan->offered_per_s,
 	    "load", plan->load, "cores_ceiling_per_second", plan->cores_ceiling_per_s,
 	    "ended_in_front", plan->in_front, "bottleneck",
-	    plan->bottleneck < 0 ? "cores" : plan->label[plan->bottleneck], "measured_seconds",
-	    (double)c->measured_ns * 1e-9, "stages", stages, "classes", classes);
+	    plan->bottleneck < 0 ? "cores"
+	    : group              ? bottleneck
+				 : plan->label[plan->bottleneck],
+	    "measured_seconds", (double)c->measured_ns * 1e-9, "stages", stages, "groups", groups,
+	    "classes", classes);
 	int rc = doc && json_dumpf(doc, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0
 		     ? 0
 		     : WEIR_ENOMEM;

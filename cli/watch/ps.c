@@ -6,7 +6,7 @@
  *
  * Totals are counted since startup and summed over classes. SHED includes connections and requests
  * that a source turned away before the graph; a line below the table names the limits that caused
- * this. Further lines name the stages that an operator has paused or drained, and those in trouble.
+ * this. Further lines describe the core groups, and name the stages that an operator has paused or drained, and those in trouble.
  * The wait is the highest of the classes' 99th percentiles; a mean over all classes would hide it.
  */
 #include "cli/verb.h"
@@ -18,6 +18,7 @@
 
 #include "cli/client/client.h"
 #include "admin/text/number_format.h"
+#include "core_groups.h"
 #include "stage_state.h"
 #include "turned_away.h"
 #include "cli/client/plain.h"
@@ -159,6 +160,7 @@ static void ps_print_table(const json_t *doc, const char *url)
 	}
 	for (size_t i = 0; i < json_array_size(stages); i++)
 		turned_away_print(json_array_get(stages, i), NULL, 0);
+	core_groups_print(doc);
 	stages_width_print(stages);
 	stages_held_print(stages);
 	stages_trouble_print(stages);

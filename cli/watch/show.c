@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* show and queue: show one stage of a running server, and the oldest events in its queue. */
+/* show and queue: show one stage or core group of a running server, and the oldest events in a
+ * queue. */
 #include "cli/act.h"
 #include "cli/client/plain.h"
+#include "core_groups.h"
 #include "stage_state.h"
 
 #include <string.h>
@@ -114,6 +116,53 @@ static void print_knobs(const json_t *knobs)
 	}
 }
 
+/* Add what is known of the cores to the knobs of the group, if it is a core group. */
+static int add_cores(
+    const struct verb *verb, const struct verb_args *args, json_t *group, double *up_s)
+{
+	json_t *doc;
+	int rc = act_ask(verb, args, "GET", "/api/v1/stages", NULL, &doc);
+
+	if (rc != VERB_OK)
+		return rc;
+	const json_t *cores = core_group_find(doc, args->operand[0]);
+	if (cores)
+		json_object_update_new(group, json_deep_copy(cores));
+	*up_s = json_number_value(json_object_get(doc, "uptime_seconds"));
+	json_decref(doc);
+	return VERB_OK;
+}
+
+/* The operand is the name of a group. */
+static int show_group(const struct verb *verb, const struct verb_args *args)
+{
+	char path[ACT_PATH_MAX], line[400];
+	json_t *group;
+	double up_s;
+
+	snprintf(path, sizeof(path), "/api/v1/groups/%s/knobs", args->operand[0]);
+	int rc = act_ask(verb, args, "GET", path, NULL, &group);
+	if (rc != VERB_OK)
+		return rc;
+	rc = add_cores(verb, args, group, &up_s);
+	if (rc != VERB_OK) {
+		json_decref(group);
+		return rc;
+	}
+	if (args->json)
+		return act_print(group);
+	if (json_object_get(group, "cores")) {
+		core_group_line(NULL, group, up_s, line, sizeof(line));
+		plain_print(stdout, "group %s\n", line);
+		core_group_table(json_object_get(group, "cores"));
+	} else {
+		plain_print(stdout, "group %s\n", args->operand[0]);
+	}
+	print_knobs(json_object_get(group, "knobs"));
+	json_decref(group);
+	return VERB_OK;
+}
+
 int verb_show(const struct verb *verb, const struct verb_args *args)
 {
 	char path[ACT_PATH_MAX];
@@ -121,8 +170,15 @@ int verb_show(const struct verb *verb, const struct verb_args *args)
 
 	if (!act_name_fits(verb, args->operand[0]))
 		return VERB_USAGE;
+	int rc = act_ask(verb, args, "GET", "/api/v1/graph", NULL, &stage);
+	if (rc != VERB_OK)
+		return rc;
+	bool group = act_is_group(stage, args->operand[0]);
+	json_decref(stage);
+	if (group)
+		return show_group(verb, args);
 	snprintf(path, sizeof(path), "/api/v1/stages/%s", args->operand[0]);
-	int rc = act_ask(verb, args, "GET", path, NULL, &stage);
+	rc = act_ask(verb, args, "GET", path, NULL, &stage);
 	if (rc != VERB_OK)
 		return rc;
 	strcat(path, "/knobs");
@@ -136,6 +192,8 @@ int verb_show(const struct verb *verb, const struct verb_args *args)
 	if (args->json)
 		return act_print(stage);
 	print_head(stage);
+	if (json_array_size(json_object_get(stage, "cores")) > 0)
+		core_group_table(json_object_get(stage, "cores"));
 	print_classes(json_object_get(stage, "classes"));
 	print_knobs(json_object_get(stage, "knobs"));
 	json_decref(stage);

@@ -14,6 +14,8 @@
 #include <weir/spec.h>
 
 #define TOP_STAGES_MAX WEIR_STAGES_MAX
+/** Core groups that are shown; there is rarely more than one. */
+#define TOP_GROUPS_MAX 8
 
 enum top_order {
 	TOP_GRAPH,
@@ -42,6 +44,9 @@ struct top {
 	double limit_used;             /* share of its threads' time or of its width, 0..1 */
 	int n;
 	struct top_row row[TOP_STAGES_MAX];
+	int n_groups;
+	char group[TOP_GROUPS_MAX][400]; /* a line for each core group */
+	json_t *before;                  /* the last response of /api/v1/stages; NULL: none */
 	/* chosen by the user */
 	enum top_order order;
 	char filter[32];                  /* part of a name; "" shows all stages */
@@ -51,8 +56,8 @@ struct top {
 };
 
 /** Read the responses to /api/v1/stages, /api/v1/history?from=-3&step=1s and /api/v1/overload.
- *  Returns false if they are invalid. */
-bool top_take(struct top *t, const json_t *stages, const json_t *history, const json_t *overload);
+ *  Keeps a reference to `stages`. Returns false if they are invalid. */
+bool top_take(struct top *t, json_t *stages, const json_t *history, const json_t *overload);
 
 /** Sort the rows, and make sure that a visible row is selected. */
 void top_arrange(struct top *t);
@@ -65,6 +70,7 @@ const char *top_order_word(enum top_order order);
 
 /** Print a frame of at most `columns` x `lines` characters. If `styled` is set, it has colours and
  *  shows the selection; otherwise, all rows are printed, whatever `lines` is. Below the rows are
+ *  the core groups, if there is enough room, and
  *  the widths of all stages that have one or, if there is not enough room, only that of the
  *  selected stage. */
 void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled);

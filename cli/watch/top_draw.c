@@ -13,6 +13,7 @@
 
 #include "cli/act.h"
 #include "cli/client/plain.h"
+#include "core_groups.h"
 #include "stage_state.h"
 
 static const char *const order_words[TOP_ORDERS] = {
@@ -64,7 +65,29 @@ static void take_row(struct top_row *row, int place, const json_t *stage, const 
 	stage_width_text(stage, row->wide, sizeof(row->wide));
 }
 
-bool top_take(struct top *t, const json_t *stages, const json_t *history, const json_t *overload)
+/* Describe what the core groups have done since the last response, or since the start. */
+static void take_groups(struct top *t, json_t *stages)
+{
+	const json_t *list = json_object_get(stages, "groups");
+	double span_s = t->up_s;
+	double past_s = json_number_value(json_object_get(t->before, "uptime_seconds"));
+	bool renewed = past_s >= t->up_s; /* another server */
+
+	if (t->before && !renewed)
+		span_s -= past_s;
+	t->n_groups = 0;
+	for (size_t i = 0; i < json_array_size(list) && i < TOP_GROUPS_MAX; i++) {
+		const json_t *now = json_array_get(list, i);
+		const json_t *then =
+		    renewed ? NULL : core_group_find(t->before, act_text(now, "name"));
+		core_group_line(then, now, then ? span_s : t->up_s, t->group[t->n_groups++],
+		    sizeof(t->group[0]));
+	}
+	json_decref(t->before);
+	t->before = json_incref(stages);
+}
+
+bool top_take(struct top *t, json_t *stages, const json_t *history, const json_t *overload)
 {
 	const json_t *list = json_object_get(stages, "stages");
 	const json_t *samples = json_object_get(history, "stages");
@@ -81,6 +104,7 @@ bool top_take(struct top *t, const json_t *stages, const json_t *history, const 
 	t->n = 0;
 	for (size_t i = 0; i < json_array_size(list) && t->n < TOP_STAGES_MAX; i++, t->n++)
 		take_row(&t->row[t->n], t->n, json_array_get(list, i), samples);
+	take_groups(t, stages);
 	return true;
 }
 
@@ -290,7 +314,7 @@ static void put_rows(const struct top *t, FILE *out, int columns, int room, bool
 void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled)
 {
 	/* 4 lines are not available for rows: two header lines, the footer, and the last line */
-	int room = styled ? lines - 4 : 2 * t->n, shown = 0, wide = 0;
+	int room = styled ? lines - 4 : 2 * t->n + t->n_groups, shown = 0, wide = 0;
 	bool of_selected = false;
 
 	for (int i = 0; i < t->n; i++) {
@@ -299,10 +323,14 @@ void top_draw(const struct top *t, FILE *out, int columns, int lines, bool style
 		wide += is_shown(t, row) && row->wide[0];
 		of_selected = of_selected || (row->wide[0] && is_selected(t, row));
 	}
+	int groups = shown + t->n_groups <= room ? t->n_groups : 0;
+	room -= groups;
 	bool all = shown + wide <= room;
 	int below = all ? wide : of_selected && room > 1;
 	put_head(t, out, columns, styled);
 	put_rows(t, out, columns, room - below, styled);
+	for (int i = 0; i < groups; i++)
+		put_line(out, t->group[i], columns, styled ? "" : NULL);
 	if (below > 0)
 		put_widths(t, out, columns, all, styled);
 	if (styled) {

@@ -19,6 +19,7 @@
 #include "cli/act.h"
 #include "cli/client/client.h"
 #include "admin/text/number_format.h"
+#include "core_groups.h"
 #include "stage_state.h"
 #include "turned_away.h"
 #include "why_shed.h"
@@ -326,6 +327,7 @@ static int explain(const char *url, const char *stage, const json_t *then, const
 			    json_array_get(b, i), first_look(a, json_array_get(b, i)), span_s);
 	if (!stage) {
 		print_verdict(now);
+		core_groups_why(then, now, span_s, NULL);
 		stages_held_print(b);
 	}
 	for (size_t i = 0; i < n && rc == VERB_OK; i++) {
@@ -333,6 +335,8 @@ static int explain(const char *url, const char *stage, const json_t *then, const
 			continue;
 		found = true;
 		print_stage(&all[i]);
+		if (stage)
+			core_groups_why(then, now, span_s, stage);
 		if (stage)
 			rc = print_decisions(url, stage);
 	}

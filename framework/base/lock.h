@@ -8,6 +8,9 @@
  *   graph.lock (start, drain, set) > core_group.asking > tickets.lock > pool.lock (resize, idle list) > queue.lock
  *     > mailbox.lock
  *
+ * Of the queue locks of one core group, a thread may hold several: it takes them in the order of the
+ * stages in the group (sched/serial_move.c).
+ *
  * graph.threads_lock, stage.conf_lock, core_group.lock, widener.lock, journal.lock,
  * change_log.lock, registry_lock, slowest.lock and taps.lock are leaf locks: no lock is taken while
  * one of them is held. Views take inheritance.lock, which precedes queue.lock and threads_lock; of

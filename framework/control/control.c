@@ -209,7 +209,8 @@ void control_step(struct control *c, int64_t now_ns, double cpu_ratio)
 		c->pools[i].was_paused = false;
 		c->pools[i].paused_set = v.paused_set;
 		outcomes_step(&c->pools[i].outcomes, &v, now_ns, &c->journal);
-		resize(c, i, &v, now_ns);
+		if (!v.fixed)
+			resize(c, i, &v, now_ns);
 	}
 	if (c->ops->watch)
 		c->ops->watch(c->ctx, now_ns, &c->journal);

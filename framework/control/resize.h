@@ -41,6 +41,7 @@ struct resize_view {
 	 * busy */
 	double cpu_ratio;
 	bool paused; /* all stages are paused by an operator; no policy is called */
+	bool fixed;  /* the number is given; likewise */
 	/* the paused stages of the pool, which the sums above exclude: bit i % 64 stands for stage
 	 * i of the pool */
 	uint64_t paused_set;

@@ -104,6 +104,8 @@ int cell_take(struct cell *cell, int max, bool fifo, struct weir_event **out)
 {
 	int n = 0;
 
+	if (WEIR_UNLIKELY(cell->serial))
+		return cell_take_serial(cell, max, out);
 	while (n < max && cell->filled) {
 		bool several = cell->filled & (cell->filled - 1);
 		int c = fifo && several ? oldest_class(cell) : __builtin_ctz(cell->filled);

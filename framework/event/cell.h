@@ -30,12 +30,16 @@ struct cell_lane {
 	atomic_uint n;
 };
 
+struct slots;
+
 struct cell {
 	WEIR_ALIGNED atomic_uint n; /* events in all lanes */
 	uint8_t filled;             /* bit c: lane c has events */
 	bool stacked;               /* events have been put in front */
 	/* the service of the stage takes so long that its events are sent to the queue */
 	bool slow;
+	/* of a serial stage: lane 0 has the events of all classes, in the order in which they came */
+	bool serial;
 	/* when the first or the last event of a lane was queued, the earliest; INT64_MAX: none */
 	_Atomic int64_t oldest_ns;
 	struct cell_lane lane[WEIR_CLASSES_MAX];
@@ -69,6 +73,16 @@ void cell_put(struct cell *cell, int class_id, struct weir_event *first, struct 
 /** Take at most `max` events into `out`: the highest class first or, with `fifo`, the oldest first.
  *  Returns their number. */
 int cell_take(struct cell *cell, int max, bool fifo, struct weir_event **out);
+
+/** As cell_put, for a cell of a serial stage and events of any classes. */
+void cell_put_serial(
+    struct cell *cell, struct weir_event *first, struct weir_event *last, uint32_t n);
+/** As cell_take, in the order in which the events came. */
+int cell_take_serial(struct cell *cell, int max, struct weir_event **out);
+/** Take the events of the slots into *list, linked by `next`. Returns their number. */
+uint32_t cell_take_slots(struct cell *cell, const struct slots *slots, struct weir_event **list);
+/** Add the number of events of each slot, of the first `most` events, to count[QUEUE_SLOTS]. */
+void cell_count_slots(const struct cell *cell, uint32_t most, uint32_t *count);
 
 /** Time at which the oldest event was queued; INT64_MAX if there is none. If events were both
  *  appended and put in front (cell_put), an older one may be between the first and the last. */

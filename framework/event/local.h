@@ -71,6 +71,13 @@ struct book {
 	/* change number: incremented after the other counters have changed (book_changed) */
 	book_counter changes;
 	book_counter busy_ns, batches, batch_events, unhandled, wakeups;
+	/* Events that threads have begun to handle: for the first time, and again after they were
+	 * put back; `again_ns` is the sum of the waits of the latter. See graph/profile.c. */
+	book_counter started, restarted, again_ns;
+	/* `put_back`: events that were to return to the queue (weir_requeue). `refused`: of the
+	 * offered events, those that were not admitted. `dropped`: events that ended after they were
+	 * admitted or put back, and before a handler got them. */
+	book_counter put_back, refused, dropped;
 	book_counter refusals; /* events that the other side has refused (weir_hold_refused) */
 	/* for services that ended because a ticket expired: their total time, and the number of
 	 * events that left the stage after such a service */
@@ -101,6 +108,14 @@ static inline void book_changed(struct book *b)
 	atomic_store_explicit(&b->changes,
 	    atomic_load_explicit(&b->changes, memory_order_relaxed) + 1, memory_order_release);
 }
+
+/** Identifies the thread in a profile: number `n` of `pool`, or of the loops of `source`. The other
+ *  threads, which have neither, are not told apart. */
+struct thread_id {
+	const struct pool *pool;
+	const struct weir_stage *source;
+	int n; /* -1: not known yet */
+};
 
 struct sink;
 struct queue;
@@ -145,7 +160,8 @@ struct local {
 	struct book book;
 	struct weir_stage *stage;
 	struct thread *thread;
-	struct local *next; /* link in the stage's list, under the graph's threads_lock */
+	struct local *next;    /* link in the stage's list, under the graph's threads_lock */
+	struct thread_id left; /* of the thread; valid once it has left the graph (struct gone) */
 	/* one per class; NULL if this thread neither runs the stage nor may end its holds */
 	struct time_book *times;
 	/* NULL if this thread never runs the stage, or the stage has no thread state */
@@ -180,6 +196,19 @@ struct served {
 	int64_t took_ns; /* time in the handler */
 };
 
+/** The time slice of the event that the handler works on (weir_slice_over), in a core group with the
+ *  gate `cutoff`. */
+struct slice {
+	int64_t ns; /* its length; 0: no slices */
+	/* batch in which the handler asked last, the first slot that was not NULL then, and when the
+	 * slice of that event began */
+	uint64_t batch;
+	int at;
+	int64_t from_ns;
+	uint32_t yielded; /* events that handlers of the group have put back since the last look */
+	int64_t again_ns; /* time at which events were last put back: their `queued_ns` */
+};
+
 struct drain_signal;
 struct slowest;
 struct thread_link;
@@ -190,6 +219,9 @@ struct thread {
 	struct slowest *slowest;    /* the list of the slowest events; owned by the graph */
 	struct thread *next;        /* link in the graph's list of threads, under threads_lock */
 	char name[24];
+	/* number of the thread in its pool, or of its loop; -1 if there is none, or until it is set,
+	 * right after the thread has registered */
+	atomic_int number;
 	int64_t now_ns; /* start time of the current batch */
 	uint64_t batch; /* number of the current batch */
 	struct outbox *dirty, **dirty_tail;
@@ -225,6 +257,7 @@ struct thread {
 	/* Odd while the thread offers or flushes events, when counters may be ahead of queues.
 	 * Increases with each offer, flush and batch. */
 	_Atomic uint64_t moves;
+	struct slice slice;
 	int refused_by;    /* stage that refused the events being returned, or WEIR_NO_STAGE */
 	int tid;           /* kernel thread id */
 	struct pool *pool; /* pool of a handler thread, or NULL */
@@ -233,6 +266,10 @@ struct thread {
 	/* core of a core group whose thread it is (sched/cores.h); NULL otherwise, and once the
 	 * thread is leaving */
 	struct core *core;
+	/* Of events that the core offers: so many of them its cell may get (set by sink.splice), and so
+	 * many admitted ones are to be put there instead of into the queue (set by sink_offer). */
+	uint32_t cell_room;
+	int celled;
 	struct weir_stage *source; /* source of an I/O thread, or NULL */
 	/* interface of an I/O thread to other threads, or NULL */
 	struct thread_link *link;

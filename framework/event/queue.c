@@ -9,7 +9,9 @@
  * events with its key are served, so that a rare key does not starve (Larus & Parkes do not specify
  * this bound). The window has a fixed size, which bounds the scan under the lock.
  */
+#include "event/bins.h"
 #include "event/cell.h"
+#include "event/lane.h"
 #include "event/queue.h"
 
 #include <stdlib.h>
@@ -90,6 +92,7 @@ void queue_fini(struct queue *q)
 		for (int c = 0; c < q->n_classes; c++) {
 			free(q->part[p].lane[c].slot);
 			free(q->part[p].lane[c].key);
+			bins_free(q->part[p].lane[c].bins);
 		}
 	}
 	free(q->part);
@@ -97,9 +100,16 @@ void queue_fini(struct queue *q)
 	lock_fini(&q->lock);
 }
 
-static int lane_append(struct queue *q, struct lane *l, struct weir_event **ev, uint32_t n)
+int lane_reserve(struct lane *l, uint32_t n, bool keyed)
 {
-	if (l->n + n > l->capacity && lane_grow(l, round_up_pow2(l->n + n), q->keyed) != 0)
+	return l->n + n > l->capacity ? lane_grow(l, round_up_pow2(l->n + n), keyed) : 0;
+}
+
+int lane_append(struct queue *q, struct lane *l, struct weir_event **ev, uint32_t n)
+{
+	if (WEIR_UNLIKELY(q->shortest))
+		return queue_bins_append(q, l, ev, n);
+	if (lane_reserve(l, n, q->keyed) != 0)
 		return 0;
 	uint32_t mask = l->capacity - 1, tail = (l->head + l->n) & mask;
 	uint32_t first = l->capacity - tail < n ? l->capacity - tail : n;
@@ -108,16 +118,9 @@ static int lane_append(struct queue *q, struct lane *l, struct weir_event **ev, 
 		memcpy(l->slot, ev + first, (n - first) * sizeof(*ev));
 	if (WEIR_UNLIKELY(q->keyed))
 		for (uint32_t i = 0; i < n; i++)
-			l->key[(tail + i) & mask] = ev[i]->key;
+			l->key[(tail + i) & mask] = q->map ? q->behind++ : ev[i]->key;
 	l->n += n;
 	return (int)n;
-}
-
-static int part_of(const struct queue *q, const struct weir_event *ev) WEIR_REQUIRES(&q->lock)
-{
-	if (WEIR_LIKELY(q->n_parts == 1))
-		return 0;
-	return WEIR_UNLIKELY(q->copy_cores > 0) ? q->to_copy : queue_part(q, ev->key);
 }
 
 uint32_t queue_rank_length_locked(const struct queue *q, int class_id, int rank, int n_ranks)
@@ -151,16 +154,16 @@ int queue_push_locked(struct queue *q, struct weir_event **ev, int n)
 
 	lock_assert_held(&q->lock);
 	while (done < n) {
-		int part = part_of(q, ev[done]), run = 1;
+		int part = queue_part_of(q, ev[done]), run = 1;
 		uint8_t class_id = ev[done]->class_id;
 		while (done + run < n && ev[done + run]->class_id == class_id &&
-		       part_of(q, ev[done + run]) == part)
+		       queue_part_of(q, ev[done + run]) == part)
 			run++;
 		if (lane_append(q, &q->part[part].lane[class_id], ev + done, (uint32_t)run) == 0)
 			break;
 		if (q->dated)
 			note_queued(q, ev[done]->queued_ns);
-		q->part[part].n += (uint32_t)run;
+		part_add(&q->part[part], run);
 		done += run;
 	}
 	/* seq_cst: pairs with the read of the length in queue_due, which handler_park (sched/rest.c)
@@ -169,7 +172,7 @@ int queue_push_locked(struct queue *q, struct weir_event **ev, int n)
 	return done;
 }
 
-static int lane_take(struct lane *l, int max, struct weir_event **out)
+int lane_take(struct lane *l, int max, struct weir_event **out)
 {
 	uint32_t n = l->n < (uint32_t)max ? l->n : (uint32_t)max;
 	uint32_t first = l->capacity - l->head < n ? l->capacity - l->head : n;
@@ -246,14 +249,19 @@ static int lane_take_key(struct lane *l, int max, bool overdue, struct weir_even
 	return n;
 }
 
+static const struct weir_event *lane_head(const struct lane *l)
+{
+	return WEIR_UNLIKELY(l->bins != NULL) ? queue_bins_oldest(l) : l->slot[l->head];
+}
+
 static const struct weir_event *part_head(const struct partition *part, int n_classes)
 {
 	const struct weir_event *oldest = NULL;
 
 	for (int c = 0; c < n_classes; c++) {
 		const struct lane *l = &part->lane[c];
-		if (l->n && (!oldest || l->slot[l->head]->queued_ns < oldest->queued_ns))
-			oldest = l->slot[l->head];
+		if (l->n && (!oldest || lane_head(l)->queued_ns < oldest->queued_ns))
+			oldest = lane_head(l);
 	}
 	return oldest;
 }
@@ -358,18 +366,21 @@ static int part_take(struct queue *q, struct partition *part, const struct queue
 {
 	bool oldest = q->fifo && !take->by_key && q->n_classes > 1;
 	bool beside = take->cell;
-	int n = oldest   ? part_take_oldest(q, part, max, out)
+	int n = oldest   ? (q->map ? queue_take_in_order(q, part, max, out)
+				   : part_take_oldest(q, part, max, out))
 		: beside ? part_take_beside(q, part, take, max, out)
 			 : 0;
 
 	for (int c = 0; !oldest && !beside && c < q->n_classes && n < max; c++) {
 		struct lane *l = &part->lane[c];
-		n += take->by_key ? lane_take_key(l, max - n, overdue, out + n)
-				  : lane_take(l, max - n, out + n);
+		n += WEIR_UNLIKELY(q->shortest)
+			 ? queue_bins_take(q, l, take, max - n, COHORT_WINDOW, out + n)
+		     : take->by_key ? lane_take_key(l, max - n, overdue, out + n)
+				    : lane_take(l, max - n, out + n);
 		if (take->by_key && n > 0)
 			break; /* a cohort has one key and one class */
 	}
-	part->n -= (uint32_t)n;
+	part_add(part, -n);
 	atomic_store_explicit(&q->length, queue_length(q) - (uint32_t)n, memory_order_relaxed);
 	return n;
 }
@@ -455,6 +466,9 @@ bool queue_due(struct queue *q, int rank, int n_ranks, uint32_t least)
 		return false;
 	if (q->n_parts == 1 && !q->leasing)
 		return true;
+	/* the length has been read with seq_cst, after which all that was pushed before is seen */
+	if (q->map)
+		return queue_part_length(q, rank) >= least;
 	lock_take(&q->lock);
 	for (int p = q->n_parts == 1 ? 0 : rank; p < q->n_parts && !due; p += n_ranks)
 		due = q->part[p].n >= least && !q->part[p].leased;

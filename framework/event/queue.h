@@ -36,19 +36,33 @@
 
 #include "base/lock.h"
 
+struct bins;
 struct cell;
+
+/** Number of slots of serial keys (sched/serial.h). An event has slot `key % QUEUE_SLOTS`. */
+#define QUEUE_SLOTS 1024
+
+/** A set of slots. */
+struct slots {
+	uint64_t word[QUEUE_SLOTS / 64];
+};
 
 /** A ring of the events of one class in one partition. Guarded by the queue's lock. */
 struct lane {
 	struct weir_event **slot; /* capacity entries, a power of two; NULL until first used */
-	uint64_t *key;            /* key of each slot; only if the queue is keyed */
+	/* of each slot, only if the queue is keyed: the key of its event or, in the queue of a serial
+	 * stage, its place in the order of the partition */
+	uint64_t *key;
 	uint32_t head, n, capacity;
 	uint32_t passes; /* for cohorts by key: number of batches since the head's key was served */
+	/* the events, instead of in the ring, if the queue is `shortest`; NULL until first used */
+	struct bins *bins;
 };
 
 struct partition {
-	WEIR_ALIGNED uint32_t n; /* events in its lanes; in the same cache line as lane 0 */
-	bool leased;             /* a thread is handling a batch of this partition */
+	/* events in its lanes; in the same cache line as lane 0. Written under the lock */
+	WEIR_ALIGNED atomic_uint n;
+	bool leased; /* a thread is handling a batch of this partition */
 	/* value of queue.served at the last batch of this partition; the partition with the lowest
 	 * value is served next */
 	uint32_t served;
@@ -103,22 +117,32 @@ struct queue {
 	_Atomic int64_t oldest_ns;
 	/* constant, like the members up to `fifo` */
 	WEIR_ALIGNED struct partition *part WEIR_GUARDED_BY(lock);
+	/* For a serial stage, the partition of each slot, which is the number of a core; else NULL.
+	 * Written by a thread that holds the locks of all queues with the same map. */
+	const _Atomic uint8_t *map;
 	int n_parts;
 	int n_classes;
-	bool keyed;   /* lanes store the keys of their events, for cohorts by key */
+	bool keyed;   /* lanes store `key`, for cohorts by key and serial stages */
 	bool dated;   /* oldest_ns is kept; for one partition */
 	bool leasing; /* partitions are leased: mode exclusive or partitioned */
 	/* if each partition belongs to a copy of a core group (queue_copy.c): cores of a copy;
 	 * otherwise 0 */
 	int copy_cores;
 	bool fifo;         /* oldest first across classes; otherwise the highest class first */
+	bool shortest;     /* of a class, the least expected work first (bins.h); not with `fifo` */
+	bool ordered;      /* if shortest: but events of one key in the order in which they came */
+	int64_t starve_ns; /* if shortest: an event that waited longer is first; 0: never */
 	atomic_bool keeps; /* the stage has a width or has held an event; never reset */
 	/* events must come through the queue, not through cells: it is paused, shut or closed. Like
 	 * the next three members, written under the lock and read by any thread. */
 	atomic_bool by_door;
 	int n_cells;          /* of the stage (event/cell.h); used under the lock only */
+	uint32_t in_excess;   /* events in cells beyond their shares; likewise */
 	atomic_uint own;      /* slots of `limit` that the queue itself has */
 	atomic_uint cell_max; /* slots of `limit` that each cell has */
+	/* for `map`: places in the order of a partition; the next one behind all others, and the last
+	 * one in front of them */
+	uint64_t behind WEIR_GUARDED_BY(lock), front WEIR_GUARDED_BY(lock);
 	struct keep keep;
 };
 
@@ -146,6 +170,19 @@ struct queue_take {
  *  WEIR_ENOMEM. */
 int queue_init(
     struct queue *q, int n_classes, int n_parts, uint32_t limit, bool keyed, bool leasing);
+
+/** Give the events with the least expected work first (bins.h); see the members `shortest` to
+ *  `starve_ns`. Before the queue is used; it has no cells then. Each pushed event must have its bin
+ *  noted (bin_note). Returns 0 or WEIR_ENOMEM. */
+int queue_set_shortest(struct queue *q, int64_t starve_ns, bool ordered);
+
+/* The parts of push, pop and peek for queues that are `shortest` (queue_bins.c). */
+int queue_bins_append(struct queue *q, struct lane *l, struct weir_event **ev, uint32_t n);
+int queue_bins_take(const struct queue *q, struct lane *l, const struct queue_take *take, int max,
+    int window, struct weir_event **out);
+const struct weir_event *queue_bins_oldest(const struct lane *l);
+int queue_bins_peek(struct queue *q, int64_t now_ns, struct weir_queued *out, int n)
+    WEIR_REQUIRES(&q->lock);
 
 /** Free the memory. The queue must be empty. */
 void queue_fini(struct queue *q);
@@ -206,6 +243,12 @@ static inline int queue_width_left(const struct queue *q)
  *  The caller holds the lock. */
 uint32_t queue_rank_length_locked(const struct queue *q, int class_id, int rank, int n_ranks)
     WEIR_REQUIRES(&q->lock);
+
+/** Number of events in a partition; it may change at any time. */
+static inline uint32_t queue_part_length(const struct queue *q, int part) WEIR_NO_THREAD_SAFETY
+{
+	return atomic_load_explicit(&q->part[part].n, memory_order_relaxed);
+}
 
 /** Number of queued events of the class. The caller holds the lock. Reads one counter per
  *  partition. */
@@ -276,10 +319,30 @@ static inline int queue_unleased(const struct queue *q)
 	return q->n_parts - atomic_load_explicit(&q->leased, memory_order_relaxed);
 }
 
-/** The partition of an event with key `key`. */
+/** The partition of an event with key `key`. That of a serial stage may change as long as the caller
+ *  does not hold the lock. */
 static inline int queue_part(const struct queue *q, uint64_t key)
 {
-	return q->n_parts == 1 ? 0 : (int)(key % (uint64_t)q->n_parts);
+	if (q->n_parts == 1)
+		return 0;
+	if (q->map)
+		return atomic_load_explicit(&q->map[key % QUEUE_SLOTS], memory_order_acquire);
+	return (int)(key % (uint64_t)q->n_parts);
+}
+
+/** Whether the keys of events determine their partitions. */
+static inline bool queue_parted(const struct queue *q)
+{
+	return q->n_parts > 1 && q->copy_cores == 0;
+}
+
+/** The partition to which queue_push_locked appends `ev`. */
+static inline int queue_part_of(const struct queue *q, const struct weir_event *ev)
+    WEIR_REQUIRES(&q->lock)
+{
+	if (WEIR_LIKELY(q->n_parts == 1))
+		return 0;
+	return WEIR_UNLIKELY(q->copy_cores > 0) ? q->to_copy : queue_part(q, ev->key);
 }
 
 /** Number of queued events. It is read without the lock, so it may change at any time. */
@@ -296,6 +359,40 @@ static inline uint32_t queue_room_locked(const struct queue *q) WEIR_REQUIRES(&q
 
 	return q->closed || n >= own ? 0 : own - (uint32_t)n;
 }
+
+/* ---- the queue of a serial stage (event/queue_serial.c) ---- */
+
+static inline bool slots_has(const struct slots *s, uint64_t key)
+{
+	return s->word[key % QUEUE_SLOTS / 64] >> (key % 64) & 1;
+}
+
+static inline void slots_add(struct slots *s, unsigned slot)
+{
+	s->word[slot / 64] |= 1ULL << (slot % 64);
+}
+
+/** Let the partitions of an empty queue, which is keyed, be those of `map`. */
+void queue_set_map(struct queue *q, const _Atomic uint8_t *map);
+/** Bit p: one of ev[0..n) has partition p. */
+uint64_t queue_parts_locked(const struct queue *q, struct weir_event *const *ev, int n)
+    WEIR_REQUIRES(&q->lock);
+/** Take the first `max` events of a partition, in the order in which they were pushed. Returns their
+ *  number. The caller holds the lock. */
+int queue_take_in_order(
+    const struct queue *q, struct partition *part, int max, struct weir_event **out);
+/** As queue_push_locked, but in front of all events of their partitions, and all or none. */
+int queue_push_front_locked(struct queue *q, struct weir_event **ev, int n) WEIR_REQUIRES(&q->lock);
+/** Make room in partition `to` for all events of partition `from` and `more` others. Returns 0 or
+ *  WEIR_ENOMEM. */
+int queue_reserve_locked(struct queue *q, int from, int to, uint32_t more) WEIR_REQUIRES(&q->lock);
+/** Move the events of the slots, also those given back, from one partition behind the events of
+ *  another, which has room (queue_reserve_locked). Returns the number of queued ones. */
+uint32_t queue_move_slots_locked(struct queue *q, int from, int to, const struct slots *slots)
+    WEIR_REQUIRES(&q->lock);
+/** Add the number of events of each slot to count[QUEUE_SLOTS]; of each lane of the partition, at
+ *  most `most` events are counted. */
+void queue_count_slots(struct queue *q, int part, uint32_t most, uint32_t *count);
 
 /** Whether the queue is paused, so that no batch may be taken. A thread that holds the lock, or has
  *  just released it, sees the effect of the last queue_steer. */
@@ -320,8 +417,8 @@ void queue_steer(struct queue *q, bool paused, bool shut);
 /** Describe a waiting event as of `now_ns`, but leave class_name NULL. */
 struct weir_queued queue_describe(const struct weir_event *ev, int64_t now_ns);
 
-/** Describe the oldest `n` <= QUEUE_PEEK_MAX events in `out`, oldest first, as of `now_ns`. Leaves
- *  class_name NULL. Returns the number of events described. Holds the lock for up to 50 us (with 64
+/** Describe the oldest `n` <= QUEUE_PEEK_MAX events in `out`, oldest first, as of `now_ns`; if the
+ *  queue is `shortest`, those that leave next, in that order. Leaves class_name NULL. Returns the number of events described. Holds the lock for up to 50 us (with 64
  *  partitions of 8 classes). */
 int queue_peek(struct queue *q, int64_t now_ns, struct weir_queued *out, int n);
 
@@ -335,8 +432,15 @@ void queue_close(struct queue *q);
 /** Change the limit. Events already queued stay, even if they exceed the new limit. */
 void queue_set_limit(struct queue *q, uint32_t limit);
 
+/** Slots of `limit` that each of `n` cells has. */
+static inline uint32_t queue_cell_share(uint32_t limit, int n)
+{
+	return n > 0 ? limit / (2 * (uint32_t)n) : 0;
+}
+
 /** Divide the limit between the queue and `n` cells: the cells get half of it. So queue and cells
- *  together never exceed the limit, although no lock covers both. */
-void queue_set_cells(struct queue *q, int n);
+ *  together never exceed the limit, although no lock covers both. `excess` events are in cells
+ *  beyond their shares, since these were larger; their slots are withheld from the queue. */
+void queue_set_cells(struct queue *q, int n, uint32_t excess);
 
 #endif

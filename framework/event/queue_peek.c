@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists the events in a queue, oldest first, by merging its lanes. */
+/* Lists the events in a queue, oldest first, by merging its lanes; those of a queue that is `shortest`
+ * are listed by queue_bins.c. */
 #include "event/queue.h"
 
 /* Largest number of lanes in a queue: 64 partitions (PARTITIONS_MAX in sink.h) of WEIR_CLASSES_MAX
@@ -61,7 +62,9 @@ int queue_peek(struct queue *q, int64_t now_ns, struct weir_queued *out, int n)
 
 	n = n < QUEUE_PEEK_MAX ? n : QUEUE_PEEK_MAX;
 	lock_take(&q->lock);
-	int lanes = peek_lanes(q, peek, QUEUE_LANES_MAX);
+	if (q->shortest)
+		shown = queue_bins_peek(q, now_ns, out, n);
+	int lanes = q->shortest ? 0 : peek_lanes(q, peek, QUEUE_LANES_MAX);
 	while (shown < n && lanes > 0) {
 		struct peek *p = peek_oldest(peek, lanes);
 		out[shown++] = queue_describe(peek_event(p), now_ns);

@@ -18,11 +18,15 @@ void queue_close(struct queue *q)
 
 static void divide_limit(struct queue *q, uint32_t limit) WEIR_REQUIRES(&q->lock)
 {
-	uint32_t each = q->n_cells > 0 ? limit / (2 * (uint32_t)q->n_cells) : 0;
+	uint32_t each = queue_cell_share(limit, q->n_cells);
+	uint32_t own = limit - each * (uint32_t)q->n_cells;
 
 	q->limit = limit;
-	q->cell_max = each;
-	q->own = limit - each * (uint32_t)q->n_cells;
+	atomic_store_explicit(
+	    &q->own, own > q->in_excess ? own - q->in_excess : 0, memory_order_relaxed);
+	/* release: a core that sees a larger share also sees that the queue has fewer slots
+	 * (room_in, sched/splice.c) */
+	atomic_store_explicit(&q->cell_max, each, memory_order_release);
 }
 
 void queue_set_limit(struct queue *q, uint32_t limit)
@@ -32,10 +36,11 @@ void queue_set_limit(struct queue *q, uint32_t limit)
 	lock_release(&q->lock);
 }
 
-void queue_set_cells(struct queue *q, int n)
+void queue_set_cells(struct queue *q, int n, uint32_t excess)
 {
 	lock_take(&q->lock);
 	q->n_cells = n;
+	q->in_excess = excess;
 	divide_limit(q, q->limit);
 	lock_release(&q->lock);
 }

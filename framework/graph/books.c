@@ -210,17 +210,11 @@ static void fold_hist(struct hist_book *into, const struct hist_book *from)
 	book_add(&into->sum_ns, book_read(&from->sum_ns));
 }
 
-/* The stage takes over the histograms of the first thread that exits, because an allocation could
- * fail here. */
-static void fold_times(struct gone *gone, struct local *l, int n_classes)
+static void fold_times(struct time_book *into, const struct time_book *from, int n_classes)
 {
-	if (!gone->times) {
-		gone->times = l->times;
-		l->times = NULL;
-	}
-	for (int c = 0; l->times && c < n_classes; c++) {
-		fold_hist(&gone->times[c].wait, &l->times[c].wait);
-		fold_hist(&gone->times[c].service, &l->times[c].service);
+	for (int c = 0; from && c < n_classes; c++) {
+		fold_hist(&into[c].wait, &from[c].wait);
+		fold_hist(&into[c].service, &from[c].service);
 	}
 }
 
@@ -232,13 +226,76 @@ static void fold_local(struct gone *gone, struct local *l, int n_classes)
 		at = &(*at)->next;
 	*at = l->next;
 	fold_book(&gone->book, &l->book);
-	fold_times(gone, l, n_classes);
+	if (l->times && !gone->times) {
+		gone->times = gone->first_times;
+		gone->first_times = NULL;
+	}
+	fold_times(gone->times, l->times, n_classes);
 	for (int o = 0; o < l->n_outboxes; o++) {
 		book_add(&gone->link_events[o], book_read(&l->outbox[o].events));
 		for (int c = 0; c < n_classes; c++)
 			book_add(&gone->link_tried[o * WEIR_CLASSES_MAX + c],
 			    book_read(&l->outbox[o].tried[c]));
 	}
+}
+
+/* ---- the counters of exited threads, by thread ---- */
+
+struct thread_id graph_books_id(const struct local *l)
+{
+	const struct thread *t = l->thread;
+	int n = atomic_load_explicit(&t->number, memory_order_relaxed);
+
+	/* a thread that was attached, or has not got its number yet */
+	if (n < 0)
+		return (struct thread_id){.n = -1};
+	return (struct thread_id){.pool = t->pool, .source = t->source, .n = n};
+}
+
+bool graph_books_same(const struct thread_id *a, const struct thread_id *b)
+{
+	return a->pool == b->pool && a->source == b->source && a->n == b->n;
+}
+
+static struct local *left_of(const struct gone *gone, const struct thread_id *id)
+{
+	struct local *l = gone->left;
+
+	while (l && !graph_books_same(&l->left, id))
+		l = l->next;
+	return l;
+}
+
+/* Add the counters of `l` to those of earlier threads of the same number. If there are none, keep
+ * `l` itself, because an allocation could fail here. Returns whether it was kept. */
+static bool keep(struct gone *gone, struct local *l, int n_classes)
+{
+	l->left = graph_books_id(l);
+	if (l->left.n < 0)
+		return false;
+	struct local *left = left_of(gone, &l->left);
+	if (!left) {
+		conf_put(l->conf);
+		free(l->thread_state);
+		l->conf = NULL;
+		l->thread_state = NULL;
+		l->thread = NULL;
+		l->next = gone->left;
+		gone->left = l;
+		return true;
+	}
+	fold_book(&left->book, &l->book);
+	if (!left->times) {
+		left->times = l->times;
+		l->times = NULL;
+	}
+	fold_times(left->times, l->times, n_classes);
+	for (int o = 0; o < l->n_outboxes; o++) {
+		book_add(&left->outbox[o].events, book_read(&l->outbox[o].events));
+		for (int c = 0; c < n_classes; c++)
+			book_add(&left->outbox[o].tried[c], book_read(&l->outbox[o].tried[c]));
+	}
+	return false;
 }
 
 void graph_books_fold(struct weir_graph *g, struct thread *t)
@@ -248,6 +305,17 @@ void graph_books_fold(struct weir_graph *g, struct thread *t)
 			continue;
 		fold_local(&g->gone[i], t->local[i], g->n_classes);
 		graph_tickets_leave(t->local[i]);
+		if (keep(&g->gone[i], t->local[i], g->n_classes))
+			t->local[i] = NULL;
+	}
+}
+
+void graph_books_forget(struct gone *gone)
+{
+	while (gone->left) {
+		struct local *l = gone->left;
+		gone->left = l->next;
+		local_free(l);
 	}
 }
 

@@ -65,6 +65,8 @@ static int partitions_of(const struct weir_graph *g, const struct plan_stage *ps
 
 	if (gs && gs->replicas > 1 && next_policy_find(gs->schedule)) /* one for each copy */
 		return (int)gs->replicas;
+	if (ps->serial)
+		return (int)plan_core_threads(gs).max;
 	if (ps->spec->mode != WEIR_MODE_PARTITIONED)
 		return 1;
 	if (gs && next_policy_find(gs->schedule))
@@ -72,6 +74,29 @@ static int partitions_of(const struct weir_graph *g, const struct plan_stage *ps
 	else
 		pool_bounds(gs ? &gs->threads : &ps->spec->threads, task_cores(), &min, &max);
 	return max > PARTITIONS_MAX ? PARTITIONS_MAX : max;
+}
+
+/* Share of the objective that an event may wait before it is served first, whatever its work. An
+ * admitted event waits for at most as much work as fills half of the objective (policy `weir`), plus
+ * this time. */
+#define STARVE_SHARE 0.5
+
+/* Let the queue give the events with the least work first. */
+static int make_shortest(struct weir_stage *st, const struct plan_stage *ps)
+{
+	struct sink *k = &st->sink;
+	int64_t starve_ns = ps->spec->queue.starve_ns;
+
+	k->cost = ps->cost;
+	if (ps->cost.arg) {
+		st->cost_arg = strdup(ps->cost.arg);
+		k->cost.arg = st->cost_arg;
+		if (!st->cost_arg)
+			return WEIR_ENOMEM;
+	}
+	if (starve_ns < 0)
+		starve_ns = (int64_t)((double)k->slo_ns * STARVE_SHARE);
+	return queue_set_shortest(&k->queue, starve_ns, ps->spec->mode == WEIR_MODE_PARTITIONED);
 }
 
 /* Initialise the sink: queue, admission and key. For uniformity, a source also has a queue, but no
@@ -91,6 +116,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	k->key = ps->key;
 	k->stage_key = st->ops->key;
 	k->cohort_by_key = s->cohort.by && s->cohort.by[0];
+	k->serial = ps->serial;
 	k->run = stage_run;
 	k->wake = stage_wake;
 	bool queued = !k->inlined && !(st->ops->flags & WEIR_STAGE_SOURCE);
@@ -113,13 +139,16 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 		k->beside = ps->group >= 0 ? stage_beside : NULL;
 	}
 	int rc = queue_init(&k->queue, g->n_classes, partitions_of(g, ps),
-	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key, exclusive);
+	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key || k->serial, exclusive);
 	/* the queue of an inline stage stays empty; its limit applies to the events that the stage
 	 * holds */
 	if (k->inlined && rc == 0)
 		queue_set_limit(&k->queue, (uint32_t)s->queue.limit);
+	if (rc == 0 && s->queue.discipline == WEIR_DISCIPLINE_SHORTEST)
+		rc = make_shortest(st, ps);
 	k->queue.fifo = s->queue.discipline == WEIR_DISCIPLINE_FIFO ||
-			(s->queue.discipline == WEIR_DISCIPLINE_AUTO && k->policy->fifo);
+			(s->queue.discipline == WEIR_DISCIPLINE_AUTO && k->policy->fifo) ||
+			k->serial;
 	if (rc == 0)
 		sink_set_admission(k, &s->admission, clock_now_ns());
 	return rc;
@@ -179,7 +208,8 @@ static int alloc_stages(struct weir_graph *g, const struct plan *plan)
 		    calloc((size_t)plan->stages[i].n_outlets + 1, sizeof(book_counter));
 		g->gone[i].link_tried = calloc(
 		    (size_t)plan->stages[i].n_outlets * WEIR_CLASSES_MAX + 1, sizeof(book_counter));
-		if (!g->gone[i].link_events || !g->gone[i].link_tried)
+		g->gone[i].first_times = calloc((size_t)g->n_classes, sizeof(struct time_book));
+		if (!g->gone[i].link_events || !g->gone[i].link_tried || !g->gone[i].first_times)
 			return WEIR_ENOMEM;
 	}
 	return 0;
@@ -290,6 +320,8 @@ static struct weir_graph *graph_alloc(struct weir_spec *spec)
 	if (!g)
 		return NULL;
 	g->spec = spec;
+	g->built_ns = clock_now_ns();
+	g->built_wall_ns = clock_wall_ns();
 	lock_init(&g->lock);
 	lock_init(&g->threads_lock);
 	graph_operator.init(g);
@@ -310,6 +342,8 @@ int weir_graph_build(struct weir_spec *spec, struct weir_graph **out, struct wei
 	if (rc == 0) {
 		g = graph_alloc(spec);
 		rc = g ? build(g, &plan, errs) : no_memory(errs);
+		if (rc == 0)
+			plan_serial_warn(&plan);
 	}
 	plan_free(&plan);
 	if (rc != 0 && g) {
@@ -347,11 +381,14 @@ static void free_stage(struct weir_graph *g, struct weir_stage *st)
 	lock_fini(&st->conf_lock);
 	free(st->outlets);
 	free(st->key_arg);
+	free(st->cost_arg);
 	free(st->state);
 	replicas_free(st);
 	free(g->gone[st->id].link_events);
 	free(g->gone[st->id].link_tried);
 	free(g->gone[st->id].times);
+	free(g->gone[st->id].first_times);
+	graph_books_forget(&g->gone[st->id]);
 	free(st);
 }
 

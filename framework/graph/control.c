@@ -110,6 +110,7 @@ static void pool_view(void *ctx, int i, struct resize_view *v)
 	v->target = atomic_load(&pool->target);
 	v->min = atomic_load(&pool->min);
 	v->max = atomic_load(&pool->max);
+	v->fixed = pool->cores && v->min == v->max;
 	v->useful = useful_threads(pool);
 	machine_view(g, pool, v);
 	v->paused = pool->n_sinks > 0;

@@ -24,11 +24,16 @@ enum graph_phase { GRAPH_BUILT, GRAPH_RUNNING, GRAPH_DRAINING, GRAPH_DRAINED };
  *  Guarded by threads_lock. */
 struct gone {
 	struct local *books; /* locals of live threads at this stage, linked by `next` */
-	struct book book;    /* the common book: totals of threads that have exited */
+	/* What threads that have exited have counted, again by thread, for profiles (profile.c):
+	 * handler threads and loops, one local for all threads of the same number, also linked by
+	 * `next`. Their number is bounded by that of the threads that have run at once. */
+	struct local *left;
+	struct book book; /* the common book: totals of threads that have exited */
 	/* times of those threads by class; NULL if none of them ran the stage */
 	struct time_book *times;
-	book_counter *link_events; /* events accepted, by outlet */
-	book_counter *link_tried;  /* events offered, by outlet * WEIR_CLASSES_MAX + class */
+	struct time_book *first_times; /* becomes `times`, since an allocation could fail then */
+	book_counter *link_events;     /* events accepted, by outlet */
+	book_counter *link_tried;      /* events offered, by outlet * WEIR_CLASSES_MAX + class */
 };
 
 struct class_match {
@@ -113,7 +118,7 @@ struct weir_graph {
 	struct meter **meters;
 	/* by stage id, NULL if no pool has several stages; used only by the control thread */
 	struct share *shares;
-	struct groups *groups; /* NULL if there is no core group; used only by the control thread */
+	struct groups *groups; /* NULL if there is no core group; under `lock`, see graph/group.c */
 	struct slowest *slowest; /* has its own lock */
 	/* `inherited` has the totals of the previous graph and is set before the start; `bequest`
 	 * has the totals for the next graph. Each object is shared with the other graph and has its
@@ -125,6 +130,7 @@ struct weir_graph {
 	atomic_int phase;
 	atomic_int overload_mode; /* enum weir_admission_mode; copied to every sink's mode_cap */
 	atomic_bool hurry;
+	int64_t built_ns, built_wall_ns; /* constant */
 	/* 0 before the start, when the admin endpoint may already read it */
 	_Atomic int64_t started_ns;
 	struct drain_signal drain; /* the drain waits here */
@@ -272,6 +278,14 @@ void graph_books_list(struct weir_graph *g, struct thread *t) WEIR_REQUIRES(&g->
 /** Add the counters of `t` to the common books and remove its locals from the lists. threads_lock
  *  is held. */
 void graph_books_fold(struct weir_graph *g, struct thread *t) WEIR_REQUIRES(&g->threads_lock);
+/** Return the placement of a stage, as in struct weir_stage_view. */
+const char *graph_placement(const struct weir_stage *st);
+
+/** Free the counters of exited threads. */
+void graph_books_forget(struct gone *gone);
+/** Identify the thread of the local `l`, which is alive. */
+struct thread_id graph_books_id(const struct local *l);
+bool graph_books_same(const struct thread_id *a, const struct thread_id *b);
 /** Return the change number of stage `id`, which increases when one of its counters, or a total of
  *  its admission, has changed (book_changed). threads_lock is held. */
 uint64_t graph_stage_changes(const struct weir_graph *g, int id) WEIR_REQUIRES(&g->threads_lock);

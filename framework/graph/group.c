@@ -14,6 +14,7 @@
 #include "graph/group.h"
 #include "plan/plan.h"
 #include "sched/cores.h"
+#include "sched/serial.h"
 #include "stage/replica.h"
 
 /* Share of the shortest objective that a stage may wait while others are visited. 5 % is a guess:
@@ -66,9 +67,9 @@ static bool has_cells(const struct plan *plan, const struct weir_stage *st, int 
 	bool several = s->mode == WEIR_MODE_SHARED || s->mode == WEIR_MODE_REPLICATED;
 	bool shared = several && !(st->ops->flags & WEIR_STAGE_SINGLE);
 
-	return shared && passes(st) && !st->sink.cohort_by_key && !stage_has_width(st) &&
-	       !(st->ops->flags & WEIR_STAGE_LOOP) && s->local != WEIR_LOCAL_NEVER &&
-	       is_fed(plan, k, st->id);
+	return shared && passes(st) && s->queue.discipline != WEIR_DISCIPLINE_SHORTEST &&
+	       !st->sink.cohort_by_key && !stage_has_width(st) &&
+	       !(st->ops->flags & WEIR_STAGE_LOOP) && is_fed(plan, k, st->id);
 }
 
 /* Return the stages of group `k` in the order of its visits. Returns their number. */
@@ -80,7 +81,7 @@ static int members(const struct weir_graph *g, const struct plan *plan, int k, i
 	for (int i = 0; i < visit->n; i++)
 		id[n++] = weir_graph_stage(g, visit->items[i])->id;
 	for (int i = 0; visit->n == 0 && i < g->n_stages; i++)
-		if (plan->stages[g->order[i]].group == k)
+		if (plan_is_member(plan, &plan->stages[g->order[i]], k))
 			id[n++] = g->order[i];
 	return n;
 }
@@ -93,21 +94,22 @@ static int cores_before(const struct weir_graph *g)
 	for (int i = 0; i < g->n_pools; i++) {
 		const struct core_group *group = g->pools[i]->cores;
 		if (group && !group->cpu)
-			n += group->max;
+			n += atomic_load(&g->pools[i]->max);
 	}
 	return n;
 }
 
 static int make_pool(struct weir_graph *g, const struct weir_group_spec *gs, struct pool **pool)
 {
-	int cpu[POOL_THREADS_MAX];
+	int cpu[POOL_THREADS_MAX], most;
 	bool listed;
 	int n = cores_parse(gs->cores, cpu, &listed);
 	struct cores_spec spec = {.name = gs->name,
 	    .threads = &gs->threads,
 	    .policy = next_policy_find(gs->schedule),
-	    .n = n,
-	    .max = n,
+	    .n = listed ? n : cores_range(gs->cores, &most),
+	    .most = n,
+	    .max = listed || n > task_cores() ? n : task_cores(),
 	    .cpu = listed ? cpu : NULL,
 	    .first = cores_before(g),
 	    .newest = gs->order == WEIR_ORDER_NEWEST,
@@ -122,12 +124,14 @@ static void set_limits(const struct weir_graph *g, const struct weir_group_spec 
 {
 	int64_t slo_ns = INT64_MAX;
 
-	l->gate = gs->gate.arrived       ? NEXT_ARRIVED
-		  : gs->gate.events > 0  ? NEXT_EVENTS
-		  : gs->gate.time_ns > 0 ? NEXT_TIME
-					 : NEXT_ALL;
+	*l = (struct next_limits){0};
+	l->gate = gs->gate.arrived         ? NEXT_ARRIVED
+		  : gs->gate.events > 0    ? NEXT_EVENTS
+		  : gs->gate.time_ns > 0   ? NEXT_TIME
+		  : gs->gate.cutoff_ns > 0 ? NEXT_CUTOFF
+					   : NEXT_ALL;
 	l->gate_events = (uint32_t)gs->gate.events;
-	l->gate_ns = gs->gate.time_ns;
+	l->gate_ns = l->gate == NEXT_CUTOFF ? gs->gate.cutoff_ns : gs->gate.time_ns;
 	for (int i = 0; i < pool->n_sinks; i++) {
 		const struct weir_stage_spec *s = pool->sinks[i]->stage->spec;
 		int64_t own_ns = weir_spec_slo_ns(g->spec, s);
@@ -144,7 +148,6 @@ static void set_limits(const struct weir_graph *g, const struct weir_group_spec 
 /* Let the policy compute the order from what is known of the stages. */
 static void order(struct weir_graph *g, const struct pool *pool, struct cores_plan *plan)
 {
-	struct core_group *group = pool->cores;
 	struct next_stage stage[NEXT_STAGES_MAX] = {0};
 	struct next_view view = {.n = pool->n_sinks, .stage = stage, .order = &plan->order};
 	double cores = atomic_load(&pool->target) > 0 ? atomic_load(&pool->target) : 1;
@@ -157,7 +160,7 @@ static void order(struct weir_graph *g, const struct pool *pool, struct cores_pl
 		stage[i].load = stage[i].load < 1 ? stage[i].load : 1;
 	}
 	struct next_order out;
-	next_order_make(group->policy, &view, &plan->limits, &out);
+	next_order_make(plan->policy, &view, &plan->limits, &out);
 	plan->order = out;
 }
 
@@ -170,11 +173,23 @@ static int groups_new(struct weir_graph *g)
 	return g->groups->cost ? 0 : WEIR_ENOMEM;
 }
 
+/* The threads of the group are those of a source's loops (sched/host.h). */
+static void host(struct weir_graph *g, const struct plan *plan, int k, struct pool *pool)
+{
+	for (int i = 0; i < g->n_stages; i++)
+		if (plan->stages[i].group == k && g->stages[i]->ops->flags & WEIR_STAGE_SOURCE) {
+			g->stages[i]->host = pool;
+			atomic_store(&pool->waits, true);
+		}
+}
+
 static int local_of_spec(const struct weir_stage_spec *s)
 {
 	if (s->mode == WEIR_MODE_REPLICATED)
 		return LOCAL_KEPT;
-	return s->local == WEIR_LOCAL_ALWAYS ? LOCAL_ALWAYS : LOCAL_AUTO;
+	return s->local == WEIR_LOCAL_ALWAYS  ? LOCAL_ALWAYS
+	       : s->local == WEIR_LOCAL_NEVER ? LOCAL_NEVER
+					      : LOCAL_AUTO;
 }
 
 int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct pool **out)
@@ -186,11 +201,12 @@ int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct
 	if (rc != 0)
 		goto out;
 	g->pools[g->n_pools++] = *out;
+	host(g, plan, k, *out);
 	int n = members(g, plan, k, id);
 	for (int i = 0; i < n && rc == 0; i++) {
 		struct weir_stage *st = g->stages[id[i]];
 		st->pool = *out;
-		st->sink.local = local_of_spec(st->spec);
+		atomic_store(&st->sink.local, (uint8_t)local_of_spec(st->spec));
 		celled |= (uint64_t)has_cells(plan, st, k) << i;
 		rc = pool_add(*out, &st->sink, st->depth);
 		if (rc == 0 && st->spec->mode == WEIR_MODE_REPLICATED)
@@ -200,15 +216,62 @@ int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct
 		rc = cores_open(*out, celled);
 	if (rc == 0 && !g->groups)
 		rc = groups_new(g);
-	if (rc != 0)
-		goto out;
-	struct cores_plan first = {.balance = g->spec->groups[k].balance};
-	set_limits(g, &g->spec->groups[k], *out, &first.limits);
-	order(g, *out, &first);
-	cores_set((*out)->cores, &first);
+	if (rc == 0)
+		graph_group_renew(g, *out);
 out:
 	free(id);
 	return rc;
+}
+
+static void set_local(struct pool *pool)
+{
+	for (int i = 0; i < pool->n_sinks; i++) {
+		struct sink *s = pool->sinks[i];
+		atomic_store_explicit(&s->local, (uint8_t)local_of_spec(s->stage->spec),
+		    memory_order_relaxed);
+	}
+}
+
+static void set_cores(const struct weir_group_spec *gs, struct core_group *group)
+{
+	int max, min = cores_range(gs->cores, &max);
+
+	set_local(group->pool);
+	if (group->cpu)
+		cores_divide(group);
+	else
+		cores_bound(group, min, max);
+}
+
+struct weir_group_spec *graph_group_spec(const struct weir_graph *g, const char *name)
+{
+	for (int k = 0; k < g->spec->n_groups; k++)
+		if (strcmp(g->spec->groups[k].name, name) == 0)
+			return &g->spec->groups[k];
+	return NULL;
+}
+
+struct pool *graph_group_pool(const struct weir_graph *g, const struct weir_group_spec *gs)
+{
+	for (int i = 0; i < g->n_pools; i++)
+		if (strcmp(g->pools[i]->name, gs->name) == 0)
+			return g->pools[i];
+	return NULL;
+}
+
+void graph_group_renew(struct weir_graph *g, struct pool *pool)
+{
+	const struct weir_group_spec *gs = graph_group_spec(g, pool->name);
+	struct cores_plan plan;
+
+	cores_get(pool->cores, &plan);
+	plan.policy = next_policy_find(gs->schedule);
+	plan.balance = gs->balance;
+	plan.window = (unsigned)(clock_now_ns() / LONGEST_WINDOW_NS);
+	set_limits(g, gs, pool, &plan.limits);
+	order(g, pool, &plan);
+	cores_set(pool->cores, &plan);
+	set_cores(gs, pool->cores);
 }
 
 void graph_groups_free(struct weir_graph *g)
@@ -271,11 +334,14 @@ void graph_groups_tick(struct weir_graph *g, int64_t now_ns)
 
 	if (!gr || now_ns - gr->at_ns < ORDER_NS)
 		return;
+	lock_take(&g->lock); /* operators change plans, too */
 	for (int i = 0; i < g->n_stages; i++)
 		most = g->stages[i]->n_outlets > most ? g->stages[i]->n_outlets : most;
 	uint64_t *links = calloc((size_t)most, sizeof(*links));
-	if (!links)
-		return;                     /* memory is short: the order stays */
+	if (!links) { /* memory is short: the order stays */
+		lock_release(&g->lock);
+		return;
+	}
 	for (int k = g->n_stages; k-- > 0;) /* downstream first */
 		look(g, g->stages[g->order[k]], links, gr->at_ns ? now_ns - gr->at_ns : 0);
 	free(links);
@@ -285,8 +351,14 @@ void graph_groups_tick(struct weir_graph *g, int64_t now_ns)
 		struct cores_plan plan;
 		if (!group)
 			continue;
+		if (group->serial)
+			serial_tend(group);
 		cores_get(group, &plan);
 		order(g, g->pools[i], &plan);
+		plan.window = (unsigned)(now_ns / LONGEST_WINDOW_NS);
 		cores_set(group, &plan);
+		if (group->undivided)
+			cores_divide(group);
 	}
+	lock_release(&g->lock);
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Shows what each core of a core group has done at a stage. */
+/* Shows a core group: its settings, and what each core has done, at each stage and at all of them. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include <weir/knob.h>
 
 #include "graph/group.h"
 #include "sched/cores.h"
@@ -9,6 +13,7 @@ static void view_core(const struct core *core, int place, int64_t now_ns, struct
 {
 	const struct core_book *b = &core->book[place];
 	int64_t oldest_ns = cell_oldest_ns(&core->cell[place]);
+	unsigned window = (unsigned)(now_ns / LONGEST_WINDOW_NS);
 
 	v->urgent = book_read(&b->visits[NEXT_URGENT]);
 	v->starved = book_read(&b->visits[NEXT_STARVED]);
@@ -16,8 +21,15 @@ static void view_core(const struct core *core, int place, int64_t now_ns, struct
 	v->from_queue = book_read(&b->from_queue);
 	v->events = v->from_queue + book_read(&b->from_cell);
 	v->dealt = book_read(&b->dealt);
+	v->moved = core->cell[place].serial ? book_read(&core->moved) : 0;
 	v->waiting = cell_length(&core->cell[place]);
 	v->oldest_wait_ns = oldest_ns < now_ns ? now_ns - oldest_ns : 0;
+	v->batches = book_read(&b->batches);
+	v->busy_ns = book_read(&b->busy_ns);
+	v->cut_gate = book_read(&b->cut[NEXT_POLICY]);
+	v->cut_urgent = book_read(&b->cut[NEXT_URGENT]);
+	v->cut_starved = book_read(&b->cut[NEXT_STARVED]);
+	v->longest_wait_ns = longest_read(&b->longest, window - atomic_load(&core->window));
 }
 
 int graph_group_view(const struct weir_stage *st, int64_t now_ns, struct weir_stage_view *v)
@@ -26,11 +38,128 @@ int graph_group_view(const struct weir_stage *st, int64_t now_ns, struct weir_st
 
 	if (!pool || !pool->cores)
 		return 0;
-	v->cores = calloc((size_t)pool->cores->max, sizeof(*v->cores));
+	int most = atomic_load(&pool->max), seen = atomic_load(&pool->n_slots);
+	v->n_cores = most > seen ? most : seen; /* those that left have books, too */
+	v->cores = calloc((size_t)v->n_cores, sizeof(*v->cores));
 	if (!v->cores)
 		return WEIR_ENOMEM;
-	v->n_cores = pool->cores->max;
 	for (int k = 0; k < v->n_cores; k++)
 		view_core(&pool->cores->core[k], st->sink.place, now_ns, &v->cores[k]);
 	return 0;
+}
+
+/* ---- whole groups ---- */
+
+static void add(struct weir_core_view *sum, const struct weir_core_view *v)
+{
+	sum->visits += v->visits;
+	sum->urgent += v->urgent;
+	sum->starved += v->starved;
+	sum->events += v->events;
+	sum->from_queue += v->from_queue;
+	sum->dealt += v->dealt;
+	if (v->moved > sum->moved) /* each serial stage has the same number */
+		sum->moved = v->moved;
+	sum->waiting += v->waiting;
+	sum->batches += v->batches;
+	sum->busy_ns += v->busy_ns;
+	sum->cut_gate += v->cut_gate;
+	sum->cut_urgent += v->cut_urgent;
+	sum->cut_starved += v->cut_starved;
+	if (v->oldest_wait_ns > sum->oldest_wait_ns)
+		sum->oldest_wait_ns = v->oldest_wait_ns;
+	if (v->longest_wait_ns > sum->longest_wait_ns)
+		sum->longest_wait_ns = v->longest_wait_ns;
+}
+
+static void print_gate(const struct next_limits *l, char *buf, size_t size)
+{
+	const struct weir_knob row = {.type = WEIR_KNOB_DURATION};
+	char time[32];
+
+	weir_knob_print(&row, &l->gate_ns, time, sizeof(time));
+	switch (l->gate) {
+	case NEXT_ALL:
+		snprintf(buf, size, "all");
+		break;
+	case NEXT_ARRIVED:
+		snprintf(buf, size, "arrived: true");
+		break;
+	case NEXT_EVENTS:
+		snprintf(buf, size, "events: %" PRIu32, l->gate_events);
+		break;
+	case NEXT_TIME:
+		snprintf(buf, size, "time: %s", time);
+		break;
+	case NEXT_CUTOFF:
+		snprintf(buf, size, "cutoff: %s", time);
+		break;
+	}
+}
+
+/* `stages` are the views of all stages, by id. */
+static int view_group(
+    const struct pool *pool, const struct weir_stage_view *stages, struct weir_group_view *v)
+{
+	struct core_group *group = pool->cores;
+	struct cores_plan plan;
+
+	cores_get(group, &plan);
+	v->name = pool->name;
+	v->schedule = plan.policy->name;
+	v->starve_ns = plan.limits.starve_ns;
+	v->balance = plan.balance;
+	v->newest = group->newest;
+	v->cores = atomic_load(&pool->target);
+	print_gate(&plan.limits, v->gate, sizeof(v->gate));
+	v->core = calloc((size_t)group->max, sizeof(*v->core));
+	v->stages = calloc((size_t)group->n_stages + 1, sizeof(*v->stages));
+	if (!v->core || !v->stages)
+		return WEIR_ENOMEM;
+	v->n_stages = group->n_stages;
+	for (int i = 0; i < v->n_stages; i++) {
+		struct weir_group_stage_view *s = &v->stages[i];
+		s->stage = &stages[pool->sinks[i]->id];
+		s->urgent_events = plan.limits.urgent[i].events;
+		s->urgent_wait_ns = plan.limits.urgent[i].wait_ns;
+		if (s->stage->n_cores > v->n_cores) /* more may have come since the last stage */
+			v->n_cores = s->stage->n_cores;
+		for (int k = 0; k < s->stage->n_cores; k++)
+			add(&v->core[k], &s->stage->cores[k]);
+	}
+	return 0;
+}
+
+/* Return the source whose loops are the cores of the group, or NULL. */
+static const char *source_of(const struct weir_graph *g, const struct pool *pool)
+{
+	for (int i = 0; i < g->n_stages; i++)
+		if (g->stages[i]->host == pool)
+			return g->stages[i]->name;
+	return NULL;
+}
+
+int graph_groups_view(const struct weir_graph *g, struct weir_graph_view *v)
+{
+	int rc = 0;
+
+	v->groups = calloc((size_t)g->n_pools + 1, sizeof(*v->groups));
+	if (!v->groups)
+		return WEIR_ENOMEM;
+	for (int i = 0; rc == 0 && i < g->n_pools; i++)
+		if (g->pools[i]->cores) {
+			struct weir_group_view *group = &v->groups[v->n_groups++];
+			group->source = source_of(g, g->pools[i]);
+			rc = view_group(g->pools[i], v->stages, group);
+		}
+	return rc;
+}
+
+void graph_groups_view_free(struct weir_graph_view *v)
+{
+	for (int i = 0; v->groups && i < v->n_groups; i++) {
+		free(v->groups[i].core);
+		free(v->groups[i].stages);
+	}
+	free(v->groups);
 }

@@ -359,6 +359,14 @@ static int start_pools(struct weir_graph *g, struct weir_errs *errs)
 	return rc;
 }
 
+/* Start the threads of core groups that no loop of a source hosts. */
+static void start_rest(struct weir_graph *g)
+{
+	for (int i = 0; i < g->n_pools; i++)
+		if (atomic_exchange(&g->pools[i]->waits, false))
+			pool_start(g->pools[i]);
+}
+
 int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *errs)
 {
 	WEIR_ASSERT(atomic_load(&g->phase) == GRAPH_BUILT);
@@ -383,6 +391,8 @@ int graph_start(struct weir_graph *g, struct weir_graph *old, struct weir_errs *
 	}
 	if (rc == 0)
 		rc = start_sources(g, errs, &n_started);
+	if (rc == 0)
+		start_rest(g);
 	if (rc != 0) {
 		graph_abort(g, n_started);
 		return rc;

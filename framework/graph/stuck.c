@@ -168,7 +168,7 @@ void graph_trouble(struct weir_graph *g, struct weir_stage *st, char *text, size
 		return;
 	if (st->pool && !pool_serves(st->pool))
 		no_thread(st, text, size);
-	else if (st->sink.inlined || st->sink.direct)
+	else if (st->sink.inlined || st->sink.direct || (st->pool && st->pool->cores))
 		held_threads(g, st, text, size);
 }
 
@@ -178,7 +178,7 @@ void graph_trouble(struct weir_graph *g, struct weir_stage *st, char *text, size
  * I/O thread inside a handler or ops->refused. */
 static bool is_left(const struct thread *t)
 {
-	return t->pool || (t->link && (atomic_load(&t->running) || atomic_load(&t->refusing)));
+	return (t->pool && !t->link) || (t->link && (atomic_load(&t->running) || atomic_load(&t->refusing)));
 }
 
 int graph_left(struct weir_graph *g, bool io_alone)
@@ -187,7 +187,7 @@ int graph_left(struct weir_graph *g, bool io_alone)
 
 	lock_take(&g->threads_lock);
 	for (const struct thread *t = g->threads; t; t = t->next)
-		n += is_left(t) && !(io_alone && t->pool);
+		n += is_left(t) && !(io_alone && !t->link);
 	lock_release(&g->threads_lock);
 	return n;
 }

@@ -67,6 +67,7 @@ static struct thread *thread_new(
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	t->dirty_tail = &t->dirty;
 	t->refused_by = WEIR_NO_STAGE;
+	t->number = -1;
 	t->now_ns = clock_now_ns();
 	t->mail[0] = mailbox_outboxes_new();
 	if (t->mail[0] && graph_books_make(t, all) == 0)
@@ -224,6 +225,12 @@ int thread_enter(
     struct weir_graph *graph, const char *name, struct weir_stage *source, struct thread_link *link)
 {
 	return enter(graph, name, source, link, NULL);
+}
+
+int thread_enter_core(struct weir_graph *graph, const char *name, struct weir_stage *source,
+    struct thread_link *link, struct pool *pool)
+{
+	return enter(graph, name, source, link, pool);
 }
 
 int thread_enter_pool(struct weir_graph *graph, const char *name, struct pool *pool)

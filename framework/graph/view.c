@@ -185,15 +185,18 @@ static void view_law(struct weir_graph *g, struct weir_stage *st, const struct b
 	*motion = after; /* the next reading starts here */
 }
 
+const char *graph_placement(const struct weir_stage *st)
+{
+	if (st->ops->flags & WEIR_STAGE_SOURCE)
+		return "source";
+	return st->spec->inlined ? "inline" : st->spec->group[0] ? "group" : "pool";
+}
+
 static void view_threads(struct weir_stage *st, struct weir_stage_view *v)
 {
-	bool source = st->ops->flags & WEIR_STAGE_SOURCE;
 	const struct pool *pool = st->pool;
 
-	v->placement = source               ? "source"
-		       : st->spec->inlined  ? "inline"
-		       : st->spec->group[0] ? "group"
-					    : "pool";
+	v->placement = graph_placement(st);
 	v->group = pool ? pool->name : "";
 	v->thread_deaths = atomic_load(&st->deaths.n);
 	if (!pool)
@@ -372,6 +375,8 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 	v->acts_total = change_log_total(&g->change_log);
 	weir_graph_collect_state(g, &v->collect);
 	if (v->stages && rc == 0)
+		rc = graph_groups_view(g, v);
+	if (v->stages && rc == 0)
 		rc = reload_state_add(g, v);
 	if (!v->stages || rc != 0) {
 		weir_graph_view_free(v);
@@ -390,5 +395,6 @@ void weir_graph_view_free(struct weir_graph_view *v)
 		free(v->stages[i].cores);
 	}
 	free(v->stages);
+	graph_groups_view_free(v);
 	free(v);
 }

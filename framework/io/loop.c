@@ -26,6 +26,7 @@
 
 #include "base/clock.h"
 #include "base/task.h"
+#include "sched/host.h"
 #include "stage/thread.h"
 #include "io/loop.h"
 
@@ -99,7 +100,7 @@ static int open_fds(struct weir_loop *loop)
 void loop_free(struct weir_loop *loop)
 {
 	mailbox_fini(&loop->mailbox); /* before `wake` is closed: a sender may still write to it */
-	if (loop->wake.fd != -1)
+	if (loop->wake.fd != -1 && !loop->host)
 		close(loop->wake.fd);
 	if (loop->epoll_fd != -1)
 		close(loop->epoll_fd);
@@ -137,8 +138,7 @@ int loop_new(
 
 /* ---- one iteration ---- */
 
-/* Deliver mail from other threads and from this one. Returns whether there was any mail. */
-static bool run_mail(struct weir_loop *loop)
+bool loop_mail(struct weir_loop *loop)
 {
 	bool some = false;
 	struct weir_event *list = mailbox_take(&loop->mailbox);
@@ -175,7 +175,7 @@ static void settle(struct weir_loop *loop)
 		loop->ops->turn_end(loop);
 		again = loop_send_on(loop);
 		loop->awaits |= loop->expected > 0;
-		again |= run_mail(loop);
+		again |= loop_mail(loop);
 	} while (again);
 }
 
@@ -184,15 +184,31 @@ static int run_length(const struct weir_loop *loop)
 	return loop->hands_over ? LOOP_RUN_HANDED : (loop->n_ready + LOOP_RUNS - 1) / LOOP_RUNS;
 }
 
+static void call_ready(struct weir_loop *loop)
+{
+	struct epoll_event *e = &loop->ready[loop->next_ready++];
+	struct weir_watch *w = e->data.ptr;
+
+	if (w)
+		w->ready(loop, w, e->events);
+}
+
+bool loop_run_some(struct weir_loop *loop)
+{
+	for (int left = run_length(loop); left > 0 && loop->next_ready < loop->n_ready; left--)
+		call_ready(loop);
+	if (loop->next_ready < loop->n_ready)
+		return true;
+	loop->n_ready = loop->next_ready = 0;
+	return false;
+}
+
 static void run_ready(struct weir_loop *loop)
 {
 	int left = run_length(loop);
 
 	while (loop->next_ready < loop->n_ready) {
-		struct epoll_event *e = &loop->ready[loop->next_ready++];
-		struct weir_watch *w = e->data.ptr;
-		if (w)
-			w->ready(loop, w, e->events);
+		call_ready(loop);
 		if (--left == 0) {
 			settle(loop);
 			left = run_length(loop);
@@ -208,7 +224,7 @@ void loop_turn(struct weir_loop *loop)
 	thread_touch(loop->now_ns);
 	loop->awaits = loop->expected > 0;
 	run_ready(loop);
-	run_mail(loop);
+	loop_mail(loop);
 	timer_wheel_run(&loop->timers, loop->now_ns, loop);
 	settle(loop);
 	/* An iteration without ready descriptors does not show whether new requests are passed to
@@ -219,7 +235,7 @@ void loop_turn(struct weir_loop *loop)
 
 /* ---- waiting ---- */
 
-static int timeout_ms(const struct weir_loop *loop)
+int loop_timeout_ms(const struct weir_loop *loop)
 {
 	int64_t next = timer_wheel_next_ns(&loop->timers);
 
@@ -236,6 +252,12 @@ static bool has_mail(const struct weir_loop *loop)
 	return atomic_load_explicit(&loop->mailbox.full, memory_order_relaxed);
 }
 
+/* Whether there is work that no descriptor shows: mail, or events for a core. */
+static bool has_work(const struct weir_loop *loop)
+{
+	return has_mail(loop) || (loop->serves && host_due(loop->host));
+}
+
 /* Poll for mail and ready descriptors for at most spin_ns. Returns whether any were found. */
 static bool spin(struct weir_loop *loop)
 {
@@ -243,18 +265,17 @@ static bool spin(struct weir_loop *loop)
 	int n;
 
 	do {
-		for (int i = 0; i < LOOP_SPIN_CHECKS && !has_mail(loop); i++)
+		for (int i = 0; i < LOOP_SPIN_CHECKS && !has_work(loop); i++)
 			task_pause();
 		n = epoll_wait(loop->epoll_fd, loop->ready, LOOP_EVENTS, 0);
-		if (n > 0 || has_mail(loop))
+		if (n > 0 || has_work(loop))
 			break;
 	} while (clock_now_ns() < until);
 	loop->n_ready = n < 0 ? 0 : n;
-	return n > 0 || has_mail(loop);
+	return n > 0 || has_work(loop);
 }
 
-/* Spin unless recent spins have found nothing, and adapt spin_ns. Returns whether there is work. */
-static bool try_spin(struct weir_loop *loop)
+bool loop_try_spin(struct weir_loop *loop)
 {
 	if (loop->expected == 0 || task_cores() == 1)
 		return false;
@@ -275,7 +296,7 @@ static bool try_spin(struct weir_loop *loop)
 
 static void block(struct weir_loop *loop)
 {
-	int timeout = mailbox_sleep(&loop->mailbox) ? timeout_ms(loop) : 0;
+	int timeout = mailbox_sleep(&loop->mailbox) ? loop_timeout_ms(loop) : 0;
 	int n = epoll_wait(loop->epoll_fd, loop->ready, LOOP_EVENTS, timeout);
 
 	WEIR_ASSERT(n >= 0 || errno == EINTR);
@@ -285,7 +306,7 @@ static void block(struct weir_loop *loop)
 
 void loop_wait(struct weir_loop *loop)
 {
-	if (has_mail(loop) || !try_spin(loop))
+	if (has_mail(loop) || !loop_try_spin(loop))
 		block(loop);
 	loop->now_ns = clock_now_ns();
 }

@@ -15,6 +15,8 @@
 #include <weir/log.h>
 
 #include "base/clock.h"
+#include "event/local.h"
+#include "sched/host.h"
 #include "stage/thread.h"
 #include "io/loop.h"
 
@@ -25,18 +27,21 @@
 
 static int thread_start(struct weir_loop *loop)
 {
-	int rc;
-
 	loop_current = loop;
-	rc = thread_enter(stage_graph(loop->stage), loop->name, loop->stage, &loop->link);
+	struct pool *pool = loop->host ? loop->host->pool : NULL;
+	int rc =
+	    thread_enter_core(stage_graph(loop->stage), loop->name, loop->stage, &loop->link, pool);
 	loop->refused_by = thread_refused_by();
 	if (rc != 0)
 		return rc;
+	atomic_store(&thread_self()->number, loop->index);
 	thread_touch(loop->now_ns);
 	rc = loop->ops->start ? loop->ops->start(loop) : 0;
 	thread_flush();
 	if (rc != 0)
 		thread_leave();
+	else if (loop->host)
+		host_begin(loop->host);
 	return rc;
 }
 
@@ -79,12 +84,20 @@ static void loop_died(void *arg)
 	pthread_cleanup_push(loop_died, loop);
 	thread_died(&loop->stage->deaths);
 	pthread_cleanup_pop(0);
+	if (loop->host)
+		host_died(loop->host);
 	loop->sends = false;
 	replace(loop);
 }
 
 static void loop_end(struct weir_loop *loop)
 {
+	if (loop->host) {
+		loop->sends = true;
+		host_end(loop->host);
+		loop->serves = false;
+		loop->sends = false;
+	}
 	loop_turn(loop); /* delivers mail that arrived before the stop */
 	if (loop->ops->stop && !loop->stopped) {
 		loop->stopped = true;
@@ -97,10 +110,12 @@ static void loop_end(struct weir_loop *loop)
 static void loop_run(struct weir_loop *loop)
 {
 	pthread_cleanup_push(loop_died, loop);
-	if (loop->passed_on)
-		loop_turn(loop); /* finishes the iteration in which the previous thread exited */
+	if (loop->passed_on) /* finish the iteration in which the previous thread exited */
+		(loop->serves ? loop_core_turn : loop_turn)(loop);
 	/* pairs with weir_loop_stop */
 	while (!atomic_load_explicit(&loop->stop, memory_order_acquire)) {
+		if (loop->host && loop_core_step(loop))
+			continue;
 		loop_wait(loop);
 		loop_turn(loop);
 	}
@@ -117,6 +132,8 @@ static void *loop_go_on(void *arg)
 	task_join(&loop->task[!loop->current]);
 	loop_current = loop;
 	thread_resume(loop->passed_on);
+	if (loop->host)
+		host_resume(loop->host);
 	loop->now_ns = clock_now_ns();
 	loop_run(loop);
 	return NULL;
@@ -159,8 +176,16 @@ int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops
 
 	if (rc != 0)
 		return rc;
+	if (st->host)
+		rc = loop_core_claim(loop, index);
+	if (rc != 0)
+		goto fail;
 	*out = loop;
-	snprintf(loop->name, sizeof(loop->name), "%.9s/io%d", weir_stage_name(st), index);
+	loop->index = index;
+	if (loop->host)
+		snprintf(loop->name, sizeof(loop->name), "%.10s/%d", st->host->name, index);
+	else
+		snprintf(loop->name, sizeof(loop->name), "%.9s/io%d", weir_stage_name(st), index);
 	rc = task_start(&loop->task[0], loop->name, loop_main, loop);
 	if (rc != 0)
 		goto fail;
@@ -171,6 +196,8 @@ int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops
 	st->refused_by = loop->refused_by;
 	task_join(&loop->task[0]);
 fail:
+	if (loop->host)
+		host_release(loop->host);
 	*out = NULL;
 	loop_free(loop);
 	return rc;
@@ -186,5 +213,7 @@ void weir_loop_join(struct weir_loop *loop)
 {
 	await(&loop->over); /* from here on, no thread can exit and be replaced */
 	task_join(&loop->task[loop->current]);
+	if (loop->host)
+		host_release(loop->host);
 	loop_free(loop);
 }

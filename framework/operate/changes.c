@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "control/control.h"
+#include "graph/group.h"
 
 int graph_say(char *why, size_t size, int code, const char *fmt, ...)
 {
@@ -48,6 +49,15 @@ struct weir_stage *graph_find_stage(
 	graph_say(why, size, 0, "there is no stage '%s'%s%s%s", name,
 	    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 	return NULL;
+}
+
+bool graph_find_owner(
+    struct weir_graph *g, const char *name, struct owner *of, char *why, size_t size)
+{
+	*of = (struct owner){.graph = g, .group = graph_group_spec(g, name)};
+	if (!of->group)
+		of->stage = graph_find_stage(g, name, why, size);
+	return of->group || of->stage;
 }
 
 static void forget(void *arg)
@@ -106,30 +116,30 @@ int graph_changes_open(const struct weir_graph *g, char *why, size_t size)
 	    "the server is switching to a new configuration: try again in a moment");
 }
 
-/* Whether `st` may be put back into the state saved in `b`, given its type and placement. */
-static bool can_return(const struct weir_stage *st, const struct before *b)
+/* Whether `of` may be put back into the state saved in `b`, given its type and placement. */
+static bool can_return(const struct owner *of, const struct before *b)
 {
 	char why[256];
 
-	if (!st)
-		return b->kind == BEFORE_OVERLOAD;
 	return b->kind == BEFORE_STEER
-		   ? graph_can_steer(st, (enum weir_steer)b->state, why, sizeof(why)) == 0
-		   : graph_knob_live(st, b->knob, why, sizeof(why)) == 0;
+		   ? graph_can_steer(of->stage, (enum weir_steer)b->state, why, sizeof(why)) == 0
+		   : graph_knob_live(of, b->knob, why, sizeof(why)) == 0;
 }
 
 /* Copy `before` for graph `arg`. Returns NULL if out of memory, if that graph has no such stage, or
- * if its stage has no such knob or state. */
+ * or group, or if that has no such knob or state. */
 static void *before_carried(void *arg, const void *before)
 {
 	const struct before *from = before;
-	struct weir_stage *st = from->stage ? graph_match(arg, from->stage) : NULL;
-	struct before *b = can_return(st, from) ? calloc(1, sizeof(*b)) : NULL;
+	struct owner of = {0};
+	bool can = from->kind == BEFORE_OVERLOAD ||
+		   (graph_match_owner(arg, &from->of, &of) && can_return(&of, from));
+	struct before *b = can ? calloc(1, sizeof(*b)) : NULL;
 
 	if (!b)
 		return NULL;
 	b->kind = from->kind;
-	b->stage = st;
+	b->of = of;
 	b->state = from->state;
 	b->knob = from->knob ? strdup(from->knob) : NULL;
 	if ((!from->knob || b->knob) && override_values_copy(&b->values, &from->values) == 0)
@@ -154,11 +164,11 @@ uint64_t graph_change(struct weir_graph *g, const struct weir_change *act, struc
 }
 
 uint64_t graph_change_noted(struct weir_graph *g, const struct weir_change *act,
-    struct before *before, const struct weir_stage *st, const char *rule)
+    struct before *before, const char *name, const char *rule)
 {
 	struct weir_decision d = {0};
 
-	snprintf(d.stage, sizeof(d.stage), "%s", st->name);
+	snprintf(d.stage, sizeof(d.stage), "%s", name);
 	snprintf(d.actor, sizeof(d.actor), "%s", act->actor);
 	snprintf(d.action, sizeof(d.action), "%s", act->what);
 	snprintf(d.rule, sizeof(d.rule), "%.95s", rule);
@@ -199,13 +209,14 @@ static void restore_overload(struct weir_graph *g, const struct before *b, struc
 static int restore_steer(struct weir_graph *g, const struct before *b, struct weir_change *act,
     char *why, size_t size) WEIR_REQUIRES(&g->lock)
 {
-	int rc = graph_may_steer(g, b->stage, (enum weir_steer)b->state, why, size);
+	struct weir_stage *st = b->of.stage;
+	int rc = graph_may_steer(g, st, (enum weir_steer)b->state, why, size);
 
 	if (rc != 0)
 		return rc;
-	graph_cut(act->from, sizeof(act->from), graph_steer_word(atomic_load(&b->stage->steer)));
+	graph_cut(act->from, sizeof(act->from), graph_steer_word(atomic_load(&st->steer)));
 	graph_cut(act->to, sizeof(act->to), graph_steer_word(b->state));
-	graph_steer_turn(b->stage, b->state);
+	graph_steer_turn(st, b->state);
 	return 0;
 }
 
@@ -232,7 +243,7 @@ static int take_back(struct weir_graph *g, const struct weir_change *last, const
 	char to[48];
 	graph_cut(to, sizeof(to), act.to);
 	snprintf(rule, sizeof(rule), "%.40s = %s", b->kind == BEFORE_KNOB ? b->knob : "state", to);
-	graph_change_noted(g, &act, NULL, b->stage, rule);
+	graph_change_noted(g, &act, NULL, owner_name(&b->of), rule);
 	return 0;
 }
 

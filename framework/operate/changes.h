@@ -25,10 +25,27 @@ struct override_values {
 	bool stuck;                /* `temporary` has expired, but the knob could not be set back */
 };
 
+/** What has knobs: a stage or, if `stage` is NULL, a group. */
+struct owner {
+	struct weir_graph *graph;
+	struct weir_stage *stage;
+	struct weir_group_spec *group; /* of graph->spec */
+};
+
+static inline const char *owner_name(const struct owner *of)
+{
+	return of->stage ? of->stage->name : of->group->name;
+}
+
+static inline struct owner owner_stage(struct weir_stage *st)
+{
+	return (struct owner){.graph = st->graph, .stage = st};
+}
+
 /** A knob that has an override, and its values. */
 struct override {
 	struct override *next;
-	struct weir_stage *stage;
+	struct owner of;
 	char *knob, *configured; /* owned */
 	struct override_values values;
 };
@@ -36,8 +53,8 @@ struct override {
 /** The state before a change, which an undo restores. */
 struct before {
 	enum { BEFORE_KNOB, BEFORE_STEER, BEFORE_OVERLOAD } kind;
-	struct weir_stage *stage; /* NULL for the overload mode */
-	char *knob;               /* owned */
+	struct owner of; /* of no use for the overload mode */
+	char *knob;      /* owned */
 	struct override_values values;
 	int state; /* enum weir_steer, or enum weir_admission_mode */
 };
@@ -46,9 +63,10 @@ struct before {
  *  log takes ownership. Returns the id of the change. */
 uint64_t graph_change(struct weir_graph *g, const struct weir_change *act, struct before *before)
     WEIR_REQUIRES(&g->lock);
-/** Record `act` like graph_change, and also write it to the journal with `rule` as the reason. */
+/** Record `act` like graph_change, and also write it to the journal as a decision about the stage or
+ *  group `name`, with `rule` as the reason. */
 uint64_t graph_change_noted(struct weir_graph *g, const struct weir_change *act,
-    struct before *before, const struct weir_stage *st, const char *rule) WEIR_REQUIRES(&g->lock);
+    struct before *before, const char *name, const char *rule) WEIR_REQUIRES(&g->lock);
 /** Record a change of the overload mode. `mode` is the previous mode. */
 void graph_change_overload(struct weir_graph *g, const struct weir_change *act, int mode)
     WEIR_REQUIRES(&g->lock);
@@ -58,23 +76,47 @@ void graph_change_overload(struct weir_graph *g, const struct weir_change *act, 
 void graph_overload_turn(struct weir_graph *g, int mode);
 void graph_overload_note(struct weir_graph *g, int before, int mode, struct weir_change *act);
 
-/** Check that `st` has this knob, and that the knob is live. Returns 0, or an error of
+/** Check that the owner has this knob, and that the knob is live. Returns 0, or an error of
  *  weir_graph_set with the reason in why[size]. */
-int graph_knob_live(const struct weir_stage *st, const char *knob, char *why, size_t size);
+int graph_knob_live(const struct owner *of, const char *knob, char *why, size_t size);
 /** Set a knob without recording the change. Returns what weir_graph_set returns. */
 int graph_knob_turn(
-    struct weir_stage *st, const char *knob, const char *value, char *why, size_t size);
+    const struct owner *of, const char *knob, const char *value, char *why, size_t size);
 /** Store `value` only in the spec of `st`. For framework knobs that have no effect on this
  *  stage. */
 int graph_knob_store(
     struct weir_stage *st, const char *knob, const char *value, char *why, size_t size);
 /** Print the effective value of a knob to buf[size]. Returns 0, WEIR_ENOENT or WEIR_EINVAL. */
-int graph_knob_print(struct weir_stage *st, const char *knob, char *buf, size_t size);
+int graph_knob_print(const struct owner *of, const char *knob, char *buf, size_t size);
+
+/** The same for groups (group_knobs.c). */
+int graph_group_knob_live(const struct owner *of, const char *knob, char *why, size_t size);
+int graph_group_knob_turn(
+    const struct owner *of, const char *knob, const char *value, char *why, size_t size);
+/** The stage's knobs are `next`. Check them as `weir check` would, together with the rest of the
+ *  spec. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM with the reason in why[size]. */
+int graph_check_stage(
+    const struct weir_stage *st, const struct weir_stage_spec *next, char *why, size_t size);
+
+/** Find the row for `path`, such as "threads.max". *base is advanced to the struct that contains the
+ *  member. Returns NULL if there is none. */
+const struct weir_knob *graph_knob_row(
+    const struct weir_knob *table, const char *path, void **base);
+/** Parse `value` into the member of `base`. Returns what weir_knob_parse returns; the message has
+ *  the whole range. */
+int graph_knob_parse(
+    const struct weir_knob *row, const char *value, void *base, char *why, size_t size);
+/** Report that no row of `table` is called `knob`; `who` has the table. Returns WEIR_ENOENT. */
+int graph_no_knob(const struct weir_knob *table, const char *who, const char *name,
+    const char *knob, char *why, size_t size);
 
 /** Find the stage called `name`. If there is none, returns NULL, with a message in why[size] that
  *  suggests the nearest name. */
 struct weir_stage *graph_find_stage(
     const struct weir_graph *g, const char *name, char *why, size_t size);
+/** Find the stage or group called `name`. Returns false with a message in why[size]. */
+bool graph_find_owner(
+    struct weir_graph *g, const char *name, struct owner *of, char *why, size_t size);
 
 /** Restore the values saved in `before`, and fill in `from` and `to` of `act`. */
 int graph_override_restore(struct weir_graph *g, const struct before *before,
@@ -103,6 +145,8 @@ int graph_may_steer(const struct weir_graph *g, const struct weir_stage *st, enu
 
 /** Return the stage of `g` with the name and type of `st`, or NULL if there is none. */
 struct weir_stage *graph_match(const struct weir_graph *g, const struct weir_stage *st);
+/** Find the owner in `g` that corresponds to `of` in another graph. Returns false if there is none. */
+bool graph_match_owner(struct weir_graph *g, const struct owner *of, struct owner *match);
 /** Report in the journal and the log that `what` of `stage` was lost in a reload, and why. */
 void graph_dropped(struct weir_graph *g, const char *actor, const char *stage, const char *what,
     const char *why) WEIR_REQUIRES(&g->lock);
@@ -117,11 +161,11 @@ int graph_changes_open(const struct weir_graph *g, char *why, size_t size) WEIR_
 int override_values_copy(struct override_values *to, const struct override_values *from);
 
 /** Return the override of `knob` at `st`, or NULL if there is none. */
-struct override *graph_override(const struct weir_graph *g, const struct weir_stage *st,
-    const char *knob) WEIR_REQUIRES(&g->lock);
+struct override *graph_override(
+    const struct weir_graph *g, const struct owner *of, const char *knob) WEIR_REQUIRES(&g->lock);
 /** Return the override of a knob; allocate it first if necessary. Returns NULL if out of memory, or
  *  if the knob does not exist, in which case *missing is true. */
-struct override *graph_override_need(struct weir_graph *g, struct weir_stage *st, const char *knob,
+struct override *graph_override_need(struct weir_graph *g, const struct owner *of, const char *knob,
     bool *missing) WEIR_REQUIRES(&g->lock);
 /** Return the value that would be in effect if `o` had the values `l`. */
 const char *graph_override_value(const struct override *o, const struct override_values *l);
@@ -132,7 +176,7 @@ void graph_override_settle(struct override *o);
 void graph_override_drop(struct weir_graph *g, struct override *o) WEIR_REQUIRES(&g->lock);
 /** Return the effective value of a knob, allocated with malloc, or NULL if there is no such knob or
  *  if out of memory. */
-char *graph_knob_text(struct weir_stage *st, const char *knob);
+char *graph_knob_text(const struct owner *of, const char *knob);
 
 /** Write a message to why[size]. Returns `code`. */
 int graph_say(char *why, size_t size, int code, const char *fmt, ...) WEIR_PRINTF(4, 5);

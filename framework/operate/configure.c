@@ -17,7 +17,7 @@
 
 /** A knob whose configured value is to change. */
 struct turn {
-	struct weir_stage *stage;
+	struct owner of;
 	char *knob, *from, *to; /* owned */
 	bool done;
 };
@@ -47,14 +47,14 @@ static bool grow(struct turns *t)
 	return more;
 }
 
-/* Add `knob` to `t` if its configured values in `st` and `wanted` differ. */
-static void compare(struct weir_graph *g, struct turns *t, struct weir_stage *st,
-    struct weir_stage *wanted, const char *knob) WEIR_REQUIRES(&g->lock)
+/* Add `knob` to `t` if its configured values in `of` and `wanted` differ. */
+static void compare(struct weir_graph *g, struct turns *t, const struct owner *of,
+    const struct owner *wanted, const char *knob) WEIR_REQUIRES(&g->lock)
 {
-	const struct override *o = graph_override(g, st, knob);
-	struct turn new = {.stage = st, .knob = strdup(knob)};
+	const struct override *o = graph_override(g, of, knob);
+	struct turn new = {.of = *of, .knob = strdup(knob)};
 
-	new.from = o ? strdup(o->configured) : graph_knob_text(st, knob);
+	new.from = o ? strdup(o->configured) : graph_knob_text(of, knob);
 	new.to = graph_knob_text(wanted, knob);
 	bool whole = new.knob &&new.from &&new.to;
 	bool same = whole && strcmp(new.from, new.to) == 0;
@@ -68,18 +68,19 @@ static void compare(struct weir_graph *g, struct turns *t, struct weir_stage *st
 	free(new.to);
 }
 
-static void compare_table(struct weir_graph *g, struct turns *t, struct weir_stage *st,
-    struct weir_stage *wanted, const struct weir_knob *table, const char *prefix)
+static void compare_table(struct weir_graph *g, struct turns *t, const struct owner *of,
+    const struct owner *wanted, const struct weir_knob *table, const char *prefix)
     WEIR_REQUIRES(&g->lock)
 {
 	for (const struct weir_knob *row = table; row && row->name; row++) {
 		char path[128];
 		snprintf(path, sizeof(path), "%s%s", prefix, row->name);
-		if (row->type == WEIR_KNOB_MAP && table == weir_stage_knobs) {
+		if (row->type == WEIR_KNOB_MAP &&
+		    (table == weir_stage_knobs || table == weir_group_knobs)) {
 			strncat(path, ".", sizeof(path) - strlen(path) - 1);
-			compare_table(g, t, st, wanted, row->fields, path);
+			compare_table(g, t, of, wanted, row->fields, path);
 		} else if (row->flags & WEIR_KNOB_LIVE) {
-			compare(g, t, st, wanted, path);
+			compare(g, t, of, wanted, path);
 		}
 	}
 }
@@ -88,19 +89,22 @@ static void compare_table(struct weir_graph *g, struct turns *t, struct weir_sta
  * so has no pool of its own. */
 static bool is_idle(const struct turn *t)
 {
-	return strncmp(t->knob, "threads.", 8) == 0 &&
-	       (!t->stage->pool || t->stage->spec->group[0] != '\0');
+	const struct weir_stage *st = t->of.stage;
+
+	return st && strncmp(t->knob, "threads.", 8) == 0 &&
+	       (!st->pool || st->spec->group[0] != '\0');
 }
 
 /* Make `to` the configured value of the knob. Returns false if it cannot be set now. */
 static bool turn(struct weir_graph *g, const struct turn *t, const char *to) WEIR_REQUIRES(&g->lock)
 {
-	struct override *o = graph_override(g, t->stage, t->knob);
+	struct override *o = graph_override(g, &t->of, t->knob);
 	char why[256];
 
+	if (!o && is_idle(t))
+		return graph_knob_store(t->of.stage, t->knob, to, why, sizeof(why)) == 0;
 	if (!o)
-		return (is_idle(t) ? graph_knob_store : graph_knob_turn)(
-			   t->stage, t->knob, to, why, sizeof(why)) == 0;
+		return graph_knob_turn(&t->of, t->knob, to, why, sizeof(why)) == 0;
 	char *text = strdup(to);
 	if (!text)
 		return false;
@@ -137,7 +141,7 @@ static bool turn_all(struct weir_graph *g, struct turns *t, bool back) WEIR_REQU
 static void end_overrides(struct weir_graph *g, const struct turns *t) WEIR_REQUIRES(&g->lock)
 {
 	for (int i = 0; i < t->n; i++) {
-		struct override *o = graph_override(g, t->turn[i].stage, t->turn[i].knob);
+		struct override *o = graph_override(g, &t->turn[i].of, t->turn[i].knob);
 		if (!o)
 			continue;
 		graph_override_settle(o);
@@ -151,12 +155,12 @@ static void note(struct weir_graph *g, const struct turn *t) WEIR_REQUIRES(&g->l
 	struct weir_change act = {.actor = "reload", .what = "reload"};
 	char rule[96], to[48];
 
-	snprintf(act.target, sizeof(act.target), "%.90s.%.90s", t->stage->name, t->knob);
+	snprintf(act.target, sizeof(act.target), "%.90s.%.90s", owner_name(&t->of), t->knob);
 	graph_cut(act.from, sizeof(act.from), t->from);
 	graph_cut(act.to, sizeof(act.to), t->to);
 	graph_cut(to, sizeof(to), t->to);
 	snprintf(rule, sizeof(rule), "%.40s = %s", t->knob, to);
-	graph_change_noted(g, &act, NULL, t->stage, rule);
+	graph_change_noted(g, &act, NULL, owner_name(&t->of), rule);
 }
 
 /* Apply the server-wide settings. An overload mode that was changed at run time is left
@@ -213,18 +217,33 @@ void weir_graph_renewed(const struct weir_graph *g, const struct weir_graph *wan
 	}
 }
 
+static void compare_all(struct weir_graph *g, const struct weir_graph *wanted, struct turns *t)
+    WEIR_REQUIRES(&g->lock)
+{
+	struct weir_graph *other = wanted->stages[0]->graph; /* drops const; only read */
+	struct owner of, counterpart;
+
+	for (int i = 0; i < g->n_stages; i++) {
+		of = owner_stage(g->stages[i]);
+		bool found = graph_match_owner(other, &of, &counterpart);
+		WEIR_ASSERT(found);
+		compare_table(g, t, &of, &counterpart, weir_stage_knobs, "");
+		compare_table(g, t, &of, &counterpart, of.stage->ops->knobs, "with.");
+	}
+	for (int k = 0; k < g->spec->n_groups; k++) {
+		of = (struct owner){.graph = g, .group = &g->spec->groups[k]};
+		if (graph_match_owner(other, &of, &counterpart))
+			compare_table(g, t, &of, &counterpart, weir_group_knobs, "");
+	}
+}
+
 int weir_graph_configure(struct weir_graph *g, const struct weir_graph *wanted, int *n_turned)
 {
 	struct turns t = {0};
 
 	WEIR_ASSERT(g->n_stages == wanted->n_stages);
 	lock_take(&g->lock);
-	for (int i = 0; i < g->n_stages; i++) {
-		struct weir_stage *st = g->stages[i], *counterpart = graph_match(wanted, st);
-		WEIR_ASSERT(counterpart != NULL);
-		compare_table(g, &t, st, counterpart, weir_stage_knobs, "");
-		compare_table(g, &t, st, counterpart, st->ops->knobs, "with.");
-	}
+	compare_all(g, wanted, &t);
 	int rc = configure(g, &t);
 	if (rc == 0)
 		configure_server(g, wanted->spec);

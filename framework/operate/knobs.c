@@ -15,6 +15,7 @@
 #include "base/knob_in.h"
 #include "base/task.h"
 #include "graph/graph.h"
+#include "graph/group.h"
 #include "operate/changes.h"
 #include "sched/pool.h"
 
@@ -32,10 +33,7 @@ static int say(char *why, size_t size, int code, const char *fmt, ...)
 	return code;
 }
 
-/* Find the row for `path`, such as "threads.max". *base is advanced to the struct that contains the
- * member. */
-static const struct weir_knob *find_row(
-    const struct weir_knob *table, const char *path, void **base)
+const struct weir_knob *graph_knob_row(const struct weir_knob *table, const char *path, void **base)
 {
 	char head[64];
 	size_t n = strcspn(path, ".");
@@ -50,7 +48,7 @@ static const struct weir_knob *find_row(
 	if (row->type != WEIR_KNOB_MAP)
 		return NULL;
 	*base = (char *)*base + row->offset;
-	return find_row(row->fields, path + n + 1, base);
+	return graph_knob_row(row->fields, path + n + 1, base);
 }
 
 /* List the paths of all knobs, as suggestions for a misspelt one. The path of a knob in a section
@@ -82,13 +80,19 @@ static const char *nearest_path(
 	return weir_nearest(knob, names, n);
 }
 
-static int no_knob(const struct weir_stage *st, const char *knob, char *why, size_t size)
+int graph_no_knob(const struct weir_knob *table, const char *who, const char *name,
+    const char *knob, char *why, size_t size)
 {
 	char path[PATHS_MAX][64];
-	const char *near = nearest_path(weir_stage_knobs, knob, path);
+	const char *near = nearest_path(table, knob, path);
 
-	return say(why, size, WEIR_ENOENT, "stage '%s' has no knob '%s'%s%s%s", st->name, knob,
+	return say(why, size, WEIR_ENOENT, "%s '%s' has no knob '%s'%s%s%s", who, name, knob,
 	    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static int no_knob(const struct weir_stage *st, const char *knob, char *why, size_t size)
+{
+	return graph_no_knob(weir_stage_knobs, "stage", st->name, knob, why, size);
 }
 
 static int no_with(const struct weir_stage *st, const char *knob, char *why, size_t size)
@@ -101,14 +105,14 @@ static int no_with(const struct weir_stage *st, const char *knob, char *why, siz
 	    near ? "'?" : "");
 }
 
-/* Parse `value`. The error message for a value out of range names one bound; append the whole
- * range. */
-static int parse(const struct weir_knob *row, const char *value, void *base, char *why, size_t size)
+int graph_knob_parse(
+    const struct weir_knob *row, const char *value, void *base, char *why, size_t size)
 {
 	int rc = weir_knob_parse(row, value, base, why, size);
 	size_t n = rc == 0 ? 0 : strlen(why);
 	double min, max;
 
+	/* the message for a value out of range names one bound; append the whole range */
 	if (rc == 0 || !strstr(why, "' is too ") || !knob_bounds(row, &min, &max))
 		return rc;
 	struct text_out out = {why + n, size - n, 0};
@@ -184,6 +188,12 @@ static bool is_in(const char *knob, const char *section)
 	return strncmp(knob, section, n) == 0 && knob[n] == '.';
 }
 
+/* Whether only stages of core groups have the knob. */
+static bool is_for_cores(const char *knob)
+{
+	return is_in(knob, "urgent") || strcmp(knob, "local") == 0;
+}
+
 /* Check that the values in the section of `knob` in `s` are consistent for the stage. Other
  * sections are not checked, since they may be unused, such as `threads` of a group member. */
 static int check_section(const struct weir_stage *st, const struct weir_stage_spec *s,
@@ -195,6 +205,11 @@ static int check_section(const struct weir_stage *st, const struct weir_stage_sp
 	}
 	if (is_in(knob, "degrade"))
 		return check_degrade(&s->degrade, why, size);
+	if (st->pool && st->pool->cores && (is_for_cores(knob) || is_in(knob, "queue"))) {
+		int rc = graph_check_stage(st, s, why, size);
+		if (rc != 0)
+			return rc;
+	}
 	if (is_in(knob, "width") || (is_in(knob, "queue") && stage_has_width(st)))
 		return check_width(s, why, size);
 	if (is_in(knob, "admission") && st->sink.policy == &admission_rate &&
@@ -217,6 +232,8 @@ static void apply(struct weir_stage *st, bool admission)
 	graph_batch_bound(st, (int)s->cohort.max);
 	graph_width_bound(st);
 	atomic_store(&st->sink.linger_ns, s->cohort.linger_ns);
+	if (st->pool && st->pool->cores)
+		graph_group_renew(st->graph, st->pool);
 	if (admission) /* only for an admission knob, since this resets the policy's state */
 		sink_set_admission(&st->sink, &s->admission, clock_now_ns());
 }
@@ -227,7 +244,7 @@ static int not_live(const struct weir_stage *st, const char *knob, char *why, si
 	    knob, st->name);
 }
 
-int graph_knob_live(const struct weir_stage *st, const char *knob, char *why, size_t size)
+static int stage_knob_live(const struct weir_stage *st, const char *knob, char *why, size_t size)
 {
 	const struct weir_knob *row;
 	void *base = st->spec;
@@ -238,7 +255,7 @@ int graph_knob_live(const struct weir_stage *st, const char *knob, char *why, si
 			return no_with(st, knob + 5, why, size);
 		return row->flags & WEIR_KNOB_LIVE ? 0 : not_live(st, knob + 5, why, size);
 	}
-	row = find_row(weir_stage_knobs, knob, &base);
+	row = graph_knob_row(weir_stage_knobs, knob, &base);
 	if (!row)
 		return no_knob(st, knob, why, size);
 	if (!(row->flags & WEIR_KNOB_LIVE))
@@ -246,6 +263,10 @@ int graph_knob_live(const struct weir_stage *st, const char *knob, char *why, si
 	if (is_in(knob, "threads") &&
 	    (!st->pool || st->spec->group[0] != '\0' || st->spec->inlined))
 		return say(why, size, WEIR_EINVAL, "stage '%s' has no pool of its own", st->name);
+	if (is_for_cores(knob) && (!st->pool || !st->pool->cores))
+		return say(why, size, WEIR_EINVAL,
+		    "stage '%s' is not in a group with a schedule per core, so '%s' has no effect",
+		    st->name, knob);
 	if (is_in(knob, "width") && !stage_has_width(st))
 		return say(why, size, WEIR_EINVAL, "stage '%s' holds no events, so it has no width",
 		    st->name);
@@ -264,15 +285,15 @@ static int set_framework(
 {
 	struct weir_stage_spec next = *st->spec;
 	void *base = &next, *live = st->spec;
-	const struct weir_knob *row = find_row(weir_stage_knobs, knob, &base);
+	const struct weir_knob *row = graph_knob_row(weir_stage_knobs, knob, &base);
 
 	WEIR_ASSERT(is_plain(row->type)); /* true for all live knobs */
-	int rc = parse(row, value, base, why, size);
+	int rc = graph_knob_parse(row, value, base, why, size);
 	if (rc == 0)
 		rc = check_section(st, &next, knob, why, size);
 	if (rc != 0)
 		return rc;
-	find_row(weir_stage_knobs, knob, &live);
+	graph_knob_row(weir_stage_knobs, knob, &live);
 	rc = weir_knob_parse(row, value, live, why, size);
 	WEIR_ASSERT(rc == 0); /* the same text has just been parsed into the copy */
 	apply(st, is_in(knob, "admission"));
@@ -317,7 +338,7 @@ static int set_with(
 
 	if (copy_conf(st, &c) != 0)
 		return say(why, size, WEIR_ENOMEM, "out of memory");
-	int rc = parse(row, value, c->data, why, size);
+	int rc = graph_knob_parse(row, value, c->data, why, size);
 	if (rc == 0)
 		stage_conf_set(st, c);
 	else
@@ -325,13 +346,22 @@ static int set_with(
 	return rc;
 }
 
-int graph_knob_turn(
-    struct weir_stage *st, const char *knob, const char *value, char *why, size_t size)
+int graph_knob_live(const struct owner *of, const char *knob, char *why, size_t size)
 {
-	int rc = graph_knob_live(st, knob, why, size);
+	return of->stage ? stage_knob_live(of->stage, knob, why, size)
+			 : graph_group_knob_live(of, knob, why, size);
+}
+
+int graph_knob_turn(
+    const struct owner *of, const char *knob, const char *value, char *why, size_t size)
+{
+	struct weir_stage *st = of->stage;
+	int rc = graph_knob_live(of, knob, why, size);
 
 	if (rc != 0)
 		return rc;
+	if (!st)
+		return graph_group_knob_turn(of, knob, value, why, size);
 	return strncmp(knob, "with.", 5) == 0 ? set_with(st, knob + 5, value, why, size)
 					      : set_framework(st, knob, value, why, size);
 }
@@ -340,17 +370,18 @@ int graph_knob_store(
     struct weir_stage *st, const char *knob, const char *value, char *why, size_t size)
 {
 	void *base = st->spec;
-	const struct weir_knob *row = find_row(weir_stage_knobs, knob, &base);
+	const struct weir_knob *row = graph_knob_row(weir_stage_knobs, knob, &base);
 
-	return row ? parse(row, value, base, why, size) : no_knob(st, knob, why, size);
+	return row ? graph_knob_parse(row, value, base, why, size) : no_knob(st, knob, why, size);
 }
 
-int graph_knob_print(struct weir_stage *st, const char *knob, char *buf, size_t size)
+int graph_knob_print(const struct owner *of, const char *knob, char *buf, size_t size)
 {
+	struct weir_stage *st = of->stage;
 	const struct weir_knob *row;
 	int rc = WEIR_ENOENT;
 
-	if (strncmp(knob, "with.", 5) == 0) {
+	if (st && strncmp(knob, "with.", 5) == 0) {
 		struct conf *c = stage_conf_get(st);
 		row = st->ops->knobs ? weir_knob_find(st->ops->knobs, knob + 5) : NULL;
 		if (row)
@@ -358,8 +389,8 @@ int graph_knob_print(struct weir_stage *st, const char *knob, char *buf, size_t 
 		conf_put(c);
 		return rc;
 	}
-	void *base = st->spec;
-	row = find_row(weir_stage_knobs, knob, &base);
+	void *base = st ? (void *)st->spec : (void *)of->group;
+	row = graph_knob_row(st ? weir_stage_knobs : weir_group_knobs, knob, &base);
 	if (row)
 		rc = weir_knob_print(row, base, buf, size) < 0 ? WEIR_EINVAL : 0;
 	return rc;
@@ -368,12 +399,15 @@ int graph_knob_print(struct weir_stage *st, const char *knob, char *buf, size_t 
 int weir_graph_get(
     const struct weir_graph *g, const char *stage, const char *knob, char *buf, size_t size)
 {
-	struct weir_stage *st = weir_graph_stage(g, stage);
+	struct weir_graph *graph =
+	    g->stages[0]->graph; /* drops const, since reading takes a lock */
+	struct owner of;
+	char why[2];
 
-	if (!st)
+	if (!graph_find_owner(graph, stage, &of, why, sizeof(why)))
 		return WEIR_ENOENT;
-	lock_take(&st->graph->lock);
-	int rc = graph_knob_print(st, knob, buf, size);
-	lock_release(&st->graph->lock);
+	lock_take(&graph->lock);
+	int rc = graph_knob_print(&of, knob, buf, size);
+	lock_release(&graph->lock);
 	return rc;
 }

@@ -34,19 +34,20 @@ const char *graph_override_value(const struct override *o, const struct override
 }
 
 struct override *graph_override(
-    const struct weir_graph *g, const struct weir_stage *st, const char *knob)
+    const struct weir_graph *g, const struct owner *of, const char *knob)
 {
 	for (struct override *o = g->overrides; o; o = o->next)
-		if (o->stage == st && strcmp(o->knob, knob) == 0)
+		if (o->of.stage == of->stage && o->of.group == of->group &&
+		    strcmp(o->knob, knob) == 0)
 			return o;
 	return NULL;
 }
 
-char *graph_knob_text(struct weir_stage *st, const char *knob)
+char *graph_knob_text(const struct owner *of, const char *knob)
 {
 	char *text = malloc(WEIR_VALUE_MAX);
 
-	if (text && graph_knob_print(st, knob, text, WEIR_VALUE_MAX) != 0) {
+	if (text && graph_knob_print(of, knob, text, WEIR_VALUE_MAX) != 0) {
 		free(text);
 		text = NULL;
 	}
@@ -68,20 +69,20 @@ void graph_override_drop(struct weir_graph *g, struct override *o)
 }
 
 struct override *graph_override_need(
-    struct weir_graph *g, struct weir_stage *st, const char *knob, bool *missing)
+    struct weir_graph *g, const struct owner *of, const char *knob, bool *missing)
 {
-	struct override *o = graph_override(g, st, knob);
+	struct override *o = graph_override(g, of, knob);
 	char probe[2];
 
-	*missing = graph_knob_print(st, knob, probe, sizeof(probe)) != 0;
+	*missing = graph_knob_print(of, knob, probe, sizeof(probe)) != 0;
 	if (o || *missing)
 		return o;
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return NULL;
-	o->stage = st;
+	o->of = *of;
 	o->knob = strdup(knob);
-	o->configured = graph_knob_text(st, knob);
+	o->configured = graph_knob_text(of, knob);
 	o->next = g->overrides;
 	g->overrides = o;
 	if (o->knob && o->configured)
@@ -101,14 +102,15 @@ void graph_override_settle(struct override *o)
 int weir_graph_override(
     const struct weir_graph *cg, const char *stage, const char *knob, struct weir_override *out)
 {
-	struct weir_stage *st = weir_graph_stage(cg, stage);
+	struct weir_graph *g = cg->stages[0]->graph; /* drops const, since reading takes a lock */
+	struct owner of;
+	char why[2];
 
 	*out = (struct weir_override){0};
-	if (!st)
+	if (!graph_find_owner(g, stage, &of, why, sizeof(why)))
 		return WEIR_ENOENT;
-	struct weir_graph *g = st->graph; /* drops const, since reading takes a lock */
 	lock_take(&g->lock);
-	const struct override *o = graph_override(g, st, knob);
+	const struct override *o = graph_override(g, &of, knob);
 	int rc = 0;
 	if (o) {
 		out->overridden = true;
@@ -122,7 +124,7 @@ int weir_graph_override(
 			out->expires_wall_ns =
 			    clock_wall_ns() + o->values.until_ns - clock_now_ns();
 	} else {
-		rc = graph_knob_print(st, knob, out->configured, sizeof(out->configured));
+		rc = graph_knob_print(&of, knob, out->configured, sizeof(out->configured));
 	}
 	lock_release(&g->lock);
 	return rc;

@@ -36,7 +36,7 @@ static struct before *before_of(const struct override *o)
 	if (!b)
 		return NULL;
 	b->kind = BEFORE_KNOB;
-	b->stage = o->stage;
+	b->of = o->of;
 	b->knob = strdup(o->knob);
 	if (b->knob && override_values_copy(&b->values, &o->values) == 0)
 		return b;
@@ -60,7 +60,7 @@ static int put(
     struct override *o, struct override_values *l, struct weir_change *act, char *why, size_t size)
 {
 	graph_cut(act->from, sizeof(act->from), graph_override_value(o, &o->values));
-	int rc = graph_knob_turn(o->stage, o->knob, graph_override_value(o, l), why, size);
+	int rc = graph_knob_turn(&o->of, o->knob, graph_override_value(o, l), why, size);
 	if (rc != 0)
 		return rc;
 	graph_cut(act->to, sizeof(act->to), graph_override_value(o, l));
@@ -74,7 +74,7 @@ static int put(
 
 static void name_target(struct weir_change *act, const struct override *o)
 {
-	snprintf(act->target, sizeof(act->target), "%.90s.%.90s", o->stage->name, o->knob);
+	snprintf(act->target, sizeof(act->target), "%.90s.%.90s", owner_name(&o->of), o->knob);
 }
 
 /* Record the change, and free the override if it has no values left. Returns the id of the
@@ -86,7 +86,7 @@ static uint64_t done(struct weir_graph *g, struct override *o, const struct weir
 
 	graph_cut(to, sizeof(to), act->to);
 	snprintf(rule, sizeof(rule), "%.40s = %s", o->knob, to);
-	uint64_t id = graph_change_noted(g, act, b, o->stage, rule);
+	uint64_t id = graph_change_noted(g, act, b, owner_name(&o->of), rule);
 	if (!o->values.permanent && !o->values.temporary)
 		graph_override_drop(g, o);
 	schedule(g);
@@ -99,7 +99,7 @@ static uint64_t done(struct weir_graph *g, struct override *o, const struct weir
  * identically. */
 static void normalize(struct override *o)
 {
-	char *text = graph_knob_text(o->stage, o->knob);
+	char *text = graph_knob_text(&o->of, o->knob);
 	char **at = o->values.temporary ? &o->values.temporary : &o->values.permanent;
 
 	if (!text)
@@ -153,11 +153,11 @@ static int set_locked(struct weir_graph *g, struct override *o, const char *valu
 int weir_graph_set_for(struct weir_graph *g, const char *stage, const char *knob, const char *value,
     int64_t for_ns, char *why, size_t size)
 {
-	struct weir_stage *st = graph_find_stage(g, stage, why, size);
+	struct owner of;
 	bool missing;
 	int rc;
 
-	if (!st)
+	if (!graph_find_owner(g, stage, &of, why, size))
 		return WEIR_ENOENT;
 	if (for_ns < 0 || for_ns > WEIR_FOR_MAX_NS)
 		return graph_say(why, size, WEIR_EINVAL,
@@ -169,11 +169,11 @@ int weir_graph_set_for(struct weir_graph *g, const char *stage, const char *knob
 		lock_release(&g->lock);
 		return rc;
 	}
-	o = graph_override_need(g, st, knob, &missing);
+	o = graph_override_need(g, &of, knob, &missing);
 	if (o)
 		rc = set_locked(g, o, value, for_ns, why, size);
 	else if (missing) /* this call fails and writes the message */
-		rc = graph_knob_turn(st, knob, value, why, size);
+		rc = graph_knob_turn(&of, knob, value, why, size);
 	else
 		rc = graph_say(why, size, WEIR_ENOMEM, "out of memory");
 	if (o && rc != 0 && !o->values.permanent && !o->values.temporary)
@@ -190,20 +190,21 @@ int weir_graph_set(struct weir_graph *g, const char *stage, const char *knob, co
 
 /* ---- unset and restore ---- */
 
-static int unset_locked(struct weir_graph *g, struct weir_stage *st, const char *knob, char *why,
+static int unset_locked(struct weir_graph *g, const struct owner *of, const char *knob, char *why,
     size_t size) WEIR_REQUIRES(&g->lock)
 {
 	struct weir_change act = {.actor = "operator", .what = "unset"};
-	struct override *o = graph_override(g, st, knob);
+	struct override *o = graph_override(g, of, knob);
 	struct override_values none = {0};
 	char probe[2];
 
 	/* this call fails and writes the message */
-	if (!o && graph_knob_print(st, knob, probe, sizeof(probe)) != 0)
-		return graph_knob_turn(st, knob, "", why, size);
+	if (!o && graph_knob_print(of, knob, probe, sizeof(probe)) != 0)
+		return graph_knob_turn(of, knob, "", why, size);
 	if (!o)
 		return graph_say(why, size, WEIR_EBUSY,
-		    "'%s' of stage '%s' already has its configured value", knob, st->name);
+		    "'%s' of %s '%s' already has its configured value", knob,
+		    of->stage ? "stage" : "group", owner_name(of));
 	struct before *b = before_of(o);
 	if (!b)
 		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
@@ -219,14 +220,14 @@ static int unset_locked(struct weir_graph *g, struct weir_stage *st, const char 
 int weir_graph_unset(
     struct weir_graph *g, const char *stage, const char *knob, char *why, size_t size)
 {
-	struct weir_stage *st = graph_find_stage(g, stage, why, size);
+	struct owner of;
 
-	if (!st)
+	if (!graph_find_owner(g, stage, &of, why, size))
 		return WEIR_ENOENT;
 	lock_take(&g->lock);
 	int rc = graph_changes_open(g, why, size);
 	if (rc == 0)
-		rc = unset_locked(g, st, knob, why, size);
+		rc = unset_locked(g, &of, knob, why, size);
 	lock_release(&g->lock);
 	return rc;
 }
@@ -247,7 +248,7 @@ int graph_override_restore(
     struct weir_graph *g, const struct before *b, struct weir_change *act, char *why, size_t size)
 {
 	bool missing;
-	struct override *o = graph_override_need(g, b->stage, b->knob, &missing);
+	struct override *o = graph_override_need(g, &b->of, b->knob, &missing);
 	struct override_values l;
 
 	if (!o || override_values_copy(&l, &b->values) != 0) {
@@ -288,7 +289,7 @@ static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEI
 		o->values.until_ns = now_ns + EXPIRE_AGAIN_NS;
 		snprintf(act.what, sizeof(act.what), "expire failed");
 		if (!o->values.stuck)
-			graph_change_noted(g, &act, NULL, o->stage, why);
+			graph_change_noted(g, &act, NULL, owner_name(&o->of), why);
 		o->values.stuck = true;
 		return false;
 	}
@@ -330,15 +331,15 @@ void graph_expire(struct weir_graph *g, int64_t now_ns)
 
 /* ---- carrying over to a new graph ---- */
 
-/* Override the knob of `st` as `from` did in the previous graph. Does nothing and returns 0 if the
+/* Override the knob of `of` as `from` did in the previous graph. Does nothing and returns 0 if the
  * new configuration already has that value. */
-static int carry(struct weir_graph *g, struct weir_stage *st, const struct override *from,
+static int carry(struct weir_graph *g, const struct owner *of, const struct override *from,
     char *why, size_t size) WEIR_REQUIRES(&g->lock)
 {
 	struct weir_change ignored = {0};
 	struct override_values l = {0};
 	bool missing;
-	struct override *o = graph_override_need(g, st, from->knob, &missing);
+	struct override *o = graph_override_need(g, of, from->knob, &missing);
 	int rc = missing                                              ? WEIR_ENOENT
 		 : !o || override_values_copy(&l, &from->values) != 0 ? WEIR_ENOMEM
 								      : 0;
@@ -364,14 +365,17 @@ static bool carry_pass(struct weir_graph *g, const struct weir_graph *old, bool 
 	int i = 0;
 
 	for (const struct override *o = old->overrides; o; o = o->next, i++) {
-		struct weir_stage *st = graph_match(g, o->stage);
+		struct owner of;
 		char why[192] = "the stage no longer exists";
 		if (done[i])
 			continue;
-		done[i] = st && carry(g, st, o, why, sizeof(why)) == 0;
+		if (!o->of.stage)
+			graph_say(why, sizeof(why), 0, "the group no longer exists");
+		done[i] =
+		    graph_match_owner(g, &o->of, &of) && carry(g, &of, o, why, sizeof(why)) == 0;
 		moved |= done[i];
 		if (!done[i] && say)
-			graph_dropped(g, "reload", o->stage->name, o->knob, why);
+			graph_dropped(g, "reload", owner_name(&o->of), o->knob, why);
 	}
 	return moved;
 }

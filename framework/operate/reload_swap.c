@@ -17,6 +17,7 @@
 
 #include "control/control.h"
 #include "operate/changes.h"
+#include "graph/group.h"
 #include "graph/reload_state.h"
 #include "graph/meter.h"
 
@@ -102,6 +103,16 @@ static void find_unchanged(struct weir_graph *g)
 }
 
 /* ---- handing over ---- */
+
+bool graph_match_owner(struct weir_graph *g, const struct owner *of, struct owner *match)
+{
+	*match = (struct owner){.graph = g};
+	if (of->stage)
+		match->stage = graph_match(g, of->stage);
+	else
+		match->group = graph_group_spec(g, of->group->name);
+	return match->stage || match->group;
+}
 
 static bool is_predecessor(const struct weir_graph *g, const struct weir_stage *old)
 {

@@ -62,7 +62,7 @@ void graph_steer_end(struct weir_graph *g)
 		graph_cut(act.from, sizeof(act.from), graph_steer_word(how));
 		graph_cut(act.to, sizeof(act.to), graph_steer_word(WEIR_STEER_RUN));
 		graph_steer_turn(st, WEIR_STEER_RUN);
-		graph_change_noted(g, &act, NULL, st,
+		graph_change_noted(g, &act, NULL, st->name,
 		    g->succeeded ? "the replaced graph drains, so the stage runs again"
 				 : "the server stops, so the stage runs again");
 	}
@@ -119,7 +119,7 @@ static void record(struct weir_graph *g, struct weir_stage *st, int before, int 
 
 	if (b) { /* if out of memory, the change cannot be undone */
 		b->kind = BEFORE_STEER;
-		b->stage = st;
+		b->of = owner_stage(st);
 		b->state = before;
 	}
 	graph_cut(act.what, sizeof(act.what), what[how]);
@@ -127,7 +127,7 @@ static void record(struct weir_graph *g, struct weir_stage *st, int before, int 
 	graph_cut(act.from, sizeof(act.from), graph_steer_word(before));
 	graph_cut(act.to, sizeof(act.to), graph_steer_word(how));
 	bool source = !st->pool;
-	graph_change_noted(g, &act, b, st,
+	graph_change_noted(g, &act, b, st->name,
 	    !source                   ? rule[how]
 	    : how == WEIR_STEER_PAUSE ? "the source accepts and reads nothing new"
 				      : "the source accepts and reads again");

@@ -25,16 +25,28 @@ struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs)
 {
 	int cpu[POOL_THREADS_MAX];
 	bool listed;
-	int n = cores_parse(gs->cores, cpu, &listed);
+	int n = cores_parse(gs->cores, cpu, &listed), most;
+	int least = listed || n < 1 ? n : cores_range(gs->cores, &most);
 
-	return (struct weir_threads_spec){.min = n > 0 ? n : 1, .max = n > 0 ? n : 1, .start = -1};
+	return (struct weir_threads_spec){
+	    .min = least > 0 ? least : 1, .max = n > 0 ? n : 1, .start = -1};
 }
 
-/* Whether `threads` says how many threads there are, and where. */
-static bool sizes_threads(const struct weir_threads_spec *t)
+/* Whether a policy resizes the group. */
+static bool is_resized(const struct weir_group_spec *gs)
 {
+	struct weir_threads_spec t = plan_core_threads(gs);
+
+	return is_core_group(gs) && t.min < t.max;
+}
+
+/* Whether `threads` of a core group says how many threads there are, and where. */
+static bool sizes_threads(const struct weir_group_spec *gs)
+{
+	const struct weir_threads_spec *t = &gs->threads;
+
 	return t->mark.file || t->min != 1 || t->max != -1 || t->start != -1 || t->pinned ||
-	       (t->policy && strcmp(t->policy, "weir") != 0);
+	       (t->policy && strcmp(t->policy, "weir") != 0 && !is_resized(gs));
 }
 
 /* ---- groups ---- */
@@ -57,7 +69,7 @@ static void check_pool_group(struct plan *p, const struct weir_group_spec *gs)
 
 	if (gs->cores && strcmp(gs->cores, "auto") != 0)
 		key = "cores";
-	else if (gate->events || gate->time_ns || gate->arrived)
+	else if (gate->events || gate->time_ns || gate->arrived || gate->cutoff_ns)
 		key = "gate";
 	else if (gs->starve_ns >= 0)
 		key = "starve";
@@ -69,6 +81,8 @@ static void check_pool_group(struct plan *p, const struct weir_group_spec *gs)
 		key = "visit";
 	else if (gs->replicas > 1)
 		key = "replicas";
+	else if (gs->serial && gs->serial[0])
+		key = "serial";
 	if (key)
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
 		    plan_schedules(hint, sizeof(hint), "write one of these: "),
@@ -113,12 +127,19 @@ static void check_cores(struct plan *p, int g)
 	const struct weir_group_spec *gs = &p->spec->groups[g];
 	int cpu[POOL_THREADS_MAX];
 	bool listed;
-	int n = cores_parse(gs->cores, cpu, &listed);
+	int n = cores_parse(gs->cores, cpu, &listed), most, least;
 
+	if (!listed && n <= 0 && (least = cores_range(gs->cores, &most)) > most) {
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "exchange them",
+		    "group '%s': 'min' of 'cores' is %d, but 'max' is %d", gs->name, least, most);
+		return;
+	}
 	if (n <= 0) {
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
-		    "write auto, a number of cores, or a list of CPUs such as 0-3,6",
-		    "group '%s': '%s' are no cores", gs->name, gs->cores);
+		    "write auto, a number of cores, { min: 1, max: 8 }, or a list of CPUs such as "
+		    "0-3,6",
+		    "group '%s': '%s' is neither a number of cores nor a list of CPUs", gs->name,
+		    gs->cores);
 		return;
 	}
 	check_cpus(p, gs, cpu, n, listed);
@@ -132,7 +153,7 @@ static int64_t shortest_slo(const struct plan *p, int g)
 
 	for (int i = 0; i < p->n; i++) {
 		int64_t slo_ns = weir_spec_slo_ns(p->spec, p->stages[i].spec);
-		if (p->stages[i].group == g && slo_ns < least_ns)
+		if (plan_is_member(p, &p->stages[i], g) && slo_ns < least_ns)
 			least_ns = slo_ns;
 	}
 	return least_ns;
@@ -143,10 +164,16 @@ static void check_visits(struct plan *p, int g)
 	const struct weir_group_spec *gs = &p->spec->groups[g];
 	const struct weir_gate_spec *gate = &gs->gate;
 
-	if ((gate->events > 0) + (gate->time_ns > 0) + gate->arrived > 1)
+	if ((gate->events > 0) + (gate->time_ns > 0) + gate->arrived + (gate->cutoff_ns > 0) > 1)
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
-		    "write one of 'events', 'time' and 'arrived'",
+		    "write one of 'events', 'time', 'arrived' and 'cutoff'",
 		    "group '%s': 'gate' says more than once when a visit ends", gs->name);
+	if (gate->cutoff_ns > 0 && gs->order == WEIR_ORDER_NEWEST)
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    "remove 'order', or choose another gate",
+		    "group '%s': with 'order: newest' an event that yields would have nothing "
+		    "behind it, so 'cutoff' of 'gate' would do nothing",
+		    gs->name);
 	if (gs->starve_ns > shortest_slo(p, g))
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "lower 'starve', or raise 'slo'",
 		    "group '%s': 'starve' is longer than the shortest objective of its stages, so "
@@ -157,7 +184,8 @@ static void check_visits(struct plan *p, int g)
 static struct plan_stage *member(struct plan *p, int g, const char *name)
 {
 	for (int i = 0; i < p->n; i++)
-		if (p->stages[i].group == g && strcmp(p->stages[i].spec->name, name) == 0)
+		if (plan_is_member(p, &p->stages[i], g) &&
+		    strcmp(p->stages[i].spec->name, name) == 0)
 			return &p->stages[i];
 	return NULL;
 }
@@ -167,7 +195,7 @@ static int count_members(const struct plan *p, int g)
 	int n = 0;
 
 	for (int i = 0; i < p->n; i++)
-		n += p->stages[i].group == g;
+		n += plan_is_member(p, &p->stages[i], g);
 	return n;
 }
 
@@ -207,7 +235,8 @@ static void check_order(struct plan *p, int g)
 			bad_visit(p, gs, visit->items[i], "repeats", "name each stage once");
 	}
 	for (int i = 0; i < p->n; i++)
-		if (p->stages[i].group == g && !has_name(visit, visit->n, p->stages[i].spec->name))
+		if (plan_is_member(p, &p->stages[i], g) &&
+		    !has_name(visit, visit->n, p->stages[i].spec->name))
 			bad_visit(p, gs, p->stages[i].spec->name, "lacks",
 			    "name all stages of the group, or remove 'visit'");
 }
@@ -217,9 +246,10 @@ static void check_core_group(struct plan *p, int g)
 	const struct weir_group_spec *gs = &p->spec->groups[g];
 	int n = count_members(p, g);
 
-	if (sizes_threads(&gs->threads))
+	if (sizes_threads(gs))
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
-		    "remove them from 'threads', and write 'cores: auto' or 'cores: N'",
+		    "remove them from 'threads', and write 'cores: N' or 'cores: { min: 1, max: N, "
+		    "policy: weir }'",
 		    "group '%s' with schedule '%s' has a thread per core, so 'min', 'max', "
 		    "'start', 'pin' and 'policy' mean nothing",
 		    gs->name, gs->schedule);
@@ -231,6 +261,7 @@ static void check_core_group(struct plan *p, int g)
 	check_visits(p, g);
 	check_order(p, g);
 	plan_group_replicas(p, g);
+	plan_group_serial(p, g);
 }
 
 void plan_group_cores(struct plan *p, int g)
@@ -248,22 +279,41 @@ void plan_group_cores(struct plan *p, int g)
 static void check_outside(struct plan *p, const struct weir_stage_spec *s)
 {
 	bool urgent = s->urgent.events > 0 || s->urgent.wait_ns > 0;
+	bool serial = s->serial && s->serial[0];
 	char hint[POLICIES_HINT_BYTES];
 
-	if (urgent || s->local != WEIR_LOCAL_AUTO)
+	if (urgent || serial || s->local != WEIR_LOCAL_AUTO)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
 		    plan_schedules(
 			hint, sizeof(hint), "put it into a group whose 'schedule' is one of "),
 		    "stage '%s': '%s' needs a group with a schedule per core", s->name,
-		    urgent ? "urgent" : "local");
+		    urgent   ? "urgent"
+		    : serial ? "serial"
+			     : "local");
 }
 
-static void check_urgent(struct plan *p, const struct weir_stage_spec *s)
+/* The largest number of events that a core may see at a stage with `limit`. Its cell and its share of
+ * the queue are, together, the limit divided by the number of cores; it rounds its share of the queue
+ * up (view_stage, sched/core.c). */
+static int64_t most_seen(const struct weir_group_spec *gs, int64_t limit)
 {
-	if (s->urgent.events > s->queue.limit)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "lower 'events' of 'urgent'",
-		    "stage '%s': 'urgent' needs %lld events, but its queue may have %lld", s->name,
-		    (long long)s->urgent.events, (long long)s->queue.limit);
+	int64_t most = limit / plan_core_threads(gs).min + 1;
+
+	return most < limit ? most : limit;
+}
+
+static void check_urgent(
+    struct plan *p, const struct weir_stage_spec *s, const struct weir_group_spec *gs)
+{
+	int64_t most = most_seen(gs, s->queue.limit);
+
+	if (s->urgent.events > most)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
+		    "lower 'events' of 'urgent', or raise 'limit' of 'queue'",
+		    "stage '%s': 'urgent' needs %lld events on a core, but a core sees at most "
+		    "%lld, its share of the limit of %lld",
+		    s->name, (long long)s->urgent.events, (long long)most,
+		    (long long)s->queue.limit);
 	if (s->urgent.wait_ns > weir_spec_slo_ns(p->spec, s))
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "lower 'wait' of 'urgent'",
 		    "stage '%s': 'wait' of 'urgent' is longer than its objective, so it would act "
@@ -280,5 +330,5 @@ void plan_stage_cores(struct plan *p, const struct plan_stage *ps)
 		check_outside(p, s);
 		return;
 	}
-	check_urgent(p, s);
+	check_urgent(p, s, &p->spec->groups[ps->group]);
 }

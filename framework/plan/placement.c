@@ -65,6 +65,21 @@ static void check_pinned(struct plan *p, const struct plan_stage *ps)
 		    s->name, s->use, s->group);
 }
 
+bool plan_key(struct plan_stage *ps, const char *name)
+{
+	if (strcmp(name, "event") == 0)
+		ps->key.kind = KEY_EVENT;
+	else if (strcmp(name, "class") == 0)
+		ps->key.kind = KEY_CLASS;
+	else if (strcmp(name, "stage") == 0 && ps->ops->key)
+		ps->key.kind = KEY_STAGE;
+	else if ((ps->key.field = plan_field(ps->type, name, &ps->key.arg)))
+		ps->key.kind = KEY_FIELD;
+	else
+		return false;
+	return true;
+}
+
 /* Resolve the key of cohorts (`by`) or of partitions (`key`). If a stage has both, they must be the
  * same, since an event has only one key. */
 static void resolve_key(struct plan *p, struct plan_stage *ps)
@@ -81,20 +96,11 @@ static void resolve_key(struct plan *p, struct plan_stage *ps)
 		    by);
 	if (!name[0])
 		return;
-	if (strcmp(name, "event") == 0) {
-		ps->key.kind = KEY_EVENT;
-	} else if (strcmp(name, "class") == 0) {
-		ps->key.kind = KEY_CLASS;
-	} else if (strcmp(name, "stage") == 0 && ps->ops->key) {
-		ps->key.kind = KEY_STAGE;
-	} else if ((ps->key.field = plan_field(ps->type, name, &ps->key.arg))) {
-		ps->key.kind = KEY_FIELD;
-	} else {
+	if (!plan_key(ps, name))
 		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
 		    "use 'event', 'class', a field of the events or, if the stage type has a key, "
 		    "'stage'",
 		    "stage '%s' has no key '%s'", s->name, name);
-	}
 }
 
 static void check_threads(struct plan *p, const struct weir_threads_spec *t, const char *kind,
@@ -160,18 +166,16 @@ static void check_stage(struct plan *p, struct plan_stage *ps)
 
 	check_degrade(p, ps);
 	plan_width(p, ps);
+	plan_queue(p, ps, has_queue(ps) && !(ps->ops->flags & WEIR_STAGE_SOURCE));
 	if (ps->ops->flags & WEIR_STAGE_SOURCE) {
-		if (s->inlined || (s->group && s->group[0]) || s->mode != WEIR_MODE_SHARED)
-			weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
-			    "stage '%s' (%s) is a source: it has threads of its own and no mode or "
-			    "group",
-			    s->name, s->use);
+		plan_source(p, ps);
 		return;
 	}
 	check_inline(p, ps);
 	check_pinned(p, ps);
 	plan_stage_cores(p, ps);
 	resolve_key(p, ps);
+	plan_stage_serial(p, ps);
 	if (s->cohort.policy && !batch_find(s->cohort.policy))
 		weir_errs_add(p->errs, plan_mark(&s->cohort.policy_mark, &s->mark), WEIR_ENOENT,
 		    policies_hint(policies_batch, s->cohort.policy, hint),

@@ -34,7 +34,9 @@ struct plan_stage {
 	int64_t service_ns; /* configured service time of an event; 0 if unknown */
 	int n_outlets;
 	struct plan_outlet *outlets;
-	struct key_source key; /* key.arg points into the spec */
+	struct key_source key;   /* key.arg points into the spec */
+	struct cost_source cost; /* likewise */
+	bool serial;           /* `key` is a serial key (sched/serial.h) */
 };
 
 struct plan {
@@ -62,9 +64,25 @@ void plan_slo(struct plan *p);       /* plan/slo.c: objectives that no event can
 /** Check `width:` of a stage; a part of plan_placement. */
 void plan_width(struct plan *p, const struct plan_stage *ps);
 
+/** Check `queue:` of a stage; a part of plan_placement. */
+void plan_queue(struct plan *p, struct plan_stage *ps, bool queued);
+
+/** Check where a source runs; part of plan_placement (plan/hosts.c). */
+void plan_source(struct plan *p, const struct plan_stage *ps);
+
 /** Check the knobs of core groups in group `g` and in a stage; parts of plan_placement. */
 void plan_group_cores(struct plan *p, int g);
 void plan_stage_cores(struct plan *p, const struct plan_stage *ps);
+/** Check `serial:` of group `g`, and of a stage, and find the key of that; parts of plan_placement
+ *  (plan/serial.c). */
+void plan_group_serial(struct plan *p, int g);
+void plan_stage_serial(struct plan *p, struct plan_stage *ps);
+/** Log a warning of each link on which the order of a serial key ends, although events come back to
+ *  serial stages of the same group. For plans without errors. */
+void plan_serial_warn(const struct plan *p);
+/** Set the key of the stage to `name`: "event", "class", "stage" or a field. Returns false if there is
+ *  no such key. */
+bool plan_key(struct plan_stage *ps, const char *name);
 /** Check `mode: replicated` of a stage; a part of plan_stage_cores. */
 void plan_stage_replicas(struct plan *p, const struct plan_stage *ps);
 /** Check `replicas` of core group `g`; a part of plan_group_cores. */
@@ -74,6 +92,8 @@ void plan_group_replicas(struct plan *p, int g);
 const char *plan_schedules(char *hint, size_t size, const char *before);
 /** The threads of a group, if it is a core group: one per core. */
 struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs);
+/** Whether the stage, which is no source, is in group `g`: its events wait for the group's threads. */
+bool plan_is_member(const struct plan *p, const struct plan_stage *ps, int g);
 /** Whether the stage is in a core group. */
 bool plan_in_cores(const struct plan *p, const struct plan_stage *ps);
 

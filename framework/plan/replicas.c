@@ -81,6 +81,8 @@ static const char *never_copied(const struct plan_stage *ps)
 		return "is exclusive";
 	if (mode == WEIR_MODE_PARTITIONED)
 		return "is partitioned";
+	if (ps->serial)
+		return "has a serial key";
 	if (ps->ops->flags & WEIR_STAGE_HOLDS)
 		return "has a width";
 	return NULL;

@@ -36,6 +36,10 @@
 #define SLO_MIN_NS 1e5
 #define SLO_MAX_NS 3600e9
 
+/* Longest time of `gate`, `starve` and `urgent`: a minute is a guess, longer than any objective of
+ * stages that share a core. */
+#define VISIT_MAX_NS 60e9
+
 const struct weir_knob weir_threads_knobs[] = {
     {.name = "min",
 	.type = WEIR_KNOB_INT,
@@ -109,9 +113,25 @@ const struct weir_knob weir_queue_knobs[] = {
 	.type = WEIR_KNOB_ENUM,
 	MEMBER(weir_queue_spec, discipline),
 	.def = "auto",
-	.choices = "auto|priority|fifo",
-	.help = "which event is served first: priority (the highest class) or fifo (the oldest); "
-		"auto is fifo if the admission policy needs it (docs/overload.md), else priority"},
+	.choices = "auto|priority|fifo|shortest",
+	.help = "which event is served first: priority (the highest class), fifo (the oldest), or "
+		"shortest (of the highest class, the one with the least expected work); auto is "
+		"fifo if the admission policy needs it (docs/overload.md), else priority"},
+    {.name = "by",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_queue_spec, by),
+	.def = "",
+	.help = "discipline shortest: the field with the expected work of an event, a number in "
+		"any unit; empty: what the event type says"},
+    {.name = "starve",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_queue_spec, starve_ns),
+	.def = "auto",
+	.min = 0,
+	.max = VISIT_MAX_NS,
+	.flags = WEIR_KNOB_AUTO,
+	.help = "discipline shortest: an event that has waited longer is first in its class; auto "
+		"is half of 'slo', 0 is never"},
     {.name = NULL}};
 
 const struct weir_knob weir_cohort_knobs[] = {
@@ -326,6 +346,7 @@ const struct weir_knob weir_stage_knobs[] = {
 	MEMBER(weir_stage_spec, local),
 	.def = "auto",
 	.choices = "auto|always|never",
+	.flags = WEIR_KNOB_LIVE,
 	.help = "whether events from the stage's own core group stay on the core of their sender; "
 		"auto: unless the stage takes longer than 20us for one"},
     {.name = "urgent",
@@ -333,11 +354,13 @@ const struct weir_knob weir_stage_knobs[] = {
 	MEMBER(weir_stage_spec, urgent),
 	.fields = weir_urgent_knobs,
 	.help = "when a core of the stage's group visits it before all others"},
+    {.name = "serial",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_stage_spec, serial),
+	.def = "",
+	.help = "in a core group: use this field instead of the group's 'serial'; none: events of "
+		"the stage may overlap"},
     {.name = NULL}};
-
-/* Longest time of `gate`, `starve` and `urgent`: a minute is a guess, longer than any objective of
- * stages that share a core. */
-#define VISIT_MAX_NS 60e9
 
 const struct weir_knob weir_urgent_knobs[] = {
     {.name = "events",
@@ -346,6 +369,7 @@ const struct weir_knob weir_urgent_knobs[] = {
 	.def = "0",
 	.min = 0,
 	.max = QUEUE_MAX,
+	.flags = WEIR_KNOB_LIVE,
 	.help = "with so many events waiting on the core; 0: not for that reason"},
     {.name = "wait",
 	.type = WEIR_KNOB_DURATION,
@@ -353,6 +377,7 @@ const struct weir_knob weir_urgent_knobs[] = {
 	.def = "0",
 	.min = 0,
 	.max = VISIT_MAX_NS,
+	.flags = WEIR_KNOB_LIVE,
 	.help = "when its oldest event has waited so long; 0: not for that reason"},
     {.name = NULL}};
 
@@ -363,6 +388,7 @@ const struct weir_knob weir_gate_knobs[] = {
 	.def = "0",
 	.min = 0,
 	.max = QUEUE_MAX,
+	.flags = WEIR_KNOB_LIVE,
 	.help = "a visit ends after so many events; 0: no such end"},
     {.name = "time",
 	.type = WEIR_KNOB_DURATION,
@@ -370,12 +396,45 @@ const struct weir_knob weir_gate_knobs[] = {
 	.def = "0",
 	.min = 0,
 	.max = VISIT_MAX_NS,
+	.flags = WEIR_KNOB_LIVE,
 	.help = "a visit ends with the batch that ends so long after its begin; 0: no such end"},
     {.name = "arrived",
 	.type = WEIR_KNOB_BOOL,
 	MEMBER(weir_gate_spec, arrived),
 	.def = "false",
+	.flags = WEIR_KNOB_LIVE,
 	.help = "a visit ends after the events that waited at its begin"},
+    {.name = "cutoff",
+	.type = WEIR_KNOB_DURATION,
+	MEMBER(weir_gate_spec, cutoff_ns),
+	.def = "0",
+	.min = 0,
+	.max = VISIT_MAX_NS,
+	.help = "an event that takes longer goes on in the next visit, after the events that wait "
+		"behind it, if its handler asks for it (weir_slice_over); 0: no such end"},
+    {.name = NULL}};
+
+const struct weir_knob weir_cores_knobs[] = {{.name = "min",
+						 .type = WEIR_KNOB_INT,
+						 MEMBER(weir_cores_spec, min),
+						 .def = "1",
+						 .min = 1,
+						 .max = THREADS_MAX,
+						 .help = "fewest cores"},
+    {.name = "max",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_cores_spec, max),
+	.def = "auto",
+	.min = 1,
+	.max = THREADS_MAX,
+	.flags = WEIR_KNOB_AUTO,
+	.help = "most cores; auto is all that this process may use"},
+    {.name = "policy",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_cores_spec, policy),
+	.def = "weir",
+	.help = "policy that resizes the group between min and max",
+	.option = policies_resize},
     {.name = NULL}};
 
 const struct weir_knob weir_group_knobs[] = {
@@ -383,6 +442,7 @@ const struct weir_knob weir_group_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_group_spec, schedule),
 	.def = "shared",
+	.flags = WEIR_KNOB_LIVE,
 	.help = "policy that chooses which stage a thread of the group visits next",
 	.option = policies_sched},
     {.name = "threads",
@@ -394,9 +454,11 @@ const struct weir_knob weir_group_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_group_spec, cores),
 	.def = "auto",
+	.flags = WEIR_KNOB_LIVE,
 	.help =
-	    "the cores of the group, if 'schedule' is not shared: a number, a list of CPUs such "
-	    "as 0-3,6, or auto, all that this process may use; a thread is bound to each"},
+	    "the cores of the group, if 'schedule' is not shared: a number, a range such as 2..8, "
+	    "a list of CPUs such as 0-3,6, or auto, all that this process may use; a thread is "
+	    "bound to each"},
     {.name = "gate",
 	.type = WEIR_KNOB_MAP,
 	MEMBER(weir_group_spec, gate),
@@ -408,7 +470,7 @@ const struct weir_knob weir_group_knobs[] = {
 	.def = "auto",
 	.min = 0,
 	.max = VISIT_MAX_NS,
-	.flags = WEIR_KNOB_AUTO,
+	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
 	.help = "a stage whose oldest event has waited longer is visited next, whatever 'schedule' "
 		"says; auto is 5% of the shortest 'slo' of the stages, 0 is never"},
     {.name = "order",
@@ -422,6 +484,7 @@ const struct weir_knob weir_group_knobs[] = {
 	.type = WEIR_KNOB_BOOL,
 	MEMBER(weir_group_spec, balance),
 	.def = "true",
+	.flags = WEIR_KNOB_LIVE,
 	.help = "give events of busy cores to idle ones"},
     {.name = "replicas",
 	.type = WEIR_KNOB_INT,
@@ -436,4 +499,10 @@ const struct weir_knob weir_group_knobs[] = {
 	MEMBER(weir_group_spec, visit),
 	.help = "all stages of the group in the order that schedules wavefront and srpt follow; "
 		"default: upstream first"},
+    {.name = "serial",
+	.type = WEIR_KNOB_STRING,
+	MEMBER(weir_group_spec, serial),
+	.def = "",
+	.help = "events with equal values of this field are handled one at a time and in order, in "
+		"all stages of the group"},
     {.name = NULL}};

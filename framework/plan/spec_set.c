@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sets a knob of a stage by its path, for `--set` and for specs built by a program.
+ * Sets a knob of a stage or a group by its path, for `--set` and for specs built by a program.
  *
  *   threads            "inline", or a number for a pool of fixed size
  *   threads.max ...    a row of weir_stage_knobs
@@ -94,27 +94,61 @@ static int no_such_knob(const struct weir_knob *table, const char *word, const c
 	    "stage '%.64s' has no knob '%.80s': did you mean '%s%s'?", s->name, path, prefix, near);
 }
 
+/* Find the row for `path` below `table`, and advance *base to the struct that has its member. On
+ * failure returns NULL, with the unknown word and its table in *word and *at; *at is NULL if `path` is
+ * no path. */
+static const struct weir_knob *row_at(const struct weir_knob *table, const char *path,
+    char word[WORD_BYTES], const struct weir_knob **at, void **base)
+{
+	const char *rest = path;
+
+	for (*at = NULL; next_word(&rest, word); table = *at) {
+		const struct weir_knob *row = weir_knob_find(table, word);
+		*at = table;
+		if (!row || (rest && row->type != WEIR_KNOB_MAP))
+			return NULL;
+		if (!rest)
+			return row;
+		*base = knob_member(row, *base);
+		*at = row->fields;
+	}
+	*at = NULL;
+	return NULL;
+}
+
+static int no_path(const char *path, char *why, size_t size)
+{
+	return set_fail(why, size, WEIR_ENOENT, "'%.80s' is not the path of a knob", path);
+}
+
 static int set_row(
     struct weir_stage_spec *s, const char *path, const char *value, char *why, size_t size)
 {
-	const struct weir_knob *table = weir_stage_knobs;
-	const char *rest = path;
+	const struct weir_knob *table;
 	char word[WORD_BYTES];
 	void *base = s;
+	const struct weir_knob *row = row_at(weir_stage_knobs, path, word, &table, &base);
 
-	while (rest) {
-		if (!next_word(&rest, word))
-			return set_fail(
-			    why, size, WEIR_ENOENT, "'%.80s' is not the path of a knob", path);
-		const struct weir_knob *row = weir_knob_find(table, word);
-		if (!row || (rest && row->type != WEIR_KNOB_MAP))
-			return no_such_knob(table, word, path, s, why, size);
-		if (!rest)
-			return weir_knob_parse(row, value, base, why, size);
-		base = knob_member(row, base);
-		table = row->fields;
-	}
-	return WEIR_ENOENT;
+	if (row)
+		return weir_knob_parse(row, value, base, why, size);
+	return table ? no_such_knob(table, word, path, s, why, size) : no_path(path, why, size);
+}
+
+int weir_group_spec_set(
+    struct weir_group_spec *group, const char *path, const char *value, char *why, size_t size)
+{
+	const struct weir_knob *table;
+	char word[WORD_BYTES];
+	void *base = group;
+	const struct weir_knob *row = row_at(weir_group_knobs, path, word, &table, &base);
+
+	if (row)
+		return weir_knob_parse(row, value, base, why, size);
+	if (!table)
+		return no_path(path, why, size);
+	const char *near = nearest_row(table, word);
+	return set_fail(why, size, WEIR_ENOENT, "group '%.64s' has no knob '%.80s'%s%s%s",
+	    group->name, path, near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 /* ---- with.* ---- */

@@ -11,12 +11,12 @@ bool batch_due(struct handler *h, int i)
 	uint32_t least = 1;
 
 	if (WEIR_UNLIKELY(h->pool->copies > 1) &&
-	    queue_copy_length(&s->queue, handler_part(h)) == 0)
+	    queue_copy_length(&s->queue, handler_copy(h)) == 0)
 		return false;
 	if (h->ready_ns[i] != INT64_MAX) /* its batch lingers: only a full one is due */
 		least = (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
-	return queue_due(
-	    &s->queue, handler_part(h), handler_parts(h), least); /* seq_cst: see rest.c */
+	int n, rank = handler_rank(h, &s->queue, &n);
+	return queue_due(&s->queue, rank, n, least); /* seq_cst: see rest.c */
 }
 
 int batch_take_expired(struct handler *h, int64_t now_ns)
@@ -27,8 +27,8 @@ int batch_take_expired(struct handler *h, int64_t now_ns)
 			continue;
 		if (atomic_load_explicit(&s->expires_ns, memory_order_relaxed) <= now_ns)
 			s->expire(s, now_ns);
-		h->n_batch = queue_take_back(
-		    &s->queue, handler_part(h), handler_parts(h), h->batch, &h->part);
+		int n, rank = handler_rank(h, &s->queue, &n);
+		h->n_batch = queue_take_back(&s->queue, rank, n, h->batch, &h->part);
 		if (h->n_batch == 0)
 			continue;
 		h->sink = s;
@@ -42,8 +42,9 @@ int batch_take(struct handler *h, int i, int n, int most, const struct cell *cel
 {
 	struct sink *s = h->pool->sinks[i];
 	struct cohort c;
-	int m = cohort_take(s, handler_part(h), handler_parts(h), most, now_ns, cell, h->batch + n,
-	    &c, &h->ready_ns[i]);
+	int n_ranks, rank = handler_rank(h, &s->queue, &n_ranks);
+	int m =
+	    cohort_take(s, rank, n_ranks, most, now_ns, cell, h->batch + n, &c, &h->ready_ns[i]);
 
 	if (m == 0)
 		return 0;

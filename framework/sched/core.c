@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "sched/cores.h"
 #include "sched/handler.h"
+#include "sched/serial.h"
 #include "stage/cohort.h"
 #include "stage/replica.h"
 #include "stage/stage.h"
@@ -68,6 +69,12 @@ static bool has_own(const struct core *core, const struct queue *q)
 	return WEIR_LIKELY(q->copy_cores == 0) || queue_copy_length(q, core_copy(core)) > 0;
 }
 
+/* Whether all events of `q`, the queue of a serial stage, are in the inboxes of other cores. */
+static bool is_others(const struct handler *h, const struct queue *q)
+{
+	return queue_length(q) > 0 && queue_part_length(q, h->rank) == 0;
+}
+
 /* Return the stages whose queues may have events for this core. */
 static uint64_t look_at_queues(struct handler *h, int64_t now_ns)
 {
@@ -79,6 +86,8 @@ static uint64_t look_at_queues(struct handler *h, int64_t now_ns)
 	for (uint64_t left = arrived; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
 		struct queue *q = &h->pool->sinks[i]->queue;
+		if (WEIR_UNLIKELY(q->map) && is_others(h, q))
+			continue;
 		if (queue_length(q) == 0) {
 			h->ready_ns[i] = INT64_MAX; /* another core took the events */
 			settle(core->group, i);
@@ -105,12 +114,25 @@ static void view_stage(struct handler *h, int i, bool queued)
 	v->rest_ns = core->plan.rest_ns[i];
 	if (!queued)
 		return;
-	v->length += queue_length(&s->queue) / (uint32_t)pool_seats(h->pool) + 1;
+	v->length += s->queue.map ? queue_part_length(&s->queue, h->rank)
+				  : queue_length(&s->queue) / (uint32_t)pool_seats(h->pool) + 1;
 	if (core->seen_ns[i] < v->oldest_ns)
 		v->oldest_ns = core->seen_ns[i];
 }
 
-static int take_cell(struct handler *h, int i, int n, int most)
+/* Note how long the oldest of ev[0..n) has waited, which come from one cell or queue of `s`. */
+static void note_wait(
+    struct core *core, const struct sink *s, struct weir_event **ev, int n, int64_t now_ns)
+{
+	int64_t oldest_ns = n > 0 ? ev[0]->queued_ns : now_ns;
+	bool in_order = s->queue.n_classes == 1 && !core->group->newest;
+
+	for (int i = 1; !in_order && i < n; i++)
+		oldest_ns = ev[i]->queued_ns < oldest_ns ? ev[i]->queued_ns : oldest_ns;
+	longest_note(&core->book[s->place].longest, now_ns - oldest_ns);
+}
+
+static int take_cell(struct handler *h, int i, int n, int most, int64_t now_ns)
 {
 	struct core *core = h->core;
 	struct sink *s = h->pool->sinks[i];
@@ -120,6 +142,7 @@ static int take_cell(struct handler *h, int i, int n, int most)
 		return 0;
 	int m = cell_take(cell, most - n, s->queue.fifo, h->batch + n);
 	book_add(&core->book[i].from_cell, (uint64_t)m);
+	note_wait(core, s, h->batch + n, m, now_ns);
 	core->n -= (uint32_t)m;
 	if (cell_length(cell) == 0)
 		core->filled &= ~(1ULL << i);
@@ -141,9 +164,11 @@ static int take_queue(
 	int m = batch_take(h, i, n, most - n, cell, now_ns);
 	if (WEIR_UNLIKELY(h->ready_ns[i] != INT64_MAX))
 		core->lingering |= 1ULL << i;
-	if (m > 0)
+	if (m > 0) {
 		book_add(&core->book[i].from_queue, (uint64_t)m);
-	if (m > 0 && !s->queue.dated && s->queue.n_classes == 1)
+		note_wait(core, s, h->batch + n, m, now_ns);
+	}
+	if (m > 0 && !s->queue.dated && s->queue.n_classes == 1 && !s->queue.shortest)
 		core->seen_ns[i] = h->batch[n + m - 1]->queued_ns;
 	return m;
 }
@@ -158,19 +183,32 @@ static int take_stage(struct handler *h, int i, uint32_t gate, bool queued, int6
 
 	h->part = 0;
 	if (!queued)
-		return take_cell(h, i, 0, most);
+		return take_cell(h, i, 0, most, now_ns);
 	const struct queue *q = &h->pool->sinks[i]->queue;
 	bool classed = q->n_classes > 1 && !q->fifo && core->filled >> i & 1 && !queue_keeps(q);
-	bool cell_first = !classed && cell_oldest_ns(&core->cell[i]) <= core->seen_ns[i];
+	/* for serial stages, see serial.h */
+	bool cell_first =
+	    q->map || (!classed && cell_oldest_ns(&core->cell[i]) <= core->seen_ns[i]);
 	if (cell_first)
-		n += take_cell(h, i, n, most);
+		n += take_cell(h, i, n, most, now_ns);
 	n += take_queue(h, i, n, most, classed ? &core->cell[i] : NULL, now_ns);
 	if (!cell_first && (n == 0 || !queue_keeps(q)))
-		n += take_cell(h, i, n, most);
+		n += take_cell(h, i, n, most, now_ns);
 	return n;
 }
 
-/* Take over limits and order if they have changed. */
+static void turn_window(struct core *core, unsigned window)
+{
+	unsigned was = atomic_load_explicit(&core->window, memory_order_relaxed);
+
+	if (window == was)
+		return;
+	for (int i = 0; i < core->group->n_stages; i++)
+		longest_turn(&core->book[i].longest, window - was);
+	atomic_store_explicit(&core->window, window, memory_order_relaxed);
+}
+
+/* Take over the plan of the group if it has changed. */
 static void refresh(struct core *core)
 {
 	struct core_group *group = core->group;
@@ -183,10 +221,22 @@ static void refresh(struct core *core)
 	core->plan = group->plan;
 	core->version = atomic_load_explicit(&group->version, memory_order_relaxed);
 	lock_release(&group->lock);
+	const struct next_limits *l = &core->plan.limits;
+	thread_self()->slice.ns = l->gate == NEXT_CUTOFF ? l->gate_ns : 0;
+	if (core->next.policy != core->plan.policy)
+		core_renew(core);
+	turn_window(core, core->plan.window);
 }
 
-/* Take the next batch. Returns its size, or 0 if there is none. */
-static int take(struct handler *h, int64_t now_ns)
+/* A new visit has begun. `was` is the stage of the visit before, if that had not ended, or -1. */
+static void note_visit(struct core *core, const struct next_choice *c, int was, uint64_t ready)
+{
+	book_add(&core->book[c->stage].visits[c->why], 1);
+	if (was >= 0 && ready >> was & 1 && !(c->why == NEXT_URGENT && was == c->stage))
+		book_add(&core->book[was].cut[c->why], 1);
+}
+
+int core_take(struct handler *h, int64_t now_ns)
 {
 	struct core *core = h->core;
 	struct core_group *group = core->group;
@@ -211,6 +261,8 @@ static int take(struct handler *h, int64_t now_ns)
 		view_stage(h, i, queued >> i & 1);
 	}
 	for (;;) {
+		const struct next_core *next = &core->next;
+		int was = next->visit.open && !next->urgent.open ? next->visit.stage : -1;
 		struct next_choice c = next_choose(&core->next, &core->plan.limits, &view);
 		if (c.stage < 0)
 			return 0;
@@ -219,7 +271,7 @@ static int take(struct handler *h, int64_t now_ns)
 		next_took(&core->next, c.stage, (uint32_t)n, before - core->n);
 		if (n > 0) {
 			if (c.begins)
-				book_add(&core->book[c.stage].visits[c.why], 1);
+				note_visit(core, &c, was, view.ready);
 			return n;
 		}
 		view.ready &= ~(1ULL << c.stage); /* another core took the events */
@@ -247,14 +299,40 @@ static void share(struct handler *h)
 	}
 }
 
-static void run(struct handler *h)
+/* Events of the batch, which was of stage `i`, are in its queue again. */
+static void yielded(struct core *core, int i)
 {
+	struct slice *s = &thread_self()->slice;
+	uint32_t n = s->yielded, waiting = cell_length(&core->cell[i]);
+
+	waiting += queue_length(&core->group->pool->sinks[i]->queue);
+	s->yielded = 0;
+	next_yielded(&core->next, waiting > n ? waiting - n : 0, s->again_ns);
+}
+
+int64_t core_run(struct handler *h, int64_t taken_ns)
+{
+	struct thread *t = thread_self();
+	int i = h->sink->place;
+	struct core_book *book = &h->core->book[i];
+
 	handler_state(h, WEIR_THREAD_BUSY);
 	/* seq_cst: a core that parks after this has seen the queues itself */
 	if (core_idles(h->core) || atomic_load(&h->pool->n_idle) > 0)
 		share(h);
+	book_add(&book->batches, 1);
 	batch_run(h);
+	/* if all events were dropped, no handler ran, and stage_run has not read the time */
+	if (WEIR_UNLIKELY(t->now_ns == taken_ns))
+		t->now_ns = clock_now_ns();
+	if (WEIR_UNLIKELY(t->slice.yielded > 0))
+		yielded(h->core, i);
+	book_add(&book->busy_ns, (uint64_t)(t->now_ns - taken_ns));
+	/* not before, since slots of the batch must not move */
+	if (WEIR_UNLIKELY(h->core->group->serial != NULL) && core_idles(h->core))
+		serial_deal(h->core);
 	handler_state(h, WEIR_THREAD_SPINNING);
+	return t->now_ns;
 }
 
 bool core_due(struct handler *h)
@@ -270,7 +348,7 @@ bool core_due(struct handler *h)
 	return false;
 }
 
-static void pin(const struct handler *h)
+void core_pin(const struct handler *h)
 {
 	const struct core_group *group = h->core->group;
 	cpu_set_t one;
@@ -284,27 +362,21 @@ static void pin(const struct handler *h)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
-static void begin(struct handler *h)
+void core_begin(struct handler *h)
 {
 	struct core_group *group = h->pool->cores;
 	struct core *core = &group->core[h->rank];
 
 	h->core = core;
-	pin(h);
+	core_pin(h);
 	core->seen = 0;
 	core->version = atomic_load(&group->version) - 1;
-	next_core_init(&core->next, group->policy);
+	core->next.policy = NULL; /* the state of the last thread is not continued */
+	refresh(core);
+	if (group->serial)
+		serial_join(core);
 	thread_self()->core = core;
 	thread_self()->copy = core_copy(core);
-}
-
-/* The time at the end of a batch that was taken at `taken_ns`. */
-static int64_t time_after(int64_t taken_ns)
-{
-	int64_t now_ns = thread_self()->now_ns;
-
-	/* If all events were dropped, no handler ran, and stage_run has not read the time. */
-	return WEIR_LIKELY(now_ns != taken_ns) ? now_ns : clock_now_ns();
 }
 
 void *core_main(void *arg)
@@ -314,14 +386,13 @@ void *core_main(void *arg)
 	replica_enter(h->rank); /* before thread_init */
 	if (!handler_begin(h))
 		return NULL;
-	begin(h);
+	core_begin(h);
 	int64_t now_ns = clock_now_ns();
 	pthread_cleanup_push(handler_leave, h);
 	while (!handler_surplus(h)) {
 		thread_touch(now_ns);
-		if (take(h, now_ns) > 0) {
-			run(h);
-			now_ns = time_after(now_ns);
+		if (core_take(h, now_ns) > 0) {
+			now_ns = core_run(h, now_ns);
 			continue;
 		}
 		if (!handler_spin(h))

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Creates core groups, and publishes what changes while they run; see cores.h. */
 #include "sched/cores.h"
+#include "sched/serial.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static char fixed_policy[] = "static";
 
-/* The pool does not resize itself: both of its bounds are the number of cores. */
-static struct weir_threads_spec fixed_threads(const struct cores_spec *spec)
+static struct weir_threads_spec core_threads(const struct cores_spec *spec)
 {
 	struct weir_threads_spec t = *spec->threads;
 
-	t.min = t.max = spec->n;
+	t.min = spec->n;
+	t.max = spec->most > 0 ? spec->most : spec->n;
 	t.start = -1;
-	t.policy = fixed_policy;
+	t.policy = t.policy ? t.policy : fixed_policy;
 	t.pinned = true;
 	return t;
 }
@@ -41,8 +42,8 @@ int cores_new(struct weir_graph *graph, const struct cores_spec *spec, struct po
 	memset(group, 0, sizeof(*group));
 	lock_init(&group->asking);
 	lock_init(&group->lock);
-	group->policy = spec->policy;
-	group->threads = fixed_threads(spec);
+	group->plan.policy = spec->policy;
+	group->threads = core_threads(spec);
 	group->max = spec->max;
 	group->first = spec->first;
 	group->newest = spec->newest;
@@ -73,7 +74,7 @@ static void open_sink(struct core_group *group, int i, bool celled)
 	s->queue.dated = s->queue.n_parts == 1;
 	if (s->expire)
 		group->expiring |= 1ULL << i;
-	bool kept = s->local == LOCAL_KEPT;
+	bool kept = sink_local(s) == LOCAL_KEPT;
 	if (kept) {
 		group->kept |= 1ULL << i;
 		s->requeue = core_requeue;
@@ -86,7 +87,7 @@ static void open_sink(struct core_group *group, int i, bool celled)
 	if (!celled) /* requeued events only, which need no slot */
 		return;
 	s->splice = core_splice;
-	queue_set_cells(&s->queue, group->max);
+	s->put = core_put;
 }
 
 int cores_open(struct pool *pool, uint64_t celled)
@@ -105,10 +106,15 @@ int cores_open(struct pool *pool, uint64_t celled)
 		cell_init(&group->cells[k]);
 	for (size_t k = 0; k < max; k++) {
 		group->core[k].group = group;
+		group->core[k].number = (int)k;
 		group->core[k].cell = &group->cells[k * n];
 	}
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		open_sink(group, (int)i, celled >> i & 1);
+		if (pool->sinks[i]->serial && serial_open(group, (int)i) != 0)
+			return WEIR_ENOMEM;
+	}
+	cores_divide(group);
 	return 0;
 }
 
@@ -118,6 +124,7 @@ void cores_free(struct core_group *group)
 		return;
 	for (int k = 0; group->core && group->cells && k < group->max * group->n_stages; k++)
 		WEIR_ASSERT(cell_length(&group->cells[k]) == 0);
+	serial_free(group->serial);
 	free(group->core);
 	free(group->cells);
 	free(group->cpu);
@@ -140,6 +147,48 @@ void cores_set(struct core_group *group, const struct cores_plan *plan)
 	/* release: pairs with refresh in core.c, which takes the lock then */
 	atomic_fetch_add_explicit(&group->version, 1, memory_order_release);
 	lock_release(&group->lock);
+}
+
+/* Number of events in the cells of a stage beyond their shares, if `n` cells have `each` slots. */
+static uint32_t surplus(const struct sink *s, int n, uint32_t each)
+{
+	uint32_t sum = 0;
+
+	for (int k = 0; k < s->n_cells; k++) {
+		uint32_t share = k < n ? each : 0;
+		uint32_t in = cell_length(&s->cells[k * s->cells_apart]);
+		sum += in > share ? in - share : 0;
+	}
+	return sum;
+}
+
+/* Divide the limits as for `most` cores. */
+static void divide(struct core_group *group, int most)
+{
+	group->undivided = false;
+	for (int i = 0; i < group->n_stages; i++) {
+		struct sink *s = group->pool->sinks[i];
+		int n = !s->splice || sink_local(s) == LOCAL_NEVER ? 0 : most;
+		uint32_t each = queue_cell_share(atomic_load(&s->queue.limit), n);
+		uint32_t over = surplus(s, n, each);
+		group->undivided |= over > 0;
+		queue_set_cells(&s->queue, n, over);
+	}
+}
+
+void cores_divide(struct core_group *group)
+{
+	divide(group, atomic_load(&group->pool->max));
+}
+
+void cores_bound(struct core_group *group, int min, int max)
+{
+	/* Cells get smaller before there are more of them, and larger after others have begun to
+	 * leave. */
+	if (max > atomic_load(&group->pool->max))
+		divide(group, max);
+	pool_set_bounds(group->pool, min, max);
+	cores_divide(group);
 }
 
 void cores_halt(struct core_group *group, const struct sink *sink, bool paused)

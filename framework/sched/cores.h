@@ -29,16 +29,18 @@
 #define WEIR_SCHED_CORES_H
 
 #include "event/cell.h"
+#include "sched/longest.h"
 #include "sched/next.h"
 #include "sched/pool.h"
 
 /** What a core group is made from. */
 struct cores_spec {
 	const char *name;                        /* must outlive the group */
-	const struct weir_threads_spec *threads; /* only `spin` is used */
+	const struct weir_threads_spec *threads; /* only `spin` and `policy` are used */
 	const struct next_policy *policy;
-	int n;   /* number of cores at the start, at least 1 */
-	int max; /* most cores that it may get, at least n; 1 to POOL_THREADS_MAX */
+	int n;    /* number of cores at the start, and the fewest; at least 1 */
+	int most; /* the policy of `threads` resizes the group between n and most; 0: n */
+	int max;  /* bound of all later changes of these, at least most; 1 to POOL_THREADS_MAX */
 	const int
 	    *cpu;    /* CPU of each core, `max` entries; NULL: those the process may use, in turn */
 	int first;   /* number of the first of these; so that groups do not share CPUs needlessly */
@@ -49,17 +51,26 @@ struct cores_spec {
 
 /** What may change while the cores run. Copied by each core when it has changed. */
 struct cores_plan {
+	const struct next_policy *policy;
 	struct next_limits limits;
 	struct next_order order;
 	int64_t rest_ns[NEXT_STAGES_MAX];
 	bool balance;
+	unsigned window; /* number of the present window of struct longest */
 };
 
 /** What a core has done at a stage. Written by its thread, read by any. */
 struct core_book {
-	book_counter visits[NEXT_POLICY + 1]; /* by enum next_why */
-	book_counter from_cell, from_queue;   /* events taken */
-	book_counter dealt;                   /* sent to the queue, since another core was idle */
+	book_counter visits[NEXT_POLICY + 1]; /* begun, by enum next_why */
+	/* visits that ended, or were interrupted, before the stage was empty, by why the next visit
+	 * began: NEXT_POLICY if the gate ended them */
+	book_counter cut[NEXT_POLICY + 1];
+	book_counter from_cell, from_queue; /* events taken */
+	book_counter dealt;                 /* sent to the queue, since another core was idle */
+	book_counter batches;
+	book_counter
+	    busy_ns; /* from the end of the batch before, or from the wake-up, to the end */
+	struct longest longest;
 };
 
 /** What another thread waits for, which the core does between two batches. */
@@ -69,6 +80,7 @@ struct core_book {
 /** A core. Used by its thread only, except lengths and times of the cells, and `book`. */
 struct core {
 	WEIR_ALIGNED struct core_group *group;
+	int number;
 	struct cell *cell;  /* by stage */
 	uint64_t filled;    /* bit i: cell i has events */
 	uint32_t n;         /* events in all cells */
@@ -83,7 +95,10 @@ struct core {
 	struct next_stage view[NEXT_STAGES_MAX];
 	struct next_core next;
 	struct core_book book[NEXT_STAGES_MAX];
-	unsigned version; /* of `plan` */
+	book_counter moved; /* slots given to other cores (serial.h) */
+	int64_t deal_ns;    /* no slot is given before this time */
+	atomic_uint window; /* of the books' `longest`; read by any thread */
+	unsigned version;   /* of `plan` */
 	struct cores_plan plan;
 };
 
@@ -95,10 +110,11 @@ struct cores_look {
 	int n, max;
 };
 
+struct serial;
+
 struct core_group {
 	/* constant after cores_open */
 	struct pool *pool;
-	const struct next_policy *policy;
 	struct weir_threads_spec threads; /* of the pool */
 	int n_stages, max;
 	uint64_t expiring; /* bit i: stage i may hold events until their deadline */
@@ -108,12 +124,15 @@ struct core_group {
 	int first;                             /* likewise */
 	struct core *core;                     /* max */
 	struct cell *cells;                    /* max * n_stages */
+	struct serial *serial;                 /* NULL without serial stages; owned */
 	WEIR_ALIGNED _Atomic uint64_t arrived; /* see file top */
 	WEIR_ALIGNED _Atomic uint64_t halted;  /* bit i: stage i is paused */
 	atomic_uint version;                   /* incremented when `plan` has changed */
-	_Atomic uint64_t closed;       /* events that exiting threads have ended as closed */
-	struct lock asking;            /* of the thread that looks into the cells */
-	atomic_uint unanswered;        /* cores that have not answered; a futex */
+	_Atomic uint64_t closed; /* events that exiting threads have ended as closed */
+	struct lock asking;      /* of the thread that looks into the cells */
+	atomic_uint unanswered;  /* cores that have not answered; a futex */
+	/* cells have more events than their share of a limit; see cores_divide. Under graph->lock */
+	bool undivided;
 	_Atomic int64_t stop_until_ns; /* argument of ops->stop */
 	atomic_uint stops;             /* calls of ops->stop that have returned; a futex */
 	struct lock lock;
@@ -121,10 +140,13 @@ struct core_group {
 	struct cores_look look WEIR_GUARDED_BY(lock);
 };
 
-/** Read the value of `cores:`, "auto", a number or a list of CPUs. Returns the number of cores, or -1
- *  if the text is none of these or names a CPU twice. For a list, sets *listed, and stores the CPUs
- *  in cpu[0..n). */
+/** Read the value of `cores:`, "auto", a number, a range such as "2..8" or a list of CPUs. Returns
+ *  the number of cores, of a range the greatest, or -1 if the text is none of these or names a CPU
+ *  twice. For a list, sets *listed, and stores the CPUs in cpu[0..n). */
 int cores_parse(const char *text, int cpu[POOL_THREADS_MAX], bool *listed);
+/** Read "auto", a number or a range, whose ends may be in the wrong order. Returns the fewest cores,
+ *  or -1, and sets *max to the most. */
+int cores_range(const char *text, int *max);
 
 /** Create a core group for `graph`, without stages, as a pool. Returns 0 or WEIR_ENOMEM. */
 int cores_new(struct weir_graph *graph, const struct cores_spec *spec, struct pool **pool);
@@ -137,8 +159,16 @@ void cores_free(struct core_group *group);
 
 /** Read what cores_set has published. */
 void cores_get(struct core_group *group, struct cores_plan *plan);
-/** Publish limits, order and `balance` for all cores. */
+/** Publish a plan for all cores. Callers that change a part of it hold graph->lock. */
 void cores_set(struct core_group *group, const struct cores_plan *plan);
+
+/** Change the bounds of the number of cores, 1 <= min <= max <= group->max. Under graph->lock. */
+void cores_bound(struct core_group *group, int min, int max);
+/** Divide the limits of the queues between the queues and the cells of the present bound (and, with
+ *  `local: never`, no cells). Slots that full cells still use are withheld from the queue, until
+ *  another call finds the cells within their shares. Under graph->lock, after a change, and then
+ *  about every 100 ms while group->undivided. */
+void cores_divide(struct core_group *group);
 
 /** Add descriptions of the events in the cells of `sink` to out[0..n), which queue_peek has filled
  *  in as of `now_ns`: the `max` oldest remain, oldest first. Returns their number. Waits until the
@@ -164,12 +194,35 @@ void *core_main(void *arg);
 /** Whether a core may have work. */
 bool core_due(struct handler *h);
 
-/** The sinks' `splice` (splice.c). */
+/** The steps of core_main, for threads that are also event loops (host.h): bind the thread to its CPU;
+ *  begin; take the next batch, whose size is returned, 0 if there is none; run it. */
+void core_pin(const struct handler *h);
+void core_begin(struct handler *h);
+int core_take(struct handler *h, int64_t now_ns);
+int64_t core_run(struct handler *h, int64_t taken_ns);
+
+/** The sinks' `splice` and `put` (splice.c). */
 bool core_splice(struct thread *t, struct outbox *o);
+void core_put(struct thread *t, struct sink *s, struct weir_event **ev, int n);
+
+/** Number of events that the cell may get. None while the queue has more than its own slots: a core
+ *  has moved events from a cell to it (give.c), or the limit was lowered. */
+static inline uint32_t cores_room(const struct cell *cell, const struct queue *q)
+{
+	/* acquire: pairs with divide_limit in event/queue_steer.c */
+	uint32_t most = atomic_load_explicit(&q->cell_max, memory_order_acquire);
+	uint32_t n = cell_length(cell);
+
+	if (n >= most || queue_length(q) > atomic_load_explicit(&q->own, memory_order_relaxed))
+		return 0;
+	return most - n;
+}
 
 /** Answer cores_peek (look.c). */
 void core_answer(struct core *core);
 
+/** Follow another policy: it learns of all events in the cells (renew.c). */
+void core_renew(struct core *core);
 /** Call ops->stop for each replica of `st`, a stage of the group, in the thread of its core. Waits
  *  until they have returned, until `until_ns` at the latest. Replicas of cores without a thread are
  *  left out while the pool may still create one; once it is closed, the calling thread stops them.
@@ -223,6 +276,10 @@ static inline uint32_t core_live(const struct core *core, uint64_t *filled)
  *  a core makes more than the wake-up of another costs. Guesses, which the model and the prototype
  *  have used. */
 #define DEAL_EVENTS 4
+
+/** Estimated work behind the present batch from which on it is worth to wake another core: a quarter
+ *  of a wake-up (measured: 21 us). A guess. */
+#define DEAL_NS (5 * NS_PER_US)
 
 /** The thread is exiting: events that it sends from now on go to queues. */
 void core_retire(struct handler *h);

@@ -34,15 +34,37 @@ static int append(int *cpu, int n, int first, int last)
 	return n;
 }
 
+/* Read a number or `auto`, and advance *text. */
+static int bound(const char **text)
+{
+	if (strncmp(*text, "auto", 4) != 0)
+		return number(text);
+	*text += 4;
+	return task_cores();
+}
+
+int cores_range(const char *text, int *max)
+{
+	const char *at = text;
+	int min = bound(&at);
+
+	*max = min;
+	if (strncmp(at, "..", 2) == 0) {
+		at += 2;
+		*max = bound(&at);
+	}
+	return *at == '\0' && min > 0 && *max > 0 ? min : -1;
+}
+
 int cores_parse(const char *text, int cpu[POOL_THREADS_MAX], bool *listed)
 {
 	const char *at = text;
-	int n = 0;
+	int n = 0, most;
 
 	*listed = strpbrk(text, "-,") != NULL;
-	if (strcmp(text, "auto") == 0)
-		return task_cores();
-	while (*listed) {
+	if (!*listed)
+		return (n = cores_range(text, &most)) > 0 && most >= n ? most : -1;
+	for (;;) {
 		int first = number(&at), last = first;
 		if (*at == '-') {
 			at++;
@@ -54,6 +76,4 @@ int cores_parse(const char *text, int cpu[POOL_THREADS_MAX], bool *listed)
 		if (*at++ == '\0')
 			return n;
 	}
-	n = number(&at);
-	return *at == '\0' && n > 0 ? n : -1;
 }

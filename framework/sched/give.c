@@ -2,11 +2,8 @@
 /* Moves events from cells to queues: to deal them to an idle core, and when a thread exits. */
 #include "base/clock.h"
 #include "sched/cores.h"
+#include "sched/serial.h"
 #include "stage/stage.h"
-
-/* Estimated work behind the present batch from which on it is worth to wake another core: a quarter
- * of a wake-up (measured: 21 us). A guess. */
-#define DEAL_NS (5 * NS_PER_US)
 
 /* Push ev[0..n), which need no admission, since they have entered the stage before. Returns how many
  * were pushed; *why tells why others were not. */
@@ -37,6 +34,8 @@ uint32_t core_give(struct core *core, int i, uint32_t max)
 	uint32_t given = 0;
 	int why;
 
+	if (cell->serial)
+		return serial_clear(core, i);
 	while (given < max && cell_length(cell) > 0) {
 		int most = max - given < WEIR_BATCH_MAX ? (int)(max - given) : WEIR_BATCH_MAX;
 		moves_begin(thread_self());
@@ -69,12 +68,15 @@ void core_deal(struct core *core)
 {
 	uint64_t filled;
 	uint32_t all = core_live(core, &filled);
+	/* of serial stages, only whole slots are dealt */
+	if (core->group->serial)
+		filled &= ~core->group->serial->stages;
 	filled &= ~core->group->kept;
 	bool several = (filled & (filled - 1)) != 0;
 	int64_t work_ns = 0;
 	int most = -1;
 
-	if (all < DEAL_EVENTS && !several)
+	if (!filled || (all < DEAL_EVENTS && !several))
 		return;
 	for (uint64_t left = filled; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
@@ -99,6 +101,8 @@ void core_clear(struct handler *h)
 {
 	for (int i = 0; h->core && i < h->core->group->n_stages; i++)
 		core_give(h->core, i, UINT32_MAX);
+	if (h->core && h->core->group->serial)
+		serial_leave(h->core);
 	if (h->core)
 		core_answer(h->core);
 }

@@ -36,15 +36,21 @@ static inline int handler_seat(const struct handler *h)
 	return atomic_load_explicit(&h->seat, memory_order_relaxed);
 }
 
-/** Which partitions of queues the thread serves: number handler_part of handler_parts. */
-static inline int handler_part(const struct handler *h)
+/** The copy of the group to which the thread belongs, if the pool has copies. */
+static inline int handler_copy(const struct handler *h)
 {
-	return WEIR_LIKELY(h->pool->copies == 1) ? handler_seat(h) : h->rank % h->pool->copies;
+	return h->rank % h->pool->copies;
 }
 
-static inline int handler_parts(const struct handler *h)
+/** The partitions of `q` that the thread serves: those whose number modulo *n is the result. */
+static inline int handler_rank(const struct handler *h, const struct queue *q, int *n)
 {
-	return WEIR_LIKELY(h->pool->copies == 1) ? pool_seats(h->pool) : h->pool->copies;
+	if (WEIR_UNLIKELY(h->pool->copies > 1)) {
+		*n = h->pool->copies;
+		return handler_copy(h);
+	}
+	*n = q->map ? q->n_parts : pool_seats(h->pool);
+	return q->map ? h->rank : handler_seat(h);
 }
 
 /* ---- batches (batch.c) ---- */

@@ -24,6 +24,7 @@ bool handler_begin(struct handler *h)
 		pool_not_begun(h, (struct pool_refusal){.by = thread_refused_by(), .code = rc});
 		return false;
 	}
+	atomic_store(&thread_self()->number, h->rank);
 	pool_begun(h);
 	for (int i = 0; i < h->pool->n_sinks; i++)
 		h->ready_ns[i] = INT64_MAX;

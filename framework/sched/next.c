@@ -72,7 +72,8 @@ void next_core_init(struct next_core *core, const struct next_policy *policy)
 /* Whether a visit has not reached its end. */
 static bool goes_on(const struct next_visit *visit, const struct next_view *v)
 {
-	return visit->open && visit->left > 0 && bits_has(v->ready, visit->stage);
+	return visit->open && visit->left > 0 && bits_has(v->ready, visit->stage) &&
+	       v->stage[visit->stage].oldest_ns < visit->until_ns;
 }
 
 static bool gate_open(
@@ -102,6 +103,7 @@ static struct next_choice begin(struct next_core *core, const struct next_limits
 	    .stage = stage,
 	    .gate = l->gate,
 	    .left = gate_events(l, v, stage),
+	    .until_ns = INT64_MAX,
 	    .began_ns = v->now_ns};
 	core->last = stage;
 	return (struct next_choice){
@@ -114,8 +116,11 @@ static struct next_choice begin_urgent(struct next_core *core, const struct next
 	 * stage. */
 	if (core->visit.stage == stage)
 		core->visit.open = false;
-	core->urgent = (struct next_visit){
-	    .open = true, .stage = stage, .left = UINT32_MAX, .began_ns = v->now_ns};
+	core->urgent = (struct next_visit){.open = true,
+	    .stage = stage,
+	    .left = UINT32_MAX,
+	    .until_ns = INT64_MAX,
+	    .began_ns = v->now_ns};
 	core->last_urgent = stage;
 	return (struct next_choice){
 	    .stage = stage, .why = NEXT_URGENT, .begins = true, .max = UINT32_MAX};
@@ -224,10 +229,12 @@ void next_took(struct next_core *core, int stage, uint32_t n, uint32_t own)
 		visit->left -= n;
 }
 
-void next_yielded(struct next_core *core, uint32_t ahead)
+void next_yielded(struct next_core *core, uint32_t ahead, int64_t at_ns)
 {
 	struct next_visit *visit = present(core);
 
 	if (ahead < visit->left)
 		visit->left = ahead;
+	if (at_ns < visit->until_ns)
+		visit->until_ns = at_ns;
 }

@@ -14,8 +14,11 @@
  *          next_choose, then take at most choice.max events of choice.stage and run them
  *          next_took, then next_yielded if an event yielded (gate `cutoff`)
  *
- * An event yields if its handler puts it back into the queue of the stage. A core's state belongs
- * to its thread. The view is what that thread sees; limits and order may be published by another
+ * An event yields if its handler puts it back into the queue of the stage (weir_slice_over). Then
+ * the visit does the events that were before it in line at that moment, and ends: the yielded event
+ * and those after it are left to the next visit, and keep their places. So long events share the
+ * core, a slice a visit, and short ones are served in order (Harizopoulos, C-gated). A core's state
+ * belongs to its thread. The view is what that thread sees; limits and order may be published by another
  * thread and stay unchanged during a call.
  *
  * Sources: J. Larus, M. Parkes, Using Cohort Scheduling to Enhance Server Performance, USENIX 2002,
@@ -125,6 +128,7 @@ struct next_visit {
 	int stage;
 	enum next_gate gate; /* in effect when it began; a change of the gate ends the visit */
 	uint32_t left;       /* events until the gate ends it; UINT32_MAX: no such bound */
+	int64_t until_ns;    /* it ends when its oldest event is from then or later */
 	int64_t began_ns;    /* start, moved later by the time that urgent visits took meanwhile */
 };
 
@@ -162,9 +166,11 @@ struct next_choice next_choose(
  *  batch is taken or when it has ended. */
 void next_took(struct next_core *core, int stage, uint32_t n, uint32_t own);
 
-/** Gate `cutoff`: an event of the present visit yielded, and `ahead` events of its stage are before
- *  it in line. Called after next_took of its batch, for the first such event of the batch. */
-void next_yielded(struct next_core *core, uint32_t ahead);
+/** Gate `cutoff`: an event of the present visit yielded at `at_ns`, which is its arrival from now on,
+ *  and at most `ahead` events of its stage that this core may take are before it in line; other
+ *  cores may take some of them. Called after next_took of its batch, for the first such event of the
+ *  batch. */
+void next_yielded(struct next_core *core, uint32_t ahead, int64_t at_ns);
 
 /** `k` events were appended to a stage of this core. */
 static inline void next_arrived(struct next_core *core, int stage, uint32_t k)

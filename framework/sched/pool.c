@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Creates, wakes, resizes and repairs pools of handler threads. See pool.h for states and rules.
+ * Creates, resizes and repairs pools of handler threads. See pool.h for states and rules.
  *
  * pool->lock guards the idle list, the seats, the back-off and the creation of threads. A slot is
  * set to LIVE and GONE by its own thread. Only the control thread joins threads and sets their
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
@@ -93,8 +94,14 @@ int pool_add(struct pool *pool, struct sink *sink, int depth)
 
 static void handler_free(struct handler *h)
 {
+	struct schedstat_sample final;
+
 	if (!h)
 		return;
+	if (h->hosted)
+		schedstat_close(&h->sched, &final);
+	if (h->wake_fd != -1)
+		close(h->wake_fd);
 	free(h->ready_ns);
 	free(h->view);
 	free(h);
@@ -108,6 +115,7 @@ static struct handler *handler_new(struct pool *pool, int rank)
 		return NULL;
 	h->pool = pool;
 	h->rank = rank;
+	h->wake_fd = -1;
 	h->ready_ns = calloc((size_t)pool->n_sinks, sizeof(*h->ready_ns));
 	h->view = calloc((size_t)pool->n_sinks, sizeof(*h->view));
 	if (h->ready_ns && h->view)
@@ -116,27 +124,42 @@ static struct handler *handler_new(struct pool *pool, int rank)
 	return NULL;
 }
 
-/* Create the thread of `rank` if its slot is empty. Returns 1 if it was created, 0 if the slot was
- * not empty, or -1 on failure. */
-static int spawn_locked(struct pool *pool, int rank) WEIR_REQUIRES(&pool->lock)
+struct handler *pool_handler_locked(struct pool *pool, int rank)
 {
 	struct handler *h = atomic_load(&pool->handler[rank]);
+
+	if (h)
+		return h;
+	h = handler_new(pool, rank);
+	if (!h)
+		return NULL;
+	atomic_store(&pool->handler[rank], h);
+	if (rank >= atomic_load(&pool->n_slots))
+		atomic_store(&pool->n_slots, rank + 1);
+	return h;
+}
+
+void pool_prepare_locked(struct handler *h)
+{
+	atomic_store(&h->wake, 0);
+	atomic_store(&h->seat, NO_SEAT);
+	atomic_store(&h->state, WEIR_THREAD_SPINNING);
+	h->refusal = (struct pool_refusal){0};
+	atomic_store(&h->slot, HANDLER_STARTING);
+	h->spin_ns = h->pool->spin_max_ns;
+}
+
+/* Create the thread of `rank` if its slot is empty and belongs to no loop. Returns 1 if it was
+ * created, 0 if there was nothing to do, or -1 on failure. */
+static int spawn_locked(struct pool *pool, int rank) WEIR_REQUIRES(&pool->lock)
+{
+	struct handler *h = pool_handler_locked(pool, rank);
 	char name[32];
 
-	if (!h)
-		h = handler_new(pool, rank);
-	if (h && atomic_load(&h->slot) != HANDLER_EMPTY)
+	if (h && (h->hosted || atomic_load(&h->slot) != HANDLER_EMPTY))
 		return 0;
 	if (h) {
-		atomic_store(&pool->handler[rank], h);
-		if (rank >= atomic_load(&pool->n_slots))
-			atomic_store(&pool->n_slots, rank + 1);
-		atomic_store(&h->wake, 0);
-		atomic_store(&h->seat, NO_SEAT);
-		atomic_store(&h->state, WEIR_THREAD_SPINNING);
-		h->refusal = (struct pool_refusal){0};
-		atomic_store(&h->slot, HANDLER_STARTING);
-		h->spin_ns = pool->spin_max_ns;
+		pool_prepare_locked(h);
 		snprintf(name, sizeof(name), "%.10s/%d", pool->name, rank);
 		if (task_start(&h->task, name, pool->main, h) == 0)
 			return 1;
@@ -161,6 +184,8 @@ static void fill_locked(struct pool *pool, int64_t now_ns, struct pool_repairs *
 {
 	int target = atomic_load(&pool->target);
 
+	if (atomic_load(&pool->waits))
+		return;
 	for (int i = 0; i < target && now_ns >= pool->retry_ns; i++) {
 		int rc = spawn_locked(pool, i);
 		r->spawned += rc > 0;
@@ -205,6 +230,17 @@ void pool_begun(struct handler *h)
 	atomic_store(&h->slot, HANDLER_LIVE);
 	pool_deal(pool);
 	atomic_fetch_add(&pool->begun, 1);
+	futex_wake(&pool->begun);
+}
+
+void pool_apart(struct handler *h)
+{
+	struct pool *pool = h->pool;
+
+	atomic_store(&h->slot, HANDLER_APART);
+	pool_deal(pool);
+	pool_wake(pool);                   /* pass on a wake-up that was sent to this thread */
+	atomic_fetch_add(&pool->begun, 1); /* pairs with left_apart */
 	futex_wake(&pool->begun);
 }
 
@@ -297,6 +333,7 @@ int pool_set_target(struct pool *pool, int n)
 	}
 	lock_release(&pool->lock);
 	pool_wake_all(pool); /* Surplus threads exit, and all others check their new partitions. */
+	pool_wake_apart(pool);
 	return n;
 }
 
@@ -320,6 +357,24 @@ void pool_close(struct pool *pool)
 	pool_wake_all(pool);
 }
 
+/* Wait until the thread of `h`, which belongs to a loop, no longer serves the pool. Returns false if
+ * it still does at `at_ns`. */
+static bool left_apart(struct handler *h, int64_t at_ns)
+{
+	struct pool *pool = h->pool;
+
+	for (;;) {
+		unsigned begun = atomic_load(&pool->begun);
+		int slot = atomic_load(&h->slot);
+		int64_t left_ns = at_ns == INT64_MAX ? -1 : at_ns - clock_now_ns();
+		if (slot == HANDLER_APART || slot == HANDLER_EMPTY)
+			return true;
+		if (at_ns != INT64_MAX && left_ns <= 0)
+			return false;
+		futex_wait(&pool->begun, begun, left_ns);
+	}
+}
+
 int pool_join(struct pool *pool, int64_t at_ns)
 {
 	int left = 0;
@@ -328,6 +383,10 @@ int pool_join(struct pool *pool, int64_t at_ns)
 		struct handler *h = atomic_load(&pool->handler[i]);
 		if (!h || atomic_load(&h->slot) == HANDLER_EMPTY)
 			continue;
+		if (h->hosted) {
+			left += !left_apart(h, at_ns);
+			continue;
+		}
 		if (!task_join_until(&h->task, at_ns)) {
 			left++;
 			continue;
@@ -349,109 +408,6 @@ void pool_free(struct pool *pool)
 	free(pool->depths);
 	lock_fini(&pool->lock);
 	free(pool);
-}
-
-/* Take `h` off the idle list. Returns false if it was not on the list. */
-static bool unlist_locked(struct pool *pool, struct handler *h) WEIR_REQUIRES(&pool->lock)
-{
-	if (!h->listed)
-		return false;
-	for (struct handler **at = &pool->idle; *at; at = &(*at)->next_idle) {
-		if (*at == h) {
-			*at = h->next_idle;
-			break;
-		}
-	}
-	h->listed = false;
-	atomic_fetch_sub(&pool->n_idle, 1);
-	return true;
-}
-
-static void rouse(struct handler *h)
-{
-	atomic_store(&h->wake, 1);
-	futex_wake(&h->wake);
-}
-
-bool pool_wake(struct pool *pool)
-{
-	if (WEIR_UNLIKELY(pool->copies > 1)) /* a spinning thread may belong to another copy */
-		return pool_wake_parts(pool, ~0ULL) > 0;
-	/* seq_cst: pairs with handler_spin and handler_park (rest.c), which change these counters
-	 * and then check the queues again. */
-	if (atomic_load(&pool->n_spinning) > 0 || atomic_load(&pool->n_idle) == 0)
-		return false;
-	lock_take(&pool->lock);
-	struct handler *h = pool->idle;
-	if (h)
-		unlist_locked(pool, h);
-	lock_release(&pool->lock);
-	if (h)
-		rouse(h);
-	return h != NULL;
-}
-
-/* Wake a parked thread of each copy in `parts`. */
-static int wake_copies(struct pool *pool, uint64_t parts)
-{
-	struct handler *wake[PARTITIONS_MAX];
-	int n = 0;
-
-	lock_take(&pool->lock);
-	for (struct handler *h = pool->idle, *next; h && parts != 0; h = next) {
-		uint64_t bit = 1ULL << h->rank % pool->copies;
-		next = h->next_idle;
-		if (!(parts & bit) || !unlist_locked(pool, h))
-			continue;
-		parts &= ~bit;
-		wake[n++] = h;
-	}
-	lock_release(&pool->lock);
-	for (int i = 0; i < n; i++)
-		rouse(wake[i]);
-	return n;
-}
-
-int pool_wake_parts(struct pool *pool, uint64_t parts)
-{
-	struct handler *wake[PARTITIONS_MAX];
-	int n = 0;
-
-	if (atomic_load(&pool->n_idle) == 0)
-		return 0;
-	if (pool->copies > 1)
-		return wake_copies(pool, parts);
-	lock_take(&pool->lock);
-	int seats = atomic_load(&pool->n_seats);
-	for (; seats > 0 && parts != 0; parts &= parts - 1) {
-		struct handler *h = atomic_load(&pool->seated[__builtin_ctzll(parts) % seats]);
-		if (unlist_locked(pool, h))
-			wake[n++] = h;
-	}
-	lock_release(&pool->lock);
-	for (int i = 0; i < n; i++)
-		rouse(wake[i]);
-	return n;
-}
-
-void pool_wake_all(struct pool *pool)
-{
-	struct handler *h, *next;
-
-	/* Detach the whole list first: a thread that parks again is put at the head of the list and
-	 * would otherwise be woken again, endlessly. */
-	lock_take(&pool->lock);
-	h = pool->idle;
-	for (next = h; next; next = next->next_idle) {
-		next->listed = false;
-		atomic_fetch_sub(&pool->n_idle, 1);
-	}
-	pool->idle = NULL;
-	lock_release(&pool->lock);
-	for (; h; h = next) {
-		next = h->next_idle; /* still valid: `h` sleeps until it is woken */
-		rouse(h);
-	}
 }
 
 int pool_read(const struct pool *pool, int states[WEIR_THREAD_STATES])

@@ -47,7 +47,13 @@
 /** Seat number of a thread that is not serving (pool_deal.c); larger than every real seat. */
 #define NO_SEAT POOL_THREADS_MAX
 
-enum handler_slot { HANDLER_EMPTY, HANDLER_STARTING, HANDLER_LIVE, HANDLER_GONE };
+enum handler_slot {
+	HANDLER_EMPTY,
+	HANDLER_STARTING,
+	HANDLER_LIVE,
+	HANDLER_GONE,
+	HANDLER_APART /* of a loop: the thread serves only that (host.h) */
+};
 
 /** Why a thread could not start. */
 struct pool_refusal {
@@ -63,6 +69,9 @@ struct handler {
 	struct pool *pool;
 	int rank;
 	struct core *core; /* that of a core group which the thread is; NULL in other pools */
+	/* the thread is that of an event loop (host.h), which joins it; constant once it has begun */
+	bool hosted;
+	int wake_fd; /* wakes it; -1: `wake` does */
 	struct task task;
 	atomic_int slot;        /* enum handler_slot */
 	atomic_int seat;        /* number among the serving threads; written under pool->lock */
@@ -114,6 +123,8 @@ struct pool {
 	WEIR_ALIGNED atomic_int n_idle, n_spinning;
 	atomic_int target, min, max;
 	atomic_bool stopping;
+	/* threads are created only once the loops that host some of them have been started */
+	atomic_bool waits;
 	atomic_uint begun; /* futex word, incremented when a thread has begun or failed */
 	_Atomic uint64_t failures;
 	struct thread_deaths deaths;
@@ -141,8 +152,8 @@ int pool_new(struct weir_graph *graph, const char *name, const struct weir_threa
 /** Let the pool serve `sink`, whose stage has depth `depth`. Must be called before pool_start.
  *  Returns 0 or WEIR_ENOMEM. */
 int pool_add(struct pool *pool, struct sink *sink, int depth);
-/** Create the threads below the target; pool_repair retries those that could not be created.
- *  Returns how many were created. */
+/** Create the threads below the target, except those of event loops; pool_repair retries those that
+ *  could not be created. Returns how many were created. */
 int pool_start(struct pool *pool);
 /** Wait until each thread created by pool_start has started or failed. If a stage refused a thread,
  *  *refusal describes why; otherwise its `by` is NULL. */
@@ -167,6 +178,10 @@ bool pool_wake(struct pool *pool);
  *  the thread of the seat that serves it, if that thread is parked. Returns how many were woken. */
 int pool_wake_parts(struct pool *pool, uint64_t parts);
 
+/** Wake the threads whose ranks are in the bit set `ranks`, if they are parked. Returns how many were
+ *  woken. */
+int pool_wake_ranks(struct pool *pool, uint64_t ranks);
+
 /** Join threads that have exited, and create missing ones if the back-off allows. Control
  *  thread. */
 struct pool_repairs pool_repair(struct pool *pool, int64_t now_ns);
@@ -188,6 +203,8 @@ static inline int pool_seats(const struct pool *pool)
 		n = atomic_load_explicit(&pool->target, memory_order_relaxed);
 	return n > 0 ? n : 1;
 }
+/** Whether the thread of `rank` is parked or spinning. Approximate, like pool_seat_idle. Any thread. */
+bool pool_rank_idle(const struct pool *pool, int rank);
 /** Whether the thread of `seat`, which must be below PARTITIONS_MAX, is parked or spinning.
  *  Approximate, since the thread may be waking up. Any thread. */
 bool pool_seat_idle(const struct pool *pool, int seat);
@@ -212,10 +229,21 @@ bool pool_sched(struct pool *pool, struct schedstat_sample *sum);
 
 /** Wake every parked thread, so that it checks its seat and the target again. */
 void pool_wake_all(struct pool *pool);
+/** Wake the loops whose threads serve the pool no longer (host.h): they may be wanted again. They are
+ *  on no list, since no work may be sent to them. */
+void pool_wake_apart(struct pool *pool);
 
 /** Report that the thread of `h` has started, or could not start. Called by that thread. */
 void pool_begun(struct handler *h);
 void pool_not_begun(struct handler *h, struct pool_refusal refusal);
+
+/** The thread of `h`, which belongs to a loop, serves the pool no longer. Called by that thread. */
+void pool_apart(struct handler *h);
+
+/** Return the handler of `rank`, which is created if need be; NULL if out of memory. */
+struct handler *pool_handler_locked(struct pool *pool, int rank) WEIR_REQUIRES(&pool->lock);
+/** Set the slot of `h` to HANDLER_STARTING. The caller holds pool->lock. */
+void pool_prepare_locked(struct handler *h);
 
 /** Body of a handler thread of a pool; `arg` is its struct handler. */
 void *handler_main(void *arg);

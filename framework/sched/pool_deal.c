@@ -45,6 +45,15 @@ void pool_deal(struct pool *pool)
 		pool_wake_all(pool);
 }
 
+bool pool_rank_idle(const struct pool *pool, int rank)
+{
+	/* acquire: pairs with the store in spawn_locked (pool.c) */
+	const struct handler *h = atomic_load_explicit(&pool->handler[rank], memory_order_acquire);
+
+	return h && atomic_load_explicit(&h->slot, memory_order_relaxed) == HANDLER_LIVE &&
+	       atomic_load_explicit(&h->state, memory_order_relaxed) != WEIR_THREAD_BUSY;
+}
+
 bool pool_seat_idle(const struct pool *pool, int seat)
 {
 	/* acquire: pairs with the store in pool_deal_locked */

@@ -5,12 +5,13 @@
  * No wake-up is lost, because both sides write before they read, all seq_cst:
  *   sender:  raise the queue length, then read n_spinning and n_idle
  *   thread:  raise n_idle (park) or lower n_spinning (end of spin), then read the queue lengths
+ * A thread that is also an event loop parks in epoll (host_park), by the same protocol.
  * The sender of an event to a core group also sets a bit in between (sched/cores.h), and its threads
  * read that.
  */
 #include "base/clock.h"
 #include "base/futex.h"
-#include "sched/handler.h"
+#include "sched/host.h"
 
 /* Shortest spin. A spin that finds nothing halves the next one, and a spin that finds work doubles
  * it. 2 us, a tenth of the longest spin, is a guess. */
@@ -101,7 +102,7 @@ static void sleep_until_woken(struct handler *h, int64_t until_ns)
 	atomic_store(&h->wake, 0);
 }
 
-void handler_park(struct handler *h)
+static void park(struct handler *h)
 {
 	struct pool *pool = h->pool;
 
@@ -112,10 +113,28 @@ void handler_park(struct handler *h)
 	h->listed = true;
 	atomic_fetch_add(&pool->n_idle, 1); /* seq_cst: see file top */
 	lock_release(&pool->lock);
-	if ((pool->due(h) || handler_surplus(h)) && unpark(h)) {
+}
+
+void handler_park(struct handler *h)
+{
+	park(h);
+	if ((h->pool->due(h) || handler_surplus(h)) && unpark(h)) {
 		handler_state(h, WEIR_THREAD_SPINNING);
 		return;
 	}
 	sleep_until_woken(h, earliest(h));
+	handler_state(h, WEIR_THREAD_SPINNING);
+}
+
+/* The thread need not await a wake-up that is on its way: the write to its eventfd will only make it
+ * look at its sockets once more. */
+void host_park(struct handler *h, void (*sleep)(void *arg, int64_t until_ns), void *arg)
+{
+	park(h);
+	if (h->pool->due(h) || handler_surplus(h))
+		sleep(arg, 0);
+	else
+		sleep(arg, earliest(h));
+	unpark(h);
 	handler_state(h, WEIR_THREAD_SPINNING);
 }

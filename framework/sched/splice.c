@@ -9,7 +9,6 @@
  *     by key, or has a width                 |   cells at all (cores_open)
  *   it is paused, drained, or lingers        | the queue does that
  *   it holds events                          | they count against the limit under the queue's lock
- *   a policy still has to judge the event    | its state is under the queue's lock
  *   the event is past its deadline           | it is refused there
  *   the cell is full, or the queue has more  | the bound of both is exact (queue_set_cells)
  *     than its own slots                     |
@@ -17,6 +16,9 @@
  *   a core is idle, and this one has work    | dealing: the idle core takes from the queue
  *
  * For the last two, the cell is the way when the queue is full.
+ *
+ * Events that a policy still has to judge pass through the door, too, since its state is under the
+ * queue's lock. If nothing else is against it, those that it admits go on into the cell (core_put).
  */
 #include "base/clock.h"
 #include "base/probe.h"
@@ -31,8 +33,10 @@
 
 static bool is_slow(struct cell *cell, const struct sink *s, const struct local *l)
 {
-	if (s->local != LOCAL_AUTO)
-		return s->local == LOCAL_NEVER;
+	enum sink_local local = sink_local(s);
+
+	if (local != LOCAL_AUTO)
+		return local == LOCAL_NEVER;
 	if (l->service_ns < 0 || l->service_ns > SLOW_NS) /* an unknown one may be long */
 		cell->slow = true;
 	else if (l->service_ns < QUICK_NS)
@@ -50,6 +54,15 @@ static bool deals(const struct core *core, int i, int n)
 	return all + (uint32_t)n >= DEAL_EVENTS || (filled & (filled - 1)) != 0;
 }
 
+/* Whether dealing events of a source is worth a wake-up: those of another core's connections come
+ * back by mail, which may be another one. */
+static bool is_worth_it(const struct core *core, const struct outbox *o, const struct local *to)
+{
+	uint32_t n = core->n + (uint32_t)o->n;
+
+	return !(o->from->stage->ops->flags & WEIR_STAGE_SOURCE) || n * to->service_ns >= DEAL_NS;
+}
+
 /* Whether the events of `o` go to the queue. */
 static bool to_queue(
     struct core *core, struct cell *cell, const struct outbox *o, const struct local *to)
@@ -61,8 +74,8 @@ static bool to_queue(
 	    atomic_load_explicit(&s->linger_ns, memory_order_relaxed) > 0)
 		return true;
 	bool slow = is_slow(cell, s, to);
-	bool deal =
-	    !slow && core_idles(core) && s->local != LOCAL_KEPT && deals(core, s->place, o->n);
+	bool deal = !slow && core_idles(core) && sink_local(s) != LOCAL_KEPT &&
+		    deals(core, s->place, o->n) && is_worth_it(core, o, to);
 	if ((!slow && !deal) ||
 	    queue_length(q) + (uint32_t)o->n > atomic_load_explicit(&q->own, memory_order_relaxed))
 		return false;
@@ -132,16 +145,12 @@ static uint32_t move(
 	return moved;
 }
 
-/* Number of events that the cell may get. None while the queue has more than its own slots: a core
- * has moved events from a cell to it (give.c), or the limit was lowered. */
-static uint32_t room_in(const struct cell *cell, const struct queue *q)
+static void filled(struct core *core, const struct sink *s, uint32_t n)
 {
-	uint32_t most = atomic_load_explicit(&q->cell_max, memory_order_relaxed);
-	uint32_t n = cell_length(cell);
-
-	if (n >= most || queue_length(q) > atomic_load_explicit(&q->own, memory_order_relaxed))
-		return 0;
-	return most - n;
+	core->filled |= 1ULL << s->place;
+	core->n += n;
+	next_arrived(&core->next, s->place, n);
+	probe_enqueue(s->name, (int)n, cell_length(&core->cell[s->place]));
 }
 
 bool core_splice(struct thread *t, struct outbox *o)
@@ -153,18 +162,31 @@ bool core_splice(struct thread *t, struct outbox *o)
 		return false;
 	struct cell *cell = &core->cell[s->place];
 	struct local *to = t->local[s->id];
-	uint32_t n, room = room_in(cell, &s->queue);
+	uint32_t n, room = cores_room(cell, &s->queue);
 	if (room == 0 || to_queue(core, cell, o, to))
 		return false;
 	n = move(core, o, to, room < WEIR_BATCH_MAX ? room : WEIR_BATCH_MAX, t->now_ns);
-	if (n == 0)
+	if (n == 0) {
+		t->cell_room = room;
 		return false;
-	core->filled |= 1ULL << s->place;
-	core->n += n;
-	next_arrived(&core->next, s->place, n);
+	}
+	filled(core, s, n);
 	book_changed(&to->book);
 	book_changed(&o->from->book);
-	probe_enqueue(s->name, (int)n, cell_length(cell));
 	probe_admit(s->name, (int)n, 0, o->from->stage->id);
 	return true;
+}
+
+void core_put(struct thread *t, struct sink *s, struct weir_event **ev, int n)
+{
+	struct core *core = t->core;
+	int run;
+
+	for (int i = 0; i < n; i += run) {
+		for (run = 1; i + run < n && ev[i + run]->class_id == ev[i]->class_id; run++)
+			ev[i + run - 1]->next = ev[i + run];
+		cell_put(&core->cell[s->place], ev[i]->class_id, ev[i], ev[i + run - 1],
+		    (uint32_t)run, core->group->newest);
+	}
+	filled(core, s, (uint32_t)n);
 }

@@ -65,7 +65,7 @@ void stage_look(const struct sink *sink, int rank, struct admission_view *view)
 	}
 	view->threads = threads_of(sink);
 	if (rank != ANY_RANK)
-		idle = pool_seat_idle(pool, rank);
+		idle = sink->queue.map ? pool_rank_idle(pool, rank) : pool_seat_idle(pool, rank);
 	else if (sink->queue.leasing)
 		idle = idle_beside_leases(sink, idle);
 	view->idle = idle;
@@ -186,7 +186,8 @@ void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t pa
 	if (queue_paused(&sink->queue) || !cohort_wakes(sink, before, length))
 		return;
 	if (sink->queue.n_parts > 1)
-		woken = pool_wake_parts(pool, parts);
+		woken =
+		    sink->queue.map ? pool_wake_ranks(pool, parts) : pool_wake_parts(pool, parts);
 	else
 		woken = pool_wake(pool);
 	if (woken)

@@ -118,6 +118,8 @@ static int64_t rank_work_ns_locked(const struct sink *s, int rank, int n_ranks)
 	for (int c = 0; queue_length(&s->queue) > 0 && c < s->queue.n_classes; c++)
 		work_ns +=
 		    queue_rank_length_locked(&s->queue, c, rank, n_ranks) * sink_cost_ns(s, c);
+	if (s->queue.map && s->n_cells > 0) /* the rank is the number of a core */
+		work_ns += cell_length(&s->cells[rank * s->cells_apart]) * sink_mean_cost_ns(s);
 	return work_ns;
 }
 
@@ -388,9 +390,8 @@ int admit_own(
 
 	s->decided[class_id].offered += (uint64_t)v->fresh[class_id];
 	s->decided[class_id].wanted += (uint64_t)v->want[class_id];
-	int m = WEIR_UNLIKELY(s->queue.n_parts > 1) && s->queue.copy_cores == 0 && s->policy->tick
-		    ? admit_by_rank(s, &a)
-		    : admit_run(s, &a);
+	int m = WEIR_UNLIKELY(queue_parted(&s->queue)) && s->policy->tick ? admit_by_rank(s, &a)
+									  : admit_run(s, &a);
 	if (a.would > 0 && sink_mode(s) != WEIR_ADMISSION_ENFORCE) {
 		v->shadow[class_id] = a.would;
 		v->shadows = true;

@@ -17,8 +17,9 @@
 #include "base/probe.h"
 #include "base/random.h"
 #include "stage/admit.h"
+#include "stage/push.h"
 
-static uint64_t make_key(const struct sink *s, const struct weir_event *ev)
+uint64_t sink_key(const struct sink *s, const struct weir_event *ev)
 {
 	switch (s->key.kind) {
 	case KEY_CLASS:
@@ -40,8 +41,7 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 {
 	int n_expired = 0, run = 0;
 	enum weir_event_state state = s->inlined ? WEIR_EVENT_RUNNING : WEIR_EVENT_QUEUED;
-	bool keyed = s->key.kind > KEY_EVENT;
-	bool parted = s->queue.n_parts > 1 && s->queue.copy_cores == 0;
+	bool keyed = s->key.kind > KEY_EVENT, parted = queue_parted(&s->queue);
 	uint16_t id = s->id;
 	uint8_t class_id = ev[0]->class_id;
 
@@ -59,9 +59,11 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 		e->stage = id;
 		e->state = (uint8_t)state;
 		if (WEIR_UNLIKELY(keyed))
-			e->key = make_key(s, e);
+			e->key = sink_key(s, e);
 		if (WEIR_UNLIKELY(parted))
 			*parts |= 1ULL << queue_part(&s->queue, e->key);
+		if (WEIR_UNLIKELY(s->queue.shortest))
+			sink_note_cost(s, e);
 		if (WEIR_UNLIKELY(e->class_id != class_id)) {
 			verdict_add(v, class_id, run);
 			class_id = e->class_id;
@@ -184,26 +186,13 @@ static int split_refused(struct weir_event **ev, int n, const struct verdict *v,
 	return refused;
 }
 
-/* Push ev[0..n). In a core group with copies, events stay in the copy of the thread that sends them.
- * Returns the number of events pushed, and adds the bits of their copies to *parts. */
-static inline int push(struct sink *s, struct weir_event **ev, int n, uint64_t *parts)
-    WEIR_REQUIRES(&s->queue.lock)
-{
-	const struct thread *t = thread_current;
-
-	if (WEIR_LIKELY(s->queue.copy_cores == 0))
-		return queue_push_locked(&s->queue, ev, n);
-	bool ours = t && t->pool && t->pool == s->pool;
-	return queue_push_copy_locked(&s->queue, ev, n, ours ? t->copy : ANY_COPY, parts);
-}
-
 /* Push ev[0..n). If a lane cannot grow because memory is short, the remaining events are moved to
  * the front and treated as if the queue were full. Returns their number. */
 static int push_run(struct sink *s, struct weir_event **ev, int n, int *reason, uint64_t *parts)
     WEIR_REQUIRES(&s->queue.lock)
 {
 	struct weir_event *kept[WEIR_BATCH_MAX];
-	int pushed = push(s, ev, n, parts), left = n - pushed;
+	int pushed = sink_push(s, ev, n, parts), left = n - pushed;
 
 	if (WEIR_LIKELY(left == 0))
 		return 0;
@@ -267,7 +256,7 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	before = queue_length(&s->queue);
 	if (judge(s, ev, n, now_ns, v) < n)
 		refused = split_refused(ev, n, v, reason);
-	if (!s->inlined && refused < n) {
+	if (!s->inlined && refused < n && !(s->splice && admit_to_cell(n - refused))) {
 		int run = s->direct ? take_directly(s, ev + refused, n - refused) : 0;
 		int left = push_run(s, ev + refused, n - refused - run, reason + refused, &parts);
 		if (left > 0 && s->policy->give_back && sink_mode(s) != WEIR_ADMISSION_OFF)
@@ -294,6 +283,7 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 static void return_refused(const struct sink *s, struct weir_event **ev, const int *reason, int n,
     int from, enum weir_event_state state, struct book *book)
 {
+	book_add(&book->refused, (uint64_t)n);
 	for (int i = 0; i < n; i++) {
 		probe_shed(s->name, ev[i]->class_id, reason[i]);
 		ev[i]->stage = (uint16_t)from;
@@ -352,14 +342,16 @@ int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns
 	for (int i = 0; i < n; i++) {
 		ev[i]->queued_ns = now_ns;
 		ev[i]->state = WEIR_EVENT_AGAIN;
-		if (s->queue.copy_cores == 0)
+		if (queue_parted(&s->queue))
 			parts |= 1ULL << queue_part(&s->queue, ev[i]->key);
+		if (WEIR_UNLIKELY(s->queue.shortest))
+			sink_note_cost(s, ev[i]);
 	}
 	lock_take(&s->queue.lock);
 	before = queue_length(&s->queue);
 	*why = s->queue.closed ? WEIR_ECLOSED : WEIR_ENOMEM;
 	if (!s->queue.closed)
-		back = s->inlined ? n : push(s, ev, n, &parts);
+		back = s->inlined ? n : sink_push(s, ev, n, &parts);
 	length = queue_length(&s->queue);
 	lock_release(&s->queue.lock);
 	for (int i = back; i < n; i++)

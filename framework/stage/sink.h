@@ -73,6 +73,13 @@ struct key_source {
 	const char *arg; /* for fields that take an argument; owned by the stage */
 };
 
+/** Source of the expected work of an event, for queues with `discipline: shortest`. */
+struct cost_source {
+	enum { COST_NONE, COST_FIELD, COST_TYPE } kind; /* COST_TYPE: weir_event_type.cost */
+	const struct weir_field *field;
+	const char *arg; /* as in struct key_source */
+};
+
 /** How a stage uses the threads of its group (graph/share.c); 0 if unknown. Written by the control
  *  thread. */
 struct rotation {
@@ -82,6 +89,9 @@ struct rotation {
 	/* mean wait of an event that finds the queue empty and no thread idle */
 	_Atomic double first_ns;
 };
+
+/** kept: the stage is replicated, so its cells are not dealt either. */
+enum sink_local { LOCAL_AUTO, LOCAL_ALWAYS, LOCAL_NEVER, LOCAL_KEPT };
 
 struct sink {
 	/* The members up to `ahead` are constant after the build, except expires_ns. */
@@ -93,11 +103,13 @@ struct sink {
 	 * not reached; other events are queued */
 	bool direct;
 	bool cohort_by_key;
+	bool serial; /* events of one key never overlap (sched/serial.h) */
 	/* number of distinct class priorities, at least 1 */
 	int n_ranks;
 	/* rank of each class by priority, 0 is the highest (admission/room.h) */
 	uint8_t rank[WEIR_CLASSES_MAX];
 	struct key_source key;
+	struct cost_source cost; /* COST_NONE unless the queue is `shortest` */
 	uint64_t (*stage_key)(struct weir_stage *st, const struct weir_event *ev);
 	const struct admission_policy *policy;
 	/** Run the handler on a batch in the calling thread, and update counters and times. */
@@ -128,6 +140,8 @@ struct sink {
 	 *  Returns whether it has moved any; if not, they must be offered. NULL if the stage has no
 	 *  cells. */
 	bool (*splice)(struct thread *t, struct outbox *o);
+	/** Put ev[0..n), which have been admitted (thread.celled), into that cell. */
+	void (*put)(struct thread *t, struct sink *s, struct weir_event **ev, int n);
 	/** Move requeued events of `o` to the cell of the calling thread's core. Returns whether it
 	 *  has; if not, they must be queued. NULL unless the stage is replicated. */
 	bool (*requeue)(struct thread *t, struct outbox *o);
@@ -135,9 +149,8 @@ struct sink {
 	 * cells[k * cells_apart]. NULL and 0 if the stage has none. */
 	struct cell *cells;
 	int n_cells, cells_apart;
-	uint8_t place; /* number of the stage in its pool */
-	/* its knob `local`; kept: the stage is replicated, so its cells are not dealt either */
-	enum { LOCAL_AUTO, LOCAL_ALWAYS, LOCAL_NEVER, LOCAL_KEPT } local;
+	uint8_t place;         /* number of the stage in its pool */
+	_Atomic uint8_t local; /* enum sink_local: its knob `local` */
 	int64_t slo_ns;
 	int64_t started_ns;   /* start time of the graph */
 	int front;            /* number of this front in the graph; -1 if the sink is not a front */
@@ -203,6 +216,8 @@ struct sink {
  * events. Refused events are moved to ev[0 .. n - admitted), in order, with reason[i] set; their
  * `state` and `stage` are the same as before the call.
  *
+ * If thread.celled is not 0 then, the caller puts the admitted events into the cell of its core (put).
+ *
  * At an inline stage the caller then runs the admitted events with sink->run(sink, ev + refused,
  * admitted), and at one with a width (`direct`) the last thread.to_run of them. It must update its
  * own counters first, because a handler may end the thread.
@@ -215,6 +230,12 @@ int sink_offer(struct sink *s, struct weir_event **ev, int n, int from, int64_t 
  *  which are ev[0..k). If the queue is closed or memory is short, k is less than n, and *why is the
  *  reason (WEIR_ECLOSED or WEIR_ENOMEM). At an inline stage the caller runs ev[0..k). */
 int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, int *why);
+
+/** Note the expected work of an event that is about to be queued, for a queue that is `shortest`
+ *  (stage/cost.c). No lock is held. */
+void sink_note_cost(const struct sink *s, struct weir_event *ev);
+/** The key of an event that enters the stage. */
+uint64_t sink_key(const struct sink *s, const struct weir_event *ev);
 
 /** Let the policy shed some of ev[0..n), which have been taken from the queue and are about to be
  *  handled at `now_ns`. Moves the shed events to the front, in order, and returns their number,
@@ -232,6 +253,11 @@ void sink_tick(struct sink *s, const struct admission_sample *sample);
 /** Write the policy's explanation of its current state to buf[size]; "" if it has none. Any
  *  thread. */
 void sink_explain(struct sink *s, char *buf, size_t size);
+
+static inline enum sink_local sink_local(const struct sink *s)
+{
+	return (enum sink_local)atomic_load_explicit(&s->local, memory_order_relaxed);
+}
 
 /** Number of events in the cells of the stage. Approximate while they move. Any thread. */
 static inline uint32_t sink_in_cells(const struct sink *s)

@@ -30,6 +30,13 @@ static struct local *local_of(const struct weir_stage *st)
 	return thread_self()->local[st->id];
 }
 
+/* Finish an event of a batch before it is handled. It is counted first, as in stage_end_waiting. */
+static void drop(struct sink *sink, struct weir_event **slot, int status)
+{
+	book_add(&local_of(sink->stage)->book.dropped, 1);
+	weir_event_finish(slot, status);
+}
+
 /* Finish events that are past their deadline, have too little time left to be worth handling, or
  * have waited longer than the policy allows. Move the remaining events to the front and return
  * their number. Requeued events are never dropped and keep their state; their number is added to
@@ -49,11 +56,11 @@ static int drop_expired(
 		}
 		ev[i]->state = WEIR_EVENT_RUNNING;
 		if (WEIR_UNLIKELY(ev[i]->deadline_ns <= now_ns))
-			weir_event_finish(&ev[i], WEIR_EDEADLINE);
+			drop(sink, &ev[i], WEIR_EDEADLINE);
 		else if (WEIR_UNLIKELY(weir_event_left_ns(ev[i], now_ns) < least_ns))
-			weir_event_finish(&ev[i], WEIR_EHOPELESS);
+			drop(sink, &ev[i], WEIR_EHOPELESS);
 		else if (WEIR_UNLIKELY(now_ns - ev[i]->queued_ns > most_ns))
-			weir_event_finish(&ev[i], WEIR_EDELAY);
+			drop(sink, &ev[i], WEIR_EDELAY);
 		else
 			ev[kept++] = ev[i];
 	}
@@ -184,17 +191,28 @@ static int drop_late(struct sink *sink, struct weir_event **ev, int n, struct th
 	int dropped = sink_drop(sink, ev, n, t->now_ns, &t->local[sink->id]->book);
 
 	for (int i = 0; i < dropped; i++)
-		weir_event_finish(&ev[i], WEIR_EDELAY);
+		drop(sink, &ev[i], WEIR_EDELAY);
 	return n - dropped;
 }
 
-/* Mark all events as running, and add the number of requeued events of class c to per_class[c]. */
-static void run_again(struct weir_event **ev, int n, int *per_class)
+/* Mark all events as running, add the number of requeued events of class c to per_class[c], and
+ * count them. Returns their number. */
+static int run_again(struct local *l, struct weir_event **ev, int n, int *per_class)
 {
+	int64_t start_ns = l->thread->now_ns, wait_ns = 0;
+	int again = 0;
+
 	for (int i = 0; i < n; i++) {
-		per_class[ev[i]->class_id] += ev[i]->state == WEIR_EVENT_AGAIN;
+		if (ev[i]->state == WEIR_EVENT_AGAIN) {
+			per_class[ev[i]->class_id]++;
+			wait_ns += start_ns > ev[i]->queued_ns ? start_ns - ev[i]->queued_ns : 0;
+			again++;
+		}
 		ev[i]->state = WEIR_EVENT_RUNNING;
 	}
+	book_add(&l->book.restarted, (uint64_t)again);
+	book_add(&l->book.again_ns, (uint64_t)wait_ns);
+	return again;
 }
 
 /* Fail all events, because the stage's thread_init has failed in this thread (thread_prepare). This
@@ -211,6 +229,7 @@ static WEIR_COLD void fail_all(struct weir_stage *st, struct weir_event **ev, in
 	 * accept. */
 	for (int i = 0; i < n; i++)
 		ev[i]->state = WEIR_EVENT_RUNNING;
+	book_add(&thread_self()->local[st->id]->book.dropped, (uint64_t)n);
 	weir_event_finish_run(ev, n, WEIR_EFAILED);
 	hold_settle(thread_self());
 }
@@ -249,7 +268,8 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 		record_waits(sink->name, l, ev, n, start_ns, b.per_class);
 	}
 	if (WEIR_UNLIKELY(again > 0))
-		run_again(ev, n, b.again);
+		again = run_again(l, ev, n, b.again);
+	book_add(&l->book.started, (uint64_t)(n - again));
 	call_begin(sink, l, ev, n);
 	probe_handle_start(sink->name, n);
 	(WEIR_UNLIKELY(st->to_loop != NULL) ? st->to_loop : stage_handle)(st, ev, n);
@@ -389,6 +409,8 @@ void weir_requeue(struct weir_stage *st, struct weir_event **slot)
 	struct weir_event *ev = *slot;
 
 	bool held = ev->state == WEIR_EVENT_HELD;
+	if (WEIR_UNLIKELY(t->slice.ns > 0) && !held && st->pool == t->pool)
+		t->slice.yielded++;
 	if (held) {
 		hold_record_part(t, ev);
 		begin(t, st, ev);
@@ -452,42 +474,6 @@ int64_t weir_now_ns(const struct weir_stage *st)
 int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *ev)
 {
 	return weir_event_left_ns(ev, weir_now_ns(st));
-}
-
-/* Longest wait that the admission policy `weir` allows, as a share of the objective (WAIT_CAP in
- * weir.c). */
-#define FULL_WAIT_SHARE 0.5
-
-/* The share of all slots that are taken, those of the cells included, if the queue has `in`. */
-static double sink_fullness(const struct sink *s, int64_t in)
-{
-	uint32_t own = atomic_load_explicit(&s->queue.own, memory_order_relaxed);
-	uint32_t each = atomic_load_explicit(&s->queue.cell_max, memory_order_relaxed);
-	double slots = own + (double)each * s->n_cells;
-
-	return slots > 0 ? (double)(in + sink_in_cells(s)) / slots : 0;
-}
-
-double weir_pressure(const struct weir_stage *st)
-{
-	const struct sink *s = &st->sink;
-	uint32_t own = atomic_load_explicit(&s->queue.own, memory_order_relaxed);
-	int64_t in = queue_length(&s->queue) + queue_kept_all(&s->queue);
-	int64_t wait_ns = atomic_load_explicit(&s->wait_ns, memory_order_relaxed);
-	double full = own > 0 ? (double)in / (double)own : 0;
-	double all = sink_fullness(s, in);
-	double classes = atomic_load_explicit(&s->full, memory_order_relaxed);
-	double late = s->slo_ns > 0 ? (double)wait_ns / (FULL_WAIT_SHARE * (double)s->slo_ns) : 0;
-	double p = full > late ? full : late;
-
-	p = all > p ? all : p;
-	p = classes > p ? classes : p;
-	return p > 1 ? 1 : p;
-}
-
-double weir_degradation(const struct weir_stage *st)
-{
-	return (double)atomic_load_explicit(&st->degraded, memory_order_relaxed) / DEGRADE_TENTHS;
 }
 
 void weir_count(struct weir_stage *st, int row, int64_t n)

@@ -40,6 +40,7 @@ struct weir_stage {
 	/* the graph's copy of the spec, with effective values; under graph->lock */
 	struct weir_stage_spec *spec;
 	struct pool *pool; /* NULL for sources, and for inline stages without a width */
+	struct pool *host; /* of a source: the core group whose threads are its loops, or NULL */
 	/* type of the input events; NULL if any type is allowed */
 	const struct weir_event_type *type;
 	struct weir_stage *predecessor; /* set while weir_graph_succeed starts the graph */
@@ -50,8 +51,9 @@ struct weir_stage {
 	int id, depth;
 	int n_outlets;
 	struct outlet *outlets;
-	char *key_arg;             /* argument of the key field, "x-user" of header.x-user */
-	void *state;               /* NULL if the stage has replicas, or its type has no state */
+	char *key_arg;  /* argument of the key field, "x-user" of header.x-user */
+	char *cost_arg; /* likewise of the field with the expected work */
+	void *state;   /* NULL if the stage has replicas, or its type has no state */
 	struct replicas *replicas; /* with `mode: replicated` (stage/replica.h), otherwise NULL */
 	bool inited;               /* ops->init succeeded */
 	/* number of the last search (stage/downstream.c) that visited this stage; main thread */

@@ -91,6 +91,7 @@ static bool flush_take(struct thread *t, struct outbox *o)
 	    .sharers = 1};
 
 	thread_touch(clock_now_ns());
+	take.now_ns = t->now_ns;
 	int n = queue_pop(&s->queue, &take, t->offer);
 	if (n == 0)
 		return false;
@@ -112,7 +113,9 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 		for (int c = 0; c < o->sink->queue.n_classes; c++)
 			if (per_class[c])
 				book_add(&o->tried[c], (uint64_t)per_class[c]);
+		t->celled = 0;
 		int taken = offer(t, o->sink, t->offer, n, from->stage->id, reason);
+		t->cell_room = 0; /* other offers (weir_offer) are queued */
 		if (WEIR_UNLIKELY(taken < 0)) { /* the local could not be allocated */
 			weir_event_finish_run(t->offer, n, WEIR_ENOMEM);
 			continue;
@@ -128,6 +131,8 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 		book_changed(&from->book);
 		/* only after the counters are updated, since a handler may end the thread */
 		run_taken(t, o->sink, t->offer, n, taken);
+		if (t->celled > 0)
+			o->sink->put(t, o->sink, t->offer + n - taken, taken);
 		if (WEIR_UNLIKELY(taken < n))
 			stage_refused(from->stage, o->outlet, t->offer, n - taken, reason);
 	}
@@ -140,12 +145,17 @@ static void flush_again(struct thread *t, struct outbox *o)
 	struct local *l = o->from;
 	struct sink *s = o->sink;
 
+	t->slice.again_ns = t->now_ns;
 	while (o->head) {
 		int per_class[WEIR_CLASSES_MAX] = {0}, why;
 		if (WEIR_UNLIKELY(s->requeue != NULL) && t->core && s->requeue(t, o))
 			break;
 		int n = unload(t, o, per_class);
+		/* before they are put back, so that a profile never shows more restarts */
+		book_add(&l->book.put_back, (uint64_t)n);
 		int back = sink_take_back(s, t->offer, n, t->now_ns, &why);
+		if (WEIR_UNLIKELY(back < n))
+			book_add(&l->book.dropped, (uint64_t)(n - back));
 		for (int i = back; i < n; i++)
 			weir_event_finish(&t->offer[i], why);
 		if (back > 0)
@@ -221,6 +231,15 @@ void thread_settle(struct sink *s)
 		sink_first_cost(s, (t->late.took_ns + behind_ns) / n);
 	if (n > 0 || behind_ns > 0)
 		book_changed(&l->book);
+}
+
+void thread_forget_behind(void)
+{
+	struct thread *t = thread_self();
+
+	if (WEIR_UNLIKELY(t->behind))
+		memset(t->behind_ns, 0, sizeof(t->behind_ns));
+	t->behind = false;
 }
 
 void weir_thread_flush(void)

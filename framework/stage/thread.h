@@ -36,6 +36,10 @@ struct sink;
  *  are flushed. */
 void thread_settle(struct sink *s);
 
+/** Inline stages have run in the calling thread outside a batch of its pool: charge their time to no
+ *  stage. */
+void thread_forget_behind(void);
+
 /** The interface of an I/O thread to other threads. It is part of the thread's loop, which outlives
  *  the thread. */
 struct thread_link {
@@ -63,6 +67,10 @@ int thread_enter(struct weir_graph *graph, const char *name, struct weir_stage *
 
 struct pool;
 struct local;
+
+/** Likewise, of an I/O thread that is also a handler thread of `pool`, or not if `pool` is NULL. */
+int thread_enter_core(struct weir_graph *graph, const char *name, struct weir_stage *source,
+    struct thread_link *link, struct pool *pool);
 
 /** Register the calling thread as a handler thread of `pool` (sched/), to run the pool's stages.
  *  Returns the same codes as thread_enter. */

@@ -10,6 +10,7 @@ void stage_end_waiting(struct weir_stage *st, struct weir_event **ev, int n, int
 	struct book *book = book_take(t, st->id);
 
 	book_add(&book->running, (uint64_t)n);
+	book_add(&book->dropped, (uint64_t)n);
 	book_give(t, st->id, book);
 	trail_note(ev, n, st->id, clock_now_ns(), true);
 	for (int i = 0; i < n; i++) {

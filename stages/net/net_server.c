@@ -134,6 +134,16 @@ static int auto_threads(void)
 	return n < NET_IO_MAX ? n : NET_IO_MAX;
 }
 
+/* One per core of the group, if the server is in one. */
+static int n_threads(const struct weir_stage *st, const struct net_conf *conf)
+{
+	int cores = weir_loop_cores(st);
+
+	if (cores > 0)
+		return cores < NET_IO_MAX ? cores : NET_IO_MAX;
+	return conf->threads == -1 ? auto_threads() : (int)conf->threads;
+}
+
 static int new_threads(struct net_server *srv, int n, struct weir_err *err)
 {
 	for (int i = 0; i < n; i++) {
@@ -172,7 +182,7 @@ int net_server_start(struct weir_stage *st, const struct weir_loop_ops *ops, str
 	int rc;
 
 	slot_raise_fds(st, conf->max_connections);
-	rc = new_threads(srv, conf->threads == -1 ? auto_threads() : (int)conf->threads, err);
+	rc = new_threads(srv, n_threads(st, conf), err);
 	if (rc == 0 && srv->tls)
 		rc = tls_site_start(srv->tls, &conf->tls, handover_site(srv), err);
 	if (rc == 0)

@@ -58,6 +58,13 @@ def request(spans):
             "spans": [{"stage": EVIL, "after": 0, "wait": 0.1, "service": 0.1}] * spans}
 
 
+def profile(n):
+    row = {"on": EVIL, "kind": EVIL, "started_total": n, "completed_total": 1e300 * n,
+           "wait_seconds": {"count": n, "sum": n, "buckets": [[1e300, n], [EVIL, n], EVIL]}}
+    return {"name": EVIL, "time": 1e300, "since": 1, "counted_seconds": n, "stages": [{"name": EVIL, "group": EVIL, "rows": [row, row, EVIL]}, EVIL],
+            "arcs": [{"from": EVIL, "outlet": EVIL, "to": EVIL, "on": EVIL, "sent_total": n, "offered_total": 2 * n}] * 2}
+
+
 def act(**more):
     return {"at": 1.7e9, "actor": EVIL, "what": EVIL, "target": EVIL, "from": EVIL, "to": EVIL, "undone": True, **more}
 
@@ -76,6 +83,7 @@ def answers(n, result):
         ("/queue", {"length": 1, "oldest": [{"age": 1, "class": EVIL, "type": EVIL, "deadline_left": 1}] * 2}),
         ("/tap", {"requests": [request(2), request(0)], "after": n, "dropped": n}),
         ("/slowest", {"requests": [request(2)]}),
+        ("/profile", profile(n)),
         ("/pause", {"state": EVIL, "in_flight": 1}), ("/resume", {"state": EVIL, "in_flight": 1}),
         ("/drain", {"state": EVIL, "in_flight": 1}),
         ("/stages", {"time": 1e300, "uptime_seconds": n, "name": EVIL, "stages": [stage(EVIL, n), stage("work", n)],
@@ -170,7 +178,8 @@ def dribble(first, byte):
 
 VERBS = {  # operands and options of each verb; the output contains texts from the server
     "diff": ["own.yaml"], "reload": [], "ps": [], "why": ["work"], "overload": [], "show": ["work"], "queue": ["work"],
-    "top": ["-n", "1"], "trace": [], "tap": ["work", "-n", "2", "--for", "100ms"], "log": [], "snapshot": ["page.html"],
+    "top": ["-n", "1"], "trace": [], "tap": ["work", "-n", "2", "--for", "100ms"], "profile": ["--for", "100ms"],
+    "log": [], "snapshot": ["page.html"],
     "set": ["work.threads.max=3"], "unset": ["work.threads.max"], "undo": [], "pause": ["work"], "resume": ["work"],
     "drain": ["work"], "save": ["own.yaml"],
 }

@@ -32,6 +32,7 @@ from openapi_document import METHODS, Document, faults_of, parse
 from openapi_server import JSON, PATIENCE_S, Load, Server, Watcher, Wrong, check, result
 
 KNOB = "/api/v1/stages/{stage}/knobs/{knob}"
+GROUP_KNOB = "/api/v1/groups/{group}/knobs/{knob}"
 
 SERVER = """
 weir: 1
@@ -85,6 +86,8 @@ def ask_all(server, every_knob=False):
         knobs = server.ask("GET", "/api/v1/stages/{stage}/knobs", 200, stage=stage)["knobs"]
         for knob in knobs if every_knob else knobs[:1]:
             server.ask("GET", KNOB, 200, stage=stage, knob=knob["name"])
+    server.ask("GET", "/api/v1/groups/{group}/knobs", 200, group="pair")
+    server.ask("GET", GROUP_KNOB, 200, group="pair", knob="threads.max")
     page = server.raw("GET", "/")[1].startswith("text/html")
     for parameter in server.document.paths["/{file}"]["parameters"]:
         for file in parameter["schema"]["enum"]:
@@ -133,7 +136,7 @@ def ask_pages(server):
 
 def ask_tags(server):
     """Cacheable responses have an ETag and are answered 304 when it matches; all others are no-store."""
-    names = {"stage": "work", "knob": "threads.max", "file": "app.js"}
+    names = {"stage": "work", "group": "pair", "knob": "threads.max", "file": "app.js"}
 
     def get(target, method="GET", **headers):
         c = http.client.HTTPConnection("127.0.0.1", server.admin, timeout=PATIENCE_S)
@@ -196,7 +199,7 @@ def ask_tags(server):
 def ask_nowhere(server):
     """Unknown paths, methods that a path does not have, and changes that are not permitted."""
     problem = server.document.doc["components"]["schemas"]["Problem"]
-    names = {"stage": "work", "knob": "threads.max", "file": "app.js"}
+    names = {"stage": "work", "group": "pair", "knob": "threads.max", "file": "app.js"}
     page = server.raw("GET", "/")[1].startswith("text/html")
     for target in ("/nowhere", "/api/v1/", "/api/v2", "/api/v1/stages/a%20b", "/" + "x" * 300):
         status, media, body, _ = server.raw("GET", target)
@@ -215,10 +218,10 @@ def ask_nowhere(server):
             check(not server.document.errors_of(parse(body), problem), f"{method} {path}: not a Problem by the schema")
     for method, path, _ in server.document.operations():
         body = None if method in ("GET", "DELETE") else '{"value": "1"}' if path.endswith("{knob}") else "{}"
-        if "{stage}" in path:
-            server.ask(method, path, 404, body=body, stage="nosuch", knob="threads.max")
+        if "{stage}" in path or "{group}" in path:
+            server.ask(method, path, 404, body=body, stage="nosuch", group="nosuch", knob="threads.max")
         if "{knob}" in path:
-            server.ask(method, path, 404, body=body, stage="work", knob="no.such")
+            server.ask(method, path, 404, body=body, stage="work", group="pair", knob="no.such")
         if method == "GET":
             if path.startswith("/api/"):
                 server.ask(method, path, 403, headers={"Sec-Fetch-Site": "cross-site"}, **names)
@@ -282,6 +285,24 @@ def act_on_knobs(server):
         put(422, json.dumps({"value": text}, ensure_ascii=first % 2 == 0))
         put(422, json.dumps({"value": 1, "for": text}, ensure_ascii=False))
         server.ask("PUT", "/api/v1/overload", 422, body=json.dumps({"mode": text}, ensure_ascii=False))
+
+
+def act_on_group_knobs(server):
+    def put(want, body, group="pair", knob="threads.max"):
+        return server.ask("PUT", GROUP_KNOB, want, body=body, group=group, knob=knob)
+
+    check(put(200, '{"value": "6", "for": "10m"}')["configured"] == "2", "the configured value is not 2")
+    put(400, '{"value": null}')
+    for knob, value in (("threads.max", "0"), ("starve", "1ms"), ("schedule", "fifo"), ("order", "newest")):
+        put(422, json.dumps({"value": value}), knob=knob)
+    put(404, '{"value": "1"}', knob="threads.mxa")
+    put(404, '{"value": "1"}', group="work")
+    server.ask("GET", GROUP_KNOB, 404, group="work", knob="threads.max")
+    server.ask("GET", "/api/v1/groups/{group}/knobs", 404, group="nobody")
+    server.ask("PUT", KNOB, 404, body='{"value": "1"}', stage="pair", knob="threads.max")
+    server.ask("DELETE", GROUP_KNOB, 200, group="pair", knob="threads.max")
+    server.ask("DELETE", GROUP_KNOB, 409, group="pair", knob="threads.max")
+    server.ask("DELETE", GROUP_KNOB, 404, group="nobody", knob="threads.max")
 
 
 def act_on_stages(server):
@@ -491,7 +512,7 @@ def bearer(name):
 
 
 def try_roles(server):
-    names = {"stage": "work", "knob": "threads.max", "file": "app.js"}
+    names = {"stage": "work", "group": "pair", "knob": "threads.max", "file": "app.js"}
     page = server.raw("GET", "/")[1].startswith("text/html")
     for method, path, operation in server.document.operations():
         if path == "/events" or path == "/{file}" and not page:
@@ -555,7 +576,7 @@ def try_described(program, top, work):
         server.until(lambda: sum(c["completed_total"] and sum(c["shed_total"].values())
             for c in server.ask("GET", "/api/v1/stages/{stage}", 200, stage="work")["classes"]), "events are completed and shed")
         watcher = Watcher(server, "hz=4", {"hello", "tick", "decision", "act"})
-        for step in (ask_all, act_on_knobs, act_on_stages, act_on_all, ask_past, ask_pages, ask_tags, ask_ranges, ask_nowhere, ask_badly, ask_events):
+        for step in (ask_all, act_on_knobs, act_on_group_knobs, act_on_stages, act_on_all, ask_past, ask_pages, ask_tags, ask_ranges, ask_nowhere, ask_badly, ask_events):
             step(server)
         act_on_reload(server, yaml)
         watcher.end()

@@ -112,6 +112,27 @@ is exit 0; is out has 'db: 8.0 of 8 under way'; is out lacks 'helping'
 weir simulate wide.yaml --cores 1 --load 0.5x --set db.with.capacity=0 --set db.width.max=8
 is exit 0; is out has 'capacity 400/s'; is out has 'n of db is the largest width of the stage.'
 
+# A core group is simulated with its cores; its stages share their time.
+cat >cores.yaml <<'YAML'
+weir: 1
+name: cores
+admin: { listen: "" }
+groups:
+  core: { schedule: srpt, cores: auto, gate: { time: 10ms }, visit: [lookup, parse, work] }
+stages:
+  web:    { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: parse } }
+  parse:  { use: burn, group: core, with: { time: 50us }, to: lookup }
+  lookup: { use: burn, group: core, with: { time: 5us }, urgent: { events: 128 }, to: work }
+  work:   { use: burn, group: core, mode: exclusive, with: { time: 445us }, to: answer }
+  answer: { use: respond, with: { body: "x" }, threads: inline }
+YAML
+weir simulate cores.yaml --cores 1 --load 2x --for 1s
+is exit 0; is out has 'capacity 2000/s: the bottleneck is group core'
+is out has 'group core: srpt, 1 core 100% busy, '; is out has '% starved; longest wait '
+weir simulate cores.yaml --cores 8 --load 200 --for 1s -o json
+is exit 0; is out has '"group": "core"'; is out has '"cores": 8'; is out has '"bottleneck": "group core"'
+is out has '"events_per_visit": 1.'
+
 # A load of millions per second is simulated for less than 5 s, and the size is printed first.
 exec 3< <(exec "$program" simulate server.yaml --cost hello=1us --cores 2 --load 3x 2>&1 >/dev/null)
 size=$!

@@ -85,6 +85,7 @@ static void traffic(struct weir_graph *g)
 {
 	struct weir_event *ev[N];
 	struct weir_graph_view *view;
+	struct weir_profile *profile;
 	char why[256];
 
 	if (weir_thread_attach(g, "test") != 0)
@@ -103,6 +104,11 @@ static void traffic(struct weir_graph *g)
 		CU_ASSERT_EQUAL(view->n_stages, g->n_stages);
 		CU_ASSERT_TRUE(view->n_stages > 0 && view->stages[view->n_stages - 1].name);
 		weir_graph_view_free(view);
+	}
+	if (weir_graph_profile(g, &profile) == 0) {
+		CU_ASSERT_EQUAL(profile->n_stages, g->n_stages);
+		CU_ASSERT_TRUE(profile->stage[0].n_rows > 0);
+		weir_graph_profile_free(profile);
 	}
 	FIXTURE_AWAIT(fixture_ended() == before + N);
 	for (int i = 0; i < N; i++)

@@ -126,6 +126,10 @@ static void mix_one(struct weir_stage *st, struct mine *m, struct weir_event **s
 	    weir_random_at(0, p->seq << 8 ^ (uint64_t)p->producer << 4 ^ (uint64_t)++p->status);
 
 	die(r);
+	if (p->status <= HOPS_MAX && r % 4 == 0 && weir_slice_over(st)) {
+		weir_requeue(st, slot);
+		return;
+	}
 	switch (p->status > HOPS_MAX ? 0 : r >> 32 & 63) {
 	case 0:
 		weir_event_finish(slot, r & 1 ? WEIR_OK : WEIR_EFAILED);
@@ -241,11 +245,14 @@ static void random_queue(struct weir_stage_spec *s, unsigned *rnd)
 	static const char *const limits[] = {"1", "16", "64", "512", NULL};
 	static const char *const maxima[] = {"1", "7", "64", "256", NULL};
 	static const char *const lingers[] = {"0", "0", "100us", "1ms", NULL};
-	static const char *const disciplines[] = {"auto", "fifo", "priority", NULL};
+	static const char *const disciplines[] = {"auto", "fifo", "priority", "shortest", NULL};
+	static const char *const starves[] = {"auto", "0", "100us", NULL};
 	static const char *const slos[] = {"3ms", "500ms", NULL};
 
 	fixture_set(s, "queue.limit", pick(rnd, limits));
 	fixture_set(s, "queue.discipline", pick(rnd, disciplines));
+	if (s->queue.discipline == WEIR_DISCIPLINE_SHORTEST)
+		fixture_set(s, "queue.starve", pick(rnd, starves));
 	fixture_set(s, "cohort.max", pick(rnd, maxima));
 	fixture_set(s, "cohort.linger", pick(rnd, lingers));
 	fixture_set(s, "slo", pick(rnd, slos));
@@ -271,12 +278,17 @@ static void random_core_group(struct weir_group_spec *gs, unsigned *rnd)
 {
 	static const char *const schedules[] = {
 	    "fifo", "wavefront", "srpt", "dbr", "mg1", "color", NULL};
-	static const char *const cores[] = {"auto", "1", NULL};
+	static const char *const cores[] = {"auto", "1", "1..auto", "2", "1..2", "3", NULL};
+	static const char *const policies[] = {"static", "weir", "seda", NULL};
 
 	weir_spec_text(&gs->schedule, pick(rnd, schedules));
 	weir_spec_text(&gs->cores, pick(rnd, cores));
+	if (strchr(gs->cores, '.'))
+		weir_spec_text(&gs->threads.policy, pick(rnd, policies));
 	gs->gate.events = below(rnd, 4) == 0 ? 1 + below(rnd, 100) : 0;
 	gs->gate.time_ns = gs->gate.events == 0 && below(rnd, 3) == 0 ? 1000 : 0;
+	if (gs->gate.events == 0 && gs->gate.time_ns == 0 && below(rnd, 2))
+		gs->gate.cutoff_ns = 1 + (int64_t)below(rnd, 20000);
 	gs->starve_ns = below(rnd, 2) ? -1 : 1 + (int64_t)below(rnd, 2000000);
 	gs->order = (int)below(rnd, 2);
 	gs->balance = below(rnd, 4) > 0;

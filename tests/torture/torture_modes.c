@@ -11,8 +11,8 @@
  * idle. Afterwards:
  * - every event has been finished exactly once;
  * - an idle graph has no event waiting, neither for a thread nor for its turn in a partition;
- * - the counters of each graph balanced while it ran, and balance exactly at its end; all counts
- *   are back to zero: held, taken, running, leased, idle.
+ * - the counters of each graph balanced while it ran, and balance exactly at its end, also by thread
+ *   (profiles); all counts are back to zero: held, taken, running, leased, idle.
  *
  * In the output, "graphs" are graphs that ran, "events" finishes.
  */
@@ -21,6 +21,7 @@
 #include "torture/modes_stage.h"
 
 #include "base/clock.h"
+#include "fixture/graph/profile.h"
 #include "graph/graph.h"
 #include "sched/pool.h"
 
@@ -128,31 +129,78 @@ static void check_view(struct weir_graph *g)
 	weir_graph_view_free(v);
 }
 
-static void turn(struct weir_graph *g, const char *stage, unsigned *rnd)
+/* Two profiles of the same graph. */
+static void check_profile(struct weir_graph *g)
 {
-	static const struct {
-		const char *knob;
-		const char *const value[4];
-	} knobs[] = {{"threads.min", {"1", "2", "3", NULL}}, {"threads.max", {"1", "4", "3", NULL}},
-	    {"queue.limit", {"1", "33", "512", NULL}}, {"cohort.max", {"1", "5", "256", NULL}},
-	    {"cohort.linger", {"0", "1ms", "200us", NULL}},
-	    {"admission.mode", {"off", "shadow", "enforce", NULL}},
-	    {"admission.rate", {"100", "100000", NULL}}, {"degrade.above", {"1", "50%", NULL}}};
-	unsigned k = below(rnd, sizeof(knobs) / sizeof(knobs[0]));
+	struct weir_profile *was = NULL, *p = NULL;
+
+	if (weir_graph_profile(g, &was) == 0 && weir_graph_profile(g, &p) == 0) {
+		const char *why = profile_breaks(was);
+		if (!why)
+			why = profile_breaks(p);
+		if (!why)
+			why = profile_shrinks(was, p);
+		if (why)
+			fault(why, 0, 0);
+	}
+	weir_graph_profile_free(was);
+	weir_graph_profile_free(p);
+}
+
+struct turn {
+	const char *knob;
+	const char *const value[5];
+};
+
+static void turn_one(
+    struct weir_graph *g, const char *who, const struct turn *knobs, unsigned n, unsigned *rnd)
+{
+	unsigned k = below(rnd, n);
 	const char *value = pick(rnd, knobs[k].value);
-	char why[300];
+	char why[500];
 
 	switch (below(rnd, 4)) {
 	case 0:
-		weir_graph_set_for(g, stage, knobs[k].knob, value,
+		weir_graph_set_for(g, who, knobs[k].knob, value,
 		    (int64_t)below(rnd, 20) * NS_PER_MS + 1, why, sizeof(why));
 		break;
 	case 1:
-		weir_graph_unset(g, stage, knobs[k].knob, why, sizeof(why));
+		weir_graph_unset(g, who, knobs[k].knob, why, sizeof(why));
 		break;
 	default:
-		weir_graph_set(g, stage, knobs[k].knob, value, why, sizeof(why));
+		weir_graph_set(g, who, knobs[k].knob, value, why, sizeof(why));
 	}
+}
+
+#define COUNT(table) (unsigned)(sizeof(table) / sizeof((table)[0]))
+
+static void turn_group(struct weir_graph *g, unsigned *rnd)
+{
+	static const struct turn knobs[] = {{"schedule", {"fifo", "srpt", "mg1", "color", NULL}},
+	    {"schedule", {"wavefront", "dbr", "color", "shared", NULL}},
+	    {"cores", {"1", "2", "3", "auto", NULL}},
+	    {"cores", {"1..3", "2..auto", "1", "4", NULL}}, {"gate.events", {"0", "1", "30", NULL}},
+	    {"gate.time", {"0", "1us", "1ms", NULL}}, {"gate.arrived", {"true", "false", NULL}},
+	    {"starve", {"auto", "0", "1us", "1ms", NULL}}, {"balance", {"true", "false", NULL}},
+	    {"threads.max", {"1", "4", "3", NULL}}};
+
+	turn_one(g, below(rnd, 2) ? "g" : "h", knobs, COUNT(knobs), rnd);
+}
+
+static void turn(struct weir_graph *g, const char *stage, unsigned *rnd)
+{
+	static const struct turn knobs[] = {{"threads.min", {"1", "2", "3", NULL}},
+	    {"threads.max", {"1", "4", "3", NULL}}, {"queue.limit", {"1", "33", "512", NULL}},
+	    {"cohort.max", {"1", "5", "256", NULL}}, {"cohort.linger", {"0", "1ms", "200us", NULL}},
+	    {"admission.mode", {"off", "shadow", "enforce", NULL}},
+	    {"admission.rate", {"100", "100000", NULL}}, {"degrade.above", {"1", "50%", NULL}},
+	    {"local", {"auto", "always", "never", NULL}}, {"urgent.events", {"0", "1", "8", NULL}},
+	    {"urgent.wait", {"0", "1ms", NULL}}};
+
+	if (below(rnd, 3) == 0)
+		turn_group(g, rnd);
+	else
+		turn_one(g, stage, knobs, COUNT(knobs), rnd);
 }
 
 static void act(struct weir_graph *g, unsigned *rnd)
@@ -163,7 +211,7 @@ static void act(struct weir_graph *g, unsigned *rnd)
 	struct weir_change done;
 	char why[300];
 
-	switch (below(rnd, 16)) {
+	switch (below(rnd, 17)) {
 	case 0:
 		weir_graph_steer(g, stage, WEIR_STEER_PAUSE, why, sizeof(why));
 		break;
@@ -189,6 +237,9 @@ static void act(struct weir_graph *g, unsigned *rnd)
 		/* not of a graph that drains: law_slack does not cover what a drain moves */
 		if (g == atomic_load(&current))
 			check_view(g);
+		break;
+	case 9:
+		check_profile(g);
 		break;
 	default:
 		turn(g, stage, rnd);
@@ -246,6 +297,8 @@ static void come_to_rest(struct weir_graph *g)
 		    weir_graph_steer(g, g->stages[i]->name, WEIR_STEER_RUN, why, sizeof(why)) != 0)
 			fault("resume is refused", (uint64_t)i, 0);
 	FIXTURE_AWAIT(at_rest(g) || atomic_load(&faults) != 0);
+	/* a sender may still have to count what has ended since */
+	FIXTURE_AWAIT(!profile_at_rest(g, NULL) || atomic_load(&faults) != 0);
 	pthread_rwlock_unlock(&graphs);
 	atomic_store(&pausing, false);
 }
@@ -284,6 +337,9 @@ static void drain(struct weir_graph *g, bool at_once)
 		fault("the law is broken after the drain", (uint64_t)llabs(r.law_error),
 		    (uint64_t)r.left);
 	check_counts(g);
+	const char *why = profile_at_rest(g, NULL);
+	if (why)
+		fault(why, 0, 0);
 }
 
 static void end(struct weir_graph *g, unsigned *rnd)

@@ -4,7 +4,7 @@
  *
  * Producers push runs of random length, class and key into one queue. Consumers pop batches of
  * random size, some by key, from partitions under leases, while the limit changes. In three rounds
- * the queue is shared, exclusive and partitioned. Each event carries its producer and a sequence
+ * the queue is shared, exclusive and partitioned, and in three more its discipline is `shortest`. Each event carries its producer and a sequence
  * number per (producer, class, key). The test fails, with the numbers, when an event is lost or
  * seen twice, when within one producer, class and key the order is broken (leasing modes), or when
  * the length is not exact at the end. In the output, "pushed" and "popped" are events, "refused"
@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "event/bins.h"
 #include "event/queue.h"
 
 #define KEYS       8
@@ -68,6 +69,7 @@ static void *produce(void *arg)
 			it->key = rand_r(&rnd) % KEYS;
 			it->ev.key = (uint64_t)it->key + 1;
 			it->ev.queued_ns = clock_now_ns();
+			bin_note(&it->ev, (uint8_t)(rand_r(&rnd) % BINS));
 			it->producer = id;
 			run[n] = &it->ev;
 		}
@@ -139,7 +141,7 @@ static void *consume(void *arg)
 	}
 }
 
-static void round_of(enum kind k, double seconds)
+static void round_of(enum kind k, bool shortest, double seconds)
 {
 	pthread_t p[MAX_TASKS], c[MAX_TASKS];
 	const char *names[] = {"shared", "exclusive", "partitioned"};
@@ -152,6 +154,8 @@ static void round_of(enum kind k, double seconds)
 	atomic_store(&refused, 0);
 	memset(last, 0, sizeof(last));
 	if (queue_init(&q, CLASSES, k == PARTITIONED ? 5 : 1, 1024, true, k != SHARED) != 0)
+		abort();
+	if (shortest && queue_set_shortest(&q, NS_PER_MS / 10, k != SHARED) != 0)
 		abort();
 	for (int i = 0; i < consumers; i++)
 		pthread_create(&c[i], NULL, consume, (void *)(intptr_t)i);
@@ -166,9 +170,10 @@ static void round_of(enum kind k, double seconds)
 	atomic_store(&producers_done, true);
 	for (int i = 0; i < consumers; i++)
 		pthread_join(c[i], NULL);
-	printf("%-12s pushed %llu popped %llu refused %llu left %u\n", names[k],
-	    (unsigned long long)atomic_load(&pushed), (unsigned long long)atomic_load(&popped),
-	    (unsigned long long)atomic_load(&refused), queue_length(&q));
+	printf("%-12s %s pushed %llu popped %llu refused %llu left %u\n", names[k],
+	    shortest ? "shortest" : "priority", (unsigned long long)atomic_load(&pushed),
+	    (unsigned long long)atomic_load(&popped), (unsigned long long)atomic_load(&refused),
+	    queue_length(&q));
 	if (atomic_load(&pushed) != atomic_load(&popped) || queue_length(&q) != 0) {
 		fprintf(stderr, "events were lost\n");
 		exit(1);
@@ -189,8 +194,10 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < producers; i++)
 		items[i] = calloc(POOL_SLOTS, sizeof(struct item));
-	for (int k = SHARED; k <= PARTITIONED; k++)
-		round_of((enum kind)k, seconds / 3);
+	for (int k = SHARED; k <= PARTITIONED; k++) {
+		round_of((enum kind)k, false, seconds / 6);
+		round_of((enum kind)k, true, seconds / 6);
+	}
 	for (int i = 0; i < producers; i++)
 		free(items[i]);
 	return atomic_load(&faults) ? 1 : 0;

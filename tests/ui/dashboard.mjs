@@ -23,7 +23,7 @@ const dist = join(top, "admin/ui/dist");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const PATIENCE = 30000;
 
-const PAGES = ["#/overview", "#/stage/work", "#/requests", "#/timeline", "#/config", "#/compare"];
+const PAGES = ["#/overview", "#/stage/work", "#/requests", "#/profile", "#/timeline", "#/config", "#/compare"];
 const EVIL = "<img src=x onerror=\"window.pwned=1\"><script>window.pwned=1</script>\"'>";
 
 const tests = [];
@@ -94,6 +94,29 @@ test("a curve of which nothing is known is not drawn", async ({ open }) => {
   await page.locator(".big .spark-line").nth(2).waitFor({ state: "attached" }); // requests, shed, waiting; the wait is missing
   assert.equal(await page.locator(".big .spark-line").count(), 3); // `open` also records messages on the console
 }, { world: { idle: true } });
+
+test("a profile is that of its window, and its rows add up", async ({ open }) => {
+  const page = await open({ hash: "#/profile?window=all" });
+  // The numbers of the column in the rows of a stage; the last one is the sum.
+  const column = (title) => page.evaluate((t) => {
+    const table = document.querySelector(".profile"), at = [...table.querySelectorAll("thead th")].findIndex((th) => th.textContent === t);
+    const body = [...table.querySelectorAll("tbody")].find((b) => b.textContent.startsWith("work"));
+    return [...body.querySelectorAll("tr")].map((tr) => Number(tr.querySelectorAll("td")[at - 1].textContent.replace(/[^0-9.]/g, "")));
+  }, title);
+  await page.getByRole("heading", { name: "Stages by thread" }).waitFor();
+  assert.equal(await page.getByText(/Since these stages were started/).count(), 2);
+  const whole = await column("started");
+  assert.equal(whole.length, 3);
+  assert.equal(whole[0] + whole[1], whole[2]);
+  assert.ok(Math.abs(whole[0] / whole[2] - 0.6) < 0.01, `${whole}`);
+  assert.ok((await column("restarted"))[2] > whole[2] / 11);
+  await page.getByRole("link", { name: "10 s" }).click();
+  await page.getByText(/In the last \d+ s/).first().waitFor();
+  const last = await column("started"), queue = await column("queue");
+  assert.ok(last[2] < whole[2] / 10, `${last} of ${whole}`);
+  assert.ok(Math.abs(queue[0] + queue[1] - queue[2]) < 0.11, `${queue}`);
+  await page.getByText("refused").first().waitFor();
+});
 
 test("a chart tells its values under the pointer and to the keyboard", async ({ open }) => {
   const page = await open({ hash: "#/stage/work" });
@@ -232,6 +255,49 @@ test("a width at its maximum, and what the other side refuses, are told", async 
   world.options.stage.width = { ...world.options.stage.width, refused_total: 1000 };
   await page.locator(".facts", { hasText: /bounds 1–64; [\d,]+\/s refused by the other side/ }).waitFor();
 }, { world: { stage: { width: { ...WIDTH, max: 64, why: "" } } } });
+
+test("a core group is a box in the graph, a card with its cores, and on the pages of its stages", async ({ open }) => {
+  const page = await open({});
+  const box = page.locator("[data-group=core]");
+  await box.waitFor();
+  await page.waitForFunction(() => /^core group core, wavefront, gate time: 10ms, starve 25 ms, 2 cores, 90 %, 45 % busy$/
+    .test(document.querySelector("[data-group=core]").getAttribute("aria-label")));
+  assert.equal(await box.locator(".core-used").count(), 2);
+  const card = page.locator(".group-card");
+  assert.equal(await card.locator(".hint").first().textContent(), "wavefront · gate time: 10ms · starve 25 ms");
+  const cells = async (row) => (await card.locator("tbody tr").nth(row).locator("td").allTextContents()).join(" | ");
+  const same = "6.0 | schedule 75 %, urgent 20 %, starve 5 % | gate 10 %, starve 5 % | 25 %";
+  await until(async () => await cells(0) === `90 % | 100 | ${same} | 12 | 3 | 17 | 27 ms`, "core 0");
+  await until(async () => await cells(1) === `45 % | 100 | ${same} | 12 | 3 | 17 | 27 ms`, "core 1");
+  await until(async () => await cells(2) === `100 % | 200 | ${same} | 24 | 6 | 34 | 27 ms | 128 events or 2 ms`, "both at work");
+  await visit(page, "#/stage/work");
+  assert.match(await page.locator("table.cores").textContent(), /core 1\s*45 %/);
+}, { world: { cores: 2 } });
+
+test("a knob of a core group is turned in its card", async ({ open, world }) => {
+  const page = await open({});
+  await page.getByText("Knobs of the group core").click();
+  await page.getByLabel("starve", { exact: true }).fill("5ms");
+  await page.getByRole("button", { name: "Set starve" }).click();
+  await page.getByText("set to 5ms").waitFor();
+  assert.deepEqual(world.calls.at(-1), { method: "PUT", path: "/api/v1/groups/core/knobs/starve", body: { value: "5ms" } });
+  await page.getByRole("button", { name: "Undo the last change" }).click();
+  await page.getByText("The last change was undone.").waitFor();
+  await axeFindsNothing(page, "knobs of a group");
+}, { world: { cores: 2 } });
+
+test("a core group: axe finds nothing, and 360 pixels are enough", async ({ open }) => {
+  for (const [scheme, width] of [["light", 1280], ["dark", 360]]) {
+    const page = await open({ scheme, width, calm: true });
+    for (const hash of ["#/overview", "#/stage/work"]) {
+      await visit(page, hash);
+      await page.locator("table.cores").waitFor();
+      await axeFindsNothing(page, `${hash} ${scheme}`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(wide <= width, `${hash} is ${wide} wide`);
+    }
+  }
+}, { world: { cores: 20 } });
 
 test("what an operator drains is no overload", async ({ open }) => {
   const page = await open({});
@@ -404,14 +470,14 @@ test("changes of hostile names are text", async ({ open, world }) => {
 
 test("what a server has not is said in a sentence", async ({ open }) => {
   const page = await open({ hash: "#/requests" });
-  for (const [hash, text] of [["#/requests", "does not keep its slowest requests"], ["#/config", "does not show its file"], ["#/timeline", "keeps no list of operators' changes"],
+  for (const [hash, text] of [["#/requests", "does not keep its slowest requests"], ["#/profile", "has no profile"], ["#/config", "does not show its file"], ["#/timeline", "keeps no list of operators' changes"],
     ["#/stage/work", "keeps no history"], ["#/stage/work", "does not list the events of a queue"]]) {
     await visit(page, hash);
     await page.getByText(text).waitFor();
   }
   await visit(page, "#/overview");
   await page.waitForFunction(() => (document.querySelector(".spark-line")?.getAttribute("d").match(/L/g) || []).length >= 2); // from differences
-}, { world: { without: ["GET /api/v1/requests/slowest", "GET /api/v1/config", "GET /api/v1/changes", "GET /api/v1/history", "GET /events",
+}, { world: { without: ["GET /api/v1/requests/slowest", "GET /api/v1/profile", "GET /api/v1/config", "GET /api/v1/changes", "GET /api/v1/history", "GET /events",
   "GET /api/v1/stages/{stage}/queue", "POST /api/v1/undo", "DELETE /api/v1/stages/{stage}/knobs/{knob}"] } });
 
 test("one stream for all pages of a browser, which the next one takes over", async ({ open, world }) => {
@@ -593,7 +659,7 @@ stages:
 
 // ---- helpers ----
 
-const MUST_SHOW = { overview: ".node", stage: ".knob", requests: ".card h2", timeline: ".lane", config: ".stage-knobs", compare: ".side" };
+const MUST_SHOW = { overview: ".node", stage: ".knob", requests: ".card h2", profile: ".segments", timeline: ".lane", config: ".stage-knobs", compare: ".side" };
 
 async function axeFindsNothing(page, where) {
   await page.evaluate(axe);

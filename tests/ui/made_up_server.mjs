@@ -14,8 +14,8 @@ const REASONS = ["queue_full", "threshold", "rate", "deadline", "stopping", "pre
 const ROUTES = ["GET /api/v1/graph", "GET /api/v1/stages", "GET /api/v1/stages/{stage}/knobs", "PUT /api/v1/stages/{stage}/knobs/{knob}",
   "DELETE /api/v1/stages/{stage}/knobs/{knob}", "GET /api/v1/stages/{stage}/queue", "POST /api/v1/stages/{stage}/pause",
   "POST /api/v1/stages/{stage}/resume", "POST /api/v1/stages/{stage}/drain", "POST /api/v1/undo", "GET /api/v1/changes", "GET /api/v1/alerts", "GET /api/v1/decisions",
-  "GET /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/config",
-  "GET /api/v1/reload", "POST /api/v1/reload", "GET /metrics", "GET /readyz"];
+  "GET /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/profile", "GET /api/v1/config",
+  "GET /api/v1/reload", "POST /api/v1/reload", "GET /api/v1/groups/{group}/knobs", "PUT /api/v1/groups/{group}/knobs/{knob}", "DELETE /api/v1/groups/{group}/knobs/{knob}", "GET /metrics", "GET /readyz"];
 
 const round = (x) => Math.round(x * 1e6) / 1e6;
 
@@ -35,6 +35,7 @@ const round = (x) => Math.round(x * 1e6) / 1e6;
 //   away       connections turned away before the graph, per second
 //   limits     `work` limits the server
 //   decisions  number of older decisions
+//   cores      `work` is in a core group with as many cores
 export class World {
   constructor(options = {}) {
     this.options = options;
@@ -94,7 +95,7 @@ export class World {
     return [
       { name: n.web, use: "http.server", summary: `Accepts connections${this.evil}`, placement: "source", depth: 0, group: "", share: 1, to: n.backend, outlet: "request" },
       { name: n.backend, use: "delay", summary: "Sleeps by a distribution", placement: "pool", depth: 1, group: n.backend, share: 1, shed: this.options.away ? 0 : 0.55, to: n.work, outlet: "out", limit: 512, wait: 0.0004, service: 0.002, threads: 4 },
-      { name: n.work, use: "burn", summary: "Uses CPU time", placement: "pool", depth: 2, group: n.work, share: 0.45, to: n.answer, outlet: "out", limit: 1024, wait: 0.02, service: 0.004, threads: 2 },
+      { name: n.work, use: "burn", summary: "Uses CPU time", placement: this.options.cores ? "group" : "pool", depth: 2, group: this.options.cores ? "core" : n.work, share: 0.45, to: n.answer, outlet: "out", limit: 1024, wait: 0.02, service: 0.004, threads: 2 },
       { name: n.answer, use: "respond", summary: "Answers", placement: "inline", depth: 3, group: "", share: 0.45, service: 0.000002 },
     ];
   }
@@ -105,20 +106,35 @@ export class World {
       time: this.now(), uptime_seconds: this.up(), name: `made-up${this.evil}`, ready: true, draining: false, decisions_total: this.decisions().length,
       role: this.options.role || "operator", classes: this.classes,
       stages: stages.map(({ name, use, summary, placement, depth, group }) => ({ name, use, summary, placement, depth, group, mode: "shared" })),
-      links: stages.filter((s) => s.to).map((s) => ({ from: s.name, outlet: s.outlet, to: s.to, type: "http.request", events_total: 1, loop: false })),
+      links: stages.filter((s) => s.to).map((s) => ({ from: s.name, outlet: s.outlet, to: s.to, type: "http.request", events_total: 1, loop: false })), groups: this.groups(),
     };
+  }
+
+  // The core group, with `cores` if the time is given.
+  groups(t = null) {
+    if (!this.options.cores) return [];
+    const group = { name: "core", source: null, schedule: `wavefront${this.evil}`, gate: "time: 10ms", starve_seconds: 0.025, balance: true, order: "arrival", cores_now: this.options.cores,
+      stages: [{ name: this.names.work, urgent: { events: 128, wait_seconds: 0.002 } }] };
+    return [t === null ? group : { ...group, cores: this.cores(t) }];
+  }
+
+  // Core k is busy for 90, 45, 30 ... % of the time. It makes 100 visits a second of 6 events.
+  cores(t) {
+    return Array.from({ length: this.options.cores || 0 }, (_, k) => ({ visits_total: 100 * t, urgent_total: 20 * t, starved_total: 5 * t, cut_by_gate_total: 10 * t,
+      cut_by_urgent_total: 0, cut_by_starved_total: 5 * t, batches_total: 120 * t, events_total: 600 * t, from_queue_total: 150 * t, dealt_total: 12 * t, moved_total: 3 * t,
+      busy_seconds_total: 0.9 / (k + 1) * t, waiting: 17, oldest_wait_seconds: 0.001, longest_wait_seconds: 0.027 }));
   }
 
   full() {
     const t = this.up();
     return { time: this.now(), uptime_seconds: t, name: this.graph().name, process_cpu_seconds: t, bottleneck: this.bottleneck(),
-      stages: this.stages().map((s) => this.fullStage(s, t)) };
+      stages: this.stages().map((s) => this.fullStage(s, t)), groups: this.groups(t) };
   }
 
   fullStage(s, t) {
     const all = Math.floor(this.total(t) * s.share);
     const shed = Math.floor(all * (s.shed || 0));
-    const pool = s.placement === "pool";
+    const pool = s.placement === "pool" || s.placement === "group";
     const histogram = (seconds, n) => ({ count: n, sum: n * seconds, p50: seconds, p90: seconds, p99: 2 * seconds, p999: null,
       buckets: n && seconds ? [[seconds, Math.ceil(n * 0.95)], [2 * seconds, n - Math.ceil(n * 0.95)]] : [] });
     const classes = this.classes.map((name, i) => {
@@ -136,7 +152,7 @@ export class World {
       threads: { busy: pool ? 2 : 0, spinning: 0, idle: pool ? s.threads - 2 : 0, now: s.threads || 0, target: s.threads || 0, min: pool ? 1 : 0, max: pool ? 16 : 0,
         failures_total: 0, deaths_total: 0, stuck_total: 0 },
       busy_seconds_total: (all - shed) * (pool ? s.service : 0), batches_total: all - shed, batch_events_total: all - shed, wakeups_total: 0, unhandled_total: 0,
-      longest_running_seconds: 0, slo_seconds: pool ? 0.1 : null, pressure: pool ? 0.3 : 0, degradation: 0, width: null, cores: [],
+      longest_running_seconds: 0, slo_seconds: pool ? 0.1 : null, pressure: pool ? 0.3 : 0, degradation: 0, width: null, cores: s.placement === "group" ? this.cores(t) : [],
       links: s.to ? [{ outlet: s.outlet, to: s.to, type: null, events_total: all - shed, loop: false }] : [],
       metrics: s.placement === "source" ? this.metrics(t) : [], classes, ...(s.name === this.names.work ? this.options.stage : {}),
     };
@@ -150,7 +166,7 @@ export class World {
   }
 
   sample(s, t, withClasses) {
-    const r = this.load(t) * s.share, pool = s.placement === "pool";
+    const r = this.load(t) * s.share, pool = s.placement === "pool" || s.placement === "group";
     const out = { name: s.name, in: round(r), done: round(r * (1 - (s.shed || 0))), shed: round(r * (s.shed || 0)), failed: 0, ahead: 0,
       queue: pool ? Math.round(40 + 30 * Math.sin(t / 15)) : 0, oldest: pool ? s.wait : 0, wait_p50: pool && !this.options.idle ? s.wait : null,
       wait_p99: pool && !this.options.idle ? round(s.wait * (3 + Math.sin(t / 9))) : null, service_p50: s.service ?? null, service_p99: s.service ? 3 * s.service : null,
@@ -193,6 +209,7 @@ export class World {
       return { name, value: over?.value ?? value, configured: value, overridden: over?.value ?? null, effective: over?.value ?? value, expires_at: over?.until ?? null,
         type, written: "a whole number", choices, default: value, live, help: help + this.evil };
     };
+    if (this.options.cores && stage === "core") return [knob("starve", "25ms", "duration", true, "longest wait of a stage"), knob("visit", "[]", "strings", false, "order of the stages")];
     return [knob("threads.min", "1", "int", true, "least handler threads"), knob("threads.max", "16", "int", true, "most handler threads"),
       knob("queue.limit", "1024", "int", true, "most events that may wait"), knob("admission.mode", "enforce", "choice", true, "what is done with a refusal", "enforce|shadow|off"),
       knob("threads.pin", "false", "bool", false, "bind threads to cores")];
@@ -258,6 +275,25 @@ export class World {
         { stage: n.work, after: took * 0.8, wait: took * 0.1, service: took * 0.05 }] })) };
   }
 
+  // Two cores do 3/5 and 2/5 of `backend` and `work`; each tenth event of `work` is put back once.
+  profile() {
+    const n = this.names, t = this.options.idle ? 0 : this.up(), all = Math.floor(this.total(t));
+    const waits = (count, mean) => ({ count, sum: count * mean, restarted_sum: 0,
+      buckets: count ? [[mean, Math.floor(count * 0.9)], [mean * 4, Math.ceil(count * 0.1)]] : [] });
+    const row = (on, kind, started, restarted, wait, more = {}) => ({ on, kind, offered_total: 0, refused_total: 0, started_total: started,
+      restarted_total: restarted, put_back_total: restarted, dropped_total: 0, completed_total: started, failed_total: 0, shed_total: 0,
+      busy_seconds_total: t * 0.4, batches_total: started, waiting: 0, wait_seconds: waits(started + restarted, wait), ...more });
+    const part = [Math.floor(all * 0.6), all - Math.floor(all * 0.6)];
+    const stage = (name, placement, group, rows) => ({ name, placement, group, waiting: 0, running: 0, held: 0, rows });
+    const cores = (again) => part.map((k, i) => row(`core/${i}`, "core", k, again ? Math.floor(k / 10) : 0, 0.002 * (i + 1)));
+    const arcs = (from, to) => part.map((k, i) => ({ from, outlet: `out${this.evil}`, to, on: `core/${i}`, sent_total: k, offered_total: k }));
+    return { name: "made-up", time: this.now(), since: this.started, counted_seconds: Math.max(t, 1), stages: [
+      stage(n.web, "source", "", [row("web/0", "io", all, 0, 0, { wait_seconds: waits(0, 0), batches_total: 0 })]),
+      stage(n.backend, "group", "core", cores(false)), stage(n.work, "group", "core", cores(true)), stage(n.answer, "inline", "", cores(false))],
+    arcs: [{ from: n.web, outlet: "request", to: n.backend, on: "web/0", sent_total: all, offered_total: all + Math.floor(all / 100) },
+      ...arcs(n.backend, n.work), ...arcs(n.work, n.answer)] };
+  }
+
   config() {
     const text = `# A made-up server${this.evil}\nweir: 1\nname: made-up\nstages:\n  web: { use: http.server, to: { request: backend } }\n  work:\n    use: burn      # CPU\n    with: { time: 4ms }\n`;
     return { files: [{ file: `made-up.yaml${this.evil}`, text }], lines: [{ file: `made-up.yaml${this.evil}`, line: 8, path: `stages.work.with.time${this.evil}`, value: "4ms" }] };
@@ -296,7 +332,8 @@ async function answer(world, request, response) {
     world.calls.push({ method, path: url.pathname, body: json });
     if (world.options.role === "viewer") return problem(403, "a viewer may look, not act");
   }
-  const pattern = parts[3] === "stages" && parts.length > 4 ? ["", "api", "v1", "stages", "{stage}", ...parts.slice(5).map((p, i) => (i === 1 ? "{knob}" : p))].join("/") : url.pathname;
+  const below = { stages: "{stage}", groups: "{group}" }[parts[3]];
+  const pattern = below && parts.length > 4 ? ["", "api", "v1", parts[3], below, ...parts.slice(5).map((p, i) => (i === 1 ? "{knob}" : p))].join("/") : url.pathname;
   const route = `${method} ${pattern}`;
   if (!world.has(route)) return problem(404, `there is nothing at ${url.pathname}`);
   const handler = HANDLERS[route];
@@ -319,6 +356,7 @@ const HANDLERS = {
   },
   "GET /api/v1/alerts": ({ world, send }) => send(200, world.alerts()),
   "GET /api/v1/history": ({ world, url, send }) => send(200, world.history(url.searchParams)),
+  "GET /api/v1/profile": ({ world, send }) => send(200, world.profile()),
   "GET /api/v1/requests/slowest": ({ world, send }) => send(200, world.requests()),
   "GET /api/v1/config": ({ world, send }) => send(200, world.config()),
   "GET /api/v1/reload": ({ world, send }) => send(200, world.reloads),
@@ -355,6 +393,8 @@ const HANDLERS = {
     response.on("close", () => world.streams.delete(response));
   },
 };
+for (const route of ["GET /api/v1/stages/{stage}/knobs", "PUT /api/v1/stages/{stage}/knobs/{knob}", "DELETE /api/v1/stages/{stage}/knobs/{knob}"])
+  HANDLERS[route.replace("stages/{stage}", "groups/{group}")] = HANDLERS[route];
 for (const verb of ["pause", "resume", "drain"])
   HANDLERS[`POST /api/v1/stages/{stage}/${verb}`] = ({ world, parts, send }) => {
     world.act(verb, parts[4], "", "");

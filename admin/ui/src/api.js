@@ -56,5 +56,7 @@ export async function logout() {
   locked.value = true;
 }
 
-export const stagePath = (stage, ...rest) =>
-  ["/api/v1/stages", encodeURIComponent(stage), ...rest.map(encodeURIComponent)].join("/");
+const below = (root) => (...rest) => [root, ...rest.map(encodeURIComponent)].join("/");
+
+export const stagePath = below("/api/v1/stages");
+export const groupPath = below("/api/v1/groups");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The live graph: dagre computes the layout, SVG draws it. The width of an arrow shows its rate,
 // the level in a box the queue, and the badge the shed rate. The ring shows the busy threads or,
-// for a stage that holds events, the used part of the width. Every box is a link to its stage.
+// for a stage that holds events, the used part of the width. Every box is a link to its stage. The
+// stages of a core group are in a box, with a bar for each core.
 
 import { graphlib, layout } from "@dagrejs/dagre";
 import { useMemo } from "preact/hooks";
 import { count, degraded, percent, queueText, rate, seconds, shorten, shortRate, widthText } from "./format.js";
+import { describeGroup } from "./groups.jsx";
 import { href } from "./route.js";
 import { useWidth } from "./use.js";
 import { isSteered } from "./verdict.js";
@@ -21,6 +23,8 @@ const SCALE_GOOD = 0.86; // below this, text is hard to read and another layout 
 const SCALE_LEAST = 0.72; // below this, the card scrolls
 const SCALE_MOST = 1.12;
 const HEAD = 8; // length of an arrow's head
+const GROUP_HEAD = 44; // height of the text above the stages of a core group; badges reach into it
+const BARS_MAX = 16; // of more cores, one bar shows the mean
 const RADIUS = 17;
 const RING = 2 * Math.PI * RADIUS;
 const FULL = 0.8; // a queue filled beyond this share is a warning; the same limit as in verdict.js
@@ -28,7 +32,7 @@ const FULL = 0.8; // a queue filled beyond this share is a warning; the same lim
 export function Graph({ graph, now }) {
   const [box, width] = useWidth();
   const shape = JSON.stringify([graph.stages.map((s) => [s.name, s.placement]),
-    graph.links.map((l) => [l.from, l.outlet, l.to, l.loop])]);
+    graph.links.map((l) => [l.from, l.outlet, l.to, l.loop]), groupsOf(graph).map((g) => [g.name, membersOf(g)])]);
   const plan = useMemo(() => (width ? planFor(graph, width) : null), [shape, width]);
   return (
     <div class="graph-scroll" ref={box}>
@@ -40,7 +44,7 @@ export function Graph({ graph, now }) {
 function Drawing({ plan, graph, now, width }) {
   const scale = Math.max(SCALE_LEAST, Math.min(SCALE_MOST, (width - 2) / plan.width));
   return (
-    <svg viewBox={`0 0 ${plan.width} ${plan.height}`} width={Math.round(plan.width * scale)} height={Math.round(plan.height * scale)}
+    <svg viewBox={`${plan.left} ${plan.top} ${plan.width} ${plan.height}`} width={Math.round(plan.width * scale)} height={Math.round(plan.height * scale)}
       role="group" aria-label="Stages and the links between them; the table below has the same numbers">
       <defs>
         <marker id="arrow" viewBox="0 0 8 8" refX="1" refY="4" markerWidth={HEAD} markerHeight={HEAD} markerUnits="userSpaceOnUse" orient="auto">
@@ -48,7 +52,9 @@ function Drawing({ plan, graph, now, width }) {
         </marker>
         <clipPath id="box"><rect width={plan.size.w} height={plan.size.h} rx="12" /></clipPath>
       </defs>
+      {plan.groups.map((box, i) => <rect key={i} class="core-group-box" x={box.x} y={box.y} width={box.w} height={box.h} rx="16" />)}
       {graph.links.map((l, i) => <Edge key={`${l.from} ${l.outlet} ${l.to}`} link={l} path={plan.paths[i]} now={now} />)}
+      {groupsOf(graph).map((g, i) => <GroupHead key={g.name} g={g} box={plan.groups[i]} n={now?.groups.find((x) => x.name === g.name)} />)}
       {graph.links.map((l, i) => <EdgeLabel key={`${l.from} ${l.outlet} ${l.to}`} link={l} path={plan.paths[i]} now={now} graph={graph} />)}
       {graph.stages.map((s, i) => <Node key={s.name} stage={s} at={plan.boxes[i]} size={plan.size} s={now?.byName.get(s.name)} />)}
     </svg>
@@ -62,24 +68,54 @@ function planFor(graph, width) {
   return plans.find((p) => width / p.width >= SCALE_GOOD) || plans.reduce((best, p) => (p.width < best.width ? p : best));
 }
 
+const groupsOf = (graph) => graph.groups || []; // an older server has none
+const membersOf = (g) => (g.source ? [g.source] : []).concat(g.stages.map((s) => s.name));
+
 function place(graph, size) {
-  const g = new graphlib.Graph({ multigraph: true });
-  g.setGraph({ rankdir: size.dir, ranksep: size.ranksep, nodesep: size.nodesep, edgesep: 18, marginx: 12, marginy: 14 });
+  const groups = groupsOf(graph), more = groups.length ? GROUP_HEAD : 0; // room for the boxes of groups
+  const g = new graphlib.Graph({ multigraph: true, compound: true });
+  g.setGraph({ rankdir: size.dir, ranksep: size.ranksep, nodesep: size.nodesep + more, edgesep: 18, marginx: 12, marginy: 14 });
   g.setDefaultEdgeLabel(() => ({}));
   // a prefix, since dagre uses ids as keys of plain objects, which have a member "constructor"
   const id = (name) => `s:${name}`;
   for (const s of graph.stages) g.setNode(id(s.name), { width: size.w, height: size.h });
+  groups.forEach((x, i) => {
+    g.setNode(`g:${i}`, {});
+    for (const name of membersOf(x)) g.setParent(id(name), `g:${i}`);
+  });
   graph.links.forEach((l, i) => g.setEdge(id(l.from), id(l.to), { width: 10, height: 18, labelpos: "c" }, String(i)));
   layout(g);
-  const { width, height } = g.graph();
+  const frames = groups.map((x) => frameOf(membersOf(x).map((name) => g.node(id(name))), size));
   return {
-    size, width, height,
+    size, ...boundsOf(g, frames), groups: frames,
     boxes: graph.stages.map((s) => ({ x: g.node(id(s.name)).x - size.w / 2, y: g.node(id(s.name)).y - size.h / 2 })),
     paths: graph.links.map((l, i) => {
       const e = g.edge(id(l.from), id(l.to), String(i));
       return { d: pathOf(e.points, g.node(id(l.from)), g.node(id(l.to)), size), x: e.x, y: e.y, down: size.dir === "TB" };
     }),
   };
+}
+
+// The frame around the boxes of a core group, with a line of text above them.
+function frameOf(nodes, size) {
+  const x = nodes.map((n) => n.x), y = nodes.map((n) => n.y), pad = size.small ? 8 : 12;
+  const left = Math.min(...x) - size.w / 2 - pad, top = Math.min(...y) - size.h / 2 - GROUP_HEAD;
+  return { x: left, y: top, w: Math.max(...x) + size.w / 2 + pad - left, h: Math.max(...y) + size.h / 2 + pad + 4 - top };
+}
+
+// The drawing without the empty ranks that dagre adds for groups.
+function boundsOf(g, frames) {
+  const { width, height } = g.graph();
+  if (!frames.length) return { left: 0, top: 0, width, height };
+  const x = [], y = [];
+  for (const v of g.nodes()) {
+    const n = g.node(v);
+    if (v.startsWith("s:")) x.push(n.x - n.width / 2, n.x + n.width / 2), y.push(n.y - n.height / 2, n.y + n.height / 2);
+  }
+  for (const e of g.edges()) for (const p of g.edge(e).points) x.push(p.x), y.push(p.y);
+  for (const f of frames) x.push(f.x, f.x + f.w), y.push(f.y, f.y + f.h);
+  const left = Math.min(...x) - 12, top = Math.min(...y) - 14;
+  return { left, top, width: Math.max(...x) + 12 - left, height: Math.max(...y) + 14 - top };
 }
 
 // Forward links connect the sides that face each other, with smooth bends through dagre's points;
@@ -121,6 +157,34 @@ function curve(points) {
     d += `Q${xy(p[i])} ${xy(out)}`;
   }
   return `${d}L${xy(p.at(-1))}`;
+}
+
+// ---- core groups ----
+
+// Above the links, one of which may come in from above.
+function GroupHead({ g, box, n }) {
+  const label = describeGroup(g, n);
+  const cores = n?.cores || [];
+  const bars = cores.length > BARS_MAX ? [{ busy: n.all.busy / cores.length }] : cores;
+  const room = Math.floor((box.w - 40 - 9 * bars.length) / 7.2);
+  return (
+    <g class="core-group" transform={`translate(${box.x.toFixed(1)} ${box.y.toFixed(1)})`} role="img" aria-label={label} data-group={g.name}>
+      <title>{label}</title>
+      <text x="14" y="22"><tspan class="core-group-name">{shorten(g.name, Math.max(4, room))}</tspan>
+        {room > g.name.length + 4 && <tspan dx="6">{shorten(g.schedule, Math.max(4, room - g.name.length - 3))}</tspan>}</text>
+      {bars.map((c, i) => <CoreBar key={i} busy={c.busy} x={box.w - 14 - 9 * (bars.length - i)} />)}
+    </g>
+  );
+}
+
+function CoreBar({ busy, x }) {
+  const h = 16 * Math.min(1, busy);
+  return (
+    <g transform={`translate(${x.toFixed(1)} 9)`}>
+      <rect class="core-track" width="7" height="16" />
+      <rect class="core-used" width="7" height={h.toFixed(1)} y={(16 - h).toFixed(1)} />
+    </g>
+  );
 }
 
 // ---- links ----

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The knobs of a stage with three values each: configured (the file), overridden (an operator) and effective.
+// The knobs of a stage or a core group with three values each: configured (the file), overridden (an operator) and effective.
 
 import { useState } from "preact/hooks";
-import { act, isAbsent, stagePath } from "./api.js";
+import { act, groupPath, isAbsent, stagePath } from "./api.js";
 import { has, isStale, mayAct, readActs, serverNow } from "./live.js";
 import { Absent, Card } from "./parts.jsx";
 import { NONE, span } from "./format.js";
@@ -14,12 +14,30 @@ const UNUSED = {
   inline: /^(threads|queue|cohort)\.|^group$/,
 };
 const FOR = [["", "until changed"], ["1m", "for 1 min"], ["10m", "for 10 min"], ["1h", "for 1 h"]];
-const KNOBS = "/api/v1/stages/{stage}/knobs/{knob}";
+const ROUTES = { stage: "/api/v1/stages/{stage}/knobs/{knob}", group: "/api/v1/groups/{group}/knobs/{knob}" };
 
 export const effectiveOf = (k) => k.effective ?? k.value ?? "";
 
 export function Knobs({ stage, placement }) {
-  const { data, error, again } = useAnswer(stagePath(stage, "knobs"), 5);
+  return <KnobCard base={stagePath(stage, "knobs")} kind="stage" placement={placement} title="Knobs" id="knobs-title" />;
+}
+
+// In a core group's card, closed at first; nothing if the server has no knobs of groups.
+export function GroupKnobs({ group }) {
+  const [open, setOpen] = useState(false);
+  if (!has("PUT", ROUTES.group)) return null;
+  const id = `knobs-${group}`;
+  return (
+    <details class="fixed group-knobs" onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>Knobs of the group {group}</summary>
+      {open && <KnobCard base={groupPath(group, "knobs")} kind="group" title={`Knobs of ${group}`} id={id} prefix={`${id}-`} />}
+    </details>
+  );
+}
+
+// `prefix`: of the ids of the knobs' fields.
+function KnobCard({ base, kind, placement, title, id, prefix = "" }) {
+  const { data, error, again } = useAnswer(base, 5);
   const [undone, setUndone] = useState(null);
   const list = (data?.knobs || []).filter((k) => !UNUSED[placement]?.test(k.name));
   const live = list.filter((k) => k.live), fixed = list.filter((k) => !k.live);
@@ -34,11 +52,11 @@ export function Knobs({ stage, placement }) {
     }
   };
   return (
-    <Card title="Knobs" id="knobs-title" hint={mayAct.value ? "Changes take effect immediately and are recorded." : "Read-only: a viewer cannot make changes."}
+    <Card title={title} id={id} hint={mayAct.value ? "Changes take effect immediately and are recorded." : "Read-only: a viewer cannot make changes."}
       tools={mayAct.value && has("POST", "/api/v1/undo") && <button type="button" class="plain" onClick={undo}>Undo the last change</button>}>
       {undone && <output class={undone.good ? "said good" : "said wrong"}>{undone.text}</output>}
       {error && !data && <Absent>{error}</Absent>}
-      {live.length > 0 && <div class="knobs">{live.map((k) => <Knob key={k.name} stage={stage} k={k} again={again} />)}</div>}
+      {live.length > 0 && <div class="knobs">{live.map((k) => <Knob key={k.name} base={base} kind={kind} prefix={prefix} k={k} again={again} />)}</div>}
       {fixed.length > 0 && (
         <details class="fixed">
           <summary>{fixed.length} fixed while the server runs</summary>
@@ -47,18 +65,18 @@ export function Knobs({ stage, placement }) {
           ))}</dl>
         </details>
       )}
-      {data && !list.length && <p class="absent">This stage has no knobs.</p>}
+      {data && !list.length && <p class="absent">This {kind} has no knobs.</p>}
     </Card>
   );
 }
 
-function Knob({ stage, k, again }) {
+function Knob({ base, kind, prefix, k, again }) {
   const effective = effectiveOf(k);
   const [draft, setDraft] = useState(null); // null: show the effective value
   const [length, setLength] = useState("");
   const [said, setSaid] = useState(null);
-  const id = `knob-${k.name}`;
-  const path = stagePath(stage, "knobs", k.name);
+  const id = `${prefix}knob-${k.name}`;
+  const path = `${base}/${encodeURIComponent(k.name)}`;
   const overridden = k.overridden !== undefined && k.overridden !== null;
 
   const send = async (method, body, good) => {
@@ -84,7 +102,7 @@ function Knob({ stage, k, again }) {
       {mayAct.value ? (
         <span class="knob-field">
           <Field id={id} k={k} value={draft ?? effective} onInput={setDraft} />
-          {has("DELETE", KNOBS) && (
+          {has("DELETE", ROUTES[kind]) && (
             <select aria-label={`How long to override ${k.name}`} value={length} onChange={(e) => setLength(e.currentTarget.value)}>
               {FOR.map(([v, text]) => <option key={v} value={v}>{text}</option>)}
             </select>

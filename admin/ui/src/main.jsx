@@ -14,6 +14,7 @@ import { Login, Who } from "./login.jsx";
 import { Compare } from "./pages/compare.jsx";
 import { Config } from "./pages/config.jsx";
 import { currentVerdict, Overview } from "./pages/overview.jsx";
+import { Profile } from "./pages/profile.jsx";
 import { Requests } from "./pages/requests.jsx";
 import { Stage } from "./pages/stage.jsx";
 import { Timeline } from "./pages/timeline.jsx";
@@ -22,7 +23,7 @@ import { href, route, setTheme, theme, THEMES } from "./route.js";
 
 const PAGE = {
   overview: ["Overview", Overview], stage: ["Stages", Stage], requests: ["Requests", Requests],
-  timeline: ["Timeline", Timeline], config: ["Config", Config], compare: ["Compare", Compare],
+  profile: ["Profile", Profile], timeline: ["Timeline", Timeline], config: ["Config", Config], compare: ["Compare", Compare],
 };
 
 // Modes of the kill switch in which overload control does not refuse.

@@ -54,7 +54,9 @@ export class Model {
     if (!(dt > 0)) return null;
     const stages = last.stages.map((s) =>
       stageNow(s, old.byName.get(s.name), older.byName.get(s.name), dt));
-    return { at: last.time, stages, all: sumUp(stages), byName: new Map(stages.map((s) => [s.name, s])) };
+    const byName = new Map(stages.map((s) => [s.name, s]));
+    const groups = (last.groups || []).map((g) => groupNow(g, old.groups?.find((o) => o.name === g.name), byName, dt));
+    return { at: last.time, stages, all: sumUp(stages), byName, groups };
   }
 
   // The sample between the last two answers, in the form of a `tick` event with classes; or null.
@@ -97,7 +99,7 @@ function stageNow(s, old, older, dt) {
   const away = total(turnedAway, (m) => m.rate);
   const busyS = per(s.busy_seconds_total, old.busy_seconds_total, dt);
   return {
-    ...s, classes, links, shedBy, done, failed,
+    ...s, classes, links, shedBy, done, failed, cores: coresNow(s, old, dt),
     shed: total(Object.values(shedBy), (r) => r) + away,
     in: total(classes, (c) => c.offered),
     out: total(links, (l) => l.rate),
@@ -135,6 +137,38 @@ function classNow(c, old, older, dt) {
     wait: quantiles([c.wait_seconds], older && [older.wait_seconds]),
     service: quantiles([c.service_seconds], older && [older.service_seconds]),
   };
+}
+
+// ---- core groups ----
+
+// What each core of a stage or a group does, per second; its busy share.
+const coresNow = (x, old, dt) => (x.cores || []).map((c, i) => coreNow(c, old?.cores?.[i], dt));
+
+function coreNow(c, old, dt) {
+  const grown = (key) => per(c[key] || 0, (old || c)[key], dt);
+  return withMean({
+    busy: grown("busy_seconds_total"), visits: grown("visits_total"), urgent: grown("urgent_total"), starved: grown("starved_total"),
+    cutGate: grown("cut_by_gate_total"), cutUrgent: grown("cut_by_urgent_total"), cutStarved: grown("cut_by_starved_total"),
+    events: grown("events_total"), queued: grown("from_queue_total"), dealt: grown("dealt_total"), moved: grown("moved_total"),
+    waiting: c.waiting, oldest: c.oldest_wait_seconds, longest: c.longest_wait_seconds,
+  });
+}
+
+const withMean = (c) => ({ ...c, aVisit: c.visits > 0 ? c.events / c.visits : null });
+
+// Several cores together: sums, and the longest of their waits.
+function together(cores) {
+  const sum = {};
+  for (const c of cores)
+    for (const key of Object.keys(c))
+      sum[key] = key === "oldest" || key === "longest" ? Math.max(sum[key] || 0, c[key]) : (sum[key] || 0) + c[key];
+  return withMean(sum);
+}
+
+function groupNow(g, old, byName, dt) {
+  const cores = coresNow(g, old, dt);
+  return { ...g, cores, all: together(cores),
+    stages: g.stages.map((s) => ({ ...s, all: together(byName.get(s.name)?.cores || []) })) };
 }
 
 const finite = (x) => (x === Infinity ? 100 : x);

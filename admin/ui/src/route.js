@@ -3,7 +3,7 @@
 
 import { computed, signal } from "@preact/signals";
 
-export const PAGES = ["overview", "stage", "requests", "timeline", "config", "compare"];
+export const PAGES = ["overview", "stage", "requests", "profile", "timeline", "config", "compare"];
 
 function parse(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");

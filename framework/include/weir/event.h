@@ -121,6 +121,11 @@ struct weir_event_type {
 	 *  match. */
 	bool (*may_match)(const struct weir_field *field, const char *pattern, size_t n,
 	    bool prefix, char *hint, size_t size);
+	/** Return the expected work of the event, in any unit, or the work that is left of an event
+	 *  that was requeued; UINT64_MAX if it is unknown. Queues with `discipline: shortest` give the
+	 *  event with the least work first. Called by the thread that owns the event. NULL if events
+	 *  have no hint. */
+	uint64_t (*cost)(const struct weir_event *ev);
 };
 
 enum weir_event_state {

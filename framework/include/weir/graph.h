@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The life cycle of a graph: build it from a spec, start, replace, drain and free it. The other
- * calls for embedders are in view.h (statistics), watch.h (single events) and operate.h (changes),
- * which this header includes. A minor version of libweir may add members to structs of these
+ * calls for embedders are in view.h (statistics), profile.h (statistics by thread), watch.h (single
+ * events) and operate.h (changes), which this header includes. A minor version of libweir may add members to structs of these
  * headers and of spec.h, so the soname contains the minor version. The interface for stages has a
  * version of its own, WEIR_STAGE_ABI.
  *
@@ -11,7 +11,7 @@
  * | call                            | threads                                             |
  * |---------------------------------|-----------------------------------------------------|
  * | build, start, drain, free       | one thread at a time (main)                         |
- * | view.h, watch.h                 | any thread, at any time between build and free      |
+ * | view.h, profile.h, watch.h      | any thread, at any time between build and free      |
  * | operate.h                       | see there                                           |
  * | weir_thread_attach / detach     | any thread, while RUNNING                           |
  */
@@ -180,6 +180,7 @@ WEIR_API bool weir_thread_running(const char **stage, const char **event_type);
 WEIR_API bool weir_thread_event(char *buf, size_t size);
 
 #include <weir/operate.h>
+#include <weir/profile.h>
 #include <weir/view.h>
 #include <weir/watch.h>
 

@@ -37,11 +37,22 @@ struct weir_threads_spec {
 };
 
 /* Order of the choices of `queue: { discipline: }`. */
-enum weir_discipline { WEIR_DISCIPLINE_AUTO, WEIR_DISCIPLINE_PRIORITY, WEIR_DISCIPLINE_FIFO };
+enum weir_discipline {
+	WEIR_DISCIPLINE_AUTO,
+	WEIR_DISCIPLINE_PRIORITY,
+	WEIR_DISCIPLINE_FIFO,
+	WEIR_DISCIPLINE_SHORTEST,
+};
 
 struct weir_queue_spec {
 	int64_t limit;  /* events */
 	int discipline; /* enum weir_discipline */
+	/* for `shortest`: the field that has the expected work of an event, in any unit; "" for the
+	 * hint of the event type (weir_event_type.cost) */
+	char *by;
+	/* for `shortest`: an event that has waited longer is served first in its class; -1 is half the
+	 * objective of the stage, 0 is never */
+	int64_t starve_ns;
 };
 
 struct weir_cohort_spec {
@@ -152,6 +163,9 @@ struct weir_stage_spec {
 	 * of the sender; enum weir_local */
 	int local;
 	struct weir_urgent_spec urgent;
+	/* for a stage in a core group: its own field instead of the group's `serial`; "" is that of
+	 * the group, "none" is none */
+	char *serial;
 };
 
 /** `gate:` of a core group: what ends a visit of a stage, apart from the end of its events. At most
@@ -160,10 +174,20 @@ struct weir_gate_spec {
 	int64_t events;  /* so many events; 0: no such end */
 	int64_t time_ns; /* a batch that ends so long after the visit began; 0: no such end */
 	bool arrived;    /* the events that waited when it began */
+	/* an event that took longer than this waits for the next visit, if its handler asks
+	 * (weir_slice_over), and the visit does what is before it; 0: no such end */
+	int64_t cutoff_ns;
 };
 
 /** Order of the choices of `order:` of a group. */
 enum weir_order { WEIR_ORDER_ARRIVAL, WEIR_ORDER_NEWEST };
+
+/** The cores of a group in the form of a map, which is read as a range and a policy: `cores` and
+ *  `threads.policy` of weir_group_spec. */
+struct weir_cores_spec {
+	int64_t min, max; /* max -1: all that the process may use */
+	char *policy;
+};
 
 /** A group of stages that share threads. With the schedule "shared" it is a pool, with any other it
  *  is a core group: a thread per core, which chooses the stage it visits next. The members below
@@ -175,7 +199,8 @@ struct weir_group_spec {
 	/* position of `schedule`; .file is NULL if the key is absent */
 	struct weir_mark schedule_mark;
 	struct weir_threads_spec threads;
-	/* "auto", a number of cores, or a list of CPUs such as "0-3,6" */
+	/* "auto", a number of cores, a range such as "2..8" or "2..auto", which `threads.policy`
+	 * resizes, or a list of CPUs such as "0-3,6" */
 	char *cores;
 	struct weir_gate_spec gate;
 	/* a stage whose oldest event has waited longer is visited next, whatever the schedule says;
@@ -187,6 +212,9 @@ struct weir_group_spec {
 	int64_t replicas;
 	/* the stages in the order that `wavefront` and `srpt` follow; empty: upstream first */
 	struct weir_strings visit;
+	/* events with equal values of this field never overlap in the stages of the group, and keep
+	 * their order; "": no such field */
+	char *serial;
 };
 
 /** One condition of a class; an event must meet all conditions of the class. A pattern is an exact
@@ -366,6 +394,8 @@ WEIR_API extern const struct weir_knob
 WEIR_API extern const struct weir_knob weir_group_knobs[];
 WEIR_API extern const struct weir_knob weir_gate_knobs[];
 WEIR_API extern const struct weir_knob weir_urgent_knobs[];
+/** Rows of `cores: { min, max }`, of struct weir_cores_spec. */
+WEIR_API extern const struct weir_knob weir_cores_knobs[];
 
 /**
  * Resolve `auto` in the priorities and guarantees of the classes, and store the results in
@@ -427,6 +457,10 @@ WEIR_API int weir_spec_text(char **member, const char *text);
  *  programs. */
 WEIR_API int weir_stage_spec_set(
     struct weir_stage_spec *stage, const char *path, const char *value, char *why, size_t size);
+
+/** The same for a group: ("gate.time", "10ms"). */
+WEIR_API int weir_group_spec_set(
+    struct weir_group_spec *group, const char *path, const char *value, char *why, size_t size);
 
 /** Free a spec and everything it owns. NULL is allowed. */
 WEIR_API void weir_spec_free(struct weir_spec *spec);

@@ -79,6 +79,9 @@ enum weir_stage_flags {
 	/* may have a state per core of a core group, with `mode: replicated`; see below. Neither
 	 * with the flags SOURCE, SINGLE, BLOCKS, HOLDS and LOOP, nor with `start`. */
 	WEIR_STAGE_REPLICABLE = 128,
+	/* a source that may be in a core group: it starts the loops 0 .. weir_loop_cores(st) - 1
+	 * (weir/io.h), whose threads are then the cores of the group */
+	WEIR_STAGE_HOSTS = 256,
 };
 
 /** Value of `accepts` for a stage that takes events of any type. Value of `type` for an outlet that
@@ -165,6 +168,18 @@ WEIR_API void weir_emit(struct weir_stage *st, int outlet, struct weir_event **e
 
 /** Emit ev[0..n), n >= 0, to one outlet, as weir_emit does. No slot may be NULL. */
 WEIR_API void weir_emit_run(struct weir_stage *st, int outlet, struct weir_event **ev, int n);
+
+/**
+ * Whether the event that the handler works on has used up its time slice. The handler should then
+ * put it back with weir_requeue, so that it goes on in a later call, behind the events that wait
+ * now. Only core groups with `gate: { cutoff: T }` have slices, of T; elsewhere the result is false.
+ * Only in `handle`, for its own stage; costs a read of the clock.
+ *
+ * The slice begins with the handler call or, once earlier events of the batch have left (their slots
+ * are NULL), when the handler first asks about the next one. So a handler that works on its events
+ * one after another asks at the begin of each and then in steps that are short beside T.
+ */
+WEIR_API bool weir_slice_over(const struct weir_stage *st);
 
 /** The state of the stage, or of the calling thread's replica of it: ops->state_size bytes, aligned
  *  to a cache line. NULL in threads that have no replica. */

@@ -58,8 +58,40 @@ struct weir_core_view {
 	/* events that the core has sent to the queue, since another core was idle; some may have
 	 * been refused there */
 	uint64_t dealt;
+	/* slots of serial keys that the core has given to idle cores, with their events in all serial
+	 * stages; 0 at other stages */
+	uint64_t moved;
 	uint64_t waiting;       /* in the cell now */
 	int64_t oldest_wait_ns; /* age of the oldest event in the cell, 0 if there is none */
+	uint64_t batches;       /* handle calls */
+	uint64_t busy_ns;       /* in these calls, and in taking and sending their events */
+	/* times that a visit ended, or was interrupted, before the stage had no more events on the
+	 * core: by the gate, by a stage that was urgent, or by one that had starved */
+	uint64_t cut_gate, cut_urgent, cut_starved;
+	/* longest time that an event waited until the core took it, in the last 30 to 60 s */
+	int64_t longest_wait_ns;
+};
+
+/** A stage of a core group: when it is urgent; 0: no such threshold. */
+struct weir_group_stage_view {
+	const struct weir_stage_view *stage;
+	uint32_t urgent_events;
+	int64_t urgent_wait_ns;
+};
+
+/** A core group. The settings are those in effect. */
+struct weir_group_view {
+	const char *name, *schedule;
+	const char *source; /* the source whose I/O threads are the cores; NULL: none */
+	char gate[48];      /* as in the YAML: "all", "arrived: true", "events: 16", "time: 10ms" */
+	int64_t starve_ns;  /* 0: never */
+	bool balance;       /* events are given to idle cores */
+	bool newest;        /* the newest event of a cell is served first */
+	int cores;          /* number of cores now */
+	int n_cores;        /* length of `core`: the most cores that it may get */
+	struct weir_core_view *core; /* sums and maxima over its stages */
+	int n_stages;
+	struct weir_group_stage_view *stages; /* in the order of `visit` */
 };
 
 struct weir_stage_view {
@@ -151,7 +183,9 @@ struct weir_graph_view {
 	const char *class_name[WEIR_CLASSES_MAX];
 	int n_stages;
 	struct weir_stage_view *stages;
-	uint64_t decisions_total; /* the id of the newest decision */
+	int n_groups;
+	struct weir_group_view *groups; /* the core groups */
+	uint64_t decisions_total;       /* the id of the newest decision */
 	/* like decisions_total, but never smaller than in the previous graph */
 	uint64_t decided_total;
 	uint64_t acts_total; /* the id of the newest change (weir_graph_changes) */

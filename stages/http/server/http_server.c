@@ -241,7 +241,7 @@ static bool renewed(struct weir_stage *st, struct weir_stage *wanted, char *text
 extern const struct weir_stage_ops weir_stage_http_server;
 const struct weir_stage_ops weir_stage_http_server = {
     .abi = WEIR_STAGE_ABI,
-    .flags = WEIR_STAGE_SOURCE,
+    .flags = WEIR_STAGE_SOURCE | WEIR_STAGE_HOSTS,
     .name = "http.server",
     .summary = "Accepts HTTP/1.1 connections and makes one event per request",
     .outlets = outlets,

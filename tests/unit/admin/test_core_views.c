@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A stage in a core group, as the endpoint shows what its cores do. */
+/* A core group and a stage in it, as the endpoint shows what its cores do. */
 #include "admin/api/view_json.h"
 #include "admin/api/view_prom.h"
+#include "admin/metrics/bottleneck.h"
 #include "cunit_main.h"
 #include "made_up.h"
 
@@ -14,9 +15,27 @@ static struct weir_core_view cores[2] = {{.visits = 10,
 					     .events = 70,
 					     .from_queue = 30,
 					     .dealt = 4,
+					     .moved = 6,
 					     .waiting = 5,
-					     .oldest_wait_ns = 1500000},
+					     .oldest_wait_ns = 1500000,
+					     .batches = 12,
+					     .busy_ns = 2500000000,
+					     .cut_gate = 6,
+					     .cut_urgent = 1,
+					     .longest_wait_ns = 40000000},
     {.visits = 1, .events = 1}};
+
+static struct weir_group_stage_view member[1];
+static struct weir_group_view group = {.name = "core",
+    .schedule = "srpt",
+    .gate = "time: 10ms",
+    .starve_ns = 25000000,
+    .balance = true,
+    .cores = 2,
+    .n_cores = 2,
+    .core = cores,
+    .n_stages = 1,
+    .stages = member};
 
 static void setup(void)
 {
@@ -24,6 +43,21 @@ static void setup(void)
 	disk = &made_up.view.stages[MADE_DISK];
 	disk->n_cores = 2;
 	disk->cores = cores;
+	member[0] = (struct weir_group_stage_view){
+	    .stage = disk, .urgent_events = 64, .urgent_wait_ns = 2000000};
+	made_up.view.n_groups = 1;
+	made_up.view.groups = &group;
+}
+
+static json_t *expected_core(void)
+{
+	return json_pack(
+	    "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:i, s:f, s:f}",
+	    "visits_total", 10, "urgent_total", 2, "starved_total", 3, "cut_by_gate_total", 6,
+	    "cut_by_urgent_total", 1, "cut_by_starved_total", 0, "batches_total", 12,
+	    "events_total", 70, "from_queue_total", 30, "dealt_total", 4, "moved_total", 6,
+	    "busy_seconds_total", 2.5, "waiting", 5, "oldest_wait_seconds", 0.0015,
+	    "longest_wait_seconds", 0.04);
 }
 
 static void test_json(void)
@@ -32,9 +66,7 @@ static void test_json(void)
 	json_t *stage = view_json_stage(&made_up.view, disk);
 	json_t *list = json_object_get(stage, "cores");
 	CU_ASSERT_EQUAL(json_array_size(list), 2);
-	json_t *expected = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f}", "visits_total", 10,
-	    "urgent_total", 2, "starved_total", 3, "events_total", 70, "from_queue_total", 30,
-	    "dealt_total", 4, "waiting", 5, "oldest_wait_seconds", 0.0015);
+	json_t *expected = expected_core();
 	CU_ASSERT_TRUE(json_equal(json_array_get(list, 0), expected));
 	json_decref(expected);
 	json_decref(stage);
@@ -42,6 +74,30 @@ static void test_json(void)
 	CU_ASSERT_TRUE(json_is_array(json_object_get(stage, "cores")));
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(stage, "cores")), 0);
 	json_decref(stage);
+}
+
+static void test_group_json(void)
+{
+	setup();
+	json_t *doc = view_json_stages(&made_up.view);
+	json_t *got = json_array_get(json_object_get(doc, "groups"), 0);
+	json_t *core = expected_core();
+	json_t *expected =
+	    json_pack("{s:s, s:n, s:s, s:s, s:f, s:b, s:s, s:i, s:[{s:s, s:{s:i, s:f}}]}", "name",
+		"core", "source", "schedule", "srpt", "gate", "time: 10ms", "starve_seconds", 0.025,
+		"balance", true, "order", "arrival", "cores_now", 2, "stages", "name", "disk",
+		"urgent", "events", 64, "wait_seconds", 0.002);
+
+	CU_ASSERT_TRUE(json_equal(json_array_get(json_object_get(got, "cores"), 0), core));
+	json_object_del(got, "cores");
+	CU_ASSERT_TRUE(json_equal(got, expected));
+	json_decref(doc);
+	json_decref(core);
+	doc = view_json_graph(
+	    &made_up.view); /* settings only: its ETag must not change with counts */
+	CU_ASSERT_TRUE(json_equal(json_array_get(json_object_get(doc, "groups"), 0), expected));
+	json_decref(doc);
+	json_decref(expected);
 }
 
 static void test_prom(void)
@@ -55,8 +111,21 @@ static void test_prom(void)
 	    "weir_stage_core_events_total{stage=\"disk\",core=\"0\",from=\"queue\"} 30\n",
 	    "\nweir_stage_core_dealt_total{stage=\"disk\",core=\"0\"} 4\n"
 	    "weir_stage_core_dealt_total{stage=\"disk\",core=\"1\"} 0\n",
+	    "\nweir_stage_core_moved_total{stage=\"disk\",core=\"0\"} 6\n",
 	    "\nweir_stage_core_waiting{stage=\"disk\",core=\"0\"} 5\n",
-	    "\nweir_stage_core_oldest_wait_seconds{stage=\"disk\",core=\"0\"} 0.0015\n"};
+	    "\nweir_stage_core_oldest_wait_seconds{stage=\"disk\",core=\"0\"} 0.0015\n",
+	    "\nweir_stage_core_cuts_total{stage=\"disk\",core=\"0\",by=\"gate\"} 6\n"
+	    "weir_stage_core_cuts_total{stage=\"disk\",core=\"0\",by=\"urgent\"} 1\n"
+	    "weir_stage_core_cuts_total{stage=\"disk\",core=\"0\",by=\"starved\"} 0\n",
+	    "\nweir_stage_core_batches_total{stage=\"disk\",core=\"0\"} 12\n",
+	    "\nweir_stage_core_busy_seconds_total{stage=\"disk\",core=\"0\"} 2.5\n",
+	    "\nweir_stage_core_longest_wait_seconds{stage=\"disk\",core=\"0\"} 0.04\n",
+	    "\nweir_core_group_info{group=\"core\",schedule=\"srpt\",gate=\"time: 10ms\"} 1\n",
+	    "\nweir_core_group_cores{group=\"core\"} 2\n",
+	    "\nweir_core_group_starve_seconds{group=\"core\"} 0.025\n",
+	    "\nweir_core_group_balance{group=\"core\"} 1\n",
+	    "\nweir_core_group_busy_seconds_total{group=\"core\",core=\"0\"} 2.5\n"
+	    "weir_core_group_busy_seconds_total{group=\"core\",core=\"1\"} 0\n"};
 	struct textbuf out = {0};
 
 	setup();
@@ -67,4 +136,45 @@ static void test_prom(void)
 	textbuf_fini(&out);
 }
 
-CUNIT_MAIN("cores", {"JSON", test_json}, {"Prometheus", test_prom})
+/* A stage in a core group that limits the server: the group is named, with its schedule. */
+static void test_bottleneck(void)
+{
+	struct weir_stage_view work = {.name = "work",
+	    .placement = "group",
+	    .group = "core",
+	    .threads_now = 4,
+	    .threads_max = 8};
+	struct weir_graph_view v = {.wall_ns = 1700000000000000000,
+	    .n_stages = 1,
+	    .stages = &work,
+	    .n_groups = 1,
+	    .groups = &group};
+	struct sample sample = {.known = true, .v = {[SAMPLE_BUSY] = 0.5, [SAMPLE_DONE] = 100}};
+	struct bottleneck b = {0};
+	char text[320];
+
+	bottleneck_feed(&b, &v, &sample);
+	bottleneck_sentence(&b, text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, "Nothing limits the server: work is the busiest stage, the "
+				     "cores of its group 'core' (srpt) are 50 % used.");
+	sample.v[SAMPLE_BUSY] = 0.95;
+	sample.v[SAMPLE_DONE] = 380;
+	bottleneck_feed(&b, &v, &sample);
+	bottleneck_sentence(&b, text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, "work limits the server: the 4 cores of its group 'core' "
+				     "(srpt) are 95 % used, 380/s of 400/s; the group may get more "
+				     "cores.");
+	json_t *json = bottleneck_json(&b);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json, "group")), "core");
+	json_decref(json);
+	v.n_groups = 0; /* the group is a pool */
+	bottleneck_feed(&b, &v, &sample);
+	bottleneck_sentence(&b, text, sizeof(text));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "its 4 threads are 95 % used"));
+	json = bottleneck_json(&b);
+	CU_ASSERT_TRUE(json_is_null(json_object_get(json, "group")));
+	json_decref(json);
+}
+
+CUNIT_MAIN("cores", {"JSON of a stage", test_json}, {"JSON of a group", test_group_json},
+    {"Prometheus", test_prom}, {"bottleneck", test_bottleneck})

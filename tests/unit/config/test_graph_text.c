@@ -56,6 +56,41 @@ static void test_formats(void)
 	capture_free();
 }
 
+/* A core group is drawn as one. */
+static void test_core_group(void)
+{
+	struct weir_spec *spec =
+	    load_good("weir: 1\n"
+		      "groups: { g: { schedule: srpt, cores: 1, gate: { time: 2ms } } }\n"
+		      "stages:\n"
+		      "  web: { use: t.source, with: { listen: a }, to: w }\n"
+		      "  w: { use: t.work, group: g, to: { next: s } }\n"
+		      "  s: { use: t.sink, group: g }\n");
+
+	CU_ASSERT_STRING_EQUAL(graph(spec, "text", 0),
+	    "web (t.source)\n"
+	    "    to -> w\n"
+	    "w (t.work, group g)\n"
+	    "    next -> s\n"
+	    "s (t.sink, group g)\n"
+	    "group g (srpt, 1 core, gate time: 2ms): w, s\n");
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(graph(spec, "dot", 0), "    subgraph cluster_g0 {\n"
+					  "        style=rounded;\n"
+					  "        label=\"g\\nsrpt, 1 core, gate time: 2ms\";\n"
+					  "        s1 s2;\n"
+					  "    }\n"
+					  "    s0 -> s1"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(graph(spec, "mermaid", 0),
+	    "    subgraph g0[\"g<br/>srpt, 1 core, gate time: 2ms\"]\n"
+	    "        s1\n"
+	    "        s2\n"
+	    "    end\n"
+	    "    s0 -->"));
+	weir_spec_free(spec);
+	capture_free();
+}
+
 /* A spec that has not been checked: links to missing stages, odd names. */
 static void test_odd(void)
 {
@@ -92,4 +127,5 @@ static void test_back(void)
 	capture_free();
 }
 
-CUNIT_MAIN("graph_text", {"formats", test_formats}, {"odd", test_odd}, {"back", test_back})
+CUNIT_MAIN("graph_text", {"formats", test_formats}, {"core group", test_core_group},
+    {"odd", test_odd}, {"back", test_back})

@@ -355,7 +355,23 @@ static void test_group_with_a_paused_stage(void)
 	control_free(c);
 }
 
-CUNIT_MAIN("control", {"a group with a paused stage", test_group_with_a_paused_stage},
+/* `cores: 4` of a core group: no policy is asked, and nothing is said about a bound. */
+static void test_a_given_number_stays(void)
+{
+	struct control *c = start(4, 4, 4, 100);
+	struct weir_decision d;
+
+	view.fixed = true;
+	remembered = -1;
+	wish_for(c, 7, NS_PER_S, 5 * CONTROL_TICK_NS);
+	CU_ASSERT_EQUAL(remembered, -1);
+	CU_ASSERT_EQUAL(view.target, 4);
+	CU_ASSERT_EQUAL(journal_read(control_journal(c), &d, 1), 0);
+	control_free(c);
+}
+
+CUNIT_MAIN("control", {"a given number stays", test_a_given_number_stays},
+    {"a group with a paused stage", test_group_with_a_paused_stage},
     {"bounds and budget", test_bounds_and_budget},
     {"a lasting wish is one row", test_lasting_wish_is_one_row},
     {"a wish that comes back is news", test_wish_that_comes_back_is_news},

@@ -11,7 +11,7 @@ static struct queue q;
 static void divides(uint32_t limit, int cells, uint32_t own, uint32_t each)
 {
 	queue_set_limit(&q, limit);
-	queue_set_cells(&q, cells);
+	queue_set_cells(&q, cells, 0);
 	CU_ASSERT_EQUAL(atomic_load(&q.own), own);
 	CU_ASSERT_EQUAL(atomic_load(&q.cell_max), each);
 	CU_ASSERT_EQUAL(atomic_load(&q.limit), limit);
@@ -31,7 +31,7 @@ static void test_division(void)
 	divides(3, 2, 3, 0); /* too few slots: the queue has them all */
 	divides(1, 1, 1, 0);
 	divides(100, 0, 100, 0);
-	queue_set_cells(&q, 2);
+	queue_set_cells(&q, 2, 0);
 	queue_set_limit(&q, 40); /* a change of the limit keeps the cells */
 	CU_ASSERT_EQUAL(atomic_load(&q.own), 20);
 	CU_ASSERT_EQUAL(atomic_load(&q.cell_max), 10);

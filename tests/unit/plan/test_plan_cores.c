@@ -113,13 +113,18 @@ static void test_threads(void)
 	refuses(spec, "would stop a core");
 }
 
+static void refuses_policy(struct weir_spec *spec)
+{
+	refuses(spec, "'pin' and 'policy' mean nothing");
+}
+
 static void test_cores(void)
 {
 	struct weir_spec *spec = chain("fifo");
 	char text[32];
 
 	weir_spec_text(&group_of(spec)->cores, "many");
-	refuses(spec, "'many' are no cores");
+	refuses(spec, "'many' is neither a number of cores nor a list of CPUs");
 	snprintf(text, sizeof(text), "%d", task_cores() + 1);
 	spec = chain("fifo");
 	weir_spec_text(&group_of(spec)->cores, text);
@@ -127,6 +132,21 @@ static void test_cores(void)
 	spec = chain("fifo");
 	weir_spec_text(&group_of(spec)->cores, "1023-1023");
 	refuses(spec, "may not run on CPU 1023");
+	spec = chain("fifo");
+	weir_spec_text(&group_of(spec)->cores, "1..auto");
+	weir_spec_text(&group_of(spec)->threads.policy, "seda");
+	(task_cores() > 1 ? accepts : refuses_policy)(spec);
+	spec = chain("fifo");
+	weir_spec_text(&group_of(spec)->cores, "1");
+	weir_spec_text(&group_of(spec)->threads.policy, "seda");
+	refuses_policy(spec);
+	spec = chain("fifo");
+	weir_spec_text(&group_of(spec)->cores, "2..1");
+	refuses(spec, "'min' of 'cores' is 2, but 'max' is 1");
+	snprintf(text, sizeof(text), "1..%d", task_cores() + 1);
+	spec = chain("fifo");
+	weir_spec_text(&group_of(spec)->cores, text);
+	refuses(spec, "but this process may use");
 }
 
 static void test_cpu_twice(void)
@@ -155,6 +175,9 @@ static void test_only_core_groups(void)
 	refuses(spec, "'cores' needs a schedule per core");
 	spec = chain("shared");
 	group_of(spec)->gate.events = 3;
+	refuses(spec, "'gate' needs");
+	spec = chain("shared");
+	group_of(spec)->gate.cutoff_ns = 1000;
 	refuses(spec, "'gate' needs");
 	spec = chain("shared");
 	group_of(spec)->starve_ns = 0;
@@ -274,7 +297,22 @@ static void test_never_acts(void)
 	struct weir_spec *spec = chain("srpt");
 
 	fixture_set(&spec->stages[1], "urgent.events", "5000");
-	refuses(spec, "its queue may have 4096");
+	weir_spec_text(&group_of(spec)->cores, "1");
+	refuses(spec, "a core sees at most 4096, its share of the limit of 4096");
+	if (task_cores() > 1) {
+		spec = chain("srpt");
+		weir_spec_text(&group_of(spec)->cores, "2");
+		fixture_set(&spec->stages[1], "urgent.events", "2049");
+		accepts(spec);
+		spec = chain("srpt");
+		weir_spec_text(&group_of(spec)->cores, "2");
+		fixture_set(&spec->stages[1], "urgent.events", "2050");
+		refuses(spec, "a core sees at most 2049, its share");
+		spec = chain("srpt");
+		weir_spec_text(&group_of(spec)->cores, "1..2");
+		fixture_set(&spec->stages[1], "urgent.events", "4096");
+		accepts(spec);
+	}
 	spec = chain("srpt");
 	fixture_set(&spec->stages[1], "urgent.wait", "1s");
 	refuses(spec, "longer than its objective");
@@ -285,6 +323,16 @@ static void test_never_acts(void)
 	group_of(spec)->gate.events = 3;
 	group_of(spec)->gate.arrived = true;
 	refuses(spec, "'gate' says more than once");
+	spec = chain("srpt");
+	group_of(spec)->gate.cutoff_ns = 1000;
+	accepts(spec);
+	spec = chain("srpt");
+	group_of(spec)->gate.time_ns = group_of(spec)->gate.cutoff_ns = 1000;
+	refuses(spec, "'gate' says more than once");
+	spec = chain("srpt");
+	group_of(spec)->gate.cutoff_ns = 1000;
+	group_of(spec)->order = WEIR_ORDER_NEWEST;
+	refuses(spec, "'cutoff' of 'gate' would do nothing");
 }
 
 static void test_stages(void)

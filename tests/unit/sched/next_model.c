@@ -161,17 +161,30 @@ static void push_cell(struct model *m, struct model_core *core, int stage, uint3
 	oracle_arrived(&core->oracle, stage, k);
 }
 
+/* Events of the batch wait again: in the cell, or in the queue, where other cores may take what is
+ * before them. */
+static void yield(struct model *m, struct model_core *core)
+{
+	struct line *cell = &core->cell[core->stage], *queue = &m->queue[core->stage];
+	bool shared = draw(m) % 2;
+	uint32_t ahead = cell->n + (shared ? queue->n : 0);
+
+	next_yielded(&core->next, ahead, m->now_ns);
+	oracle_yielded(&core->oracle, ahead, m->now_ns);
+	if (!shared)
+		push_cell(m, core, core->stage, core->yields);
+	for (uint32_t k = 0; shared && k < core->yields; k++, m->waiting++)
+		line_push(queue, m->now_ns);
+}
+
 /* The batch of this core has ended: its events go on. */
 static void end_batch(struct model *m, struct model_core *core)
 {
 	int n = m->c->n_stages;
 	bool deal = someone_idle(m) && draw(m) % 2;
 
-	if (core->yields > 0) {
-		next_yielded(&core->next, core->cell[core->stage].n);
-		oracle_yielded(&core->oracle, core->cell[core->stage].n);
-		push_cell(m, core, core->stage, core->yields);
-	}
+	if (core->yields > 0)
+		yield(m, core);
 	for (int i = 0; i < n; i++) {
 		if (deal)
 			for (uint32_t k = 0; k < core->sends[i]; k++, m->waiting++)
@@ -265,7 +278,7 @@ static bool turn(struct model *m, struct model_core *core)
 			return true;
 		}
 		next_took(&core->next, c.stage, 0, 0);
-		oracle_yielded(&core->oracle, 0);
+		oracle_yielded(&core->oracle, 0, INT64_MAX);
 		v.ready &= ~(UINT64_C(1) << c.stage);
 	}
 	return false;

@@ -159,6 +159,8 @@ static bool may_go_on(
 {
 	if (!t->open || !is_ready(v, t->stage) || left(t, l) == 0)
 		return false;
+	if (t->bound >= 0 && v->stage[t->stage].oldest_ns >= t->yielded_ns)
+		return false;
 	return t->urgent || t->gate != NEXT_TIME ||
 	       v->now_ns - t->began_ns - t->cut_ns < l->gate_ns;
 }
@@ -361,11 +363,13 @@ void oracle_took(struct oracle *o, int stage, uint32_t n, uint32_t from_cell)
 		}
 }
 
-void oracle_yielded(struct oracle *o, uint32_t ahead)
+void oracle_yielded(struct oracle *o, uint32_t ahead, int64_t at_ns)
 {
 	struct oracle_visit *t = o->urgent.open ? &o->urgent : &o->visit;
 	int64_t bound = (int64_t)(t->taken + ahead);
 
+	if (t->bound < 0)
+		t->yielded_ns = at_ns;
 	if (t->bound < 0 || bound < t->bound)
 		t->bound = bound;
 }

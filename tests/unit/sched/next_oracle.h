@@ -24,6 +24,7 @@ struct oracle_visit {
 	uint64_t length;          /* events that waited when it began */
 	uint64_t taken;
 	int64_t bound; /* after an event yielded: the value of `taken` that ends the visit; or -1 */
+	int64_t yielded_ns; /* then: the arrival of the event that yielded first */
 };
 
 struct oracle {
@@ -55,7 +56,7 @@ bool oracle_check(struct oracle *o, const struct next_limits *l, const struct ne
 /* Tell the oracle what happened since the last choice. `from_cell` of the `n` events were in the
  * core's own cell. */
 void oracle_took(struct oracle *o, int stage, uint32_t n, uint32_t from_cell);
-void oracle_yielded(struct oracle *o, uint32_t ahead);
+void oracle_yielded(struct oracle *o, uint32_t ahead, int64_t at_ns);
 void oracle_arrived(struct oracle *o, int stage, uint32_t k);
 
 #endif

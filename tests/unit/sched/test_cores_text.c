@@ -18,6 +18,28 @@ static void test_numbers(void)
 	CU_ASSERT_FALSE(listed);
 }
 
+static void test_ranges(void)
+{
+	int max;
+
+	CU_ASSERT_EQUAL(cores_parse("2..8", cpu, &listed), 8);
+	CU_ASSERT_FALSE(listed);
+	CU_ASSERT_EQUAL(cores_range("2..8", &max), 2);
+	CU_ASSERT_EQUAL(max, 8);
+	CU_ASSERT_EQUAL(cores_range("5", &max), 5);
+	CU_ASSERT_EQUAL(max, 5);
+	CU_ASSERT_EQUAL(cores_range("1..auto", &max), 1);
+	CU_ASSERT_EQUAL(max, task_cores());
+	CU_ASSERT_EQUAL(cores_parse("8..2", cpu, &listed), -1);
+	CU_ASSERT_EQUAL(cores_range("8..2", &max), 8); /* for a message */
+	CU_ASSERT_EQUAL(max, 2);
+	CU_ASSERT_EQUAL(cores_range("8..", &max), -1);
+	CU_ASSERT_EQUAL(cores_range("..8", &max), -1);
+	CU_ASSERT_EQUAL(cores_range("1..2..3", &max), -1);
+	CU_ASSERT_EQUAL(cores_range("0..3", &max), -1);
+	CU_ASSERT_EQUAL(cores_range("1..0", &max), -1);
+}
+
 static void test_lists(void)
 {
 	static const int want[] = {0, 1, 2, 3, 6, 8};
@@ -42,5 +64,5 @@ static void test_nonsense(void)
 	}
 }
 
-CUNIT_MAIN(
-    "cores text", {"numbers", test_numbers}, {"lists", test_lists}, {"nonsense", test_nonsense})
+CUNIT_MAIN("cores text", {"numbers", test_numbers}, {"ranges", test_ranges}, {"lists", test_lists},
+    {"nonsense", test_nonsense})

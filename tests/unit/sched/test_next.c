@@ -162,15 +162,33 @@ static void test_gate_cutoff(void)
 	waits(s, 1, 7);
 	EXPECT(s, 1, NEXT_POLICY, true, UINT32_MAX);
 	take(s, 1, 4, 100000);
-	next_yielded(&s->core, 3);
+	next_yielded(&s->core, 3, s->now_ns);
 	waits(s, 1, 4);
 	EXPECT(s, 1, NEXT_STAY, false, 3);
 	take(s, 1, 2, 100000);
-	next_yielded(&s->core, 2); /* after the event that yielded first: changes nothing */
+	next_yielded(
+	    &s->core, 2, s->now_ns); /* after the event that yielded first: changes nothing */
 	waits(s, 1, 3);
 	EXPECT(s, 1, NEXT_STAY, false, 1);
 	take(s, 1, 1, 100000);
 	waits(s, 0, 1);
+	EXPECT(s, 0, NEXT_POLICY, true, UINT32_MAX);
+}
+
+/* Other cores have taken what was before the event that yielded: it is the oldest now. */
+static void test_cutoff_reached(void)
+{
+	struct scene *s = scene_new(NEXT_CUTOFF);
+
+	waits(s, 0, 1);
+	waits(s, 1, 7);
+	s->stage[0].oldest_ns = NOW + 1;
+	EXPECT(s, 1, NEXT_POLICY, true, UINT32_MAX);
+	take(s, 1, 4, 100);
+	next_yielded(&s->core, 3, s->now_ns);
+	EXPECT(s, 1, NEXT_STAY, false, 3);
+	take(s, 1, 1, 100);
+	s->stage[1].oldest_ns = NOW + 100;
 	EXPECT(s, 0, NEXT_POLICY, true, UINT32_MAX);
 }
 
@@ -441,7 +459,8 @@ CUNIT_MAIN("choice of the next stage", {"the table", test_table},
     {"nothing is ready", test_nothing_ready}, {"gate all", test_gate_all},
     {"gate arrived", test_gate_arrived}, {"gate events", test_gate_events},
     {"gate time", test_gate_time}, {"gate cutoff", test_gate_cutoff},
-    {"a batch took nothing", test_took_nothing}, {"the gate changes", test_gate_changes},
+    {"cutoff reached", test_cutoff_reached}, {"a batch took nothing", test_took_nothing},
+    {"the gate changes", test_gate_changes},
     {"thresholds of urgent stages", test_urgent_thresholds},
     {"an urgent visit cuts another", test_urgent_cuts},
     {"it stops the clock of the other", test_urgent_stops_the_clock},

@@ -3,6 +3,7 @@
 
 import { count, degraded, NONE, queueText, rate, seconds, widthText, word } from "../format.js";
 import { Graph } from "../graph.jsx";
+import { Groups } from "../groups.jsx";
 import { alerts, bottleneck, decisions, frame, graph, link, now, serverNow } from "../live.js";
 import { Card, Decision, Empty, Mark, StageLink, Time } from "../parts.jsx";
 import { FailedReload } from "../reload.jsx";
@@ -24,6 +25,7 @@ export function Overview() {
       <Card title="Graph" id="graph-title" class="graph-card" tools={<Legend />}>
         {g ? <Graph graph={g} now={now.value} /> : <p class="absent">Waiting for the first answer.</p>}
       </Card>
+      <Groups />
       <Card title="Stages" id="stages-title" hint="Rates over 5 s, percentiles over 10 s."><StagesTable /></Card>
       <Card title="Decisions" id="feed-title" hint="What controllers and operators changed, and why."
         tools={<a class="more" href={href("timeline")}>Full timeline</a>}>
@@ -73,6 +75,7 @@ function Legend() {
       <li><i class="key key-queue" />level: queue</li>
       <li><i class="key key-busy" />ring: busy threads, width in use</li>
       <li><i class="key key-shed" />badge: shed</li>
+      {graph.value?.groups?.length > 0 && <li><i class="key key-core" />bar: busy core</li>}
     </ul>
   );
 }

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import { act, isAbsent, stagePath } from "../api.js";
 import { Chart } from "../chart.jsx";
 import { count, degraded, NONE, percent, rate, seconds, word } from "../format.js";
+import { Cores } from "../groups.jsx";
 import { Knobs } from "../knobs.jsx";
 import { acts, decisions, graph, mayAct, now, older } from "../live.js";
 import { Absent, actText, Card, Decision, Empty, Mark, RangePicker, Select, whatOf } from "../parts.jsx";
@@ -59,6 +60,11 @@ function OneStage({ name, params, meta }) {
         : <Absent>{frame ? "No samples in this range yet." : "Reading the history …"}</Absent>}
       {reach === "page" && <p class="hint">This server keeps no history: the charts begin when this page was opened.</p>}
       {s && <Classes s={s} />}
+      {s && s.cores.length > 0 && (
+        <Card title={`Cores of the group ${s.group}`} id="cores-title" hint="What each core does at this stage.">
+          <Cores cores={s.cores} by="cores-title" />
+        </Card>
+      )}
       {pool && s && <Ceiling s={s} />}
       {pool && <Oldest name={name} />}
       <StageFeed name={name} range={range} />

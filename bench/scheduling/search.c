@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Gordon's search engine: schedules (tables 4.9 to 4.11) and load balancing (4.14 to 4.16).
+ *
+ * A closed loop of 4 clients per core gives the rate, open arrivals at a load of 0.85 the response
+ * time. With `polls`, a core that looks for the next stage pays 6 us for each stage without events
+ * that it passes over, which is how Gordon's policies find their next stage (3.1); in weir a core
+ * knows which stages have events. The three clients' routes that are rare have at least one client.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tables.h"
+
+#define CLIENTS 4    /* per core */
+#define POLL_NS 6000 /* a guess of the design, for a look at a queue of the time */
+
+static double rate(const struct sim_config *open, int seeds)
+{
+	struct sim_config c = *open;
+
+	close_loop(&c, CLIENTS * c.cores);
+	return run_seeds(&c, seeds).per_s;
+}
+
+static void print_row(const char *name, struct sim_config *c, int seeds, const double *first)
+{
+	double per_s = rate(c, seeds);
+	struct outcome open = run_seeds(c, seeds);
+
+	printf("| %d | %s | %.0f | %.2f | %.1f | %.2f | %.2f |\n", c->cores, name, per_s,
+	    first ? per_s / first[0] : 1, open.mean_ms, first ? open.mean_ms / first[1] : 1,
+	    open.per_visit);
+	fflush(stdout);
+}
+
+/* Pools: a thread per core for each stage, which share the cores evenly; `cost_ns` is what a switch
+ * of threads costs each event. */
+static void make_pools(struct sim_config *c, int threads, int64_t cost_ns)
+{
+	c->n_groups = 0;
+	for (int i = 0; i < c->n_stages; i++) {
+		bool combiner = strcmp(c->stage[i].name, "combiner") == 0;
+		int n = combiner && threads == 1 ? c->cores : threads;
+		c->stage[i].group = 0;
+		c->stage[i].threads_min = c->stage[i].threads_max = n;
+		c->stage[i].threads_start = n;
+		c->stage[i].batch_fixed_ns = cost_ns;
+	}
+}
+
+static void print_cores(int cores, int seeds)
+{
+	static const char *const order[] = {"color", "srpt", "mg1", "wavefront", "dbr", "fifo"};
+	struct sim_config c;
+	double first[2];
+
+	group_search_fill(1, &next_color, cores, 0.85, &c);
+	first[0] = rate(&c, seeds);
+	first[1] = run_seeds(&c, seeds).mean_ms;
+	for (size_t i = 0; i < 6; i++) {
+		char name[64];
+		group_search_fill(1, next_policy_find(order[i]), cores, 0.85, &c);
+		print_row(order[i], &c, seeds, first);
+		c.group[0].cost.miss_ns = POLL_NS;
+		snprintf(name, sizeof(name), "%s, polls", order[i]);
+		if (i > 0 && i < 5)
+			print_row(name, &c, seeds, first);
+	}
+	group_search_fill(1, &next_color, cores, 0.85, &c);
+	make_pools(&c, 1, 5000);
+	print_row("pools, combiner a thread per core", &c, seeds, first);
+	group_search_fill(1, &next_color, cores, 0.85, &c);
+	make_pools(&c, cores, 5000);
+	print_row("pools, all a thread per core", &c, seeds, first);
+}
+
+void table_search(int seeds)
+{
+	printf("| cores | schedule | rate/s | of color | mean, ms | of color | events a visit |\n"
+	       "|---|---|---|---|---|---|---|\n");
+	print_cores(8, seeds);
+	print_cores(64, seeds);
+}
+
+/* ---- replicas and parts ---- */
+
+/* One of `n` replicas. Its arrivals are every n-th of the whole: of each route, in turn. */
+static void make_replica(struct sim_config *c, int n)
+{
+	c->cores /= n;
+	c->group[0].cores = c->cores;
+	for (int i = 0; i < c->n_stages; i++)
+		c->stage[i].threads_min = c->stage[i].threads_max = c->stage[i].threads_start =
+		    c->cores;
+	for (int i = 0; i < c->n_sources; i++) {
+		c->source[i].rate_per_s /= n;
+		c->source[i].every = n;
+	}
+}
+
+/* Give each part stages, in the order of the graph, and cores in proportion to its work. `first[p]`
+ * is the first stage of part p. */
+static void make_parts(struct sim_config *c, int n, const int *first, const int *cores)
+{
+	for (int p = 0; p < n; p++) {
+		c->group[p] = c->group[0];
+		c->group[p].cores = cores[p];
+	}
+	c->n_groups = n;
+	for (int i = 0; i < c->n_stages; i++) {
+		int p = n - 1;
+		while (p > 0 && i < first[p])
+			p--;
+		c->stage[i].group = p + 1;
+		c->stage[i].place = i - first[p];
+		c->stage[i].threads_min = c->stage[i].threads_max = cores[p];
+		c->stage[i].threads_start = cores[p];
+	}
+}
+
+static void balance_row(const char *name, struct sim_config *c, int n, int seeds, double *first)
+{
+	struct sim_config closed = *c;
+
+	close_loop(&closed, CLIENTS * c->cores);
+	double per_s = run_seeds(&closed, seeds).per_s * n;
+	double ms = first[1] > 0 && c->n_groups > 1 && group_load(c, 0) > 1
+			? 0
+			: run_seeds(c, seeds).mean_ms;
+	first[0] = first[0] > 0 ? first[0] : per_s;
+	first[1] = first[1] > 0 ? first[1] : ms;
+	printf("| %s | %.0f | %.2f | %.1f | %.2f |\n", name, per_s, per_s / first[0], ms,
+	    ms / first[1]);
+	fflush(stdout);
+}
+
+void table_replicas(int seeds)
+{
+	static const int first2[] = {0, 10}, first4[] = {0, 3, 10, 11};
+	static const int equal2[] = {32, 32}, loaded2[] = {10, 54};
+	static const int equal4[] = {16, 16, 16, 16}, loaded4[] = {3, 4, 53, 4};
+	static const int replicas[] = {2, 4, 8};
+	struct sim_config c;
+	double first[2] = {0, 0};
+	char name[64];
+
+	printf(
+	    "| 64 cores, wavefront | rate/s | ratio | mean, ms | ratio |\n|---|---|---|---|---|\n");
+	group_search_fill(1, &next_wavefront, 64, 0.7, &c);
+	balance_row("one group", &c, 1, seeds, first);
+	for (int i = 0; i < 3; i++) {
+		group_search_fill(1, &next_wavefront, 64, 0.7, &c);
+		make_replica(&c, replicas[i]);
+		snprintf(name, sizeof(name), "%d replicas", replicas[i]);
+		balance_row(name, &c, replicas[i], seeds, first);
+	}
+	group_search_fill(1, &next_wavefront, 64, 0.7, &c);
+	make_parts(&c, 2, first2, loaded2);
+	balance_row("2 parts, cores by load", &c, 1, seeds, first);
+	group_search_fill(1, &next_wavefront, 64, 0.7, &c);
+	make_parts(&c, 4, first4, loaded4);
+	balance_row("4 parts, cores by load", &c, 1, seeds, first);
+	group_search_fill(1, &next_wavefront, 64, 0.35, &c);
+	make_parts(&c, 2, first2, equal2);
+	balance_row("2 parts, equal cores (response at half the load)", &c, 1, seeds, first);
+	group_search_fill(1, &next_wavefront, 64, 0.15, &c);
+	make_parts(&c, 4, first4, equal4);
+	balance_row("4 parts, equal cores (response at a fifth of the load)", &c, 1, seeds, first);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Sets up the core groups of a simulation, as framework/graph/group.c sets up those of a server. The
+ * costs of scheduling are those of weir (sim/group_search.h). */
+#include "simulate.h"
+
+#include <string.h>
+
+#include <weir/stage.h>
+
+#include "sched/cores.h"
+#include "sim/group_search.h"
+
+/* The same as STARVE_SHARE in framework/graph/group.c. */
+#define STARVE_SHARE 0.05
+
+/* Number of cores. With `cores: auto` those of the simulated machine. */
+static int cores_of(const struct weir_group_spec *gs, int machine)
+{
+	int cpu[POOL_THREADS_MAX];
+	bool listed;
+	int n = cores_parse(gs->cores, cpu, &listed);
+
+	n = strcmp(gs->cores, "auto") == 0 || n < 1 ? machine : n;
+	return n < SIM_CORES_MAX ? n : SIM_CORES_MAX;
+}
+
+int simulate_group(const struct weir_group_spec *gs, int machine, struct sim_config *c)
+{
+	for (int i = 0; i < c->n_groups; i++)
+		if (strcmp(c->group[i].name, gs->name) == 0)
+			return i;
+	if (c->n_groups == SIM_GROUPS_MAX)
+		return -1;
+	struct sim_group *g = &c->group[c->n_groups];
+	*g = (struct sim_group){.name = gs->name,
+	    .policy = next_policy_find(gs->schedule),
+	    .cores = cores_of(gs, machine),
+	    .unbalanced = !gs->balance,
+	    .newest = gs->order == WEIR_ORDER_NEWEST,
+	    .cost = group_costs(),
+	    .limits = {.gate = gs->gate.arrived         ? NEXT_ARRIVED
+			       : gs->gate.events > 0    ? NEXT_EVENTS
+			       : gs->gate.time_ns > 0   ? NEXT_TIME
+			       : gs->gate.cutoff_ns > 0 ? NEXT_CUTOFF
+							: NEXT_ALL,
+		.gate_events = (uint32_t)gs->gate.events,
+		.gate_ns = gs->gate.time_ns > 0 ? gs->gate.time_ns : gs->gate.cutoff_ns,
+		.starve_ns = gs->starve_ns}};
+	return c->n_groups++;
+}
+
+void simulate_join(
+    const struct weir_stage_spec *st, int group, struct sim_config *c, struct sim_stage *to)
+{
+	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
+	bool single = ops && ops->flags & WEIR_STAGE_SINGLE;
+	bool queue_only = st->mode != WEIR_MODE_SHARED || st->local == WEIR_LOCAL_NEVER;
+
+	to->name = st->name;
+	to->group = group + 1;
+	to->threads_min = to->threads_max = to->threads_start = c->group[group].cores;
+	to->resize = NULL;
+	to->exclusive = single || st->mode == WEIR_MODE_EXCLUSIVE;
+	to->local = queue_only                       ? SIM_LOCAL_NEVER
+		    : st->local == WEIR_LOCAL_ALWAYS ? SIM_LOCAL_ALWAYS
+						     : SIM_LOCAL_AUTO;
+}
+
+/* The position of stage `name` in `visit`, or its number of entries if it is not there. */
+static int listed_at(const struct weir_strings *visit, const char *name)
+{
+	int i = 0;
+
+	while (i < visit->n && strcmp(visit->items[i], name) != 0)
+		i++;
+	return i;
+}
+
+/* The last position of stage `i` on a route. */
+static int depth_of(const struct sim_config *c, int i)
+{
+	int depth = 0;
+
+	for (int r = 0; r < c->n_routes; r++)
+		for (int k = 0; k < c->route[r].n; k++)
+			if (c->route[r].stage[k] == i && k > depth)
+				depth = k;
+	return depth;
+}
+
+/* Number the stages of group `g`: in the order of `visit`, or upstream first. */
+static void give_places(const struct weir_group_spec *gs, int g, struct sim_config *c)
+{
+	int rank[SIM_STAGES_MAX];
+
+	for (int i = 0; i < c->n_stages; i++)
+		rank[i] = gs->visit.n ? listed_at(&gs->visit, c->stage[i].name) : depth_of(c, i);
+	for (int i = 0; i < c->n_stages; i++) {
+		if (c->stage[i].group != g + 1)
+			continue;
+		c->stage[i].place = 0;
+		for (int k = 0; k < c->n_stages; k++)
+			c->stage[i].place += c->stage[k].group == g + 1 &&
+					     (rank[k] < rank[i] || (rank[k] == rank[i] && k < i));
+	}
+}
+
+static void set_limits(const struct weir_spec *spec, int g, struct sim_config *c)
+{
+	struct next_limits *l = &c->group[g].limits;
+	int64_t slo_ns = INT64_MAX;
+
+	for (int i = 0; i < c->n_stages; i++) {
+		if (c->stage[i].group != g + 1)
+			continue;
+		int at = simulate_stage(spec, c->stage[i].name, strlen(c->stage[i].name));
+		const struct weir_urgent_spec *u = &spec->stages[at].urgent;
+		int place = c->stage[i].place;
+		slo_ns = c->stage[i].slo_ns < slo_ns ? c->stage[i].slo_ns : slo_ns;
+		l->urgent[place] =
+		    (struct next_urgent){.events = (uint32_t)u->events, .wait_ns = u->wait_ns};
+		if (u->events > 0 || u->wait_ns > 0)
+			l->urgent_set |= UINT64_C(1) << place;
+	}
+	if (l->starve_ns < 0)
+		l->starve_ns = (int64_t)((double)slo_ns * STARVE_SHARE);
+}
+
+void simulate_groups(const struct weir_spec *spec, struct sim_config *c)
+{
+	for (int g = 0; g < c->n_groups; g++)
+		for (int i = 0; i < spec->n_groups; i++)
+			if (strcmp(spec->groups[i].name, c->group[g].name) == 0) {
+				give_places(&spec->groups[i], g, c);
+				set_limits(spec, g, c);
+			}
+}

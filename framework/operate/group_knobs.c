@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sets knobs of the groups of a running graph.
+ *
+ * A value is parsed into a copy of the group's spec, and the whole spec is checked with it, as by
+ * `weir check`. So no value can be set that the YAML could not have. Errors that the spec has
+ * without the new value, too, do not count: knobs may have been set to values that would be refused
+ * together. Then the cores, or the threads of a pool, follow the spec. Under graph->lock.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/knob_in.h"
+#include "base/task.h"
+#include "graph/group.h"
+#include "operate/changes.h"
+#include "plan/plan.h"
+#include "sched/cores.h"
+#include "sched/policy.h"
+
+static bool has_error(const struct weir_errs *errs, const struct weir_err *e)
+{
+	for (int i = 0; i < errs->n; i++)
+		if (strcmp(errs->err[i].text, e->text) == 0)
+			return true;
+	return false;
+}
+
+static void find_errors(const struct weir_spec *spec, struct weir_errs *errs)
+{
+	struct plan plan;
+
+	plan_make(spec, &plan, errs);
+	plan_free(&plan);
+}
+
+/* Check `wanted`, which differs from `now` in one value. */
+static int check(
+    const struct weir_spec *now, const struct weir_spec *wanted, char *why, size_t size)
+{
+	struct weir_errs *errs = calloc(2, sizeof(*errs));
+
+	if (!errs)
+		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
+	find_errors(now, &errs[0]);
+	find_errors(wanted, &errs[1]);
+	int rc = 0;
+	for (int i = 0; i < errs[1].n && rc == 0; i++) {
+		const struct weir_err *e = &errs[1].err[i];
+		if (!has_error(&errs[0], e))
+			rc = graph_say(why, size, e->code == WEIR_ENOMEM ? e->code : WEIR_EINVAL,
+			    "%s%s%s", e->text, e->hint[0] ? ": " : "", e->hint);
+	}
+	free(errs);
+	return rc;
+}
+
+int graph_check_stage(
+    const struct weir_stage *st, const struct weir_stage_spec *next, char *why, size_t size)
+{
+	const struct weir_spec *now = st->graph->spec;
+	struct weir_spec wanted = *now;
+	size_t bytes = (size_t)now->n_stages * sizeof(*now->stages);
+
+	wanted.stages = malloc(bytes);
+	if (!wanted.stages)
+		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
+	memcpy(wanted.stages, now->stages, bytes);
+	wanted.stages[st->id] = *next;
+	int rc = check(now, &wanted, why, size);
+	free(wanted.stages);
+	return rc;
+}
+
+static int check_group(
+    const struct owner *of, const struct weir_group_spec *next, char *why, size_t size)
+{
+	const struct weir_spec *now = of->graph->spec;
+	struct weir_spec wanted = *now;
+	size_t bytes = (size_t)now->n_groups * sizeof(*now->groups);
+
+	wanted.groups = malloc(bytes);
+	if (!wanted.groups)
+		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
+	memcpy(wanted.groups, now->groups, bytes);
+	struct weir_group_spec *one = &wanted.groups[of->group - now->groups];
+	*one = *next;
+	if (next_policy_find(one->schedule)) /* a policy rests while `cores` is a number */
+		one->threads.policy = NULL;
+	int rc = check(now, &wanted, why, size);
+	free(wanted.groups);
+	return rc;
+}
+
+static bool is_listed(const char *cores)
+{
+	return strpbrk(cores, "-,") != NULL;
+}
+
+/* Report a value that only a new graph can have. */
+static int check_same_graph(
+    const struct owner *of, const struct weir_group_spec *next, char *why, size_t size)
+{
+	const struct weir_group_spec *gs = of->group;
+	bool was = next_policy_find(gs->schedule), is = next_policy_find(next->schedule);
+
+	if (was ? sched_policy_find(next->schedule) != NULL : is)
+		return graph_say(why, size, WEIR_EINVAL,
+		    "group '%s' cannot change between schedule 'shared', a pool, and a schedule "
+		    "per core while the server runs: change the file and reload",
+		    gs->name);
+	if (strcmp(gs->cores, next->cores) != 0 && (is_listed(gs->cores) || is_listed(next->cores)))
+		return graph_say(why, size, WEIR_EINVAL,
+		    "the CPUs of group '%s' cannot change while the server runs if 'cores' names "
+		    "them: change the file and reload",
+		    gs->name);
+	return 0;
+}
+
+static void apply(const struct owner *of)
+{
+	struct pool *pool = graph_group_pool(of->graph, of->group);
+	int min, max;
+
+	if (pool->cores) {
+		graph_group_renew(of->graph, pool);
+		return;
+	}
+	pool_bounds(&of->group->threads, task_cores(), &min, &max);
+	pool_set_bounds(pool, min, max);
+}
+
+int graph_group_knob_live(const struct owner *of, const char *knob, char *why, size_t size)
+{
+	void *base = of->group;
+	const struct weir_knob *row = graph_knob_row(weir_group_knobs, knob, &base);
+
+	if (!row)
+		return graph_no_knob(weir_group_knobs, "group", of->group->name, knob, why, size);
+	if (row->flags & WEIR_KNOB_LIVE)
+		return 0;
+	return graph_say(why, size, WEIR_EINVAL,
+	    "'%s' of group '%s' cannot change while the server runs", knob, of->group->name);
+}
+
+int graph_group_knob_turn(
+    const struct owner *of, const char *knob, const char *value, char *why, size_t size)
+{
+	struct weir_group_spec next = *of->group;
+	void *base = &next, *live = of->group;
+	const struct weir_knob *row = graph_knob_row(weir_group_knobs, knob, &base);
+	char **text = row->type == WEIR_KNOB_STRING ? knob_member(row, base) : NULL;
+
+	if (text)
+		*text = NULL; /* that of the group is not freed */
+	int rc = graph_knob_parse(row, value, base, why, size);
+	if (rc == 0)
+		rc = check_same_graph(of, &next, why, size);
+	if (rc == 0)
+		rc = check_group(of, &next, why, size);
+	if (rc == 0) {
+		graph_knob_row(weir_group_knobs, knob, &live);
+		rc = weir_knob_parse(row, value, live, why, size);
+	}
+	if (rc == 0)
+		apply(of);
+	if (text)
+		free(*text);
+	return rc;
+}

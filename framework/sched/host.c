@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Lets the thread of an event loop be a core of a core group; see host.h. */
+#include "sched/host.h"
+
+#include <sys/eventfd.h>
+
+#include "base/clock.h"
+#include "sched/cores.h"
+#include "sched/serial.h"
+#include "stage/stage.h"
+
+int host_cores(const struct pool *pool)
+{
+	return pool && pool->cores ? atomic_load(&pool->max) : 0;
+}
+
+/* ---- main ---- */
+
+static int open_fd(struct handler *h)
+{
+	if (h->wake_fd == -1)
+		h->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return h->wake_fd == -1 ? WEIR_ESYS : 0;
+}
+
+int host_claim(struct pool *pool, int rank, struct handler **out)
+{
+	struct handler *h;
+	int rc = WEIR_EINVAL;
+
+	if (rank >= host_cores(pool))
+		return rc;
+	lock_take(&pool->lock);
+	h = pool_handler_locked(pool, rank);
+	if (!h)
+		rc = WEIR_ENOMEM;
+	else if (atomic_load(&h->slot) != HANDLER_EMPTY)
+		rc = WEIR_EBUSY;
+	else
+		rc = open_fd(h);
+	if (rc == 0) {
+		h->hosted = true;
+		pool_prepare_locked(h);
+		*out = h;
+	}
+	lock_release(&pool->lock);
+	return rc;
+}
+
+void host_release(struct handler *h)
+{
+	atomic_store(&h->slot, HANDLER_EMPTY);
+}
+
+/* ---- the thread ---- */
+
+static void join(struct handler *h)
+{
+	if (h->pool->cores->serial)
+		serial_join(h->core);
+	thread_self()->core = h->core;
+	pool_begun(h);
+}
+
+void host_begin(struct handler *h)
+{
+	schedstat_begin(&h->sched);
+	for (int i = 0; i < h->pool->n_sinks; i++)
+		h->ready_ns[i] = INT64_MAX;
+	core_begin(h);
+	pool_begun(h);
+}
+
+void host_resume(struct handler *h)
+{
+	core_pin(h);
+}
+
+void host_died(struct handler *h)
+{
+	if (h->sink)
+		batch_release(h);
+}
+
+static void leave(struct handler *h)
+{
+	core_retire(h);
+	core_clear(h);
+	pool_apart(h);
+}
+
+void host_end(struct handler *h)
+{
+	if (atomic_load(&h->slot) == HANDLER_LIVE)
+		leave(h);
+	schedstat_end(&h->sched);
+}
+
+bool host_follow(struct handler *h)
+{
+	bool core = atomic_load_explicit(&h->slot, memory_order_relaxed) == HANDLER_LIVE;
+
+	if (WEIR_LIKELY(core != handler_surplus(h)))
+		return core;
+	if (core)
+		leave(h);
+	else
+		join(h);
+	return !core;
+}
+
+/* Whether core_take may have something to do. */
+static bool has_work(const struct handler *h)
+{
+	const struct core *core = h->core;
+	struct core_group *group = core->group;
+
+	return core->filled || group->expiring ||
+	       atomic_load_explicit(&group->arrived, memory_order_relaxed) ||
+	       atomic_load_explicit(&core->asked, memory_order_relaxed);
+}
+
+bool host_run(struct handler *h, int64_t polled_ns, int *events, bool *spent)
+{
+	int64_t now_ns = thread_self()->now_ns;
+	bool any = false;
+
+	for (;;) {
+		*spent = *events >= HOST_EVENTS || now_ns - polled_ns >= HOST_NS;
+		if (*spent || !has_work(h))
+			return any;
+		thread_touch(now_ns);
+		int n = core_take(h, now_ns);
+		if (n == 0)
+			return any;
+		*events += n;
+		now_ns = core_run(h, now_ns);
+		any = true;
+	}
+}
+
+void host_spins(struct handler *h, bool on)
+{
+	atomic_fetch_add(&h->pool->n_spinning, on ? 1 : -1); /* seq_cst: see rest.c */
+}

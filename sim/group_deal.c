@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* Which events of a core group wait in cells and which in queues, and which core wakes up; see
+ * group.h. The rules and their numbers are those of sched/splice.c and sched/give.c. */
+#include "base/clock.h"
+#include "group.h"
+
+#define SLOW_NS     (20 * NS_PER_US)
+#define QUICK_NS    (10 * NS_PER_US)
+#define DEAL_EVENTS 4
+#define DEAL_NS     (5 * NS_PER_US)
+
+static bool several(uint64_t set)
+{
+	return (set & (set - 1)) != 0;
+}
+
+/* A stage whose service takes long needs no cell: its queue balances. */
+static bool is_slow(struct group *g, const struct stage *st)
+{
+	uint64_t bit = UINT64_C(1) << st->conf->place;
+
+	if (st->conf->local != SIM_LOCAL_AUTO)
+		return st->conf->local == SIM_LOCAL_NEVER;
+	if (st->mean_cost_ns == 0 || st->mean_cost_ns > SLOW_NS) /* an unknown one may be long */
+		g->slow |= bit;
+	else if (st->mean_cost_ns < QUICK_NS)
+		g->slow &= ~bit;
+	return g->slow & bit;
+}
+
+uint32_t group_room(const struct stage *st, const struct group_core *core)
+{
+	uint32_t n = core->cell[st->conf->place].n;
+
+	return n < st->cell_max && group_queued(st) <= st->own ? st->cell_max - n : 0;
+}
+
+struct group_core *group_cell(struct sim *s, struct stage *st, int from, int n)
+{
+	struct group *g = st->group;
+
+	if (!g || from < 0 || s->stage[from].group != g || st->conf->exclusive)
+		return NULL;
+	struct group_core *core = g->sender;
+	uint64_t filled = core->filled | UINT64_C(1) << st->conf->place;
+	bool slow = is_slow(g, st);
+	bool deal = !slow && !g->conf->unbalanced && g->n_idle > 0 &&
+		    (core->n + (uint32_t)n >= DEAL_EVENTS || several(filled));
+	bool fits = group_queued(st) + (uint32_t)n <= st->own;
+	if (group_room(st, core) == 0 || ((slow || deal) && fits)) {
+		g->sum.dealt += deal && fits ? (uint64_t)n : 0;
+		return NULL;
+	}
+	return core;
+}
+
+void group_push(struct sim *s, struct stage *st, struct group_core *core, uint32_t slot)
+{
+	struct request *r = &s->req[slot];
+	struct group_cell *cell = &core->cell[st->conf->place];
+	struct lane *l = &cell->lane[r->class_id];
+
+	if (st->group->conf->newest && l->n > 0) {
+		r->next = l->head;
+		l->head = slot;
+		l->n++;
+	} else {
+		lane_push(s, l, slot);
+	}
+	cell->n++;
+	core->n++;
+	core->filled |= UINT64_C(1) << st->conf->place;
+	st->celled++;
+	st->in_cells[r->class_id]++;
+	next_arrived(&core->next, st->conf->place, 1);
+}
+
+/* The caller tells the policy. */
+uint32_t group_pop(struct sim *s, struct stage *st, struct group_core *core)
+{
+	struct group_cell *cell = &core->cell[st->conf->place];
+	int c = lanes_next(s, st, cell->lane);
+	uint32_t slot = lane_pop(s, &cell->lane[c]);
+
+	core->n--;
+	if (--cell->n == 0)
+		core->filled &= ~(UINT64_C(1) << st->conf->place);
+	st->celled--;
+	st->in_cells[c]--;
+	return slot;
+}
+
+uint32_t group_give(
+    struct sim *s, struct group *g, struct group_core *core, int place, uint32_t most)
+{
+	struct stage *st = &s->stage[g->stage[place]];
+	uint32_t given = 0;
+
+	for (; given < most && core->cell[place].n > 0; given++) {
+		uint32_t slot = group_pop(s, st, core);
+		lane_push(s, &st->lane[s->req[slot].class_id], slot);
+	}
+	if (given > 0)
+		next_gave(&core->next, place, given);
+	return given;
+}
+
+bool group_surplus(const struct sim *s, const struct group *g, const struct group_core *core)
+{
+	int64_t work_ns = 0;
+
+	if (core->n < DEAL_EVENTS && !several(core->filled))
+		return false;
+	for (uint64_t left = core->filled; left; left &= left - 1) {
+		int i = __builtin_ctzll(left);
+		work_ns += core->cell[i].n * s->stage[g->stage[i]].mean_cost_ns;
+	}
+	return work_ns >= DEAL_NS;
+}
+
+bool group_deal(struct sim *s, struct group *g, struct group_core *core)
+{
+	int most = -1;
+
+	if (g->conf->unbalanced || g->n_idle == 0 || !group_surplus(s, g, core))
+		return false;
+	for (uint64_t left = core->filled; left; left &= left - 1) {
+		int i = __builtin_ctzll(left);
+		if (most < 0 || core->cell[i].n > core->cell[most].n)
+			most = i;
+	}
+	uint32_t n = core->cell[most].n;
+	n = group_give(s, g, core, most, several(core->filled) && n < DEAL_EVENTS ? n : n / 2);
+	g->sum.dealt += n;
+	group_poke(s, g->stage[most]);
+	return true;
+}
+
+/* The core that became idle last may still spin. */
+void group_poke(struct sim *s, int stage)
+{
+	struct group *g = s->stage[stage].group;
+	const struct sim_group_costs *cost = &g->conf->cost;
+	int last = -1;
+
+	if (g->n_idle == 0 || !group_queue_ready(&s->stage[stage]))
+		return;
+	for (int i = 0; i < g->conf->cores; i++)
+		if (g->core[i].idle && (last < 0 || g->core[i].idle_ns > g->core[last].idle_ns))
+			last = i;
+	struct group_core *core = &g->core[last];
+	bool spins = s->now_ns - core->idle_ns < cost->spin_ns;
+	core->idle = false;
+	core->waking = true;
+	g->n_idle--;
+	g->n_waking++;
+	g->law.woke = true;
+	sim_at(s, s->now_ns + (spins ? cost->poll_ns : cost->wake_ns), STEP_WOKEN,
+	    g->first + (uint32_t)last);
+}

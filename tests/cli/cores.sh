@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A core group: what explain, graph, ps, top, show, why and the metrics say about it. Arguments:
+# PROGRAM SOURCE_DIR.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/server.sh
+. "$(dirname "$0")/server.sh"
+
+cat >cores.yaml <<'YAML'
+weir: 1
+name: cores
+admin: { listen: "127.0.0.1:0" }
+groups:
+  core: { schedule: srpt, cores: 1, gate: { events: 4 }, starve: 20ms }
+stages:
+  web: { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: a } }
+  a:   { use: burn, group: core, with: { time: 1us }, to: b }
+  b:   { use: respond, group: core, with: { body: "b\n" }, urgent: { events: 64, wait: 2ms } }
+YAML
+
+one() { weir "$@" --admin "$admin"; }
+
+# is_text: the output is the text on standard input.
+is_text() {
+	checks=$((checks + 1))
+	[ "$out" = "$(cat)" ] || fail 'the text is another one'
+}
+
+# ---- the file in words and drawn ----
+weir explain cores.yaml groups.core
+is exit 0
+is out has 'groups.core.schedule                 srpt                 cores.yaml:5'
+out=$(grep '^#' <<<"$out")
+is_text <<'TEXT'
+# Core group 'core' runs on 1 core.
+# A core chooses the stage that it visits next by srpt: visit the stage from which the least work is left to the end of the graph (Gordon).
+# A visit of a stage ends after 4 events, or earlier, if the stage has no more events on the core.
+# A stage whose oldest event has waited for over 20ms is next.
+# 'b' interrupts other stages when 64 of its events wait on the core or one has waited for 2ms.
+# Of the events of a stage on a core, the oldest is served first.
+# Idle cores get events of others.
+TEXT
+weir explain cores.yaml groups.core.gate
+is exit 0; is out lacks '#'
+weir explain "$top/config/servers/cores.yaml" groups.core
+is exit 0
+is out has '# A visit of a stage ends with the first batch that is done 10ms or more after it began, or earlier, if'
+is out has '# A stage whose oldest event has waited for over 25ms is next: 5% of the shortest objective, 500ms.'
+weir graph cores.yaml
+is exit 0
+is_text <<'TEXT'
+web (http.server)
+    request -> a
+a (burn, group core)
+    to -> b
+b (respond, group core)
+group core (srpt, 1 core, gate events: 4): a, b
+TEXT
+
+# ---- a running server ----
+launch cores.yaml
+for i in 1 2 3; do
+	curl -sS --max-time 60 "$web$i" >/dev/null
+done
+# the last batch is counted after its answer was sent
+until [[ $("$program" show b --admin "$admin") == *' 3 '* ]]; do :; done
+
+one ps
+is exit 0; is out has 'group core: 1 core '; is out has '1 events a visit'; is out has 'srpt, gate events: 4, starve 20ms'
+one top
+is exit 0; is out has 'core: 1 core '
+one show core
+is exit 0; is out has 'group core: 1 core '; is out has 'MAX WAIT'; is out lacks 'CLASS'
+one show b
+is exit 0; is out has 'MAX WAIT'; is out has 'CLASS'
+one show core -o json
+is exit 0; is out has '"schedule": "srpt"'
+one show web
+is exit 0; is out lacks 'MAX WAIT'
+one why b
+is exit 0; is out has 'group core'; is out has '  cores    1 core '
+one why web
+is exit 0; is out lacks 'group core'
+one show nothing
+is exit 2
+
+about='GET /metrics'
+out=$(curl -sS --max-time 60 "${admin}metrics") rc=$?
+is exit 0
+is out has 'weir_core_group_info{group="core",schedule="srpt",gate="events: 4"} 1'
+is out has 'weir_core_group_starve_seconds{group="core"} 0.02'
+is out has 'weir_stage_core_batches_total{stage="b",core="0"} 3'
+
+# ---- why, with two samples of two cores ----
+python3 "$top/tests/cli/cores_looks.py" "${admin}api/v1/stages" "$work/port" 2>"$work/looks.err" &
+looks=$!
+until [ -e "$work/port" ]; do kill -0 "$looks" || break; done
+url=http://127.0.0.1:$(<"$work/port")
+
+weir why a --admin "$url"
+is exit 0
+out=$(grep -A4 '^group' <<<"$out")
+is_text <<'TEXT'
+group core
+  cores    2 cores 90 % and 80 % busy; srpt, gate events: 4, starve 20ms
+  visits   1000/s of 10 events; begun by the schedule 100 %, urgent 0 %, starve 0 %; cut by the gate 0 %, urgent 0 %, starve 0 %
+  events   10000/s, 20 % of them from queues; 100/s dealt to idle cores; longest wait 27ms
+  advice   more cores than 2, or a cheaper b, which takes 80 % of their time
+TEXT
+weir why --admin "$url"
+is out has '  advice   a longer starve than 20ms, or less load; it begins 40 % of the visits'
+weir why --admin "$url"
+is out has '  advice   higher thresholds of urgent; it begins 40 % of the visits'
+weir why --admin "$url"
+is out has "  advice   a wider gate than 'events: 4'; it cuts 60 % of the visits, after 2 events on average"
+weir why --admin "$url"
+is out has '  advice   balance: true; the cores are unequally busy'
+weir why --admin "$url"
+is out has '  cores    2 cores 20 % and 10 % busy'; is out lacks 'advice'
+kill "$looks"
+kill "$pid"; ended
+finish

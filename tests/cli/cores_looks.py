@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Pairs of samples of a server with a core group, for tests of `weir why`.
+
+cores_looks.py STAGES_URL PORT_FILE
+
+The first of a pair is the response of the server at STAGES_URL, with its core twice, so that the test
+runs on machines with one core. The second is that of a second later.
+In between, each of two cores has made 500 visits of 10 events, and each pair differs in one thing;
+see PAIRS.
+"""
+import copy
+import http.server
+import json
+import os
+import sys
+import urllib.request
+
+first = json.load(urllib.request.urlopen(sys.argv[1], timeout=20))
+for has_cores in first["groups"] + first["stages"]:
+    has_cores["cores"] += copy.deepcopy(has_cores["cores"])
+
+
+def add(core, **more):
+    for key, n in more.items():
+        core[key] += n
+    core["longest_wait_seconds"] = 0.027
+
+
+def second(group=None, busy=(0.9, 0.8), **more):
+    doc = copy.deepcopy(first)
+    doc["uptime_seconds"] += 1
+    doc["groups"][0].update(group or {})
+    usual = {"visits_total": 500, "events_total": 5000, "from_queue_total": 1000, "dealt_total": 50}
+    for k, core in enumerate(doc["groups"][0]["cores"]):
+        add(core, **{**usual, **more}, busy_seconds_total=busy[k])
+    for stage in doc["stages"]:
+        part = {"a": 0.2, "b": 0.8}.get(stage["name"], 0)
+        for k, core in enumerate(stage["cores"]):
+            add(core, busy_seconds_total=part * busy[k])
+    return doc
+
+
+PAIRS = [
+    second(),
+    second(starved_total=200),
+    second(urgent_total=200),
+    second(cut_by_gate_total=1500, visits_total=2500),
+    second(group={"balance": False}, busy=(0.9, 0.1)),
+    second(busy=(0.2, 0.1)),
+]
+answers = [doc for pair in PAIRS for doc in (first, pair)]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = json.dumps(answers.pop(0) if self.path == "/api/v1/stages" else {"decisions": []}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+with open(sys.argv[2] + ".new", "w") as out:
+    out.write(str(server.server_address[1]))
+os.rename(sys.argv[2] + ".new", sys.argv[2])
+server.serve_forever()
