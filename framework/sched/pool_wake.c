@@ -116,8 +116,6 @@ void pool_wake_all(struct pool *pool)
 
 	/* Empty the list first: a thread that parks again is put at the head of the list and would
 	 * otherwise be woken again, endlessly. Those of loops may do so before they are roused. */
-	if (pool->copies > 1)
-		return wake_copies(pool, parts);
 	lock_take(&pool->lock);
 	for (; pool->idle; pool->idle = pool->idle->next_idle) {
 		pool->idle->listed = false;
