@@ -123,11 +123,6 @@ int lane_append(struct queue *q, struct lane *l, struct weir_event **ev, uint32_
 	return (int)n;
 }
 
-static int part_of(const struct queue *q, const struct weir_event *ev)
-{
-	return queue_part(q, ev->key);
-}
-
 uint32_t queue_rank_length_locked(const struct queue *q, int class_id, int rank, int n_ranks)
 {
 	uint32_t n = 0;
@@ -159,10 +154,10 @@ int queue_push_locked(struct queue *q, struct weir_event **ev, int n)
 
 	lock_assert_held(&q->lock);
 	while (done < n) {
-		int part = part_of(q, ev[done]), run = 1;
+		int part = queue_part_of(q, ev[done]), run = 1;
 		uint8_t class_id = ev[done]->class_id;
 		while (done + run < n && ev[done + run]->class_id == class_id &&
-		       part_of(q, ev[done + run]) == part)
+		       queue_part_of(q, ev[done + run]) == part)
 			run++;
 		if (lane_append(q, &q->part[part].lane[class_id], ev + done, (uint32_t)run) == 0)
 			break;
@@ -440,6 +435,8 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 	n = part_take(q, part, take, max, overdue, out);
 	if (q->dated)
 		note_oldest(q, part);
+	if (WEIR_UNLIKELY(q->copy_cores > 0))
+		atomic_store_explicit(&part->shown, part->n, memory_order_relaxed);
 	if (WEIR_UNLIKELY(take->counted))
 		count_taken(q, part, before);
 	if (WEIR_UNLIKELY(q->leasing))

@@ -69,6 +69,7 @@ struct partition {
 	struct lane lane[WEIR_CLASSES_MAX];
 	/* expired events on their way back to the stage (queue_give_back), linked by `next` */
 	struct weir_event *back;
+	atomic_uint shown; /* with copies: `n`, for readers without the lock */
 };
 
 /**
@@ -101,6 +102,9 @@ struct queue {
 	/* how many events may be in handlers or held at once; 0 is no bound */
 	atomic_int width;
 	uint32_t served WEIR_GUARDED_BY(lock); /* number of batches taken so far */
+	/* with copies: the one that gets what is pushed now, and that gets the next event from
+	 * outside the group */
+	int to_copy WEIR_GUARDED_BY(lock), next_copy WEIR_GUARDED_BY(lock);
 	/* number of leased partitions; written under the lock */
 	atomic_int leased;
 	atomic_uint n_back; /* number of events given back; written under the lock */
@@ -118,9 +122,12 @@ struct queue {
 	const _Atomic uint8_t *map;
 	int n_parts;
 	int n_classes;
-	bool keyed;        /* lanes store `key`, for cohorts by key and serial stages */
-	bool dated;        /* oldest_ns is kept; for one partition */
-	bool leasing;      /* partitions are leased: mode exclusive or partitioned */
+	bool keyed;   /* lanes store `key`, for cohorts by key and serial stages */
+	bool dated;   /* oldest_ns is kept; for one partition */
+	bool leasing; /* partitions are leased: mode exclusive or partitioned */
+	/* if each partition belongs to a copy of a core group (queue_copy.c): cores of a copy;
+	 * otherwise 0 */
+	int copy_cores;
 	bool fifo;         /* oldest first across classes; otherwise the highest class first */
 	bool shortest;     /* of a class, the least expected work first (bins.h); not with `fifo` */
 	bool ordered;      /* if shortest: but events of one key in the order in which they came */
@@ -257,6 +264,21 @@ static inline uint32_t queue_class_length_locked(const struct queue *q, int clas
  *  is less than n only if a lane could not grow because memory is short. */
 int queue_push_locked(struct queue *q, struct weir_event **ev, int n) WEIR_REQUIRES(&q->lock);
 
+/** Value of `copy` for events that come from outside the group. */
+#define ANY_COPY (-1)
+
+/** Like queue_push_locked, for a queue with copies: all events go to partition `copy` or, if that is
+ *  ANY_COPY, equally many to each, in turn. Adds the bits of the partitions to *parts. */
+int queue_push_copy_locked(struct queue *q, struct weir_event **ev, int n, int copy,
+    uint64_t *parts) WEIR_REQUIRES(&q->lock);
+
+/** Number of events in partition `copy` of a queue with copies. Any thread. seq_cst: like the length,
+ *  it is raised before the senders look for parked threads. */
+static inline uint32_t queue_copy_length(const struct queue *q, int copy)
+{
+	return atomic_load(&q->part[copy].shown);
+}
+
 /** Take a batch into out[take->max]. The highest class comes first or, if the queue is `fifo`, the
  *  oldest event; each class is in order. Returns the size of the batch, or 0 if none is due for
  *  this rank; take->ready_ns is then the time at which the next batch is due. */
@@ -306,6 +328,21 @@ static inline int queue_part(const struct queue *q, uint64_t key)
 	if (q->map)
 		return atomic_load_explicit(&q->map[key % QUEUE_SLOTS], memory_order_acquire);
 	return (int)(key % (uint64_t)q->n_parts);
+}
+
+/** Whether the keys of events determine their partitions. */
+static inline bool queue_parted(const struct queue *q)
+{
+	return q->n_parts > 1 && q->copy_cores == 0;
+}
+
+/** The partition to which queue_push_locked appends `ev`. */
+static inline int queue_part_of(const struct queue *q, const struct weir_event *ev)
+    WEIR_REQUIRES(&q->lock)
+{
+	if (WEIR_LIKELY(q->n_parts == 1))
+		return 0;
+	return WEIR_UNLIKELY(q->copy_cores > 0) ? q->to_copy : queue_part(q, ev->key);
 }
 
 /** Number of queued events. It is read without the lock, so it may change at any time. */

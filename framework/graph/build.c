@@ -64,6 +64,8 @@ static int partitions_of(
 	int min, max, cpu[POOL_THREADS_MAX];
 	bool listed;
 
+	if (gs && gs->replicas > 1 && next_policy_find(gs->schedule)) /* one for each copy */
+		return (int)gs->replicas;
 	if (ps->serial)
 		return plan_cores_most(plan, ps->group);
 	if (ps->spec->mode != WEIR_MODE_PARTITIONED)

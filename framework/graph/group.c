@@ -114,7 +114,8 @@ static int make_pool(struct weir_graph *g, const struct plan *plan, int k, struc
 	    .cpu = listed ? cpu : NULL,
 	    .first = cores_before(g),
 	    .newest = gs->order == WEIR_ORDER_NEWEST,
-	    .unbalanced = !gs->balance};
+	    .unbalanced = !gs->balance,
+	    .copies = (int)gs->replicas};
 
 	return cores_new(g, &spec, pool);
 }

@@ -93,6 +93,8 @@ static void check_pool_group(struct plan *p, const struct weir_group_spec *gs)
 		key = "balance";
 	else if (gs->visit.n > 0)
 		key = "visit";
+	else if (gs->replicas > 1)
+		key = "replicas";
 	else if (gs->serial && gs->serial[0])
 		key = "serial";
 	if (key)
@@ -272,6 +274,7 @@ static void check_core_group(struct plan *p, int g)
 	check_cores(p, g);
 	check_visits(p, g);
 	check_order(p, g);
+	plan_group_replicas(p, g);
 	plan_group_serial(p, g);
 }
 

@@ -85,6 +85,8 @@ void plan_serial_warn(const struct plan *p);
 bool plan_key(struct plan_stage *ps, const char *name);
 /** Check `mode: replicated` of a stage; a part of plan_stage_cores. */
 void plan_stage_replicas(struct plan *p, const struct plan_stage *ps);
+/** Check `replicas` of core group `g`; a part of plan_group_cores. */
+void plan_group_replicas(struct plan *p, int g);
 /** Write `before` and the schedules of core groups, as "fifo, wavefront, ...", to `hint`. Returns
  *  `hint`. */
 const char *plan_schedules(char *hint, size_t size, const char *before);

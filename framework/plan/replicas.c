@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks `mode: replicated`: a state per core needs cores, and a type that is made for it. */
+/* Checks `mode: replicated`: a state per core needs cores, and a type that is made for it. Checks
+ * `replicas` of a group: its cores must be divisible, and its stages must work in copies. */
 #include "plan/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "plan/policies.h"
@@ -46,4 +48,60 @@ void plan_stage_replicas(struct plan *p, const struct plan_stage *ps)
 		    "stage '%s': 'cohort.by: stage' is decided before an event has a core, and a "
 		    "replicated stage has its state per core",
 		    s->name);
+}
+
+static void check_divisible(struct plan *p, const struct weir_group_spec *gs, int cores)
+{
+	char hint[120];
+	int r = (int)gs->replicas, less = cores / r * r;
+
+	if (plan_core_threads(gs).min != cores) {
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "write one number of 'cores'",
+		    "group '%s' has replicas, so the number of its cores cannot change", gs->name);
+		return;
+	}
+	if (cores % r == 0)
+		return;
+	if (less > 0)
+		snprintf(hint, sizeof(hint),
+		    "write 'cores: %d' or 'cores: %d', or other 'replicas'", less, less + r);
+	else
+		snprintf(hint, sizeof(hint), "write at most 'replicas: %d'", cores);
+	weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, hint,
+	    "group '%s': %d core%s cannot be divided equally among %d replicas", gs->name, cores,
+	    cores == 1 ? "" : "s", r);
+}
+
+/* Why the stage cannot be in several copies; NULL if it can. */
+static const char *never_copied(const struct plan_stage *ps)
+{
+	int mode = ps->spec->mode;
+
+	if (mode == WEIR_MODE_EXCLUSIVE || ps->ops->flags & WEIR_STAGE_SINGLE)
+		return "is exclusive";
+	if (mode == WEIR_MODE_PARTITIONED)
+		return "is partitioned";
+	if (ps->serial)
+		return "has a serial key";
+	if (ps->ops->flags & WEIR_STAGE_HOLDS)
+		return "has a width";
+	return NULL;
+}
+
+void plan_group_replicas(struct plan *p, int g)
+{
+	const struct weir_group_spec *gs = &p->spec->groups[g];
+
+	if (gs->replicas <= 1)
+		return;
+	check_divisible(p, gs, (int)plan_core_threads(gs).max);
+	for (int i = 0; i < p->n; i++) {
+		const struct plan_stage *ps = &p->stages[i];
+		const char *why = ps->group == g && ps->ops ? never_copied(ps) : NULL;
+		if (why)
+			weir_errs_add(p->errs, &ps->spec->mark, WEIR_EINVAL,
+			    "remove 'group' from the stage, or 'replicas' from the group",
+			    "stage '%s' %s, so it cannot be in the replicas of group '%s'",
+			    ps->spec->name, why, gs->name);
+	}
 }

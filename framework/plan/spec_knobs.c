@@ -9,17 +9,7 @@
 #include <weir/spec.h>
 
 #include "plan/policies.h"
-
-#define MEMBER(type, member) .offset = offsetof(struct type, member)
-
-/* Maximum number of threads in a pool. 1024 is a guess: twice the largest thread budget of a
- * machine (512, task_budget). A number between the budget and this limit is reported by the check
- * of the budget, whose message also names the pool that needs the most threads. */
-#define THREADS_MAX 1024
-
-/* Maximum number of events in a queue. 16 million is a guess: 1 GiB of event headers, more than can
- * reasonably wait in any queue. */
-#define QUEUE_MAX (1 << 24)
+#include "plan/spec_rows.h"
 
 /* Longest linger. 1 s is a guess: with a longer one, requests would wait longer than objectives
  * usually allow. */
@@ -35,10 +25,6 @@
  * dominate. */
 #define SLO_MIN_NS 1e5
 #define SLO_MAX_NS 3600e9
-
-/* Longest time of `gate`, `starve` and `urgent`: a minute is a guess, longer than any objective of
- * stages that share a core. */
-#define VISIT_MAX_NS 60e9
 
 const struct weir_knob weir_threads_knobs[] = {
     {.name = "min",
@@ -360,142 +346,4 @@ const struct weir_knob weir_stage_knobs[] = {
 	.def = "",
 	.help = "in a core group: use this field instead of the group's 'serial'; none: events of "
 		"the stage may overlap"},
-    {.name = NULL}};
-
-const struct weir_knob weir_urgent_knobs[] = {
-    {.name = "events",
-	.type = WEIR_KNOB_INT,
-	MEMBER(weir_urgent_spec, events),
-	.def = "0",
-	.min = 0,
-	.max = QUEUE_MAX,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "with so many events waiting on the core; 0: not for that reason"},
-    {.name = "wait",
-	.type = WEIR_KNOB_DURATION,
-	MEMBER(weir_urgent_spec, wait_ns),
-	.def = "0",
-	.min = 0,
-	.max = VISIT_MAX_NS,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "when its oldest event has waited so long; 0: not for that reason"},
-    {.name = NULL}};
-
-const struct weir_knob weir_gate_knobs[] = {
-    {.name = "events",
-	.type = WEIR_KNOB_INT,
-	MEMBER(weir_gate_spec, events),
-	.def = "0",
-	.min = 0,
-	.max = QUEUE_MAX,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "a visit ends after so many events; 0: no such end"},
-    {.name = "time",
-	.type = WEIR_KNOB_DURATION,
-	MEMBER(weir_gate_spec, time_ns),
-	.def = "0",
-	.min = 0,
-	.max = VISIT_MAX_NS,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "a visit ends with the batch that ends so long after its begin; 0: no such end"},
-    {.name = "arrived",
-	.type = WEIR_KNOB_BOOL,
-	MEMBER(weir_gate_spec, arrived),
-	.def = "false",
-	.flags = WEIR_KNOB_LIVE,
-	.help = "a visit ends after the events that waited at its begin"},
-    {.name = "cutoff",
-	.type = WEIR_KNOB_DURATION,
-	MEMBER(weir_gate_spec, cutoff_ns),
-	.def = "0",
-	.min = 0,
-	.max = VISIT_MAX_NS,
-	.flags = WEIR_KNOB_LIVE,
-	.help = "an event that takes longer goes on in the next visit, after the events that wait "
-		"behind it, if its handler asks for it (weir_slice_over); 0: no such end"},
-    {.name = NULL}};
-
-const struct weir_knob weir_cores_knobs[] = {{.name = "min",
-						 .type = WEIR_KNOB_INT,
-						 MEMBER(weir_cores_spec, min),
-						 .def = "1",
-						 .min = 1,
-						 .max = THREADS_MAX,
-						 .help = "fewest cores"},
-    {.name = "max",
-	.type = WEIR_KNOB_INT,
-	MEMBER(weir_cores_spec, max),
-	.def = "auto",
-	.min = 1,
-	.max = THREADS_MAX,
-	.flags = WEIR_KNOB_AUTO,
-	.help = "most cores; auto is all that this process may use"},
-    {.name = "policy",
-	.type = WEIR_KNOB_STRING,
-	MEMBER(weir_cores_spec, policy),
-	.def = "weir",
-	.help = "policy that resizes the group between min and max",
-	.option = policies_resize},
-    {.name = NULL}};
-
-const struct weir_knob weir_group_knobs[] = {
-    {.name = "schedule",
-	.type = WEIR_KNOB_STRING,
-	MEMBER(weir_group_spec, schedule),
-	.def = "shared",
-	.flags = WEIR_KNOB_LIVE,
-	.help = "policy that chooses which stage a thread of the group visits next",
-	.option = policies_sched},
-    {.name = "threads",
-	.type = WEIR_KNOB_MAP,
-	MEMBER(weir_group_spec, threads),
-	.fields = weir_threads_knobs,
-	.help = "the threads that the stages of the group share, unless it has 'cores'"},
-    {.name = "cores",
-	.type = WEIR_KNOB_STRING,
-	MEMBER(weir_group_spec, cores),
-	.def = "auto",
-	.flags = WEIR_KNOB_LIVE,
-	.help =
-	    "the cores of the group, if 'schedule' is not shared: a number, a range such as 2..8, "
-	    "a list of CPUs such as 0-3,6, or auto, all that this process may use; a thread is "
-	    "bound to each"},
-    {.name = "gate",
-	.type = WEIR_KNOB_MAP,
-	MEMBER(weir_group_spec, gate),
-	.fields = weir_gate_knobs,
-	.help = "what ends a core's visit of a stage before all its events are done; at most one"},
-    {.name = "starve",
-	.type = WEIR_KNOB_DURATION,
-	MEMBER(weir_group_spec, starve_ns),
-	.def = "auto",
-	.min = 0,
-	.max = VISIT_MAX_NS,
-	.flags = WEIR_KNOB_LIVE | WEIR_KNOB_AUTO,
-	.help = "a stage whose oldest event has waited longer is visited next, whatever 'schedule' "
-		"says; auto is 5% of the shortest 'slo' of the stages, 0 is never"},
-    {.name = "order",
-	.type = WEIR_KNOB_ENUM,
-	MEMBER(weir_group_spec, order),
-	.def = "arrival",
-	.choices = "arrival|newest",
-	.help = "which of the events that stay on a core is served first: the one that arrived "
-		"first, or the newest"},
-    {.name = "balance",
-	.type = WEIR_KNOB_BOOL,
-	MEMBER(weir_group_spec, balance),
-	.def = "true",
-	.flags = WEIR_KNOB_LIVE,
-	.help = "give events of busy cores to idle ones"},
-    {.name = "visit",
-	.type = WEIR_KNOB_STRINGS,
-	MEMBER(weir_group_spec, visit),
-	.help = "all stages of the group in the order that schedules wavefront and srpt follow; "
-		"default: upstream first"},
-    {.name = "serial",
-	.type = WEIR_KNOB_STRING,
-	MEMBER(weir_group_spec, serial),
-	.def = "",
-	.help = "events with equal values of this field are handled one at a time and in order, in "
-		"all stages of the group"},
     {.name = NULL}};

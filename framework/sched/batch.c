@@ -10,6 +10,9 @@ bool batch_due(struct handler *h, int i)
 
 	uint32_t least = 1;
 
+	if (WEIR_UNLIKELY(h->pool->copies > 1) &&
+	    queue_copy_length(&s->queue, handler_copy(h)) == 0)
+		return false;
 	if (h->ready_ns[i] != INT64_MAX) /* its batch lingers: only a full one is due */
 		least = (uint32_t)atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
 	int n, rank = handler_rank(h, &s->queue, &n);

@@ -63,6 +63,12 @@ static void look_at_age(struct core *core, int i, const struct queue *q, int64_t
 		core->seen_ns[i] = now_ns;
 }
 
+/* Whether the queue, which is not empty, has events for the copy to which the core belongs. */
+static bool has_own(const struct core *core, const struct queue *q)
+{
+	return WEIR_LIKELY(q->copy_cores == 0) || queue_copy_length(q, core_copy(core)) > 0;
+}
+
 /* Whether all events of `q`, the queue of a serial stage, are in the inboxes of other cores. */
 static bool is_others(const struct handler *h, const struct queue *q)
 {
@@ -85,7 +91,7 @@ static uint64_t look_at_queues(struct handler *h, int64_t now_ns)
 		if (queue_length(q) == 0) {
 			h->ready_ns[i] = INT64_MAX; /* another core took the events */
 			settle(core->group, i);
-		} else if (queue_ready(q) > 0 && !lingers(h, i, now_ns)) {
+		} else if (queue_ready(q) > 0 && has_own(core, q) && !lingers(h, i, now_ns)) {
 			look_at_age(core, i, q, now_ns);
 			queued |= 1ULL << i;
 		}
@@ -281,6 +287,10 @@ static void share(struct handler *h)
 		core_deal(core);
 	for (uint64_t left = core->seen; left; left &= left - 1) {
 		struct queue *q = &h->pool->sinks[__builtin_ctzll(left)]->queue;
+		if (WEIR_UNLIKELY(q->copy_cores > 1) && has_own(core, q)) {
+			pool_wake_parts(h->pool, 1ULL << core_copy(core));
+			return;
+		}
 		/* of several partitions, the core that would be woken may serve none */
 		if (q->n_parts == 1 && queue_due(q, 0, 1, 1)) {
 			pool_wake(h->pool);
@@ -366,6 +376,7 @@ void core_begin(struct handler *h)
 	if (group->serial)
 		serial_join(core);
 	thread_self()->core = core;
+	thread_self()->copy = core_copy(core);
 }
 
 void *core_main(void *arg)

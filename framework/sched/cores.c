@@ -48,6 +48,7 @@ int cores_new(struct weir_graph *graph, const struct cores_spec *spec, struct po
 	group->first = spec->first;
 	group->newest = spec->newest;
 	group->plan.balance = !spec->unbalanced;
+	int copies = spec->copies > 1 ? spec->copies : 1;
 	int rc = copy_cpus(group, spec);
 	if (rc == 0)
 		rc = pool_new(graph, spec->name, &group->threads, NULL, &group->pool);
@@ -58,6 +59,7 @@ int cores_new(struct weir_graph *graph, const struct cores_spec *spec, struct po
 	group->pool->main = core_main;
 	group->pool->due = core_due;
 	group->pool->cores = group;
+	group->pool->copies = copies;
 	*out = group->pool;
 	return 0;
 }
@@ -67,6 +69,8 @@ static void open_sink(struct core_group *group, int i, bool celled)
 	struct sink *s = group->pool->sinks[i];
 
 	s->place = (uint8_t)i;
+	if (group->pool->copies > 1)
+		s->queue.copy_cores = atomic_load(&group->pool->max) / group->pool->copies;
 	s->queue.dated = s->queue.n_parts == 1;
 	if (s->expire)
 		group->expiring |= 1ULL << i;

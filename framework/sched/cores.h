@@ -46,6 +46,7 @@ struct cores_spec {
 	int first;   /* number of the first of these; so that groups do not share CPUs needlessly */
 	bool newest; /* events are put in front of a cell */
 	bool unbalanced; /* no events are dealt to idle cores */
+	int copies;      /* 1, or a divisor of n: core k belongs to copy k % copies */
 };
 
 /** What may change while the cores run. Copied by each core when it has changed. */
@@ -238,6 +239,14 @@ uint32_t core_give(struct core *core, int i, uint32_t max);
 /** If another core is idle and this one has more than it can do soon, give it some (give.c). Called
  *  after a batch has been taken. */
 void core_deal(struct core *core);
+/** The copy to which the core belongs. */
+static inline int core_copy(const struct core *core)
+{
+	return (int)(core - core->group->core) % core->group->pool->copies;
+}
+
+/** Whether a core of the same copy is parked. */
+bool core_copy_idles(const struct core *core);
 /** Whether a core of the group is idle, so that events may be dealt to it. */
 static inline bool core_idles(const struct core *core)
 {
@@ -246,7 +255,8 @@ static inline bool core_idles(const struct core *core)
 	return core->plan.balance &&
 	       atomic_load_explicit(&pool->n_idle, memory_order_relaxed) +
 		       atomic_load_explicit(&pool->n_spinning, memory_order_relaxed) >
-		   0;
+		   0 &&
+	       (WEIR_LIKELY(pool->copies == 1) || core_copy_idles(core));
 }
 
 /** Return the number of events in the cells of stages that are not paused, and in *filled the bits of

@@ -7,19 +7,22 @@
 
 /* Push ev[0..n), which need no admission, since they have entered the stage before. Returns how many
  * were pushed; *why tells why others were not. */
-static int push(struct sink *s, struct weir_event **ev, int n, int *why)
+static int push(const struct core *core, struct sink *s, struct weir_event **ev, int n, int *why)
 {
 	struct queue *q = &s->queue;
+	uint64_t parts = 0;
 	int pushed = 0;
 
 	lock_take(&q->lock);
 	*why = q->closed ? WEIR_ECLOSED : WEIR_ENOMEM;
-	if (!q->closed)
+	if (!q->closed && q->copy_cores == 0)
 		pushed = queue_push_locked(q, ev, n);
+	else if (!q->closed)
+		pushed = queue_push_copy_locked(q, ev, n, core_copy(core), &parts);
 	uint32_t length = queue_length(q);
 	lock_release(&q->lock);
 	if (pushed > 0)
-		s->wake(s, length - (uint32_t)pushed, length, 0);
+		s->wake(s, length - (uint32_t)pushed, length, parts);
 	return pushed;
 }
 
@@ -37,7 +40,7 @@ uint32_t core_give(struct core *core, int i, uint32_t max)
 		int most = max - given < WEIR_BATCH_MAX ? (int)(max - given) : WEIR_BATCH_MAX;
 		moves_begin(thread_self());
 		int n = cell_take(cell, most, s->queue.fifo, ev);
-		int pushed = push(s, ev, n, &why);
+		int pushed = push(core, s, ev, n, &why);
 		moves_end(thread_self());
 		given += (uint32_t)n;
 		if (pushed == n)

@@ -36,9 +36,19 @@ static inline int handler_seat(const struct handler *h)
 	return atomic_load_explicit(&h->seat, memory_order_relaxed);
 }
 
+/** The copy of the group to which the thread belongs, if the pool has copies. */
+static inline int handler_copy(const struct handler *h)
+{
+	return h->rank % h->pool->copies;
+}
+
 /** The partitions of `q` that the thread serves: those whose number modulo *n is the result. */
 static inline int handler_rank(const struct handler *h, const struct queue *q, int *n)
 {
+	if (WEIR_UNLIKELY(h->pool->copies > 1)) {
+		*n = h->pool->copies;
+		return handler_copy(h);
+	}
 	*n = q->map ? q->n_parts : pool_seats(h->pool);
 	return q->map ? h->rank : handler_seat(h);
 }

@@ -58,6 +58,7 @@ int pool_new(struct weir_graph *graph, const char *name, const struct weir_threa
 	p->spec = spec;
 	p->graph = graph;
 	p->policy = policy;
+	p->copies = 1;
 	p->main = handler_main;
 	p->due = handler_due;
 	p->pinned = spec->pinned;

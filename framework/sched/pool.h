@@ -99,6 +99,7 @@ struct pool {
 	/* The body of the threads, and whether a thread may have work. */
 	void *(*main)(void *handler);
 	bool (*due)(struct handler *h);
+	int copies; /* of a core group: core k belongs to copy k % copies; 1 in other pools */
 	struct core_group *cores; /* NULL unless each thread is a core of a group (cores.h) */
 	const struct weir_threads_spec *spec;
 	struct weir_graph *graph;

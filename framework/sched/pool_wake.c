@@ -37,6 +37,8 @@ static bool unlist_locked(struct pool *pool, struct handler *h) WEIR_REQUIRES(&p
 
 bool pool_wake(struct pool *pool)
 {
+	if (WEIR_UNLIKELY(pool->copies > 1)) /* a spinning thread may belong to another copy */
+		return pool_wake_parts(pool, ~0ULL) > 0;
 	/* seq_cst: pairs with handler_spin and handler_park (rest.c), which change these counters
 	 * and then check the queues again. */
 	if (atomic_load(&pool->n_spinning) > 0 || atomic_load(&pool->n_idle) == 0)
@@ -74,8 +76,31 @@ static int wake_set(struct pool *pool, uint64_t set, bool by_rank)
 	return n;
 }
 
+/* Wake a parked thread of each copy in `parts`. */
+static int wake_copies(struct pool *pool, uint64_t parts)
+{
+	struct handler *wake[PARTITIONS_MAX];
+	int n = 0;
+
+	lock_take(&pool->lock);
+	for (struct handler *h = pool->idle, *next; h && parts != 0; h = next) {
+		uint64_t bit = 1ULL << h->rank % pool->copies;
+		next = h->next_idle;
+		if (!(parts & bit) || !unlist_locked(pool, h))
+			continue;
+		parts &= ~bit;
+		wake[n++] = h;
+	}
+	lock_release(&pool->lock);
+	for (int i = 0; i < n; i++)
+		rouse(wake[i]);
+	return n;
+}
+
 int pool_wake_parts(struct pool *pool, uint64_t parts)
 {
+	if (WEIR_UNLIKELY(pool->copies > 1))
+		return atomic_load(&pool->n_idle) == 0 ? 0 : wake_copies(pool, parts);
 	return wake_set(pool, parts, false);
 }
 

@@ -95,6 +95,20 @@ void core_stop(struct core *core)
 	}
 }
 
+bool core_copy_idles(const struct core *core)
+{
+	const struct pool *pool = core->group->pool;
+	int own = (int)(core - core->group->core);
+
+	for (int k = core_copy(core); k < core->group->max; k += pool->copies) {
+		const struct handler *h = atomic_load(&pool->handler[k]);
+		if (k != own && h && atomic_load(&h->slot) == HANDLER_LIVE &&
+		    atomic_load_explicit(&h->state, memory_order_relaxed) == WEIR_THREAD_IDLE)
+			return true;
+	}
+	return false;
+}
+
 bool core_requeue(struct thread *t, struct outbox *o)
 {
 	struct sink *s = o->sink;

@@ -390,8 +390,8 @@ int admit_own(
 
 	s->decided[class_id].offered += (uint64_t)v->fresh[class_id];
 	s->decided[class_id].wanted += (uint64_t)v->want[class_id];
-	int m = WEIR_UNLIKELY(s->queue.n_parts > 1) && s->policy->tick ? admit_by_rank(s, &a)
-								       : admit_run(s, &a);
+	int m = WEIR_UNLIKELY(queue_parted(&s->queue)) && s->policy->tick ? admit_by_rank(s, &a)
+									  : admit_run(s, &a);
 	if (a.would > 0 && sink_mode(s) != WEIR_ADMISSION_ENFORCE) {
 		v->shadow[class_id] = a.would;
 		v->shadows = true;

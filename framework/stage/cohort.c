@@ -32,7 +32,9 @@ int cohort_take(struct sink *s, int rank, int n_ranks, int most, int64_t now_ns,
 	    .rank = rank,
 	    .n_ranks = n_ranks,
 	    .max = max < most ? max : most,
-	    .sharers = s->queue.leasing || s->queue.map ? 1 : n_ranks,
+	    .sharers = s->queue.leasing || s->queue.map ? 1
+		       : s->queue.copy_cores > 0        ? s->queue.copy_cores
+							: n_ranks,
 	    .linger_ns = linger_ns,
 	    .now_ns = now_ns,
 	    .by_key = s->cohort_by_key,

@@ -59,13 +59,18 @@ int replica_entered(void)
 	return entered;
 }
 
-void *replica_state(const struct weir_stage *st)
+static void *own_state(const struct weir_stage *st)
 {
 	const struct replicas *r = st->replicas;
 
 	if (!r || !r->state || entered < 0 || entered >= r->n)
 		return NULL;
 	return r->state + (size_t)entered * r->bytes;
+}
+
+void *weir_state(const struct weir_stage *st)
+{
+	return WEIR_LIKELY(st->state != NULL) ? st->state : own_state(st);
 }
 
 /* Call ops->fini for the replicas k-1 .. 0. */

@@ -14,7 +14,7 @@
  * | replicas_new, replicas_free       | main thread                                      |
  * | stage_init, stage_fini            | main thread                                      |
  * | stage_refresh, stage_renewed      | one thread at a time, while cores run            |
- * | replica_enter, replica_state      | any thread, for itself                           |
+ * | replica_enter, replica_entered    | any thread, for itself                           |
  */
 #ifndef WEIR_STAGE_REPLICA_H
 #define WEIR_STAGE_REPLICA_H
@@ -37,9 +37,6 @@ int replica_enter(int k);
 
 /** The number that replica_enter has set. */
 int replica_entered(void);
-
-/** The state of the calling thread's replica of `st`. NULL if it has none. */
-void *replica_state(const struct weir_stage *st);
 
 /** Call ops->init for the stage or, if it has replicas, for each of them. If one fails, those before
  *  it are undone. Returns the code of ops->init. */

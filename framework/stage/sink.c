@@ -17,6 +17,7 @@
 #include "base/probe.h"
 #include "base/random.h"
 #include "stage/admit.h"
+#include "stage/push.h"
 
 uint64_t sink_key(const struct sink *s, const struct weir_event *ev)
 {
@@ -40,7 +41,7 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 {
 	int n_expired = 0, run = 0;
 	enum weir_event_state state = s->inlined ? WEIR_EVENT_RUNNING : WEIR_EVENT_QUEUED;
-	bool keyed = s->key.kind > KEY_EVENT, parted = s->queue.n_parts > 1;
+	bool keyed = s->key.kind > KEY_EVENT, parted = queue_parted(&s->queue);
 	uint16_t id = s->id;
 	uint8_t class_id = ev[0]->class_id;
 
@@ -187,11 +188,11 @@ static int split_refused(struct weir_event **ev, int n, const struct verdict *v,
 
 /* Push ev[0..n). If a lane cannot grow because memory is short, the remaining events are moved to
  * the front and treated as if the queue were full. Returns their number. */
-static int push_run(struct sink *s, struct weir_event **ev, int n, int *reason)
+static int push_run(struct sink *s, struct weir_event **ev, int n, int *reason, uint64_t *parts)
     WEIR_REQUIRES(&s->queue.lock)
 {
 	struct weir_event *kept[WEIR_BATCH_MAX];
-	int pushed = queue_push_locked(&s->queue, ev, n), left = n - pushed;
+	int pushed = sink_push(s, ev, n, parts), left = n - pushed;
 
 	if (WEIR_LIKELY(left == 0))
 		return 0;
@@ -257,9 +258,7 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 		refused = split_refused(ev, n, v, reason);
 	if (!s->inlined && refused < n && !(s->splice && admit_to_cell(n - refused))) {
 		int run = s->direct ? take_directly(s, ev + refused, n - refused) : 0;
-		int left = push_run(s, ev + refused, n - refused - run, reason + refused);
-		if (WEIR_UNLIKELY(parts && s->queue.map)) /* read again, under the lock */
-			parts = queue_parts_locked(&s->queue, ev + refused, n - refused);
+		int left = push_run(s, ev + refused, n - refused - run, reason + refused, &parts);
 		if (left > 0 && s->policy->give_back && sink_mode(s) != WEIR_ADMISSION_OFF)
 			s->policy->give_back(s->admission_state, left);
 		refused += left;
@@ -343,7 +342,8 @@ int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns
 	for (int i = 0; i < n; i++) {
 		ev[i]->queued_ns = now_ns;
 		ev[i]->state = WEIR_EVENT_AGAIN;
-		parts |= 1ULL << queue_part(&s->queue, ev[i]->key);
+		if (queue_parted(&s->queue))
+			parts |= 1ULL << queue_part(&s->queue, ev[i]->key);
 		if (WEIR_UNLIKELY(s->queue.shortest))
 			sink_note_cost(s, ev[i]);
 	}
@@ -351,9 +351,7 @@ int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns
 	before = queue_length(&s->queue);
 	*why = s->queue.closed ? WEIR_ECLOSED : WEIR_ENOMEM;
 	if (!s->queue.closed)
-		back = s->inlined ? n : queue_push_locked(&s->queue, ev, n);
-	if (WEIR_UNLIKELY(s->queue.map)) /* as in admit_run */
-		parts = queue_parts_locked(&s->queue, ev, back);
+		back = s->inlined ? n : sink_push(s, ev, n, &parts);
 	length = queue_length(&s->queue);
 	lock_release(&s->queue.lock);
 	for (int i = back; i < n; i++)

@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "base/probe.h"
 #include "stage/call.h"
-#include "stage/replica.h"
 #include "trace/trail.h"
 
 struct weir_graph *stage_graph(const struct weir_stage *st)
@@ -449,11 +448,6 @@ int weir_outlet_find(const struct weir_stage *st, const char *name)
 bool weir_outlet_linked(const struct weir_stage *st, int outlet)
 {
 	return outlet >= 0 && outlet < st->n_outlets && st->outlets[outlet].to != NULL;
-}
-
-void *weir_state(const struct weir_stage *st)
-{
-	return WEIR_LIKELY(st->state != NULL) ? st->state : replica_state(st);
 }
 
 void *weir_thread_state(const struct weir_stage *st)

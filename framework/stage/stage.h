@@ -55,7 +55,7 @@ struct weir_stage {
 	char *cost_arg; /* likewise of the field with the expected work */
 	void *state;   /* NULL if the stage has replicas, or its type has no state */
 	struct replicas *replicas; /* with `mode: replicated` (stage/replica.h), otherwise NULL */
-	bool inited; /* ops->init succeeded */
+	bool inited;               /* ops->init succeeded */
 	/* number of the last search (stage/downstream.c) that visited this stage; main thread */
 	unsigned walk;
 	/* position that an error of init or start points to; NULL means the stage as a whole */

@@ -4,8 +4,9 @@
  *
  * Replicated stages under torture. Producers send events through three stages of a core group, all
  * with a state per core. Handlers hold events, requeue them, and end their threads; cores leave and
- * come back; stages are paused; graphs are drained with and without time. Each round builds a new
- * graph with a random schedule and random limits.
+ * come back, or each is a copy of the group, whose events must stay there; stages are paused; graphs
+ * are drained with and without time. Each round builds a new graph with a random schedule and random
+ * limits.
  *
  * Checks that each event ends exactly once and the law holds, that no two threads use one replica at
  * once (its members are not atomic, so ThreadSanitizer sees that, too), that the events that the
@@ -21,13 +22,14 @@
 #include "base/task.h"
 #include "graph/graph.h"
 #include "sched/cores.h"
+#include "stage/replica.h"
 
 #define PRODUCERS_MAX 8
 #define EVENTS        3000 /* of a producer in a round */
 
 /* State of a replica; only its core's thread may use it. */
 struct own {
-	int users;
+	int users, number;
 	unsigned seed;
 	uint64_t handled;
 	struct weir_event *held;
@@ -36,7 +38,7 @@ struct own {
 static atomic_ullong handled, counted, wrong;
 static atomic_int made, freed;
 static atomic_uint seeds;
-static bool deadly, holding, requeuing;
+static bool deadly, holding, requeuing, copies;
 
 static void expect(bool ok, const char *what)
 {
@@ -59,6 +61,7 @@ static int own_init(struct weir_stage *st, struct weir_err *err)
 	struct own *own = enter(st);
 
 	(void)err;
+	own->number = replica_entered() + 1;
 	own->seed = atomic_fetch_add(&seeds, 1);
 	atomic_fetch_add(&made, 1);
 	own->users--;
@@ -102,12 +105,21 @@ static void own_stop(struct weir_stage *st, int64_t until_ns)
 	own->users--;
 }
 
+/* With copies, each of one core, an event stays on the core that has taken it first. */
+static void look(const struct own *own, struct probe *p)
+{
+	if (p->producer == 0)
+		p->producer = own->number;
+	expect(!copies || p->producer == own->number, "an event has left its copy");
+}
+
 static void own_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	struct own *own = enter(st);
 
 	for (int i = 0; i < n; i++) {
 		unsigned r = (unsigned)rand_r(&own->seed) % 4000;
+		look(own, (struct probe *)ev[i]);
 		if (deadly && r == 0) {
 			own->users--;
 			pthread_exit(NULL);
@@ -202,6 +214,8 @@ static struct weir_spec *random_spec(unsigned *seed)
 	    &g->schedule, next_policy_at((int)((unsigned)rand_r(seed) % (unsigned)n))->name);
 	g->order = rand_r(seed) % 2 ? WEIR_ORDER_NEWEST : WEIR_ORDER_ARRIVAL;
 	g->gate.events = rand_r(seed) % 3;
+	copies = task_cores() > 1 && rand_r(seed) % 2; /* each core is one */
+	g->replicas = copies ? task_cores() : 1;
 	deadly = rand_r(seed) % 2;
 	holding = rand_r(seed) % 2;
 	requeuing = rand_r(seed) % 2;
@@ -229,7 +243,7 @@ static void disturb(struct weir_graph *g, unsigned *seed, bool hasty, uint64_t a
 	struct pool *pool = weir_graph_stage(g, "a")->pool;
 	int max = task_cores();
 
-	pool_set_bounds(pool, 1, max);
+	pool_set_bounds(pool, copies ? max : 1, max); /* a copy keeps its cores */
 	for (int turn = 0; hasty ? turn < 20 : fixture_ended() < all && turn < 2000; turn++) {
 		if (rand_r(seed) % 4 == 0)
 			pool_set_target(pool, 1 + (int)((unsigned)rand_r(seed) % (unsigned)max));

@@ -208,6 +208,8 @@ struct weir_group_spec {
 	int64_t starve_ns;
 	int order;    /* enum weir_order: which event of a stage is served first on its core */
 	bool balance; /* give events to idle cores */
+	/* copies of the group, each with its share of the cores; an event stays in its copy */
+	int64_t replicas;
 	/* the stages in the order that `wavefront` and `srpt` follow; empty: upstream first */
 	struct weir_strings visit;
 	/* events with equal values of this field never overlap in the stages of the group, and keep

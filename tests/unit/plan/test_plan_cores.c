@@ -222,6 +222,34 @@ static void test_replicated(void)
 	weir_spec_free(spec);
 }
 
+static struct weir_spec *copied(int replicas)
+{
+	struct weir_spec *spec = chain("fifo");
+
+	group_of(spec)->replicas = replicas;
+	weir_spec_text(&group_of(spec)->cores, "1");
+	return spec;
+}
+
+static void test_replicas(void)
+{
+	struct weir_spec *spec = chain("shared");
+
+	group_of(spec)->replicas = 2;
+	refuses(spec, "'replicas' needs a schedule per core");
+	accepts(copied(1));
+	refuses(copied(2), "1 core cannot be divided equally among 2 replicas");
+	CU_ASSERT_STRING_EQUAL(errs.err[0].hint, "write at most 'replicas: 1'");
+	spec = copied(task_cores());
+	weir_spec_text(&group_of(spec)->cores, "auto");
+	if (task_cores() > 1)
+		fixture_set(&spec->stages[1], "mode", "exclusive");
+	if (task_cores() > 1)
+		refuses(spec, "is exclusive, so it cannot be in the replicas of group 'core'");
+	else
+		accepts(spec);
+}
+
 static void test_stages_outside(void)
 {
 	struct weir_spec *spec = chain("shared");
@@ -325,5 +353,5 @@ static void test_stages(void)
 CUNIT_MAIN("plan cores", {"types", test_types}, {"schedules", test_schedules},
     {"threads", test_threads}, {"cores", test_cores}, {"a CPU twice", test_cpu_twice},
     {"only in core groups", test_only_core_groups}, {"stages outside", test_stages_outside},
-    {"replicated", test_replicated}, {"visit", test_visit}, {"never acts", test_never_acts},
-    {"stages", test_stages})
+    {"replicated", test_replicated}, {"replicas", test_replicas}, {"visit", test_visit},
+    {"never acts", test_never_acts}, {"stages", test_stages})
