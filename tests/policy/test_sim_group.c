@@ -52,7 +52,8 @@ static void test_books(void)
 			struct sim_config c;
 
 			group_search_fill(7, next_policy_at(p), 1 + 3 * p, 0.8, &c);
-			c.measured_ns /= 25;
+			c.measured_ns /= 50;
+			c.warmup_ns /= 10;
 			c.laws |= SIM_LAWS_GROUPS;
 			c.group[0].limits.gate = gate;
 			c.group[0].limits.gate_events = 4;
@@ -95,9 +96,10 @@ static void test_mmk(void)
 		c.stage[0].service = (struct sim_dist){SIM_EXP, 1000000, 0, 0, 0};
 		c.stage[0].batch_max = 1;
 		c.stage[0].local = SIM_LOCAL_NEVER;
+		c.warmup_ns /= 2;
 		c.route[0].n = 1;
 		c.source[0].rate_per_s = 0.8 * cores[i] * 1000;
-		c.measured_ns = (int64_t)(100000 / c.source[0].rate_per_s * 1e9);
+		c.measured_ns = (int64_t)(20000 / c.source[0].rate_per_s * 1e9);
 		struct sim_result *r = run(&c);
 		double mean = hdr_mean_ns(&r->class[0].response) / 1000000;
 
@@ -110,15 +112,16 @@ static double search_ms(const struct next_policy *policy, int cores)
 {
 	double sum = 0;
 
-	for (uint64_t seed = 1; seed <= 3; seed++) {
+	for (uint64_t seed = 1; seed <= 2; seed++) {
 		struct sim_config c;
 
 		group_search_fill(seed, policy, cores, 0.85, &c);
-		c.measured_ns = c.measured_ns * 2 / 5;
+		c.measured_ns /= 10;
+		c.warmup_ns /= 5;
 		CU_ASSERT_DOUBLE_EQUAL(group_load(&c, 0), 0.85, 1e-9);
 		struct sim_result *r = run(&c);
 
-		sum += hdr_mean_ns(&r->class[0].response) / 1000000 / 3;
+		sum += hdr_mean_ns(&r->class[0].response) / 1000000 / 2;
 		sim_result_free(r);
 	}
 	return sum;
