@@ -96,10 +96,9 @@ static void test_mmk(void)
 		c.stage[0].service = (struct sim_dist){SIM_EXP, 1000000, 0, 0, 0};
 		c.stage[0].batch_max = 1;
 		c.stage[0].local = SIM_LOCAL_NEVER;
-		c.warmup_ns /= 2;
 		c.route[0].n = 1;
 		c.source[0].rate_per_s = 0.8 * cores[i] * 1000;
-		c.measured_ns = (int64_t)(20000 / c.source[0].rate_per_s * 1e9);
+		c.measured_ns = (int64_t)(100000 / c.source[0].rate_per_s * 1e9);
 		struct sim_result *r = run(&c);
 		double mean = hdr_mean_ns(&r->class[0].response) / 1000000;
 
