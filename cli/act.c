@@ -162,9 +162,13 @@ bool act_is_group(const json_t *graph, const char *name)
 {
 	const json_t *stages = json_object_get(graph, "stages");
 
-	for (size_t i = 0; i < json_array_size(stages); i++)
-		if (*name && strcmp(act_text(json_array_get(stages, i), "group"), name) == 0)
+	/* a stage with a pool of its own has its own name as that of its group */
+	for (size_t i = 0; i < json_array_size(stages); i++) {
+		const json_t *stage = json_array_get(stages, i);
+		if (*name && strcmp(act_text(stage, "group"), name) == 0 &&
+		    strcmp(act_text(stage, "name"), name) != 0)
 			return true;
+	}
 	return false;
 }
 

@@ -60,7 +60,7 @@ static bool is_source(const struct weir_stage_spec *s)
 static void put_what(FILE *out, const struct weir_stage_spec *s)
 {
 	put_safe(out, s->use);
-	if (is_source(s))
+	if (is_source(s) && !s->group[0])
 		return;
 	fputs(", ", out);
 	put_place(out, s);
@@ -76,7 +76,7 @@ static void put_outlet(FILE *out, const struct weir_link_spec *link)
 
 static bool is_in(const struct weir_stage_spec *s, const struct weir_group_spec *group)
 {
-	return !s->inlined && !is_source(s) && strcmp(s->group, group->name) == 0;
+	return !s->inlined && strcmp(s->group, group->name) == 0;
 }
 
 /* Write "wavefront, 2 cores, gate all". Commas and colons do no harm in texts that are quoted. */

@@ -22,7 +22,7 @@ static const char *duration(char buf[32], int64_t ns)
 	return buf;
 }
 
-/* Write "2 cores", "the cores 0-3,6" or "all cores" to buf[size]. */
+/* Write "2 cores", "2 to 8 cores", "CPUs 0-3,6" or "all cores" to buf[size]. */
 static void cores_text(const struct weir_group_spec *group, char *buf, size_t size)
 {
 	const char *cores = group->cores ? group->cores : "auto";
@@ -31,6 +31,9 @@ static void cores_text(const struct weir_group_spec *group, char *buf, size_t si
 		snprintf(buf, size, "all cores");
 	else if (strspn(cores, "0123456789") == strlen(cores))
 		snprintf(buf, size, "%.40s core%s", cores, strcmp(cores, "1") == 0 ? "" : "s");
+	else if (strstr(cores, ".."))
+		snprintf(buf, size, "%.*s to %.20s cores", (int)strcspn(cores, "."), cores,
+		    strstr(cores, "..") + 2);
 	else
 		snprintf(buf, size, "CPUs %.40s", cores);
 }
@@ -47,6 +50,8 @@ void group_brief(const struct weir_group_spec *group, char *buf, size_t size)
 		snprintf(gate, sizeof(gate), "events: %lld", (long long)g->events);
 	else if (g->time_ns > 0)
 		snprintf(gate, sizeof(gate), "time: %s", duration(time, g->time_ns));
+	else if (g->cutoff_ns > 0)
+		snprintf(gate, sizeof(gate), "cutoff: %s", duration(time, g->cutoff_ns));
 	else
 		snprintf(gate, sizeof(gate), "all");
 	snprintf(buf, size, "%.40s, %s, gate %s", group->schedule, cores, gate);
@@ -66,8 +71,14 @@ static const char *schedule_help(const char *name)
 
 static void gate_words(const struct weir_gate_spec *g, FILE *out)
 {
-	char time[32];
 	bool gated = g->arrived || g->events > 0 || g->time_ns > 0;
+	char time[32];
+
+	if (g->cutoff_ns > 0)
+		fprintf(out,
+		    "# An event that takes over %s waits for the next visit, if its handler asks "
+		    "for the time.\n",
+		    duration(time, g->cutoff_ns));
 
 	fputs("# A visit of a stage ends ", out);
 	if (g->arrived)
@@ -147,6 +158,9 @@ void group_words(const struct weir_spec *spec, const struct weir_group_spec *gro
 	urgent_words(spec, group, out);
 	fprintf(out, "# Of the events of a stage on a core, the %s is served first.\n",
 	    group->order == WEIR_ORDER_NEWEST ? "newest" : "oldest");
+	if (group->serial && group->serial[0])
+		fprintf(out, "# Events with the same '%s' do not overlap, and keep their order.\n",
+		    group->serial);
 	fputs(group->balance ? "# Idle cores get events of others.\n"
 			     : "# Idle cores get no events of others (balance: false).\n",
 	    out);

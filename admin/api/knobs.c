@@ -176,10 +176,11 @@ static bool is_for_group(const struct call *c)
 	return strncmp(c->path, groups, sizeof(groups) - 1) == 0;
 }
 
+/* A stage with a pool of its own has its own name as that of its group. */
 static bool has_group(const struct weir_graph_view *v, const char *name)
 {
 	for (int i = 0; i < v->n_stages; i++)
-		if (strcmp(v->stages[i].group, name) == 0)
+		if (strcmp(v->stages[i].group, name) == 0 && strcmp(v->stages[i].name, name) != 0)
 			return true;
 	return false;
 }

@@ -102,7 +102,7 @@ static int add_owner(struct save *s, const char *kind, const char *stage)
 }
 
 /* Whether one of the stages before `i` is in the group. */
-static bool had_group(const json_t *stages, size_t i, const char *group)
+static bool is_repeated(const json_t *stages, size_t i, const char *group)
 {
 	while (i-- > 0)
 		if (strcmp(act_text(json_array_get(stages, i), "group"), group) == 0)
@@ -115,10 +115,11 @@ static int fetch(struct save *s, json_t **graph)
 	int rc = act_ask(s->verb, s->args, "GET", "/api/v1/graph", NULL, graph);
 	const json_t *stages = json_object_get(*graph, "stages");
 
+	for (size_t i = 0; rc == VERB_OK && i < json_array_size(stages); i++)
+		rc = add_owner(s, "stages", act_text(json_array_get(stages, i), "name"));
 	for (size_t i = 0; rc == VERB_OK && i < json_array_size(stages); i++) {
 		const char *group = act_text(json_array_get(stages, i), "group");
-		rc = add_owner(s, "stages", act_text(json_array_get(stages, i), "name"));
-		if (rc == VERB_OK && *group && !had_group(stages, i, group))
+		if (act_is_group(*graph, group) && !is_repeated(stages, i, group))
 			rc = add_owner(s, "groups", group);
 	}
 	return rc;

@@ -18,7 +18,8 @@
 
 /* What the cores of a group, or of a stage in it, have done between two responses. */
 struct done {
-	double visits, urgent, starved, cut_gate, cut_urgent, cut_starved, events, queued, dealt;
+	double visits, urgent, starved, cut_gate, cut_urgent, cut_starved, events, queued, dealt,
+	    moved;
 	double busy_s, longest_s;
 	double busy_most, busy_least; /* shares of the busiest core and of the least busy one */
 };
@@ -55,6 +56,7 @@ static void add_core(struct done *d, const json_t *then, const json_t *now, doub
 	d->events += grown(then, now, "events_total");
 	d->queued += grown(then, now, "from_queue_total");
 	d->dealt += grown(then, now, "dealt_total");
+	d->moved += grown(then, now, "moved_total");
 	d->busy_s += busy_s;
 	d->longest_s = longest_s > d->longest_s ? longest_s : d->longest_s;
 	d->busy_most = busy > d->busy_most ? busy : d->busy_most;
@@ -283,6 +285,9 @@ static void explain(const json_t *then, const json_t *now, const json_t *group, 
 	    "%s\n",
 	    number_text(NUMBER_ROOM, d.events / span_s, 4), 100 * ratio(d.queued, d.events),
 	    number_text(NUMBER_ROOM, d.dealt / span_s, 4), act_duration(wait, d.longest_s));
+	if (d.moved > 0)
+		plain_print(stdout, "  serial   %s/s slots of keys moved to other cores\n",
+		    number_text(NUMBER_ROOM, d.moved / span_s, 4));
 	advise(then, now, group, &d, span_s);
 }
 

@@ -126,7 +126,7 @@ static void print_line(const char *stage, const char *on, const struct line *l)
 
 	print_name(stage, 14);
 	print_name(on, 11);
-	plain_print(stdout, "%8s %9s %9s %9s %8s %7s %8s %8s\n",
+	plain_print(stdout, "%8s %9s %9s %9s %7s %7s %8s %8s\n",
 	    waits ? length_text(t[0], l->queue) : "-", count_text(t[1], l->started),
 	    count_text(t[2], l->restarted), count_text(t[3], l->completed),
 	    count_text(t[4], l->shed), count_text(t[5], l->failed),
@@ -217,7 +217,7 @@ static void print_tables(const json_t *doc, const char *url)
 
 	plain_print(stdout, "%s  %s  %.1f s%s\n", act_text(doc, "name"), url, span_s,
 	    replaced ? ", since a reload has replaced the stages" : "");
-	print_head("STAGE          ON             QUEUE   STARTED RESTARTED COMPLETED     SHED  "
+	print_head("STAGE          ON             QUEUE   STARTED RESTARTED COMPLETED    SHED  "
 		   "FAILED     WAIT  LONGEST");
 	for (size_t i = 0; i < json_array_size(stages); i++)
 		print_stage(json_array_get(stages, i));

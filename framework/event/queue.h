@@ -341,9 +341,9 @@ void queue_set_map(struct queue *q, const _Atomic uint8_t *map);
 uint64_t queue_parts_locked(const struct queue *q, struct weir_event *const *ev, int n)
     WEIR_REQUIRES(&q->lock);
 /** Take the first `max` events of a partition, in the order in which they were pushed. Returns their
- *  number. */
-int queue_take_in_order(struct queue *q, struct partition *part, int max, struct weir_event **out)
-    WEIR_REQUIRES(&q->lock);
+ *  number. The caller holds the lock. */
+int queue_take_in_order(
+    const struct queue *q, struct partition *part, int max, struct weir_event **out);
 /** As queue_push_locked, but in front of all events of their partitions, and all or none. */
 int queue_push_front_locked(struct queue *q, struct weir_event **ev, int n) WEIR_REQUIRES(&q->lock);
 /** Make room in partition `to` for all events of partition `from` and `more` others. Returns 0 or

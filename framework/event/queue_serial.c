@@ -57,7 +57,8 @@ static struct lane *next_lane(struct partition *part, int n_classes, uint64_t *u
 	return next;
 }
 
-int queue_take_in_order(struct queue *q, struct partition *part, int max, struct weir_event **out)
+int queue_take_in_order(
+    const struct queue *q, struct partition *part, int max, struct weir_event **out)
 {
 	struct lane *l;
 	uint64_t until;

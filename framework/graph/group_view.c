@@ -116,17 +116,27 @@ static int view_group(
 	v->stages = calloc((size_t)group->n_stages + 1, sizeof(*v->stages));
 	if (!v->core || !v->stages)
 		return WEIR_ENOMEM;
-	v->n_cores = group->max;
 	v->n_stages = group->n_stages;
 	for (int i = 0; i < v->n_stages; i++) {
 		struct weir_group_stage_view *s = &v->stages[i];
 		s->stage = &stages[pool->sinks[i]->id];
 		s->urgent_events = plan.limits.urgent[i].events;
 		s->urgent_wait_ns = plan.limits.urgent[i].wait_ns;
-		for (int k = 0; k < s->stage->n_cores && k < v->n_cores; k++)
+		if (s->stage->n_cores > v->n_cores) /* more may have come since the last stage */
+			v->n_cores = s->stage->n_cores;
+		for (int k = 0; k < s->stage->n_cores; k++)
 			add(&v->core[k], &s->stage->cores[k]);
 	}
 	return 0;
+}
+
+/* Return the source whose loops are the cores of the group, or NULL. */
+static const char *source_of(const struct weir_graph *g, const struct pool *pool)
+{
+	for (int i = 0; i < g->n_stages; i++)
+		if (g->stages[i]->host == pool)
+			return g->stages[i]->name;
+	return NULL;
 }
 
 int graph_groups_view(const struct weir_graph *g, struct weir_graph_view *v)
@@ -137,8 +147,11 @@ int graph_groups_view(const struct weir_graph *g, struct weir_graph_view *v)
 	if (!v->groups)
 		return WEIR_ENOMEM;
 	for (int i = 0; rc == 0 && i < g->n_pools; i++)
-		if (g->pools[i]->cores)
-			rc = view_group(g->pools[i], v->stages, &v->groups[v->n_groups++]);
+		if (g->pools[i]->cores) {
+			struct weir_group_view *group = &v->groups[v->n_groups++];
+			group->source = source_of(g, g->pools[i]);
+			rc = view_group(g->pools[i], v->stages, group);
+		}
 	return rc;
 }
 

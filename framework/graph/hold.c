@@ -35,7 +35,7 @@ void hold_count(struct thread *t, int id, int class_id, int n)
  * recent enough. That of another thread is the start of its batch, which may be long ago. */
 static int64_t now_of(const struct thread *t)
 {
-	return t->link ? t->now_ns : clock_now_ns();
+	return t->link && !t->core ? t->now_ns : clock_now_ns();
 }
 
 static void record(struct thread *t, struct weir_stage *st, const struct weir_event *ev,

@@ -162,8 +162,11 @@ int loop_core_claim(struct weir_loop *loop, int index)
 		return rc;
 	weir_loop_del(loop, &loop->wake);
 	close(loop->wake.fd);
-	loop->wake.fd = loop->host->wake_fd;
-	return weir_loop_add(loop, &loop->wake, EPOLLIN | EPOLLET);
+	loop->wake.fd = loop->host->wake_fd; /* not closed by loop_free */
+	rc = weir_loop_add(loop, &loop->wake, EPOLLIN | EPOLLET);
+	if (rc != 0)
+		host_release(loop->host);
+	return rc;
 }
 
 bool loop_core_step(struct weir_loop *loop)

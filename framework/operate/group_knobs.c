@@ -83,7 +83,10 @@ static int check_group(
 	if (!wanted.groups)
 		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
 	memcpy(wanted.groups, now->groups, bytes);
-	wanted.groups[of->group - now->groups] = *next;
+	struct weir_group_spec *one = &wanted.groups[of->group - now->groups];
+	*one = *next;
+	if (next_policy_find(one->schedule)) /* a policy rests while `cores` is a number */
+		one->threads.policy = NULL;
 	int rc = check(now, &wanted, why, size);
 	free(wanted.groups);
 	return rc;

@@ -6,15 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/probe.h"
 #include "stage/admit.h"
 #include "stage/stage.h"
-
-/* Price of moving slots: the locks and the look at all events, and four times that is the least work
- * that is worth it (Mely: a steal that costs more than it brings makes the server slower). */
-#define MOVE_NS    (2 * NS_PER_US)
-#define MOVE_TIMES 4
 
 static int serial_new(struct core_group *group)
 {
@@ -26,7 +20,7 @@ static int serial_new(struct core_group *group)
 	memset(s, 0, sizeof(*s));
 	for (int i = 0; i < QUEUE_SLOTS; i++)
 		atomic_init(&s->map[i], (uint8_t)(i % (n > 0 ? n : 1)));
-	atomic_init(&s->least_ns, MOVE_TIMES * MOVE_NS);
+	atomic_init(&s->least_ns, SERIAL_TIMES * SERIAL_MOVE_NS);
 	group->serial = s;
 	return 0;
 }

@@ -33,6 +33,13 @@
 
 #include "sched/cores.h"
 
+/** Price of a move of slots, and of each event that moves (bench/micro_serial). A move must be worth
+ *  SERIAL_TIMES its price, since Mely found that a steal which costs more than it brings makes a server
+ *  slower. That number is a guess. */
+#define SERIAL_MOVE_NS  2000
+#define SERIAL_EVENT_NS 10
+#define SERIAL_TIMES    4
+
 /** Whether a core handles events of its slots. */
 enum serial_state { SERIAL_NEW, SERIAL_OPEN, SERIAL_LEFT };
 

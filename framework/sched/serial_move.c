@@ -7,10 +7,6 @@
 #include "base/clock.h"
 #include "stage/stage.h"
 
-/* Price of moving an event; that of a move is in serial.c. */
-#define MOVE_EVENT_NS 10
-#define MOVE_TIMES    4
-
 /* Number of events of a cell, or of a lane of an inbox, that are looked at to choose slots. A guess,
  * like LOOK_MAX of cell_peek.c. */
 #define LOOK_MAX 1024
@@ -337,7 +333,7 @@ static void look(const struct core *core, int64_t *work_ns, uint32_t *events)
 }
 
 /* Choose slots with up to half of the events. Returns the work of the slots minus what the move of
- * their events costs, times MOVE_TIMES. */
+ * their events costs, times SERIAL_TIMES. */
 static int64_t choose(const struct core *core, uint32_t n, struct slots *slots)
 {
 	int64_t work_ns[QUEUE_SLOTS] = {0}, gain_ns = 0;
@@ -349,7 +345,7 @@ static int64_t choose(const struct core *core, uint32_t n, struct slots *slots)
 			continue;
 		slots_add(slots, s);
 		chosen += events[s];
-		gain_ns += work_ns[s] - MOVE_TIMES * MOVE_EVENT_NS * (int64_t)events[s];
+		gain_ns += work_ns[s] - SERIAL_TIMES * SERIAL_EVENT_NS * (int64_t)events[s];
 	}
 	return chosen > 0 ? gain_ns : INT64_MIN;
 }

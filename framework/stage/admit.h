@@ -83,6 +83,10 @@ bool admit_passed(const struct sink *s, int from, int class_id);
 /** `n` such events have arrived at `s` without admit_settle: they are no longer on their way. */
 void admit_came(struct sink *s, int from, int class_id, int n);
 
+/** Whether the `n` events that have been admitted are to be put into the cell of the calling core
+ *  (thread.celled), instead of into the queue. */
+bool admit_to_cell(int n);
+
 /** Consult the policy of `s` about the class. Returns the number of events that the policy admits;
  *  a policy with a token bucket has taken that many tokens. */
 int admit_own(struct sink *s, struct weir_event **ev, int n, int class_id, int64_t now_ns,

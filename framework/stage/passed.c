@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tells which events a stage of a core group may get without its door (sink_offer), as far as
- * admission policies are concerned. */
+ * admission policies are concerned, and which of those that have passed it its queue need not have. */
 #include "stage/admit.h"
 
 /* The fronts that have been consulted about events of the class before they enter `s` from stage
@@ -29,4 +29,12 @@ void admit_came(struct sink *s, int from, int class_id, int n)
 		return;
 	atomic_fetch_sub_explicit(
 	    &s->pipeline_ns, n * sink_cost_ns(s, class_id), memory_order_relaxed);
+}
+
+bool admit_to_cell(int n)
+{
+	struct thread *t = thread_self();
+
+	t->celled = (uint32_t)n <= t->cell_room ? n : 0;
+	return t->celled > 0;
 }

@@ -9,11 +9,9 @@
 /* The share of all slots that are taken, those of the cells included, if the queue has `in`. */
 static double sink_fullness(const struct sink *s, int64_t in)
 {
-	uint32_t own = atomic_load_explicit(&s->queue.own, memory_order_relaxed);
-	uint32_t each = atomic_load_explicit(&s->queue.cell_max, memory_order_relaxed);
-	double slots = own + (double)each * s->n_cells;
+	uint32_t slots = atomic_load_explicit(&s->queue.limit, memory_order_relaxed);
 
-	return slots > 0 ? (double)(in + sink_in_cells(s)) / slots : 0;
+	return slots > 0 ? (double)(in + sink_in_cells(s)) / (double)slots : 0;
 }
 
 double weir_pressure(const struct weir_stage *st)

@@ -243,18 +243,6 @@ static int take_directly(struct sink *s, struct weir_event **ev, int n)
 	return run;
 }
 
-/* Whether the `n` admitted events are put into the cell of the calling core. */
-static bool goes_to_cell(const struct sink *s, int n)
-{
-	struct thread *t;
-
-	if (WEIR_LIKELY(!s->splice))
-		return false;
-	t = thread_self();
-	t->celled = (uint32_t)n <= t->cell_room ? n : 0;
-	return t->celled > 0;
-}
-
 /* Judge ev[0..n) and push the admitted events. Moves the refused events to the front and returns
  * their number. */
 static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_ns,
@@ -267,7 +255,7 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	before = queue_length(&s->queue);
 	if (judge(s, ev, n, now_ns, v) < n)
 		refused = split_refused(ev, n, v, reason);
-	if (!s->inlined && refused < n && !goes_to_cell(s, n - refused)) {
+	if (!s->inlined && refused < n && !(s->splice && admit_to_cell(n - refused))) {
 		int run = s->direct ? take_directly(s, ev + refused, n - refused) : 0;
 		int left = push_run(s, ev + refused, n - refused - run, reason + refused);
 		if (WEIR_UNLIKELY(parts && s->queue.map)) /* read again, under the lock */

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "event/local.h"
+#include "sched/cores.h"
 #include "stage/stage.h"
 
 atomic_ullong faults, deaths, handled;
@@ -22,6 +23,7 @@ static struct known {
 	_Alignas(64) atomic_int busy;    /* thread that is in a handler with events of the key */
 	uint64_t calls;                  /* events in handlers so far */
 	uint64_t next;                   /* stamp of the next event in s0 */
+	uint64_t from[STAGES][CORES][2]; /* last place of what a core has sent, by outlet */
 	uint64_t last[STAGES];           /* stamp of the last event with a place, by stage */
 	uint64_t of_producer[PRODUCERS]; /* sequence number of its last event in s0 */
 } known[2][KEYS];
@@ -102,6 +104,19 @@ static void check_first(struct known *k, struct work *w)
 	w->stamp = ++k->next;
 }
 
+/* What a core sends over one outlet comes in the order in which it was sent. */
+static void check_sender(struct known *k, struct work *w, int id)
+{
+	uint64_t *before = &k->from[id][w->by][w->outlet];
+
+	if (w->sent == 0)
+		return;
+	if (w->sent <= *before)
+		fault("not in the order of the sender", w->sent, *before);
+	*before = w->sent;
+	w->sent = 0;
+}
+
 static void check_order(const struct weir_stage *st, struct weir_event **ev, int n)
 {
 	int id = st->id, field = field_of(st);
@@ -113,6 +128,8 @@ static void check_order(const struct weir_stage *st, struct weir_event **ev, int
 			k->calls++;
 		if (field != 0) /* the order by `user` ends here */
 			w->loose = true;
+		if (field == 0)
+			check_sender(k, w, id);
 		if (w->loose)
 			continue;
 		if (id == 0)
@@ -140,6 +157,7 @@ static bool hold(struct weir_stage *st, struct weir_event **slot)
 	bool holds = !o->ends;
 	if (holds) {
 		((struct work *)ev)->loose = true;
+		((struct work *)ev)->sent = 0;
 		weir_hold(st, slot);
 		ev->next = o->first;
 		o->first = ev;
@@ -204,6 +222,20 @@ static void take_time(uint64_t r)
 		sched_yield();
 }
 
+static void send(struct weir_stage *st, int outlet, struct weir_event **slot)
+{
+	static atomic_ullong sent[CORES];
+	const struct core *core = thread_self()->core;
+	struct work *w = (struct work *)*slot;
+
+	if (core && field_of(st) != 0) {
+		w->by = core->number;
+		w->outlet = outlet;
+		w->sent = atomic_fetch_add(&sent[core->number], 1) + 1;
+	}
+	weir_emit(st, outlet, slot);
+}
+
 static void one(struct weir_stage *st, struct weir_event **slot)
 {
 	struct work *w = (struct work *)*slot;
@@ -220,21 +252,21 @@ static void one(struct weir_stage *st, struct weir_event **slot)
 		break;
 	case 2:
 		if (!atomic_load(&may_hold) || !hold(st, slot))
-			weir_emit(st, 0, slot);
+			send(st, 0, slot);
 		break;
 	case 3:
 		w->loose = true;
 		if (weir_stage_type(st) == &work_hold_ops)
 			weir_hold_until(st, slot, weir_now_ns(st) + 300000);
 		else
-			weir_emit(st, 0, slot);
+			send(st, 0, slot);
 		break;
 	case 4:
 		w->loose = true;
-		weir_emit(st, 1, slot);
+		send(st, 1, slot);
 		break;
 	default:
-		weir_emit(st, 0, slot);
+		send(st, 0, slot);
 	}
 }
 

@@ -9,6 +9,7 @@
 #define STAGES    5
 #define KEYS      24
 #define PRODUCERS 8
+#define CORES     4
 
 struct work {
 	struct probe p;
@@ -16,6 +17,10 @@ struct work {
 	int key[2];             /* their numbers */
 	bool loose;     /* has lost its place: requeued, held or not always in serial stages */
 	uint64_t stamp; /* place among the events of its key, given in stage 0 */
+	/* sent to a serial stage by a core that may not own its key: place among what that core has
+	 * sent over this outlet, 0 if it was not */
+	uint64_t sent;
+	int by, outlet;
 };
 
 extern atomic_ullong faults, deaths, handled;

@@ -6,10 +6,12 @@
  * leave and enter again by a side link. A group has four cores, also where the machine has fewer.
  * Slots move whenever a core idles; handlers requeue and hold events, let tickets expire, and end
  * their thread; events have classes and deadlines; operators pause stages, let batches linger, change
- * limits and look into the queues. Each graph is drained, with and without time. The laws:
+ * limits and the number of cores, and look into the queues. Each graph is drained, with and without
+ * time. The laws:
  * - events of one key are never in handlers of two threads at a time;
  * - events of a key that were neither requeued nor held pass each serial stage in the order in which
  *   they passed the one before, and the first one in the order of their producer;
+ * - what a core that does not own a key sends to a serial stage comes in the order of that core;
  * - every event has been finished exactly once, and the counters balance.
  */
 #include <weir/random.h>
@@ -24,13 +26,12 @@
 
 #define WORKS 256
 #define RUN   32
-#define CORES 4
 
 static const char *const names[STAGES] = {"s0", "s1", "s2", "s3", "s4"};
 static struct work *works[PRODUCERS];
 static uint64_t seqs[PRODUCERS]; /* of each producer, over all graphs */
 static struct weir_graph *graph;
-static atomic_bool stop;
+static atomic_bool stop, calm; /* producers end; operators end */
 static atomic_ullong moved, offered;
 
 /* Let a group have four cores on smaller machines, too; their threads share the real ones. */
@@ -162,6 +163,7 @@ static void act(unsigned *rnd)
 	const char *name = names[below(rnd, STAGES)];
 	struct weir_queued queued[QUEUE_PEEK_MAX];
 	struct weir_graph_view *v;
+	struct pool *pool = graph->stages[0]->pool;
 	char why[300];
 
 	switch (below(rnd, 12)) {
@@ -185,6 +187,9 @@ static void act(unsigned *rnd)
 		if (weir_graph_view(graph, &v) == 0)
 			weir_graph_view_free(v);
 		break;
+	case 6: /* cores leave and join */
+		pool_set_target(pool, 1 + (int)below(rnd, CORES));
+		break;
 	default:
 		weir_graph_steer(graph, name, WEIR_STEER_RUN, why, sizeof(why));
 	}
@@ -194,7 +199,7 @@ static void *meddle(void *arg)
 {
 	unsigned rnd = (unsigned)(intptr_t)arg;
 
-	while (!atomic_load(&stop)) {
+	while (!atomic_load(&calm)) {
 		act(&rnd);
 		for (int i = (int)below(&rnd, 200); i > 0; i--)
 			sched_yield();
@@ -234,7 +239,8 @@ static void end(struct weir_graph *g, bool at_once)
 	weir_graph_free(g);
 }
 
-/* Let all stages run, so that a drain with time ends. */
+/* Let all stages run, so that a drain with time ends. That wakes all cores, so events follow, of which
+ * none may be left because nobody was woken. */
 static void resume_all(struct weir_graph *g)
 {
 	char why[300];
@@ -256,8 +262,11 @@ static void run_round(int producers, int64_t ns, unsigned *rnd)
 	atomic_store(&may_hold, below(rnd, 2) == 0);
 	atomic_store(&spin, below(rnd, 2) ? 40 : 0);
 	atomic_store(&stop, false);
+	atomic_store(&calm, false);
 	if (weir_graph_start(graph, &errs) != 0)
 		abort();
+	struct pool *pool = graph->stages[0]->pool;
+	pool_set_bounds(pool, 1, pool->cores->max);
 	atomic_store(&may_die, true);
 	for (int i = 0; i < producers; i++)
 		pthread_create(&p[i], NULL, produce, (void *)(intptr_t)i);
@@ -265,11 +274,14 @@ static void run_round(int producers, int64_t ns, unsigned *rnd)
 	int64_t end_ns = clock_now_ns() + ns;
 	while (clock_now_ns() < end_ns && atomic_load(&faults) == 0)
 		sched_yield();
+	atomic_store(&calm, true);
+	pthread_join(m, NULL);
+	resume_all(graph);
+	for (int64_t until_ns = clock_now_ns() + 10 * NS_PER_MS; clock_now_ns() < until_ns;)
+		sched_yield();
 	atomic_store(&stop, true);
 	for (int i = 0; i < producers; i++)
 		pthread_join(p[i], NULL);
-	pthread_join(m, NULL);
-	resume_all(graph);
 	end(graph, below(rnd, 3) == 0);
 }
 

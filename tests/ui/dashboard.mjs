@@ -267,9 +267,9 @@ test("a core group is a box in the graph, a card with its cores, and on the page
   assert.equal(await card.locator(".hint").first().textContent(), "wavefront · gate time: 10ms · starve 25 ms");
   const cells = async (row) => (await card.locator("tbody tr").nth(row).locator("td").allTextContents()).join(" | ");
   const same = "6.0 | schedule 75 %, urgent 20 %, starve 5 % | gate 10 %, starve 5 % | 25 %";
-  await until(async () => await cells(0) === `90 % | 100 | ${same} | 12 | 17 | 27 ms`, "core 0");
-  await until(async () => await cells(1) === `45 % | 100 | ${same} | 12 | 17 | 27 ms`, "core 1");
-  await until(async () => await cells(2) === `100 % | 200 | ${same} | 24 | 34 | 27 ms | 128 events or 2 ms`, "both at work");
+  await until(async () => await cells(0) === `90 % | 100 | ${same} | 12 | 3 | 17 | 27 ms`, "core 0");
+  await until(async () => await cells(1) === `45 % | 100 | ${same} | 12 | 3 | 17 | 27 ms`, "core 1");
+  await until(async () => await cells(2) === `100 % | 200 | ${same} | 24 | 6 | 34 | 27 ms | 128 events or 2 ms`, "both at work");
   await visit(page, "#/stage/work");
   assert.match(await page.locator("table.cores").textContent(), /core 1\s*45 %/);
 }, { world: { cores: 2 } });
@@ -470,14 +470,14 @@ test("changes of hostile names are text", async ({ open, world }) => {
 
 test("what a server has not is said in a sentence", async ({ open }) => {
   const page = await open({ hash: "#/requests" });
-  for (const [hash, text] of [["#/requests", "does not keep its slowest requests"], ["#/config", "does not show its file"], ["#/timeline", "keeps no list of operators' changes"],
+  for (const [hash, text] of [["#/requests", "does not keep its slowest requests"], ["#/profile", "has no profile"], ["#/config", "does not show its file"], ["#/timeline", "keeps no list of operators' changes"],
     ["#/stage/work", "keeps no history"], ["#/stage/work", "does not list the events of a queue"]]) {
     await visit(page, hash);
     await page.getByText(text).waitFor();
   }
   await visit(page, "#/overview");
   await page.waitForFunction(() => (document.querySelector(".spark-line")?.getAttribute("d").match(/L/g) || []).length >= 2); // from differences
-}, { world: { without: ["GET /api/v1/requests/slowest", "GET /api/v1/config", "GET /api/v1/changes", "GET /api/v1/history", "GET /events",
+}, { world: { without: ["GET /api/v1/requests/slowest", "GET /api/v1/profile", "GET /api/v1/config", "GET /api/v1/changes", "GET /api/v1/history", "GET /events",
   "GET /api/v1/stages/{stage}/queue", "POST /api/v1/undo", "DELETE /api/v1/stages/{stage}/knobs/{knob}"] } });
 
 test("one stream for all pages of a browser, which the next one takes over", async ({ open, world }) => {
@@ -659,7 +659,7 @@ stages:
 
 // ---- helpers ----
 
-const MUST_SHOW = { overview: ".node", stage: ".knob", requests: ".card h2", timeline: ".lane", config: ".stage-knobs", compare: ".side" };
+const MUST_SHOW = { overview: ".node", stage: ".knob", requests: ".card h2", profile: ".segments", timeline: ".lane", config: ".stage-knobs", compare: ".side" };
 
 async function axeFindsNothing(page, where) {
   await page.evaluate(axe);

@@ -113,7 +113,7 @@ export class World {
   // The core group, with `cores` if the time is given.
   groups(t = null) {
     if (!this.options.cores) return [];
-    const group = { name: "core", schedule: `wavefront${this.evil}`, gate: "time: 10ms", starve_seconds: 0.025, balance: true, order: "arrival", cores_now: this.options.cores,
+    const group = { name: "core", source: null, schedule: `wavefront${this.evil}`, gate: "time: 10ms", starve_seconds: 0.025, balance: true, order: "arrival", cores_now: this.options.cores,
       stages: [{ name: this.names.work, urgent: { events: 128, wait_seconds: 0.002 } }] };
     return [t === null ? group : { ...group, cores: this.cores(t) }];
   }

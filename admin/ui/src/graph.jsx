@@ -32,7 +32,7 @@ const FULL = 0.8; // a queue filled beyond this share is a warning; the same lim
 export function Graph({ graph, now }) {
   const [box, width] = useWidth();
   const shape = JSON.stringify([graph.stages.map((s) => [s.name, s.placement]),
-    graph.links.map((l) => [l.from, l.outlet, l.to, l.loop]), groupsOf(graph).map((g) => [g.name, g.stages.map((s) => s.name)])]);
+    graph.links.map((l) => [l.from, l.outlet, l.to, l.loop]), groupsOf(graph).map((g) => [g.name, membersOf(g)])]);
   const plan = useMemo(() => (width ? planFor(graph, width) : null), [shape, width]);
   return (
     <div class="graph-scroll" ref={box}>
@@ -69,6 +69,7 @@ function planFor(graph, width) {
 }
 
 const groupsOf = (graph) => graph.groups || []; // an older server has none
+const membersOf = (g) => (g.source ? [g.source] : []).concat(g.stages.map((s) => s.name));
 
 function place(graph, size) {
   const groups = groupsOf(graph), more = groups.length ? GROUP_HEAD : 0; // room for the boxes of groups
@@ -80,11 +81,11 @@ function place(graph, size) {
   for (const s of graph.stages) g.setNode(id(s.name), { width: size.w, height: size.h });
   groups.forEach((x, i) => {
     g.setNode(`g:${i}`, {});
-    for (const s of x.stages) g.setParent(id(s.name), `g:${i}`);
+    for (const name of membersOf(x)) g.setParent(id(name), `g:${i}`);
   });
   graph.links.forEach((l, i) => g.setEdge(id(l.from), id(l.to), { width: 10, height: 18, labelpos: "c" }, String(i)));
   layout(g);
-  const frames = groups.map((x) => frameOf(x.stages.map((s) => g.node(id(s.name))), size));
+  const frames = groups.map((x) => frameOf(membersOf(x).map((name) => g.node(id(name))), size));
   return {
     size, ...boundsOf(g, frames), groups: frames,
     boxes: graph.stages.map((s) => ({ x: g.node(id(s.name)).x - size.w / 2, y: g.node(id(s.name)).y - size.h / 2 })),

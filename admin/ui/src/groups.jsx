@@ -10,7 +10,7 @@ const mean = (x) => (x === null ? NONE : x < 100 ? x.toFixed(1) : count(Math.rou
 const share = (part, whole) => (whole > 0 ? percent(part / whole) : NONE);
 
 // The settings in effect as words: ["wavefront", "gate time: 10ms", "starve 25 ms", "idle cores get events of others"].
-export const settingsOf = (g) => [g.schedule, `gate ${g.gate}`, g.starve_seconds > 0 ? `starve ${seconds(g.starve_seconds)}` : "no starve",
+export const settingsOf = (g) => [g.schedule, g.source ? `in the I/O threads of ${g.source}` : "", `gate ${g.gate}`, g.starve_seconds > 0 ? `starve ${seconds(g.starve_seconds)}` : "no starve",
   g.balance ? "" : "no balance", g.order === "newest" ? "newest first" : ""].filter(Boolean);
 
 const urgentOf = (u) => (u ? [u.events > 0 && `${count(u.events)} events`, u.wait_seconds > 0 && seconds(u.wait_seconds)].filter(Boolean).join(" or ") : NONE);
@@ -23,9 +23,12 @@ const COLUMNS = [
   { head: "cut by", show: cutBy, long: true },
   { head: "from queue", show: (c) => share(c.queued, c.events) },
   { head: "dealt/s", show: (c) => rate(c.dealt) },
+  { head: "slots moved/s", show: (c) => rate(c.moved), only: (c) => c.moved > 0 }, // of serial keys
   { head: "waiting", show: (c) => count(c.waiting) },
   { head: "longest wait", show: (c) => seconds(c.longest) },
 ];
+
+const columnsOf = (cores) => COLUMNS.filter((column) => !column.only || cores.some(column.only));
 
 // For example: "schedule 92 %, starve 8 %".
 function begunBy(c) {
@@ -45,18 +48,19 @@ export function Groups() {
 
 function GroupCard({ g }) {
   const id = `group-${g.name}`;
+  const columns = columnsOf(g.stages.map((s) => s.all));
   return (
     <Card title={`Core group ${g.name}`} id={id} class="group-card" hint={settingsOf(g).join(" · ")}>
       <Cores cores={g.cores} by={id} />
       <div class="table-scroll" role="group" aria-label={`Stages of the core group ${g.name}`} tabIndex={0}>
         <table class="cards">
           <caption class="hidden">What the cores of the group do at each stage</caption>
-          <thead><tr><th scope="col">stage</th><th scope="col" class="num">of busy time</th>{COLUMNS.map((c) => <th key={c.head} scope="col" class="num">{c.head}</th>)}<th scope="col" class="num">urgent from</th></tr></thead>
+          <thead><tr><th scope="col">stage</th><th scope="col" class="num">of busy time</th>{columns.map((c) => <th key={c.head} scope="col" class="num">{c.head}</th>)}<th scope="col" class="num">urgent from</th></tr></thead>
           <tbody>{g.stages.map((s) => (
             <tr key={s.name}>
               <th scope="row"><StageLink name={s.name} /></th>
               <td class="num" data-label="of busy time">{share(s.all.busy, g.all.busy)}</td>
-              <Cells c={s.all} />
+              <Cells c={s.all} columns={columns} />
               <td class="num" data-label="urgent from">{urgentOf(s.urgent)}</td>
             </tr>
           ))}</tbody>
@@ -69,16 +73,17 @@ function GroupCard({ g }) {
 
 // A table of cores, of a group or of a stage in it. `by` is the id of its title.
 export function Cores({ cores, by }) {
+  const columns = columnsOf(cores);
   return (
     <div class="table-scroll" role="group" aria-labelledby={by} tabIndex={0}>
       <table class="cards cores">
         <caption class="hidden">What each core does</caption>
-        <thead><tr><th scope="col">core</th><th scope="col" class="num">busy</th>{COLUMNS.map((c) => <th key={c.head} scope="col" class="num">{c.head}</th>)}</tr></thead>
+        <thead><tr><th scope="col">core</th><th scope="col" class="num">busy</th>{columns.map((c) => <th key={c.head} scope="col" class="num">{c.head}</th>)}</tr></thead>
         <tbody>{cores.map((c, i) => (
           <tr key={i}>
             <th scope="row">core {i}</th>
             <td class="num" data-label="busy"><span class="core-busy"><Bar share={c.busy} />{percent(c.busy)}</span></td>
-            <Cells c={c} />
+            <Cells c={c} columns={columns} />
           </tr>
         ))}</tbody>
       </table>
@@ -86,8 +91,8 @@ export function Cores({ cores, by }) {
   );
 }
 
-function Cells({ c }) {
-  return COLUMNS.map((column) => {
+function Cells({ c, columns }) {
+  return columns.map((column) => {
     const text = column.show(c);
     const name = ["num", text === NONE || text === "nothing" ? "none" : "", text === "0" ? "quiet" : "", column.long ? "long" : ""];
     return <td key={column.head} class={name.filter(Boolean).join(" ")} data-label={column.head}>{text}</td>;

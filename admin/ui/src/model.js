@@ -145,11 +145,11 @@ function classNow(c, old, older, dt) {
 const coresNow = (x, old, dt) => (x.cores || []).map((c, i) => coreNow(c, old?.cores?.[i], dt));
 
 function coreNow(c, old, dt) {
-  const grown = (key) => per(c[key], old ? old[key] : c[key], dt);
+  const grown = (key) => per(c[key] || 0, (old || c)[key], dt);
   return withMean({
     busy: grown("busy_seconds_total"), visits: grown("visits_total"), urgent: grown("urgent_total"), starved: grown("starved_total"),
     cutGate: grown("cut_by_gate_total"), cutUrgent: grown("cut_by_urgent_total"), cutStarved: grown("cut_by_starved_total"),
-    events: grown("events_total"), queued: grown("from_queue_total"), dealt: grown("dealt_total"),
+    events: grown("events_total"), queued: grown("from_queue_total"), dealt: grown("dealt_total"), moved: grown("moved_total"),
     waiting: c.waiting, oldest: c.oldest_wait_seconds, longest: c.longest_wait_seconds,
   });
 }

@@ -82,12 +82,13 @@ struct weir_group_stage_view {
 /** A core group. The settings are those in effect. */
 struct weir_group_view {
 	const char *name, *schedule;
-	char gate[48];     /* as in the YAML: "all", "arrived: true", "events: 16", "time: 10ms" */
-	int64_t starve_ns; /* 0: never */
-	bool balance;      /* events are given to idle cores */
-	bool newest;       /* the newest event of a cell is served first */
-	int cores;         /* number of cores now */
-	int n_cores;       /* length of `core`: the most cores that it may get */
+	const char *source; /* the source whose I/O threads are the cores; NULL: none */
+	char gate[48];      /* as in the YAML: "all", "arrived: true", "events: 16", "time: 10ms" */
+	int64_t starve_ns;  /* 0: never */
+	bool balance;       /* events are given to idle cores */
+	bool newest;        /* the newest event of a cell is served first */
+	int cores;          /* number of cores now */
+	int n_cores;        /* length of `core`: the most cores that it may get */
 	struct weir_core_view *core; /* sums and maxima over its stages */
 	int n_stages;
 	struct weir_group_stage_view *stages; /* in the order of `visit` */

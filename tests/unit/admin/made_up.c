@@ -155,6 +155,60 @@ int made_up_view(void *arg, struct weir_graph_view **view)
 	return 0;
 }
 
+/* `disk` on two threads, of which the second has refused and dropped events; what it sends to `cache`
+ * by its first outlet, and nothing to its second one. */
+static int made_up_profile(void *arg, struct weir_profile **out)
+{
+	struct made_up *m = arg;
+	struct weir_profile *p = m->no_memory ? NULL : calloc(1, sizeof(*p));
+
+	if (!p)
+		return WEIR_ENOMEM;
+	*p = (struct weir_profile){.name = "made up",
+	    .now_ns = 9000000000,
+	    .since_ns = 1000000000,
+	    .wall_ns = 1700000008000000000,
+	    .since_wall_ns = 1700000000000000000,
+	    .n_stages = 1,
+	    .stage = calloc(1, sizeof(*p->stage))};
+	struct weir_profile_stage *s = p->stage;
+	*s = (struct weir_profile_stage){.name = "disk",
+	    .placement = "pool",
+	    .group = "disk",
+	    .waiting = 187,
+	    .running = 4,
+	    .n_rows = 2,
+	    .n_outlets = 2,
+	    .row = calloc(2, sizeof(*s->row)),
+	    .outlet = calloc(2, sizeof(*s->outlet)),
+	    .arcs = calloc(4, sizeof(*s->arcs))};
+	s->outlet[0] = (struct weir_profile_outlet){.name = "out", .to = "cache"};
+	s->outlet[1] = (struct weir_profile_outlet){.name = "none"};
+	s->arcs[0] = (struct weir_profile_arc){.sent = 38, .offered = 40};
+	s->row[0] = (struct weir_profile_row){.on = WEIR_PROFILE_THREAD,
+	    .owner = "disk",
+	    .started = 40,
+	    .restarted = 2,
+	    .put_back = 2,
+	    .completed = 38,
+	    .failed = 2,
+	    .busy_ns = 500000000,
+	    .batches = 21,
+	    .again_ns = 3000000,
+	    .arc = &s->arcs[0]};
+	made_up_times(&s->row[0].wait, 2000000, 42);
+	s->row[1] = (struct weir_profile_row){.on = WEIR_PROFILE_OTHERS,
+	    .owner = "",
+	    .number = -1,
+	    .offered = 233,
+	    .refused = 5,
+	    .dropped = 1,
+	    .shed = 6,
+	    .arc = &s->arcs[2]};
+	*out = p;
+	return 0;
+}
+
 static void made_up_view_free(struct weir_graph_view *view)
 {
 	/* The view is the first member. */
@@ -218,6 +272,7 @@ struct admin_source made_up_source(struct made_up *m)
 {
 	return (struct admin_source){
 	    .arg = m,
+	    .profile = made_up_profile,
 	    .view = made_up_view,
 	    .view_free = made_up_view_free,
 	    .decisions = made_up_decisions,

@@ -51,11 +51,13 @@ static void setup(void)
 
 static json_t *expected_core(void)
 {
-	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:i, s:f, s:f}",
+	return json_pack(
+	    "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:i, s:f, s:f}",
 	    "visits_total", 10, "urgent_total", 2, "starved_total", 3, "cut_by_gate_total", 6,
 	    "cut_by_urgent_total", 1, "cut_by_starved_total", 0, "batches_total", 12,
-	    "events_total", 70, "from_queue_total", 30, "dealt_total", 4, "moved_total", 6, "busy_seconds_total", 2.5,
-	    "waiting", 5, "oldest_wait_seconds", 0.0015, "longest_wait_seconds", 0.04);
+	    "events_total", 70, "from_queue_total", 30, "dealt_total", 4, "moved_total", 6,
+	    "busy_seconds_total", 2.5, "waiting", 5, "oldest_wait_seconds", 0.0015,
+	    "longest_wait_seconds", 0.04);
 }
 
 static void test_json(void)
@@ -80,10 +82,11 @@ static void test_group_json(void)
 	json_t *doc = view_json_stages(&made_up.view);
 	json_t *got = json_array_get(json_object_get(doc, "groups"), 0);
 	json_t *core = expected_core();
-	json_t *expected = json_pack("{s:s, s:s, s:s, s:f, s:b, s:s, s:i, s:[{s:s, s:{s:i, s:f}}]}",
-	    "name", "core", "schedule", "srpt", "gate", "time: 10ms", "starve_seconds", 0.025,
-	    "balance", true, "order", "arrival", "cores_now", 2, "stages", "name", "disk", "urgent",
-	    "events", 64, "wait_seconds", 0.002);
+	json_t *expected =
+	    json_pack("{s:s, s:n, s:s, s:s, s:f, s:b, s:s, s:i, s:[{s:s, s:{s:i, s:f}}]}", "name",
+		"core", "source", "schedule", "srpt", "gate", "time: 10ms", "starve_seconds", 0.025,
+		"balance", true, "order", "arrival", "cores_now", 2, "stages", "name", "disk",
+		"urgent", "events", 64, "wait_seconds", 0.002);
 
 	CU_ASSERT_TRUE(json_equal(json_array_get(json_object_get(got, "cores"), 0), core));
 	json_object_del(got, "cores");

@@ -135,7 +135,7 @@ static void test_policies(void)
 	}
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "one of static, seda, weir; default weir\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(describe("group", 0), "one of shared, fifo, "));
-	CU_ASSERT_PTR_NOT_NULL(strstr(captured, "; default shared\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(captured, "; default shared; live\n"));
 	capture_free();
 }
 

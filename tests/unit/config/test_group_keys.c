@@ -40,7 +40,7 @@ static void test_cores(void)
 
 	check_cores("auto", "auto", "weir");
 	check_cores("3", "3", "weir");
-	check_cores("0-3,6", "0-3,6", "weir");
+	check_cores("\"0-3,6\"", "0-3,6", "weir");
 	check_cores("{ min: 2, max: 8 }", "2..8", "weir");
 	check_cores("{ max: 8, policy: seda }", "1..8", "seda");
 	check_cores("{ min: 2 }", "2..auto", "weir");

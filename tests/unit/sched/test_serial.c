@@ -2,33 +2,14 @@
 /* Core groups with serial keys: what stays in cells, the bound of cell and inbox, the order in spite of
  * classes, requeues and deaths, and slots that are given away. tests/torture/torture_serial.c covers
  * what happens at the same time. */
-#include "fixture/graph/probes.h"
-
-#include <sched.h>
-
-#include "base/clock.h"
-#include "event/local.h"
-#include "graph/graph.h"
-#include "sched/serial.h"
+#include "serial_rig.h"
 
 #define EVENTS 4000
 #define KEYS   10
-#define CORES  2
 /* seq of the event that ends its thread, or is requeued. */
 #define ODD 71
 
 static int64_t last[KEYS]; /* seq of the last event of each key that has reached the end */
-static atomic_int overtaken;
-
-/* A group has two cores on every machine. */
-int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
-{
-	(void)pid;
-	CPU_ZERO_S(size, set);
-	for (size_t i = 0; i < CORES; i++)
-		CPU_SET_S(i, size, set);
-	return 0;
-}
 
 /* ---- stages ---- */
 
@@ -83,17 +64,6 @@ OPS(wait_ops, "t.wait", gate_handle);
 
 /* ---- graphs ---- */
 
-static struct weir_stage_spec *in_group(
-    struct weir_spec *spec, const char *name, const char *use, const char *to)
-{
-	struct weir_stage_spec *s = fixture_stage(spec, name, use, to);
-
-	weir_spec_text(&s->group, "core");
-	weir_spec_text(&s->admission.policy, "none");
-	fixture_set(s, "queue.limit", "20000");
-	return s;
-}
-
 /* Stages a, b and c in a core group; b is of type `use`. */
 static struct weir_spec *chain(int cores, const char *use)
 {
@@ -138,25 +108,11 @@ static void offer(struct weir_graph *g, int n, int run)
 	fixture_offer_all(weir_graph_stage(g, "a"), probes, n, run);
 }
 
-static void finish(struct weir_graph *g, int n)
-{
-	FIXTURE_AWAIT(fixture_ended() == (uint64_t)n);
-	check_each_once(n);
-	CU_ASSERT_EQUAL(atomic_load(&overtaken), 0);
-	weir_thread_detach();
-	finish_graph(g, 0);
-}
-
 static void steer(struct weir_graph *g, const char *name, enum weir_steer to)
 {
 	char why[200];
 
 	CU_ASSERT_EQUAL(weir_graph_steer(g, name, to, why, sizeof(why)), 0);
-}
-
-static struct core_group *group_of(struct weir_graph *g)
-{
-	return weir_graph_stage(g, "a")->pool->cores;
 }
 
 static uint64_t from_queue(struct weir_graph *g, int place)
@@ -287,13 +243,6 @@ static uint32_t half(struct weir_graph *g, struct slots *slots, uint32_t *n)
 		*n += slots_has(slots, sink_key(b, &probes[i].ev)) &&
 		      serial_owner(serial, sink_key(b, &probes[i].ev)) == 0;
 	return mine;
-}
-
-/* The threads have begun, and have their slots. */
-static void both_begun(struct weir_graph *g)
-{
-	for (int k = 0; k < CORES; k++)
-		FIXTURE_AWAIT(atomic_load(&group_of(g)->serial->state[k]) == SERIAL_OPEN);
 }
 
 /* While b is paused, the test is the first core, whose thread sleeps. */

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* Loops of a source whose threads are the cores of a group: what they emit stays on the core, other
+ * threads wake them, lingering batches are due in time, cores without a loop have plain threads, and
+ * loops that cannot be cores do not start. */
+#include "fixture/graph/probes.h"
+
+#include <weir/io.h>
+
+#include "base/clock.h"
+#include "base/task.h"
+#include "event/local.h"
+#include "graph/graph.h"
+#include "sched/cores.h"
+
+#define SINGLES 500
+#define RUN     1000
+
+static struct weir_loop *loops[2];
+static int n_loops;                /* how many the source starts, at most one per core */
+static atomic_int elsewhere, gone; /* batches that the sending loop did not run; loops that ended */
+static struct weir_loop *odd;
+
+static void mail(struct weir_loop *loop, struct weir_event *list)
+{
+	while (list) {
+		struct weir_event *ev = list;
+		list = ev->next;
+		weir_event_init(ev, &probe_type, weir_loop_now_ns(loop));
+		((struct probe *)ev)->producer = loop == loops[1];
+		weir_emit(weir_loop_stage(loop), 0, &ev);
+	}
+}
+
+static void turn_end(struct weir_loop *loop)
+{
+	(void)loop;
+}
+
+static void stop(struct weir_loop *loop)
+{
+	(void)loop;
+	atomic_fetch_add(&gone, 1);
+}
+
+static const struct weir_loop_ops loop_ops = {.mail = mail, .turn_end = turn_end, .stop = stop};
+
+static int source_start(struct weir_stage *st, struct weir_err *err)
+{
+	int rc = 0;
+
+	(void)err;
+	for (int i = 0; i < n_loops && rc == 0; i++)
+		rc = weir_loop_start(st, i, &loop_ops, NULL, &loops[i]);
+	CU_ASSERT_EQUAL(
+	    weir_loop_start(st, weir_loop_cores(st), &loop_ops, NULL, &odd), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(weir_loop_start(st, 0, &loop_ops, NULL, &odd), WEIR_EBUSY);
+	return rc;
+}
+
+static void source_fini(struct weir_stage *st)
+{
+	(void)st;
+	for (int i = 0; i < n_loops; i++) {
+		weir_loop_stop(loops[i]);
+		weir_loop_join(loops[i]);
+	}
+}
+
+static const struct weir_outlet probe_outlet[] = {{"out", &probe_type, false, ""}, {.name = NULL}};
+
+static const struct weir_stage_ops source_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_SOURCE | WEIR_STAGE_HOSTS,
+    .name = "t.loops",
+    .summary = "emits the mail of its loops",
+    .outlets = probe_outlet,
+    .start = source_start,
+    .fini = source_fini};
+
+/* Passes on; counts the events of loops that another thread handles. */
+static void here_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	for (int i = 0; i < n; i++) {
+		int from = ((struct probe *)ev[i])->producer;
+		if (from < 2 && !weir_loop_is_mine(loops[from]))
+			atomic_fetch_add(&elsewhere, 1);
+		weir_emit(st, 0, &ev[i]);
+	}
+}
+
+static const struct weir_stage_ops here_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.here",
+    .summary = "passes on and notes the thread",
+    .accepts = &probe_type,
+    .outlets = probe_outlet,
+    .handle = here_handle};
+
+static struct weir_stage_spec *in_group(
+    struct weir_spec *spec, const char *name, const char *use, const char *to)
+{
+	struct weir_stage_spec *s = fixture_stage(spec, name, use, to);
+
+	weir_spec_text(&s->group, "core");
+	return s;
+}
+
+/* A source and stages a and b in a group of as many cores as there may be, at most 2. */
+static struct weir_spec *spec_of(int most)
+{
+	struct weir_spec *spec = weir_spec_new("hosts");
+	struct weir_group_spec *g = weir_spec_add_group(spec, "core");
+	char cores[8];
+
+	snprintf(cores, sizeof(cores), "%d", task_cores() < 2 ? 1 : 2);
+	weir_spec_text(&g->schedule, "wavefront");
+	weir_spec_text(&g->cores, cores);
+	g->balance = false;
+	in_group(spec, "web", "t.loops", "a");
+	for (int i = 0; i < 2; i++) {
+		struct weir_stage_spec *s =
+		    in_group(spec, i ? "b" : "a", i ? "t.end" : "t.here", i ? NULL : "b");
+		fixture_set(s, "queue.limit", "20000");
+		s->local = WEIR_LOCAL_ALWAYS;
+	}
+	n_loops = most < atoi(cores) ? most : atoi(cores);
+	atomic_store(&elsewhere, 0);
+	atomic_store(&gone, 0);
+	return spec;
+}
+
+static void end(struct weir_graph *g, int n)
+{
+	FIXTURE_AWAIT(fixture_ended() == (uint64_t)n);
+	check_each_once(n);
+	weir_thread_detach();
+	finish_graph(g, 0);
+	CU_ASSERT_EQUAL(atomic_load(&gone), n_loops);
+}
+
+/* Events of a loop are handled in its thread, whether or not a policy judges them. */
+static void emits(const char *policy)
+{
+	struct weir_spec *spec = spec_of(2);
+
+	prepare(2 * RUN);
+	fixture_set(&spec->stages[1], "admission.policy", policy);
+	fixture_set(&spec->stages[2], "admission.policy", "none");
+	struct weir_graph *g = fixture_start(spec);
+	weir_thread_attach(g, "test");
+	for (int i = 0; i < 2 * RUN; i++) {
+		weir_loop_send(loops[i % n_loops], &probes[i].ev);
+		if (i % 7 == 0)
+			weir_thread_flush();
+	}
+	weir_thread_flush();
+	end(g, 2 * RUN);
+	CU_ASSERT_EQUAL(atomic_load(&elsewhere), 0);
+}
+
+static void test_emits(void)
+{
+	emits("none");
+	emits("weir");
+}
+
+/* Each single event from another thread finds the cores asleep, or nearly so. */
+static void test_wakes(void)
+{
+	prepare(SINGLES);
+	struct weir_graph *g = fixture_start(spec_of(2));
+	weir_thread_attach(g, "test");
+	for (int i = 0; i < SINGLES; i++) {
+		probes[i].producer = 2;
+		fixture_offer_all(weir_graph_stage(g, "a"), &probes[i], 1, 1);
+		FIXTURE_AWAIT(atomic_load(&probes[i].finishes) == 1);
+	}
+	end(g, SINGLES);
+}
+
+/* An event waits for others, and nothing wakes the core when its time is over. */
+static void test_lingers(void)
+{
+	struct weir_spec *spec = spec_of(2);
+
+	prepare(20);
+	spec->stages[1].cohort.linger_ns = 300 * NS_PER_US;
+	struct weir_graph *g = fixture_start(spec);
+	weir_thread_attach(g, "test");
+	for (int i = 0; i < 20; i++) {
+		probes[i].producer = 2;
+		fixture_offer_all(weir_graph_stage(g, "a"), &probes[i], 1, 1);
+		FIXTURE_AWAIT(atomic_load(&probes[i].finishes) == 1);
+	}
+	end(g, 20);
+}
+
+/* The source starts one loop only: the other core is a thread of the pool, and both serve. */
+static void test_other_cores(void)
+{
+	prepare(RUN);
+	struct weir_graph *g = fixture_start(spec_of(1));
+	struct pool *pool = weir_graph_stage(g, "a")->pool;
+	int cores = task_cores() < 2 ? 1 : 2;
+
+	FIXTURE_AWAIT(pool_seats(pool) == cores && pool_serves(pool));
+	CU_ASSERT_TRUE(atomic_load(&pool->handler[0])->hosted);
+	CU_ASSERT_TRUE(cores == 1 || !atomic_load(&pool->handler[1])->hosted);
+	weir_thread_attach(g, "test");
+	for (int i = 0; i < RUN; i++)
+		probes[i].producer = 2;
+	fixture_offer_all(weir_graph_stage(g, "a"), probes, RUN, 16);
+	end(g, RUN);
+}
+
+static void register_all(void)
+{
+	fixture_register(&source_ops);
+	fixture_register(&here_ops);
+	fixture_register(&end_ops);
+}
+
+static void test_all_emits(void)
+{
+	register_all();
+	test_emits();
+}
+
+CUNIT_MAIN("hosts", {"emits", test_all_emits}, {"wakes", test_wakes}, {"lingers", test_lingers},
+    {"other cores", test_other_cores})
