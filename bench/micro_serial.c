@@ -8,6 +8,8 @@
  *          measured before and after in the same round.
  *   move   The price of giving slots away, while nothing else happens: `n` events of 64 keys wait in
  *          the inboxes of a stage, in a group of six serial stages.
+ *
+ * micro_serial [hop|move]
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -261,18 +263,20 @@ static void move_row(int n)
 	fflush(stdout);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	static const int runs[] = {64, 8, 1}, waiting[] = {0, 64, 512};
+	const char *only = argc > 1 ? argv[1] : NULL; /* "hop" or "move" */
 	struct weir_err err = {0};
 
 	bench_header("micro_serial");
 	weir_stage_register(&hop_ops, &err);
-	printf("%-40s %8s %8s %8s   ratio\n", "", "median", "low", "high");
-	hop_rows(64);
-	hop_rows(8);
-	hop_rows(1);
-	move_row(0);
-	move_row(64);
-	move_row(512);
+	printf("%-40s %8s %8s %8s   ratio\n", "ns", "median", "low", "high");
+	for (int i = 0; i < 3; i++)
+		if (!only || strcmp(only, "hop") == 0)
+			hop_rows(runs[i]);
+	for (int i = 0; i < 3; i++)
+		if (!only || strcmp(only, "move") == 0)
+			move_row(waiting[i]);
 	return 0;
 }

@@ -79,14 +79,15 @@ static bool is_in(const struct weir_stage_spec *s, const struct weir_group_spec 
 	return !s->inlined && strcmp(s->group, group->name) == 0;
 }
 
-/* Write "wavefront, 2 cores, gate all". Commas and colons do no harm in texts that are quoted. */
-static void put_brief(FILE *out, const struct weir_group_spec *group)
+/* Write "wavefront, 2 cores, gate all". Blanks, commas, colons and slashes do no harm in texts that
+ * are quoted. */
+static void put_brief(FILE *out, const struct weir_spec *spec, const struct weir_group_spec *group)
 {
 	char brief[BRIEF_BYTES];
 
-	group_brief(group, brief, sizeof(brief));
+	group_brief(spec, group, brief, sizeof(brief));
 	for (const char *p = brief; *p; p++)
-		fputc(strchr(SAFE_CHARS " ,:", *p) ? *p : '?', out);
+		fputc(strchr(SAFE_CHARS " ,:/", *p) ? *p : '?', out);
 }
 
 /* Write the stages of the group, `before` and their number or name each. */
@@ -115,7 +116,7 @@ static void groups_text(const struct weir_spec *spec, FILE *out)
 		fputs("group ", out);
 		put_safe(out, spec->groups[k].name);
 		fputs(" (", out);
-		put_brief(out, &spec->groups[k]);
+		put_brief(out, spec, &spec->groups[k]);
 		fputs("):", out);
 		put_members(out, spec, &spec->groups[k], ", ", true);
 		fputc('\n', out);
@@ -131,7 +132,7 @@ static void groups_dot(const struct weir_spec *spec, FILE *out)
 		fputs("        label=\"", out);
 		put_safe(out, spec->groups[k].name);
 		fputs("\\n", out);
-		put_brief(out, &spec->groups[k]);
+		put_brief(out, spec, &spec->groups[k]);
 		fputs("\";\n       ", out);
 		put_members(out, spec, &spec->groups[k], " ", false);
 		fputs(";\n    }\n", out);
@@ -146,7 +147,7 @@ static void groups_mermaid(const struct weir_spec *spec, FILE *out)
 		fprintf(out, "    subgraph g%d[\"", k);
 		put_safe(out, spec->groups[k].name);
 		fputs("<br/>", out);
-		put_brief(out, &spec->groups[k]);
+		put_brief(out, spec, &spec->groups[k]);
 		fputs("\"]", out);
 		put_members(out, spec, &spec->groups[k], "\n        ", false);
 		fputs("\n    end\n", out);

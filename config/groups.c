@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weir/knob.h>
+#include <weir/stage.h>
 
 /* Share of the shortest objective that `starve: auto` stands for (docs/concepts.md). */
 #define STARVE_SHARE 0.05
@@ -22,28 +23,50 @@ static const char *duration(char buf[32], int64_t ns)
 	return buf;
 }
 
-/* Write "2 cores", "2 to 8 cores", "CPUs 0-3,6" or "all cores" to buf[size]. */
-static void cores_text(const struct weir_group_spec *group, char *buf, size_t size)
+static bool is_member(const struct weir_stage_spec *s, const struct weir_group_spec *group)
 {
-	const char *cores = group->cores ? group->cores : "auto";
+	return !s->inlined && s->group && strcmp(s->group, group->name) == 0;
+}
 
-	if (strcmp(cores, "auto") == 0)
+/* Return the name of the source whose I/O threads are the cores of the group, or NULL. */
+static const char *source_of(const struct weir_spec *spec, const struct weir_group_spec *group)
+{
+	for (int i = 0; i < spec->n_stages; i++) {
+		const struct weir_stage_ops *ops = weir_stage_type_find(spec->stages[i].use);
+		if (is_member(&spec->stages[i], group) && ops && ops->flags & WEIR_STAGE_SOURCE)
+			return spec->stages[i].name;
+	}
+	return NULL;
+}
+
+/* Write "2 cores", "2 to 8 cores", "2 to all cores", "CPUs 0-3,6", "all cores" or "the I/O threads of
+ * web" to buf[size]. */
+static void cores_text(
+    const struct weir_spec *spec, const struct weir_group_spec *group, char *buf, size_t size)
+{
+	const char *cores = group->cores ? group->cores : "auto", *to = strstr(cores, "..");
+	const char *source = source_of(spec, group);
+
+	if (source)
+		snprintf(buf, size, "the I/O threads of %.80s", source);
+	else if (strcmp(cores, "auto") == 0)
 		snprintf(buf, size, "all cores");
 	else if (strspn(cores, "0123456789") == strlen(cores))
 		snprintf(buf, size, "%.40s core%s", cores, strcmp(cores, "1") == 0 ? "" : "s");
-	else if (strstr(cores, ".."))
-		snprintf(buf, size, "%.*s to %.20s cores", (int)strcspn(cores, "."), cores,
-		    strstr(cores, "..") + 2);
+	else if (to)
+		snprintf(buf, size, "%.*s to %.20s cores", (int)(to - cores), cores,
+		    strcmp(to, "..auto") == 0 ? "all" : to + 2);
 	else
 		snprintf(buf, size, "CPUs %.40s", cores);
 }
 
-void group_brief(const struct weir_group_spec *group, char *buf, size_t size)
+void group_brief(
+    const struct weir_spec *spec, const struct weir_group_spec *group, char *buf, size_t size)
 {
-	char cores[64], gate[64], time[32];
+	char cores[128], gate[64], time[32];
 	const struct weir_gate_spec *g = &group->gate;
 
-	cores_text(group, cores, sizeof(cores));
+	cores_text(spec, group, cores, sizeof(cores));
 	if (g->arrived)
 		snprintf(gate, sizeof(gate), "arrived: true");
 	else if (g->events > 0)
@@ -90,11 +113,6 @@ static void gate_words(const struct weir_gate_spec *g, FILE *out)
 		    duration(time, g->time_ns));
 	fprintf(out, "%s the stage has no more events on the core.\n",
 	    gated ? ", or earlier, if" : "when");
-}
-
-static bool is_member(const struct weir_stage_spec *s, const struct weir_group_spec *group)
-{
-	return !s->inlined && s->group && strcmp(s->group, group->name) == 0;
 }
 
 static void starve_words(
@@ -146,9 +164,9 @@ static void urgent_words(
 
 void group_words(const struct weir_spec *spec, const struct weir_group_spec *group, FILE *out)
 {
-	char cores[64];
+	char cores[128];
 
-	cores_text(group, cores, sizeof(cores));
+	cores_text(spec, group, cores, sizeof(cores));
 	fprintf(out, "# Core group '%s' runs on %s.\n", group->name,
 	    strcmp(cores, "all cores") == 0 ? "all cores that the process may use" : cores);
 	fprintf(out, "# A core chooses the stage that it visits next by %s: %s.\n", group->schedule,

@@ -13,7 +13,8 @@
 bool group_is_core(const struct weir_group_spec *group);
 
 /** Write "wavefront, 2 cores, gate time: 10ms" to buf[size]. */
-void group_brief(const struct weir_group_spec *group, char *buf, size_t size);
+void group_brief(
+    const struct weir_spec *spec, const struct weir_group_spec *group, char *buf, size_t size);
 
 /** Write what the settings of a core group mean as sentences, each on a line after "# ". */
 void group_words(const struct weir_spec *spec, const struct weir_group_spec *group, FILE *out);

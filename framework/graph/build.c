@@ -57,14 +57,15 @@ static int make_outlets(struct weir_graph *g, struct weir_stage *st, const struc
 	return 0;
 }
 
-static int partitions_of(const struct weir_graph *g, const struct plan_stage *ps)
+static int partitions_of(
+    const struct weir_graph *g, const struct plan *plan, const struct plan_stage *ps)
 {
 	const struct weir_group_spec *gs = ps->group >= 0 ? &g->spec->groups[ps->group] : NULL;
 	int min, max, cpu[POOL_THREADS_MAX];
 	bool listed;
 
 	if (ps->serial)
-		return (int)plan_core_threads(gs).max;
+		return plan_cores_most(plan, ps->group);
 	if (ps->spec->mode != WEIR_MODE_PARTITIONED)
 		return 1;
 	if (gs && next_policy_find(gs->schedule))
@@ -99,7 +100,8 @@ static int make_shortest(struct weir_stage *st, const struct plan_stage *ps)
 
 /* Initialise the sink: queue, admission and key. For uniformity, a source also has a queue, but no
  * event is ever offered to it. */
-static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct plan_stage *ps)
+static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct plan *plan,
+    const struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
 	struct sink *k = &st->sink;
@@ -136,7 +138,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 		k->ranks = stage_ranks;
 		k->beside = ps->group >= 0 ? stage_beside : NULL;
 	}
-	int rc = queue_init(&k->queue, g->n_classes, partitions_of(g, ps),
+	int rc = queue_init(&k->queue, g->n_classes, partitions_of(g, plan, ps),
 	    queued ? (uint32_t)s->queue.limit : 1, k->cohort_by_key || k->serial, exclusive);
 	/* the queue of an inline stage stays empty; its limit applies to the events that the stage
 	 * holds */
@@ -166,16 +168,17 @@ static int make_state(struct weir_stage *st)
 	return 0;
 }
 
-static int make_stage(struct weir_graph *g, struct weir_stage *st, const struct plan_stage *ps,
-    struct weir_errs *errs)
+static int make_stage(struct weir_graph *g, struct weir_stage *st, const struct plan *plan,
+    const struct plan_stage *ps, struct weir_errs *errs)
 {
 	WEIR_ASSERT(st != NULL);
 	st->depth = ps->depth;
 	st->type = ps->type;
 	st->stuck_ns = ps->group >= 0 ? g->spec->groups[ps->group].threads.stuck_ns
 				      : ps->spec->threads.stuck_ns;
-	if (make_outlets(g, st, ps) != 0 || make_sink(g, st, ps) != 0 || make_state(st) != 0 ||
-	    graph_batch_new(st) != 0 || graph_width_new(st) != 0 || graph_tickets_new(st) != 0)
+	if (make_outlets(g, st, ps) != 0 || make_sink(g, st, plan, ps) != 0 ||
+	    make_state(st) != 0 || graph_batch_new(st) != 0 || graph_width_new(st) != 0 ||
+	    graph_tickets_new(st) != 0)
 		return no_memory(errs);
 	return conf_new(st->ops, ps->spec->with, st->name, &st->conf, errs);
 }
@@ -296,7 +299,7 @@ static int build(struct weir_graph *g, const struct plan *plan, struct weir_errs
 	if (alloc_stages(g, plan) != 0)
 		return no_memory(errs);
 	for (int i = 0; i < g->n_stages && rc == 0; i++)
-		rc = make_stage(g, g->stages[i], &plan->stages[i], errs);
+		rc = make_stage(g, g->stages[i], plan, &plan->stages[i], errs);
 	if (rc != 0)
 		return rc;
 	graph_overload_init(g);

@@ -99,8 +99,9 @@ static int cores_before(const struct weir_graph *g)
 	return n;
 }
 
-static int make_pool(struct weir_graph *g, const struct weir_group_spec *gs, struct pool **pool)
+static int make_pool(struct weir_graph *g, const struct plan *plan, int k, struct pool **pool)
 {
+	const struct weir_group_spec *gs = &g->spec->groups[k];
 	int cpu[POOL_THREADS_MAX], most;
 	bool listed;
 	int n = cores_parse(gs->cores, cpu, &listed);
@@ -109,7 +110,7 @@ static int make_pool(struct weir_graph *g, const struct weir_group_spec *gs, str
 	    .policy = next_policy_find(gs->schedule),
 	    .n = listed ? n : cores_range(gs->cores, &most),
 	    .most = n,
-	    .max = listed || n > task_cores() ? n : task_cores(),
+	    .max = plan_cores_most(plan, k),
 	    .cpu = listed ? cpu : NULL,
 	    .first = cores_before(g),
 	    .newest = gs->order == WEIR_ORDER_NEWEST,
@@ -194,7 +195,7 @@ static int local_of_spec(const struct weir_stage_spec *s)
 int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct pool **out)
 {
 	int *id = calloc((size_t)g->n_stages, sizeof(*id));
-	int rc = id ? make_pool(g, &g->spec->groups[k], out) : WEIR_ENOMEM;
+	int rc = id ? make_pool(g, plan, k, out) : WEIR_ENOMEM;
 	uint64_t celled = 0;
 
 	if (rc != 0)

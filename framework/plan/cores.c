@@ -21,6 +21,20 @@ bool plan_in_cores(const struct plan *p, const struct plan_stage *ps)
 	return ps->group >= 0 && is_core_group(&p->spec->groups[ps->group]);
 }
 
+int plan_cores_most(const struct plan *p, int g)
+{
+	const struct weir_group_spec *gs = &p->spec->groups[g];
+	int cpu[POOL_THREADS_MAX], most = task_cores();
+	bool listed, serial = false;
+	int n = cores_parse(gs->cores, cpu, &listed);
+
+	for (int i = 0; i < p->n; i++)
+		serial |= p->stages[i].group == g && p->stages[i].serial;
+	if (serial && most > PARTITIONS_MAX) /* each core has a partition of the queues */
+		most = PARTITIONS_MAX;
+	return listed || n > most ? n : most;
+}
+
 struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs)
 {
 	int cpu[POOL_THREADS_MAX];

@@ -90,6 +90,8 @@ void plan_stage_replicas(struct plan *p, const struct plan_stage *ps);
 const char *plan_schedules(char *hint, size_t size, const char *before);
 /** The threads of a group, if it is a core group: one per core. */
 struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs);
+/** The number of cores that core group `g` can get while it exists. */
+int plan_cores_most(const struct plan *p, int g);
 /** Whether the stage, which is no source, is in group `g`: its events wait for the group's threads. */
 bool plan_is_member(const struct plan *p, const struct plan_stage *ps, int g);
 /** Whether the stage is in a core group. */

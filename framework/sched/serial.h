@@ -33,11 +33,12 @@
 
 #include "sched/cores.h"
 
-/** Price of a move of slots, and of each event that moves (bench/micro_serial). A move must be worth
+/** Price of a move of slots, and of each event that moves. Measured: 0.5 us and 25 ns
+ *  (bench/micro_serial), to which the caches of the other core add; 2 us is a guess. A move must be worth
  *  SERIAL_TIMES its price, since Mely found that a steal which costs more than it brings makes a server
  *  slower. That number is a guess. */
 #define SERIAL_MOVE_NS  2000
-#define SERIAL_EVENT_NS 10
+#define SERIAL_EVENT_NS 25
 #define SERIAL_TIMES    4
 
 /** Whether a core handles events of its slots. */

@@ -47,6 +47,37 @@ weir explain "$top/config/servers/cores.yaml" groups.core
 is exit 0
 is out has '# A visit of a stage ends with the first batch that is done 10ms or more after it began, or earlier, if'
 is out has '# A stage whose oldest event has waited for over 25ms is next: 5% of the shortest objective, 500ms.'
+cat >other.yaml <<'YAML'
+weir: 1
+groups:
+  core: { schedule: fifo, cores: 1..auto, gate: { cutoff: 1ms }, starve: 0, balance: false, serial: path }
+  io:   { schedule: wavefront }
+stages:
+  web: { use: http.server, group: io, with: { listen: "127.0.0.1:0" }, to: { request: a } }
+  a:   { use: burn, group: core, with: { time: 1us }, to: b }
+  b:   { use: respond, group: core, with: { body: "b\n" } }
+YAML
+weir explain other.yaml groups
+out=$(grep '^#' <<<"$out")
+is_text <<'TEXT'
+# Core group 'core' runs on 1 to all cores.
+# A core chooses the stage that it visits next by fifo: visit the stage with the event that has waited longest.
+# An event that takes over 1ms waits for the next visit, if its handler asks for the time.
+# A visit of a stage ends when the stage has no more events on the core.
+# A stage may wait without limit while others are visited (starve: 0).
+# Of the events of a stage on a core, the oldest is served first.
+# Events with the same 'path' do not overlap, and keep their order.
+# Idle cores get no events of others (balance: false).
+# Core group 'io' runs on the I/O threads of web.
+# A core chooses the stage that it visits next by wavefront: go forward and backward through the stages (Larus and Parkes).
+# A visit of a stage ends when the stage has no more events on the core.
+# A stage whose oldest event has waited for over 25ms is next: 5% of the shortest objective, 500ms.
+# Of the events of a stage on a core, the oldest is served first.
+# Idle cores get events of others.
+TEXT
+weir graph other.yaml
+is out has 'web (http.server, group io)'
+is out has 'group io (wavefront, the I/O threads of web, gate all): web'
 weir graph cores.yaml
 is exit 0
 is_text <<'TEXT'

@@ -181,8 +181,8 @@ static void turn_group(struct weir_graph *g, unsigned *rnd)
 	    {"cores", {"1", "2", "3", "auto", NULL}},
 	    {"cores", {"1..3", "2..auto", "1", "4", NULL}}, {"gate.events", {"0", "1", "30", NULL}},
 	    {"gate.time", {"0", "1us", "1ms", NULL}}, {"gate.arrived", {"true", "false", NULL}},
-	    {"starve", {"auto", "0", "1us", "1ms", NULL}}, {"balance", {"true", "false", NULL}},
-	    {"threads.max", {"1", "4", "3", NULL}}};
+	    {"gate.cutoff", {"0", "10us", NULL}}, {"starve", {"auto", "0", "1us", "1ms", NULL}},
+	    {"balance", {"true", "false", NULL}}, {"threads.max", {"1", "4", "3", NULL}}};
 
 	turn_one(g, below(rnd, 2) ? "g" : "h", knobs, COUNT(knobs), rnd);
 }

@@ -123,6 +123,7 @@ static void test_diff(void)
 	types_register();
 	CU_ASSERT_EQUAL(effect("gate.time", "0", "1ms"), CONFIG_LIVE);
 	CU_ASSERT_EQUAL(effect("gate.events", "0", "1"), CONFIG_LIVE);
+	CU_ASSERT_EQUAL(effect("gate.cutoff", "0", "1ms"), CONFIG_LIVE);
 	CU_ASSERT_EQUAL(effect("starve", "0", "1ms"), CONFIG_LIVE);
 	CU_ASSERT_EQUAL(effect("balance", "true", "false"), CONFIG_LIVE);
 	CU_ASSERT_EQUAL(effect("threads.max", "1", "2"), CONFIG_LIVE);

@@ -89,6 +89,13 @@ static bool gate_is_arrived(const struct weir_graph *g)
 	return told(g).limits.gate == NEXT_ARRIVED;
 }
 
+static bool gate_is_cutoff(const struct weir_graph *g)
+{
+	struct cores_plan p = told(g);
+
+	return p.limits.gate == NEXT_CUTOFF && p.limits.gate_ns == 3000000;
+}
+
 static bool starve_is_7ms(const struct weir_graph *g)
 {
 	return told(g).limits.starve_ns == 7000000;
@@ -140,6 +147,7 @@ static const struct {
 } knob[] = {{"core", "gate.events", "5", "0", gate_is_5, {"-1", "x", "99M"}},
     {"core", "gate.time", "10ms", "0", gate_is_time, {"10", "2m", "-1ms"}},
     {"core", "gate.arrived", "true", "false", gate_is_arrived, {"yes please", "2", ""}},
+    {"core", "gate.cutoff", "3ms", "0", gate_is_cutoff, {"3", "2m", "-1ms"}},
     {"core", "starve", "7ms", "auto", starve_is_7ms, {"501ms", "7", "-1ms"}},
     {"core", "balance", "false", "true", is_unbalanced, {"2", "", "maybe"}},
     {"core", "schedule", "srpt", "color", is_srpt, {"shared", "lifo", ""}},
@@ -307,7 +315,7 @@ static void in_order(int step, int back)
 
 static void test_orders(void)
 {
-	static const int step[] = {1, 3, 7, 9};
+	static const int step[] = {1, 3, 7, 9}; /* prime to 11 */
 
 	for (int i = 0; i < 4; i++) {
 		in_order(step[i], 0);

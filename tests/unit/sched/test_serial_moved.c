@@ -5,7 +5,7 @@
 
 static struct weir_graph *hooked;
 static struct slots hooked_slots;
-static int hook_from, hook_seq; /* core and event of the move; -1: no more */
+static atomic_int hook_from, hook_seq; /* core and event of the move; -1: no more */
 
 /* The key of an event is read: its slots move. The thread of the core that gives them waits. */
 static struct weir_slice hooked_get(const struct weir_event *ev, const char *arg)

@@ -91,7 +91,7 @@ function StageRows({ s }) {
           <td class={r.failed ? "num" : "num none"}>{count(r.failed)}</td>
           <td class="num">{r.waits ? seconds(r.waited / r.waits) : NONE}</td>
           <td class="num">{r.longest === null ? NONE : seconds(r.longest)}</td>
-          <td class="num">{r.kind === "io" || r.kind === "others" ? NONE : percent(r.busy)}</td>
+          <td class="num">{r.busy > 0 || r.kind === "core" || r.kind === "thread" ? percent(r.busy) : NONE}</td>
         </tr>
       ))}
     </tbody>
