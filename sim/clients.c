@@ -237,6 +237,7 @@ static void think(struct sim *s, uint32_t slot)
 	struct source *src = &s->source[r->source];
 	uint64_t bits = weir_random_at(src->key, src->sent);
 
+	r->route = (uint8_t)pick_route(s, src);
 	r->serial = (uint64_t)r->source << 48 | src->sent++;
 	r->attempt = 0;
 	sim_at(

@@ -133,7 +133,7 @@ static void run_one(const struct next_policy *policy, enum next_gate gate, uint6
 static void test_all_pairs(void)
 {
 	const char *env = getenv("WEIR_NEXT_SEEDS");
-	uint64_t seeds = env ? strtoull(env, NULL, 10) : 12;
+	uint64_t seeds = env ? strtoull(env, NULL, 10) : 6;
 
 	for (int p = 0; next_policy_at(p); p++) {
 		struct sim_group_result sum = {0};

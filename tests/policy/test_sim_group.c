@@ -52,7 +52,8 @@ static void test_books(void)
 			struct sim_config c;
 
 			group_search_fill(7, next_policy_at(p), 1 + 3 * p, 0.8, &c);
-			c.measured_ns /= 25;
+			c.measured_ns /= 50;
+			c.warmup_ns /= 10;
 			c.laws |= SIM_LAWS_GROUPS;
 			c.group[0].limits.gate = gate;
 			c.group[0].limits.gate_events = 4;
@@ -110,15 +111,16 @@ static double search_ms(const struct next_policy *policy, int cores)
 {
 	double sum = 0;
 
-	for (uint64_t seed = 1; seed <= 3; seed++) {
+	for (uint64_t seed = 1; seed <= 2; seed++) {
 		struct sim_config c;
 
 		group_search_fill(seed, policy, cores, 0.85, &c);
-		c.measured_ns = c.measured_ns * 2 / 5;
+		c.measured_ns /= 10;
+		c.warmup_ns /= 5;
 		CU_ASSERT_DOUBLE_EQUAL(group_load(&c, 0), 0.85, 1e-9);
 		struct sim_result *r = run(&c);
 
-		sum += hdr_mean_ns(&r->class[0].response) / 1000000 / 3;
+		sum += hdr_mean_ns(&r->class[0].response) / 1000000 / 2;
 		sim_result_free(r);
 	}
 	return sum;
