@@ -457,9 +457,8 @@ const struct weir_knob weir_group_knobs[] = {
 	.def = "auto",
 	.flags = WEIR_KNOB_LIVE,
 	.help =
-	    "the cores of the group, if 'schedule' is not shared: a number, a range such as 2..8, "
-	    "a list of CPUs such as 0-3,6, or auto, all that this process may use; a thread is "
-	    "bound to each"},
+	    "the cores of the group, if 'schedule' is not shared: a number, a range such as "
+	    "2..8, CPUs such as 0-3,6, or auto, all of this process; a thread is bound to each"},
     {.name = "gate",
 	.type = WEIR_KNOB_MAP,
 	MEMBER(weir_group_spec, gate),
