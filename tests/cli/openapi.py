@@ -86,8 +86,9 @@ def ask_all(server, every_knob=False):
         knobs = server.ask("GET", "/api/v1/stages/{stage}/knobs", 200, stage=stage)["knobs"]
         for knob in knobs if every_knob else knobs[:1]:
             server.ask("GET", KNOB, 200, stage=stage, knob=knob["name"])
-    server.ask("GET", "/api/v1/groups/{group}/knobs", 200, group="pair")
-    server.ask("GET", GROUP_KNOB, 200, group="pair", knob="threads.max")
+    for group in {stage["group"] for stage in graph["stages"]} - {"", *stages}:
+        server.ask("GET", "/api/v1/groups/{group}/knobs", 200, group=group)
+        server.ask("GET", GROUP_KNOB, 200, group=group, knob="threads.max")
     page = server.raw("GET", "/")[1].startswith("text/html")
     for parameter in server.document.paths["/{file}"]["parameters"]:
         for file in parameter["schema"]["enum"]:
