@@ -53,6 +53,7 @@ const struct weir_knob weir_gate_knobs[] = {
 	.def = "0",
 	.min = 0,
 	.max = VISIT_MAX_NS,
+	.flags = WEIR_KNOB_LIVE,
 	.help = "an event that takes longer goes on in the next visit, after the events that wait "
 		"behind it, if its handler asks for it (weir_slice_over); 0: no such end"},
     {.name = NULL}};
