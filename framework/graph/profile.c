@@ -31,22 +31,28 @@ struct rows {
 
 /* ---- reading a local ---- */
 
+static uint64_t read_counter(const book_counter *c)
+{
+	/* acquire: the reads that follow are not made before this one; see file top */
+	return atomic_load_explicit(c, memory_order_acquire);
+}
+
 /* Add `by` times what has become of events. */
 static void add_outs(struct weir_profile_row *r, const struct book *b, int n_classes, uint64_t by)
 {
-	r->started += by * book_read(&b->started);
-	r->restarted += by * book_read(&b->restarted);
-	r->again_ns += by * book_read(&b->again_ns);
-	r->dropped += by * book_read(&b->dropped);
-	r->refused += by * book_read(&b->refused);
-	r->busy_ns += by * book_read(&b->busy_ns);
-	r->batches += by * book_read(&b->batches);
+	r->started += by * read_counter(&b->started);
+	r->restarted += by * read_counter(&b->restarted);
+	r->again_ns += by * read_counter(&b->again_ns);
+	r->dropped += by * read_counter(&b->dropped);
+	r->refused += by * read_counter(&b->refused);
+	r->busy_ns += by * read_counter(&b->busy_ns);
+	r->batches += by * read_counter(&b->batches);
 	for (int c = 0; c < n_classes; c++) {
 		const struct class_book *cb = &b->class_book[c];
-		r->completed += by * book_read(&cb->completed);
-		r->failed += by * book_read(&cb->failed);
+		r->completed += by * read_counter(&cb->completed);
+		r->failed += by * read_counter(&cb->failed);
 		for (int s = 0; s < WEIR_SHED_REASONS; s++)
-			r->shed += by * book_read(&cb->shed[s]);
+			r->shed += by * read_counter(&cb->shed[s]);
 	}
 }
 
@@ -55,23 +61,23 @@ static void add_waits(
 {
 	for (int c = 0; times && c < n_classes; c++) {
 		for (int i = 0; i < WEIR_HIST_BUCKETS; i++)
-			r->wait.count[i] += by * book_read(&times[c].wait.count[i]);
-		r->wait.sum_ns += by * book_read(&times[c].wait.sum_ns);
+			r->wait.count[i] += by * read_counter(&times[c].wait.count[i]);
+		r->wait.sum_ns += by * read_counter(&times[c].wait.sum_ns);
 	}
 }
 
 static void add_ins(struct weir_profile_row *r, const struct book *b, int n_classes, uint64_t by)
 {
-	r->put_back += by * book_read(&b->put_back);
+	r->put_back += by * read_counter(&b->put_back);
 	for (int c = 0; c < n_classes; c++)
-		r->offered += by * book_read(&b->class_book[c].offered);
+		r->offered += by * read_counter(&b->class_book[c].offered);
 }
 
 static void add_tried(
     struct weir_profile_arc *arc, const book_counter *tried, int n_classes, uint64_t by)
 {
 	for (int c = 0; c < n_classes; c++)
-		arc->offered += by * book_read(&tried[c]);
+		arc->offered += by * read_counter(&tried[c]);
 }
 
 /* The three parts of a profile, in the order of their reads. */
@@ -85,7 +91,7 @@ static void add_local(
 		add_outs(r, &l->book, n_classes, by);
 		add_waits(r, l->times, n_classes, by);
 		for (int o = 0; o < l->n_outboxes; o++)
-			r->arc[o].sent += by * book_read(&l->outbox[o].events);
+			r->arc[o].sent += by * read_counter(&l->outbox[o].events);
 		break;
 	case INS:
 		add_ins(r, &l->book, n_classes, by);
@@ -105,7 +111,7 @@ static void add_common(struct weir_profile_row *r, const struct gone *gone, int 
 		add_outs(r, &gone->book, n_classes, 1);
 		add_waits(r, gone->times, n_classes, 1);
 		for (int o = 0; o < n_outlets; o++)
-			r->arc[o].sent += book_read(&gone->link_events[o]);
+			r->arc[o].sent += read_counter(&gone->link_events[o]);
 		break;
 	case INS:
 		add_ins(r, &gone->book, n_classes, 1);
@@ -170,12 +176,12 @@ static void read_part(struct weir_graph *g, struct rows *rows, int id, enum part
 static void read_inside(struct weir_graph *g, struct weir_profile_stage *s, int id)
     WEIR_REQUIRES(&g->threads_lock)
 {
-	uint64_t running = book_read(&g->gone[id].book.running);
-	uint64_t held = book_read(&g->gone[id].book.held);
+	uint64_t running = read_counter(&g->gone[id].book.running);
+	uint64_t held = read_counter(&g->gone[id].book.held);
 
 	for (const struct local *l = g->gone[id].books; l; l = l->next) {
-		running += book_read(&l->book.running);
-		held += book_read(&l->book.held);
+		running += read_counter(&l->book.running);
+		held += read_counter(&l->book.held);
 	}
 	s->running = (int64_t)running > 0 ? running : 0;
 	s->held = (int64_t)held > 0 ? held : 0;
@@ -244,12 +250,9 @@ static bool read_all(struct weir_graph *g, struct rows *rows)
 	lock_take(&g->threads_lock);
 	for (int i = 0; i < g->n_stages; i++)
 		fits &= count_rows(&g->gone[i]) <= rows[i].max;
-	for (int part = OUTS; fits && part <= TRIED; part++) {
+	for (int part = OUTS; fits && part <= TRIED; part++)
 		for (int i = 0; i < g->n_stages; i++)
 			read_part(g, &rows[i], i, (enum part)part);
-		/* the reads of this part before those of the next; see file top */
-		atomic_thread_fence(memory_order_seq_cst);
-	}
 	for (int i = 0; fits && i < g->n_stages; i++)
 		read_inside(g, rows[i].out, i);
 	lock_release(&g->threads_lock);
