@@ -386,6 +386,8 @@ int queue_push_front_locked(struct queue *q, struct weir_event **ev, int n) WEIR
 /** Make room in partition `to` for all events of partition `from` and `more` others. Returns 0 or
  *  WEIR_ENOMEM. */
 int queue_reserve_locked(struct queue *q, int from, int to, uint32_t more) WEIR_REQUIRES(&q->lock);
+/** Append an event to a partition, which has room (queue_reserve_locked), whatever the map says. */
+void queue_push_to_locked(struct queue *q, struct weir_event *ev, int part) WEIR_REQUIRES(&q->lock);
 /** Move the events of the slots, also those given back, from one partition behind the events of
  *  another, which has room (queue_reserve_locked). Returns the number of queued ones. */
 uint32_t queue_move_slots_locked(struct queue *q, int from, int to, const struct slots *slots)

@@ -96,6 +96,14 @@ int queue_push_front_locked(struct queue *q, struct weir_event **ev, int n)
 	return n;
 }
 
+void queue_push_to_locked(struct queue *q, struct weir_event *ev, int part)
+{
+	lane_append(q, &q->part[part].lane[ev->class_id], &ev, 1);
+	part_add(&q->part[part], 1);
+	/* seq_cst: as in queue_push_locked */
+	atomic_store(&q->length, queue_length(q) + 1);
+}
+
 int queue_reserve_locked(struct queue *q, int from, int to, uint32_t more)
 {
 	for (int c = 0; c < q->n_classes; c++) {

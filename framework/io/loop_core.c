@@ -69,6 +69,8 @@ void loop_core_turn(struct weir_loop *loop)
 	loop->spent = false;
 	thread_touch(loop->now_ns);
 	loop->awaits = false;
+	if (reads) /* the callbacks come first, and may take long */
+		host_pass_on(loop->host);
 	while (loop_run_some(loop))
 		settle(loop);
 	loop_mail(loop);
@@ -171,9 +173,16 @@ int loop_core_claim(struct weir_loop *loop, int index)
 
 bool loop_core_step(struct weir_loop *loop)
 {
+	bool served = loop->serves;
+
+	loop->sends = true; /* events may end in host_follow */
 	loop->serves = host_follow(loop->host);
-	if (WEIR_UNLIKELY(!loop->serves))
+	loop->sends = false;
+	if (WEIR_UNLIKELY(!loop->serves)) {
+		if (served) /* what their ends have sent */
+			loop_turn(loop);
 		return false;
+	}
 	wait(loop);
 	loop_core_turn(loop);
 	return true;

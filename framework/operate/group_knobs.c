@@ -114,6 +114,12 @@ static int check_same_graph(
 		    "the CPUs of group '%s' cannot change while the server runs if 'cores' names "
 		    "them: change the file and reload",
 		    gs->name);
+	if (strcmp(gs->cores, next->cores) != 0 && gs->replicas > 1)
+		return graph_say(why, size, WEIR_EINVAL,
+		    "the number of cores of group '%s' cannot change while the server runs, since "
+		    "it "
+		    "has replicas: change the file and reload",
+		    gs->name);
 	return 0;
 }
 

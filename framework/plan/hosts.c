@@ -22,6 +22,15 @@ static const struct weir_node *own_threads(const struct weir_stage_spec *s)
 	return n && n->kind == WEIR_NODE_SCALAR && strcmp(n->text, "auto") != 0 ? n : NULL;
 }
 
+const char *plan_source_in(const struct plan *p, int g)
+{
+	for (int i = 0; i < p->n; i++)
+		if (p->stages[i].group == g && p->stages[i].ops &&
+		    p->stages[i].ops->flags & WEIR_STAGE_SOURCE)
+			return p->stages[i].spec->name;
+	return NULL;
+}
+
 static const char *other_source(const struct plan *p, const struct plan_stage *ps)
 {
 	for (int i = 0; i < p->n && &p->stages[i] != ps; i++)

@@ -67,6 +67,8 @@ void plan_width(struct plan *p, const struct plan_stage *ps);
 /** Check `queue:` of a stage; a part of plan_placement. */
 void plan_queue(struct plan *p, struct plan_stage *ps, bool queued);
 
+/** The name of the first source in group `g`, or NULL. */
+const char *plan_source_in(const struct plan *p, int g);
 /** Check where a source runs; part of plan_placement (plan/hosts.c). */
 void plan_source(struct plan *p, const struct plan_stage *ps);
 

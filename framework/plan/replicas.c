@@ -22,6 +22,19 @@ static void check_replicable(struct plan *p, const struct plan_stage *ps)
 		    "stage '%s' (%s) keeps one state, so it cannot be replicated", s->name, s->use);
 }
 
+/* The thread of a source's loop has no replica. */
+static void check_apart(struct plan *p, const struct plan_stage *ps)
+{
+	const char *source = plan_source_in(p, ps->group);
+
+	if (source)
+		weir_errs_add(p->errs, &ps->spec->mark, WEIR_EINVAL,
+		    "remove 'mode', or take the source out of the group",
+		    "stage '%s' cannot be replicated: the cores of its group '%s' are the I/O "
+		    "threads of '%s'",
+		    ps->spec->name, p->spec->groups[ps->group].name, source);
+}
+
 void plan_stage_replicas(struct plan *p, const struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
@@ -38,6 +51,7 @@ void plan_stage_replicas(struct plan *p, const struct plan_stage *ps)
 		return;
 	}
 	check_replicable(p, ps);
+	check_apart(p, ps);
 	if (s->local == WEIR_LOCAL_NEVER)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "remove 'local'",
 		    "stage '%s': events of a replicated stage stay on their core, but 'local: "
@@ -95,6 +109,11 @@ void plan_group_replicas(struct plan *p, int g)
 	if (gs->replicas <= 1)
 		return;
 	check_divisible(p, gs, (int)plan_core_threads(gs).max);
+	if (plan_source_in(p, g))
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    "remove 'replicas', or take the source out of the group",
+		    "group '%s' has replicas, but its cores are the I/O threads of '%s'", gs->name,
+		    plan_source_in(p, g));
 	for (int i = 0; i < p->n; i++) {
 		const struct plan_stage *ps = &p->stages[i];
 		const char *why = ps->group == g && ps->ops ? never_copied(ps) : NULL;

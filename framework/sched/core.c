@@ -86,8 +86,10 @@ static uint64_t look_at_queues(struct handler *h, int64_t now_ns)
 	for (uint64_t left = arrived; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
 		struct queue *q = &h->pool->sinks[i]->queue;
-		if (WEIR_UNLIKELY(q->map) && is_others(h, q))
+		if (WEIR_UNLIKELY(q->map) && is_others(h, q)) {
+			h->ready_ns[i] = INT64_MAX;
 			continue;
+		}
 		if (queue_length(q) == 0) {
 			h->ready_ns[i] = INT64_MAX; /* another core took the events */
 			settle(core->group, i);
@@ -153,13 +155,19 @@ static int take_cell(struct handler *h, int i, int n, int most, int64_t now_ns)
 
 /* Events of a stage that holds events are counted when they are taken from its queue, so they must
  * not be mixed with those of a cell. */
+/* Whether a batch of the stage must be either from its cell or from its queue. */
+static bool is_apart(const struct sink *s)
+{
+	return queue_keeps(&s->queue) || s->cohort_by_key;
+}
+
 static int take_queue(
     struct handler *h, int i, int n, int most, const struct cell *cell, int64_t now_ns)
 {
 	struct core *core = h->core;
 	const struct sink *s = h->pool->sinks[i];
 
-	if (most <= n || (n > 0 && queue_keeps(&s->queue)))
+	if (most <= n || (n > 0 && is_apart(s)))
 		return 0;
 	int m = batch_take(h, i, n, most - n, cell, now_ns);
 	if (WEIR_UNLIKELY(h->ready_ns[i] != INT64_MAX))
@@ -185,14 +193,16 @@ static int take_stage(struct handler *h, int i, uint32_t gate, bool queued, int6
 	if (!queued)
 		return take_cell(h, i, 0, most, now_ns);
 	const struct queue *q = &h->pool->sinks[i]->queue;
-	bool classed = q->n_classes > 1 && !q->fifo && core->filled >> i & 1 && !queue_keeps(q);
+	bool apart = is_apart(h->pool->sinks[i]);
+	bool classed =
+	    q->n_classes > 1 && !q->fifo && core->filled >> i & 1 && !apart && !q->shortest;
 	/* for serial stages, see serial.h */
 	bool cell_first =
 	    q->map || (!classed && cell_oldest_ns(&core->cell[i]) <= core->seen_ns[i]);
 	if (cell_first)
 		n += take_cell(h, i, n, most, now_ns);
 	n += take_queue(h, i, n, most, classed ? &core->cell[i] : NULL, now_ns);
-	if (!cell_first && (n == 0 || !queue_keeps(q)))
+	if (!cell_first && (n == 0 || !apart))
 		n += take_cell(h, i, n, most, now_ns);
 	return n;
 }
@@ -299,13 +309,21 @@ static void share(struct handler *h)
 	}
 }
 
+/* Number of events of the queue that the core may take. */
+static uint32_t in_line(const struct core *core, const struct queue *q)
+{
+	if (q->map)
+		return queue_part_length(q, core->number);
+	return q->copy_cores ? queue_copy_length(q, core_copy(core)) : queue_length(q);
+}
+
 /* Events of the batch, which was of stage `i`, are in its queue again. */
 static void yielded(struct core *core, int i)
 {
 	struct slice *s = &thread_self()->slice;
 	uint32_t n = s->yielded, waiting = cell_length(&core->cell[i]);
 
-	waiting += queue_length(&core->group->pool->sinks[i]->queue);
+	waiting += in_line(core, &core->group->pool->sinks[i]->queue);
 	s->yielded = 0;
 	next_yielded(&core->next, waiting > n ? waiting - n : 0, s->again_ns);
 }

@@ -171,7 +171,8 @@ static void divide(struct core_group *group, int most)
 		int n = !s->splice || sink_local(s) == LOCAL_NEVER ? 0 : most;
 		uint32_t each = queue_cell_share(atomic_load(&s->queue.limit), n);
 		uint32_t over = surplus(s, n, each);
-		group->undivided |= over > 0;
+		/* A core that has read a larger share before may still add a batch, so look again. */
+		group->undivided |= over > 0 || each < atomic_load(&s->queue.cell_max);
 		queue_set_cells(&s->queue, n, over);
 	}
 }

@@ -207,12 +207,16 @@ void core_put(struct thread *t, struct sink *s, struct weir_event **ev, int n);
 
 /** Number of events that the cell may get. None while the queue has more than its own slots: a core
  *  has moved events from a cell to it (give.c), or the limit was lowered. */
-static inline uint32_t cores_room(const struct cell *cell, const struct queue *q)
+static inline uint32_t cores_room(
+    const struct core *core, const struct cell *cell, const struct queue *q)
 {
 	/* acquire: pairs with divide_limit in event/queue_steer.c */
 	uint32_t most = atomic_load_explicit(&q->cell_max, memory_order_acquire);
 	uint32_t n = cell_length(cell);
 
+	/* a core that leaves keeps no events, and the others have its share of the limit */
+	if (core->number >= atomic_load_explicit(&core->group->pool->max, memory_order_relaxed))
+		return 0;
 	if (n >= most || queue_length(q) > atomic_load_explicit(&q->own, memory_order_relaxed))
 		return 0;
 	return most - n;

@@ -13,6 +13,8 @@ static int push(const struct core *core, struct sink *s, struct weir_event **ev,
 	uint64_t parts = 0;
 	int pushed = 0;
 
+	for (int i = 0; q->shortest && i < n; i++)
+		sink_note_cost(s, ev[i]);
 	lock_take(&q->lock);
 	*why = q->closed ? WEIR_ECLOSED : WEIR_ENOMEM;
 	if (!q->closed && q->copy_cores == 0)

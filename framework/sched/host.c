@@ -54,8 +54,16 @@ void host_release(struct handler *h)
 
 /* ---- the thread ---- */
 
+static void forget_lingering(struct handler *h)
+{
+	for (int i = 0; i < h->pool->n_sinks; i++)
+		h->ready_ns[i] = INT64_MAX;
+}
+
 static void join(struct handler *h)
 {
+	thread_forget_behind();
+	forget_lingering(h);
 	if (h->pool->cores->serial)
 		serial_join(h->core);
 	thread_self()->core = h->core;
@@ -65,10 +73,10 @@ static void join(struct handler *h)
 void host_begin(struct handler *h)
 {
 	schedstat_begin(&h->sched);
-	for (int i = 0; i < h->pool->n_sinks; i++)
-		h->ready_ns[i] = INT64_MAX;
+	forget_lingering(h);
 	core_begin(h);
 	pool_begun(h);
+	thread_forget_behind();
 }
 
 void host_resume(struct handler *h)
@@ -98,15 +106,18 @@ void host_end(struct handler *h)
 
 bool host_follow(struct handler *h)
 {
-	bool core = atomic_load_explicit(&h->slot, memory_order_relaxed) == HANDLER_LIVE;
-
-	if (WEIR_LIKELY(core != handler_surplus(h)))
-		return core;
-	if (core)
-		leave(h);
-	else
-		join(h);
-	return !core;
+	for (;;) {
+		bool core = atomic_load_explicit(&h->slot, memory_order_relaxed) == HANDLER_LIVE;
+		if (WEIR_LIKELY(core != handler_surplus(h)))
+			return core;
+		if (core)
+			leave(h);
+		else
+			join(h);
+		/* The target may have changed meanwhile, when no wake-up could find the thread.
+		 * seq_cst: the slot was written before. */
+		(void)atomic_load(&h->pool->target);
+	}
 }
 
 /* Whether core_take may have something to do. */
@@ -118,6 +129,12 @@ static bool has_work(const struct handler *h)
 	return core->filled || group->expiring ||
 	       atomic_load_explicit(&group->arrived, memory_order_relaxed) ||
 	       atomic_load_explicit(&core->asked, memory_order_relaxed);
+}
+
+void host_pass_on(struct handler *h)
+{
+	if (atomic_load_explicit(&h->pool->cores->arrived, memory_order_relaxed))
+		pool_wake(h->pool);
 }
 
 bool host_run(struct handler *h, int64_t polled_ns, int *events, bool *spent)

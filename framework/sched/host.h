@@ -59,6 +59,9 @@ static inline bool host_due(struct handler *h)
 	return h->pool->due(h);
 }
 
+/** The thread is about to run callbacks: if events wait for cores, wake another one for them. */
+void host_pass_on(struct handler *h);
+
 /** Run batches until there are none, or until HOST_EVENTS events have been run or HOST_NS have passed
  *  since `polled_ns`; then *spent is set. Adds the number of events to *events. Returns whether there
  *  were any. Handlers run in this call. */

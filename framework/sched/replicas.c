@@ -128,6 +128,7 @@ bool core_requeue(struct thread *t, struct outbox *o)
 	}
 	o->tail = &o->head;
 	o->n = 0;
+	book_add(&o->from->book.put_back, n);
 	book_add(&o->from->book.running, -(uint64_t)n);
 	book_changed(&o->from->book);
 	core->filled |= 1ULL << s->place;

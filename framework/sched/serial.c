@@ -125,14 +125,15 @@ static void count(struct outbox *o, struct local *to, const struct run *run)
 
 /* Whether all events must take the way through the queue, see splice.c; an idle core or long work is
  * no reason, since only this core may handle the events. */
-static bool to_queue(const struct sink *s, const struct cell *cell, uint32_t *room)
+static bool to_queue(
+    const struct core *core, const struct sink *s, const struct cell *cell, uint32_t *room)
 {
 	const struct queue *q = &s->queue;
 
 	if (atomic_load_explicit(&q->by_door, memory_order_relaxed) || queue_keeps(q) ||
 	    atomic_load_explicit(&s->linger_ns, memory_order_relaxed) > 0)
 		return true;
-	*room = cores_room(cell, q);
+	*room = cores_room(core, cell, q);
 	return *room == 0;
 }
 
@@ -146,7 +147,7 @@ bool serial_splice(struct thread *t, struct outbox *o)
 	if (s->pool != t->pool)
 		return false;
 	struct cell *cell = &core->cell[s->place];
-	if (to_queue(s, cell, &room))
+	if (to_queue(core, s, cell, &room))
 		return false;
 	take_own(core, o, room < WEIR_BATCH_MAX ? room : WEIR_BATCH_MAX, t->now_ns, &run);
 	if (run.n == 0)

@@ -46,8 +46,9 @@ static bool may_move(
 	return true;
 }
 
-/* Move the events of the slots in the cell of stage `i` into the inbox of their new core. */
-static uint32_t move_cell(struct core *core, int i, const struct slots *slots) WEIR_NO_THREAD_SAFETY
+/* Move the events of the slots in the cell of stage `i` into the inbox of core `to`. */
+static uint32_t move_cell(
+    struct core *core, int i, int to, const struct slots *slots) WEIR_NO_THREAD_SAFETY
 {
 	struct weir_event *list;
 	uint32_t n = cell_take_slots(&core->cell[i], slots, &list);
@@ -55,7 +56,7 @@ static uint32_t move_cell(struct core *core, int i, const struct slots *slots) W
 	while (list) {
 		struct weir_event *ev = list;
 		list = ev->next;
-		queue_push_locked(&core->group->pool->sinks[i]->queue, &ev, 1);
+		queue_push_to_locked(&core->group->pool->sinks[i]->queue, ev, to);
 	}
 	if (n == 0)
 		return 0;
@@ -72,21 +73,23 @@ static uint64_t move(struct core_group *group, struct core *core, int from, int 
 {
 	uint64_t moved = 0;
 
-	for (int w = 0; w < QUEUE_SLOTS / 64; w++)
-		for (uint64_t left = slots->word[w]; left; left &= left - 1)
-			/* release: pairs with serial_owner */
-			atomic_store_explicit(&group->serial->map[w * 64 + __builtin_ctzll(left)],
-			    (uint8_t)to, memory_order_release);
 	for (uint64_t left = group->serial->stages; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
 		struct queue *q = &group->pool->sinks[i]->queue;
-		uint32_t m = core ? move_cell(core, i, slots) : 0;
+		uint32_t m = core ? move_cell(core, i, to, slots) : 0;
 		m += queue_move_slots_locked(q, from, to, slots);
 		/* events that were given back are not counted, but must be looked at, too */
 		if (m > 0 || atomic_load_explicit(&q->n_back, memory_order_relaxed) > 0)
 			moved |= 1ULL << i;
 		*n += m;
 	}
+	for (int w = 0; w < QUEUE_SLOTS / 64; w++)
+		for (uint64_t left = slots->word[w]; left; left &= left - 1)
+			/* release: pairs with serial_owner. After the events, so that the new
+			 * core, which looks at the map without a lock, also sees that its
+			 * inbox has events (enters in serial.c). */
+			atomic_store_explicit(&group->serial->map[w * 64 + __builtin_ctzll(left)],
+			    (uint8_t)to, memory_order_release);
 	return moved;
 }
 

@@ -162,7 +162,7 @@ bool core_splice(struct thread *t, struct outbox *o)
 		return false;
 	struct cell *cell = &core->cell[s->place];
 	struct local *to = t->local[s->id];
-	uint32_t n, room = cores_room(cell, &s->queue);
+	uint32_t n, room = cores_room(core, cell, &s->queue);
 	if (room == 0 || to_queue(core, cell, o, to))
 		return false;
 	n = move(core, o, to, room < WEIR_BATCH_MAX ? room : WEIR_BATCH_MAX, t->now_ns);
