@@ -176,7 +176,7 @@ void group_words(const struct weir_spec *spec, const struct weir_group_spec *gro
 	urgent_words(spec, group, out);
 	fprintf(out, "# Of the events of a stage on a core, the %s is served first.\n",
 	    group->order == WEIR_ORDER_NEWEST ? "newest" : "oldest");
-	if (group->serial && group->serial[0])
+	if (group->serial && group->serial[0] && strcmp(group->serial, "none") != 0)
 		fprintf(out, "# Events with the same '%s' do not overlap, and keep their order.\n",
 		    group->serial);
 	fputs(group->balance ? "# Idle cores get events of others.\n"

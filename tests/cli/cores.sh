@@ -89,6 +89,26 @@ b (respond, group core)
 group core (srpt, 1 core, gate events: 4): a, b
 TEXT
 
+# ---- warnings ----
+cat >warned.yaml <<'YAML'
+weir: 1
+groups:
+  core: { schedule: fifo, gate: { time: 10ms } }
+  more: { schedule: fifo, cores: 1 }
+stages:
+  web: { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: a } }
+  a:   { use: burn, group: core, with: { time: 1us }, cohort: { linger: 20ms }, to: b }
+  b:   { use: respond, group: more, with: { body: "b\n" } }
+YAML
+weir check warned.yaml
+is exit 0
+is err has "groups 'core' and 'more' both have a thread on CPU"
+is err has "stage 'a': 'linger' of 20 ms is longer than 'gate.time' of its group 'core', 10 ms"
+weir check cores.yaml
+is exit 0
+is err lacks 'both have a thread'
+is err lacks 'linger'
+
 # ---- a running server ----
 launch cores.yaml
 for i in 1 2 3; do
