@@ -292,7 +292,7 @@ static void test_over(void)
 	struct weir_stage_spec *a = in_group(spec, "a", "t.hold", "b");
 
 	fixture_set(a, "cohort.max", "4");
-	a->local = WEIR_LOCAL_AUTO; /* it lingers */
+	a->local = WEIR_LOCAL_AUTO;            /* it lingers */
 	fixture_set(a, "cohort.linger", "1s"); /* so that the batch is full */
 	in_group(spec, "b", "t.end", NULL);
 	prepare(19);
@@ -323,7 +323,7 @@ static void test_pressure(void)
 
 	spec->groups[0].starve_ns = 0; /* a is visited until it is empty */
 	fixture_set(a, "cohort.max", "4");
-	a->local = WEIR_LOCAL_AUTO; /* it lingers */
+	a->local = WEIR_LOCAL_AUTO;            /* it lingers */
 	fixture_set(a, "cohort.linger", "1s"); /* so that the batches are full */
 	fixture_set(in_group(spec, "b", "t.end", NULL), "queue.limit", "16");
 	prepare(8);
