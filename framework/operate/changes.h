@@ -121,6 +121,9 @@ bool graph_find_owner(
 /** Restore the values saved in `before`, and fill in `from` and `to` of `act`. */
 int graph_override_restore(struct weir_graph *g, const struct before *before,
     struct weir_change *act, char *why, size_t size) WEIR_REQUIRES(&g->lock);
+/** Whether the knob has the values saved in `before` already. */
+bool graph_override_same(const struct weir_graph *g, const struct before *before)
+    WEIR_REQUIRES(&g->lock);
 /** Remove expired overrides. The control thread calls this on every tick; if none has expired, the
  *  call costs one load. */
 void graph_expire(struct weir_graph *g, int64_t now_ns);

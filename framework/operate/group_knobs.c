@@ -136,6 +136,13 @@ static void apply(const struct owner *of)
 	pool_set_bounds(pool, min, max);
 }
 
+/* Whether only core groups have the knob. */
+static bool is_for_cores(const char *knob)
+{
+	return strncmp(knob, "gate.", 5) == 0 || strcmp(knob, "cores") == 0 ||
+	       strcmp(knob, "starve") == 0 || strcmp(knob, "balance") == 0;
+}
+
 int graph_group_knob_live(const struct owner *of, const char *knob, char *why, size_t size)
 {
 	void *base = of->group;
@@ -143,10 +150,20 @@ int graph_group_knob_live(const struct owner *of, const char *knob, char *why, s
 
 	if (!row)
 		return graph_no_knob(weir_group_knobs, "group", of->group->name, knob, why, size);
-	if (row->flags & WEIR_KNOB_LIVE)
-		return 0;
-	return graph_say(why, size, WEIR_EINVAL,
-	    "'%s' of group '%s' cannot change while the server runs", knob, of->group->name);
+	if (!(row->flags & WEIR_KNOB_LIVE))
+		return graph_say(why, size, WEIR_EINVAL,
+		    "'%s' of group '%s' cannot change while the server runs", knob,
+		    of->group->name);
+	bool cores = next_policy_find(of->group->schedule);
+	if (!cores && is_for_cores(knob))
+		return graph_say(why, size, WEIR_EINVAL,
+		    "group '%s': '%s' needs a schedule per core, not '%s'", of->group->name, knob,
+		    of->group->schedule);
+	if (cores && strncmp(knob, "threads.", 8) == 0)
+		return graph_say(why, size, WEIR_EINVAL,
+		    "group '%s' has a thread per core, so '%s' means nothing: set 'cores'",
+		    of->group->name, knob);
+	return 0;
 }
 
 int graph_group_knob_turn(

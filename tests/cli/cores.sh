@@ -113,8 +113,14 @@ one why b
 is exit 0; is out has 'group core'; is out has '  cores    1 core '
 one why web
 is exit 0; is out lacks 'group core'
+one show core
+is out has 'gate.events'; is out lacks 'threads.max'
+one show b
+is out lacks 'threads.max'
 one show nothing
-is exit 2
+is exit 2; is err has "there is no stage or group 'nothing'"
+one set nothing.x=1
+is exit 2; is err has "there is no stage or group 'nothing'"
 
 # ---- save ----
 sed 's/cores: 1,/cores: { min: 1, max: 3, policy: seda },/' cores.yaml >map.yaml
