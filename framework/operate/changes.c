@@ -278,8 +278,8 @@ static void set_aside(struct weir_graph *g, const struct weir_change *act, char 
 	forget_change(g, act, reason);
 }
 
-/* Whether an undo of `act` would change nothing, although `act` did: for example, a reload has dropped
- * the override, or the file now has its value. */
+/* Whether an undo of `act` would change nothing, although `act` did: for example, a reload has
+ * dropped the override, or the file now has its value. */
 static bool is_void(struct weir_graph *g, const struct weir_change *act, const struct before *b)
     WEIR_REQUIRES(&g->lock)
 {
@@ -292,7 +292,7 @@ static bool is_void(struct weir_graph *g, const struct weir_change *act, const s
 	return graph_override_same(g, b);
 }
 
-/* Find the last change that an undo would take back. Changes after it without an effect that is left
+/* Find the last change that an undo would take back. Changes after it that have no effect any more
  * are set aside. */
 static bool find_last(struct weir_graph *g, struct weir_change *last, void **before)
     WEIR_REQUIRES(&g->lock)

@@ -262,39 +262,6 @@ static void test_contradictions(void)
 	finished(g);
 }
 
-static bool is_fixed(struct weir_graph *g, const char *name, const char *of)
-{
-	struct weir_override l;
-
-	CU_ASSERT_EQUAL(weir_graph_override(g, name, of, &l), 0);
-	return l.fixed;
-}
-
-/* Knobs that no value can be set for, as the kind of the group has no use for them. */
-static void test_kinds(void)
-{
-	static const char *const cores[] = {
-	    "cores", "gate.time", "gate.arrived", "starve", "balance"};
-	static const char *const threads[] = {"threads.min", "threads.max"};
-
-	for (int i = 0; i < 2; i++) {
-		struct weir_graph *g = begin(i ? "shared" : "color", "auto");
-		for (int k = 0; k < 5; k++)
-			CU_ASSERT_EQUAL(is_fixed(g, "core", cores[k]), i == 1);
-		for (int k = 0; k < 2; k++) {
-			CU_ASSERT_EQUAL(is_fixed(g, "core", threads[k]), i == 0);
-			CU_ASSERT_TRUE(is_fixed(g, "b", threads[k]));
-		}
-		CU_ASSERT_EQUAL(is_fixed(g, "b", "local"), i == 1);
-		CU_ASSERT_FALSE(is_fixed(g, "b", "queue.limit"));
-		CU_ASSERT_TRUE(is_fixed(g, "core", "order"));
-		CU_ASSERT_EQUAL(set(g, "core", "threads.max", "1"), i ? 0 : WEIR_EINVAL);
-		CU_ASSERT_EQUAL(set(g, "cor", "starve", "1ms"), WEIR_ENOENT);
-		CU_ASSERT_PTR_NOT_NULL(strstr(why, "there is no stage or group 'cor'"));
-		finished(g);
-	}
-}
-
 /* A pool has only the bounds of its threads. */
 static void test_shared(void)
 {
@@ -493,7 +460,7 @@ static void test_types(void)
 }
 
 CUNIT_MAIN("core knobs", {"types are known", test_types}, {"each", test_each},
-    {"bad values", test_bad_values}, {"contradictions", test_contradictions}, {"kinds", test_kinds},
+    {"bad values", test_bad_values}, {"contradictions", test_contradictions},
     {"shared", test_shared}, {"orders", test_orders}, {"renew", test_renew},
     {"under load", test_under_load}, {"resized", test_resized},
     {"urgent at most", test_urgent_most}, {"bound", test_bound})
