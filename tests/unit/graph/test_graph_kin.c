@@ -221,15 +221,19 @@ static void test_costs(void)
 	/* A new class starts with the mean cost of the stage, a class that existed keeps its
 	 * own. */
 	CU_ASSERT_EQUAL(sink_cost_ns(&weir_graph_stage(b, "three")->sink, 0), 9 * NS_PER_MS);
-	struct weir_spec *third = chain();
+	/* The control thread of `b` knows a mean cost, and would overwrite this one. */
+	struct weir_spec *third = chain(), *fourth = chain();
 	weir_spec_add_class(third, "y");
-	atomic_store(&weir_graph_stage(b, "three")->sink.cost_ns[0], 4 * NS_PER_MS);
-	struct weir_graph *c = fixture_build(third);
+	weir_spec_add_class(fourth, "y");
+	struct weir_graph *d = fixture_start(fourth), *c = fixture_build(third);
+	atomic_store(&weir_graph_stage(d, "three")->sink.cost_ns[0], 4 * NS_PER_MS);
+	atomic_store(&weir_graph_stage(d, "three")->sink.mean_cost_ns, 9 * NS_PER_MS);
 	n_seen = 0;
-	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(c, b, &errs), 0);
+	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(c, d, &errs), 0);
 	CU_ASSERT_EQUAL(sink_cost_ns(&weir_graph_stage(c, "three")->sink, 0), 4 * NS_PER_MS);
 	finish_graph(a, 0);
 	finish_graph(b, 0);
+	finish_graph(d, 0);
 	finish_graph(c, 0);
 }
 
