@@ -96,6 +96,7 @@ char *config_values_text(const struct weir_spec *spec);
  * --set. */
 struct config_change {
 	const char *stage, *knob, *value;
+	bool plain; /* `value` is a boolean, which needs no quotes */
 };
 
 /**

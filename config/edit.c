@@ -7,7 +7,8 @@
  * and repeat with the resulting text. The tree is that of this file alone, neither expanded nor
  * merged, so each position in the tree is a position in the text.
  *
- *   value exists      its span is replaced; quotes are preserved
+ *   value exists      its span is replaced; quotes are preserved. `cores` of a group may be a map,
+ *                     which is replaced as a whole
  *   section exists    in a block, a line is added after the last one-line entry; in a flow map,
  *                     the value is added after the last one, or at the start
  *   neither exists    the section is added to the stage in the same ways, as `threads: { max: 8 }`
@@ -50,17 +51,19 @@ static char at(const struct edit *e, size_t offset)
 	return offset < e->n ? e->text[offset] : '\0';
 }
 
-/* Write `value`. If it is a number, with or without a unit, enclose it in `quote` unless that is 0.
- * For other values, row_quote determines whether quotes are needed. */
-static void put_value(FILE *out, const char *value, char quote)
+/* Write the value of `c`. If it is a boolean, or a number, with or without a unit, enclose it in
+ * `quote` unless that is 0. For other values, row_quote determines whether quotes are needed. */
+static void put_value(FILE *out, const struct config_change *c, char quote)
 {
+	const char *value = c->value;
 	size_t plain =
 	    strspn(value, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._%");
 	bool number = value[0] >= '0' && value[0] <= '9' && value[plain] == '\0';
+	bool bare = c->plain || number;
 
-	if (number && quote)
+	if (bare && quote)
 		fprintf(out, "%c%s%c", quote, value, quote);
-	else if (number)
+	else if (bare)
 		fputs(value, out);
 	else
 		row_quote(out, value);
@@ -83,8 +86,8 @@ static bool is_one_line(const struct edit *e, const struct weir_node *node)
 	return node->mark.len >= 2 && at(e, from + (size_t)node->mark.len - 1) == first;
 }
 
-static int replace(
-    struct edit *e, const struct weir_node *node, const char *value, FILE *out, struct splice *s)
+static int replace(struct edit *e, const struct weir_node *node, const struct config_change *c,
+    FILE *out, struct splice *s)
 {
 	char quote;
 
@@ -101,42 +104,106 @@ static int replace(
 	s->at = offset_of(e, &node->mark);
 	s->n = (size_t)node->mark.len;
 	quote = node->quoted ? at(e, s->at) : '\0';
-	put_value(out, value, quote);
+	put_value(out, c, quote);
+	return 0;
+}
+
+/* ---- replacing `cores: { min, max, policy }` of a group ---- */
+
+/* Set s->at and s->n to the range of the map, from behind the colon of its key. Returns false if the
+ * range has a comment, or an entry that does not fit on a line. */
+static bool map_span(struct edit *e, const struct weir_node *map, struct splice *s)
+{
+	size_t from = offset_of(e, &map->mark), end = from;
+	bool flow = at(e, from) == '{';
+
+	for (int i = 0; i < map->n; i++) {
+		size_t last = offset_of(e, &map->item[i]->mark) + (size_t)map->item[i]->mark.len;
+		if (!is_one_line(e, map->item[i]))
+			return false;
+		end = last > end ? last : end;
+	}
+	if (flow)
+		end += strcspn(e->text + end, "}#") + 1;
+	while (from > 0 && at(e, from - 1) != ':')
+		from--;
+	s->at = from;
+	s->n = end - from;
+	return end <= e->n && !memchr(e->text + from, '#', s->n);
+}
+
+/* Whether a value of the map comes from a variable. */
+static bool has_variable(const struct weir_node *map)
+{
+	for (int i = 0; i < map->n; i++)
+		if (map->item[i]->kind == WEIR_NODE_SCALAR && strstr(map->item[i]->text, "${"))
+			return true;
+	return false;
+}
+
+/* A range is written as a map, with the policy that the map has. A policy resizes ranges only, so it
+ * is dropped if there is none. */
+static int replace_cores(struct edit *e, const struct weir_node *map, const struct config_change *c,
+    FILE *out, struct splice *s)
+{
+	const struct weir_node *policy = weir_node_get(map, "policy");
+	const char *dots = strstr(c->value, "..");
+
+	if (has_variable(map))
+		return refuse(e, map, "change the variable, or write a value here first",
+		    "a value in this map comes from ${}");
+	if (!map_span(e, map, s)) {
+		char hint[160];
+		snprintf(
+		    hint, sizeof(hint), "write 'cores: %.80s' by hand, and save again", c->value);
+		return refuse(e, map, hint, "this map has comments, or values of several lines");
+	}
+	fputc(' ', out);
+	if (!dots) {
+		put_value(out, c, '\0');
+		return 0;
+	}
+	fprintf(out, "{ min: %.*s, max: %s", (int)(dots - c->value), c->value, dots + 2);
+	if (policy) {
+		fputs(", policy: ", out);
+		row_quote(out, policy->text);
+	}
+	fputs(" }", out);
 	return 0;
 }
 
 /* ---- adding a value ---- */
 
-static void put_entry(FILE *out, const char *path, const char *value)
+static void put_entry(FILE *out, const char *path, const struct config_change *c)
 {
 	size_t n = strcspn(path, ".");
 
 	if (path[n] == '.') {
 		fprintf(out, "%.*s: { ", (int)n, path);
-		put_entry(out, path + n + 1, value);
+		put_entry(out, path + n + 1, c);
 		fputs(" }", out);
 	} else {
 		fprintf(out, "%s: ", path);
-		put_value(out, value, '\0');
+		put_value(out, c, '\0');
 	}
 }
 
 /* Insert into a flow map such as { a: 1 }: after the last value if that is a scalar on one line,
  * else at the start. */
 static int insert_flow(struct edit *e, const struct weir_node *map, const char *path,
-    const char *value, FILE *out, struct splice *s)
+    const struct config_change *c, FILE *out, struct splice *s)
 {
 	const struct weir_node *last = map->n ? map->item[map->n - 1] : NULL;
 
 	if (last && is_one_line(e, last)) {
 		s->at = offset_of(e, &last->mark) + (size_t)last->mark.len;
 		fputs(", ", out);
-		put_entry(out, path, value);
+		put_entry(out, path, c);
 		return 0;
 	}
 	s->at = offset_of(e, &map->mark) + 1;
 	fputc(' ', out);
-	put_entry(out, path, value);
+	put_entry(out, path, c);
 	if (map->n)
 		fputc(',', out);
 	return 0;
@@ -164,7 +231,7 @@ static const struct weir_node *one_line_entry(const struct edit *e, const struct
 }
 
 static int insert_block(struct edit *e, const struct weir_node *map, const char *path,
-    const char *value, FILE *out, struct splice *s)
+    const struct config_change *c, FILE *out, struct splice *s)
 {
 	const struct weir_node *behind = one_line_entry(e, map);
 	int spaces;
@@ -180,7 +247,7 @@ static int insert_block(struct edit *e, const struct weir_node *map, const char 
 	if (end == e->n)
 		fputc('\n', out);
 	fprintf(out, "%*s", spaces, "");
-	put_entry(out, path, value);
+	put_entry(out, path, c);
 	if (end < e->n)
 		fputs(crlf ? "\r\n" : "\n", out);
 	return 0;
@@ -188,9 +255,10 @@ static int insert_block(struct edit *e, const struct weir_node *map, const char 
 
 /* ---- finding the position ---- */
 
-static int place(struct edit *e, const struct weir_node *node, const char *path, const char *value,
+static int place(struct edit *e, const struct weir_node *node, const struct config_change *c,
     FILE *out, struct splice *s)
 {
+	const char *path = c->knob;
 	char word[128];
 
 	for (;;) {
@@ -199,7 +267,7 @@ static int place(struct edit *e, const struct weir_node *node, const char *path,
 			    "this value sets several knobs, but only one is to be written");
 		const struct weir_node *whole = weir_node_get(node, path);
 		if (whole)
-			return replace(e, whole, value, out, s);
+			return replace(e, whole, c, out, s);
 		size_t n = strcspn(path, ".");
 		snprintf(word, sizeof(word), "%.*s", (int)n, path);
 		const struct weir_node *section = path[n] ? weir_node_get(node, word) : NULL;
@@ -211,8 +279,8 @@ static int place(struct edit *e, const struct weir_node *node, const char *path,
 		node = section;
 		path += n + 1;
 	}
-	return at(e, offset_of(e, &node->mark)) == '{' ? insert_flow(e, node, path, value, out, s)
-						       : insert_block(e, node, path, value, out, s);
+	return at(e, offset_of(e, &node->mark)) == '{' ? insert_flow(e, node, path, c, out, s)
+						       : insert_block(e, node, path, c, out, s);
 }
 
 static int find(struct edit *e, const struct config_change *c, FILE *out, struct splice *s)
@@ -223,10 +291,15 @@ static int find(struct edit *e, const struct config_change *c, FILE *out, struct
 	const struct weir_node *groups = weir_node_get(e->source->root, "groups");
 	const struct weir_node *include = weir_node_get(e->source->root, "include");
 
-	if (!stage) /* no group has the name of a stage */
-		stage = weir_node_get(groups, c->stage);
+	const struct weir_node *group = stage ? NULL : weir_node_get(groups, c->stage);
+	const struct weir_node *cores = group ? weir_node_get(group, "cores") : NULL;
+
+	if (cores && cores->kind == WEIR_NODE_MAP && strcmp(c->knob, "cores") == 0)
+		return replace_cores(e, cores, c, out, s);
+	if (group) /* no group has the name of a stage */
+		stage = group;
 	if (stage)
-		return place(e, stage, c->knob, c->value, out, s);
+		return place(e, stage, c, out, s);
 	if (include)
 		return weir_errs_add(e->errs, &include->mark, WEIR_EINVAL, "save that file",
 		    "stage '%s' is not in this file, but in an included one", c->stage);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "source.h"
 #include "tree.h"
 
 #define TEXT_BYTES 256
@@ -70,6 +71,18 @@ static void keep_mark(struct weir_stage_spec *stage, const char *path)
 		stage->width.policy_mark = mark;
 }
 
+/* Drop the policy of `cores: { min, max, policy }` if `cores` is no longer a range. Returns 0 or
+ * WEIR_ENOMEM. */
+static int end_policy(struct bind *bind, struct weir_group_spec *group, const char *path)
+{
+	if (strcmp(path, "cores") != 0 || strstr(group->cores, ".."))
+		return 0;
+	group->threads.policy_mark = (struct weir_mark){0};
+	if (weir_spec_text(&group->threads.policy, "weir") == 0)
+		return 0;
+	return source_no_memory(bind->errs);
+}
+
 int bind_set(struct bind *bind, const char *set)
 {
 	size_t path_len = strcspn(set, "=");
@@ -88,7 +101,7 @@ int bind_set(struct bind *bind, const char *set)
 		return report(bind, set, WEIR_EINVAL, "this path is too long");
 	if (group) {
 		int rc = weir_group_spec_set(group, path, set + path_len + 1, why, sizeof(why));
-		return rc == 0 ? 0 : report(bind, set, rc, why);
+		return rc == 0 ? end_policy(bind, group, path) : report(bind, set, rc, why);
 	}
 	if (strncmp(path, "threads", 7) == 0 && stage->group[0])
 		return report(bind, set, WEIR_EINVAL,

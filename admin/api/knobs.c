@@ -68,16 +68,19 @@ static json_t *row_json(const struct weir_knob *row, const char *path, const cha
 	    row->help ? row->help : "");
 }
 
-/* Return the configured, temporary and permanent values. If the source has no call that reports
- * them, `value` is returned as the configured one. */
-static json_t *layers_json(const struct walk *w, const char *path, const char *value)
+/* Return the configured, temporary and permanent values, and whether the knob is live. If the source
+ * has no call that reports them, `value` is returned as the configured one. */
+static json_t *layers_json(
+    const struct walk *w, const struct weir_knob *row, const char *path, const char *value)
 {
 	struct weir_override l = {0};
 	bool known = w->source->layers && w->source->layers(w->source->arg, w->name, path, &l) == 0;
 	json_t *expires =
 	    l.expires_wall_ns ? json_real((double)l.expires_wall_ns / 1e9) : json_null();
 
-	return json_pack("{s:s, s:s?, s:s, s:o, s:s?}", "configured",
+	bool live = (row->flags & WEIR_KNOB_LIVE) && !l.fixed;
+
+	return json_pack("{s:b, s:s, s:s?, s:s, s:o, s:s?}", "live", live, "configured",
 	    known ? whole(l.configured) : value, "overridden",
 	    l.overridden ? whole(l.override) : NULL, "effective", value, "expires_at", expires,
 	    "kept", l.has_permanent ? whole(l.permanent) : NULL);
@@ -92,7 +95,7 @@ static void add_row(struct walk *w, const struct weir_knob *row, const char *pat
 	if (w->source->get(w->source->arg, w->name, path, value, sizeof(value)) != 0)
 		return;
 	whole(value);
-	json_t *knob = row_json(row, path, value), *layers = layers_json(w, path, value);
+	json_t *knob = row_json(row, path, value), *layers = layers_json(w, row, path, value);
 	int rc = json_object_update(knob, layers);
 	json_decref(layers);
 	if (json_array_append_new(w->list, knob) != 0 || rc != 0) {
@@ -161,7 +164,7 @@ static bool stage_type(const struct call *c, char *use, size_t size, struct repl
 
 	if (!v)
 		return false;
-	const struct weir_stage_view *s = find_stage(v, c->name[0], r);
+	const struct weir_stage_view *s = find_owner(v, c->name[0], r);
 	if (s)
 		snprintf(use, size, "%s", s->use);
 	c->source->view_free(v);

@@ -61,8 +61,8 @@ struct weir_graph_view *take_view(const struct call *c, struct reply *r)
 	return v;
 }
 
-const struct weir_stage_view *find_stage(
-    const struct weir_graph_view *v, const char *name, struct reply *r)
+static const struct weir_stage_view *find_named(
+    const struct weir_graph_view *v, const char *name, const char *what, struct reply *r)
 {
 	const char *names[STAGES_NEAR_MAX];
 	int n = 0;
@@ -80,9 +80,21 @@ const struct weir_stage_view *find_stage(
 		return NULL;
 	}
 	const char *near = weir_nearest(name, names, n);
-	reply_problem(r, 404, "there is no stage '%s'%s%s%s", name, near ? ", did you mean '" : "",
-	    near ? near : "", near ? "'?" : "");
+	reply_problem(r, 404, "there is no %s '%s'%s%s%s", what, name,
+	    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 	return NULL;
+}
+
+const struct weir_stage_view *find_stage(
+    const struct weir_graph_view *v, const char *name, struct reply *r)
+{
+	return find_named(v, name, "stage", r);
+}
+
+const struct weir_stage_view *find_owner(
+    const struct weir_graph_view *v, const char *name, struct reply *r)
+{
+	return find_named(v, name, "stage or group", r);
 }
 
 /* ---- reading ---- */

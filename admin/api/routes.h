@@ -44,6 +44,10 @@ struct weir_graph_view *take_view(const struct call *c, struct reply *r);
 const struct weir_stage_view *find_stage(
     const struct weir_graph_view *v, const char *name, struct reply *r);
 
+/** The same, where the name of a group was possible, too. */
+const struct weir_stage_view *find_owner(
+    const struct weir_graph_view *v, const char *name, struct reply *r);
+
 /** Parse parameter n of the query, "n=50", into *n, from 1 to 500. Returns false if its value is
  *  invalid. *n is unchanged if the parameter is missing. */
 bool query_n(const char *query, int *n);

@@ -63,7 +63,8 @@ static int add_change(struct save *s, const char *stage, const json_t *knob, con
 		return VERB_FINDING;
 	}
 	snprintf(s->set[s->n], size, "%s.%s=%s", stage, name, value);
-	s->change[s->n++] = (struct config_change){stage, name, value};
+	s->change[s->n++] =
+	    (struct config_change){stage, name, value, strcmp(act_text(knob, "type"), "bool") == 0};
 	return VERB_OK;
 }
 
@@ -267,24 +268,38 @@ static bool same_line(const char *a, const char *b)
 	return n == line_length(b) && memcmp(a, b, (size_t)n) == 0;
 }
 
-/* Print changed and added lines. An edit never removes lines, so one line of lookahead is enough to
- * distinguish a changed line from an added one. */
+/* Most lines that an edit removes: the entries of a map of `cores`. */
+#define REMOVED_MAX 3
+
+/* Whether some lines of `old` are not in the new text, which goes on with `new`. */
+static bool is_removed(const char *old, const char *new)
+{
+	for (int i = 0; i < REMOVED_MAX && *old; i++) {
+		old = next_line(old);
+		if (*old && same_line(old, new))
+			return true;
+	}
+	return false;
+}
+
+/* Print changed, added and removed lines. An edit adds one line at a time, so one line of lookahead is
+ * enough to distinguish a changed line from an added one. */
 static void print_changes(const char *old, const char *new)
 {
 	while (*new) {
 		const char *after = next_line(new);
-		if (*old && same_line(old, new)) {
-			old = next_line(old);
-		} else {
-			bool added = !*old || (*after && same_line(old, after));
-			if (!added) {
-				plain_print(stdout, "- %.*s\n", line_length(old), old);
-				old = next_line(old);
-			}
+		bool same = *old && same_line(old, new);
+		bool added = !*old || (!same && *after && same_line(old, after));
+		bool removed = !same && !added && is_removed(old, new);
+		if (!same && !added)
+			plain_print(stdout, "- %.*s\n", line_length(old), old);
+		if (!same && !removed)
 			plain_print(stdout, "+ %.*s\n", line_length(new), new);
-		}
-		new = after;
+		old = added ? old : next_line(old);
+		new = removed ? new : after;
 	}
+	for (; *old; old = next_line(old))
+		plain_print(stdout, "- %.*s\n", line_length(old), old);
 }
 
 static int save(struct save *s, const char *path)

@@ -185,14 +185,15 @@ int verb_show(const struct verb *verb, const struct verb_args *args)
 	json_decref(stage);
 	if (group)
 		return show_group(verb, args);
-	snprintf(path, sizeof(path), "/api/v1/stages/%s", args->operand[0]);
-	rc = act_ask(verb, args, "GET", path, NULL, &stage);
+	/* first, since its message for an unknown name mentions groups */
+	snprintf(path, sizeof(path), "/api/v1/stages/%s/knobs", args->operand[0]);
+	rc = act_ask(verb, args, "GET", path, NULL, &knobs);
 	if (rc != VERB_OK)
 		return rc;
-	strcat(path, "/knobs");
-	rc = act_ask(verb, args, "GET", path, NULL, &knobs);
+	*strrchr(path, '/') = '\0';
+	rc = act_ask(verb, args, "GET", path, NULL, &stage);
 	if (rc != VERB_OK) {
-		json_decref(stage);
+		json_decref(knobs);
 		return rc;
 	}
 	json_object_update(stage, knobs);

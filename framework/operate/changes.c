@@ -34,8 +34,8 @@ void graph_cut(char *buf, size_t size, const char *text)
 	}
 }
 
-struct weir_stage *graph_find_stage(
-    const struct weir_graph *g, const char *name, char *why, size_t size)
+static struct weir_stage *find_named(
+    const struct weir_graph *g, const char *name, const char *what, char *why, size_t size)
 {
 	struct weir_stage *st = weir_graph_stage(g, name);
 	const char *names[WEIR_STAGES_MAX];
@@ -50,9 +50,15 @@ struct weir_stage *graph_find_stage(
 	for (; n < g->n_stages; n++)
 		names[n] = g->stages[n]->name;
 	const char *near = weir_nearest(name, names, n);
-	graph_say(why, size, 0, "there is no stage '%s'%s%s%s", name,
+	graph_say(why, size, 0, "there is no %s '%s'%s%s%s", what, name,
 	    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 	return NULL;
+}
+
+struct weir_stage *graph_find_stage(
+    const struct weir_graph *g, const char *name, char *why, size_t size)
+{
+	return find_named(g, name, "stage", why, size);
 }
 
 bool graph_find_owner(
@@ -60,7 +66,7 @@ bool graph_find_owner(
 {
 	*of = (struct owner){.graph = g, .group = graph_group_spec(g, name)};
 	if (!of->group)
-		of->stage = graph_find_stage(g, name, why, size);
+		of->stage = find_named(g, name, "stage or group", why, size);
 	return of->group || of->stage;
 }
 
@@ -251,22 +257,56 @@ static int take_back(struct weir_graph *g, const struct weir_change *last, const
 	return 0;
 }
 
-/* Report that `act` can never be undone in this graph, and mark it accordingly. The next undo then
- * picks an older change. */
-static void set_aside(struct weir_graph *g, const struct weir_change *act, char *why, size_t size)
+/* Note that `act` will never be undone in this graph. The next undo then picks an older change. */
+static void forget_change(struct weir_graph *g, const struct weir_change *act, const char *reason)
     WEIR_REQUIRES(&g->lock)
 {
 	struct weir_decision d = {.actor = "operator", .action = "dropped"};
+
+	snprintf(d.rule, sizeof(d.rule), "undo of '%s' of '%.64s'", act->what, act->target);
+	graph_cut(d.inputs, sizeof(d.inputs), reason);
+	journal_add(control_journal(g->control), d);
+	change_log_set_aside(&g->change_log, act->id);
+}
+
+/* Report that `act` can never be undone in this graph. */
+static void set_aside(struct weir_graph *g, const struct weir_change *act, char *why, size_t size)
+    WEIR_REQUIRES(&g->lock)
+{
 	char reason[256];
 
 	graph_cut(reason, sizeof(reason), why);
 	graph_say(why, size, 0,
 	    "'%s' of '%s' can no longer be undone: %s; another undo reverts the change before it",
 	    act->what, act->target, reason);
-	snprintf(d.rule, sizeof(d.rule), "undo of '%s' of '%.64s'", act->what, act->target);
-	graph_cut(d.inputs, sizeof(d.inputs), reason);
-	journal_add(control_journal(g->control), d);
-	change_log_set_aside(&g->change_log, act->id);
+	forget_change(g, act, reason);
+}
+
+/* Whether an undo of `act` would change nothing, although `act` did: for example, a reload has
+ * dropped the override, or the file now has its value. */
+static bool is_void(struct weir_graph *g, const struct weir_change *act, const struct before *b)
+    WEIR_REQUIRES(&g->lock)
+{
+	if (strcmp(act->from, act->to) == 0)
+		return false;
+	if (b->kind == BEFORE_OVERLOAD)
+		return atomic_load(&g->overload_mode) == b->state;
+	if (b->kind == BEFORE_STEER)
+		return atomic_load(&b->of.stage->steer) == b->state;
+	return graph_override_same(g, b);
+}
+
+/* Find the last change that an undo would take back. Changes after it that have no effect any more
+ * are set aside. */
+static bool find_last(struct weir_graph *g, struct weir_change *last, void **before)
+    WEIR_REQUIRES(&g->lock)
+{
+	while (change_log_last(&g->change_log, last, before)) {
+		if (!is_void(g, last, *before))
+			return true;
+		forget_change(g, last, "it has no effect any more");
+	}
+	return false;
 }
 
 int weir_graph_undo(struct weir_graph *g, struct weir_change *undone, char *why, size_t size)
@@ -276,7 +316,7 @@ int weir_graph_undo(struct weir_graph *g, struct weir_change *undone, char *why,
 
 	lock_take(&g->lock);
 	int rc = graph_changes_open(g, why, size);
-	bool found = rc == 0 && change_log_last(&g->change_log, &last, &before);
+	bool found = rc == 0 && find_last(g, &last, &before);
 	if (rc == 0)
 		rc = found ? take_back(g, &last, before, why, size)
 			   : graph_say(why, size, WEIR_ENOENT, "no change is left to undo");

@@ -93,6 +93,11 @@ int graph_knob_print(const struct owner *of, const char *knob, char *buf, size_t
 int graph_group_knob_live(const struct owner *of, const char *knob, char *why, size_t size);
 int graph_group_knob_turn(
     const struct owner *of, const char *knob, const char *value, char *why, size_t size);
+/** Check that `value` of a knob of a group is valid when the temporary values of its other knobs that
+ *  end before `until_ns` have ended. Returns 0, or WEIR_EINVAL with the reason in why[size]. Values
+ *  that are invalid now are not reported. */
+int graph_group_knob_lasts(const struct owner *of, const char *knob, const char *value,
+    int64_t until_ns, char *why, size_t size) WEIR_REQUIRES(&of->graph->lock);
 /** The stage's knobs are `next`. Check them as `weir check` would, together with the rest of the
  *  spec. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM with the reason in why[size]. */
 int graph_check_stage(
@@ -121,6 +126,9 @@ bool graph_find_owner(
 /** Restore the values saved in `before`, and fill in `from` and `to` of `act`. */
 int graph_override_restore(struct weir_graph *g, const struct before *before,
     struct weir_change *act, char *why, size_t size) WEIR_REQUIRES(&g->lock);
+/** Whether the knob has the values saved in `before` already. */
+bool graph_override_same(const struct weir_graph *g, const struct before *before)
+    WEIR_REQUIRES(&g->lock);
 /** Remove expired overrides. The control thread calls this on every tick; if none has expired, the
  *  call costs one load. */
 void graph_expire(struct weir_graph *g, int64_t now_ns);

@@ -160,6 +160,13 @@ static void apply(const struct owner *of)
 	pool_set_bounds(pool, min, max);
 }
 
+/* Whether only core groups have the knob. */
+static bool is_for_cores(const char *knob)
+{
+	return strncmp(knob, "gate.", 5) == 0 || strcmp(knob, "cores") == 0 ||
+	       strcmp(knob, "starve") == 0 || strcmp(knob, "balance") == 0;
+}
+
 int graph_group_knob_live(const struct owner *of, const char *knob, char *why, size_t size)
 {
 	void *base = of->group;
@@ -167,10 +174,77 @@ int graph_group_knob_live(const struct owner *of, const char *knob, char *why, s
 
 	if (!row)
 		return graph_no_knob(weir_group_knobs, "group", of->group->name, knob, why, size);
-	if (row->flags & WEIR_KNOB_LIVE)
-		return 0;
-	return graph_say(why, size, WEIR_EINVAL,
-	    "'%s' of group '%s' cannot change while the server runs", knob, of->group->name);
+	if (!(row->flags & WEIR_KNOB_LIVE))
+		return graph_say(why, size, WEIR_EINVAL,
+		    "'%s' of group '%s' cannot change while the server runs", knob,
+		    of->group->name);
+	bool cores = next_policy_find(of->group->schedule);
+	if (!cores && is_for_cores(knob))
+		return graph_say(why, size, WEIR_EINVAL,
+		    "group '%s': '%s' needs a schedule per core, not '%s'", of->group->name, knob,
+		    of->group->schedule);
+	if (cores && strncmp(knob, "threads.", 8) == 0)
+		return graph_say(why, size, WEIR_EINVAL,
+		    "group '%s' has a thread per core, so '%s' means nothing: set 'cores'",
+		    of->group->name, knob);
+	return 0;
+}
+
+/* Free the texts of `next`, a copy of `of` in which some were replaced. */
+static void free_texts(struct weir_group_spec *next, struct weir_group_spec *of)
+{
+	for (const struct weir_knob *row = weir_group_knobs; row->name; row++) {
+		if (row->type != WEIR_KNOB_STRING)
+			continue;
+		char **text = knob_member(row, next), **own = knob_member(row, of);
+		if (*text != *own)
+			free(*text);
+	}
+}
+
+/* Set a knob of `next`, a copy of `of` that shares its texts. */
+static int set_copy(struct weir_group_spec *next, struct weir_group_spec *of, const char *knob,
+    const char *value, char *why, size_t size)
+{
+	void *base = next, *own = of;
+	const struct weir_knob *row = graph_knob_row(weir_group_knobs, knob, &base);
+
+	graph_knob_row(weir_group_knobs, knob, &own);
+	if (row->type == WEIR_KNOB_STRING) {
+		char **text = knob_member(row, base), **shared = knob_member(row, own);
+		if (*text == *shared)
+			*text = NULL; /* that of the group is not freed */
+	}
+	return graph_knob_parse(row, value, base, why, size);
+}
+
+int graph_group_knob_lasts(const struct owner *of, const char *knob, const char *value,
+    int64_t until_ns, char *why, size_t size)
+{
+	struct weir_group_spec next = *of->group;
+	const struct override *ends = NULL;
+	char reason[256];
+
+	if (graph_group_knob_live(of, knob, reason, sizeof(reason)) != 0)
+		return 0; /* the caller reports it */
+	int rc = set_copy(&next, of->group, knob, value, reason, sizeof(reason));
+	for (const struct override *o = of->graph->overrides; o && rc == 0; o = o->next) {
+		if (o->of.group != of->group || !o->values.temporary ||
+		    o->values.until_ns >= until_ns || strcmp(o->knob, knob) == 0)
+			continue;
+		const char *later = o->values.permanent ? o->values.permanent : o->configured;
+		rc = set_copy(&next, of->group, o->knob, later, reason, sizeof(reason));
+		ends = o;
+	}
+	bool bad = rc == 0 && ends && check_group(of, &next, reason, sizeof(reason)) != 0;
+	if (bad)
+		rc = graph_say(why, size, WEIR_EINVAL,
+		    "'%s' of group '%s' is %s for a time only, and this value would be invalid "
+		    "when "
+		    "that ends (%s): set '%s' permanently first",
+		    ends->knob, of->group->name, ends->values.temporary, reason, ends->knob);
+	free_texts(&next, of->group);
+	return bad ? rc : 0;
 }
 
 int graph_group_knob_turn(

@@ -99,12 +99,27 @@ void graph_override_settle(struct override *o)
 	o->values.permanent = NULL;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool graph_override_same(const struct weir_graph *g, const struct before *before)
+{
+	static const struct override_values none;
+	const struct override *o = graph_override(g, &before->of, before->knob);
+	const struct override_values *now = o ? &o->values : &none, *then = &before->values;
+
+	return same_text(now->permanent, then->permanent) &&
+	       same_text(now->temporary, then->temporary);
+}
+
 int weir_graph_override(
     const struct weir_graph *cg, const char *stage, const char *knob, struct weir_override *out)
 {
 	struct weir_graph *g = cg->stages[0]->graph; /* drops const, since reading takes a lock */
 	struct owner of;
-	char why[2];
+	char why[256];
 
 	*out = (struct weir_override){0};
 	if (!graph_find_owner(g, stage, &of, why, sizeof(why)))
@@ -112,7 +127,9 @@ int weir_graph_override(
 	lock_take(&g->lock);
 	const struct override *o = graph_override(g, &of, knob);
 	int rc = 0;
+	out->fixed = graph_knob_live(&of, knob, why, sizeof(why)) != 0;
 	if (o) {
+		out->stuck = o->values.temporary && o->values.stuck;
 		out->overridden = true;
 		snprintf(out->configured, sizeof(out->configured), "%s", o->configured);
 		snprintf(out->override, sizeof(out->override), "%s",

@@ -138,7 +138,11 @@ static int set_locked(struct weir_graph *g, struct override *o, const char *valu
 		return graph_say(why, size, rc, "out of memory");
 	}
 	name_target(&act, o);
-	rc = put(o, &l, &act, why, size);
+	if (o->of.group)
+		rc = graph_group_knob_lasts(
+		    &o->of, o->knob, value, for_ns > 0 ? l.until_ns : INT64_MAX, why, size);
+	if (rc == 0)
+		rc = put(o, &l, &act, why, size);
 	if (rc != 0) {
 		override_values_free(&l);
 		before_free(b);

@@ -174,8 +174,12 @@ one why b
 is exit 0; is out has 'group core'; is out has '  cores    1 core '
 one why web
 is exit 0; is out lacks 'group core'
+one show core
+is out has 'gate.events'; is out lacks 'threads.max'
+one show b
+is out lacks 'threads.max'
 one show nothing
-is exit 2
+is exit 2; is err has "there is no stage or group 'nothing'"
 for verb in pause drain queue why; do
 	one "$verb" core
 	is exit 2; is err has "there is no stage 'core': it is a group"
@@ -185,6 +189,36 @@ for path in groups groups/core stages/core/knobs stages/core; do
 	out=$(curl -sS --max-time 60 "${admin}api/v1/$path") rc=$?
 	is exit 0; is out has '"status":404'; is out has '/api/v1/groups/'; is out has '/knobs"'
 done
+one set nothing.x=1
+is exit 2; is err has "there is no stage or group 'nothing'"
+
+# ---- save ----
+sed 's/cores: 1,/cores: { min: 1, max: 3, policy: seda },/' cores.yaml >map.yaml
+one set core.cores=1..auto
+is exit 0
+one set core.balance=false
+is exit 0
+one save map.yaml
+is exit 0
+is out has '+   core: { schedule: srpt, cores: { min: 1, max: auto, policy: seda }, gate: { events: 4 }, starve: 20ms, balance: false }'
+weir check map.yaml
+is exit 0
+sed -e '/^  core:/c\  core:\n    schedule: srpt\n    cores:\n      min: 1\n      max: 3\n    gate: { events: 4 }\n    starve: 20ms' \
+	cores.yaml >map.yaml
+one save map.yaml
+is exit 0
+out=$(grep '^[-+]' <<<"$out")
+is_text <<'TEXT'
+-     cores:
++     cores: { min: 1, max: auto }
+-       min: 1
+-       max: 3
++     balance: false
+TEXT
+one unset core.cores
+is exit 0
+one unset core.balance
+is exit 0
 
 about='GET /metrics'
 out=$(curl -sS --max-time 60 "${admin}metrics") rc=$?

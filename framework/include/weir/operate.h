@@ -55,6 +55,12 @@ struct weir_override {
 	char override[WEIR_VALUE_MAX]; /* "" if not overridden */
 	bool has_permanent;            /* a permanent override exists beneath the temporary one */
 	char permanent[WEIR_VALUE_MAX];
+	/* no value can be set: the knob is not live, or has no effect on a stage or group of this
+	 * kind */
+	bool fixed;
+	/* the temporary value has expired, but a value that was set meanwhile forbids the one that it
+	 * returns to */
+	bool stuck;
 };
 
 /** Read the values of a knob. Returns 0 or WEIR_ENOENT. Any thread. */

@@ -113,9 +113,10 @@ static void describe(void)
 
 static void edit(void)
 {
-	static const struct config_change good[] = {
-	    {"w", "with.root", "x"}, {"w", "queue.limit", "5"}, {"web", "slo", "1s"}};
-	static const struct config_change bad[] = {{"w", "to", "x"}, {"v", "slo", "1s"}};
+	static const struct config_change good[] = {{"w", "with.root", "x", false},
+	    {"w", "queue.limit", "5", false}, {"web", "slo", "1s", false}};
+	static const struct config_change bad[] = {
+	    {"w", "to", "x", false}, {"v", "slo", "1s", false}};
 	struct weir_errs errs = {0};
 	char *text = NULL;
 	size_t n;

@@ -10,7 +10,7 @@ static const char *edited(
     const char *before, const char *stage, const char *knob, const char *value)
 {
 	static char result[4096];
-	const struct config_change change = {stage, knob, value};
+	const struct config_change change = {stage, knob, value, false};
 	char *text = NULL;
 	size_t n = 0;
 

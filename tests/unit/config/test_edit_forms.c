@@ -26,7 +26,7 @@ static const char *edited_all(const char *before, const struct config_change *ch
 
 static const char *edited(const char *before, const char *knob, const char *value)
 {
-	return edited_all(before, &(struct config_change){"a", knob, value}, 1);
+	return edited_all(before, &(struct config_change){"a", knob, value, false}, 1);
 }
 
 /* Numbers are written as they are, with the quotes of the former value; other texts get quotes
@@ -98,9 +98,10 @@ static void test_places(void)
 /* Several changes are made in their order; after a failure there is no text. */
 static void test_several(void)
 {
-	static const struct config_change both[] = {
-	    {"a", "slo", "1s"}, {"b", "slo", "2s"}, {"a", "slo", "3s"}, {"a", "key", "k"}};
-	static const struct config_change bad[] = {{"a", "slo", "1s"}, {"c", "slo", "2s"}};
+	static const struct config_change both[] = {{"a", "slo", "1s", false},
+	    {"b", "slo", "2s", false}, {"a", "slo", "3s", false}, {"a", "key", "k", false}};
+	static const struct config_change bad[] = {
+	    {"a", "slo", "1s", false}, {"c", "slo", "2s", false}};
 	static const char before[] = "stages: { a: { use: x }, b: { slo: 1s } }\n";
 	const char *folder = enter_folder();
 

@@ -79,8 +79,8 @@ static void test_set(void)
 
 static void test_edit(void)
 {
-	static const struct config_change change[] = {
-	    {"core", "gate.time", "10ms"}, {"core", "cores", "2..8"}, {"w", "slo", "1s"}};
+	static const struct config_change change[] = {{"core", "gate.time", "10ms", false},
+	    {"core", "cores", "2..8", false}, {"w", "slo", "1s", false}};
 	const char *folder = enter_folder();
 	struct weir_errs errs = {0};
 	char *text = NULL;
@@ -90,6 +90,76 @@ static void test_edit(void)
 	CU_ASSERT_EQUAL_FATAL(config_edit("main.yaml", change, 3, &text, &n, &errs), 0);
 	CU_ASSERT_STRING_EQUAL(text, "groups: { core: { cores: 2..8, gate: { time: 10ms } } }\n"
 				     "stages: { w: { use: x, slo: 1s } }\n");
+	free(text);
+	leave_folder(folder);
+}
+
+/* `cores` of a map becomes a value, or a map of a range with its policy; other lines stay. */
+static void test_edit_map(void)
+{
+	static const char *const row[][3] = {/* before, value, after */
+	    {"core: { cores: { min: 1, max: 2 }, starve: 0 }", "1",
+		"core: { cores: 1, starve: 0 }"},
+	    {"core: { cores: {min: 1, max: 2, policy: seda} }", "2..8",
+		"core: { cores: { min: 2, max: 8, policy: seda } }"},
+	    {"core: { cores: { policy: seda } } # x", "1", "core: { cores: 1 } # x"},
+	    {"core: { cores: {} }", "2..auto", "core: { cores: { min: 2, max: auto } }"},
+	    {"core: { cores: { max: 8 } }", "auto", "core: { cores: auto }"},
+	    {"core:\n    cores:\n      min: 1\n      max: 2 # why\n    starve: 0", "1",
+		"core:\n    cores: 1 # why\n    starve: 0"},
+	    {"core:\n    starve: 0\n    cores:\n      max: 2\n      policy: 'seda'", "1..3",
+		"core:\n    starve: 0\n    cores: { min: 1, max: 3, policy: seda }"},
+	    {"core:\n    cores:   {\n      min: 1 }\n    starve: 0", "3",
+		"core:\n    cores: 3\n    starve: 0"},
+	    {"core: { cores: { min: 1, # why\n max: 2 } }", "1", NULL},
+	    {"core:\n    cores: # why\n      min: 1", "1", NULL},
+	    {"core: { cores: { max: \"${N:-2}\" } }", "1", NULL}};
+	const char *folder = enter_folder();
+	static char before[400], after[400];
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct config_change change = {"core", "cores", row[i][1], false};
+		struct weir_errs errs = {0};
+		char *text = NULL;
+		size_t n;
+		snprintf(before, sizeof(before), "groups:\n  %s\n", row[i][0]);
+		write_file("main.yaml", before);
+		int rc = config_edit("main.yaml", &change, 1, &text, &n, &errs);
+		CU_ASSERT_EQUAL(rc == 0, row[i][2] != NULL);
+		if (rc == 0) {
+			snprintf(after, sizeof(after), "groups:\n  %s\n", row[i][2]);
+			CU_ASSERT_STRING_EQUAL(text, after);
+			if (strcmp(text, after) != 0)
+				fprintf(stderr, "expected\n%sbut found\n%s", after, text);
+		} else {
+			CU_ASSERT_PTR_NOT_NULL(strstr(
+			    errs.err[0].hint, i < 10 ? "write 'cores: 1' by hand" : "variable"));
+		}
+		free(text);
+	}
+	leave_folder(folder);
+}
+
+/* A policy resizes ranges, so it ends with the range; a boolean has no quotes. */
+static void test_map_is_set(void)
+{
+	static const char *const sets[] = {"core.cores=1"}, *const range[] = {"core.cores=1..3"};
+	static const struct config_change plain = {"core", "balance", "false", true};
+	const char *folder = enter_folder();
+	struct weir_errs errs = {0};
+	char *text = NULL;
+	size_t n;
+
+	struct weir_spec *spec = load_group("{ cores: { max: 2, policy: seda } }", sets, 1);
+	CU_ASSERT_STRING_EQUAL(spec->groups[0].threads.policy, "weir");
+	CU_ASSERT_PTR_NULL(spec->groups[0].threads.policy_mark.file);
+	weir_spec_free(spec);
+	spec = load_group("{ cores: { max: 2, policy: seda } }", range, 1);
+	CU_ASSERT_STRING_EQUAL(spec->groups[0].threads.policy, "seda");
+	weir_spec_free(spec);
+	write_file("main.yaml", "groups: { core: { balance: true } }\n");
+	CU_ASSERT_EQUAL_FATAL(config_edit("main.yaml", &plain, 1, &text, &n, &errs), 0);
+	CU_ASSERT_STRING_EQUAL(text, "groups: { core: { balance: false } }\n");
 	free(text);
 	leave_folder(folder);
 }
@@ -139,4 +209,4 @@ static void test_diff(void)
 }
 
 CUNIT_MAIN("group keys", {"cores", test_cores}, {"set", test_set}, {"edit", test_edit},
-    {"diff", test_diff})
+    {"edit map", test_edit_map}, {"map is set", test_map_is_set}, {"diff", test_diff})

@@ -166,7 +166,7 @@ static void test_bad_knobs(void)
 	struct weir_graph *g = fixture_start(spec);
 	CU_ASSERT_EQUAL(
 	    weir_graph_set(g, "nope", "threads.max", "8", why, sizeof(why)), WEIR_ENOENT);
-	CU_ASSERT_STRING_EQUAL(why, "there is no stage 'nope'");
+	CU_ASSERT_STRING_EQUAL(why, "there is no stage or group 'nope'");
 	CU_ASSERT_EQUAL(weir_graph_set(g, "end", "treads.max", "8", why, sizeof(why)), WEIR_ENOENT);
 	CU_ASSERT_EQUAL(
 	    weir_graph_set(g, "end", "threads.max", "many", why, sizeof(why)), WEIR_EINVAL);

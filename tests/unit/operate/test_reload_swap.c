@@ -177,8 +177,8 @@ static void test_undo_set_aside(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(why, "threads.min 5 would be greater than threads.max 2"));
 	CU_ASSERT_PTR_NOT_NULL(
 	    strstr(why, "'unset' of 'last.threads.min' can no longer be undone"));
-	CU_ASSERT_EQUAL(undo(g, &act), 0);
-	CU_ASSERT_STRING_EQUAL(act.target, "last.threads.min");
+	/* threads.min is 1 already, as before it was set, so the undo goes on to the change before */
+	CU_ASSERT_STRING_EQUAL(value_of(g, "threads.min"), "1");
 	CU_ASSERT_EQUAL(undo(g, &act), 0);
 	CU_ASSERT_STRING_EQUAL(act.target, "last.cohort.max");
 	CU_ASSERT_EQUAL(undo(g, &act), WEIR_ENOENT);
