@@ -184,5 +184,19 @@ is out has '  advice   balance: true; the cores are unequally busy'
 weir why --admin "$url"
 is out has '  cores    2 cores 20 % and 10 % busy'; is out lacks 'advice'
 kill "$looks"
+
+# ---- a reload drops an override ----
+one set core.gate.events=0
+is exit 0
+one set core.gate.time=1ms
+is exit 0
+sed -i 's/gate: { events: 4 }/gate: { cutoff: 1ms }/' cores.yaml
+for how in --dry-run ''; do
+	one reload $how
+	is exit 0; is out has 'core: gate.time dropped: '; is out has 'a new graph '
+done
+one undo
+is out lacks 'gate.'
+
 kill "$pid"; ended
 finish
