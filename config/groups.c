@@ -2,6 +2,7 @@
 /* Describes core groups in words; see groups.h. */
 #include "groups.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/knob.h>
@@ -60,10 +61,35 @@ static void cores_text(
 		snprintf(buf, size, "CPUs %.40s", cores);
 }
 
+/* The number of cores of each copy of the group; 0 if the file does not say it. */
+static long copy_cores(const struct weir_spec *spec, const struct weir_group_spec *group)
+{
+	const char *cores = group->cores ? group->cores : "auto";
+	bool number = *cores && strspn(cores, "0123456789") == strlen(cores);
+
+	return number && !source_of(spec, group)
+		   ? strtol(cores, NULL, 10) / (group->replicas > 1 ? (long)group->replicas : 1)
+		   : 0;
+}
+
+/* Write "2 copies of 4 cores each" or "2 copies with equal shares of the cores" to buf[size]. */
+static void copies_text(
+    const struct weir_spec *spec, const struct weir_group_spec *group, char *buf, size_t size)
+{
+	long n = copy_cores(spec, group);
+
+	if (n > 0)
+		snprintf(buf, size, "%lld copies of %ld core%s each", (long long)group->replicas, n,
+		    n == 1 ? "" : "s");
+	else
+		snprintf(buf, size, "%lld copies with equal shares of the cores",
+		    (long long)group->replicas);
+}
+
 void group_brief(
     const struct weir_spec *spec, const struct weir_group_spec *group, char *buf, size_t size)
 {
-	char cores[128], gate[64], time[32];
+	char cores[128], copies[80] = "", gate[64], time[32];
 	const struct weir_gate_spec *g = &group->gate;
 
 	cores_text(spec, group, cores, sizeof(cores));
@@ -77,7 +103,10 @@ void group_brief(
 		snprintf(gate, sizeof(gate), "cutoff: %s", duration(time, g->cutoff_ns));
 	else
 		snprintf(gate, sizeof(gate), "all");
-	snprintf(buf, size, "%.40s, %s, gate %s", group->schedule, cores, gate);
+	if (group->replicas > 1)
+		copies_text(spec, group, copies, sizeof(copies));
+	snprintf(buf, size, "%.40s, %s%s%s, gate %s", group->schedule, cores, *copies ? ", " : "",
+	    copies, gate);
 }
 
 /* Return what the schedule does, "" for an unknown one. */
@@ -162,13 +191,64 @@ static void urgent_words(
 	}
 }
 
+static bool is_serial(const struct weir_stage_spec *s, const struct weir_group_spec *group)
+{
+	const char *own = s->serial && s->serial[0] ? s->serial : group->serial;
+
+	return own && own[0] && strcmp(own, "none") != 0;
+}
+
+/* Whether each copy of the group, or the only one, has one core. */
+static bool has_one_core(const struct weir_spec *spec, const struct weir_group_spec *group)
+{
+	return copy_cores(spec, group) == 1;
+}
+
+/* Say what a core without work gets from the others. */
+static void balance_words(
+    const struct weir_spec *spec, const struct weir_group_spec *group, FILE *out)
+{
+	int n = 0, serial = 0, replicated = 0;
+
+	for (int i = 0; i < spec->n_stages; i++) {
+		const struct weir_stage_spec *s = &spec->stages[i];
+		const struct weir_stage_ops *ops = weir_stage_type_find(s->use);
+		if (!is_member(s, group) || (ops && ops->flags & WEIR_STAGE_SOURCE))
+			continue;
+		n++;
+		serial += is_serial(s, group);
+		replicated += !is_serial(s, group) && s->mode == WEIR_MODE_REPLICATED;
+	}
+	if (has_one_core(spec, group))
+		fputs(group->replicas > 1
+			  ? "# A copy has one core, which gets no events of others.\n"
+			  : "# The core gets no events of others: it is the only "
+			    "one.\n",
+		    out);
+	else if (!group->balance)
+		fputs("# Idle cores get no events of others (balance: false).\n", out);
+	else if (n > 0 && replicated == n)
+		fputs("# Idle cores get no events of others: those of replicated stages stay on "
+		      "their core.\n",
+		    out);
+	else
+		fprintf(out, "# Idle cores get events of others%s%s%s.\n",
+		    group->replicas > 1 ? " of their copy" : "",
+		    serial ? "; of serial stages, only all events of some keys" : "",
+		    replicated ? "; of replicated stages, none" : "");
+}
+
 void group_words(const struct weir_spec *spec, const struct weir_group_spec *group, FILE *out)
 {
-	char cores[128];
+	char cores[128], copies[80];
 
 	cores_text(spec, group, cores, sizeof(cores));
 	fprintf(out, "# Core group '%s' runs on %s.\n", group->name,
 	    strcmp(cores, "all cores") == 0 ? "all cores that the process may use" : cores);
+	if (group->replicas > 1) {
+		copies_text(spec, group, copies, sizeof(copies));
+		fprintf(out, "# It is %s; an event stays in its copy.\n", copies);
+	}
 	fprintf(out, "# A core chooses the stage that it visits next by %s: %s.\n", group->schedule,
 	    schedule_help(group->schedule));
 	gate_words(&group->gate, out);
@@ -176,10 +256,8 @@ void group_words(const struct weir_spec *spec, const struct weir_group_spec *gro
 	urgent_words(spec, group, out);
 	fprintf(out, "# Of the events of a stage on a core, the %s is served first.\n",
 	    group->order == WEIR_ORDER_NEWEST ? "newest" : "oldest");
-	if (group->serial && group->serial[0])
+	if (group->serial && group->serial[0] && strcmp(group->serial, "none") != 0)
 		fprintf(out, "# Events with the same '%s' do not overlap, and keep their order.\n",
 		    group->serial);
-	fputs(group->balance ? "# Idle cores get events of others.\n"
-			     : "# Idle cores get no events of others (balance: false).\n",
-	    out);
+	balance_words(spec, group, out);
 }

@@ -174,13 +174,11 @@ static bool stage_type(const struct call *c, char *use, size_t size, struct repl
 /* Whether the request is for a group. */
 static bool is_for_group(const struct call *c)
 {
-	static const char groups[] = "/api/v1/groups/";
-
-	return strncmp(c->path, groups, sizeof(groups) - 1) == 0;
+	return strncmp(c->path, GROUPS_PATH "/", sizeof(GROUPS_PATH)) == 0;
 }
 
 /* A stage with a pool of its own has its own name as that of its group. */
-static bool has_group(const struct weir_graph_view *v, const char *name)
+bool has_group(const struct weir_graph_view *v, const char *name)
 {
 	for (int i = 0; i < v->n_stages; i++)
 		if (strcmp(v->stages[i].group, name) == 0 && strcmp(v->stages[i].name, name) != 0)
@@ -197,8 +195,9 @@ bool knobs_owned(const struct call *c, struct reply *r)
 	bool group = has_group(v, c->name[0]), right = group == is_for_group(c);
 	c->source->view_free(v);
 	if (!right)
-		reply_problem(r, 404, "there is no %s '%s'%s", group ? "stage" : "group",
-		    c->name[0], group ? ": it is a group, see /api/v1/groups/" : "");
+		reply_problem(r, 404, "there is no %s '%s'%s%s%s", group ? "stage" : "group",
+		    c->name[0], group ? ": it is a group, see " GROUPS_PATH "/" : "",
+		    group ? c->name[0] : "", group ? "/knobs" : "");
 	return right;
 }
 

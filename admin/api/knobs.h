@@ -21,6 +21,9 @@ json_t *knobs_json(const struct admin_source *source, const char *name, const ch
 json_t *knob_json(const struct admin_source *source, const char *name, const char *use,
     const char *path, bool *found);
 
+/** Whether `name` is the name of a group. */
+bool has_group(const struct weir_graph_view *v, const char *name);
+
 /** Return false, with the reply filled, if the path names a group as a stage, or a group that does
  *  not exist. */
 bool knobs_owned(const struct call *call, struct reply *reply);

@@ -73,6 +73,12 @@ static const struct weir_stage_view *find_named(
 		if (n < STAGES_NEAR_MAX)
 			names[n++] = v->stages[i].name;
 	}
+	if (has_group(v, name)) {
+		reply_problem(r, 404,
+		    "there is no stage '%s': it is a group, see " GROUPS_PATH "/%s/knobs", name,
+		    name);
+		return NULL;
+	}
 	const char *near = weir_nearest(name, names, n);
 	reply_problem(r, 404, "there is no %s '%s'%s%s%s", what, name,
 	    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
@@ -402,7 +408,10 @@ static const struct route *find_route(struct call *c, struct reply *r)
 	if (r->allow[0])
 		answer_405(c, r);
 	else
-		reply_problem(r, 404, "there is nothing at %s; /api/v1 lists the routes", c->path);
+		reply_problem(r, 404, "there is nothing at %s; /api/v1 lists the routes%s", c->path,
+		    strncmp(c->path, GROUPS_PATH, sizeof(GROUPS_PATH) - 1) == 0
+			? ", of groups there is " GROUPS_PATH "/{group}/knobs"
+			: "");
 	return NULL;
 }
 

@@ -11,6 +11,9 @@
 #include "graph_source.h"
 
 /** Longest stage or knob name in a path, with its NUL. */
+/** Below it are the knobs of groups. */
+#define GROUPS_PATH "/api/v1/groups"
+
 #define ROUTE_NAME_MAX 128
 
 /** A request that is being handled. */

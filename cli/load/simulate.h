@@ -10,6 +10,7 @@
  *   simulate_width.c  stages with a width
  *   simulate_group.c  core groups
  *   simulate_print.c  tables and JSON
+ *   simulate_left.c   which keys of the YAML have no effect in the model
  *
  * The model is simplified: I/O threads and thread switches cost nothing. A core group is simulated
  * with its cores, cells and schedule (sim/group.h). Any other group is simulated as one stage that
@@ -65,6 +66,8 @@ struct simulate_plan {
 	double visits[SIM_STAGES_MAX];  /* visits to the stage per event sent to the server */
 	/* maximum throughput, in events sent to the server per second; 0 if unbounded */
 	double ceiling_per_s[SIM_STAGES_MAX];
+	/* the ceiling of the stage is that of one batch at a time, which is below that of its group */
+	bool alone[SIM_STAGES_MAX];
 	double cores_ceiling_per_s;                 /* of all cores together; 0 if unbounded */
 	int bottleneck;                             /* index of a stage, or -1 for the cores */
 	double capacity_per_s, offered_per_s, load; /* load = offered / capacity */
@@ -111,6 +114,16 @@ void simulate_bottleneck(const struct simulate_plan *plan, char *text, size_t si
 
 /** Return the index of the stage whose name is name[0..n), or -1 if there is none. */
 int simulate_stage(const struct weir_spec *spec, const char *name, size_t n);
+
+/** A key of the YAML that the model leaves out or treats differently. */
+struct simulate_left {
+	const char *group, *stage; /* where it is written: one of them is NULL */
+	const char *key, *why;
+};
+
+/** Call `put` for each key of `spec` that the model leaves out. */
+void simulate_left_out(const struct weir_spec *spec,
+    void (*put)(const struct simulate_left *left, void *arg), void *arg);
 
 /** Print the plan and the results. */
 void simulate_print(const struct weir_spec *spec, const struct simulate_plan *plan,

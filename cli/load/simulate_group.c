@@ -13,14 +13,15 @@
 /* The same as STARVE_SHARE in framework/graph/group.c. */
 #define STARVE_SHARE 0.05
 
-/* Number of cores. With `cores: auto` those of the simulated machine. */
+/* Number of cores: the largest of a range. `auto` stands for those of the simulated machine. */
 static int cores_of(const struct weir_group_spec *gs, int machine)
 {
 	int cpu[POOL_THREADS_MAX];
 	bool listed;
 	int n = cores_parse(gs->cores, cpu, &listed);
 
-	n = strcmp(gs->cores, "auto") == 0 || n < 1 ? machine : n;
+	bool all = strcmp(gs->cores, "auto") == 0 || strstr(gs->cores, "..auto");
+	n = all || n < 1 ? machine : n;
 	return n < SIM_CORES_MAX ? n : SIM_CORES_MAX;
 }
 
@@ -134,4 +135,25 @@ void simulate_groups(const struct weir_spec *spec, struct sim_config *c)
 				give_places(&spec->groups[i], g, c);
 				set_limits(spec, g, c);
 			}
+}
+
+/* The group that is the bottleneck, or 0 if it is something else. */
+static int limiting_group(const struct simulate_plan *plan)
+{
+	int b = plan->bottleneck;
+
+	return b < 0 || plan->alone[b] ? 0 : plan->config.stage[b].group;
+}
+
+void simulate_bottleneck(const struct simulate_plan *plan, char *text, size_t size)
+{
+	int b = plan->bottleneck, g = limiting_group(plan);
+
+	snprintf(text, size, "%s%s",
+	    b < 0   ? "the cores"
+	    : g > 0 ? "group "
+		    : "stage ",
+	    b < 0   ? ""
+	    : g > 0 ? plan->config.group[g - 1].name
+		    : plan->label[b]);
 }

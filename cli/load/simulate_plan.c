@@ -327,17 +327,15 @@ static double shared_work_ns(const struct walk *w, int i)
 	return work_ns;
 }
 
-void simulate_bottleneck(const struct simulate_plan *plan, char *text, size_t size)
+/* The most events per second that stage `i` of the simulator can serve. */
+static double ceiling_of(struct walk *w, int i)
 {
-	int b = plan->bottleneck, g = b < 0 ? 0 : plan->config.stage[b].group;
+	const struct sim_stage *st = &w->plan->config.stage[i];
+	int at_once = st->servers > 0 ? st->servers : st->threads_max;
+	double all_ns = shared_work_ns(w, i), per_s = all_ns > 0 ? 1e9 * at_once / all_ns : 0;
 
-	snprintf(text, size, "%s%s",
-	    b < 0   ? "the cores"
-	    : g > 0 ? "group "
-		    : "stage ",
-	    b < 0   ? ""
-	    : g > 0 ? plan->config.group[g - 1].name
-		    : plan->label[b]);
+	w->plan->alone[i] = st->exclusive && all_ns < at_once * w->work_ns[i];
+	return w->plan->alone[i] ? 1e9 / w->work_ns[i] : per_s;
 }
 
 static void find_capacity(struct walk *w)
@@ -352,10 +350,7 @@ static void find_capacity(struct walk *w)
 		c->stage[i].service.mean_ns = (int64_t)each_ns;
 		c->stage[i].cpu_share = work_ns > 0 ? w->cpu_ns[i] / work_ns : 0;
 		cpu_ns += w->cpu_ns[i];
-		int at_once =
-		    c->stage[i].servers > 0 ? c->stage[i].servers : c->stage[i].threads_max;
-		double all_ns = shared_work_ns(w, i);
-		plan->ceiling_per_s[i] = all_ns > 0 ? 1e9 * at_once / all_ns : 0;
+		plan->ceiling_per_s[i] = ceiling_of(w, i);
 		bool as_low = plan->bottleneck >= 0 && plan->ceiling_per_s[i] <= least &&
 			      work_ns > w->work_ns[plan->bottleneck];
 		if (work_ns > 0 && (plan->ceiling_per_s[i] < least || as_low)) {

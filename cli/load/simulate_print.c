@@ -2,6 +2,8 @@
 /* Prints the output of `weir simulate`; see simulate.h. */
 #include "simulate.h"
 
+#include <string.h>
+
 #include <jansson.h>
 
 #include "bench.h"
@@ -17,13 +19,20 @@ static struct figures figures_of(
 {
 	const struct sim_stage_result *s = &r->stage[i];
 	double measured_ns = (double)plan->config.measured_ns;
+	double threads_ns = plan->config.stage[i].exclusive ? measured_ns : (double)s->threads_ns;
 
 	return (struct figures){.each_ns = (double)plan->config.stage[i].service.mean_ns,
-	    .busy_share = s->threads_ns ? (double)s->busy_ns / (double)s->threads_ns : 0,
-	    .threads = (double)s->threads_ns / measured_ns,
+	    .busy_share = threads_ns > 0 ? (double)s->busy_ns / threads_ns : 0,
+	    .threads = threads_ns / measured_ns,
 	    .done_per_s = (double)s->completed * 1e9 / measured_ns,
 	    .wait_p50_ns = hdr_quantile_ns(&s->wait, 0.5),
 	    .wait_p99_ns = hdr_quantile_ns(&s->wait, 0.99)};
+}
+
+/* The most threads that the stage may have at once. */
+static int threads_max(const struct sim_stage *st)
+{
+	return st->exclusive ? 1 : st->threads_max;
 }
 
 static double per_s(const struct simulate_plan *plan, uint64_t n)
@@ -122,7 +131,7 @@ static void print_stages(const struct simulate_plan *plan, const struct sim_resu
 		bench_print_duration(time, sizeof(time), (int64_t)f.each_ns);
 		bench_print_duration(p50, sizeof(p50), f.wait_p50_ns);
 		bench_print_duration(p99, sizeof(p99), f.wait_p99_ns);
-		snprintf(threads, sizeof(threads), "%.0f/%d", f.threads, c->stage[i].threads_max);
+		snprintf(threads, sizeof(threads), "%.0f/%d", f.threads, threads_max(&c->stage[i]));
 		fprintf(out, "%-14.14s %6.2f %9s %9s %8.0f %8.0f %5.0f%% %9s %9s\n", plan->label[i],
 		    plan->visits[i], time, threads, plan->ceiling_per_s[i], f.done_per_s,
 		    f.busy_share * 100, p50, p99);
@@ -163,6 +172,12 @@ static void print_class(
 		first = 0;
 	}
 	fputc('\n', out);
+}
+
+static void print_left(const struct simulate_left *left, void *out)
+{
+	fprintf(out, "Left out: %s of %s %s: %s.\n", left->key, left->group ? "group" : "stage",
+	    left->group ? left->group : left->stage, left->why);
 }
 
 /* Print the laws that the figures are derived from, with the figures filled in. */
@@ -212,6 +227,7 @@ void simulate_print(const struct weir_spec *spec, const struct simulate_plan *pl
 	for (int k = 0; k < plan->config.n_classes; k++)
 		print_class(plan, class_name(spec, k), &r->class[k], out);
 	print_laws(plan, r, out);
+	simulate_left_out(spec, print_left, out);
 }
 
 /* ---- JSON ---- */
@@ -238,7 +254,7 @@ static json_t *stage_json(const struct simulate_plan *plan, const struct sim_res
 	    "{s:s, s:s?, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:s, s:o}", "name",
 	    plan->label[i], "group", st->group ? plan->config.group[st->group - 1].name : NULL,
 	    "visits", plan->visits[i], "service_seconds", f.each_ns * 1e-9, "threads", f.threads,
-	    "threads_max", st->threads_max, "ceiling_per_second", plan->ceiling_per_s[i],
+	    "threads_max", threads_max(st), "ceiling_per_second", plan->ceiling_per_s[i],
 	    "done_per_second", f.done_per_s, "busy", f.busy_share, "wait_p50_seconds",
 	    (double)f.wait_p50_ns * 1e-9, "wait_p99_seconds", (double)f.wait_p99_ns * 1e-9,
 	    "cpu_share", st->cpu_share, "thread_reversals", r->stage[i].reversals, "admission",
@@ -273,15 +289,23 @@ static json_t *class_json(
 	    "response_p99_seconds", (double)hdr_quantile_ns(&k->response, 0.99) * 1e-9);
 }
 
+static void left_json(const struct simulate_left *left, void *list)
+{
+	json_array_append_new(list, json_pack("{s:s?, s:s?, s:s, s:s}", "group", left->group,
+					"stage", left->stage, "key", left->key, "why", left->why));
+}
+
 int simulate_print_json(const struct weir_spec *spec, const struct simulate_plan *plan,
     const struct sim_result *r, FILE *out)
 {
 	const struct sim_config *c = &plan->config;
-	json_t *stages = json_array(), *classes = json_array(), *groups = json_array();
+	json_t *stages = json_array(), *classes = json_array(), *groups = json_array(),
+	       *left = json_array();
 	char bottleneck[80];
 
 	simulate_bottleneck(plan, bottleneck, sizeof(bottleneck));
-	bool group = plan->bottleneck >= 0 && c->stage[plan->bottleneck].group;
+	bool group = strncmp(bottleneck, "group ", 6) == 0;
+	simulate_left_out(spec, left_json, left);
 	for (int g = 0; g < c->n_groups; g++)
 		json_array_append_new(groups, group_json(plan, r, g));
 
@@ -289,7 +313,8 @@ int simulate_print_json(const struct weir_spec *spec, const struct simulate_plan
 		json_array_append_new(stages, stage_json(plan, r, i));
 	for (int k = 0; k < c->n_classes; k++)
 		json_array_append_new(classes, class_json(plan, class_name(spec, k), &r->class[k]));
-	json_t *doc = json_pack("{s:s, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:o, s:o, s:o}",
+	json_t *doc = json_pack("{s:s, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:o, s:o, s:o, "
+				"s:o}",
 	    "server", spec->name, "cores", c->cores, "seed", (json_int_t)c->seed,
 	    "capacity_per_second", plan->capacity_per_s, "offered_per_second", plan->offered_per_s,
 	    "load", plan->load, "cores_ceiling_per_second", plan->cores_ceiling_per_s,
@@ -298,7 +323,7 @@ int simulate_print_json(const struct weir_spec *spec, const struct simulate_plan
 	    : group              ? bottleneck
 				 : plan->label[plan->bottleneck],
 	    "measured_seconds", (double)c->measured_ns * 1e-9, "stages", stages, "groups", groups,
-	    "classes", classes);
+	    "classes", classes, "left_out", left);
 	int rc = doc && json_dumpf(doc, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0
 		     ? 0
 		     : WEIR_ENOMEM;

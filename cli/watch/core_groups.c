@@ -42,9 +42,8 @@ static double grown(const json_t *then, const json_t *now, const char *key)
 	return b > a ? b - a : 0;
 }
 
-static void add_core(struct done *d, const json_t *then, const json_t *now, double span_s)
+static void add_core(struct done *d, const json_t *then, const json_t *now)
 {
-	double busy_s = grown(then, now, "busy_seconds_total"), busy = ratio(busy_s, span_s);
 	double longest_s = number(now, "longest_wait_seconds");
 
 	d->visits += grown(then, now, "visits_total");
@@ -57,10 +56,24 @@ static void add_core(struct done *d, const json_t *then, const json_t *now, doub
 	d->queued += grown(then, now, "from_queue_total");
 	d->dealt += grown(then, now, "dealt_total");
 	d->moved += grown(then, now, "moved_total");
-	d->busy_s += busy_s;
+	d->busy_s += grown(then, now, "busy_seconds_total");
 	d->longest_s = longest_s > d->longest_s ? longest_s : d->longest_s;
+}
+
+static void add_busy(struct done *d, double busy)
+{
 	d->busy_most = busy > d->busy_most ? busy : d->busy_most;
 	d->busy_least = busy < d->busy_least ? busy : d->busy_least;
+}
+
+size_t core_group_cores(const json_t *group)
+{
+	size_t n = json_array_size(json_object_get(group, "cores"));
+	const json_t *now = json_object_get(group, "cores_now");
+
+	return json_is_integer(now) && (size_t)json_integer_value(now) < n
+		   ? (size_t)json_integer_value(now)
+		   : n;
 }
 
 /* Add up the cores of `now`, a group or a stage. */
@@ -68,10 +81,15 @@ static struct done between(const json_t *then, const json_t *now, double span_s)
 {
 	const json_t *cores = json_object_get(now, "cores");
 	const json_t *past = json_object_get(then, "cores");
-	struct done d = {.busy_least = json_array_size(cores) > 0 ? 2 : 0};
+	size_t n = core_group_cores(now);
+	struct done d = {.busy_least = n > 0 ? 2 : 0};
 
 	for (size_t k = 0; k < json_array_size(cores); k++)
-		add_core(&d, json_array_get(past, k), json_array_get(cores, k), span_s);
+		add_core(&d, json_array_get(past, k), json_array_get(cores, k));
+	for (size_t k = 0; k < n; k++)
+		add_busy(&d, ratio(grown(json_array_get(past, k), json_array_get(cores, k),
+				       "busy_seconds_total"),
+				 span_s));
 	return d;
 }
 
@@ -100,12 +118,13 @@ static void settings_text(const json_t *group, char *buf, size_t size)
 	    strcmp(act_text(group, "order"), "newest") == 0 ? ", newest first" : "");
 }
 
-/* Write "2 cores 43 % and 41 % busy" to buf[size]; of more than 4 cores, the range. */
+/* Write "2 cores 43 % and 41 % busy" to buf[size]; of more than 4 cores, the range. Cores that have left
+ * do not count. */
 static void busy_text(const json_t *then, const json_t *now, double span_s, char *buf, size_t size)
 {
 	const json_t *cores = json_object_get(now, "cores");
 	const json_t *past = json_object_get(then, "cores");
-	size_t n = json_array_size(cores), at = 0;
+	size_t n = core_group_cores(now), at = 0;
 	struct done d = between(then, now, span_s);
 
 	at += (size_t)snprintf(buf, size, "%zu core%s ", n, n == 1 ? "" : "s");
@@ -155,7 +174,7 @@ void core_groups_print(const json_t *stages)
 
 /* ---- the table ---- */
 
-void core_group_table(const json_t *cores)
+void core_group_table(const json_t *cores, size_t n)
 {
 	char wait[32];
 
@@ -166,12 +185,12 @@ void core_group_table(const json_t *cores)
 		const json_t *c = json_array_get(cores, k);
 		double visits = number(c, "visits_total"), events = number(c, "events_total");
 		plain_print(stdout,
-		    "%4zu %8.1fs %9.0f %7.0f %7.0f %9.0f %8.0f %8s %10.0f %8.0f %9s\n", k,
+		    "%4zu %8.1fs %9.0f %7.0f %7.0f %9.0f %8.0f %8s %10.0f %8.0f %9s%s\n", k,
 		    number(c, "busy_seconds_total"), visits, number(c, "urgent_total"),
 		    number(c, "starved_total"), number(c, "cut_by_gate_total"), events,
 		    visits > 0 ? number_text(NUMBER_ROOM, events / visits, 3) : "-",
 		    number(c, "from_queue_total"), number(c, "dealt_total"),
-		    act_duration(wait, number(c, "longest_wait_seconds")));
+		    act_duration(wait, number(c, "longest_wait_seconds")), k < n ? "" : "  left");
 	}
 }
 
@@ -223,7 +242,7 @@ static const char *dearest(
 static void advise(
     const json_t *then, const json_t *now, const json_t *group, const struct done *d, double span_s)
 {
-	size_t n = json_array_size(json_object_get(group, "cores"));
+	size_t n = core_group_cores(group);
 	double mean = ratio(d->busy_s, span_s * (double)n), a_visit = ratio(d->events, d->visits);
 	char starve[32];
 	double part;

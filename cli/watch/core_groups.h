@@ -21,8 +21,13 @@ const json_t *core_group_find(const json_t *stages, const char *name);
 /** Print a line for each group of a response. */
 void core_groups_print(const json_t *stages);
 
-/** Print what each core has done: a table of `cores`, the member of a stage or a group. */
-void core_group_table(const json_t *cores);
+/** Number of cores of a group now. It may be less than the length of its member `cores`, whose last
+ *  elements are then those of cores that have left. For a stage: that length. */
+size_t core_group_cores(const json_t *group);
+
+/** Print what each core has done: a table of `cores`, the member of a stage or a group. Those from `n`
+ *  on have left the group. */
+void core_group_table(const json_t *cores, size_t n);
 
 /** Print what a group has done between two responses: its settings, how busy its cores are, why
  *  visits began and what has cut them, and which setting would help. If `stage` is not NULL, only if

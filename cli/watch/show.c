@@ -136,6 +136,14 @@ static int add_cores(
 	return VERB_OK;
 }
 
+/* The threads of a stage in a core group are its cores. */
+static void print_cores(const json_t *stage)
+{
+	long long n = whole(json_object_get(stage, "threads"), "target");
+
+	core_group_table(json_object_get(stage, "cores"), n > 0 ? (size_t)n : 0);
+}
+
 /* The operand is the name of a group. */
 static int show_group(const struct verb *verb, const struct verb_args *args)
 {
@@ -157,7 +165,7 @@ static int show_group(const struct verb *verb, const struct verb_args *args)
 	if (json_object_get(group, "cores")) {
 		core_group_line(NULL, group, up_s, line, sizeof(line));
 		plain_print(stdout, "group %s\n", line);
-		core_group_table(json_object_get(group, "cores"));
+		core_group_table(json_object_get(group, "cores"), core_group_cores(group));
 	} else {
 		plain_print(stdout, "group %s\n", args->operand[0]);
 	}
@@ -197,7 +205,7 @@ int verb_show(const struct verb *verb, const struct verb_args *args)
 		return act_print(stage);
 	print_head(stage);
 	if (json_array_size(json_object_get(stage, "cores")) > 0)
-		core_group_table(json_object_get(stage, "cores"));
+		print_cores(stage);
 	print_classes(json_object_get(stage, "classes"));
 	print_knobs(json_object_get(stage, "knobs"));
 	json_decref(stage);

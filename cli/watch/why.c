@@ -342,7 +342,8 @@ static int explain(const char *url, const char *stage, const json_t *then, const
 	}
 	free(all);
 	if (!found) {
-		plain_print(stderr, "weir why: there is no stage '%s'\n", stage);
+		plain_print(stderr, "weir why: there is no stage '%s'%s\n", stage,
+		    act_is_group(now, stage) ? ": it is a group" : "");
 		return VERB_USAGE;
 	}
 	return rc;

@@ -345,8 +345,10 @@ int weir_graph_build(struct weir_spec *spec, struct weir_graph **out, struct wei
 	if (rc == 0) {
 		g = graph_alloc(spec);
 		rc = g ? build(g, &plan, errs) : no_memory(errs);
-		if (rc == 0)
+		if (rc == 0) {
 			plan_serial_warn(&plan);
+			plan_cores_warn(&plan);
+		}
 	}
 	plan_free(&plan);
 	if (rc != 0 && g) {

@@ -43,6 +43,10 @@ static struct weir_stage *find_named(
 
 	if (st)
 		return st;
+	if (graph_group_spec(g, name)) {
+		graph_say(why, size, 0, "there is no stage '%s': it is a group", name);
+		return NULL;
+	}
 	for (; n < g->n_stages; n++)
 		names[n] = g->stages[n]->name;
 	const char *near = weir_nearest(name, names, n);

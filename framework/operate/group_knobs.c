@@ -97,6 +97,30 @@ static bool is_listed(const char *cores)
 	return strpbrk(cores, "-,") != NULL;
 }
 
+/* Whether the text is a number of cores, a range (whose ends the check of the plan compares), or a list
+ * of CPUs. */
+static bool is_cores(const char *text)
+{
+	int cpu[POOL_THREADS_MAX], most;
+	bool listed;
+
+	return cores_parse(text, cpu, &listed) > 0 || (!listed && cores_range(text, &most) > 0);
+}
+
+/* Report a text that is not a value of `cores`. Not all values that a file may have can be set. */
+static int check_cores(
+    const struct owner *of, const struct weir_group_spec *next, char *why, size_t size)
+{
+	if (!next_policy_find(of->group->schedule) || is_listed(of->group->cores) ||
+	    is_cores(next->cores))
+		return 0;
+	return graph_say(why, size, WEIR_EINVAL,
+	    "'%s' is not a number of cores for group '%s': write a number from 1 to %d, a range "
+	    "such "
+	    "as 1..%d, or auto",
+	    next->cores, of->group->name, task_cores(), task_cores());
+}
+
 /* Report a value that only a new graph can have. */
 static int check_same_graph(
     const struct owner *of, const struct weir_group_spec *next, char *why, size_t size)
@@ -234,6 +258,8 @@ int graph_group_knob_turn(
 	if (text)
 		*text = NULL; /* that of the group is not freed */
 	int rc = graph_knob_parse(row, value, base, why, size);
+	if (rc == 0)
+		rc = check_cores(of, &next, why, size);
 	if (rc == 0)
 		rc = check_same_graph(of, &next, why, size);
 	if (rc == 0)

@@ -205,7 +205,8 @@ static int check_section(const struct weir_stage *st, const struct weir_stage_sp
 	}
 	if (is_in(knob, "degrade"))
 		return check_degrade(&s->degrade, why, size);
-	if (st->pool && st->pool->cores && (is_for_cores(knob) || is_in(knob, "queue"))) {
+	if (st->pool && st->pool->cores &&
+	    (is_for_cores(knob) || is_in(knob, "queue") || is_in(knob, "cohort"))) {
 		int rc = graph_check_stage(st, s, why, size);
 		if (rc != 0)
 			return rc;

@@ -16,6 +16,11 @@ static bool is_core_group(const struct weir_group_spec *gs)
 	return gs->schedule && next_policy_find(gs->schedule) != NULL;
 }
 
+bool plan_schedule_known(const struct weir_group_spec *gs)
+{
+	return sched_policy_find(gs->schedule) || next_policy_find(gs->schedule);
+}
+
 bool plan_in_cores(const struct plan *p, const struct plan_stage *ps)
 {
 	return ps->group >= 0 && is_core_group(&p->spec->groups[ps->group]);
@@ -118,7 +123,7 @@ static void check_cpus(
 		    "group '%s': cores %d, but this process may use %d", gs->name, n, task_cores());
 }
 
-/* Two groups may share cores only if they do not name them. */
+/* Two groups may share cores only if they do not both name them. */
 static void check_apart(struct plan *p, int g, const int *cpu, int n)
 {
 	int other[POOL_THREADS_MAX];
@@ -136,6 +141,38 @@ static void check_apart(struct plan *p, int g, const int *cpu, int n)
 	}
 }
 
+static bool consists_of(const char *text, const char *characters)
+{
+	return text[0] && text[strspn(text, characters)] == '\0';
+}
+
+/* Report a text that is no value of `cores`. */
+static void bad_cores(struct plan *p, const struct weir_group_spec *gs)
+{
+	const char *text = gs->cores;
+
+	if (consists_of(text, "0"))
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    "write at least 1, or 0-0 if you mean CPU 0",
+		    "group '%s': 'cores' is a number, and a group cannot have %s cores", gs->name,
+		    text);
+	else if (consists_of(text, "0123456789"))
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    "lower 'cores', or write 'cores: auto'",
+		    "group '%s': cores %s, but at most %d are allowed", gs->name, text,
+		    POOL_THREADS_MAX);
+	else if (consists_of(text, "0123456789,-"))
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    "name each CPU once, and the lower end of a range first, such as 0-3,6",
+		    "group '%s': '%s' is not a list of different CPUs", gs->name, text);
+	else
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		    "write auto, a number of cores, { min: 1, max: 8 }, or a list of CPUs such as "
+		    "0-3,6",
+		    "group '%s': '%s' is neither a number of cores nor a list of CPUs", gs->name,
+		    text);
+}
+
 static void check_cores(struct plan *p, int g)
 {
 	const struct weir_group_spec *gs = &p->spec->groups[g];
@@ -149,11 +186,7 @@ static void check_cores(struct plan *p, int g)
 		return;
 	}
 	if (n <= 0) {
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
-		    "write auto, a number of cores, { min: 1, max: 8 }, or a list of CPUs such as "
-		    "0-3,6",
-		    "group '%s': '%s' is neither a number of cores nor a list of CPUs", gs->name,
-		    gs->cores);
+		bad_cores(p, gs);
 		return;
 	}
 	check_cpus(p, gs, cpu, n, listed);
@@ -188,6 +221,11 @@ static void check_visits(struct plan *p, int g)
 		    "group '%s': with 'order: newest' an event that yields would have nothing "
 		    "behind it, so 'cutoff' of 'gate' would do nothing",
 		    gs->name);
+	if (gate->cutoff_ns > shortest_slo(p, g))
+		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "lower 'cutoff', or raise 'slo'",
+		    "group '%s': 'cutoff' of 'gate' is longer than the shortest objective of its "
+		    "stages, so it would act too late",
+		    gs->name);
 	if (gs->starve_ns > shortest_slo(p, g))
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "lower 'starve', or raise 'slo'",
 		    "group '%s': 'starve' is longer than the shortest objective of its stages, so "
@@ -213,6 +251,15 @@ static int count_members(const struct plan *p, int g)
 	return n;
 }
 
+static bool is_source(const struct plan *p, const char *name)
+{
+	for (int i = 0; i < p->n; i++)
+		if (p->stages[i].ops && p->stages[i].ops->flags & WEIR_STAGE_SOURCE &&
+		    strcmp(p->stages[i].spec->name, name) == 0)
+			return true;
+	return false;
+}
+
 static bool has_name(const struct weir_strings *s, int before, const char *name)
 {
 	bool has = false;
@@ -225,8 +272,8 @@ static bool has_name(const struct weir_strings *s, int before, const char *name)
 static void bad_visit(struct plan *p, const struct weir_group_spec *gs, const char *name,
     const char *what, const char *hint)
 {
-	weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, hint, "group '%s': 'visit' %s stage '%s'",
-	    gs->name, what, name);
+	weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, hint, "group '%s': 'visit' %s stage '%s'%s",
+	    gs->name, what, name, is_source(p, name) ? ", a source, which is not visited" : "");
 }
 
 static void check_order(struct plan *p, int g)
@@ -255,6 +302,31 @@ static void check_order(struct plan *p, int g)
 			    "name all stages of the group, or remove 'visit'");
 }
 
+/* Report a group without stages. A stage of unknown type may be one. */
+static void check_used(struct plan *p, int g)
+{
+	const struct weir_group_spec *gs = &p->spec->groups[g];
+	const char *source = plan_source_in(p, g);
+	bool used = false;
+	char hint[160];
+
+	for (int i = 0; i < p->n; i++)
+		used |= p->stages[i].group == g &&
+			(!p->stages[i].ops || plan_is_member(p, &p->stages[i], g));
+	if (used)
+		return;
+	if (source)
+		snprintf(hint, sizeof(hint),
+		    "write 'group: %.40s' at the stages after '%.40s', or remove it there",
+		    gs->name, source);
+	else
+		snprintf(hint, sizeof(hint),
+		    "write 'group: %.64s' at its stages, or remove the group", gs->name);
+	weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, hint,
+	    "group '%s' has schedule '%s' but no stages%s", gs->name, gs->schedule,
+	    source ? " other than a source" : "");
+}
+
 static void check_core_group(struct plan *p, int g)
 {
 	const struct weir_group_spec *gs = &p->spec->groups[g];
@@ -271,6 +343,7 @@ static void check_core_group(struct plan *p, int g)
 		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "make two groups of it",
 		    "group '%s' has %d stages; with schedule '%s' at most %d are allowed", gs->name,
 		    n, gs->schedule, NEXT_STAGES_MAX);
+	check_used(p, g);
 	check_cores(p, g);
 	check_visits(p, g);
 	check_order(p, g);
@@ -286,63 +359,4 @@ void plan_group_cores(struct plan *p, int g)
 		check_core_group(p, g);
 	else
 		check_pool_group(p, gs);
-}
-
-/* ---- stages ---- */
-
-static void check_outside(struct plan *p, const struct weir_stage_spec *s)
-{
-	bool urgent = s->urgent.events > 0 || s->urgent.wait_ns > 0;
-	bool serial = s->serial && s->serial[0];
-	char hint[POLICIES_HINT_BYTES];
-
-	if (urgent || serial || s->local != WEIR_LOCAL_AUTO)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
-		    plan_schedules(
-			hint, sizeof(hint), "put it into a group whose 'schedule' is one of "),
-		    "stage '%s': '%s' needs a group with a schedule per core", s->name,
-		    urgent   ? "urgent"
-		    : serial ? "serial"
-			     : "local");
-}
-
-/* The largest number of events that a core may see at a stage with `limit`. Its cell and its share of
- * the queue are, together, the limit divided by the number of cores; it rounds its share of the queue
- * up (view_stage, sched/core.c). */
-static int64_t most_seen(const struct weir_group_spec *gs, int64_t limit)
-{
-	int64_t most = limit / plan_core_threads(gs).min + 1;
-
-	return most < limit ? most : limit;
-}
-
-static void check_urgent(
-    struct plan *p, const struct weir_stage_spec *s, const struct weir_group_spec *gs)
-{
-	int64_t most = most_seen(gs, s->queue.limit);
-
-	if (s->urgent.events > most)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
-		    "lower 'events' of 'urgent', or raise 'limit' of 'queue'",
-		    "stage '%s': 'urgent' needs %lld events on a core, but a core sees at most "
-		    "%lld, its share of the limit of %lld",
-		    s->name, (long long)s->urgent.events, (long long)most,
-		    (long long)s->queue.limit);
-	if (s->urgent.wait_ns > weir_spec_slo_ns(p->spec, s))
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "lower 'wait' of 'urgent'",
-		    "stage '%s': 'wait' of 'urgent' is longer than its objective, so it would act "
-		    "too late",
-		    s->name);
-}
-
-void plan_stage_cores(struct plan *p, const struct plan_stage *ps)
-{
-	const struct weir_stage_spec *s = ps->spec;
-
-	plan_stage_replicas(p, ps);
-	if (!plan_in_cores(p, ps)) {
-		check_outside(p, s);
-		return;
-	}
-	check_urgent(p, s, &p->spec->groups[ps->group]);
 }

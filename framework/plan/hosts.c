@@ -51,7 +51,7 @@ static void check_group(struct plan *p, const struct plan_stage *ps)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "remove 'group'",
 		    "stage '%s' (%s) is a source with threads of its own, so it can be in no group",
 		    s->name, s->use);
-	else if (!plan_in_cores(p, ps))
+	else if (plan_schedule_known(gs) && !plan_in_cores(p, ps))
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
 		    "remove 'group', or give the group a schedule per core, such as fifo",
 		    "stage '%s' (%s) is a source: it needs a group with a schedule per core, and "
@@ -74,7 +74,12 @@ static void check_group(struct plan *p, const struct plan_stage *ps)
 void plan_source(struct plan *p, const struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
+	const char *key = plan_cores_key(s);
 
+	if (key)
+		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "remove it",
+		    "stage '%s' (%s) is a source: no core visits it, so it cannot have '%s'",
+		    s->name, s->use, key);
 	if (s->inlined || s->mode != WEIR_MODE_SHARED)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
 		    "stage '%s' (%s) is a source: it has no mode, and no thread calls it", s->name,

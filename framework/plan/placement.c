@@ -11,7 +11,6 @@
 #include "control/resize.h"
 #include "plan/policies.h"
 #include "sched/next.h"
-#include "sched/policy.h"
 #include "sched/cores.h"
 
 static bool admission_queues(const struct weir_stage_spec *s)
@@ -276,7 +275,7 @@ void plan_placement(struct plan *p)
 		const struct weir_group_spec *gs = &p->spec->groups[g];
 		check_group_name(p, g);
 		check_threads(p, &gs->threads, "group", gs->name, &gs->mark);
-		if (sched_policy_find(gs->schedule) || next_policy_find(gs->schedule))
+		if (plan_schedule_known(gs))
 			plan_group_cores(p, g);
 		else
 			weir_errs_add(p->errs, plan_mark(&gs->schedule_mark, &gs->mark),

@@ -36,7 +36,7 @@ struct plan_stage {
 	struct plan_outlet *outlets;
 	struct key_source key;   /* key.arg points into the spec */
 	struct cost_source cost; /* likewise */
-	bool serial;           /* `key` is a serial key (sched/serial.h) */
+	bool serial;             /* `key` is a serial key (sched/serial.h) */
 };
 
 struct plan {
@@ -75,6 +75,11 @@ void plan_source(struct plan *p, const struct plan_stage *ps);
 /** Check the knobs of core groups in group `g` and in a stage; parts of plan_placement. */
 void plan_group_cores(struct plan *p, int g);
 void plan_stage_cores(struct plan *p, const struct plan_stage *ps);
+/** The first key of the stage that needs a core group, or NULL. */
+const char *plan_cores_key(const struct weir_stage_spec *s);
+/** Log warnings of core groups that share CPUs, and of lingering that ends visits. For plans without
+ *  errors. */
+void plan_cores_warn(const struct plan *p);
 /** Check `serial:` of group `g`, and of a stage, and find the key of that; parts of plan_placement
  *  (plan/serial.c). */
 void plan_group_serial(struct plan *p, int g);
@@ -98,6 +103,8 @@ struct weir_threads_spec plan_core_threads(const struct weir_group_spec *gs);
 int plan_cores_most(const struct plan *p, int g);
 /** Whether the stage, which is no source, is in group `g`: its events wait for the group's threads. */
 bool plan_is_member(const struct plan *p, const struct plan_stage *ps, int g);
+/** Whether there is a schedule of this name. */
+bool plan_schedule_known(const struct weir_group_spec *gs);
 /** Whether the stage is in a core group. */
 bool plan_in_cores(const struct plan *p, const struct plan_stage *ps);
 

@@ -35,6 +35,27 @@ static void check_apart(struct plan *p, const struct plan_stage *ps)
 		    ps->spec->name, p->spec->groups[ps->group].name, source);
 }
 
+/* Events that wait in the queue are taken by any core. */
+static void check_kept(struct plan *p, const struct weir_stage_spec *s)
+{
+	const char *key = NULL;
+	char hint[80];
+
+	if (s->cohort.linger_ns > 0)
+		key = "linger";
+	else if (s->cohort.by && s->cohort.by[0])
+		key = "cohort.by";
+	else if (s->queue.discipline == WEIR_DISCIPLINE_SHORTEST)
+		key = "discipline: shortest";
+	if (!key)
+		return;
+	snprintf(hint, sizeof(hint), "remove '%s', or 'mode'", key);
+	weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, hint,
+	    "stage '%s': events of a replicated stage stay on their core, but with '%s' they take "
+	    "the queue, from which all cores take events",
+	    s->name, key);
+}
+
 void plan_stage_replicas(struct plan *p, const struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
@@ -57,11 +78,7 @@ void plan_stage_replicas(struct plan *p, const struct plan_stage *ps)
 		    "stage '%s': events of a replicated stage stay on their core, but 'local: "
 		    "never' moves them",
 		    s->name);
-	if (s->cohort.by && strcmp(s->cohort.by, "stage") == 0)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "name a field of the events",
-		    "stage '%s': 'cohort.by: stage' is decided before an event has a core, and a "
-		    "replicated stage has its state per core",
-		    s->name);
+	check_kept(p, s);
 }
 
 static void check_divisible(struct plan *p, const struct weir_group_spec *gs, int cores)

@@ -18,13 +18,12 @@ static const struct weir_group_spec *group_of(const struct plan *p, const struct
 static const char *field_of(const struct plan *p, const struct plan_stage *ps)
 {
 	const struct weir_group_spec *gs = group_of(p, ps);
-	const char *own = ps->spec->serial;
+	const char *own = ps->spec->serial, *name;
 
 	if (!gs)
 		return NULL;
-	if (own && own[0])
-		return strcmp(own, "none") == 0 ? NULL : own;
-	return gs->serial && gs->serial[0] ? gs->serial : NULL;
+	name = own && own[0] ? own : gs->serial;
+	return name && name[0] && strcmp(name, "none") != 0 ? name : NULL;
 }
 
 static const char *mode_name(int mode)

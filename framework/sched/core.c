@@ -127,7 +127,7 @@ static void note_wait(
     struct core *core, const struct sink *s, struct weir_event **ev, int n, int64_t now_ns)
 {
 	int64_t oldest_ns = n > 0 ? ev[0]->queued_ns : now_ns;
-	bool in_order = s->queue.n_classes == 1 && !core->group->newest;
+	bool in_order = s->queue.n_classes == 1 && !core->group->newest && !s->queue.shortest;
 
 	for (int i = 1; !in_order && i < n; i++)
 		oldest_ns = ev[i]->queued_ns < oldest_ns ? ev[i]->queued_ns : oldest_ns;

@@ -39,7 +39,7 @@ is_text <<'TEXT'
 # A stage whose oldest event has waited for over 20ms is next.
 # 'b' interrupts other stages when 64 of its events wait on the core or one has waited for 2ms.
 # Of the events of a stage on a core, the oldest is served first.
-# Idle cores get events of others.
+# The core gets no events of others: it is the only one.
 TEXT
 weir explain cores.yaml groups.core.gate
 is exit 0; is out lacks '#'
@@ -75,6 +75,47 @@ is_text <<'TEXT'
 # Of the events of a stage on a core, the oldest is served first.
 # Idle cores get events of others.
 TEXT
+cat >copies.yaml <<'YAML'
+weir: 1
+groups:
+  two:  { schedule: fifo, cores: 4, replicas: 2 }
+  four: { schedule: fifo, cores: 4, replicas: 4 }
+  cpus: { schedule: fifo, cores: 0-3, replicas: 2 }
+  keys: { schedule: fifo, cores: 4, serial: path }
+  kept: { schedule: fifo, cores: 4 }
+  some: { schedule: fifo, cores: 4, serial: path }
+stages:
+  web: { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: a } }
+  a:   { use: burn, group: two, to: b }
+  b:   { use: burn, group: four, to: c }
+  c:   { use: burn, group: cpus, to: d }
+  d:   { use: burn, group: keys, to: e }
+  e:   { use: burn, group: kept, mode: replicated, to: f }
+  f:   { use: burn, group: some, mode: replicated, serial: none, to: g }
+  g:   { use: burn, group: some, to: h }
+  h:   { use: respond, threads: inline, with: { body: "b\n" } }
+YAML
+weir explain copies.yaml groups
+out=$(grep -E '^# (Core group|It is|Idle|The core|A copy)' <<<"$out")
+is_text <<'TEXT'
+# Core group 'two' runs on 4 cores.
+# It is 2 copies of 2 cores each; an event stays in its copy.
+# Idle cores get events of others of their copy.
+# Core group 'four' runs on 4 cores.
+# It is 4 copies of 1 core each; an event stays in its copy.
+# A copy has one core, which gets no events of others.
+# Core group 'cpus' runs on CPUs 0-3.
+# It is 2 copies with equal shares of the cores; an event stays in its copy.
+# Idle cores get events of others of their copy.
+# Core group 'keys' runs on 4 cores.
+# Idle cores get events of others; of serial stages, only all events of some keys.
+# Core group 'kept' runs on 4 cores.
+# Idle cores get no events of others: those of replicated stages stay on their core.
+# Core group 'some' runs on 4 cores.
+# Idle cores get events of others; of serial stages, only all events of some keys; of replicated stages, none.
+TEXT
+weir graph copies.yaml
+is out has 'group two (fifo, 4 cores, 2 copies of 2 cores each, gate all): a'
 weir graph other.yaml
 is out has 'web (http.server, group io)'
 is out has 'group io (wavefront, the I/O threads of web, gate all): web'
@@ -88,6 +129,26 @@ a (burn, group core)
 b (respond, group core)
 group core (srpt, 1 core, gate events: 4): a, b
 TEXT
+
+# ---- warnings ----
+cat >warned.yaml <<'YAML'
+weir: 1
+groups:
+  core: { schedule: fifo, gate: { time: 10ms } }
+  more: { schedule: fifo, cores: 1 }
+stages:
+  web: { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: a } }
+  a:   { use: burn, group: core, with: { time: 1us }, cohort: { linger: 20ms }, to: b }
+  b:   { use: respond, group: more, with: { body: "b\n" } }
+YAML
+weir check warned.yaml
+is exit 0
+is err has "groups 'core' and 'more' both have a thread on CPU"
+is err has "stage 'a': 'linger' of 20 ms is longer than 'gate.time' of its group 'core', 10 ms"
+weir check cores.yaml
+is exit 0
+is err lacks 'both have a thread'
+is err lacks 'linger'
 
 # ---- a running server ----
 launch cores.yaml
@@ -119,6 +180,15 @@ one show b
 is out lacks 'threads.max'
 one show nothing
 is exit 2; is err has "there is no stage or group 'nothing'"
+for verb in pause drain queue why; do
+	one "$verb" core
+	is exit 2; is err has "there is no stage 'core': it is a group"
+done
+for path in groups groups/core stages/core/knobs stages/core; do
+	about="GET $path"
+	out=$(curl -sS --max-time 60 "${admin}api/v1/$path") rc=$?
+	is exit 0; is out has '"status":404'; is out has '/api/v1/groups/'; is out has '/knobs"'
+done
 one set nothing.x=1
 is exit 2; is err has "there is no stage or group 'nothing'"
 
@@ -183,6 +253,14 @@ weir why --admin "$url"
 is out has '  advice   balance: true; the cores are unequally busy'
 weir why --admin "$url"
 is out has '  cores    2 cores 20 % and 10 % busy'; is out lacks 'advice'
+# one of the two cores has left
+weir why --admin "$url"
+is out has '  cores    1 core 20 % busy; srpt'
+weir show core --admin "$url"
+is exit 0; is out has 'group core: 1 core '
+is out lacks ' and '
+out=$(grep -cE '^ +[01] .*s$' <<<"$out") out+=$(grep -cE '^ +1 .*  left$' "$work/out")
+is_text <<<11
 kill "$looks"
 
 # ---- a reload drops an override ----

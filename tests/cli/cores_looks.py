@@ -6,7 +6,7 @@ cores_looks.py STAGES_URL PORT_FILE
 The first of a pair is the response of the server at STAGES_URL, with its core twice, so that the test
 runs on machines with one core. The second is that of a second later.
 In between, each of two cores has made 500 visits of 10 events, and each pair differs in one thing;
-see PAIRS.
+see PAIRS. After the last pair, its second sample is the response once more.
 """
 import copy
 import http.server
@@ -18,6 +18,7 @@ import urllib.request
 first = json.load(urllib.request.urlopen(sys.argv[1], timeout=20))
 for has_cores in first["groups"] + first["stages"]:
     has_cores["cores"] += copy.deepcopy(has_cores["cores"])
+first["groups"][0]["cores_now"] = 2
 
 
 def add(core, **more):
@@ -47,13 +48,21 @@ PAIRS = [
     second(cut_by_gate_total=1500, visits_total=2500),
     second(group={"balance": False}, busy=(0.9, 0.1)),
     second(busy=(0.2, 0.1)),
+    second(group={"cores_now": 1}, busy=(0.2, 0)),
 ]
 answers = [doc for pair in PAIRS for doc in (first, pair)]
+answers += [answers[-1]]  # for `weir show`
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        body = json.dumps(answers.pop(0) if self.path == "/api/v1/stages" else {"decisions": []}).encode()
+        if self.path == "/api/v1/stages":
+            doc = answers.pop(0)
+        elif self.path == "/api/v1/graph" or self.path.startswith("/api/v1/groups/"):
+            doc = json.load(urllib.request.urlopen(sys.argv[1].removesuffix("/api/v1/stages") + self.path, timeout=20))
+        else:
+            doc = {"decisions": []}
+        body = json.dumps(doc).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))

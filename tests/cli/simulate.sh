@@ -130,8 +130,58 @@ weir simulate cores.yaml --cores 1 --load 2x --for 1s
 is exit 0; is out has 'capacity 2000/s: the bottleneck is group core'
 is out has 'group core: srpt, 1 core 100% busy, '; is out has '% starved; longest wait '
 weir simulate cores.yaml --cores 8 --load 200 --for 1s -o json
-is exit 0; is out has '"group": "core"'; is out has '"cores": 8'; is out has '"bottleneck": "group core"'
-is out has '"events_per_visit": 1.'
+is exit 0; is out has '"group": "core"'; is out has '"cores": 8'
+is out has '"events_per_visit": 1.'; is out has '"left_out": []'
+
+# An exclusive stage has one thread at a time, however many cores its group has: 1 / 445 us.
+number bottleneck; checks=$((checks + 1)); [ "$value" = work ] || fail "the bottleneck is $value"
+number capacity_per_second; near 2247 0.1
+number ceiling_per_second work; near 2247 0.1
+number threads_max work; near 1 0
+number threads_max parse; near 8 0
+number ceiling_per_second parse; near 16000 0.1
+weir simulate cores.yaml --cores 8 --load 2x --for 1s
+is exit 0; is out has 'capacity 2247/s: the bottleneck is stage work'
+is out has '1/1'; is out has 'utilisation law U = X S / n: work is 100% busy'
+
+# What the model leaves out is named.
+cat >left.yaml <<'YAML'
+weir: 1
+name: left
+admin: { listen: "" }
+groups:
+  core: { schedule: fifo, cores: { min: 1, max: auto }, gate: { cutoff: 1ms }, serial: path }
+  copy: { schedule: fifo, cores: 1 }
+  io:   { schedule: wavefront }
+stages:
+  web:   { use: http.server, group: io, with: { listen: "127.0.0.1:0" }, to: { request: parse } }
+  parse: { use: burn, group: core, with: { time: 50us }, to: pick }
+  pick:  { use: burn, group: copy, mode: replicated, with: { time: 5us }, degrade: { above: 0.9 }, queue: { discipline: fifo }, cohort: { max: 4, linger: 1ms, by: path }, to: part }
+  part:  { use: burn, mode: partitioned, key: path, with: { time: 5us }, to: answer }
+  answer: { use: respond, with: { body: "x" }, threads: inline }
+YAML
+weir simulate left.yaml --cores 4 --load 1000 --for 1s
+is exit 0
+out=$(grep '^Left out: ' <<<"$out" | sed 1d)
+checks=$((checks + 1))
+[ "$out" = "$(cat <<'TEXT'
+Left out: serial of group core: events with the same value may overlap.
+Left out: cores of group core: the number of cores is always the largest.
+Left out: gate.cutoff of group core: handlers that do not yield; in the model, those of all stages do.
+Left out: group of stage web: its threads are not the cores of the group.
+Left out: mode: replicated of stage pick: any core takes any event of the stage.
+Left out: queue.discipline of stage pick: the order is that of auto.
+Left out: cohort.linger of stage pick: no batch waits for more events.
+Left out: cohort.by of stage pick: a batch may have events of several keys.
+Left out: degrade of stage pick: the stage does not reduce its quality.
+Left out: mode: partitioned of stage part: any thread takes any event of the stage.
+TEXT
+)" ] || fail 'other keys are left out'
+weir simulate left.yaml --cores 4 --load 1000 --for 1s -o json
+is exit 0
+number left_out; out=$value
+is out has "{'group': 'core', 'stage': None, 'key': 'serial', 'why': '"
+is out has "{'group': None, 'stage': 'part', 'key': 'mode: partitioned', 'why': '"
 
 # A load of millions per second is simulated for less than 5 s, and the size is printed first.
 exec 3< <(exec "$program" simulate server.yaml --cost hello=1us --cores 2 --load 3x 2>&1 >/dev/null)

@@ -304,6 +304,25 @@ static void random_group(struct weir_spec *spec, const char *name, unsigned *rnd
 		random_threads(&gs->threads, rnd);
 }
 
+/* The check refuses core groups without stages, so those become pools. */
+static void end_unused(struct weir_spec *spec)
+{
+	for (int k = 0; k < spec->n_groups; k++) {
+		struct weir_group_spec *gs = &spec->groups[k];
+		bool used = false;
+		for (int i = 0; i < spec->n_stages; i++)
+			used |= strcmp(spec->stages[i].group, gs->name) == 0;
+		if (used || !is_core_group(gs))
+			continue;
+		weir_spec_text(&gs->schedule, "shared");
+		weir_spec_text(&gs->cores, "auto");
+		gs->gate = (struct weir_gate_spec){0};
+		gs->starve_ns = -1;
+		gs->order = WEIR_ORDER_ARRIVAL;
+		gs->balance = true;
+	}
+}
+
 /* A pool of its own, a group, or a core group. */
 static void random_place(struct weir_spec *spec, struct weir_stage_spec *s, unsigned *rnd)
 {
@@ -324,6 +343,9 @@ static void random_place(struct weir_spec *spec, struct weir_stage_spec *s, unsi
 		weir_spec_text(&s->admission.policy, "none");
 	if (modes_cells && below(rnd, 4))
 		fixture_set(s, "cohort.linger", "0");
+	bool queued = s->mode != WEIR_MODE_SHARED || s->cohort.linger_ns > 0 || s->cohort.by[0];
+	if (s->local == WEIR_LOCAL_ALWAYS && queued) /* the check refuses it */
+		s->local = WEIR_LOCAL_AUTO;
 }
 
 static void random_stage(struct weir_spec *spec, int i, int n, const bool *inlined, unsigned *rnd)
@@ -371,6 +393,7 @@ static struct weir_spec *random_spec(unsigned *rnd)
 		inlined[i] = i > 0 && below(rnd, 3) == 0;
 	for (int i = 0; i < n; i++)
 		random_stage(spec, i, n, inlined, rnd);
+	end_unused(spec);
 	return spec;
 }
 

@@ -274,6 +274,16 @@ test("a core group is a box in the graph, a card with its cores, and on the page
   assert.match(await page.locator("table.cores").textContent(), /core 1\s*45 %/);
 }, { world: { cores: 2 } });
 
+test("a core that has left its group is not counted", async ({ open }) => {
+  const page = await open({});
+  await page.waitForFunction(() => /, 1 core, 90 % busy$/.test(document.querySelector("[data-group=core]").getAttribute("aria-label")));
+  assert.equal(await page.locator("[data-group=core] .core-used").count(), 1);
+  const rows = async () => (await page.locator("table.cores tbody th").allTextContents()).join(", ");
+  assert.equal(await rows(), "core 0, core 1 (left)");
+  await visit(page, "#/stage/work");
+  await until(async () => await rows() === "core 0, core 1 (left)", "cores of a stage");
+}, { world: { cores: 1, left: 1 } });
+
 test("a knob of a core group is turned in its card", async ({ open, world }) => {
   const page = await open({});
   await page.getByText("Knobs of the group core").click();

@@ -118,9 +118,9 @@ export class World {
     return [t === null ? group : { ...group, cores: this.cores(t) }];
   }
 
-  // Core k is busy for 90, 45, 30 ... % of the time. It makes 100 visits a second of 6 events.
+  // After the cores of the group come `left` that have left it. Core k is busy for 90, 45, 30 ... % of the time. It makes 100 visits a second of 6 events.
   cores(t) {
-    return Array.from({ length: this.options.cores || 0 }, (_, k) => ({ visits_total: 100 * t, urgent_total: 20 * t, starved_total: 5 * t, cut_by_gate_total: 10 * t,
+    return Array.from({ length: (this.options.cores || 0) + (this.options.left || 0) }, (_, k) => ({ visits_total: 100 * t, urgent_total: 20 * t, starved_total: 5 * t, cut_by_gate_total: 10 * t,
       cut_by_urgent_total: 0, cut_by_starved_total: 5 * t, batches_total: 120 * t, events_total: 600 * t, from_queue_total: 150 * t, dealt_total: 12 * t, moved_total: 3 * t,
       busy_seconds_total: 0.9 / (k + 1) * t, waiting: 17, oldest_wait_seconds: 0.001, longest_wait_seconds: 0.027 }));
   }
@@ -149,7 +149,7 @@ export class World {
       admission: { policy: "weir", mode: "enforce", why: `calm${this.evil}`, nonsense_total: 0 },
       queue: { length: pool ? 40 : 0, limit: s.limit || 0, oldest_wait_seconds: pool ? s.wait : 0 }, in_flight: pool ? 42 : 0, held: 0,
       law: { residual: 0, slack: 3 },
-      threads: { busy: pool ? 2 : 0, spinning: 0, idle: pool ? s.threads - 2 : 0, now: s.threads || 0, target: s.threads || 0, min: pool ? 1 : 0, max: pool ? 16 : 0,
+      threads: { busy: pool ? 2 : 0, spinning: 0, idle: pool ? s.threads - 2 : 0, now: s.threads || 0, target: s.placement === "group" ? this.options.cores : s.threads || 0, min: pool ? 1 : 0, max: pool ? 16 : 0,
         failures_total: 0, deaths_total: 0, stuck_total: 0 },
       busy_seconds_total: (all - shed) * (pool ? s.service : 0), batches_total: all - shed, batch_events_total: all - shed, wakeups_total: 0, unhandled_total: 0,
       longest_running_seconds: 0, slo_seconds: pool ? 0.1 : null, pressure: pool ? 0.3 : 0, degradation: 0, width: null, cores: s.placement === "group" ? this.cores(t) : [],

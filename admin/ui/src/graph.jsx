@@ -164,7 +164,7 @@ function curve(points) {
 // Above the links, one of which may come in from above.
 function GroupHead({ g, box, n }) {
   const label = describeGroup(g, n);
-  const cores = n?.cores || [];
+  const cores = n?.present || [];
   const bars = cores.length > BARS_MAX ? [{ busy: n.all.busy / cores.length }] : cores;
   const room = Math.floor((box.w - 40 - 9 * bars.length) / 7.2);
   return (

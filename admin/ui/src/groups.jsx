@@ -51,7 +51,7 @@ function GroupCard({ g }) {
   const columns = columnsOf(g.stages.map((s) => s.all));
   return (
     <Card title={`Core group ${g.name}`} id={id} class="group-card" hint={settingsOf(g).join(" · ")}>
-      <Cores cores={g.cores} by={id} />
+      <Cores cores={g.cores} n={g.cores_now} by={id} />
       <div class="table-scroll" role="group" aria-label={`Stages of the core group ${g.name}`} tabIndex={0}>
         <table class="cards">
           <caption class="hidden">What the cores of the group do at each stage</caption>
@@ -71,8 +71,8 @@ function GroupCard({ g }) {
   );
 }
 
-// A table of cores, of a group or of a stage in it. `by` is the id of its title.
-export function Cores({ cores, by }) {
+// A table of cores, of a group or of a stage in it. Those from `n` on have left. `by` is the id of its title.
+export function Cores({ cores, n, by }) {
   const columns = columnsOf(cores);
   return (
     <div class="table-scroll" role="group" aria-labelledby={by} tabIndex={0}>
@@ -81,7 +81,7 @@ export function Cores({ cores, by }) {
         <thead><tr><th scope="col">core</th><th scope="col" class="num">busy</th>{columns.map((c) => <th key={c.head} scope="col" class="num">{c.head}</th>)}</tr></thead>
         <tbody>{cores.map((c, i) => (
           <tr key={i}>
-            <th scope="row">core {i}</th>
+            <th scope="row">core {i}{i < n ? "" : " (left)"}</th>
             <td class="num" data-label="busy"><span class="core-busy"><Bar share={c.busy} />{percent(c.busy)}</span></td>
             <Cells c={c} columns={columns} />
           </tr>
@@ -110,7 +110,7 @@ function Bar({ share: part }) {
 
 // For example: "core, wavefront, 2 cores, 43 % and 41 % busy".
 export function describeGroup(g, n) {
-  const busy = n?.cores.map((c) => percent(c.busy)) || [];
-  const text = busy.length > 4 ? `${percent(Math.min(...n.cores.map((c) => c.busy)))} to ${percent(Math.max(...n.cores.map((c) => c.busy)))}` : busy.join(", ");
-  return [`core group ${g.name}`, ...settingsOf(g), `${count(g.cores_now)} core${g.cores_now === 1 ? "" : "s"}`, text && `${text} busy`].filter(Boolean).join(", ");
+  const shares = n?.present.map((c) => c.busy) || [], many = n?.cores_now ?? g.cores_now;
+  const text = shares.length > 4 ? `${percent(Math.min(...shares))} to ${percent(Math.max(...shares))}` : shares.map(percent).join(", ");
+  return [`core group ${g.name}`, ...settingsOf(g), `${count(many)} core${many === 1 ? "" : "s"}`, text && `${text} busy`].filter(Boolean).join(", ");
 }

@@ -167,7 +167,8 @@ function together(cores) {
 
 function groupNow(g, old, byName, dt) {
   const cores = coresNow(g, old, dt);
-  return { ...g, cores, all: together(cores),
+  // the last of `cores` may have left the group
+  return { ...g, cores, present: cores.slice(0, g.cores_now), all: together(cores),
     stages: g.stages.map((s) => ({ ...s, all: together(byName.get(s.name)?.cores || []) })) };
 }
 

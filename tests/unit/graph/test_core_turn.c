@@ -95,6 +95,7 @@ static void test_linger(void)
 	struct weir_stage_spec *a = in_group(spec, "a", "t.end", NULL); /* until the next stage */
 
 	fixture_set(a, "cohort.max", "2");
+	a->local = WEIR_LOCAL_AUTO; /* it lingers */
 	fixture_set(a, "cohort.linger", "500ms");
 	in_group(spec, "w", "t.wait", NULL);
 	prepare(2);
@@ -141,8 +142,10 @@ static struct weir_graph *start_classed(bool linger)
 	weir_spec_add_class(spec, "low");
 	struct weir_stage_spec *a = in_group(spec, "a", "t.pass", "b");
 	fixture_set(a, "cohort.max", "50");
-	if (linger)
+	if (linger) {
+		a->local = WEIR_LOCAL_AUTO;
 		fixture_set(a, "cohort.linger", "1s"); /* so that the batch is full */
+	}
 	fixture_set(in_group(spec, "b", "t.wait", NULL), "cohort.max", "1");
 	prepare(51);
 	atomic_store(&probe_gate, 0);
@@ -289,6 +292,7 @@ static void test_over(void)
 	struct weir_stage_spec *a = in_group(spec, "a", "t.hold", "b");
 
 	fixture_set(a, "cohort.max", "4");
+	a->local = WEIR_LOCAL_AUTO;            /* it lingers */
 	fixture_set(a, "cohort.linger", "1s"); /* so that the batch is full */
 	in_group(spec, "b", "t.end", NULL);
 	prepare(19);
@@ -319,6 +323,7 @@ static void test_pressure(void)
 
 	spec->groups[0].starve_ns = 0; /* a is visited until it is empty */
 	fixture_set(a, "cohort.max", "4");
+	a->local = WEIR_LOCAL_AUTO;            /* it lingers */
 	fixture_set(a, "cohort.linger", "1s"); /* so that the batches are full */
 	fixture_set(in_group(spec, "b", "t.end", NULL), "queue.limit", "16");
 	prepare(8);

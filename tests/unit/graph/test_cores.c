@@ -215,6 +215,7 @@ static void test_bound(void)
 
 	prepare(20);
 	fixture_set(&spec->stages[0], "cohort.max", "20");
+	fixture_set(&spec->stages[0], "local", "auto"); /* it lingers */
 	fixture_set(&spec->stages[0], "cohort.linger", "1s"); /* so that the batch is full */
 	fixture_set(&spec->stages[1], "queue.limit", "8");
 	struct weir_graph *g = fixture_start(spec);
@@ -267,6 +268,7 @@ static struct weir_graph *hold_core(void)
 	prepare(100);
 	atomic_store(&probe_gate, 0);
 	fixture_set(&spec->stages[0], "cohort.max", "100");
+	fixture_set(&spec->stages[0], "local", "auto"); /* it lingers */
 	fixture_set(&spec->stages[0], "cohort.linger", "1s");
 	fixture_set(&spec->stages[1], "cohort.max", "1");
 	struct weir_graph *g = fixture_start(spec);
@@ -357,6 +359,7 @@ static void test_by_queue(void)
 	struct weir_spec *spec = chain("wavefront", 1, "t.pass");
 
 	prepare(EVENTS);
+	spec->stages[1].local = spec->stages[2].local = WEIR_LOCAL_AUTO;
 	spec->stages[1].mode = WEIR_MODE_EXCLUSIVE;
 	weir_spec_text(&spec->stages[2].cohort.by, "producer");
 	struct weir_graph *g = fixture_start(spec);

@@ -182,6 +182,7 @@ static void test_lingers(void)
 	struct weir_spec *spec = spec_of(2);
 
 	prepare(20);
+	spec->stages[1].local = WEIR_LOCAL_AUTO;
 	spec->stages[1].cohort.linger_ns = 300 * NS_PER_US;
 	struct weir_graph *g = fixture_start(spec);
 	weir_thread_attach(g, "test");

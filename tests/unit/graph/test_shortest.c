@@ -224,6 +224,24 @@ static void test_starve(void)
 	finish(g, 3, (const int[]){1, 2, 1, 0});
 }
 
+/* The event with less work is first in the batch, the other one has waited longer. */
+static void test_longest_wait(void)
+{
+	struct weir_graph *g = start(spec_new(CORES, "64"));
+	struct weir_graph_view *v;
+
+	offer(g, 0, 1, NULL, 0);
+	offer(g, 1, 2, NULL, 0);
+	jobs[1].ev.queued_ns -= 1000000000; /* the core is in the call of job 0 */
+	offer(g, 2, 1, NULL, 0);
+	atomic_store(&probe_gate, 1);
+	FIXTURE_AWAIT(atomic_load(&n_ended) == 3);
+	CU_ASSERT_EQUAL_FATAL(weir_graph_view(g, &v), 0);
+	CU_ASSERT_TRUE(v->groups[0].core[0].longest_wait_ns >= 1000000000);
+	weir_graph_view_free(v);
+	finish(g, 3, (const int[]){2, 1, 1, 0});
+}
+
 /* The default bound is half of the objective. Cells would have no order. */
 static void test_build(void)
 {
@@ -254,4 +272,4 @@ static void test_types(void)
 
 CUNIT_MAIN("shortest", {"types are known", test_types}, {"field", test_field}, {"hint", test_hint},
     {"again", test_again}, {"classes", test_classes}, {"starve", test_starve},
-    {"build", test_build})
+    {"longest wait", test_longest_wait}, {"build", test_build})

@@ -262,6 +262,40 @@ static void test_contradictions(void)
 	finished(g);
 }
 
+static void says(
+    struct weir_graph *g, const char *name, const char *what, const char *value, const char *text)
+{
+	why[0] = '\0';
+	CU_ASSERT_EQUAL(set(g, name, what, value), WEIR_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why, text));
+	if (!strstr(why, text))
+		fprintf(stderr, "  %s = %s: %s\n", what, value, why);
+}
+
+/* Messages name what is wrong, and only values that can be set. */
+static void test_messages(void)
+{
+	static const char *const wrong[] = {"0", "-1", "many", "", "1,1", "2..", "5000"};
+	struct weir_graph *g = begin("fifo", "1");
+
+	CU_ASSERT_EQUAL(set(g, "b", "urgent.events", "5"), 0);
+	says(g, "core", "schedule", "fif", "there is no schedule 'fif': did you mean 'fifo'?");
+	says(g, "core", "schedule", "", "there is no schedule ''");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		says(g, "core", "cores", wrong[i], "write a number from 1 to ");
+		says(g, "core", "cores", wrong[i], ", a range such as 1..");
+	}
+	says(g, "core", "cores", "2..1", "'min' of 'cores' is 2, but 'max' is 1");
+	says(g, "core", "cores", "0-0", "reload");
+	says(g, "core", "gate.cutoff", "501ms", "longer than the shortest objective");
+	CU_ASSERT_EQUAL(set(g, "b", "cohort.linger", "1ms"), 0);
+	says(g, "b", "local", "always", "has 'linger', so its events take the queue");
+	CU_ASSERT_EQUAL(set(g, "b", "cohort.linger", "0"), 0);
+	CU_ASSERT_EQUAL(set(g, "b", "local", "always"), 0);
+	says(g, "b", "cohort.linger", "1ms", "'local: always' means nothing");
+	finished(g);
+}
+
 /* A pool has only the bounds of its threads. */
 static void test_shared(void)
 {
@@ -461,6 +495,6 @@ static void test_types(void)
 
 CUNIT_MAIN("core knobs", {"types are known", test_types}, {"each", test_each},
     {"bad values", test_bad_values}, {"contradictions", test_contradictions},
-    {"shared", test_shared}, {"orders", test_orders}, {"renew", test_renew},
-    {"under load", test_under_load}, {"resized", test_resized},
+    {"messages", test_messages}, {"shared", test_shared}, {"orders", test_orders},
+    {"renew", test_renew}, {"under load", test_under_load}, {"resized", test_resized},
     {"urgent at most", test_urgent_most}, {"bound", test_bound})

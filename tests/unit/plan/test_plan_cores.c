@@ -97,6 +97,11 @@ static void test_schedules(void)
 	for (int i = 0; next_policy_at(i); i++)
 		accepts(chain(next_policy_at(i)->name));
 	refuses(chain("wavefrnt"), "there is no schedule 'wavefrnt'");
+	struct weir_spec *spec = chain("wavefrnt");
+	fixture_set(&spec->stages[1], "urgent.events", "3");
+	fixture_set(&spec->stages[2], "mode", "replicated");
+	refuses(spec, "there is no schedule 'wavefrnt'");
+	CU_ASSERT_STRING_EQUAL(errs.err[0].hint, "did you mean 'wavefront'?");
 }
 
 static void test_threads(void)
@@ -130,6 +135,15 @@ static void test_cores(void)
 	weir_spec_text(&group_of(spec)->cores, text);
 	refuses(spec, "but this process may use");
 	spec = chain("fifo");
+	weir_spec_text(&group_of(spec)->cores, "0");
+	refuses(spec, "a group cannot have 0 cores");
+	spec = chain("fifo");
+	weir_spec_text(&group_of(spec)->cores, "1025");
+	refuses(spec, "cores 1025, but at most 1024 are allowed");
+	spec = chain("fifo");
+	weir_spec_text(&group_of(spec)->cores, "0-1,1");
+	refuses(spec, "'0-1,1' is not a list of different CPUs");
+	spec = chain("fifo");
 	weir_spec_text(&group_of(spec)->cores, "1023-1023");
 	refuses(spec, "may not run on CPU 1023");
 	spec = chain("fifo");
@@ -162,6 +176,7 @@ static void test_cpu_twice(void)
 	struct weir_group_spec *other = weir_spec_add_group(spec, "other");
 	weir_spec_text(&other->schedule, "color");
 	weir_spec_text(&other->cores, text);
+	weir_spec_text(&spec->stages[2].group, "other");
 	refuses(spec, "both have CPU");
 }
 
@@ -218,8 +233,61 @@ static void test_replicated(void)
 	spec = replicated("fifo", "t.kept");
 	fixture_set(&spec->stages[2], "cohort.by", "stage");
 	CU_ASSERT_NOT_EQUAL(weir_spec_check(spec, &errs), 0);
-	CU_ASSERT_TRUE(said("is decided before an event has a core"));
+	CU_ASSERT_TRUE(said("but with 'cohort.by' they take the queue"));
 	weir_spec_free(spec);
+	spec = replicated("fifo", "t.kept");
+	fixture_set(&spec->stages[2], "cohort.by", "event");
+	refuses(spec, "but with 'cohort.by' they take the queue");
+	CU_ASSERT_STRING_EQUAL(errs.err[0].hint, "remove 'cohort.by', or 'mode'");
+	spec = replicated("fifo", "t.kept");
+	fixture_set(&spec->stages[2], "cohort.linger", "1ms");
+	fixture_set(&spec->stages[2], "local", "always"); /* this is what it does */
+	refuses(spec, "but with 'linger' they take the queue");
+	spec = replicated("fifo", "t.kept");
+	fixture_set(&spec->stages[2], "queue.discipline", "shortest");
+	refuses(spec, "but with 'discipline: shortest' they take the queue");
+}
+
+static void set_local(struct weir_spec *spec, const char *knob, const char *value, const char *text)
+{
+	fixture_set(&spec->stages[2], knob, value);
+	fixture_set(&spec->stages[2], "local", "always");
+	refuses(spec, text);
+}
+
+/* `local: always` of stages whose events take the queue. */
+static void test_always(void)
+{
+	struct weir_spec *spec = chain("fifo");
+
+	fixture_set(&spec->stages[2], "local", "always");
+	accepts(spec);
+	set_local(chain("fifo"), "mode", "exclusive", "is exclusive, so its events take the queue");
+	set_local(chain("fifo"), "cohort.linger", "1ms", "has 'linger', so its events");
+	set_local(chain("fifo"), "cohort.by", "event", "has 'cohort.by', so its events");
+	spec = chain("fifo");
+	weir_spec_text(&spec->stages[2].use, "t.single");
+	fixture_set(&spec->stages[2], "local", "always");
+	refuses(spec, "is exclusive, so its events take the queue");
+}
+
+/* A group needs a stage other than a source; what a source cannot have. */
+static void test_empty(void)
+{
+	struct weir_spec *spec = chain("fifo");
+
+	weir_spec_text(&weir_spec_add_group(spec, "other")->schedule, "srpt");
+	refuses(spec, "group 'other' has schedule 'srpt' but no stages");
+	spec = chain("fifo");
+	weir_spec_add_group(spec, "other"); /* a pool */
+	accepts(spec);
+	spec = chain("fifo");
+	fixture_set(&spec->stages[0], "local", "never");
+	refuses(spec, "is a source: no core visits it, so it cannot have 'local'");
+	spec = chain("fifo");
+	weir_spec_text(&group_of(spec)->serial, "none");
+	fixture_set(&spec->stages[1], "mode", "exclusive"); /* no key, so this is allowed */
+	accepts(spec);
 }
 
 static struct weir_spec *copied(int replicas)
@@ -285,7 +353,7 @@ static void test_visit(void)
 	add_visit(spec, "b");
 	add_visit(spec, "a");
 	add_visit(spec, "src");
-	refuses(spec, "'visit' names stage 'src'");
+	refuses(spec, "'visit' names stage 'src', a source, which is not visited");
 	spec = chain("color");
 	add_visit(spec, "b");
 	add_visit(spec, "a");
@@ -324,8 +392,11 @@ static void test_never_acts(void)
 	group_of(spec)->gate.arrived = true;
 	refuses(spec, "'gate' says more than once");
 	spec = chain("srpt");
-	group_of(spec)->gate.cutoff_ns = 1000;
+	group_of(spec)->gate.cutoff_ns = 500000000; /* as long as the objective */
 	accepts(spec);
+	spec = chain("srpt");
+	group_of(spec)->gate.cutoff_ns = 500000001;
+	refuses(spec, "'cutoff' of 'gate' is longer than the shortest objective");
 	spec = chain("srpt");
 	group_of(spec)->gate.time_ns = group_of(spec)->gate.cutoff_ns = 1000;
 	refuses(spec, "'gate' says more than once");
@@ -353,5 +424,6 @@ static void test_stages(void)
 CUNIT_MAIN("plan cores", {"types", test_types}, {"schedules", test_schedules},
     {"threads", test_threads}, {"cores", test_cores}, {"a CPU twice", test_cpu_twice},
     {"only in core groups", test_only_core_groups}, {"stages outside", test_stages_outside},
-    {"replicated", test_replicated}, {"replicas", test_replicas}, {"visit", test_visit},
-    {"never acts", test_never_acts}, {"stages", test_stages})
+    {"replicated", test_replicated}, {"replicas", test_replicas}, {"always", test_always},
+    {"empty", test_empty}, {"visit", test_visit}, {"never acts", test_never_acts},
+    {"stages", test_stages})

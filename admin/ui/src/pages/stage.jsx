@@ -62,7 +62,7 @@ function OneStage({ name, params, meta }) {
       {s && <Classes s={s} />}
       {s && s.cores.length > 0 && (
         <Card title={`Cores of the group ${s.group}`} id="cores-title" hint="What each core does at this stage.">
-          <Cores cores={s.cores} by="cores-title" />
+          <Cores cores={s.cores} n={s.threads.target} by="cores-title" />
         </Card>
       )}
       {pool && s && <Ceiling s={s} />}
