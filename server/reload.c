@@ -287,9 +287,13 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 		weir_stage_plugins_revert();
 	o.out.took_ns = clock_now_ns() - began_ns;
 	name_as_given(&o.errs, r->folder);
+	if (o.out.rc == 0 && preview)
+		weir_graph_try_overrides(o.graph, r->now.graph);
+	if (o.out.rc == 0 && (preview || o.out.followed))
+		report_dropped(&o.out, preview ? o.graph : r->now.graph);
 	report_order(&r->report, &o.out, &o.diff, &o.errs);
 	if (o.out.rc != 0 && !preview) {
-		char sentence[256];
+		char sentence[768];
 		report_summary(&o.out, &o.diff, &o.errs, sentence, sizeof(sentence));
 		admin_tell_failed(r->now.admin, by, sentence);
 	}

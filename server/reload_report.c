@@ -70,6 +70,35 @@ json_t *report_renewed(const struct weir_graph *graph, const struct weir_graph *
 	return list;
 }
 
+/* ---- overrides ---- */
+
+static void add_dropped(void *arg, const char *text)
+{
+	struct outcome *out = arg;
+
+	if (out->n_dropped++ == 0)
+		snprintf(out->dropped, sizeof(out->dropped), "%s", text);
+}
+
+void report_dropped(struct outcome *out, struct weir_graph *graph)
+{
+	weir_graph_dropped(graph, add_dropped, out);
+}
+
+/* Add what is dropped to the sentence. */
+static void say_dropped(
+    const struct outcome *out, const struct config_diff *diff, char *buf, size_t size)
+{
+	size_t n = strlen(buf);
+
+	if (out->n_dropped == 0)
+		return;
+	n += (size_t)snprintf(buf + n, size - n, "; %s%s%s", diff->live ? "a new graph " : "",
+	    diff->live ? out->preview ? "would be needed; " : "took over; " : "", out->dropped);
+	if (out->n_dropped > 1 && n < size)
+		snprintf(buf + n, size - n, " (and %d more)", out->n_dropped - 1);
+}
+
 /* ---- one reload ---- */
 
 static json_t *change_json(const struct outcome *out, const struct config_difference *d)
@@ -122,6 +151,7 @@ void report_summary(const struct outcome *out, const struct config_diff *diff,
 		    renewed, renewed == 1 ? " has" : "s have");
 	else if (out->rc == 0) {
 		config_diff_say(diff, buf, size);
+		say_dropped(out, diff, buf, size);
 		size_t n = strlen(buf);
 		if (out->preview && diff->n_plugins > 0)
 			snprintf(buf + n, size - n,
@@ -156,7 +186,7 @@ void report_order(struct report *r, const struct outcome *out, const struct conf
     const struct weir_errs *errs)
 {
 	const char *result = result_of(out, diff);
-	char sentence[256];
+	char sentence[768];
 	char *text = errors_text(errs);
 	json_t *list = build_errors_json(errs);
 	int64_t now_ns = weir_clock_ns(CLOCK_REALTIME);

@@ -25,8 +25,10 @@ struct outcome {
 	const char *by; /* "signal", or the user of the endpoint */
 	int rc;
 	int64_t took_ns;
-	json_t *renewed; /* from report_renewed */
-	json_t *hidden;  /* from report_hide_both; NULL hides every value */
+	json_t *renewed;   /* from report_renewed */
+	json_t *hidden;    /* from report_hide_both; NULL hides every value */
+	int n_dropped;     /* overrides and states that the new graph has not taken over */
+	char dropped[384]; /* the first one */
 };
 
 struct report {
@@ -53,6 +55,9 @@ json_t *report_hide_both(const json_t *before, json_t *after);
  *  `graph` read them: [{"stage", "text"}]. `wanted` is the new graph; only inputs that its stages
  *  use are included. Returns a new reference, or NULL if out of memory. */
 json_t *report_renewed(const struct weir_graph *graph, const struct weir_graph *wanted);
+
+/** Store what the new graph has not taken over, or would not (weir_graph_dropped). */
+void report_dropped(struct outcome *out, struct weir_graph *graph);
 
 /** Write a sentence about the result of a reload to buf[size]. */
 void report_summary(const struct outcome *out, const struct config_diff *diff,

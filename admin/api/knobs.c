@@ -80,10 +80,10 @@ static json_t *layers_json(
 
 	bool live = (row->flags & WEIR_KNOB_LIVE) && !l.fixed;
 
-	return json_pack("{s:b, s:s, s:s?, s:s, s:o, s:s?}", "live", live, "configured",
+	return json_pack("{s:b, s:s, s:s?, s:s, s:o, s:b, s:s?}", "live", live, "configured",
 	    known ? whole(l.configured) : value, "overridden",
 	    l.overridden ? whole(l.override) : NULL, "effective", value, "expires_at", expires,
-	    "kept", l.has_permanent ? whole(l.permanent) : NULL);
+	    "stuck", l.stuck, "kept", l.has_permanent ? whole(l.permanent) : NULL);
 }
 
 static void add_row(struct walk *w, const struct weir_knob *row, const char *path)

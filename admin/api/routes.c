@@ -61,7 +61,7 @@ struct weir_graph_view *take_view(const struct call *c, struct reply *r)
 	return v;
 }
 
-static const struct weir_stage_view *find_named(
+const struct weir_stage_view *find_named(
     const struct weir_graph_view *v, const char *name, const char *what, struct reply *r)
 {
 	const char *names[STAGES_NEAR_MAX];
@@ -83,18 +83,6 @@ static const struct weir_stage_view *find_named(
 	reply_problem(r, 404, "there is no %s '%s'%s%s%s", what, name,
 	    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 	return NULL;
-}
-
-const struct weir_stage_view *find_stage(
-    const struct weir_graph_view *v, const char *name, struct reply *r)
-{
-	return find_named(v, name, "stage", r);
-}
-
-const struct weir_stage_view *find_owner(
-    const struct weir_graph_view *v, const char *name, struct reply *r)
-{
-	return find_named(v, name, "stage or group", r);
 }
 
 /* ---- reading ---- */

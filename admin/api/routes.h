@@ -39,14 +39,23 @@ struct route {
  *  filled. */
 struct weir_graph_view *take_view(const struct call *c, struct reply *r);
 
-/** Return stage `name` of `v`. If there is none, return NULL and reply with a 404 that suggests the
- *  most similar name. */
-const struct weir_stage_view *find_stage(
-    const struct weir_graph_view *v, const char *name, struct reply *r);
+/** Return stage `name` of `v`. If there is none, return NULL and reply with a 404 that says that there
+ *  is no such `what`, and suggests the most similar name. */
+const struct weir_stage_view *find_named(
+    const struct weir_graph_view *v, const char *name, const char *what, struct reply *r);
+
+static inline const struct weir_stage_view *find_stage(
+    const struct weir_graph_view *v, const char *name, struct reply *r)
+{
+	return find_named(v, name, "stage", r);
+}
 
 /** The same, where the name of a group was possible, too. */
-const struct weir_stage_view *find_owner(
-    const struct weir_graph_view *v, const char *name, struct reply *r);
+static inline const struct weir_stage_view *find_owner(
+    const struct weir_graph_view *v, const char *name, struct reply *r)
+{
+	return find_named(v, name, "stage or group", r);
+}
 
 /** Parse parameter n of the query, "n=50", into *n, from 1 to 500. Returns false if its value is
  *  invalid. *n is unchanged if the parameter is missing. */

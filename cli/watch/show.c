@@ -109,7 +109,10 @@ static void print_knobs(const json_t *knobs)
 		plain_print(stdout, "%-24s %-16.40s %-16.40s", act_text(k, "name"),
 		    act_text(k, "effective"), act_text(k, "configured"));
 		if (json_is_number(expires))
-			plain_print(stdout, " until %s", act_time(at, json_number_value(expires)));
+			plain_print(stdout, " until %s%s", act_time(at, json_number_value(expires)),
+			    json_is_true(json_object_get(k, "stuck"))
+				? ", but the value to return to contradicts others"
+				: "");
 		else if (json_is_string(json_object_get(k, "overridden")))
 			plain_print(stdout, " permanently");
 		putchar('\n');

@@ -99,6 +99,7 @@ static void fini(struct weir_graph *g)
 		free(o);
 	}
 	g->overrides = NULL;
+	weir_graph_dropped(g, NULL, NULL);
 	change_log_fini(&g->change_log);
 }
 

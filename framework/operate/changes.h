@@ -23,6 +23,7 @@ struct override_values {
 	int64_t until_ns;
 	uint64_t temporary_change; /* id of the change that set `temporary` */
 	bool stuck;                /* `temporary` has expired, but the knob could not be set back */
+	int64_t again_ns;          /* if stuck: when that is tried again */
 };
 
 /** What has knobs: a stage or, if `stage` is NULL, a group. */

@@ -12,11 +12,17 @@
 #include <weir/log.h>
 
 #include "base/clock.h"
+#include "control/control.h"
 #include "operate/changes.h"
 
 /* Retry interval for an expired override that could not be removed because the value of another
  * knob forbids it. */
 #define EXPIRE_AGAIN_NS (100 * NS_PER_MS)
+
+static int64_t due_ns(const struct override *o)
+{
+	return o->values.stuck ? o->values.again_ns : o->values.until_ns;
+}
 
 /* Set the time at which the control thread must next check for expired overrides. */
 static void schedule(struct weir_graph *g) WEIR_REQUIRES(&g->lock)
@@ -24,8 +30,8 @@ static void schedule(struct weir_graph *g) WEIR_REQUIRES(&g->lock)
 	int64_t first_ns = INT64_MAX;
 
 	for (const struct override *o = g->overrides; o; o = o->next)
-		if (o->values.temporary && o->values.until_ns < first_ns)
-			first_ns = o->values.until_ns;
+		if (o->values.temporary && due_ns(o) < first_ns)
+			first_ns = due_ns(o);
 	atomic_store(&g->expires_ns, first_ns);
 }
 
@@ -276,10 +282,38 @@ int graph_override_restore(
 	return rc;
 }
 
+/** One check for expired overrides. */
+struct expiry {
+	int64_t now_ns;
+	char text[512]; /* to be logged when no lock is held, or "" */
+};
+
+/* Record that the knob cannot return to its value in `l`. */
+static void note_stuck(struct weir_graph *g, const struct override *o,
+    const struct override_values *l, const char *why, struct expiry *e) WEIR_REQUIRES(&g->lock)
+{
+	struct weir_change act = {.actor = "expiry", .what = "expire failed"};
+	struct weir_decision d = {.actor = "expiry", .action = "expire failed"};
+	char to[48];
+
+	name_target(&act, o);
+	graph_cut(act.from, sizeof(act.from), o->values.temporary);
+	graph_cut(act.to, sizeof(act.to), graph_override_value(o, l));
+	graph_cut(to, sizeof(to), act.to);
+	graph_cut(d.stage, sizeof(d.stage), owner_name(&o->of));
+	snprintf(d.rule, sizeof(d.rule), "%.30s cannot return to %.40s", o->knob, to);
+	graph_cut(d.inputs, sizeof(d.inputs), why);
+	journal_add(control_journal(g->control), d);
+	graph_change(g, &act, NULL);
+	snprintf(e->text, sizeof(e->text), "%.100s stays %.40s and cannot return to %.40s: %.180s",
+	    act.target, act.from, to, why);
+}
+
 /* Remove the temporary value. Returns false if the knob could not be set back: for example,
  * threads.max cannot return to a value below an overridden threads.min. The failure is recorded
  * once. */
-static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEIR_REQUIRES(&g->lock)
+static bool expire(struct weir_graph *g, struct override *o, struct expiry *e)
+    WEIR_REQUIRES(&g->lock)
 {
 	struct weir_change act = {.actor = "expiry", .what = "expire"};
 	struct override_values l = {
@@ -289,11 +323,10 @@ static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEI
 
 	name_target(&act, o);
 	if ((o->values.permanent && !l.permanent) || put(o, &l, &act, why, sizeof(why)) != 0) {
-		override_values_free(&l);
-		o->values.until_ns = now_ns + EXPIRE_AGAIN_NS;
-		snprintf(act.what, sizeof(act.what), "expire failed");
 		if (!o->values.stuck)
-			graph_change_noted(g, &act, NULL, owner_name(&o->of), why);
+			note_stuck(g, o, &l, why, e);
+		override_values_free(&l);
+		o->values.again_ns = e->now_ns + EXPIRE_AGAIN_NS;
 		o->values.stuck = true;
 		return false;
 	}
@@ -304,20 +337,20 @@ static bool expire(struct weir_graph *g, struct override *o, int64_t now_ns) WEI
 
 /* Remove expired overrides in one pass. Returns true if one was removed, since that may make it
  * possible to remove others. */
-static bool expire_pass(struct weir_graph *g, int64_t now_ns) WEIR_REQUIRES(&g->lock)
+static bool expire_pass(struct weir_graph *g, struct expiry *e) WEIR_REQUIRES(&g->lock)
 {
 	struct override *next;
 	bool moved = false;
 
 	for (struct override *o = g->overrides; o; o = next) {
 		next = o->next;
-		if (o->values.temporary && o->values.until_ns <= now_ns)
-			moved |= expire(g, o, now_ns);
+		if (o->values.temporary && due_ns(o) <= e->now_ns)
+			moved |= expire(g, o, e);
 	}
 	/* Retry those that failed earlier in this pass. */
 	for (struct override *o = g->overrides; o && moved; o = o->next)
 		if (o->values.temporary && o->values.stuck)
-			o->values.until_ns = now_ns;
+			o->values.again_ns = e->now_ns;
 	return moved;
 }
 
@@ -325,12 +358,15 @@ void graph_expire(struct weir_graph *g, int64_t now_ns)
 {
 	if (WEIR_LIKELY(now_ns < atomic_load_explicit(&g->expires_ns, memory_order_relaxed)))
 		return;
+	struct expiry e = {.now_ns = now_ns};
 	lock_take(&g->lock);
 	/* if another graph takes over, that graph has copies of the overrides and expires them */
-	while (!g->succeeded && expire_pass(g, now_ns))
+	while (!g->succeeded && expire_pass(g, &e))
 		;
 	schedule(g);
 	lock_release(&g->lock);
+	if (e.text[0]) /* no lock is held, since a log call may block */
+		weir_log(WEIR_LOG_WARN, "%s", e.text);
 }
 
 /* ---- carrying over to a new graph ---- */

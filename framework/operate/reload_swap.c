@@ -160,7 +160,8 @@ static void tell_successors(struct weir_graph *g)
 			g->stages[i]->predecessor->successor = g->stages[i];
 }
 
-/* A message about something lost in a reload. It is logged later, when no lock is held. */
+/* A message about something lost in a reload. It is logged later, when no lock is held, and kept for
+ * weir_graph_dropped. */
 struct dropped {
 	struct dropped *next;
 	char text[384];
@@ -185,8 +186,24 @@ void graph_dropped(
 	g->dropped = one;
 }
 
-/* Log what was dropped, if the reload has succeeded. No lock may be held: a log call may block. */
-static void log_dropped(struct weir_graph *g, bool succeeded)
+static void log_one(void *arg, const char *text)
+{
+	(void)arg;
+	weir_log(WEIR_LOG_WARN, "reload: %s", text);
+}
+
+/* Log what was dropped. No lock may be held: a log call may block. Only the reload thread changes the
+ * list. */
+static void log_dropped(struct weir_graph *g)
+{
+	lock_take(&g->lock);
+	const struct dropped *first = g->dropped;
+	lock_release(&g->lock);
+	for (const struct dropped *one = first; one; one = one->next)
+		log_one(NULL, one->text);
+}
+
+void weir_graph_dropped(struct weir_graph *g, weir_graph_dropped_fn *tell, void *arg)
 {
 	struct dropped *one, *next;
 
@@ -196,10 +213,17 @@ static void log_dropped(struct weir_graph *g, bool succeeded)
 	lock_release(&g->lock);
 	for (; one; one = next) {
 		next = one->next;
-		if (succeeded)
-			weir_log(WEIR_LOG_WARN, "reload: %s", one->text);
+		if (tell)
+			tell(arg, one->text);
 		free(one);
 	}
+}
+
+void weir_graph_try_overrides(struct weir_graph *g, struct weir_graph *running)
+{
+	lock_take(&g->lock);
+	graph_overrides_carry(g, running);
+	lock_release(&g->lock);
 }
 
 static void carry_overload(struct weir_graph *g, const struct weir_graph *old)
@@ -403,7 +427,8 @@ int weir_graph_succeed(struct weir_graph *g, struct weir_graph *old, struct weir
 		reload_state_end(old);
 		close_changes(old, false);
 	}
-	log_dropped(g, rc == 0);
+	if (rc == 0)
+		log_dropped(g);
 	forget_predecessors(g);
 	return rc;
 }

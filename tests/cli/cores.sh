@@ -262,5 +262,19 @@ is out lacks ' and '
 out=$(grep -cE '^ +[01] .*s$' <<<"$out") out+=$(grep -cE '^ +1 .*  left$' "$work/out")
 is_text <<<11
 kill "$looks"
+
+# ---- a reload drops an override ----
+one set core.gate.events=0
+is exit 0
+one set core.gate.time=1ms
+is exit 0
+sed -i 's/gate: { events: 4 }/gate: { cutoff: 1ms }/' cores.yaml
+for how in --dry-run ''; do
+	one reload $how
+	is exit 0; is out has 'core: gate.time dropped: '; is out has 'a new graph '
+done
+one undo
+is out lacks 'gate.'
+
 kill "$pid"; ended
 finish

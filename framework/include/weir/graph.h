@@ -80,6 +80,18 @@ typedef void weir_graph_renewed_fn(void *arg, const char *stage, const char *tex
 WEIR_API void weir_graph_renewed(const struct weir_graph *graph, const struct weir_graph *wanted,
     weir_graph_renewed_fn *tell, void *arg);
 
+/** Callback for an override or a state of a stage that a new graph could not take over; `text` is
+ *  valid only during the call. */
+typedef void weir_graph_dropped_fn(void *arg, const char *text);
+
+/** Call `tell` for what `graph` did not take over from the graph before it, or, after
+ *  weir_graph_try_overrides, would not. Each is told once. */
+WEIR_API void weir_graph_dropped(struct weir_graph *graph, weir_graph_dropped_fn *tell, void *arg);
+
+/** Apply the overrides of the `running` graph to `graph`, which was built and is freed without being
+ *  started, to find those that it cannot have (weir_graph_dropped). */
+WEIR_API void weir_graph_try_overrides(struct weir_graph *graph, struct weir_graph *running);
+
 /** Result of a drain. */
 struct weir_drain_report {
 	int64_t took_ns;

@@ -178,6 +178,16 @@ static void test_the_control_thread_ends_it(void)
 	finished(g);
 }
 
+static int64_t ends_ns(struct weir_graph *g, const char *knob)
+{
+	struct owner of = owner_stage(weir_graph_stage(g, "last"));
+
+	lock_take(&g->lock);
+	int64_t until_ns = graph_override(g, &of, knob)->values.until_ns;
+	lock_release(&g->lock);
+	return until_ns;
+}
+
 /* The expiry of a value may be ruled out by values set meanwhile. The value then stays, and this is
  * recorded. */
 static void test_an_end_that_is_refused(void)
@@ -189,11 +199,20 @@ static void test_an_end_that_is_refused(void)
 	graph_expire(g, clock_now_ns() + 3601 * NS_PER_S);
 	CU_ASSERT_STRING_EQUAL(value_of(g, "threads.max"), "8");
 	CU_ASSERT_STRING_EQUAL(newest(g).what, "expire failed");
+	CU_ASSERT_STRING_EQUAL(newest(g).from, "8");
+	CU_ASSERT_STRING_EQUAL(newest(g).to, "2");
+	struct weir_decision d;
+	CU_ASSERT_EQUAL(weir_graph_decisions(g, &d, 1), 1);
+	CU_ASSERT_STRING_EQUAL(d.rule, "threads.max cannot return to 2");
+	CU_ASSERT_PTR_NOT_NULL(strstr(d.inputs, "threads.min 4 would be greater"));
+	CU_ASSERT_TRUE(layers_of(g, "threads.max").stuck);
+	int64_t until_ns = ends_ns(g, "threads.max");
 	CU_ASSERT_TRUE(layers_of(g, "threads.max").overridden);
 	uint64_t id = newest(g).id;
 	for (int s = 3602; s < 3610; s++) /* retried, but recorded once */
 		graph_expire(g, clock_now_ns() + s * NS_PER_S);
 	CU_ASSERT_EQUAL(newest(g).id, id);
+	CU_ASSERT_EQUAL(ends_ns(g, "threads.max"), until_ns);
 	CU_ASSERT_EQUAL(weir_graph_unset(g, "last", "threads.min", why, sizeof(why)), 0);
 	graph_expire(g, clock_now_ns() + 3620 * NS_PER_S);
 	CU_ASSERT_STRING_EQUAL(value_of(g, "threads.max"), "2");
