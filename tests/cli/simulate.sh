@@ -156,8 +156,9 @@ groups:
 stages:
   web:   { use: http.server, group: io, with: { listen: "127.0.0.1:0" }, to: { request: parse } }
   parse: { use: burn, group: core, with: { time: 50us }, to: pick }
-  pick:  { use: burn, group: copy, mode: replicated, with: { time: 5us }, degrade: { above: 0.9 }, queue: { discipline: fifo }, cohort: { max: 4, linger: 1ms, by: path }, to: part }
-  part:  { use: burn, mode: partitioned, key: path, with: { time: 5us }, to: answer }
+  pick:  { use: burn, group: copy, mode: replicated, with: { time: 5us }, degrade: { above: 0.9 }, queue: { discipline: fifo }, to: form }
+  form:  { use: burn, group: copy, with: { time: 5us }, cohort: { max: 4, linger: 1ms, by: path }, to: part }
+  part:  { use: burn, group: io, mode: partitioned, key: path, with: { time: 5us }, to: answer }
   answer: { use: respond, with: { body: "x" }, threads: inline }
 YAML
 weir simulate left.yaml --cores 4 --load 1000 --for 1s
@@ -171,9 +172,9 @@ Left out: gate.cutoff of group core: handlers that do not yield; in the model, t
 Left out: group of stage web: its threads are not the cores of the group.
 Left out: mode: replicated of stage pick: any core takes any event of the stage.
 Left out: queue.discipline of stage pick: the order is that of auto.
-Left out: cohort.linger of stage pick: no batch waits for more events.
-Left out: cohort.by of stage pick: a batch may have events of several keys.
 Left out: degrade of stage pick: the stage does not reduce its quality.
+Left out: cohort.linger of stage form: no batch waits for more events.
+Left out: cohort.by of stage form: a batch may have events of several keys.
 Left out: mode: partitioned of stage part: any thread takes any event of the stage.
 TEXT
 )" ] || fail 'other keys are left out'
