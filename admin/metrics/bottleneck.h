@@ -38,8 +38,8 @@ struct bottleneck {
 	bool limits; /* whether the stage limits the server */
 	char stage[WEIR_NAME_MAX + 1], pool[WEIR_NAME_MAX + 1];
 	char schedule[WEIR_NAME_MAX + 1]; /* of the pool if it is a core group, otherwise "" */
-	int threads, max; /* of the pool */
-	int width;        /* the width of the stage, if the width limits the stage; otherwise 0 */
+	int threads, max;                 /* of the pool */
+	int width; /* the width of the stage, if the width limits the stage; otherwise 0 */
 	/* 0..1: share of the pool's thread time that all its stages use or, if `width` is not 0,
 	 * share of the width that is in use */
 	double used;

@@ -228,8 +228,8 @@ static void set_local(struct pool *pool)
 {
 	for (int i = 0; i < pool->n_sinks; i++) {
 		struct sink *s = pool->sinks[i];
-		atomic_store_explicit(&s->local, (uint8_t)local_of_spec(s->stage->spec),
-		    memory_order_relaxed);
+		atomic_store_explicit(
+		    &s->local, (uint8_t)local_of_spec(s->stage->spec), memory_order_relaxed);
 	}
 }
 

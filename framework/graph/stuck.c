@@ -178,7 +178,8 @@ void graph_trouble(struct weir_graph *g, struct weir_stage *st, char *text, size
  * I/O thread inside a handler or ops->refused. */
 static bool is_left(const struct thread *t)
 {
-	return (t->pool && !t->link) || (t->link && (atomic_load(&t->running) || atomic_load(&t->refusing)));
+	return (t->pool && !t->link) ||
+	       (t->link && (atomic_load(&t->running) || atomic_load(&t->refusing)));
 }
 
 int graph_left(struct weir_graph *g, bool io_alone)

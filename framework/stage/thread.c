@@ -115,7 +115,7 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 				book_add(&o->tried[c], (uint64_t)per_class[c]);
 		t->celled = 0;
 		int taken = offer(t, o->sink, t->offer, n, from->stage->id, reason);
-		t->cell_room = 0; /* other offers (weir_offer) are queued */
+		t->cell_room = 0;               /* other offers (weir_offer) are queued */
 		if (WEIR_UNLIKELY(taken < 0)) { /* the local could not be allocated */
 			weir_event_finish_run(t->offer, n, WEIR_ENOMEM);
 			continue;

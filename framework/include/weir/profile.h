@@ -92,7 +92,8 @@ struct weir_profile_stage {
 struct weir_profile {
 	const char *name;
 	int64_t now_ns, wall_ns;
-	int64_t since_ns, since_wall_ns; /* when the graph was built: the totals count from then on */
+	int64_t since_ns,
+	    since_wall_ns; /* when the graph was built: the totals count from then on */
 	int n_stages;
 	struct weir_profile_stage *stage;
 };

@@ -21,7 +21,8 @@ const struct weir_knob server_knobs[] = {
 	.min = 1,
 	.max = NET_IO_MAX,
 	.flags = WEIR_KNOB_AUTO,
-	.help = "I/O threads; auto is one per core that this process may use, or of its core group"},
+	.help =
+	    "I/O threads; auto is one per core that this process may use, or of its core group"},
     {.name = "max_connections",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(net.max_connections),

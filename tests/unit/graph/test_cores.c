@@ -215,7 +215,7 @@ static void test_bound(void)
 
 	prepare(20);
 	fixture_set(&spec->stages[0], "cohort.max", "20");
-	fixture_set(&spec->stages[0], "local", "auto"); /* it lingers */
+	fixture_set(&spec->stages[0], "local", "auto");       /* it lingers */
 	fixture_set(&spec->stages[0], "cohort.linger", "1s"); /* so that the batch is full */
 	fixture_set(&spec->stages[1], "queue.limit", "8");
 	struct weir_graph *g = fixture_start(spec);
