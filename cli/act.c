@@ -235,7 +235,7 @@ static int ask_knob(const struct verb *verb, const struct verb_args *args, const
 int verb_set(const struct verb *verb, const struct verb_args *args)
 {
 	const char *text = args->operand[0], *equals = strchr(text, '=');
-	struct target t;
+	struct target t = {0};
 
 	if (!equals)
 		return verb_misused(
@@ -257,7 +257,7 @@ int verb_set(const struct verb *verb, const struct verb_args *args)
 
 int verb_unset(const struct verb *verb, const struct verb_args *args)
 {
-	struct target t;
+	struct target t = {0};
 	int rc = take_target(verb, args, args->operand[0], strlen(args->operand[0]), &t);
 
 	return rc == VERB_OK ? ask_knob(verb, args, &t, "DELETE", "{}") : rc;

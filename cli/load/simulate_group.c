@@ -102,7 +102,7 @@ static void give_places(const struct weir_group_spec *gs, int g, struct sim_conf
 		c->stage[i].place = 0;
 		for (int k = 0; k < c->n_stages; k++)
 			c->stage[i].place += c->stage[k].group == g + 1 &&
-					     (rank[k] < rank[i] || (rank[k] == rank[i] && k < i));
+					     (rank[k] != rank[i] ? rank[k] < rank[i] : k < i);
 	}
 }
 

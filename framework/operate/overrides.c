@@ -131,6 +131,13 @@ static int values_with(
 	return WEIR_ENOMEM;
 }
 
+/* The caller holds the lock of the override's graph, which it knows by another pointer. */
+static int lasts(const struct override *o, const char *value, int64_t until_ns, char *why,
+    size_t size) WEIR_NO_THREAD_SAFETY
+{
+	return graph_group_knob_lasts(&o->of, o->knob, value, until_ns, why, size);
+}
+
 static int set_locked(struct weir_graph *g, struct override *o, const char *value, int64_t for_ns,
     char *why, size_t size) WEIR_REQUIRES(&g->lock)
 {
@@ -145,8 +152,7 @@ static int set_locked(struct weir_graph *g, struct override *o, const char *valu
 	}
 	name_target(&act, o);
 	if (o->of.group)
-		rc = graph_group_knob_lasts(
-		    &o->of, o->knob, value, for_ns > 0 ? l.until_ns : INT64_MAX, why, size);
+		rc = lasts(o, value, for_ns > 0 ? l.until_ns : INT64_MAX, why, size);
 	if (rc == 0)
 		rc = put(o, &l, &act, why, size);
 	if (rc != 0) {
