@@ -117,6 +117,7 @@ static bool map_span(struct edit *e, const struct weir_node *map, struct splice 
 	size_t from = offset_of(e, &map->mark), end = from;
 	bool flow = at(e, from) == '{';
 
+	WEIR_ASSERT(e->text != NULL); /* a file with a map has been read */
 	for (int i = 0; i < map->n; i++) {
 		size_t last = offset_of(e, &map->item[i]->mark) + (size_t)map->item[i]->mark.len;
 		if (!is_one_line(e, map->item[i]))

@@ -138,7 +138,8 @@ uint32_t queue_move_slots_locked(struct queue *q, int from, int to, const struct
 
 	lock_assert_held(&q->lock);
 	for (; left > 0; left--) {
-		queue_take_in_order(q, a, 1, &ev);
+		int n = queue_take_in_order(q, a, 1, &ev);
+		WEIR_ASSERT(n == 1);
 		bool goes = slots_has(slots, ev->key);
 		lane_append(q, &(goes ? b : a)->lane[ev->class_id], &ev, 1);
 		moved += goes;

@@ -144,6 +144,7 @@ static struct weir_profile_row *row_of(struct rows *rows, struct thread_id id)
 {
 	struct weir_profile_stage *s = rows->out;
 
+	WEIR_ASSERT(s != NULL);
 	for (int i = 0; i < s->n_rows; i++)
 		if (graph_books_same(&rows->id[i], &id))
 			return &s->row[i];
@@ -268,6 +269,7 @@ static int read_counters(struct weir_graph *g, struct rows *rows)
 			lock_take(&g->threads_lock);
 			n = count_rows(&g->gone[i]);
 			lock_release(&g->threads_lock);
+			WEIR_ASSERT(rows[i].out != NULL);
 			rows[i].out->n_rows = 0;
 			rc = rows_alloc(&rows[i], n);
 		}
@@ -310,6 +312,7 @@ static void finish(const struct weir_stage *st, struct weir_profile_stage *s)
 	const struct sink *sink = &st->sink;
 	const char *own = st->pool ? st->pool->name : st->name;
 
+	WEIR_ASSERT(s->row != NULL); /* there is at least that of all others */
 	if (is_empty(&s->row[0], s->n_outlets))
 		s->row[0] = s->row[--s->n_rows];
 	qsort_r(s->row, (size_t)s->n_rows, sizeof(*s->row), compare, (void *)(uintptr_t)own);

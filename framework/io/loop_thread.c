@@ -183,7 +183,7 @@ int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops
 	*out = loop;
 	loop->index = index;
 	if (loop->host)
-		snprintf(loop->name, sizeof(loop->name), "%.10s/%d", st->host->name, index);
+		snprintf(loop->name, sizeof(loop->name), "%.10s/%d", loop->host->pool->name, index);
 	else
 		snprintf(loop->name, sizeof(loop->name), "%.9s/io%d", weir_stage_name(st), index);
 	rc = task_start(&loop->task[0], loop->name, loop_main, loop);
