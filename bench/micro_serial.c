@@ -54,7 +54,7 @@ static struct weir_slice user_of(const struct weir_event *ev, const char *arg)
 	return (struct weir_slice){h->user, sizeof(h->user)};
 }
 
-static const struct weir_field fields[] = {{"user", user_of, "who sent it"}, {.name = NULL}};
+static const struct weir_field fields[] = {{"user", user_of, "the sender"}, {.name = NULL}};
 
 static const struct weir_event_type hop_type = {
     .name = "hop", .size = sizeof(struct hop), .finish = hop_finish, .fields = fields};

@@ -60,7 +60,7 @@ static inline uint8_t bin_noted(const struct weir_event *ev)
 
 /** Create bins with room for `capacity` events. Returns NULL if out of memory. */
 struct bins *bins_new(uint32_t capacity, bool ordered);
-/** NULL is allowed. There are no events left. */
+/** NULL is allowed. The bins are empty. */
 void bins_free(struct bins *b);
 
 /** Make room for `n` more events. Returns 0 or WEIR_ENOMEM. */

@@ -64,7 +64,7 @@ static struct weir_slice other_of(const struct weir_event *ev, const char *arg)
 }
 
 static const struct weir_field work_fields[] = {
-    {"user", user_of, "who sent it"}, {"other", other_of, "another key"}, {.name = NULL}};
+    {"user", user_of, "the sender"}, {"other", other_of, "another key"}, {.name = NULL}};
 
 const struct weir_event_type work_type = {
     .name = "work", .size = sizeof(struct work), .finish = probe_finish, .fields = work_fields};

@@ -161,6 +161,28 @@ static void test_move(void)
 }
 
 /* Events that were given back move, too. */
+/* A move that is in progress: the map still names the old core, and the events are in the inbox of
+ * the new one, behind what it has, so that this core knows of them before the map changes. */
+static void test_before_map(void)
+{
+	begin();
+	make(0, 4, 2);
+	push(0, 4, false);
+	make(4, 10, 0); /* core 0 */
+	lock_take(&q.lock);
+	CU_ASSERT_EQUAL_FATAL(queue_reserve_locked(&q, 0, 2, 6), 0);
+	for (int i = 4; i < 10; i++)
+		queue_push_to_locked(&q, &ev[i], 2);
+	lock_release(&q.lock);
+	CU_ASSERT_EQUAL(atomic_load(&map[0]), 0);
+	CU_ASSERT_EQUAL(queue_length(&q), 10);
+	CU_ASSERT_EQUAL(queue_part_length(&q, 0), 0);
+	CU_ASSERT_EQUAL(queue_part_length(&q, 2), 10);
+	CU_ASSERT_EQUAL(pop(0, N), 0);
+	comes(2, 0, 10, 3);
+	is_empty();
+}
+
 static void test_back(void)
 {
 	struct slots slots = {0};
@@ -227,5 +249,5 @@ static void test_cell(void)
 }
 
 CUNIT_MAIN("queue of a serial stage", {"order across classes", test_order},
-    {"in front", test_front}, {"slots that move", test_move}, {"given back", test_back},
-    {"cell", test_cell})
+    {"in front", test_front}, {"slots that move", test_move}, {"before the map", test_before_map},
+    {"given back", test_back}, {"cell", test_cell})
