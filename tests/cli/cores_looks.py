@@ -9,11 +9,11 @@ In between, each of two cores has made 500 visits of 10 events, and each pair di
 see PAIRS. After the last pair, its second sample is the response once more.
 """
 import copy
-import http.server
 import json
-import os
 import sys
 import urllib.request
+
+from answers import serve
 
 first = json.load(urllib.request.urlopen(sys.argv[1], timeout=20))
 for has_cores in first["groups"] + first["stages"]:
@@ -54,27 +54,12 @@ answers = [doc for pair in PAIRS for doc in (first, pair)]
 answers += [answers[-1]]  # for `weir show`
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        if self.path == "/api/v1/stages":
-            doc = answers.pop(0)
-        elif self.path == "/api/v1/graph" or self.path.startswith("/api/v1/groups/"):
-            doc = json.load(urllib.request.urlopen(sys.argv[1].removesuffix("/api/v1/stages") + self.path, timeout=20))
-        else:
-            doc = {"decisions": []}
-        body = json.dumps(doc).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args):
-        pass
+def answer(path):
+    if path == "/api/v1/stages":
+        return answers.pop(0)
+    if path == "/api/v1/graph" or path.startswith("/api/v1/groups/"):
+        return json.load(urllib.request.urlopen(sys.argv[1].removesuffix("/api/v1/stages") + path, timeout=20))
+    return {"decisions": []}
 
 
-server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-with open(sys.argv[2] + ".new", "w") as out:
-    out.write(str(server.server_address[1]))
-os.rename(sys.argv[2] + ".new", sys.argv[2])
-server.serve_forever()
+serve(answer, sys.argv[2])

@@ -8,11 +8,11 @@ that of a second later, after a reload that reversed the order of the stages and
 between, `hello` was offered 46,840 events.
 """
 import copy
-import http.server
 import json
-import os
 import sys
 import urllib.request
+
+from answers import serve
 
 first = json.load(urllib.request.urlopen(sys.argv[1], timeout=20))
 second = copy.deepcopy(first)
@@ -28,21 +28,4 @@ second["stages"].insert(0, added)
 answers = [first, second]
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        body = json.dumps(answers.pop(0) if len(answers) > 1 else answers[0]).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args):
-        pass
-
-
-server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-with open(sys.argv[2] + ".new", "w") as out:
-    out.write(str(server.server_address[1]))
-os.rename(sys.argv[2] + ".new", sys.argv[2])
-server.serve_forever()
+serve(lambda path: answers.pop(0) if len(answers) > 1 else answers[0], sys.argv[2])

@@ -4,10 +4,9 @@
 The second answer is 10 s later with WHICH `later`; with `reloaded`, a reload has replaced the stages in between.
 A third answer is the first one again, and so on.
 """
-import http.server
-import json
-import os
 import sys
+
+from answers import serve
 
 
 def row(on, kind, started, restarted, waits, **more):
@@ -43,22 +42,9 @@ def profile(since, counted, n):
 answers = [profile(5, 100, 1), profile(5, 110, 2) if sys.argv[2] == "later" else profile(108, 2, 1)]
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        body = json.dumps(answers[0]).encode()
-        answers.reverse()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args):
-        pass
+def answer(path):
+    answers.reverse()
+    return answers[1]
 
 
-server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-with open(sys.argv[1] + ".new", "w") as out:
-    out.write(str(server.server_address[1]))
-os.rename(sys.argv[1] + ".new", sys.argv[1])
-server.serve_forever()
+serve(answer, sys.argv[1])
