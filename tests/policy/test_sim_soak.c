@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #define SECONDS 10
+#define LAWS    (SIM_LAWS_SERVER | SIM_LAWS_POLICY | SIM_LAWS_POOLS)
 
 static struct sim_config c;
 static struct sim_law_result total[SIM_LAWS_COUNT];
@@ -29,7 +30,7 @@ static uint64_t wanted_steps(void)
 
 static void run(void)
 {
-	c.laws = SIM_LAWS_SERVER | SIM_LAWS_POLICY | SIM_LAWS_POOLS;
+	c.laws = LAWS;
 	c.probe_all = true;
 	c.trace = stderr;
 	struct sim_result *r = runs_do(&c);
@@ -134,7 +135,7 @@ static void one_round(uint64_t seed, uint64_t goal)
 			pools(load * 0.1, starts[i], seed * 100 + i);
 }
 
-/* Checks I1 to I15. */
+/* Checks I1 to I15; test_group_laws.c checks the laws of core groups. */
 static void test_every_law(void)
 {
 	uint64_t goal = wanted_steps();
@@ -146,9 +147,10 @@ static void test_every_law(void)
 	printf(
 	    "\n    %llu steps in %llu runs", (unsigned long long)steps, (unsigned long long)runs);
 	for (int i = 0; i < SIM_LAWS_COUNT; i++) {
-		printf("\n    %-18s %10llu times, at most %.2f of its limit", sim_law_name(i),
-		    (unsigned long long)total[i].checked, total[i].worst);
-		CU_ASSERT(total[i].checked > 0);
+		if (LAWS >> i & 1)
+			printf("\n    %-18s %10llu times, at most %.2f of its limit",
+			    sim_law_name(i), (unsigned long long)total[i].checked, total[i].worst);
+		CU_ASSERT_EQUAL(total[i].checked > 0, (LAWS >> i & 1) != 0);
 		CU_ASSERT_EQUAL(total[i].broken, 0);
 	}
 	CU_ASSERT(steps >= goal);
