@@ -23,6 +23,9 @@
  *   gives half of its fullest cell to the queue if the work behind the batch takes 5 us.
  * - bounds, as in event/queue_steer.c: each cell has limit / (2 cores), the queue the rest.
  * - when a queue has events, one idle core is woken.
+ * - serial keys, as in sched/serial.h: the queue of a serial stage has an inbox for each core, and a
+ *   map gives the core of each slot. A core that ends a batch while another one idles gives it slots,
+ *   which sched/serial_choose.h chooses. A core that dies gives away all its slots.
  * - gate `cutoff`: an event whose service takes longer than `gate_ns` yields then, goes to the end
  *   of the queue of its stage, and does the rest in a later batch.
  * - a crash of a handler moves the cells of the core to the queues.

@@ -22,9 +22,9 @@ uint32_t keys_value(const struct sim *s, const struct stage *st, const struct re
 
 	if (f->values == 0)
 		return r->class_id;
-	if (f->values == 1 || weir_random_unit(bits) < f->first_share)
+	if (weir_random_unit(bits) < f->first_share)
 		return 0;
-	return 1 + (uint32_t)rng_below(weir_random_at(s->serial_key, bits), f->values - 1);
+	return (uint32_t)rng_below(weir_random_at(s->serial_key, bits), f->values);
 }
 
 static unsigned slot_of(const struct sim *s, const struct stage *st, const struct request *r)

@@ -57,7 +57,7 @@
 #define SIM_FAULTS_MAX  16
 #define SIM_PHASES_MAX  8
 #define SIM_USERS_MAX   4096
-#define SIM_FIELDS_MAX  4
+#define SIM_FIELDS_MAX  SIM_STAGES_MAX
 #define SIM_VALUES_MAX  65536 /* of a field */
 
 enum sim_dist_kind { SIM_CONST, SIM_EXP, SIM_BIMODAL, SIM_LOGNORMAL };
@@ -74,7 +74,7 @@ struct sim_dist {
 /** A field of the requests that serial stages name (docs/concepts.md). */
 struct sim_field {
 	uint32_t values;    /* how many different values requests have; 0 for the class */
-	double first_share; /* share of requests with the first value; the others are even */
+	double first_share; /* share of requests with the first value; the others take any */
 };
 
 /** When events that a core sends to a stage of its own group wait in the core's cell of the stage. */
