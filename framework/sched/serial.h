@@ -23,7 +23,7 @@
  *
  * | call                                       | threads                              |
  * |--------------------------------------------|--------------------------------------|
- * | serial_new, serial_open, serial_free       | main thread                          |
+ * | serial_open, serial_free                   | main thread                          |
  * | serial_join, serial_clear, serial_leave    | the thread of the core               |
  * | serial_splice, serial_deal, serial_give    | the thread of the core, in no batch  |
  * | serial_tend                                | the control thread                   |

@@ -7,9 +7,9 @@
 #include "event/slots.h"
 
 /** Price of a move of slots, and of each event that moves. Measured: 0.5 us and 25 ns
- *  (bench/micro_serial), to which the caches of the other core add; 2 us is a guess. A move must be worth
- *  SERIAL_TIMES its price, since Mely found that a steal which costs more than it brings makes a server
- *  slower. That number is a guess. */
+ *  (bench/micro_serial). Since the misses of the other core's caches add to the 0.5 us, 2 us is a
+ *  guess. A move must be worth SERIAL_TIMES its price, since the event runtime Mely showed that a
+ *  steal which costs more than it brings makes a server slower. SERIAL_TIMES is a guess. */
 #define SERIAL_MOVE_NS  2000
 #define SERIAL_EVENT_NS 25
 #define SERIAL_TIMES    4
