@@ -169,6 +169,37 @@ static void test_emits(void)
 	emits("weir");
 }
 
+/* Number of events at the stage that cores took from its queue. */
+static uint64_t from_queue(struct weir_graph *g, const char *name)
+{
+	const struct sink *s = &weir_graph_stage(g, name)->sink;
+	const struct pool *pool = s->pool;
+	uint64_t n = 0;
+
+	for (int k = 0; k < pool->cores->max; k++)
+		n += book_read(&pool->cores->core[k].book[s->place].from_queue);
+	return n;
+}
+
+/* The first event of a loop stays on the core at stages with `local: always`. At another stage, whose
+ * service time is unknown, it takes the queue. */
+static void test_first_event(void)
+{
+	for (int local = WEIR_LOCAL_AUTO; local <= WEIR_LOCAL_ALWAYS; local++) {
+		struct weir_spec *spec = spec_of(1);
+		prepare(1);
+		spec->stages[2].local = local;
+		struct weir_graph *g = fixture_start(spec);
+		weir_thread_attach(g, "test");
+		weir_loop_send(loops[0], &probes[0].ev);
+		weir_thread_flush();
+		FIXTURE_AWAIT(fixture_ended() == 1);
+		CU_ASSERT_EQUAL(from_queue(g, "a"), 0);
+		CU_ASSERT_EQUAL(from_queue(g, "b"), local == WEIR_LOCAL_AUTO);
+		end(g, 1);
+	}
+}
+
 /* Each single event from another thread finds the cores asleep, or nearly so. */
 static void test_wakes(void)
 {
@@ -343,5 +374,6 @@ static void test_all_emits(void)
 }
 
 CUNIT_MAIN("hosts", {"emits", test_all_emits}, {"wakes", test_wakes}, {"lingers", test_lingers},
-    {"other cores", test_other_cores}, {"wanted while leaving", test_wanted_while_leaving},
+    {"first event", test_first_event}, {"other cores", test_other_cores},
+    {"wanted while leaving", test_wanted_while_leaving},
     {"forgets lingering", test_forgets_lingering})
