@@ -100,7 +100,8 @@ void plan_group_serial(struct plan *p, int g)
 		serial |= p->stages[i].ops && p->stages[i].group == g &&
 			  field_of(p, &p->stages[i]) != NULL;
 	if (serial && plan_core_threads(gs).max > PARTITIONS_MAX)
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "lower 'cores', or make two groups",
+		weir_errs_add(p->errs, plan_mark(&gs->cores_mark, &gs->mark), WEIR_EINVAL,
+		    "lower 'cores', or make two groups",
 		    "group '%s' has a serial key and %lld cores; at most %d are allowed", gs->name,
 		    (long long)plan_core_threads(gs).max, PARTITIONS_MAX);
 }
