@@ -17,13 +17,13 @@
  *   and at most 1 / cores of the queue; the higher class first, then the older event.
  * - sending, as in sched/splice.c: what a core sends to a stage of its own group enters its cell,
  *   unless a policy has to decide on it, the cell is full, the stage is slow, or it is dealt.
- * - dealing, as in sched/splice.c and sched/give.c: if a core is idle, a core deals what it sends
- *   while it has two stages with events in their cells, or four events in all. Before a batch, it
- *   gives half of its fullest cell to the queue if the work behind the batch takes 5 us.
+ * - dealing, as in sched/splice.c and sched/give.c: while a core is idle, another one deals what it
+ *   sends if it has two stages with events in their cells, or four events in all. Before a batch,
+ *   it gives half of its fullest cell to the queue if the work behind the batch takes 5 us.
  * - bounds, as in event/queue_steer.c: each cell has limit / (2 cores), the queue the rest.
  * - when a queue has events, one idle core is woken.
- * - gate `cutoff`: an event whose service takes longer than `gate_ns` yields then, goes to the end
- *   of the queue of its stage, and does the rest in a later batch.
+ * - gate `cutoff`: an event whose service takes longer than `gate_ns` yields after that time, goes
+ *   to the end of the queue of its stage, and does the rest in a later batch.
  * - a crash of a handler moves the cells of the core to the queues.
  */
 #ifndef WEIR_SIM_GROUP_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which events of a core group wait in cells and which in queues, and which core wakes up; see
- * group.h. The rules and their numbers are those of sched/splice.c and sched/give.c. */
+ * group.h. The rules are those of sched/splice.c and sched/give.c, with the numbers there and in
+ * sched/cores.h. */
 #include "base/clock.h"
 #include "group.h"
 

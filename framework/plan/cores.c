@@ -323,7 +323,8 @@ static void check_order(struct plan *p, int g)
 			    "name all stages of the group, or remove 'visit'");
 }
 
-/* Report a group without stages. A stage of unknown type may be one. */
+/* Report a group whose only stages are sources, or that has none. A stage of unknown type may be no
+ * source. */
 static void check_used(struct plan *p, int g)
 {
 	const struct weir_group_spec *gs = &p->spec->groups[g];

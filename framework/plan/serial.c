@@ -124,7 +124,8 @@ static bool comes_back(const struct plan *p, int at, int g, bool *seen)
 	return back;
 }
 
-/* An inline stage runs in the thread of the serial stage, so the order goes on. */
+/* Warn if events of the serial stage `ps` leave the serial stages of their group by `o` and may
+ * come back. An inline stage runs in the thread of the serial stage, so the order goes on there. */
 static void warn_of(const struct plan *p, const struct plan_stage *ps, const struct plan_outlet *o)
 {
 	bool seen[WEIR_STAGES_MAX] = {false};

@@ -52,7 +52,7 @@ static void linger_only_for(struct handler *h, uint64_t arrived)
 	core->lingering &= arrived;
 }
 
-/* The queue of stage `i` has events. */
+/* Note in seen_ns how old the events in the queue of stage `i` are. The queue is not empty. */
 static void look_at_age(struct core *core, int i, const struct queue *q, int64_t now_ns)
 {
 	int64_t oldest_ns = atomic_load_explicit(&q->oldest_ns, memory_order_relaxed);
@@ -153,9 +153,9 @@ static int take_cell(struct handler *h, int i, int n, int most, int64_t now_ns)
 	return m;
 }
 
-/* Events of a stage that holds events are counted when they are taken from its queue, so they must
- * not be mixed with those of a cell. */
-/* Whether a batch of the stage must be either from its cell or from its queue. */
+/* Whether a batch of the stage must be either from its cell or from its queue: events of a stage
+ * that holds events are counted when they are taken from its queue, and so must not be mixed with
+ * those of a cell. */
 static bool is_apart(const struct sink *s)
 {
 	return queue_keeps(&s->queue) || s->cohort_by_key;
@@ -317,7 +317,8 @@ static uint32_t in_line(const struct core *core, const struct queue *q)
 	return q->copy_cores ? queue_copy_length(q, core_copy(core)) : queue_length(q);
 }
 
-/* Events of the batch, which was of stage `i`, are in its queue again. */
+/* Events of the batch have yielded and are in the queue of their stage, `i`, again: the visit goes
+ * on only with the events before them. */
 static void yielded(struct core *core, int i)
 {
 	struct slice *s = &thread_self()->slice;

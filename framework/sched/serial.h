@@ -23,7 +23,7 @@
  *
  * | call                                       | threads                              |
  * |--------------------------------------------|--------------------------------------|
- * | serial_new, serial_open, serial_free       | main thread                          |
+ * | serial_open, serial_free                   | main thread                          |
  * | serial_join, serial_clear, serial_leave    | the thread of the core               |
  * | serial_splice, serial_deal, serial_give    | the thread of the core, in no batch  |
  * | serial_tend                                | the control thread                   |
@@ -34,9 +34,9 @@
 #include "sched/cores.h"
 
 /** Price of a move of slots, and of each event that moves. Measured: 0.5 us and 25 ns
- *  (bench/micro_serial), to which the caches of the other core add; 2 us is a guess. A move must be worth
- *  SERIAL_TIMES its price, since Mely found that a steal which costs more than it brings makes a server
- *  slower. That number is a guess. */
+ *  (bench/micro_serial). Since the misses of the other core's caches add to the 0.5 us, 2 us is a
+ *  guess. A move must be worth SERIAL_TIMES its price, since the event runtime Mely showed that a
+ *  steal which costs more than it brings makes a server slower. SERIAL_TIMES is a guess. */
 #define SERIAL_MOVE_NS  2000
 #define SERIAL_EVENT_NS 25
 #define SERIAL_TIMES    4

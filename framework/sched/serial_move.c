@@ -30,7 +30,8 @@ static void unlock_all(struct core_group *group) WEIR_NO_THREAD_SAFETY
 
 /* ---- a move; all locks are held ---- */
 
-/* `cells`: the cells of core `from`, if the caller is its thread, or NULL. */
+/* Whether slots of core `from` can be moved to `to`; makes room there. `cells`: the cells of core
+ * `from`, if the caller is its thread, or NULL. */
 static bool may_move(
     struct core_group *group, const struct cell *cells, int from, int to) WEIR_NO_THREAD_SAFETY
 {
@@ -135,8 +136,8 @@ static bool is_open(const struct serial *serial, int k)
 	return atomic_load_explicit(&serial->state[k], memory_order_relaxed) == SERIAL_OPEN;
 }
 
-/* Spread the slots of core `from`, which no thread serves, over the open cores but `from`. Returns the
- * stages of which events were moved; all locks are held. */
+/* Spread the slots of core `from`, which no thread serves, over the open cores but `from`, and add
+ * these to *ranks. Returns the stages of which events were moved; all locks are held. */
 static uint64_t spread(struct core_group *group, int from, uint64_t *ranks)
 {
 	struct serial *serial = group->serial;
@@ -285,7 +286,8 @@ static uint64_t live_stages(const struct core_group *group)
 	return group->serial->stages & ~atomic_load_explicit(&group->halted, memory_order_relaxed);
 }
 
-/* Estimated work of the events that wait for this core in these. */
+/* Return the estimated work of the events that wait for this core in serial stages that are not
+ * paused, and in *n their number. */
 static int64_t waiting_ns(const struct core *core, uint32_t *n)
 {
 	const struct core_group *group = core->group;
@@ -335,8 +337,8 @@ static void look(const struct core *core, int64_t *work_ns, uint32_t *events)
 	}
 }
 
-/* Choose slots with up to half of the events. Returns the work of the slots minus what the move of
- * their events costs, times SERIAL_TIMES. */
+/* Choose slots with up to half of the `n` events. Returns the work of the slots minus SERIAL_TIMES
+ * the cost of moving their events, or INT64_MIN if no slot was chosen. */
 static int64_t choose(const struct core *core, uint32_t n, struct slots *slots)
 {
 	int64_t work_ns[QUEUE_SLOTS] = {0}, gain_ns = 0;
