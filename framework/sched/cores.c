@@ -100,10 +100,12 @@ int cores_open(struct pool *pool, uint64_t celled)
 	group->n_stages = (int)n;
 	/* the spare of a core belongs to the same copy */
 	group->first_spare = (group->max + pool->copies - 1) / pool->copies * pool->copies;
+	group->watched = calloc(max, sizeof(*group->watched));
+	if (!group->watched)
+		return WEIR_ENOMEM;
 	group->core = aligned_alloc(WEIR_CACHE_LINE, max * sizeof(*group->core));
 	group->cells = aligned_alloc(WEIR_CACHE_LINE, cells * sizeof(*group->cells));
-	group->watched = calloc(max, sizeof(*group->watched));
-	if (!group->core || !group->cells || !group->watched)
+	if (!group->core || !group->cells)
 		return WEIR_ENOMEM;
 	memset(group->core, 0, max * sizeof(*group->core));
 	for (size_t k = 0; k < (max + 1) * n; k++)
