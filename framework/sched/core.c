@@ -124,16 +124,17 @@ static void view_stage(struct handler *h, int i, bool queued)
 		v->oldest_ns = core->seen_ns[i];
 }
 
-/* Note how long the oldest of ev[0..n) has waited, which come from one cell or queue of `s`. */
-static void note_wait(
-    struct core *core, const struct sink *s, struct weir_event **ev, int n, int64_t now_ns)
+/* Note how long the oldest of ev[0..n) has waited, which come from the cell or the queue of stage `i`;
+ * n > 0. */
+static inline void note_wait(
+    struct core *core, int i, struct weir_event **ev, int n, int64_t now_ns)
 {
-	int64_t oldest_ns = n > 0 ? ev[0]->queued_ns : now_ns;
-	bool in_order = s->queue.n_classes == 1 && !core->group->newest && !s->queue.shortest;
+	int64_t oldest_ns = ev[0]->queued_ns;
 
-	for (int i = 1; !in_order && i < n; i++)
-		oldest_ns = ev[i]->queued_ns < oldest_ns ? ev[i]->queued_ns : oldest_ns;
-	longest_note(&core->book[s->place].longest, now_ns - oldest_ns);
+	if (WEIR_UNLIKELY(core->mixed >> i & 1))
+		for (int k = 1; k < n; k++)
+			oldest_ns = ev[k]->queued_ns < oldest_ns ? ev[k]->queued_ns : oldest_ns;
+	longest_note(&core->book[i].longest, now_ns - oldest_ns);
 }
 
 static int take_cell(struct handler *h, int i, int n, int most, int64_t now_ns)
@@ -146,7 +147,7 @@ static int take_cell(struct handler *h, int i, int n, int most, int64_t now_ns)
 		return 0;
 	int m = cell_take(cell, most - n, s->queue.fifo, h->batch + n);
 	book_add(&core->book[i].from_cell, (uint64_t)m);
-	note_wait(core, s, h->batch + n, m, now_ns);
+	note_wait(core, i, h->batch + n, m, now_ns);
 	core->n -= (uint32_t)m;
 	if (cell_length(cell) == 0)
 		core->filled &= ~(1ULL << i);
@@ -176,7 +177,7 @@ static int take_queue(
 		core->lingering |= 1ULL << i;
 	if (m > 0) {
 		book_add(&core->book[i].from_queue, (uint64_t)m);
-		note_wait(core, s, h->batch + n, m, now_ns);
+		note_wait(core, i, h->batch + n, m, now_ns);
 	}
 	if (m > 0 && !s->queue.dated && s->queue.n_classes == 1 && !s->queue.shortest)
 		core->seen_ns[i] = h->batch[n + m - 1]->queued_ns;
@@ -220,15 +221,11 @@ static void turn_window(struct core *core, unsigned window)
 	atomic_store_explicit(&core->window, window, memory_order_relaxed);
 }
 
-/* Take over the plan of the group if it has changed. */
-static void refresh(struct core *core)
+/* Take over the plan of the group, which has changed. */
+static __attribute__((noinline)) void take_plan(struct core *core)
 {
 	struct core_group *group = core->group;
-	/* acquire: pairs with cores_set */
-	unsigned version = atomic_load_explicit(&group->version, memory_order_acquire);
 
-	if (WEIR_LIKELY(version == core->version))
-		return;
 	lock_take(&group->lock);
 	core->plan = group->plan;
 	core->version = atomic_load_explicit(&group->version, memory_order_relaxed);
@@ -238,6 +235,14 @@ static void refresh(struct core *core)
 	if (core->next.policy != core->plan.policy)
 		core_renew(core);
 	turn_window(core, core->plan.window);
+}
+
+static inline void refresh(struct core *core)
+{
+	/* acquire: pairs with cores_set */
+	if (WEIR_UNLIKELY(
+		atomic_load_explicit(&core->group->version, memory_order_acquire) != core->version))
+		take_plan(core);
 }
 
 /* A new visit has begun. `was` is the stage of the visit before, if that had not ended, or -1. */
@@ -386,6 +391,19 @@ void core_pin(const struct handler *h)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
+/* Return the stages whose batches may have a later event before an earlier one. */
+static uint64_t mixed_stages(const struct core_group *group)
+{
+	uint64_t mixed = 0;
+
+	for (int i = 0; i < group->n_stages; i++) {
+		const struct queue *q = &group->pool->sinks[i]->queue;
+		if (q->n_classes > 1 || group->newest || q->shortest)
+			mixed |= 1ULL << i;
+	}
+	return mixed;
+}
+
 void core_begin(struct handler *h)
 {
 	struct core_group *group = h->pool->cores;
@@ -398,6 +416,7 @@ void core_begin(struct handler *h)
 		h->spin_ns = 0;
 	core_pin(h);
 	core->seen = 0;
+	core->mixed = mixed_stages(group);
 	core->version = atomic_load(&group->version) - 1;
 	core->next.policy = NULL; /* the state of the last thread is not continued */
 	refresh(core);

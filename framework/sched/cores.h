@@ -94,6 +94,7 @@ struct core {
 	/* bit i: the queue of stage i had events for this core at the last look; seen_ns[i]: since
 	 * when, or about when the oldest of them was queued */
 	uint64_t seen;
+	uint64_t mixed; /* bit i: batches of stage i are not in the order of arrival */
 	int64_t seen_ns[NEXT_STAGES_MAX];
 	struct next_stage view[NEXT_STAGES_MAX];
 	struct next_core next;

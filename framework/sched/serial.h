@@ -32,14 +32,7 @@
 #define WEIR_SCHED_SERIAL_H
 
 #include "sched/cores.h"
-
-/** Price of a move of slots, and of each event that moves. Measured: 0.5 us and 25 ns
- *  (bench/micro_serial). Since the misses of the other core's caches add to the 0.5 us, 2 us is a
- *  guess. A move must be worth SERIAL_TIMES its price, since the event runtime Mely showed that a
- *  steal which costs more than it brings makes a server slower. SERIAL_TIMES is a guess. */
-#define SERIAL_MOVE_NS  2000
-#define SERIAL_EVENT_NS 25
-#define SERIAL_TIMES    4
+#include "sched/serial_choose.h"
 
 /** Whether a core handles events of its slots. */
 enum serial_state { SERIAL_NEW, SERIAL_OPEN, SERIAL_LEFT };

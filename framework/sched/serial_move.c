@@ -7,13 +7,6 @@
 #include "base/clock.h"
 #include "stage/stage.h"
 
-/* Number of events of a cell, or of a lane of an inbox, that are looked at to choose slots. A guess,
- * like LOOK_MAX of cell_peek.c. */
-#define LOOK_MAX 1024
-
-/* Pause after a look that has found nothing to give: 50 us, ten times as long as the longest look. */
-#define AGAIN_NS (50 * NS_PER_US)
-
 /* ---- all queue locks ---- */
 
 static void lock_all(struct core_group *group) WEIR_NO_THREAD_SAFETY
@@ -328,8 +321,8 @@ static void look(const struct core *core, int64_t *work_ns, uint32_t *events)
 		uint32_t n[QUEUE_SLOTS] = {0};
 		if (cell_length(&core->cell[i]) == 0 && queue_part_length(q, core->number) == 0)
 			continue;
-		cell_count_slots(&core->cell[i], LOOK_MAX, n);
-		queue_count_slots(q, core->number, LOOK_MAX, n);
+		cell_count_slots(&core->cell[i], SERIAL_LOOK, n);
+		queue_count_slots(q, core->number, SERIAL_LOOK, n);
 		for (int s = 0; s < QUEUE_SLOTS; s++) {
 			work_ns[s] += n[s] * service_ns(core, i);
 			events[s] += n[s];
@@ -337,22 +330,13 @@ static void look(const struct core *core, int64_t *work_ns, uint32_t *events)
 	}
 }
 
-/* Choose slots with up to half of the `n` events. Returns the work of the slots minus SERIAL_TIMES
- * the cost of moving their events, or INT64_MIN if no slot was chosen. */
 static int64_t choose(const struct core *core, uint32_t n, struct slots *slots)
 {
-	int64_t work_ns[QUEUE_SLOTS] = {0}, gain_ns = 0;
-	uint32_t events[QUEUE_SLOTS] = {0}, chosen = 0;
+	int64_t work_ns[QUEUE_SLOTS] = {0};
+	uint32_t events[QUEUE_SLOTS] = {0};
 
 	look(core, work_ns, events);
-	for (unsigned s = 0; s < QUEUE_SLOTS; s++) {
-		if (events[s] == 0 || chosen + events[s] > n / 2)
-			continue;
-		slots_add(slots, s);
-		chosen += events[s];
-		gain_ns += work_ns[s] - SERIAL_TIMES * SERIAL_EVENT_NS * (int64_t)events[s];
-	}
-	return chosen > 0 ? gain_ns : INT64_MIN;
+	return serial_choose(work_ns, events, n, slots);
 }
 
 void serial_deal(struct core *core)
@@ -371,5 +355,5 @@ void serial_deal(struct core *core)
 	int64_t gain_ns = choose(core, n, &slots);
 	if ((least_ns > 0 && gain_ns < least_ns) || gain_ns == INT64_MIN ||
 	    serial_give(core, to, &slots) < 0)
-		core->deal_ns = now_ns + (least_ns > 0 ? AGAIN_NS : 0);
+		core->deal_ns = now_ns + (least_ns > 0 ? SERIAL_AGAIN_NS : 0);
 }

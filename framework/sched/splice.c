@@ -146,7 +146,7 @@ static uint32_t move(
 	return moved;
 }
 
-static void filled(struct core *core, const struct sink *s, uint32_t n)
+static inline void filled(struct core *core, const struct sink *s, uint32_t n)
 {
 	core->filled |= 1ULL << s->place;
 	core->n += n;

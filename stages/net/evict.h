@@ -46,8 +46,8 @@ void evict_unask(struct net_io *io);
 void evict_retry(struct net_io *io);
 
 /** Serve the eviction requests of other threads; if there is news for this thread, admit its new
- * connection or resume accepting. Called in each iteration. Costs two loads when there is nothing
- * to do. */
+ * connection or resume accepting. Called in each iteration. Costs a load when there is nothing to
+ * do. */
 void evict_follow(struct net_io *io);
 
 /** Publish the start of the longest wait among connections with a slot, if it has changed. Called

@@ -25,6 +25,7 @@
 #include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -165,6 +166,23 @@ static int nth_socket(const struct address *a, const struct sockets *s, int i)
 	return s->passed ? passed_socket(a, s->fd[0], i) : open_socket(a, true);
 }
 
+struct listener *listen_add(struct net_io *io, int fd)
+{
+	int n = io->accept.n_listeners, room = io->accept.listener_room;
+
+	if (n == room) {
+		room = room ? 2 * room : 1;
+		struct listener *wider = realloc(io->listener, (size_t)room * sizeof(*wider));
+		if (!wider)
+			return NULL;
+		io->listener = wider;
+		io->accept.listener_room = room;
+	}
+	io->listener[n] = (struct listener){.io = io, .watch.fd = fd};
+	io->accept.n_listeners++;
+	return &io->listener[n];
+}
+
 /* Bind one address for every I/O thread. If its port is 0, the first bind determines the port. On
  * failure, sockets found but not used yet are closed here, the others by listen_close. */
 static int bind_address(struct net_server *srv, const char *text, int backlog, struct weir_err *err)
@@ -181,14 +199,16 @@ static int bind_address(struct net_server *srv, const char *text, int backlog, s
 	for (i = 0; (i < srv->n_io || i < s.n) && ok; i++) {
 		struct net_io *io = srv->io[i % srv->n_io];
 		int fd = nth_socket(&a, &s, i);
-		if (fd == -1) {
+		struct listener *l = fd == -1 ? NULL : listen_add(io, fd);
+		if (!l) {
+			if (fd != -1 && i >= s.n)
+				close(fd);
 			ok = false;
 			break;
 		}
-		io->listener[io->accept.n_listeners].passed = s.passed;
-		io->listener[io->accept.n_listeners].shared = s.shared && i < s.n;
-		io->listener[io->accept.n_listeners].address = (uint8_t)srv->n_addresses;
-		io->listener[io->accept.n_listeners++].watch.fd = fd;
+		l->passed = s.passed;
+		l->shared = s.shared && i < s.n;
+		l->address = (uint8_t)srv->n_addresses;
 		ok = listen(fd, backlog) == 0;
 		srv->port[srv->n_addresses] = port_of(fd);
 		set_port(&a, srv->port[srv->n_addresses]);
@@ -342,7 +362,6 @@ int listen_watch(struct net_io *io)
 	io->accept.timer.fire = retry;
 	for (int i = 0; i < io->accept.n_listeners; i++) {
 		struct listener *l = &io->listener[i];
-		l->io = io;
 		l->watch.ready = on_ready;
 		if (!io->pause.on && !watch_one(io, l))
 			return WEIR_ESYS;

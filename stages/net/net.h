@@ -36,11 +36,12 @@
 
 /** Maximum number of addresses on which one server may listen. */
 #define NET_LISTEN_MAX 16
-/** Maximum number of I/O threads of one server. */
-#define NET_IO_MAX 32
-/** Maximum number of sockets on which one I/O thread may listen: all sockets of a predecessor with
- * NET_IO_MAX threads. */
-#define NET_SOCKETS_MAX (NET_LISTEN_MAX * NET_IO_MAX)
+/** Maximum number of I/O threads of one server. Servers with a thread per connection have many. 1,024
+ * is as many as there are mailboxes with outboxes (event/mailbox.h), and their descriptors, four for
+ * each thread, are as many as a process may usually have. */
+#define NET_IO_MAX 1024
+/** Words of a bitmap with a bit for each I/O thread. */
+#define NET_IO_WORDS (NET_IO_MAX / 64)
 
 /** Shortest wait after which a connection may be evicted. Connections that have waited for less are
  * spared because browsers open connections in advance. */
@@ -151,9 +152,10 @@ struct newcomer {
 /** Bits: what another I/O thread must free so that this one can admit its new connection. */
 enum evict_wanted { EVICT_FOR_SLOT = 1, EVICT_FOR_DESCRIPTOR = 2 };
 
-/** Bits: why an I/O thread checks again whether its new connection can be admitted. Either the
- * other thread has replied, or a connection of this thread has closed. */
-enum evict_news { EVICT_REPLIED = 1, EVICT_CLOSED = 2 };
+/** Bits: what an I/O thread must do at the end of an iteration. It checks again whether its new
+ * connection can be admitted, since the other thread has replied, or a connection of this thread has
+ * closed; or other threads have asked it for an eviction. */
+enum evict_news { EVICT_REPLIED = 1, EVICT_CLOSED = 2, EVICT_ASKED = 4 };
 
 /** Accepting: accept.c, listen.c, stand_in.c. */
 struct net_accept {
@@ -164,11 +166,12 @@ struct net_accept {
 	bool last_call; /* the listeners are being closed: accept the backlog even when full */
 	int n_stand_in;
 	struct listener *stand_in; /* listeners of threads that are held up: stand_in.h */
-	/* the threads that own the sockets in `stand_in`, one bit each */
-	uint32_t stood;
+	/* the threads that own the sockets in `stand_in`, one bit each; `stands` if there are any */
+	uint64_t stood[NET_IO_WORDS];
+	bool stands;
 	/* an accepted client that waits until another I/O thread evicts a connection */
 	struct newcomer newcomer;
-	int n_listeners;
+	int n_listeners, listener_room; /* of net_io.listener */
 };
 
 /** Eviction across I/O threads: evict.c. Only this thread writes `idle_since_ns` and `wanted`; any
@@ -177,10 +180,11 @@ struct net_evict {
 	/* start of the longest wait for a request among this thread's connections (slot.c);
 	 * INT64_MAX if none waits */
 	_Atomic int64_t idle_since_ns;
-	_Atomic uint32_t asked; /* threads that request an eviction, one bit each */
-	/* threads that have nothing to evict for our new connection, one bit each */
-	_Atomic uint32_t none;
 	atomic_uint news; /* enum evict_news: bits */
+	/* threads that request an eviction, one bit each */
+	_Atomic uint64_t asked[NET_IO_WORDS];
+	/* threads that have nothing to evict for our new connection, one bit each */
+	_Atomic uint64_t none[NET_IO_WORDS];
 	/* what this thread's new connection needs: bits of enum evict_wanted; 0 if nothing */
 	atomic_uint wanted;
 };
@@ -234,8 +238,8 @@ struct net_io {
 	struct net_list list[NET_LISTS];
 	struct net_accept accept;
 	struct net_evict evict;
-	/* last member, since most of it is never touched */
-	struct listener listener[NET_SOCKETS_MAX];
+	struct listener
+	    *listener; /* allocated by listen_add; other threads read it under srv->lock */
 };
 
 /* ---- the protocol ---- */
@@ -356,6 +360,12 @@ static inline void net_touch(struct net_io *io)
 static inline bool net_is_leaving(const struct net_io *io)
 {
 	return io->handover.to != NULL;
+}
+
+/** Number of words of a bitmap of the I/O threads of `srv`. */
+static inline int net_io_words(const struct net_server *srv)
+{
+	return (srv->n_io + 63) / 64;
 }
 
 /** Wake every I/O thread of the server that has started. Called by its threads. */

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "net/address.h"
 #include "net/clients.h"
@@ -121,6 +122,7 @@ static void close_all(struct net_server *srv)
 		io->loop = NULL;
 		listen_close(io);
 		handover_fini(io);
+		free(io->listener);
 		srv->calls->io_free(io);
 	}
 	srv->n_io = srv->n_addresses = 0;
@@ -179,10 +181,10 @@ int net_server_start(struct weir_stage *st, const struct weir_loop_ops *ops, str
 {
 	const struct net_conf *conf = weir_conf(st);
 	struct net_server *srv = weir_state(st);
-	int rc;
+	int n = n_threads(st, conf), rc;
 
-	slot_raise_fds(st, conf->max_connections);
-	rc = new_threads(srv, n_threads(st, conf), err);
+	slot_raise_fds(st, conf->max_connections, n, conf->listen.n);
+	rc = new_threads(srv, n, err);
 	if (rc == 0 && srv->tls)
 		rc = tls_site_start(srv->tls, &conf->tls, handover_site(srv), err);
 	if (rc == 0)

@@ -34,7 +34,7 @@
 /* Minimum value of `max_per_address: auto`, so that a small max_connections does not restrict one
  * client too much. 64 is a guess. */
 #define PER_ADDRESS_MIN 64
-/* Descriptors reserved for everything but clients: listeners, files, logs, plug-ins. 128 is a
+/* Descriptors reserved for everything but clients and I/O threads: files, logs, plug-ins. 128 is a
  * guess. */
 #define FDS_APART 128
 
@@ -187,9 +187,12 @@ int slot_check_address(struct net_io *io, uint64_t key, int64_t n)
 
 /* ---- descriptors ---- */
 
-void slot_raise_fds(const struct weir_stage *st, int64_t max_connections)
+void slot_raise_fds(
+    const struct weir_stage *st, int64_t max_connections, int threads, int addresses)
 {
-	rlim_t need = (rlim_t)max_connections + FDS_APART;
+	/* of a thread: its epoll, its eventfd, its reserve, its listeners */
+	rlim_t need =
+	    (rlim_t)max_connections + FDS_APART + (rlim_t)threads * (3 + (rlim_t)addresses);
 	struct rlimit r;
 
 	if (getrlimit(RLIMIT_NOFILE, &r) == -1 || r.rlim_cur >= need)

@@ -44,8 +44,9 @@ bool slot_evict(struct net_io *io);
 /** Return the limit of connections per address; INT64_MAX if there is none. */
 int64_t slot_per_address(const struct net_conf *conf);
 
-/** Raise the soft descriptor limit to what `max_connections` needs, as far as the hard limit
- * allows. */
-void slot_raise_fds(const struct weir_stage *st, int64_t max_connections);
+/** Raise the soft descriptor limit to what `max_connections`, and `threads` I/O threads that listen on
+ * `addresses` each, need, as far as the hard limit allows. */
+void slot_raise_fds(
+    const struct weir_stage *st, int64_t max_connections, int threads, int addresses);
 
 #endif

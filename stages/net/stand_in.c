@@ -4,24 +4,37 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "net/listen.h"
 
-_Static_assert(NET_IO_MAX <= 32, "stood has a bit for each I/O thread");
+static bool has_bit(const uint64_t *map, int i)
+{
+	return map[i / 64] >> i % 64 & 1;
+}
 
-/* Return the other threads that are blocked, one bit each. */
-static uint32_t held(const struct net_io *io)
+static void set_bit(uint64_t *map, int i)
+{
+	map[i / 64] |= 1ULL << i % 64;
+}
+
+/* Set the bits in `mask` of the other threads that are blocked. Returns whether there are any. */
+static bool find_held(const struct net_io *io, uint64_t mask[NET_IO_WORDS])
 {
 	const struct net_server *srv = io->srv;
 	/* pairs with start_loops */
 	int n = atomic_load_explicit(&srv->n_loops, memory_order_acquire);
-	uint32_t mask = 0;
+	bool any = false;
 
-	for (int i = 0; i < n; i++)
-		if (srv->io[i] != io && weir_loop_held(srv->io[i]->loop))
-			mask |= 1u << i;
-	return mask;
+	memset(mask, 0, NET_IO_WORDS * sizeof(*mask));
+	for (int i = 0; i < n; i++) {
+		if (srv->io[i] == io || !weir_loop_held(srv->io[i]->loop))
+			continue;
+		set_bit(mask, i);
+		any = true;
+	}
+	return any;
 }
 
 /* Duplicate the listeners of `from`. Passed sockets are skipped, since all threads watch them in
@@ -45,18 +58,18 @@ static bool take(struct net_io *io, const struct net_io *from)
 	return ok;
 }
 
-static int listeners_of(const struct net_io *io, uint32_t mask)
+static int listeners_of(const struct net_io *io, const uint64_t *mask)
 {
 	int n = 0;
 
 	for (int i = 0; i < io->srv->n_io; i++)
-		n += mask >> i & 1 ? io->srv->io[i]->accept.n_listeners : 0;
+		n += has_bit(mask, i) ? io->srv->io[i]->accept.n_listeners : 0;
 	return n;
 }
 
 /* Stand in for the threads in `mask`. If this fails for a thread, for lack of memory or
  * descriptors, it is retried in the next iteration. */
-static void begin(struct net_io *io, uint32_t mask)
+static void begin(struct net_io *io, const uint64_t *mask)
 {
 	struct net_server *srv = io->srv;
 
@@ -66,8 +79,10 @@ static void begin(struct net_io *io, uint32_t mask)
 		return;
 	pthread_mutex_lock(&srv->lock);
 	for (int i = 0; i < srv->n_io; i++)
-		if (mask >> i & 1 && take(io, srv->io[i]))
-			io->accept.stood |= 1u << i;
+		if (has_bit(mask, i) && take(io, srv->io[i])) {
+			set_bit(io->accept.stood, i);
+			io->accept.stands = true;
+		}
 	pthread_mutex_unlock(&srv->lock);
 	listen_pause(io);
 }
@@ -85,21 +100,23 @@ void stand_in_end(struct net_io *io)
 	free(io->accept.stand_in);
 	io->accept.stand_in = NULL;
 	io->accept.n_stand_in = 0;
-	io->accept.stood = 0;
+	memset(io->accept.stood, 0, sizeof(io->accept.stood));
+	io->accept.stands = false;
 }
 
 void stand_in_follow(struct net_io *io)
 {
-	uint32_t mask;
+	uint64_t mask[NET_IO_WORDS];
+	bool any;
 
-	if (WEIR_LIKELY(weir_loops_held(io->stage) == 0 && io->accept.stood == 0))
+	if (WEIR_LIKELY(weir_loops_held(io->stage) == 0 && !io->accept.stands))
 		return;
 	if (io->drain.phase != NET_RUNNING)
 		return;
-	mask = held(io);
-	if (mask == io->accept.stood)
+	any = find_held(io, mask);
+	if (memcmp(mask, io->accept.stood, sizeof(mask)) == 0)
 		return;
 	stand_in_end(io);
-	if (mask)
+	if (any)
 		begin(io, mask);
 }

@@ -154,7 +154,7 @@ static struct clients start_with_hung(void)
 	FIXTURE_AWAIT(
 	    atomic_load(&((struct net_server *)weir_state(weir_graph_stage(server.graph, "web")))
 			     ->io[1]
-			     ->evict.asked) != 0);
+			     ->evict.asked[0]) != 0);
 	return k;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fixture/graph/await.h"
+#include "net/listen.h"
 #include "net/net_server.h"
 
 struct rig rig;
@@ -222,6 +223,7 @@ void rig_finish(void)
 		weir_timer_cancel(io->loop, &io->handover.timer);
 		loop_free(io->loop);
 		io->loop = NULL;
+		free(io->listener);
 	}
 	CU_ASSERT_EQUAL(atomic_load(&rig.srv.connections), 0);
 	CU_ASSERT_EQUAL(atomic_load(&rig.srv.refusing), 0);
@@ -299,7 +301,7 @@ void rig_listen(int i)
 
 	CU_ASSERT_EQUAL_FATAL(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	CU_ASSERT_EQUAL_FATAL(listen(fd, 1024), 0);
-	io->listener[io->accept.n_listeners++].watch.fd = fd;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(listen_add(io, fd));
 	CU_ASSERT_EQUAL_FATAL(net_io_start(io), 0);
 }
 

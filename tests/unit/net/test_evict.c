@@ -86,16 +86,16 @@ static void test_eldest(void)
 	rig_conn(2, 'c', LIST_IDLE, AGE + 1);
 	publish();
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true));
-	CU_ASSERT_EQUAL(rig.io[2].evict.asked, 1u << 0);
+	CU_ASSERT_EQUAL(rig.io[2].evict.asked[0], 1u << 0);
 	CU_ASSERT_EQUAL(rig_wakes(2), 1);
 	/* thread 2 has not replied, so thread 1 is asked: its wait has just become long enough */
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, false));
-	CU_ASSERT_EQUAL(rig.io[1].evict.asked, 1u << 0);
+	CU_ASSERT_EQUAL(rig.io[1].evict.asked[0], 1u << 0);
 	CU_ASSERT_EQUAL(rig_wakes(1), 1);
 	CU_ASSERT_FALSE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, false));
 	/* other threads may still ask thread 0 */
 	CU_ASSERT_TRUE(evict_ask(&rig.io[1], EVICT_FOR_SLOT, true));
-	CU_ASSERT_EQUAL(rig.io[0].evict.asked, 1u << 1);
+	CU_ASSERT_EQUAL(rig.io[0].evict.asked[0], 1u << 1);
 	CU_ASSERT_EQUAL(rig_wakes(0), 1);
 	end();
 }
@@ -112,7 +112,7 @@ static void test_none(void)
 	evict_follow(&rig.io[1]);
 	CU_ASSERT_TRUE(rig_did(""));
 	CU_ASSERT_EQUAL(rig_wakes(0), 1); /* there is a reply all the same */
-	CU_ASSERT_EQUAL(rig.io[0].evict.none, 1u << 1);
+	CU_ASSERT_EQUAL(rig.io[0].evict.none[0], 1u << 1);
 	CU_ASSERT_FALSE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, false));
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_SLOT, true)); /* for the next connection */
 	evict_follow(&rig.io[1]);
@@ -136,7 +136,7 @@ static void test_slot(void)
 	CU_ASSERT_EQUAL(rig_wakes(1), 1);
 	evict_follow(&rig.io[1]);
 	CU_ASSERT_TRUE(rig_did("evict:a"));
-	CU_ASSERT_EQUAL(rig.io[1].evict.asked, 0);
+	CU_ASSERT_EQUAL(rig.io[1].evict.asked[0], 0);
 	/* published at once */
 	CU_ASSERT_EQUAL(rig.io[1].evict.idle_since_ns, rig.now_ns - AGE);
 	CU_ASSERT_EQUAL(rig_wakes(0), 1);
@@ -146,7 +146,7 @@ static void test_slot(void)
 	CU_ASSERT_TRUE(rig_did("open"));
 	CU_ASSERT_FALSE(waits(0));
 	CU_ASSERT_EQUAL(rig.io[0].evict.wanted, 0);
-	CU_ASSERT_EQUAL(rig.io[0].evict.none, 0);
+	CU_ASSERT_EQUAL(rig.io[0].evict.none[0], 0);
 	evict_follow(&rig.io[0]);
 	CU_ASSERT_TRUE(rig_did(""));
 	end();
@@ -208,12 +208,12 @@ static void test_descriptor(void)
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_DESCRIPTOR, true));
 	evict_follow(&rig.io[1]);
 	CU_ASSERT_TRUE(rig_did("evict:r"));
-	CU_ASSERT_EQUAL(rig.io[0].evict.none, 0);
+	CU_ASSERT_EQUAL(rig.io[0].evict.none[0], 0);
 	rig_conn(1, 'r', LIST_REFUSED, 3 * AGE);
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_DESCRIPTOR | EVICT_FOR_SLOT, false));
 	evict_follow(&rig.io[1]);
 	CU_ASSERT_TRUE(rig_did("evict:r evict:a"));
-	CU_ASSERT_EQUAL(rig.io[0].evict.none, 0);
+	CU_ASSERT_EQUAL(rig.io[0].evict.none[0], 0);
 	evict_follow(&rig.io[0]);
 	CU_ASSERT_TRUE(rig_did("open"));
 	end();
@@ -231,7 +231,7 @@ static void test_half(void)
 	CU_ASSERT_TRUE(evict_ask(&rig.io[0], EVICT_FOR_DESCRIPTOR | EVICT_FOR_SLOT, true));
 	evict_follow(&rig.io[1]);
 	CU_ASSERT_TRUE(rig_did("evict:r"));
-	CU_ASSERT_EQUAL(rig.io[0].evict.none, 1u << 1);
+	CU_ASSERT_EQUAL(rig.io[0].evict.none[0], 1u << 1);
 	evict_follow(&rig.io[0]);
 	CU_ASSERT_TRUE(rig_did("open!0"));
 	end();

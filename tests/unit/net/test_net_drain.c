@@ -340,7 +340,7 @@ static void test_stand_in(void)
 	hold_up(1, true);
 	iterate(0);
 	CU_ASSERT_EQUAL(rig.io[0].accept.n_stand_in, 1);
-	CU_ASSERT_EQUAL(rig.io[0].accept.stood, 1u << 1);
+	CU_ASSERT_EQUAL(rig.io[0].accept.stood[0], 1u << 1);
 	CU_ASSERT_TRUE(rig.io[0].accept.stand_in[0].watched);
 	fd[0] = rig_dial(1);
 	struct weir_watch *w = &rig.io[0].accept.stand_in[0].watch;
@@ -351,7 +351,7 @@ static void test_stand_in(void)
 	hold_up(2, true);
 	iterate(0);
 	CU_ASSERT_EQUAL(rig.io[0].accept.n_stand_in, 2);
-	CU_ASSERT_EQUAL(rig.io[0].accept.stood, 1u << 1 | 1u << 2);
+	CU_ASSERT_EQUAL(rig.io[0].accept.stood[0], 1u << 1 | 1u << 2);
 	listen_hold(&rig.io[0]);
 	for (int i = 0; i < 2; i++)
 		CU_ASSERT_FALSE(rig.io[0].accept.stand_in[i].watched);
@@ -362,7 +362,7 @@ static void test_stand_in(void)
 	hold_up(2, false);
 	iterate(0);
 	CU_ASSERT_EQUAL(rig.io[0].accept.n_stand_in, 0);
-	CU_ASSERT_EQUAL(rig.io[0].accept.stood, 0);
+	CU_ASSERT_EQUAL(rig.io[0].accept.stood[0], 0);
 	fd[1] = rig_dial(1);
 	w = &rig.io[1].listener[0].watch;
 	w->ready(rig.io[1].loop, w, EPOLLIN);
@@ -385,7 +385,7 @@ static void test_stand_in_not(void)
 	hold_up(1, true);
 	iterate(0);
 	CU_ASSERT_EQUAL(rig.io[0].accept.n_stand_in, 0);
-	CU_ASSERT_EQUAL(rig.io[0].accept.stood, 1u << 1);
+	CU_ASSERT_EQUAL(rig.io[0].accept.stood[0], 1u << 1);
 	rig.io[1].drain.phase = NET_CLOSED;
 	iterate(1);
 	CU_ASSERT_EQUAL(rig.io[1].accept.n_stand_in, 0);

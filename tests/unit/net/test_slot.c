@@ -193,13 +193,13 @@ static void test_raise(void)
 	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &before), 0);
 	r = (struct rlimit){.rlim_cur = 100, .rlim_max = 600};
 	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &r), 0);
-	slot_raise_fds(&rig.stage, 200);
+	slot_raise_fds(&rig.stage, 200, 0, 0);
 	CU_ASSERT_EQUAL(getrlimit(RLIMIT_NOFILE, &r), 0);
 	CU_ASSERT_EQUAL(r.rlim_cur, 328); /* 128 for everything else */
-	slot_raise_fds(&rig.stage, 100);
+	slot_raise_fds(&rig.stage, 100, 0, 0);
 	CU_ASSERT_EQUAL(getrlimit(RLIMIT_NOFILE, &r), 0);
 	CU_ASSERT_EQUAL(r.rlim_cur, 328);
-	slot_raise_fds(&rig.stage, 1000);
+	slot_raise_fds(&rig.stage, 1000, 0, 0);
 	CU_ASSERT_EQUAL(getrlimit(RLIMIT_NOFILE, &r), 0);
 	CU_ASSERT_EQUAL(r.rlim_cur, 600);
 	CU_ASSERT_EQUAL(r.rlim_max, 600);
