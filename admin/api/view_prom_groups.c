@@ -46,6 +46,7 @@ PRINT_CORE(from_queue, prom_count, c->from_queue)
 PRINT_CORE(batches, prom_count, c->batches)
 PRINT_CORE(dealt, prom_count, c->dealt)
 PRINT_CORE(moved, prom_count, c->moved)
+PRINT_CORE(blocked, prom_count, c->blocked)
 PRINT_CORE(waiting, prom_count, c->waiting)
 PRINT_CORE(oldest_wait, prom_seconds, c->oldest_wait_ns)
 PRINT_CORE(longest_wait, prom_seconds, c->longest_wait_ns)
@@ -104,6 +105,9 @@ static const struct family family[] = {
 	NULL, balance},
     {"weir_core_group_busy_seconds_total", "counter",
 	"Time in which the core took, handled and sent events", SCOPE_CORE, NULL, NULL, busy},
+    {"weir_core_group_blocked_total", "counter",
+	"Times that the core was asleep in a handler for 5 ms or longer", SCOPE_CORE, NULL, NULL,
+	blocked},
     {VISITS, "why", "policy", by_policy},
     {VISITS, "why", "urgent", by_urgent},
     {VISITS, "why", "starved", by_starve},
@@ -121,6 +125,9 @@ static const struct family family[] = {
     {"weir_stage_core_moved_total", "counter",
 	"Slots of serial keys that a core has given to idle cores, in all serial stages at once",
 	SCOPE_STAGE_CORE, NULL, NULL, moved},
+    {"weir_stage_core_blocked_total", "counter",
+	"Times that a core was asleep in the stage's handler for 5 ms or longer", SCOPE_STAGE_CORE,
+	NULL, NULL, blocked},
     {"weir_stage_core_busy_seconds_total", "counter",
 	"Time in which the core took, handled and sent events of the stage", SCOPE_STAGE_CORE, NULL,
 	NULL, busy},

@@ -19,7 +19,7 @@
 /* What the cores of a group, or of a stage in it, have done between two responses. */
 struct done {
 	double visits, urgent, starved, cut_gate, cut_urgent, cut_starved, events, queued, dealt,
-	    moved;
+	    moved, blocked;
 	double busy_s, longest_s;
 	double busy_most, busy_least; /* shares of the busiest core and of the least busy one */
 };
@@ -56,6 +56,7 @@ static void add_core(struct done *d, const json_t *then, const json_t *now)
 	d->queued += grown(then, now, "from_queue_total");
 	d->dealt += grown(then, now, "dealt_total");
 	d->moved += grown(then, now, "moved_total");
+	d->blocked += grown(then, now, "blocked_total");
 	d->busy_s += grown(then, now, "busy_seconds_total");
 	d->longest_s = longest_s > d->longest_s ? longest_s : d->longest_s;
 }
@@ -307,6 +308,11 @@ static void explain(const json_t *then, const json_t *now, const json_t *group, 
 	if (d.moved > 0)
 		plain_print(stdout, "  serial   %s/s slots of keys moved to other cores\n",
 		    number_text(NUMBER_ROOM, d.moved / span_s, 4));
+	if (d.blocked > 0)
+		plain_print(stdout,
+		    "  blocked  %.0f times a core slept in a handler for 5 ms or longer, and a "
+		    "spare thread served the queues\n",
+		    d.blocked);
 	advise(then, now, group, &d, span_s);
 }
 

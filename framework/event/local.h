@@ -262,6 +262,7 @@ struct thread {
 	int tid;           /* kernel thread id */
 	struct pool *pool; /* pool of a handler thread, or NULL */
 	int copy;          /* that of `pool` to which the thread belongs, if it has copies */
+	bool spare;        /* stands in for core `number` (sched/spare.h); set before `number` */
 	bool sent_home;    /* this batch has sent events to a queue that `pool` serves */
 	/* core of a core group whose thread it is (sched/cores.h); NULL otherwise, and once the
 	 * thread is leaving */

@@ -157,9 +157,8 @@ static struct control_repairs repair(void *ctx, int i, int64_t now_ns)
 
 /* Run a tick of the policies that learn, and of shares and routes. Returns the time at which the
  * next tick is due. */
-static int64_t tick(void *ctx, int64_t now_ns)
+static int64_t learn(struct weir_graph *g, int64_t now_ns)
 {
-	struct weir_graph *g = ctx;
 	bool any = false, all_rest = true;
 
 	look_for_changes(g);
@@ -181,6 +180,16 @@ static int64_t tick(void *ctx, int64_t now_ns)
 	if (!any)
 		return INT64_MAX;
 	return now_ns + (all_rest ? REST_TICKS : 1) * ADMISSION_TICK_NS;
+}
+
+static int64_t tick(void *ctx, int64_t now_ns)
+{
+	struct weir_graph *g = ctx;
+	int64_t cores_ns = graph_watch_cores(g, now_ns);
+
+	if (now_ns >= g->learn_ns)
+		g->learn_ns = learn(g, now_ns);
+	return cores_ns < g->learn_ns ? cores_ns : g->learn_ns;
 }
 
 static void watch(void *ctx, int64_t now_ns, struct journal *journal)

@@ -114,6 +114,7 @@ struct weir_graph {
 	 * admission and of each round of the pools; used only by the control thread */
 	uint64_t *changes;
 	struct stage_sums *sums; /* by stage id; used only by the control thread */
+	int64_t learn_ns;        /* when the next tick of admission is due; likewise */
 	/* by stage id, NULL for policies that do not learn; used only by the control thread */
 	struct meter **meters;
 	/* by stage id, NULL if no pool has several stages; used only by the control thread */
@@ -245,6 +246,12 @@ void graph_refusal_text(const struct pool_refusal *refusal, char *text, size_t s
 /** Mark the I/O threads that are held up by a handler. If a mark has changed, wake the I/O threads
  *  of the source. Called by the control thread in each round. */
 void graph_watch_loops(struct weir_graph *g, int64_t now_ns);
+/** Return the start time of the handler call that thread `t` is running, and its stage in *st. Returns 0
+ *  if there is no such call. Under threads_lock. */
+int64_t graph_in_call(const struct thread *t, struct weir_stage **st);
+/** Find the cores that sleep in a handler, report them, and let spare threads stand in for them. Returns
+ *  when it must be called again, INT64_MAX if there is no core group. Control thread. */
+int64_t graph_watch_cores(struct weir_graph *g, int64_t now_ns);
 /** Find the call that weir_graph_hung reports. Called by the control thread in each round. */
 void graph_watch_hung(struct weir_graph *g, int64_t now_ns);
 /** Describe in `text` why `st` cannot serve, or store "" if it can. Any thread. */

@@ -32,24 +32,6 @@ static void view_core(const struct core *core, int place, int64_t now_ns, struct
 	v->longest_wait_ns = longest_read(&b->longest, window - atomic_load(&core->window));
 }
 
-int graph_group_view(const struct weir_stage *st, int64_t now_ns, struct weir_stage_view *v)
-{
-	const struct pool *pool = st->pool;
-
-	if (!pool || !pool->cores)
-		return 0;
-	int most = atomic_load(&pool->max), seen = atomic_load(&pool->n_slots);
-	v->n_cores = most > seen ? most : seen; /* those that left have books, too */
-	v->cores = calloc((size_t)v->n_cores, sizeof(*v->cores));
-	if (!v->cores)
-		return WEIR_ENOMEM;
-	for (int k = 0; k < v->n_cores; k++)
-		view_core(&pool->cores->core[k], st->sink.place, now_ns, &v->cores[k]);
-	return 0;
-}
-
-/* ---- whole groups ---- */
-
 static void add(struct weir_core_view *sum, const struct weir_core_view *v)
 {
 	sum->visits += v->visits;
@@ -71,6 +53,34 @@ static void add(struct weir_core_view *sum, const struct weir_core_view *v)
 	if (v->longest_wait_ns > sum->longest_wait_ns)
 		sum->longest_wait_ns = v->longest_wait_ns;
 }
+
+int graph_group_view(const struct weir_stage *st, int64_t now_ns, struct weir_stage_view *v)
+{
+	const struct pool *pool = st->pool;
+
+	if (!pool || !pool->cores)
+		return 0;
+	int most = atomic_load(&pool->max), seen = pool->cores->max;
+	while (seen > most && !atomic_load(&pool->handler[seen - 1]))
+		seen--;
+	v->n_cores = most > seen ? most : seen; /* those that left have books, too */
+	v->cores = calloc((size_t)v->n_cores, sizeof(*v->cores));
+	if (!v->cores)
+		return WEIR_ENOMEM;
+	for (int k = 0; k < v->n_cores; k++) {
+		const struct core *spare = atomic_load(&pool->cores->watched[k].spare);
+		struct weir_core_view stood_in = {0};
+		view_core(&pool->cores->core[k], st->sink.place, now_ns, &v->cores[k]);
+		v->cores[k].blocked = atomic_load(&pool->cores->watched[k].at[st->sink.place]);
+		if (!spare)
+			continue;
+		view_core(spare, st->sink.place, now_ns, &stood_in);
+		add(&v->cores[k], &stood_in);
+	}
+	return 0;
+}
+
+/* ---- whole groups ---- */
 
 static void print_gate(const struct next_limits *l, char *buf, size_t size)
 {
@@ -127,6 +137,8 @@ static int view_group(
 		for (int k = 0; k < s->stage->n_cores; k++)
 			add(&v->core[k], &s->stage->cores[k]);
 	}
+	for (int k = 0; k < v->n_cores; k++)
+		v->core[k].blocked = atomic_load(&group->watched[k].n);
 	return 0;
 }
 

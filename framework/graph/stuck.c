@@ -25,9 +25,7 @@
  * unusual for the stage, and a call that takes ten times as long is unlikely to return. */
 #define HUNG_TIMES 10
 
-/* Return the start time of the handler call that thread `t` is running, and its stage in *st.
- * Returns 0 if there is no such call. */
-static int64_t in_call(const struct thread *t, struct weir_stage **st)
+int64_t graph_in_call(const struct thread *t, struct weir_stage **st)
 {
 	int64_t loop_since_ns = atomic_load(&t->loop_since_ns);
 
@@ -43,7 +41,7 @@ static int64_t in_call(const struct thread *t, struct weir_stage **st)
 static bool is_held(const struct thread *t, int64_t now_ns)
 {
 	struct weir_stage *st;
-	int64_t since_ns = in_call(t, &st);
+	int64_t since_ns = graph_in_call(t, &st);
 
 	return since_ns != 0 && st->stuck_ns > 0 && now_ns - since_ns > st->stuck_ns;
 }
@@ -77,7 +75,7 @@ void graph_watch_hung(struct weir_graph *g, int64_t now_ns)
 
 	lock_take(&g->threads_lock);
 	for (const struct thread *t = g->threads; t; t = t->next) {
-		int64_t since_ns = in_call(t, &st);
+		int64_t since_ns = graph_in_call(t, &st);
 		bool is = since_ns != 0 && st->stuck_ns > 0 &&
 			  now_ns - since_ns > HUNG_TIMES * st->stuck_ns;
 		if (is && (!hung || since_ns < first_ns)) {
@@ -144,7 +142,7 @@ static void held_threads(struct weir_graph *g, const struct weir_stage *st, char
 
 	lock_take(&g->threads_lock);
 	for (const struct thread *t = g->threads; t; t = t->next) {
-		int64_t since_ns = t->link && is_held(t, now_ns) ? in_call(t, &in) : 0;
+		int64_t since_ns = t->link && is_held(t, now_ns) ? graph_in_call(t, &in) : 0;
 		if (since_ns == 0 || in != st)
 			continue;
 		n++;
@@ -196,7 +194,7 @@ int graph_left(struct weir_graph *g, bool io_alone)
 static void say_left(const struct thread *t, int64_t now_ns, char *text, size_t size)
 {
 	struct weir_stage *st;
-	int64_t since_ns = in_call(t, &st);
+	int64_t since_ns = graph_in_call(t, &st);
 
 	append(text, size, "%s", *text ? "; " : "");
 	if (since_ns == 0) {

@@ -27,6 +27,7 @@
 #include "graph/graph.h"
 #include "event/local.h"
 #include "sched/pool.h"
+#include "stage/replica.h"
 
 /* Call thread_fini of the thread's stages, while `t` is still `thread_current`. */
 static void fini_stages(struct thread *t)
@@ -97,6 +98,13 @@ static int init_stage(struct local *l)
 	return rc <= 0 ? rc : WEIR_ENOMEM;
 }
 
+/* Whether the calling thread has no replica of the stage, and so will not run it: a spare thread
+ * (sched/spare.h). */
+static bool lacks_state(const struct weir_stage *st)
+{
+	return st->replicas && replica_entered() >= replicas_of(st);
+}
+
 /* Call thread_init of all stages, even after a failure: a thread that must not fail
  * (thread_enter_spare) continues without the stages whose thread_init has failed. Returns the first
  * error. */
@@ -107,7 +115,7 @@ static int init_stages(struct thread *t)
 	refused_by = NULL;
 	for (int i = 0; i < t->n_locals; i++) {
 		struct local *l = t->local[i];
-		int rc = l && l->runs ? init_stage(l) : 0;
+		int rc = l && l->runs && !lacks_state(l->stage) ? init_stage(l) : 0;
 		if (rc != 0 && first == 0) {
 			first = rc;
 			refused_by = l->stage;

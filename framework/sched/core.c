@@ -11,6 +11,7 @@
 #include "sched/cores.h"
 #include "sched/handler.h"
 #include "sched/serial.h"
+#include "sched/spare.h"
 #include "stage/cohort.h"
 #include "stage/replica.h"
 #include "stage/stage.h"
@@ -82,6 +83,7 @@ static uint64_t look_at_queues(struct handler *h, int64_t now_ns)
 	uint64_t arrived = atomic_load_explicit(&core->group->arrived, memory_order_relaxed);
 	uint64_t queued = 0;
 
+	arrived &= ~core->barred;
 	linger_only_for(h, arrived);
 	for (uint64_t left = arrived; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
@@ -261,7 +263,7 @@ int core_take(struct handler *h, int64_t now_ns)
 	    .now_ns = now_ns};
 
 	h->expired = false;
-	if (WEIR_UNLIKELY(group->expiring) && batch_take_expired(h, now_ns) > 0)
+	if (WEIR_UNLIKELY(group->expiring & ~core->barred) && batch_take_expired(h, now_ns) > 0)
 		return h->n_batch;
 	if (WEIR_UNLIKELY(atomic_load_explicit(&core->asked, memory_order_relaxed))) {
 		core_answer(core);
@@ -353,7 +355,8 @@ int64_t core_run(struct handler *h, int64_t taken_ns)
 		yielded(h->core, i);
 	book_add(&book->busy_ns, (uint64_t)(t->now_ns - taken_ns));
 	/* not before, since slots of the batch must not move */
-	if (WEIR_UNLIKELY(h->core->group->serial != NULL) && core_idles(h->core))
+	if (WEIR_UNLIKELY(h->core->group->serial != NULL) && !h->core->stands_in &&
+	    core_idles(h->core))
 		serial_deal(h->core);
 	handler_state(h, WEIR_THREAD_SPINNING);
 	return t->now_ns;
@@ -366,7 +369,8 @@ bool core_due(struct handler *h)
 	/* seq_cst: see cores.h */
 	if (h->core->filled & ~atomic_load(&group->halted) || atomic_load(&h->core->asked))
 		return true;
-	for (uint64_t left = atomic_load(&group->arrived) | group->expiring; left; left &= left - 1)
+	uint64_t left = (atomic_load(&group->arrived) | group->expiring) & ~h->core->barred;
+	for (; left; left &= left - 1)
 		if (batch_due(h, __builtin_ctzll(left)))
 			return true;
 	return false;
@@ -377,12 +381,13 @@ void core_pin(const struct handler *h)
 	const struct core_group *group = h->core->group;
 	cpu_set_t one;
 
+	int number = handler_number(h);
 	if (!group->cpu) {
-		handler_pin((group->first + h->rank) % task_cores());
+		handler_pin((group->first + number) % task_cores());
 		return;
 	}
 	CPU_ZERO(&one);
-	CPU_SET(group->cpu[h->rank], &one);
+	CPU_SET(group->cpu[number], &one);
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
@@ -402,16 +407,20 @@ static uint64_t mixed_stages(const struct core_group *group)
 void core_begin(struct handler *h)
 {
 	struct core_group *group = h->pool->cores;
-	struct core *core = &group->core[h->rank];
+	bool stands_in = h->rank >= group->max;
+	struct core *core = stands_in ? atomic_load(&group->watched[handler_number(h)].spare)
+				      : &group->core[h->rank];
 
 	h->core = core;
+	if (stands_in) /* who spins gets events that a spare may not take, without a wake-up */
+		h->spin_ns = 0;
 	core_pin(h);
 	core->seen = 0;
 	core->mixed = mixed_stages(group);
 	core->version = atomic_load(&group->version) - 1;
 	core->next.policy = NULL; /* the state of the last thread is not continued */
 	refresh(core);
-	if (group->serial)
+	if (group->serial && !stands_in)
 		serial_join(core);
 	thread_self()->core = core;
 	thread_self()->copy = core_copy(core);
@@ -433,6 +442,8 @@ void *core_main(void *arg)
 			now_ns = core_run(h, now_ns);
 			continue;
 		}
+		if (WEIR_UNLIKELY(h->core->stands_in))
+			spare_pass_on(h->core);
 		if (!handler_spin(h))
 			handler_park(h);
 		now_ns = clock_now_ns();

@@ -94,15 +94,21 @@ int cores_open(struct pool *pool, uint64_t celled)
 {
 	struct core_group *group = pool->cores;
 	size_t n = (size_t)pool->n_sinks, max = (size_t)group->max;
+	size_t cells = (max + 1) * (n + 1);
 
 	WEIR_ASSERT(n <= NEXT_STAGES_MAX);
 	group->n_stages = (int)n;
+	/* the spare of a core belongs to the same copy */
+	group->first_spare = (group->max + pool->copies - 1) / pool->copies * pool->copies;
+	group->watched = calloc(max, sizeof(*group->watched));
+	if (!group->watched)
+		return WEIR_ENOMEM;
 	group->core = aligned_alloc(WEIR_CACHE_LINE, max * sizeof(*group->core));
-	group->cells = aligned_alloc(WEIR_CACHE_LINE, max * (n + 1) * sizeof(*group->cells));
+	group->cells = aligned_alloc(WEIR_CACHE_LINE, cells * sizeof(*group->cells));
 	if (!group->core || !group->cells)
 		return WEIR_ENOMEM;
 	memset(group->core, 0, max * sizeof(*group->core));
-	for (size_t k = 0; k < max * n; k++)
+	for (size_t k = 0; k < (max + 1) * n; k++)
 		cell_init(&group->cells[k]);
 	for (size_t k = 0; k < max; k++) {
 		group->core[k].group = group;
@@ -127,6 +133,9 @@ void cores_free(struct core_group *group)
 	serial_free(group->serial);
 	free(group->core);
 	free(group->cells);
+	for (int k = 0; group->watched && k < group->max; k++)
+		free(atomic_load(&group->watched[k].spare));
+	free(group->watched);
 	free(group->cpu);
 	lock_fini(&group->lock);
 	lock_fini(&group->asking);

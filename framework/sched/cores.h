@@ -30,6 +30,7 @@
 #define WEIR_SCHED_CORES_H
 
 #include "event/cell.h"
+#include "sched/blocked.h"
 #include "sched/longest.h"
 #include "sched/next.h"
 #include "sched/pool.h"
@@ -103,6 +104,21 @@ struct core {
 	atomic_uint window; /* of the books' `longest`; read by any thread */
 	unsigned version;   /* of `plan` */
 	struct cores_plan plan;
+	/* of a spare (spare.h); false and 0 for others */
+	bool stands_in;
+	uint64_t barred; /* bit i: it may not take events of stage i */
+};
+
+/** What the control thread knows of a core. Other threads read only the last three. */
+struct watched {
+	struct blocked_sight sight;
+	struct blocked blocked;
+	const struct weir_stage *stage; /* of the call in `sight` */
+	int64_t told_ns;                /* when the journal was last told; 0: never */
+	_Atomic uint64_t n;             /* times that the core was blocked */
+	_Atomic uint64_t
+	    at[NEXT_STAGES_MAX];      /* of these, in a handler of stage i; not inline ones */
+	_Atomic(struct core *) spare; /* NULL before it was needed; owned */
 };
 
 /** What cores_peek asks for: the oldest events of a stage, see cell_peek. */
@@ -126,7 +142,9 @@ struct core_group {
 	int *cpu;                              /* as in cores_spec */
 	int first;                             /* likewise */
 	struct core *core;                     /* max */
-	struct cell *cells;                    /* max * n_stages */
+	struct cell *cells;                    /* max * n_stages, and n_stages that stay empty */
+	struct watched *watched;               /* max */
+	int first_spare;                       /* number of the spare of core 0; at least max */
 	struct serial *serial;                 /* NULL without serial stages; owned */
 	WEIR_ALIGNED _Atomic uint64_t arrived; /* see file top */
 	WEIR_ALIGNED _Atomic uint64_t halted;  /* bit i: stage i is paused */
@@ -251,7 +269,7 @@ void core_deal(struct core *core);
 /** The copy to which the core belongs. */
 static inline int core_copy(const struct core *core)
 {
-	return (int)(core - core->group->core) % core->group->pool->copies;
+	return core->number % core->group->pool->copies;
 }
 
 /** Whether a core of the same copy is parked. */

@@ -103,7 +103,7 @@ void core_clear(struct handler *h)
 {
 	for (int i = 0; h->core && i < h->core->group->n_stages; i++)
 		core_give(h->core, i, UINT32_MAX);
-	if (h->core && h->core->group->serial)
+	if (h->core && h->core->group->serial && !h->core->stands_in)
 		serial_leave(h->core);
 	if (h->core)
 		core_answer(h->core);

@@ -15,6 +15,12 @@ bool handler_begin(struct handler *h);
  *  handler; `arg` is the struct handler. */
 void handler_leave(void *arg);
 
+/** Number of the core that the thread is or, if it is a spare (spare.h), that it stands in for; its rank
+ *  in other pools. */
+int handler_number(const struct handler *h);
+/** Write the name of the thread. */
+void handler_name(const struct handler *h, char *name, size_t size);
+
 /** Bind the thread to the `left`-th, from 0, of the cores that the process may use. */
 void handler_pin(int left);
 
@@ -26,7 +32,8 @@ static inline void handler_state(struct handler *h, enum weir_thread_state state
 /** Whether the thread is one too many, and must exit. */
 static inline bool handler_surplus(const struct handler *h)
 {
-	return h->rank >= atomic_load_explicit(&h->pool->target, memory_order_relaxed);
+	return h->rank >= atomic_load_explicit(&h->pool->target, memory_order_relaxed) &&
+	       !atomic_load_explicit(&h->spare, memory_order_relaxed);
 }
 
 /** Return the thread's number among the serving threads, which determines the partitions that it

@@ -12,11 +12,25 @@
 #include "sched/handler.h"
 #include "stage/thread.h"
 
+int handler_number(const struct handler *h)
+{
+	const struct core_group *group = h->pool->cores;
+
+	return group && h->rank >= group->first_spare ? h->rank - group->first_spare : h->rank;
+}
+
+void handler_name(const struct handler *h, char *name, size_t size)
+{
+	int number = handler_number(h);
+
+	snprintf(name, size, "%.10s/%d%s", h->pool->name, number, number == h->rank ? "" : "+");
+}
+
 bool handler_begin(struct handler *h)
 {
 	char name[24];
 
-	snprintf(name, sizeof(name), "%.10s/%d", h->pool->name, h->rank);
+	handler_name(h, name, sizeof(name));
 	schedstat_begin(&h->sched);
 	int rc = thread_enter_pool(h->pool->graph, name, h->pool);
 	if (rc != 0) {
@@ -24,7 +38,8 @@ bool handler_begin(struct handler *h)
 		pool_not_begun(h, (struct pool_refusal){.by = thread_refused_by(), .code = rc});
 		return false;
 	}
-	atomic_store(&thread_self()->number, h->rank);
+	thread_self()->spare = handler_number(h) != h->rank;
+	atomic_store(&thread_self()->number, handler_number(h));
 	pool_begun(h);
 	for (int i = 0; i < h->pool->n_sinks; i++)
 		h->ready_ns[i] = INT64_MAX;

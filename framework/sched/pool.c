@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "sched/cores.h"
+#include "sched/handler.h"
 
 /* Back-off after a thread could not be created. It doubles from 100 ms to 10 s; both are guesses: a
  * machine that is out of threads needs seconds to recover, not milliseconds. */
@@ -161,7 +162,7 @@ static int spawn_locked(struct pool *pool, int rank) WEIR_REQUIRES(&pool->lock)
 		return 0;
 	if (h) {
 		pool_prepare_locked(h);
-		snprintf(name, sizeof(name), "%.10s/%d", pool->name, rank);
+		handler_name(h, name, sizeof(name));
 		if (task_start(&h->task, name, pool->main, h) == 0)
 			return 1;
 		atomic_store(&h->slot, HANDLER_EMPTY);
@@ -195,6 +196,29 @@ static void fill_locked(struct pool *pool, int64_t now_ns, struct pool_repairs *
 			r->refusal = pool->refusal;
 			back_off_locked(pool, now_ns);
 		}
+	}
+}
+
+void pool_start_spare(struct pool *pool, int rank, int64_t now_ns)
+{
+	lock_take(&pool->lock);
+	struct handler *h = pool_handler_locked(pool, rank);
+	if (h && !atomic_load(&pool->stopping) && !atomic_load(&pool->waits) &&
+	    now_ns >= pool->retry_ns) {
+		atomic_store(&h->spare, true);
+		if (spawn_locked(pool, rank) < 0)
+			back_off_locked(pool, now_ns);
+	}
+	lock_release(&pool->lock);
+}
+
+/* The pool is closed. */
+static void end_spares_locked(struct pool *pool) WEIR_REQUIRES(&pool->lock)
+{
+	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
+		struct handler *h = atomic_load(&pool->handler[i]);
+		if (h)
+			atomic_store(&h->spare, false);
 	}
 }
 
@@ -354,6 +378,7 @@ void pool_close(struct pool *pool)
 	lock_take(&pool->lock);
 	atomic_store(&pool->stopping, true);
 	atomic_store(&pool->target, 0);
+	end_spares_locked(pool);
 	lock_release(&pool->lock);
 	pool_wake_all(pool);
 }

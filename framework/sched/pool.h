@@ -72,7 +72,8 @@ struct handler {
 	/* the thread belongs to an event loop (host.h), which joins it; constant once the thread
 	 * has begun */
 	bool hosted;
-	int wake_fd; /* eventfd that wakes the thread; -1: `wake` does */
+	atomic_bool spare; /* wanted, though its rank is above the target (spare.h) */
+	int wake_fd;       /* eventfd that wakes the thread; -1: `wake` does */
 	struct task task;
 	atomic_int slot;        /* enum handler_slot */
 	atomic_int seat;        /* number among the serving threads; written under pool->lock */
@@ -234,6 +235,14 @@ void pool_wake_all(struct pool *pool);
 /** Wake the loops whose threads serve the pool no longer (host.h): they may be wanted again. They are
  *  on no list, since no work may be sent to them. */
 void pool_wake_apart(struct pool *pool);
+
+/** Create the thread of `rank`, a spare (spare.h), or let it go on. Does nothing if the pool is closed or
+ *  waits, or a thread could not be created lately. Control thread. */
+void pool_start_spare(struct pool *pool, int rank, int64_t now_ns);
+/** Make that thread exit after its batch. */
+void pool_stop_spare(struct pool *pool, int rank);
+/** Wake a parked thread whose rank is below `n`. */
+void pool_wake_rank_below(struct pool *pool, int n);
 
 /** Report that the thread of `h` has started, or could not start. Called by that thread. */
 void pool_begun(struct handler *h);

@@ -9,7 +9,24 @@
  * harmless: a lease keeps two threads from serving one partition, and all parked threads check
  * again after a change.
  */
-#include "sched/pool.h"
+#include "sched/cores.h"
+
+/* A spare that runs has the seat of its core, and gets the wake-ups for it. */
+static void seat_spares_locked(struct pool *pool, int slots) WEIR_REQUIRES(&pool->lock)
+{
+	int first = pool->cores->first_spare;
+
+	for (int rank = first; rank < slots; rank++) {
+		struct handler *h = atomic_load(&pool->handler[rank]);
+		const struct handler *core = atomic_load(&pool->handler[rank - first]);
+		if (!h || !core || !atomic_load(&h->spare) || atomic_load(&h->slot) != HANDLER_LIVE)
+			continue;
+		int seat = atomic_load(&core->seat);
+		atomic_store(&h->seat, seat);
+		if (seat < PARTITIONS_MAX)
+			atomic_store(&pool->seated[seat], h);
+	}
+}
 
 void pool_deal_locked(struct pool *pool)
 {
@@ -25,6 +42,8 @@ void pool_deal_locked(struct pool *pool)
 		n += serves;
 	}
 	atomic_store(&pool->n_seats, n);
+	if (pool->cores)
+		seat_spares_locked(pool, slots);
 }
 
 static bool has_partitions(const struct pool *pool)

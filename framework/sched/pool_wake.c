@@ -35,6 +35,33 @@ static bool unlist_locked(struct pool *pool, struct handler *h) WEIR_REQUIRES(&p
 	return true;
 }
 
+void pool_stop_spare(struct pool *pool, int rank)
+{
+	struct handler *h = atomic_load(&pool->handler[rank]);
+
+	if (!h)
+		return;
+	lock_take(&pool->lock);
+	atomic_store(&h->spare, false); /* seen by the thread before it parks, or found parked */
+	bool parked = unlist_locked(pool, h);
+	lock_release(&pool->lock);
+	if (parked)
+		rouse(h);
+}
+
+void pool_wake_rank_below(struct pool *pool, int n)
+{
+	lock_take(&pool->lock);
+	struct handler *h = pool->idle;
+	while (h && h->rank >= n)
+		h = h->next_idle;
+	if (h)
+		unlist_locked(pool, h);
+	lock_release(&pool->lock);
+	if (h)
+		rouse(h);
+}
+
 bool pool_wake(struct pool *pool)
 {
 	if (WEIR_UNLIKELY(pool->copies > 1)) /* a spinning thread may belong to another copy */

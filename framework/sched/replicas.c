@@ -99,7 +99,7 @@ void core_stop(struct core *core)
 bool core_copy_idles(const struct core *core)
 {
 	const struct pool *pool = core->group->pool;
-	int own = (int)(core - core->group->core);
+	int own = core->number;
 
 	for (int k = core_copy(core); k < core->group->max; k += pool->copies) {
 		const struct handler *h = atomic_load(&pool->handler[k]);

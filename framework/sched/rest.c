@@ -11,6 +11,7 @@
  */
 #include "base/clock.h"
 #include "base/futex.h"
+#include "sched/cores.h"
 #include "sched/host.h"
 
 /* Shortest spin. A spin that finds nothing halves the next one, and a spin that finds work doubles
@@ -50,9 +51,12 @@ bool handler_spin(struct handler *h)
 static int64_t earliest(const struct handler *h)
 {
 	int64_t at_ns = INT64_MAX;
+	uint64_t barred = h->core ? h->core->barred : 0;
 
 	for (int i = 0; i < h->pool->n_sinks; i++) {
 		struct sink *s = h->pool->sinks[i];
+		if (WEIR_UNLIKELY(barred >> (i & 63) & 1))
+			continue;
 		if (h->ready_ns[i] < at_ns)
 			at_ns = h->ready_ns[i];
 		/* seq_cst, after n_idle has been raised; pairs with file_soon in graph/tickets.c */

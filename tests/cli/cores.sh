@@ -252,7 +252,9 @@ is out has '  advice   higher thresholds of urgent; it begins 40 % of the visits
 weir why --admin "$url"
 is out has "  advice   a wider gate than 'events: 4'; it cuts 60 % of the visits, after 2 events on average"
 weir why --admin "$url"
-is out has '  advice   balance: true; the cores are unequally busy'
+is out has '  blocked  4 times a core slept in a handler for 5 ms or longer, and a spare thread served the queues'
+weir why --admin "$url"
+is out has '  advice   balance: true; the cores are unequally busy'; is out lacks '  blocked'
 weir why --admin "$url"
 is out has '  cores    2 cores 20 % and 10 % busy'; is out lacks 'advice'
 # one of the two cores has left

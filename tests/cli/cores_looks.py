@@ -46,6 +46,7 @@ PAIRS = [
     second(starved_total=200),
     second(urgent_total=200),
     second(cut_by_gate_total=1500, visits_total=2500),
+    second(blocked_total=2),
     second(group={"balance": False}, busy=(0.9, 0.1)),
     second(busy=(0.2, 0.1)),
     second(group={"cores_now": 1}, busy=(0.2, 0)),

@@ -3,3 +3,4 @@
 #include "torture/modes_stage.h"
 
 const bool modes_cells = false;
+const bool modes_sleeps = false;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "torture/modes_stage.h"
 
+#include <time.h>
+
 #include <weir/random.h>
 
 #include "event/local.h"
 
-atomic_ullong faults, deaths, refusals;
+atomic_ullong faults, deaths, refusals, sleeps;
 atomic_bool may_die, may_refuse;
 
 void fault(const char *what, uint64_t a, uint64_t b)
@@ -113,6 +115,17 @@ static void die(uint64_t r)
 	pthread_exit(NULL);
 }
 
+/* Sleep for 6 to 20 ms, so that a spare thread stands in for the core. */
+static void doze(uint64_t r)
+{
+	struct timespec ts = {.tv_nsec = (long)(6 + (r >> 20) % 15) * 1000000};
+
+	if (!modes_sleeps || r % 1009 != 0 || !thread_self()->core)
+		return;
+	atomic_fetch_add(&sleeps, 1);
+	nanosleep(&ts, NULL);
+}
+
 /* A stage that has held events has no more use for its cells. */
 static bool may_hold(const struct weir_stage *st)
 {
@@ -126,6 +139,7 @@ static void mix_one(struct weir_stage *st, struct mine *m, struct weir_event **s
 	    weir_random_at(0, p->seq << 8 ^ (uint64_t)p->producer << 4 ^ (uint64_t)++p->status);
 
 	die(r);
+	doze(r);
 	if (p->status <= HOPS_MAX && r % 4 == 0 && weir_slice_over(st)) {
 		weir_requeue(st, slot);
 		return;

@@ -21,6 +21,10 @@ void fault(const char *what, uint64_t a, uint64_t b);
  * cells (torture_cells.c); else only some are (modes_pools.c). */
 extern const bool modes_cells;
 
+/* Handlers sleep now and then (torture_blocked.c). */
+extern const bool modes_sleeps;
+extern atomic_ullong sleeps;
+
 /* ---- the type ---- */
 
 extern const struct weir_stage_ops mix_ops;

@@ -6,6 +6,7 @@
  */
 #include "torture/serial_stage.h"
 
+#include <time.h>
 #include <weir/hold.h>
 #include <weir/random.h>
 
@@ -20,12 +21,12 @@ atomic_int spin;
 
 /* What handlers know of a key: field 0 is `user`, 1 is `other`. */
 static struct known {
-	_Alignas(64) atomic_int busy;    /* thread that is in a handler with events of the key */
-	uint64_t calls;                  /* events in handlers so far */
-	uint64_t next;                   /* stamp of the next event in s0 */
-	uint64_t from[STAGES][CORES][2]; /* last place of what a core has sent, by outlet */
-	uint64_t last[STAGES];           /* stamp of the last event with a place, by stage */
-	uint64_t of_producer[PRODUCERS]; /* sequence number of its last event in s0 */
+	_Alignas(64) atomic_int busy;      /* thread that is in a handler with events of the key */
+	uint64_t calls;                    /* events in handlers so far */
+	uint64_t next;                     /* stamp of the next event in s0 */
+	uint64_t from[STAGES][SENDERS][2]; /* last place of what a core has sent, by outlet */
+	uint64_t last[STAGES];             /* stamp of the last event with a place, by stage */
+	uint64_t of_producer[PRODUCERS];   /* sequence number of its last event in s0 */
 } known[2][KEYS];
 
 void fault(const char *what, uint64_t a, uint64_t b)
@@ -224,7 +225,7 @@ static void take_time(uint64_t r)
 
 static void send(struct weir_stage *st, int outlet, struct weir_event **slot)
 {
-	static atomic_ullong sent[CORES];
+	static atomic_ullong sent[SENDERS];
 	const struct core *core = thread_self()->core;
 	struct work *w = (struct work *)*slot;
 
@@ -280,6 +281,12 @@ static void die(struct weir_event **ev, int n, int field, uint64_t r)
 	pthread_exit(NULL);
 }
 
+/* Sleep for 20 ms, so that a spare thread stands in for the core. */
+static void doze(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+}
+
 static void work_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	int field = field_of(st);
@@ -291,6 +298,8 @@ static void work_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	uint64_t r = weir_random_at(1, atomic_fetch_add(&handled, (uint64_t)n));
 	take_time(r);
 	die(ev, n, field, r);
+	if (r % 2003 == 0)
+		doze();
 	for (int i = 0; i < n; i++)
 		take_time(((struct work *)ev[i])->p.seq);
 	/* before events are let go, since afterwards they belong to others */

@@ -10,6 +10,7 @@
 #define KEYS      24
 #define PRODUCERS 8
 #define CORES     4
+#define SENDERS   (2 * CORES) /* cores, and their spares */
 
 struct work {
 	struct probe p;

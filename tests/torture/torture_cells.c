@@ -27,3 +27,4 @@ int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 }
 
 const bool modes_cells = true;
+const bool modes_sleeps = false;

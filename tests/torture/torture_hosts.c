@@ -42,6 +42,12 @@ static void fault(const char *what, uint64_t a, uint64_t b)
 
 static atomic_ullong calls;
 
+/* Sleep for 20 ms, so that a spare thread stands in for the core. */
+static void doze(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+}
+
 static void any_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -51,6 +57,8 @@ static void any_handle(struct weir_stage *st, struct weir_event **ev, int n)
 			atomic_fetch_add(&deaths, 1);
 			pthread_exit(NULL);
 		}
+		if (r % 1999 == 0)
+			doze();
 		if (r % 97 == 0)
 			weir_event_finish(&ev[i], WEIR_EFAILED);
 		else

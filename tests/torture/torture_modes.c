@@ -439,7 +439,7 @@ static void play(int producers, double seconds, unsigned *rnd)
 int main(int argc, char **argv)
 {
 	int producers = argc > 1 ? atoi(argv[1]) : 3;
-	double seconds = argc > 2 ? atof(argv[2]) : 4;
+	double seconds = argc > 2 ? atof(argv[2]) : modes_sleeps ? 1 : 4;
 	unsigned rnd = argc > 3 ? (unsigned)atoi(argv[3]) : 1;
 	pthread_rwlockattr_t attr;
 
@@ -456,6 +456,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < producers; i++)
 		pool[i] = calloc(PROBES, sizeof(struct probe));
 	play(producers, seconds, &rnd);
+	if (modes_sleeps)
+		printf("sleeps %llu, ", (unsigned long long)atomic_load(&sleeps));
 	printf("graphs %d refused %d events %llu deaths %llu refusals %llu faults %llu\n",
 	    rounds + 1, failed_reloads, (unsigned long long)atomic_load(&events),
 	    (unsigned long long)atomic_load(&deaths), (unsigned long long)atomic_load(&refusals),

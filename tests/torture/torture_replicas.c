@@ -113,6 +113,12 @@ static void look(const struct own *own, struct probe *p)
 	expect(!copies || p->producer == own->number, "an event has left its copy");
 }
 
+/* Sleep for 20 ms, so that a spare thread stands in for the core. */
+static void doze(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+}
+
 static void own_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	struct own *own = enter(st);
@@ -124,6 +130,8 @@ static void own_handle(struct weir_stage *st, struct weir_event **ev, int n)
 			own->users--;
 			pthread_exit(NULL);
 		}
+		if (r == 3999)
+			doze();
 		if (requeuing && r < 400) {
 			weir_requeue(st, &ev[i]);
 			continue;

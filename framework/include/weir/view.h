@@ -70,6 +70,9 @@ struct weir_core_view {
 	uint64_t cut_gate, cut_urgent, cut_starved;
 	/* longest time that an event waited until the core took it, in the last 30 to 60 s */
 	int64_t longest_wait_ns;
+	/* times that the core was asleep in a handler for 5 ms or longer; a spare thread then serves the
+	 * queues in its place, which counts as its work */
+	uint64_t blocked;
 };
 
 /** A stage of a core group: when it is urgent; 0: no such threshold. */

@@ -16,6 +16,7 @@ static struct weir_core_view cores[2] = {{.visits = 10,
 					     .from_queue = 30,
 					     .dealt = 4,
 					     .moved = 6,
+					     .blocked = 7,
 					     .waiting = 5,
 					     .oldest_wait_ns = 1500000,
 					     .batches = 12,
@@ -52,12 +53,12 @@ static void setup(void)
 static json_t *expected_core(void)
 {
 	return json_pack(
-	    "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:i, s:f, s:f}",
+	    "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:i, s:f, s:f}",
 	    "visits_total", 10, "urgent_total", 2, "starved_total", 3, "cut_by_gate_total", 6,
 	    "cut_by_urgent_total", 1, "cut_by_starved_total", 0, "batches_total", 12,
 	    "events_total", 70, "from_queue_total", 30, "dealt_total", 4, "moved_total", 6,
-	    "busy_seconds_total", 2.5, "waiting", 5, "oldest_wait_seconds", 0.0015,
-	    "longest_wait_seconds", 0.04);
+	    "blocked_total", 7, "busy_seconds_total", 2.5, "waiting", 5, "oldest_wait_seconds",
+	    0.0015, "longest_wait_seconds", 0.04);
 }
 
 static void test_json(void)
@@ -112,6 +113,9 @@ static void test_prom(void)
 	    "\nweir_stage_core_dealt_total{stage=\"disk\",core=\"0\"} 4\n"
 	    "weir_stage_core_dealt_total{stage=\"disk\",core=\"1\"} 0\n",
 	    "\nweir_stage_core_moved_total{stage=\"disk\",core=\"0\"} 6\n",
+	    "\nweir_stage_core_blocked_total{stage=\"disk\",core=\"0\"} 7\n",
+	    "\nweir_core_group_blocked_total{group=\"core\",core=\"0\"} 7\n"
+	    "weir_core_group_blocked_total{group=\"core\",core=\"1\"} 0\n",
 	    "\nweir_stage_core_waiting{stage=\"disk\",core=\"0\"} 5\n",
 	    "\nweir_stage_core_oldest_wait_seconds{stage=\"disk\",core=\"0\"} 0.0015\n",
 	    "\nweir_stage_core_cuts_total{stage=\"disk\",core=\"0\",by=\"gate\"} 6\n"

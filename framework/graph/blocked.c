@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looks for cores of core groups that sleep in a handler (sched/blocked.h), reports them, and lets spare
+ * threads stand in for them (sched/spare.h). Runs in the control thread.
+ */
+#include <stdio.h>
+
+#include <weir/log.h>
+
+#include "base/asleep.h"
+#include "base/clock.h"
+#include "control/control.h"
+#include "control/journal.h"
+#include "event/local.h"
+#include "graph/graph.h"
+#include "sched/spare.h"
+
+/* Interval of the looks while a core is in a call, and otherwise; at the latest then it is noticed that
+ * a core has begun one. Those of the ticks of admission. */
+#define LOOK_NS      (10 * NS_PER_MS)
+#define LOOK_REST_NS (100 * NS_PER_MS)
+
+/* Age of a call from which on its thread is looked at. The kernel's files are read for it, and batches
+ * of short handlers take up to 1 ms. */
+#define LONG_NS (1 * NS_PER_MS)
+
+/* A core is told of in the journal and the log at most once in this time. A guess. */
+#define TELL_NS (10 * NS_PER_S)
+
+/* The time that the thread has been on CPUs or has waited for one. */
+static uint64_t ran_ns(struct handler *h)
+{
+	struct schedstat_sample s = {0};
+
+	if (h)
+		schedstat_read(&h->sched, &s);
+	return s.cpu_ns + s.runq_ns;
+}
+
+static void look_at_thread(const struct thread *t, int64_t now_ns)
+{
+	struct core_group *group = t->pool ? t->pool->cores : NULL;
+	int k = atomic_load(&t->number);
+	struct weir_stage *st;
+
+	if (!group || k < 0 || k >= group->max || t->spare)
+		return;
+	struct watched *w = &group->watched[k];
+	w->sight.since_ns = graph_in_call(t, &st);
+	w->stage = st;
+	if (w->sight.since_ns == 0 || now_ns - w->sight.since_ns < LONG_NS)
+		return;
+	w->sight.asleep = asleep(t->tid);
+	w->sight.ran_ns = ran_ns(atomic_load(&t->pool->handler[k]));
+}
+
+static void look(struct weir_graph *g, int64_t now_ns)
+{
+	for (int i = 0; i < g->n_pools; i++) {
+		struct core_group *group = g->pools[i]->cores;
+		for (int k = 0; group && k < group->max; k++)
+			group->watched[k].sight = (struct blocked_sight){0};
+	}
+	lock_take(&g->threads_lock);
+	for (const struct thread *t = g->threads; t; t = t->next)
+		look_at_thread(t, now_ns);
+	lock_release(&g->threads_lock);
+}
+
+static void count(const struct core_group *group, struct watched *w)
+{
+	atomic_fetch_add_explicit(&w->n, 1, memory_order_relaxed);
+	if (w->stage->pool == group->pool)
+		atomic_fetch_add_explicit(&w->at[w->stage->sink.place], 1, memory_order_relaxed);
+}
+
+static void tell(
+    struct weir_graph *g, const struct core_group *group, int k, struct watched *w, int64_t now_ns)
+{
+	struct weir_decision d = {0};
+	long long ms = (now_ns - w->blocked.sleep_ns) / NS_PER_MS;
+
+	if (w->told_ns != 0 && now_ns - w->told_ns < TELL_NS)
+		return;
+	w->told_ns = now_ns;
+	d.from = d.to = atomic_load(&group->pool->target);
+	snprintf(d.stage, sizeof(d.stage), "%s", group->pool->name);
+	snprintf(d.actor, sizeof(d.actor), "watchdog");
+	snprintf(d.action, sizeof(d.action), "blocked");
+	snprintf(d.rule, sizeof(d.rule),
+	    "core %d has slept for %lld ms in a handler of stage '%.24s'", k, ms, w->stage->name);
+	journal_add(control_journal(g->control), d);
+	weir_log(WEIR_LOG_WARN,
+	    "group '%s': core %d has slept for %lld ms in a handler of stage '%s' (%s): the events "
+	    "of its cells wait, and a spare thread serves the queues",
+	    group->pool->name, k, ms, w->stage->name, w->stage->ops->name);
+}
+
+/* Let the spare of core `k` run or end, as is needed now. */
+static void follow(struct core_group *group, int k, bool changed, int64_t now_ns)
+{
+	bool wanted = group->watched[k].blocked.is && k < atomic_load(&group->pool->target);
+
+	if (wanted)
+		spare_start(group, k, now_ns); /* also again, if the thread has ended */
+	else if (changed || group->watched[k].blocked.is)
+		spare_stop(group, k);
+}
+
+/* Take in what was seen. Returns when the next look is due. */
+static int64_t judge(struct weir_graph *g, struct core_group *group, int64_t now_ns)
+{
+	int64_t next_ns = now_ns + LOOK_REST_NS;
+
+	for (int k = 0; k < group->max; k++) {
+		struct watched *w = &group->watched[k];
+		bool changed = blocked_look(&w->blocked, &w->sight, now_ns);
+		if (changed && w->blocked.is) {
+			count(group, w);
+			tell(g, group, k, w, now_ns);
+		}
+		follow(group, k, changed, now_ns);
+		int64_t due_ns = blocked_next_ns(&w->blocked, now_ns);
+		if (w->sight.since_ns != 0 && due_ns > now_ns + LOOK_NS)
+			due_ns = now_ns + LOOK_NS;
+		next_ns = due_ns < next_ns ? due_ns : next_ns;
+	}
+	return next_ns;
+}
+
+int64_t graph_watch_cores(struct weir_graph *g, int64_t now_ns)
+{
+	int64_t next_ns = INT64_MAX;
+	bool any = false;
+
+	for (int i = 0; i < g->n_pools; i++)
+		any |= g->pools[i]->cores != NULL;
+	if (!any)
+		return next_ns;
+	look(g, now_ns);
+	for (int i = 0; i < g->n_pools; i++) {
+		if (!g->pools[i]->cores)
+			continue;
+		int64_t due_ns = judge(g, g->pools[i]->cores, now_ns);
+		next_ns = due_ns < next_ns ? due_ns : next_ns;
+	}
+	return next_ns;
+}
