@@ -362,8 +362,7 @@ static void begin_batch(struct sim *s, struct group *g, uint32_t id, const struc
 		spent_ns += g->conf->cost.deal_ns;
 	spent_ns += core->owed_ns;
 	core->owed_ns = 0;
-	for (int i = 0; i < g->n_stages && !g->law.woke; i++)
-		group_poke(s, g->stage[i]);
+	group_share(s, g, core);
 	count(g, c, t, spent_ns);
 	remember(g, core, c->stage);
 	worker_begin(s, g->stage[c->stage], id, t->work_ns, spent_ns);

@@ -150,6 +150,8 @@ bool group_idles(const struct group *g, const struct group_core *core);
 /** Wake an idle core if the queue of the stage has events. */
 void group_poke(struct sim *s, int stage);
 void group_wake(struct sim *s, struct group *g, int k);
+/** Before a batch: wake an idle core for what waits in queues, unless one has just been woken. */
+void group_share(struct sim *s, struct group *g, const struct group_core *core);
 
 /* group_poll.c */
 /** A client sends the request to a core of `g`. */

@@ -198,3 +198,19 @@ void group_poke(struct sim *s, int stage)
 		if (!st->part || st->part[c].n > 0)
 			poke_copy(s, g, c);
 }
+
+/* In a group with replicas, only for the queues of the own copy. */
+void group_share(struct sim *s, struct group *g, const struct group_core *core)
+{
+	int copy = group_core_number(g, core) % group_copies(g);
+
+	for (int i = 0; i < g->n_stages; i++) {
+		const struct stage *st = &s->stage[g->stage[i]];
+		if (group_copies(g) == 1 && !g->law.woke)
+			group_poke(s, g->stage[i]);
+		if (group_copies(g) > 1 && st->part[copy].n > 0) {
+			poke_copy(s, g, copy);
+			return;
+		}
+	}
+}

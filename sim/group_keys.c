@@ -278,7 +278,7 @@ void keys_deal(struct sim *s, struct group *g, int k)
 	    waiting_ns(s, g, k, &n) < SERIAL_TIMES * SERIAL_MOVE_NS || n < 2)
 		return;
 	int to = idle_core(g, k);
-	if (choose(s, g, k, n, &slots) < SERIAL_TIMES * SERIAL_MOVE_NS) {
+	if (to < 0 || choose(s, g, k, n, &slots) < SERIAL_TIMES * SERIAL_MOVE_NS) {
 		core->deal_ns = s->now_ns + SERIAL_AGAIN_NS;
 		return;
 	}

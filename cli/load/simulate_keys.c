@@ -31,6 +31,7 @@ void simulate_keys(
     const struct weir_spec *spec, const struct simulate_options *opt, struct sim_config *c)
 {
 	const char *names[SIM_FIELDS_MAX];
+	int n = 0;
 
 	for (int i = 0; i < c->n_stages; i++) {
 		if (c->stage[i].group == 0 || c->stage[i].exclusive)
@@ -39,12 +40,13 @@ void simulate_keys(
 		const char *name = field_of(spec, &spec->stages[at]);
 		if (!name || simulate_reads(spec) == &spec->stages[at])
 			continue;
-		while (f < c->n_fields && strcmp(names[f], name) != 0)
+		while (f < n && strcmp(names[f], name) != 0)
 			f++;
-		if (f == c->n_fields) {
-			names[f] = name;
-			c->field[c->n_fields++].values = values_of(name, opt->keys);
+		if (f == n) {
+			names[n] = name;
+			c->field[n++].values = values_of(name, opt->keys);
 		}
 		c->stage[i].serial = 1 + f;
 	}
+	c->n_fields = n;
 }
