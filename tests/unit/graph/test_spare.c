@@ -251,6 +251,38 @@ static void test_stands_in(void)
 	}
 }
 
+/* Whether the spare of a core is the first that a sender would wake, and the other core the next. */
+static bool spare_is_first(struct weir_graph *g)
+{
+	struct core_group *group = group_of(g);
+	struct pool *pool = group->pool;
+
+	lock_take(&pool->lock);
+	const struct handler *h = pool->idle;
+	bool is =
+	    h && h->rank >= group->first_spare && h->next_idle && h->next_idle->rank < group->max;
+	lock_release(&pool->lock);
+	return is;
+}
+
+/* The spare gets the wake-up for an event of a replicated stage, which it may not take. */
+static void test_passes_on(void)
+{
+	struct weir_spec *spec = spec_new("2", "t.pass");
+
+	if (task_cores() < 2) {
+		weir_spec_free(spec);
+		return;
+	}
+	fixture_set(in_group(spec, "kept", "t.sleep", NULL), "mode", "replicated");
+	struct weir_graph *g = start_asleep(spec);
+	FIXTURE_AWAIT(spare_is_first(g));
+	offer(g, "kept", 1, 1);
+	FIXTURE_AWAIT(fixture_ended() == 1);
+	wake();
+	finish(g, 2);
+}
+
 /* A handler ends the thread of the spare: another one takes its place. */
 static void test_death(void)
 {
@@ -340,5 +372,5 @@ static void test_types(void)
 
 CUNIT_MAIN("spare threads", {"types are known", test_types}, {"serves queues", test_serves},
     {"cells wait", test_cells_wait}, {"what is owned waits", test_owned},
-    {"stands in", test_stands_in}, {"death", test_death}, {"fewer cores", test_fewer_cores},
-    {"drain", test_drain}, {"pause", test_pause})
+    {"stands in", test_stands_in}, {"passes on", test_passes_on}, {"death", test_death},
+    {"fewer cores", test_fewer_cores}, {"drain", test_drain}, {"pause", test_pause})
