@@ -75,6 +75,7 @@ static struct weir_spec *spec_new(const char *cores, const char *use)
 
 	weir_spec_text(&g->schedule, "fifo");
 	weir_spec_text(&g->cores, cores);
+	g->threads.stuck_ns = 0; /* the signal of the watchdog would wake the sleeper */
 	in_group(spec, "w", "t.sleep", NULL);
 	in_group(spec, "a", use, "b");
 	in_group(spec, "b", "t.end", NULL);
@@ -229,8 +230,8 @@ static void test_owned(void)
 static void test_stands_in(void)
 {
 	for (int i = 0; i < 2; i++) {
-		struct weir_spec *spec = spec_new(i ? "2" : "1", "t.pass");
-		if (i == 1 && task_cores() < 2) {
+		struct weir_spec *spec = spec_new("2", "t.pass");
+		if (task_cores() < 2) {
 			weir_spec_free(spec);
 			return;
 		}
@@ -243,6 +244,7 @@ static void test_stands_in(void)
 		for (int k = 0; k < EVENTS; k++)
 			probes[k].producer = k;
 		struct weir_graph *g = start_asleep(spec);
+		CU_ASSERT_TRUE(weir_graph_stage(g, "a")->sink.queue.n_parts >= 2);
 		offer(g, "a", 1, EVENTS - 1);
 		FIXTURE_AWAIT(fixture_ended() == EVENTS - 1);
 		CU_ASSERT_EQUAL(atomic_load(&asleep_in), 1);
