@@ -62,17 +62,15 @@ void lane_push(struct sim *s, struct lane *l, uint32_t slot)
 }
 
 /* Put the request into the cell of a core, or into the queue if `core` is NULL. */
-static void push(struct sim *s, struct stage *st, struct group_core *core, uint32_t slot)
+static void push(struct sim *s, struct stage *st, struct group_core *core, int part, uint32_t slot)
 {
 	struct request *r = &s->req[slot];
 
 	r->queued_ns = s->now_ns;
 	if (core)
 		group_push(s, st, core, slot);
-	else if (st->part)
-		keys_push(s, st, slot);
 	else
-		lane_push(s, &st->lane[r->class_id], slot);
+		waiting_push(s, st, part, slot);
 	st->length++;
 	st->books[r->class_id].admitted++;
 	if (r->at == 0 && r->counted)
@@ -94,7 +92,7 @@ static void fill_view(struct sim *s, int entry, int stage, uint32_t slot, struct
 	int64_t coming_ns = routes_coming_ns(s, entry, stage, class_id);
 	int64_t waiting_ns = queue_work_ns(s, st), own_ns = 0;
 
-	if (st->part && entry == stage) { /* as of all cores, if all had as much */
+	if (st->conf->serial && entry == stage) { /* as of all cores, if all had as much */
 		own_ns = keys_work_ns(s, st, slot);
 		waiting_ns = own_ns * st->target;
 	}
@@ -290,11 +288,26 @@ static int64_t room_for(const struct sim *s, const struct stage *st, int class_i
 	return room_left(&r, class_id, in);
 }
 
+/* In a group with replicas: the copy of the sender, or for events from outside the next one. */
+static int part_for(struct sim *s, struct stage *st, int from)
+{
+	struct group *g = st->group;
+
+	if (!g || group_copies(g) == 1)
+		return 0;
+	if (from >= 0 && s->stage[from].group == g)
+		return group_core_number(g, g->sender) % group_copies(g);
+	st->next_copy = (st->next_copy + 1) % group_copies(g);
+	return st->next_copy;
+}
+
 /* Push the remaining events while there is free space. Returns the number of events pushed. */
 static int enter_queue(struct sim *s, int stage, struct question *q, unsigned asked_for)
 {
 	struct stage *st = &s->stage[stage];
-	struct group_core *core = q->judged ? group_cell(s, st, q->from, q->n, q->slot[0]) : NULL;
+	bool reads = q->from < 0 && st->group && st->group->reads;
+	struct group_core *core =
+	    q->judged || reads ? group_cell(s, st, q->from, q->n, q->slot[0]) : NULL;
 	int64_t cell = core ? group_room(st, core) : 0;
 	int64_t room = room_for(s, st, q->class_id) + cell;
 	int entered = 0;
@@ -303,7 +316,8 @@ static int enter_queue(struct sim *s, int stage, struct question *q, unsigned as
 		if (q->why[i] == 0 && entered < room) {
 			if (q->from < 0 || s->stage[q->from].group != st->group)
 				laws_group_entered(s, st, q->slot[i]);
-			push(s, st, entered < cell ? core : NULL, q->slot[i]);
+			push(s, st, entered < cell ? core : NULL, part_for(s, st, q->from),
+			    q->slot[i]);
 			s->req[q->slot[i]].asked_for |= asked_for;
 			entered++;
 		} else if (q->why[i] == 0) {
@@ -412,7 +426,7 @@ void admit_offer(struct sim *s, int stage, const uint32_t *slot, int n)
 		classes |= 1u << r->class_id;
 		left[n_left++] = slot[i];
 	}
-	if (st->part)
+	if (st->conf->serial)
 		admit_in_order(s, stage, &q, left, n_left);
 	else
 		admit_by_class(s, stage, &q, left, n_left, classes);

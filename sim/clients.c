@@ -8,7 +8,7 @@
  * gaps do not depend on the server. Bursts are a Poisson process that switches between two rates
  * after exponential times (MMPP).
  */
-#include "world.h"
+#include "group.h"
 
 #include <stdlib.h>
 
@@ -163,6 +163,10 @@ static void send(struct sim *s, uint32_t slot)
 	if (c->deadline_ns && (c->retries || c->arrivals == SIM_CLOSED))
 		r->timeout = heap_push(
 		    &s->heap, r->patience_ns, (uint32_t)STEP_TIMEOUT << STEP_SHIFT | slot, &s->rc);
+	if (c->group > 0) {
+		group_arrive(s, &s->group[c->group - 1], slot);
+		return;
+	}
 	int stage = s->conf->route[r->route].stage[0];
 	admit_offer(s, stage, &slot, 1);
 	laws_check(s, stage);

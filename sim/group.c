@@ -31,8 +31,7 @@ void groups_free(struct sim *s)
 {
 	for (int i = 0; s->group && i < s->conf->n_groups; i++)
 		free(s->group[i].core);
-	for (int i = 0; i < SIM_STAGES_MAX; i++)
-		free(s->stage[i].part);
+
 	free(s->group);
 }
 
@@ -49,9 +48,15 @@ static int bind_stage(struct sim *s, int i)
 	g->stage[st->conf->place] = i;
 	if (g->n_stages <= st->conf->place)
 		g->n_stages = st->conf->place + 1;
-	if (!st->conf->exclusive)
+	if (!st->conf->exclusive && !stage_shortest(st))
 		st->cell_max = limit / (2 * (uint32_t)g->conf->cores);
 	st->own = limit - st->cell_max * (uint32_t)g->conf->cores;
+	if (st->conf->local == SIM_LOCAL_KEPT)
+		g->kept |= UINT64_C(1) << st->conf->place;
+	if (group_copies(g) > 1)
+		st->part = calloc((size_t)group_copies(g), sizeof(*st->part));
+	if (group_copies(g) > 1 && !st->part)
+		return WEIR_ENOMEM;
 	return st->conf->serial ? keys_open(s, st) : 0;
 }
 
@@ -194,23 +199,7 @@ int64_t group_work_ns(const struct sim *s, const struct stage *st, int64_t own_n
 static const struct request *first_of(
     const struct sim *s, const struct stage *st, const struct lane *lane)
 {
-	int c = lanes_next(s, st, lane);
-
-	return c < 0 ? NULL : &s->req[lane[c].head];
-}
-
-static int64_t oldest_ns(const struct sim *s, const struct lane *lane)
-{
-	int64_t at_ns = INT64_MAX;
-
-	for (int c = 0; c < s->conf->n_classes; c++) {
-		if (lane[c].n > 0 && s->req[lane[c].head].queued_ns < at_ns)
-			at_ns = s->req[lane[c].head].queued_ns;
-		/* with `newest`, the first is the youngest */
-		if (lane[c].n > 0 && s->req[lane[c].tail].queued_ns < at_ns)
-			at_ns = s->req[lane[c].tail].queued_ns;
-	}
-	return at_ns;
+	return &s->req[lane[lanes_next(s, st, lane)].head];
 }
 
 /* Number of events of the queue that core `k` may take. */
@@ -218,8 +207,12 @@ static uint32_t share_of(const struct group *g, const struct stage *st, int k)
 {
 	uint32_t n = group_queue_ready(st) ? group_queued(st) : 0, cores = (uint32_t)g->conf->cores;
 
-	if (st->part)
+	if (st->conf->serial)
 		return keys_inbox(st, k)->n;
+	if (st->part) {
+		n = st->part[group_part(st, k)].n;
+		cores /= (uint32_t)group_copies(g);
+	}
 
 	return st->conf->exclusive ? n : (n + cores - 1) / cores;
 }
@@ -234,30 +227,31 @@ static struct next_view look(struct sim *s, struct group *g, const struct group_
 		struct next_stage *view = &g->view[i];
 		int k = group_core_number(g, core);
 		uint32_t share = share_of(g, st, k);
-		const struct lane *queue = st->part ? keys_inbox(st, k)->lane : st->lane;
+
 		view->length = core->cell[i].n + share;
 		if (view->length == 0)
 			continue;
 		v.ready |= UINT64_C(1) << i;
-		view->oldest_ns = oldest_ns(s, core->cell[i].lane);
+		view->oldest_ns = lanes_oldest_ns(s, core->cell[i].lane);
 		view->service_ns = st->mean_cost_ns;
 		view->rest_ns = g->rest_ns[i];
-		int64_t queued_ns = share > 0 ? oldest_ns(s, queue) : INT64_MAX;
+		int64_t queued_ns =
+		    share > 0 ? waiting_oldest_ns(s, st, group_part(st, k)) : INT64_MAX;
 		if (queued_ns < view->oldest_ns)
 			view->oldest_ns = queued_ns;
 	}
 	return v;
 }
 
-/* Whether the next event comes from the cell: the one of the higher class, then the older one. */
+/* Whether the next event comes from the cell: the one of the higher class, then the older one. Of a
+ * serial stage, those in the cell are the older ones. */
 static bool cell_is_first(
-    const struct sim *s, const struct stage *st, const struct lane *cell, bool queue_too)
+    const struct sim *s, const struct stage *st, const struct line *cell, int part, bool queue_too)
 {
-	const struct request *a = first_of(s, st, cell),
-			     *b = queue_too ? first_of(s, st, st->lane) : NULL;
-
-	if (!a || !b)
-		return a;
+	if (cell->n == 0 || !queue_too || st->conf->serial)
+		return cell->n > 0;
+	const struct request *a = first_of(s, st, cell->lane),
+			     *b = first_of(s, st, waiting_lanes(st, part));
 	if (s->conf->n_classes > 1 && a->class_id != b->class_id)
 		return a->class_id < b->class_id;
 	return a->queued_ns <= b->queued_ns;
@@ -268,21 +262,6 @@ struct taken {
 	int64_t work_ns;
 };
 
-/* Take the next event of the stage, from the cell or from the queue, which may be if `queue_too`. Of a
- * serial stage, those in the cell are the older ones. */
-static uint32_t take_one(
-    struct sim *s, struct stage *st, struct group_core *core, bool queue_too, bool *from_cell)
-{
-	const struct line *cell = &core->cell[st->conf->place];
-
-	*from_cell = st->part ? cell->n > 0 : cell_is_first(s, st, cell->lane, queue_too);
-	if (*from_cell)
-		return group_pop(s, st, core);
-	if (st->part)
-		return keys_pop(s, st, keys_inbox(st, group_core_number(st->group, core)));
-	return lane_pop(s, &st->lane[lanes_next(s, st, st->lane)]);
-}
-
 static struct taken take(
     struct sim *s, struct group *g, struct group_core *core, uint32_t id, int place, uint32_t gate)
 {
@@ -290,6 +269,7 @@ static struct taken take(
 	struct stage *st = &s->stage[stage];
 	struct worker *w = &s->worker[id];
 	uint32_t share = share_of(g, st, (int)(id - g->first)), most = (uint32_t)batch_most(st);
+	int part = group_part(st, (int)(id - g->first));
 	struct taken t = {.work_ns = st->conf->batch_fixed_ns};
 
 	w->head = NONE;
@@ -297,8 +277,8 @@ static struct taken take(
 	w->stage = (uint16_t)stage;
 	most = most < gate ? most : gate;
 	while (t.n < most && (core->cell[place].n > 0 || t.from_queue < share)) {
-		bool cell;
-		uint32_t slot = take_one(s, st, core, t.from_queue < share, &cell);
+		bool cell = cell_is_first(s, st, &core->cell[place], part, t.from_queue < share);
+		uint32_t slot = cell ? group_pop(s, st, core) : waiting_pop(s, st, part);
 		int64_t *longest_ns = &g->at[place].longest_ns;
 		st->length--;
 		t.n++;
@@ -312,6 +292,7 @@ static struct taken take(
 		else
 			st->again -= again;
 	}
+	core->since_poll += t.n;
 	t.work_ns = (int64_t)((double)t.work_ns * st->slow);
 	next_took(&core->next, place, t.n, t.n - t.from_queue);
 	return t;
@@ -382,9 +363,12 @@ void group_turn(struct sim *s, uint32_t id)
 		g->n_waking--;
 	core->waking = false;
 	g->law.woke = false;
+	group_poll(s, g, core, false);
 	for (;;) {
 		struct next_view v = look(s, g, core);
 		struct next_choice c = next_choose(&core->next, &g->conf->limits, &v);
+		if (c.stage < 0 && group_poll(s, g, core, true))
+			continue;
 		if (c.stage < 0)
 			break;
 		struct taken t = take(s, g, core, id, c.stage, c.max);
@@ -403,17 +387,17 @@ void group_turn(struct sim *s, uint32_t id)
 
 /* ---- the end of a batch ---- */
 
-static void requeue(struct sim *s, struct stage *st, uint32_t slot)
+static void requeue(struct sim *s, struct stage *st, struct group_core *core, uint32_t slot)
 {
 	struct request *r = &s->req[slot];
 
 	r->queued_ns = s->now_ns;
 	r->put_back = true;
 	laws_serial_ended(s, st, slot);
-	if (st->part)
-		keys_push(s, st, slot);
+	if (st->conf->local == SIM_LOCAL_KEPT)
+		group_push(s, st, core, slot);
 	else
-		lane_push(s, &st->lane[r->class_id], slot);
+		waiting_push(s, st, group_part(st, group_core_number(st->group, core)), slot);
 	st->length++;
 	st->again++;
 	st->running--;
@@ -435,7 +419,7 @@ uint32_t group_yield(struct sim *s, uint32_t id)
 	for (uint32_t slot = w->head, next; slot != NONE; slot = next) {
 		next = s->req[slot].next;
 		if (s->req[slot].left_ns > 0) {
-			requeue(s, st, slot);
+			requeue(s, st, core, slot);
 			yielded++;
 		} else {
 			s->req[slot].next = keep;

@@ -5,6 +5,7 @@
  *
  *   group.c       set-up, the turn of a core, cells and what they cost, orders
  *   group_deal.c  which events leave a core for an idle one, and which core wakes up
+ *   group_poll.c  sources whose requests the cores read
  *   group_keys.c  serial keys: slots, inboxes, moves
  *   laws_group.c  the laws of core groups
  *
@@ -23,6 +24,13 @@
  *   it gives half of its fullest cell to the queue if the work behind the batch takes 5 us.
  * - bounds, as in event/queue_steer.c: each cell has limit / (2 cores), the queue the rest.
  * - when a queue has events, one idle core is woken.
+ * - replicas: core k belongs to copy k modulo the copies. The queues have a part for each of them.
+ *   Events from outside go to them in turn, and what a core sends or deals stays in its copy.
+ * - replicated stages: what a core sends to one stays in its cell while that has room, and what
+ *   yields goes back into the cell.
+ * - sources in the group, as in io/loop_core.c: a request waits for the core of its connection, which
+ *   reads all that wait for it if it has no event, or else after 1 ms or 256 events. A core that
+ *   sleeps wakes up. To read costs nothing.
  * - serial keys, as in sched/serial.h: the queue of a serial stage has an inbox for each core, and a
  *   map gives the core of each slot. A core that ends a batch while another one idles gives it slots,
  *   which sched/serial_choose.h chooses. A core that dies gives away all its slots.
@@ -56,9 +64,12 @@ struct group_core {
 	uint32_t n;                       /* events in all cells */
 	int place;                        /* of the last batch; -1: none */
 	bool idle, waking;
-	int64_t idle_ns; /* since when it is idle */
-	int64_t owed_ns; /* for moves of slots, part of the cost of the next batch */
-	int64_t deal_ns; /* before this time, it does not look for slots to give */
+	int64_t idle_ns;     /* since when it is idle */
+	int64_t owed_ns;     /* for moves of slots, part of the cost of the next batch */
+	int64_t deal_ns;     /* before this time, it does not look for slots to give */
+	struct lane socket;  /* requests that wait to be read */
+	int64_t polled_ns;   /* when it looked at them last */
+	uint32_t since_poll; /* events that it has taken since */
 	struct core_laws law;
 };
 
@@ -77,10 +88,13 @@ struct group {
 	int stage[SIM_STAGES_MAX]; /* by place */
 	uint32_t first;            /* worker of core 0 */
 	struct group_core *core;
-	struct group_core *sender; /* whose batch has ended last */
+	struct group_core *sender; /* whose batch has ended last, or which reads requests */
+	bool reads;                /* it reads requests */
 	int n_idle, n_waking;
 	uint64_t slow;   /* bit i: stage i takes too long for cells */
 	uint64_t serial; /* bit i: stage i is serial */
+	uint64_t
+	    kept; /* bit i: stage i is serial or replicated; of it, no single events are dealt */
 	uint8_t map[QUEUE_SLOTS], given_by[QUEUE_SLOTS]; /* by slot: its core, and the one before */
 	struct key_use *use[SIM_FIELDS_MAX];             /* S4, by value; NULL if not checked */
 	struct next_stage view[NEXT_STAGES_MAX];
@@ -130,9 +144,18 @@ bool group_surplus(const struct sim *s, const struct group *g, const struct grou
 /** Move at most `most` events of a cell to the queue of the stage. */
 uint32_t group_give(
     struct sim *s, struct group *g, struct group_core *core, int place, uint32_t most);
+/** Whether another core idles that may take what `core` deals. */
+bool group_idles(const struct group *g, const struct group_core *core);
 /** Wake an idle core if the queue of the stage has events. */
 void group_poke(struct sim *s, int stage);
 void group_wake(struct sim *s, struct group *g, int k);
+
+/* group_poll.c */
+/** A client sends the request to a core of `g`. */
+void group_arrive(struct sim *s, struct group *g, uint32_t slot);
+/** Read the requests that wait for the core if it is time to, or `now`. Returns whether there were
+ *  any. */
+bool group_poll(struct sim *s, struct group *g, struct group_core *core, bool now);
 
 /* group_keys.c */
 int keys_open(struct sim *s, struct stage *st);
@@ -157,6 +180,17 @@ int64_t keys_work_ns(const struct sim *s, const struct stage *st, uint32_t slot)
 static inline int group_core_number(const struct group *g, const struct group_core *core)
 {
 	return (int)(core - g->core);
+}
+
+static inline int group_copies(const struct group *g)
+{
+	return g->conf->replicas > 1 ? g->conf->replicas : 1;
+}
+
+/** The part of the queue from which core `k` takes. */
+static inline int group_part(const struct stage *st, int k)
+{
+	return st->conf->serial ? k : k % group_copies(st->group);
 }
 
 static inline uint32_t group_queued(const struct stage *st)

@@ -40,14 +40,17 @@ struct group_core *group_cell(struct sim *s, struct stage *st, int from, int n, 
 {
 	struct group *g = st->group;
 
-	if (!g || from < 0 || s->stage[from].group != g || st->conf->exclusive)
+	bool inside = from < 0 ? g && g->reads : s->stage[from].group == g;
+
+	if (!g || !inside || st->conf->exclusive || stage_shortest(st))
 		return NULL;
 	struct group_core *core = g->sender;
-	if (st->part)
+	if (st->conf->serial)
 		return keys_enters(s, st, group_core_number(g, core), slot) ? core : NULL;
 	uint64_t filled = core->filled | UINT64_C(1) << st->conf->place;
 	bool slow = is_slow(g, st);
-	bool deal = !slow && !g->conf->unbalanced && g->n_idle > 0 &&
+	bool worth = from >= 0 || (core->n + (uint32_t)n) * st->mean_cost_ns >= DEAL_NS;
+	bool deal = !slow && worth && st->conf->local != SIM_LOCAL_KEPT && group_idles(g, core) &&
 		    (core->n + (uint32_t)n >= DEAL_EVENTS || several(filled));
 	bool fits = group_queued(st) + (uint32_t)n <= st->own;
 	if (group_room(st, core) == 0 || ((slow || deal) && fits)) {
@@ -97,11 +100,12 @@ uint32_t group_give(
     struct sim *s, struct group *g, struct group_core *core, int place, uint32_t most)
 {
 	struct stage *st = &s->stage[g->stage[place]];
+	int part = group_part(st, group_core_number(g, core));
 	uint32_t given = 0;
 
 	for (; given < most && core->cell[place].n > 0; given++) {
 		uint32_t slot = group_pop(s, st, core);
-		lane_push(s, &st->lane[s->req[slot].class_id], slot);
+		waiting_push(s, st, part, slot);
 	}
 	if (given > 0)
 		next_gave(&core->next, place, given);
@@ -110,7 +114,7 @@ uint32_t group_give(
 
 bool group_surplus(const struct sim *s, const struct group *g, const struct group_core *core)
 {
-	uint64_t filled = core->filled & ~g->serial; /* of these, only whole slots are dealt */
+	uint64_t filled = core->filled & ~g->kept;
 	int64_t work_ns = 0;
 	uint32_t n = 0;
 
@@ -124,10 +128,10 @@ bool group_surplus(const struct sim *s, const struct group *g, const struct grou
 
 bool group_deal(struct sim *s, struct group *g, struct group_core *core)
 {
-	uint64_t filled = core->filled & ~g->serial;
+	uint64_t filled = core->filled & ~g->kept;
 	int most = -1;
 
-	if (g->conf->unbalanced || g->n_idle == 0 || !group_surplus(s, g, core))
+	if (!group_idles(g, core) || !group_surplus(s, g, core))
 		return false;
 	for (uint64_t left = filled; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
@@ -156,20 +160,41 @@ void group_wake(struct sim *s, struct group *g, int k)
 	    g->first + (uint32_t)k);
 }
 
-/* The core that became idle last may still spin. */
-void group_poke(struct sim *s, int stage)
+bool group_idles(const struct group *g, const struct group_core *core)
 {
-	struct group *g = s->stage[stage].group;
+	int copies = group_copies(g), k = group_core_number(g, core) % copies;
+
+	if (g->conf->unbalanced || g->n_idle == 0 || copies == 1)
+		return !g->conf->unbalanced && g->n_idle > 0;
+	while (k < g->conf->cores && !g->core[k].idle)
+		k += copies;
+	return k < g->conf->cores;
+}
+
+/* The core that became idle last may still spin. */
+static void poke_copy(struct sim *s, struct group *g, int copy)
+{
 	int last = -1;
 
-	if (g->n_idle == 0 || !group_queue_ready(&s->stage[stage]))
-		return;
-	if (s->stage[stage].part) {
-		keys_poke(s, &s->stage[stage]);
-		return;
-	}
-	for (int i = 0; i < g->conf->cores; i++)
+	for (int i = copy; i < g->conf->cores; i += group_copies(g))
 		if (g->core[i].idle && (last < 0 || g->core[i].idle_ns > g->core[last].idle_ns))
 			last = i;
-	group_wake(s, g, last);
+	if (last >= 0)
+		group_wake(s, g, last);
+}
+
+void group_poke(struct sim *s, int stage)
+{
+	struct stage *st = &s->stage[stage];
+	struct group *g = st->group;
+
+	if (g->n_idle == 0 || !group_queue_ready(st))
+		return;
+	if (st->conf->serial) {
+		keys_poke(s, st);
+		return;
+	}
+	for (int c = 0; c < group_copies(g); c++)
+		if (!st->part || st->part[c].n > 0)
+			poke_copy(s, g, c);
 }

@@ -50,6 +50,7 @@ int keys_open(struct sim *s, struct stage *st)
 	for (int i = 0; i < QUEUE_SLOTS && !g->serial; i++)
 		g->map[i] = g->given_by[i] = (uint8_t)(i % g->conf->cores);
 	g->serial |= UINT64_C(1) << st->conf->place;
+	g->kept |= UINT64_C(1) << st->conf->place;
 	return 0;
 }
 

@@ -107,25 +107,37 @@ static void check_books(struct sim *s, int stage)
 		    length, running, st->length, st->running);
 }
 
-/* The same for a queue with parts. */
+/* Count the events of a list, and in `n` those of each class. */
+static uint32_t walk_lane(const struct sim *s, const struct lane *l, uint32_t *n)
+{
+	uint32_t all = 0;
+
+	for (uint32_t at = l->n ? l->head : NONE; at != NONE && all <= l->n;
+	     at = s->req[at].next, all++)
+		n[s->req[at].class_id] += s->req[at].in_server;
+	return all;
+}
+
+/* The same for a queue with parts or bins. */
 static void walk_parts(struct sim *s, int stage)
 {
 	const struct stage *st = &s->stage[stage];
+	int parts = !st->part          ? 0
+		    : st->conf->serial ? st->group->conf->cores
+				       : group_copies(st->group);
 	uint32_t n[WEIR_CLASSES_MAX] = {0};
 
-	for (int k = 0; k < st->group->conf->cores; k++) {
-		const struct lane *l = st->part[k].lane;
+	for (int k = 0; k < parts; k++) {
 		uint32_t all = 0;
-		for (uint32_t at = l->n ? l->head : NONE; at != NONE && all <= l->n;
-		     at = s->req[at].next, all++)
-			n[s->req[at].class_id] += s->req[at].in_server;
-		if (all != l->n || l->n != st->part[k].n)
+		for (int c = 0; c < s->conf->n_classes; c++)
+			all += walk_lane(s, &st->part[k].lane[c], n);
+		if (all != st->part[k].n)
 			laws_break(s, SIM_LAW_WORK, stage,
-			    "part %d: %u events in the queue, but %u and %u counted", k, all, l->n,
+			    "part %d: %u events in the queue, but %u counted", k, all,
 			    st->part[k].n);
 	}
 	for (int c = 0; c < s->conf->n_classes; c++)
-		if (n[c] != st->lane[c].n)
+		if (stage_shortest(st) ? !waiting_sound(s, st, c) : n[c] != st->lane[c].n)
 			laws_break(s, SIM_LAW_WORK, stage,
 			    "class %d: %u events in all parts, but %u counted", c, n[c],
 			    st->lane[c].n);
@@ -136,7 +148,7 @@ static void walk_queue(struct sim *s, int stage)
 {
 	const struct stage *st = &s->stage[stage];
 
-	if (st->part) {
+	if (st->part || stage_shortest(st)) {
 		walk_parts(s, stage);
 		return;
 	}
@@ -204,7 +216,7 @@ void laws_check(struct sim *s, int stage)
 
 void laws_step(struct sim *s)
 {
-	uint32_t there = 0;
+	uint32_t there = s->in_sockets;
 
 	for (int i = 0; i < s->conf->n_stages; i++)
 		there += s->stage[i].length + s->stage[i].running;

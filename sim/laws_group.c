@@ -183,10 +183,12 @@ void laws_group_yielded(struct group_core *core, uint32_t ahead)
 
 /* ---- S1 ---- */
 
+/* Whether a core may deal to another one that idles. */
 static bool deals(const struct sim *s, const struct group *g)
 {
 	for (int k = 0; k < g->conf->cores && !g->conf->unbalanced; k++)
-		if (!g->core[k].idle && !g->core[k].waking && group_surplus(s, g, &g->core[k]))
+		if (!g->core[k].idle && !g->core[k].waking && group_idles(g, &g->core[k]) &&
+		    group_surplus(s, g, &g->core[k]))
 			return true;
 	return false;
 }
@@ -195,14 +197,18 @@ void laws_group_began(struct sim *s, struct group *g, struct group_core *core, i
 {
 	if (batch_ns > g->law.longest_ns)
 		g->law.longest_ns = batch_ns;
-	if (!g->conf->unbalanced && g->n_idle > 0 && !g->law.woke && group_surplus(s, g, core))
+	if (group_idles(g, core) && !g->law.woke && group_surplus(s, g, core))
 		laws_break(s, SIM_LAW_SHARES, stage_at(g, 0),
 		    "a core keeps %u events in its cells while %d idle", core->n, g->n_idle);
 }
 
-/* No core idles while its own inbox has events. */
+/* No core idles while its own inbox or connections have events. */
 static void check_inboxes(struct sim *s, const struct group *g)
 {
+	for (int k = 0; k < g->conf->cores; k++)
+		if (g->core[k].idle && g->core[k].socket.n > 0)
+			laws_break(s, SIM_LAW_SHARES, stage_at(g, 0),
+			    "core %d idles, but %u requests wait for it", k, g->core[k].socket.n);
 	for (uint64_t left = g->serial; left; left &= left - 1) {
 		const struct stage *st = &s->stage[stage_at(g, __builtin_ctzll(left))];
 		for (uint64_t parts = st->parts; parts; parts &= parts - 1)
@@ -213,24 +219,54 @@ static void check_inboxes(struct sim *s, const struct group *g)
 	}
 }
 
+/* Return a stage whose queue has events that the idle core may take, or -1. */
+static int waiting_for(const struct sim *s, const struct group *g, int k)
+{
+	for (int i = 0; i < g->n_stages; i++) {
+		const struct stage *st = &s->stage[stage_at(g, i)];
+		bool any = st->part ? st->part[group_part(st, k)].n > 0 : group_queue_ready(st);
+		if (!st->conf->serial && any)
+			return stage_at(g, i);
+	}
+	return -1;
+}
+
+/* Return a stage whose queue has events although a core of `copy` idles, or -1; *none is whether no
+ * core of the copy is waking up. */
+static int left_waiting(const struct sim *s, const struct group *g, int copy, bool *none)
+{
+	int queue = -1, idle = -1;
+
+	*none = true;
+	for (int k = copy; k < g->conf->cores; k += group_copies(g)) {
+		*none &= !g->core[k].waking;
+		idle = g->core[k].idle ? k : idle;
+	}
+	if (idle >= 0)
+		queue = waiting_for(s, g, idle);
+	return queue;
+}
+
 static void check_shares(struct sim *s, struct group *g)
 {
 	struct group_laws *law = &g->law;
-	int queue = -1;
+	bool waits = false, none;
 
 	laws_saw(s, SIM_LAW_SHARES, 0);
 	if (g->n_idle == 0) {
 		law->since_ns = 0;
 		return;
 	}
-	for (int i = 0; i < g->n_stages && queue < 0; i++)
-		if (!s->stage[stage_at(g, i)].part && group_queue_ready(&s->stage[stage_at(g, i)]))
-			queue = stage_at(g, i);
 	check_inboxes(s, g);
-	if (queue >= 0 && g->n_waking == 0)
-		laws_break(s, SIM_LAW_SHARES, queue, "its queue has %u events while %d cores idle",
-		    group_queued(&s->stage[queue]), g->n_idle);
-	if (law->woke || (queue < 0 && !deals(s, g)))
+	for (int c = 0; c < group_copies(g); c++) {
+		int queue = left_waiting(s, g, c, &none);
+		waits |= queue >= 0;
+		if (queue >= 0 && none)
+			laws_break(s, SIM_LAW_SHARES, queue,
+			    "its queue has %u events while %d cores idle",
+			    group_queued(&s->stage[queue]), g->n_idle);
+	}
+	if (law->woke || (!waits && !deals(s, g)))
 		law->since_ns = 0;
 	else if (law->since_ns == 0)
 		law->since_ns = s->now_ns;

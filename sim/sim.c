@@ -70,6 +70,8 @@ static int check_source(
 		    s->class_id, s->route);
 	if (s->arrivals == SIM_BURSTS && s->burst_factor * s->burst_share > 1)
 		return wrong(r, "source '%s': the bursts have more than all arrivals", s->name);
+	if (s->group < 0 || s->group > c->n_groups)
+		return wrong(r, "source '%s': group %d does not exist", s->name, s->group);
 	if (s->retries < 0 || s->retries > 20)
 		return wrong(r, "source '%s': %d retries are out of range", s->name, s->retries);
 	return 0;
@@ -87,6 +89,24 @@ static int check_fault(const struct sim_config *c, const struct sim_fault *f, st
 	return 0;
 }
 
+/* Whether the stages of a group with replicas may be in copies. */
+static bool stages_fit(const struct sim_config *c, int group)
+{
+	bool copied = c->group[group].replicas > 1, fit = true;
+
+	if (c->group[group].replicas < 0 ||
+	    (copied && c->group[group].cores % c->group[group].replicas != 0))
+		return false;
+	for (int i = 0; i < c->n_stages && i < SIM_STAGES_MAX; i++) {
+		const struct sim_stage *st = &c->stage[i];
+		bool shortest = st->discipline == WEIR_DISCIPLINE_SHORTEST;
+		if (st->group == group + 1)
+			fit &= !(copied && (st->exclusive || st->serial || shortest)) &&
+			       !(shortest && (st->serial || st->local == SIM_LOCAL_KEPT));
+	}
+	return fit;
+}
+
 /* Whether the groups of all stages exist and have as many cores as the stages have threads. */
 static bool groups_fit(const struct sim_config *c)
 {
@@ -94,7 +114,7 @@ static bool groups_fit(const struct sim_config *c)
 
 	for (int i = 0; i < c->n_groups; i++)
 		fit &= c->group[i].cores >= 1 && c->group[i].cores <= SIM_CORES_MAX &&
-		       c->group[i].policy;
+		       c->group[i].policy && stages_fit(c, i);
 	for (int i = 0; i < c->n_stages && fit; i++)
 		fit = c->stage[i].group == 0 ||
 		      (c->stage[i].group > 0 && c->stage[i].group <= c->n_groups &&
@@ -133,7 +153,8 @@ static int check_config(const struct sim_config *c, struct sim_result *r)
 		return wrong(r, "a number of cores, classes, stages, routes, sources or faults is "
 				"out of range");
 	if (c->n_groups < 0 || c->n_groups > SIM_GROUPS_MAX || !groups_fit(c))
-		return wrong(r, "a number of groups or of their cores is out of range");
+		return wrong(r, "a number of groups or of their cores is out of range, or a group "
+				"has stages that it cannot have");
 	if (c->bin_ns < ADMISSION_TICK_NS || c->warmup_ns < 0 || c->measured_ns < c->bin_ns)
 		return wrong(r, "the run or its bins are too short");
 	for (int i = 0; i < c->n_stages && rc == 0; i++)
@@ -400,6 +421,7 @@ int sim_run(const struct sim_config *config, struct sim_result **result)
 	if (s) {
 		for (int i = 0; i < SIM_STAGES_MAX; i++) {
 			fair_free(s->stage[i].fair);
+			waiting_close(&s->stage[i]);
 			free(s->stage[i].free_ns);
 		}
 		laws_serial_free(s);
@@ -407,6 +429,9 @@ int sim_run(const struct sim_config *config, struct sim_result **result)
 		route_free(s->route);
 		heap_fini(&s->heap);
 		heap_fini(&s->cpu);
+		for (uint32_t i = 0; s->chunk && i < s->n_req; i += 1024)
+			free(s->chunk[i / 1024]);
+		free(s->chunk);
 		free(s->req);
 		free(s->worker);
 	}

@@ -78,7 +78,12 @@ struct sim_field {
 };
 
 /** When events that a core sends to a stage of its own group wait in the core's cell of the stage. */
-enum sim_local { SIM_LOCAL_AUTO, SIM_LOCAL_ALWAYS, SIM_LOCAL_NEVER };
+enum sim_local {
+	SIM_LOCAL_AUTO,
+	SIM_LOCAL_ALWAYS,
+	SIM_LOCAL_NEVER,
+	SIM_LOCAL_KEPT, /* of a replicated stage: always, and they are never dealt */
+};
 
 /** What scheduling costs the cores of a group. */
 struct sim_group_costs {
@@ -114,7 +119,10 @@ struct sim_group {
 	struct next_limits limits; /* `urgent` by place */
 	int cores;                 /* 1 to SIM_CORES_MAX */
 	bool unbalanced;           /* no events are dealt to idle cores */
-	bool newest;               /* events enter a cell at its front */
+	/* copies of the group, each with as many of the cores; events from outside go to them in
+	 * turn. 0 or 1: one */
+	int replicas;
+	bool newest; /* events enter a cell at its front */
 	struct sim_group_costs cost;
 	enum sim_mutant mutant;
 };
@@ -129,6 +137,10 @@ struct sim_stage {
 	int batch_max;          /* cohort.max, 1..WEIR_BATCH_MAX */
 	uint32_t queue_limit;
 	int discipline; /* enum weir_discipline, auto as in graph/build.c */
+	/* with WEIR_DISCIPLINE_SHORTEST: events that waited longer come first (0: never), and the
+	 * expected work is the service time times or divided by at most 1 + `hint_error` */
+	int64_t queue_starve_ns;
+	double hint_error;
 	int threads_min, threads_max, threads_start;
 	const struct admission_policy *admission;
 	struct weir_admission_spec params;  /* its strings are not used */
@@ -174,9 +186,12 @@ struct sim_source {
 	double rate_per_s;
 	/* SIM_BURSTS: ratio of the rate in bursts to the mean rate; share of time in bursts */
 	double burst_factor, burst_share;
-	int64_t burst_ns;           /* mean length of a burst */
-	int clients;                /* SIM_CLOSED: number of clients */
-	int64_t think_ns;           /* SIM_CLOSED: mean pause after a response, exponential */
+	int64_t burst_ns; /* mean length of a burst */
+	int clients;      /* SIM_CLOSED: number of clients */
+	int64_t think_ns; /* SIM_CLOSED: mean pause after a response, exponential */
+	/* 0, or 1 + the index of a core group: its cores read the requests, each from connections
+	 * of its own, between batches */
+	int group;
 	uint32_t user_first, users; /* if users is 0, every request has its own user */
 	/* each request takes one of the routes of all sources, in proportion to their rates */
 	bool any_route;

@@ -112,7 +112,7 @@ uint32_t lane_pop(const struct sim *s, struct lane *l)
 static uint32_t pop(struct sim *s, struct stage *st)
 {
 	st->length--;
-	return lane_pop(s, &st->lane[lanes_next(s, st, st->lane)]);
+	return waiting_pop(s, st, 0);
 }
 
 /* It may be too late by its deadline or by the policy. */
@@ -176,7 +176,7 @@ int64_t worker_enter(struct sim *s, int stage, struct worker *w, uint32_t slot)
 	b->handled++;
 	b->running++;
 	st->running++;
-	if (st->part)
+	if (st->conf->serial)
 		laws_serial_began(s, st, (uint32_t)(w - s->worker), slot);
 	r->waited_ns += waited_ns;
 	if (r->counted)
@@ -301,7 +301,7 @@ static void account(struct sim *s, struct stage *st, struct worker *w, bool fail
 		b->service_ns += (uint64_t)each_ns;
 		b->service.count[weir_hist_bucket(each_ns)]++;
 		r->spent_ns += each_ns;
-		if (st->part)
+		if (st->conf->serial)
 			laws_serial_ended(s, st, slot);
 	}
 	st->running -= (uint32_t)w->n;

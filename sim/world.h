@@ -5,6 +5,7 @@
  *   sim.c       set-up, the loop, the end        clients.c  sending, reactions to responses
  *   admit.c     admission and queues             workers.c  threads, batches, cores
  *   meter.c     ticks: samples, costs, resizing  laws.c     invariants; log of the last steps
+ *   waiting.c   queues: by class, by work, in parts
  *   routes.c    work in transit between stages   result.c   totals and metrics
  *   group*.c    core groups, see group.h
  *   laws_*.c    invariants over time, see laws.h
@@ -131,10 +132,14 @@ struct stage {
 	const struct sim_stage *conf;
 	uint64_t key;                       /* key of its random draws */
 	struct lane lane[WEIR_CLASSES_MAX]; /* the queue; if it has parts, only the numbers `n` */
-	struct line *part;        /* of a serial stage: inboxes by core (group_keys.c); else NULL */
-	uint64_t parts;           /* bit k: part k has events */
-	uint32_t length, running; /* length: of queue and cells */
-	struct group *group;      /* its core group, or NULL */
+	/* of a serial stage: inboxes by core (group_keys.c); in a group with replicas: by copy; else
+	 * NULL */
+	struct line *part;
+	struct bins *bins[WEIR_CLASSES_MAX];         /* with `shortest` */
+	int next_copy;                               /* for the next event from outside */
+	uint64_t parts;                              /* bit k: part k has events */
+	uint32_t length, running;                    /* length: of queue and cells */
+	struct group *group;                         /* its core group, or NULL */
 	uint32_t in_cells[WEIR_CLASSES_MAX], celled; /* events in its cells, by class and in all */
 	uint32_t own, cell_max; /* bounds of the queue and of a cell (event/queue_steer.c) */
 	uint32_t again;         /* waiting events that yielded */
@@ -212,6 +217,8 @@ struct sim {
 	/* requests */
 	struct request *req;
 	uint32_t n_req, free_req, in_server;
+	uint32_t in_sockets;       /* of those in the server: not read yet */
+	struct weir_event **chunk; /* events that stand for requests in bins (waiting.c) */
 	struct worker *worker;
 	struct stage stage[SIM_STAGES_MAX];
 	struct group *group; /* conf->n_groups */
@@ -245,6 +252,23 @@ void client_timeout(struct sim *s, uint32_t slot, uint32_t order);
 /** Deliver the result of a request to its client. `status` is a WEIR_E code. `midway` means that a
  * stage after the first refused it. */
 void client_end(struct sim *s, uint32_t slot, int status, bool midway);
+
+/* waiting.c */
+/** Append the request to a part of the queue, or to the whole queue. */
+void waiting_push(struct sim *s, struct stage *st, int part, uint32_t slot);
+/** Take the next event of it; there is one. */
+uint32_t waiting_pop(struct sim *s, struct stage *st, int part);
+int64_t waiting_oldest_ns(const struct sim *s, const struct stage *st, int part);
+const struct lane *waiting_lanes(const struct stage *st, int part); /* not with `shortest` */
+int64_t lanes_oldest_ns(const struct sim *s, const struct lane *lane);
+/** Whether the bins of the class have as many events as are counted. */
+bool waiting_sound(const struct sim *s, const struct stage *st, int c);
+void waiting_close(struct stage *st);
+
+static inline bool stage_shortest(const struct stage *st)
+{
+	return st->conf->discipline == WEIR_DISCIPLINE_SHORTEST;
+}
 
 /* admit.c */
 void admit_offer(struct sim *s, int stage, const uint32_t *slot, int n);

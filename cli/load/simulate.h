@@ -106,8 +106,22 @@ int simulate_group(const struct weir_group_spec *gs, int machine, struct sim_con
 /** Turn `to`, a pool, into a stage of core group `group`. */
 void simulate_join(
     const struct weir_stage_spec *st, int group, struct sim_config *c, struct sim_stage *to);
-/** All stages and routes exist: give the stages of core groups their places and limits. */
-void simulate_groups(const struct weir_spec *spec, struct sim_config *c);
+/** All stages and routes exist: give the stages of core groups their places and limits. Returns 0, or
+ *  WEIR_EINVAL with a message in `err`. */
+int simulate_groups(const struct weir_spec *spec, struct sim_config *c, struct weir_err *err);
+/** `to` stands for the threads of source `st`: if it is the source of a core group, turn it into a
+ *  stage of the group. Returns 0, or -1 if there are too many groups. */
+int simulate_front(const struct weir_spec *spec, const struct weir_stage_spec *st, int machine,
+    struct sim_config *c, struct sim_stage *to);
+/** The source whose requests the cores of a group read in the model, or NULL. */
+const struct weir_stage_spec *simulate_reads(const struct weir_spec *spec);
+/** 1 + the index of that group in `c`, or 0. */
+int simulate_source(const struct weir_spec *spec, const struct sim_config *c);
+/** Set the order in which `to` serves its events. */
+void simulate_queue(
+    const struct weir_spec *spec, const struct weir_stage_spec *st, struct sim_stage *to);
+/** Whether the model knows the discipline of the stage's queue. */
+bool simulate_ordered(const struct weir_spec *spec, const struct weir_stage_spec *st);
 
 /** Give the stages of core groups their serial keys. */
 void simulate_keys(

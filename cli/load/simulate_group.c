@@ -7,11 +7,13 @@
 
 #include <weir/stage.h>
 
+#include "load/sentence.h"
 #include "sched/cores.h"
 #include "sim/group_search.h"
 
-/* The same as STARVE_SHARE in framework/graph/group.c. */
-#define STARVE_SHARE 0.05
+/* The same as STARVE_SHARE in framework/graph/group.c, and in build.c there. */
+#define STARVE_SHARE       0.05
+#define QUEUE_STARVE_SHARE 0.5
 
 /* Number of cores: the largest of a range. `auto` stands for those of the simulated machine. */
 static int cores_of(const struct weir_group_spec *gs, int machine)
@@ -38,6 +40,7 @@ int simulate_group(const struct weir_group_spec *gs, int machine, struct sim_con
 	    .cores = cores_of(gs, machine),
 	    .unbalanced = !gs->balance,
 	    .newest = gs->order == WEIR_ORDER_NEWEST,
+	    .replicas = (int)gs->replicas,
 	    .cost = group_costs(),
 	    .limits = {.gate = gs->gate.arrived         ? NEXT_ARRIVED
 			       : gs->gate.events > 0    ? NEXT_EVENTS
@@ -62,9 +65,79 @@ void simulate_join(
 	to->threads_min = to->threads_max = to->threads_start = c->group[group].cores;
 	to->resize = NULL;
 	to->exclusive = single || st->mode == WEIR_MODE_EXCLUSIVE;
-	to->local = queue_only                       ? SIM_LOCAL_NEVER
+	to->local = st->mode == WEIR_MODE_REPLICATED ? SIM_LOCAL_KEPT
+		    : queue_only                     ? SIM_LOCAL_NEVER
 		    : st->local == WEIR_LOCAL_ALWAYS ? SIM_LOCAL_ALWAYS
 						     : SIM_LOCAL_AUTO;
+}
+
+static const struct weir_group_spec *cores_with(
+    const struct weir_spec *spec, const struct weir_stage_spec *st)
+{
+	for (int i = 0; st->group && i < spec->n_groups; i++)
+		if (strcmp(spec->groups[i].name, st->group) == 0)
+			return next_policy_find(spec->groups[i].schedule) ? &spec->groups[i] : NULL;
+	return NULL;
+}
+
+int simulate_front(const struct weir_spec *spec, const struct weir_stage_spec *st, int machine,
+    struct sim_config *c, struct sim_stage *to)
+{
+	const struct weir_group_spec *gs = cores_with(spec, st);
+	int g = gs ? simulate_group(gs, machine, c) : 0;
+
+	if (!gs || g < 0 || simulate_reads(spec) != st)
+		return g < 0 ? -1 : 0;
+	simulate_join(st, g, c, to);
+	to->exclusive = false;
+	to->local = SIM_LOCAL_ALWAYS;
+	return 0;
+}
+
+/* With several sources, the routes do not say from which one a request comes. */
+const struct weir_stage_spec *simulate_reads(const struct weir_spec *spec)
+{
+	const struct weir_stage_spec *only = NULL;
+	int n = 0;
+
+	for (int i = 0; i < spec->n_stages; i++) {
+		const struct weir_stage_ops *ops = weir_stage_type_find(spec->stages[i].use);
+		if (!ops || !(ops->flags & WEIR_STAGE_SOURCE))
+			continue;
+		only = &spec->stages[i];
+		n++;
+	}
+	return n == 1 && cores_with(spec, only) ? only : NULL;
+}
+
+int simulate_source(const struct weir_spec *spec, const struct sim_config *c)
+{
+	const struct weir_stage_spec *st = simulate_reads(spec);
+
+	for (int g = 0; st && g < c->n_groups; g++)
+		if (strcmp(c->group[g].name, st->group) == 0)
+			return g + 1;
+	return 0;
+}
+
+void simulate_queue(
+    const struct weir_spec *spec, const struct weir_stage_spec *st, struct sim_stage *to)
+{
+	if (!simulate_ordered(spec, st))
+		return;
+	to->discipline = (int)st->queue.discipline;
+	to->queue_starve_ns = st->queue.starve_ns < 0
+				  ? (int64_t)((double)to->slo_ns * QUEUE_STARVE_SHARE)
+				  : st->queue.starve_ns;
+}
+
+bool simulate_ordered(const struct weir_spec *spec, const struct weir_stage_spec *st)
+{
+	const struct weir_group_spec *gs = cores_with(spec, st);
+
+	if (!gs)
+		return !st->group || !st->group[0];
+	return gs->replicas <= 1 || st->queue.discipline != WEIR_DISCIPLINE_SHORTEST;
 }
 
 /* The position of stage `name` in `visit`, or its number of entries if it is not there. */
@@ -127,14 +200,21 @@ static void set_limits(const struct weir_spec *spec, int g, struct sim_config *c
 		l->starve_ns = (int64_t)((double)slo_ns * STARVE_SHARE);
 }
 
-void simulate_groups(const struct weir_spec *spec, struct sim_config *c)
+int simulate_groups(const struct weir_spec *spec, struct sim_config *c, struct weir_err *err)
 {
+	for (int g = 0; g < c->n_groups; g++)
+		if (c->group[g].replicas > 1 && c->group[g].cores % c->group[g].replicas != 0)
+			return sentence(err, WEIR_EINVAL,
+			    "the %d cores of group '%s' cannot be divided equally among %d "
+			    "replicas",
+			    c->group[g].cores, c->group[g].name, c->group[g].replicas);
 	for (int g = 0; g < c->n_groups; g++)
 		for (int i = 0; i < spec->n_groups; i++)
 			if (strcmp(spec->groups[i].name, c->group[g].name) == 0) {
 				give_places(&spec->groups[i], g, c);
 				set_limits(spec, g, c);
 			}
+	return 0;
 }
 
 /* The group that is the bottleneck, or 0 if it is something else. */

@@ -37,7 +37,7 @@ void simulate_keys(
 			continue;
 		int at = simulate_stage(spec, c->stage[i].name, strlen(c->stage[i].name)), f = 0;
 		const char *name = field_of(spec, &spec->stages[at]);
-		if (!name)
+		if (!name || simulate_reads(spec) == &spec->stages[at])
 			continue;
 		while (f < c->n_fields && strcmp(names[f], name) != 0)
 			f++;

@@ -37,7 +37,7 @@ static void find_in_group(struct finder *f, const struct weir_group_spec *gs)
 {
 	f->group = gs->name;
 	f->stage = NULL;
-	find(f, gs->replicas > 1, "replicas", "any core takes events from outside");
+
 	find(f, gs->cores && strstr(gs->cores, ".."), "cores",
 	    "the number of cores is always the largest");
 	find(f, gs->gate.cutoff_ns > 0, "gate.cutoff",
@@ -56,18 +56,21 @@ static void find_in_stage(
     struct finder *f, const struct weir_spec *spec, const struct weir_stage_spec *st)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
+	bool ordered = simulate_ordered(spec, st);
 	bool cores = in_core_group(spec, st), source = ops && ops->flags & WEIR_STAGE_SOURCE;
 
 	f->group = NULL;
 	f->stage = st->name;
-	find(f, cores && source, "group", "its threads are not the cores of the group");
+	find(f, cores && source && simulate_reads(spec) != st, "group",
+	    "its threads are not the cores of the group");
 	find(f, cores && simulate_holds(st), "group", "a stage with a width is outside the group");
-	find(f, st->mode == WEIR_MODE_REPLICATED, "mode: replicated",
-	    "any core takes any event of the stage");
+
 	find(f, st->mode == WEIR_MODE_PARTITIONED, "mode: partitioned",
 	    "any thread takes any event of the stage");
-	find(f, st->queue.discipline != WEIR_DISCIPLINE_AUTO, "queue.discipline",
+	find(f, st->queue.discipline != WEIR_DISCIPLINE_AUTO && !ordered, "queue.discipline",
 	    "the order is that of auto");
+	find(f, st->queue.discipline == WEIR_DISCIPLINE_SHORTEST && ordered, "queue.by",
+	    "the expected work of an event is its service time");
 	find(f, st->cohort.linger_ns > 0, "cohort.linger", "no batch waits for more events");
 	find(f, is_set(st->cohort.by), "cohort.by", "a batch may have events of several keys");
 	find(f, st->degrade.above < 1, "degrade", "the stage does not reduce its quality");

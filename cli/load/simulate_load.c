@@ -44,6 +44,7 @@ static void add_sources(const struct weir_spec *spec, const struct simulate_opti
 		    .class_id = part->class_id,
 		    .route = r,
 		    .arrivals = SIM_POISSON,
+		    .group = simulate_source(spec, c),
 		    .rate_per_s = plan->offered_per_s * part->share * route_share[r],
 		    .deadline_ns = opt->deadline_ns ? opt->deadline_ns : slo_ns};
 }

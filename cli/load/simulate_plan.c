@@ -96,6 +96,8 @@ static int add_front(struct walk *w, const struct weir_stage_spec *st)
 	    .admission = &admission_none,
 	    .params = sim_admission_defaults(),
 	    .slo_ns = weir_spec_slo_ns(w->spec, st)};
+	if (simulate_front(w->spec, st, w->cores, c, &c->stage[c->n_stages]) != 0)
+		return -1;
 	return c->n_stages++;
 }
 
@@ -138,6 +140,7 @@ static int add_pool(struct walk *w, const struct weir_stage_spec *st)
 			return -1;
 		simulate_join(st, g, c, &c->stage[c->n_stages]);
 	}
+	simulate_queue(w->spec, st, &c->stage[c->n_stages]);
 	return c->n_stages++;
 }
 
@@ -479,8 +482,9 @@ int simulate_plan(const struct weir_spec *spec, const struct simulate_options *o
 	int rc = check_words(w);
 	if (rc == 0)
 		rc = walk_sources(w);
+	if (rc == 0)
+		rc = simulate_groups(spec, &plan->config, err);
 	if (rc == 0) {
-		simulate_groups(spec, &plan->config);
 		simulate_keys(spec, opt, &plan->config);
 		find_capacity(w);
 		rc = take_load(w);

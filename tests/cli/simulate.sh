@@ -168,9 +168,6 @@ checks=$((checks + 1))
 [ "$out" = "$(cat <<'TEXT'
 Left out: cores of group core: the number of cores is always the largest.
 Left out: gate.cutoff of group core: handlers that do not yield; in the model, those of all stages do.
-Left out: group of stage web: its threads are not the cores of the group.
-Left out: mode: replicated of stage pick: any core takes any event of the stage.
-Left out: queue.discipline of stage pick: the order is that of auto.
 Left out: degrade of stage pick: the stage does not reduce its quality.
 Left out: cohort.linger of stage form: no batch waits for more events.
 Left out: cohort.by of stage form: a batch may have events of several keys.
@@ -202,6 +199,36 @@ weir simulate serial.yaml --cores 4 --load 0.5x --for 1s
 is exit 0; is out has 'group core: fifo, 4 cores 5'; is out has 'slots of serial keys a second given'
 weir simulate serial.yaml --cores 4 --load 0.5x --for 1s -o json
 is exit 0; is out has '"slots_moved_per_second": '
+
+# A source in a group, a replicated stage, replicas and the order of queues are simulated.
+cat >kinds.yaml <<'YAML'
+weir: 1
+name: kinds
+admin: { listen: "" }
+groups:
+  io:   { schedule: fifo }
+  copy: { schedule: fifo } # replicas
+  rest: { schedule: fifo }
+stages:
+  web:  { use: http.server, group: io, with: { listen: "127.0.0.1:0" }, to: { request: read } }
+  read: { use: burn, group: io, with: { time: 5us }, to: both }
+  both: { use: burn, group: copy, with: { time: 10us }, to: own }
+  own:  { use: burn, group: rest, mode: replicated, with: { time: 10us }, to: last }
+  last: { use: burn, threads: 8, queue: { discipline: shortest, by: header.content-length }, with: { time: 20us, dist: exp }, to: answer }
+  answer: { use: respond, with: { body: "x" }, threads: inline }
+YAML
+weir simulate kinds.yaml --cores 8 --load 20000 --for 1s
+is exit 0; is out has 'group io: fifo, 8 cores 1'
+checks=$((checks + 1))
+[ "$(grep -c '^Left out: ' <<<"$out")" = 2 ] || fail 'more is left out'
+is out has 'Left out: queue.by of stage last: the expected work of an event is its service time.'
+if (($(nproc) % 2 == 0)); then # otherwise the file is refused
+  sed 's/fifo } # replicas/fifo, replicas: 2 }/' kinds.yaml >copies.yaml
+  weir simulate copies.yaml --cores 8 --load 20000 --for 1s
+  is exit 0; is out has 'group copy: fifo, 8 cores '
+  weir simulate copies.yaml --cores 5 --load 20000 --for 1s
+  is exit 2; is err has "the 5 cores of group 'copy' cannot be divided equally among 2 replicas"
+fi
 
 # A load of millions per second is simulated for less than 5 s, and the size is printed first.
 exec 3< <(exec "$program" simulate server.yaml --cost hello=1us --cores 2 --load 3x 2>&1 >/dev/null)

@@ -96,6 +96,27 @@ static void draw_keys(struct draw *d, struct sim_config *c)
 			c->stage[i].serial = one_of(d, 3) ? 1 : 1 + one_of(d, 3);
 }
 
+/* Replicated stages, replicas, queues with `shortest`, and sources whose requests the cores read. */
+static void draw_rest(struct draw *d, struct sim_config *c)
+{
+	bool copied = one_of(d, 4) == 0;
+
+	for (int i = 0; i < STAGES; i++) {
+		struct sim_stage *st = &c->stage[i];
+		if (!st->exclusive && !st->serial && one_of(d, 6) == 0)
+			st->local = SIM_LOCAL_KEPT;
+		else if (!copied && !st->serial && one_of(d, 6) == 0)
+			st->discipline = WEIR_DISCIPLINE_SHORTEST;
+		st->queue_starve_ns = one_of(d, 2) * 5 * NS_PER_MS;
+		copied &= !st->exclusive && !st->serial;
+	}
+	for (int i = 0; i < c->n_sources; i++)
+		c->source[i].group = !copied && one_of(d, 3) == 0;
+	c->group[0].replicas = !copied ? 1 : c->group[0].cores % 4 == 0 && one_of(d, 2) ? 4 : 2;
+	if (c->group[0].cores % c->group[0].replicas != 0)
+		c->group[0].replicas = 1;
+}
+
 static void draw(
     uint64_t seed, const struct next_policy *policy, enum next_gate gate, struct sim_config *c)
 {
@@ -122,6 +143,7 @@ static void draw(
 	    .to_ns = c->warmup_ns + c->measured_ns,
 	    .period_ns = c->measured_ns / 20 + 1};
 	draw_keys(&d, c);
+	draw_rest(&d, c);
 }
 
 static void run_one(const struct next_policy *policy, enum next_gate gate, uint64_t seed,
