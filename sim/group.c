@@ -67,6 +67,8 @@ static void begin_cores(struct sim *s, struct group *g)
 		struct group_core *core = &g->core[k];
 		next_core_init(&core->next, g->conf->policy);
 		core->place = core->law.place = -1;
+		for (int i = 0; i < SIM_RECENT; i++)
+			core->recent[i] = -1;
 		core->idle = true;
 		s->worker[g->first + (uint32_t)k].group = g;
 	}
@@ -322,6 +324,20 @@ static int64_t overhead_ns(const struct group *g, const struct group_core *core,
 	       (cost->miss_ns ? misses(g, v, c) * cost->miss_ns : 0);
 }
 
+/* Move the stage to the front of those that the core has run last. */
+static void remember(struct group *g, struct group_core *core, int place)
+{
+	int i = 0;
+
+	g->sum.switched += core->recent[0] != place;
+	while (i < SIM_RECENT - 1 && core->recent[i] != place)
+		i++;
+	g->sum.reloaded += core->recent[i] != place;
+	for (; i > 0; i--)
+		core->recent[i] = core->recent[i - 1];
+	core->recent[0] = place;
+}
+
 static void count(
     struct group *g, const struct next_choice *c, const struct taken *t, int64_t spent_ns)
 {
@@ -349,6 +365,7 @@ static void begin_batch(struct sim *s, struct group *g, uint32_t id, const struc
 	for (int i = 0; i < g->n_stages && !g->law.woke; i++)
 		group_poke(s, g->stage[i]);
 	count(g, c, t, spent_ns);
+	remember(g, core, c->stage);
 	worker_begin(s, g->stage[c->stage], id, t->work_ns, spent_ns);
 	laws_group_began(s, g, core, t->work_ns + spent_ns);
 	laws_check(s, g->stage[c->stage]);

@@ -63,6 +63,7 @@ struct group_core {
 	uint64_t filled;                  /* bit i: cell i has events */
 	uint32_t n;                       /* events in all cells */
 	int place;                        /* of the last batch; -1: none */
+	int recent[SIM_RECENT];           /* places of the last ones, the latest first; -1: none */
 	bool idle, waking;
 	int64_t idle_ns;     /* since when it is idle */
 	int64_t owed_ns;     /* for moves of slots, part of the cost of the next batch */

@@ -57,6 +57,7 @@
 #define SIM_FAULTS_MAX  16
 #define SIM_PHASES_MAX  8
 #define SIM_USERS_MAX   4096
+#define SIM_RECENT      4
 #define SIM_FIELDS_MAX  SIM_STAGES_MAX
 #define SIM_VALUES_MAX  65536 /* of a field */
 
@@ -349,7 +350,11 @@ struct sim_group_result {
 	uint64_t dealt;                   /* events sent to a queue for an idle core */
 	uint64_t yielded;                 /* gate `cutoff` */
 	uint64_t moved;                   /* slots of serial keys given to idle cores */
-	int64_t overhead_ns;              /* of busy_ns: what scheduling cost */
+	/* for the caches, which are not in the model: events that a core took although another one
+	 * handled them at the stage before; batches of a stage that is not among the last 1, or the
+	 * last SIM_RECENT, that the core has run */
+	uint64_t strangers, switched, reloaded;
+	int64_t overhead_ns; /* of busy_ns: what scheduling cost */
 	int64_t busy_ns[SIM_CORES_MAX];
 };
 

@@ -176,6 +176,9 @@ int64_t worker_enter(struct sim *s, int stage, struct worker *w, uint32_t slot)
 	b->handled++;
 	b->running++;
 	st->running++;
+	if (st->group && r->worker != NONE && r->worker != (uint32_t)(w - s->worker))
+		st->group->sum.strangers++;
+	r->worker = (uint32_t)(w - s->worker);
 	if (st->conf->serial)
 		laws_serial_began(s, st, (uint32_t)(w - s->worker), slot);
 	r->waited_ns += waited_ns;

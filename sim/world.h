@@ -67,6 +67,7 @@ struct request {
 	int64_t left_ns;      /* work left of an event that yielded (gate `cutoff`), or 0 */
 	int64_t predicted_ns; /* wait predicted for the group that it entered; 0 if not checked */
 	uint32_t asked_for;   /* bit mask of the later stages for which it was admitted */
+	uint32_t worker;      /* that handled it last, or NONE */
 	uint64_t turn;        /* S4: number of its last turn (laws_serial.c) */
 	bool put_back;        /* S4: it yielded, so it may have been overtaken */
 };

@@ -40,7 +40,11 @@ static struct outcome outcome_of(const struct sim_config *c, const struct sim_re
 		batches += (double)r->stage[i].batches;
 		events += (double)r->stage[i].batched;
 	}
+	double strangers = 0, switched = 0, reloaded = 0;
 	for (int g = 0; g < c->n_groups; g++) {
+		strangers += (double)r->group[g].strangers;
+		switched += (double)r->group[g].switched;
+		reloaded += (double)r->group[g].reloaded;
 		cores += c->group[g].cores;
 		for (int k = 0; k < c->group[g].cores; k++)
 			busy_ns += (double)r->group[g].busy_ns[k];
@@ -53,7 +57,10 @@ static struct outcome outcome_of(const struct sim_config *c, const struct sim_re
 	    .busy = busy_ns / (double)c->measured_ns / cores,
 	    .per_visit = visits > 0 ? events / visits : 0,
 	    .batches_per_s = batches / s,
-	    .switches = batches > 0 ? visits / batches : 0};
+	    .switches = batches > 0 ? visits / batches : 0,
+	    .strangers = strangers / (double)done,
+	    .switched = switched / (double)done,
+	    .reloaded = reloaded / (double)done};
 }
 
 struct outcome run_seeds(struct sim_config *c, int seeds)
@@ -96,6 +103,7 @@ static const struct {
 	void (*print)(int seeds);
 } tables[] = {
     {"search", "Gordon, tables 4.9 to 4.11", table_search},
+    {"misses", "Gordon, tables 4.12, 4.13, 4.17 and 4.18", table_misses},
     {"replicas", "Gordon, tables 4.14 to 4.16", table_replicas},
     {"cutoff", "Harizopoulos and Ailamaki, gates with a heavy tail", table_cutoff},
     {"queues", "libasync-smp, table 2", table_queues},

@@ -13,6 +13,7 @@
 #include "tables.h"
 
 #define CLIENTS 4    /* per core */
+#define MANY    128  /* per core: about as many as Gordon's, by Little's law */
 #define POLL_NS 6000 /* a guess of the design, for a look at a queue of the time */
 
 static double rate(const struct sim_config *open, int seeds)
@@ -85,23 +86,7 @@ void table_search(int seeds)
 
 /* ---- replicas and parts ---- */
 
-/* One of `n` replicas. Its arrivals are every n-th of the whole: of each route, in turn. */
-static void make_replica(struct sim_config *c, int n)
-{
-	c->cores /= n;
-	c->group[0].cores = c->cores;
-	for (int i = 0; i < c->n_stages; i++)
-		c->stage[i].threads_min = c->stage[i].threads_max = c->stage[i].threads_start =
-		    c->cores;
-	for (int i = 0; i < c->n_sources; i++) {
-		c->source[i].rate_per_s /= n;
-		c->source[i].every = n;
-	}
-}
-
-/* Give each part stages, in the order of the graph, and cores in proportion to its work. `first[p]`
- * is the first stage of part p. */
-static void make_parts(struct sim_config *c, int n, const int *first, const int *cores)
+void make_parts(struct sim_config *c, int n, const int *first, const int *cores)
 {
 	for (int p = 0; p < n; p++) {
 		c->group[p] = c->group[0];
@@ -119,52 +104,65 @@ static void make_parts(struct sim_config *c, int n, const int *first, const int 
 	}
 }
 
-static void balance_row(const char *name, struct sim_config *c, int n, int seeds, double *first)
+static void balance_row(const char *name, struct sim_config *c, int seeds, double *first)
 {
 	struct sim_config closed = *c;
 
+	double v[3];
+
 	close_loop(&closed, CLIENTS * c->cores);
-	double per_s = run_seeds(&closed, seeds).per_s * n;
-	double ms = first[1] > 0 && c->n_groups > 1 && group_load(c, 0) > 1
-			? 0
-			: run_seeds(c, seeds).mean_ms;
-	first[0] = first[0] > 0 ? first[0] : per_s;
-	first[1] = first[1] > 0 ? first[1] : ms;
-	printf("| %s | %.0f | %.2f | %.1f | %.2f |\n", name, per_s, per_s / first[0], ms,
-	    ms / first[1]);
+	v[0] = run_seeds(&closed, seeds).per_s;
+	close_loop(&closed, MANY * c->cores);
+	v[1] = run_seeds(&closed, seeds).per_s;
+	v[2] = run_seeds(c, seeds).mean_ms;
+	for (int i = 0; i < 3; i++)
+		first[i] = first[i] > 0 ? first[i] : v[i];
+	printf("| %d | %s | %.0f | %.2f | %.0f | %.2f | %.1f | %.2f |\n", c->cores, name, v[0],
+	    v[0] / first[0], v[1], v[1] / first[1], v[2], v[2] / first[2]);
 	fflush(stdout);
+}
+
+/* Divisions of the graph: the first stage of each part, and its cores of 64 and of 8. */
+static const struct {
+	const char *name;
+	double load; /* for the response */
+	int n, first[4], of64[4], of8[4];
+} divisions[] = {
+    {"2 parts, cores by load", 0.7, 2, {0, 10}, {10, 54}, {1, 7}},
+    {"4 parts, cores by load", 0.7, 4, {0, 3, 10, 11}, {3, 4, 53, 4}, {1, 1, 5, 1}},
+    {"2 parts, equal cores (response at half the load)", 0.35, 2, {0, 10}, {32, 32}, {4, 4}},
+    {"4 parts, equal cores (response at a fifth of the load)", 0.15, 4, {0, 3, 10, 11},
+	{16, 16, 16, 16}, {2, 2, 2, 2}},
+};
+
+static void print_replicas(int cores, int seeds)
+{
+	struct sim_config c;
+	double first[3] = {0};
+
+	group_search_fill(1, &next_wavefront, cores, 0.7, &c);
+	balance_row("one group", &c, seeds, first);
+	for (int n = 2; n <= 8; n *= 2) {
+		char name[64];
+		group_search_fill(1, &next_wavefront, cores, 0.7, &c);
+		c.group[0].replicas = n;
+		snprintf(name, sizeof(name), "%d replicas", n);
+		balance_row(name, &c, seeds, first);
+	}
+	for (size_t i = 0; i < sizeof(divisions) / sizeof(divisions[0]); i++) {
+		group_search_fill(1, &next_wavefront, cores, divisions[i].load, &c);
+		make_parts(&c, divisions[i].n, divisions[i].first,
+		    cores == 64 ? divisions[i].of64 : divisions[i].of8);
+		balance_row(divisions[i].name, &c, seeds, first);
+	}
 }
 
 void table_replicas(int seeds)
 {
-	static const int first2[] = {0, 10}, first4[] = {0, 3, 10, 11};
-	static const int equal2[] = {32, 32}, loaded2[] = {10, 54};
-	static const int equal4[] = {16, 16, 16, 16}, loaded4[] = {3, 4, 53, 4};
-	static const int replicas[] = {2, 4, 8};
-	struct sim_config c;
-	double first[2] = {0, 0};
-	char name[64];
-
 	printf(
-	    "| 64 cores, wavefront | rate/s | ratio | mean, ms | ratio |\n|---|---|---|---|---|\n");
-	group_search_fill(1, &next_wavefront, 64, 0.7, &c);
-	balance_row("one group", &c, 1, seeds, first);
-	for (int i = 0; i < 3; i++) {
-		group_search_fill(1, &next_wavefront, 64, 0.7, &c);
-		make_replica(&c, replicas[i]);
-		snprintf(name, sizeof(name), "%d replicas", replicas[i]);
-		balance_row(name, &c, replicas[i], seeds, first);
-	}
-	group_search_fill(1, &next_wavefront, 64, 0.7, &c);
-	make_parts(&c, 2, first2, loaded2);
-	balance_row("2 parts, cores by load", &c, 1, seeds, first);
-	group_search_fill(1, &next_wavefront, 64, 0.7, &c);
-	make_parts(&c, 4, first4, loaded4);
-	balance_row("4 parts, cores by load", &c, 1, seeds, first);
-	group_search_fill(1, &next_wavefront, 64, 0.35, &c);
-	make_parts(&c, 2, first2, equal2);
-	balance_row("2 parts, equal cores (response at half the load)", &c, 1, seeds, first);
-	group_search_fill(1, &next_wavefront, 64, 0.15, &c);
-	make_parts(&c, 4, first4, equal4);
-	balance_row("4 parts, equal cores (response at a fifth of the load)", &c, 1, seeds, first);
+	    "| cores | wavefront | rate/s, %d clients per core | ratio | %d | ratio | mean, ms | "
+	    "ratio |\n|---|---|---|---|---|---|---|---|\n",
+	    CLIENTS, MANY);
+	print_replicas(8, seeds);
+	print_replicas(64, seeds);
 }

@@ -17,6 +17,9 @@
  *   f ~ sqrt(rho_i (1 + rho_i) / s)  gated: `arrived`; used for `events` and `time`, too, for which
  *                                    no closed form is known
  *
+ * Compared with the exact law for polling tables, these shares leave at most 7 % more work waiting
+ * than the best ones (test_next_mg1).
+ *
  * All switches cost the same here, so s is left out. Where the shares give a stage no entry, the
  * stage gets one.
  *
