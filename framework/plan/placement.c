@@ -33,7 +33,7 @@ static void check_inline(struct plan *p, struct plan_stage *ps)
 
 	if (!s->inlined)
 		return;
-	if (ps->ops->flags & WEIR_STAGE_BLOCKS)
+	if (ps->ops->flags & WEIR_STAGE_BLOCKS && !plan_is_alone(p, ps))
 		why = "the handler of the stage may block, and would block the caller's thread";
 	else if (ps->ops->flags & WEIR_STAGE_SINGLE)
 		why = "only one thread at a time may run the handler of the stage";
