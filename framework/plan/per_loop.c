@@ -40,7 +40,7 @@ static bool spread(const struct plan *p, bool *shared)
 	return any;
 }
 
-bool plan_is_alone(const struct plan *p, const struct plan_stage *ps)
+static bool is_alone(const struct plan *p, const struct plan_stage *ps)
 {
 	bool *shared = calloc((size_t)p->n, sizeof(*shared));
 	bool alone;
@@ -52,6 +52,18 @@ bool plan_is_alone(const struct plan *p, const struct plan_stage *ps)
 	alone = !shared[ps - p->stages] && !has_threads(ps);
 	free(shared);
 	return alone;
+}
+
+const char *plan_why_not_block(const struct plan *p, const struct plan_stage *ps)
+{
+	if (is_alone(p, ps))
+		return NULL;
+	for (int i = 0; i < p->n; i++)
+		if (p->stages[i].per_loop > 0)
+			return "the handler of the stage may block, and some of its callers are "
+			       "not I/O "
+			       "threads with 'per_thread: 1'";
+	return "the handler of the stage may block, and would block the caller's thread";
 }
 
 /* ---- the warning ---- */

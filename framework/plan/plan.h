@@ -73,8 +73,9 @@ const char *plan_source_in(const struct plan *p, int g);
 /** Check where a source runs; part of plan_placement (plan/hosts.c). */
 void plan_source(struct plan *p, const struct plan_stage *ps);
 
-/** Whether the inline stage runs only in loops that have one client each; plan/per_loop.c. */
-bool plan_is_alone(const struct plan *p, const struct plan_stage *ps);
+/** Why the inline stage, which may block, must not run in the threads of its callers; NULL if these are
+ *  loops that have one client each. plan/per_loop.c */
+const char *plan_why_not_block(const struct plan *p, const struct plan_stage *ps);
 /** Log a warning of each source with a limit of clients per loop and a queue behind it. For plans without
  *  errors. */
 void plan_per_loop_warn(const struct plan *p);

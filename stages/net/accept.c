@@ -303,7 +303,7 @@ static bool is_enough(struct net_io *io)
 		return io->accept.paused;
 	if (io->accept.last_call)
 		return io->drain.phase == NET_DRAINING && per_thread_full(io);
-	per_thread_update(io);
+	per_thread_accepted(io);
 	return true;
 }
 

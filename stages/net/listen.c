@@ -207,10 +207,11 @@ void listen_leave(struct net_io *io)
 }
 
 /* Accept the clients in the backlog of `l`. With `per_thread`, as many as there is room for or, when
- * nothing may enter the graph any more, all, since they are only refused then. */
+ * nothing may enter the graph any more, all, since they are only refused then (clients of a passed
+ * socket wait for the next server). */
 static void accept_last(struct net_io *io, const struct listener *l)
 {
-	bool refuses = per_thread_on(io) && io->drain.phase == NET_CLOSED;
+	bool refuses = per_thread_on(io) && io->drain.phase == NET_CLOSED && !l->passed;
 
 	if (io->loop && (io->drain.phase == NET_DRAINING || refuses))
 		accept_rest(io, l->watch.fd);
@@ -225,8 +226,8 @@ void listen_close(struct net_io *io)
 		if (l->watch.fd == -1)
 			continue;
 		accept_last(io, l);
-		if (io->drain.phase == NET_DRAINING && per_thread_full(io)) {
-			per_thread_update(io);
+		if (io->loop && io->drain.phase == NET_DRAINING && per_thread_full(io)) {
+			per_thread_accepted(io);
 			return; /* the backlog may not be empty */
 		}
 		close_listener(io, l);

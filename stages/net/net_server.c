@@ -194,6 +194,9 @@ static int start_loops(
 		err->code = rc;
 		snprintf(err->text, sizeof(err->text), "I/O thread %d could not start: %s", i,
 		    weir_error_text(rc));
+		if (rc == WEIR_ESYS)
+			snprintf(err->hint, sizeof(err->hint),
+			    "lower 'threads', or raise the limits of threads and of open files");
 		return rc;
 	}
 	return 0;

@@ -45,22 +45,25 @@ static bool tell(struct net_server *srv, int i, const struct net_io *but)
 	return told;
 }
 
-/* Whether a client waits at a listener. With one listener none is overlooked, since a thread ceases to
- * watch it only after it has accepted the client of which it was told. */
+/* Whether a client waits at a listener. */
 static bool is_client_there(const struct net_io *io)
 {
 	bool there = false;
 
-	for (int i = 0; io->accept.n_listeners > 1 && i < io->accept.n_listeners && !there; i++) {
+	for (int i = 0; i < io->accept.n_listeners && !there; i++) {
 		struct pollfd p = {.fd = io->listener[i].watch.fd, .events = POLLIN};
 		there = p.fd != -1 && TEMP_FAILURE_RETRY(poll(&p, 1, 0)) == 1;
 	}
 	return there;
 }
 
-static void pass_on(struct net_io *io)
+/* Tell another thread of what `io`, which is full, was perhaps told. With `accepted` it has just
+ * accepted a client: with one listener, that is the one of which it was told. */
+static void pass_on(struct net_io *io, bool accepted)
 {
-	if (atomic_load(&io->srv->n_waiting) > 0 || is_client_there(io))
+	bool sure = accepted && io->accept.n_listeners == 1;
+
+	if (atomic_load(&io->srv->n_waiting) > 0 || (!sure && is_client_there(io)))
 		tell(io->srv, io->index + 1, io);
 }
 
@@ -171,16 +174,21 @@ static void adopt(struct net_io *io)
 
 /* ---- the I/O thread ---- */
 
-void per_thread_update(struct net_io *io)
+static void update(struct net_io *io, bool accepted)
 {
 	bool full = per_thread_full(io);
+	bool changes = full != atomic_load_explicit(&io->share.full, memory_order_relaxed);
 
-	if (full == atomic_load_explicit(&io->share.full, memory_order_relaxed))
-		return;
-	atomic_store(&io->share.full, full);
-	listen_pause(io);
-	if (full)
-		pass_on(io);
+	if (changes)
+		atomic_store(&io->share.full, full);
+	listen_pause(io); /* even if nothing changes: a new connection that waited may have begun */
+	if (changes && full)
+		pass_on(io, accepted);
+}
+
+void per_thread_accepted(struct net_io *io)
+{
+	update(io, true);
 }
 
 /* Another thread has found that something waits. */
@@ -188,7 +196,7 @@ static void look(struct net_io *io)
 {
 	atomic_store(&io->share.look, false);
 	if (per_thread_full(io))
-		pass_on(io);
+		pass_on(io, false);
 	else
 		listen_again(io);
 }
@@ -197,12 +205,12 @@ void per_thread_follow(struct net_io *io)
 {
 	if (!per_thread_on(io))
 		return;
-	per_thread_update(io);
+	update(io, false);
 	if (atomic_load(&io->share.look))
 		look(io);
 	if (atomic_load(&io->srv->n_waiting) > 0) {
 		adopt(io);
-		per_thread_update(io);
+		update(io, false);
 	}
 }
 

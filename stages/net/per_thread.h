@@ -37,12 +37,11 @@ static inline bool per_thread_full(const struct net_io *io)
 		   io->n_conns + (io->accept.newcomer.fd != -1) >= io->srv->per_thread);
 }
 
-/** Watch the listeners, or no longer, as `io` has room for connections or not. Called after each
- * accept, and by per_thread_follow. */
-void per_thread_update(struct net_io *io);
+/** Cease to watch the listeners if `io` is full now. Called after each accept. */
+void per_thread_accepted(struct net_io *io);
 
-/** Take over waiting connections while there is room, and follow what other threads have told. Called
- * in each iteration. Costs a load if there is no limit. */
+/** Watch the listeners, or no longer, as there is room; take over waiting connections while there is;
+ * follow what other threads have told. Called in each iteration. Costs a load if there is no limit. */
 void per_thread_follow(struct net_io *io);
 
 /** Let `h` wait for a thread of `to` with room. `now_ns` is the present time, and `i` the number of the

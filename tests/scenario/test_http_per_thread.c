@@ -2,116 +2,14 @@
 /*
  * I/O threads with at most `per_thread` connections each, with 1 a thread per connection: a handler
  * may block, and stops nobody else. Further clients wait in the backlog, also while the server drains.
- *
- * t.alone answers as t.reply, and counts calls in I/O threads that have more connections than they
- * may.
  */
-#include <poll.h>
 #include <sys/resource.h>
 
 #include "fixture/graph/drain.h"
+#include "fixture/http/per_thread.h"
 #include "fixture/http/tls.h"
-#include "net/net.h"
 
 #define CLIENTS_MAX 300
-
-static atomic_int crowded;
-static int64_t most; /* `per_thread` of all servers of a test */
-
-static void alone_handle(struct weir_stage *st, struct weir_event **ev, int n)
-{
-	const struct net_io *io = weir_loop_data(weir_loop_here());
-
-	atomic_fetch_add(&crowded, io->n_conns > most);
-	reply_handle(st, ev, n);
-	atomic_fetch_add(&crowded, io->n_conns > most);
-}
-
-static const struct weir_stage_ops alone_ops = {.abi = WEIR_STAGE_ABI,
-    .flags = WEIR_STAGE_BLOCKS,
-    .name = "t.alone",
-    .summary = "t.reply, in a thread per connection",
-    .accepts = &weir_http_request_type,
-    .handle = alone_handle};
-
-static void set_up(struct server *s, const char *threads, int64_t per_thread)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%lld", (long long)per_thread);
-	most = per_thread;
-	atomic_store(&crowded, 0);
-	if (!weir_stage_type_find("t.alone"))
-		fixture_register(&alone_ops);
-	fixture_set(s->web, "with.threads", threads);
-	fixture_set(s->web, "with.per_thread", text);
-	fixture_set(s->web, "with.max_per_address", "0");
-	s->app->inlined = true;
-}
-
-static struct server made(const char *threads, int64_t per_thread)
-{
-	struct server s = server_new(per_thread == 1 ? "t.alone" : "t.reply");
-
-	set_up(&s, threads, per_thread);
-	return s;
-}
-
-static struct server started(const char *threads, int64_t per_thread)
-{
-	struct server s = made(threads, per_thread);
-
-	server_start(&s);
-	return s;
-}
-
-static void stop(struct server *s)
-{
-	server_stop(s);
-	CU_ASSERT_EQUAL(atomic_load(&crowded), 0);
-}
-
-static int dial(const struct server *s, const char *request)
-{
-	int fd = client_open(s->port);
-
-	CU_ASSERT(client_say(fd, request));
-	return fd;
-}
-
-static bool is_answered(int fd, const char *body)
-{
-	struct answer a = {0};
-	bool is = answer_read(fd, &a) && answer_is(&a, 200, body);
-
-	answer_free(&a);
-	return is;
-}
-
-static int status_of(int fd)
-{
-	struct answer a = {0};
-	int status = answer_read(fd, &a) ? a.status : 0;
-
-	answer_free(&a);
-	return status;
-}
-
-static bool is_readable(int fd)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-
-	return poll(&p, 1, 0) == 1;
-}
-
-static int count_readable(const int *fd, int n)
-{
-	int readable = 0;
-
-	for (int i = 0; i < n; i++)
-		readable += is_readable(fd[i]);
-	return readable;
-}
 
 /* ---- accepting ---- */
 
@@ -128,15 +26,7 @@ static void test_others_wait(void)
 	gate_open("all");
 	FIXTURE_AWAIT(count_readable(fd, 5) == 3);
 	CU_ASSERT_EQUAL(server_offered(&s), 3);
-	for (int served = 0; served < 5;)
-		for (int i = 0; i < 5; i++) {
-			if (fd[i] == -1 || !is_readable(fd[i]))
-				continue;
-			CU_ASSERT(is_answered(fd[i], "GET /wait/all\n"));
-			close(fd[i]);
-			fd[i] = -1;
-			served++;
-		}
+	serve_all(fd, 5, "GET /wait/all\n");
 	AWAIT_METRIC(&s, "http_connections", ==, 0);
 	stop(&s);
 }
@@ -155,15 +45,7 @@ static void test_many(void)
 	FIXTURE_AWAIT(count_readable(fd, CLIENTS_MAX) == 256);
 	CU_ASSERT_EQUAL(server_metric(&s, "http_connections"), 256);
 	CU_ASSERT_EQUAL(server_offered(&s), 256);
-	for (int served = 0; served < CLIENTS_MAX;)
-		for (int i = 0; i < CLIENTS_MAX; i++) {
-			if (fd[i] == -1 || !is_readable(fd[i]))
-				continue;
-			CU_ASSERT(is_answered(fd[i], "GET /x\n"));
-			close(fd[i]);
-			fd[i] = -1;
-			served++;
-		}
+	serve_all(fd, CLIENTS_MAX, "GET /x\n");
 	CU_ASSERT_EQUAL(server_offered(&s), CLIENTS_MAX);
 	stop(&s);
 }
@@ -233,15 +115,7 @@ static void test_four(void)
 		fd[i] = dial(&s, GET("/x"));
 	FIXTURE_AWAIT(count_readable(fd, 10) == 8);
 	CU_ASSERT_EQUAL(server_metric(&s, "http_connections"), 8);
-	for (int left = 10; left > 0;)
-		for (int i = 0; i < 10; i++) {
-			if (fd[i] == -1 || !is_readable(fd[i]))
-				continue;
-			CU_ASSERT(is_answered(fd[i], "GET /x\n"));
-			close(fd[i]);
-			fd[i] = -1;
-			left--;
-		}
+	serve_all(fd, 10, "GET /x\n");
 	stop(&s);
 }
 
@@ -317,120 +191,6 @@ static void test_drain_now(void)
 		close(fd[i]);
 	}
 	drain_end(&d);
-}
-
-/* ---- replacing ---- */
-
-/* `next` takes over from `s`, which drains. */
-static struct server follow(struct server *s, struct drain *d, struct server next)
-{
-	struct weir_errs errs = {0};
-
-	next.graph = fixture_build(next.spec);
-	CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next.graph, s->graph, &errs), 0);
-	next.port = s->port;
-	drain_call(d, s->graph, DRAIN_ALL_NS);
-	return next;
-}
-
-/* An idle connection goes on, one in a handler follows, one in the backlog is accepted by the new
- * server. */
-static void test_reload(void)
-{
-	struct server s = started("2", 1);
-	int idle = dial(&s, GET("/1")), blocked, waits;
-	struct drain d;
-
-	CU_ASSERT(is_answered(idle, "GET /1\n"));
-	blocked = dial(&s, GET("/wait/reload"));
-	gate_await(1);
-	waits = dial(&s, GET("/2"));
-	s = follow(&s, &d, made("2", 1));
-	CU_ASSERT(client_say(idle, GET("/3")) && is_answered(idle, "GET /3\n"));
-	close(idle);
-	CU_ASSERT(is_answered(waits, "GET /2\n"));
-	gate_open("reload");
-	CU_ASSERT(is_answered(blocked, "GET /wait/reload\n"));
-	CU_ASSERT(client_say(blocked, GET("/4")) && is_answered(blocked, "GET /4\n"));
-	close(blocked);
-	close(waits);
-	drain_end(&d);
-	stop(&s);
-}
-
-/* Connections of many threads, or of one without a limit, wait for a thread of the new server. */
-static void check_fewer(const char *threads, int64_t per_thread)
-{
-	struct server s = started(threads, per_thread);
-	struct drain d;
-	int fd[4];
-
-	for (int i = 0; i < 4; i++) {
-		fd[i] = dial(&s, GET("/1"));
-		CU_ASSERT(is_answered(fd[i], "GET /1\n"));
-	}
-	s = follow(&s, &d, made("1", 1));
-	drain_end(&d);
-	for (int i = 0; i < 4; i++)
-		CU_ASSERT(client_say(fd[i], GET("/2")));
-	for (int left = 4; left > 0; left--) {
-		int i = 0;
-		FIXTURE_AWAIT(count_readable(fd, 4) == 1);
-		while (!is_readable(fd[i]))
-			i++;
-		CU_ASSERT(is_answered(fd[i], "GET /2\n"));
-		close(fd[i]);
-		fd[i] = -1;
-	}
-	CU_ASSERT_EQUAL(server_metric(&s, "http_refused_handed_total"), 0);
-	stop(&s);
-}
-
-static void test_fewer(void)
-{
-	check_fewer("4", 1);
-	check_fewer("2", 0);
-}
-
-/* Without a limit, the new server gives each thread a socket of its own again. */
-static void test_no_limit_any_more(void)
-{
-	struct server s = started("2", 1);
-	int fd[6], kept = dial(&s, GET("/1"));
-	struct drain d;
-
-	CU_ASSERT(is_answered(kept, "GET /1\n"));
-	s = follow(&s, &d, made("3", 0));
-	drain_end(&d);
-	for (int i = 0; i < 6; i++) {
-		fd[i] = dial(&s, GET("/2"));
-		CU_ASSERT(is_answered(fd[i], "GET /2\n"));
-	}
-	CU_ASSERT(client_say(kept, GET("/3")) && is_answered(kept, "GET /3\n"));
-	close(kept);
-	for (int i = 0; i < 6; i++)
-		close(fd[i]);
-	stop(&s);
-}
-
-/* The new server stops while connections wait for it. */
-static void test_drain_of_waiting(void)
-{
-	struct server s = started("3", 1);
-	struct drain d;
-	int fd[3];
-
-	for (int i = 0; i < 3; i++) {
-		fd[i] = dial(&s, GET("/1"));
-		CU_ASSERT(is_answered(fd[i], "GET /1\n"));
-	}
-	s = follow(&s, &d, made("1", 1));
-	drain_end(&d);
-	stop(&s);
-	for (int i = 0; i < 3; i++) {
-		CU_ASSERT(client_at_end(fd[i]));
-		close(fd[i]);
-	}
 }
 
 /* ---- the rest ---- */
@@ -513,8 +273,6 @@ static void test_tls(void)
 CUNIT_MAIN("http_per_thread", {"others wait", test_others_wait}, {"many", test_many},
     {"keep-alive", test_keep_alive}, {"a blocked handler", test_blocked},
     {"slow clients", test_slow}, {"four each", test_four}, {"several addresses", test_addresses},
-    {"drain", test_drain}, {"drain without time", test_drain_now}, {"reload", test_reload},
-    {"fewer threads", test_fewer}, {"no limit any more", test_no_limit_any_more},
-    {"drain of waiting", test_drain_of_waiting}, {"pause", test_pause},
+    {"drain", test_drain}, {"drain without time", test_drain_now}, {"pause", test_pause},
     {"max_connections", test_max_connections}, {"make files", tls_begin}, {"tls", test_tls},
     {"remove files", tls_end})
