@@ -357,6 +357,7 @@ int main(int argc, char **argv)
 	static const int loads[] = {8, 64, 512};
 	static const char *const both[] = {"460, 0.6", "430, 0.6", "430, 0.6"};
 	const char *only = argc > 1 ? argv[1] : NULL; /* a schedule, or "two" */
+	int run = argc > 2 ? atoi(argv[2]) : 0;       /* 64, 8 or 1; 0: all of them */
 	struct weir_err err = {0};
 
 	sched_getaffinity(0, sizeof(all_cpus), &all_cpus);
@@ -366,7 +367,7 @@ int main(int argc, char **argv)
 	printf("%-36s %9s %9s %9s   ratio\n", "CPU ns per hop", "median", "low", "high");
 	for (int i = 0; i < 3; i++)
 		for (size_t p = 0; p < sizeof(names) / sizeof(names[0]); p++)
-			if (!only || strcmp(only, names[p]) == 0)
+			if ((!only || strcmp(only, names[p]) == 0) && (!run || run == runs[i]))
 				one_core(names[p], runs[i], aims[i]);
 	if (only && strcmp(only, "two") != 0)
 		return 0;

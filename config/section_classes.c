@@ -156,6 +156,26 @@ static int bind_cores(struct bind *bind, const struct weir_node *node,
 	return rc == WEIR_ENOMEM ? source_no_memory(bind->errs) : 0;
 }
 
+/* Record the positions of the keys that weir_spec_check may report. */
+static void keep_marks(
+    struct weir_group_spec *group, const struct weir_node *name, const struct weir_node *item)
+{
+	const struct weir_mark *mark = item->kind == WEIR_NODE_SCALAR ? &item->mark : &name->mark;
+
+	if (strcmp(name->text, "threads") == 0)
+		bind_threads_mark(item, &group->threads);
+	else if (strcmp(name->text, "schedule") == 0)
+		group->schedule_mark = item->mark;
+	else if (strcmp(name->text, "cores") == 0)
+		group->cores_mark = *mark;
+	else if (strcmp(name->text, "gate") == 0)
+		group->gate_mark = *mark;
+	else if (strcmp(name->text, "starve") == 0)
+		group->starve_mark = *mark;
+	else if (strcmp(name->text, "visit") == 0)
+		group->visit_mark = *mark;
+}
+
 static int bind_group(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
 {
 	char where[WHERE_BYTES];
@@ -180,10 +200,8 @@ static int bind_group(struct bind *bind, const struct weir_node *name, const str
 			rc = bind_cores(bind, item, group, where);
 		else
 			bind_one(bind, weir_group_knobs, node->name[i], item, group, where);
-		if (strcmp(node->name[i]->text, "threads") == 0)
-			bind_threads_mark(item, &group->threads);
+		keep_marks(group, node->name[i], item);
 	}
-	bind_mark(node, "schedule", &group->schedule_mark);
 	return rc;
 }
 

@@ -71,6 +71,20 @@ static void keep_mark(struct weir_stage_spec *stage, const char *path)
 		stage->width.policy_mark = mark;
 }
 
+static void keep_group_mark(struct weir_group_spec *group, const char *path)
+{
+	const struct weir_mark mark = {.file = "--set"};
+
+	if (strcmp(path, "cores") == 0)
+		group->cores_mark = mark;
+	if (strncmp(path, "gate.", 5) == 0)
+		group->gate_mark = mark;
+	if (strcmp(path, "starve") == 0)
+		group->starve_mark = mark;
+	if (strcmp(path, "visit") == 0)
+		group->visit_mark = mark;
+}
+
 /* Drop the policy of `cores: { min, max, policy }` if `cores` is no longer a range. Returns 0 or
  * WEIR_ENOMEM. */
 static int end_policy(struct bind *bind, struct weir_group_spec *group, const char *path)
@@ -101,7 +115,10 @@ int bind_set(struct bind *bind, const char *set)
 		return report(bind, set, WEIR_EINVAL, "this path is too long");
 	if (group) {
 		int rc = weir_group_spec_set(group, path, set + path_len + 1, why, sizeof(why));
-		return rc == 0 ? end_policy(bind, group, path) : report(bind, set, rc, why);
+		if (rc != 0)
+			return report(bind, set, rc, why);
+		keep_group_mark(group, path);
+		return end_policy(bind, group, path);
 	}
 	if (strncmp(path, "threads", 7) == 0 && stage->group[0])
 		return report(bind, set, WEIR_EINVAL,

@@ -69,6 +69,8 @@ static void push(struct sim *s, struct stage *st, struct group_core *core, uint3
 	r->queued_ns = s->now_ns;
 	if (core)
 		group_push(s, st, core, slot);
+	else if (st->part)
+		keys_push(s, st, slot);
 	else
 		lane_push(s, &st->lane[r->class_id], slot);
 	st->length++;
@@ -84,18 +86,25 @@ static bool over_load(int reason)
 	       reason == WEIR_EDELAY || reason == WEIR_ELIMIT;
 }
 
-static void fill_view(struct sim *s, int entry, int stage, int class_id, struct admission_view *v)
+/* `slot`: one of the events, which all have one owner if the stage is serial. */
+static void fill_view(struct sim *s, int entry, int stage, uint32_t slot, struct admission_view *v)
 {
+	int class_id = s->req[slot].class_id;
 	const struct stage *st = &s->stage[stage];
 	int64_t coming_ns = routes_coming_ns(s, entry, stage, class_id);
+	int64_t waiting_ns = queue_work_ns(s, st), own_ns = 0;
 
+	if (st->part && entry == stage) { /* as of all cores, if all had as much */
+		own_ns = keys_work_ns(s, st, slot);
+		waiting_ns = own_ns * st->target;
+	}
 	*v = (struct admission_view){.now_ns = s->now_ns,
 	    .length = st->length,
 	    .limit = st->own,
 	    .running = st->running,
 	    .n_classes = s->conf->n_classes,
 	    .threads = st->target > 0 ? st->target : 1,
-	    .work_ns = queue_work_ns(s, st) + coming_ns,
+	    .work_ns = waiting_ns + coming_ns,
 	    .cost_ns = st->mean_cost_ns,
 	    .slo_ns = st->conf->slo_ns,
 	    .lead_ns = routes_lead_ns(s, entry, stage, class_id),
@@ -103,7 +112,7 @@ static void fill_view(struct sim *s, int entry, int stage, int class_id, struct 
 	int idle = st->live > st->busy ? st->live - st->busy : 0;
 	if (st->group)
 		idle = st->group->n_idle;
-	v->idle = judge_idle(v, idle, coming_ns);
+	v->idle = own_ns > 0 ? 0 : judge_idle(v, idle, coming_ns);
 	v->work_ns = group_work_ns(s, st, v->work_ns); /* stage_beside of framework/sched */
 }
 
@@ -119,7 +128,7 @@ static void refuse(struct sim *s, int stage, uint32_t slot, int reason, int by)
 	laws_refused(s, stage, by, r, reason);
 	laws_saw(s, SIM_LAW_IDLE, 0);
 	if (over_load(reason))
-		fill_view(s, stage, for_whom, r->class_id, &view);
+		fill_view(s, stage, for_whom, slot, &view);
 	if (over_load(reason) && view.idle > 0) {
 		if (s->now_ns >= s->conf->warmup_ns)
 			s->r->stage[for_whom].refused_idle++;
@@ -201,7 +210,7 @@ static int ask(struct sim *s, int entry, int stage, struct question *q)
 	if (n == 0)
 		return 0;
 	bool probes = n == 1 && p->tick && (s->conf->probe_all || st->asked++ % PROBE_EVERY == 0);
-	fill_view(s, entry, stage, q->class_id, &view);
+	fill_view(s, entry, stage, q->slot[0], &view);
 	if (probes)
 		memcpy(before, st->state, sizeof(before));
 	judge_view(&judge, q->class_id, &part.run, &view);
@@ -267,7 +276,7 @@ static void count_wanted(struct sim *s, int stage, const struct question *q)
 /* Return the number of free queue slots for events of the class, as in sink.c. */
 static int64_t room_for(const struct sim *s, const struct stage *st, int class_id)
 {
-	uint8_t rank[WEIR_CLASSES_MAX];
+	uint8_t rank[WEIR_CLASSES_MAX] = {0};
 	uint32_t in[WEIR_CLASSES_MAX];
 	struct room r = {.limit = st->own,
 	    .n_classes = s->conf->n_classes,
@@ -285,7 +294,7 @@ static int64_t room_for(const struct sim *s, const struct stage *st, int class_i
 static int enter_queue(struct sim *s, int stage, struct question *q, unsigned asked_for)
 {
 	struct stage *st = &s->stage[stage];
-	struct group_core *core = q->judged ? group_cell(s, st, q->from, q->n) : NULL;
+	struct group_core *core = q->judged ? group_cell(s, st, q->from, q->n, q->slot[0]) : NULL;
 	int64_t cell = core ? group_room(st, core) : 0;
 	int64_t room = room_for(s, st, q->class_id) + cell;
 	int entered = 0;
@@ -341,6 +350,44 @@ static void admit_class(struct sim *s, int stage, struct question *q)
 	laws_note(s, "offer", stage, q->class_id, q->n, entered);
 }
 
+/* A serial stage keeps the order of the batch: one question for each run of one class and one owner. */
+static void admit_in_order(
+    struct sim *s, int stage, struct question *q, const uint32_t *slot, int n)
+{
+	const struct stage *st = &s->stage[stage];
+
+	for (int i = 0; i < n;) {
+		const struct request *first = &s->req[slot[i]];
+		int owner = keys_owner(s, st, first);
+		q->class_id = first->class_id;
+		for (q->n = 0; i < n && s->req[slot[i]].class_id == q->class_id &&
+			       keys_owner(s, st, &s->req[slot[i]]) == owner;
+		     i++) {
+			q->slot[q->n] = slot[i];
+			q->why[q->n++] = 0;
+		}
+		admit_class(s, stage, q);
+	}
+}
+
+static void admit_by_class(
+    struct sim *s, int stage, struct question *q, const uint32_t *slot, int n, unsigned classes)
+{
+	for (int c = 0; classes >> c; c++) {
+		if (!(classes >> c & 1))
+			continue;
+		q->class_id = c;
+		q->n = 0;
+		for (int i = 0; i < n; i++) {
+			if (s->req[slot[i]].class_id != c)
+				continue;
+			q->slot[q->n] = slot[i];
+			q->why[q->n++] = 0;
+		}
+		admit_class(s, stage, q);
+	}
+}
+
 void admit_offer(struct sim *s, int stage, const uint32_t *slot, int n)
 {
 	struct stage *st = &s->stage[stage];
@@ -365,18 +412,9 @@ void admit_offer(struct sim *s, int stage, const uint32_t *slot, int n)
 		classes |= 1u << r->class_id;
 		left[n_left++] = slot[i];
 	}
-	for (int c = 0; classes >> c; c++) {
-		if (!(classes >> c & 1))
-			continue;
-		q.class_id = c;
-		q.n = 0;
-		for (int i = 0; i < n_left; i++) {
-			if (s->req[left[i]].class_id != c)
-				continue;
-			q.slot[q.n] = left[i];
-			q.why[q.n++] = 0;
-		}
-		admit_class(s, stage, &q);
-	}
+	if (st->part)
+		admit_in_order(s, stage, &q, left, n_left);
+	else
+		admit_by_class(s, stage, &q, left, n_left, classes);
 	workers_start(s, stage);
 }

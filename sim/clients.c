@@ -146,6 +146,7 @@ static void send(struct sim *s, uint32_t slot)
 	r->counted = s->now_ns >= s->conf->warmup_ns;
 	r->place = place_of(s, r);
 	r->asked_for = 0;
+	laws_serial_sent(s, NULL, slot);
 	s->in_server++;
 	laws_sent(s);
 	if (r->counted) {

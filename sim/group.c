@@ -31,17 +31,19 @@ void groups_free(struct sim *s)
 {
 	for (int i = 0; s->group && i < s->conf->n_groups; i++)
 		free(s->group[i].core);
+	for (int i = 0; i < SIM_STAGES_MAX; i++)
+		free(s->stage[i].part);
 	free(s->group);
 }
 
-static void bind_stage(struct sim *s, int i)
+static int bind_stage(struct sim *s, int i)
 {
 	struct stage *st = &s->stage[i];
 	uint32_t limit = st->conf->queue_limit;
 
 	st->own = limit;
 	if (st->conf->group == 0)
-		return;
+		return 0;
 	struct group *g = st->group = &s->group[st->conf->group - 1];
 	st->first = g->first;
 	g->stage[st->conf->place] = i;
@@ -50,6 +52,7 @@ static void bind_stage(struct sim *s, int i)
 	if (!st->conf->exclusive)
 		st->cell_max = limit / (2 * (uint32_t)g->conf->cores);
 	st->own = limit - st->cell_max * (uint32_t)g->conf->cores;
+	return st->conf->serial ? keys_open(s, st) : 0;
 }
 
 static void begin_cores(struct sim *s, struct group *g)
@@ -65,19 +68,21 @@ static void begin_cores(struct sim *s, struct group *g)
 	group_order(s, g, 0);
 }
 
-uint32_t groups_bind(struct sim *s)
+int groups_bind(struct sim *s, uint32_t *workers)
 {
 	uint32_t n = 0;
+	int rc = 0;
 
 	for (int i = 0; i < s->conf->n_groups; i++) {
 		s->group[i].first = n;
 		n += (uint32_t)s->conf->group[i].cores;
 	}
-	for (int i = 0; i < s->conf->n_stages; i++)
-		bind_stage(s, i);
-	for (int i = 0; i < s->conf->n_groups; i++)
+	*workers = n;
+	for (int i = 0; i < s->conf->n_stages && rc == 0; i++)
+		rc = bind_stage(s, i);
+	for (int i = 0; i < s->conf->n_groups && rc == 0; i++)
 		begin_cores(s, &s->group[i]);
-	return n;
+	return rc;
 }
 
 static int64_t busy_now(const struct sim *s, const struct group *g, int k)
@@ -208,9 +213,13 @@ static int64_t oldest_ns(const struct sim *s, const struct lane *lane)
 	return at_ns;
 }
 
-static uint32_t share_of(const struct group *g, const struct stage *st)
+/* Number of events of the queue that core `k` may take. */
+static uint32_t share_of(const struct group *g, const struct stage *st, int k)
 {
 	uint32_t n = group_queue_ready(st) ? group_queued(st) : 0, cores = (uint32_t)g->conf->cores;
+
+	if (st->part)
+		return keys_inbox(st, k)->n;
 
 	return st->conf->exclusive ? n : (n + cores - 1) / cores;
 }
@@ -223,7 +232,9 @@ static struct next_view look(struct sim *s, struct group *g, const struct group_
 	for (int i = 0; i < g->n_stages; i++) {
 		const struct stage *st = &s->stage[g->stage[i]];
 		struct next_stage *view = &g->view[i];
-		uint32_t share = share_of(g, st);
+		int k = group_core_number(g, core);
+		uint32_t share = share_of(g, st, k);
+		const struct lane *queue = st->part ? keys_inbox(st, k)->lane : st->lane;
 		view->length = core->cell[i].n + share;
 		if (view->length == 0)
 			continue;
@@ -231,7 +242,7 @@ static struct next_view look(struct sim *s, struct group *g, const struct group_
 		view->oldest_ns = oldest_ns(s, core->cell[i].lane);
 		view->service_ns = st->mean_cost_ns;
 		view->rest_ns = g->rest_ns[i];
-		int64_t queued_ns = share > 0 ? oldest_ns(s, st->lane) : INT64_MAX;
+		int64_t queued_ns = share > 0 ? oldest_ns(s, queue) : INT64_MAX;
 		if (queued_ns < view->oldest_ns)
 			view->oldest_ns = queued_ns;
 	}
@@ -257,13 +268,28 @@ struct taken {
 	int64_t work_ns;
 };
 
+/* Take the next event of the stage, from the cell or from the queue, which may be if `queue_too`. Of a
+ * serial stage, those in the cell are the older ones. */
+static uint32_t take_one(
+    struct sim *s, struct stage *st, struct group_core *core, bool queue_too, bool *from_cell)
+{
+	const struct line *cell = &core->cell[st->conf->place];
+
+	*from_cell = st->part ? cell->n > 0 : cell_is_first(s, st, cell->lane, queue_too);
+	if (*from_cell)
+		return group_pop(s, st, core);
+	if (st->part)
+		return keys_pop(s, st, keys_inbox(st, group_core_number(st->group, core)));
+	return lane_pop(s, &st->lane[lanes_next(s, st, st->lane)]);
+}
+
 static struct taken take(
     struct sim *s, struct group *g, struct group_core *core, uint32_t id, int place, uint32_t gate)
 {
 	int stage = g->stage[place];
 	struct stage *st = &s->stage[stage];
 	struct worker *w = &s->worker[id];
-	uint32_t share = share_of(g, st), most = (uint32_t)batch_most(st);
+	uint32_t share = share_of(g, st, (int)(id - g->first)), most = (uint32_t)batch_most(st);
 	struct taken t = {.work_ns = st->conf->batch_fixed_ns};
 
 	w->head = NONE;
@@ -271,9 +297,8 @@ static struct taken take(
 	w->stage = (uint16_t)stage;
 	most = most < gate ? most : gate;
 	while (t.n < most && (core->cell[place].n > 0 || t.from_queue < share)) {
-		bool cell = cell_is_first(s, st, core->cell[place].lane, t.from_queue < share);
-		uint32_t slot = cell ? group_pop(s, st, core)
-				     : lane_pop(s, &st->lane[lanes_next(s, st, st->lane)]);
+		bool cell;
+		uint32_t slot = take_one(s, st, core, t.from_queue < share, &cell);
 		int64_t *longest_ns = &g->at[place].longest_ns;
 		st->length--;
 		t.n++;
@@ -338,6 +363,8 @@ static void begin_batch(struct sim *s, struct group *g, uint32_t id, const struc
 	core->place = c->stage;
 	if (group_deal(s, g, core))
 		spent_ns += g->conf->cost.deal_ns;
+	spent_ns += core->owed_ns;
+	core->owed_ns = 0;
 	for (int i = 0; i < g->n_stages && !g->law.woke; i++)
 		group_poke(s, g->stage[i]);
 	count(g, c, t, spent_ns);
@@ -381,7 +408,12 @@ static void requeue(struct sim *s, struct stage *st, uint32_t slot)
 	struct request *r = &s->req[slot];
 
 	r->queued_ns = s->now_ns;
-	lane_push(s, &st->lane[r->class_id], slot);
+	r->put_back = true;
+	laws_serial_ended(s, st, slot);
+	if (st->part)
+		keys_push(s, st, slot);
+	else
+		lane_push(s, &st->lane[r->class_id], slot);
 	st->length++;
 	st->again++;
 	st->running--;
@@ -394,7 +426,7 @@ uint32_t group_yield(struct sim *s, uint32_t id)
 	struct group *g = w->group;
 	struct stage *st = &s->stage[w->stage];
 	struct group_core *core = &g->core[id - g->first];
-	uint32_t ahead = core->cell[st->conf->place].n + share_of(g, st);
+	uint32_t ahead = core->cell[st->conf->place].n + share_of(g, st, (int)(id - g->first));
 	uint32_t keep = NONE;
 	int yielded = 0;
 
@@ -426,6 +458,8 @@ void group_died(struct sim *s, uint32_t id)
 	struct group_core *core = &g->core[id - g->first];
 
 	g->sum.busy_ns[id - g->first] += s->now_ns - s->worker[id].started_ns;
+	if (g->serial)
+		keys_died(s, g, (int)(id - g->first));
 	for (int i = 0; i < g->n_stages; i++)
 		group_give(s, g, core, i, UINT32_MAX);
 	next_core_init(&core->next, g->conf->policy);

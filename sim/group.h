@@ -5,6 +5,7 @@
  *
  *   group.c       set-up, the turn of a core, cells and what they cost, orders
  *   group_deal.c  which events leave a core for an idle one, and which core wakes up
+ *   group_keys.c  serial keys: slots, inboxes, moves
  *   laws_group.c  the laws of core groups
  *
  * The model:
@@ -17,25 +18,23 @@
  *   and at most 1 / cores of the queue; the higher class first, then the older event.
  * - sending, as in sched/splice.c: what a core sends to a stage of its own group enters its cell,
  *   unless a policy has to decide on it, the cell is full, the stage is slow, or it is dealt.
- * - dealing, as in sched/splice.c and sched/give.c: if a core is idle, a core deals what it sends
- *   while it has two stages with events in their cells, or four events in all. Before a batch, it
- *   gives half of its fullest cell to the queue if the work behind the batch takes 5 us.
+ * - dealing, as in sched/splice.c and sched/give.c: while a core is idle, another one deals what it
+ *   sends if it has two stages with events in their cells, or four events in all. Before a batch,
+ *   it gives half of its fullest cell to the queue if the work behind the batch takes 5 us.
  * - bounds, as in event/queue_steer.c: each cell has limit / (2 cores), the queue the rest.
  * - when a queue has events, one idle core is woken.
- * - gate `cutoff`: an event whose service takes longer than `gate_ns` yields then, goes to the end
- *   of the queue of its stage, and does the rest in a later batch.
+ * - serial keys, as in sched/serial.h: the queue of a serial stage has an inbox for each core, and a
+ *   map gives the core of each slot. A core that ends a batch while another one idles gives it slots,
+ *   which sched/serial_choose.h chooses. A core that dies gives away all its slots.
+ * - gate `cutoff`: an event whose service takes longer than `gate_ns` yields after that time, goes
+ *   to the end of the queue of its stage, and does the rest in a later batch.
  * - a crash of a handler moves the cells of the core to the queues.
  */
 #ifndef WEIR_SIM_GROUP_H
 #define WEIR_SIM_GROUP_H
 
+#include "event/slots.h"
 #include "world.h"
-
-/* A stage on one core. */
-struct group_cell {
-	struct lane lane[WEIR_CLASSES_MAX];
-	uint32_t n;
-};
 
 /* What laws_group.c knows of a core, apart from what the group itself knows. */
 struct core_laws {
@@ -43,18 +42,23 @@ struct core_laws {
 	 * and when it began, without the time of urgent visits */
 	int place;
 	uint64_t events, most;
-	int64_t began_ns, cut_ns;   /* cut_ns: start of the urgent visit in progress, or 0 */
-	int passed[SIM_STAGES_MAX]; /* batches of others since the stage was seen to starve */
+	int64_t began_ns, cut_ns; /* cut_ns: start of the urgent visit in progress, or 0 */
+	/* S2, by stage: since when the core sees it starve, or 0; batches of others since it must
+	 * be known */
+	int64_t starves_ns[SIM_STAGES_MAX];
+	int passed[SIM_STAGES_MAX];
 };
 
 struct group_core {
 	struct next_core next;
-	struct group_cell cell[SIM_STAGES_MAX]; /* by place */
-	uint64_t filled;                        /* bit i: cell i has events */
-	uint32_t n;                             /* events in all cells */
-	int place;                              /* of the last batch; -1: none */
+	struct line cell[SIM_STAGES_MAX]; /* by place */
+	uint64_t filled;                  /* bit i: cell i has events */
+	uint32_t n;                       /* events in all cells */
+	int place;                        /* of the last batch; -1: none */
 	bool idle, waking;
 	int64_t idle_ns; /* since when it is idle */
+	int64_t owed_ns; /* for moves of slots, part of the cost of the next batch */
+	int64_t deal_ns; /* before this time, it does not look for slots to give */
 	struct core_laws law;
 };
 
@@ -75,7 +79,10 @@ struct group {
 	struct group_core *core;
 	struct group_core *sender; /* whose batch has ended last */
 	int n_idle, n_waking;
-	uint64_t slow; /* bit i: stage i takes too long for cells */
+	uint64_t slow;   /* bit i: stage i takes too long for cells */
+	uint64_t serial; /* bit i: stage i is serial */
+	uint8_t map[QUEUE_SLOTS], given_by[QUEUE_SLOTS]; /* by slot: its core, and the one before */
+	struct key_use *use[SIM_FIELDS_MAX];             /* S4, by value; NULL if not checked */
 	struct next_stage view[NEXT_STAGES_MAX];
 	struct next_order order;
 	int64_t rest_ns[SIM_STAGES_MAX]; /* by place */
@@ -93,8 +100,8 @@ struct group {
 /* group.c */
 int groups_new(struct sim *s);
 void groups_free(struct sim *s);
-/** Give each group its stages and workers. Returns the number of workers. */
-uint32_t groups_bind(struct sim *s);
+/** Give each group its stages and workers. Returns 0 and the number of workers, or WEIR_ENOMEM. */
+int groups_bind(struct sim *s, uint32_t *workers);
 void groups_mark(struct sim *s);   /* the warm-up is over */
 void groups_finish(struct sim *s); /* the measured time is over */
 /** Let the core of worker `id` take its next batch. */
@@ -112,7 +119,7 @@ int64_t group_work_ns(const struct sim *s, const struct stage *st, int64_t own_n
 /* group_deal.c */
 /** Return the core in whose cell `n` events go that stage `from` sends to `st`, or NULL for the
  *  queue. */
-struct group_core *group_cell(struct sim *s, struct stage *st, int from, int n);
+struct group_core *group_cell(struct sim *s, struct stage *st, int from, int n, uint32_t slot);
 uint32_t group_room(const struct stage *st, const struct group_core *core);
 void group_push(struct sim *s, struct stage *st, struct group_core *core, uint32_t slot);
 uint32_t group_pop(struct sim *s, struct stage *st, struct group_core *core);
@@ -125,6 +132,32 @@ uint32_t group_give(
     struct sim *s, struct group *g, struct group_core *core, int place, uint32_t most);
 /** Wake an idle core if the queue of the stage has events. */
 void group_poke(struct sim *s, int stage);
+void group_wake(struct sim *s, struct group *g, int k);
+
+/* group_keys.c */
+int keys_open(struct sim *s, struct stage *st);
+/** The value of the field of a serial stage that the request has, and the core that owns its slot. */
+uint32_t keys_value(const struct sim *s, const struct stage *st, const struct request *r);
+int keys_owner(const struct sim *s, const struct stage *st, const struct request *r);
+/** Whether an event that core `k` sends may enter its cell. */
+bool keys_enters(const struct sim *s, const struct stage *st, int k, uint32_t slot);
+/** Put the request into the inbox of its core. */
+void keys_push(struct sim *s, struct stage *st, uint32_t slot);
+/** The inbox from which core `k` takes. */
+struct line *keys_inbox(const struct stage *st, int k);
+uint32_t keys_pop(struct sim *s, struct stage *st, struct line *inbox);
+/** Core `k` has ended a batch: give slots to an idle core, if that is worth it. */
+void keys_deal(struct sim *s, struct group *g, int k);
+/** The thread of core `k` died: its slots go to other cores. */
+void keys_died(struct sim *s, struct group *g, int k);
+void keys_poke(struct sim *s, struct stage *st);
+/** Work that the core must do before the request, which is on its way to the stage. */
+int64_t keys_work_ns(const struct sim *s, const struct stage *st, uint32_t slot);
+
+static inline int group_core_number(const struct group *g, const struct group_core *core)
+{
+	return (int)(core - g->core);
+}
 
 static inline uint32_t group_queued(const struct stage *st)
 {
@@ -134,7 +167,10 @@ static inline uint32_t group_queued(const struct stage *st)
 /** Whether a core may take events from the queue of the stage. */
 static inline bool group_queue_ready(const struct stage *st)
 {
-	return group_queued(st) > 0 && !(st->conf->exclusive && st->busy > 0);
+	bool busy =
+	    st->conf->exclusive && st->busy > 0 && st->group->conf->mutant != SIM_TWO_AT_ONCE;
+
+	return group_queued(st) > 0 && !busy;
 }
 
 /* laws_group.c */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which events of a core group wait in cells and which in queues, and which core wakes up; see
- * group.h. The rules and their numbers are those of sched/splice.c and sched/give.c. */
+ * group.h. The rules are those of sched/splice.c and sched/give.c, with the numbers there and in
+ * sched/cores.h. */
 #include "base/clock.h"
 #include "group.h"
 
@@ -35,13 +36,15 @@ uint32_t group_room(const struct stage *st, const struct group_core *core)
 	return n < st->cell_max && group_queued(st) <= st->own ? st->cell_max - n : 0;
 }
 
-struct group_core *group_cell(struct sim *s, struct stage *st, int from, int n)
+struct group_core *group_cell(struct sim *s, struct stage *st, int from, int n, uint32_t slot)
 {
 	struct group *g = st->group;
 
 	if (!g || from < 0 || s->stage[from].group != g || st->conf->exclusive)
 		return NULL;
 	struct group_core *core = g->sender;
+	if (st->part)
+		return keys_enters(s, st, group_core_number(g, core), slot) ? core : NULL;
 	uint64_t filled = core->filled | UINT64_C(1) << st->conf->place;
 	bool slow = is_slow(g, st);
 	bool deal = !slow && !g->conf->unbalanced && g->n_idle > 0 &&
@@ -57,8 +60,8 @@ struct group_core *group_cell(struct sim *s, struct stage *st, int from, int n)
 void group_push(struct sim *s, struct stage *st, struct group_core *core, uint32_t slot)
 {
 	struct request *r = &s->req[slot];
-	struct group_cell *cell = &core->cell[st->conf->place];
-	struct lane *l = &cell->lane[r->class_id];
+	struct line *cell = &core->cell[st->conf->place];
+	struct lane *l = &cell->lane[st->conf->serial ? 0 : r->class_id];
 
 	if (st->group->conf->newest && l->n > 0) {
 		r->next = l->head;
@@ -78,15 +81,15 @@ void group_push(struct sim *s, struct stage *st, struct group_core *core, uint32
 /* The caller tells the policy. */
 uint32_t group_pop(struct sim *s, struct stage *st, struct group_core *core)
 {
-	struct group_cell *cell = &core->cell[st->conf->place];
-	int c = lanes_next(s, st, cell->lane);
+	struct line *cell = &core->cell[st->conf->place];
+	int c = st->conf->serial ? 0 : lanes_next(s, st, cell->lane);
 	uint32_t slot = lane_pop(s, &cell->lane[c]);
 
 	core->n--;
 	if (--cell->n == 0)
 		core->filled &= ~(UINT64_C(1) << st->conf->place);
 	st->celled--;
-	st->in_cells[c]--;
+	st->in_cells[s->req[slot].class_id]--;
 	return slot;
 }
 
@@ -107,54 +110,66 @@ uint32_t group_give(
 
 bool group_surplus(const struct sim *s, const struct group *g, const struct group_core *core)
 {
+	uint64_t filled = core->filled & ~g->serial; /* of these, only whole slots are dealt */
 	int64_t work_ns = 0;
+	uint32_t n = 0;
 
-	if (core->n < DEAL_EVENTS && !several(core->filled))
-		return false;
-	for (uint64_t left = core->filled; left; left &= left - 1) {
+	for (uint64_t left = filled; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
+		n += core->cell[i].n;
 		work_ns += core->cell[i].n * s->stage[g->stage[i]].mean_cost_ns;
 	}
-	return work_ns >= DEAL_NS;
+	return (n >= DEAL_EVENTS || several(filled)) && work_ns >= DEAL_NS;
 }
 
 bool group_deal(struct sim *s, struct group *g, struct group_core *core)
 {
+	uint64_t filled = core->filled & ~g->serial;
 	int most = -1;
 
 	if (g->conf->unbalanced || g->n_idle == 0 || !group_surplus(s, g, core))
 		return false;
-	for (uint64_t left = core->filled; left; left &= left - 1) {
+	for (uint64_t left = filled; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
 		if (most < 0 || core->cell[i].n > core->cell[most].n)
 			most = i;
 	}
 	uint32_t n = core->cell[most].n;
-	n = group_give(s, g, core, most, several(core->filled) && n < DEAL_EVENTS ? n : n / 2);
+	n = group_give(s, g, core, most, several(filled) && n < DEAL_EVENTS ? n : n / 2);
 	g->sum.dealt += n;
 	group_poke(s, g->stage[most]);
 	return true;
 }
 
-/* The core that became idle last may still spin. */
-void group_poke(struct sim *s, int stage)
+void group_wake(struct sim *s, struct group *g, int k)
 {
-	struct group *g = s->stage[stage].group;
 	const struct sim_group_costs *cost = &g->conf->cost;
-	int last = -1;
-
-	if (g->n_idle == 0 || !group_queue_ready(&s->stage[stage]))
-		return;
-	for (int i = 0; i < g->conf->cores; i++)
-		if (g->core[i].idle && (last < 0 || g->core[i].idle_ns > g->core[last].idle_ns))
-			last = i;
-	struct group_core *core = &g->core[last];
+	struct group_core *core = &g->core[k];
 	bool spins = s->now_ns - core->idle_ns < cost->spin_ns;
+
 	core->idle = false;
 	core->waking = true;
 	g->n_idle--;
 	g->n_waking++;
 	g->law.woke = true;
 	sim_at(s, s->now_ns + (spins ? cost->poll_ns : cost->wake_ns), STEP_WOKEN,
-	    g->first + (uint32_t)last);
+	    g->first + (uint32_t)k);
+}
+
+/* The core that became idle last may still spin. */
+void group_poke(struct sim *s, int stage)
+{
+	struct group *g = s->stage[stage].group;
+	int last = -1;
+
+	if (g->n_idle == 0 || !group_queue_ready(&s->stage[stage]))
+		return;
+	if (s->stage[stage].part) {
+		keys_poke(s, &s->stage[stage]);
+		return;
+	}
+	for (int i = 0; i < g->conf->cores; i++)
+		if (g->core[i].idle && (last < 0 || g->core[i].idle_ns > g->core[last].idle_ns))
+			last = i;
+	group_wake(s, g, last);
 }

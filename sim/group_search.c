@@ -72,10 +72,10 @@ struct sim_group_costs group_costs(void)
 	    .event_ns = 10,
 	    .switch_ns = 0,    /* next_choose takes 8 to 70 ns (micro_next), within batch_ns */
 	    .queue_ns = 20,    /* micro_group: a hop through the queue of a group, less a cell's */
-	    .deal_ns = 800,    /* micro_cells, two cores: a run that is dealt; a guess within it */
+	    .deal_ns = 800,    /* a guess, part of a dealt run in micro_cells on two cores */
 	    .poll_ns = 100,    /* a line that another core has written (bench.h: 86 ns) */
-	    .spin_ns = 20000,  /* the longest spin of a thread (sched/rest.c) */
-	    .wake_ns = 21000}; /* a wake-up, as in sched/give.c */
+	    .spin_ns = 20000,  /* the longest spin of a thread (SPIN_MAX_NS, sched/pool.c) */
+	    .wake_ns = 21000}; /* a wake-up (see SPIN_MAX_NS) */
 }
 
 double group_load(const struct sim_config *c, int group)

@@ -107,10 +107,39 @@ static void check_books(struct sim *s, int stage)
 		    length, running, st->length, st->running);
 }
 
+/* The same for a queue with parts. */
+static void walk_parts(struct sim *s, int stage)
+{
+	const struct stage *st = &s->stage[stage];
+	uint32_t n[WEIR_CLASSES_MAX] = {0};
+
+	for (int k = 0; k < st->group->conf->cores; k++) {
+		const struct lane *l = st->part[k].lane;
+		uint32_t all = 0;
+		for (uint32_t at = l->n ? l->head : NONE; at != NONE && all <= l->n;
+		     at = s->req[at].next, all++)
+			n[s->req[at].class_id] += s->req[at].in_server;
+		if (all != l->n || l->n != st->part[k].n)
+			laws_break(s, SIM_LAW_WORK, stage,
+			    "part %d: %u events in the queue, but %u and %u counted", k, all, l->n,
+			    st->part[k].n);
+	}
+	for (int c = 0; c < s->conf->n_classes; c++)
+		if (n[c] != st->lane[c].n)
+			laws_break(s, SIM_LAW_WORK, stage,
+			    "class %d: %u events in all parts, but %u counted", c, n[c],
+			    st->lane[c].n);
+}
+
 /* Check the work of the queue event by event, and that each event is in the right queue. */
 static void walk_queue(struct sim *s, int stage)
 {
 	const struct stage *st = &s->stage[stage];
+
+	if (st->part) {
+		walk_parts(s, stage);
+		return;
+	}
 	int64_t work_ns = 0;
 
 	for (int c = 0; c < s->conf->n_classes; c++) {
@@ -207,7 +236,7 @@ const char *sim_law_name(int i)
 	    "I11 pools", "answers", "I3 idle threads", "I5 users", "I13 bound", "I4 waits",
 	    "I6 guarantees", "I8 midway", "I9 calm", "I10 normal again", "I11 steady",
 	    "I12 converges", "I14 returned", "I15 reads", "S1 shares", "S2 starved", "S3 gate",
-	    "S6 urgent", "S9 table", "S10 limit", "S11 predicts"};
+	    "S6 urgent", "S9 table", "S10 limit", "S11 predicts", "S4 serial", "S5 alone"};
 
 	return i >= 0 && i < SIM_LAWS_COUNT ? names[i] : NULL;
 }

@@ -8,6 +8,7 @@
  *   laws_admit.c    promises of admission: waits (I4), deadlines (I7), midway (I8), calm (I9)
  *   laws_load.c     shares of classes (guarantees, I6) and the end of overload (NORMAL again, I10)
  *   laws_pool.c     the number of threads over time: I11, I12
+ *   laws_serial.c   serial keys (S4)
  *   laws_state.c    returned credits and threads (I14), reads of shared state (I15)
  *   laws_setting.c  the configured load, for laws that depend on it
  */
@@ -47,6 +48,17 @@ struct stage_laws {
 	int64_t missing_ns; /* time since which threads are missing; 0 if there are enough */
 	/* I15 */
 	uint64_t seen[WEIR_CLASSES_MAX]; /* sum of the counters at the last tick */
+};
+
+/* S4: a value of the field of a serial stage. */
+struct key_laws {
+	/* the last turn taken by events from serial stages of the field, and by others */
+	uint64_t from_serial, from_others;
+};
+
+/* S4: a value of a field in a group. */
+struct key_use {
+	uint32_t n, worker; /* events in handlers, and the core that handles them */
 };
 
 /* Properties of the current setting: rates, services and faults. */

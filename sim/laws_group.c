@@ -12,11 +12,16 @@
  *     longest batch and a wake-up.
  *
  * S2 starved: a stage whose oldest event waited longer than `starve` waits for at most one batch of
- *   each other stage. next.c looks for starved stages every `starve` / 16, so the wait is longer by
- *   that. Batches of urgent visits do not count.
+ *   each other stage. next.c looks for starved stages every `starve` / 16, and a stage may become
+ *   ready with an event that has waited longer elsewhere, so the count begins when a core has seen it
+ *   starve for so long. Batches of urgent visits do not count.
  *
  * S3 gate: a visit has at most as many events as its gate allows, and none of its batches begins
  *   after `gate: time`. A visit that an urgent one cuts goes on as if no time had passed.
+ *
+ * S4 serial: laws_serial.c.
+ *
+ * S5 alone: an exclusive stage is not visited while a batch of it runs, so no core waits for it.
  *
  * S6 urgent: if a stage is urgent when a core chooses, it chooses an urgent stage.
  *
@@ -63,11 +68,16 @@ static void check_starved(struct sim *s, struct group *g, struct group_core *cor
 	int64_t most_ns = g->conf->limits.starve_ns;
 
 	for (int i = 0; i < v->n; i++) {
-		bool starves = most_ns > 0 && has(v->ready, i) &&
-			       v->now_ns - v->stage[i].oldest_ns > most_ns + most_ns / CHECKS;
+		bool starves =
+		    most_ns > 0 && has(v->ready, i) && v->now_ns - v->stage[i].oldest_ns > most_ns;
+		int64_t *since_ns = &core->law.starves_ns[i];
 		int *passed = &core->law.passed[i];
 		if (!starves || i == c->stage)
-			*passed = 0;
+			*since_ns = *passed = 0;
+		else if (*since_ns == 0)
+			*since_ns = v->now_ns;
+		else if (v->now_ns - *since_ns <= most_ns / CHECKS)
+			continue;
 		else if (c->why != NEXT_URGENT)
 			(*passed)++;
 		laws_saw(s, SIM_LAW_STARVED, v->n > 1 ? (double)*passed / (v->n - 1) : 0);
@@ -141,6 +151,19 @@ static void check_gate(struct sim *s, struct group *g, struct group_core *core,
 		    (double)(v->now_ns - law->began_ns) * 1e-6);
 }
 
+/* The batch has not begun yet. */
+static void check_alone(struct sim *s, const struct group *g, const struct next_choice *c)
+{
+	const struct stage *st = &s->stage[stage_at(g, c->stage)];
+
+	if (!st->conf->exclusive)
+		return;
+	laws_saw(s, SIM_LAW_ALONE, st->busy);
+	if (st->busy > 0)
+		laws_break(s, SIM_LAW_ALONE, stage_at(g, c->stage),
+		    "a core visits it while another is in its handler");
+}
+
 void laws_group_chosen(struct sim *s, struct group *g, struct group_core *core,
     const struct next_view *v, const struct next_choice *c, uint32_t n)
 {
@@ -149,6 +172,7 @@ void laws_group_chosen(struct sim *s, struct group *g, struct group_core *core,
 	check_starved(s, g, core, v, c);
 	check_urgent(s, g, v, c);
 	check_gate(s, g, core, v, c, n);
+	check_alone(s, g, c);
 }
 
 void laws_group_yielded(struct group_core *core, uint32_t ahead)
@@ -176,6 +200,19 @@ void laws_group_began(struct sim *s, struct group *g, struct group_core *core, i
 		    "a core keeps %u events in its cells while %d idle", core->n, g->n_idle);
 }
 
+/* No core idles while its own inbox has events. */
+static void check_inboxes(struct sim *s, const struct group *g)
+{
+	for (uint64_t left = g->serial; left; left &= left - 1) {
+		const struct stage *st = &s->stage[stage_at(g, __builtin_ctzll(left))];
+		for (uint64_t parts = st->parts; parts; parts &= parts - 1)
+			if (g->core[__builtin_ctzll(parts)].idle)
+				laws_break(s, SIM_LAW_SHARES, (int)(st - s->stage),
+				    "core %d idles, but its inbox has events",
+				    __builtin_ctzll(parts));
+	}
+}
+
 static void check_shares(struct sim *s, struct group *g)
 {
 	struct group_laws *law = &g->law;
@@ -187,8 +224,9 @@ static void check_shares(struct sim *s, struct group *g)
 		return;
 	}
 	for (int i = 0; i < g->n_stages && queue < 0; i++)
-		if (group_queue_ready(&s->stage[stage_at(g, i)]))
+		if (!s->stage[stage_at(g, i)].part && group_queue_ready(&s->stage[stage_at(g, i)]))
 			queue = stage_at(g, i);
+	check_inboxes(s, g);
 	if (queue >= 0 && g->n_waking == 0)
 		laws_break(s, SIM_LAW_SHARES, queue, "its queue has %u events while %d cores idle",
 		    group_queued(&s->stage[queue]), g->n_idle);

@@ -54,6 +54,8 @@ static int check_stage(const struct sim_stage *st, struct sim_result *r)
 	if (st->group && (st->width || st->resize || st->place < 0 || st->place >= SIM_STAGES_MAX))
 		return wrong(
 		    r, "stage '%s' of a group has a place, a width or a resize policy", st->name);
+	if (st->serial && (!st->group || st->exclusive))
+		return wrong(r, "stage '%s' is serial, but exclusive or in no group", st->name);
 	if (st->cpu_share < 0 || st->cpu_share > 1 || st->service.mean_ns < 0)
 		return wrong(r, "stage '%s': the service is out of range", st->name);
 	return 0;
@@ -101,10 +103,29 @@ static bool groups_fit(const struct sim_config *c)
 	return fit;
 }
 
+/* Whether the fields of all serial stages exist. */
+static bool fields_fit(const struct sim_config *c)
+{
+	bool fit = true;
+
+	for (int i = 0; i < c->n_fields; i++)
+		fit &= c->field[i].values <= SIM_VALUES_MAX;
+	for (int i = 0; i < c->n_stages && i < SIM_STAGES_MAX; i++) {
+		const struct sim_stage *st = &c->stage[i];
+		bool newest =
+		    st->group > 0 && st->group <= SIM_GROUPS_MAX && c->group[st->group - 1].newest;
+		fit &= st->serial >= 0 && st->serial <= c->n_fields && !(st->serial && newest);
+	}
+	return fit;
+}
+
 static int check_config(const struct sim_config *c, struct sim_result *r)
 {
 	int rc = 0;
 
+	if (c->n_fields < 0 || c->n_fields > SIM_FIELDS_MAX || !fields_fit(c))
+		return wrong(r, "a number of fields or of their values is out of range, or a group "
+				"with serial stages serves the newest event first");
 	if (c->cores < 1 || c->n_classes < 1 || c->n_classes > WEIR_CLASSES_MAX ||
 	    c->n_stages < 1 || c->n_stages > SIM_STAGES_MAX || c->n_routes < 1 ||
 	    c->n_routes > SIM_ROUTES_MAX || c->n_sources < 1 || c->n_sources > SIM_SOURCES_MAX ||
@@ -175,11 +196,12 @@ static int init_users(struct sim *s)
 	return 0;
 }
 
-static void init_stages(struct sim *s)
+static int init_stages(struct sim *s)
 {
-	uint32_t first = groups_bind(s);
+	uint32_t first;
+	int rc = groups_bind(s, &first);
 
-	for (int i = 0; i < s->conf->n_stages; i++) {
+	for (int i = 0; i < s->conf->n_stages && rc == 0; i++) {
 		struct stage *st = &s->stage[i];
 		st->key = rng_key(s->conf->seed, 1000 + (uint64_t)i);
 		st->slow = 1;
@@ -189,6 +211,7 @@ static void init_stages(struct sim *s)
 		workers_init(s, i, first);
 		first += st->group ? 0 : (uint32_t)st->conf->threads_max;
 	}
+	return rc;
 }
 
 static int init_servers(struct sim *s)
@@ -217,8 +240,12 @@ static int init(struct sim *s, const struct sim_config *c, struct sim_result *r)
 		return WEIR_ENOMEM;
 	for (int i = 0; i < c->n_stages; i++)
 		s->stage[i].conf = &c->stage[i];
-	init_stages(s);
-	int rc = init_users(s);
+	s->serial_key = rng_key(c->seed, 3);
+	int rc = init_stages(s);
+	if (rc == 0)
+		rc = laws_serial_init(s);
+	if (rc == 0)
+		rc = init_users(s);
 	if (rc == 0)
 		rc = routes_init(s);
 	if (rc != 0)
@@ -375,6 +402,7 @@ int sim_run(const struct sim_config *config, struct sim_result **result)
 			fair_free(s->stage[i].fair);
 			free(s->stage[i].free_ns);
 		}
+		laws_serial_free(s);
 		groups_free(s);
 		route_free(s->route);
 		heap_fini(&s->heap);

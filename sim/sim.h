@@ -57,6 +57,8 @@
 #define SIM_FAULTS_MAX  16
 #define SIM_PHASES_MAX  8
 #define SIM_USERS_MAX   4096
+#define SIM_FIELDS_MAX  SIM_STAGES_MAX
+#define SIM_VALUES_MAX  65536 /* of a field */
 
 enum sim_dist_kind { SIM_CONST, SIM_EXP, SIM_BIMODAL, SIM_LOGNORMAL };
 
@@ -67,6 +69,12 @@ struct sim_dist {
 	double slow_share; /* bimodal: share of slow durations, 0..1 */
 	double slow_ratio; /* bimodal: ratio of a slow duration to a fast one, at least 1 */
 	double sigma;      /* lognormal: standard deviation of the logarithm */
+};
+
+/** A field of the requests that serial stages name (docs/concepts.md). */
+struct sim_field {
+	uint32_t values;    /* how many different values requests have; 0 for the class */
+	double first_share; /* share of requests with the first value; the others take any */
 };
 
 /** When events that a core sends to a stage of its own group wait in the core's cell of the stage. */
@@ -87,6 +95,18 @@ struct sim_group_costs {
 	int64_t miss_ns;
 };
 
+/** One broken rule, for tests of the laws of core groups. */
+enum sim_mutant {
+	SIM_SOUND,
+	SIM_ANY_INBOX,   /* a core without events in its inbox takes from those of others */
+	SIM_TWO_OWNERS,  /* a core that has given a slot away still takes itself for its owner */
+	SIM_MOVE_LEAVES, /* the events of a slot stay behind when it moves */
+	SIM_MOVE_TURNED, /* of a slot that moves, those in the inbox go before those in the cell */
+	SIM_CELL_OVERTAKES, /* a cell takes events though the inbox has older ones */
+	SIM_BY_CLASS,       /* an inbox gives the higher class first */
+	SIM_TWO_AT_ONCE,    /* a core takes from the queue of a busy exclusive stage */
+};
+
 /** A core group: stages that share cores, each of which chooses the stage it visits next. */
 struct sim_group {
 	const char *name;
@@ -96,6 +116,7 @@ struct sim_group {
 	bool unbalanced;           /* no events are dealt to idle cores */
 	bool newest;               /* events enter a cell at its front */
 	struct sim_group_costs cost;
+	enum sim_mutant mutant;
 };
 
 struct sim_stage {
@@ -125,6 +146,9 @@ struct sim_stage {
 	int place;
 	enum sim_local local;
 	bool exclusive; /* one batch at a time; only for stages of core groups */
+	/* 0, or 1 + the index of a field: the stage is serial; only for stages of core groups that
+	 * are not exclusive */
+	int serial;
 };
 
 /** The stages that an event visits, in order. */
@@ -221,12 +245,15 @@ enum sim_law {
 	SIM_LAW_TABLE = 1 << 21,    /* S9 mg1 visits each stage as often as the formula says */
 	SIM_LAW_LIMIT = 1 << 22,    /* S10 cells and queue together keep the limit of the queue */
 	SIM_LAW_PREDICTS = 1 << 23, /* S11 the predicted wait is not much less than the wait */
-	SIM_LAWS_GROUPS = 63 << 17, /* S1 to S10 */
+	SIM_LAW_SERIAL =
+	    1 << 24,             /* S4 events of a serial key never overlap, and keep their order */
+	SIM_LAW_ALONE = 1 << 25, /* S5 an exclusive stage runs one batch, no core waits for it */
+	SIM_LAWS_GROUPS = 63 << 17 | SIM_LAW_SERIAL | SIM_LAW_ALONE, /* S1 to S10 */
 	SIM_LAWS_SERVER = 31 | SIM_LAW_RETURNED | SIM_LAW_READS,
 	SIM_LAWS_POLICY = 8160, /* SIM_LAW_IDLE to SIM_LAW_NORMAL */
 	SIM_LAWS_POOLS = SIM_LAW_STEADY | SIM_LAW_CONVERGES,
 };
-#define SIM_LAWS_COUNT 24
+#define SIM_LAWS_COUNT 26
 
 /** Result of law number i, whose bit in enum sim_law is 1 << i. */
 struct sim_law_result {
@@ -251,6 +278,8 @@ struct sim_config {
 	struct sim_route route[SIM_ROUTES_MAX];
 	struct sim_source source[SIM_SOURCES_MAX];
 	struct sim_fault fault[SIM_FAULTS_MAX];
+	int n_fields;
+	struct sim_field field[SIM_FIELDS_MAX];
 	int64_t warmup_ns;   /* arrivals during this time are excluded from totals */
 	int64_t measured_ns; /* after the warm-up */
 	int64_t bin_ns;      /* interval of the series, which include the warm-up */
@@ -304,6 +333,7 @@ struct sim_group_result {
 	uint64_t from_cell, from_queue;   /* events taken */
 	uint64_t dealt;                   /* events sent to a queue for an idle core */
 	uint64_t yielded;                 /* gate `cutoff` */
+	uint64_t moved;                   /* slots of serial keys given to idle cores */
 	int64_t overhead_ns;              /* of busy_ns: what scheduling cost */
 	int64_t busy_ns[SIM_CORES_MAX];
 };

@@ -176,6 +176,8 @@ int64_t worker_enter(struct sim *s, int stage, struct worker *w, uint32_t slot)
 	b->handled++;
 	b->running++;
 	st->running++;
+	if (st->part)
+		laws_serial_began(s, st, (uint32_t)(w - s->worker), slot);
 	r->waited_ns += waited_ns;
 	if (r->counted)
 		hdr_add(&s->r->stage[stage].wait, waited_ns, 1);
@@ -299,6 +301,8 @@ static void account(struct sim *s, struct stage *st, struct worker *w, bool fail
 		b->service_ns += (uint64_t)each_ns;
 		b->service.count[weir_hist_bucket(each_ns)]++;
 		r->spent_ns += each_ns;
+		if (st->part)
+			laws_serial_ended(s, st, slot);
 	}
 	st->running -= (uint32_t)w->n;
 	st->busy--;
@@ -326,7 +330,7 @@ static int send_on_one(struct sim *s, uint32_t *slot, int n)
 	return left;
 }
 
-static void send_on(struct sim *s, uint32_t head, int status)
+static void send_on(struct sim *s, const struct stage *from, uint32_t head, int status)
 {
 	uint32_t further[WEIR_BATCH_MAX];
 	int n = 0;
@@ -334,6 +338,7 @@ static void send_on(struct sim *s, uint32_t head, int status)
 	for (uint32_t slot = head, next; slot != NONE; slot = next) {
 		struct request *r = &s->req[slot];
 		next = r->next;
+		laws_serial_sent(s, from, slot);
 		if (status == WEIR_OK && r->at + 1 < s->conf->route[r->route].n) {
 			r->at++;
 			further[n++] = slot;
@@ -365,8 +370,9 @@ static void done(struct sim *s, uint32_t id)
 	account(s, st, w, false);
 	w->n = 0;
 	w->head = NONE;
-	send_on(s, head, WEIR_OK);
+	send_on(s, st, head, WEIR_OK);
 	if (st->group) {
+		keys_deal(s, st->group, (int)(id - st->group->first));
 		group_turn(s, id);
 	} else if (st->live > st->target) {
 		leave(s, stage, id);
@@ -464,7 +470,7 @@ void workers_crash(struct sim *s, int stage)
 	w->order--; /* the heap entry for which the thread waited is now ignored */
 	if (!st->group)
 		leave(s, stage, id);
-	send_on(s, head, WEIR_EDIED);
+	send_on(s, st, head, WEIR_EDIED);
 	if (st->group)
 		group_died(s, id);
 	laws_check(s, stage);

@@ -66,6 +66,8 @@ struct request {
 	int64_t left_ns;      /* work left of an event that yielded (gate `cutoff`), or 0 */
 	int64_t predicted_ns; /* wait predicted for the group that it entered; 0 if not checked */
 	uint32_t asked_for;   /* bit mask of the later stages for which it was admitted */
+	uint64_t turn;        /* S4: number of its last turn (laws_serial.c) */
+	bool put_back;        /* S4: it yielded, so it may have been overtaken */
 };
 
 struct worker {
@@ -82,6 +84,13 @@ struct worker {
 
 struct lane {
 	uint32_t head, tail, n;
+};
+
+/* Events of a stage that wait for one core: its cell, or a part of the queue. Those of a serial stage
+ * are all in the first lane. */
+struct line {
+	struct lane lane[WEIR_CLASSES_MAX];
+	uint32_t n;
 };
 
 /* Totals of one class at a stage since the start, like the server's per-class counters. */
@@ -120,10 +129,12 @@ struct meter {
 
 struct stage {
 	const struct sim_stage *conf;
-	uint64_t key; /* key of its random draws */
-	struct lane lane[WEIR_CLASSES_MAX];
-	uint32_t length, running;                    /* length: of queue and cells */
-	struct group *group;                         /* its core group, or NULL */
+	uint64_t key;                       /* key of its random draws */
+	struct lane lane[WEIR_CLASSES_MAX]; /* the queue; if it has parts, only the numbers `n` */
+	struct line *part;        /* of a serial stage: inboxes by core (group_keys.c); else NULL */
+	uint64_t parts;           /* bit k: part k has events */
+	uint32_t length, running; /* length: of queue and cells */
+	struct group *group;      /* its core group, or NULL */
 	uint32_t in_cells[WEIR_CLASSES_MAX], celled; /* events in its cells, by class and in all */
 	uint32_t own, cell_max; /* bounds of the queue and of a cell (event/queue_steer.c) */
 	uint32_t again;         /* waiting events that yielded */
@@ -159,6 +170,8 @@ struct stage {
 	int64_t busy_mark_ns;
 	uint64_t completed_mark;
 	struct stage_laws law;
+	struct key_laws
+	    *key_law; /* of a serial stage, by value of its field; NULL if not checked */
 };
 
 struct source {
@@ -211,7 +224,8 @@ struct sim {
 	int64_t routes_at_ns; /* time of the last update of the routes */
 	uint64_t tried[SIM_LINKS_MAX * WEIR_CLASSES_MAX];
 	int lost_ticks; /* number of SIM_LOST_TICKS faults in progress */
-	uint64_t users_key, retry_key, retries;
+	uint64_t users_key, retry_key, retries, serial_key;
+	uint64_t turns; /* S4 */
 	struct setting set;
 	int64_t last_ns; /* time of the last step */
 	struct step_note note[NOTES];
@@ -315,6 +329,15 @@ void laws_arrived(struct sim *s, int stage, const struct request *r); /* not fro
 void laws_refused(struct sim *s, int entry, int by, const struct request *r, int reason);
 void laws_left_queue(struct sim *s, int stage, const struct request *r);
 void laws_slowed(struct sim *s, int stage); /* when its service times change */
+
+/* laws_serial.c */
+int laws_serial_init(struct sim *s);
+void laws_serial_free(struct sim *s);
+/** A client (`from` is NULL), or a handler of stage `from`, sends the request. */
+void laws_serial_sent(struct sim *s, const struct stage *from, uint32_t slot);
+/** Worker `id` has taken the request into its batch, or has done with it. */
+void laws_serial_began(struct sim *s, struct stage *st, uint32_t id, uint32_t slot);
+void laws_serial_ended(struct sim *s, struct stage *st, uint32_t slot);
 
 /* laws_load.c */
 void laws_load_tick(struct sim *s, int stage);

@@ -44,6 +44,8 @@ static const struct weir_knob simulate_knobs[] = {
 		"in which 10 million arrive, but at least 1 s"},
     ROW("deadline", DURATION, deadline_ns, "0s", 0, 3.6e12,
 	"deadline of every request; 0s is the slo of its class"),
+    ROW("keys", INT, keys, "1000", 1, SIM_VALUES_MAX,
+	"different values of each field of a serial key, which all are equally frequent"),
     ROW("seed", INT, seed, "1", 0, 9e15, "the same seed gives the same result"),
     ROW("output", STRING, output, NULL, 0, 0, "json, or csv with a row per 100 ms, for plots"),
     ROW("help", BOOL, help, "false", 0, 0, "print this help"),

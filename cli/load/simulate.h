@@ -38,7 +38,7 @@ struct simulate_words {
 
 struct simulate_options {
 	char *load, *admin, *output; /* load is "2x" or "500"; output is NULL, "json" or "csv" */
-	int64_t cores, seed, for_ns, deadline_ns;
+	int64_t cores, seed, keys, for_ns, deadline_ns;
 	bool help;
 	const char *file;
 	/* options that may be repeated, so they are not in the table of knobs */
@@ -108,6 +108,10 @@ void simulate_join(
     const struct weir_stage_spec *st, int group, struct sim_config *c, struct sim_stage *to);
 /** All stages and routes exist: give the stages of core groups their places and limits. */
 void simulate_groups(const struct weir_spec *spec, struct sim_config *c);
+
+/** Give the stages of core groups their serial keys. */
+void simulate_keys(
+    const struct weir_spec *spec, const struct simulate_options *opt, struct sim_config *c);
 
 /** Name what limits the capacity: "the cores", "stage work", "group core". */
 void simulate_bottleneck(const struct simulate_plan *plan, char *text, size_t size);

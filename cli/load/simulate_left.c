@@ -37,7 +37,6 @@ static void find_in_group(struct finder *f, const struct weir_group_spec *gs)
 {
 	f->group = gs->name;
 	f->stage = NULL;
-	find(f, is_set(gs->serial), "serial", "events with the same value may overlap");
 	find(f, gs->replicas > 1, "replicas", "any core takes events from outside");
 	find(f, gs->cores && strstr(gs->cores, ".."), "cores",
 	    "the number of cores is always the largest");
@@ -63,7 +62,6 @@ static void find_in_stage(
 	f->stage = st->name;
 	find(f, cores && source, "group", "its threads are not the cores of the group");
 	find(f, cores && simulate_holds(st), "group", "a stage with a width is outside the group");
-	find(f, cores && is_set(st->serial), "serial", "events with the same value may overlap");
 	find(f, st->mode == WEIR_MODE_REPLICATED, "mode: replicated",
 	    "any core takes any event of the stage");
 	find(f, st->mode == WEIR_MODE_PARTITIONED, "mode: partitioned",

@@ -481,6 +481,7 @@ int simulate_plan(const struct weir_spec *spec, const struct simulate_options *o
 		rc = walk_sources(w);
 	if (rc == 0) {
 		simulate_groups(spec, &plan->config);
+		simulate_keys(spec, opt, &plan->config);
 		find_capacity(w);
 		rc = take_load(w);
 	}

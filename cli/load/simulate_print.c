@@ -69,6 +69,7 @@ static void print_width(
 /* The figures of a core group. */
 struct group_figures {
 	double busy, overhead, dealt, queued, per_visit, urgent, starved;
+	double moved; /* slots of serial keys a second; negative without serial stages */
 	int64_t longest_ns;
 };
 
@@ -80,6 +81,7 @@ static struct group_figures group_of(
 	struct group_figures f = {0};
 	double busy_ns = 0, events = (double)(k->from_cell + k->from_queue), batches = 0,
 	       visits = 0;
+	bool serial = false;
 
 	for (int i = 0; i < c->group[g].cores; i++)
 		busy_ns += (double)k->busy_ns[i];
@@ -87,6 +89,7 @@ static struct group_figures group_of(
 		if (c->stage[i].group != g + 1)
 			continue;
 		visits += (double)r->stage[i].visits;
+		serial |= c->stage[i].serial > 0;
 		if (r->stage[i].longest_ns > f.longest_ns)
 			f.longest_ns = r->stage[i].longest_ns;
 	}
@@ -99,6 +102,7 @@ static struct group_figures group_of(
 	f.per_visit = visits > 0 ? events / visits : 0;
 	f.urgent = batches > 0 ? (double)k->by_why[NEXT_URGENT] / batches : 0;
 	f.starved = batches > 0 ? (double)k->by_why[NEXT_STARVED] / batches : 0;
+	f.moved = serial ? per_s(plan, k->moved) : -1;
 	return f;
 }
 
@@ -117,6 +121,8 @@ static void print_group(
 	    conf->name, conf->policy->name, conf->cores, conf->cores == 1 ? "" : "s", f.busy * 100,
 	    f.overhead * 100, f.per_visit, f.queued * 100, f.dealt * 100, f.urgent * 100,
 	    f.starved * 100, longest);
+	if (f.moved >= 0)
+		fprintf(out, "  %.0f slots of serial keys a second given to idle cores\n", f.moved);
 }
 
 static void print_stages(const struct simulate_plan *plan, const struct sim_result *r, FILE *out)
@@ -266,11 +272,11 @@ static json_t *group_json(const struct simulate_plan *plan, const struct sim_res
 	const struct sim_group *conf = &plan->config.group[g];
 	struct group_figures f = group_of(plan, r, g);
 
-	return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name",
+	return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name",
 	    conf->name, "schedule", conf->policy->name, "cores", conf->cores, "busy", f.busy,
 	    "scheduling", f.overhead, "events_per_visit", f.per_visit, "from_queue", f.queued,
 	    "dealt", f.dealt, "urgent", f.urgent, "starved", f.starved, "longest_wait_seconds",
-	    (double)f.longest_ns * 1e-9);
+	    (double)f.longest_ns * 1e-9, "slots_moved_per_second", f.moved > 0 ? f.moved : 0);
 }
 
 static json_t *class_json(

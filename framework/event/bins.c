@@ -97,7 +97,8 @@ static struct keyed *keyed_of(struct bins *b, uint64_t key)
 	return &b->keyed[(key ^ key >> 8 ^ key >> 32) % HASHES];
 }
 
-/* The bin in which an event may wait that belongs into `bin`. */
+/* Return the bin in which an event whose cost belongs in `bin` may wait: not below that of another
+ * waiting event of its key. Counts the event. */
 static uint8_t bin_behind(struct bins *b, uint64_t key, uint8_t bin)
 {
 	struct keyed *k = keyed_of(b, key);

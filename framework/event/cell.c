@@ -35,7 +35,7 @@ static int64_t oldest_in(const struct cell *cell, int class_id)
 	return last->queued_ns < l->head->queued_ns ? last->queued_ns : l->head->queued_ns;
 }
 
-static void note_oldest(struct cell *cell)
+static inline void note_oldest(struct cell *cell)
 {
 	int64_t ns = INT64_MAX;
 
@@ -43,7 +43,6 @@ static void note_oldest(struct cell *cell)
 		int64_t lane_ns = oldest_in(cell, __builtin_ctz(left));
 		ns = lane_ns < ns ? lane_ns : ns;
 	}
-
 	atomic_store_explicit(&cell->oldest_ns, ns, memory_order_relaxed);
 }
 
@@ -81,7 +80,8 @@ void cell_put(struct cell *cell, int class_id, struct weir_event *first, struct 
 
 /* Take at most `max` events of one class; with `alike`, only those that were queued at the same
  * time as the first. */
-static int take_class(struct cell *cell, int class_id, int max, bool alike, struct weir_event **out)
+static inline int take_class(
+    struct cell *cell, int class_id, int max, bool alike, struct weir_event **out)
 {
 	struct cell_lane *l = &cell->lane[class_id];
 	struct weir_event *ev = l->head;
@@ -107,9 +107,14 @@ int cell_take(struct cell *cell, int max, bool fifo, struct weir_event **out)
 	if (WEIR_UNLIKELY(cell->serial))
 		return cell_take_serial(cell, max, out);
 	while (n < max && cell->filled) {
-		bool several = cell->filled & (cell->filled - 1);
-		int c = fifo && several ? oldest_class(cell) : __builtin_ctz(cell->filled);
-		n += take_class(cell, c, max - n, fifo && several, out + n);
+		unsigned filled = cell->filled;
+		bool several = (filled & (filled - 1)) != 0;
+		if (WEIR_LIKELY(!several)) {
+			n += take_class(cell, __builtin_ctz(filled), max - n, false, out + n);
+			break;
+		}
+		int c = fifo ? oldest_class(cell) : __builtin_ctz(filled);
+		n += take_class(cell, c, max - n, fifo, out + n);
 	}
 	note_oldest(cell);
 	return n;

@@ -4,14 +4,14 @@
  *
  * Only the thread of that core touches a cell, so it needs no lock: the events are linked through
  * `next`, one list per class. Other threads read only the lengths and the time of the oldest event,
- * which are atomic for that reason. A cell is half of where events of a stage wait; its queue is
- * the other half, for all events that a cell must not have (sched/splice.c).
+ * which are atomic for that reason. Events of a stage wait in two kinds of places: in cells, and,
+ * if a cell must not have them (sched/splice.c), in the queue of the stage.
  *
  * | call                                    | threads                           |
  * |-----------------------------------------|-----------------------------------|
  * | cell_init                               | before the cell is shared         |
  * | cell_length, cell_class, cell_oldest_ns | any                               |
- * | cell_put, cell_take, cell_peek          | the owner: the thread of the core |
+ * | the other calls                         | the owner: the thread of the core |
  */
 #ifndef WEIR_EVENT_CELL_H
 #define WEIR_EVENT_CELL_H

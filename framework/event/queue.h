@@ -35,17 +35,10 @@
 #include <weir/spec.h>
 
 #include "base/lock.h"
+#include "event/slots.h"
 
 struct bins;
 struct cell;
-
-/** Number of slots of serial keys (sched/serial.h). An event has slot `key % QUEUE_SLOTS`. */
-#define QUEUE_SLOTS 1024
-
-/** A set of slots. */
-struct slots {
-	uint64_t word[QUEUE_SLOTS / 64];
-};
 
 /** A ring of the events of one class in one partition. Guarded by the queue's lock. */
 struct lane {
@@ -361,16 +354,6 @@ static inline uint32_t queue_room_locked(const struct queue *q) WEIR_REQUIRES(&q
 }
 
 /* ---- the queue of a serial stage (event/queue_serial.c) ---- */
-
-static inline bool slots_has(const struct slots *s, uint64_t key)
-{
-	return s->word[key % QUEUE_SLOTS / 64] >> (key % 64) & 1;
-}
-
-static inline void slots_add(struct slots *s, unsigned slot)
-{
-	s->word[slot / 64] |= 1ULL << (slot % 64);
-}
 
 /** Let the partitions of an empty queue, which is keyed, be those of `map`. */
 void queue_set_map(struct queue *q, const _Atomic uint8_t *map);

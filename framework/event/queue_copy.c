@@ -3,9 +3,10 @@
  * Queues of stages in a core group with `replicas: R`: each of the R copies of the group has a
  * partition. Limit, admission and counters are those of the whole queue.
  *
- * What comes from outside the group is dealt round robin, in runs: of n events, each copy gets n / R,
- * and the next n % R copies in turn get one more. So after any number of pushes the copies have been
- * given equally many, up to one, and a run of a copy's events is still pushed at once.
+ * What comes from outside the group is dealt round robin, in runs: of n events, each copy gets
+ * n / R, and the next n % R copies in turn get one more. So after any number of pushes the numbers
+ * of events that the copies have been given differ by at most one, and a run of a copy's events is
+ * still pushed at once.
  */
 #include "event/queue.h"
 

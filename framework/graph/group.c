@@ -72,7 +72,7 @@ static bool has_cells(const struct plan *plan, const struct weir_stage *st, int 
 	       !(st->ops->flags & WEIR_STAGE_LOOP) && is_fed(plan, k, st->id);
 }
 
-/* Return the stages of group `k` in the order of its visits. Returns their number. */
+/* Store the ids of the stages of group `k` in `id`, in the order of `visit`. Returns the number. */
 static int members(const struct weir_graph *g, const struct plan *plan, int k, int *id)
 {
 	const struct weir_strings *visit = &g->spec->groups[k].visit;
@@ -174,7 +174,7 @@ static int groups_new(struct weir_graph *g)
 	return g->groups->cost ? 0 : WEIR_ENOMEM;
 }
 
-/* The threads of the group are those of a source's loops (sched/host.h). */
+/* If a source is in group `k`, its loops are the threads of the group (sched/host.h). */
 static void host(struct weir_graph *g, const struct plan *plan, int k, struct pool *pool)
 {
 	for (int i = 0; i < g->n_stages; i++)
@@ -285,8 +285,9 @@ void graph_groups_free(struct weir_graph *g)
 
 /* ---- orders ---- */
 
-/* The work behind stage `st`: of each outlet, the share of events that take it times the rest of the
- * stage that it leads to. Outlets that lead back count nothing. `links` are the events by outlet. */
+/* Return the mean work that an event has left behind stage `st`: the sum over the outlets of the
+ * share of events that take the outlet, times rest_ns of the stage to which it leads. Outlets that
+ * lead back count nothing. `links` are the events by outlet. */
 static int64_t behind_ns(const struct weir_graph *g, const struct weir_stage *st,
     const uint64_t *links, uint64_t handled)
 {

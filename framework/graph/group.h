@@ -7,8 +7,8 @@
 
 struct plan;
 
-/** Make the core group of `k`-th group of the plan, as a pool of the graph. Main thread, in a build.
- *  Returns 0 or WEIR_ENOMEM. */
+/** Make the core group of the `k`-th group of the plan, as a pool of the graph. Main thread, in a
+ *  build. Returns 0 or WEIR_ENOMEM. */
 int graph_group_new(struct weir_graph *g, const struct plan *plan, int k, struct pool **out);
 
 /** Find a group of the graph's spec by its name, and the pool of a group. NULL if there is none. */
@@ -21,8 +21,8 @@ void graph_group_renew(struct weir_graph *g, struct pool *pool);
 
 void graph_groups_free(struct weir_graph *g);
 
-/** Add what the cores of its core group, if it is in one, have done at stage `st` to `v`. Returns 0 or
- *  WEIR_ENOMEM. Any thread. */
+/** Add to `v` what the cores of its core group have done at stage `st`; nothing if the stage is in
+ *  no core group. Returns 0 or WEIR_ENOMEM. Any thread. */
 int graph_group_view(const struct weir_stage *st, int64_t now_ns, struct weir_stage_view *v);
 
 /** Add the core groups to `v`, whose stages are complete. Returns 0 or WEIR_ENOMEM. Any thread. */

@@ -19,10 +19,11 @@
 #include "graph/graph.h"
 #include "sched/cores.h"
 
-/* Rows that are allocated beyond the present need, because threads may start in between. A guess. */
+/* Rows that are allocated beyond the present need, because threads may start before the counters
+ * are read. A guess. */
 #define ROWS_SPARE 4
 
-/* The rows of a stage, while they are filled. Row 0 is that of all others. */
+/* The rows of a stage, while they are filled. Row 0 is that of WEIR_PROFILE_OTHERS. */
 struct rows {
 	struct weir_profile_stage *out;
 	struct thread_id *id;
@@ -293,7 +294,7 @@ static bool is_own(const struct weir_profile_row *r, const char *own)
 	return strcmp(r->owner, own) == 0;
 }
 
-/* The stage's own threads come first, and the others of all last. */
+/* The rows of the stage's own threads come first, and that of WEIR_PROFILE_OTHERS last. */
 static int compare(const void *pa, const void *pb, void *own)
 {
 	const struct weir_profile_row *a = pa, *b = pb;
@@ -312,7 +313,7 @@ static void finish(const struct weir_stage *st, struct weir_profile_stage *s)
 	const struct sink *sink = &st->sink;
 	const char *own = st->pool ? st->pool->name : st->name;
 
-	WEIR_ASSERT(s->row != NULL); /* there is at least that of all others */
+	WEIR_ASSERT(s->row != NULL); /* there is at least the row of WEIR_PROFILE_OTHERS */
 	if (is_empty(&s->row[0], s->n_outlets))
 		s->row[0] = s->row[--s->n_rows];
 	qsort_r(s->row, (size_t)s->n_rows, sizeof(*s->row), compare, (void *)(uintptr_t)own);

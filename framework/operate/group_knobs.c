@@ -34,7 +34,7 @@ static void find_errors(const struct weir_spec *spec, struct weir_errs *errs)
 	plan_free(&plan);
 }
 
-/* Check `wanted`, which differs from `now` in one value. */
+/* Check `wanted`, which differs from `now` in values of one stage or group. */
 static int check(
     const struct weir_spec *now, const struct weir_spec *wanted, char *why, size_t size)
 {
@@ -85,7 +85,8 @@ static int check_group(
 	memcpy(wanted.groups, now->groups, bytes);
 	struct weir_group_spec *one = &wanted.groups[of->group - now->groups];
 	*one = *next;
-	if (next_policy_find(one->schedule)) /* a policy rests while `cores` is a number */
+	/* `policy` of `cores` has no effect while `cores` is a number, and must be no error then */
+	if (next_policy_find(one->schedule))
 		one->threads.policy = NULL;
 	int rc = check(now, &wanted, why, size);
 	free(wanted.groups);

@@ -80,6 +80,22 @@ const char *plan_schedules(char *hint, size_t size, const char *before)
 	return hint;
 }
 
+/* Position of a key of the group, or of the group. */
+static const struct weir_mark *key_mark(const struct weir_group_spec *gs, const char *key)
+{
+	const struct weir_mark *own = &gs->mark;
+
+	if (strcmp(key, "cores") == 0)
+		own = &gs->cores_mark;
+	else if (strcmp(key, "gate") == 0)
+		own = &gs->gate_mark;
+	else if (strcmp(key, "starve") == 0)
+		own = &gs->starve_mark;
+	else if (strcmp(key, "visit") == 0)
+		own = &gs->visit_mark;
+	return plan_mark(own, &gs->mark);
+}
+
 static void check_pool_group(struct plan *p, const struct weir_group_spec *gs)
 {
 	const struct weir_gate_spec *gate = &gs->gate;
@@ -103,7 +119,7 @@ static void check_pool_group(struct plan *p, const struct weir_group_spec *gs)
 	else if (gs->serial && gs->serial[0])
 		key = "serial";
 	if (key)
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		weir_errs_add(p->errs, key_mark(gs, key), WEIR_EINVAL,
 		    plan_schedules(hint, sizeof(hint), "write one of these: "),
 		    "group '%s': '%s' needs a schedule per core, not '%s'", gs->name, key,
 		    gs->schedule);
@@ -114,11 +130,11 @@ static void check_cpus(
 {
 	for (int i = 0; listed && i < n; i++)
 		if (!task_may_run_on(cpu[i]))
-			weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+			weir_errs_add(p->errs, plan_mark(&gs->cores_mark, &gs->mark), WEIR_EINVAL,
 			    "name CPUs that this process may use, or write a number of cores",
 			    "group '%s': this process may not run on CPU %d", gs->name, cpu[i]);
 	if (!listed && n > task_cores())
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		weir_errs_add(p->errs, plan_mark(&gs->cores_mark, &gs->mark), WEIR_EINVAL,
 		    "lower 'cores', or write 'cores: auto'",
 		    "group '%s': cores %d, but this process may use %d", gs->name, n, task_cores());
 }
@@ -127,6 +143,7 @@ static void check_cpus(
 static void check_apart(struct plan *p, int g, const int *cpu, int n)
 {
 	int other[POOL_THREADS_MAX];
+	const struct weir_group_spec *own = &p->spec->groups[g];
 	bool listed;
 
 	for (int k = 0; k < g; k++) {
@@ -134,10 +151,10 @@ static void check_apart(struct plan *p, int g, const int *cpu, int n)
 		int m = is_core_group(gs) ? cores_parse(gs->cores, other, &listed) : 0;
 		for (int i = 0; m > 0 && listed && i < n * m; i++)
 			if (cpu[i / m] == other[i % m])
-				weir_errs_add(p->errs, &p->spec->groups[g].mark, WEIR_EINVAL,
-				    "give each group CPUs of its own",
-				    "groups '%s' and '%s' both have CPU %d", gs->name,
-				    p->spec->groups[g].name, cpu[i / m]);
+				weir_errs_add(p->errs, plan_mark(&own->cores_mark, &own->mark),
+				    WEIR_EINVAL, "give each group CPUs of its own",
+				    "groups '%s' and '%s' both have CPU %d", gs->name, own->name,
+				    cpu[i / m]);
 	}
 }
 
@@ -152,21 +169,21 @@ static void bad_cores(struct plan *p, const struct weir_group_spec *gs)
 	const char *text = gs->cores;
 
 	if (consists_of(text, "0"))
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		weir_errs_add(p->errs, plan_mark(&gs->cores_mark, &gs->mark), WEIR_EINVAL,
 		    "write at least 1, or 0-0 if you mean CPU 0",
 		    "group '%s': 'cores' is a number, and a group cannot have %s cores", gs->name,
 		    text);
 	else if (consists_of(text, "0123456789"))
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		weir_errs_add(p->errs, plan_mark(&gs->cores_mark, &gs->mark), WEIR_EINVAL,
 		    "lower 'cores', or write 'cores: auto'",
 		    "group '%s': cores %s, but at most %d are allowed", gs->name, text,
 		    POOL_THREADS_MAX);
 	else if (consists_of(text, "0123456789,-"))
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		weir_errs_add(p->errs, plan_mark(&gs->cores_mark, &gs->mark), WEIR_EINVAL,
 		    "name each CPU once, and the lower end of a range first, such as 0-3,6",
 		    "group '%s': '%s' is not a list of different CPUs", gs->name, text);
 	else
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		weir_errs_add(p->errs, plan_mark(&gs->cores_mark, &gs->mark), WEIR_EINVAL,
 		    "write auto, a number of cores, { min: 1, max: 8 }, or a list of CPUs such as "
 		    "0-3,6",
 		    "group '%s': '%s' is neither a number of cores nor a list of CPUs", gs->name,
@@ -181,8 +198,9 @@ static void check_cores(struct plan *p, int g)
 	int n = cores_parse(gs->cores, cpu, &listed), most, least;
 
 	if (!listed && n <= 0 && (least = cores_range(gs->cores, &most)) > most) {
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "exchange them",
-		    "group '%s': 'min' of 'cores' is %d, but 'max' is %d", gs->name, least, most);
+		weir_errs_add(p->errs, plan_mark(&gs->cores_mark, &gs->mark), WEIR_EINVAL,
+		    "exchange them", "group '%s': 'min' of 'cores' is %d, but 'max' is %d",
+		    gs->name, least, most);
 		return;
 	}
 	if (n <= 0) {
@@ -212,22 +230,24 @@ static void check_visits(struct plan *p, int g)
 	const struct weir_gate_spec *gate = &gs->gate;
 
 	if ((gate->events > 0) + (gate->time_ns > 0) + gate->arrived + (gate->cutoff_ns > 0) > 1)
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		weir_errs_add(p->errs, plan_mark(&gs->gate_mark, &gs->mark), WEIR_EINVAL,
 		    "write one of 'events', 'time', 'arrived' and 'cutoff'",
 		    "group '%s': 'gate' says more than once when a visit ends", gs->name);
 	if (gate->cutoff_ns > 0 && gs->order == WEIR_ORDER_NEWEST)
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		weir_errs_add(p->errs, plan_mark(&gs->gate_mark, &gs->mark), WEIR_EINVAL,
 		    "remove 'order', or choose another gate",
 		    "group '%s': with 'order: newest' an event that yields would have nothing "
 		    "behind it, so 'cutoff' of 'gate' would do nothing",
 		    gs->name);
 	if (gate->cutoff_ns > shortest_slo(p, g))
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "lower 'cutoff', or raise 'slo'",
+		weir_errs_add(p->errs, plan_mark(&gs->gate_mark, &gs->mark), WEIR_EINVAL,
+		    "lower 'cutoff', or raise 'slo'",
 		    "group '%s': 'cutoff' of 'gate' is longer than the shortest objective of its "
 		    "stages, so it would act too late",
 		    gs->name);
 	if (gs->starve_ns > shortest_slo(p, g))
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "lower 'starve', or raise 'slo'",
+		weir_errs_add(p->errs, plan_mark(&gs->starve_mark, &gs->mark), WEIR_EINVAL,
+		    "lower 'starve', or raise 'slo'",
 		    "group '%s': 'starve' is longer than the shortest objective of its stages, so "
 		    "it would act too late",
 		    gs->name);
@@ -272,8 +292,9 @@ static bool has_name(const struct weir_strings *s, int before, const char *name)
 static void bad_visit(struct plan *p, const struct weir_group_spec *gs, const char *name,
     const char *what, const char *hint)
 {
-	weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, hint, "group '%s': 'visit' %s stage '%s'%s",
-	    gs->name, what, name, is_source(p, name) ? ", a source, which is not visited" : "");
+	weir_errs_add(p->errs, plan_mark(&gs->visit_mark, &gs->mark), WEIR_EINVAL, hint,
+	    "group '%s': 'visit' %s stage '%s'%s", gs->name, what, name,
+	    is_source(p, name) ? ", a source, which is not visited" : "");
 }
 
 static void check_order(struct plan *p, int g)
@@ -284,7 +305,7 @@ static void check_order(struct plan *p, int g)
 	if (visit->n == 0)
 		return;
 	if (strcmp(gs->schedule, "wavefront") != 0 && strcmp(gs->schedule, "srpt") != 0)
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL,
+		weir_errs_add(p->errs, plan_mark(&gs->visit_mark, &gs->mark), WEIR_EINVAL,
 		    "remove it, or choose one of these schedules",
 		    "group '%s': 'visit' orders wavefront and srpt only, not %s", gs->name,
 		    gs->schedule);
@@ -302,7 +323,8 @@ static void check_order(struct plan *p, int g)
 			    "name all stages of the group, or remove 'visit'");
 }
 
-/* Report a group without stages. A stage of unknown type may be one. */
+/* Report a group whose only stages are sources, or that has none. A stage of unknown type may be no
+ * source. */
 static void check_used(struct plan *p, int g)
 {
 	const struct weir_group_spec *gs = &p->spec->groups[g];

@@ -3,6 +3,7 @@
 #include "plan/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <weir/log.h>
 
@@ -83,6 +84,27 @@ static void warn_of_linger(const struct plan *p, const struct plan_stage *ps)
 		    s->name, (double)s->cohort.linger_ns / 1e6, s->group, (double)time_ns / 1e6);
 }
 
+/* Whether events that the policy of the stage has to judge may enter a cell (admit_passed). */
+static bool passes(const char *policy)
+{
+	return strcmp(policy, "none") == 0 || strcmp(policy, "weir") == 0;
+}
+
+/* The policies judge by the length and the waits of the queue, so events must enter that. */
+static void warn_of_policy(const struct plan *p, const struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+	const char *policy = weir_spec_admission(s, false);
+	const struct weir_mark *mark = plan_mark(&s->admission.policy_mark, &s->mark);
+
+	if (!plan_in_cores(p, ps) || s->local != WEIR_LOCAL_ALWAYS || passes(policy))
+		return;
+	weir_log(WEIR_LOG_WARN,
+	    "%s:%d:%d: stage '%s': with admission policy '%s' all events take the queue, so "
+	    "'local: always' means nothing; choose policy weir or none, or remove 'local'",
+	    mark->file ? mark->file : "?", mark->line, mark->col, s->name, policy);
+}
+
 void plan_cores_warn(const struct plan *p)
 {
 	int *core_group = calloc((size_t)p->spec->n_groups + 1, sizeof(*core_group)), n = 0;
@@ -92,6 +114,8 @@ void plan_cores_warn(const struct plan *p)
 			core_group[n++] = g;
 	warn_of_cpus(p, core_group, n);
 	free(core_group);
-	for (int i = 0; i < p->n; i++)
+	for (int i = 0; i < p->n; i++) {
 		warn_of_linger(p, &p->stages[i]);
+		warn_of_policy(p, &p->stages[i]);
+	}
 }

@@ -87,7 +87,8 @@ static void check_divisible(struct plan *p, const struct weir_group_spec *gs, in
 	int r = (int)gs->replicas, less = cores / r * r;
 
 	if (plan_core_threads(gs).min != cores) {
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "write one number of 'cores'",
+		weir_errs_add(p->errs, plan_mark(&gs->cores_mark, &gs->mark), WEIR_EINVAL,
+		    "write one number of 'cores'",
 		    "group '%s' has replicas, so the number of its cores cannot change", gs->name);
 		return;
 	}

@@ -100,7 +100,8 @@ void plan_group_serial(struct plan *p, int g)
 		serial |= p->stages[i].ops && p->stages[i].group == g &&
 			  field_of(p, &p->stages[i]) != NULL;
 	if (serial && plan_core_threads(gs).max > PARTITIONS_MAX)
-		weir_errs_add(p->errs, &gs->mark, WEIR_EINVAL, "lower 'cores', or make two groups",
+		weir_errs_add(p->errs, plan_mark(&gs->cores_mark, &gs->mark), WEIR_EINVAL,
+		    "lower 'cores', or make two groups",
 		    "group '%s' has a serial key and %lld cores; at most %d are allowed", gs->name,
 		    (long long)plan_core_threads(gs).max, PARTITIONS_MAX);
 }
@@ -123,7 +124,8 @@ static bool comes_back(const struct plan *p, int at, int g, bool *seen)
 	return back;
 }
 
-/* An inline stage runs in the thread of the serial stage, so the order goes on. */
+/* Warn if events of the serial stage `ps` leave the serial stages of their group by `o` and may
+ * come back. An inline stage runs in the thread of the serial stage, so the order goes on there. */
 static void warn_of(const struct plan *p, const struct plan_stage *ps, const struct plan_outlet *o)
 {
 	bool seen[WEIR_STAGES_MAX] = {false};

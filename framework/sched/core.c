@@ -52,7 +52,7 @@ static void linger_only_for(struct handler *h, uint64_t arrived)
 	core->lingering &= arrived;
 }
 
-/* The queue of stage `i` has events. */
+/* Note in seen_ns how old the events in the queue of stage `i` are. The queue is not empty. */
 static void look_at_age(struct core *core, int i, const struct queue *q, int64_t now_ns)
 {
 	int64_t oldest_ns = atomic_load_explicit(&q->oldest_ns, memory_order_relaxed);
@@ -122,16 +122,17 @@ static void view_stage(struct handler *h, int i, bool queued)
 		v->oldest_ns = core->seen_ns[i];
 }
 
-/* Note how long the oldest of ev[0..n) has waited, which come from one cell or queue of `s`. */
-static void note_wait(
-    struct core *core, const struct sink *s, struct weir_event **ev, int n, int64_t now_ns)
+/* Note how long the oldest of ev[0..n) has waited, which come from the cell or the queue of stage `i`;
+ * n > 0. */
+static inline void note_wait(
+    struct core *core, int i, struct weir_event **ev, int n, int64_t now_ns)
 {
-	int64_t oldest_ns = n > 0 ? ev[0]->queued_ns : now_ns;
-	bool in_order = s->queue.n_classes == 1 && !core->group->newest && !s->queue.shortest;
+	int64_t oldest_ns = ev[0]->queued_ns;
 
-	for (int i = 1; !in_order && i < n; i++)
-		oldest_ns = ev[i]->queued_ns < oldest_ns ? ev[i]->queued_ns : oldest_ns;
-	longest_note(&core->book[s->place].longest, now_ns - oldest_ns);
+	if (WEIR_UNLIKELY(core->mixed >> i & 1))
+		for (int k = 1; k < n; k++)
+			oldest_ns = ev[k]->queued_ns < oldest_ns ? ev[k]->queued_ns : oldest_ns;
+	longest_note(&core->book[i].longest, now_ns - oldest_ns);
 }
 
 static int take_cell(struct handler *h, int i, int n, int most, int64_t now_ns)
@@ -144,7 +145,7 @@ static int take_cell(struct handler *h, int i, int n, int most, int64_t now_ns)
 		return 0;
 	int m = cell_take(cell, most - n, s->queue.fifo, h->batch + n);
 	book_add(&core->book[i].from_cell, (uint64_t)m);
-	note_wait(core, s, h->batch + n, m, now_ns);
+	note_wait(core, i, h->batch + n, m, now_ns);
 	core->n -= (uint32_t)m;
 	if (cell_length(cell) == 0)
 		core->filled &= ~(1ULL << i);
@@ -153,9 +154,9 @@ static int take_cell(struct handler *h, int i, int n, int most, int64_t now_ns)
 	return m;
 }
 
-/* Events of a stage that holds events are counted when they are taken from its queue, so they must
- * not be mixed with those of a cell. */
-/* Whether a batch of the stage must be either from its cell or from its queue. */
+/* Whether a batch of the stage must be either from its cell or from its queue: events of a stage
+ * that holds events are counted when they are taken from its queue, and so must not be mixed with
+ * those of a cell. */
 static bool is_apart(const struct sink *s)
 {
 	return queue_keeps(&s->queue) || s->cohort_by_key;
@@ -174,7 +175,7 @@ static int take_queue(
 		core->lingering |= 1ULL << i;
 	if (m > 0) {
 		book_add(&core->book[i].from_queue, (uint64_t)m);
-		note_wait(core, s, h->batch + n, m, now_ns);
+		note_wait(core, i, h->batch + n, m, now_ns);
 	}
 	if (m > 0 && !s->queue.dated && s->queue.n_classes == 1 && !s->queue.shortest)
 		core->seen_ns[i] = h->batch[n + m - 1]->queued_ns;
@@ -218,15 +219,11 @@ static void turn_window(struct core *core, unsigned window)
 	atomic_store_explicit(&core->window, window, memory_order_relaxed);
 }
 
-/* Take over the plan of the group if it has changed. */
-static void refresh(struct core *core)
+/* Take over the plan of the group, which has changed. */
+static __attribute__((noinline)) void take_plan(struct core *core)
 {
 	struct core_group *group = core->group;
-	/* acquire: pairs with cores_set */
-	unsigned version = atomic_load_explicit(&group->version, memory_order_acquire);
 
-	if (WEIR_LIKELY(version == core->version))
-		return;
 	lock_take(&group->lock);
 	core->plan = group->plan;
 	core->version = atomic_load_explicit(&group->version, memory_order_relaxed);
@@ -236,6 +233,14 @@ static void refresh(struct core *core)
 	if (core->next.policy != core->plan.policy)
 		core_renew(core);
 	turn_window(core, core->plan.window);
+}
+
+static inline void refresh(struct core *core)
+{
+	/* acquire: pairs with cores_set */
+	if (WEIR_UNLIKELY(
+		atomic_load_explicit(&core->group->version, memory_order_acquire) != core->version))
+		take_plan(core);
 }
 
 /* A new visit has begun. `was` is the stage of the visit before, if that had not ended, or -1. */
@@ -317,7 +322,8 @@ static uint32_t in_line(const struct core *core, const struct queue *q)
 	return q->copy_cores ? queue_copy_length(q, core_copy(core)) : queue_length(q);
 }
 
-/* Events of the batch, which was of stage `i`, are in its queue again. */
+/* Events of the batch have yielded and are in the queue of their stage, `i`, again: the visit goes
+ * on only with the events before them. */
 static void yielded(struct core *core, int i)
 {
 	struct slice *s = &thread_self()->slice;
@@ -380,6 +386,19 @@ void core_pin(const struct handler *h)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
+/* Return the stages whose batches may have a later event before an earlier one. */
+static uint64_t mixed_stages(const struct core_group *group)
+{
+	uint64_t mixed = 0;
+
+	for (int i = 0; i < group->n_stages; i++) {
+		const struct queue *q = &group->pool->sinks[i]->queue;
+		if (q->n_classes > 1 || group->newest || q->shortest)
+			mixed |= 1ULL << i;
+	}
+	return mixed;
+}
+
 void core_begin(struct handler *h)
 {
 	struct core_group *group = h->pool->cores;
@@ -388,6 +407,7 @@ void core_begin(struct handler *h)
 	h->core = core;
 	core_pin(h);
 	core->seen = 0;
+	core->mixed = mixed_stages(group);
 	core->version = atomic_load(&group->version) - 1;
 	core->next.policy = NULL; /* the state of the last thread is not continued */
 	refresh(core);

@@ -8,8 +8,9 @@
  * cell must not have (splice.c), pass through the queue of the stage, from which each core takes its
  * share.
  *
- * The word `arrived` tells the cores which queues to look at; a bit stands for a stage. seq_cst,
- * because the sender of an event and a core that looks for work must not miss each other:
+ * The word `arrived` tells the cores which queues to look at: it has a bit for each stage. Its
+ * accesses are seq_cst, because the sender of an event and a core that looks for work must not miss
+ * each other:
  *   sender:  raise the queue length; set the bit, unless it is seen set; then read n_idle (pool_wake)
  *   core:    clear the bit of an empty queue, then read the length again; if it is not 0, set the
  *            bit and wake a core, which may have parked in between;
@@ -77,20 +78,22 @@ struct core_book {
 #define ASKED_LOOK 1U /* cores_peek; written under group->lock */
 #define ASKED_STOP 2U /* cores_stop */
 
-/** A core. Used by its thread only, except lengths and times of the cells, and `book`. */
+/** A core. Used by its thread only, except the atomic members, the counters, and the lengths and
+ *  times of the cells. */
 struct core {
 	WEIR_ALIGNED struct core_group *group;
 	int number;
 	struct cell *cell;  /* by stage */
 	uint64_t filled;    /* bit i: cell i has events */
 	uint32_t n;         /* events in all cells */
-	uint64_t lingering; /* bit i: a batch of stage i may linger, so ready_ns is not INT64_MAX */
+	uint64_t lingering; /* bit i: a batch of stage i may linger (ready_ns of its handler) */
 	atomic_uint asked;  /* bits ASKED_LOOK and ASKED_STOP */
 	/* bit i: cores_stop waits until the core has called ops->stop of stage i */
 	_Atomic uint64_t stopping;
 	/* bit i: the queue of stage i had events for this core at the last look; seen_ns[i]: since
 	 * when, or about when the oldest of them was queued */
 	uint64_t seen;
+	uint64_t mixed; /* bit i: batches of stage i are not in the order of arrival */
 	int64_t seen_ns[NEXT_STAGES_MAX];
 	struct next_stage view[NEXT_STAGES_MAX];
 	struct next_core next;
@@ -129,7 +132,7 @@ struct core_group {
 	WEIR_ALIGNED _Atomic uint64_t halted;  /* bit i: stage i is paused */
 	atomic_uint version;                   /* incremented when `plan` has changed */
 	_Atomic uint64_t closed; /* events that exiting threads have ended as closed */
-	struct lock asking;      /* of the thread that looks into the cells */
+	struct lock asking;      /* held by the thread that looks into the cells (cores_peek) */
 	atomic_uint unanswered;  /* cores that have not answered; a futex */
 	/* cells have more events than their share of a limit; see cores_divide. Under graph->lock */
 	bool undivided;
@@ -141,8 +144,9 @@ struct core_group {
 };
 
 /** Read the value of `cores:`, "auto", a number, a range such as "2..8" or a list of CPUs. Returns
- *  the number of cores, of a range the greatest, or -1 if the text is none of these or names a CPU
- *  twice. For a list, sets *listed, and stores the CPUs in cpu[0..n). */
+ *  the number of cores, of a range the greatest, or -1 if the text is none of these, has a range
+ *  whose ends are in the wrong order, or names a CPU twice. Sets *listed to whether the text is a
+ *  list, and stores the CPUs of a list in cpu[0..n). */
 int cores_parse(const char *text, int cpu[POOL_THREADS_MAX], bool *listed);
 /** Read "auto", a number or a range, whose ends may be in the wrong order. Returns the fewest cores,
  *  or -1, and sets *max to the most. */
@@ -164,10 +168,10 @@ void cores_set(struct core_group *group, const struct cores_plan *plan);
 
 /** Change the bounds of the number of cores, 1 <= min <= max <= group->max. Under graph->lock. */
 void cores_bound(struct core_group *group, int min, int max);
-/** Divide the limits of the queues between the queues and the cells of the present bound (and, with
- *  `local: never`, no cells). Slots that full cells still use are withheld from the queue, until
- *  another call finds the cells within their shares. Under graph->lock, after a change, and then
- *  about every 100 ms while group->undivided. */
+/** Divide the limit of each queue between the queue and the cells of the cores that the present
+ *  bound allows; with `local: never`, the cells get nothing. Slots that full cells still use are
+ *  withheld from the queue, until another call finds the cells within their shares. Under
+ *  graph->lock, after a change, and then about every 100 ms while group->undivided. */
 void cores_divide(struct core_group *group);
 
 /** Add descriptions of the events in the cells of `sink` to out[0..n), which queue_peek has filled
@@ -194,8 +198,9 @@ void *core_main(void *arg);
 /** Whether a core may have work. */
 bool core_due(struct handler *h);
 
-/** The steps of core_main, for threads that are also event loops (host.h): bind the thread to its CPU;
- *  begin; take the next batch, whose size is returned, 0 if there is none; run it. */
+/** The steps of core_main, for threads that are also event loops (host.h): bind the thread to its
+ *  CPU; begin; take the next batch, whose size is returned, 0 if there is none; run the batch, and
+ *  return the time at its end. */
 void core_pin(const struct handler *h);
 void core_begin(struct handler *h);
 int core_take(struct handler *h, int64_t now_ns);
@@ -276,18 +281,18 @@ static inline uint32_t core_live(const struct core *core, uint64_t *filled)
 	return n;
 }
 
-/** Number of events from which on they are dealt while a core is idle, and that of stages. Of fewer,
- *  a core makes more than the wake-up of another costs. Guesses, which the model and the prototype
- *  have used. */
+/** Number of events in the cells of a core from which on events are dealt while another core is
+ *  idle. Fewer are dealt only if they are of several stages: otherwise the wake-up of a core costs
+ *  more than they do. A guess, which the simulator uses, too (sim/group_deal.c). */
 #define DEAL_EVENTS 4
 
-/** Estimated work behind the present batch from which on it is worth to wake another core: a quarter
+/** Estimated work behind the present batch from which on it is worth waking another core: a quarter
  *  of a wake-up (measured: 21 us). A guess. */
 #define DEAL_NS (5 * NS_PER_US)
 
 /** The thread is exiting: events that it sends from now on go to queues. */
 void core_retire(struct handler *h);
-/** Then: leave empty cells. */
+/** Called after core_retire: leave empty cells. */
 void core_clear(struct handler *h);
 
 #endif

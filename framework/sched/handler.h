@@ -15,7 +15,7 @@ bool handler_begin(struct handler *h);
  *  handler; `arg` is the struct handler. */
 void handler_leave(void *arg);
 
-/** Bind the thread to the `left`-th of the cores that the process may use. */
+/** Bind the thread to the `left`-th, from 0, of the cores that the process may use. */
 void handler_pin(int left);
 
 static inline void handler_state(struct handler *h, enum weir_thread_state state)

@@ -6,7 +6,7 @@
  * I/O thread from the start of its source to ops->fini, and between these it serves the group while
  * the group has that many cores. So what a source emits to stages of its group stays on the core, in
  * cells, and the answers go out in the same thread. If there is nothing to do, the thread blocks in
- * epoll instead of on its futex. Who wakes it (pool.c) writes to an eventfd that the loop watches.
+ * epoll instead of on its futex. A waker (pool_wake.c) writes to an eventfd that the loop watches.
  *
  *   EMPTY --host_claim--> STARTING --host_begin--> LIVE <--host_follow--> APART --host_release--> EMPTY
  *
@@ -34,8 +34,8 @@ int host_cores(const struct pool *pool);
 
 /** Reserve core `rank` for a loop. Returns 0, WEIR_EINVAL if there is no such core, WEIR_EBUSY if
  *  another loop has it, WEIR_ENOMEM or WEIR_ESYS. (*h)->wake_fd is the eventfd that the loop must
- *  watch, edge-triggered. It stays open until pool_free, since who has taken the thread off the idle
- *  list may still write to it. */
+ *  watch, edge-triggered. It stays open until pool_free, since a waker that has taken the thread
+ *  off the idle list may still write to it. */
 int host_claim(struct pool *pool, int rank, struct handler **h);
 /** The thread of the loop has ended, or has not begun. */
 void host_release(struct handler *h);

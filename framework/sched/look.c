@@ -10,7 +10,8 @@
 #include "sched/cores.h"
 
 /* How long to wait for answers. A core that is in a handler for longer is left out. 20 ms is a guess:
- * events of stages that take over 20 us do not wait in cells, so a batch takes far less. */
+ * with `local: auto`, events of stages that take over 20 us do not wait in cells, so a batch takes
+ * far less. */
 #define ANSWER_NS (20 * NS_PER_MS)
 
 static void ask(struct core_group *group, const struct sink *sink, const struct cores_look *look)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The choice of the stage that a core of a core group visits next. In a core group, each core has
- * lists of its own for the events of the group's stages (sim/group.h). The key `visit` of the group
- * lists its stages in order.
+ * lists of its own for the events of the group's stages (event/cell.h). The key `visit` of the
+ * group lists its stages in order.
  *
  * Everything here is a pure function of its arguments, so that the server and the simulator can run
  * the same code. A visit is a sequence of batches of one stage. next_choose() asks before each
@@ -105,8 +105,9 @@ struct next_policy {
 	    const struct next_view *v, const struct next_limits *l, struct next_order *out);
 	/** `k` events were appended to a stage of this core. NULL if not needed. */
 	void (*arrived)(void *state, int stage, uint32_t k);
-	/** The `k` oldest events of a stage for which `arrived` was called left this core, in a
-	 *  batch or without one (next_gave). NULL if not needed. */
+	/** `k` events of a stage for which `arrived` was called left this core, in a batch or
+	 *  without one (next_gave): the oldest ones, unless classes or `order: newest` prefer
+	 *  others. NULL if not needed. */
 	void (*left)(void *state, int stage, uint32_t k);
 	/** Returns a stage of v->ready, which has at least one bit. */
 	int (*pick)(void *state, const struct next_view *v);
@@ -128,7 +129,7 @@ struct next_visit {
 	int stage;
 	enum next_gate gate; /* in effect when it began; a change of the gate ends the visit */
 	uint32_t left;       /* events until the gate ends it; UINT32_MAX: no such bound */
-	int64_t until_ns;    /* it ends when its oldest event is from then or later */
+	int64_t until_ns;    /* it ends when the oldest event of its stage is from then or later */
 	int64_t began_ns;    /* start, moved later by the time that urgent visits took meanwhile */
 };
 

@@ -6,8 +6,9 @@
  *
  * A run of events of one stage is one entry. A visit may take more events than the first entry
  * stands for, and thus also events of later entries of the same stage. When such an entry becomes
- * the first, the events already taken are subtracted from it. This is exact, since the events of a
- * stage leave in the order in which they came.
+ * the first, the events already taken are subtracted from it. This is exact if the events of a
+ * stage leave in the order in which they came, and an estimate if there are several classes or
+ * cells serve the newest event first.
  *
  * Some events have no entry: those in the queue of a stage, which any core may take, and those that
  * came while the entries were full. A stage that is ready but has no entry is compared with the

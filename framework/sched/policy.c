@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of scheduling policies. Each policy has its own file and a row here. */
+/* The table of scheduling policies of pools. Each policy has its own file and a row here. */
 #include "sched/policy.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interface of scheduling policies, which choose the stage that a handler thread visits next.
+ * The interface of scheduling policies of pools, which choose the stage that a handler thread
+ * visits next. Core groups have another one (next.h).
  *
  * A policy is a pure function of (state, view, now). Its state belongs to one handler thread, so no
  * locking is needed. Each policy has its own file and is registered by a row in sched/policy.c.

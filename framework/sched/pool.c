@@ -4,7 +4,8 @@
  *
  * pool->lock guards the idle list, the seats, the back-off and the creation of threads. A slot is
  * set to LIVE and GONE by its own thread. Only the control thread joins threads and sets their
- * slots to EMPTY again; after it has stopped, pool_join does so.
+ * slots to EMPTY again; after it has stopped, pool_join does so. The slots of threads of event
+ * loops are set by the loops (host.h).
  */
 #include "sched/pool.h"
 

@@ -69,9 +69,10 @@ struct handler {
 	struct pool *pool;
 	int rank;
 	struct core *core; /* that of a core group which the thread is; NULL in other pools */
-	/* the thread is that of an event loop (host.h), which joins it; constant once it has begun */
+	/* the thread belongs to an event loop (host.h), which joins it; constant once the thread
+	 * has begun */
 	bool hosted;
-	int wake_fd; /* wakes it; -1: `wake` does */
+	int wake_fd; /* eventfd that wakes the thread; -1: `wake` does */
 	struct task task;
 	atomic_int slot;        /* enum handler_slot */
 	atomic_int seat;        /* number among the serving threads; written under pool->lock */
@@ -175,7 +176,8 @@ void pool_set_bounds(struct pool *pool, int min, int max);
  *  woken. */
 bool pool_wake(struct pool *pool);
 /** Wake threads for new work in the partitions `parts` (a bit set) of a sink: for each partition,
- *  the thread of the seat that serves it, if that thread is parked. Returns how many were woken. */
+ *  the thread of the seat that serves it, if that thread is parked. In a group with copies, each
+ *  copy has a partition, and one of its parked threads is woken. Returns how many were woken. */
 int pool_wake_parts(struct pool *pool, uint64_t parts);
 
 /** Wake the threads whose ranks are in the bit set `ranks`, if they are parked. Returns how many were

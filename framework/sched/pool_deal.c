@@ -47,7 +47,7 @@ void pool_deal(struct pool *pool)
 
 bool pool_rank_idle(const struct pool *pool, int rank)
 {
-	/* acquire: pairs with the store in spawn_locked (pool.c) */
+	/* acquire: pairs with the store in pool_handler_locked (pool.c) */
 	const struct handler *h = atomic_load_explicit(&pool->handler[rank], memory_order_acquire);
 
 	return h && atomic_load_explicit(&h->slot, memory_order_relaxed) == HANDLER_LIVE &&

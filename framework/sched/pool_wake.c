@@ -53,7 +53,8 @@ bool pool_wake(struct pool *pool)
 	return h != NULL;
 }
 
-/* Wake the threads of `seats` (a bit set) or, if `by_rank`, of these ranks. */
+/* Wake the parked ones of the threads whose seats or, if `by_rank`, whose ranks are in the bit set
+ * `set`. Returns how many were woken. */
 static int wake_set(struct pool *pool, uint64_t set, bool by_rank)
 {
 	struct handler *wake[PARTITIONS_MAX];
@@ -115,7 +116,8 @@ void pool_wake_all(struct pool *pool)
 	int n = 0;
 
 	/* Empty the list first: a thread that parks again is put at the head of the list and would
-	 * otherwise be woken again, endlessly. Those of loops may do so before they are roused. */
+	 * otherwise be woken again, endlessly. Threads of event loops may park again even before
+	 * they are roused. */
 	lock_take(&pool->lock);
 	for (; pool->idle; pool->idle = pool->idle->next_idle) {
 		pool->idle->listed = false;

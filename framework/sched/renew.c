@@ -9,7 +9,7 @@
 #include "sched/cores.h"
 #include "sched/next_bits.h"
 
-/* A list of events that waits to be told of. */
+/* Events of a list of which the policy has not been told yet. */
 struct rest {
 	const struct weir_event *at;
 	uint8_t stage;
@@ -61,7 +61,7 @@ void core_renew(struct core *core)
 	n = list_lanes(core, rest);
 	while ((i = oldest(rest, n, &next_ns)) >= 0) {
 		uint32_t run = 0;
-		/* events of one batch have the same time, so a run has at least one of them */
+		/* the first event, and those behind it that are not newer than all other lists */
 		for (; rest[i].at && (run == 0 || rest[i].at->queued_ns <= next_ns); run++)
 			rest[i].at = rest[i].at->next;
 		next_arrived(&core->next, rest[i].stage, run);

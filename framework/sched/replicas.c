@@ -9,8 +9,8 @@
 #include "sched/handler.h"
 #include "stage/replica.h"
 
-/* How long to wait for the cores at least, though the time of the drain is over. 20 ms is a guess: a
- * batch takes far less, and a core in a longer one is stopped when its thread has exited. */
+/* How long to wait for the cores at least, even if the time of the drain is over. 20 ms is a guess:
+ * a batch takes far less, and a core in a longer one is stopped when its thread has exited. */
 #define STOP_LEAST_NS (20 * NS_PER_MS)
 
 /* Interval at which the wait for cores looks whether their threads have exited. A guess. */
@@ -32,7 +32,8 @@ static bool is_gone(const struct core_group *group, int k)
 	return !h || atomic_load(&h->slot) == HANDLER_EMPTY;
 }
 
-/* The pool is closed, and no thread can be created any more. */
+/* Stop the replicas of cores without a thread, in the calling thread. The pool is closed, so no
+ * thread can be created any more. */
 static void stop_gone(struct core_group *group, struct weir_stage *st, int64_t until_ns)
 {
 	for (int k = 0; k < group->max; k++) {

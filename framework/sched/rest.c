@@ -5,9 +5,9 @@
  * No wake-up is lost, because both sides write before they read, all seq_cst:
  *   sender:  raise the queue length, then read n_spinning and n_idle
  *   thread:  raise n_idle (park) or lower n_spinning (end of spin), then read the queue lengths
- * A thread that is also an event loop parks in epoll (host_park), by the same protocol.
- * The sender of an event to a core group also sets a bit in between (sched/cores.h), and its threads
- * read that.
+ * A thread that is also an event loop parks in epoll (host_park), by the same protocol. The sender
+ * of an event to a core group also sets a bit in between (sched/cores.h), and the threads of the
+ * group read this bit before they park.
  */
 #include "base/clock.h"
 #include "base/futex.h"

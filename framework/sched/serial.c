@@ -59,8 +59,9 @@ struct run {
 	uint32_t n, of_class[WEIR_CLASSES_MAX];
 };
 
-/* Whether `ev`, whose slot the core owns, may enter the cell. The inbox is looked at after the map: if
- * another core has given the slot to this one, that has come with the events of the slot. */
+/* Whether `ev`, whose slot the core owns, may enter the cell. The map has been read before the
+ * inbox is looked at: if another core has just given the slot to this one, the events of the slot
+ * are seen in the inbox. */
 static bool enters(const struct core *core, const struct sink *s, int sender,
     const struct weir_event *ev, int64_t now_ns)
 {
@@ -103,7 +104,7 @@ static void take_own(
 	o->n -= (int)run->n;
 }
 
-/* As in splice.c. */
+/* Count the events of `run`, as in splice.c. */
 static void count(struct outbox *o, struct local *to, const struct run *run)
 {
 	struct local *from = o->from;
@@ -123,8 +124,8 @@ static void count(struct outbox *o, struct local *to, const struct run *run)
 	book_changed(&from->book);
 }
 
-/* Whether all events must take the way through the queue, see splice.c; an idle core or long work is
- * no reason, since only this core may handle the events. */
+/* Whether all events must take the way through the queue (see splice.c); if not, *room is that of
+ * the cell. An idle core or long work is no reason, since only this core may handle the events. */
 static bool to_queue(
     const struct core *core, const struct sink *s, const struct cell *cell, uint32_t *room)
 {

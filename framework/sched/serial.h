@@ -23,7 +23,7 @@
  *
  * | call                                       | threads                              |
  * |--------------------------------------------|--------------------------------------|
- * | serial_new, serial_open, serial_free       | main thread                          |
+ * | serial_open, serial_free                   | main thread                          |
  * | serial_join, serial_clear, serial_leave    | the thread of the core               |
  * | serial_splice, serial_deal, serial_give    | the thread of the core, in no batch  |
  * | serial_tend                                | the control thread                   |
@@ -32,14 +32,7 @@
 #define WEIR_SCHED_SERIAL_H
 
 #include "sched/cores.h"
-
-/** Price of a move of slots, and of each event that moves. Measured: 0.5 us and 25 ns
- *  (bench/micro_serial), to which the caches of the other core add; 2 us is a guess. A move must be worth
- *  SERIAL_TIMES its price, since Mely found that a steal which costs more than it brings makes a server
- *  slower. That number is a guess. */
-#define SERIAL_MOVE_NS  2000
-#define SERIAL_EVENT_NS 25
-#define SERIAL_TIMES    4
+#include "sched/serial_choose.h"
 
 /** Whether a core handles events of its slots. */
 enum serial_state { SERIAL_NEW, SERIAL_OPEN, SERIAL_LEFT };

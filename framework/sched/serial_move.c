@@ -7,13 +7,6 @@
 #include "base/clock.h"
 #include "stage/stage.h"
 
-/* Number of events of a cell, or of a lane of an inbox, that are looked at to choose slots. A guess,
- * like LOOK_MAX of cell_peek.c. */
-#define LOOK_MAX 1024
-
-/* Pause after a look that has found nothing to give: 50 us, ten times as long as the longest look. */
-#define AGAIN_NS (50 * NS_PER_US)
-
 /* ---- all queue locks ---- */
 
 static void lock_all(struct core_group *group) WEIR_NO_THREAD_SAFETY
@@ -30,7 +23,8 @@ static void unlock_all(struct core_group *group) WEIR_NO_THREAD_SAFETY
 
 /* ---- a move; all locks are held ---- */
 
-/* `cells`: the cells of core `from`, if the caller is its thread, or NULL. */
+/* Whether slots of core `from` can be moved to `to`; makes room there. `cells`: the cells of core
+ * `from`, if the caller is its thread, or NULL. */
 static bool may_move(
     struct core_group *group, const struct cell *cells, int from, int to) WEIR_NO_THREAD_SAFETY
 {
@@ -135,8 +129,8 @@ static bool is_open(const struct serial *serial, int k)
 	return atomic_load_explicit(&serial->state[k], memory_order_relaxed) == SERIAL_OPEN;
 }
 
-/* Spread the slots of core `from`, which no thread serves, over the open cores but `from`. Returns the
- * stages of which events were moved; all locks are held. */
+/* Spread the slots of core `from`, which no thread serves, over the open cores but `from`, and add
+ * these to *ranks. Returns the stages of which events were moved; all locks are held. */
 static uint64_t spread(struct core_group *group, int from, uint64_t *ranks)
 {
 	struct serial *serial = group->serial;
@@ -285,7 +279,8 @@ static uint64_t live_stages(const struct core_group *group)
 	return group->serial->stages & ~atomic_load_explicit(&group->halted, memory_order_relaxed);
 }
 
-/* Estimated work of the events that wait for this core in these. */
+/* Return the estimated work of the events that wait for this core in serial stages that are not
+ * paused, and in *n their number. */
 static int64_t waiting_ns(const struct core *core, uint32_t *n)
 {
 	const struct core_group *group = core->group;
@@ -326,8 +321,8 @@ static void look(const struct core *core, int64_t *work_ns, uint32_t *events)
 		uint32_t n[QUEUE_SLOTS] = {0};
 		if (cell_length(&core->cell[i]) == 0 && queue_part_length(q, core->number) == 0)
 			continue;
-		cell_count_slots(&core->cell[i], LOOK_MAX, n);
-		queue_count_slots(q, core->number, LOOK_MAX, n);
+		cell_count_slots(&core->cell[i], SERIAL_LOOK, n);
+		queue_count_slots(q, core->number, SERIAL_LOOK, n);
 		for (int s = 0; s < QUEUE_SLOTS; s++) {
 			work_ns[s] += n[s] * service_ns(core, i);
 			events[s] += n[s];
@@ -335,22 +330,13 @@ static void look(const struct core *core, int64_t *work_ns, uint32_t *events)
 	}
 }
 
-/* Choose slots with up to half of the events. Returns the work of the slots minus what the move of
- * their events costs, times SERIAL_TIMES. */
 static int64_t choose(const struct core *core, uint32_t n, struct slots *slots)
 {
-	int64_t work_ns[QUEUE_SLOTS] = {0}, gain_ns = 0;
-	uint32_t events[QUEUE_SLOTS] = {0}, chosen = 0;
+	int64_t work_ns[QUEUE_SLOTS] = {0};
+	uint32_t events[QUEUE_SLOTS] = {0};
 
 	look(core, work_ns, events);
-	for (unsigned s = 0; s < QUEUE_SLOTS; s++) {
-		if (events[s] == 0 || chosen + events[s] > n / 2)
-			continue;
-		slots_add(slots, s);
-		chosen += events[s];
-		gain_ns += work_ns[s] - SERIAL_TIMES * SERIAL_EVENT_NS * (int64_t)events[s];
-	}
-	return chosen > 0 ? gain_ns : INT64_MIN;
+	return serial_choose(work_ns, events, n, slots);
 }
 
 void serial_deal(struct core *core)
@@ -369,5 +355,5 @@ void serial_deal(struct core *core)
 	int64_t gain_ns = choose(core, n, &slots);
 	if ((least_ns > 0 && gain_ns < least_ns) || gain_ns == INT64_MIN ||
 	    serial_give(core, to, &slots) < 0)
-		core->deal_ns = now_ns + (least_ns > 0 ? AGAIN_NS : 0);
+		core->deal_ns = now_ns + (least_ns > 0 ? SERIAL_AGAIN_NS : 0);
 }

@@ -6,7 +6,7 @@
  *
  *   the sender is no core of the group       | the cells of another thread cannot be touched
  *   the stage is exclusive, partitioned,     | the queue orders its batches; such a stage has no
- *     by key, or has a width                 |   cells at all (cores_open)
+ *     by key, or has a width                 |   cells at all (has_cells, graph/group.c)
  *   it is paused, drained, or lingers        | the queue does that
  *   it holds events                          | they count against the limit under the queue's lock
  *   the event is past its deadline           | it is refused there
@@ -26,8 +26,9 @@
 #include "stage/admit.h"
 #include "stage/stage.h"
 
-/* Mean service time from which on events go to the queue, and below which they go to the cell again.
- * 20 us: a lock is 2 % of that. Half of it, so that a stage near the limit does not alternate. */
+/* Mean service time from which on events go to the queue, and below which they go to the cell
+ * again. 20 us: a lock is 2 % of that. The second is half of the first, so that a stage near the
+ * limit does not alternate. */
 #define SLOW_NS  (20 * NS_PER_US)
 #define QUICK_NS (10 * NS_PER_US)
 
@@ -54,8 +55,8 @@ static bool deals(const struct core *core, int i, int n)
 	return all + (uint32_t)n >= DEAL_EVENTS || (filled & (filled - 1)) != 0;
 }
 
-/* Whether dealing events of a source is worth a wake-up: those of another core's connections come
- * back by mail, which may be another one. */
+/* Whether dealing the events of `o` is worth a wake-up. Those of a source must be worth more: from
+ * another core they come back by mail, which may cost a second wake-up. */
 static bool is_worth_it(const struct core *core, const struct outbox *o, const struct local *to)
 {
 	uint32_t n = core->n + (uint32_t)o->n;
@@ -145,7 +146,7 @@ static uint32_t move(
 	return moved;
 }
 
-static void filled(struct core *core, const struct sink *s, uint32_t n)
+static inline void filled(struct core *core, const struct sink *s, uint32_t n)
 {
 	core->filled |= 1ULL << s->place;
 	core->n += n;

@@ -21,7 +21,7 @@
 
 #include "stage/stage.h"
 
-/** Number of no replica. */
+/** The number that stands for no replica. */
 #define NO_REPLICA (-1)
 
 /** Make the states of `n` replicas of `st`, which has no state yet. Returns 0 or WEIR_ENOMEM. */

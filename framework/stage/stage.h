@@ -14,6 +14,17 @@
 #include "stage/sink.h"
 #include "stage/thread.h"
 
+/** Record the cost of the batch that the calling handler thread took from the queue of `s`. The
+ *  cost includes the time that inline stages took in this thread, so call this after the outboxes
+ *  are flushed. */
+static inline void thread_settle(struct sink *s)
+{
+	const struct thread *t = thread_self();
+
+	if (WEIR_UNLIKELY(t->behind || t->late.n > 0))
+		thread_settle_late(s);
+}
+
 /** A parsed `with:` section: immutable, shared by threads, freed with the last reference. */
 struct conf {
 	atomic_int refs;

@@ -211,7 +211,7 @@ bool thread_flush(void)
 	return any;
 }
 
-void thread_settle(struct sink *s)
+void thread_settle_late(struct sink *s)
 {
 	struct thread *t = thread_self();
 	struct local *l = t->local[s->id];

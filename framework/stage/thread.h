@@ -31,10 +31,8 @@
 struct thread;
 struct sink;
 
-/** Record the cost of the batch that the calling handler thread took from the queue of `s`. The
- *  cost includes the time that inline stages took in this thread, so call this after the outboxes
- *  are flushed. */
-void thread_settle(struct sink *s);
+/** Slow path of thread_settle. */
+void thread_settle_late(struct sink *s);
 
 /** Inline stages have run in the calling thread outside a batch of its pool: charge their time to no
  *  stage. */

@@ -139,16 +139,18 @@ groups:
 stages:
   web: { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: a } }
   a:   { use: burn, group: core, with: { time: 1us }, cohort: { linger: 20ms }, to: b }
-  b:   { use: respond, group: more, with: { body: "b\n" } }
+  b:   { use: respond, group: more, with: { body: "b\n" }, local: always, admission: { policy: codel } }
 YAML
 weir check warned.yaml
 is exit 0
 is err has "groups 'core' and 'more' both have a thread on CPU"
 is err has "stage 'a': 'linger' of 20 ms is longer than 'gate.time' of its group 'core', 10 ms"
+is err has "warned.yaml:8:96: stage 'b': with admission policy 'codel' all events take the queue, so 'local: always' means nothing; choose policy weir or none, or remove 'local'"
 weir check cores.yaml
 is exit 0
 is err lacks 'both have a thread'
 is err lacks 'linger'
+is err lacks 'means nothing'
 
 # ---- a running server ----
 launch cores.yaml

@@ -166,7 +166,6 @@ is exit 0
 out=$(grep '^Left out: ' <<<"$out" | sed 1d)
 checks=$((checks + 1))
 [ "$out" = "$(cat <<'TEXT'
-Left out: serial of group core: events with the same value may overlap.
 Left out: cores of group core: the number of cores is always the largest.
 Left out: gate.cutoff of group core: handlers that do not yield; in the model, those of all stages do.
 Left out: group of stage web: its threads are not the cores of the group.
@@ -181,8 +180,28 @@ TEXT
 weir simulate left.yaml --cores 4 --load 1000 --for 1s -o json
 is exit 0
 number left_out; out=$value
-is out has "{'group': 'core', 'stage': None, 'key': 'serial', 'why': '"
+is out has "{'group': 'core', 'stage': None, 'key': 'cores', 'why': '"
 is out has "{'group': None, 'stage': 'part', 'key': 'mode: partitioned', 'why': '"
+
+# One key is the work of one core; with many, the cores share it.
+cat >serial.yaml <<'YAML'
+weir: 1
+name: serial
+admin: { listen: "" }
+groups:
+  core: { schedule: fifo, serial: path }
+stages:
+  web:    { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: first } }
+  first:  { use: burn, group: core, with: { time: 50us }, to: second }
+  second: { use: burn, group: core, with: { time: 50us }, to: answer }
+  answer: { use: respond, with: { body: "x" }, threads: inline }
+YAML
+weir simulate serial.yaml --cores 4 --load 0.5x --for 1s --keys 1
+is exit 0; is out has 'group core: fifo, 4 cores 25% busy'
+weir simulate serial.yaml --cores 4 --load 0.5x --for 1s
+is exit 0; is out has 'group core: fifo, 4 cores 5'; is out has 'slots of serial keys a second given'
+weir simulate serial.yaml --cores 4 --load 0.5x --for 1s -o json
+is exit 0; is out has '"slots_moved_per_second": '
 
 # A load of millions per second is simulated for less than 5 s, and the size is printed first.
 exec 3< <(exec "$program" simulate server.yaml --cost hello=1us --cores 2 --load 3x 2>&1 >/dev/null)

@@ -2,9 +2,9 @@
 /*
  * The life cycle of a graph: build it from a spec, start, replace, drain and free it. The other
  * calls for embedders are in view.h (statistics), profile.h (statistics by thread), watch.h (single
- * events) and operate.h (changes), which this header includes. A minor version of libweir may add members to structs of these
- * headers and of spec.h, so the soname contains the minor version. The interface for stages has a
- * version of its own, WEIR_STAGE_ABI.
+ * events) and operate.h (changes), which this header includes. A minor version of libweir may add
+ * members to structs of these headers and of spec.h, so the soname contains the minor version. The
+ * interface for stages has a version of its own, WEIR_STAGE_ABI.
  *
  *   spec --weir_graph_build--> BUILT --start--> RUNNING --drain--> DRAINED --free-->
  *
@@ -84,12 +84,12 @@ WEIR_API void weir_graph_renewed(const struct weir_graph *graph, const struct we
  *  valid only during the call. */
 typedef void weir_graph_dropped_fn(void *arg, const char *text);
 
-/** Call `tell` for what `graph` did not take over from the graph before it, or, after
- *  weir_graph_try_overrides, would not. Each is told once. */
+/** Call `tell` for each override or state of a stage that `graph` did not take over from the graph
+ *  before it or, after weir_graph_try_overrides, would not take over. Each is told once. */
 WEIR_API void weir_graph_dropped(struct weir_graph *graph, weir_graph_dropped_fn *tell, void *arg);
 
-/** Apply the overrides of the `running` graph to `graph`, which was built and is freed without being
- *  started, to find those that it cannot have (weir_graph_dropped). */
+/** Apply the overrides of the `running` graph to `graph`, to find those that `graph` cannot have
+ *  (weir_graph_dropped). `graph` has been built, and must be freed without being started. */
 WEIR_API void weir_graph_try_overrides(struct weir_graph *graph, struct weir_graph *running);
 
 /** Result of a drain. */

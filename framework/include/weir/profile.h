@@ -26,14 +26,14 @@ enum weir_profile_on {
 	WEIR_PROFILE_OTHERS,
 };
 
-/** What the events that left a stage by an outlet were. */
+/** How many events a thread has sent by an outlet of a stage. */
 struct weir_profile_arc {
 	uint64_t sent;    /* admitted by the linked stage */
-	uint64_t offered; /* to it, refused ones included */
+	uint64_t offered; /* to the linked stage, refused ones included */
 };
 
 /** What one thread has done at a stage. A thread that replaces another one, or that has the number
- *  of one which its pool has ended, continues its counts. */
+ *  of one which its pool has ended, continues the counts of that thread. */
 struct weir_profile_row {
 	enum weir_profile_on on;
 	const char *owner; /* name of the group, of the pool or of the stage of the loop; else "" */
@@ -70,12 +70,12 @@ struct weir_profile_outlet {
  *   completed + failed + shed <= offered
  *   the sum of `sent` over all arcs that lead here + refused <= offered
  *
- * and the difference of the first two sides is `waiting`, that of the second two is `waiting` +
- * `running` + `held`, as soon as no event moves. Then also started + restarted is the number of
+ * As soon as no event moves, the two sides of the first law differ by `waiting`, and those of the
+ * second by `waiting` + `running` + `held`. Then also started + restarted is the number of
  * waits, and the sum of `offered` over all arcs that lead here is `offered`, unless a program has
  * offered events from outside. Events that the handler of a stage creates count in `offered`, and
- * are never started. The sums are the totals of the stage in a view (weir/view.h), as far as that
- * counts only this graph.
+ * are never started. The sums are the totals of the stage in a view (weir/view.h), unless the view
+ * also counts an earlier graph.
  */
 struct weir_profile_stage {
 	const char *name;

@@ -215,6 +215,8 @@ struct weir_group_spec {
 	/* events with equal values of this field never overlap in the stages of the group, and keep
 	 * their order; "": no such field */
 	char *serial;
+	/* positions of `cores`, `gate`, `starve` and `visit`; .file is NULL if the key is absent */
+	struct weir_mark cores_mark, gate_mark, starve_mark, visit_mark;
 };
 
 /** One condition of a class; an event must meet all conditions of the class. A pattern is an exact

@@ -27,14 +27,14 @@
  *     If init fails for one, fini is called for those before it. A group makes the replicas of all
  *     cores that it may ever have before it starts;
  *   - thread_init, handle, refused, stop and thread_fini are called in the thread of the core. A core
- *     that leaves the group keeps its replica, also for a new thread of the core. Its thread_fini
- *     must emit, finish or requeue what the replica holds, since the core may not come back. Only if
- *     the core has no thread at the end of a drain, stop is called in the thread of the drain;
+ *     that leaves the group keeps its replica, also for a new thread of the core. thread_fini must
+ *     emit, finish or requeue what the replica holds, since the core may not come back. If the core
+ *     has no thread at the end of a drain, stop is called in the thread of the drain;
  *   - refresh and renewed are called for each replica in turn, in the thread of the reload, while
  *     handlers run, as for every stage;
  *   - key is called in the thread of the sender, where weir_state returns NULL or another replica;
- *   - an event stays on the core that has taken it, also if it is requeued. If the core leaves, or
- *     there is no room on it, events go to other cores.
+ *   - an event stays on the core that has taken it, even if it is requeued. If the core leaves, or
+ *     its cell has no room, events may go to other cores.
  * The configuration is one for all replicas, and weir_count adds to one sum.
  *
  * The calls below are for threads of the graph (handlers, I/O, attached) unless stated otherwise.
@@ -76,8 +76,8 @@ enum weir_stage_flags {
 	 * gets are already held; weir_hold keeps them held. The loop runs until ops->fini. Requires
 	 * WEIR_STAGE_HOLDS; thread_init must be NULL and thread_state_size 0. */
 	WEIR_STAGE_LOOP = 64,
-	/* may have a state per core of a core group, with `mode: replicated`; see below. Neither
-	 * with the flags SOURCE, SINGLE, BLOCKS, HOLDS and LOOP, nor with `start`. */
+	/* may have a state per core of a core group, with `mode: replicated`; see file top. Not to
+	 * be combined with the flags SOURCE, SINGLE, BLOCKS, HOLDS and LOOP, or with `start`. */
 	WEIR_STAGE_REPLICABLE = 128,
 	/* a source that may be in a core group: it starts the loops 0 .. weir_loop_cores(st) - 1
 	 * (weir/io.h), whose threads are then the cores of the group */
@@ -182,7 +182,7 @@ WEIR_API void weir_emit_run(struct weir_stage *st, int outlet, struct weir_event
  *
  * The slice begins with the handler call or, once earlier events of the batch have left (their slots
  * are NULL), when the handler first asks about the next one. So a handler that works on its events
- * one after another asks at the begin of each and then in steps that are short beside T.
+ * one after another asks at the beginning of each and then in steps that are short beside T.
  */
 WEIR_API bool weir_slice_over(const struct weir_stage *st);
 

@@ -371,8 +371,83 @@ static void test_by_queue(void)
 	finish(g, EVENTS);
 }
 
+static atomic_int pass_gate;
+
+static void held_pass_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	FIXTURE_AWAIT(atomic_load(&pass_gate));
+	pass_handle(st, ev, n);
+}
+
+static const struct weir_stage_ops held_pass_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.held-pass",
+    .summary = "passes on when the test allows it",
+    .accepts = &probe_type,
+    .outlets = pass_outlets,
+    .handle = held_pass_handle};
+
+static void offer_to(struct weir_graph *g, const char *name, int first, int n)
+{
+	fixture_offer_all(weir_graph_stage(g, name), &probes[first], n, n);
+}
+
+static bool runs(struct weir_graph *g, const char *name)
+{
+	return stage_view(g, name).longest_running_ns > 0;
+}
+
+static bool has_left(struct pool *pool, int rank)
+{
+	const struct handler *h = atomic_load(&pool->handler[rank]);
+
+	return h && atomic_load(&h->slot) == HANDLER_EMPTY;
+}
+
+/* The first core waits in w, the second in a, when the group is to have one core from now on. Its
+ * cells have half of the limit of b, and the queue is full: the event that the second core sends then
+ * is refused, since its cell has no share any more. */
+static void test_bound_of_leaver(void)
+{
+	struct weir_spec *spec = weir_spec_new("leaver");
+
+	if (task_cores() < 2) {
+		weir_spec_free(spec);
+		return;
+	}
+	weir_spec_text(&group(spec, "fifo", 2)->cores, "1..2");
+	weir_spec_text(&spec->groups[0].threads.policy, "static");
+	in_group(spec, "w", "t.wait", NULL);
+	in_group(spec, "a", "t.held-pass", "b");
+	fixture_set(in_group(spec, "b", "t.end", NULL), "queue.limit", "8");
+	prepare(6);
+	atomic_store(&probe_gate, 0);
+	atomic_store(&pass_gate, 0);
+	struct weir_graph *g = fixture_start(spec);
+	struct pool *pool = weir_graph_stage(g, "b")->pool;
+	weir_thread_attach(g, "test");
+	offer_to(g, "w", 0, 1);
+	FIXTURE_AWAIT(runs(g, "w"));
+	pool_set_target(pool, 2);
+	offer_to(g, "a", 1, 1);
+	FIXTURE_AWAIT(runs(g, "a"));
+	lock_take(&g->lock);
+	cores_bound(pool->cores, 1, 1);
+	lock_release(&g->lock);
+	offer_to(g, "b", 2, 4);
+	CU_ASSERT_EQUAL(stage_view(g, "b").queue_length, 4);
+	atomic_store(&pass_gate, 1);
+	FIXTURE_AWAIT(has_left(pool, 1));
+	CU_ASSERT_EQUAL(stage_view(g, "b").queue_length, 4);
+	atomic_store(&probe_gate, 1);
+	FIXTURE_AWAIT(fixture_ended() == 6);
+	CU_ASSERT_EQUAL(probes[1].status, WEIR_EQUEUE);
+	CU_ASSERT_EQUAL(atomic_load(&fixture_done), 5);
+	finish(g, 6);
+}
+
 static void test_types(void)
 {
+	fixture_register(&held_pass_ops);
 	fixture_register(&pass_ops);
 	fixture_register(&end_ops);
 	fixture_register(&wait_ops);
@@ -383,4 +458,4 @@ static void test_types(void)
 CUNIT_MAIN("cores", {"types are known", test_types}, {"schedules", test_schedules},
     {"urgent", test_urgent}, {"bound", test_bound}, {"deadline", test_deadline},
     {"death", test_death}, {"pause", test_pause}, {"no grace", test_no_grace},
-    {"by queue", test_by_queue})
+    {"by queue", test_by_queue}, {"bound of a core that leaves", test_bound_of_leaver})

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loops of a source whose threads are the cores of a group: what they emit stays on the core, other
- * threads wake them, lingering batches are due in time, cores without a loop have plain threads, and
- * loops that cannot be cores do not start. */
+ * threads wake them, lingering batches are due in time, cores without a loop have plain threads,
+ * loops that cannot be cores do not start, and a core that leaves can come back at once. */
 #include "fixture/graph/probes.h"
 
 #include <weir/io.h>
@@ -11,6 +11,7 @@
 #include "event/local.h"
 #include "graph/graph.h"
 #include "sched/cores.h"
+#include "sched/host.h"
 
 #define SINGLES 500
 #define RUN     1000
@@ -19,6 +20,8 @@ static struct weir_loop *loops[2];
 static int n_loops;                /* how many the source starts, at most one per core */
 static atomic_int elsewhere, gone; /* batches that the sending loop did not run; loops that ended */
 static struct weir_loop *odd;
+static atomic_int held = -1; /* seq of the event that waits for the gate, -1: none */
+static atomic_int holding;
 
 static void mail(struct weir_loop *loop, struct weir_event *list)
 {
@@ -83,6 +86,10 @@ static void here_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		int from = ((struct probe *)ev[i])->producer;
 		if (from < 2 && !weir_loop_is_mine(loops[from]))
 			atomic_fetch_add(&elsewhere, 1);
+		if ((int)((struct probe *)ev[i])->seq == atomic_load(&held)) {
+			atomic_store(&holding, 1);
+			FIXTURE_AWAIT(atomic_load(&probe_gate));
+		}
 		weir_emit(st, 0, &ev[i]);
 	}
 }
@@ -162,6 +169,37 @@ static void test_emits(void)
 	emits("weir");
 }
 
+/* Number of events at the stage that cores took from its queue. */
+static uint64_t from_queue(struct weir_graph *g, const char *name)
+{
+	const struct sink *s = &weir_graph_stage(g, name)->sink;
+	const struct pool *pool = s->pool;
+	uint64_t n = 0;
+
+	for (int k = 0; k < pool->cores->max; k++)
+		n += book_read(&pool->cores->core[k].book[s->place].from_queue);
+	return n;
+}
+
+/* The first event of a loop stays on the core at stages with `local: always`. At another stage, whose
+ * service time is unknown, it takes the queue. */
+static void test_first_event(void)
+{
+	for (int local = WEIR_LOCAL_AUTO; local <= WEIR_LOCAL_ALWAYS; local++) {
+		struct weir_spec *spec = spec_of(1);
+		prepare(1);
+		spec->stages[2].local = local;
+		struct weir_graph *g = fixture_start(spec);
+		weir_thread_attach(g, "test");
+		weir_loop_send(loops[0], &probes[0].ev);
+		weir_thread_flush();
+		FIXTURE_AWAIT(fixture_ended() == 1);
+		CU_ASSERT_EQUAL(from_queue(g, "a"), 0);
+		CU_ASSERT_EQUAL(from_queue(g, "b"), local == WEIR_LOCAL_AUTO);
+		end(g, 1);
+	}
+}
+
 /* Each single event from another thread finds the cores asleep, or nearly so. */
 static void test_wakes(void)
 {
@@ -212,6 +250,116 @@ static void test_other_cores(void)
 	end(g, RUN);
 }
 
+/* ---- cores that leave and come back ---- */
+
+static bool is_apart(struct pool *pool, int rank)
+{
+	const struct handler *h = atomic_load(&pool->handler[rank]);
+
+	return h && atomic_load(&h->slot) == HANDLER_APART;
+}
+
+/* Start a group of one or two cores, of which both run. */
+static struct weir_graph *start_both(struct weir_spec *spec)
+{
+	weir_spec_text(&spec->groups[0].cores, "1..2");
+	weir_spec_text(&spec->groups[0].threads.policy, "static");
+	n_loops = 2;
+	struct weir_graph *g = fixture_start(spec);
+	struct pool *pool = weir_graph_stage(g, "a")->pool;
+	FIXTURE_AWAIT(is_apart(pool, 1));
+	pool_set_target(pool, 2);
+	FIXTURE_AWAIT(pool_seats(pool) == 2);
+	weir_thread_attach(g, "test");
+	return g;
+}
+
+static void (*real_wake)(struct sink *s, uint32_t before, uint32_t after, uint64_t parts);
+static atomic_int comes_back;
+
+static void hooked_wake(struct sink *s, uint32_t before, uint32_t after, uint64_t parts)
+{
+	if (atomic_exchange(&comes_back, 0))
+		pool_set_target(s->pool, 2);
+	real_wake(s, before, after, parts);
+}
+
+/* A core that leaves puts the events of its cells into queues. Meanwhile it is wanted again, and no
+ * wake-up reaches it. */
+static void test_wanted_while_leaving(void)
+{
+	if (task_cores() < 2)
+		return;
+	prepare(3 * HOST_EVENTS);
+	struct weir_graph *g = start_both(spec_of(2));
+	struct pool *pool = weir_graph_stage(g, "a")->pool;
+	for (int i = 0; i < pool->n_sinks; i++) {
+		real_wake = pool->sinks[i]->wake;
+		pool->sinks[i]->wake = hooked_wake;
+	}
+	atomic_store(&probe_gate, 0);
+	atomic_store(&held, 0);
+	for (int i = 0; i < 3 * HOST_EVENTS; i++)
+		weir_loop_send(loops[1], &probes[i].ev);
+	weir_thread_flush();
+	FIXTURE_AWAIT(atomic_load(&holding));
+	pool_set_target(pool, 1);
+	unsigned begun = atomic_load(&pool->begun);
+	atomic_store(&comes_back, 1);
+	atomic_store(&probe_gate, 1);
+	/* it has left, and it has begun again */
+	FIXTURE_AWAIT(atomic_load(&pool->begun) - begun == 2);
+	CU_ASSERT_EQUAL(atomic_load(&comes_back), 0);
+	CU_ASSERT_EQUAL(pool_seats(pool), 2);
+	atomic_store(&held, -1);
+	end(g, 3 * HOST_EVENTS);
+}
+
+/* Whether all of the first `n` cores are parked, and as many as `lingering` wait for a batch of `s`. */
+static bool all_parked(const struct sink *s, int n, int lingering)
+{
+	struct pool *pool = s->pool;
+	int parked = 0, linger = 0;
+
+	lock_take(&pool->lock);
+	for (int k = 0; k < n; k++) {
+		const struct handler *h = atomic_load(&pool->handler[k]);
+		parked += h->listed;
+		linger += h->listed && h->ready_ns[s->place] != INT64_MAX;
+	}
+	lock_release(&pool->lock);
+	return parked == n && linger == lingering;
+}
+
+/* Both cores wait for a fuller batch; one leaves, the other gets that. The first comes back and must
+ * not wait for the old batch. */
+static void test_forgets_lingering(void)
+{
+	struct weir_spec *spec = spec_of(2);
+
+	if (task_cores() < 2) {
+		weir_spec_free(spec);
+		return;
+	}
+	prepare(2);
+	spec->stages[1].local = WEIR_LOCAL_AUTO;
+	fixture_set(&spec->stages[1], "cohort.max", "2");
+	struct weir_graph *g = start_both(spec);
+	struct sink *a = &weir_graph_stage(g, "a")->sink;
+	atomic_store(&a->linger_ns, 3600 * NS_PER_S);
+	probes[0].producer = probes[1].producer = 2;
+	fixture_offer_all(weir_graph_stage(g, "a"), &probes[0], 1, 1);
+	pool_wake_all(a->pool);
+	FIXTURE_AWAIT(all_parked(a, 2, 2) || (pool_wake_all(a->pool), false));
+	pool_set_target(a->pool, 1);
+	FIXTURE_AWAIT(is_apart(a->pool, 1));
+	fixture_offer_all(weir_graph_stage(g, "a"), &probes[1], 1, 1);
+	FIXTURE_AWAIT(fixture_ended() == 2);
+	pool_set_target(a->pool, 2);
+	FIXTURE_AWAIT(all_parked(a, 2, 0));
+	end(g, 2);
+}
+
 static void register_all(void)
 {
 	fixture_register(&source_ops);
@@ -226,4 +374,6 @@ static void test_all_emits(void)
 }
 
 CUNIT_MAIN("hosts", {"emits", test_all_emits}, {"wakes", test_wakes}, {"lingers", test_lingers},
-    {"other cores", test_other_cores})
+    {"first event", test_first_event}, {"other cores", test_other_cores},
+    {"wanted while leaving", test_wanted_while_leaving},
+    {"forgets lingering", test_forgets_lingering})

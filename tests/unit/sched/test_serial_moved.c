@@ -166,5 +166,51 @@ static void test_moved_here(void)
 	finish(hooked, 3);
 }
 
+/* Whether core `k` is parked, and waits for a fuller batch of a. */
+static bool lingers(int k)
+{
+	struct pool *pool = group_of(hooked)->pool;
+
+	lock_take(&pool->lock);
+	const struct handler *h = atomic_load(&pool->handler[k]);
+	bool is = h->listed && h->ready_ns[0] != INT64_MAX;
+	lock_release(&pool->lock);
+	return is;
+}
+
+static bool parks_without(int k)
+{
+	struct pool *pool = group_of(hooked)->pool;
+
+	lock_take(&pool->lock);
+	const struct handler *h = atomic_load(&pool->handler[k]);
+	bool is = h->listed && h->ready_ns[0] == INT64_MAX;
+	lock_release(&pool->lock);
+	return is;
+}
+
+/* The slot of the event for which the first core waits moves away: it must not wait for the batch any
+ * more. When that is due, it would not sleep before the other core has taken it. */
+static void test_moved_in_linger(void)
+{
+	struct weir_spec *spec = hooked_spec();
+
+	fixture_set(in_group(spec, "a", "t.hooked", NULL), "cohort.max", "2");
+	hooked_start(spec, 2);
+	atomic_store(&weir_graph_stage(hooked, "a")->sink.linger_ns, 3600 * NS_PER_S);
+	dress(0, key_of(0, 0));
+	dress(1, key_of(0, 0));
+	give_slot_of(&probes[0]);
+	offer_to("a", 0, 1);
+	FIXTURE_AWAIT(lingers(0));
+	CU_ASSERT_EQUAL(serial_give(&group_of(hooked)->core[0], 1, &hooked_slots), 1);
+	FIXTURE_AWAIT(lingers(1));
+	pool_wake_ranks(group_of(hooked)->pool, 1);
+	FIXTURE_AWAIT(parks_without(0));
+	CU_ASSERT_TRUE(lingers(1));
+	offer_to("a", 1, 1);
+	finish(hooked, 2);
+}
+
 CUNIT_MAIN("slots that move", {"before the queue is locked", test_moved_meanwhile},
-    {"to the sender", test_moved_here})
+    {"to the sender", test_moved_here}, {"while their core lingers", test_moved_in_linger})
