@@ -156,7 +156,7 @@ int listen_watch(struct net_io *io)
 	for (int i = 0; i < io->accept.n_listeners; i++) {
 		struct listener *l = &io->listener[i];
 		l->watch.ready = on_ready;
-		if (!io->pause.on && !watch_one(io, l))
+		if (!io->pause.on && !per_thread_full(io) && !watch_one(io, l))
 			return WEIR_ESYS;
 	}
 	accept_reserve(io);

@@ -212,6 +212,7 @@ struct net_drain {
 struct net_share {
 	atomic_bool full; /* whether there is no room; written by this thread, read by others */
 	atomic_bool look; /* another thread has found that something waits */
+	bool opened;      /* has woken other threads, since all have started */
 };
 
 /** Pausing by an operator: pause.c. */

@@ -217,6 +217,8 @@ int net_server_start(struct weir_stage *st, const struct weir_loop_ops *ops, str
 		rc = listen_bind(srv, conf, err);
 	if (rc == 0)
 		rc = start_loops(srv, ops, err);
+	if (rc == 0 && srv->per_thread > 0)
+		weir_loop_wake(srv->io[0]->loop); /* now they may accept; it wakes the others */
 	if (rc == 0)
 		reach_tell(srv, conf);
 	else

@@ -182,7 +182,7 @@ static void update(struct net_io *io, bool accepted)
 	if (changes)
 		atomic_store(&io->share.full, full);
 	listen_pause(io); /* even if nothing changes: a new connection that waited may have begun */
-	if (changes && full)
+	if (changes && full && io->share.opened)
 		pass_on(io, accepted);
 }
 
@@ -201,10 +201,26 @@ static void look(struct net_io *io)
 		listen_again(io);
 }
 
+/* All threads have started: wake two others, which do the same. The main thread would take long to wake
+ * all, while clients are accepted already. */
+static void open_up(struct net_io *io)
+{
+	const struct net_server *srv = io->srv;
+
+	/* pairs with start_loops */
+	if (atomic_load_explicit(&srv->n_loops, memory_order_acquire) < srv->n_io)
+		return;
+	io->share.opened = true;
+	for (int i = 2 * io->index + 1; i <= 2 * io->index + 2 && i < srv->n_io; i++)
+		weir_loop_wake(srv->io[i]->loop);
+}
+
 void per_thread_follow(struct net_io *io)
 {
 	if (!per_thread_on(io))
 		return;
+	if (WEIR_UNLIKELY(!io->share.opened))
+		open_up(io);
 	update(io, false);
 	if (atomic_load(&io->share.look))
 		look(io);

@@ -29,12 +29,16 @@ static inline bool per_thread_on(const struct net_io *io)
 	return WEIR_UNLIKELY(io->srv->per_thread > 0);
 }
 
-/** Whether `io` may have no further connection. */
+/** Whether `io` may have no further connection. None may have any before all threads have started, which
+ * takes a while if they are many: a server that accepts clients would seem to be up. */
 static inline bool per_thread_full(const struct net_io *io)
 {
+	const struct net_server *srv = io->srv;
+
 	return per_thread_on(io) &&
-	       (io->drain.done ||
-		   io->n_conns + (io->accept.newcomer.fd != -1) >= io->srv->per_thread);
+	       (io->drain.done || io->n_conns + (io->accept.newcomer.fd != -1) >= srv->per_thread ||
+		   /* pairs with start_loops */
+		   atomic_load_explicit(&srv->n_loops, memory_order_acquire) < srv->n_io);
 }
 
 /** Cease to watch the listeners if `io` is full now. Called after each accept. */

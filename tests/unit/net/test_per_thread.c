@@ -16,6 +16,8 @@ static void begin(int n, int64_t most)
 {
 	rig_begin(n);
 	rig.srv.per_thread = most;
+	for (int i = 0; i < n; i++)
+		rig.io[i].share.opened = true;
 }
 
 static void turn(int i)
@@ -220,6 +222,32 @@ static void test_second_socket(void)
 	rig_finish();
 }
 
-CUNIT_MAIN("per_thread", {"room", test_room}, {"waiting", test_waiting}, {"tell", test_tell},
-    {"too late", test_too_late}, {"drain", test_drain}, {"leave", test_leave},
+/* No thread accepts before all have started. Then each wakes two others. */
+static void test_start(void)
+{
+	int fd;
+
+	begin(3, 1);
+	for (int i = 0; i < 3; i++)
+		rig.io[i].share.opened = false;
+	rig.srv.n_loops = 2;
+	rig_listen(0);
+	fd = rig_dial(0);
+	turn(0);
+	CU_ASSERT_FALSE(watches(0));
+	CU_ASSERT_EQUAL(rig_wakes(1) + rig_wakes(2), 0);
+	rig.srv.n_loops = 3;
+	turn(0);
+	CU_ASSERT_TRUE(watches(0));
+	CU_ASSERT_TRUE(rig_wakes(1) == 1 && rig_wakes(2) == 1);
+	turn(0);
+	turn(1);
+	turn(2);
+	CU_ASSERT_EQUAL(rig_wakes(0) + rig_wakes(1) + rig_wakes(2), 0);
+	close(fd);
+	rig_finish();
+}
+
+CUNIT_MAIN("per_thread", {"start", test_start}, {"room", test_room}, {"waiting", test_waiting},
+    {"tell", test_tell}, {"too late", test_too_late}, {"drain", test_drain}, {"leave", test_leave},
     {"second socket", test_second_socket})
