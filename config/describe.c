@@ -153,7 +153,9 @@ static void put_nature(FILE *out, const struct weir_stage_ops *ops)
 	if (ops->flags & WEIR_STAGE_REPLICABLE)
 		fputs("may have a state per core, with 'mode: replicated' in a core group\n", out);
 	if (ops->flags & WEIR_STAGE_BLOCKS)
-		fputs("may block, so it needs threads and cannot be inline\n", out);
+		fputs("may block, so it needs threads; it can be inline behind a source with "
+		      "'per_thread: 1'\n",
+		    out);
 	if (ops->flags & WEIR_STAGE_HOLDS)
 		fputs("holds events while something else works on them; 'width:' says how many "
 		      "at once (weir describe stage)\n",

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154
-# Functions shared by the two threaded baselines, which call weir's handlers one after the other in
-# one thread.
+# Functions of the threaded baseline, which calls weir's handlers one after the other in one thread.
 # shellcheck source=bench/peers/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 program=$build/bench/weir_threaded

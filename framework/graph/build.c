@@ -178,6 +178,7 @@ static int make_stage(struct weir_graph *g, struct weir_stage *st, const struct 
 	st->type = ps->type;
 	st->stuck_ns = ps->group >= 0 ? g->spec->groups[ps->group].threads.stuck_ns
 				      : ps->spec->threads.stuck_ns;
+	st->per_loop = ps->per_loop;
 	if (make_outlets(g, st, ps) != 0 || make_sink(g, st, plan, ps) != 0 ||
 	    make_state(st) != 0 || graph_batch_new(st) != 0 || graph_width_new(st) != 0 ||
 	    graph_tickets_new(st) != 0)
@@ -348,6 +349,7 @@ int weir_graph_build(struct weir_spec *spec, struct weir_graph **out, struct wei
 		if (rc == 0) {
 			plan_serial_warn(&plan);
 			plan_cores_warn(&plan);
+			plan_per_loop_warn(&plan);
 		}
 	}
 	plan_free(&plan);

@@ -63,7 +63,9 @@ void graph_watch_loops(struct weir_graph *g, int64_t now_ns)
 			continue;
 		atomic_store(&t->link->held, held);
 		atomic_fetch_add(&t->source->loops_held, held ? 1 : -1);
-		wake_loops(g, t->source);
+		/* loops with a limit of clients share all that has come, and take over nothing */
+		if (t->source->per_loop == 0)
+			wake_loops(g, t->source);
 	}
 	lock_release(&g->threads_lock);
 }
@@ -131,6 +133,12 @@ static void no_thread(struct weir_stage *st, char *text, size_t size)
 	snprintf(text, size, "the stage has no thread: %s", why);
 }
 
+/* Whether connections that a thread does not handle wait for it. */
+static bool makes_wait(const struct thread *t)
+{
+	return t->link && t->source->per_loop != 1;
+}
+
 /* Describe in `text` the I/O thread that a handler of `st` has held up longest, if any, and whether
  * there are others. */
 static void held_threads(struct weir_graph *g, const struct weir_stage *st, char *text, size_t size)
@@ -142,7 +150,7 @@ static void held_threads(struct weir_graph *g, const struct weir_stage *st, char
 
 	lock_take(&g->threads_lock);
 	for (const struct thread *t = g->threads; t; t = t->next) {
-		int64_t since_ns = t->link && is_held(t, now_ns) ? graph_in_call(t, &in) : 0;
+		int64_t since_ns = makes_wait(t) && is_held(t, now_ns) ? graph_in_call(t, &in) : 0;
 		if (since_ns == 0 || in != st)
 			continue;
 		n++;

@@ -22,6 +22,14 @@ static const struct weir_node *own_threads(const struct weir_stage_spec *s)
 	return n && n->kind == WEIR_NODE_SCALAR && strcmp(n->text, "auto") != 0 ? n : NULL;
 }
 
+/* The position of `key` under `with:`, or that of the stage. */
+static const struct weir_mark *with_mark(const struct weir_stage_spec *s, const char *key)
+{
+	const struct weir_node *n = s->with ? weir_node_get(s->with, key) : NULL;
+
+	return n ? &n->mark : &s->mark;
+}
+
 const char *plan_source_in(const struct plan *p, int g)
 {
 	for (int i = 0; i < p->n; i++)
@@ -38,6 +46,20 @@ static const char *other_source(const struct plan *p, const struct plan_stage *p
 		    p->stages[i].ops->flags & WEIR_STAGE_SOURCE)
 			return p->stages[i].spec->name;
 	return NULL;
+}
+
+/* The limit of clients of a loop is not that of a core, which has the clients that the kernel gives it. */
+static void check_per_loop(struct plan *p, const struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+
+	if (ps->per_loop > 0)
+		weir_errs_add(p->errs, with_mark(s, "per_thread"), WEIR_EINVAL,
+		    "remove 'group', or 'per_thread'",
+		    "stage '%s' is in group '%s', whose cores are its I/O threads, so it cannot "
+		    "have "
+		    "'per_thread'",
+		    s->name, s->group);
 }
 
 static void check_group(struct plan *p, const struct plan_stage *ps)
@@ -69,6 +91,7 @@ static void check_group(struct plan *p, const struct plan_stage *ps)
 		    "have "
 		    "'threads'",
 		    s->name, gs->name);
+	check_per_loop(p, ps);
 }
 
 void plan_source(struct plan *p, const struct plan_stage *ps)

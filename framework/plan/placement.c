@@ -26,25 +26,32 @@ static bool has_queue(const struct plan_stage *ps)
 	return !ps->spec->inlined || ps->ops->flags & WEIR_STAGE_HOLDS;
 }
 
+/* Why the stage cannot be inline; NULL if it can. */
+static const char *why_not_inline(const struct plan *p, const struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+	const char *why = ps->ops->flags & WEIR_STAGE_BLOCKS ? plan_why_not_block(p, ps) : NULL;
+
+	if (why)
+		return why;
+	if (ps->ops->flags & WEIR_STAGE_SINGLE)
+		return "only one thread at a time may run the handler of the stage";
+	if (s->mode != WEIR_MODE_SHARED)
+		return "only 'mode: shared' can run in several calling threads at once";
+	if (s->group && s->group[0])
+		return "the stage is in a group";
+	if (s->cohort.by && s->cohort.by[0])
+		return "cohorts by key need a queue";
+	if (!has_queue(ps) && admission_queues(s))
+		return "the admission policy of the stage needs a queue";
+	return NULL;
+}
+
 static void check_inline(struct plan *p, struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
-	const char *why = NULL;
+	const char *why = s->inlined ? why_not_inline(p, ps) : NULL;
 
-	if (!s->inlined)
-		return;
-	if (ps->ops->flags & WEIR_STAGE_BLOCKS)
-		why = "the handler of the stage may block, and would block the caller's thread";
-	else if (ps->ops->flags & WEIR_STAGE_SINGLE)
-		why = "only one thread at a time may run the handler of the stage";
-	else if (s->mode != WEIR_MODE_SHARED)
-		why = "only 'mode: shared' can run in several calling threads at once";
-	else if (s->group && s->group[0])
-		why = "the stage is in a group";
-	else if (s->cohort.by && s->cohort.by[0])
-		why = "cohorts by key need a queue";
-	else if (!has_queue(ps) && admission_queues(s))
-		why = "the admission policy of the stage needs a queue";
 	if (why)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why,
 		    "stage '%s' (%s) cannot be inline", s->name, s->use);

@@ -64,6 +64,8 @@ static void check_conf(struct plan *p, struct plan_stage *ps)
 	int rc = conf_new(ps->ops, ps->spec->with, ps->spec->name, &conf, p->errs);
 	if (rc == 0 && ps->ops->service_ns)
 		ps->service_ns = ps->ops->service_ns(conf->data);
+	if (rc == 0 && ps->ops->per_loop)
+		ps->per_loop = ps->ops->per_loop(conf->data);
 	conf_put(conf);
 }
 

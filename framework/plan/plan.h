@@ -32,6 +32,7 @@ struct plan_stage {
 	int depth;
 	int group;          /* index into spec->groups, or -1 */
 	int64_t service_ns; /* configured service time of an event; 0 if unknown */
+	int64_t per_loop;   /* of a source: ops->per_loop; 0 if there is no limit */
 	int n_outlets;
 	struct plan_outlet *outlets;
 	struct key_source key;   /* key.arg points into the spec */
@@ -71,6 +72,13 @@ void plan_queue(struct plan *p, struct plan_stage *ps, bool queued);
 const char *plan_source_in(const struct plan *p, int g);
 /** Check where a source runs; part of plan_placement (plan/hosts.c). */
 void plan_source(struct plan *p, const struct plan_stage *ps);
+
+/** Why the inline stage, which may block, must not run in the threads of its callers; NULL if these are
+ *  loops that have one client each. plan/per_loop.c */
+const char *plan_why_not_block(const struct plan *p, const struct plan_stage *ps);
+/** Log a warning of each source with a limit of clients per loop and a queue behind it. For plans without
+ *  errors. */
+void plan_per_loop_warn(const struct plan *p);
 
 /** Check the knobs of core groups in group `g` and in a stage; parts of plan_placement. */
 void plan_group_cores(struct plan *p, int g);

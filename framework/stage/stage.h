@@ -98,6 +98,8 @@ struct weir_stage {
 	uint64_t deaths_told;        /* deaths already reported; used only by the control thread */
 	/* number of I/O threads held up by a handler; written under threads_lock */
 	atomic_int loops_held;
+	/* maximum number of clients that each loop of a source has; 0: no limit. Constant. */
+	int64_t per_loop;
 	atomic_bool refused_logged;
 	/* stage whose thread_init prevented an I/O thread from starting; main thread */
 	const struct weir_stage *refused_by;

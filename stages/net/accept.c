@@ -45,6 +45,7 @@
 #include "net/clients.h"
 #include "net/evict.h"
 #include "net/listen.h"
+#include "net/per_thread.h"
 #include "net/slot.h"
 
 /* Maximum number of accepts per iteration and listener, so that a flood does not delay open
@@ -294,6 +295,18 @@ static bool accept_failed(struct net_io *io, int fd)
 	return false;
 }
 
+/* Whether to stop accepting after a client. With `per_thread`, the other threads, which the kernel has
+ * told, accept the next ones. */
+static bool is_enough(struct net_io *io)
+{
+	if (!per_thread_on(io))
+		return io->accept.paused;
+	if (io->accept.last_call)
+		return io->drain.phase == NET_DRAINING && per_thread_full(io);
+	per_thread_accepted(io);
+	return true;
+}
+
 /* Call accept at most `most` times. */
 static void accept_run(struct net_io *io, int fd, int64_t most)
 {
@@ -303,14 +316,15 @@ static void accept_run(struct net_io *io, int fd, int64_t most)
 			take(io, &who);
 		else if (!accept_failed(io, fd))
 			return;
-		if (io->accept.paused)
+		if (is_enough(io))
 			return;
 	}
 }
 
 void accept_some(struct net_io *io, int fd)
 {
-	accept_run(io, fd, ACCEPT_RUN);
+	if (!per_thread_full(io))
+		accept_run(io, fd, ACCEPT_RUN);
 }
 
 void accept_rest(struct net_io *io, int fd)

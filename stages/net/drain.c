@@ -28,6 +28,7 @@
 #include "net/handover.h"
 #include "net/listen.h"
 #include "net/pause.h"
+#include "net/per_thread.h"
 #include "net/stand_in.h"
 
 #define NS_PER_S 1000000000LL
@@ -109,14 +110,20 @@ void drain_gone(struct net_io *io)
 static void end_linger(struct weir_loop *loop, struct weir_timer *t)
 {
 	struct net_io *io = weir_loop_data(loop);
+	int64_t now_ns = weir_loop_now_ns(loop), linger_ns = io->conf->linger_ns;
+	int64_t late_ns = now_ns - linger_ns;
 	struct net_conn *next;
 
-	(void)t;
-	listen_close(io);
+	if (!per_thread_on(io))
+		listen_close(io);
 	for (struct net_conn *c = io->conns; c; c = next) {
 		next = c->next;
-		io->srv->calls->end_idle(c);
+		if (!per_thread_on(io) || c->wait.since_ns <= late_ns)
+			io->srv->calls->end_idle(c);
 	}
+	if (per_thread_on(io) &&
+	    !io->drain.done) /* clients that are accepted later get as much time */
+		weir_timer_set(loop, t, now_ns + (linger_ns > LOOK_NS ? linger_ns : LOOK_NS));
 }
 
 static void begin_drain(struct net_io *io)

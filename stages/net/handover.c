@@ -8,6 +8,8 @@
  */
 #include "net/handover.h"
 
+#include "net/per_thread.h"
+
 /* Delay before the next attempt when memory was short, as in listen.c. 50 ms is a guess. */
 #define AGAIN_NS 50000000LL
 /* Time after which the attempts to take a connection over end. 10 s, the default of header_timeout
@@ -34,7 +36,10 @@ void handover_send(const struct net_io *from, struct net_handed *h)
 
 	h->since_ns = 0;
 	from->srv->calls->handed_on(h, to);
-	push(to->io[from->index % to->n_io], h);
+	if (to->per_thread > 0)
+		per_thread_give(to, h, weir_loop_now_ns(from->loop), from->index);
+	else
+		push(to->io[from->index % to->n_io], h);
 }
 
 static void hand_over_all(struct net_io *io)
@@ -59,10 +64,15 @@ static void again(struct weir_loop *loop, struct weir_timer *t)
 		hand_over_all(io);
 }
 
-void handover_retry(struct net_io *io)
+void handover_look(struct net_io *io, int64_t ns)
 {
 	io->handover.timer.fire = again;
-	weir_timer_set(io->loop, &io->handover.timer, weir_loop_now_ns(io->loop) + AGAIN_NS);
+	weir_timer_set(io->loop, &io->handover.timer, weir_loop_now_ns(io->loop) + ns);
+}
+
+void handover_retry(struct net_io *io)
+{
+	handover_look(io, AGAIN_NS);
 }
 
 bool handover_receiver_runs(const struct net_io *io)

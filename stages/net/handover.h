@@ -62,6 +62,9 @@ void handover_send(const struct net_io *from, struct net_handed *h);
 /** Try again later to hand connections over, because memory was short. I/O thread only. */
 void handover_retry(struct net_io *io);
 
+/** Run an iteration in `ns`. I/O thread only. */
+void handover_look(struct net_io *io, int64_t ns);
+
 /** Whether the server that takes over is running. If it is stopping, too, a response in progress
  * would have no more time there than here. I/O thread only, during a handover. */
 bool handover_receiver_runs(const struct net_io *io);

@@ -63,12 +63,35 @@ static int find_sockets(
 	return 0;
 }
 
-/* Like handover_sockets; the caller holds the lock of `old`. */
+/* Mark all listeners of `old` at the address of `l` as shared. */
+static void share_address(const struct net_server *old, const struct listener *l)
+{
+	for (int i = 0; i < old->n_io; i++)
+		for (int m = 0; m < old->io[i]->accept.n_listeners; m++)
+			if (old->io[i]->listener[m].address == l->address)
+				old->io[i]->listener[m].shared = true;
+}
+
+/* The number of list[0..n) that belong to the first thread. */
+static int of_first(struct listener *const *list, int n)
+{
+	int i = 0;
+
+	while (i < n && list[i]->io == list[0]->io)
+		i++;
+	return i;
+}
+
+/* Like handover_sockets; the caller holds the lock of `old`. With `per_thread`, each thread of `old` has
+ * duplicates of the same sockets. */
 static int share_sockets(
     const struct net_server *old, const struct address *a, int fd[NET_IO_MAX], bool *passed)
 {
 	struct listener *list[NET_IO_MAX];
 	int n = find_sockets(old, a, list, NET_IO_MAX), i = 0;
+
+	if (old->per_thread > 0)
+		n = of_first(list, n);
 
 	for (; i < n; i++) {
 		fd[i] = fcntl(list[i]->watch.fd, F_DUPFD_CLOEXEC, 0);
@@ -81,6 +104,8 @@ static int share_sockets(
 			close(fd[i]);
 		return WEIR_ESYS;
 	}
+	if (n > 0 && old->per_thread > 0)
+		share_address(old, list[0]);
 	while (i-- > 0)
 		list[i]->shared = true; /* checked by the thread of the listener when it stops */
 	return n;

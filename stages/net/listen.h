@@ -10,17 +10,6 @@
 
 #include "net/net.h"
 
-/** Bind every address of the configuration once per I/O thread. On failure fills `err`; sockets
- *  bound so far are closed by listen_close. Main thread. */
-int listen_bind(struct net_server *srv, const struct net_conf *conf, struct weir_err *err);
-
-/** Add a listener with the socket `fd` to `io`. Returns NULL if out of memory, and the caller still
- * owns `fd`. Main thread, before the I/O thread starts. */
-struct listener *listen_add(struct net_io *io, int fd);
-
-/** Report entry `i` of `listen:` as the cause of the error. Called in init and start of `st`. */
-void listen_blame(struct weir_stage *st, int i);
-
 /** Watch the listeners of `io`. Returns 0 or WEIR_ESYS. */
 int listen_watch(struct net_io *io);
 
@@ -37,7 +26,10 @@ void listen_recheck(struct net_io *io);
  * short. */
 void listen_resume(struct net_io *io);
 
-/** Apply a change of io->pause.on. While it is set, nothing is accepted, and clients wait in the
+/** Begin to watch the listeners anew, so that epoll looks whether clients are in their backlogs. */
+void listen_again(struct net_io *io);
+
+/** Watch the listeners, or no longer, after a change of io->pause.on or per_thread_full. While it is set, nothing is accepted, and clients wait in the
  * backlog. */
 void listen_pause(struct net_io *io);
 
@@ -48,7 +40,9 @@ void listen_drain(struct net_io *io);
 /** Close the listeners shared with the new server, which accepts the clients in their backlog. */
 void listen_leave(struct net_io *io);
 
-/** Accept the clients in the backlog, then close the listeners. May be called twice. */
+/** Accept the clients in the backlog, then close the listeners. May be called twice. In a drain with
+ * `per_thread`, they stay open once the thread is full, and the call must be repeated when it has
+ * room. */
 void listen_close(struct net_io *io);
 
 #endif

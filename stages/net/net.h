@@ -53,7 +53,8 @@
 /** The values of `with:` that servers of all protocols have. */
 struct net_conf {
 	struct weir_strings listen;
-	int64_t threads; /* -1 means auto */
+	int64_t threads;    /* -1 means auto */
+	int64_t per_thread; /* 0 means no limit */
 	int64_t max_connections, backlog;
 	int64_t max_per_address; /* -1 means auto */
 	double accept_rate;      /* per second and address; 0 means unlimited */
@@ -207,6 +208,13 @@ struct net_drain {
 	struct weir_timer linger_timer;
 };
 
+/** Sharing clients among I/O threads that have at most `per_thread` connections: per_thread.c. */
+struct net_share {
+	atomic_bool full; /* whether there is no room; written by this thread, read by others */
+	atomic_bool look; /* another thread has found that something waits */
+	bool opened;      /* has woken other threads, since all have started */
+};
+
 /** Pausing by an operator: pause.c. */
 struct net_pause {
 	bool on;   /* srv->paused as last seen by this thread: nothing is accepted or read */
@@ -238,6 +246,7 @@ struct net_io {
 	struct net_list list[NET_LISTS];
 	struct net_accept accept;
 	struct net_evict evict;
+	struct net_share share;
 	struct listener
 	    *listener; /* allocated by listen_add; other threads read it under srv->lock */
 };
@@ -323,6 +332,7 @@ struct net_server {
 	/* constant after startup */
 	struct weir_stage *stage;
 	int n_io, n_addresses;
+	int64_t per_thread;   /* maximum number of connections of an I/O thread; 0 means no limit */
 	struct tls_site *tls; /* NULL without TLS */
 	uint16_t port[NET_LISTEN_MAX];
 	struct net_io *io[NET_IO_MAX];
@@ -332,12 +342,15 @@ struct net_server {
 	/* shared by I/O threads */
 	/* connections that count towards max_connections, which excludes refused ones */
 	WEIR_ALIGNED atomic_int connections;
-	atomic_int refusing; /* connections that are being refused, or that linger afterwards */
+	atomic_int refusing;  /* connections that are being refused, or that linger afterwards */
+	atomic_int n_waiting; /* length of `waiting` */
 	/* The drain: the main thread sets these, and the I/O threads follow them. */
 	_Atomic enum net_phase phase;
 	_Atomic int64_t linger_until_ns;
 	pthread_mutex_t lock;
 	pthread_cond_t reported;
+	/* with `per_thread`, connections of a predecessor that wait for a thread with room */
+	struct net_handed *waiting WEIR_GUARDED_BY(lock);
 	/* For each phase, the number of I/O threads that have reported it. */
 	int n_reports[NET_GONE + 1] WEIR_GUARDED_BY(lock);
 };

@@ -7,12 +7,14 @@
 #include <stdlib.h>
 
 #include "net/address.h"
+#include "net/bind.h"
 #include "net/clients.h"
 #include "net/drain.h"
 #include "net/evict.h"
 #include "net/handover.h"
 #include "net/listen.h"
 #include "net/pause.h"
+#include "net/per_thread.h"
 #include "net/reach.h"
 #include "net/slot.h"
 #include "net/stand_in.h"
@@ -47,10 +49,12 @@ void net_io_follow(struct net_io *io)
 	evict_follow(io);
 	stand_in_follow(io);
 	drain_follow(io);
+	per_thread_follow(io);
 }
 
 void net_io_report(struct net_io *io)
 {
+	per_thread_follow(io);
 	evict_tell(io);
 	drain_report(io);
 }
@@ -63,9 +67,26 @@ void net_io_stop(struct net_io *io)
 
 /* ---- main ---- */
 
+/* A limit above that of the whole server would be none. */
+static int check_per_thread(
+    struct weir_stage *st, const struct net_conf *conf, struct weir_err *err)
+{
+	if (conf->per_thread <= conf->max_connections)
+		return 0;
+	weir_blame(st, "per_thread");
+	snprintf(err->text, sizeof(err->text),
+	    "'per_thread' is %lld, but all threads together have at most 'max_connections', %lld",
+	    (long long)conf->per_thread, (long long)conf->max_connections);
+	snprintf(err->hint, sizeof(err->hint), "lower 'per_thread'; 1 is a thread per connection");
+	return WEIR_EINVAL;
+}
+
 int net_conf_check(struct weir_stage *st, const struct net_conf *conf, struct weir_err *err)
 {
 	struct address a;
+
+	if (check_per_thread(st, conf, err) != 0)
+		return WEIR_EINVAL;
 
 	for (int i = 0; i < conf->listen.n; i++)
 		if (address_parse(conf->listen.items[i], &a, err) != 0) {
@@ -122,6 +143,7 @@ static void close_all(struct net_server *srv)
 		io->loop = NULL;
 		listen_close(io);
 		handover_fini(io);
+		per_thread_fini(io);
 		free(io->listener);
 		srv->calls->io_free(io);
 	}
@@ -172,6 +194,9 @@ static int start_loops(
 		err->code = rc;
 		snprintf(err->text, sizeof(err->text), "I/O thread %d could not start: %s", i,
 		    weir_error_text(rc));
+		if (rc == WEIR_ESYS)
+			snprintf(err->hint, sizeof(err->hint),
+			    "lower 'threads', or raise the limits of threads and of open files");
 		return rc;
 	}
 	return 0;
@@ -183,6 +208,7 @@ int net_server_start(struct weir_stage *st, const struct weir_loop_ops *ops, str
 	struct net_server *srv = weir_state(st);
 	int n = n_threads(st, conf), rc;
 
+	srv->per_thread = conf->per_thread;
 	slot_raise_fds(st, conf->max_connections, n, conf->listen.n);
 	rc = new_threads(srv, n, err);
 	if (rc == 0 && srv->tls)
@@ -191,6 +217,8 @@ int net_server_start(struct weir_stage *st, const struct weir_loop_ops *ops, str
 		rc = listen_bind(srv, conf, err);
 	if (rc == 0)
 		rc = start_loops(srv, ops, err);
+	if (rc == 0 && srv->per_thread > 0)
+		weir_loop_wake(srv->io[0]->loop); /* now they may accept; it wakes the others */
 	if (rc == 0)
 		reach_tell(srv, conf);
 	else

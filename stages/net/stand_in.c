@@ -111,6 +111,8 @@ void stand_in_follow(struct net_io *io)
 
 	if (WEIR_LIKELY(weir_loops_held(io->stage) == 0 && !io->accept.stands))
 		return;
+	if (io->srv->per_thread > 0) /* all threads watch the same sockets */
+		return;
 	if (io->drain.phase != NET_RUNNING)
 		return;
 	any = find_held(io, mask);

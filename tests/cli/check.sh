@@ -89,7 +89,7 @@ checked <<'YAML'
 YAML
 is exit 1
 is err has "did you mean 'max_connections' or 'max_per_address'?"
-is err has 'header_timeout, ...'
+is err has 'memory, ...'
 is err has 'known here: 400, 403, 404, 405, 406'
 is err lacks "mean '400'"
 checked <<'YAML'
@@ -168,6 +168,35 @@ is exit 1
 is err has "site.yaml:4:"
 is err has "stage 'l' (access_log): 'pipe' cannot be opened for writing: no process reads from this FIFO"
 is err has 'start the reader of the FIFO first'
+
+# ---- a thread per connection ----
+checked <<'YAML'
+  a: { use: http.server, with: { listen: "127.0.0.1:0", threads: 256, per_thread: 1 }, to: { request: w } }
+  w: { use: delay, threads: inline, to: d }
+  d: { use: respond, threads: inline }
+YAML
+is exit 0
+is err lacks per_thread
+checked <<'YAML'
+  a: { use: http.server, with: { listen: "127.0.0.1:0", per_thread: 101, max_connections: 100 }, to: { request: d } }
+  d: { use: respond, threads: inline }
+YAML
+is exit 1
+is err has "site.yaml:3:69: stage 'a' (http.server): 'per_thread' is 101, but all threads together have at most 'max_connections', 100"
+is err has "lower 'per_thread'; 1 is a thread per connection"
+checked <<'YAML'
+  a: { use: http.server, with: { listen: "127.0.0.1:0", per_thread: 1 }, to: { request: w } }
+  w: { use: burn, threads: inline, to: d }
+  d: { use: respond }
+YAML
+is exit 0
+is err has "stage 'a' has 'per_thread', but stage 'd' behind it has threads and a queue"
+weir explain site.yaml stages.a.with
+is exit 0
+is out has 'stages.a.with.per_thread             1  '
+weir describe http.server
+is exit 0
+is out has 'with 1, a thread per connection, inline stages may block'
 
 # ---- errors found at start: an address used by another process ----
 # shellcheck source=tests/cli/server.sh

@@ -61,8 +61,8 @@ struct weir_stage;
 enum weir_stage_flags {
 	WEIR_STAGE_SOURCE = 1, /* creates events in its own I/O threads; no queue, no `handle` */
 	WEIR_STAGE_SINGLE = 2, /* always `mode: exclusive`, whatever the YAML says */
-	/* `handle` may sleep in the kernel, so the stage can neither be inline nor join a group of
-	 * pinned threads */
+	/* `handle` may sleep in the kernel, so the stage can join no group of pinned threads, and be
+	 * inline only if all its callers are loops with one client each (ops->per_loop) */
 	WEIR_STAGE_BLOCKS = 4,
 	WEIR_STAGE_ANY_OUTLETS = 8, /* the names under `to:` define the outlets (for routers) */
 	/* can handle events whose body is still arriving (weir/http.h), or never reads bodies */
@@ -155,6 +155,11 @@ struct weir_stage_ops {
 	 *  for this purpose. With `mode: exclusive`, one call runs at a time. A pause does not
 	 *  prevent the calls. */
 	void (*expired)(struct weir_stage *st, struct weir_event **ev, int n);
+	/** For sources: return the maximum number of clients that a loop of the source has at a time
+	 *  under the configuration `conf`, or 0 if there is none. With 1, nothing but the events of
+	 *  that client waits for the loop's thread, so inline stages behind the source may block.
+	 *  Optional. A pure function; any thread. */
+	int64_t (*per_loop)(const void *conf);
 };
 
 /**

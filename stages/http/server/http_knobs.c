@@ -23,6 +23,15 @@ const struct weir_knob server_knobs[] = {
 	.flags = WEIR_KNOB_AUTO,
 	.help =
 	    "I/O threads; auto is one per core that this process may use, or of its core group"},
+    {.name = "per_thread",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(net.per_thread),
+	.def = "0",
+	.min = 0,
+	.max = 1e6,
+	.help = "limit on open client connections of each I/O thread; further clients wait to be "
+		"accepted; "
+		"with 1, a thread per connection, inline stages may block; 0 is no limit"},
     {.name = "max_connections",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(net.max_connections),

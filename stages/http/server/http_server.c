@@ -188,6 +188,11 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 	return 0;
 }
 
+static int64_t server_per_loop(const void *conf)
+{
+	return ((const struct http_conf *)conf)->net.per_thread;
+}
+
 static int server_start(struct weir_stage *st, struct weir_err *err)
 {
 	return net_server_start(st, &loop_ops, err);
@@ -256,4 +261,5 @@ const struct weir_stage_ops weir_stage_http_server = {
     .pause = pause_server,
     .refresh = refresh,
     .renewed = renewed,
+    .per_loop = server_per_loop,
 };

@@ -104,18 +104,20 @@ static void test_source(void)
 
 static void test_router(void)
 {
-	same(describe("t.full_router"), "t.full_router: sends items anywhere\n"
-					"takes t.bare\n"
-					"may block, so it needs threads and cannot be inline\n"
-					"\n"
-					"to:\n"
-					"    ...              every name under 'to:' is an outlet\n"
-					"\n"
-					"example\n"
-					"    stages:\n"
-					"      NAME:\n"
-					"        use: t.full_router\n"
-					"        to: { one: OTHER, two: ANOTHER }\n");
+	same(describe("t.full_router"),
+	    "t.full_router: sends items anywhere\n"
+	    "takes t.bare\n"
+	    "may block, so it needs threads; it can be inline behind a source with "
+	    "'per_thread: 1'\n"
+	    "\n"
+	    "to:\n"
+	    "    ...              every name under 'to:' is an outlet\n"
+	    "\n"
+	    "example\n"
+	    "    stages:\n"
+	    "      NAME:\n"
+	    "        use: t.full_router\n"
+	    "        to: { one: OTHER, two: ANOTHER }\n");
 }
 
 static void test_work(void)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fixture/graph/await.h"
+#include "net/bind.h"
 #include "net/listen.h"
 #include "net/net_server.h"
 

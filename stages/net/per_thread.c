@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Limits the connections of an I/O thread; see per_thread.h.
+ *
+ * No client is stranded. A thread stores `full` before it looks for what waits, and whoever adds to
+ * what waits does so before it reads `full` (Dekker; both seq_cst). So either the thread sees what was
+ * added, or it is told, and passes it on if it is full by then. A client in the backlog is one that was
+ * added by the kernel: a thread with room is told of it by epoll, also when it begins to watch.
+ */
+#include "net/per_thread.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "net/handover.h"
+#include "net/listen.h"
+
+/* Time for which an idle connection that was handed over waits for a thread with room. As long as for
+ * memory (handover.c). */
+#define WAIT_NS 10000000000LL
+/* Interval at which full threads look whether such a connection has waited for too long. 1 s is a
+ * guess. */
+#define LOOK_NS 1000000000LL
+
+/* ---- telling others ---- */
+
+/* Tell thread `i` of `srv` or, if that has no room, the next one that has. With a limit above 1, a
+ * thread that has room may be in a handler, so all are told. Returns false if no other thread than `but`
+ * has room. Any thread. */
+static bool tell(struct net_server *srv, int i, const struct net_io *but)
+{
+	/* pairs with start_loops */
+	int n = atomic_load_explicit(&srv->n_loops, memory_order_acquire);
+	bool told = false;
+
+	for (int k = 0; k < n && !(told && srv->per_thread == 1); k++) {
+		struct net_io *io = srv->io[(i + k) % n];
+		if (io == but || atomic_load(&io->share.full))
+			continue;
+		atomic_store(&io->share.look, true);
+		weir_loop_wake(io->loop);
+		told = true;
+	}
+	return told;
+}
+
+/* Whether a client waits at a listener. */
+static bool is_client_there(const struct net_io *io)
+{
+	bool there = false;
+
+	for (int i = 0; i < io->accept.n_listeners && !there; i++) {
+		struct pollfd p = {.fd = io->listener[i].watch.fd, .events = POLLIN};
+		there = p.fd != -1 && TEMP_FAILURE_RETRY(poll(&p, 1, 0)) == 1;
+	}
+	return there;
+}
+
+/* Tell another thread of what `io`, which is full, was perhaps told. With `accepted` it has just
+ * accepted a client: with one listener, that is the one of which it was told. */
+static void pass_on(struct net_io *io, bool accepted)
+{
+	bool sure = accepted && io->accept.n_listeners == 1;
+
+	if (atomic_load(&io->srv->n_waiting) > 0 || (!sure && is_client_there(io)))
+		tell(io->srv, io->index + 1, io);
+}
+
+/* ---- connections of a predecessor ---- */
+
+static void append(struct net_server *srv, struct net_handed *h, bool first)
+{
+	pthread_mutex_lock(&srv->lock);
+	struct net_handed **at = &srv->waiting;
+	while (!first && *at)
+		at = &(*at)->next;
+	h->next = *at;
+	*at = h;
+	atomic_fetch_add(&srv->n_waiting, 1);
+	pthread_mutex_unlock(&srv->lock);
+}
+
+/* Take the connection that has waited longest or, if `since_ns` is not 0, NULL if that has waited for
+ * a shorter time. */
+static struct net_handed *take(struct net_server *srv, int64_t since_ns)
+{
+	pthread_mutex_lock(&srv->lock);
+	struct net_handed *h = srv->waiting;
+	if (h && since_ns != 0 && h->since_ns > since_ns)
+		h = NULL;
+	if (h) {
+		srv->waiting = h->next;
+		atomic_fetch_sub(&srv->n_waiting, 1);
+	}
+	pthread_mutex_unlock(&srv->lock);
+	return h;
+}
+
+void per_thread_give(struct net_server *to, struct net_handed *h, int64_t now_ns, int i)
+{
+	h->since_ns = now_ns;
+	append(to, h, false);
+	/* If all are full, one is woken to watch the time. */
+	if (!tell(to, i, NULL))
+		weir_loop_wake(to->io[i % to->n_io]->loop);
+}
+
+static void drop(struct net_io *io, struct net_handed *h)
+{
+	static atomic_bool logged;
+
+	net_count(io, NET_REFUSED_HANDED, 1);
+	if (weir_log_first(&logged))
+		weir_log(WEIR_LOG_WARN,
+		    "%s: idle connections of the previous server were closed, since no I/O thread "
+		    "had "
+		    "room for them within %lld s ('per_thread'; logged once)",
+		    weir_stage_name(io->stage), WAIT_NS / 1000000000LL);
+	io->srv->calls->handed_drop(io, h, false);
+}
+
+/* Close idle connections that have waited for too long. Those behind one that is not idle wait on. */
+static void drop_late(struct net_io *io)
+{
+	struct net_handed *h;
+
+	while ((h = take(io->srv, weir_loop_now_ns(io->loop) - WAIT_NS))) {
+		if (!io->srv->calls->handed_is_idle(h)) {
+			append(io->srv, h, true);
+			break;
+		}
+		drop(io, h);
+	}
+	if (atomic_load(&io->srv->n_waiting) > 0)
+		handover_look(io, LOOK_NS);
+}
+
+/* This server stops: pass on what waits, or close what is idle. */
+static void give_back(struct net_io *io)
+{
+	bool closed = io->drain.phase == NET_CLOSED;
+
+	for (int n = atomic_load(&io->srv->n_waiting); n > 0; n--) {
+		struct net_handed *h = take(io->srv, 0);
+		if (!h)
+			break;
+		if (net_is_leaving(io))
+			handover_send(io, h);
+		else if (closed || io->srv->calls->handed_is_idle(h))
+			io->srv->calls->handed_drop(io, h, true);
+		else
+			append(io->srv, h, false);
+	}
+}
+
+static void adopt(struct net_io *io)
+{
+	struct net_handed *h;
+
+	net_touch(io);
+	if (io->drain.phase != NET_RUNNING)
+		give_back(io);
+	while (!per_thread_full(io) && (h = take(io->srv, 0))) {
+		if (io->srv->calls->adopt(io, h))
+			continue;
+		append(io->srv, h, true);
+		handover_retry(io);
+		return;
+	}
+	if (per_thread_full(io))
+		drop_late(io);
+}
+
+/* ---- the I/O thread ---- */
+
+static void update(struct net_io *io, bool accepted)
+{
+	bool full = per_thread_full(io);
+	bool changes = full != atomic_load_explicit(&io->share.full, memory_order_relaxed);
+
+	if (changes)
+		atomic_store(&io->share.full, full);
+	listen_pause(io); /* even if nothing changes: a new connection that waited may have begun */
+	if (changes && full && io->share.opened)
+		pass_on(io, accepted);
+}
+
+void per_thread_accepted(struct net_io *io)
+{
+	update(io, true);
+}
+
+/* Another thread has found that something waits. */
+static void look(struct net_io *io)
+{
+	atomic_store(&io->share.look, false);
+	if (per_thread_full(io))
+		pass_on(io, false);
+	else
+		listen_again(io);
+}
+
+/* All threads have started: wake two others, which do the same. The main thread would take long to wake
+ * all, while clients are accepted already. */
+static void open_up(struct net_io *io)
+{
+	const struct net_server *srv = io->srv;
+
+	/* pairs with start_loops */
+	if (atomic_load_explicit(&srv->n_loops, memory_order_acquire) < srv->n_io)
+		return;
+	io->share.opened = true;
+	for (int i = 2 * io->index + 1; i <= 2 * io->index + 2 && i < srv->n_io; i++)
+		weir_loop_wake(srv->io[i]->loop);
+}
+
+void per_thread_follow(struct net_io *io)
+{
+	if (!per_thread_on(io))
+		return;
+	if (WEIR_UNLIKELY(!io->share.opened))
+		open_up(io);
+	update(io, false);
+	if (atomic_load(&io->share.look))
+		look(io);
+	if (atomic_load(&io->srv->n_waiting) > 0) {
+		adopt(io);
+		update(io, false);
+	}
+}
+
+void per_thread_fini(struct net_io *io)
+{
+	struct net_handed *h;
+
+	while (io->srv->per_thread > 0 && (h = take(io->srv, 0)))
+		io->srv->calls->handed_drop(io, h, true);
+}
