@@ -67,12 +67,35 @@ static void test_keep_alive(void)
 	stop(&s);
 }
 
+/* Whether the watchdog has seen the blocked call; *trouble: whether the server is not ready for it. */
+static bool is_stuck(const struct server *s, bool *trouble)
+{
+	struct weir_graph_view *v;
+	bool stuck = false;
+
+	CU_ASSERT_EQUAL_FATAL(weir_graph_view(s->graph, &v), 0);
+	*trouble = false;
+	for (int i = 0; i < v->n_stages; i++) {
+		stuck |= v->stages[i].stuck > 0;
+		*trouble |= v->stages[i].trouble[0] != '\0';
+	}
+	weir_graph_view_free(v);
+	return stuck;
+}
+
+/* A handler that blocks for long stops nobody else, so the server stays ready. */
 static void test_blocked(void)
 {
-	struct server s = started("2", 1);
-	int blocked = dial(&s, GET("/wait/long"));
+	struct server s = made("2", 1);
+	bool trouble;
+	int blocked;
 
+	s.app->threads.stuck_ns = 20000000;
+	server_start(&s);
+	blocked = dial(&s, GET("/wait/long"));
 	gate_await(1);
+	FIXTURE_AWAIT(is_stuck(&s, &trouble));
+	CU_ASSERT_FALSE(trouble);
 	for (int i = 0; i < 20; i++) {
 		int fd = dial(&s, GET("/x"));
 		CU_ASSERT(is_answered(fd, "GET /x\n"));
