@@ -7,7 +7,7 @@ program=$weir
 version() { "$weir" --version; }
 
 # Value of `threads` of http.server; more keys may follow after a comma.
-threads=1
+io_threads=1
 
 # weir_config FIRST STAGES: a server whose requests go to stage FIRST.
 weir_config() {
@@ -17,7 +17,7 @@ weir_config() {
 		name: peer
 		admin: { listen: "" }
 		stages:
-		  web: { use: http.server, with: { listen: "127.0.0.1:$port", threads: $threads, max_connections: 9k, max_per_address: 0, backlog: 4096 }, to: { request: $1 } }
+		  web: { use: http.server, with: { listen: "127.0.0.1:$port", threads: $io_threads, max_connections: 9k, max_per_address: 0, backlog: 4096 }, to: { request: $1 } }
 		$2
 	END
 }
