@@ -14,7 +14,7 @@
  *
  * Idle threads spin for an adaptive time, then each parks on its own futex. Parked threads are on a
  * LIFO list: the most recently parked thread has the warmest cache, and rarely needed threads stay
- * asleep. The waker takes the sleeper off the list, so each list entry causes one wake-up. While a
+ * asleep; spares (spare.h) are at the end. The waker takes the sleeper off the list, so each list entry causes one wake-up. While a
  * thread spins, no thread is woken.
  *
  * | call                                     | threads                                          |
@@ -241,8 +241,6 @@ void pool_wake_apart(struct pool *pool);
 void pool_start_spare(struct pool *pool, int rank, int64_t now_ns);
 /** Make that thread exit after its batch. */
 void pool_stop_spare(struct pool *pool, int rank);
-/** Wake a parked thread whose rank is below `n`. */
-void pool_wake_rank_below(struct pool *pool, int n);
 
 /** Report that the thread of `h` has started, or could not start. Called by that thread. */
 void pool_begun(struct handler *h);

@@ -49,19 +49,6 @@ void pool_stop_spare(struct pool *pool, int rank)
 		rouse(h);
 }
 
-void pool_wake_rank_below(struct pool *pool, int n)
-{
-	lock_take(&pool->lock);
-	struct handler *h = pool->idle;
-	while (h && h->rank >= n)
-		h = h->next_idle;
-	if (h)
-		unlist_locked(pool, h);
-	lock_release(&pool->lock);
-	if (h)
-		rouse(h);
-}
-
 bool pool_wake(struct pool *pool)
 {
 	if (WEIR_UNLIKELY(pool->copies > 1)) /* a spinning thread may belong to another copy */
