@@ -201,15 +201,19 @@ static void fill_locked(struct pool *pool, int64_t now_ns, struct pool_repairs *
 
 void pool_start_spare(struct pool *pool, int rank, int64_t now_ns)
 {
+	bool goes_on = false;
+
 	lock_take(&pool->lock);
 	struct handler *h = pool_handler_locked(pool, rank);
 	if (h && !atomic_load(&pool->stopping) && !atomic_load(&pool->waits) &&
 	    now_ns >= pool->retry_ns) {
-		atomic_store(&h->spare, true);
+		goes_on = !atomic_exchange(&h->spare, true) && atomic_load(&h->slot) == HANDLER_LIVE;
 		if (spawn_locked(pool, rank) < 0)
 			back_off_locked(pool, now_ns);
 	}
 	lock_release(&pool->lock);
+	if (goes_on) /* it was about to end, and has no seat */
+		pool_deal(pool);
 }
 
 /* The pool is closed. */

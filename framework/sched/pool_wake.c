@@ -42,11 +42,14 @@ void pool_stop_spare(struct pool *pool, int rank)
 	if (!h)
 		return;
 	lock_take(&pool->lock);
-	atomic_store(&h->spare, false); /* seen by the thread before it parks, or found parked */
+	/* seen by the thread before it parks, or found parked */
+	bool was = atomic_exchange(&h->spare, false);
 	bool parked = unlist_locked(pool, h);
 	lock_release(&pool->lock);
 	if (parked)
 		rouse(h);
+	if (was) /* its core has the seat again, even if the spare is blocked, too */
+		pool_deal(pool);
 }
 
 bool pool_wake(struct pool *pool)

@@ -162,6 +162,43 @@ static void test_barred_stages_do_not_end_its_sleep(void)
 	end();
 }
 
+/* ---- seats ---- */
+
+static void wake_spare(int64_t until_ns)
+{
+	(void)until_ns;
+	CU_ASSERT_EQUAL(pool_wake_parts(pool, 1), 1);
+	CU_ASSERT_EQUAL(atomic_exchange(&handler(SPARE)->wake, 0), 1);
+	CU_ASSERT_EQUAL(pool_wake_parts(pool, 1), 0);
+}
+
+/* The core is back, but its spare is blocked, too. */
+static void wake_core(int64_t until_ns)
+{
+	(void)until_ns;
+	pool_stop_spare(pool, SPARE);
+	CU_ASSERT_EQUAL(atomic_exchange(&handler(0)->wake, 0), 1); /* it has its seat back */
+	CU_ASSERT_PTR_EQUAL(atomic_load(&pool->seated[0]), handler(0));
+	CU_ASSERT_EQUAL(atomic_load(&handler(SPARE)->seat), NO_SEAT);
+}
+
+static void test_seat(void)
+{
+	begin();
+	CU_ASSERT_EQUAL(pool_seats(pool), CORES);
+	CU_ASSERT_EQUAL(atomic_load(&handler(SPARE)->seat), 0);
+	CU_ASSERT_PTR_EQUAL(atomic_load(&pool->seated[0]), handler(SPARE));
+	CU_ASSERT_PTR_EQUAL(atomic_load(&pool->seated[1]), handler(1));
+	park((struct parking){.rank = {0, SPARE, 1}, .n = 3, .then = wake_spare});
+	park((struct parking){.rank = {0}, .n = 1, .then = wake_core});
+	pool_start_spare(pool, SPARE, NS_PER_S); /* blocked again, before the spare has ended */
+	CU_ASSERT_EQUAL(atomic_load(&handler(SPARE)->slot), HANDLER_LIVE);
+	CU_ASSERT_EQUAL(atomic_load(&handler(SPARE)->seat), 0);
+	CU_ASSERT_PTR_EQUAL(atomic_load(&pool->seated[0]), handler(SPARE));
+	end();
+}
+
 CUNIT_MAIN("spares in pools", {"cores are woken first", test_cores_are_woken_first},
     {"in each copy", test_cores_of_a_copy_are_woken_first},
-    {"barred stages do not end its sleep", test_barred_stages_do_not_end_its_sleep})
+    {"barred stages do not end its sleep", test_barred_stages_do_not_end_its_sleep},
+    {"seat", test_seat})
