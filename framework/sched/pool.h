@@ -21,7 +21,7 @@
  * |------------------------------------------|--------------------------------------------------|
  * | pool_wake, pool_wake_parts               | any thread, no queue lock held                   |
  * | pool_set_target, pool_set_bounds         | any thread                                       |
- * | pool_read, pool_serves, pool_refused     | any thread                                       |
+ * | pool_read*, pool_serves, pool_refused    | any thread                                       |
  * | pool_deal, pool_seats, pool_seat_idle    | any thread                                       |
  * | pool_repair, pool_sched                  | the control thread; pool_repair may join threads |
  * | pool_new, pool_add, pool_free            | main thread                                      |
@@ -96,6 +96,12 @@ struct handler {
 	struct weir_event *batch[WEIR_BATCH_MAX];
 };
 
+/** When a thread may be created again after a failure. */
+struct backoff {
+	int64_t retry_ns;
+	int64_t ns; /* the next back-off */
+};
+
 struct pool {
 	const char *name; /* name of the stage or group */
 	/* The body of the threads, and whether a thread may have work. */
@@ -120,8 +126,7 @@ struct pool {
 	 * under lock; entries from n_seats on are stale. */
 	atomic_int n_seats;
 	_Atomic(struct handler *) seated[PARTITIONS_MAX];
-	/* guarded by lock: time of the next attempt to create a thread, and the current back-off */
-	int64_t retry_ns, backoff_ns;
+	struct backoff backoff, spare_backoff; /* guarded by lock; of spares (spare.h) */
 	WEIR_ALIGNED atomic_int n_idle, n_spinning;
 	atomic_int target, min, max;
 	atomic_bool stopping;
@@ -130,7 +135,7 @@ struct pool {
 	atomic_uint begun; /* futex word, incremented when a thread has begun or failed */
 	_Atomic uint64_t failures;
 	struct thread_deaths deaths;
-	/* why a thread last could not start; cleared when a thread starts */
+	/* why a thread, not a spare, last could not start; cleared when a thread starts */
 	struct pool_refusal refusal WEIR_GUARDED_BY(lock);
 	/* sum over joined threads; used only by the control thread */
 	struct schedstat_sample sched_gone;
@@ -191,6 +196,8 @@ struct pool_repairs pool_repair(struct pool *pool, int64_t now_ns);
 
 /** Count the live threads by state. Returns their number. */
 int pool_read(const struct pool *pool, int states[WEIR_THREAD_STATES]);
+/** Likewise, without spares (spare.h). */
+int pool_read_own(const struct pool *pool, int states[WEIR_THREAD_STATES]);
 
 /** Renumber the serving threads (after one has started or exited), and wake parked threads, so that
  *  they check their new partitions. Any thread. */

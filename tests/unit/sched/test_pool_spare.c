@@ -184,7 +184,11 @@ static void wake_core(int64_t until_ns)
 
 static void test_seat(void)
 {
+	int states[WEIR_THREAD_STATES];
+
 	begin();
+	CU_ASSERT_EQUAL(pool_read(pool, states), CORES + 1);
+	CU_ASSERT_EQUAL(pool_read_own(pool, states), CORES);
 	CU_ASSERT_EQUAL(pool_seats(pool), CORES);
 	CU_ASSERT_EQUAL(atomic_load(&handler(SPARE)->seat), 0);
 	CU_ASSERT_PTR_EQUAL(atomic_load(&pool->seated[0]), handler(SPARE));
@@ -198,7 +202,89 @@ static void test_seat(void)
 	end();
 }
 
+/* ---- threads ---- */
+
+static atomic_int n_threads;
+
+/* Bodies of threads: a stage refuses the spare; the thread ends at once. */
+static void *refuse_spare(void *arg)
+{
+	struct handler *h = arg;
+
+	atomic_fetch_add(&n_threads, 1);
+	if (h->rank == SPARE)
+		pool_not_begun(h, (struct pool_refusal){.code = WEIR_ESYS});
+	else
+		atomic_store(&h->slot, HANDLER_GONE);
+	return NULL;
+}
+
+static void *leave(void *arg)
+{
+	struct handler *h = arg;
+
+	atomic_fetch_add(&n_threads, 1);
+	atomic_store(&h->slot, HANDLER_GONE);
+	return NULL;
+}
+
+static void begin_empty(void *(*body)(void *))
+{
+	begin();
+	for (int i = 0; i <= CORES; i++)
+		atomic_store(&handler(i)->slot, HANDLER_EMPTY);
+	pool->main = body;
+	atomic_store(&n_threads, 0);
+}
+
+static void await_threads(int n)
+{
+	FIXTURE_AWAIT(atomic_load(&n_threads) == n);
+	for (int i = 0; i <= CORES; i++) {
+		int slot;
+		do
+			slot = atomic_load(&handler(i)->slot);
+		while (slot != HANDLER_GONE && slot != HANDLER_EMPTY);
+	}
+}
+
+static void end_threads(void)
+{
+	pool_close(pool);
+	pool_repair(pool, 0);
+	end();
+}
+
+/* A refused spare does not delay the creation of cores, and the reverse. */
+static void test_refused(void)
+{
+	begin_empty(refuse_spare);
+	pool_start_spare(pool, SPARE, NS_PER_S);
+	await_threads(1);
+	struct pool_repairs r = pool_repair(pool, NS_PER_S);
+	CU_ASSERT_EQUAL(r.failed, 0);
+	CU_ASSERT_EQUAL(r.spawned, CORES);
+	CU_ASSERT_EQUAL(pool_refused(pool).code, 0);
+	await_threads(1 + CORES);
+	pool_start_spare(pool, SPARE, NS_PER_S + NS_PER_MS); /* backs off */
+	CU_ASSERT_EQUAL(atomic_load(&handler(SPARE)->slot), HANDLER_EMPTY);
+	pool_start_spare(pool, SPARE, 2 * NS_PER_S);
+	await_threads(2 + CORES);
+	end_threads();
+}
+
+/* A spare that has ended is replaced at once. */
+static void test_ended(void)
+{
+	begin_empty(leave);
+	for (int n = 1; n <= 3; n++) {
+		pool_start_spare(pool, SPARE, NS_PER_S);
+		await_threads(n);
+	}
+	end_threads();
+}
+
 CUNIT_MAIN("spares in pools", {"cores are woken first", test_cores_are_woken_first},
     {"in each copy", test_cores_of_a_copy_are_woken_first},
     {"barred stages do not end its sleep", test_barred_stages_do_not_end_its_sleep},
-    {"seat", test_seat})
+    {"seat", test_seat}, {"refused", test_refused}, {"ended", test_ended})
