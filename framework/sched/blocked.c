@@ -21,5 +21,5 @@ bool blocked_look(struct blocked *b, const struct blocked_sight *sight, int64_t 
 
 int64_t blocked_next_ns(const struct blocked *b, int64_t now_ns)
 {
-	return b->sleep_ns != 0 ? now_ns + BLOCKED_NS : INT64_MAX;
+	return b->sleep_ns != 0 && !b->is ? now_ns + BLOCKED_NS : INT64_MAX;
 }

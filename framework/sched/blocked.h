@@ -39,8 +39,8 @@ struct blocked {
 /** Take in what a look at `now_ns` has shown, and set b->is. Returns whether that has changed. */
 bool blocked_look(struct blocked *b, const struct blocked_sight *sight, int64_t now_ns);
 
-/** When the next look is due, after one at `now_ns`: soon if the core sleeps in a call, so that its
- *  beginning and its end are seen in time. INT64_MAX if it does not matter. */
+/** When the next look is due, after one at `now_ns`: soon if the core sleeps in a call and is not blocked
+ *  yet. INT64_MAX if it does not matter. */
 int64_t blocked_next_ns(const struct blocked *b, int64_t now_ns);
 
 #endif

@@ -40,6 +40,7 @@ static void test_sleeps(void)
 	CU_ASSERT_FALSE(look(4, 7, true, 50));
 	CU_ASSERT_TRUE(look(1, 7, true, 50));
 	CU_ASSERT_TRUE(core.is);
+	CU_ASSERT_EQUAL(blocked_next_ns(&core, now_ns), INT64_MAX);
 	CU_ASSERT_FALSE(look(5, 7, true, 50)); /* no news */
 	CU_ASSERT_TRUE(core.is);
 	CU_ASSERT_EQUAL(now_ns - core.sleep_ns, 10 * MS);
