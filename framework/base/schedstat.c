@@ -26,8 +26,11 @@ void schedstat_forget_files(bool forget)
 
 void schedstat_begin(struct schedstat *s)
 {
-	if (pthread_getcpuclockid(pthread_self(), &s->clock) != 0)
-		s->clock = CLOCK_THREAD_CPUTIME_ID;
+	clockid_t clock;
+
+	if (pthread_getcpuclockid(pthread_self(), &clock) != 0)
+		clock = CLOCK_THREAD_CPUTIME_ID;
+	atomic_store(&s->clock, clock);
 	atomic_store(&s->ended_at_ns, 0);
 	/* Pairs with the acquire in schedstat_read: a reader that sees the tid also sees the
 	 * clock. */
@@ -87,8 +90,25 @@ static void read_clock(const struct schedstat *s, struct schedstat_sample *out)
 
 	if (ended_at_ns != 0)
 		out->cpu_ns = ended_at_ns;
-	else if (clock_gettime(s->clock, &ts) == 0)
+	else if (clock_gettime(atomic_load(&s->clock), &ts) == 0)
 		out->cpu_ns = (uint64_t)(ts.tv_sec * NS_PER_S + ts.tv_nsec);
+}
+
+/* Another thread has taken the place of the one that was read last. */
+static void turn_to(struct schedstat *s, int tid)
+{
+	close_file(s);
+	s->opened = false;
+	s->before.cpu_ns += s->last.cpu_ns;
+	s->before.runq_ns += s->last.runq_ns;
+	s->last = (struct schedstat_sample){0};
+	s->read_tid = tid;
+}
+
+static void total(const struct schedstat *s, struct schedstat_sample *out)
+{
+	out->cpu_ns = s->before.cpu_ns + s->last.cpu_ns;
+	out->runq_ns = s->before.runq_ns + s->last.runq_ns;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -101,9 +121,11 @@ bool schedstat_read(struct schedstat *s, struct schedstat_sample *out)
 	int tid = atomic_load_explicit(&s->tid, memory_order_acquire);
 	struct schedstat_sample now = {0};
 
-	*out = s->last;
+	total(s, out);
 	if (tid == 0)
 		return true;
+	if (s->read_tid != tid)
+		turn_to(s, tid);
 	if (!s->opened)
 		open_file(s, tid);
 	bool filed = s->has_file && read_file(s, &now);
@@ -113,7 +135,7 @@ bool schedstat_read(struct schedstat *s, struct schedstat_sample *out)
 		close_file(s); /* the kernel does not keep these statistics */
 	s->last.cpu_ns = later(s->last.cpu_ns, now.cpu_ns);
 	s->last.runq_ns = later(s->last.runq_ns, now.runq_ns);
-	*out = s->last;
+	total(s, out);
 	return s->has_file;
 }
 
@@ -122,6 +144,7 @@ void schedstat_close(struct schedstat *s, struct schedstat_sample *final)
 	schedstat_read(s, final);
 	close_file(s);
 	s->opened = false;
-	s->last = (struct schedstat_sample){0};
+	s->last = s->before = (struct schedstat_sample){0};
+	s->read_tid = 0;
 	atomic_store(&s->tid, 0);
 }

@@ -9,6 +9,7 @@
  * own CPU clock just before it exits. Run-queue time after the last read of the file is lost.
  *
  *   zero --schedstat_begin (the thread)--> RUNNING --schedstat_end (the thread)--> ENDED
+ *   ENDED --schedstat_begin (another thread, which takes its place)--> RUNNING
  *
  * | call                             | threads                                            |
  * |----------------------------------|----------------------------------------------------|
@@ -23,7 +24,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/** Totals since the thread started. */
+/** Totals since the thread started, and of the threads whose place it took. */
 struct schedstat_sample {
 	uint64_t cpu_ns;  /* time on a core */
 	uint64_t runq_ns; /* time ready to run but waiting for a core; 0 if unknown */
@@ -31,16 +32,20 @@ struct schedstat_sample {
 
 struct schedstat {
 	/* written by the thread */
-	clockid_t clock;              /* CPU clock of the thread; set before tid */
+	_Atomic clockid_t clock;      /* CPU clock of the thread; set before tid */
 	atomic_int tid;               /* 0 if there is no thread */
 	_Atomic uint64_t ended_at_ns; /* CPU time of the thread when it ended, 0 while it runs */
 	/* used by the reader */
 	bool opened, has_file;
-	int fd; /* valid if has_file */
+	int fd;       /* valid if has_file */
+	int read_tid; /* thread that `last` is of; 0: of none */
 	struct schedstat_sample last;
+	struct schedstat_sample before; /* sum over the threads before that one */
 };
 
-/** Start accounting for the calling thread. `s` must be zero or closed. */
+/** Start accounting for the calling thread. `s` must be zero or closed, or its thread must have ended:
+ *  the times of the calling thread are then added, and what the other one has used since the last
+ *  reading is lost. */
 void schedstat_begin(struct schedstat *s);
 /** Store the final CPU time of the calling thread, which is about to exit. */
 void schedstat_end(struct schedstat *s);

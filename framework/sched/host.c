@@ -81,6 +81,7 @@ void host_begin(struct handler *h)
 
 void host_resume(struct handler *h)
 {
+	schedstat_begin(&h->sched);
 	core_pin(h);
 }
 
@@ -88,6 +89,7 @@ void host_died(struct handler *h)
 {
 	if (h->sink)
 		batch_release(h);
+	schedstat_end(&h->sched);
 }
 
 static void leave(struct handler *h)

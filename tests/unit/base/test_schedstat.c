@@ -118,6 +118,42 @@ static void test_before_the_thread(void)
 	CU_ASSERT_EQUAL(s.cpu_ns, 0);
 }
 
+static uint64_t burn_to(uint64_t cpu_ns)
+{
+	struct schedstat_sample s;
+
+	do
+		schedstat_read(&stat_of, &s);
+	while (s.cpu_ns < cpu_ns);
+	return s.cpu_ns;
+}
+
+/* Another thread takes the place of one that has ended: the times of both are added, also if the file
+ * of one of them is not there. */
+static void test_successor(void)
+{
+	struct schedstat_sample s;
+
+	for (int i = 0; i < 4; i++) {
+		int files = open_files();
+		schedstat_forget_files(i & 1);
+		pthread_t t = begin();
+		uint64_t first_ns = burn_to(20 * NS_PER_MS);
+		atomic_store(&phase, 2);
+		pthread_join(t, NULL);
+		schedstat_forget_files(i & 2);
+		t = begin();
+		CU_ASSERT_TRUE(burn_to(first_ns + 20 * NS_PER_MS) > first_ns);
+		atomic_store(&phase, 2);
+		pthread_join(t, NULL);
+		schedstat_close(&stat_of, &s);
+		CU_ASSERT_TRUE(s.cpu_ns >= first_ns + atomic_load(&true_cpu_ns));
+		CU_ASSERT_EQUAL(open_files(), files);
+		atomic_store(&true_cpu_ns, 0);
+	}
+	schedstat_forget_files(false);
+}
+
 /* More threads than cores: one of them waits, and the run-queue time shows it. */
 static void test_run_queue(void)
 {
@@ -145,4 +181,4 @@ static void test_run_queue(void)
 
 CUNIT_MAIN("schedstat", {"with the file", test_with_the_file},
     {"without the file", test_without_the_file}, {"before the thread", test_before_the_thread},
-    {"run queue", test_run_queue})
+    {"run queue", test_run_queue}, {"successor", test_successor})

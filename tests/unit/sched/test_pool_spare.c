@@ -3,8 +3,9 @@
  * threads are created. */
 #include "cunit_main.h"
 
-#include <stdlib.h>
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "fixture/graph/await.h"
@@ -284,7 +285,52 @@ static void test_ended(void)
 	end_threads();
 }
 
+/* ---- event loops ---- */
+
+static void *die(void *arg)
+{
+	struct handler *h = arg;
+
+	schedstat_begin(&h->sched);
+	host_died(h);
+	return NULL;
+}
+
+static atomic_int resumed_tid;
+
+static void *resume(void *arg)
+{
+	host_resume(arg);
+	atomic_store(&resumed_tid, gettid());
+	return NULL;
+}
+
+static void run(void *(*body)(void *), struct handler *h)
+{
+	pthread_t t;
+
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, body, h), 0);
+	pthread_join(t, NULL);
+}
+
+/* The thread of a loop ends in a handler. Its successor is a core whose times are read: it can be seen
+ * that it has run, so that it is not blocked. */
+static void test_times_of_a_successor(void)
+{
+	struct schedstat_sample s;
+
+	begin();
+	run(die, handler(0));
+	CU_ASSERT_NOT_EQUAL(atomic_load(&handler(0)->sched.ended_at_ns), 0);
+	run(resume, handler(0));
+	CU_ASSERT_EQUAL(atomic_load(&handler(0)->sched.tid), atomic_load(&resumed_tid));
+	CU_ASSERT_EQUAL(atomic_load(&handler(0)->sched.ended_at_ns), 0);
+	schedstat_close(&handler(0)->sched, &s);
+	end();
+}
+
 CUNIT_MAIN("spares in pools", {"cores are woken first", test_cores_are_woken_first},
     {"in each copy", test_cores_of_a_copy_are_woken_first},
     {"barred stages do not end its sleep", test_barred_stages_do_not_end_its_sleep},
-    {"seat", test_seat}, {"refused", test_refused}, {"ended", test_ended})
+    {"seat", test_seat}, {"refused", test_refused}, {"ended", test_ended},
+    {"times of a successor", test_times_of_a_successor})
