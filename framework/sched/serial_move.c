@@ -129,18 +129,32 @@ static bool is_open(const struct serial *serial, int k)
 	return atomic_load_explicit(&serial->state[k], memory_order_relaxed) == SERIAL_OPEN;
 }
 
+/* Whether core `k` was blocked at the last look (spare.h). */
+static bool is_blocked(const struct core_group *group, int k)
+{
+	int rank = group->first_spare + k;
+	const struct handler *h =
+	    rank < POOL_THREADS_MAX ? atomic_load(&group->pool->handler[rank]) : NULL;
+
+	return h && atomic_load_explicit(&h->spare, memory_order_relaxed);
+}
+
 /* Spread the slots of core `from`, which no thread serves, over the open cores but `from`, and add
- * these to *ranks. Returns the stages of which events were moved; all locks are held. */
+ * these to *ranks. Blocked cores get none, unless all are. Returns the stages of which events were moved; all locks are held. */
 static uint64_t spread(struct core_group *group, int from, uint64_t *ranks)
 {
 	struct serial *serial = group->serial;
 	struct slots of[PARTITIONS_MAX] = {0};
-	uint64_t moved = 0, open = 0;
+	uint64_t moved = 0, open = 0, blocked = 0;
 	int64_t n = 0;
 	int to = from;
 
-	for (int k = 0; k < group->max; k++)
+	for (int k = 0; k < group->max; k++) {
 		open |= (uint64_t)(k != from && is_open(serial, k)) << k;
+		blocked |= (uint64_t)is_blocked(group, k) << k;
+	}
+	if (open & ~blocked)
+		open &= ~blocked;
 	if (!open)
 		return 0;
 	for (int s = 0; s < QUEUE_SLOTS; s++) {

@@ -3,6 +3,7 @@
  * are made by hand, and those that the group creates end at once. */
 #include "fixture/graph/probes.h"
 
+#include <sched.h>
 #include <semaphore.h>
 #include <unistd.h>
 
@@ -10,9 +11,21 @@
 #include "base/clock.h"
 #include "event/local.h"
 #include "graph/graph.h"
+#include "sched/serial.h"
 #include "sched/spare.h"
 
-#define MS NS_PER_MS
+#define MS    NS_PER_MS
+#define CORES 3
+
+/* A group may have three cores on every machine. */
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	(void)pid;
+	CPU_ZERO_S(size, set);
+	for (size_t i = 0; i < CORES; i++)
+		CPU_SET_S(i, size, set);
+	return 0;
+}
 
 static sem_t bed;
 static atomic_int sleeper_tid;
@@ -52,14 +65,16 @@ static struct thread *thread_new(bool stands_in, struct thread *next)
 	return t;
 }
 
-static void begin(void)
+static void begin(const char *cores, const char *serial)
 {
 	struct weir_spec *spec = weir_spec_new("watch");
 	struct weir_group_spec *gs = weir_spec_add_group(spec, "core");
 	struct weir_stage_spec *s = fixture_stage(spec, "a", "t.end", NULL);
 
 	weir_spec_text(&gs->schedule, "fifo");
-	weir_spec_text(&gs->cores, "1");
+	weir_spec_text(&gs->cores, cores);
+	if (serial)
+		weir_spec_text(&s->serial, serial);
 	weir_spec_text(&s->group, "core");
 	weir_log_set_fd(-1);
 	g = fixture_build(spec);
@@ -109,7 +124,7 @@ static bool is_blocked(void)
 
 static void test_blocked(void)
 {
-	begin();
+	begin("1", NULL);
 	CU_ASSERT_EQUAL(look(0), 100 * MS);
 	in_call(core, now_ns - 50 * MS);
 	CU_ASSERT_EQUAL(look(100), BLOCKED_NS);
@@ -128,7 +143,7 @@ static void test_blocked(void)
 /* The spare sleeps, and its core does not. */
 static void test_spare_sleeps(void)
 {
-	begin();
+	begin("1", NULL);
 	in_call(spare, now_ns - 50 * MS);
 	look(0);
 	look(5);
@@ -141,7 +156,7 @@ static void test_spare_sleeps(void)
 /* The group is to lose the core, before it was seen to be blocked or later. */
 static void test_surplus(void)
 {
-	begin();
+	begin("1", NULL);
 	in_call(core, now_ns - 50 * MS);
 	atomic_store(&group->pool->target, 0);
 	look(0);
@@ -155,6 +170,38 @@ static void test_surplus(void)
 	look(5);
 	CU_ASSERT_TRUE(is_blocked());
 	CU_ASSERT_FALSE(has_spare());
+	end();
+}
+
+/* Number of slots of core `from` that core `to` gets when the former ends. */
+static int slots_given(int from, int to)
+{
+	bool had[QUEUE_SLOTS];
+	int n = 0;
+
+	for (int s = 0; s < QUEUE_SLOTS; s++)
+		had[s] = serial_owner(group->serial, (uint64_t)s) == from;
+	serial_leave(&group->core[from]);
+	for (int s = 0; s < QUEUE_SLOTS; s++)
+		n += had[s] && serial_owner(group->serial, (uint64_t)s) == to;
+	return n;
+}
+
+/* Serial slots of a core that ends go to a blocked core only if there is no other. */
+static void test_serial(void)
+{
+	begin("3", "producer");
+	for (int k = 0; k < CORES; k++)
+		atomic_store(&group->serial->state[k], SERIAL_OPEN);
+	CU_ASSERT_EQUAL_FATAL(group->max, CORES);
+	in_call(core, now_ns - 50 * MS);
+	look(0);
+	look(5);
+	CU_ASSERT_TRUE(has_spare());
+	CU_ASSERT_EQUAL(slots_given(2, 0), 0);
+	CU_ASSERT_TRUE(slots_given(1, 0) > 0);
+	for (int s = 0; s < QUEUE_SLOTS; s++)
+		CU_ASSERT_EQUAL(serial_owner(group->serial, (uint64_t)s), 0);
 	end();
 }
 
@@ -174,5 +221,5 @@ static void test_finish(void)
 }
 
 CUNIT_MAIN("watched cores", {"a thread sleeps", test_prepare}, {"blocked", test_blocked},
-    {"the spare sleeps", test_spare_sleeps}, {"surplus", test_surplus},
+    {"the spare sleeps", test_spare_sleeps}, {"surplus", test_surplus}, {"serial", test_serial},
     {"it wakes up", test_finish})
