@@ -96,17 +96,11 @@ static struct core_group *group_of(struct weir_graph *g)
 	return weir_graph_stage(g, "w")->pool->cores;
 }
 
-/* Handler of the spare of core 0, or NULL. */
-static struct handler *spare_of(struct weir_graph *g)
+/* Whether the thread of the spare of core `k` is there. */
+static bool spare_is(struct weir_graph *g, int k, int slot)
 {
 	struct core_group *group = group_of(g);
-
-	return atomic_load(&group->pool->handler[group->first_spare]);
-}
-
-static bool spare_is(struct weir_graph *g, int slot)
-{
-	struct handler *h = spare_of(g);
+	struct handler *h = atomic_load(&group->pool->handler[group->first_spare + k]);
 
 	return h && atomic_load(&h->slot) == slot;
 }
@@ -183,7 +177,7 @@ static void test_serves(void)
 	offer(g, "a", 1, EVENTS - 1);
 	FIXTURE_AWAIT(fixture_ended() == EVENTS - 1);
 	CU_ASSERT_EQUAL(atomic_load(&asleep_in), 1);
-	CU_ASSERT_TRUE(spare_is(g, HANDLER_LIVE));
+	CU_ASSERT_TRUE(spare_is(g, 0, HANDLER_LIVE));
 	check_told(g);
 	wake();
 	finish(g, EVENTS);
@@ -313,7 +307,16 @@ static void test_death(void)
 	finish(g, EVENTS);
 }
 
-/* The group loses the core that sleeps: it needs no spare any more, and the other core goes on. */
+/* Choose a key with which the probe gets into this partition of w. */
+static void to_partition(struct weir_graph *g, struct probe *p, int part)
+{
+	const struct sink *s = &weir_graph_stage(g, "w")->sink;
+
+	while (queue_part(&s->queue, sink_key(s, &p->ev)) != part)
+		p->producer++;
+}
+
+/* The group loses core 1, which sleeps: it needs no spare any more, and the other core goes on. */
 static void test_fewer_cores(void)
 {
 	struct weir_spec *spec = spec_new("1..2", "t.pass");
@@ -323,13 +326,23 @@ static void test_fewer_cores(void)
 		return;
 	}
 	weir_spec_text(&spec->groups[0].threads.policy, "static");
-	struct weir_graph *g = start_asleep(spec);
+	fixture_set(&spec->stages[0], "mode", "partitioned");
+	fixture_set(&spec->stages[0], "key", "producer");
+	weir_log_set_fd(-1);
+	struct weir_graph *g = fixture_start(spec);
+	weir_thread_attach(g, "test");
 	struct pool *pool = group_of(g)->pool;
 	pool_set_target(pool, 2);
-	FIXTURE_AWAIT(pool_seats(pool) == 2 && spare_is(g, HANDLER_LIVE));
+	FIXTURE_AWAIT(pool_seats(pool) == 2);
+	to_partition(g, &probes[0], 1);
+	offer(g, "w", 0, 1);
+	FIXTURE_AWAIT(spare_is(g, 1, HANDLER_LIVE));
+	CU_ASSERT_EQUAL(atomic_load(&asleep_in), 1);
 	pool_set_target(pool, 1);
+	FIXTURE_AWAIT(all_gone(g));
 	offer(g, "a", 1, EVENTS - 1);
 	FIXTURE_AWAIT(fixture_ended() == EVENTS - 1);
+	CU_ASSERT_EQUAL(atomic_load(&asleep_in), 1);
 	wake();
 	finish(g, EVENTS);
 }
@@ -348,7 +361,7 @@ static void test_drain(void)
 	struct weir_drain_report r;
 	pthread_t t;
 
-	FIXTURE_AWAIT(spare_is(g, HANDLER_LIVE));
+	FIXTURE_AWAIT(spare_is(g, 0, HANDLER_LIVE));
 	offer(g, "a", 1, 100);
 	weir_thread_detach();
 	CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, wake_when_closed, g), 0);
@@ -368,7 +381,7 @@ static void test_pause(void)
 	struct weir_graph *g = start_asleep(spec_new("1", "t.pass"));
 	char why[200];
 
-	FIXTURE_AWAIT(spare_is(g, HANDLER_LIVE));
+	FIXTURE_AWAIT(spare_is(g, 0, HANDLER_LIVE));
 	CU_ASSERT_EQUAL(weir_graph_steer(g, "b", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
 	offer(g, "a", 1, 50);
 	FIXTURE_AWAIT(stage_view(g, "b").queue_length == 50);

@@ -76,6 +76,7 @@ static atomic_int sleeper_tid;
 static void *sleeper(void *arg)
 {
 	(void)arg;
+	pthread_setname_np(pthread_self(), "a) R (b");
 	atomic_store(&sleeper_tid, gettid());
 	while (sem_wait(&sleep_on) != 0)
 		continue;
@@ -85,8 +86,13 @@ static void *sleeper(void *arg)
 static void test_kernel(void)
 {
 	pthread_t t;
+	char name[16];
 
 	CU_ASSERT_FALSE(asleep(gettid()));
+	CU_ASSERT_EQUAL_FATAL(pthread_getname_np(pthread_self(), name, sizeof(name)), 0);
+	pthread_setname_np(pthread_self(), "a) S (b"); /* the file has the name before the state */
+	CU_ASSERT_FALSE(asleep(gettid()));
+	pthread_setname_np(pthread_self(), name);
 	sem_init(&sleep_on, 0, 0);
 	CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, sleeper, NULL), 0);
 	FIXTURE_AWAIT(atomic_load(&sleeper_tid) != 0 && asleep(atomic_load(&sleeper_tid)));
