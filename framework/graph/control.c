@@ -105,7 +105,7 @@ static void pool_view(void *ctx, int i, struct resize_view *v)
 
 	if (i == 0) /* the first pool of a new round */
 		look_for_changes(g);
-	v->live = pool_read(pool, states);
+	v->live = pool_read_own(pool, states);
 	v->busy = states[WEIR_THREAD_BUSY];
 	v->target = atomic_load(&pool->target);
 	v->min = atomic_load(&pool->min);

@@ -11,7 +11,6 @@
 #include "sched/cores.h"
 #include "sched/handler.h"
 #include "sched/serial.h"
-#include "sched/spare.h"
 #include "stage/cohort.h"
 #include "stage/replica.h"
 #include "stage/stage.h"
@@ -442,8 +441,6 @@ void *core_main(void *arg)
 			now_ns = core_run(h, now_ns);
 			continue;
 		}
-		if (WEIR_UNLIKELY(h->core->stands_in))
-			spare_pass_on(h->core);
 		if (!handler_spin(h))
 			handler_park(h);
 		now_ns = clock_now_ns();

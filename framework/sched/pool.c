@@ -65,7 +65,7 @@ int pool_new(struct weir_graph *graph, const char *name, const struct weir_threa
 	p->due = handler_due;
 	p->pinned = spec->pinned;
 	p->spin_max_ns = spec->spin_ns >= 0 ? spec->spin_ns : task_cores() > 1 ? SPIN_MAX_NS : 0;
-	p->backoff_ns = BACKOFF_FIRST_NS;
+	p->backoff.ns = p->spare_backoff.ns = BACKOFF_FIRST_NS;
 	lock_init(&p->lock);
 	int min, max;
 	pool_bounds(spec, task_cores(), &min, &max);
@@ -151,6 +151,11 @@ void pool_prepare_locked(struct handler *h)
 	h->spin_ns = h->pool->spin_max_ns;
 }
 
+static bool is_spare(const struct pool *pool, int rank)
+{
+	return pool->cores && rank >= pool->cores->first_spare;
+}
+
 /* Create the thread of `rank` if its slot is empty and belongs to no loop. Returns 1 if it was
  * created, 0 if there was nothing to do, or -1 on failure. */
 static int spawn_locked(struct pool *pool, int rank) WEIR_REQUIRES(&pool->lock)
@@ -168,15 +173,16 @@ static int spawn_locked(struct pool *pool, int rank) WEIR_REQUIRES(&pool->lock)
 		atomic_store(&h->slot, HANDLER_EMPTY);
 	}
 	atomic_fetch_add(&pool->failures, 1);
-	pool->refusal = (struct pool_refusal){.code = h ? WEIR_ESYS : WEIR_ENOMEM};
+	if (!is_spare(pool, rank))
+		pool->refusal = (struct pool_refusal){.code = h ? WEIR_ESYS : WEIR_ENOMEM};
 	return -1;
 }
 
-static void back_off_locked(struct pool *pool, int64_t now_ns) WEIR_REQUIRES(&pool->lock)
+/* The caller holds pool->lock. */
+static void back_off(struct backoff *b, int64_t now_ns)
 {
-	pool->retry_ns = now_ns + pool->backoff_ns;
-	pool->backoff_ns =
-	    pool->backoff_ns < BACKOFF_LAST_NS / 2 ? 2 * pool->backoff_ns : BACKOFF_LAST_NS;
+	b->retry_ns = now_ns + b->ns;
+	b->ns = b->ns < BACKOFF_LAST_NS / 2 ? 2 * b->ns : BACKOFF_LAST_NS;
 }
 
 /* Create the missing threads below the target, unless the back-off after a failure is still in
@@ -188,28 +194,71 @@ static void fill_locked(struct pool *pool, int64_t now_ns, struct pool_repairs *
 
 	if (atomic_load(&pool->waits))
 		return;
-	for (int i = 0; i < target && now_ns >= pool->retry_ns; i++) {
+	for (int i = 0; i < target && now_ns >= pool->backoff.retry_ns; i++) {
 		int rc = spawn_locked(pool, i);
 		r->spawned += rc > 0;
 		if (rc < 0) {
 			r->failed++;
 			r->refusal = pool->refusal;
-			back_off_locked(pool, now_ns);
+			back_off(&pool->backoff, now_ns);
 		}
 	}
 }
 
+static void sum_sched(struct schedstat_sample *sum, const struct schedstat_sample *s)
+{
+	sum->cpu_ns += s->cpu_ns;
+	sum->runq_ns += s->runq_ns;
+}
+
+static void close_sched(struct pool *pool, struct handler *h)
+{
+	struct schedstat_sample final;
+
+	schedstat_close(&h->sched, &final);
+	sum_sched(&pool->sched_gone, &final);
+}
+
+/* If the thread of `rank` has exited, join it and return true. Without the lock, which the thread may
+ * want: only the control thread does this. */
+static bool join_gone(struct pool *pool, int rank)
+{
+	struct handler *h = atomic_load(&pool->handler[rank]);
+
+	if (!h || atomic_load(&h->slot) != HANDLER_GONE)
+		return false;
+	task_join(&h->task);
+	close_sched(pool, h);
+	atomic_store(&h->slot, HANDLER_EMPTY);
+	return true;
+}
+
+static void spare_joined_locked(struct pool *pool, int rank, int64_t now_ns)
+    WEIR_REQUIRES(&pool->lock)
+{
+	if (atomic_load(&pool->handler[rank])->refusal.code != 0)
+		back_off(&pool->spare_backoff, now_ns);
+}
+
 void pool_start_spare(struct pool *pool, int rank, int64_t now_ns)
 {
+	bool joined = join_gone(pool, rank), goes_on = false;
+
 	lock_take(&pool->lock);
+	struct backoff *b = &pool->spare_backoff;
+	if (joined)
+		spare_joined_locked(pool, rank, now_ns);
 	struct handler *h = pool_handler_locked(pool, rank);
 	if (h && !atomic_load(&pool->stopping) && !atomic_load(&pool->waits) &&
-	    now_ns >= pool->retry_ns) {
-		atomic_store(&h->spare, true);
+	    now_ns >= b->retry_ns) {
+		goes_on =
+		    !atomic_exchange(&h->spare, true) && atomic_load(&h->slot) == HANDLER_LIVE;
 		if (spawn_locked(pool, rank) < 0)
-			back_off_locked(pool, now_ns);
+			back_off(b, now_ns);
 	}
 	lock_release(&pool->lock);
+	if (goes_on) /* it was about to end, and has no seat */
+		pool_deal(pool);
 }
 
 /* The pool is closed. */
@@ -249,7 +298,7 @@ void pool_begun(struct handler *h)
 	struct pool *pool = h->pool;
 
 	lock_take(&pool->lock);
-	pool->backoff_ns = BACKOFF_FIRST_NS;
+	(is_spare(pool, h->rank) ? &pool->spare_backoff : &pool->backoff)->ns = BACKOFF_FIRST_NS;
 	pool->refusal = (struct pool_refusal){0};
 	lock_release(&pool->lock);
 	atomic_store(&h->slot, HANDLER_LIVE);
@@ -275,25 +324,13 @@ void pool_not_begun(struct handler *h, struct pool_refusal refusal)
 
 	atomic_fetch_add(&pool->failures, 1);
 	lock_take(&pool->lock);
-	pool->refusal = h->refusal = refusal;
+	h->refusal = refusal;
+	if (!is_spare(pool, h->rank))
+		pool->refusal = refusal;
 	lock_release(&pool->lock);
 	atomic_store(&h->slot, HANDLER_GONE);
 	atomic_fetch_add(&pool->begun, 1);
 	futex_wake(&pool->begun);
-}
-
-static void sum_sched(struct schedstat_sample *sum, const struct schedstat_sample *s)
-{
-	sum->cpu_ns += s->cpu_ns;
-	sum->runq_ns += s->runq_ns;
-}
-
-static void close_sched(struct pool *pool, struct handler *h)
-{
-	struct schedstat_sample final;
-
-	schedstat_close(&h->sched, &final);
-	sum_sched(&pool->sched_gone, &final);
 }
 
 bool pool_sched(struct pool *pool, struct schedstat_sample *sum)
@@ -312,21 +349,22 @@ bool pool_sched(struct pool *pool, struct schedstat_sample *sum)
 	return known;
 }
 
-/* Join threads that have exited. No lock is needed, since only the control thread does this. */
-static void join_gone(struct pool *pool, struct pool_repairs *r)
+/* Join the threads that have exited. */
+static void join_all(struct pool *pool, int64_t now_ns, struct pool_repairs *r)
 {
 	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
 		struct handler *h = atomic_load(&pool->handler[i]);
-		if (!h || atomic_load(&h->slot) != HANDLER_GONE)
+		if (!join_gone(pool, i))
 			continue;
-		task_join(&h->task);
-		close_sched(pool, h);
 		r->joined++;
-		if (h->refusal.code != 0) {
+		if (is_spare(pool, i)) {
+			lock_take(&pool->lock);
+			spare_joined_locked(pool, i, now_ns);
+			lock_release(&pool->lock);
+		} else if (h->refusal.code != 0) {
 			r->failed++;
 			r->refusal = h->refusal;
 		}
-		atomic_store(&h->slot, HANDLER_EMPTY);
 	}
 }
 
@@ -334,12 +372,12 @@ struct pool_repairs pool_repair(struct pool *pool, int64_t now_ns)
 {
 	struct pool_repairs r = {0};
 
-	join_gone(pool, &r);
+	join_all(pool, now_ns, &r);
 	if (atomic_load(&pool->stopping))
 		return r;
 	lock_take(&pool->lock);
 	if (r.failed > 0)
-		back_off_locked(pool, now_ns);
+		back_off(&pool->backoff, now_ns);
 	fill_locked(pool, now_ns, &r);
 	lock_release(&pool->lock);
 	return r;
@@ -434,33 +472,6 @@ void pool_free(struct pool *pool)
 	free(pool->depths);
 	lock_fini(&pool->lock);
 	free(pool);
-}
-
-int pool_read(const struct pool *pool, int states[WEIR_THREAD_STATES])
-{
-	int live = 0;
-
-	memset(states, 0, WEIR_THREAD_STATES * sizeof(states[0]));
-	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
-		const struct handler *h = atomic_load(&pool->handler[i]);
-		int slot = h ? atomic_load(&h->slot) : HANDLER_EMPTY;
-		if (slot != HANDLER_LIVE && slot != HANDLER_STARTING)
-			continue;
-		states[atomic_load_explicit(&h->state, memory_order_relaxed)]++;
-		live++;
-	}
-	return live;
-}
-
-bool pool_serves(const struct pool *pool)
-{
-	bool serves = false;
-
-	for (int i = 0; !serves && i < atomic_load(&pool->n_slots); i++) {
-		const struct handler *h = atomic_load(&pool->handler[i]);
-		serves = h && atomic_load(&h->slot) == HANDLER_LIVE;
-	}
-	return serves;
 }
 
 struct pool_refusal pool_refused(struct pool *pool)

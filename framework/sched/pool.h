@@ -14,14 +14,14 @@
  *
  * Idle threads spin for an adaptive time, then each parks on its own futex. Parked threads are on a
  * LIFO list: the most recently parked thread has the warmest cache, and rarely needed threads stay
- * asleep. The waker takes the sleeper off the list, so each list entry causes one wake-up. While a
+ * asleep; spares (spare.h) are at the end. The waker takes the sleeper off the list, so each list entry causes one wake-up. While a
  * thread spins, no thread is woken.
  *
  * | call                                     | threads                                          |
  * |------------------------------------------|--------------------------------------------------|
  * | pool_wake, pool_wake_parts               | any thread, no queue lock held                   |
  * | pool_set_target, pool_set_bounds         | any thread                                       |
- * | pool_read, pool_serves, pool_refused     | any thread                                       |
+ * | pool_read*, pool_serves, pool_refused    | any thread                                       |
  * | pool_deal, pool_seats, pool_seat_idle    | any thread                                       |
  * | pool_repair, pool_sched                  | the control thread; pool_repair may join threads |
  * | pool_new, pool_add, pool_free            | main thread                                      |
@@ -96,6 +96,12 @@ struct handler {
 	struct weir_event *batch[WEIR_BATCH_MAX];
 };
 
+/** When a thread may be created again after a failure. */
+struct backoff {
+	int64_t retry_ns;
+	int64_t ns; /* the next back-off */
+};
+
 struct pool {
 	const char *name; /* name of the stage or group */
 	/* The body of the threads, and whether a thread may have work. */
@@ -120,8 +126,7 @@ struct pool {
 	 * under lock; entries from n_seats on are stale. */
 	atomic_int n_seats;
 	_Atomic(struct handler *) seated[PARTITIONS_MAX];
-	/* guarded by lock: time of the next attempt to create a thread, and the current back-off */
-	int64_t retry_ns, backoff_ns;
+	struct backoff backoff, spare_backoff; /* guarded by lock; of spares (spare.h) */
 	WEIR_ALIGNED atomic_int n_idle, n_spinning;
 	atomic_int target, min, max;
 	atomic_bool stopping;
@@ -130,7 +135,7 @@ struct pool {
 	atomic_uint begun; /* futex word, incremented when a thread has begun or failed */
 	_Atomic uint64_t failures;
 	struct thread_deaths deaths;
-	/* why a thread last could not start; cleared when a thread starts */
+	/* why a thread, not a spare, last could not start; cleared when a thread starts */
 	struct pool_refusal refusal WEIR_GUARDED_BY(lock);
 	/* sum over joined threads; used only by the control thread */
 	struct schedstat_sample sched_gone;
@@ -191,6 +196,8 @@ struct pool_repairs pool_repair(struct pool *pool, int64_t now_ns);
 
 /** Count the live threads by state. Returns their number. */
 int pool_read(const struct pool *pool, int states[WEIR_THREAD_STATES]);
+/** Likewise, without spares (spare.h). */
+int pool_read_own(const struct pool *pool, int states[WEIR_THREAD_STATES]);
 
 /** Renumber the serving threads (after one has started or exited), and wake parked threads, so that
  *  they check their new partitions. Any thread. */
@@ -241,8 +248,6 @@ void pool_wake_apart(struct pool *pool);
 void pool_start_spare(struct pool *pool, int rank, int64_t now_ns);
 /** Make that thread exit after its batch. */
 void pool_stop_spare(struct pool *pool, int rank);
-/** Wake a parked thread whose rank is below `n`. */
-void pool_wake_rank_below(struct pool *pool, int n);
 
 /** Report that the thread of `h` has started, or could not start. Called by that thread. */
 void pool_begun(struct handler *h);

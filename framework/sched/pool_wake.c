@@ -42,24 +42,14 @@ void pool_stop_spare(struct pool *pool, int rank)
 	if (!h)
 		return;
 	lock_take(&pool->lock);
-	atomic_store(&h->spare, false); /* seen by the thread before it parks, or found parked */
+	/* seen by the thread before it parks, or found parked */
+	bool was = atomic_exchange(&h->spare, false);
 	bool parked = unlist_locked(pool, h);
 	lock_release(&pool->lock);
 	if (parked)
 		rouse(h);
-}
-
-void pool_wake_rank_below(struct pool *pool, int n)
-{
-	lock_take(&pool->lock);
-	struct handler *h = pool->idle;
-	while (h && h->rank >= n)
-		h = h->next_idle;
-	if (h)
-		unlist_locked(pool, h);
-	lock_release(&pool->lock);
-	if (h)
-		rouse(h);
+	if (was) /* its core has the seat again, even if the spare is blocked, too */
+		pool_deal(pool);
 }
 
 bool pool_wake(struct pool *pool)

@@ -109,11 +109,15 @@ static void sleep_until_woken(struct handler *h, int64_t until_ns)
 static void park(struct handler *h)
 {
 	struct pool *pool = h->pool;
+	bool stands_in = h->core && h->core->stands_in;
 
 	handler_state(h, WEIR_THREAD_IDLE);
 	lock_take(&pool->lock);
-	h->next_idle = pool->idle;
-	pool->idle = h;
+	struct handler **at = &pool->idle;
+	while (WEIR_UNLIKELY(stands_in) && *at) /* see spare.h */
+		at = &(*at)->next_idle;
+	h->next_idle = *at;
+	*at = h;
 	h->listed = true;
 	atomic_fetch_add(&pool->n_idle, 1); /* seq_cst: see file top */
 	lock_release(&pool->lock);

@@ -47,11 +47,3 @@ void spare_stop(struct core_group *group, int k)
 	if (group->first_spare + k < POOL_THREADS_MAX)
 		pool_stop_spare(group->pool, group->first_spare + k);
 }
-
-void spare_pass_on(const struct core *spare)
-{
-	struct core_group *group = spare->group;
-
-	if (atomic_load(&group->arrived) & group->kept)
-		pool_wake_rank_below(group->pool, group->max);
-}

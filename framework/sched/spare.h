@@ -14,13 +14,15 @@
  *   held until a deadline, if the group   | the spare cannot tell them apart
  *     has both these and the two above    |
  *
+ * A parked spare is behind all cores in the list of parked threads. So a spare gets the wake-up for an
+ * event that it may not take only if no core is parked, and a core looks at the queues before it parks.
+ *
  * There is at most one spare per core, and none for a spare. When its core is back, it ends after its
  * batch.
  *
  * | call                      | threads            |
  * |---------------------------|--------------------|
  * | spare_start, spare_stop   | the control thread |
- * | spare_pass_on             | the spare          |
  */
 #ifndef WEIR_SCHED_SPARE_H
 #define WEIR_SCHED_SPARE_H
@@ -32,9 +34,5 @@
 void spare_start(struct core_group *group, int k, int64_t now_ns);
 /** Core `k` is back. */
 void spare_stop(struct core_group *group, int k);
-
-/** Before the spare rests: if there are events that it may not take, wake a core. The spare may have
- *  got the wake-up for them. */
-void spare_pass_on(const struct core *spare);
 
 #endif

@@ -50,7 +50,7 @@ static int64_t fail_at(struct pool *pool, int64_t at_ns)
 	CU_ASSERT(r.spawned == 0 && r.failed == 0);
 	r = pool_repair(pool, at_ns);
 	CU_ASSERT(r.spawned == 0 && r.failed == 1 && r.joined == 0);
-	return pool->retry_ns;
+	return pool->backoff.retry_ns;
 }
 
 static void test_backoff(void)
@@ -59,7 +59,7 @@ static void test_backoff(void)
 	struct weir_graph *g = build(&pool);
 	int64_t now_ns = NS_PER_S, want_ns = FIRST_NS;
 
-	pool->retry_ns = now_ns;
+	pool->backoff.retry_ns = now_ns;
 	refuse_threads(true);
 	for (int i = 0; i < 12; i++) {
 		int64_t next_ns = fail_at(pool, now_ns);
@@ -71,7 +71,7 @@ static void test_backoff(void)
 	refuse_threads(false);
 	CU_ASSERT_EQUAL(pool_repair(pool, now_ns).spawned, 2);
 	FIXTURE_AWAIT(atomic_load(&pool->begun) == 2);
-	CU_ASSERT_EQUAL(pool->backoff_ns, FIRST_NS);
+	CU_ASSERT_EQUAL(pool->backoff.ns, FIRST_NS);
 	stop(g, pool);
 }
 
@@ -82,12 +82,12 @@ static void test_empty_slot(void)
 	struct weir_graph *g = build(&pool);
 	int64_t now_ns = NS_PER_S;
 
-	pool->retry_ns = now_ns;
+	pool->backoff.retry_ns = now_ns;
 	refuse_threads(true);
 	atomic_store(&fault_thread_in, 1);
 	struct pool_repairs r = pool_repair(pool, now_ns);
 	CU_ASSERT(r.spawned == 1 && r.failed == 1);
-	CU_ASSERT_EQUAL(pool->retry_ns - now_ns, FIRST_NS);
+	CU_ASSERT_EQUAL(pool->backoff.retry_ns - now_ns, FIRST_NS);
 	struct schedstat_sample one, both;
 	bool known = pool_sched(pool, &one);
 	refuse_threads(false);
@@ -107,10 +107,10 @@ static void test_no_memory_for_a_thread(void)
 {
 	struct pool *pool;
 	struct weir_graph *g = build(&pool);
-	int64_t now_ns = pool->retry_ns = NS_PER_S;
+	int64_t now_ns = pool->backoff.retry_ns = NS_PER_S;
 	size_t before = 0;
 
-	for (int i = 0; i < 30; i++, now_ns = pool->retry_ns) {
+	for (int i = 0; i < 30; i++, now_ns = pool->backoff.retry_ns) {
 		atomic_store(&fault_alloc_in, i % 3);
 		before = i == 3 ? heap_bytes() : before; /* malloc's caches are filled by now */
 		struct pool_repairs r = pool_repair(pool, now_ns);
