@@ -106,6 +106,7 @@ static int append(struct net_server *srv, struct net_handed *h, bool first)
 {
 	int n;
 
+	srv->calls->handed_waits(srv, 1); /* first, so that the number is never negative */
 	pthread_mutex_lock(&srv->lock);
 	struct net_handed **at = &srv->waiting;
 	while (!first && *at)
@@ -114,7 +115,6 @@ static int append(struct net_server *srv, struct net_handed *h, bool first)
 	*at = h;
 	n = atomic_fetch_add(&srv->n_waiting, 1);
 	pthread_mutex_unlock(&srv->lock);
-	srv->calls->handed_waits(srv, 1);
 	return n;
 }
 
