@@ -15,6 +15,11 @@
 static _Atomic(struct weir_graph *) signals_draining;
 static atomic_int signals_hurried;
 static pthread_t signals_main;
+static atomic_int signals_early; /* the first signal that came during the start, or 0 */
+
+/* How long the end of the start may take after a signal, in seconds. It is a matter of milliseconds,
+ * unless the machine is busy or a stage hangs. */
+#define START_WAIT_S 1
 
 static void signals_fill(sigset_t *set)
 {
@@ -51,7 +56,7 @@ static void signals_open(void)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-static void signals_at_start(int sig)
+static void signals_end_start(int sig)
 {
 	signals_say(sig == SIGINT ? "weir: ended by SIGINT during startup\n"
 				  : "weir: ended by SIGTERM during startup\n");
@@ -61,6 +66,22 @@ static void signals_at_start(int sig)
 	 * _exit */
 	signals_open();
 	_exit(128 + sig);
+}
+
+static void signals_late(int sig)
+{
+	(void)sig;
+	signals_end_start(atomic_load(&signals_early));
+}
+
+/* The first signal waits for the end of the start for a while: the server may already answer. */
+static void signals_at_start(int sig)
+{
+	int none = 0;
+
+	if (!atomic_compare_exchange_strong(&signals_early, &none, sig))
+		signals_end_start(sig);
+	alarm(START_WAIT_S);
 }
 
 /* Forward a signal to the main thread. A thread that a stage created during startup may not have
@@ -79,6 +100,7 @@ void signals_start(void)
 	signals_fill(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signals_on_end(signals_at_start);
+	signal(SIGALRM, signals_late);
 	signals_open();
 }
 
@@ -89,6 +111,10 @@ void signals_block(void)
 	signals_fill(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signals_on_end(signals_on_other);
+	alarm(0);
+	int early = atomic_exchange(&signals_early, 0);
+	if (early) /* it is pending until signals_wait */
+		raise(early);
 }
 
 int signals_wait(void)

@@ -5,9 +5,11 @@
  *   STARTING --signals_block--> BLOCKED --signals_hurry_on_next--> DRAINING --> exit
  *            <--signals_start--
  *
- *   STARTING  SIGTERM and SIGINT end the process immediately with a message, since a stage may hang
- *             in `init`, `start` or `thread_init`. The process is killed by that signal; as process
- *             1 of a container, it exits with 128 plus the number of the signal.
+ *   STARTING  The first SIGTERM or SIGINT is kept for the state BLOCKED, since the server may already
+ *             have accepted clients. If the start takes longer than a second after it, or at the
+ *             second signal, the process ends immediately with a message, since a stage may hang in
+ *             `init`, `start` or `thread_init`. It is killed by that signal; as process 1 of a
+ *             container, it exits with 128 plus the number of the signal.
  *   BLOCKED   signals_wait returns SIGTERM, SIGINT, SIGHUP and SIGUSR1 one by one.
  *   DRAINING  The main thread is in weir_graph_drain, so a handler receives SIGTERM and SIGINT. The
  *             first one shortens the drain, and the second one ends the process immediately with

@@ -99,11 +99,12 @@ static void answer_index(const struct call *c, struct reply *r)
 	reply_json(r, 200, json_pack("{s:s, s:o}", "version", WEIR_VERSION, "routes", list));
 }
 
-/* Add the bottleneck, which the endpoint evaluates once a second, and the role of the request. */
-static json_t *with_bottleneck(const struct call *c, json_t *json)
+/* Add the bottleneck, which the endpoint evaluates once a second, and the role of the request. Which
+ * core is blocked is as of now, as in the rest of the response. */
+static json_t *with_bottleneck(const struct call *c, const struct weir_graph_view *v, json_t *json)
 {
 	if (json)
-		json_put(&json, "bottleneck", bottleneck_json(c->source->bottleneck));
+		json_put(&json, "bottleneck", bottleneck_json_now(c->source->bottleneck, v));
 	if (json)
 		json_put(&json, "role", json_string(auth_role_word(c->request->pass)));
 	return json;
@@ -134,7 +135,7 @@ static void answer_graph(const struct call *c, struct reply *r)
 
 	if (!v)
 		return;
-	json_t *json = with_bottleneck(c, view_json_graph(v));
+	json_t *json = with_bottleneck(c, v, view_json_graph(v));
 	json_t *still = json ? json_deep_copy(json) : NULL;
 	c->source->view_free(v);
 	reply_json(r, 200, json);
@@ -147,7 +148,7 @@ static void answer_stages(const struct call *c, struct reply *r)
 
 	if (!v)
 		return;
-	reply_json(r, 200, with_bottleneck(c, view_json_stages(v)));
+	reply_json(r, 200, with_bottleneck(c, v, view_json_stages(v)));
 	c->source->view_free(v);
 }
 

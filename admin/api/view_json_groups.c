@@ -12,14 +12,16 @@ static double seconds(int64_t ns)
 static json_t *core_json(const struct weir_core_view *c)
 {
 	return json_pack(
-	    "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:f, s:f}",
+	    "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s?, s:f, s:I, "
+	    "s:f, s:f}",
 	    "visits_total", (json_int_t)c->visits, "urgent_total", (json_int_t)c->urgent,
 	    "starved_total", (json_int_t)c->starved, "cut_by_gate_total", (json_int_t)c->cut_gate,
 	    "cut_by_urgent_total", (json_int_t)c->cut_urgent, "cut_by_starved_total",
 	    (json_int_t)c->cut_starved, "batches_total", (json_int_t)c->batches, "events_total",
 	    (json_int_t)c->events, "from_queue_total", (json_int_t)c->from_queue, "dealt_total",
 	    (json_int_t)c->dealt, "moved_total", (json_int_t)c->moved, "blocked_total",
-	    (json_int_t)c->blocked, "busy_seconds_total", (double)c->busy_ns / 1e9, "waiting",
+	    (json_int_t)c->blocked, "blocked_seconds", seconds(c->blocked_ns), "blocked_in",
+	    c->blocked_in, "busy_seconds_total", (double)c->busy_ns / 1e9, "waiting",
 	    (json_int_t)c->waiting, "oldest_wait_seconds", seconds(c->oldest_wait_ns),
 	    "longest_wait_seconds", seconds(c->longest_wait_ns));
 }

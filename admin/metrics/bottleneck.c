@@ -64,13 +64,30 @@ static int busiest(const struct bottleneck *b, const struct weir_graph_view *v,
 	return best;
 }
 
-/* Return the schedule of the core group that stage `s` is in, or "". */
-static const char *schedule_of(const struct weir_graph_view *v, const struct weir_stage_view *s)
+/* Return the core group that stage `s` is in, or NULL. */
+static const struct weir_group_view *core_group_of(
+    const struct weir_graph_view *v, const struct weir_stage_view *s)
 {
 	for (int i = 0; strcmp(s->placement, "group") == 0 && i < v->n_groups; i++)
 		if (strcmp(v->groups[i].name, s->group) == 0)
-			return v->groups[i].schedule;
-	return "";
+			return &v->groups[i];
+	return NULL;
+}
+
+/* Find the core that has slept for longest. */
+static void look_asleep(struct bottleneck *b, const struct weir_graph_view *v)
+{
+	b->asleep.slept_ns = 0;
+	for (int i = 0; i < v->n_groups; i++)
+		for (int k = 0; k < v->groups[i].n_cores; k++) {
+			const struct weir_core_view *core = &v->groups[i].core[k];
+			if (!core->blocked_in || core->blocked_ns <= b->asleep.slept_ns)
+				continue;
+			b->asleep.slept_ns = core->blocked_ns;
+			b->asleep.core = k;
+			snprintf(b->asleep.group, sizeof(b->asleep.group), "%s", v->groups[i].name);
+			snprintf(b->asleep.stage, sizeof(b->asleep.stage), "%s", core->blocked_in);
+		}
 }
 
 void bottleneck_feed(
@@ -81,9 +98,11 @@ void bottleneck_feed(
 	int i = busiest(b, v, sample, &used);
 
 	*b = (struct bottleneck){.now_ns = v->wall_ns};
+	look_asleep(b, v);
 	if (i < 0)
 		return;
 	const struct weir_stage_view *s = &v->stages[i];
+	const struct weir_group_view *group = core_group_of(v, s);
 	const double *now = sample[i].v;
 	bool holds = was.limits && strcmp(was.stage, s->name) == 0;
 	b->known = true;
@@ -93,8 +112,9 @@ void bottleneck_feed(
 							   : v->wall_ns;
 	snprintf(b->stage, sizeof(b->stage), "%s", s->name);
 	snprintf(b->pool, sizeof(b->pool), "%s", s->group);
-	snprintf(b->schedule, sizeof(b->schedule), "%s", schedule_of(v, s));
+	snprintf(b->schedule, sizeof(b->schedule), "%s", group ? group->schedule : "");
 	b->threads = s->threads_now;
+	b->cores = group ? group->cores : 0;
 	b->max = s->threads_max;
 	b->used = used;
 	b->width = s->width > 0 && used <= width_share(s) ? s->width : 0;
@@ -119,7 +139,8 @@ bool bottleneck_chronic(const struct bottleneck *b)
 }
 
 /* Write what the share refers to, and its size if the stage limits the server: "its 2 threads are",
- * "the 2 cores of its group 'core' (wavefront) are", "its width of 8 is". */
+ * "the 2 cores of its group 'core' (wavefront) are", "its width of 8 is"; with spare threads, "the 3
+ * threads of its group 'core' (wavefront), which has 2 cores, are". */
 static void subject(const struct bottleneck *b, char *buf, size_t size)
 {
 	bool one = b->limits && b->threads == 1;
@@ -130,6 +151,10 @@ static void subject(const struct bottleneck *b, char *buf, size_t size)
 		    b->width > 0 ? b->width : b->threads);
 	if (b->width > 0)
 		snprintf(buf, size, "its width%s is", n);
+	else if (b->schedule[0] && b->threads > b->cores)
+		snprintf(buf, size,
+		    "the %d threads of its group '%s' (%s), which has %d core%s, are", b->threads,
+		    b->pool, b->schedule, b->cores, b->cores == 1 ? "" : "s");
 	else if (b->schedule[0])
 		snprintf(buf, size, "the%s core%s of its group '%s' (%s) %s", n, one ? "" : "s",
 		    b->pool, b->schedule, one ? "is" : "are");
@@ -137,12 +162,26 @@ static void subject(const struct bottleneck *b, char *buf, size_t size)
 		snprintf(buf, size, "its%s thread%s", n, one ? " is" : "s are");
 }
 
+/* Nothing limits the server, but a core is blocked. */
+static void asleep_sentence(const struct bottleneck *b, char *buf, size_t size)
+{
+	double slept_s = (double)b->asleep.slept_ns / 1e9;
+
+	snprintf(buf, size,
+	    "Core %d of group '%s' is blocked: it has slept for %s in a handler of stage '%s'.",
+	    b->asleep.core, b->asleep.group, seconds_text(NUMBER_ROOM, slept_s), b->asleep.stage);
+}
+
 void bottleneck_sentence(const struct bottleneck *b, char *buf, size_t size)
 {
-	char rates[64] = "", time[48] = "", what[3 * WEIR_NAME_MAX];
+	char rates[64] = "", time[48] = "", what[4 * WEIR_NAME_MAX];
 
 	if (!b->known) {
 		snprintf(buf, size, "No stage with a pool or a width has been measured.");
+		return;
+	}
+	if (!b->limits && b->asleep.slept_ns > 0) {
+		asleep_sentence(b, buf, size);
 		return;
 	}
 	subject(b, what, sizeof(what));
@@ -199,7 +238,7 @@ static json_t *or_null(double v)
 
 json_t *bottleneck_json(const struct bottleneck *b)
 {
-	char text[320], sum[256];
+	char text[400], sum[256];
 
 	if (!b || !b->known)
 		return json_null();
@@ -213,4 +252,13 @@ json_t *bottleneck_json(const struct bottleneck *b)
 	    number_round(b->served_per_s), "ceiling", or_null(b->ceiling_per_s), "service",
 	    or_null(b->service_s), "formula", sum, "law",
 	    *sum ? "utilisation law, X = U n / S" : "", "text", text);
+}
+
+json_t *bottleneck_json_now(const struct bottleneck *b, const struct weir_graph_view *v)
+{
+	if (!b)
+		return json_null();
+	struct bottleneck now = *b;
+	look_asleep(&now, v);
+	return bottleneck_json(&now);
 }

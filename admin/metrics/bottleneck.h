@@ -39,6 +39,9 @@ struct bottleneck {
 	char stage[WEIR_NAME_MAX + 1], pool[WEIR_NAME_MAX + 1];
 	char schedule[WEIR_NAME_MAX + 1]; /* of the pool if it is a core group, otherwise "" */
 	int threads, max;                 /* of the pool */
+	/* of the core group; it may have more threads, since spare threads stand in for cores that
+	 * are blocked */
+	int cores;
 	int width; /* the width of the stage, if the width limits the stage; otherwise 0 */
 	/* 0..1: share of the pool's thread time that all its stages use or, if `width` is not 0,
 	 * share of the width that is in use */
@@ -53,6 +56,12 @@ struct bottleneck {
 	/* CLOCK_REALTIME: when the stage became the limit (0 if it is not the limit), and when the
 	 * samples were taken */
 	int64_t since_ns, now_ns;
+	/* the core that has slept in a handler for longest; slept_ns is 0 if no core is blocked */
+	struct {
+		int64_t slept_ns;
+		int core;
+		char group[WEIR_NAME_MAX + 1], stage[WEIR_NAME_MAX + 1];
+	} asleep;
 };
 
 /** Process the samples of the last second, one per stage of `view`. Takes about 1 us per stage. */
@@ -63,11 +72,14 @@ void bottleneck_feed(
 bool bottleneck_chronic(const struct bottleneck *bottleneck);
 
 /** Write the sentence that `weir why` shows to buf[size]: "work limits the server: ...", "Nothing
- *  limits the server: ..." or, without a `known` stage, that no stage has been measured. */
+ *  limits the server: ..." if no core is blocked either, or, without a `known` stage, that no stage has been measured. */
 void bottleneck_sentence(const struct bottleneck *bottleneck, char *buf, size_t size);
 
 /** Return the JSON that docs/api.md describes, or json_null() if nothing has been measured yet or
  *  `bottleneck` is NULL. */
 json_t *bottleneck_json(const struct bottleneck *bottleneck);
+/** Likewise, but which core is blocked is that of `view`, which is newer. */
+json_t *bottleneck_json_now(
+    const struct bottleneck *bottleneck, const struct weir_graph_view *view);
 
 #endif

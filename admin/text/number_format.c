@@ -30,6 +30,17 @@ static int split(double v, long *n)
 	return e - 3;
 }
 
+const char *seconds_text(char out[NUMBER_MAX], double s)
+{
+	char number[NUMBER_MAX];
+
+	if (s < 1)
+		snprintf(out, NUMBER_MAX, "%.0f ms", s * 1e3);
+	else
+		snprintf(out, NUMBER_MAX, "%.20s s", number_text(number, s, s < 100 ? 2 : 3));
+	return out;
+}
+
 double number_round(double v)
 {
 	long n;

@@ -25,6 +25,10 @@ size_t number_print(char *out, double v);
  *  Returns `out`. */
 const char *number_text(char out[NUMBER_MAX], double v, int digits);
 
+/** Write a duration of `s` seconds into `out` for display: "6.2 s", or "8 ms" below one second. Returns
+ *  `out`. */
+const char *seconds_text(char out[NUMBER_MAX], double s);
+
 /** Return `v` rounded to five digits, or 0 if it is negative. */
 double number_round(double v);
 

@@ -68,8 +68,9 @@ struct simulate_plan {
 	double ceiling_per_s[SIM_STAGES_MAX];
 	/* the ceiling of the stage is that of one batch at a time, which is below that of its group */
 	bool alone[SIM_STAGES_MAX];
-	double cores_ceiling_per_s;                 /* of all cores together; 0 if unbounded */
-	int bottleneck;                             /* index of a stage, or -1 for the cores */
+	bool keyed[SIM_STAGES_MAX]; /* likewise, since its serial key has fewer values than cores */
+	double cores_ceiling_per_s; /* of all cores together; 0 if unbounded */
+	int bottleneck;             /* index of a stage, or -1 for the cores */
 	double capacity_per_s, offered_per_s, load; /* load = offered / capacity */
 	double events;                              /* expected number of simulated events */
 	double in_front; /* share of events that end before they reach a stage that takes time */
@@ -126,6 +127,11 @@ bool simulate_ordered(const struct weir_spec *spec, const struct weir_stage_spec
 /** Give the stages of core groups their serial keys. */
 void simulate_keys(
     const struct weir_spec *spec, const struct simulate_options *opt, struct sim_config *c);
+
+/** Fill in service times, ceilings, the bottleneck and the capacity. By stage of the simulator, per event
+ *  sent to the server: work_ns is its work, cpu_ns the part of it that uses a core. */
+void simulate_capacity(
+    struct simulate_plan *plan, const double *work_ns, const double *cpu_ns, int cores);
 
 /** Name what limits the capacity: "the cores", "stage work", "group core". */
 void simulate_bottleneck(const struct simulate_plan *plan, char *text, size_t size);

@@ -3,6 +3,7 @@
  * see simulate.h. */
 #include "simulate.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/stage.h>
@@ -52,6 +53,14 @@ static bool in_core_group(const struct weir_spec *spec, const struct weir_stage_
 	return false;
 }
 
+/* Whether the key `name` of `with` is a number, and not 0. */
+static bool is_number(const struct weir_stage_spec *st, const char *name)
+{
+	const struct weir_node *node = weir_node_get(st->with, name);
+
+	return node && node->kind == WEIR_NODE_SCALAR && atoi(node->text) != 0;
+}
+
 static void find_in_stage(
     struct finder *f, const struct weir_spec *spec, const struct weir_stage_spec *st)
 {
@@ -64,6 +73,10 @@ static void find_in_stage(
 	find(f, cores && source && simulate_reads(spec) != st, "group",
 	    "its threads are not the cores of the group");
 	find(f, cores && simulate_holds(st), "group", "a stage with a width is outside the group");
+	find(f, source && !cores && is_number(st, "threads"), "with.threads",
+	    "it has an I/O thread per core");
+	find(f, source && is_number(st, "per_thread"), "with.per_thread",
+	    "a thread has any number of clients");
 
 	find(f, st->mode == WEIR_MODE_PARTITIONED, "mode: partitioned",
 	    "any thread takes any event of the stage");

@@ -318,57 +318,6 @@ static int walk(struct walk *w, int i, double share, int depth)
 
 /* ---- load ---- */
 
-/* The work of an event at stage `i`, or at all stages that share its cores. */
-static double shared_work_ns(const struct walk *w, int i)
-{
-	const struct sim_config *c = &w->plan->config;
-	double work_ns = w->work_ns[i];
-
-	for (int k = 0; k < c->n_stages && c->stage[i].group; k++)
-		if (k != i && c->stage[k].group == c->stage[i].group)
-			work_ns += w->work_ns[k];
-	return work_ns;
-}
-
-/* The most events per second that stage `i` of the simulator can serve. */
-static double ceiling_of(struct walk *w, int i)
-{
-	const struct sim_stage *st = &w->plan->config.stage[i];
-	int at_once = st->servers > 0 ? st->servers : st->threads_max;
-	double all_ns = shared_work_ns(w, i), per_s = all_ns > 0 ? 1e9 * at_once / all_ns : 0;
-
-	w->plan->alone[i] = st->exclusive && all_ns < at_once * w->work_ns[i];
-	return w->plan->alone[i] ? 1e9 / w->work_ns[i] : per_s;
-}
-
-static void find_capacity(struct walk *w)
-{
-	struct simulate_plan *plan = w->plan;
-	struct sim_config *c = &plan->config;
-	double least = 1e12, cpu_ns = 0;
-
-	plan->bottleneck = -1;
-	for (int i = 0; i < c->n_stages; i++) {
-		double work_ns = w->work_ns[i], each_ns = work_ns / plan->visits[i];
-		c->stage[i].service.mean_ns = (int64_t)each_ns;
-		c->stage[i].cpu_share = work_ns > 0 ? w->cpu_ns[i] / work_ns : 0;
-		cpu_ns += w->cpu_ns[i];
-		plan->ceiling_per_s[i] = ceiling_of(w, i);
-		bool as_low = plan->bottleneck >= 0 && plan->ceiling_per_s[i] <= least &&
-			      work_ns > w->work_ns[plan->bottleneck];
-		if (work_ns > 0 && (plan->ceiling_per_s[i] < least || as_low)) {
-			least = plan->ceiling_per_s[i];
-			plan->bottleneck = i;
-		}
-	}
-	plan->cores_ceiling_per_s = cpu_ns > 0 ? 1e9 * w->cores / cpu_ns : 0;
-	if (cpu_ns > 0 && plan->cores_ceiling_per_s < least) {
-		least = plan->cores_ceiling_per_s;
-		plan->bottleneck = -1;
-	}
-	plan->capacity_per_s = least;
-}
-
 static int take_load(struct walk *w)
 {
 	const char *text = w->opt->load;
@@ -486,7 +435,7 @@ int simulate_plan(const struct weir_spec *spec, const struct simulate_options *o
 		rc = simulate_groups(spec, &plan->config, err);
 	if (rc == 0) {
 		simulate_keys(spec, opt, &plan->config);
-		find_capacity(w);
+		simulate_capacity(plan, w->work_ns, w->cpu_ns, w->cores);
 		rc = take_load(w);
 	}
 	if (rc == 0)

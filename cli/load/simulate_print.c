@@ -49,7 +49,10 @@ static void print_head(const struct weir_spec *spec, const struct simulate_plan 
 	char bottleneck[80];
 
 	simulate_bottleneck(plan, bottleneck, sizeof(bottleneck));
-	fprintf(out, "capacity %.0f/s: the bottleneck is %s\n", plan->capacity_per_s, bottleneck);
+	fprintf(out, "capacity %.0f/s: the bottleneck is %s%s\n", plan->capacity_per_s, bottleneck,
+	    plan->bottleneck >= 0 && plan->keyed[plan->bottleneck]
+		? ", whose serial key has fewer values than there are cores"
+		: "");
 	fprintf(out, "load     %.0f/s, %.3gx the capacity\n\n", plan->offered_per_s, plan->load);
 }
 
@@ -99,7 +102,7 @@ static struct group_figures group_of(
 	f.overhead = busy_ns > 0 ? (double)k->overhead_ns / busy_ns : 0;
 	f.dealt = events > 0 ? (double)k->dealt / events : 0;
 	f.queued = events > 0 ? (double)k->from_queue / events : 0;
-	f.per_visit = visits > 0 ? events / visits : 0;
+	f.per_visit = events / (visits > 0 ? visits : 1); /* the only visit may not have ended */
 	f.urgent = batches > 0 ? (double)k->by_why[NEXT_URGENT] / batches : 0;
 	f.starved = batches > 0 ? (double)k->by_why[NEXT_STARVED] / batches : 0;
 	f.moved = serial ? per_s(plan, k->moved) : -1;

@@ -161,15 +161,54 @@ void core_group_line(const json_t *then, const json_t *now, double span_s, char 
 	    a_visit, act_duration(wait, d.longest_s), settings);
 }
 
+/* ---- cores that are blocked now ---- */
+
+/* Write "core 0 has slept for 6.2 s in a handler of stage 'a'; a spare thread serves the queues" to
+ * buf[size]. A core that has left the group has no spare. */
+static void sleep_text(const json_t *group, size_t k, char *buf, size_t size)
+{
+	const json_t *core = json_array_get(json_object_get(group, "cores"), k);
+
+	snprintf(buf, size, "core %zu has slept for %s in a handler of stage '%.80s'%s", k,
+	    seconds_text(NUMBER_ROOM, number(core, "blocked_seconds")),
+	    act_text(core, "blocked_in"),
+	    k < core_group_cores(group) ? "; a spare thread serves the queues" : "");
+}
+
+/* Print a line for each blocked core of `group`, after `head`. Returns the stage in which one sleeps,
+ * NULL if no core is blocked, and sets *began to how many of them have slept for at most `span_s`. */
+static const char *print_sleeps(const json_t *group, const char *head, double span_s, size_t *began)
+{
+	const json_t *cores = json_object_get(group, "cores");
+	const char *stage = NULL;
+	char text[200];
+
+	*began = 0;
+	for (size_t k = 0; k < json_array_size(cores); k++) {
+		double slept_s = number(json_array_get(cores, k), "blocked_seconds");
+		if (slept_s <= 0)
+			continue;
+		sleep_text(group, k, text, sizeof(text));
+		plain_print(stdout, "%s%s\n", head, text);
+		stage = act_text(json_array_get(cores, k), "blocked_in");
+		*began += slept_s <= span_s;
+	}
+	return stage;
+}
+
 void core_groups_print(const json_t *stages)
 {
 	const json_t *groups = json_object_get(stages, "groups");
 	double up_s = number(stages, "uptime_seconds");
-	char text[400];
+	char text[400], head[120];
+	size_t began;
 
 	for (size_t i = 0; i < json_array_size(groups); i++) {
-		core_group_line(NULL, json_array_get(groups, i), up_s, text, sizeof(text));
+		const json_t *group = json_array_get(groups, i);
+		core_group_line(NULL, group, up_s, text, sizeof(text));
 		plain_print(stdout, "group %s\n", text);
+		snprintf(head, sizeof(head), "group %.80s: blocked: ", act_text(group, "name"));
+		print_sleeps(group, head, 0, &began);
 	}
 }
 
@@ -286,6 +325,7 @@ static void explain(const json_t *then, const json_t *now, const json_t *group, 
 	const json_t *past = same_in(json_object_get(then, "groups"), group);
 	struct done d = between(past, group, span_s);
 	char settings[160], busy[80], wait[32];
+	size_t began;
 
 	settings_text(group, settings, sizeof(settings));
 	busy_text(past, group, span_s, busy, sizeof(busy));
@@ -308,12 +348,19 @@ static void explain(const json_t *then, const json_t *now, const json_t *group, 
 	if (d.moved > 0)
 		plain_print(stdout, "  serial   %s/s slots of keys moved to other cores\n",
 		    number_text(NUMBER_ROOM, d.moved / span_s, 4));
-	if (d.blocked > 0)
+	const char *asleep_in = print_sleeps(group, "  blocked  ", span_s, &began);
+	if (d.blocked > (double)began)
 		plain_print(stdout,
 		    "  blocked  %.0f times a core slept in a handler for 5 ms or longer, and a "
 		    "spare thread served the queues\n",
 		    d.blocked);
-	advise(then, now, group, &d, span_s);
+	if (asleep_in)
+		plain_print(stdout,
+		    "  advice   move stage '%s' out of the group; a pool has more threads than "
+		    "cores\n",
+		    asleep_in);
+	else
+		advise(then, now, group, &d, span_s);
 }
 
 void core_groups_why(const json_t *then, const json_t *now, double span_s, const char *stage)

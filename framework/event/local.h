@@ -333,6 +333,9 @@ void book_unlock_common(struct thread *t);
 /** Add all counters of `from` to the common book. */
 void book_add_common(struct thread *t, int id, const struct book *from);
 
+/** Add `n` to metric `row` in the common book of stage `id` of `g`. Any thread. */
+void book_count_common(struct weir_graph *g, int id, int row, int64_t n);
+
 /** The book in which the calling thread `t` counts at stage `id`. The caller must return it with
  *  book_give before any other call. */
 static inline struct book *book_take(struct thread *t, int id)

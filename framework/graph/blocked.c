@@ -46,6 +46,7 @@ static void look_at_thread(const struct thread *t, int64_t now_ns)
 	if (!group || k < 0 || k >= group->max || t->spare)
 		return;
 	struct watched *w = &group->watched[k];
+	now_look(group, k, t);
 	w->sight.since_ns = graph_in_call(t, &st);
 	w->stage = st;
 	if (w->sight.since_ns == 0 || now_ns - w->sight.since_ns < LONG_NS)
@@ -58,8 +59,10 @@ static void look(struct weir_graph *g, int64_t now_ns)
 {
 	for (int i = 0; i < g->n_pools; i++) {
 		struct core_group *group = g->pools[i]->cores;
-		for (int k = 0; group && k < group->max; k++)
+		for (int k = 0; group && k < group->max; k++) {
 			group->watched[k].sight = (struct blocked_sight){0};
+			now_clear(&group->watched[k].now);
+		}
 	}
 	lock_take(&g->threads_lock);
 	for (const struct thread *t = g->threads; t; t = t->next)
@@ -67,8 +70,12 @@ static void look(struct weir_graph *g, int64_t now_ns)
 	lock_release(&g->threads_lock);
 }
 
+/* Several sleeps in a call count once: the signal of the watchdog wakes a thread for a moment. */
 static void count(const struct core_group *group, struct watched *w)
 {
+	if (w->counted_ns == w->blocked.call_ns)
+		return;
+	w->counted_ns = w->blocked.call_ns;
 	atomic_fetch_add_explicit(&w->n, 1, memory_order_relaxed);
 	if (w->stage->pool == group->pool)
 		atomic_fetch_add_explicit(&w->at[w->stage->sink.place], 1, memory_order_relaxed);
@@ -78,7 +85,7 @@ static void tell(
     struct weir_graph *g, const struct core_group *group, int k, struct watched *w, int64_t now_ns)
 {
 	struct weir_decision d = {0};
-	long long ms = (now_ns - w->blocked.sleep_ns) / NS_PER_MS;
+	long long ms = blocked_for_ns(&w->blocked, now_ns) / NS_PER_MS;
 
 	if (w->told_ns != 0 && now_ns - w->told_ns < TELL_NS)
 		return;
@@ -119,6 +126,7 @@ static int64_t judge(struct weir_graph *g, struct core_group *group, int64_t now
 			count(group, w);
 			tell(g, group, k, w, now_ns);
 		}
+		now_sleeps(&w->now, w->stage, &w->blocked);
 		follow(group, k, changed, now_ns);
 		int64_t due_ns = blocked_next_ns(&w->blocked, now_ns);
 		if (w->sight.since_ns != 0 && due_ns > now_ns + LOOK_NS)

@@ -16,6 +16,7 @@
  * | graph_books_make, graph_books_free            | the creator of the thread struct     |
  * | graph_books_list, graph_books_fold            | the thread, with threads_lock        |
  * | local_open, book_lock_common, book_add_common | the thread; they take threads_lock   |
+ * | book_count_common                             | any thread; it takes threads_lock     |
  */
 #include <stdlib.h>
 #include <string.h>
@@ -328,6 +329,16 @@ struct book *book_lock_common(struct thread *t, int id) WEIR_NO_THREAD_SAFETY
 void book_unlock_common(struct thread *t) WEIR_NO_THREAD_SAFETY
 {
 	lock_release(&t->graph->threads_lock);
+}
+
+void book_count_common(struct weir_graph *g, int id, int row, int64_t n)
+{
+	struct book *book = &g->gone[id].book;
+
+	lock_take(&g->threads_lock);
+	book_add(&book->metric[row], (uint64_t)n);
+	book_changed(book);
+	lock_release(&g->threads_lock);
 }
 
 void book_add_common(struct thread *t, int id, const struct book *from)

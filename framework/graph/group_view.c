@@ -6,6 +6,7 @@
 
 #include <weir/knob.h>
 
+#include "base/clock.h"
 #include "graph/group.h"
 #include "sched/cores.h"
 
@@ -32,6 +33,7 @@ static void view_core(const struct core *core, int place, int64_t now_ns, struct
 	v->longest_wait_ns = longest_read(&b->longest, window - atomic_load(&core->window));
 }
 
+/* Add up all but the sleep, which is of the core as a whole. */
 static void add(struct weir_core_view *sum, const struct weir_core_view *v)
 {
 	sum->visits += v->visits;
@@ -54,6 +56,33 @@ static void add(struct weir_core_view *sum, const struct weir_core_view *v)
 		sum->longest_wait_ns = v->longest_wait_ns;
 }
 
+/* Show core `k` at stage `st`. What its spare does is shown as its work, but not its time: it works
+ * while the core sleeps in a call, and that time is counted already. */
+static void view_core_of(
+    const struct weir_stage *st, int k, int64_t now_ns, struct weir_core_view *v)
+{
+	struct core_group *group = st->pool->cores;
+	struct watched *w = &group->watched[k];
+	const struct core *spare = atomic_load(&w->spare);
+	struct weir_core_view stood_in = {0};
+	const struct weir_stage *asleep_in;
+	int place = st->sink.place;
+
+	view_core(&group->core[k], place, now_ns, v);
+	v->busy_ns = now_busy_ns(group, k, place, v->busy_ns, now_ns);
+	v->blocked = atomic_load(&w->at[place]);
+	int64_t blocked_ns = now_blocked_ns(&w->now, now_ns, &asleep_in);
+	if (asleep_in == st) {
+		v->blocked_ns = blocked_ns;
+		v->blocked_in = st->name;
+	}
+	if (!spare)
+		return;
+	view_core(spare, place, now_ns, &stood_in);
+	stood_in.busy_ns = 0;
+	add(v, &stood_in);
+}
+
 int graph_group_view(const struct weir_stage *st, int64_t now_ns, struct weir_stage_view *v)
 {
 	const struct pool *pool = st->pool;
@@ -67,16 +96,8 @@ int graph_group_view(const struct weir_stage *st, int64_t now_ns, struct weir_st
 	v->cores = calloc((size_t)v->n_cores, sizeof(*v->cores));
 	if (!v->cores)
 		return WEIR_ENOMEM;
-	for (int k = 0; k < v->n_cores; k++) {
-		const struct core *spare = atomic_load(&pool->cores->watched[k].spare);
-		struct weir_core_view stood_in = {0};
-		view_core(&pool->cores->core[k], st->sink.place, now_ns, &v->cores[k]);
-		v->cores[k].blocked = atomic_load(&pool->cores->watched[k].at[st->sink.place]);
-		if (!spare)
-			continue;
-		view_core(spare, st->sink.place, now_ns, &stood_in);
-		add(&v->cores[k], &stood_in);
-	}
+	for (int k = 0; k < v->n_cores; k++)
+		view_core_of(st, k, now_ns, &v->cores[k]);
 	return 0;
 }
 
@@ -107,12 +128,23 @@ static void print_gate(const struct next_limits *l, char *buf, size_t size)
 	}
 }
 
-/* `stages` are the views of all stages, by id. */
+/* The sleep of core `k` may be in an inline stage. */
+static void view_sleep(const struct watched *w, int64_t now_ns, struct weir_core_view *v)
+{
+	const struct weir_stage *asleep_in;
+
+	v->blocked = atomic_load(&w->n);
+	v->blocked_ns = now_blocked_ns(&w->now, now_ns, &asleep_in);
+	v->blocked_in = asleep_in ? asleep_in->name : NULL;
+}
+
+/* The views of all stages, by id, are complete in `view`. */
 static int view_group(
-    const struct pool *pool, const struct weir_stage_view *stages, struct weir_group_view *v)
+    const struct pool *pool, const struct weir_graph_view *view, struct weir_group_view *v)
 {
 	struct core_group *group = pool->cores;
 	struct cores_plan plan;
+	int64_t now_ns = clock_now_ns();
 
 	cores_get(group, &plan);
 	v->name = pool->name;
@@ -129,7 +161,7 @@ static int view_group(
 	v->n_stages = group->n_stages;
 	for (int i = 0; i < v->n_stages; i++) {
 		struct weir_group_stage_view *s = &v->stages[i];
-		s->stage = &stages[pool->sinks[i]->id];
+		s->stage = &view->stages[pool->sinks[i]->id];
 		s->urgent_events = plan.limits.urgent[i].events;
 		s->urgent_wait_ns = plan.limits.urgent[i].wait_ns;
 		if (s->stage->n_cores > v->n_cores) /* more may have come since the last stage */
@@ -138,7 +170,7 @@ static int view_group(
 			add(&v->core[k], &s->stage->cores[k]);
 	}
 	for (int k = 0; k < v->n_cores; k++)
-		v->core[k].blocked = atomic_load(&group->watched[k].n);
+		view_sleep(&group->watched[k], now_ns, &v->core[k]);
 	return 0;
 }
 
@@ -162,7 +194,7 @@ int graph_groups_view(const struct weir_graph *g, struct weir_graph_view *v)
 		if (g->pools[i]->cores) {
 			struct weir_group_view *group = &v->groups[v->n_groups++];
 			group->source = source_of(g, g->pools[i]);
-			rc = view_group(g->pools[i], v->stages, group);
+			rc = view_group(g->pools[i], v, group);
 		}
 	return rc;
 }

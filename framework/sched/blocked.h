@@ -33,11 +33,18 @@ struct blocked {
 	int64_t call_ns; /* since_ns and ran_ns of the last sight */
 	uint64_t ran_ns;
 	int64_t sleep_ns; /* first look at the present sleep, 0: the core is awake */
+	int64_t slept_ns; /* length of the earlier sleeps in the same call */
 	bool is;          /* it is blocked */
 };
 
 /** Take in what a look at `now_ns` has shown, and set b->is. Returns whether that has changed. */
 bool blocked_look(struct blocked *b, const struct blocked_sight *sight, int64_t now_ns);
+
+/** How long a blocked core has slept in its call; 0 if it is not blocked. */
+static inline int64_t blocked_for_ns(const struct blocked *b, int64_t now_ns)
+{
+	return b->is ? now_ns - b->sleep_ns + b->slept_ns : 0;
+}
 
 /** When the next look is due, after one at `now_ns`: soon if the core sleeps in a call and is not blocked
  *  yet. INT64_MAX if it does not matter. */

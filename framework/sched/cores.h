@@ -33,6 +33,7 @@
 #include "sched/blocked.h"
 #include "sched/longest.h"
 #include "sched/next.h"
+#include "sched/now.h"
 #include "sched/pool.h"
 
 /** What a core group is made from. */
@@ -109,13 +110,15 @@ struct core {
 	uint64_t barred; /* bit i: it may not take events of stage i */
 };
 
-/** What the control thread knows of a core. Other threads read only the last three. */
+/** What the control thread knows of a core. Other threads read only the atomic members. */
 struct watched {
 	struct blocked_sight sight;
 	struct blocked blocked;
 	const struct weir_stage *stage; /* of the call in `sight` */
 	int64_t told_ns;                /* when the journal was last told; 0: never */
-	_Atomic uint64_t n;             /* times that the core was blocked */
+	int64_t counted_ns;             /* beginning of the call that was last counted in `n` */
+	struct now now;
+	_Atomic uint64_t n; /* times that the core was blocked */
 	_Atomic uint64_t
 	    at[NEXT_STAGES_MAX];      /* of these, in a handler of stage i; not inline ones */
 	_Atomic(struct core *) spare; /* NULL before it was needed; owned */

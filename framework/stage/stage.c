@@ -479,7 +479,11 @@ int64_t weir_remaining_ns(const struct weir_stage *st, const struct weir_event *
 void weir_count(struct weir_stage *st, int row, int64_t n)
 {
 	WEIR_ASSERT(row >= 0 && row < WEIR_METRICS_MAX);
-	struct thread *t = thread_self();
+	struct thread *t = thread_current;
+	if (WEIR_UNLIKELY(!t || t->graph != st->graph)) {
+		book_count_common(st->graph, st->id, row, n);
+		return;
+	}
 	struct book *book = book_take(t, st->id);
 	book_add(&book->metric[row], (uint64_t)n);
 	book_give(t, st->id, book);

@@ -210,9 +210,13 @@ struct net_drain {
 
 /** Sharing clients among I/O threads that have at most `per_thread` connections: per_thread.c. */
 struct net_share {
-	atomic_bool full; /* whether there is no room; written by this thread, read by others */
+	/* Whether there is no room, and whether there is none but a connection between two requests
+	 * could be closed. Written by this thread, read by others. */
+	atomic_bool full, idle;
 	atomic_bool look; /* another thread has found that something waits */
 	bool opened;      /* has woken other threads, since all have started */
+	bool due;         /* this thread closes a connection for one that was handed over */
+	bool made_way;    /* it has done so, and has room at the end of the iteration */
 };
 
 /** Pausing by an operator: pause.c. */
@@ -297,6 +301,8 @@ struct net_calls {
 	bool (*is_slow)(struct net_conn *c);
 	/* close `c` for another connection */
 	void (*evict)(struct net_conn *c);
+	/* whether `c`, in LIST_IDLE, is between two requests */
+	bool (*is_between)(const struct net_conn *c);
 
 	/* a pause begins or ends: process what has been read already */
 	void (*resume)(struct net_conn *c);
@@ -319,6 +325,9 @@ struct net_calls {
 	/* Open the connection of `h`, and free `h`. Returns false, with nothing changed, if out of
 	 * memory. */
 	bool (*adopt)(struct net_io *io, struct net_handed *h);
+	/* `n` more connections of a predecessor wait at `srv`, or fewer; they count as open. Any
+	 * thread, also of another graph. */
+	void (*handed_waits)(struct net_server *srv, int n);
 	/* Close the connection of `h`, and free `h`. `late` means that this server is stopping and
 	 * therefore did not take the connection over. */
 	void (*handed_drop)(struct net_io *io, struct net_handed *h, bool late);

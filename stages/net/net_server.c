@@ -54,7 +54,7 @@ void net_io_follow(struct net_io *io)
 
 void net_io_report(struct net_io *io)
 {
-	per_thread_follow(io);
+	per_thread_report(io);
 	evict_tell(io);
 	drain_report(io);
 }
@@ -106,6 +106,39 @@ int net_conf_check(struct weir_stage *st, const struct net_conf *conf, struct we
 	return WEIR_EINVAL;
 }
 
+static int auto_threads(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+
+	return n < NET_IO_MAX ? n : NET_IO_MAX;
+}
+
+/* One per core of the group, if the server is in one. */
+static int n_threads(const struct weir_stage *st, const struct net_conf *conf)
+{
+	int cores = weir_loop_cores(st);
+
+	if (cores > 0)
+		return cores < NET_IO_MAX ? cores : NET_IO_MAX;
+	return conf->threads == -1 ? auto_threads() : (int)conf->threads;
+}
+
+/* Connections beyond the limit of the whole server are refused when they are accepted. */
+static void warn_of_threads(struct weir_stage *st, const struct net_conf *conf)
+{
+	int n = n_threads(st, conf);
+
+	if (n * conf->per_thread > conf->max_connections)
+		weir_warn(st, "per_thread",
+		    "%d I/O threads with 'per_thread: %lld' have room for %lld connections, but "
+		    "'max_connections' is %lld, so the threads beyond can only refuse clients: "
+		    "raise "
+		    "'max_connections', or lower 'threads'",
+		    n, (long long)conf->per_thread, (long long)(n * conf->per_thread),
+		    (long long)conf->max_connections);
+}
+
 int net_server_init(
     struct weir_stage *st, const struct net_calls *calls, int outlet, struct weir_err *err)
 {
@@ -120,6 +153,7 @@ int net_server_init(
 		snprintf(err->text, sizeof(err->text), "no memory for the client table");
 		return WEIR_ENOMEM;
 	}
+	warn_of_threads(st, conf);
 	srv->stage = st;
 	srv->calls = calls;
 	pthread_mutex_init(&srv->lock, NULL);
@@ -148,24 +182,6 @@ static void close_all(struct net_server *srv)
 		srv->calls->io_free(io);
 	}
 	srv->n_io = srv->n_addresses = 0;
-}
-
-static int auto_threads(void)
-{
-	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-
-	return n < NET_IO_MAX ? n : NET_IO_MAX;
-}
-
-/* One per core of the group, if the server is in one. */
-static int n_threads(const struct weir_stage *st, const struct net_conf *conf)
-{
-	int cores = weir_loop_cores(st);
-
-	if (cores > 0)
-		return cores < NET_IO_MAX ? cores : NET_IO_MAX;
-	return conf->threads == -1 ? auto_threads() : (int)conf->threads;
 }
 
 static int new_threads(struct net_server *srv, int n, struct weir_err *err)

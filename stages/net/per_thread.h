@@ -9,8 +9,9 @@
  *   ROOM: watches, accepts one client at a time --as many connections as it may have--> FULL
  *   FULL --a connection has ended, and its requests have returned--> ROOM
  *
- * Connections that a predecessor hands over wait in a list of the server until a thread has room. An
- * idle one that has waited for 10 s is closed, and counted as refused.
+ * Connections that a predecessor hands over wait in a list of the server until a thread has room. If none
+ * has, a thread closes a connection of its own that is between two requests. A connection that has waited
+ * for 10 s is refused.
  *
  * The kernel tells one thread of each client. A thread that becomes full may have been told of more
  * clients than it has accepted, at another socket. So it looks whether one waits, and passes it on: it
@@ -47,6 +48,10 @@ void per_thread_accepted(struct net_io *io);
 /** Watch the listeners, or no longer, as there is room; take over waiting connections while there is;
  * follow what other threads have told. Called in each iteration. Costs a load if there is no limit. */
 void per_thread_follow(struct net_io *io);
+
+/** The same at the end of an iteration, when closed connections are freed. Then, if a connection waits that
+ * was handed over, close one that is between two requests. */
+void per_thread_report(struct net_io *io);
 
 /** Let `h` wait for a thread of `to` with room. `now_ns` is the present time, and `i` the number of the
  * thread to be told first. Any thread. */

@@ -185,6 +185,14 @@ is exit 1
 is err has "site.yaml:3:69: stage 'a' (http.server): 'per_thread' is 101, but all threads together have at most 'max_connections', 100"
 is err has "lower 'per_thread'; 1 is a thread per connection"
 checked <<'YAML'
+  a: { use: http.server, with: { listen: "127.0.0.1:0", threads: 4, per_thread: 1, max_connections: 2 }, to: { request: d } }
+  d: { use: respond, threads: inline }
+YAML
+is exit 0
+is err has "site.yaml:3:81: stage 'a'"
+is err has "4 I/O threads with 'per_thread: 1' have room for 4 connections, but 'max_connections' is 2"
+is err has "raise 'max_connections', or lower 'threads'"
+checked <<'YAML'
   a: { use: http.server, with: { listen: "127.0.0.1:0", per_thread: 1 }, to: { request: w } }
   w: { use: burn, threads: inline, to: d }
   d: { use: respond }

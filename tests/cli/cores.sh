@@ -257,6 +257,14 @@ weir why --admin "$url"
 is out has '  advice   balance: true; the cores are unequally busy'; is out lacks '  blocked'
 weir why --admin "$url"
 is out has '  cores    2 cores 20 % and 10 % busy'; is out lacks 'advice'
+weir why a --admin "$url"
+is out has "  blocked  core 0 has slept for 6.2 s in a handler of stage 'b'; a spare thread serves the queues"
+is out has "  advice   move stage 'b' out of the group; a pool has more threads than cores"
+is out lacks ' times a core'
+weir why --admin "$url"
+is out has "  blocked  core 0 has slept for 8 ms in a handler of stage 'b'; a spare thread serves the queues"
+is out has "  blocked  core 1 has slept for 40 s in a handler of stage 'b'"$'\n'
+is out has '  blocked  2 times a core slept in a handler'
 # one of the two cores has left
 weir why --admin "$url"
 is out has '  cores    1 core 20 % busy; srpt'
@@ -265,6 +273,9 @@ is exit 0; is out has 'group core: 1 core '
 is out lacks ' and '
 out=$(grep -cE '^ +[01] .*s$' <<<"$out") out+=$(grep -cE '^ +1 .*  left$' "$work/out")
 is_text <<<11
+weir ps --admin "$url"
+is exit 0
+is out has "group core: blocked: core 0 has slept for 6.2 s in a handler of stage 'b'; a spare thread serves the queues"
 kill "$looks"
 
 # ---- a reload drops an override ----

@@ -27,13 +27,15 @@ def add(core, **more):
     core["longest_wait_seconds"] = 0.027
 
 
-def second(group=None, busy=(0.9, 0.8), **more):
+def second(group=None, busy=(0.9, 0.8), asleep=(), **more):
     doc = copy.deepcopy(first)
     doc["uptime_seconds"] += 1
     doc["groups"][0].update(group or {})
     usual = {"visits_total": 500, "events_total": 5000, "from_queue_total": 1000, "dealt_total": 50}
     for k, core in enumerate(doc["groups"][0]["cores"]):
         add(core, **{**usual, **more}, busy_seconds_total=busy[k])
+    for k, seconds in asleep:
+        doc["groups"][0]["cores"][k].update(blocked_seconds=seconds, blocked_in="b")
     for stage in doc["stages"]:
         part = {"a": 0.2, "b": 0.8}.get(stage["name"], 0)
         for k, core in enumerate(stage["cores"]):
@@ -49,10 +51,13 @@ PAIRS = [
     second(blocked_total=2),
     second(group={"balance": False}, busy=(0.9, 0.1)),
     second(busy=(0.2, 0.1)),
+    second(asleep=[(0, 6.2)], busy=(1, 0.1)),
+    second(asleep=[(0, 0.0084), (1, 40)], group={"cores_now": 1}, busy=(1, 1), blocked_total=1),
     second(group={"cores_now": 1}, busy=(0.2, 0)),
 ]
 answers = [doc for pair in PAIRS for doc in (first, pair)]
 answers += [answers[-1]]  # for `weir show`
+answers += [PAIRS[-3]]  # for `weir ps`
 
 
 def answer(path):

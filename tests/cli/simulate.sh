@@ -188,15 +188,21 @@ admin: { listen: "" }
 groups:
   core: { schedule: fifo, serial: path }
 stages:
-  web:    { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: first } }
+  web:    { use: http.server, with: { listen: "127.0.0.1:0", threads: 4, per_thread: 1 }, to: { request: first } }
   first:  { use: burn, group: core, with: { time: 50us }, to: second }
   second: { use: burn, group: core, with: { time: 50us }, to: answer }
   answer: { use: respond, with: { body: "x" }, threads: inline }
 YAML
-weir simulate serial.yaml --cores 4 --load 0.5x --for 1s --keys 1
-is exit 0; is out has 'group core: fifo, 4 cores 25% busy'
+for keys in 1:10000:25 3:30000:50; do
+	IFS=: read -r values capacity busy <<<"$keys"
+	weir simulate serial.yaml --cores 4 --load 20000 --for 1s --keys "$values"
+	is exit 0; is out has "group core: fifo, 4 cores $busy"
+	is out has "capacity $capacity/s: the bottleneck is stage first, whose serial key has fewer values than"
+done
+is out has 'Left out: with.threads of stage web: '
+is out has 'Left out: with.per_thread of stage web: '
 weir simulate serial.yaml --cores 4 --load 0.5x --for 1s
-is exit 0; is out has 'group core: fifo, 4 cores 5'; is out has 'slots of serial keys a second given'
+is exit 0; is out has 'group core: fifo, 4 cores 5'; is out has 'bottleneck is group core'; is out has 'slots of serial keys a second given'
 weir simulate serial.yaml --cores 4 --load 0.5x --for 1s -o json
 is exit 0; is out has '"slots_moved_per_second": '
 

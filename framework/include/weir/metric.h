@@ -48,7 +48,7 @@ struct weir_stage;
 /**
  * Add `n` to metric `row` (its index in ops->metrics) of `st`. Only for threads of the graph
  * (handler, I/O, attached): the stage's own threads, or a thread that runs its callbacks. Takes no
- * lock and costs about 2 ns.
+ * lock and costs about 2 ns. A call from any other thread is correct, but takes a lock of the graph.
  */
 WEIR_API void weir_count(struct weir_stage *st, int row, int64_t n);
 

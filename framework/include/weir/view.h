@@ -64,15 +64,22 @@ struct weir_core_view {
 	uint64_t waiting;       /* in the cell now */
 	int64_t oldest_wait_ns; /* age of the oldest event in the cell, 0 if there is none */
 	uint64_t batches;       /* handle calls */
-	uint64_t busy_ns;       /* in these calls, and in taking and sending their events */
+	/* in these calls, and in taking and sending their events; of a call in progress, what had
+	 * passed when the control thread last looked, or more. Without the work of spare threads,
+	 * which is done while the core sleeps in a call. */
+	uint64_t busy_ns;
 	/* times that a visit ended, or was interrupted, before the stage had no more events on the
 	 * core: by the gate, by a stage that was urgent, or by one that had starved */
 	uint64_t cut_gate, cut_urgent, cut_starved;
 	/* longest time that an event waited until the core took it, in the last 30 to 60 s */
 	int64_t longest_wait_ns;
-	/* times that the core was asleep in a handler for 5 ms or longer; a spare thread then serves the
-	 * queues in its place, which counts as its work */
+	/* handler calls in which the core was asleep for 5 ms or longer; a spare thread then serves the
+	 * queues in its place, and its events, batches and visits are added to those of the core */
 	uint64_t blocked;
+	/* how long it has slept in its present call, and the name of that stage; 0 and NULL if it is not
+	 * blocked now */
+	int64_t blocked_ns;
+	const char *blocked_in;
 };
 
 /** A stage of a core group: when it is urgent; 0: no such threshold. */

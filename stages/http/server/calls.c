@@ -88,6 +88,20 @@ static void evict(struct net_conn *net)
 		conn_close(c);
 }
 
+static bool is_between(const struct net_conn *net)
+{
+	const struct conn *c = (const struct conn *)net;
+
+	return c->requests > 0;
+}
+
+/* ---- handing over ---- */
+
+static void handed_waits(struct net_server *srv, int n)
+{
+	weir_count(srv->stage, SERVER_CONNECTIONS, n);
+}
+
 /* ---- pausing ---- */
 
 static void resume(struct net_conn *net)
@@ -158,6 +172,7 @@ const struct net_calls server_calls = {
     .turn_away = turn_away,
     .is_slow = is_slow,
     .evict = evict,
+    .is_between = is_between,
     .resume = resume,
     .settle = settle,
     .end_idle = end_idle,
@@ -166,5 +181,6 @@ const struct net_calls server_calls = {
     .handed_on = handed_conn_on,
     .handed_is_idle = handed_conn_is_idle,
     .adopt = handed_conn_adopt,
+    .handed_waits = handed_waits,
     .handed_drop = handed_conn_drop,
 };

@@ -17,6 +17,8 @@ static struct weir_core_view cores[2] = {{.visits = 10,
 					     .dealt = 4,
 					     .moved = 6,
 					     .blocked = 7,
+					     .blocked_ns = 6200000000,
+					     .blocked_in = "disk",
 					     .waiting = 5,
 					     .oldest_wait_ns = 1500000,
 					     .batches = 12,
@@ -53,12 +55,13 @@ static void setup(void)
 static json_t *expected_core(void)
 {
 	return json_pack(
-	    "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:i, s:f, s:f}",
+	    "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:f, s:i, "
+	    "s:f, s:f}",
 	    "visits_total", 10, "urgent_total", 2, "starved_total", 3, "cut_by_gate_total", 6,
 	    "cut_by_urgent_total", 1, "cut_by_starved_total", 0, "batches_total", 12,
 	    "events_total", 70, "from_queue_total", 30, "dealt_total", 4, "moved_total", 6,
-	    "blocked_total", 7, "busy_seconds_total", 2.5, "waiting", 5, "oldest_wait_seconds",
-	    0.0015, "longest_wait_seconds", 0.04);
+	    "blocked_total", 7, "blocked_seconds", 6.2, "blocked_in", "disk", "busy_seconds_total",
+	    2.5, "waiting", 5, "oldest_wait_seconds", 0.0015, "longest_wait_seconds", 0.04);
 }
 
 static void test_json(void)
@@ -70,6 +73,7 @@ static void test_json(void)
 	json_t *expected = expected_core();
 	CU_ASSERT_TRUE(json_equal(json_array_get(list, 0), expected));
 	json_decref(expected);
+	CU_ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "blocked_in")));
 	json_decref(stage);
 	stage = view_json_stage(&made_up.view, &made_up.view.stages[MADE_CACHE]);
 	CU_ASSERT_TRUE(json_is_array(json_object_get(stage, "cores")));
@@ -140,45 +144,85 @@ static void test_prom(void)
 	textbuf_fini(&out);
 }
 
-/* A stage in a core group that limits the server: the group is named, with its schedule. */
-static void test_bottleneck(void)
+static struct weir_stage_view work;
+static struct weir_graph_view small;
+static struct sample sample;
+
+/* Stage work with 4 threads in a core group of 4 cores, none of them blocked. */
+static void setup_small(double busy, double done)
 {
-	struct weir_stage_view work = {.name = "work",
+	work = (struct weir_stage_view){.name = "work",
 	    .placement = "group",
 	    .group = "core",
 	    .threads_now = 4,
 	    .threads_max = 8};
-	struct weir_graph_view v = {.wall_ns = 1700000000000000000,
+	small = (struct weir_graph_view){.wall_ns = 1700000000000000000,
 	    .n_stages = 1,
 	    .stages = &work,
 	    .n_groups = 1,
 	    .groups = &group};
-	struct sample sample = {.known = true, .v = {[SAMPLE_BUSY] = 0.5, [SAMPLE_DONE] = 100}};
-	struct bottleneck b = {0};
+	sample = (struct sample){.known = true, .v = {[SAMPLE_BUSY] = busy, [SAMPLE_DONE] = done}};
+	group.cores = 4;
+	group.n_cores = 0;
+}
+
+static void says(struct bottleneck *b, const char *expected)
+{
 	char text[320];
 
-	bottleneck_feed(&b, &v, &sample);
-	bottleneck_sentence(&b, text, sizeof(text));
-	CU_ASSERT_STRING_EQUAL(text, "Nothing limits the server: work is the busiest stage, the "
-				     "cores of its group 'core' (srpt) are 50 % used.");
-	sample.v[SAMPLE_BUSY] = 0.95;
-	sample.v[SAMPLE_DONE] = 380;
-	bottleneck_feed(&b, &v, &sample);
-	bottleneck_sentence(&b, text, sizeof(text));
-	CU_ASSERT_STRING_EQUAL(text, "work limits the server: the 4 cores of its group 'core' "
-				     "(srpt) are 95 % used, 380/s of 400/s; the group may get more "
-				     "cores.");
+	bottleneck_feed(b, &small, &sample);
+	bottleneck_sentence(b, text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, expected);
+}
+
+/* A stage in a core group that limits the server: the group is named, with its schedule. */
+static void test_bottleneck(void)
+{
+	struct bottleneck b = {0};
+
+	setup_small(0.5, 100);
+	says(&b, "Nothing limits the server: work is the busiest stage, the cores of its group "
+		 "'core' (srpt) are 50 % used.");
+	setup_small(0.95, 380);
+	says(&b, "work limits the server: the 4 cores of its group 'core' (srpt) are 95 % used, "
+		 "380/s of 400/s; the group may get more cores.");
 	json_t *json = bottleneck_json(&b);
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json, "group")), "core");
 	json_decref(json);
-	v.n_groups = 0; /* the group is a pool */
-	bottleneck_feed(&b, &v, &sample);
-	bottleneck_sentence(&b, text, sizeof(text));
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, "its 4 threads are 95 % used"));
+	small.n_groups = 0; /* the group is a pool */
+	says(&b, "work limits the server: its 4 threads are 95 % used, 380/s of 400/s; the pool "
+		 "may still grow.");
 	json = bottleneck_json(&b);
 	CU_ASSERT_TRUE(json_is_null(json_object_get(json, "group")));
 	json_decref(json);
 }
 
+/* A core sleeps in a handler: that is said instead of "Nothing limits", and threads are not called
+ * cores if the group has spares. */
+static void test_asleep(void)
+{
+	struct bottleneck b = {0};
+
+	setup_small(0.5, 100);
+	group.n_cores = 2;
+	says(&b, "Core 0 of group 'core' is blocked: it has slept for 6.2 s in a handler of stage "
+		 "'disk'.");
+	CU_ASSERT_FALSE(b.limits);
+	group.n_cores = 0; /* it has woken up since then */
+	json_t *json = bottleneck_json_now(&b, &small);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(json_string_value(json_object_get(json, "text")), "Nothing limits"));
+	json_decref(json);
+	setup_small(1, 0);
+	group.n_cores = 2;
+	work.threads_now = 5;
+	says(&b, "work limits the server: the 5 threads of its group 'core' (srpt), which has 4 "
+		 "cores, are 100 % used; the group may get more cores.");
+	setup_small(0.5, 100);
+	group.cores = 1;
+	says(&b, "Nothing limits the server: work is the busiest stage, the 4 threads of its group "
+		 "'core' (srpt), which has 1 core, are 50 % used.");
+}
+
 CUNIT_MAIN("cores", {"JSON of a stage", test_json}, {"JSON of a group", test_group_json},
-    {"Prometheus", test_prom}, {"bottleneck", test_bottleneck})
+    {"Prometheus", test_prom}, {"bottleneck", test_bottleneck}, {"asleep", test_asleep})

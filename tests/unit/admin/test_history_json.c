@@ -181,6 +181,16 @@ static void test_digits_text(void)
 		CU_ASSERT_STRING_EQUAL(number_text(out, row[i].v, row[i].digits), row[i].text);
 }
 
+static void test_seconds_text(void)
+{
+	char out[NUMBER_MAX];
+
+	CU_ASSERT_STRING_EQUAL(seconds_text(out, 0.0084), "8 ms");
+	CU_ASSERT_STRING_EQUAL(seconds_text(out, 6.24), "6.2 s");
+	CU_ASSERT_STRING_EQUAL(seconds_text(out, 99.6), "100 s");
+	CU_ASSERT_STRING_EQUAL(seconds_text(out, 4800.4), "4800 s");
+}
+
 CUNIT_MAIN("history json", {"one stage", test_one_stage}, {"all stages", test_all_stages},
     {"nothing kept", test_empty}, {"mistakes", test_mistakes}, {"digits", test_digits},
-    {"digits for people", test_digits_text})
+    {"digits for people", test_digits_text}, {"seconds for people", test_seconds_text})

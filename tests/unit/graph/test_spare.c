@@ -19,6 +19,8 @@
 
 static sem_t bed;
 static atomic_int asleep_in; /* number of handlers that sleep */
+static atomic_int sleeps;    /* how often the handler at the event sleeps; 0: once */
+static atomic_int slept;     /* sleeps that have ended */
 
 static void sleep_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
@@ -26,8 +28,10 @@ static void sleep_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		if (((struct probe *)ev[i])->seq != SLEEPER)
 			continue;
 		atomic_fetch_add(&asleep_in, 1);
-		while (sem_wait(&bed) != 0)
-			continue;
+		do
+			while (sem_wait(&bed) != 0)
+				continue;
+		while (atomic_fetch_add(&slept, 1) + 1 < atomic_load(&sleeps));
 		atomic_fetch_sub(&asleep_in, 1);
 	}
 	end_handle(st, ev, n);
@@ -88,6 +92,8 @@ static struct weir_spec *spec_new(const char *cores, const char *use)
 	in_group(spec, "b", "t.end", NULL);
 	prepare(EVENTS);
 	sem_init(&bed, 0, 0);
+	atomic_store(&sleeps, 0);
+	atomic_store(&slept, 0);
 	return spec;
 }
 
@@ -167,6 +173,86 @@ static void check_told(struct weir_graph *g)
 	CU_ASSERT_EQUAL(v->groups[0].n_cores, 1);
 	CU_ASSERT_EQUAL(v->groups[0].core[0].events, 1 + 2 * (EVENTS - 1));
 	weir_graph_view_free(v);
+}
+
+static struct weir_core_view core_view(struct weir_graph *g)
+{
+	struct weir_graph_view *v;
+
+	CU_ASSERT_EQUAL_FATAL(weir_graph_view(g, &v), 0);
+	CU_ASSERT_EQUAL_FATAL(v->n_groups, 1);
+	struct weir_core_view core = v->groups[0].core[0];
+	weir_graph_view_free(v);
+	return core;
+}
+
+static bool is_blocked(struct weir_graph *g)
+{
+	return core_view(g).blocked_ns > 0;
+}
+
+/* When the present sleep began, as views show it; 0: the core is awake. */
+static int64_t asleep_since(struct weir_graph *g)
+{
+	return atomic_load(&group_of(g)->watched[0].now.since_ns);
+}
+
+/* Two sleeps in a call count once, and the core is blocked in both of them. */
+static void test_counts_calls(void)
+{
+	struct weir_spec *spec = spec_new("1", "t.pass");
+
+	atomic_store(&sleeps, 2);
+	struct weir_graph *g = start_asleep(spec);
+	FIXTURE_AWAIT(is_blocked(g));
+	struct weir_core_view c = core_view(g);
+	int64_t first_ns = asleep_since(g);
+	CU_ASSERT_STRING_EQUAL(c.blocked_in, "w");
+	CU_ASSERT_TRUE(c.blocked_ns >= BLOCKED_NS);
+	wake();
+	FIXTURE_AWAIT(asleep_since(g) != 0 && asleep_since(g) != first_ns);
+	CU_ASSERT_TRUE(core_view(g).blocked_ns > c.blocked_ns);
+	CU_ASSERT_EQUAL(core_view(g).blocked, 1);
+	wake();
+	FIXTURE_AWAIT(fixture_ended() == 1 && !is_blocked(g));
+	CU_ASSERT_PTR_NULL(core_view(g).blocked_in);
+	CU_ASSERT_EQUAL(core_view(g).blocked, 1);
+	offer(g, "w", 0, 1); /* another call */
+	FIXTURE_AWAIT(is_blocked(g));
+	CU_ASSERT_EQUAL(core_view(g).blocked, 2);
+	wake();
+	FIXTURE_AWAIT(fixture_ended() == 2);
+	weir_thread_detach();
+	finish_graph(g, 0);
+	sem_destroy(&bed);
+	weir_log_set_fd(2);
+}
+
+/* The busy time grows during the call, never decreases, and never exceeds the length of the call,
+ * though a spare works as well. */
+static void test_busy(void)
+{
+	int64_t began_ns = clock_now_ns();
+	struct weir_graph *g = start_asleep(spec_new("1", "t.pass"));
+	uint64_t last_ns = 0;
+
+	for (int i = 1; i < EVENTS; i++) {
+		offer(g, "a", i, 1);
+		FIXTURE_AWAIT(fixture_ended() == (uint64_t)i);
+		uint64_t busy_ns = core_view(g).busy_ns;
+		CU_ASSERT_TRUE(busy_ns >= last_ns);
+		CU_ASSERT_TRUE(busy_ns <= (uint64_t)stage_view(g, "w").longest_running_ns);
+		last_ns = busy_ns;
+	}
+	CU_ASSERT_TRUE(last_ns > 0);
+	FIXTURE_AWAIT(core_view(g).busy_ns > last_ns);
+	CU_ASSERT_TRUE(core_view(g).events == 1 + 2 * (EVENTS - 1));
+	last_ns = core_view(g).busy_ns;
+	wake();
+	FIXTURE_AWAIT(fixture_ended() == EVENTS && !is_blocked(g));
+	CU_ASSERT_TRUE(core_view(g).busy_ns >= last_ns);
+	CU_ASSERT_TRUE(core_view(g).busy_ns <= (uint64_t)(clock_now_ns() - began_ns));
+	finish(g, EVENTS);
 }
 
 /* All events that come from outside pass both stages while the only core sleeps. */
@@ -404,4 +490,5 @@ static void test_types(void)
 CUNIT_MAIN("spare threads", {"types are known", test_types}, {"serves queues", test_serves},
     {"cells wait", test_cells_wait}, {"what is owned waits", test_owned},
     {"stands in", test_stands_in}, {"barred", test_barred}, {"death", test_death},
-    {"fewer cores", test_fewer_cores}, {"drain", test_drain}, {"pause", test_pause})
+    {"fewer cores", test_fewer_cores}, {"drain", test_drain}, {"pause", test_pause},
+    {"counts calls", test_counts_calls}, {"busy time", test_busy})

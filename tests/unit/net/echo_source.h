@@ -200,6 +200,18 @@ static inline bool echo_adopt(struct net_io *io, struct net_handed *h)
 	return true;
 }
 
+static inline bool echo_is_between(const struct net_conn *c)
+{
+	(void)c;
+	return true;
+}
+
+static inline void echo_handed_waits(struct net_server *srv, int n)
+{
+	(void)srv;
+	(void)n;
+}
+
 static inline void echo_handed_drop(struct net_io *io, struct net_handed *h, bool late)
 {
 	(void)io;
@@ -219,6 +231,7 @@ static const struct net_calls echo_calls = {
     .turn_away = echo_turn_away,
     .is_slow = echo_is_slow,
     .evict = echo_evict,
+    .is_between = echo_is_between,
     .resume = echo_nothing,
     .settle = echo_nothing,
     .end_idle = echo_end,
@@ -227,6 +240,7 @@ static const struct net_calls echo_calls = {
     .handed_on = echo_handed_on,
     .handed_is_idle = echo_handed_is_idle,
     .adopt = echo_adopt,
+    .handed_waits = echo_handed_waits,
     .handed_drop = echo_handed_drop,
 };
 

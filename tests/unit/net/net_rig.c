@@ -112,6 +112,11 @@ static void on_evict(struct net_conn *c)
 	rig_close((struct rig_conn *)c);
 }
 
+static bool is_between(const struct net_conn *c)
+{
+	return !((const struct rig_conn *)c)->slow;
+}
+
 static void on_resume(struct net_conn *c)
 {
 	CU_ASSERT_FALSE(((struct rig_conn *)c)->io->pause.on);
@@ -160,6 +165,12 @@ static bool on_adopt(struct net_io *io, struct net_handed *h)
 	return true;
 }
 
+static void on_handed_waits(struct net_server *srv, int n)
+{
+	(void)srv;
+	rig.waits += n;
+}
+
 static void on_handed_drop(struct net_io *io, struct net_handed *h, bool late)
 {
 	(void)io;
@@ -176,6 +187,7 @@ static const struct net_calls calls = {
     .turn_away = on_turn_away,
     .is_slow = is_slow,
     .evict = on_evict,
+    .is_between = is_between,
     .resume = on_resume,
     .settle = on_settle,
     .end_idle = on_end_idle,
@@ -184,6 +196,7 @@ static const struct net_calls calls = {
     .handed_on = on_handed_on,
     .handed_is_idle = handed_is_idle,
     .adopt = on_adopt,
+    .handed_waits = on_handed_waits,
     .handed_drop = on_handed_drop,
 };
 

@@ -39,6 +39,7 @@ struct rig {
 	int64_t count[RIG_IO][NET_METRICS];
 	int64_t now_ns;
 	bool adopts; /* false: there is no memory to take a connection over */
+	int waits;   /* handed connections that are counted as waiting */
 	int said;    /* bytes of `record` */
 	char record[4096];
 };

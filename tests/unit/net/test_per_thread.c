@@ -72,14 +72,15 @@ static void test_waiting(void)
 	struct rig_conn *c;
 
 	begin(2, 1);
-	rig_conn(0, 'x', LIST_IDLE, 0);
-	c = rig_conn(1, 'y', LIST_IDLE, 0);
+	rig_conn(0, 'x', LIST_BEHIND, 0);
+	c = rig_conn(1, 'y', LIST_BEHIND, 0);
 	turn(0);
 	turn(1);
 	give('a', true, 0);
 	give('b', false, 1);
 	CU_ASSERT_TRUE(rig_wakes(0) > 0 && rig_wakes(1) > 0); /* to watch the time */
 	CU_ASSERT_EQUAL(rig.srv.n_waiting, 2);
+	CU_ASSERT_EQUAL(rig.waits, 2);
 	turn(0);
 	turn(1);
 	CU_ASSERT_TRUE(rig_did(""));
@@ -92,6 +93,7 @@ static void test_waiting(void)
 	turn(1);
 	CU_ASSERT_TRUE(rig_did("adopt:a adopt:b"));
 	CU_ASSERT_EQUAL(rig.srv.n_waiting, 0);
+	CU_ASSERT_EQUAL(rig.waits, 0);
 	rig_finish();
 }
 
@@ -114,11 +116,77 @@ static void test_tell(void)
 	rig_finish();
 }
 
-/* Idle connections are closed after 10 s, others wait on. */
-static void test_too_late(void)
+/* A connection between two requests is closed at once for one that waits. */
+static void test_make_way(void)
 {
 	begin(1, 1);
 	rig_conn(0, 'x', LIST_IDLE, 0);
+	turn(0);
+	give('a', false, 0);
+	turn(0);
+	CU_ASSERT_TRUE(rig_did("evict:x"));
+	turn(0);
+	CU_ASSERT_TRUE(rig_did("adopt:a"));
+	rig_conn(0, 'y', LIST_IDLE, 0)->slow = true; /* it has not sent its first request yet */
+	turn(0);
+	give('b', false, 0);
+	turn(0);
+	CU_ASSERT_TRUE(rig_did(""));
+	CU_ASSERT_EQUAL(rig.srv.n_waiting, 1);
+	per_thread_fini(&rig.io[0]);
+	CU_ASSERT_TRUE(rig_did("drop:b+"));
+	rig_finish();
+}
+
+/* Of a connection that waits, one thread is told, which tells another one if it has got a request. */
+static void test_turn_passes(void)
+{
+	struct rig_conn *c;
+
+	begin(3, 1);
+	rig_conn(0, 'x', LIST_BEHIND, 0);
+	c = rig_conn(1, 'y', LIST_IDLE, 0);
+	rig_conn(2, 'z', LIST_IDLE, 0);
+	for (int i = 0; i < 3; i++)
+		turn(i);
+	give('a', false, 0);
+	CU_ASSERT_EQUAL(rig_wakes(0) + rig_wakes(2), 0);
+	CU_ASSERT_EQUAL(rig_wakes(1), 1);
+	net_list_join(&rig.io[1], &c->net, LIST_BEHIND);
+	turn(1);
+	CU_ASSERT_TRUE(rig_did(""));
+	CU_ASSERT_EQUAL(rig_wakes(2), 1);
+	turn(2);
+	CU_ASSERT_TRUE(rig_did("evict:z"));
+	turn(2);
+	CU_ASSERT_TRUE(rig_did("adopt:a"));
+	rig_finish();
+}
+
+/* A thread whose connection becomes idle while others wait makes room without being told. */
+static void test_becomes_idle(void)
+{
+	struct rig_conn *c;
+
+	begin(1, 1);
+	c = rig_conn(0, 'x', LIST_BEHIND, 0);
+	turn(0);
+	give('a', true, 0);
+	turn(0);
+	CU_ASSERT_TRUE(rig_did(""));
+	net_list_join(&rig.io[0], &c->net, LIST_IDLE);
+	turn(0);
+	CU_ASSERT_TRUE(rig_did("evict:x"));
+	turn(0);
+	CU_ASSERT_TRUE(rig_did("adopt:a"));
+	rig_finish();
+}
+
+/* A connection that finds no thread for 10 s is refused, whatever it has sent. */
+static void test_too_late(void)
+{
+	begin(1, 1);
+	rig_conn(0, 'x', LIST_BEHIND, 0);
 	turn(0);
 	give('a', true, 0);
 	rig_wait(S);
@@ -132,12 +200,15 @@ static void test_too_late(void)
 	turn(0);
 	CU_ASSERT_TRUE(rig_did("drop:a"));
 	CU_ASSERT_EQUAL(rig.count[0][NET_REFUSED_HANDED], 1);
-	rig_wait(100 * S);
+	rig_wait(S);
+	rig_fire(0); /* the thread looks each second */
 	turn(0);
-	CU_ASSERT_TRUE(rig_did(""));
-	CU_ASSERT_EQUAL(rig.srv.n_waiting, 2);
+	CU_ASSERT_TRUE(rig_did("drop:b drop:c"));
+	CU_ASSERT_EQUAL(rig.count[0][NET_REFUSED_HANDED], 3);
+	CU_ASSERT_EQUAL(rig.waits, 0);
+	give('d', false, 0);
 	per_thread_fini(&rig.io[0]);
-	CU_ASSERT_TRUE(rig_did("drop:b+ drop:c+"));
+	CU_ASSERT_TRUE(rig_did("drop:d+"));
 	rig_finish();
 }
 
@@ -173,7 +244,8 @@ static void test_leave(void)
 	static struct net_io next_io;
 
 	begin(1, 1);
-	next = (struct net_server){.per_thread = 1, .n_io = 1, .n_loops = 1, .io = {&next_io}};
+	next = (struct net_server){
+	    .per_thread = 1, .n_io = 1, .n_loops = 1, .io = {&next_io}, .calls = rig.srv.calls};
 	pthread_mutex_init(&next.lock, NULL);
 	next_io.loop = rig.io[0].loop;
 	next_io.srv = &next;
@@ -249,5 +321,6 @@ static void test_start(void)
 }
 
 CUNIT_MAIN("per_thread", {"start", test_start}, {"room", test_room}, {"waiting", test_waiting},
-    {"tell", test_tell}, {"too late", test_too_late}, {"drain", test_drain}, {"leave", test_leave},
-    {"second socket", test_second_socket})
+    {"tell", test_tell}, {"make way", test_make_way}, {"turn passes", test_turn_passes},
+    {"becomes idle", test_becomes_idle}, {"too late", test_too_late}, {"drain", test_drain},
+    {"leave", test_leave}, {"second socket", test_second_socket})

@@ -70,6 +70,27 @@ static void test_does_not(void)
 	CU_ASSERT_FALSE(look(5, 0, false, 0));
 }
 
+/* The length of all sleeps in a call, without the time awake. */
+static void test_length(void)
+{
+	begin();
+	CU_ASSERT_EQUAL(blocked_for_ns(&core, now_ns), 0);
+	CU_ASSERT_TRUE(look(10, 7, true, 50));
+	CU_ASSERT_EQUAL(blocked_for_ns(&core, now_ns + MS), 11 * MS);
+	CU_ASSERT_TRUE(look(10, 7, true, 50 + 2 * MS)); /* a signal has woken it for 2 ms */
+	CU_ASSERT_EQUAL(blocked_for_ns(&core, now_ns), 0);
+	CU_ASSERT_TRUE(look(5, 7, true, 50 + 2 * MS));
+	CU_ASSERT_EQUAL(blocked_for_ns(&core, now_ns), (10 + 8 + 5) * MS);
+	CU_ASSERT_TRUE(look(5, 7, false, 50 + 3 * MS));
+	CU_ASSERT_FALSE(look(5, 7, false, 50 + 8 * MS)); /* awake all the time */
+	CU_ASSERT_FALSE(look(5, 7, true, 50 + 13 * MS));
+	CU_ASSERT_TRUE(look(5, 7, true, 50 + 13 * MS));
+	CU_ASSERT_EQUAL(blocked_for_ns(&core, now_ns), (23 + 4 + 5) * MS);
+	CU_ASSERT_TRUE(look(5, 8, true, 50 + 13 * MS)); /* another call */
+	CU_ASSERT_TRUE(look(5, 8, true, 50 + 13 * MS));
+	CU_ASSERT_EQUAL(blocked_for_ns(&core, now_ns), 5 * MS);
+}
+
 static sem_t sleep_on;
 static atomic_int sleeper_tid;
 
@@ -102,5 +123,5 @@ static void test_kernel(void)
 	sem_destroy(&sleep_on);
 }
 
-CUNIT_MAIN("blocked", {"sleeps", test_sleeps}, {"does not", test_does_not},
+CUNIT_MAIN("blocked", {"sleeps", test_sleeps}, {"does not", test_does_not}, {"length", test_length},
     {"the kernel's word", test_kernel})
