@@ -34,6 +34,7 @@ static pthread_t sleeper;
 static struct weir_graph *g;
 static struct core_group *group;
 static struct thread *core, *spare; /* of core 0; the latter was registered before */
+static struct local *no_local[1];   /* by stage: they have handled nothing */
 static int64_t now_ns;
 
 static void *sleep_on(void *arg)
@@ -59,6 +60,7 @@ static struct thread *thread_new(bool stands_in, struct thread *next)
 	memset(t, 0, sizeof(*t));
 	t->graph = g;
 	t->pool = group->pool;
+	t->local = no_local;
 	t->spare = stands_in;
 	t->tid = atomic_load(&sleeper_tid);
 	t->next = next;
