@@ -285,6 +285,22 @@ static void test_ended(void)
 	end_threads();
 }
 
+/* ---- numbers ---- */
+
+/* Spares have numbers above those of all cores, and belong to the copies of their cores. */
+static void test_numbers(void)
+{
+	struct cores_spec spec = {
+	    .name = "cores", .threads = &threads, .n = 2, .max = 3, .copies = 2};
+	struct pool *cores;
+
+	CU_ASSERT_EQUAL_FATAL(cores_new(NULL, &spec, &cores), 0);
+	CU_ASSERT_EQUAL_FATAL(pool_add(cores, &sink, 0), 0);
+	CU_ASSERT_EQUAL_FATAL(cores_open(cores, 0), 0);
+	CU_ASSERT_EQUAL(cores->cores->first_spare, 4);
+	pool_free(cores);
+}
+
 /* ---- event loops ---- */
 
 static void *die(void *arg)
@@ -333,4 +349,4 @@ CUNIT_MAIN("spares in pools", {"cores are woken first", test_cores_are_woken_fir
     {"in each copy", test_cores_of_a_copy_are_woken_first},
     {"barred stages do not end its sleep", test_barred_stages_do_not_end_its_sleep},
     {"seat", test_seat}, {"refused", test_refused}, {"ended", test_ended},
-    {"times of a successor", test_times_of_a_successor})
+    {"numbers", test_numbers}, {"times of a successor", test_times_of_a_successor})
