@@ -128,14 +128,14 @@ static int n_threads(const struct weir_stage *st, const struct net_conf *conf)
 static void warn_of_threads(struct weir_stage *st, const struct net_conf *conf)
 {
 	int n = n_threads(st, conf);
+	int64_t room = n * conf->per_thread;
 
-	if (n * conf->per_thread > conf->max_connections)
+	if (room > conf->max_connections)
 		weir_warn(st, "per_thread",
 		    "%d I/O threads with 'per_thread: %lld' have room for %lld connections, but "
 		    "'max_connections' is %lld, so the threads beyond can only refuse clients: "
-		    "raise "
-		    "'max_connections', or lower 'threads'",
-		    n, (long long)conf->per_thread, (long long)(n * conf->per_thread),
+		    "raise 'max_connections', or lower 'threads'",
+		    n, (long long)conf->per_thread, (long long)room,
 		    (long long)conf->max_connections);
 }
 
