@@ -106,7 +106,7 @@ static void tell(
 /* Let the spare of core `k` run or end, as is needed now. */
 static void follow(struct core_group *group, int k, bool changed, int64_t now_ns)
 {
-	bool wanted = group->watched[k].blocked.is && k < atomic_load(&group->pool->target);
+	bool wanted = k < atomic_load(&group->pool->target) && group->watched[k].blocked.is;
 
 	if (wanted)
 		spare_start(group, k, now_ns); /* also again, if the thread has ended */
