@@ -3,6 +3,7 @@
  * Looks for cores of core groups that sleep in a handler (sched/blocked.h), reports them, and lets spare
  * threads stand in for them (sched/spare.h). Runs in the control thread.
  */
+#include <limits.h>
 #include <stdio.h>
 
 #include <weir/log.h>
@@ -85,7 +86,8 @@ static void tell(
     struct weir_graph *g, const struct core_group *group, int k, struct watched *w, int64_t now_ns)
 {
 	struct weir_decision d = {0};
-	long long ms = blocked_for_ns(&w->blocked, now_ns) / NS_PER_MS;
+	int64_t slept_ms = blocked_for_ns(&w->blocked, now_ns) / NS_PER_MS;
+	int ms = slept_ms < INT_MAX ? (int)slept_ms : INT_MAX;
 
 	if (w->told_ns != 0 && now_ns - w->told_ns < TELL_NS)
 		return;
@@ -95,10 +97,10 @@ static void tell(
 	snprintf(d.actor, sizeof(d.actor), "watchdog");
 	snprintf(d.action, sizeof(d.action), "blocked");
 	snprintf(d.rule, sizeof(d.rule),
-	    "core %d has slept for %lld ms in a handler of stage '%.24s'", k, ms, w->stage->name);
+	    "core %d has slept for %d ms in a handler of stage '%.24s'", k, ms, w->stage->name);
 	journal_add(control_journal(g->control), d);
 	weir_log(WEIR_LOG_WARN,
-	    "group '%s': core %d has slept for %lld ms in a handler of stage '%s' (%s): the events "
+	    "group '%s': core %d has slept for %d ms in a handler of stage '%s' (%s): the events "
 	    "of its cells wait, and a spare thread serves the queues",
 	    group->pool->name, k, ms, w->stage->name, w->stage->ops->name);
 }
