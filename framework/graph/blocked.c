@@ -25,7 +25,7 @@
  * of short handlers take up to 1 ms. */
 #define LONG_NS (1 * NS_PER_MS)
 
-/* A core is told of in the journal and the log at most once in this time. A guess. */
+/* Shortest time between two reports of the same core in the journal and the log. A guess. */
 #define TELL_NS (10 * NS_PER_S)
 
 /* The time that the thread has been on CPUs or has waited for one. */

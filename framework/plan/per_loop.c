@@ -61,8 +61,7 @@ const char *plan_why_not_block(const struct plan *p, const struct plan_stage *ps
 	for (int i = 0; i < p->n; i++)
 		if (p->stages[i].per_loop > 0)
 			return "the handler of the stage may block, and some of its callers are "
-			       "not I/O "
-			       "threads with 'per_thread: 1'";
+			       "not I/O threads with 'per_thread: 1'";
 	return "the handler of the stage may block, and would block the caller's thread";
 }
 
@@ -93,8 +92,8 @@ void plan_per_loop_warn(const struct plan *p)
 		if (to >= 0)
 			weir_log(WEIR_LOG_WARN,
 			    "stage '%s' has 'per_thread', but stage '%s' behind it has threads and "
-			    "a "
-			    "queue: an I/O thread then takes no other client while its event waits "
+			    "a queue: an I/O thread then takes no other client while its event "
+			    "waits "
 			    "there; write 'threads: inline' there, or remove 'per_thread'",
 			    p->stages[i].spec->name, p->stages[to].spec->name);
 		free(seen);

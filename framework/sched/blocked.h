@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds cores that are blocked: they sleep in a handler, so nobody serves their share of the queues.
+ * Finds cores that are blocked: they sleep in a handler, so their share of the queues waits.
  *
  * The types of stages that may block are refused in core groups, but any handler may block: a page
  * fault, a lock, a look-up of a name. The control thread looks at each core every few milliseconds. A

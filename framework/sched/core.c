@@ -411,7 +411,8 @@ void core_begin(struct handler *h)
 				      : &group->core[h->rank];
 
 	h->core = core;
-	if (stands_in) /* who spins gets events that a spare may not take, without a wake-up */
+	/* Senders wake no other thread while one spins, and a spare may not take all events. */
+	if (stands_in)
 		h->spin_ns = 0;
 	core_pin(h);
 	core->seen = 0;

@@ -152,8 +152,7 @@ static void drop(struct net_io *io, struct net_handed *h)
 	if (weir_log_first(&logged))
 		weir_log(WEIR_LOG_WARN,
 		    "%s: connections of the previous server were refused, since no I/O thread had "
-		    "room "
-		    "for them within %lld s ('per_thread'; logged once)",
+		    "room for them within %lld s ('per_thread'; logged once)",
 		    weir_stage_name(io->stage), WAIT_NS / 1000000000LL);
 	io->srv->calls->handed_drop(io, h, false);
 }
