@@ -4,6 +4,7 @@
 #include "cunit_main.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "fixture/graph/await.h"
 #include "sched/cores.h"
 #include "sched/host.h"
+#include "sched/spare.h"
 
 #define CORES 2
 #define SPARE CORES /* rank of the spare of core 0 */
@@ -148,6 +150,35 @@ static void sleeps_on(int64_t until_ns)
 static void expires(int64_t until_ns)
 {
 	CU_ASSERT_EQUAL(until_ns, 7);
+}
+
+/* A spare for core 0 of a group whose stages in `kept` keep their events on their core. */
+static uint64_t barred_by(uint64_t kept)
+{
+	static struct watched watched[CORES];
+	static struct cell none; /* the group has no stages */
+
+	begin();
+	group.watched = watched;
+	group.cells = &none;
+	group.kept = kept;
+	group.expiring = 3;
+	spare_start(&group, 0, 1);
+	struct core *made = atomic_exchange(&watched[0].spare, NULL);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(made);
+	uint64_t set = made->barred;
+	free(made);
+	end();
+	return set;
+}
+
+/* If one of the stages that hold events is barred, all of them are. */
+static void test_barred_stages(void)
+{
+	CU_ASSERT_EQUAL(barred_by(0), 0);
+	CU_ASSERT_EQUAL(barred_by(1), 3);
+	CU_ASSERT_EQUAL(barred_by(4), 4);
+	CU_ASSERT_EQUAL(barred_by(6), 7);
 }
 
 /* The spare does not wake up for events that it may not take. */
@@ -346,7 +377,7 @@ static void test_times_of_a_successor(void)
 }
 
 CUNIT_MAIN("spares in pools", {"cores are woken first", test_cores_are_woken_first},
-    {"in each copy", test_cores_of_a_copy_are_woken_first},
+    {"in each copy", test_cores_of_a_copy_are_woken_first}, {"barred stages", test_barred_stages},
     {"barred stages do not end its sleep", test_barred_stages_do_not_end_its_sleep},
     {"seat", test_seat}, {"refused", test_refused}, {"ended", test_ended},
     {"numbers", test_numbers}, {"times of a successor", test_times_of_a_successor})
