@@ -8,6 +8,7 @@
  * finishing an event twice is always a bug.
  */
 #include "event/local.h"
+#include "event/op.h"
 
 #include <string.h>
 
@@ -35,6 +36,10 @@ void weir_event_init(struct weir_event *ev, const struct weir_event_type *type, 
 	    .stage = WEIR_NO_STAGE,
 	    .state = WEIR_EVENT_NEW,
 	};
+	if (WEIR_UNLIKELY(type->op)) {
+		memset(op_of(ev), 0, sizeof(struct weir_op));
+		op_of(ev)->maker = WEIR_NO_STAGE;
+	}
 	if (type->trail) {
 		trail_of(ev)->n_hops = 0;
 		trail_of(ev)->traced = false;
@@ -59,6 +64,14 @@ static void count_ends(struct thread *t, const struct weir_event *ev, int status
 	if (ev->stage == WEIR_NO_STAGE)
 		return;
 	struct book *book = book_take(t, ev->stage);
+	if (WEIR_UNLIKELY(ev->state == WEIR_EVENT_NEW)) { /* made by the stage, admitted by none */
+		book_add(&book->running, -n);
+		book_add(&book->class_book[ev->class_id].departed, n);
+		if (!ev->type->op)
+			book_add(&book->orphaned, n);
+		book_give(t, ev->stage, book);
+		return;
+	}
 	/* Subtract before the outcome is counted: a drain adds held events to those that have ended
 	 * (is_quiet in graph/run.c), and must not count an event as both. */
 	book_add(ev->state == WEIR_EVENT_HELD ? &book->held : &book->running, -n);
@@ -97,7 +110,10 @@ static void end(struct thread *t, struct weir_event **slot, int status, int stag
 		keep_slowest(t->slowest, ev, status, now_ns);
 	*slot = NULL;
 	ev->state = WEIR_EVENT_FINISHED;
-	ev->type->finish(ev, status);
+	if (WEIR_UNLIKELY(ev->type->op))
+		op_end(t, ev, status);
+	else
+		ev->type->finish(ev, status);
 }
 
 static bool in_flight(const struct weir_event *ev)
@@ -106,12 +122,21 @@ static bool in_flight(const struct weir_event *ev)
 	       ev->state == WEIR_EVENT_HELD;
 }
 
+static void let_go(struct thread *t, struct weir_event *const *ev, int n, bool cancel)
+{
+	for (int i = 0; i < n; i++)
+		if (ev[i]->type->op)
+			op_let_go(t, ev[i], cancel);
+}
+
 void weir_event_finish_run(struct weir_event **ev, int n, int status)
 {
 	struct thread *t = thread_self();
 	bool refused = t->refused_by != WEIR_NO_STAGE && weir_shed_index(status) >= 0;
 	int64_t now_ns = 0;
 
+	if (WEIR_UNLIKELY(t->unsent > 0))
+		let_go(t, ev, n, status == WEIR_EDIED || status == WEIR_EDROPPED);
 	for (int i = 0; i < n;) {
 		int run = 1;
 		WEIR_ASSERT(in_flight(ev[i]));

@@ -11,7 +11,11 @@
  * only counters in use. If a local cannot be allocated, the thread counts in the stage's common
  * book, under the graph's threads_lock.
  *
- *   offered = completed + shed + failed + in flight        per stage and class, at any moment
+ *   offered + spawned = completed + shed + failed + departed + in flight
+ *   spawned = joined + orphaned + cancelled + in flight in the whole graph
+ *
+ * The first holds per stage and class, at any moment; the second per stage. Spawned events are those
+ * that the stage has made itself (weir/op.h).
  *
  * The offering thread counts `offered` and the events shed at admission, in its own book of the
  * receiving stage. The thread that ends an event counts completions, failures and events shed
@@ -31,6 +35,7 @@
 #include <weir/stage.h>
 
 #include "event/mailbox.h"
+#include "event/slab.h"
 
 /** A counter with one writer, which therefore needs no atomic read-modify-write to add. Readers
  *  never see a torn value. */
@@ -53,8 +58,27 @@ struct class_book {
 	book_counter handled;
 	/* time that inline stages took in the handler threads of this stage */
 	book_counter behind_ns;
+	/* `spawned`: events that the stage has made (weir/op.h), which are not offered to it.
+	 * `departed`: of these, the ones that another stage has admitted, or that ended before that. */
+	book_counter spawned, departed;
 	book_counter shed[WEIR_SHED_REASONS];
 };
+
+/** Number of events that have come into the stage; see file top. */
+static inline uint64_t book_came(const struct class_book *c)
+{
+	return book_read(&c->offered) + book_read(&c->spawned);
+}
+
+/** Number of events that have left the stage. */
+static inline uint64_t book_left(const struct class_book *c)
+{
+	uint64_t n = book_read(&c->completed) + book_read(&c->failed) + book_read(&c->departed);
+
+	for (int r = 0; r < WEIR_SHED_REASONS; r++)
+		n += book_read(&c->shed[r]);
+	return n;
+}
 
 /** A histogram in use; struct weir_hist is its snapshot. */
 struct hist_book {
@@ -82,6 +106,11 @@ struct book {
 	/* for services that ended because a ticket expired: their total time, and the number of
 	 * events that left the stage after such a service */
 	book_counter expired_ns, expired;
+	/* Of the events that the stage has made: children that have ended for a parent, others that
+	 * have ended, and those of both that have ended as WEIR_ECANCELLED. */
+	book_counter joined, orphaned, cancelled;
+	/* events that wait for their children; like `held`, only the sum is meaningful */
+	book_counter awaiting;
 	book_counter running; /* events in handlers or outboxes; a gauge, like `held` */
 	/* events held minus events released, in two's complement, since a thread may release events
 	 * that others hold; only the sum over all threads is meaningful */
@@ -258,6 +287,9 @@ struct thread {
 	 * Increases with each offer, flush and batch. */
 	_Atomic uint64_t moves;
 	struct slice slice;
+	struct slab slab; /* free memory for events */
+	/* children that handlers of this thread have made and not sent yet (weir_child) */
+	uint32_t unsent;
 	int refused_by;    /* stage that refused the events being returned, or WEIR_NO_STAGE */
 	int tid;           /* kernel thread id */
 	struct pool *pool; /* pool of a handler thread, or NULL */

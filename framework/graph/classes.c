@@ -36,7 +36,8 @@ int graph_classes_bind(
 	g->n_classes = n > 0 ? n : 1;
 	g->classes = calloc((size_t)g->n_classes, sizeof(*g->classes));
 	g->slowest = slowest_new(g->n_classes);
-	if (!g->classes || !g->slowest)
+	g->depot = depot_new();
+	if (!g->classes || !g->slowest || !g->depot)
 		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 	g->classes[0].name = "default";
 	weir_spec_shares(g->spec, g->class_priority, g->class_guarantee);
@@ -58,6 +59,7 @@ int graph_classes_bind(
 void graph_classes_free(struct weir_graph *g)
 {
 	slowest_free(g->slowest);
+	depot_free(g->depot);
 	for (int c = 0; g->classes && c < g->n_classes; c++) {
 		struct graph_class *gc = &g->classes[c];
 		for (int m = 0; gc->match && m < gc->n_match; m++) {

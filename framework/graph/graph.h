@@ -121,6 +121,7 @@ struct weir_graph {
 	struct share *shares;
 	struct groups *groups; /* NULL if there is no core group; under `lock`, see graph/group.c */
 	struct slowest *slowest; /* has its own lock */
+	struct depot *depot;     /* memory of events (event/slab.h); has its own lock */
 	/* `inherited` has the totals of the previous graph and is set before the start; `bequest`
 	 * has the totals for the next graph. Each object is shared with the other graph and has its
 	 * own lock. */

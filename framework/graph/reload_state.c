@@ -186,6 +186,10 @@ static void add_stage(const struct inheritance *i, const struct kin *kin, int n_
 	v->wakeups += was->wakeups;
 	v->unhandled += was->unhandled;
 	v->refusals += was->refusals;
+	v->spawned += was->spawned;
+	v->joined += was->joined;
+	v->orphaned += was->orphaned;
+	v->cancelled += was->cancelled;
 	v->stuck += was->stuck;
 	for (int m = 0; m < v->n_metrics; m++)
 		if (kin->metric[m] >= 0)

@@ -91,13 +91,8 @@ int64_t graph_in_flight(struct weir_graph *g, int id)
 	int64_t n = 0;
 
 	graph_sum(g, id, &b, NULL, NULL, NULL, NULL);
-	for (int c = 0; c < g->n_classes; c++) {
-		const struct class_book *cb = &b.class_book[c];
-		n += (int64_t)(book_read(&cb->offered) - book_read(&cb->completed) -
-			       book_read(&cb->failed));
-		for (int r = 0; r < WEIR_SHED_REASONS; r++)
-			n -= (int64_t)book_read(&cb->shed[r]);
-	}
+	for (int c = 0; c < g->n_classes; c++)
+		n += (int64_t)(book_came(&b.class_book[c]) - book_left(&b.class_book[c]));
 	return n;
 }
 
@@ -131,18 +126,14 @@ static bool is_quiet(struct weir_graph *g)
 		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
 		/* `arriving` is read after `held` */
 		ended += (int64_t)book_read(&b.held) - atomic_load(&g->stages[i]->arriving);
-		for (int c = 0; c < g->n_classes; c++) {
-			const struct class_book *cb = &b.class_book[c];
-			ended += (int64_t)(book_read(&cb->completed) + book_read(&cb->failed));
-			for (int r = 0; r < WEIR_SHED_REASONS; r++)
-				ended += (int64_t)book_read(&cb->shed[r]);
-		}
+		for (int c = 0; c < g->n_classes; c++)
+			ended += (int64_t)book_left(&b.class_book[c]);
 	}
 	for (int i = 0; i < g->n_stages; i++) {
 		struct book b = {0};
 		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
 		for (int c = 0; c < g->n_classes; c++)
-			offered += (int64_t)book_read(&b.class_book[c].offered);
+			offered += (int64_t)book_came(&b.class_book[c]);
 	}
 	return offered == ended;
 }
@@ -158,7 +149,8 @@ static void wait_look(struct weir_graph *g, int64_t now_ns, int64_t until_ns)
 	pthread_mutex_unlock(&g->drain.mutex);
 }
 
-/* Return the number of events that are in handlers, in outboxes, in cells or held by stages. */
+/* Return the number of events that are in handlers, in outboxes or in cells, are held by stages, or
+ * wait for their children. */
 static uint64_t under_way(struct weir_graph *g)
 {
 	uint64_t n = 0;
@@ -166,7 +158,7 @@ static uint64_t under_way(struct weir_graph *g)
 	for (int i = 0; i < g->n_stages; i++) {
 		struct book b = {0};
 		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
-		n += book_read(&b.running) + book_read(&b.held);
+		n += book_read(&b.running) + book_read(&b.held) + book_read(&b.awaiting);
 		n += sink_in_cells(&g->stages[i]->sink); /* of threads that are left behind */
 	}
 	return n;

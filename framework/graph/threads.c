@@ -48,6 +48,7 @@ static void thread_free(struct thread *t)
 	for (int i = 0; i < MAILBOX_SETS; i++)
 		free(t->mail[i]);
 	graph_books_free(t);
+	slab_leave(&t->slab);
 	free(t);
 }
 
@@ -63,6 +64,7 @@ static struct thread *thread_new(
 	t->graph = g;
 	t->drain = &g->drain;
 	t->slowest = g->slowest;
+	t->slab.depot = g->depot;
 	t->pool = pool;
 	t->source = source;
 	snprintf(t->name, sizeof(t->name), "%s", name);

@@ -2,7 +2,7 @@
 /*
  * Takes views of a running graph: sums over threads, gauges, and the conservation law.
  *
- * Counters are read while they change, so the law offered = ended + in flight can be off by the
+ * Counters are read while they change, so the law came = left + in flight can be off by the
  * events that move during the reading. The view contains an upper bound on that error (law_slack).
  * It is the sum of
  *   - the events offered and the events ended between two readings of the stage's counters,
@@ -89,15 +89,6 @@ void graph_sum(struct weir_graph *g, int id, struct book *book, struct weir_clas
 	lock_release(&g->threads_lock);
 }
 
-static uint64_t ended_of(const struct class_book *cb)
-{
-	uint64_t n = book_read(&cb->completed) + book_read(&cb->failed);
-
-	for (int r = 0; r < WEIR_SHED_REASONS; r++)
-		n += book_read(&cb->shed[r]);
-	return n;
-}
-
 static void view_classes(
     struct weir_graph *g, const struct sink *k, const struct book *b, struct weir_stage_view *v)
 {
@@ -131,8 +122,8 @@ static void totals(struct weir_graph *g, int id, int64_t *offered, int64_t *ende
 		sum_classes(&b, &l->book, g->n_classes);
 	lock_release(&g->threads_lock);
 	for (int c = 0; c < g->n_classes; c++) {
-		*offered += (int64_t)book_read(&b.class_book[c].offered);
-		*ended += (int64_t)ended_of(&b.class_book[c]);
+		*offered += (int64_t)book_came(&b.class_book[c]);
+		*ended += (int64_t)book_left(&b.class_book[c]);
 	}
 }
 
@@ -167,11 +158,18 @@ static void view_law(struct weir_graph *g, struct weir_stage *st, const struct b
 	int64_t offered0 = 0, ended0 = 0, offered, ended;
 
 	for (int c = 0; c < g->n_classes; c++) {
-		offered0 += (int64_t)v->class_view[c].offered;
-		ended0 += (int64_t)ended_of(&b->class_book[c]);
+		offered0 += (int64_t)book_came(&b->class_book[c]);
+		ended0 += (int64_t)book_left(&b->class_book[c]);
 	}
-	int64_t counted = queued + (int64_t)book_read(&b->running) + (int64_t)book_read(&b->held);
+	int64_t counted = queued + (int64_t)(book_read(&b->running) + book_read(&b->held) +
+					     book_read(&b->awaiting));
 	v->held = book_read(&b->held);
+	v->awaiting = book_read(&b->awaiting);
+	for (int c = 0; c < g->n_classes; c++)
+		v->spawned += book_read(&b->class_book[c].spawned);
+	v->joined = book_read(&b->joined);
+	v->orphaned = book_read(&b->orphaned);
+	v->cancelled = book_read(&b->cancelled);
 	v->in_flight = offered0 > ended0 ? (uint64_t)(offered0 - ended0) : 0;
 	v->law_residual = offered0 - ended0 - counted;
 	offered = offered0;

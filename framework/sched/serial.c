@@ -56,7 +56,8 @@ void serial_free(struct serial *serial)
 /* A run of events on its way from an outbox to a cell. */
 struct run {
 	struct weir_event *head, **tail, *last;
-	uint32_t n, of_class[WEIR_CLASSES_MAX];
+	/* of_class[c] of class c, of which the sender has made fresh[c] itself */
+	uint32_t n, of_class[WEIR_CLASSES_MAX], fresh[WEIR_CLASSES_MAX];
 };
 
 /* Whether `ev`, whose slot the core owns, may enter the cell. The map has been read before the
@@ -91,6 +92,7 @@ static void take_own(
 		if (!enters(core, s, sender, ev, now_ns))
 			break;
 		*at = ev->next;
+		run->fresh[ev->class_id] += ev->state == WEIR_EVENT_NEW;
 		ev->queued_ns = now_ns;
 		ev->stage = s->id;
 		ev->state = WEIR_EVENT_QUEUED;
@@ -115,7 +117,8 @@ static void count(struct outbox *o, struct local *to, const struct run *run)
 			continue;
 		book_add(&o->tried[c], n);
 		book_add(&to->book.class_book[c].offered, n);
-		book_add(&from->book.class_book[c].completed, n);
+		book_add(&from->book.class_book[c].completed, n - run->fresh[c]);
+		book_add(&from->book.class_book[c].departed, run->fresh[c]);
 		admit_came(o->sink, from->stage->id, c, (int)n);
 	}
 	book_add(&from->book.running, -(uint64_t)run->n);

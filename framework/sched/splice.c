@@ -86,16 +86,17 @@ static bool to_queue(
 	return true;
 }
 
-/* Stamp the first events of `o`, at most `room`, that have one class and are not past their
- * deadline. Returns their number, and in *last the last of them. */
+/* Stamp the first events of `o`, at most `room`, that have one class and one state, and are
+ * not past their deadline. Returns their number, and in *last the last of them. */
 static uint32_t stamp(
     const struct sink *s, struct outbox *o, uint32_t room, int64_t now_ns, struct weir_event **last)
 {
-	uint8_t class_id = o->head->class_id;
+	uint8_t class_id = o->head->class_id, state = o->head->state;
 	uint32_t n = 0;
 
 	for (struct weir_event *ev = o->head; ev && n < room; ev = ev->next) {
-		if (ev->class_id != class_id || WEIR_UNLIKELY(ev->deadline_ns <= now_ns))
+		if (ev->class_id != class_id || ev->state != state ||
+		    WEIR_UNLIKELY(ev->deadline_ns <= now_ns))
 			break;
 		ev->queued_ns = now_ns;
 		ev->stage = s->id;
@@ -107,13 +108,14 @@ static uint32_t stamp(
 }
 
 /* Count `n` events of a class, as offer and flush_to_sink (stage/thread.c) do. */
-static void count(struct outbox *o, struct local *to, int class_id, uint32_t n)
+static void count(struct outbox *o, struct local *to, int class_id, bool fresh, uint32_t n)
 {
 	struct local *from = o->from;
+	struct class_book *book = &from->book.class_book[class_id];
 
 	book_add(&o->tried[class_id], n);
 	book_add(&to->book.class_book[class_id].offered, n);
-	book_add(&from->book.class_book[class_id].completed, n);
+	book_add(WEIR_UNLIKELY(fresh) ? &book->departed : &book->completed, n);
 	book_add(&from->book.running, -(uint64_t)n);
 	book_add(&o->events, n);
 }
@@ -129,13 +131,14 @@ static uint32_t move(
 	while (o->head && moved < room) {
 		struct weir_event *first = o->head, *last = NULL;
 		int class_id = first->class_id;
+		bool fresh = first->state == WEIR_EVENT_NEW;
 		if (!admit_passed(s, sender, class_id))
 			break;
 		uint32_t n = stamp(s, o, room - moved, now_ns, &last);
 		if (n == 0)
 			break;
 		o->head = last->next;
-		count(o, to, class_id, n);
+		count(o, to, class_id, fresh, n);
 		cell_put(&core->cell[s->place], class_id, first, last, n, core->group->newest);
 		admit_came(s, sender, class_id, (int)n);
 		moved += n;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Gives events whose hold with a ticket has expired (weir_hold_until) back to their stage. */
+#include "event/op.h"
 #include "stage/call.h"
 #include "stage/stage.h"
 
 void stage_expire(struct weir_stage *st, struct weir_event **ev, int n)
 {
+	for (int i = 0; i < n; i++) /* a requeued one goes to ops->handle */
+		if (ev[i]->type->op)
+			op_of(ev[i])->next = NULL;
 	if (st->ops->expired)
 		st->ops->expired(st, ev, n);
 	for (int i = 0; i < n; i++)

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/probe.h"
+#include "event/op.h"
 #include "stage/call.h"
 #include "trace/trail.h"
 
@@ -47,8 +48,14 @@ static int drop_expired(
 	int64_t least_ns = atomic_load_explicit(&sink->least_left_ns, memory_order_relaxed);
 	int64_t most_ns = atomic_load_explicit(&sink->most_wait_ns, memory_order_relaxed);
 	int kept = 0;
+	bool checks = op_checks();
 
 	for (int i = 0; i < n; i++) {
+		if (WEIR_UNLIKELY(checks) && op_is_over(ev[i])) {
+			ev[i]->state = WEIR_EVENT_RUNNING;
+			drop(sink, &ev[i], WEIR_ECANCELLED);
+			continue;
+		}
 		if (WEIR_UNLIKELY(ev[i]->state == WEIR_EVENT_AGAIN)) {
 			(*again)++;
 			ev[kept++] = ev[i];
@@ -165,7 +172,10 @@ void stage_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	int left = 0;
 
-	st->ops->handle(st, ev, n);
+	if (WEIR_LIKELY(!atomic_load_explicit(&st->continues, memory_order_relaxed)))
+		st->ops->handle(st, ev, n);
+	else
+		stage_continue(st, ev, n);
 	for (int i = 0; i < n; i++) {
 		if (ev[i]) {
 			weir_event_finish(&ev[i], WEIR_EDROPPED);
@@ -327,14 +337,21 @@ static void unlinked(struct weir_stage *st, int outlet, struct weir_event **ev)
 static void begin(struct thread *t, const struct weir_stage *st, struct weir_event *ev)
 {
 	struct book *book = book_take(t, st->id);
+	bool fresh = ev->state == WEIR_EVENT_NEW;
 
-	if (ev->state == WEIR_EVENT_NEW) {
+	if (fresh && st->ops->flags & WEIR_STAGE_SOURCE) {
 		ev->stage = (uint16_t)st->id;
 		book_add(&book->class_book[ev->class_id].offered, 1);
+	} else if (fresh) { /* stays NEW until it is admitted */
+		ev->stage = (uint16_t)st->id;
+		book_add(&book->class_book[ev->class_id].spawned, 1);
+		if (ev->type->op)
+			op_of(ev)->maker = (uint16_t)st->id;
 	} else {
 		book_add(&book->held, (uint64_t)-1);
 	}
-	ev->state = WEIR_EVENT_RUNNING;
+	if (!fresh || st->ops->flags & WEIR_STAGE_SOURCE)
+		ev->state = WEIR_EVENT_RUNNING;
 	book_add(&book->running, 1);
 	book_give(t, st->id, book);
 }
@@ -345,6 +362,8 @@ void weir_emit(struct weir_stage *st, int outlet, struct weir_event **slot)
 	struct local *l = local_find(t, st->id);
 	struct weir_event *ev = *slot;
 
+	if (WEIR_UNLIKELY(t->unsent > 0) && ev->type->op)
+		op_let_go(t, ev, false);
 	if (WEIR_UNLIKELY(ev->state == WEIR_EVENT_HELD))
 		hold_end(t, slot, 1);
 	if (ev->state == WEIR_EVENT_NEW || WEIR_UNLIKELY(ev->state == WEIR_EVENT_HELD))
@@ -353,7 +372,8 @@ void weir_emit(struct weir_stage *st, int outlet, struct weir_event **slot)
 		weir_event_finish(slot, WEIR_ENOMEM);
 		return;
 	}
-	WEIR_ASSERT(ev->state == WEIR_EVENT_RUNNING && ev->stage == st->id);
+	WEIR_ASSERT((ev->state == WEIR_EVENT_RUNNING || ev->state == WEIR_EVENT_NEW) &&
+		    ev->stage == st->id);
 	if (WEIR_UNLIKELY(outlet < 0 || outlet >= st->n_outlets || !st->outlets[outlet].to)) {
 		unlinked(st, outlet, slot);
 		return;
@@ -378,6 +398,17 @@ static void note_stay(struct thread *t, const struct weir_stage *st, int *count,
 	t->stays = true;
 }
 
+void stage_keep(struct thread *t, struct weir_stage *st, struct weir_event *ev)
+{
+	if (WEIR_UNLIKELY(stage_has_width(st))) {
+		/* The wait is already recorded: from here on, queued_ns is the start of the service
+		 * (graph/hold.c). */
+		ev->queued_ns = t->now_ns;
+		note_stay(t, st, t->stay_held, ev->class_id);
+	}
+	hold_count(t, st->id, ev->class_id, 1);
+}
+
 void weir_hold(struct weir_stage *st, struct weir_event **slot)
 {
 	/* an event for a loop was already held when it was sent to the loop */
@@ -386,19 +417,15 @@ void weir_hold(struct weir_stage *st, struct weir_event **slot)
 		return;
 	}
 	WEIR_ASSERT((*slot)->state == WEIR_EVENT_RUNNING && (*slot)->stage == st->id);
-	(*slot)->state = WEIR_EVENT_HELD;
 	struct thread *t = thread_self();
-	if (WEIR_UNLIKELY(stage_has_width(st))) {
-		/* The wait is already recorded: from here on, queued_ns is the start of the service
-		 * (graph/hold.c). */
-		(*slot)->queued_ns = t->now_ns;
-		note_stay(t, st, t->stay_held, (*slot)->class_id);
-	}
+	if (WEIR_UNLIKELY(t->unsent > 0) && (*slot)->type->op)
+		op_let_go(t, *slot, false);
+	(*slot)->state = WEIR_EVENT_HELD;
 	struct book *book = book_take(t, st->id);
 	book_add(&book->held, 1);
 	book_add(&book->running, (uint64_t)-1);
 	book_give(t, st->id, book);
-	hold_count(t, st->id, (*slot)->class_id, 1);
+	stage_keep(t, st, *slot);
 	*slot = NULL;
 }
 
@@ -409,6 +436,8 @@ void weir_requeue(struct weir_stage *st, struct weir_event **slot)
 	struct weir_event *ev = *slot;
 
 	bool held = ev->state == WEIR_EVENT_HELD;
+	if (WEIR_UNLIKELY(t->unsent > 0) && ev->type->op)
+		op_let_go(t, ev, false);
 	if (WEIR_UNLIKELY(t->slice.ns > 0) && !held && st->pool == t->pool)
 		t->slice.yielded++;
 	if (held) {

@@ -100,6 +100,8 @@ struct weir_stage {
 	atomic_int loops_held;
 	/* maximum number of clients that each loop of a source has; 0: no limit. Constant. */
 	int64_t per_loop;
+	uint32_t children;     /* largest number of children that an event may have at a time */
+	atomic_bool continues; /* has had events with continuations (weir/op.h) */
 	atomic_bool refused_logged;
 	/* stage whose thread_init prevented an I/O thread from starting; main thread */
 	const struct weir_stage *refused_by;
@@ -125,6 +127,12 @@ static inline bool stage_has_width(const struct weir_stage *st)
 
 /** Call ops->handle, then finish the events that it has left in ev[0..n), and report them. */
 void stage_handle(struct weir_stage *st, struct weir_event **ev, int n);
+
+/** Pass ev[0..n) to their continuations, those with none to ops->handle. */
+void stage_continue(struct weir_stage *st, struct weir_event **ev, int n);
+/** Note that `ev`, of the handler that the thread may be running, stays in the stage, and occupies a
+ *  slot there. */
+void stage_keep(struct thread *t, struct weir_stage *st, struct weir_event *ev);
 
 /** The graph of a stage, for use within the framework. */
 struct weir_graph *stage_graph(const struct weir_stage *st);

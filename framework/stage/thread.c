@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "event/drain_signal.h"
 #include "event/local.h"
+#include "event/op.h"
 #include "stage/stage.h"
 
 void thread_touch(int64_t now_ns)
@@ -16,13 +17,14 @@ void thread_touch(int64_t now_ns)
 	t->batch++;
 }
 
-/* Move at most WEIR_BATCH_MAX events from the outbox to t->offer, and count them by class. Returns
- * their number. */
+/* Move at most WEIR_BATCH_MAX events from the outbox to t->offer, and count them by class. They have
+ * one state: they are all new (made by the sender), or none is. Returns their number. */
 static int unload(struct thread *t, struct outbox *o, int *per_class)
 {
 	int n = 0, counted = 0;
+	uint8_t state = o->head->state;
 
-	while (o->head && n < WEIR_BATCH_MAX) {
+	while (o->head && n < WEIR_BATCH_MAX && o->head->state == state) {
 		struct weir_event *ev = o->head;
 		o->head = ev->next;
 		if (n > 0 && ev->class_id != t->offer[n - 1]->class_id) {
@@ -100,16 +102,42 @@ static bool flush_take(struct thread *t, struct outbox *o)
 	return queue_ready(&s->queue) > 0;
 }
 
+/* Count events that the sink has admitted, per_class[c] of class c: they have left the sender.
+ * `fresh`: the sender has made them. */
+static void count_sent(struct outbox *o, bool fresh, const int *per_class)
+{
+	for (int c = 0; c < o->sink->queue.n_classes; c++) {
+		struct class_book *book = &o->from->book.class_book[c];
+		if (per_class[c])
+			book_add(WEIR_UNLIKELY(fresh) ? &book->departed : &book->completed,
+			    (uint64_t)per_class[c]);
+	}
+}
+
+/* Finish t->offer[0..n), new events that the sink has refused. */
+static WEIR_COLD void refuse_fresh(
+    struct thread *t, const struct outbox *o, int n, const int *reason)
+{
+	for (int i = 0; i < n; i++) {
+		t->refused_by = o->sink->id;
+		weir_event_finish(&t->offer[i], reason[i]);
+	}
+	t->refused_by = WEIR_NO_STAGE;
+}
+
 static void flush_to_sink(struct thread *t, struct outbox *o)
 {
 	struct local *from = o->from;
 	int reason[WEIR_BATCH_MAX];
 
+	if (WEIR_UNLIKELY(op_checks()))
+		op_strip(o);
 	while (o->head) {
 		int per_class[WEIR_CLASSES_MAX] = {0};
 		if (t->core && o->sink->splice && o->sink->splice(t, o))
 			continue;
 		int n = unload(t, o, per_class);
+		bool fresh = t->offer[0]->state == WEIR_EVENT_NEW;
 		for (int c = 0; c < o->sink->queue.n_classes; c++)
 			if (per_class[c])
 				book_add(&o->tried[c], (uint64_t)per_class[c]);
@@ -122,10 +150,7 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 		}
 		for (int i = 0; i < n - taken; i++)
 			per_class[t->offer[i]->class_id]--;
-		for (int c = 0; c < o->sink->queue.n_classes; c++)
-			if (per_class[c])
-				book_add(
-				    &from->book.class_book[c].completed, (uint64_t)per_class[c]);
+		count_sent(o, fresh, per_class);
 		book_add(&from->book.running, (uint64_t)-taken);
 		book_add(&o->events, (uint64_t)taken);
 		book_changed(&from->book);
@@ -133,7 +158,9 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 		run_taken(t, o->sink, t->offer, n, taken);
 		if (t->celled > 0)
 			o->sink->put(t, o->sink, t->offer + n - taken, taken);
-		if (WEIR_UNLIKELY(taken < n))
+		if (WEIR_UNLIKELY(taken < n) && fresh)
+			refuse_fresh(t, o, n - taken, reason);
+		else if (WEIR_UNLIKELY(taken < n))
 			stage_refused(from->stage, o->outlet, t->offer, n - taken, reason);
 	}
 }
@@ -146,6 +173,8 @@ static void flush_again(struct thread *t, struct outbox *o)
 	struct sink *s = o->sink;
 
 	t->slice.again_ns = t->now_ns;
+	if (WEIR_UNLIKELY(op_checks()))
+		op_strip(o);
 	while (o->head) {
 		int per_class[WEIR_CLASSES_MAX] = {0}, why;
 		if (WEIR_UNLIKELY(s->requeue != NULL) && t->core && s->requeue(t, o))

@@ -36,6 +36,7 @@
 	X(ECLOSED, -11, FAILED, "closed", "the server stopped first")                              \
 	X(EGONE, -12, FAILED, "gone", "the client left before the answer")                         \
 	X(EDIED, -13, FAILED, "died", "the handler thread died while it held the event")           \
+	X(ECANCELLED, -14, FAILED, "cancelled", "it was begun for something that has ended")       \
 	X(EQUEUE, -32, SHED, "queue_full", "the queue of the stage was full")                      \
 	X(ETHRESHOLD, -33, SHED, "threshold", "the queue was over the admission threshold")        \
 	X(ERATE, -34, SHED, "rate", "the rate that the stage admits was exceeded")                 \

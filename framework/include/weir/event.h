@@ -126,6 +126,9 @@ struct weir_event_type {
 	 *  event with the least work first. Called by the thread that owns the event. NULL if events
 	 *  have no hint. */
 	uint64_t (*cost)(const struct weir_event *ev);
+	/** Offset of a struct weir_op (weir/op.h) in the event, or 0 if events of the type neither
+	 *  have children nor are any. */
+	size_t op;
 };
 
 enum weir_event_state {
@@ -139,6 +142,8 @@ enum weir_event_state {
 	WEIR_EVENT_AGAIN,
 	/* held, and its stage has a ticket for it instead of the pointer (weir_hold_until) */
 	WEIR_EVENT_TICKETED,
+	/* waits for its children to end (weir_await) */
+	WEIR_EVENT_AWAITING,
 };
 
 /** Value of `ev->stage` while the event is not in a stage. */

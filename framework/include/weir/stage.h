@@ -54,7 +54,7 @@
 
 /** Version of the stage interface. Incremented when a struct or call that stages use changes its
  *  meaning, and checked when a plug-in is loaded. */
-#define WEIR_STAGE_ABI 5
+#define WEIR_STAGE_ABI 6
 
 struct weir_stage;
 
@@ -202,6 +202,7 @@ WEIR_API const void *weir_conf(const struct weir_stage *st);
 WEIR_API const char *weir_stage_name(const struct weir_stage *st);
 
 #include <weir/hold.h>
+#include <weir/op.h>
 #include <weir/plugin.h>
 #include <weir/source.h>
 #include <weir/stage_info.h>

@@ -120,8 +120,13 @@ struct weir_stage_view {
 	/* length of the longest path from a source, for drawing the graph */
 	int depth;
 	uint64_t queue_length, queue_limit;
-	uint64_t in_flight; /* queued + running + held */
+	uint64_t in_flight; /* queued + running + held + awaiting */
 	uint64_t held;
+	uint64_t awaiting; /* events that wait for their children (weir/op.h) */
+	/* Events that the stage has made, which are not offered to it: all of them, and those that
+	 * have ended for a parent that awaited them, without one, or as WEIR_ECANCELLED. The rest is
+	 * somewhere in the graph. */
+	uint64_t spawned, joined, orphaned, cancelled;
 	/* for stages with a width, otherwise 0: number of events that may be in handlers or held at
 	 * once, the bounds of that number, and the current number of such events */
 	int width, width_min, width_max, in_work;

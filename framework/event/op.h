@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations (weir/op.h), within the framework. The members of a weir_op that several threads use,
+ * `children`, `pending` and `status` of an event that awaits, are accessed by atomic operations. */
+#ifndef WEIR_EVENT_OP_H
+#define WEIR_EVENT_OP_H
+
+#include <stdatomic.h>
+
+#include <weir/op.h>
+
+struct thread;
+struct outbox;
+struct weir_family;
+
+/* Bits of weir_op.flags: the memory comes from weir_event_new; the event has ended before it was
+ * sent, with `status`. */
+#define OP_SLAB   1
+#define OP_UNSENT 2
+
+/** Whether any family has ever been made: checks of single events are left out before that. */
+extern atomic_bool op_families;
+
+static inline struct weir_op *op_of(const struct weir_event *ev)
+{
+	return (struct weir_op *)((uintptr_t)ev + ev->type->op);
+}
+
+/** Whether the event belongs to a family that has ended. */
+static inline bool op_is_over(const struct weir_event *ev)
+{
+	return ev->type->op && op_of(ev)->family && weir_family_over(op_of(ev)->family);
+}
+
+/** Whether events must be checked for families that have ended. */
+static inline bool op_checks(void)
+{
+	return atomic_load_explicit(&op_families, memory_order_relaxed);
+}
+
+/** Add `n` references to a family; NULL is allowed. */
+void family_take(struct weir_family *f, int n);
+
+/** `ev`, whose type has a struct weir_op, has ended with `status` and has been counted: let its
+ *  parent know, or release its memory. */
+void op_end(struct thread *t, struct weir_event *ev, int status);
+
+/** The calling thread's handler lets `ev` go without awaiting its unsent children: send them as
+ *  orphans, or end them as WEIR_ECANCELLED if `cancel` is set. */
+void op_let_go(struct thread *t, struct weir_event *ev, bool cancel);
+
+/** Release the children of `ev` that have ended. */
+void op_free_ended(struct thread *t, struct weir_event *ev);
+
+/** Finish the events of `o` whose family has ended, as WEIR_ECANCELLED. */
+void op_strip(struct outbox *o);
+
+#endif

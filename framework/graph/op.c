@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operations: making children, waiting, and continuing; see weir/op.h. graph/op_end.c has the other
+ * half, the end of children.
+ *
+ *   RUNNING --weir_await--> AWAITING --last child ends--> RUNNING, requeued --> next(st, ev, n)
+ *      |                                                        ^
+ *      +-----weir_wait----> TICKETED --weir_resume--> HELD -----+
+ *
+ * The unsent children of an event are a list that only its handler touches. So a child is known to
+ * other threads only when its parent waits already, and the parent cannot end before it: there is no
+ * race between the two, and the only shared members are those that ended children write (struct
+ * weir_op: `children`, `pending`, `status`).
+ *
+ * A child is in state NEW until a stage has admitted it. Its maker counts it as `spawned`, not as
+ * offered, and as `departed` when it has been admitted elsewhere or has ended before that. A parent
+ * that awaits is counted as `awaiting`, which is neither running nor held: a drain waits for it.
+ */
+#include <string.h>
+
+#include "event/op.h"
+#include "graph/graph.h"
+#include "event/slab.h"
+#include "stage/stage.h"
+#include "trace/trail.h"
+
+/* ---- making events ---- */
+
+struct weir_event *weir_event_new(struct weir_stage *st, const struct weir_event_type *type)
+{
+	struct thread *t = thread_self();
+
+	(void)st;
+	WEIR_ASSERT(type->op != 0);
+	struct weir_event *ev = slab_take(&t->slab, type->size);
+	if (WEIR_UNLIKELY(!ev))
+		return NULL;
+	memset(ev, 0, type->size);
+	ev->type = type;
+	ev->arrival_ns = t->now_ns;
+	ev->deadline_ns = WEIR_NO_DEADLINE;
+	ev->stage = WEIR_NO_STAGE;
+	ev->state = WEIR_EVENT_NEW;
+	op_of(ev)->maker = WEIR_NO_STAGE;
+	op_of(ev)->flags = OP_SLAB;
+	return ev;
+}
+
+static bool is_in_hand(const struct weir_stage *st, const struct weir_event *ev)
+{
+	return ev->stage == st->id &&
+	       (ev->state == WEIR_EVENT_RUNNING || ev->state == WEIR_EVENT_HELD);
+}
+
+/* Return 0 if `ev` may have one more child, which is to be sent to `outlet`. */
+static int may_have(const struct weir_stage *st, const struct weir_event *ev, int outlet)
+{
+	const struct weir_op *op = op_of(ev);
+
+	if (WEIR_UNLIKELY(outlet < 0 || outlet >= st->n_outlets || !st->outlets[outlet].to))
+		return WEIR_ELINK;
+	if (WEIR_UNLIKELY(op->n_unsent >= st->children || op->depth >= WEIR_GENERATIONS))
+		return WEIR_ELIMIT;
+	return WEIR_UNLIKELY(op_checks()) && op_is_over(ev) ? WEIR_ECANCELLED : 0;
+}
+
+static void inherit_trace(struct weir_event *ev, struct weir_event *child)
+{
+	const struct weir_trail *from = trail_of(ev);
+	struct weir_trail *to = trail_of(child);
+
+	if (!from->traced || to->traced)
+		return;
+	to->traced = true;
+	to->trace = from->trace;
+	to->trace.parent = from->trace.span ? from->trace.span : from->trace.parent;
+	to->trace.span = 0;
+}
+
+static void inherit(struct weir_event *ev, struct weir_event *child)
+{
+	const struct weir_op *from = op_of(ev);
+	struct weir_op *to = op_of(child);
+
+	child->class_id = ev->class_id;
+	child->session = ev->session;
+	if (child->trace_id == 0)
+		child->trace_id = ev->trace_id;
+	if (ev->deadline_ns < child->deadline_ns)
+		child->deadline_ns = ev->deadline_ns;
+	to->depth = (uint8_t)(from->depth + 1);
+	if (WEIR_UNLIKELY(from->family != NULL) && !to->family) {
+		family_take(from->family, 1);
+		to->family = from->family;
+	}
+	if (WEIR_UNLIKELY(ev->type->trail && child->type->trail))
+		inherit_trace(ev, child);
+}
+
+int weir_child(struct weir_stage *st, struct weir_event *ev, int outlet, struct weir_event **slot)
+{
+	struct weir_event *child = *slot;
+
+	WEIR_ASSERT(
+	    ev != NULL && ev->type->op != 0); /* an event that awaits has left the handler */
+	WEIR_ASSERT(is_in_hand(st, ev));
+	struct weir_op *op = op_of(ev);
+	int rc = child ? may_have(st, ev, outlet) : WEIR_ENOMEM;
+	if (WEIR_UNLIKELY(rc != 0) && op->unsent_status == 0)
+		op->unsent_status = (int16_t)rc;
+	if (WEIR_UNLIKELY(!child))
+		return rc;
+	WEIR_ASSERT(child->state == WEIR_EVENT_NEW && child->type->op != 0);
+	struct weir_op *c = op_of(child);
+	c->maker = (uint16_t)st->id;
+	c->outlet = (uint16_t)outlet;
+	inherit(ev, child);
+	if (WEIR_UNLIKELY(rc != 0)) {
+		c->flags |= OP_UNSENT;
+		c->status = (int16_t)rc;
+	}
+	child->next = op->children;
+	if (op->n_unsent == 0) { /* op->children are those that ended before, or none */
+		op_free_ended(thread_self(), ev);
+		child->next = NULL;
+	}
+	op->children = child;
+	op->n_unsent++;
+	thread_self()->unsent++;
+	*slot = NULL;
+	return rc;
+}
+
+/* ---- sending children ---- */
+
+static struct weir_event *reversed(struct weir_event *list)
+{
+	struct weir_event *out = NULL;
+
+	while (list) {
+		struct weir_event *next = list->next;
+		list->next = out;
+		out = list;
+		list = next;
+	}
+	return out;
+}
+
+/* Count `n` new events of the class, which the stage has made and is about to send. */
+static void count_spawned(struct thread *t, int id, int class_id, uint64_t n)
+{
+	struct book *book = book_take(t, id);
+
+	book_add(&book->class_book[class_id].spawned, n);
+	book_add(&book->running, n);
+	book_give(t, id, book);
+}
+
+/* End a child that was not sent. It counts as spawned and departed at once. */
+static void end_unsent(struct thread *t, struct weir_event *child, int status)
+{
+	child->stage = op_of(child)->maker;
+	weir_event_finish(&child, status);
+	(void)t;
+}
+
+/* Take the unsent children of `ev` in the order in which they were made. */
+static struct weir_event *take_unsent(struct thread *t, struct weir_op *op)
+{
+	struct weir_event *list = reversed(op->children);
+
+	t->unsent -= op->n_unsent;
+	op->children = NULL;
+	op->n_unsent = 0;
+	return list;
+}
+
+/* Send the children of `list`, which were made by the stage of `l`, or end those that cannot be
+ * sent. `parent` awaits them, or is NULL. */
+static void send_children(
+    struct thread *t, struct local *l, struct weir_event *list, struct weir_event *parent)
+{
+	while (list) {
+		struct weir_event *child = list;
+		struct weir_op *c = op_of(child);
+		list = child->next;
+		c->parent = parent;
+		if (WEIR_UNLIKELY(c->flags & OP_UNSENT)) {
+			int status = c->status;
+			c->status = 0;
+			end_unsent(t, child, status);
+			continue;
+		}
+		child->stage = c->maker;
+		outbox_add(t, &l->outbox[c->outlet], child);
+	}
+}
+
+void op_let_go(struct thread *t, struct weir_event *ev, bool cancel)
+{
+	struct weir_op *op = op_of(ev);
+
+	if (op->n_unsent == 0)
+		return;
+	uint64_t n = op->n_unsent;
+	struct weir_event *list = take_unsent(t, op);
+	int id = op_of(list)->maker;
+	struct local *l = local_find(t, id);
+	count_spawned(t, id, list->class_id, n);
+	op->unsent_status = 0;
+	for (struct weir_event *c = list; c && (cancel || !l); c = c->next)
+		if (!(op_of(c)->flags & OP_UNSENT)) {
+			op_of(c)->flags |= OP_UNSENT;
+			op_of(c)->status = cancel ? WEIR_ECANCELLED : WEIR_ENOMEM;
+		}
+	send_children(t, l, list, NULL);
+}
+
+/* ---- waiting ---- */
+
+/* Note that the stage has events with continuations (stage_continue). */
+static void note_continues(struct weir_stage *st)
+{
+	if (WEIR_UNLIKELY(!atomic_load_explicit(&st->continues, memory_order_relaxed)))
+		atomic_store_explicit(&st->continues, true, memory_order_relaxed);
+}
+
+/* Count `ev`, which was in a handler or held, as awaiting. It goes on occupying a slot. */
+static void count_awaiting(struct thread *t, struct weir_stage *st, struct weir_event *ev)
+{
+	bool held = ev->state == WEIR_EVENT_HELD;
+	struct book *book = book_take(t, st->id);
+
+	book_add(held ? &book->held : &book->running, (uint64_t)-1);
+	book_add(&book->awaiting, 1);
+	book_give(t, st->id, book);
+	ev->state = WEIR_EVENT_AWAITING;
+	if (!held)
+		stage_keep(t, st, ev);
+}
+
+void weir_await(struct weir_stage *st, struct weir_event **slot, weir_next *next)
+{
+	struct thread *t = thread_self();
+	struct weir_event *ev = *slot;
+
+	WEIR_ASSERT(next != NULL && ev->type->op != 0 && is_in_hand(st, ev));
+	struct weir_op *op = op_of(ev);
+	struct local *l = local_find(t, st->id);
+	uint32_t n = op->n_unsent;
+	if (WEIR_UNLIKELY(!l)) {
+		weir_event_finish(slot, WEIR_ENOMEM);
+		return;
+	}
+	if (n == 0)
+		op_free_ended(t, ev);
+	op->next = next;
+	op->status = op->unsent_status;
+	op->unsent_status = 0;
+	note_continues(st);
+	if (n == 0) {
+		weir_requeue(st, slot);
+		return;
+	}
+	count_spawned(t, st->id, ev->class_id, n);
+	op->pending = n;
+	count_awaiting(t, st, ev);
+	*slot = NULL;
+	/* The last child of the list may end here, which resumes the event. */
+	send_children(t, l, take_unsent(t, op), ev);
+}
+
+uint64_t weir_wait(
+    struct weir_stage *st, struct weir_event **slot, weir_next *next, int64_t until_ns)
+{
+	struct weir_event *ev = *slot;
+
+	WEIR_ASSERT(next != NULL && ev->type->op != 0);
+	if (WEIR_UNLIKELY(thread_self()->unsent > 0))
+		op_let_go(thread_self(), ev, false);
+	op_of(ev)->next = next;
+	note_continues(st);
+	return weir_hold_until(st, slot, until_ns);
+}
+
+bool weir_resume(struct weir_stage *st, uint64_t ticket)
+{
+	struct weir_event *ev = weir_hold_claim(st, ticket);
+
+	if (!ev)
+		return false;
+	weir_requeue(st, &ev);
+	return true;
+}
+
+/* ---- continuing ---- */
+
+static weir_next *next_of(const struct weir_event *ev)
+{
+	return ev->type->op ? op_of(ev)->next : NULL;
+}
+
+/* Move the events of ev[0..n) that have the continuation of the first to the front; both parts keep
+ * their order. Returns their number. */
+static int gather(struct weir_event **ev, int n)
+{
+	weir_next *next = next_of(ev[0]);
+	struct weir_event *other[WEIR_BATCH_MAX];
+	int same = 0, others = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (next_of(ev[i]) == next)
+			ev[same++] = ev[i];
+		else
+			other[others++] = ev[i];
+	}
+	memcpy(ev + same, other, (size_t)others * sizeof(*ev));
+	return same;
+}
+
+void stage_continue(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	for (int at = 0; at < n;) {
+		weir_next *next = next_of(ev[at]);
+		int same = gather(ev + at, n - at);
+		for (int i = at; next && i < at + same; i++)
+			op_of(ev[i])->next = NULL;
+		(next ? next : st->ops->handle)(st, ev + at, same);
+		at += same;
+	}
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operations: events that are split into children, wait for them, or wait for something outside.
+ *
+ * An event whose type has a struct weir_op (weir_event_type.op) can have children: events that a
+ * stage makes for it and sends through its outlets. The stage then awaits them. The parent waits
+ * without a thread, and when all its children have ended, its stage gets it again, in a continuation
+ * instead of in `handle`:
+ *
+ *         static void joined(struct weir_stage *st, struct weir_event **ev, int n);
+ *
+ *         static void handle(struct weir_stage *st, struct weir_event **ev, int n)
+ *         {
+ *                 for (int i = 0; i < n; i++) {
+ *                         struct weir_event *c = weir_event_new(st, &tile_type);
+ *                         weir_child(st, ev[i], TILE, &c);
+ *                         weir_await(st, &ev[i], joined);
+ *                 }
+ *         }
+ *
+ * This is the staged computation of Larus and Parkes (Using Cohort Scheduling to Enhance Server
+ * Performance, 2002, sections 3 and 4.2): weir_await is their WaitForChildren, weir_wait their
+ * WaitForEvent, and a child that is not awaited is one of DispatchChildren.
+ *
+ * Rules:
+ *   - A child has the class, session, trace and family of its parent, and the deadline of its parent
+ *     unless its own is earlier. Its stages see it as any other event: it passes admission, may be
+ *     refused, and may have children of its own, up to WEIR_GENERATIONS.
+ *   - Children are sent when the handler lets their parent go: in weir_await, or as orphans when the
+ *     parent is emitted, finished, held or requeued instead. Nobody waits for an orphan.
+ *   - A parent outlives the children that it awaits. A child that has ended, however it ended, is the
+ *     parent's to read (weir_ended) until the parent ends or awaits again.
+ *   - A child that the next stage refuses has ended with that status. So every parent gets its
+ *     continuation, and calls in cycles cannot block each other.
+ *   - A parent that awaits is in flight at its stage and occupies a slot there, as a held event does:
+ *     a stage has at most `queue.limit` events that are queued, held or awaiting.
+ *   - A continuation runs where `handle` runs: in the threads, the mode and the order of keys of the
+ *     stage. Its batch has events with the same continuation only. The event has been admitted, so
+ *     it gets its continuation even past its deadline.
+ *   - If a thread exits in a handler, the unsent children of its events end as WEIR_ECANCELLED.
+ *
+ * The calls are for threads of the graph.
+ */
+#ifndef WEIR_OP_H
+#define WEIR_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/annotate.h>
+#include <weir/event.h>
+
+struct weir_stage;
+struct weir_family;
+
+/** Largest depth of children of children. A choice (16): a recursion that is deeper is more likely
+ *  to be endless than to be useful. */
+#define WEIR_GENERATIONS 16
+
+/** Largest number of children that an event can have at a time, unless the stage sets `children:`.
+ *  A choice (256): one batch. */
+#define WEIR_CHILDREN 256
+
+/** Called instead of ops->handle, with events of the stage that have waited: ev[0..n), n >= 1. The
+ *  same rules hold as for ops->handle. */
+typedef void weir_next(struct weir_stage *st, struct weir_event **ev, int n);
+
+/**
+ * What an event needs to have children, to be one, or to be resumed: 56 bytes. A type that has it
+ * sets weir_event_type.op to its offset in the event. The members belong to the framework.
+ */
+struct weir_op {
+	struct weir_event *parent;   /* awaits this event; NULL if none does */
+	struct weir_family *family;  /* NULL if it is in none */
+	weir_next *next;             /* continuation of an event that waits; otherwise NULL */
+	struct weir_event *children; /* first the unsent ones; after weir_await, those that ended */
+	uint32_t pending;            /* children that have not ended */
+	uint32_t n_unsent;
+	/* first status but WEIR_OK of a child; of an event that has ended, its own status */
+	int16_t status;
+	int16_t unsent_status;  /* first status of children that could not be made */
+	uint16_t maker, outlet; /* stage that made the event, and by which outlet it leaves */
+	uint8_t depth;          /* generations above */
+	uint8_t flags;
+};
+
+/**
+ * Allocate an event of `type` in state NEW, with its whole struct zeroed (type->size bytes, aligned
+ * to a cache line) and the time of the batch as its arrival. The type must have a struct weir_op.
+ * The memory is released when the event has ended, after type->finish, which may be NULL for such
+ * types and must not release the memory itself. Returns NULL if memory is short. Costs about 8 ns,
+ * from a list of free memory that each thread has.
+ */
+WEIR_API struct weir_event *weir_event_new(
+    struct weir_stage *st, const struct weir_event_type *type);
+
+/**
+ * Make `*child`, a new event of a type with a struct weir_op, a child of `ev`, to be sent through
+ * `outlet` when `ev` is let go, and set `*child` to NULL. `ev` must be in a handler of the stage, or
+ * held by it without a ticket. A `*child` of NULL counts as a child that failed with WEIR_ENOMEM, so
+ * the result of weir_event_new need not be checked.
+ *
+ * Returns 0, or the status with which the child ends without being sent: WEIR_ELIMIT if `ev` has as
+ * many children as the stage's `children:` allows or is WEIR_GENERATIONS deep, WEIR_ELINK if the
+ * outlet is not linked, WEIR_ECANCELLED if the family of `ev` has ended, WEIR_ENOMEM as above. The
+ * caller need not check it either: weir_ended_status reports it. Costs about 3 ns.
+ */
+WEIR_API int weir_child(
+    struct weir_stage *st, struct weir_event *ev, int outlet, struct weir_event **child);
+
+/**
+ * Let `*ev` wait until all children that it has been given have ended, and set `*ev` to NULL. Then
+ * the stage gets it in `next`; at once if it has no children. `*ev` must be in a handler of the
+ * stage, or held by it without a ticket. After this call the stage must not touch the event before
+ * `next`. Costs about 12 ns.
+ */
+WEIR_API void weir_await(struct weir_stage *st, struct weir_event **ev, weir_next *next);
+
+/**
+ * Let `*ev` wait until weir_resume is called with the returned ticket, and set `*ev` to NULL. Then
+ * the stage gets it in `next`. This is weir_hold_until with a continuation (weir/hold.h): only for
+ * stages with WEIR_STAGE_HOLDS; the wait ends at `until_ns` or at the event's deadline, when the
+ * event is passed to ops->expired or ends as WEIR_EDEADLINE; and the result is 0 if memory is short.
+ * The ticket exists only once the event waits, so it cannot be resumed too early: make the request
+ * first, then wait, and then send the request with the ticket.
+ */
+WEIR_API uint64_t weir_wait(
+    struct weir_stage *st, struct weir_event **ev, weir_next *next, int64_t until_ns);
+
+/** Resume the event that waits with `ticket`. Returns false if no event waits with it: it has been
+ *  resumed before, its wait has expired, or it has ended with its family or with the graph. */
+WEIR_API bool weir_resume(struct weir_stage *st, uint64_t ticket);
+
+/** The children of `ev` that ended while it last awaited, linked by `next`, in no particular order.
+ *  All of them, in a continuation of weir_await; weir_op_status reports how each one ended. */
+WEIR_API struct weir_event *weir_ended(const struct weir_event *ev);
+
+/** The first status but WEIR_OK with which one of these children ended, or WEIR_OK. */
+WEIR_API int weir_ended_status(const struct weir_event *ev);
+
+/** The status with which `child`, an event from weir_ended, has ended. */
+WEIR_API int weir_child_status(const struct weir_event *child);
+
+/* ---- families ---- */
+
+/**
+ * A set of events that can be ended together, for example all that has been begun for a client. The
+ * children of a member are members. `within` is a family that contains the new one, or NULL: if it
+ * ends, so does the new one. Returns NULL if memory is short; the calls below accept NULL and do
+ * nothing. The caller has a reference, to be released with weir_family_put. Any thread.
+ */
+WEIR_API struct weir_family *weir_family_new(struct weir_family *within);
+
+/** Release a reference. Any thread. */
+WEIR_API void weir_family_put(struct weir_family *f);
+
+/** Make `ev`, whose type has a struct weir_op and which is in no family, a member. Called by the
+ *  owner of the event. */
+WEIR_API void weir_family_join(struct weir_family *f, struct weir_event *ev);
+
+/**
+ * End the family: no member is passed to a handler any more. Each member ends with WEIR_ECANCELLED
+ * when it is about to enter a stage, be taken from a queue, or be resumed. Members in a running batch
+ * are not interrupted. Any thread; takes no lock.
+ */
+WEIR_API void weir_family_end(struct weir_family *f);
+
+/** Whether the family has ended. A handler that takes long may ask this. NULL: false. Any thread;
+ *  costs a load for each family that contains it. */
+WEIR_API bool weir_family_over(const struct weir_family *f);
+
+/** The family of `ev`, or NULL. */
+WEIR_API struct weir_family *weir_family_of(const struct weir_event *ev);
+
+#endif
