@@ -130,6 +130,9 @@ void stage_handle(struct weir_stage *st, struct weir_event **ev, int n);
 
 /** Pass ev[0..n) to their continuations, those with none to ops->handle. */
 void stage_continue(struct weir_stage *st, struct weir_event **ev, int n);
+/** Count `ev` as running: an event of a source, which is new, or one that the stage holds. A new event
+ *  of another stage is counted as spawned, and stays new until it is admitted. */
+void stage_begin(struct thread *t, const struct weir_stage *st, struct weir_event *ev);
 /** Note that `ev`, of the handler that the thread may be running, stays in the stage, and occupies a
  *  slot there. */
 void stage_keep(struct thread *t, struct weir_stage *st, struct weir_event *ev);
