@@ -295,12 +295,33 @@ static void fork_join(void)
 	work_ns = 0;
 }
 
-int main(void)
+/* Run one row for a profiler: PLACEMENT PARENTS CHILDREN. */
+static int one_row(char **argv)
+{
+	struct row r = {INLINE, atoi(argv[2]), atoi(argv[3]), 1, false};
+
+	while (r.where < POOLS && strcmp(names[r.where], argv[1]) != 0)
+		r.where++;
+	core = 1;
+	struct weir_graph *g = graph_of(r.where, 1);
+	begin(g, r.parents, r.children, NULL);
+	usleep(LOOK_US);
+	int64_t wall_ns = bench_now_ns();
+	while (bench_now_ns() - wall_ns < 10 * ROUND_NS)
+		usleep(LOOK_US);
+	printf("%lu children\n", (unsigned long)children_of(g));
+	finish(g, r.parents);
+	return 0;
+}
+
+int main(int argc, char **argv)
 {
 	struct weir_err err;
 
 	if (weir_stage_register(&fork_ops, &err) != 0 || weir_stage_register(&work_ops, &err) != 0)
 		return 1;
+	if (argc == 4)
+		return one_row(argv);
 	bench_header("micro_join");
 	core = 1;
 	bench_pin(0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations (weir/op.h), within the framework. The members of a weir_op that several threads use,
- * `children`, `pending` and `status` of an event that awaits, are accessed by atomic operations. */
+ * `pending` and `status` of an event that awaits, are accessed by atomic operations. */
 #ifndef WEIR_EVENT_OP_H
 #define WEIR_EVENT_OP_H
 

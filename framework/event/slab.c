@@ -8,23 +8,8 @@
 
 #include "base/lock.h"
 
-/* Blocks in a run. 64 is a choice: one exchange with the depot, which takes a lock, is shared by 64
- * events, and a thread keeps at most 127 free blocks of a size. */
-#define RUN_BLOCKS 64
 /* Bytes that are allocated at a time: a choice, 64 blocks of the largest size. */
 #define CHUNK_BYTES ((size_t)65536)
-
-/* Address sanitizer sees the use of a freed event only if each block is an allocation. */
-#ifdef __SANITIZE_ADDRESS__
-#define SLAB_MALLOC 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SLAB_MALLOC 1
-#endif
-#endif
-#ifndef SLAB_MALLOC
-#define SLAB_MALLOC 0
-#endif
 
 /* A free block. The last two members are used only in the first block of a run in the depot. */
 struct block {
@@ -102,7 +87,7 @@ static uint32_t cut(struct depot *d, size_t bytes, struct block **list) WEIR_REQ
 
 	if (d->left < bytes && !add_chunk(d))
 		return 0;
-	for (; n < RUN_BLOCKS && d->left >= bytes; n++) {
+	for (; n < SLAB_RUN && d->left >= bytes; n++) {
 		struct block *b = (struct block *)(void *)d->at;
 		d->at += bytes;
 		d->left -= bytes;
@@ -113,7 +98,7 @@ static uint32_t cut(struct depot *d, size_t bytes, struct block **list) WEIR_REQ
 }
 
 /* Fill the empty list of size `i`. */
-static WEIR_COLD void fill(struct slab *s, unsigned i)
+static void fill(struct slab *s, unsigned i)
 {
 	struct slab_list *l = &s->list[i];
 	struct depot *d = s->depot;
@@ -121,7 +106,7 @@ static WEIR_COLD void fill(struct slab *s, unsigned i)
 	if (l->full) {
 		l->head = l->full;
 		l->full = NULL;
-		l->n = RUN_BLOCKS;
+		l->n = SLAB_RUN;
 		return;
 	}
 	lock_take(&d->lock);
@@ -136,15 +121,14 @@ static WEIR_COLD void fill(struct slab *s, unsigned i)
 	lock_release(&d->lock);
 }
 
-void *slab_take(struct slab *s, size_t size)
+void *slab_take_slow(struct slab *s, size_t size)
 {
-	if (WEIR_UNLIKELY(is_large(size)))
+	if (is_large(size))
 		return allocate(size);
 	struct slab_list *l = &s->list[size_index(size)];
-	if (WEIR_UNLIKELY(!l->head))
-		fill(s, size_index(size));
+	fill(s, size_index(size));
 	struct block *b = l->head;
-	if (WEIR_UNLIKELY(!b))
+	if (!b)
 		return NULL;
 	l->head = b->next;
 	l->n--;
@@ -160,25 +144,21 @@ static void put_run(struct depot *d, unsigned i, struct block *run, uint32_t n)
 	lock_release(&d->lock);
 }
 
-void slab_give(struct slab *s, void *block, size_t size)
+void slab_give_slow(struct slab *s, void *block, size_t size)
 {
-	if (WEIR_UNLIKELY(is_large(size))) {
+	if (is_large(size)) {
 		free(block);
 		return;
 	}
 	unsigned i = size_index(size);
 	struct slab_list *l = &s->list[i];
 	struct block *b = block;
-	if (WEIR_UNLIKELY(l->n == RUN_BLOCKS)) {
-		if (l->full)
-			put_run(s->depot, i, l->full, RUN_BLOCKS);
-		l->full = l->head;
-		l->head = NULL;
-		l->n = 0;
-	}
-	b->next = l->head;
+	if (l->full)
+		put_run(s->depot, i, l->full, SLAB_RUN);
+	l->full = l->head;
+	b->next = NULL;
 	l->head = b;
-	l->n++;
+	l->n = 1;
 }
 
 void slab_leave(struct slab *s)
@@ -186,7 +166,7 @@ void slab_leave(struct slab *s)
 	for (unsigned i = 0; i < SLAB_SIZES; i++) {
 		struct slab_list *l = &s->list[i];
 		if (l->full)
-			put_run(s->depot, i, l->full, RUN_BLOCKS);
+			put_run(s->depot, i, l->full, SLAB_RUN);
 		if (l->head)
 			put_run(s->depot, i, l->head, l->n);
 		*l = (struct slab_list){0};

@@ -11,6 +11,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weir/annotate.h>
+
+/* Address sanitizer sees the use of a freed event only if each block is an allocation. */
+#ifdef __SANITIZE_ADDRESS__
+#define SLAB_MALLOC 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SLAB_MALLOC 1
+#endif
+#endif
+#ifndef SLAB_MALLOC
+#define SLAB_MALLOC 0
+#endif
+
 /** Number of block sizes: multiples of a cache line up to 1 KiB. Larger blocks come from malloc. A
  *  choice: most events have two to eight lines. */
 #define SLAB_SIZES 16
@@ -33,11 +47,42 @@ struct depot *depot_new(void);
 /** Free the depot with all its blocks. NULL is allowed. */
 void depot_free(struct depot *d);
 
+/** As slab_take and slab_give, when the list of the thread is empty or full, or the block is large. */
+void *slab_take_slow(struct slab *s, size_t size);
+void slab_give_slow(struct slab *s, void *block, size_t size);
+
+/** Blocks in a run. 64 is a choice: one exchange with the depot, which takes a lock, is shared by 64
+ *  events, and a thread keeps at most 127 free blocks of a size. */
+#define SLAB_RUN 64
+
 /** Take a block of `size` bytes, aligned to a cache line and not zeroed. Returns NULL if memory is
  *  short. Called by the thread that has `s`. */
-void *slab_take(struct slab *s, size_t size);
+static inline void *slab_take(struct slab *s, size_t size)
+{
+	size_t i = (size - 1) / WEIR_CACHE_LINE;
+
+	if (WEIR_UNLIKELY(i >= SLAB_SIZES || !s->list[i].head))
+		return slab_take_slow(s, size);
+	void *block = s->list[i].head;
+	s->list[i].head = *(void **)block;
+	s->list[i].n--;
+	return block;
+}
+
 /** Free a block that a thread of the same graph has taken. */
-void slab_give(struct slab *s, void *block, size_t size);
+static inline void slab_give(struct slab *s, void *block, size_t size)
+{
+	size_t i = (size - 1) / WEIR_CACHE_LINE;
+
+	if (WEIR_UNLIKELY(SLAB_MALLOC || i >= SLAB_SIZES || s->list[i].n == SLAB_RUN)) {
+		slab_give_slow(s, block, size);
+		return;
+	}
+	*(void **)block = s->list[i].head;
+	s->list[i].head = block;
+	s->list[i].n++;
+}
+
 /** Return all free blocks to the depot. Called when the thread leaves. */
 void slab_leave(struct slab *s);
 

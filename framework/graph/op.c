@@ -46,25 +46,24 @@ struct weir_event *weir_event_new(struct weir_stage *st, const struct weir_event
 	return ev;
 }
 
-static bool is_in_hand(const struct weir_stage *st, const struct weir_event *ev)
+static inline bool is_in_hand(const struct weir_stage *st, const struct weir_event *ev)
 {
 	return ev->stage == st->id &&
 	       (ev->state == WEIR_EVENT_RUNNING || ev->state == WEIR_EVENT_HELD);
 }
 
-/* Return 0 if `ev` may have one more child, which is to be sent to `outlet`. */
-static int may_have(const struct weir_stage *st, const struct weir_event *ev, int outlet)
+/* Why `ev` may not have one more child, which is to be sent to `outlet`, or 0. */
+static inline int why_not(
+    const struct weir_stage *st, const struct weir_event *ev, const struct weir_op *op, int outlet)
 {
-	const struct weir_op *op = op_of(ev);
-
-	if (WEIR_UNLIKELY(outlet < 0 || outlet >= st->n_outlets || !st->outlets[outlet].to))
+	if (WEIR_UNLIKELY((unsigned)outlet >= (unsigned)st->n_outlets || !st->outlets[outlet].to))
 		return WEIR_ELINK;
 	if (WEIR_UNLIKELY(op->n_unsent >= st->children || op->depth >= WEIR_GENERATIONS))
 		return WEIR_ELIMIT;
-	return WEIR_UNLIKELY(op_checks()) && op_is_over(ev) ? WEIR_ECANCELLED : 0;
+	return WEIR_UNLIKELY(op->family != NULL) && op_is_over(ev) ? WEIR_ECANCELLED : 0;
 }
 
-static void inherit_trace(struct weir_event *ev, struct weir_event *child)
+static WEIR_COLD void inherit_trace(struct weir_event *ev, struct weir_event *child)
 {
 	const struct weir_trail *from = trail_of(ev);
 	struct weir_trail *to = trail_of(child);
@@ -77,74 +76,62 @@ static void inherit_trace(struct weir_event *ev, struct weir_event *child)
 	to->trace.span = 0;
 }
 
-static void inherit(struct weir_event *ev, struct weir_event *child)
+static inline void inherit(struct weir_event *ev, struct weir_event *child)
 {
-	const struct weir_op *from = op_of(ev);
-	struct weir_op *to = op_of(child);
-
 	child->class_id = ev->class_id;
 	child->session = ev->session;
-	if (child->trace_id == 0)
-		child->trace_id = ev->trace_id;
+	child->trace_id = child->trace_id ? child->trace_id : ev->trace_id;
 	if (ev->deadline_ns < child->deadline_ns)
 		child->deadline_ns = ev->deadline_ns;
-	to->depth = (uint8_t)(from->depth + 1);
-	if (WEIR_UNLIKELY(from->family != NULL) && !to->family) {
-		family_take(from->family, 1);
-		to->family = from->family;
-	}
-	if (WEIR_UNLIKELY(ev->type->trail && child->type->trail))
+	if (WEIR_UNLIKELY(child->type->trail != 0) && ev->type->trail)
 		inherit_trace(ev, child);
+}
+
+/* Note that a child of `op` has failed before it was sent. */
+static WEIR_COLD int fail(struct weir_op *op, struct weir_op *child, int status)
+{
+	if (op->unsent_status == 0)
+		op->unsent_status = (int16_t)status;
+	if (child) {
+		child->flags |= OP_UNSENT;
+		child->status = (int16_t)status;
+	}
+	return status;
 }
 
 int weir_child(struct weir_stage *st, struct weir_event *ev, int outlet, struct weir_event **slot)
 {
 	struct weir_event *child = *slot;
 
-	WEIR_ASSERT(
-	    ev != NULL && ev->type->op != 0); /* an event that awaits has left the handler */
-	WEIR_ASSERT(is_in_hand(st, ev));
+	/* an event that awaits has left the handler */
+	WEIR_ASSERT(ev != NULL && ev->type->op != 0 && is_in_hand(st, ev));
 	struct weir_op *op = op_of(ev);
-	int rc = child ? may_have(st, ev, outlet) : WEIR_ENOMEM;
-	if (WEIR_UNLIKELY(rc != 0) && op->unsent_status == 0)
-		op->unsent_status = (int16_t)rc;
 	if (WEIR_UNLIKELY(!child))
-		return rc;
+		return fail(op, NULL, WEIR_ENOMEM);
 	WEIR_ASSERT(child->state == WEIR_EVENT_NEW && child->type->op != 0);
 	struct weir_op *c = op_of(child);
+	if (WEIR_UNLIKELY(op->n_unsent == 0) && op->children) /* those that ended before */
+		op_free_ended(thread_current, ev);
+	inherit(ev, child);
+	int rc = why_not(st, ev, op, outlet);
+	if (WEIR_UNLIKELY(rc != 0))
+		fail(op, c, rc);
+	if (WEIR_UNLIKELY(op->family != NULL) && !c->family) {
+		family_take(op->family, 1);
+		c->family = op->family;
+	}
 	c->maker = (uint16_t)st->id;
 	c->outlet = (uint16_t)outlet;
-	inherit(ev, child);
-	if (WEIR_UNLIKELY(rc != 0)) {
-		c->flags |= OP_UNSENT;
-		c->status = (int16_t)rc;
-	}
+	c->depth = (uint8_t)(op->depth + 1);
 	child->next = op->children;
-	if (op->n_unsent == 0) { /* op->children are those that ended before, or none */
-		op_free_ended(thread_self(), ev);
-		child->next = NULL;
-	}
 	op->children = child;
 	op->n_unsent++;
-	thread_self()->unsent++;
+	thread_current->unsent++;
 	*slot = NULL;
 	return rc;
 }
 
 /* ---- sending children ---- */
-
-static struct weir_event *reversed(struct weir_event *list)
-{
-	struct weir_event *out = NULL;
-
-	while (list) {
-		struct weir_event *next = list->next;
-		list->next = out;
-		out = list;
-		list = next;
-	}
-	return out;
-}
 
 /* Count `n` new events of the class, which the stage has made and is about to send. */
 static void count_spawned(struct thread *t, int id, int class_id, uint64_t n)
@@ -157,18 +144,27 @@ static void count_spawned(struct thread *t, int id, int class_id, uint64_t n)
 }
 
 /* End a child that was not sent. It counts as spawned and departed at once. */
-static void end_unsent(struct thread *t, struct weir_event *child, int status)
+static WEIR_COLD void end_unsent(struct weir_event *child)
 {
-	child->stage = op_of(child)->maker;
+	struct weir_op *c = op_of(child);
+	int status = c->status;
+
+	c->status = WEIR_OK;
+	child->stage = c->maker;
 	weir_event_finish(&child, status);
-	(void)t;
 }
 
-/* Take the unsent children of `ev` in the order in which they were made. */
+/* Take the unsent children of `op` in the order in which they were made, linked by `sibling`. */
 static struct weir_event *take_unsent(struct thread *t, struct weir_op *op)
 {
-	struct weir_event *list = reversed(op->children);
+	struct weir_event *list = NULL, *child = op->children;
 
+	while (child) {
+		struct weir_event *before = child->next;
+		op_of(child)->sibling = list;
+		list = child;
+		child = before;
+	}
 	t->unsent -= op->n_unsent;
 	op->children = NULL;
 	op->n_unsent = 0;
@@ -176,19 +172,18 @@ static struct weir_event *take_unsent(struct thread *t, struct weir_op *op)
 }
 
 /* Send the children of `list`, which were made by the stage of `l`, or end those that cannot be
- * sent. `parent` awaits them, or is NULL. */
+ * sent. `parent` awaits them, or is NULL. When the last one has ended, the parent may be in another
+ * thread, but none of its children has been released. */
 static void send_children(
     struct thread *t, struct local *l, struct weir_event *list, struct weir_event *parent)
 {
 	while (list) {
 		struct weir_event *child = list;
 		struct weir_op *c = op_of(child);
-		list = child->next;
+		list = c->sibling;
 		c->parent = parent;
 		if (WEIR_UNLIKELY(c->flags & OP_UNSENT)) {
-			int status = c->status;
-			c->status = 0;
-			end_unsent(t, child, status);
+			end_unsent(child);
 			continue;
 		}
 		child->stage = c->maker;
@@ -203,12 +198,12 @@ void op_let_go(struct thread *t, struct weir_event *ev, bool cancel)
 	if (op->n_unsent == 0)
 		return;
 	uint64_t n = op->n_unsent;
-	struct weir_event *list = take_unsent(t, op);
+	struct weir_event *list = take_unsent(t, op); /* not empty */
 	int id = op_of(list)->maker;
 	struct local *l = local_find(t, id);
 	count_spawned(t, id, list->class_id, n);
 	op->unsent_status = 0;
-	for (struct weir_event *c = list; c && (cancel || !l); c = c->next)
+	for (struct weir_event *c = list; c && (cancel || !l); c = op_of(c)->sibling)
 		if (!(op_of(c)->flags & OP_UNSENT)) {
 			op_of(c)->flags |= OP_UNSENT;
 			op_of(c)->status = cancel ? WEIR_ECANCELLED : WEIR_ENOMEM;
@@ -263,11 +258,12 @@ void weir_await(struct weir_stage *st, struct weir_event **slot, weir_next *next
 		return;
 	}
 	count_spawned(t, st->id, ev->class_id, n);
-	op->pending = n;
+	op->pending = op->n_awaited = n;
+	op->children = take_unsent(t, op);
 	count_awaiting(t, st, ev);
 	*slot = NULL;
 	/* The last child of the list may end here, which resumes the event. */
-	send_children(t, l, take_unsent(t, op), ev);
+	send_children(t, l, op->children, ev);
 }
 
 uint64_t weir_wait(

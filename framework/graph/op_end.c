@@ -6,7 +6,7 @@
 #include "stage/stage.h"
 
 /* Release the memory of an event that has ended. */
-static void release(struct thread *t, struct weir_event *ev, int status)
+static inline void release(struct thread *t, struct weir_event *ev, int status)
 {
 	const struct weir_event_type *type = ev->type;
 	bool slab = op_of(ev)->flags & OP_SLAB;
@@ -25,24 +25,39 @@ void op_free_ended(struct thread *t, struct weir_event *ev)
 	op->children = NULL;
 	while (list) {
 		struct weir_event *child = list;
-		list = child->next;
+		list = op_of(child)->sibling;
 		release(t, child, op_of(child)->status);
 	}
 }
 
+/* Link the awaited children by `next`, which queues have used, and count them as joined, or as
+ * cancelled. */
+static void collect(struct thread *t, int id, const struct weir_op *op)
+{
+	uint64_t cancelled = 0;
+	struct book *book = book_take(t, id);
+
+	for (struct weir_event *c = op->children; c; c = c->next) {
+		c->next = op_of(c)->sibling;
+		cancelled += op_of(c)->status == WEIR_ECANCELLED;
+	}
+	book_add(&book->joined, op->n_awaited - cancelled);
+	book_add(&book->cancelled, cancelled);
+	book_add(&book->awaiting, (uint64_t)-1);
+	book_add(&book->running, 1);
+	book_give(t, id, book);
+}
+
 /* Let the stage have `ev`, all of whose children have ended, again. It occupies its slot until it is
  * in the queue. */
-static void resume(struct thread *t, struct weir_event *ev)
+static __attribute__((noinline)) void resume(struct thread *t, struct weir_event *ev)
 {
 	struct weir_stage *st = t->graph->stages[ev->stage];
 	struct local *l = local_find(t, st->id);
 
-	if (stage_has_width(st))
+	if (WEIR_UNLIKELY(stage_has_width(st)))
 		hold_record_part(t, ev);
-	struct book *book = book_take(t, st->id);
-	book_add(&book->awaiting, (uint64_t)-1);
-	book_add(&book->running, 1);
-	book_give(t, st->id, book);
+	collect(t, st->id, op_of(ev));
 	ev->state = WEIR_EVENT_RUNNING;
 	if (WEIR_UNLIKELY(!l)) {
 		hold_count(t, st->id, ev->class_id, -1);
@@ -54,68 +69,69 @@ static void resume(struct thread *t, struct weir_event *ev)
 	outbox_add(t, &l->again, ev);
 }
 
-static void note_status(struct weir_op *op, int status)
+static WEIR_COLD void note_status(struct weir_op *op, int status)
 {
 	int16_t none = WEIR_OK;
 
-	if (status != WEIR_OK && __atomic_load_n(&op->status, __ATOMIC_RELAXED) == WEIR_OK)
+	if (__atomic_load_n(&op->status, __ATOMIC_RELAXED) == WEIR_OK)
 		__atomic_compare_exchange_n(
 		    &op->status, &none, (int16_t)status, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Give `child`, which has ended, to its parent. The parent may end in another thread as soon as
+/* A child of `parent` has ended with `status`. The parent may end in another thread as soon as
  * `pending` has been lowered. */
-static void join(struct thread *t, struct weir_event *parent, struct weir_event *child)
+static inline void join(struct thread *t, struct weir_event *parent, int status)
 {
 	struct weir_op *op = op_of(parent);
 
-	note_status(op, op_of(child)->status);
-	/* acquire: pairs with the decrements below. Only this child is left, so no other thread uses
-	 * the parent. */
-	if (__atomic_load_n(&op->pending, __ATOMIC_ACQUIRE) == 1) {
-		child->next = op->children;
-		op->children = child;
+	if (WEIR_UNLIKELY(status != WEIR_OK))
+		note_status(op, status);
+	/* acquire: pairs with the decrements of other threads. If only this child is left, no other
+	 * thread uses the parent. */
+	if (__atomic_load_n(&op->pending, __ATOMIC_ACQUIRE) == 1)
 		op->pending = 0;
-		resume(t, parent);
+	else if (__atomic_sub_fetch(&op->pending, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
-	}
-	child->next = __atomic_load_n(&op->children, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(
-	    &op->children, &child->next, child, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		continue;
-	if (__atomic_sub_fetch(&op->pending, 1, __ATOMIC_ACQ_REL) == 0)
-		resume(t, parent);
+	resume(t, parent);
 }
 
-static void count_end(struct thread *t, const struct weir_op *op, int status)
+/* End an event that has no parent. */
+static __attribute__((noinline)) void end_alone(struct thread *t, struct weir_event *ev, int status)
 {
-	struct book *book = book_take(t, op->maker);
+	int maker = op_of(ev)->maker;
 
-	if (status == WEIR_ECANCELLED)
-		book_add(&book->cancelled, 1);
-	else
-		book_add(op->parent ? &book->joined : &book->orphaned, 1);
-	book_give(t, op->maker, book);
+	if (maker != WEIR_NO_STAGE) {
+		struct book *book = book_take(t, maker);
+		book_add(status == WEIR_ECANCELLED ? &book->cancelled : &book->orphaned, 1);
+		book_give(t, maker, book);
+	}
+	release(t, ev, status);
+}
+
+/* As op_end, for an event with children of its own, or with a family. */
+static __attribute__((noinline)) void leave(struct thread *t, struct weir_event *ev)
+{
+	struct weir_op *op = op_of(ev);
+
+	if (op->children)
+		op_free_ended(t, ev);
+	weir_family_put(op->family);
+	op->family = NULL;
 }
 
 void op_end(struct thread *t, struct weir_event *ev, int status)
 {
 	struct weir_op *op = op_of(ev);
-	struct weir_event *parent = op->parent;
-	struct weir_family *family = op->family;
 
-	op_free_ended(t, ev);
-	op->family = NULL;
+	if (WEIR_UNLIKELY(op->children != NULL || op->family != NULL))
+		leave(t, ev);
 	op->next = NULL;
-	if (op->maker != WEIR_NO_STAGE)
-		count_end(t, op, status);
-	if (parent) {
-		op->status = (int16_t)status;
-		join(t, parent, ev);
-	} else {
-		release(t, ev, status);
+	if (!op->parent) {
+		end_alone(t, ev, status);
+		return;
 	}
-	weir_family_put(family);
+	op->status = (int16_t)status;
+	join(t, op->parent, status);
 }
 
 void op_strip(struct outbox *o)

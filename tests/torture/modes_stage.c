@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "torture/modes_ops.h"
 #include "torture/modes_stage.h"
 
 #include <time.h>
@@ -168,6 +169,16 @@ static void mix_one(struct weir_stage *st, struct mine *m, struct weir_event **s
 		break;
 	case 7:
 		weir_emit(st, 2, slot);
+		break;
+	case 8:
+		if (may_hold(st)) /* an event that awaits occupies a slot, as a held one does */
+			ops_split(st, slot, r >> 8);
+		else
+			weir_emit(st, 0, slot);
+		break;
+	case 9:
+		ops_spawn(st, r >> 8);
+		weir_emit(st, 1, slot);
 		break;
 	default:
 		weir_emit(st, 0, slot);

@@ -4,8 +4,8 @@
  *
  * Everything at once: graphs of two to six stages in random modes (shared, exclusive, partitioned,
  * inline), pools and groups, with random admission, resize and batch policies, keys, cohorts,
- * limits and classes. Handlers finish, hold, requeue, loop, leave events behind, end their thread
- * and refuse threads. Operators set knobs permanently and for a moment, unset, undo, pause, drain,
+ * limits and classes. Handlers finish, hold, requeue, loop, make children and await them, leave events
+ * behind, end their thread and refuse threads. Families end. Operators set knobs permanently and for a moment, unset, undo, pause, drain,
  * resume, and inspect. Each graph is soon replaced by another one, by a reload that is refused now
  * and then, and is drained at once or with time. Now and then the producers stop until the graph is
  * idle. Afterwards:
@@ -18,7 +18,7 @@
  */
 #include <weir/random.h>
 
-#include "torture/modes_stage.h"
+#include "torture/modes_ops.h"
 
 #include "base/clock.h"
 #include "fixture/graph/profile.h"
@@ -37,12 +37,14 @@ static atomic_ullong events;
 static atomic_int attached;
 static struct probe *pool[MAX_PRODUCERS];
 static int rounds, failed_reloads;
+static unsigned rnd_family; /* used only by the main thread */
 
 static void count_finish(struct probe *p, int status)
 {
 	(void)status;
 	if (atomic_load(&p->finishes) != 0)
 		fault("finished more than once", p->seq, (uint64_t)atomic_load(&p->finishes));
+	ops_finished(p);
 	atomic_fetch_add(&events, 1);
 }
 
@@ -337,6 +339,7 @@ static void drain(struct weir_graph *g, bool at_once)
 		fault("the law is broken after the drain", (uint64_t)llabs(r.law_error),
 		    (uint64_t)r.left);
 	check_counts(g);
+	ops_check(g);
 	const char *why = profile_at_rest(g, NULL);
 	if (why)
 		fault(why, 0, 0);
@@ -357,8 +360,11 @@ static void run_for(double seconds)
 {
 	int64_t end_ns = clock_now_ns() + (int64_t)(seconds * NS_PER_S);
 
-	while (clock_now_ns() < end_ns && atomic_load(&faults) == 0)
+	while (clock_now_ns() < end_ns && atomic_load(&faults) == 0) {
+		if (below(&rnd_family, 256) == 0)
+			ops_end_family(rnd_family >> 8);
 		sched_yield();
+	}
 }
 
 /* Replace the graph by another one, unless a stage refuses its threads. */
@@ -433,6 +439,7 @@ static void play(int producers, double seconds, unsigned *rnd)
 	for (int i = 0; i < ACTORS; i++)
 		pthread_join(m[i], NULL);
 	end(atomic_load(&current), rnd);
+	ops_over();
 	check_all_ended(producers);
 }
 
@@ -458,6 +465,7 @@ int main(int argc, char **argv)
 	play(producers, seconds, &rnd);
 	if (modes_sleeps)
 		printf("sleeps %llu, ", (unsigned long long)atomic_load(&sleeps));
+	printf("made %llu, ", (unsigned long long)ops_made());
 	printf("graphs %d refused %d events %llu deaths %llu refusals %llu faults %llu\n",
 	    rounds + 1, failed_reloads, (unsigned long long)atomic_load(&events),
 	    (unsigned long long)atomic_load(&deaths), (unsigned long long)atomic_load(&refusals),

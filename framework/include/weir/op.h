@@ -66,16 +66,18 @@ struct weir_family;
 typedef void weir_next(struct weir_stage *st, struct weir_event **ev, int n);
 
 /**
- * What an event needs to have children, to be one, or to be resumed: 56 bytes. A type that has it
+ * What an event needs to have children, to be one, or to be resumed: a cache line. A type that has it
  * sets weir_event_type.op to its offset in the event. The members belong to the framework.
  */
 struct weir_op {
 	struct weir_event *parent;   /* awaits this event; NULL if none does */
 	struct weir_family *family;  /* NULL if it is in none */
 	weir_next *next;             /* continuation of an event that waits; otherwise NULL */
-	struct weir_event *children; /* first the unsent ones; after weir_await, those that ended */
-	uint32_t pending;            /* children that have not ended */
-	uint32_t n_unsent;
+	/* the unsent children, last one first; from weir_await on, the awaited ones, first one first */
+	struct weir_event *children;
+	struct weir_event *sibling; /* next child that the parent awaits */
+	uint32_t pending;           /* awaited children that have not ended */
+	uint32_t n_unsent, n_awaited;
 	/* first status but WEIR_OK of a child; of an event that has ended, its own status */
 	int16_t status;
 	int16_t unsent_status;  /* first status of children that could not be made */
@@ -83,6 +85,7 @@ struct weir_op {
 	uint8_t depth;          /* generations above */
 	uint8_t flags;
 };
+_Static_assert(sizeof(struct weir_op) == WEIR_CACHE_LINE, "it is one cache line");
 
 /**
  * Allocate an event of `type` in state NEW, with its whole struct zeroed (type->size bytes, aligned
@@ -131,8 +134,8 @@ WEIR_API uint64_t weir_wait(
  *  resumed before, its wait has expired, or it has ended with its family or with the graph. */
 WEIR_API bool weir_resume(struct weir_stage *st, uint64_t ticket);
 
-/** The children of `ev` that ended while it last awaited, linked by `next`, in no particular order.
- *  All of them, in a continuation of weir_await; weir_op_status reports how each one ended. */
+/** The children that `ev` last awaited, linked by `next`, in the order in which they were made, or
+ *  NULL. For a continuation of weir_await, where all have ended. */
 WEIR_API struct weir_event *weir_ended(const struct weir_event *ev);
 
 /** The first status but WEIR_OK with which one of these children ended, or WEIR_OK. */

@@ -48,11 +48,20 @@ static const struct layout layouts[] = {
     LAYOUT(weir_trail, "168: 0 2 4 128",
 	offsetof(struct weir_trail, n_hops), offsetof(struct weir_trail, traced),
 	offsetof(struct weir_trail, hop), offsetof(struct weir_trail, trace)),
-    LAYOUT(weir_event_type, "64: 0 8 16 24 32 40 48 56",
+    LAYOUT(weir_event_type, "72: 0 8 16 24 32 40 48 56 64",
 	offsetof(struct weir_event_type, name), offsetof(struct weir_event_type, size),
 	offsetof(struct weir_event_type, finish), offsetof(struct weir_event_type, fields),
 	offsetof(struct weir_event_type, trail), offsetof(struct weir_event_type, describe),
-	offsetof(struct weir_event_type, may_match), offsetof(struct weir_event_type, cost)),
+	offsetof(struct weir_event_type, may_match), offsetof(struct weir_event_type, cost),
+	offsetof(struct weir_event_type, op)),
+    LAYOUT(weir_op, "64: 0 8 16 24 32 40 44 48 52 54 56 58 60 61",
+	offsetof(struct weir_op, parent), offsetof(struct weir_op, family),
+	offsetof(struct weir_op, next), offsetof(struct weir_op, children),
+	offsetof(struct weir_op, sibling), offsetof(struct weir_op, pending),
+	offsetof(struct weir_op, n_unsent), offsetof(struct weir_op, n_awaited),
+	offsetof(struct weir_op, status), offsetof(struct weir_op, unsent_status),
+	offsetof(struct weir_op, maker), offsetof(struct weir_op, outlet),
+	offsetof(struct weir_op, depth), offsetof(struct weir_op, flags)),
     LAYOUT(weir_event, "64: 0 8 16 24 32 40 48 56 60 62 63",
 	offsetof(struct weir_event, next), offsetof(struct weir_event, type),
 	offsetof(struct weir_event, key), offsetof(struct weir_event, trace_id),
@@ -144,7 +153,7 @@ static const struct layout layouts[] = {
 
 static void test_layouts(void)
 {
-	CU_ASSERT_EQUAL(WEIR_STAGE_ABI, 5);
+	CU_ASSERT_EQUAL(WEIR_STAGE_ABI, 6);
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
 		const struct layout *l = &layouts[i];
 		char text[512];
