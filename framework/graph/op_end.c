@@ -23,6 +23,7 @@ void op_free_ended(struct thread *t, struct weir_event *ev)
 	struct weir_event *list = op->children;
 
 	op->children = NULL;
+	op->n_awaited = 0;
 	while (list) {
 		struct weir_event *child = list;
 		list = op_of(child)->sibling;

@@ -171,6 +171,8 @@ static void mix_one(struct weir_stage *st, struct mine *m, struct weir_event **s
 		weir_emit(st, 2, slot);
 		break;
 	case 8:
+	case 10:
+	case 11:
 		if (may_hold(st)) /* an event that awaits occupies a slot, as a held one does */
 			ops_split(st, slot, r >> 8);
 		else
