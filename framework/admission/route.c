@@ -41,6 +41,7 @@
 /* Estimates for one stage and one front, by class. */
 struct ahead {
 	double visits[K];
+	double split[K];   /* the part of `visits` that are children of the stage itself */
 	double time_ns[K]; /* visits times the mean time to reach the front */
 	bool entry[K];
 	bool judged[K]; /* events from the stage have already been judged for the front */
@@ -279,13 +280,20 @@ void route_idle(struct route *r, int64_t ticks)
 			r->share[l].rate[c] *= left;
 }
 
-/* Return the fraction of a stage's events that leave by link `l`. */
+/* Largest number of children for each event that is believed, and hence of visits. A guess: above
+ * it, one event is an overload by itself. */
+#define CHILDREN_MOST 4096.0
+
+/* Return the fraction of a stage's events that leave by link `l`, or the number of children that each
+ * sends. */
 static double share_of(const struct route *r, int l, int c)
 {
 	double n = r->handled[r->shape.link[l].from].n[c];
 	double p = n >= 1 ? r->share[l].tried[c] / n : 0;
 
-	return p > 1 ? 1 : p;
+	double most = r->shape.link[l].children ? CHILDREN_MOST : 1;
+
+	return p > most ? most : p;
 }
 
 /* ---- visits, times ---- */
@@ -300,27 +308,44 @@ static double stay_ns(const struct route *r, const struct route_look *look, int 
 	return (double)look[s].wait_ns + (double)(look[s].cost_ns[c] - look[s].behind_ns[c]);
 }
 
+/* Return the mean time from entering the stage until its children are sent. */
+static double first_ns(const struct route *r, const struct route_look *look, int s, int c)
+{
+	double stay = stay_ns(r, look, s, c);
+	double first =
+	    (double)look[s].wait_ns + (double)(look[s].cost_ns[c] - look[s].behind_ns[c]);
+
+	return !r->shape.stage[s].source && first < stay ? first : stay;
+}
+
 /* Add the contribution of link `l` to the results of the stage it leaves. */
-static void add_link(struct route *r, int l, int c)
+static void add_link(struct route *r, const struct route_look *look, int l, int c)
 {
 	const struct route_link *link = &r->shape.link[l];
 	double p = share_of(r, l, c);
+	double after =
+	    link->children ? first_ns(r, look, link->from, c) : stay_ns(r, look, link->from, c);
 
 	if (p <= 0)
 		return;
-	r->rest_ns[link->from * K + c] += p * r->rest_ns[link->to * K + c];
+	if (!link->children)
+		r->rest_ns[link->from * K + c] += p * r->rest_ns[link->to * K + c];
 	for (int f = 0; f < r->shape.n_fronts; f++) {
 		struct ahead *from = ahead_of(r, link->from, f);
 		if (!route_reaches(r, link->from, f))
 			continue;
-		if (r->shape.stage[link->to].front == f) {
-			from->visits[c] += p;
-		} else {
-			const struct ahead *to = ahead_of(r, link->to, f);
-			from->visits[c] += p * to->visits[c];
-			from->time_ns[c] += p * to->time_ns[c];
-		}
+		const struct ahead *to = ahead_of(r, link->to, f);
+		bool there = r->shape.stage[link->to].front == f;
+		double visits = there ? p : p * to->visits[c];
+		from->visits[c] += visits;
+		from->split[c] += link->children ? visits : 0;
+		from->time_ns[c] += after * visits + (there ? 0 : p * to->time_ns[c]);
 	}
+}
+
+static void clear(struct ahead *a, int c)
+{
+	a->visits[c] = a->split[c] = a->time_ns[c] = 0;
 }
 
 static void look_ahead(struct route *r, const struct route_look *look, int s)
@@ -332,15 +357,14 @@ static void look_ahead(struct route *r, const struct route_look *look, int s)
 		r->rest_ns[s * K + c] = stay;
 		for (int f = 0; f < g->n_fronts; f++)
 			if (route_reaches(r, s, f))
-				ahead_of(r, s, f)->visits[c] = ahead_of(r, s, f)->time_ns[c] = 0;
+				clear(ahead_of(r, s, f), c);
 		for (int i = r->out_from[s]; i < r->out_from[s + 1]; i++)
 			if (!g->link[r->out[i]].loop)
-				add_link(r, r->out[i], c);
+				add_link(r, look, r->out[i], c);
 		for (int f = 0; f < g->n_fronts; f++) {
 			struct ahead *a = ahead_of(r, s, f);
 			if (!route_reaches(r, s, f))
 				continue;
-			a->time_ns[c] += stay * a->visits[c];
 			a->entry[c] = g->stage[s].queued && g->stage[s].front != f &&
 				      a->visits[c] >= (a->entry[c] ? ENTRY_TO : ENTRY_FROM);
 		}
@@ -377,8 +401,11 @@ static double work_coming(struct route *r, const struct route_look *look, int f,
 			continue;
 		for (int c = 0; c < r->shape.n_classes; c++) {
 			double n = look[s].in_flight[c] > 0 ? (double)look[s].in_flight[c] : 0;
-			double work_ns =
-			    n * ahead_of(r, s, f)->visits[c] * (double)look[at].cost_ns[c];
+			double sent = look[s].awaiting[c] > 0 ? (double)look[s].awaiting[c] : 0;
+			const struct ahead *a = ahead_of(r, s, f);
+			/* the children of those that wait have left the stage */
+			double coming = n * a->visits[c] - (sent < n ? sent : n) * a->split[c];
+			double work_ns = coming * (double)look[at].cost_ns[c];
 			sum_ns += work_ns;
 			add_coming(r, look, s, c, f, work_ns);
 		}
