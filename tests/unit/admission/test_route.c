@@ -68,7 +68,7 @@ static void test_children(void)
 
 	n.link[split].children = true;
 	net_pass(&n, split, 0, 100, 800);
-	net_pass(&n, net_link(&n, a, b), 0, 100, 100);
+	net_pass(&n, net_link(&n, a, b), 0, 0, 100);
 	net_times(&n, a, 1000, 200);
 	net_times(&n, f, 5000, 300);
 	net_times(&n, b, 10, 20);
