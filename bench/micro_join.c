@@ -99,7 +99,7 @@ static int pin_thread(struct weir_stage *st)
 }
 
 static const struct weir_outlet outlets[] = {
-    {"child", &child_type, false, "children"}, {.name = NULL}};
+    {"child", &child_type, false, "children", .children = true}, {.name = NULL}};
 static const struct weir_stage_ops fork_ops = {.abi = WEIR_STAGE_ABI,
     .name = "b.fork",
     .summary = "bench",

@@ -82,6 +82,8 @@ enum weir_stage_flags {
 	/* a source that may be in a core group: it starts the loops 0 .. weir_loop_cores(st) - 1
 	 * (weir/io.h), whose threads are then the cores of the group */
 	WEIR_STAGE_HOSTS = 256,
+	/* its children may come back to it, and it ends the recursion itself (weir/op.h) */
+	WEIR_STAGE_RECURSES = 512,
 };
 
 /** Value of `accepts` for a stage that takes events of any type. Value of `type` for an outlet that
@@ -94,6 +96,9 @@ struct weir_outlet {
 	/* if false, an outlet that is missing under `to:` is an error */
 	bool optional;
 	const char *help;
+	/* The stage awaits the events that it sends here (weir_child). Their type needs a struct
+	 * weir_op, and `check` refuses graphs in which they come back to the stage. */
+	bool children;
 };
 
 struct weir_stage_ops {

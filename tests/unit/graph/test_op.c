@@ -110,7 +110,7 @@ static void part_handle(struct weir_stage *st, struct weir_event **ev, int n)
 }
 
 static const struct weir_outlet part_outlets[] = {
-    {"part", &part_type, false, "parts of the job"}, {.name = NULL}};
+    {"part", &part_type, false, "parts of the job", .children = true}, {.name = NULL}};
 static const struct weir_stage_ops split_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.split",
     .summary = "splits jobs into parts and awaits them",
