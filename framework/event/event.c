@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/probe.h"
+#include "event/payload.h"
 #include "trace/trail.h"
 #include "trace/trail_tap.h"
 
@@ -39,6 +40,8 @@ void weir_event_init(struct weir_event *ev, const struct weir_event_type *type, 
 		trail_of(ev)->n_hops = 0;
 		trail_of(ev)->traced = false;
 	}
+	if (type->payloads)
+		payloads_of(ev)->n = 0;
 }
 
 static void count_outcome(struct class_book *c, int status, uint64_t n)
@@ -97,7 +100,7 @@ static void end(struct thread *t, struct weir_event **slot, int status, int stag
 		keep_slowest(t->slowest, ev, status, now_ns);
 	*slot = NULL;
 	ev->state = WEIR_EVENT_FINISHED;
-	ev->type->finish(ev, status);
+	payload_end(ev, status);
 }
 
 static bool in_flight(const struct weir_event *ev)

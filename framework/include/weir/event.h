@@ -126,6 +126,9 @@ struct weir_event_type {
 	 *  event with the least work first. Called by the thread that owns the event. NULL if events
 	 *  have no hint. */
 	uint64_t (*cost)(const struct weir_event *ev);
+	/** Offset of a struct weir_payloads (weir/payload.h) in the event, or 0 if events of the type
+	 *  have no payloads. */
+	size_t payloads;
 };
 
 enum weir_event_state {

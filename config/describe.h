@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts of `weir describe TYPE` (describe.c). */
+#ifndef WEIR_CONFIG_DESCRIBE_H
+#define WEIR_CONFIG_DESCRIBE_H
+
+#include <stdio.h>
+
+#include <weir/stage.h>
+
+/** Write the payloads that stages of this type need, give and take, and their fields. */
+void describe_payloads(FILE *out, const struct weir_stage_ops *ops);
+
+#endif
