@@ -13,12 +13,11 @@ static const char *summary_of(const struct weir_payload_type *type)
 	return type->summary ? type->summary : "";
 }
 
-static void put_row(FILE *out, const char *what, const struct weir_payload_type *type,
-    const char *outlet)
+static void put_row(
+    FILE *out, const char *what, const struct weir_payload_type *type, const char *outlet)
 {
 	fprintf(out, "    %s %-*s %s%s%s%s\n", what, NAME_WIDTH - (int)strlen(what) - 1, type->name,
-	    summary_of(type), outlet ? " (outlet '" : "", outlet ? outlet : "",
-	    outlet ? "')" : "");
+	    summary_of(type), outlet ? " (outlet '" : "", outlet ? outlet : "", outlet ? "')" : "");
 }
 
 static void put_table(FILE *out, const char *what, const struct weir_payload_at *at)
@@ -35,7 +34,8 @@ static void put_payload_fields(FILE *out, const struct weir_payload_type *type)
 	    type->name);
 	for (const struct weir_payload_field *f = type->fields; f->name; f++) {
 		char name[64];
-		snprintf(name, sizeof(name), "%.30s.%.30s", type->name, f->name[0] ? f->name : "NAME");
+		snprintf(
+		    name, sizeof(name), "%.30s.%.30s", type->name, f->name[0] ? f->name : "NAME");
 		fprintf(out, "    %-*s %s\n", NAME_WIDTH, name, f->help ? f->help : "");
 	}
 }

@@ -54,8 +54,9 @@ const struct weir_knob config_payloads_knobs[] = {
 	.def = "1GiB",
 	.min = 0,
 	.max = PAYLOADS_MAX_BYTES,
-	.help = "memory that the payloads of all events may reserve in total; stages that need more "
-		"are refused, and their events end as 'pressure' or 'memory'"},
+	.help =
+	    "memory that the payloads of all events may reserve in total; stages that need more "
+	    "are refused, and their events end as 'pressure' or 'memory'"},
     {.name = NULL}};
 
 static bool is_text(struct bind *bind, const struct weir_node *name, const struct weir_node *node)

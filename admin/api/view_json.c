@@ -183,12 +183,11 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 	    threads_json(s), "busy_seconds_total", (double)s->busy_ns / 1e9, "batches_total",
 	    (json_int_t)s->batches, "batch_events_total", (json_int_t)s->batch_events,
 	    "wakeups_total", (json_int_t)s->wakeups, "unhandled_total", (json_int_t)s->unhandled,
-	    "payloads_refused_total", refused_json(s),
-	    "longest_running_seconds", seconds(s->longest_running_ns), "slo_seconds",
-	    slo_json(s->slo_ns), "pressure", isfinite(s->pressure) ? s->pressure : 0.0,
-	    "degradation", s->degradation, "width", width_json(s), "cores",
-	    view_json_cores(s->cores, s->n_cores), "links", links_json(s), "metrics",
-	    metrics_json(s), "classes", classes_json(v, s));
+	    "payloads_refused_total", refused_json(s), "longest_running_seconds",
+	    seconds(s->longest_running_ns), "slo_seconds", slo_json(s->slo_ns), "pressure",
+	    isfinite(s->pressure) ? s->pressure : 0.0, "degradation", s->degradation, "width",
+	    width_json(s), "cores", view_json_cores(s->cores, s->n_cores), "links", links_json(s),
+	    "metrics", metrics_json(s), "classes", classes_json(v, s));
 }
 
 /* Add the members of `more` to `into`. `more` is consumed. Returns NULL if either is NULL. */

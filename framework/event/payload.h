@@ -15,7 +15,7 @@
 
 /** The memory budget of the payloads of a graph. */
 struct payload_budget {
-	atomic_int refs; /* the graph, and each payload with a reservation */
+	atomic_int refs;              /* the graph, and each payload with a reservation */
 	_Atomic uint64_t limit, used; /* bytes */
 };
 

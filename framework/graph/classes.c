@@ -28,8 +28,7 @@ static int match_init(
 	return m->pattern && (!arg || m->arg) ? 0 : WEIR_ENOMEM;
 }
 
-int graph_classes_bind(
-    struct weir_graph *g, const struct plan *plan, struct weir_errs *errs)
+int graph_classes_bind(struct weir_graph *g, const struct plan *plan, struct weir_errs *errs)
 {
 	int n = g->spec->n_classes;
 

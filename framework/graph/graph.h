@@ -39,9 +39,9 @@ struct gone {
 struct class_match {
 	const struct weir_event_type *type; /* the type that has `field` */
 	struct field_ref field;             /* field.arg is `arg` */
-	char *arg;     /* owned */
-	char *pattern; /* owned, without a trailing '*' */
-	size_t n;      /* length of `pattern` */
+	char *arg;                          /* owned */
+	char *pattern;                      /* owned, without a trailing '*' */
+	size_t n;                           /* length of `pattern` */
 	bool prefix;
 };
 

@@ -42,7 +42,8 @@ static void check_payload(struct plan *p, const struct weir_class_spec *cs,
 
 	if (!plan_source_gives(p, ref->payload))
 		weir_errs_add(p->errs, &cs->mark, WEIR_ENOENT,
-		    "a class is chosen at the source, so only payloads that it gives can be matched",
+		    "a class is chosen at the source, so only payloads that it gives can be "
+		    "matched",
 		    "class '%s' matches '%s', but no source gives %s", cs->name, m->field,
 		    ref->payload->name);
 	else if (ref->of_payload->number && !number)

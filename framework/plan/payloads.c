@@ -28,8 +28,8 @@ struct ways {
 	int16_t first[STATES]; /* the source at the beginning of the way, for states with SOURCE */
 };
 
-static bool listed(const struct weir_payload_at *at, const struct weir_payload_type *type,
-    const char *outlet)
+static bool listed(
+    const struct weir_payload_at *at, const struct weir_payload_type *type, const char *outlet)
 {
 	for (; at && at->type; at++)
 		if (at->type == type && (!at->outlet || strcmp(at->outlet, outlet) == 0))
@@ -38,8 +38,8 @@ static bool listed(const struct weir_payload_at *at, const struct weir_payload_t
 }
 
 /* Whether an event has the payload when it leaves `ps` by `o`. `has`: it had when it arrived. */
-static bool leaves_with(const struct ways *w, const struct plan_stage *ps,
-    const struct plan_outlet *o, bool has)
+static bool leaves_with(
+    const struct ways *w, const struct plan_stage *ps, const struct plan_outlet *o, bool has)
 {
 	if (listed(ps->ops->gives, w->type, o->name))
 		return true;
@@ -66,8 +66,7 @@ static int follow(struct ways *w, int id, bool has, int from, int16_t *queue, in
 	return n;
 }
 
-static void find_ways(
-    struct ways *w, const struct plan *p, const struct weir_payload_type *type)
+static void find_ways(struct ways *w, const struct plan *p, const struct weir_payload_type *type)
 {
 	int16_t queue[STATES];
 	int n = 0;
@@ -110,13 +109,21 @@ static void write_way(const struct plan *p, const int *way, int n, char *text, s
 	}
 }
 
+static bool takes(const struct ways *w, int id)
+{
+	for (const struct weir_payload_at *t = w->p->stages[id].ops->takes; t && t->type; t++)
+		if (t->type == w->type)
+			return true;
+	return false;
+}
+
 /* Describe in `text` a way on which an event reaches stage `id` without the payload, and why. */
 static void say_way(const struct ways *w, int id, char *text, size_t size)
 {
 	int way[STATES + 1], n = 0, lost = -1;
-	char names[140];
+	char names[130];
 
-	for (int s = 2 * id; ; s = w->from[s]) {
+	for (int s = 2 * id;; s = w->from[s]) {
 		way[n++] = s / 2;
 		if (w->from[s] == SOURCE) {
 			way[n++] = w->first[s];
@@ -134,8 +141,9 @@ static void say_way(const struct ways *w, int id, char *text, size_t size)
 	if (lost < 0)
 		snprintf(text, size, "on the way %s no stage gives it", names);
 	else
-		snprintf(text, size, "on the way %s '%.64s' takes it", names,
-		    w->p->stages[lost].spec->name);
+		snprintf(text, size, "on the way %s '%.64s' %s", names,
+		    w->p->stages[lost].spec->name,
+		    takes(w, lost) ? "takes it" : "sends another event");
 }
 
 const char *plan_givers(const struct weir_payload_type *type, char *hint, size_t size)
@@ -180,15 +188,14 @@ static void check_way(struct plan *p, const struct weir_payload_type *type, int 
 
 static const char *key_of(const struct plan_stage *ps)
 {
-	return ps->serial			? "serial"
-	       : ps->spec->mode == WEIR_MODE_PARTITIONED ? "key"
-						 : "by";
+	return ps->serial ? "serial" : ps->spec->mode == WEIR_MODE_PARTITIONED ? "key" : "by";
 }
 
 /* Text of a field as in the configuration: TYPE.NAME. */
 static void field_name(const struct field_ref *f, char *text, size_t size)
 {
-	snprintf(text, size, "%.40s.%.40s", f->payload->name, f->arg ? f->arg : f->of_payload->name);
+	snprintf(
+	    text, size, "%.40s.%.40s", f->payload->name, f->arg ? f->arg : f->of_payload->name);
 }
 
 static void check_stage(struct plan *p, int id)
@@ -219,8 +226,8 @@ static void check_tables(struct plan *p, const struct plan_stage *ps)
 				continue;
 			weir_errs_add(p->errs, &o->mark, WEIR_ETYPE,
 			    "its events need the member 'payloads' (weir/payload.h)",
-			    "'%s' gives %s, but events of type %s have no payloads",
-			    ps->spec->name, g->type->name, o->type->name);
+			    "'%s' gives %s, but events of type %s have no payloads", ps->spec->name,
+			    g->type->name, o->type->name);
 			return;
 		}
 }

@@ -81,7 +81,8 @@ void plan_stage_serial(struct plan *p, struct plan_stage *ps)
 	if (!ps->serial && ps->type)
 		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
 		    plan_field_hint(p, field,
-			"`weir describe TYPE` shows the fields; or write 'serial: none' at the stage",
+			"`weir describe TYPE` shows the fields; or write 'serial: none' at the "
+			"stage",
 			hint, sizeof(hint)),
 		    "stage '%s': events of type %s have no field '%s' for 'serial'", s->name,
 		    ps->type->name, field);

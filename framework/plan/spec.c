@@ -17,7 +17,7 @@
 #define GRACE_DEFAULT_NS (10 * NS_PER_S)
 /* Default of `payloads.memory`, a guess: more than most servers need, less than most have. */
 #define PAYLOAD_DEFAULT_BYTES (INT64_C(1) << 30)
-#define OLD_DEFAULT_NS   (600 * NS_PER_S)
+#define OLD_DEFAULT_NS        (600 * NS_PER_S)
 
 /* Objective of a class without an explicit one. */
 #define SLO_DEFAULT_NS (500 * NS_PER_MS)

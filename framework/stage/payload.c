@@ -31,9 +31,9 @@ static WEIR_COLD void no_slot(
 		weir_log(WEIR_LOG_ERROR,
 		    "stage '%s' (%s) could not make a payload '%s': the event has %s", st->name,
 		    st->ops->name, type->name,
-		    weir_payload(ev, type)                 ? "one of this type"
+		    weir_payload(ev, type)             ? "one of this type"
 		    : ev->state == WEIR_EVENT_FINISHED ? "ended"
-							   : "as many payloads as are allowed");
+						       : "as many payloads as are allowed");
 }
 
 void *weir_payload_new(

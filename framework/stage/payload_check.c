@@ -7,8 +7,8 @@
 
 static const char name_bytes[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
 
-static bool type_ok(const struct weir_stage_ops *ops, const struct weir_payload_type *type,
-    char *text, size_t size)
+static bool type_ok(
+    const struct weir_stage_ops *ops, const struct weir_payload_type *type, char *text, size_t size)
 {
 	const char *name = type->name ? type->name : "";
 	size_t n = strlen(name);
@@ -47,8 +47,9 @@ static bool table_ok(const struct weir_stage_ops *ops, const struct weir_payload
 			return false;
 		if (!at->outlet || has_outlet(ops, at->outlet))
 			continue;
-		snprintf(text, size, "stage type '%s' %s %s on '%.64s', which is none of its outlets",
-		    ops->name, what, at->type->name, at->outlet);
+		snprintf(text, size,
+		    "stage type '%s' %s %s on '%.64s', which is none of its outlets", ops->name,
+		    what, at->type->name, at->outlet);
 		return false;
 	}
 	return true;

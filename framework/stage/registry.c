@@ -6,7 +6,8 @@
  * A plug-in is a shared object that defines the symbol weir_stage_<name>; nothing else is required.
  * The registry loads a copy of the file in memory (plugin.h), one copy per content. So a changed
  * file is loaded in addition to its former version, and a file that returns to an earlier content
- * uses the earlier copy again. An accepted plug-in is never unloaded, since graphs, events, metrics
+ * uses the earlier copy again. Files of equal content under several names, such as links, share one
+ * copy: each name is the symbol of another stage type in it. An accepted plug-in is never unloaded, since graphs, events, metrics
  * and the plug-in's own threads point into it. A type name refers to the plug-in of the newest
  * configuration.
  *
@@ -291,13 +292,24 @@ static int not_loaded(const char *path, struct weir_err *err)
 		   : "the reason is unknown");
 }
 
+/* The descriptor of a loaded copy of this content, under whatever symbol, or else that of `copy`. The
+ * dynamic loader loads one object for it, so stages of one file, which links lead to, share what the
+ * file defines, such as types of payloads. */
+static int object_of(const struct plugin_copy *copy)
+{
+	for (const struct plugin *p = newest_plugin; p; p = p->older)
+		if (plugin_same(&p->copy, copy))
+			return p->copy.fd;
+	return copy->fd;
+}
+
 /* Load `p->copy` and register its type. */
 static int open_copy(struct plugin *p, const char *path, void **so, struct weir_err *err)
 {
 	char name[64];
 	int rc;
 
-	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)getpid(), p->copy.fd);
+	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)getpid(), object_of(&p->copy));
 	*so = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!*so)
 		return not_loaded(path, err);

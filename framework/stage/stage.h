@@ -62,8 +62,8 @@ struct weir_stage {
 	int id, depth;
 	int n_outlets;
 	struct outlet *outlets;
-	char *key_arg;             /* argument of the key field, "x-user" of header.x-user */
-	char *cost_arg;            /* likewise of the field with the expected work */
+	char *key_arg;                   /* argument of the key field, "x-user" of header.x-user */
+	char *cost_arg;                  /* likewise of the field with the expected work */
 	struct payload_budget *payloads; /* that of the graph */
 	void *state;               /* NULL if the stage has replicas, or its type has no state */
 	struct replicas *replicas; /* with `mode: replicated` (stage/replica.h), otherwise NULL */
