@@ -81,6 +81,7 @@ bool plan_field_ref(const struct plan *p, const struct weir_event_type *type, co
 		ref->arg = f->name[0] ? NULL : dot + 1;
 		return true;
 	}
+	ref->payload = NULL;
 	return false;
 }
 

@@ -8,8 +8,8 @@ static WEIR_COLD void refused(const struct weir_stage *st, enum weir_payload_ref
 {
 	struct thread *t = thread_current;
 
-	/* a payload may belong to a thread that is not in the graph */
-	if (!t)
+	/* the owner of a payload that was taken may be a thread outside the graph */
+	if (!t || t->graph != st->graph)
 		return;
 	struct book *book = book_take(t, st->id);
 	book_add(&book->payload_refused[why], 1);

@@ -37,7 +37,7 @@ static struct weir_spec *web(const char *source, const char *first)
 
 static void test_given(void)
 {
-	struct weir_spec *spec = web("t.source", "decode");
+	struct weir_spec *spec = web("t.plain", "decode");
 
 	stage(spec, "decode", "t.decode", "scale");
 	stage(spec, "scale", "t.scale", "again");
@@ -47,7 +47,7 @@ static void test_given(void)
 
 static void test_missing(void)
 {
-	struct weir_spec *spec = web("t.source", "scale");
+	struct weir_spec *spec = web("t.plain", "scale");
 
 	stage(spec, "scale", "t.scale", NULL);
 	check(spec, "'scale' needs image; on the way web > scale no stage gives it");
@@ -59,7 +59,7 @@ static void test_missing(void)
 /* An outlet on which the stage gives nothing. */
 static void test_outlet(void)
 {
-	struct weir_spec *spec = web("t.source", "decode");
+	struct weir_spec *spec = web("t.plain", "decode");
 	struct weir_stage_spec *decode = stage(spec, "decode", "t.decode", "scale");
 
 	weir_spec_link(decode, "bad", "rest", false);
@@ -72,7 +72,7 @@ static void test_outlet(void)
 static void test_diamond(void)
 {
 	for (int both = 0; both < 2; both++) {
-		struct weir_spec *spec = web("t.source", "route");
+		struct weir_spec *spec = web("t.plain", "route");
 		struct weir_stage_spec *route = weir_spec_add_stage(spec, "route", "t.route");
 		weir_spec_link(route, "a", "left", false);
 		weir_spec_link(route, "b", "right", false);
@@ -87,7 +87,7 @@ static void test_diamond(void)
 
 static void test_taken(void)
 {
-	struct weir_spec *spec = web("t.source", "decode");
+	struct weir_spec *spec = web("t.plain", "decode");
 
 	stage(spec, "decode", "t.decode", "store");
 	stage(spec, "store", "t.store", "scale");
@@ -99,7 +99,7 @@ static void test_taken(void)
 /* On the second round the image is gone. */
 static void test_loop(void)
 {
-	struct weir_spec *spec = web("t.source", "decode");
+	struct weir_spec *spec = web("t.plain", "decode");
 	struct weir_stage_spec *store;
 
 	stage(spec, "decode", "t.decode", "scale");
@@ -108,7 +108,7 @@ static void test_loop(void)
 	weir_spec_link(store, "out", "scale", true);
 	check(spec, "on the way web > decode > scale > store > scale 'store' takes it");
 
-	spec = web("t.source", "decode");
+	spec = web("t.plain", "decode");
 	stage(spec, "decode", "t.decode", "scale");
 	stage(spec, "scale", "t.scale", "store");
 	store = weir_spec_add_stage(spec, "store", "t.store");
@@ -119,10 +119,10 @@ static void test_loop(void)
 /* Each source begins a way. */
 static void test_sources(void)
 {
-	struct weir_spec *spec = web("t.source", "decode");
+	struct weir_spec *spec = web("t.plain", "decode");
 
 	stage(spec, "decode", "t.decode", "scale");
-	stage(spec, "direct", "t.source", "scale");
+	stage(spec, "direct", "t.plain", "scale");
 	stage(spec, "scale", "t.scale", NULL);
 	check(spec, "on the way direct > scale no stage gives it");
 }
@@ -156,7 +156,7 @@ static void test_new_events(void)
 static void test_long_way(void)
 {
 	char name[8][WEIR_NAME_MAX + 1];
-	struct weir_spec *spec = web("t.source", "stage0-of-a-name-that-is-long-enough");
+	struct weir_spec *spec = web("t.plain", "stage0-of-a-name-that-is-long-enough");
 
 	for (int i = 0; i < 8; i++)
 		snprintf(name[i], sizeof(name[i]), "stage%d-of-a-name-that-is-long-enough", i);
@@ -170,7 +170,7 @@ static void test_long_way(void)
 
 static void test_tables(void)
 {
-	struct weir_spec *spec = web("t.source", "bare");
+	struct weir_spec *spec = web("t.plain", "bare");
 
 	stage(spec, "bare", "t.bare", "end");
 	stage(spec, "end", "t.end", NULL);
@@ -179,7 +179,7 @@ static void test_tables(void)
 
 static void test_same_name(void)
 {
-	struct weir_spec *spec = web("t.source", "decode");
+	struct weir_spec *spec = web("t.plain", "decode");
 
 	stage(spec, "decode", "t.decode", "other");
 	stage(spec, "other", "t.other-scale", NULL);
@@ -190,7 +190,7 @@ static void test_same_name(void)
 
 static struct weir_spec *keyed(const char *use, const char *knob, const char *field)
 {
-	struct weir_spec *spec = web("t.source", "first");
+	struct weir_spec *spec = web("t.plain", "first");
 
 	stage(spec, "first", use, "work");
 	struct weir_stage_spec *work = stage(spec, "work", "t.final", NULL);
@@ -255,7 +255,7 @@ static struct weir_spec *classed(const char *source, const char *field, const ch
 static void test_classes(void)
 {
 	check(classed("t.lader", "note.text", "abc*"), NULL);
-	check(classed("t.source", "note.text", "abc"),
+	check(classed("t.plain", "note.text", "abc"),
 	    "class 'some' matches 'note.text', but no source gives note");
 	check(classed("t.lader", "image.width", "7"), "but no source gives image");
 	check(classed("t.imager", "image.width", "7*"), NULL);
