@@ -38,6 +38,14 @@ static inline struct weir_slice field_text(
 					     : field_of_payload(f, ev, digits);
 }
 
+/** The value of the field as a key (weir_hash). */
+static inline uint64_t field_key(const struct field_ref *f, const struct weir_event *ev)
+{
+	char digits[FIELD_NUMBER_BYTES];
+
+	return weir_hash(field_text(f, ev, digits));
+}
+
 /** Store the value of the field in *number. A text counts as a number if it has only digits, with
  *  or without a point; a fraction is ignored. Returns whether there is a number. */
 bool field_number(const struct field_ref *f, const struct weir_event *ev, uint64_t *number);

@@ -21,15 +21,13 @@
 
 uint64_t sink_key(const struct sink *s, const struct weir_event *ev)
 {
-	char digits[FIELD_NUMBER_BYTES];
-
 	switch (s->key.kind) {
 	case KEY_CLASS:
 		return (uint64_t)ev->class_id + 1;
 	case KEY_STAGE:
 		return s->stage_key(s->stage, ev);
 	case KEY_FIELD:
-		return weir_hash(field_text(&s->key.field, ev, digits));
+		return field_key(&s->key.field, ev);
 	default:
 		return ev->key;
 	}
