@@ -63,11 +63,14 @@ static void release(struct payload_head *h)
 	h->reserved = 0;
 }
 
-int payload_reserve(struct payload_budget *budget, void *payload, uint64_t bytes)
+int payload_reserve(struct payload_budget *budget, void *payload, uint64_t more)
 {
 	struct payload_head *h = head_of(payload);
 	struct payload_budget *b = h->budget ? h->budget : budget;
+	uint64_t own = h->type->size > WEIR_PAYLOAD_SMALL ? h->type->size : 0, bytes;
 
+	if (__builtin_add_overflow(own, more, &bytes))
+		return WEIR_ENOMEM;
 	if (bytes > h->reserved && !grow(b, bytes - h->reserved))
 		return bytes > atomic_load_explicit(&b->limit, memory_order_relaxed)
 			   ? WEIR_ENOMEM
@@ -91,12 +94,10 @@ void *payload_make(struct payload_budget *budget, const struct weir_payload_type
 {
 	struct payload_head head = {.type = type}, *h;
 
-	if (type->size > WEIR_PAYLOAD_SMALL) {
-		/* reserved before the payload is allocated, on behalf of a head on the stack */
-		if (payload_reserve(budget, &head + 1, type->size) != 0) {
-			*why = WEIR_PAYLOAD_BUDGET;
-			return NULL;
-		}
+	/* a large type is reserved before it is allocated, on behalf of a head on the stack */
+	if (type->size > WEIR_PAYLOAD_SMALL && payload_reserve(budget, &head + 1, 0) != 0) {
+		*why = WEIR_PAYLOAD_BUDGET;
+		return NULL;
 	}
 	h = calloc(1, sizeof(*h) + type->size);
 	if (!h) {

@@ -38,8 +38,9 @@ struct payload_budget *payload_budget_new(uint64_t limit);
 /** Release a reference. NULL is allowed. */
 void payload_budget_put(struct payload_budget *budget);
 
-/** Set the reservation of a payload; the codes are those of weir_payload_reserve. */
-int payload_reserve(struct payload_budget *budget, void *payload, uint64_t bytes);
+/** Reserve `more` bytes in addition to the payload itself, which counts if its type is large. The codes
+ *  are those of weir_payload_reserve. */
+int payload_reserve(struct payload_budget *budget, void *payload, uint64_t more);
 /** Return a payload of `type` without an owner, or NULL and the reason in *why. */
 void *payload_make(struct payload_budget *budget, const struct weir_payload_type *type,
     enum weir_payload_refusal *why);

@@ -141,8 +141,9 @@ WEIR_API void weir_payload_drop(struct weir_event *ev, const struct weir_payload
 WEIR_API void weir_payload_free(void *payload);
 
 /**
- * Set the memory that `payload` counts for in the budget of the graph of `st` to `bytes`, which
- * replaces what it counted for before. To be called before the memory is allocated, as soon as its
+ * Set the memory for which `payload` counts in the budget of the graph of `st` to `bytes`, which
+ * replaces the number of an earlier call; its struct counts in addition if it is larger than
+ * WEIR_PAYLOAD_SMALL. To be called before the memory is allocated, as soon as its
  * size is known, and again if it turns out to be smaller. The reservation ends when the payload is
  * dropped. Returns 0; WEIR_EPRESSURE if the budget has not enough left now; or WEIR_ENOMEM if `bytes`
  * is larger than the whole budget. After an error the former reservation remains; the refusal is

@@ -142,6 +142,12 @@ static void test_large(void)
 	CU_ASSERT_PTR_NULL(payload_make(budget, &large_type, &why));
 	CU_ASSERT_EQUAL(why, WEIR_PAYLOAD_BUDGET);
 	CU_ASSERT_EQUAL(used(), large_type.size);
+	void *large = weir_payload(ev, &large_type);
+	CU_ASSERT_EQUAL(payload_reserve(budget, large, 100), 0);
+	CU_ASSERT_EQUAL(used(), large_type.size + 100);
+	CU_ASSERT_EQUAL(payload_reserve(budget, large, UINT64_MAX), WEIR_ENOMEM);
+	CU_ASSERT_EQUAL(payload_reserve(budget, large, 0), 0);
+	CU_ASSERT_EQUAL(used(), large_type.size);
 	payload_end(ev, WEIR_OK);
 	CU_ASSERT_EQUAL(used(), 0);
 }
