@@ -376,7 +376,6 @@ static void test_configure(void)
 	CU_ASSERT_EQUAL(weir_graph_unset(g, "last", "queue.limit", why, sizeof(why)), 0);
 	CU_ASSERT_STRING_EQUAL(value_of(g, "queue.limit"), "50");
 	CU_ASSERT_EQUAL(weir_graph_spec(g)->grace_ns, 7 * NS_PER_S);
-	CU_ASSERT_EQUAL(weir_graph_spec(g)->payload_bytes, 12345);
 	CU_ASSERT_EQUAL(atomic_load(&g->payloads->limit), 12345);
 	CU_ASSERT_EQUAL(weir_graph_overload(g), WEIR_ADMISSION_SHADOW);
 	/* The same again: nothing is left to do. */
