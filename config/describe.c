@@ -15,8 +15,6 @@
 #include "describe.h"
 #include "rows.h"
 
-#define NAME_WIDTH 16
-
 static void put_head(FILE *out, const char *name, bool first)
 {
 	fprintf(out, "%s%s\n", first ? "" : "\n", name);

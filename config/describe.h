@@ -7,6 +7,9 @@
 
 #include <weir/stage.h>
 
+/** Width of the column of names. */
+#define NAME_WIDTH 16
+
 /** Write the payloads that stages of this type need, give and take, and their fields. */
 void describe_payloads(FILE *out, const struct weir_stage_ops *ops);
 

@@ -6,8 +6,6 @@
 
 #include <weir/payload.h>
 
-#define NAME_WIDTH 18
-
 static const char *summary_of(const struct weir_payload_type *type)
 {
 	return type->summary ? type->summary : "";
@@ -33,9 +31,8 @@ static void put_payload_fields(FILE *out, const struct weir_payload_type *type)
 	fprintf(out, "\nfields of payload %s (for 'match:' of classes, 'by:' and 'key:')\n",
 	    type->name);
 	for (const struct weir_payload_field *f = type->fields; f->name; f++) {
-		char name[64];
-		snprintf(
-		    name, sizeof(name), "%.30s.%.30s", type->name, f->name[0] ? f->name : "NAME");
+		char name[2 * WEIR_NAME_MAX + 2];
+		snprintf(name, sizeof(name), "%s.%s", type->name, f->name[0] ? f->name : "NAME");
 		fprintf(out, "    %-*s %s\n", NAME_WIDTH, name, f->help ? f->help : "");
 	}
 }
