@@ -48,10 +48,12 @@ struct weir_vars *weir_vars(struct weir_stage *st, struct weir_event *ev)
 int weir_vars_set(struct weir_vars *vars, const char *name, struct weir_slice text)
 {
 	size_t n = strlen(name);
+
+	if (!vars) /* weir_vars found no memory */
+		return WEIR_ENOMEM;
 	const struct var *old = find(vars, name);
 	struct var *v = old ? &vars->var[old - vars->var] : &vars->var[vars->n];
 	char *big = NULL;
-
 	if (n == 0 || n > WEIR_VAR_NAME_MAX || text.n > WEIR_VAR_TEXT_MAX)
 		return WEIR_EINVAL;
 	if (!old && vars->n == WEIR_VARS_MAX)

@@ -32,7 +32,7 @@ WEIR_API struct weir_vars *weir_vars(struct weir_stage *st, struct weir_event *e
 /**
  * Set the variable `name` to a copy of `text`. Returns 0, or, with the variable unchanged, WEIR_EINVAL
  * if the name is empty or too long or the text is too long, WEIR_EBUSY if there are WEIR_VARS_MAX
- * other variables, or WEIR_ENOMEM. Texts of at most 23 bytes need no allocation; costs about 20 ns.
+ * other variables, or WEIR_ENOMEM if out of memory or if `vars` is NULL. Texts of at most 23 bytes need no allocation; costs about 20 ns.
  */
 WEIR_API int weir_vars_set(struct weir_vars *vars, const char *name, struct weir_slice text);
 

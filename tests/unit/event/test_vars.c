@@ -61,6 +61,7 @@ static void test_limits(void)
 	struct weir_vars *vars = vars_new();
 	char name[32];
 
+	CU_ASSERT_EQUAL(set(NULL, "a", "x"), WEIR_ENOMEM);
 	CU_ASSERT_EQUAL(set(vars, "", "x"), WEIR_EINVAL);
 	CU_ASSERT_EQUAL(set(vars, "abcdefghijklmnopqrstuvwx", "x"), WEIR_EINVAL);
 	CU_ASSERT_EQUAL(
