@@ -106,7 +106,7 @@ struct weir_payloads {
  * event owns the payload. Returns NULL if out of memory, if the memory budget is used up (only for
  * types larger than WEIR_PAYLOAD_SMALL), or if the event has WEIR_PAYLOADS_MAX payloads, has one of
  * this type, is of a type without a table, or has ended. The refusal is counted at stage `st`, and the event
- * should end as WEIR_EPRESSURE. Costs an allocation and about 5 ns.
+ * should end as WEIR_EPRESSURE. Costs an allocation and about 10 ns.
  */
 WEIR_API void *weir_payload_new(
     struct weir_stage *st, struct weir_event *ev, const struct weir_payload_type *type);

@@ -12,7 +12,7 @@
 
 #include "cunit_main.h"
 
-#define MEMBERS_MAX 26
+#define MEMBERS_MAX 29
 
 /* The compiler reports an error if the headers for stages define these, too. */
 struct weir_stage_view {
@@ -48,11 +48,24 @@ static const struct layout layouts[] = {
     LAYOUT(weir_trail, "168: 0 2 4 128",
 	offsetof(struct weir_trail, n_hops), offsetof(struct weir_trail, traced),
 	offsetof(struct weir_trail, hop), offsetof(struct weir_trail, trace)),
-    LAYOUT(weir_event_type, "64: 0 8 16 24 32 40 48 56",
+    LAYOUT(weir_event_type, "72: 0 8 16 24 32 40 48 56 64",
 	offsetof(struct weir_event_type, name), offsetof(struct weir_event_type, size),
 	offsetof(struct weir_event_type, finish), offsetof(struct weir_event_type, fields),
 	offsetof(struct weir_event_type, trail), offsetof(struct weir_event_type, describe),
-	offsetof(struct weir_event_type, may_match), offsetof(struct weir_event_type, cost)),
+	offsetof(struct weir_event_type, may_match), offsetof(struct weir_event_type, cost),
+	offsetof(struct weir_event_type, payloads)),
+    LAYOUT(weir_payload_type, "40: 0 8 16 24 32",
+	offsetof(struct weir_payload_type, name), offsetof(struct weir_payload_type, size),
+	offsetof(struct weir_payload_type, drop), offsetof(struct weir_payload_type, fields),
+	offsetof(struct weir_payload_type, summary)),
+    LAYOUT(weir_payload_field, "32: 0 8 16 24",
+	offsetof(struct weir_payload_field, name), offsetof(struct weir_payload_field, text),
+	offsetof(struct weir_payload_field, number), offsetof(struct weir_payload_field, help)),
+    LAYOUT(weir_payload_at, "16: 0 8",
+	offsetof(struct weir_payload_at, type), offsetof(struct weir_payload_at, outlet)),
+    LAYOUT(weir_payloads, "72: 0 8 40",
+	offsetof(struct weir_payloads, n), offsetof(struct weir_payloads, type),
+	offsetof(struct weir_payloads, payload)),
     LAYOUT(weir_event, "64: 0 8 16 24 32 40 48 56 60 62 63",
 	offsetof(struct weir_event, next), offsetof(struct weir_event, type),
 	offsetof(struct weir_event, key), offsetof(struct weir_event, trace_id),
@@ -90,7 +103,7 @@ static const struct layout layouts[] = {
     LAYOUT(weir_outlet, "32: 0 8 16 24",
 	offsetof(struct weir_outlet, name), offsetof(struct weir_outlet, type),
 	offsetof(struct weir_outlet, optional), offsetof(struct weir_outlet, help)),
-    LAYOUT(weir_stage_ops, "200: 0 4 8 16 24 32 40 48 56 64 72 80 88 96 104 112 120 128 136 144 152 160 168 176 184 192",
+    LAYOUT(weir_stage_ops, "224: 0 4 8 16 24 32 40 48 56 64 72 80 88 96 104 112 120 128 136 144 152 160 168 176 184 192 200 208 216",
 	offsetof(struct weir_stage_ops, abi), offsetof(struct weir_stage_ops, flags),
 	offsetof(struct weir_stage_ops, name), offsetof(struct weir_stage_ops, summary),
 	offsetof(struct weir_stage_ops, accepts), offsetof(struct weir_stage_ops, outlets),
@@ -103,7 +116,9 @@ static const struct layout layouts[] = {
 	offsetof(struct weir_stage_ops, key), offsetof(struct weir_stage_ops, refused),
 	offsetof(struct weir_stage_ops, service_ns), offsetof(struct weir_stage_ops, pause),
 	offsetof(struct weir_stage_ops, refresh), offsetof(struct weir_stage_ops, renewed),
-	offsetof(struct weir_stage_ops, expired), offsetof(struct weir_stage_ops, per_loop)),
+	offsetof(struct weir_stage_ops, expired), offsetof(struct weir_stage_ops, per_loop),
+	offsetof(struct weir_stage_ops, needs), offsetof(struct weir_stage_ops, gives),
+	offsetof(struct weir_stage_ops, takes)),
     LAYOUT(weir_mark, "32: 0 8 16 20 24",
 	offsetof(struct weir_mark, file), offsetof(struct weir_mark, excerpt),
 	offsetof(struct weir_mark, line), offsetof(struct weir_mark, col),
