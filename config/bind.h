@@ -40,6 +40,7 @@ int section_user(struct bind *bind, const struct weir_node *name, const struct w
 int section_admin(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_drain(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_overload(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
+int section_payloads(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_log(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_trace(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
 int section_plugin(struct bind *bind, const struct weir_node *name, const struct weir_node *node);
@@ -52,12 +53,13 @@ int section_alerts(struct bind *bind, const struct weir_node *name, const struct
 /* ---- shared by sections ---- */
 
 /** Rows of `admin:` (except `tokens` and `users`), of a token and of a user, of `drain:`,
- *  `overload:`, `log:` and `trace:`, and of a class (except `match`). */
+ *  `overload:`, `payloads:`, `log:` and `trace:`, and of a class (except `match`). */
 extern const struct weir_knob config_admin_knobs[];
 extern const struct weir_knob config_token_knobs[];
 extern const struct weir_knob config_user_knobs[];
 extern const struct weir_knob config_drain_knobs[];
 extern const struct weir_knob config_overload_knobs[];
+extern const struct weir_knob config_payloads_knobs[];
 extern const struct weir_knob config_log_knobs[];
 extern const struct weir_knob config_trace_knobs[];
 extern const struct weir_knob config_class_knobs[];

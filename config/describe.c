@@ -12,9 +12,8 @@
 #include <weir/stage.h>
 
 #include "bind.h"
+#include "describe.h"
 #include "rows.h"
-
-#define NAME_WIDTH 16
 
 static void put_head(FILE *out, const char *name, bool first)
 {
@@ -176,6 +175,7 @@ static void describe_type(FILE *out, const struct weir_stage_ops *ops)
 	put_fields(out, ops->accepts);
 	if (ops->flags & WEIR_STAGE_SOURCE && ops->outlets)
 		put_fields(out, ops->outlets[0].type);
+	describe_payloads(out, ops);
 	put_metrics(out, ops);
 	put_example(out, ops);
 }
@@ -199,6 +199,7 @@ static const struct {
     {"token", "keys of every token under 'admin: tokens:'", config_token_knobs},
     {"user", "keys of every user under 'admin: users:'", config_user_knobs},
     {"drain", "keys of 'drain:', at the top level", config_drain_knobs},
+    {"payloads", "keys of 'payloads:', at the top level", config_payloads_knobs},
 };
 
 #define N_SECTIONS ((int)(sizeof(sections) / sizeof(sections[0])))

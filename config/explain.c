@@ -265,6 +265,7 @@ static void explain_server(struct explain *x)
 	struct scope admin = {.path = "admin", .node = section(x, "admin")};
 	struct scope drain = {.path = "drain", .node = section(x, "drain")};
 	struct scope overload = {.path = "overload", .node = section(x, "overload")};
+	struct scope payloads = {.path = "payloads", .node = section(x, "payloads")};
 	struct scope trace = {.path = "trace", .node = section(x, "trace")};
 	struct scope log = {.path = "log", .node = section(x, "log")};
 
@@ -279,6 +280,7 @@ static void explain_server(struct explain *x)
 	    x, "users", x->spec->admin.users, x->spec->admin.n_users, config_user_knobs);
 	show_rows(x, &drain, "", config_drain_knobs, x->spec);
 	show_rows(x, &overload, "", config_overload_knobs, x->spec);
+	show_rows(x, &payloads, "", config_payloads_knobs, x->spec);
 	show_rows(x, &trace, "", config_trace_knobs, &x->spec->trace);
 	show_rows(x, &log, "", config_log_knobs, &x->spec->log);
 	explain_alerts(x);

@@ -367,6 +367,7 @@ static json_t *top_properties(void)
 	json_put(&p, "admin", admin_schema());
 	json_put(&p, "drain", table_schema(config_drain_knobs));
 	json_put(&p, "overload", table_schema(config_overload_knobs));
+	json_put(&p, "payloads", table_schema(config_payloads_knobs));
 	json_put(&p, "trace", table_schema(config_trace_knobs));
 	json_put(&p, "log", table_schema(config_log_knobs));
 	json_put(&p, "defaults", defaults_schema());

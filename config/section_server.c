@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Binds the sections that apply to the whole server: name, user, drain, overload, plugin. */
+/* Binds the sections that apply to the whole server: name, user, drain, overload, payloads, plugin. */
 #include "bind.h"
 
 #include <stdbool.h>
@@ -15,6 +15,9 @@
 #define GRACE_MAX_NS 3600e9
 /* Maximum lifetime of a graph after its replacement. A year is practically unlimited. */
 #define OLD_MAX_NS (365 * 24 * 3600e9)
+
+/* Maximum memory of payloads. A PiB is practically unlimited. */
+#define PAYLOADS_MAX_BYTES 1125899906842624.0
 
 const struct weir_knob config_drain_knobs[] = {
     {.name = "grace",
@@ -42,6 +45,18 @@ const struct weir_knob config_overload_knobs[] = {
 	.choices = "off|shadow|enforce",
 	.help = "upper limit of the admission modes of all stages: with shadow no policy refuses, "
 		"with off no policy is evaluated"},
+    {.name = NULL}};
+
+const struct weir_knob config_payloads_knobs[] = {
+    {.name = "memory",
+	.type = WEIR_KNOB_BYTES,
+	.offset = offsetof(struct weir_spec, payload_bytes),
+	.def = "1GiB",
+	.min = 0,
+	.max = PAYLOADS_MAX_BYTES,
+	.help =
+	    "memory that the payloads of all events may reserve in total; stages that need more "
+	    "are refused, and their events end as 'pressure' or 'memory'"},
     {.name = NULL}};
 
 static bool is_text(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
@@ -81,6 +96,13 @@ int section_overload(struct bind *bind, const struct weir_node *name, const stru
 {
 	(void)name;
 	int rc = weir_knobs_bind(config_overload_knobs, node, bind->spec, "'overload'", bind->errs);
+	return rc == WEIR_ENOMEM ? rc : 0;
+}
+
+int section_payloads(struct bind *bind, const struct weir_node *name, const struct weir_node *node)
+{
+	(void)name;
+	int rc = weir_knobs_bind(config_payloads_knobs, node, bind->spec, "'payloads'", bind->errs);
 	return rc == WEIR_ENOMEM ? rc : 0;
 }
 

@@ -140,6 +140,15 @@ static json_t *queue_json(const struct weir_stage_view *s)
 	    (json_int_t)s->queue_limit, "oldest_wait_seconds", seconds(s->oldest_wait_ns));
 }
 
+static json_t *refused_json(const struct weir_stage_view *s)
+{
+	const uint64_t *refused = s->payload_refused;
+
+	return json_pack("{s:I, s:I, s:I}", "memory", (json_int_t)refused[WEIR_PAYLOAD_MEMORY],
+	    "budget", (json_int_t)refused[WEIR_PAYLOAD_BUDGET], "slots",
+	    (json_int_t)refused[WEIR_PAYLOAD_SLOTS]);
+}
+
 static json_t *width_json(const struct weir_stage_view *s)
 {
 	if (s->width == 0)
@@ -166,7 +175,7 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 {
 	return json_pack(
 	    "{s:{s:s, s:s, s:s, s:I}, s:o, s:I, s:I, s:{s:I, s:I}, s:o, s:f, s:I, s:I, s:I, s:I, "
-	    "s:f, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o}",
+	    "s:o, s:f, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o}",
 	    "admission", "policy", s->admission, "mode", s->admission_mode, "why", s->admission_why,
 	    "nonsense_total", (json_int_t)s->admission_nonsense, "queue", queue_json(s),
 	    "in_flight", (json_int_t)s->in_flight, "held", (json_int_t)s->held, "law", "residual",
@@ -174,11 +183,11 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 	    threads_json(s), "busy_seconds_total", (double)s->busy_ns / 1e9, "batches_total",
 	    (json_int_t)s->batches, "batch_events_total", (json_int_t)s->batch_events,
 	    "wakeups_total", (json_int_t)s->wakeups, "unhandled_total", (json_int_t)s->unhandled,
-	    "longest_running_seconds", seconds(s->longest_running_ns), "slo_seconds",
-	    slo_json(s->slo_ns), "pressure", isfinite(s->pressure) ? s->pressure : 0.0,
-	    "degradation", s->degradation, "width", width_json(s), "cores",
-	    view_json_cores(s->cores, s->n_cores), "links", links_json(s), "metrics",
-	    metrics_json(s), "classes", classes_json(v, s));
+	    "payloads_refused_total", refused_json(s), "longest_running_seconds",
+	    seconds(s->longest_running_ns), "slo_seconds", slo_json(s->slo_ns), "pressure",
+	    isfinite(s->pressure) ? s->pressure : 0.0, "degradation", s->degradation, "width",
+	    width_json(s), "cores", view_json_cores(s->cores, s->n_cores), "links", links_json(s),
+	    "metrics", metrics_json(s), "classes", classes_json(v, s));
 }
 
 /* Add the members of `more` to `into`. `more` is consumed. Returns NULL if either is NULL. */
@@ -264,9 +273,11 @@ json_t *view_json_stages(const struct weir_graph_view *v)
 
 	for (int i = 0; i < v->n_stages; i++)
 		json_push(&list, stage_json(v, &v->stages[i]));
-	return merge(
-	    time_json(v), json_pack("{s:s, s:f, s:o, s:o}", "name", v->name, "process_cpu_seconds",
-			      process_cpu(), "stages", list, "groups", view_json_groups(v, true)));
+	return merge(time_json(v),
+	    json_pack("{s:s, s:f, s:{s:I, s:I}, s:o, s:o}", "name", v->name, "process_cpu_seconds",
+		process_cpu(), "payloads", "reserved_bytes", (json_int_t)v->payload_bytes,
+		"limit_bytes", (json_int_t)v->payload_bytes_limit, "stages", list, "groups",
+		view_json_groups(v, true)));
 }
 
 json_t *view_json_stage(const struct weir_graph_view *v, const struct weir_stage_view *s)

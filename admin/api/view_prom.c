@@ -115,6 +115,21 @@ static void print_shed(struct textbuf *out, const struct family *f, const struct
 	}
 }
 
+static void print_payloads(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	static const char *const word[WEIR_PAYLOAD_REFUSALS] = {
+	    [WEIR_PAYLOAD_MEMORY] = "memory",
+	    [WEIR_PAYLOAD_BUDGET] = "budget",
+	    [WEIR_PAYLOAD_SLOTS] = "slots",
+	};
+
+	for (int i = 0; i < WEIR_PAYLOAD_REFUSALS; i++) {
+		begin(out, f, a);
+		prom_label(out, "reason", word[i]);
+		prom_count(out, a->stage->payload_refused[i]);
+	}
+}
+
 static void print_threads(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	static const char *const word[WEIR_THREAD_STATES] = {
@@ -217,6 +232,10 @@ static const struct family family[] = {
 	MEMBER_COUNT, offsetof(struct weir_graph_view, collect.sent), NULL},
     {"weir_trace_failed_total", "counter", "Requests that could not be sent to the collector",
 	SCOPE_GRAPH, MEMBER_COUNT, offsetof(struct weir_graph_view, collect.failed), NULL},
+    {"weir_payload_reserved_bytes", "gauge", "Memory that payloads of events have reserved",
+	SCOPE_GRAPH, MEMBER_COUNT, offsetof(struct weir_graph_view, payload_bytes), NULL},
+    {"weir_payload_limit_bytes", "gauge", "Memory that payloads of events may reserve", SCOPE_GRAPH,
+	MEMBER_COUNT, offsetof(struct weir_graph_view, payload_bytes_limit), NULL},
     {"weir_stage_state", "gauge", "1 for the state that the stage is in, 0 for the other states",
 	SCOPE_STAGE, 0, BY(print_state)},
     {"weir_stage_queue_length", "gauge", "Events waiting in the queue of the stage", SCOPE_QUEUE,
@@ -277,6 +296,9 @@ static const struct family family[] = {
     {"weir_stage_unhandled_total", "counter",
 	"Events that the handler left unhandled, which is a bug in the handler", SCOPE_STAGE,
 	MEMBER_COUNT, OF_STAGE(unhandled)},
+    {"weir_stage_payloads_refused_total", "counter",
+	"Payloads, and memory for them, that the stage was refused, by reason", SCOPE_STAGE, 0,
+	BY(print_payloads)},
     {"weir_stage_pressure_ratio", "gauge", "How loaded the stage is, from 0 (idle) to 1 (full)",
 	SCOPE_STAGE, MEMBER_REAL, OF_STAGE(pressure)},
     {"weir_stage_degradation", "gauge",

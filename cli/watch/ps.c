@@ -19,6 +19,7 @@
 #include "cli/client/client.h"
 #include "admin/text/number_format.h"
 #include "core_groups.h"
+#include "payloads.h"
 #include "stage_state.h"
 #include "turned_away.h"
 #include "cli/client/plain.h"
@@ -162,6 +163,7 @@ static void ps_print_table(const json_t *doc, const char *url)
 		turned_away_print(json_array_get(stages, i), NULL, 0);
 	core_groups_print(doc);
 	stages_width_print(stages);
+	payloads_print(doc, NULL);
 	stages_held_print(stages);
 	stages_trouble_print(stages);
 }

@@ -20,6 +20,7 @@
 #include "cli/client/client.h"
 #include "admin/text/number_format.h"
 #include "core_groups.h"
+#include "payloads.h"
 #include "stage_state.h"
 #include "turned_away.h"
 #include "why_shed.h"
@@ -329,6 +330,7 @@ static int explain(const char *url, const char *stage, const json_t *then, const
 		print_verdict(now);
 		core_groups_why(then, now, span_s, NULL);
 		stages_held_print(b);
+		payloads_print(now, NULL);
 	}
 	for (size_t i = 0; i < n && rc == VERB_OK; i++) {
 		if (stage && strcmp(all[i].name, stage) != 0)
@@ -337,6 +339,8 @@ static int explain(const char *url, const char *stage, const json_t *then, const
 		print_stage(&all[i]);
 		if (stage)
 			core_groups_why(then, now, span_s, stage);
+		if (stage)
+			payloads_print(now, stage);
 		if (stage)
 			rc = print_decisions(url, stage);
 	}

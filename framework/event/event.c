@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/probe.h"
+#include "event/payload.h"
 #include "trace/trail.h"
 #include "trace/trail_tap.h"
 
@@ -44,6 +45,8 @@ void weir_event_init(struct weir_event *ev, const struct weir_event_type *type, 
 		trail_of(ev)->n_hops = 0;
 		trail_of(ev)->traced = false;
 	}
+	if (type->payloads)
+		payloads_of(ev)->n = 0;
 }
 
 static void count_outcome(struct class_book *c, int status, uint64_t n)
@@ -113,7 +116,7 @@ static void end(struct thread *t, struct weir_event **slot, int status, int stag
 	if (WEIR_UNLIKELY(ev->type->op))
 		op_end(t, ev, status);
 	else
-		ev->type->finish(ev, status);
+		payload_end(ev, status);
 }
 
 static bool in_flight(const struct weir_event *ev)

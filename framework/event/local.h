@@ -35,6 +35,7 @@
 #include <weir/stage.h>
 
 #include "event/mailbox.h"
+#include "event/payload.h"
 #include "event/slab.h"
 
 /** A counter with one writer, which therefore needs no atomic read-modify-write to add. Readers
@@ -105,6 +106,8 @@ struct book {
 	 * admitted or put back, and before a handler got them. */
 	book_counter put_back, refused, dropped;
 	book_counter refusals; /* events that the other side has refused (weir_hold_refused) */
+	/* payloads and reservations that the stage was refused, by reason */
+	book_counter payload_refused[WEIR_PAYLOAD_REFUSALS];
 	/* for services that ended because a ticket expired: their total time, and the number of
 	 * events that left the stage after such a service */
 	book_counter expired_ns, expired;

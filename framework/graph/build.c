@@ -89,9 +89,9 @@ static int make_shortest(struct weir_stage *st, const struct plan_stage *ps)
 	int64_t starve_ns = ps->spec->queue.starve_ns;
 
 	k->cost = ps->cost;
-	if (ps->cost.arg) {
-		st->cost_arg = strdup(ps->cost.arg);
-		k->cost.arg = st->cost_arg;
+	if (ps->cost.field.arg) {
+		st->cost_arg = strdup(ps->cost.field.arg);
+		k->cost.field.arg = st->cost_arg;
 		if (!st->cost_arg)
 			return WEIR_ENOMEM;
 	}
@@ -129,9 +129,9 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	atomic_init(&k->most_wait_ns, INT64_MAX);
 	atomic_init(&k->cohort_max, (int)s->cohort.max);
 	atomic_init(&k->linger_ns, s->cohort.linger_ns);
-	if (ps->key.arg) {
-		st->key_arg = strdup(ps->key.arg);
-		k->key.arg = st->key_arg;
+	if (ps->key.field.arg) {
+		st->key_arg = strdup(ps->key.field.arg);
+		k->key.field.arg = st->key_arg;
 		if (!st->key_arg)
 			return WEIR_ENOMEM;
 	}
@@ -204,6 +204,7 @@ static int alloc_stages(struct weir_graph *g, const struct plan *plan)
 		memset(st, 0, size);
 		st->id = i;
 		st->graph = g;
+		st->payloads = g->payloads;
 		st->ops = plan->stages[i].ops;
 		st->spec = &g->spec->stages[i];
 		st->name = st->spec->name;
@@ -299,11 +300,12 @@ static int init_stages(struct weir_graph *g, struct weir_errs *errs)
 
 static int build(struct weir_graph *g, const struct plan *plan, struct weir_errs *errs)
 {
-	int rc = graph_classes_bind(g, plan->source_type, errs);
+	int rc = graph_classes_bind(g, plan, errs);
 
 	if (rc != 0)
 		return rc;
-	if (alloc_stages(g, plan) != 0)
+	g->payloads = payload_budget_new((uint64_t)g->spec->payload_bytes);
+	if (!g->payloads || alloc_stages(g, plan) != 0)
 		return no_memory(errs);
 	for (int i = 0; i < g->n_stages && rc == 0; i++)
 		rc = make_stage(g, g->stages[i], plan, &plan->stages[i], errs);
@@ -427,6 +429,7 @@ void weir_graph_free(struct weir_graph *g)
 	graph_control_free(g);
 	graph_groups_free(g);
 	graph_classes_free(g);
+	payload_budget_put(g->payloads);
 	free(g->pools);
 	free(g->stages);
 	free(g->order);

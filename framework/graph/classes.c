@@ -14,22 +14,21 @@
 #include "plan/plan.h"
 
 static int match_init(
-    struct class_match *m, const struct weir_match_spec *spec, const struct weir_event_type *type)
+    struct class_match *m, const struct weir_match_spec *spec, const struct plan *plan)
 {
-	const char *arg;
-
-	m->type = type;
-	m->field = plan_field(type, spec->field, &arg);
+	m->type = plan->source_type;
+	plan_field_ref(plan, m->type, spec->field, &m->field);
 	m->n = strlen(spec->pattern);
 	m->prefix = m->n > 0 && spec->pattern[m->n - 1] == '*';
 	m->n -= m->prefix;
 	m->pattern = strndup(spec->pattern, m->n);
+	const char *arg = m->field.arg;
 	m->arg = arg ? strdup(arg) : NULL;
+	m->field.arg = m->arg;
 	return m->pattern && (!arg || m->arg) ? 0 : WEIR_ENOMEM;
 }
 
-int graph_classes_bind(
-    struct weir_graph *g, const struct weir_event_type *type, struct weir_errs *errs)
+int graph_classes_bind(struct weir_graph *g, const struct plan *plan, struct weir_errs *errs)
 {
 	int n = g->spec->n_classes;
 
@@ -49,7 +48,7 @@ int graph_classes_bind(
 		if (!gc->match)
 			return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 		for (int m = 0; m < cs->n_match; m++, gc->n_match++)
-			if (match_init(&gc->match[m], &cs->match[m], type) != 0)
+			if (match_init(&gc->match[m], &cs->match[m], plan) != 0)
 				return weir_errs_add(
 				    errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 	}
@@ -77,8 +76,10 @@ static bool matches(const struct graph_class *gc, const struct weir_event *ev)
 	for (int i = 0; i < gc->n_match; i++) {
 		const struct class_match *m = &gc->match[i];
 		struct weir_slice v = {0};
-		if (m->field && ev->type == m->type)
-			v = m->field->get(ev, m->arg);
+		char digits[FIELD_NUMBER_BYTES];
+		/* a field of events belongs to one type of them, one of payloads to any */
+		if (field_found(&m->field) && (!m->field.field || ev->type == m->type))
+			v = field_text(&m->field, ev, digits);
 		if (!v.p || v.n < m->n || (!m->prefix && v.n != m->n) ||
 		    memcmp(v.p, m->pattern, m->n) != 0)
 			return false;

@@ -39,10 +39,10 @@ struct gone {
 
 struct class_match {
 	const struct weir_event_type *type; /* the type that has `field` */
-	const struct weir_field *field;
-	char *arg;     /* owned */
-	char *pattern; /* owned, without a trailing '*' */
-	size_t n;      /* length of `pattern` */
+	struct field_ref field;             /* field.arg is `arg` */
+	char *arg;                          /* owned */
+	char *pattern;                      /* owned, without a trailing '*' */
+	size_t n;                           /* length of `pattern` */
 	bool prefix;
 };
 
@@ -53,6 +53,7 @@ struct graph_class {
 };
 
 struct control;
+struct plan;
 struct width_view;
 struct pool_refusal;
 struct journal;
@@ -98,6 +99,7 @@ struct weir_graph {
 	bool stays WEIR_GUARDED_BY(lock);    /* no other graph may take over any more */
 	/* time at which the next temporary override expires, INT64_MAX if there is none */
 	_Atomic int64_t expires_ns;
+	struct payload_budget *payloads;
 	struct change_log change_log;
 	struct lock threads_lock;
 	struct thread *threads WEIR_GUARDED_BY(threads_lock);
@@ -150,10 +152,9 @@ extern const struct graph_operator {
 	void (*tick)(struct weir_graph *g, int64_t now_ns);
 } graph_operator;
 
-/** Bind the classes of the spec to the fields of event type `type`, which is NULL if no source has
- *  an event type. Returns 0, or a WEIR_E code with the errors in `errs`. */
-int graph_classes_bind(
-    struct weir_graph *g, const struct weir_event_type *type, struct weir_errs *errs);
+/** Bind the classes of the spec to fields: of the events that the first source emits, and of payloads.
+ *  Returns 0, or a WEIR_E code with the errors in `errs`. */
+int graph_classes_bind(struct weir_graph *g, const struct plan *plan, struct weir_errs *errs);
 void graph_classes_free(struct weir_graph *g);
 
 /** Set the overload mode of the spec in all sinks. Called during the build. */

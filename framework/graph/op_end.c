@@ -11,7 +11,9 @@ static inline void release(struct thread *t, struct weir_event *ev, int status)
 	const struct weir_event_type *type = ev->type;
 	bool slab = op_of(ev)->flags & OP_SLAB;
 
-	if (type->finish)
+	if (WEIR_UNLIKELY(type->payloads != 0) && payloads_of(ev)->n > 0)
+		payload_finish(ev, status);
+	else if (type->finish)
 		type->finish(ev, status);
 	if (slab)
 		slab_give(&t->slab, ev, type->size);

@@ -185,6 +185,8 @@ static void add_stage(const struct inheritance *i, const struct kin *kin, int n_
 	v->batch_events += was->batch_events;
 	v->wakeups += was->wakeups;
 	v->unhandled += was->unhandled;
+	for (int r = 0; r < WEIR_PAYLOAD_REFUSALS; r++)
+		v->payload_refused[r] += was->payload_refused[r];
 	v->refusals += was->refusals;
 	v->spawned += was->spawned;
 	v->joined += was->joined;

@@ -336,6 +336,8 @@ static int view_stage(
 	v->wakeups = book_read(&b.wakeups);
 	v->stuck = atomic_load_explicit(&st->stuck, memory_order_relaxed);
 	v->unhandled = book_read(&b.unhandled);
+	for (int r = 0; r < WEIR_PAYLOAD_REFUSALS; r++)
+		v->payload_refused[r] = book_read(&b.payload_refused[r]);
 	for (int m = 0; m < v->n_metrics; m++)
 		v->metric[m] = (int64_t)book_read(&b.metric[m]);
 	view_law(g, st, &b, (int64_t)n_queued, motion, v);
@@ -372,6 +374,8 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 		rc = view_stage(g, g->stages[i], &motion, &v->stages[i]);
 	v->decisions_total = v->decided_total = journal_total(control_journal(g->control));
 	v->acts_total = change_log_total(&g->change_log);
+	v->payload_bytes = atomic_load_explicit(&g->payloads->used, memory_order_relaxed);
+	v->payload_bytes_limit = atomic_load_explicit(&g->payloads->limit, memory_order_relaxed);
 	weir_graph_collect_state(g, &v->collect);
 	if (v->stages && rc == 0)
 		rc = graph_groups_view(g, v);

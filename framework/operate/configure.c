@@ -173,6 +173,8 @@ static void configure_server(struct weir_graph *g, const struct weir_spec *wante
 
 	g->spec->grace_ns = wanted->grace_ns;
 	g->spec->old_ns = wanted->old_ns;
+	g->spec->payload_bytes = wanted->payload_bytes;
+	atomic_store(&g->payloads->limit, (uint64_t)wanted->payload_bytes);
 	g->spec->overload_mode = wanted->overload_mode;
 	if (before == wanted->overload_mode || atomic_load(&g->overload_mode) != before)
 		return;

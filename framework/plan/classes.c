@@ -33,18 +33,47 @@ static void check_pattern(struct plan *p, const struct weir_class_spec *cs,
 		    m->field, m->pattern);
 }
 
+/* A source chooses the class when it has made an event, so it must also have made the payload. */
+static void check_payload(struct plan *p, const struct weir_class_spec *cs,
+    const struct weir_match_spec *m, const struct field_ref *ref)
+{
+	size_t digits = strspn(m->pattern, "0123456789");
+	bool number = !m->pattern[digits] || strcmp(m->pattern + digits, "*") == 0;
+
+	if (!plan_source_gives(p, ref->payload))
+		weir_errs_add(p->errs, &cs->mark, WEIR_ENOENT,
+		    "a class is chosen at the source, so only payloads that it gives can be "
+		    "matched",
+		    "class '%s' matches '%s', but no source gives %s", cs->name, m->field,
+		    ref->payload->name);
+	else if (ref->of_payload->number && !number)
+		weir_errs_add(p->errs, &cs->mark, WEIR_EINVAL, "use digits, or digits and '*'",
+		    "class '%s' can match nothing: '%s' is a number, and '%.60s' is none", cs->name,
+		    m->field, m->pattern);
+}
+
+static void check_match(struct plan *p, const struct weir_class_spec *cs,
+    const struct weir_match_spec *m, const struct field_ref *ref)
+{
+	if (ref->field)
+		check_pattern(p, cs, m, ref->field);
+	else
+		check_payload(p, cs, m, ref);
+}
+
 static void check_fields(struct plan *p, const struct weir_class_spec *cs)
 {
-	const struct weir_field *field;
-	const char *arg;
+	struct field_ref ref;
+	char hint[160];
 
 	for (int m = 0; m < cs->n_match && p->source_type; m++) {
-		field = plan_field(p->source_type, cs->match[m].field, &arg);
-		if (field)
-			check_pattern(p, cs, &cs->match[m], field);
+		if (plan_field_ref(p, p->source_type, cs->match[m].field, &ref))
+			check_match(p, cs, &cs->match[m], &ref);
 		else
 			weir_errs_add(p->errs, &cs->mark, WEIR_ENOENT,
-			    "`weir describe` of the source lists the fields",
+			    plan_field_hint(p, cs->match[m].field,
+				"`weir describe` of the source lists the fields", hint,
+				sizeof(hint)),
 			    "class '%s' matches '%s', which %s does not have", cs->name,
 			    cs->match[m].field, p->source_type->name);
 	}

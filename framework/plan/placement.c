@@ -71,7 +71,7 @@ static void check_pinned(struct plan *p, const struct plan_stage *ps)
 		    s->name, s->use, s->group);
 }
 
-bool plan_key(struct plan_stage *ps, const char *name)
+bool plan_key(const struct plan *p, struct plan_stage *ps, const char *name)
 {
 	if (strcmp(name, "event") == 0)
 		ps->key.kind = KEY_EVENT;
@@ -79,7 +79,7 @@ bool plan_key(struct plan_stage *ps, const char *name)
 		ps->key.kind = KEY_CLASS;
 	else if (strcmp(name, "stage") == 0 && ps->ops->key)
 		ps->key.kind = KEY_STAGE;
-	else if ((ps->key.field = plan_field(ps->type, name, &ps->key.arg)))
+	else if (plan_field_ref(p, ps->type, name, &ps->key.field))
 		ps->key.kind = KEY_FIELD;
 	else
 		return false;
@@ -102,10 +102,14 @@ static void resolve_key(struct plan *p, struct plan_stage *ps)
 		    by);
 	if (!name[0])
 		return;
-	if (!plan_key(ps, name))
+	char hint[160];
+
+	if (!plan_key(p, ps, name))
 		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
-		    "use 'event', 'class', a field of the events or, if the stage type has a key, "
-		    "'stage'",
+		    plan_field_hint(p, name,
+			"use 'event', 'class', a field of the events or, if the stage type has a "
+			"key, 'stage'",
+			hint, sizeof(hint)),
 		    "stage '%s' has no key '%s'", s->name, name);
 }
 

@@ -126,23 +126,6 @@ static void check_stages(struct plan *p)
 	}
 }
 
-const struct weir_field *plan_field(
-    const struct weir_event_type *type, const char *name, const char **arg)
-{
-	*arg = NULL;
-	for (const struct weir_field *f = type ? type->fields : NULL; f && f->name; f++) {
-		size_t n = strlen(f->name);
-		if (f->name[n - 1] != '.') {
-			if (strcmp(name, f->name) == 0)
-				return f;
-		} else if (strncmp(name, f->name, n) == 0 && name[n]) {
-			*arg = name + n;
-			return f;
-		}
-	}
-	return NULL;
-}
-
 int plan_make(const struct weir_spec *spec, struct plan *p, struct weir_errs *errs)
 {
 	int before = errs->total;
@@ -166,6 +149,7 @@ int plan_make(const struct weir_spec *spec, struct plan *p, struct weir_errs *er
 	plan_children(p);
 	plan_classes(p);
 	plan_placement(p);
+	plan_payloads(p);
 	plan_slo(p);
 	return errs->total > before ? WEIR_EINVAL : 0;
 }

@@ -36,7 +36,7 @@ struct plan_stage {
 	int64_t per_loop;   /* of a source: ops->per_loop; 0 if there is no limit */
 	int n_outlets;
 	struct plan_outlet *outlets;
-	struct key_source key;   /* key.arg points into the spec */
+	struct key_source key;   /* key.field.arg points into the spec */
 	struct cost_source cost; /* likewise */
 	bool serial;             /* `key` is a serial key (sched/serial.h) */
 };
@@ -62,6 +62,7 @@ void plan_types(struct plan *p);     /* plan/order.c: types along links */
 void plan_children(struct plan *p);  /* plan/children.c: cycles of awaits */
 void plan_classes(struct plan *p);   /* plan/classes.c: fields, reach, priorities, guarantees */
 void plan_placement(struct plan *p); /* plan/placement.c: pools, modes, keys, policies, budget */
+void plan_payloads(struct plan *p);  /* plan/payloads.c: what stages need and give */
 void plan_slo(struct plan *p);       /* plan/slo.c: objectives that no event can meet */
 
 /** Check `width:` of a stage; a part of plan_placement. */
@@ -99,7 +100,7 @@ void plan_stage_serial(struct plan *p, struct plan_stage *ps);
 void plan_serial_warn(const struct plan *p);
 /** Set the key of the stage to `name`: "event", "class", "stage" or a field. Returns false if there is
  *  no such key. */
-bool plan_key(struct plan_stage *ps, const char *name);
+bool plan_key(const struct plan *p, struct plan_stage *ps, const char *name);
 /** Check `mode: replicated` of a stage; a part of plan_stage_cores. */
 void plan_stage_replicas(struct plan *p, const struct plan_stage *ps);
 /** Check `replicas` of core group `g`; a part of plan_group_cores. */
@@ -133,5 +134,23 @@ void plan_name(struct plan *p, const char *kind, const char *name, const struct 
  *  none. *arg is set to the part after the dot if the field takes an argument, else to NULL. */
 const struct weir_field *plan_field(
     const struct weir_event_type *type, const char *name, const char **arg);
+/** Find the field `name` of `type`, or of a payload ("image.width"), and store it in *ref. ref->arg
+ *  points into `name`. Returns false if there is none; *ref has no field then. Whether events have the
+ *  payload is checked later (plan_payloads). */
+bool plan_field_ref(const struct plan *p, const struct weir_event_type *type, const char *name,
+    struct field_ref *ref);
+/** Return what to do about `name`, which is no field: the list of the payload's fields, in
+ *  hint[size], if it begins with the name of a payload, else `otherwise`. */
+const char *plan_field_hint(
+    const struct plan *p, const char *name, const char *otherwise, char *hint, size_t size);
+/** The payload type called name[0..n) that a stage of the spec uses, or else any known stage type, or
+ *  NULL. */
+const struct weir_payload_type *plan_payload_named(
+    const struct plan *p, const char *name, size_t n);
+/** Whether a source gives payloads of `type`. */
+bool plan_source_gives(const struct plan *p, const struct weir_payload_type *type);
+/** Write the names of the stage types that give payloads of `type` to hint[size], as advice. Returns
+ *  `hint`. */
+const char *plan_givers(const struct weir_payload_type *type, char *hint, size_t size);
 
 #endif

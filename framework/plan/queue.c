@@ -20,14 +20,16 @@ static bool may_be_number(const struct weir_event_type *type, const struct weir_
 static void resolve_field(struct plan *p, struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
+	char hint[160];
 
-	ps->cost.field = plan_field(ps->type, s->queue.by, &ps->cost.arg);
 	ps->cost.kind = COST_FIELD;
-	if (!ps->cost.field)
-		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT, "use a field of the events",
+	if (!plan_field_ref(p, ps->type, s->queue.by, &ps->cost.field))
+		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
+		    plan_field_hint(
+			p, s->queue.by, "use a field of the events", hint, sizeof(hint)),
 		    "stage '%s': 'by' of 'queue' is '%s', but the events (%s) have no such field",
 		    s->name, s->queue.by, ps->type ? ps->type->name : "of any type");
-	else if (!may_be_number(ps->type, ps->cost.field))
+	else if (ps->cost.field.field && !may_be_number(ps->type, ps->cost.field.field))
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "use a field that is a number",
 		    "stage '%s': 'by' of 'queue' is '%s', which is never a number in events of "
 		    "type "

@@ -61,7 +61,7 @@ void plan_stage_serial(struct plan *p, struct plan_stage *ps)
 	const struct weir_stage_spec *s = ps->spec;
 	const struct weir_group_spec *gs = group_of(p, ps);
 	const char *field = field_of(p, ps), *why;
-	char text[64];
+	char text[64], hint[160];
 
 	if (!field)
 		return;
@@ -77,10 +77,13 @@ void plan_stage_serial(struct plan *p, struct plan_stage *ps)
 		    "stage '%s' keeps the order of events with equal '%s', but its group '%s' has "
 		    "'order: newest'",
 		    s->name, field, gs->name);
-	ps->serial = plan_key(ps, field);
+	ps->serial = plan_key(p, ps, field);
 	if (!ps->serial && ps->type)
 		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
-		    "`weir describe TYPE` shows the fields; or write 'serial: none' at the stage",
+		    plan_field_hint(p, field,
+			"`weir describe TYPE` shows the fields; or write 'serial: none' at the "
+			"stage",
+			hint, sizeof(hint)),
 		    "stage '%s': events of type %s have no field '%s' for 'serial'", s->name,
 		    ps->type->name, field);
 	else if (!ps->serial)

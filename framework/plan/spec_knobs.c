@@ -147,8 +147,9 @@ const struct weir_knob weir_cohort_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_cohort_spec, by),
 	.def = "",
-	.help = "events of one cohort have equal values of this field; 'stage' is the key of the "
-		"stage type; empty: a cohort may have any events"},
+	.help = "events of one cohort have equal values of this field, of the event or of a payload "
+		"(image.width); 'stage' is the key of the stage type; empty: a cohort may have any "
+		"events"},
     {.name = NULL}};
 
 const struct weir_knob weir_admission_knobs[] = {
@@ -311,8 +312,8 @@ const struct weir_knob weir_stage_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_stage_spec, key),
 	.def = "",
-	.help = "mode partitioned: events with equal values of this field stay in one thread and "
-		"in order"},
+	.help = "mode partitioned: events with equal values of this field, of the event or of a "
+		"payload (image.width), stay in one thread and in order"},
     {.name = "group",
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_stage_spec, group),

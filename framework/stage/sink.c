@@ -27,7 +27,7 @@ uint64_t sink_key(const struct sink *s, const struct weir_event *ev)
 	case KEY_STAGE:
 		return s->stage_key(s->stage, ev);
 	case KEY_FIELD:
-		return weir_hash(s->key.field->get(ev, s->key.arg));
+		return field_key(&s->key.field, ev);
 	default:
 		return ev->key;
 	}

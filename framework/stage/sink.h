@@ -20,6 +20,7 @@
 
 #include "admission/admission.h"
 #include "event/cell.h"
+#include "event/field.h"
 #include "event/local.h"
 #include "event/queue.h"
 
@@ -72,15 +73,13 @@ struct decided {
 /** Source of the key of an event. */
 struct key_source {
 	enum { KEY_NONE, KEY_EVENT, KEY_CLASS, KEY_STAGE, KEY_FIELD } kind;
-	const struct weir_field *field;
-	const char *arg; /* for fields that take an argument; owned by the stage */
+	struct field_ref field;
 };
 
 /** Source of the expected work of an event, for queues with `discipline: shortest`. */
 struct cost_source {
 	enum { COST_NONE, COST_FIELD, COST_TYPE } kind; /* COST_TYPE: weir_event_type.cost */
-	const struct weir_field *field;
-	const char *arg; /* as in struct key_source */
+	struct field_ref field;
 };
 
 /** How a stage uses the threads of its group (graph/share.c); 0 if unknown. Written by the control

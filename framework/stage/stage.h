@@ -62,8 +62,9 @@ struct weir_stage {
 	int id, depth;
 	int n_outlets;
 	struct outlet *outlets;
-	char *key_arg;             /* argument of the key field, "x-user" of header.x-user */
-	char *cost_arg;            /* likewise of the field with the expected work */
+	char *key_arg;                   /* argument of the key field, "x-user" of header.x-user */
+	char *cost_arg;                  /* likewise of the field with the expected work */
+	struct payload_budget *payloads; /* that of the graph */
 	void *state;               /* NULL if the stage has replicas, or its type has no state */
 	struct replicas *replicas; /* with `mode: replicated` (stage/replica.h), otherwise NULL */
 	bool inited;               /* ops->init succeeded */
@@ -82,7 +83,7 @@ struct weir_stage {
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* incremented when conf is replaced */
-	atomic_bool unhandled_logged, unlinked_logged;
+	atomic_bool unhandled_logged, unlinked_logged, payload_logged;
 	atomic_int steer; /* enum weir_steer; written under graph->lock */
 	/* chooses batch sizes; if NULL, they are bounded by cohort.max as set by the operator */
 	struct batcher *batcher;

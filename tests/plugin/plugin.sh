@@ -64,6 +64,8 @@ for file in upper.c CMakeLists.txt hello.yaml; do
 done
 page_has "$top/tests/plugin/waits/ask.c"
 page_has "$top/tests/plugin/waits/pool.c"
+page_has "$top/tests/plugin/pair/query.c"
+page_has "$top/tests/plugin/pair/query.yaml"
 
 say install
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
@@ -109,6 +111,21 @@ runs "$work/waits/ask.yaml" ask "200 OK"
 "$weir" check "$work/waits/pool.yaml"
 runs "$work/waits/pool.yaml" "" 42
 runs "$work/waits/pool.yaml" silent "the database does not answer"
+
+say "two stages of one file, with a payload"
+make_project pair
+ln -s query.so "$work/pair/reply.so"
+"$weir" check "$work/pair/query.yaml"
+runs "$work/pair/query.yaml" '?q=one+two+three' "3 words"
+runs "$work/pair/query.yaml" '' "write ?q=WORDS"
+grep -q 'gives query .*the parsed query (outlet .parsed.)' <("$weir" describe query "$work/pair/query.yaml") ||
+	die "describe does not show what query gives"
+sed 's/none: help/none: reply/; /^  help/d' "$work/pair/query.yaml" >"$work/pair/lacks.yaml"
+if "$weir" check "$work/pair/lacks.yaml" 2>"$work/said"; then
+	die "a way without the payload was not refused"
+fi
+grep -qF "lacks.yaml:8:3: 'reply' needs query; on the way web > query > reply no stage gives it" "$work/said" ||
+	die "expected the way without the payload, got: $(cat "$work/said")"
 
 say "plug-ins that are wrong"
 make_project bad

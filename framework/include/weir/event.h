@@ -129,6 +129,9 @@ struct weir_event_type {
 	/** Offset of a struct weir_op (weir/op.h) in the event, or 0 if events of the type neither
 	 *  have children nor are any. */
 	size_t op;
+	/** Offset of a struct weir_payloads (weir/payload.h) in the event, or 0 if events of the type
+	 *  have no payloads. */
+	size_t payloads;
 };
 
 enum weir_event_state {

@@ -61,11 +61,11 @@ WEIR_API int weir_graph_succeed(
 
 /**
  * Set the configured values of the running `graph` to those of `wanted`, a graph that was built but
- * not started and has the same stages. Only live knobs, the overload mode and the times of `drain:`
- * are set. An overridden knob keeps its override, unless the override equals the new configured
- * value. Changes all knobs or none; each change is journalled as a change by "reload". Returns 0
- * and stores the number of changed knobs in *n_turned (may be NULL), or returns WEIR_EBUSY if a
- * value conflicts with overrides of other knobs, or WEIR_ENOMEM. Any thread.
+ * not started and has the same stages. Only live knobs, the overload mode, the times of `drain:`
+ * and the memory of `payloads:` are set. An overridden knob keeps its override, unless the override
+ * equals the new configured value. Changes all knobs or none; each change is journalled as a change
+ * by "reload". Returns 0 and stores the number of changed knobs in *n_turned (may be NULL), or
+ * returns WEIR_EBUSY if a value conflicts with overrides of other knobs, or WEIR_ENOMEM. Any thread.
  */
 WEIR_API int weir_graph_configure(
     struct weir_graph *graph, const struct weir_graph *wanted, int *n_turned);

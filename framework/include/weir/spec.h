@@ -363,6 +363,8 @@ struct weir_spec {
 	struct weir_admin_spec admin;
 	int64_t grace_ns; /* `drain: { grace: 10s }`: longest duration of a drain */
 	int64_t old_ns;   /* `drain: { old: 10m }`: longest duration of a replaced graph's drain */
+	/** `payloads: { memory: 1GiB }`: most bytes that payloads may reserve (weir/payload.h). */
+	int64_t payload_bytes;
 	/** `overload: { mode }`, enum weir_admission_mode: limits the admission modes of all
 	 *  stages. */
 	int overload_mode;

@@ -51,6 +51,7 @@
 #include <weir/event.h>
 #include <weir/knob.h>
 #include <weir/metric.h>
+#include <weir/payload.h>
 
 /** Version of the stage interface. Incremented when a struct or call that stages use changes its
  *  meaning, and checked when a plug-in is loaded. */
@@ -166,6 +167,14 @@ struct weir_stage_ops {
 	 *  type needs a struct weir_op, and `check` refuses graphs in which they come back to the
 	 *  stage. */
 	uint32_t children;
+
+	/** Payload types (weir/payload.h), as NULL-terminated tables. All may be NULL. Every event
+	 *  that reaches the stage has those in `needs`; weir_spec_check refuses other graphs. An event
+	 *  that leaves through an outlet has those of `gives`, since the stage has made them or has
+	 *  found them on the event, and has those of `takes` no more. An event that the stage emits
+	 *  with the type that it accepts keeps its other payloads. */
+	const struct weir_payload_type *const *needs;
+	const struct weir_payload_at *gives, *takes;
 };
 
 /**

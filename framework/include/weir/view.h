@@ -13,6 +13,7 @@
 #include <weir/error.h>
 #include <weir/event.h>
 #include <weir/metric.h>
+#include <weir/payload.h>
 
 struct weir_graph;
 
@@ -145,6 +146,9 @@ struct weir_stage_view {
 	uint64_t batch_events;
 	uint64_t wakeups;       /* sleeping threads woken for this stage */
 	uint64_t unhandled;     /* events that the handler left behind (weir/stage.h) */
+	/* payloads and reservations that the stage was refused (weir/payload.h), by enum
+	 * weir_payload_refusal */
+	uint64_t payload_refused[WEIR_PAYLOAD_REFUSALS];
 	int64_t oldest_wait_ns; /* age of the oldest waiting event, 0 if none waits */
 	uint64_t stuck;         /* handle calls that took longer than threads.stuck */
 	/* duration so far of the longest handle call in progress, or 0 */
@@ -205,6 +209,8 @@ struct weir_graph_view {
 	uint64_t decided_total;
 	uint64_t acts_total; /* the id of the newest change (weir_graph_changes) */
 	struct weir_collect_state collect;
+	/* memory that payloads have reserved, and the budget (`payloads.memory`) */
+	uint64_t payload_bytes, payload_bytes_limit;
 };
 
 /**

@@ -10,7 +10,9 @@
 #include <weir/knob.h>
 #include <weir/log.h>
 #include <weir/metric.h>
+#include <weir/payload.h>
 #include <weir/stage.h>
 #include <weir/trace.h>
+#include <weir/vars.h>
 
 #endif

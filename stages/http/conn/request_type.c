@@ -239,6 +239,7 @@ const struct weir_event_type weir_http_request_type = {
     .finish = finish,
     .fields = fields,
     .trail = offsetof(struct http_req, trail),
+    .payloads = offsetof(struct http_req, payloads),
     .describe = describe,
     .may_match = may_match,
 };

@@ -70,6 +70,7 @@ struct http_req {
 	/* copy of `transfer`, set by the I/O thread when it learns of the transfer */
 	struct transfer *known_transfer;
 	struct weir_trail trail;
+	struct weir_payloads payloads;
 	struct weir_http_header headers[REQUEST_HEADERS_INLINE];
 };
 

@@ -209,6 +209,9 @@ static const char disk_samples[] =
     "weir_stage_cohort_size_count{stage=\"disk\"} 100\n"
     "weir_stage_wakeups_total{stage=\"disk\"} 24\n"
     "weir_stage_unhandled_total{stage=\"disk\"} 25\n"
+    "weir_stage_payloads_refused_total{stage=\"disk\",reason=\"memory\"} 26\n"
+    "weir_stage_payloads_refused_total{stage=\"disk\",reason=\"budget\"} 27\n"
+    "weir_stage_payloads_refused_total{stage=\"disk\",reason=\"slots\"} 28\n"
     "weir_stage_pressure_ratio{stage=\"disk\"} 0.25\n"
     "weir_stage_degradation{stage=\"disk\"} 0.3\n"
     "weir_stage_width{stage=\"disk\"} 20\n"
@@ -233,6 +236,10 @@ static void test_all_samples(void)
 	disk->stuck = 23;
 	disk->wakeups = 24;
 	disk->unhandled = 25;
+	for (int r = 0; r < WEIR_PAYLOAD_REFUSALS; r++)
+		disk->payload_refused[r] = 26 + (uint64_t)r;
+	made_up.view.payload_bytes = 15;
+	made_up.view.payload_bytes_limit = 16;
 	disk->law_residual = -26;
 	disk->n_metrics = 0;
 	made_up.view.stages[MADE_CACHE].n_metrics = 0;
@@ -247,6 +254,8 @@ static void test_all_samples(void)
 	made_up.view.collect =
 	    (struct weir_collect_state){.collected = 11, .dropped = 12, .sent = 13, .failed = 14};
 	view_prom(&made_up.view, &out);
+	CU_ASSERT_PTR_NOT_NULL(strstr(out.p, "\nweir_payload_reserved_bytes 15\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(out.p, "\nweir_payload_limit_bytes 16\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(out.p, "\nweir_trace_collected_total 11\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(out.p, "\nweir_trace_dropped_total 12\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(out.p, "\nweir_trace_sent_total 13\n"));

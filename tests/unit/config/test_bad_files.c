@@ -6,7 +6,8 @@
  * of the machine is written as BUDGET.
  *
  * After a change of wording, run it with WEIR_WRITE_EXPECTED=1, which rewrites the .txt files, and
- * read the difference. Stage types are those of types.h. Here WEIR_TEST_WORD is "word",
+ * read the difference. Stage types are those of types.h and of
+ * fixture/graph/payloads.h. Here WEIR_TEST_WORD is "word",
  * WEIR_TEST_EMPTY is empty and WEIR_TEST_UNSET is not set.
  */
 #include <dirent.h>
@@ -15,6 +16,7 @@
 #include <weir/graph.h>
 
 #include "base/task.h"
+#include "fixture/graph/payloads.h"
 #include "loading.h"
 
 /* A folder of files, and whether the loader or the check must refuse them. */
@@ -157,4 +159,5 @@ static void test_pairs(void)
 		check_pairs(&folders[i]);
 }
 
-CUNIT_MAIN("bad files", {"each with its words", test_bad_files}, {"pairs", test_pairs})
+CUNIT_MAIN("bad files", {"types with payloads", payloads_register},
+    {"each with its words", test_bad_files}, {"pairs", test_pairs})

@@ -3,6 +3,7 @@
 #include "loading.h"
 
 #include "admission/admission.h"
+#include "fixture/graph/payloads.h"
 
 static const char *describe(const char *type, int expected)
 {
@@ -139,6 +140,26 @@ static void test_policies(void)
 	capture_free();
 }
 
+static void test_payloads(void)
+{
+	payloads_register();
+	CU_ASSERT_PTR_NOT_NULL(strstr(describe("t.decode", 0),
+	    "\npayloads\n"
+	    "    gives image      a decoded image (outlet 'out')\n"
+	    "\nfields of payload image (for 'match:' of classes, 'by:' and 'key:')\n"
+	    "    image.width      in pixels\n"
+	    "    image.name       \n"));
+	capture_free();
+	const char *store = describe("t.store", 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(store, "\npayloads\n"
+					     "    needs image      a decoded image\n"
+					     "    takes image      a decoded image\n"
+					     "\nfields of payload image"));
+	capture_free();
+	CU_ASSERT_PTR_NULL(strstr(describe("t.split", 0), "payload"));
+	capture_free();
+}
+
 CUNIT_MAIN("describe", {"source", test_source}, {"work", test_work}, {"fields", test_fields},
     {"flags", test_flags}, {"framework", test_framework}, {"policies", test_policies},
-    {"all", test_all})
+    {"all", test_all}, {"payloads", test_payloads})

@@ -363,6 +363,7 @@ static void test_configure(void)
 	fixture_set(stage_of(spec, "last"), "queue.limit", "50");
 	fixture_set(stage_of(spec, "first"), "cohort.max", "3");
 	spec->grace_ns = 7 * NS_PER_S;
+	spec->payload_bytes = 12345;
 	spec->overload_mode = WEIR_ADMISSION_SHADOW;
 	CU_ASSERT_EQUAL(set_for(g, "queue.limit", "99", 0), 0);
 	CU_ASSERT_EQUAL(configure(g, spec, &n), 0);
@@ -375,6 +376,7 @@ static void test_configure(void)
 	CU_ASSERT_EQUAL(weir_graph_unset(g, "last", "queue.limit", why, sizeof(why)), 0);
 	CU_ASSERT_STRING_EQUAL(value_of(g, "queue.limit"), "50");
 	CU_ASSERT_EQUAL(weir_graph_spec(g)->grace_ns, 7 * NS_PER_S);
+	CU_ASSERT_EQUAL(atomic_load(&g->payloads->limit), 12345);
 	CU_ASSERT_EQUAL(weir_graph_overload(g), WEIR_ADMISSION_SHADOW);
 	/* The same again: nothing is left to do. */
 	spec = two_stages();

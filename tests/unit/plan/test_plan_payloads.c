@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* What stages need and give, on every way from the sources; and fields of payloads. */
+#include "fixture/graph/payloads.h"
+
+#include "cunit_main.h"
+
+static struct weir_errs errs;
+
+/* Check `spec`, which is freed. The first error must contain `want`; NULL: there must be none. */
+static void check(struct weir_spec *spec, const char *want)
+{
+	memset(&errs, 0, sizeof(errs));
+	int rc = weir_spec_check(spec, &errs);
+	bool good = want ? rc != 0 && strstr(errs.err[0].text, want) : rc == 0;
+
+	CU_ASSERT_TRUE(good);
+	if (!good)
+		fprintf(stderr, "wanted: %s\ngot: %s\n", want ? want : "no error",
+		    errs.n ? errs.err[0].text : "no error");
+	weir_spec_free(spec);
+}
+
+static struct weir_stage_spec *stage(
+    struct weir_spec *spec, const char *name, const char *use, const char *to)
+{
+	return fixture_stage(spec, name, use, to);
+}
+
+/* A spec with a source called "web" that leads to `first`. */
+static struct weir_spec *web(const char *source, const char *first)
+{
+	struct weir_spec *spec = weir_spec_new("payloads");
+
+	stage(spec, "web", source, first);
+	return spec;
+}
+
+static void test_given(void)
+{
+	struct weir_spec *spec = web("t.plain", "decode");
+
+	stage(spec, "decode", "t.decode", "scale");
+	stage(spec, "scale", "t.scale", "again");
+	stage(spec, "again", "t.scale", NULL);
+	check(spec, NULL);
+}
+
+static void test_missing(void)
+{
+	struct weir_spec *spec = web("t.plain", "scale");
+
+	stage(spec, "scale", "t.scale", NULL);
+	check(spec, "'scale' needs image; on the way web > scale no stage gives it");
+	CU_ASSERT_STRING_EQUAL(
+	    errs.err[0].hint, "put a stage before it that gives it: t.bare, t.decode, t.imager");
+	CU_ASSERT_EQUAL(errs.total, 1);
+}
+
+/* An outlet on which the stage gives nothing. */
+static void test_outlet(void)
+{
+	struct weir_spec *spec = web("t.plain", "decode");
+	struct weir_stage_spec *decode = stage(spec, "decode", "t.decode", "scale");
+
+	weir_spec_link(decode, "bad", "rest", false);
+	stage(spec, "scale", "t.scale", NULL);
+	stage(spec, "rest", "t.scale", NULL);
+	check(spec, "'rest' needs image; on the way web > decode > rest no stage gives it");
+	CU_ASSERT_EQUAL(errs.total, 1);
+}
+
+static void test_diamond(void)
+{
+	for (int both = 0; both < 2; both++) {
+		struct weir_spec *spec = web("t.plain", "route");
+		struct weir_stage_spec *route = weir_spec_add_stage(spec, "route", "t.route");
+		weir_spec_link(route, "a", "left", false);
+		weir_spec_link(route, "b", "right", false);
+		stage(spec, "left", "t.decode", "scale");
+		stage(spec, "right", both ? "t.decode" : "t.final-pass", "scale");
+		stage(spec, "scale", "t.scale", NULL);
+		check(spec, both ? NULL
+				 : "'scale' needs image; on the way web > route > right > scale no "
+				   "stage gives it");
+	}
+}
+
+static void test_taken(void)
+{
+	struct weir_spec *spec = web("t.plain", "decode");
+
+	stage(spec, "decode", "t.decode", "store");
+	stage(spec, "store", "t.store", "scale");
+	stage(spec, "scale", "t.scale", NULL);
+	check(
+	    spec, "'scale' needs image; on the way web > decode > store > scale 'store' takes it");
+}
+
+/* On the second round the image is gone. */
+static void test_loop(void)
+{
+	struct weir_spec *spec = web("t.plain", "decode");
+	struct weir_stage_spec *store;
+
+	stage(spec, "decode", "t.decode", "scale");
+	stage(spec, "scale", "t.scale", "store");
+	store = weir_spec_add_stage(spec, "store", "t.store");
+	weir_spec_link(store, "out", "scale", true);
+	check(spec, "on the way web > decode > scale > store > scale 'store' takes it");
+
+	spec = web("t.plain", "decode");
+	stage(spec, "decode", "t.decode", "scale");
+	stage(spec, "scale", "t.scale", "store");
+	store = weir_spec_add_stage(spec, "store", "t.store");
+	weir_spec_link(store, "out", "decode", true);
+	check(spec, NULL);
+}
+
+/* Each source begins a way. */
+static void test_sources(void)
+{
+	struct weir_spec *spec = web("t.plain", "decode");
+
+	stage(spec, "decode", "t.decode", "scale");
+	stage(spec, "direct", "t.plain", "scale");
+	stage(spec, "scale", "t.scale", NULL);
+	check(spec, "on the way direct > scale no stage gives it");
+}
+
+/* A program that offers events itself may put payloads on them. */
+static void test_no_source(void)
+{
+	struct weir_spec *spec = weir_spec_new("payloads");
+
+	stage(spec, "scale", "t.scale", NULL);
+	check(spec, NULL);
+}
+
+/* An event of another type is a new one. */
+static void test_new_events(void)
+{
+	struct weir_spec *spec = web("t.lader", "split");
+
+	stage(spec, "split", "t.split", "reads");
+	stage(spec, "reads", "t.reads", NULL);
+	check(
+	    spec, "'reads' needs note; on the way web > split > reads 'split' sends another event");
+
+	spec = web("t.lader", "split");
+	struct weir_stage_spec *split = weir_spec_add_stage(spec, "split", "t.split");
+	weir_spec_link(split, "whole", "reads", false);
+	stage(spec, "reads", "t.reads", NULL);
+	check(spec, NULL);
+}
+
+static void test_long_way(void)
+{
+	char name[8][WEIR_NAME_MAX + 1];
+	struct weir_spec *spec = web("t.plain", "stage0-of-a-name-that-is-long-enough");
+
+	for (int i = 0; i < 8; i++)
+		snprintf(name[i], sizeof(name[i]), "stage%d-of-a-name-that-is-long-enough", i);
+	for (int i = 0; i < 7; i++)
+		stage(spec, name[i], "t.final-pass", name[i + 1]);
+	stage(spec, name[7], "t.scale", NULL);
+	check(spec, "on the way web > ... > stage5-of-a-name-that-is-long-enough > "
+		    "stage6-of-a-name-that-is-long-enough > "
+		    "stage7-of-a-name-that-is-long-enough no stage gives it");
+}
+
+static void test_tables(void)
+{
+	struct weir_spec *spec = web("t.plain", "bare");
+
+	stage(spec, "bare", "t.bare", "end");
+	stage(spec, "end", "t.end", NULL);
+	check(spec, "'bare' gives image, but events of type probe have no payloads");
+}
+
+static void test_same_name(void)
+{
+	struct weir_spec *spec = web("t.plain", "decode");
+
+	stage(spec, "decode", "t.decode", "other");
+	stage(spec, "other", "t.other-scale", NULL);
+	check(spec, "stage 'other' (t.other-scale) uses another payload type called 'image'");
+}
+
+/* ---- fields ---- */
+
+static struct weir_spec *keyed(const char *use, const char *knob, const char *field)
+{
+	struct weir_spec *spec = web("t.plain", "first");
+
+	stage(spec, "first", use, "work");
+	struct weir_stage_spec *work = stage(spec, "work", "t.final", NULL);
+	if (strcmp(knob, "key") == 0)
+		fixture_set(work, "mode", "partitioned");
+	if (strcmp(knob, "queue.by") == 0)
+		fixture_set(work, "queue.discipline", "shortest");
+	fixture_set(work, knob, field);
+	return spec;
+}
+
+static void test_fields(void)
+{
+	static const char *const knobs[] = {"key", "cohort.by", "queue.by"};
+	static const char *const names[] = {"key", "by", "queue.by"};
+	char want[120];
+
+	for (int i = 0; i < 3; i++) {
+		check(keyed("t.decode", knobs[i], "image.width"), NULL);
+		check(keyed("t.decode", knobs[i], "image.name"), NULL);
+		snprintf(want, sizeof(want),
+		    "'%s' of 'work' is image.width; on the way web > first > work no stage gives "
+		    "it",
+		    names[i]);
+		check(keyed("t.final-pass", knobs[i], "image.width"), want);
+		check(keyed("t.decode", knobs[i], "image.height"), "image.height");
+		CU_ASSERT_STRING_EQUAL(
+		    errs.err[0].hint, "payload 'image' has the fields image.width, image.name");
+		check(keyed("t.decode", knobs[i], "nothing.width"), "nothing.width");
+	}
+}
+
+static struct weir_spec *serial(const char *use)
+{
+	struct weir_spec *spec = keyed(use, "slo", "1s");
+	struct weir_group_spec *gs = weir_spec_add_group(spec, "core");
+
+	weir_spec_text(&gs->schedule, "fifo");
+	weir_spec_text(&gs->cores, "1");
+	weir_spec_text(&gs->serial, "image.width");
+	weir_spec_text(&spec->stages[2].group, "core");
+	return spec;
+}
+
+static void test_serial(void)
+{
+	check(serial("t.decode"), NULL);
+	check(serial("t.final-pass"), "'serial' of 'work' is image.width; on the way");
+}
+
+static struct weir_spec *classed(const char *source, const char *field, const char *pattern)
+{
+	struct weir_spec *spec = web(source, "end");
+	struct weir_class_spec *class = weir_spec_add_class(spec, "some");
+
+	stage(spec, "end", "t.final", NULL);
+	class_match(class, field, pattern);
+	weir_spec_add_class(spec, "rest");
+	return spec;
+}
+
+static void test_classes(void)
+{
+	check(classed("t.lader", "note.text", "abc*"), NULL);
+	check(classed("t.plain", "note.text", "abc"),
+	    "class 'some' matches 'note.text', but no source gives note");
+	check(classed("t.lader", "image.width", "7"), "but no source gives image");
+	check(classed("t.imager", "image.width", "7*"), NULL);
+	check(classed("t.imager", "image.width", "wide"), "'image.width' is a number");
+	check(classed("t.lader", "note.length", "7"), "matches 'note.length'");
+	check(classed("t.imager", "vars.user", "7"), "but no source gives vars");
+}
+
+/* ---- stage types of this test ---- */
+
+static int no_start(struct weir_stage *st, struct weir_err *err)
+{
+	(void)st, (void)err;
+	return 0;
+}
+
+static const struct weir_outlet bare_outlets[] = {{"out", &probe_type, false, ""}, {.name = NULL}};
+static const struct weir_payload_at bare_gives[] = {{&image_type, NULL}, {.type = NULL}};
+static const struct weir_stage_ops bare_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.bare",
+    .summary = "gives on events without a table",
+    .accepts = &laden_type,
+    .outlets = bare_outlets,
+    .handle = end_handle,
+    .gives = bare_gives};
+
+static const struct weir_outlet laden_outlets[] = {{"out", &laden_type, true, ""}, {.name = NULL}};
+static const struct weir_stage_ops pass_on_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.final-pass",
+    .summary = "passes on",
+    .accepts = &laden_type,
+    .outlets = laden_outlets,
+    .handle = pass_handle};
+
+static const struct weir_payload_type *const reads_needs[] = {&note_type, NULL};
+static const struct weir_stage_ops reads_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.reads",
+    .summary = "needs a note",
+    .handle = end_handle,
+    .needs = reads_needs};
+
+static const struct weir_payload_at imager_gives[] = {
+    {&image_type, "out"}, {&note_type, NULL}, {.type = NULL}};
+static const struct weir_stage_ops imager_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.imager",
+    .summary = "gives an image",
+    .flags = WEIR_STAGE_SOURCE,
+    .outlets = laden_outlets,
+    .start = no_start,
+    .gives = imager_gives};
+
+static const struct weir_payload_type *const vars_needs[] = {&weir_vars_type, NULL};
+static const struct weir_stage_ops vars_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.vars",
+    .summary = "needs variables",
+    .handle = end_handle,
+    .needs = vars_needs};
+
+static void test_register(void)
+{
+	const struct weir_stage_ops *const ops[] = {
+	    &end_ops, &bare_ops, &pass_on_ops, &reads_ops, &imager_ops, &vars_ops};
+
+	payloads_register();
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		fixture_register(ops[i]);
+}
+
+CUNIT_MAIN("plan_payloads", {"register", test_register}, {"given", test_given},
+    {"missing", test_missing}, {"per outlet", test_outlet}, {"diamond", test_diamond},
+    {"taken", test_taken}, {"loop", test_loop}, {"several sources", test_sources},
+    {"no source", test_no_source}, {"new events", test_new_events}, {"a long way", test_long_way},
+    {"events without a table", test_tables}, {"same name", test_same_name}, {"fields", test_fields},
+    {"serial", test_serial}, {"classes", test_classes})
