@@ -66,7 +66,8 @@ static void begin_cores(struct sim *s, struct group *g)
 	for (int k = 0; k < g->conf->cores; k++) {
 		struct group_core *core = &g->core[k];
 		next_core_init(&core->next, g->conf->policy);
-		core->place = core->law.place = -1;
+		core->place = -1;
+		laws_group_new(core);
 		for (int i = 0; i < SIM_RECENT; i++)
 			core->recent[i] = -1;
 		core->idle = true;
@@ -370,6 +371,18 @@ static void begin_batch(struct sim *s, struct group *g, uint32_t id, const struc
 	laws_check(s, g->stage[c->stage]);
 }
 
+static struct next_choice choose(
+    const struct group *g, struct group_core *core, const struct next_view *v)
+{
+	const struct next_limits *l = &g->conf->limits;
+	struct next_choice c = next_choose(&core->next, l, v);
+	int64_t later_ns = v->now_ns + l->starve_ns / 16;
+
+	if (g->conf->mutant == SIM_LOOKS_LATE && core->next.starve_check_ns < later_ns)
+		core->next.starve_check_ns = later_ns;
+	return c;
+}
+
 void group_turn(struct sim *s, uint32_t id)
 {
 	struct group *g = s->worker[id].group;
@@ -382,7 +395,7 @@ void group_turn(struct sim *s, uint32_t id)
 	group_poll(s, g, core, false);
 	for (;;) {
 		struct next_view v = look(s, g, core);
-		struct next_choice c = next_choose(&core->next, &g->conf->limits, &v);
+		struct next_choice c = choose(g, core, &v);
 		if (c.stage < 0 && group_poll(s, g, core, true))
 			continue;
 		if (c.stage < 0)
@@ -408,6 +421,7 @@ static void requeue(struct sim *s, struct stage *st, struct group_core *core, ui
 	struct request *r = &s->req[slot];
 
 	r->queued_ns = s->now_ns;
+	st->books[r->class_id].ran += !r->put_back;
 	r->put_back = true;
 	laws_serial_ended(s, st, slot);
 	if (st->conf->local == SIM_LOCAL_KEPT)
@@ -463,7 +477,7 @@ void group_died(struct sim *s, uint32_t id)
 	for (int i = 0; i < g->n_stages; i++)
 		group_give(s, g, core, i, UINT32_MAX);
 	next_core_init(&core->next, g->conf->policy);
-	core->law = (struct core_laws){.place = -1};
+	laws_group_new(core);
 	core->place = -1;
 	group_turn(s, id);
 }

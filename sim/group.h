@@ -51,10 +51,14 @@ struct core_laws {
 	int place;
 	uint64_t events, most;
 	int64_t began_ns, cut_ns; /* cut_ns: start of the urgent visit in progress, or 0 */
-	/* S2, by stage: since when the core sees it starve, or 0; batches of others since it must
-	 * be known */
-	int64_t starves_ns[SIM_STAGES_MAX];
-	int passed[SIM_STAGES_MAX];
+	/* S2: the last choice, and the stage of the last one that was not urgent (-1: none) */
+	int64_t chose_ns;
+	int last;
+	uint64_t sees, starves; /* bit i: stage i was ready at the last choice; it is counted */
+	/* by stage: its oldest event at the last choice; the last choice at which no event as old
+	 * was in sight; bit k: stage k had a batch since the count began */
+	int64_t oldest_ns[SIM_STAGES_MAX], unseen_ns[SIM_STAGES_MAX];
+	uint64_t passed[SIM_STAGES_MAX];
 };
 
 struct group_core {
@@ -214,6 +218,8 @@ static inline bool group_queue_ready(const struct stage *st)
 /** A core has chosen a stage and taken `n` events of it, of which it saw `view`. */
 void laws_group_chosen(struct sim *s, struct group *g, struct group_core *core,
     const struct next_view *view, const struct next_choice *c, uint32_t n);
+/** Begin the checks of a core that has not chosen yet. */
+void laws_group_new(struct group_core *core);
 void laws_group_yielded(struct group_core *core, uint32_t ahead);
 void laws_group_began(struct sim *s, struct group *g, struct group_core *core, int64_t batch_ns);
 void laws_group_ordered(struct sim *s, struct group *g);

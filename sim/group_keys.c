@@ -253,8 +253,7 @@ static void look_at(const struct sim *s, const struct stage *st, const struct la
 	}
 }
 
-static int64_t choose(
-    const struct sim *s, const struct group *g, int k, uint32_t n, struct slots *slots)
+static int64_t choose(const struct sim *s, const struct group *g, int k, struct slots *slots)
 {
 	int64_t work_ns[QUEUE_SLOTS] = {0};
 	uint32_t events[QUEUE_SLOTS] = {0};
@@ -265,7 +264,7 @@ static int64_t choose(
 		look_at(s, st, &g->core[k].cell[i].lane[0], work_ns, events);
 		look_at(s, st, &st->part[k].lane[0], work_ns, events);
 	}
-	return serial_choose(work_ns, events, n, slots);
+	return serial_choose(work_ns, events, slots);
 }
 
 void keys_deal(struct sim *s, struct group *g, int k)
@@ -278,7 +277,7 @@ void keys_deal(struct sim *s, struct group *g, int k)
 	    waiting_ns(s, g, k, &n) < SERIAL_TIMES * SERIAL_MOVE_NS || n < 2)
 		return;
 	int to = idle_core(g, k);
-	if (to < 0 || choose(s, g, k, n, &slots) < SERIAL_TIMES * SERIAL_MOVE_NS) {
+	if (to < 0 || choose(s, g, k, &slots) < SERIAL_TIMES * SERIAL_MOVE_NS) {
 		core->deal_ns = s->now_ns + SERIAL_AGAIN_NS;
 		return;
 	}

@@ -44,7 +44,8 @@ struct stage_laws {
 	int64_t window_ns;
 	int64_t cpu_then[2], computing_then[2], busy_then[2];
 	/* I14 */
-	uint32_t upstream;  /* bit mask of the stages from which a route leads here */
+	/* by class: bit mask of the stages from which a path leads here */
+	uint32_t upstream[WEIR_CLASSES_MAX];
 	int64_t missing_ns; /* time since which threads are missing; 0 if there are enough */
 	/* I15 */
 	uint64_t seen[WEIR_CLASSES_MAX]; /* sum of the counters at the last tick */

@@ -11,10 +11,16 @@
  *     idles or one was woken. The time in which neither a core is woken nor this ends is at most the
  *     longest batch and a wake-up.
  *
- * S2 starved: a stage whose oldest event waited longer than `starve` waits for at most one batch of
- *   each other stage. next.c looks for starved stages every `starve` / 16, and a stage may become
- *   ready with an event that has waited longer elsewhere, so the count begins when a core has seen it
- *   starve for so long. Batches of urgent visits do not count.
+ * S2 starved: once the oldest event of a stage has waited longer than `starve`, a core that may take
+ *   it begins at most one batch of each other stage before one of this stage. The batch in progress
+ *   at that moment counts as the one of its stage. Batches of urgent visits do not count.
+ *   Check: at each choice, for each stage and core. The count begins anew with each batch of the
+ *     stage. So there is no bound of the wait itself: in overload, an event that comes to the head of
+ *     its queue has already waited longer than `starve` behind those before it.
+ *   Not checked: an event that comes into sight of a core after it has waited elsewhere, until
+ *     `starve` / 16 after the last choice at which the core did not see it. next.c looks for starved
+ *     stages that it does not know only so often. A stage that a core has seen before is found at
+ *     once.
  *
  * S3 gate: a visit has at most as many events as its gate allows, and none of its batches begins
  *   after `gate: time`. A visit that an urgent one cuts goes on as if no time had passed.
@@ -62,30 +68,54 @@ static bool has(uint64_t set, int i)
 	return set >> i & 1;
 }
 
-static void check_starved(struct sim *s, struct group *g, struct group_core *core,
+void laws_group_new(struct group_core *core)
+{
+	core->law = (struct core_laws){.place = -1, .last = -1, .chose_ns = INT64_MIN / 2};
+}
+
+/* Note what the core sees of stage `i`. Returns whether next.c must know that the stage starves. */
+static bool must_know(
+    const struct group *g, struct core_laws *law, const struct next_view *v, int i)
+{
+	uint64_t bit = UINT64_C(1) << i;
+	int64_t oldest_ns = v->stage[i].oldest_ns, most_ns = g->conf->limits.starve_ns;
+
+	if (!(v->ready & bit)) {
+		law->sees &= ~bit;
+		return false;
+	}
+	if (!(law->sees & bit) || oldest_ns < law->oldest_ns[i])
+		law->unseen_ns[i] = law->chose_ns;
+	law->sees |= bit;
+	law->oldest_ns[i] = oldest_ns;
+	return most_ns > 0 && v->now_ns - oldest_ns > most_ns &&
+	       v->now_ns - law->unseen_ns[i] >= most_ns / CHECKS;
+}
+
+static void check_starved(struct sim *s, struct group *g, struct core_laws *law,
     const struct next_view *v, const struct next_choice *c)
 {
-	int64_t most_ns = g->conf->limits.starve_ns;
-
 	for (int i = 0; i < v->n; i++) {
-		bool starves =
-		    most_ns > 0 && has(v->ready, i) && v->now_ns - v->stage[i].oldest_ns > most_ns;
-		int64_t *since_ns = &core->law.starves_ns[i];
-		int *passed = &core->law.passed[i];
-		if (!starves || i == c->stage)
-			*since_ns = *passed = 0;
-		else if (*since_ns == 0)
-			*since_ns = v->now_ns;
-		else if (v->now_ns - *since_ns <= most_ns / CHECKS)
+		uint64_t bit = UINT64_C(1) << i;
+		bool starves = must_know(g, law, v, i) && i != c->stage;
+		if (starves && !(law->starves & bit))
+			law->passed[i] =
+			    law->last >= 0 && law->last != i ? UINT64_C(1) << law->last : 0;
+		law->starves = starves ? law->starves | bit : law->starves & ~bit;
+		if (!starves || c->why == NEXT_URGENT)
 			continue;
-		else if (c->why != NEXT_URGENT)
-			(*passed)++;
-		laws_saw(s, SIM_LAW_STARVED, v->n > 1 ? (double)*passed / (v->n - 1) : 0);
-		if (*passed > v->n - 1)
+		if (has(law->passed[i], c->stage))
 			laws_break(s, SIM_LAW_STARVED, stage_at(g, i),
-			    "a head waits for %.3f ms, and %d batches of other stages came first",
-			    (double)(v->now_ns - v->stage[i].oldest_ns) * 1e-6, *passed);
+			    "a head waits for %.3f ms, and stage %d has a second batch before it",
+			    (double)(v->now_ns - v->stage[i].oldest_ns) * 1e-6,
+			    stage_at(g, c->stage));
+		law->passed[i] |= UINT64_C(1) << c->stage;
+		laws_saw(s, SIM_LAW_STARVED,
+		    __builtin_popcountll(law->passed[i]) / (double)(v->n > 1 ? v->n - 1 : 1));
 	}
+	law->chose_ns = v->now_ns;
+	if (c->why != NEXT_URGENT)
+		law->last = c->stage;
 }
 
 static bool crosses(const struct next_urgent *u, const struct next_stage *st, int64_t now_ns)
@@ -169,7 +199,7 @@ void laws_group_chosen(struct sim *s, struct group *g, struct group_core *core,
 {
 	if (!laws_asked(s, SIM_LAWS_GROUPS))
 		return;
-	check_starved(s, g, core, v, c);
+	check_starved(s, g, &core->law, v, c);
 	check_urgent(s, g, v, c);
 	check_gate(s, g, core, v, c, n);
 	check_alone(s, g, c);

@@ -69,7 +69,7 @@ struct request {
 	uint32_t asked_for;   /* bit mask of the later stages for which it was admitted */
 	uint32_t worker;      /* that handled it last, or NONE */
 	uint64_t turn;        /* S4: number of its last turn (laws_serial.c) */
-	bool put_back;        /* S4: it yielded, so it may have been overtaken */
+	bool put_back; /* it has yielded at this stage; S4: it may have been overtaken there */
 };
 
 struct worker {
@@ -98,7 +98,8 @@ struct line {
 /* Totals of one class at a stage since the start, like the server's per-class counters. */
 struct books {
 	uint64_t offered, admitted, refused, shed, completed, failed;
-	uint64_t handled; /* events given to handlers */
+	uint64_t handled; /* events given to handlers; again each time that they have yielded */
+	uint64_t ran;     /* events whose first batch has ended, as the server counts `handled` */
 	/* asked: events on which this stage's policy has decided, here or upstream; wanted: those
 	 * of them that no other stage refused */
 	uint64_t asked, wanted;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The laws S4 and S5 of core groups (sim/laws_serial.c, sim/laws_group.c) notice each rule that is
- * broken: groups in which one rule of serial keys or exclusive stages does not hold, and the same
- * groups with all rules. */
+/* The laws S2, S4 and S5 of core groups (sim/laws_serial.c, sim/laws_group.c) notice each rule that is
+ * broken: groups in which one rule of starved stages, serial keys or exclusive stages does not hold,
+ * and the same groups with all rules. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
  * of all keys; the others are, or one of them is exclusive. */
 static void fill(uint64_t seed, enum sim_mutant mutant, struct sim_config *c)
 {
-	bool alone = mutant == SIM_TWO_AT_ONCE;
+	bool alone = mutant == SIM_TWO_AT_ONCE, late = mutant == SIM_LOOKS_LATE;
 
 	group_search_fill(seed, next_policy_at((int)(seed % 6)), 4, 0.5, c);
 	c->n_stages = STAGES;
@@ -28,7 +28,9 @@ static void fill(uint64_t seed, enum sim_mutant mutant, struct sim_config *c)
 		c->stage[i].service.mean_ns = (2 + 6 * i) * NS_PER_US;
 		c->stage[i].exclusive = alone && i == 2;
 		c->stage[i].serial = i > 0 && !c->stage[i].exclusive;
+		c->stage[i].batch_max = late ? 1 : 64;
 	}
+	c->group[0].limits.starve_ns = NS_PER_MS;
 	for (int k = 0; k < 2; k++) {
 		c->route[k].n = 0;
 		for (int i = k; i < STAGES; i++)
@@ -68,6 +70,7 @@ static const struct {
     {"an inbox by class", SIM_BY_CLASS, SIM_LAW_SERIAL, "is taken after", NULL},
     {"two batches at once", SIM_TWO_AT_ONCE, SIM_LAW_ALONE, "while another is in its handler",
 	NULL},
+    {"starved stages are found late", SIM_LOOKS_LATE, SIM_LAW_STARVED, "second batch", NULL},
 };
 
 static void test_mutants(void)
@@ -108,7 +111,7 @@ static void test_sound(void)
 		if (rc != 0)
 			printf("%s\n", r ? r->breach : "memory");
 		CU_ASSERT_EQUAL_FATAL(rc, 0);
-		CU_ASSERT(r->law[24].checked > 1000);
+		CU_ASSERT(r->law[24].checked > 1000 && r->law[18].checked > 100);
 		moved += r->group[0].moved;
 		cells += r->group[0].from_cell;
 		sim_result_free(r);
