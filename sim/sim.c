@@ -312,6 +312,7 @@ static void mark(struct sim *s)
 	for (int i = 0; i < s->conf->n_stages; i++) {
 		struct stage *st = &s->stage[i];
 		st->busy_mark_ns = st->busy_ns + st->busy * s->now_ns - st->started_sum_ns;
+		st->served_mark_ns = servers_busy_ns(s, st);
 		workers_mark(s, i);
 		st->threads_ns = 0;
 		for (int c = 0; c < s->conf->n_classes; c++)
@@ -329,6 +330,7 @@ static void finish(struct sim *s)
 		workers_mark(s, i);
 		r->busy_ns =
 		    st->busy_ns + st->busy * s->now_ns - st->started_sum_ns - st->busy_mark_ns;
+		r->served_ns = servers_busy_ns(s, st) - st->served_mark_ns;
 		r->threads_ns = st->threads_ns;
 		r->threads_end = st->live;
 		if (st->conf->width && st->conf->width->explain)

@@ -324,6 +324,7 @@ struct sim_stage_result {
 	/* time in handlers and lifetime of threads, over all threads; their ratio is the
 	 * utilisation */
 	int64_t busy_ns, threads_ns;
+	int64_t served_ns;     /* time in which the servers worked, over all servers */
 	uint64_t completed;    /* events */
 	uint64_t refused_idle; /* refused for overload while a thread was idle */
 	/* probes in which an earlier user would have been refused although this one was admitted */

@@ -219,25 +219,6 @@ static void block(struct sim *s, uint32_t id)
 	    heap_push(&s->heap, s->now_ns + w->block_ns, STEP_BLOCKED << STEP_SHIFT | id, &s->rc);
 }
 
-/* Let the server that becomes free first work for `work_ns`. Returns how long the event takes,
- * including its wait for the server. */
-static int64_t serve(struct sim *s, struct stage *st, int64_t work_ns)
-{
-	int64_t *heap = st->free_ns, free_ns = heap[0] > s->now_ns ? heap[0] : s->now_ns;
-	int n = st->conf->servers, at = 0, child;
-
-	free_ns += work_ns;
-	while ((child = 2 * at + 1) < n) {
-		child += child + 1 < n && heap[child + 1] < heap[child];
-		if (heap[child] >= free_ns)
-			break;
-		heap[at] = heap[child];
-		at = child;
-	}
-	heap[at] = free_ns;
-	return free_ns - s->now_ns;
-}
-
 void worker_begin(struct sim *s, int stage, uint32_t id, int64_t work_ns, int64_t overhead_ns)
 {
 	struct stage *st = &s->stage[stage];
@@ -245,7 +226,7 @@ void worker_begin(struct sim *s, int stage, uint32_t id, int64_t work_ns, int64_
 	int64_t compute_ns = (int64_t)((double)work_ns * st->conf->cpu_share);
 
 	if (st->free_ns)
-		work_ns = serve(s, st, work_ns);
+		work_ns = servers_serve(s, st, work_ns);
 	w->started_ns = s->now_ns;
 	w->block_ns = work_ns - compute_ns;
 	compute_ns += overhead_ns;

@@ -7,6 +7,7 @@
  *   meter.c     ticks: samples, costs, resizing  laws.c     invariants; log of the last steps
  *   waiting.c   queues: by class, by work, in parts
  *   routes.c    work in transit between stages   result.c   totals and metrics
+ *   servers.c   what waits behind a stage
  *   group*.c    core groups, see group.h
  *   laws_*.c    invariants over time, see laws.h
  *
@@ -173,6 +174,7 @@ struct stage {
 	_Alignas(16) unsigned char width_state[WIDTH_STATE_MAX];
 	/* heap of the times at which the conf->servers are free; NULL if conf->servers is 0 */
 	int64_t *free_ns;
+	int64_t served_ns, served_mark_ns; /* work given to them; its part done in the warm-up */
 	/* values at the end of the warm-up */
 	int64_t busy_mark_ns;
 	uint64_t completed_mark;
@@ -300,6 +302,13 @@ void worker_blocked(struct sim *s, uint32_t worker, uint32_t order);
 void worker_computed(struct sim *s);
 void cpu_advance(struct sim *s, int64_t to_ns);
 int64_t cpu_next_ns(struct sim *s);
+
+/* servers.c */
+/** Let the server that becomes free first work for `work_ns`. Returns how long the event takes,
+ *  including its wait for the server. */
+int64_t servers_serve(struct sim *s, struct stage *st, int64_t work_ns);
+/** How long the servers of the stage have worked so far, all together. */
+int64_t servers_busy_ns(const struct sim *s, const struct stage *st);
 
 /* routes.c */
 int routes_init(struct sim *s);

@@ -124,9 +124,10 @@ void simulate_queue(
 /** Whether the model knows the discipline of the stage's queue. */
 bool simulate_ordered(const struct weir_spec *spec, const struct weir_stage_spec *st);
 
-/** Give the stages of core groups their serial keys. */
-void simulate_keys(
-    const struct weir_spec *spec, const struct simulate_options *opt, struct sim_config *c);
+/** Give the stages of core groups their serial keys. Returns 0, or WEIR_EINVAL with a message in `err` if
+ *  --keys is given, but has no effect. */
+int simulate_keys(const struct weir_spec *spec, const struct simulate_options *opt,
+    struct sim_config *c, struct weir_err *err);
 
 /** Fill in service times, ceilings, the bottleneck and the capacity. By stage of the simulator, per event
  *  sent to the server: work_ns is its work, cpu_ns the part of it that uses a core. */

@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+#include "load/sentence.h"
+
+#define KEYS 1000 /* `--keys auto` */
+
 static bool is_set(const char *text)
 {
 	return text && text[0];
@@ -24,13 +28,22 @@ static uint32_t values_of(const char *field, int64_t keys)
 {
 	if (strcmp(field, "class") == 0)
 		return 0;
-	return strcmp(field, "event") == 0 || strcmp(field, "stage") == 0 ? 1 : (uint32_t)keys;
+	if (strcmp(field, "event") == 0 || strcmp(field, "stage") == 0)
+		return 1;
+	return (uint32_t)(keys > 0 ? keys : KEYS);
 }
 
-void simulate_keys(
-    const struct weir_spec *spec, const struct simulate_options *opt, struct sim_config *c)
+/* Whether the number of values of the field is that of --keys. */
+static bool follows_keys(const char *field)
+{
+	return values_of(field, 1) != values_of(field, 2);
+}
+
+int simulate_keys(const struct weir_spec *spec, const struct simulate_options *opt,
+    struct sim_config *c, struct weir_err *err)
 {
 	const char *names[SIM_FIELDS_MAX];
+	bool used = opt->keys <= 0;
 	int n = 0;
 
 	for (int i = 0; i < c->n_stages; i++) {
@@ -47,6 +60,13 @@ void simulate_keys(
 			c->field[n++].values = values_of(name, opt->keys);
 		}
 		c->stage[i].serial = 1 + f;
+		used |= follows_keys(name);
 	}
 	c->n_fields = n;
+	if (!used)
+		return sentence(err, WEIR_EINVAL,
+		    "--keys has no effect: no stage that is simulated with the cores of a group "
+		    "has a "
+		    "serial key, except for class, event and stage");
+	return 0;
 }

@@ -15,11 +15,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <weir/knob.h>
 #include <weir/stage.h>
 
+#include "base/task.h"
 #include "load/sentence.h"
 #include "sched/cores.h"
 #include "sim/workload.h"
@@ -426,15 +426,16 @@ int simulate_plan(const struct weir_spec *spec, const struct simulate_options *o
 	if (!w)
 		return sentence_nomem(err);
 	*w = (struct walk){.spec = spec, .opt = opt, .plan = plan, .err = err};
-	w->cores = opt->cores > 0 ? (int)opt->cores : (int)sysconf(_SC_NPROCESSORS_ONLN);
+	w->cores = task_cores();
 	memset(w->sim_of, -1, sizeof(w->sim_of));
 	int rc = check_words(w);
 	if (rc == 0)
 		rc = walk_sources(w);
 	if (rc == 0)
 		rc = simulate_groups(spec, &plan->config, err);
+	if (rc == 0)
+		rc = simulate_keys(spec, opt, &plan->config, err);
 	if (rc == 0) {
-		simulate_keys(spec, opt, &plan->config);
 		simulate_capacity(plan, w->work_ns, w->cpu_ns, w->cores);
 		rc = take_load(w);
 	}

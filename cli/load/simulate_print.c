@@ -189,6 +189,23 @@ static void print_left(const struct simulate_left *left, void *out)
 	    left->group ? left->group : left->stage, left->why);
 }
 
+/* Print ": work is 80% busy = 400/s x 2 ms / 1 threads" for the bottleneck `b`. S is the mean that was
+ * simulated, with scheduling, so that the product is the share of time in which the n were busy. */
+static void print_utilisation(
+    const struct simulate_plan *plan, const struct sim_result *r, int b, FILE *out)
+{
+	const struct sim_stage *st = &plan->config.stage[b];
+	const struct sim_stage_result *k = &r->stage[b];
+	struct figures f = figures_of(plan, r, b);
+	double n = st->servers > 0 ? st->servers : f.threads;
+	double busy_ns = (double)(st->servers > 0 ? k->served_ns : k->busy_ns);
+	double each_ns = k->completed > 0 ? busy_ns / (double)k->completed : 0;
+
+	fprintf(out, ": %s is %.0f%% busy = %.0f/s x %.3g ms / %.0f %s", plan->label[b],
+	    100 * f.done_per_s * each_ns * 1e-9 / n, f.done_per_s, each_ns * 1e-6, n,
+	    st->width ? "at once" : "threads");
+}
+
 /* Print the laws that the figures are derived from, with the figures filled in. */
 static void print_laws(const struct simulate_plan *plan, const struct sim_result *r, FILE *out)
 {
@@ -204,13 +221,8 @@ static void print_laws(const struct simulate_plan *plan, const struct sim_result
 					      "the stage waits, works on at once"
 					    : "the largest width of the stage");
 	fputs("utilisation law U = X S / n", out);
-	if (b >= 0) {
-		struct figures f = figures_of(plan, r, b);
-		double n = c->stage[b].servers > 0 ? c->stage[b].servers : f.threads;
-		fprintf(out, ": %s is %.0f%% busy = %.0f/s x %.3g ms / %.0f %s", plan->label[b],
-		    100 * f.done_per_s * f.each_ns * 1e-9 / n, f.done_per_s, f.each_ns * 1e-6, n,
-		    c->stage[b].width ? "at once" : "threads");
-	}
+	if (b >= 0)
+		print_utilisation(plan, r, b, out);
 	struct hdr all = {0};
 	for (int k = 0; k < c->n_classes; k++)
 		hdr_merge(&all, &r->class[k].response);

@@ -2,8 +2,8 @@
 /*
  * The laws of core groups (sim/laws_group.c) in virtual time: each policy with each gate, on 2 to 64
  * cores, with admission control in front of and within the group, urgent and starved stages, full
- * queues, crashes, and services of 1 us to 2 ms. The configurations are drawn by number;
- * WEIR_NEXT_SEEDS sets how many there are of each pair.
+ * queues, crashes, and services of 1 us to 2 ms. The configurations are drawn by number; LAW_SEEDS
+ * (CMakeLists.txt) or the environment variable WEIR_NEXT_SEEDS is how many there are of each pair.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,7 +172,7 @@ static void run_one(const struct next_policy *policy, enum next_gate gate, uint6
 static void test_all_pairs(void)
 {
 	const char *env = getenv("WEIR_NEXT_SEEDS");
-	uint64_t seeds = env ? strtoull(env, NULL, 10) : 6;
+	uint64_t seeds = env ? strtoull(env, NULL, 10) : LAW_SEEDS;
 
 	for (int p = 0; next_policy_at(p); p++) {
 		struct sim_group_result sum = {0};

