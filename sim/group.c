@@ -62,7 +62,7 @@ static int bind_stage(struct sim *s, int i)
 
 static void begin_cores(struct sim *s, struct group *g)
 {
-	g->n_idle = g->conf->cores;
+	g->present = g->n_idle = g->cores = group_fewest(g->conf);
 	for (int k = 0; k < g->conf->cores; k++) {
 		struct group_core *core = &g->core[k];
 		next_core_init(&core->next, g->conf->policy);
@@ -70,7 +70,8 @@ static void begin_cores(struct sim *s, struct group *g)
 		laws_group_new(core);
 		for (int i = 0; i < SIM_RECENT; i++)
 			core->recent[i] = -1;
-		core->idle = true;
+		core->idle = k < g->cores;
+		core->absent = !core->idle;
 		s->worker[g->first + (uint32_t)k].group = g;
 	}
 	group_order(s, g, 0);
@@ -106,6 +107,8 @@ void groups_mark(struct sim *s)
 		struct group *g = &s->group[i];
 		memset(&g->sum, 0, sizeof(g->sum));
 		memset(g->at, 0, sizeof(g->at));
+		group_count_cores(s, g);
+		g->cores_ns = 0;
 		for (int k = 0; k < g->conf->cores; k++)
 			g->sum.busy_ns[k] = -busy_now(s, g, k);
 	}
@@ -115,6 +118,9 @@ void groups_finish(struct sim *s)
 {
 	for (int i = 0; i < s->conf->n_groups; i++) {
 		struct group *g = &s->group[i];
+		group_count_cores(s, g);
+		g->sum.cores_ns = g->cores_ns;
+		g->sum.cores_end = g->cores;
 		s->r->group[i] = g->sum;
 		for (int k = 0; k < g->conf->cores; k++)
 			s->r->group[i].busy_ns[k] += busy_now(s, g, k);
@@ -162,7 +168,7 @@ static void measure_load(struct sim *s, struct group *g, int64_t span_ns)
 		for (int c = 0; c < s->conf->n_classes; c++)
 			offered += st->books[c].offered;
 		double work = (double)(offered - g->offered[i]) * (double)st->mean_cost_ns /
-			      (double)span_ns / g->conf->cores;
+			      (double)span_ns / g->cores;
 		g->load[i] += LOAD_WEIGHT * (work - g->load[i]);
 		g->offered[i] = offered;
 	}
@@ -208,7 +214,7 @@ static const struct request *first_of(
 /* Number of events of the queue that core `k` may take. */
 static uint32_t share_of(const struct group *g, const struct stage *st, int k)
 {
-	uint32_t n = group_queue_ready(st) ? group_queued(st) : 0, cores = (uint32_t)g->conf->cores;
+	uint32_t n = group_queue_ready(st) ? group_queued(st) : 0, cores = (uint32_t)g->cores;
 
 	if (st->conf->serial)
 		return keys_inbox(st, k)->n;
@@ -290,10 +296,13 @@ static struct taken take(
 			*longest_ns = s->now_ns - s->req[slot].queued_ns;
 		laws_group_took(s, st, slot);
 		bool again = s->req[slot].left_ns > 0;
-		if (!worker_shed(s, st, slot))
+		uint32_t *back = &st->books[s->req[slot].class_id].back;
+		if (!worker_shed(s, st, slot)) {
 			t.work_ns += worker_enter(s, stage, w, slot);
-		else
+		} else {
 			st->again -= again;
+			*back -= again;
+		}
 	}
 	core->since_poll += t.n;
 	t.work_ns = (int64_t)((double)t.work_ns * st->slow);
@@ -392,6 +401,10 @@ void group_turn(struct sim *s, uint32_t id)
 		g->n_waking--;
 	core->waking = false;
 	g->law.woke = false;
+	if (group_core_number(g, core) >= g->cores) {
+		group_leave(s, g, core);
+		return;
+	}
 	group_poll(s, g, core, false);
 	for (;;) {
 		struct next_view v = look(s, g, core);
@@ -421,7 +434,11 @@ static void requeue(struct sim *s, struct stage *st, struct group_core *core, ui
 	struct request *r = &s->req[slot];
 
 	r->queued_ns = s->now_ns;
-	st->books[r->class_id].ran += !r->put_back;
+	struct books *b = &st->books[r->class_id];
+	uint32_t *most = &st->law.most_back[r->class_id];
+	b->ran += !r->put_back;
+	b->back += !r->put_back;
+	*most = b->back > *most ? b->back : *most;
 	r->put_back = true;
 	laws_serial_ended(s, st, slot);
 	if (st->conf->local == SIM_LOCAL_KEPT)

@@ -4,6 +4,7 @@
  * their cells.
  *
  *   group.c       set-up, the turn of a core, cells and what they cost, orders
+ *   group_size.c  how many cores a group has
  *   group_deal.c  which events leave a core for an idle one, and which core wakes up
  *   group_poll.c  sources whose requests the cores read
  *   group_keys.c  serial keys: slots, inboxes, moves
@@ -36,6 +37,9 @@
  *   which sched/serial_choose.h chooses. A core that dies gives away all its slots.
  * - gate `cutoff`: an event whose service takes longer than `gate_ns` yields after that time, goes
  *   to the end of the queue of its stage, and does the rest in a later batch.
+ * - a range of cores: the resize policies of pools decide every 100 ms from the sums over the stages. The
+ *   core with the highest number leaves after its batch: its cells go to the queues, and its slots to
+ *   other cores. A core that joins needs a wake-up. Cells have the size for the most cores.
  * - a crash of a handler moves the cells of the core to the queues.
  */
 #ifndef WEIR_SIM_GROUP_H
@@ -68,7 +72,7 @@ struct group_core {
 	uint32_t n;                       /* events in all cells */
 	int place;                        /* of the last batch; -1: none */
 	int recent[SIM_RECENT];           /* places of the last ones, the latest first; -1: none */
-	bool idle, waking;
+	bool idle, waking, absent; /* absent: not in the group at present */
 	int64_t idle_ns;     /* since when it is idle */
 	int64_t owed_ns;     /* for moves of slots, part of the cost of the next batch */
 	int64_t deal_ns;     /* before this time, it does not look for slots to give */
@@ -96,6 +100,10 @@ struct group {
 	struct group_core *sender; /* whose batch has ended last, or which reads requests */
 	bool reads;                /* it reads requests */
 	int n_idle, n_waking;
+	int cores;   /* that the group should have: those with lower numbers */
+	int present; /* that are not absent */
+	int64_t cores_ns, cores_at_ns; /* time of present cores until cores_at_ns */
+	_Alignas(16) unsigned char resize_state[RESIZE_STATE_MAX];
 	uint64_t slow;   /* bit i: stage i takes too long for cells */
 	uint64_t serial; /* bit i: stage i is serial */
 	uint64_t
@@ -134,6 +142,14 @@ void group_order(struct sim *s, struct group *g, int64_t span_ns);
 /** Return the work that an event of `st` may wait for: `own_ns`, and in a group without an idle core
  *  that of the other stages. */
 int64_t group_work_ns(const struct sim *s, const struct stage *st, int64_t own_ns);
+
+/* group_size.c */
+/** Let the resize policy of the group decide; `cpu` is the share of the machine in use. */
+void group_resize(struct sim *s, struct group *g, double cpu);
+/** The core is not to belong to the group any longer, and has no batch: clear its cells. */
+void group_leave(struct sim *s, struct group *g, struct group_core *core);
+/** Add the time of the present cores up to now. */
+void group_count_cores(struct sim *s, struct group *g);
 
 /* group_deal.c */
 /** Return the core in whose cell `n` events go that stage `from` sends to `st`, or NULL for the
@@ -178,7 +194,7 @@ struct line *keys_inbox(const struct stage *st, int k);
 uint32_t keys_pop(struct sim *s, struct stage *st, struct line *inbox);
 /** Core `k` has ended a batch: give slots to an idle core, if that is worth it. */
 void keys_deal(struct sim *s, struct group *g, int k);
-/** The thread of core `k` died: its slots go to other cores. */
+/** The thread of core `k` died, or the core leaves: its slots go to other cores. */
 void keys_died(struct sim *s, struct group *g, int k);
 void keys_poke(struct sim *s, struct stage *st);
 /** Work that the core must do before the request, which is on its way to the stage. */
@@ -192,6 +208,12 @@ static inline int group_core_number(const struct group *g, const struct group_co
 static inline int group_copies(const struct group *g)
 {
 	return g->conf->replicas > 1 ? g->conf->replicas : 1;
+}
+
+/** The fewest cores that the group may have, which it has at the start. */
+static inline int group_fewest(const struct sim_group *conf)
+{
+	return conf->cores_min > 0 ? conf->cores_min : conf->cores;
 }
 
 /** The part of the queue from which core `k` takes. */

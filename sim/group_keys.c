@@ -48,7 +48,7 @@ int keys_open(struct sim *s, struct stage *st)
 	if (!st->part)
 		return WEIR_ENOMEM;
 	for (int i = 0; i < QUEUE_SLOTS && !g->serial; i++)
-		g->map[i] = g->given_by[i] = (uint8_t)(i % g->conf->cores);
+		g->map[i] = g->given_by[i] = (uint8_t)(i % group_fewest(g->conf));
 	g->serial |= UINT64_C(1) << st->conf->place;
 	g->kept |= UINT64_C(1) << st->conf->place;
 	return 0;
@@ -299,22 +299,23 @@ static void clear(struct sim *s, struct stage *st, int k)
 	append(s, st, k, &inbox);
 }
 
-/* The core begins again at once, without slots, unless it is the only one. */
+/* A core that died begins again at once, without slots, unless it is the only one. */
 void keys_died(struct sim *s, struct group *g, int k)
 {
 	struct slots of[SIM_CORES_MAX] = {0};
+	bool others = g->cores > (k < g->cores);
 	int to = k;
 
 	for (uint64_t left = g->serial; left; left &= left - 1)
 		clear(s, &s->stage[g->stage[__builtin_ctzll(left)]], k);
-	for (unsigned i = 0; i < QUEUE_SLOTS && g->conf->cores > 1; i++) {
+	for (unsigned i = 0; i < QUEUE_SLOTS && others; i++) {
 		if (g->map[i] != k)
 			continue;
-		to = (to + 1) % g->conf->cores;
-		to = to == k ? (to + 1) % g->conf->cores : to;
+		to = (to + 1) % g->cores;
+		to = to == k ? (to + 1) % g->cores : to;
 		slots_add(&of[to], i);
 	}
-	for (int i = 0; i < g->conf->cores && g->conf->cores > 1; i++)
+	for (int i = 0; i < g->cores && others; i++)
 		if (i != k)
 			move(s, g, k, i, &of[i]);
 	poke_all(s, g);

@@ -46,6 +46,7 @@ struct stage_laws {
 	/* I14 */
 	/* by class: bit mask of the stages from which a path leads here */
 	uint32_t upstream[WEIR_CLASSES_MAX];
+	uint32_t most_back[WEIR_CLASSES_MAX]; /* the most events that had yielded, at once */
 	int64_t missing_ns; /* time since which threads are missing; 0 if there are enough */
 	/* I15 */
 	uint64_t seen[WEIR_CLASSES_MAX]; /* sum of the counters at the last tick */

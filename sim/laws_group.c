@@ -34,6 +34,10 @@
  * S9 table: the table of `mg1` has 233 entries. Each stage has the share of them that the formula
  *   gives it, to a tenth or one entry, but at least one. No gap is over twice the mean.
  *
+ * I11 of a group with a range of cores: at each step, the cores below the number that the resize policy
+ *   has chosen are in the group. A core above it has a batch, or wakes up; after that it has left, and
+ *   neither its cells nor its inboxes have events.
+ *
  * S10 limit: cells and queue together hold at most the limit of the queue. Events that have yielded
  *   do not pass the bound again, so they may exceed it.
  *
@@ -312,13 +316,51 @@ static void check_shares(struct sim *s, struct group *g)
 		    (double)(s->now_ns - law->since_ns) * 1e-6, (double)most_ns * 1e-6);
 }
 
+static bool has_inbox(const struct sim *s, const struct group *g, int k)
+{
+	for (uint64_t left = g->serial; left; left &= left - 1)
+		if (s->stage[stage_at(g, __builtin_ctzll(left))].parts >> k & 1)
+			return true;
+	return false;
+}
+
+/* I11: the cores that the group should have are there, one that should leave is in its last batch, and
+ * one that has left has left nothing behind. */
+static void check_cores(struct sim *s, const struct group *g)
+{
+	int present = 0;
+
+	for (int k = 0; k < g->conf->cores; k++) {
+		const struct group_core *core = &g->core[k];
+		bool busy = s->worker[g->first + (uint32_t)k].n > 0;
+		present += !core->absent;
+		if (core->absent ? k < g->cores || busy || core->idle || core->waking || core->n > 0 ||
+				       has_inbox(s, g, k)
+				 : k >= g->cores && !busy && !core->waking)
+			laws_break(s, SIM_LAW_THREADS, stage_at(g, 0),
+			    "core %d of %d is %s with %u events, %s", k, g->cores,
+			    core->absent ? "absent" : "present", core->n,
+			    core->idle ? "idle"
+			    : busy     ? "busy"
+				       : "between batches");
+	}
+	laws_saw(s, SIM_LAW_THREADS, 0);
+	if (present != g->present || g->cores < group_fewest(g->conf) || g->cores > g->conf->cores)
+		laws_break(s, SIM_LAW_THREADS, stage_at(g, 0),
+		    "%d cores are present, %d counted; it should have %d", present, g->present,
+		    g->cores);
+}
+
 void laws_group_step(struct sim *s)
 {
 	if (!laws_asked(s, SIM_LAWS_GROUPS))
 		return;
-	for (int i = 0; i < s->conf->n_groups; i++)
+	for (int i = 0; i < s->conf->n_groups; i++) {
 		if (s->group[i].n_stages > 0)
 			check_shares(s, &s->group[i]);
+		if (s->group[i].n_stages > 0 && s->group[i].conf->resize)
+			check_cores(s, &s->group[i]);
+	}
 }
 
 /* ---- S9 ---- */
@@ -395,7 +437,7 @@ void laws_group_entered(struct sim *s, struct stage *st, uint32_t slot)
 	for (int i = 0; i < g->n_stages; i++)
 		if (s->stage[g->stage[i]].mean_cost_ns > mean_ns)
 			mean_ns = s->stage[g->stage[i]].mean_cost_ns;
-	int64_t wait_ns = group_work_ns(s, st, queue_work_ns(s, st)) / g->conf->cores;
+	int64_t wait_ns = group_work_ns(s, st, queue_work_ns(s, st)) / g->cores;
 	s->req[slot].predicted_ns = wait_ns > LOADED * mean_ns ? wait_ns : 0;
 }
 

@@ -15,6 +15,10 @@
  *     events of a stage takes which link, but not where these events came from. If the routes
  *     a-c-d and b-c-e are of one class, an event at b counts as on its way to d, in proportion to
  *     the events of c that go to d. For the events at c, the sum is right in the mean.
+ *     An event that yields counts as handled at its first yield, in the server as well, but is sent on
+ *     later. The server remembers MEMORY events of a stage. So together the shares of the links of a
+ *     stage may exceed 1 by the number of events that had yielded at once, over those that are
+ *     remembered.
  *   Check of the threads: a crashed thread is replaced within RETURN_NS (control runs every
  *     100 ms). The events of its batch are covered by I1.
  *
@@ -31,6 +35,7 @@
 
 #include "base/clock.h"
 
+#define MEMORY    500 /* MEMORY_EVENTS in admission/route.c */
 #define RETURN_NS (100 * NS_PER_MS + 2 * ADMISSION_TICK_NS)
 
 /* ---- I14 ---- */
@@ -82,6 +87,24 @@ static int64_t upstream_of(const struct sim *s, const struct stage *st, int k)
 	return n;
 }
 
+/* Return how much the shares of the links from a stage may exceed 1 together. */
+static double most_shares(const struct stage *st, int k)
+{
+	double n = st->books[k].ran < MEMORY ? (double)st->books[k].ran : MEMORY;
+
+	return n > 0 ? 1 + st->law.most_back[k] / n : 1;
+}
+
+static double most_visits(const struct sim *s, const struct stage *st, int k)
+{
+	double most = 1;
+
+	for (int i = 0; i < s->conf->n_stages; i++)
+		if (st->law.upstream[k] >> i & 1)
+			most *= most_shares(&s->stage[i], k);
+	return most;
+}
+
 static void check_credits(struct sim *s, int stage)
 {
 	const struct stage *st = &s->stage[stage];
@@ -90,7 +113,8 @@ static void check_credits(struct sim *s, int stage)
 	for (int k = 0; k < s->conf->n_classes; k++) {
 		int64_t n = upstream_of(s, st, k);
 		all += n;
-		most_ns += n * (st->cost_ns[k] + 1);
+		most_ns += (int64_t)((double)n * most_visits(s, st, k) *
+				     (double)(st->cost_ns[k] + 1));
 	}
 	laws_saw(s, SIM_LAW_RETURNED, most_ns > 0 ? (double)st->pipeline_ns / (double)most_ns : 0);
 	if (st->pipeline_ns > most_ns)

@@ -93,7 +93,12 @@ static int check_fault(const struct sim_config *c, const struct sim_fault *f, st
 static bool stages_fit(const struct sim_config *c, int group)
 {
 	bool copied = c->group[group].replicas > 1, fit = true;
+	int fewest = c->group[group].cores_min;
 
+	if (fewest < 0 || fewest > c->group[group].cores || (fewest > 0 && copied))
+		return false;
+	for (int i = 0; i < c->n_sources && i < SIM_SOURCES_MAX; i++)
+		fit &= fewest == 0 || c->source[i].group != group + 1;
 	if (c->group[group].replicas < 0 ||
 	    (copied && c->group[group].cores % c->group[group].replicas != 0))
 		return false;
@@ -118,8 +123,10 @@ static bool groups_fit(const struct sim_config *c)
 	for (int i = 0; i < c->n_stages && fit; i++)
 		fit = c->stage[i].group == 0 ||
 		      (c->stage[i].group > 0 && c->stage[i].group <= c->n_groups &&
-			  c->stage[i].threads_min == c->group[c->stage[i].group - 1].cores &&
-			  c->stage[i].threads_max == c->stage[i].threads_min);
+			  c->stage[i].threads_max == c->group[c->stage[i].group - 1].cores &&
+			  c->stage[i].threads_min == c->stage[i].threads_start &&
+			  c->stage[i].threads_start ==
+			      group_fewest(&c->group[c->stage[i].group - 1]));
 	return fit;
 }
 

@@ -120,6 +120,10 @@ struct sim_group {
 	const struct next_policy *policy;
 	struct next_limits limits; /* `urgent` by place */
 	int cores;                 /* 1 to SIM_CORES_MAX */
+	/* if below `cores` (0: not): the cores at the start and the fewest, between which `resize`
+	 * decides. Not with replicas or a source whose requests the cores read */
+	int cores_min;
+	const struct resize_policy *resize;
 	bool unbalanced;           /* no events are dealt to idle cores */
 	/* copies of the group, each with as many of the cores; events from outside go to them in
 	 * turn. 0 or 1: one */
@@ -357,6 +361,8 @@ struct sim_group_result {
 	 * last SIM_RECENT, that the core has run */
 	uint64_t strangers, switched, reloaded;
 	int64_t overhead_ns; /* of busy_ns: what scheduling cost */
+	int cores_end, resized; /* cores at the end, and changes of their number */
+	int64_t cores_ns;       /* time in which cores belonged to the group, over all cores */
 	int64_t busy_ns[SIM_CORES_MAX];
 };
 

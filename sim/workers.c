@@ -283,6 +283,7 @@ static void account(struct sim *s, struct stage *st, struct worker *w, bool fail
 		b->completed += !failed;
 		b->failed += failed;
 		b->ran += !r->put_back;
+		b->back -= r->put_back;
 		b->service_ns += (uint64_t)each_ns;
 		b->service.count[weir_hist_bucket(each_ns)]++;
 		r->spent_ns += each_ns;

@@ -101,6 +101,7 @@ struct books {
 	uint64_t offered, admitted, refused, shed, completed, failed;
 	uint64_t handled; /* events given to handlers; again each time that they have yielded */
 	uint64_t ran;     /* events whose first batch has ended, as the server counts `handled` */
+	uint32_t back;    /* of these, events that have yielded and are still at the stage */
 	/* asked: events on which this stage's policy has decided, here or upstream; wanted: those
 	 * of them that no other stage refused */
 	uint64_t asked, wanted;
@@ -331,6 +332,8 @@ int64_t routes_rest_ns(const struct sim *s, int stage, int class_id);
 
 /* meter.c */
 void meter_tick(struct sim *s);
+/** Add what a resize policy must know of the stage to the sums in `v`. */
+void meter_add_view(const struct sim *s, const struct stage *st, struct resize_view *v);
 
 /* laws.c */
 void laws_note(struct sim *s, const char *what, int stage, int class_id, int n, int m);

@@ -5,6 +5,7 @@
  * queues, crashes, and services of 1 us to 2 ms. The configurations are drawn by number; LAW_SEEDS
  * (CMakeLists.txt) or the environment variable WEIR_NEXT_SEEDS is how many there are of each pair.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 #include "sim/group_search.h"
 #include "unit/cunit_main.h"
 
-#define STAGES 6
+#define STAGES      6
+#define SIZED_SEEDS 4
 
 static const int cores_of[] = {2, 3, 4, 8, 16, 64};
 static const char *const gates[] = {"all", "arrived", "events", "time", "cutoff"};
@@ -193,6 +195,54 @@ static void test_all_pairs(void)
 	}
 }
 
+/* A resize policy that draws the number of cores anew each time. */
+static bool decide_restless(
+    void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
+{
+	(void)state;
+	d->target = v->min + (int)(weir_random_at(7, (uint64_t)now_ns) %
+				      (uint64_t)(v->max - v->min + 1));
+	return true;
+}
+
+/* Groups of which cores leave and join every 100 ms. */
+static void test_sized(void)
+{
+	static const struct resize_policy restless = {.name = "restless", .decide = decide_restless};
+	uint64_t resized = 0, checked = 0, moved = 0;
+
+	for (uint64_t seed = 0; seed < 30 * SIZED_SEEDS; seed++) {
+		struct sim_config c;
+		struct sim_result *r = NULL;
+		draw(seed, next_policy_at((int)(seed % 6)), (enum next_gate)(seed / 6 % 5), &c);
+		c.group[0].replicas = 1;
+		c.group[0].cores_min = 1 + (int)(seed / 30 % 2) * c.group[0].cores / 2;
+		c.group[0].resize = &restless;
+		for (int i = 0; i < c.n_stages; i++)
+			c.stage[i].threads_min = c.stage[i].threads_start = c.group[0].cores_min;
+		for (int i = 0; i < c.n_sources; i++) {
+			c.source[i].group = 0;
+			c.source[i].rate_per_s *= fmin(1, 5e8 / (double)c.measured_ns);
+		}
+		double per_s = 0;
+		for (int i = 0; i < c.n_sources; i++)
+			per_s += c.source[i].rate_per_s;
+		for (int i = 0; i < c.n_sources; i++)
+			c.source[i].rate_per_s *= fmin(1, 3000 / per_s);
+		c.measured_ns = NS_PER_S;
+		int rc = sim_run(&c, &r);
+		if (rc != 0)
+			printf("%d to %d cores, seed %llu: %s\n", c.group[0].cores_min,
+			    c.group[0].cores, (unsigned long long)seed, r ? r->breach : "memory");
+		CU_ASSERT_EQUAL(rc, 0);
+		resized += r ? (uint64_t)r->group[0].resized : 0;
+		moved += r ? r->group[0].moved : 0;
+		checked += r ? r->law[__builtin_ctz(SIM_LAW_THREADS)].checked : 0;
+		sim_result_free(r);
+	}
+	CU_ASSERT(resized > 100 * SIZED_SEEDS && moved > 1000 && checked > 10000);
+}
+
 /* S11: three loaded stages of one group, clients that wait for the response. */
 static void test_predicts(void)
 {
@@ -223,4 +273,4 @@ static void test_predicts(void)
 }
 
 CUNIT_MAIN("laws of core groups in virtual time", {"each policy with each gate", test_all_pairs},
-    {"the predicted wait", test_predicts})
+    {"cores that leave and join", test_sized}, {"the predicted wait", test_predicts})
