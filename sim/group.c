@@ -62,7 +62,7 @@ static int bind_stage(struct sim *s, int i)
 
 static void begin_cores(struct sim *s, struct group *g)
 {
-	g->present = g->n_idle = g->cores = group_fewest(g->conf);
+	g->present = g->n_idle = g->cores = sim_fewest_cores(g->conf);
 	for (int k = 0; k < g->conf->cores; k++) {
 		struct group_core *core = &g->core[k];
 		next_core_init(&core->next, g->conf->policy);

@@ -72,8 +72,8 @@ struct group_core {
 	uint32_t n;                       /* events in all cells */
 	int place;                        /* of the last batch; -1: none */
 	int recent[SIM_RECENT];           /* places of the last ones, the latest first; -1: none */
-	bool idle, waking, absent; /* absent: not in the group at present */
-	int64_t idle_ns;     /* since when it is idle */
+	bool idle, waking, absent;        /* absent: not in the group at present */
+	int64_t idle_ns;                  /* since when it is idle */
 	int64_t owed_ns;     /* for moves of slots, part of the cost of the next batch */
 	int64_t deal_ns;     /* before this time, it does not look for slots to give */
 	struct lane socket;  /* requests that wait to be read */
@@ -100,8 +100,8 @@ struct group {
 	struct group_core *sender; /* whose batch has ended last, or which reads requests */
 	bool reads;                /* it reads requests */
 	int n_idle, n_waking;
-	int cores;   /* that the group should have: those with lower numbers */
-	int present; /* that are not absent */
+	int cores;                     /* that the group should have: those with lower numbers */
+	int present;                   /* that are not absent */
 	int64_t cores_ns, cores_at_ns; /* time of present cores until cores_at_ns */
 	_Alignas(16) unsigned char resize_state[RESIZE_STATE_MAX];
 	uint64_t slow;   /* bit i: stage i takes too long for cells */
@@ -208,12 +208,6 @@ static inline int group_core_number(const struct group *g, const struct group_co
 static inline int group_copies(const struct group *g)
 {
 	return g->conf->replicas > 1 ? g->conf->replicas : 1;
-}
-
-/** The fewest cores that the group may have, which it has at the start. */
-static inline int group_fewest(const struct sim_group *conf)
-{
-	return conf->cores_min > 0 ? conf->cores_min : conf->cores;
 }
 
 /** The part of the queue from which core `k` takes. */

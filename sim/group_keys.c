@@ -48,7 +48,7 @@ int keys_open(struct sim *s, struct stage *st)
 	if (!st->part)
 		return WEIR_ENOMEM;
 	for (int i = 0; i < QUEUE_SLOTS && !g->serial; i++)
-		g->map[i] = g->given_by[i] = (uint8_t)(i % group_fewest(g->conf));
+		g->map[i] = g->given_by[i] = (uint8_t)(i % sim_fewest_cores(g->conf));
 	g->serial |= UINT64_C(1) << st->conf->place;
 	g->kept |= UINT64_C(1) << st->conf->place;
 	return 0;

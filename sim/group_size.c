@@ -73,7 +73,7 @@ void group_resize(struct sim *s, struct group *g, double cpu)
 {
 	struct resize_view v = {.live = g->present,
 	    .target = g->cores,
-	    .min = group_fewest(g->conf),
+	    .min = sim_fewest_cores(g->conf),
 	    .max = g->conf->cores,
 	    .runq_known = true,
 	    .useful = g->conf->cores,

@@ -334,8 +334,8 @@ static void check_cores(struct sim *s, const struct group *g)
 		const struct group_core *core = &g->core[k];
 		bool busy = s->worker[g->first + (uint32_t)k].n > 0;
 		present += !core->absent;
-		if (core->absent ? k < g->cores || busy || core->idle || core->waking || core->n > 0 ||
-				       has_inbox(s, g, k)
+		if (core->absent ? k < g->cores || busy || core->idle || core->waking ||
+				       core->n > 0 || has_inbox(s, g, k)
 				 : k >= g->cores && !busy && !core->waking)
 			laws_break(s, SIM_LAW_THREADS, stage_at(g, 0),
 			    "core %d of %d is %s with %u events, %s", k, g->cores,
@@ -345,7 +345,8 @@ static void check_cores(struct sim *s, const struct group *g)
 				       : "between batches");
 	}
 	laws_saw(s, SIM_LAW_THREADS, 0);
-	if (present != g->present || g->cores < group_fewest(g->conf) || g->cores > g->conf->cores)
+	if (present != g->present || g->cores < sim_fewest_cores(g->conf) ||
+	    g->cores > g->conf->cores)
 		laws_break(s, SIM_LAW_THREADS, stage_at(g, 0),
 		    "%d cores are present, %d counted; it should have %d", present, g->present,
 		    g->cores);

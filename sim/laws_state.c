@@ -113,8 +113,8 @@ static void check_credits(struct sim *s, int stage)
 	for (int k = 0; k < s->conf->n_classes; k++) {
 		int64_t n = upstream_of(s, st, k);
 		all += n;
-		most_ns += (int64_t)((double)n * most_visits(s, st, k) *
-				     (double)(st->cost_ns[k] + 1));
+		most_ns +=
+		    (int64_t)((double)n * most_visits(s, st, k) * (double)(st->cost_ns[k] + 1));
 	}
 	laws_saw(s, SIM_LAW_RETURNED, most_ns > 0 ? (double)st->pipeline_ns / (double)most_ns : 0);
 	if (st->pipeline_ns > most_ns)

@@ -126,7 +126,7 @@ static bool groups_fit(const struct sim_config *c)
 			  c->stage[i].threads_max == c->group[c->stage[i].group - 1].cores &&
 			  c->stage[i].threads_min == c->stage[i].threads_start &&
 			  c->stage[i].threads_start ==
-			      group_fewest(&c->group[c->stage[i].group - 1]));
+			      sim_fewest_cores(&c->group[c->stage[i].group - 1]));
 	return fit;
 }
 

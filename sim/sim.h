@@ -124,7 +124,7 @@ struct sim_group {
 	 * decides. Not with replicas or a source whose requests the cores read */
 	int cores_min;
 	const struct resize_policy *resize;
-	bool unbalanced;           /* no events are dealt to idle cores */
+	bool unbalanced; /* no events are dealt to idle cores */
 	/* copies of the group, each with as many of the cores; events from outside go to them in
 	 * turn. 0 or 1: one */
 	int replicas;
@@ -132,6 +132,12 @@ struct sim_group {
 	struct sim_group_costs cost;
 	enum sim_mutant mutant;
 };
+
+/** The fewest cores that the group may have, which it has at the start. */
+static inline int sim_fewest_cores(const struct sim_group *g)
+{
+	return g->cores_min > 0 ? g->cores_min : g->cores;
+}
 
 struct sim_stage {
 	const char *name;
@@ -360,7 +366,7 @@ struct sim_group_result {
 	 * handled them at the stage before; batches of a stage that is not among the last 1, or the
 	 * last SIM_RECENT, that the core has run */
 	uint64_t strangers, switched, reloaded;
-	int64_t overhead_ns; /* of busy_ns: what scheduling cost */
+	int64_t overhead_ns;    /* of busy_ns: what scheduling cost */
 	int cores_end, resized; /* cores at the end, and changes of their number */
 	int64_t cores_ns;       /* time in which cores belonged to the group, over all cores */
 	int64_t busy_ns[SIM_CORES_MAX];

@@ -75,6 +75,9 @@ struct simulate_plan {
 	double events;                              /* expected number of simulated events */
 	double in_front; /* share of events that end before they reach a stage that takes time */
 	char route_name[SIM_ROUTES_MAX][24];
+	/* by route: the stage of the spec that is its source, if the cores of a group read its
+	 * requests; else -1 */
+	int route_source[SIM_ROUTES_MAX];
 };
 
 /** Set plan->cost to the service times of all stages of `spec`. Returns 0, or a WEIR_E code with a
@@ -114,10 +117,13 @@ int simulate_groups(const struct weir_spec *spec, struct sim_config *c, struct w
  *  stage of the group. Returns 0, or -1 if there are too many groups. */
 int simulate_front(const struct weir_spec *spec, const struct weir_stage_spec *st, int machine,
     struct sim_config *c, struct sim_stage *to);
-/** The source whose requests the cores of a group read in the model, or NULL. */
-const struct weir_stage_spec *simulate_reads(const struct weir_spec *spec);
-/** 1 + the index of that group in `c`, or 0. */
-int simulate_source(const struct weir_spec *spec, const struct sim_config *c);
+/** Whether `st` is a source whose requests the cores of a group read. */
+bool simulate_reads(const struct weir_spec *spec, const struct weir_stage_spec *st);
+/** Whether the cores of `gs` read the requests of a source. */
+bool simulate_read(const struct weir_spec *spec, const struct weir_group_spec *gs);
+/** 1 + the index in `c` of the group whose cores read the requests of `st`, or 0. */
+int simulate_source(
+    const struct weir_spec *spec, const struct weir_stage_spec *st, const struct sim_config *c);
 /** Set the order in which `to` serves its events. */
 void simulate_queue(
     const struct weir_spec *spec, const struct weir_stage_spec *st, struct sim_stage *to);

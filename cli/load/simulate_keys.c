@@ -51,7 +51,7 @@ int simulate_keys(const struct weir_spec *spec, const struct simulate_options *o
 			continue;
 		int at = simulate_stage(spec, c->stage[i].name, strlen(c->stage[i].name)), f = 0;
 		const char *name = field_of(spec, &spec->stages[at]);
-		if (!name || simulate_reads(spec) == &spec->stages[at])
+		if (!name || simulate_reads(spec, &spec->stages[at]))
 			continue;
 		while (f < n && strcmp(names[f], name) != 0)
 			f++;

@@ -34,13 +34,14 @@ static bool is_core_group(const struct weir_group_spec *gs)
 	return gs->schedule && next_policy_find(gs->schedule);
 }
 
-static void find_in_group(struct finder *f, const struct weir_group_spec *gs)
+static void find_in_group(
+    struct finder *f, const struct weir_spec *spec, const struct weir_group_spec *gs)
 {
 	f->group = gs->name;
 	f->stage = NULL;
 
-	find(f, gs->cores && strstr(gs->cores, ".."), "cores",
-	    "the number of cores is always the largest");
+	find(f, gs->cores && strstr(gs->cores, "..") && simulate_read(spec, gs), "cores",
+	    "with a source, the number of cores is always the largest");
 	find(f, gs->gate.cutoff_ns > 0, "gate.cutoff",
 	    "handlers that do not yield; in the model, those of all stages do");
 }
@@ -70,8 +71,6 @@ static void find_in_stage(
 
 	f->group = NULL;
 	f->stage = st->name;
-	find(f, cores && source && simulate_reads(spec) != st, "group",
-	    "its threads are not the cores of the group");
 	find(f, cores && simulate_holds(st), "group", "a stage with a width is outside the group");
 	find(f, source && !cores && is_number(st, "threads"), "with.threads",
 	    "it has an I/O thread per core");
@@ -96,7 +95,7 @@ void simulate_left_out(const struct weir_spec *spec,
 
 	for (int i = 0; i < spec->n_groups; i++)
 		if (is_core_group(&spec->groups[i]))
-			find_in_group(&f, &spec->groups[i]);
+			find_in_group(&f, spec, &spec->groups[i]);
 	for (int i = 0; i < spec->n_stages; i++)
 		if (!spec->stages[i].inlined)
 			find_in_stage(&f, spec, &spec->stages[i]);

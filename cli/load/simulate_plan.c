@@ -250,7 +250,7 @@ static double given_share(struct walk *w, const struct weir_stage_spec *st, cons
 static void add_route(struct walk *w, double share)
 {
 	struct sim_config *c = &w->plan->config;
-	int i = 0;
+	int i = 0, from = simulate_reads(w->spec, &w->spec->stages[w->source]) ? w->source : -1;
 
 	if (share < RARE)
 		return;
@@ -259,7 +259,7 @@ static void add_route(struct walk *w, double share)
 		return;
 	}
 	while (i < c->n_routes &&
-	       (c->route[i].n != w->path.n ||
+	       (w->plan->route_source[i] != from || c->route[i].n != w->path.n ||
 		   memcmp(c->route[i].stage, w->path.stage, (size_t)w->path.n * sizeof(int)) != 0))
 		i++;
 	if (i == SIM_ROUTES_MAX) { /* too many routes: add the share of this one to the first one */
@@ -268,6 +268,7 @@ static void add_route(struct walk *w, double share)
 	}
 	if (i == c->n_routes) {
 		c->route[c->n_routes] = w->path;
+		w->plan->route_source[i] = from;
 		snprintf(w->plan->route_name[i], sizeof(w->plan->route_name[i]), "route %d", i);
 		c->route[c->n_routes++].name = w->plan->route_name[i];
 	}

@@ -71,6 +71,7 @@ static void print_width(
 
 /* The figures of a core group. */
 struct group_figures {
+	double cores; /* mean number */
 	double busy, overhead, dealt, queued, per_visit, urgent, starved;
 	double moved; /* slots of serial keys a second; negative without serial stages */
 	int64_t longest_ns;
@@ -98,7 +99,8 @@ static struct group_figures group_of(
 	}
 	for (int i = NEXT_URGENT; i <= NEXT_POLICY; i++)
 		batches += (double)k->by_why[i];
-	f.busy = busy_ns / ((double)c->measured_ns * c->group[g].cores);
+	f.cores = (double)k->cores_ns / (double)c->measured_ns;
+	f.busy = k->cores_ns > 0 ? busy_ns / (double)k->cores_ns : 0;
 	f.overhead = busy_ns > 0 ? (double)k->overhead_ns / busy_ns : 0;
 	f.dealt = events > 0 ? (double)k->dealt / events : 0;
 	f.queued = events > 0 ? (double)k->from_queue / events : 0;
@@ -114,16 +116,19 @@ static void print_group(
 {
 	const struct sim_group *conf = &plan->config.group[g];
 	struct group_figures f = group_of(plan, r, g);
-	char longest[32];
+	char longest[32], range[64] = "";
 
 	bench_print_duration(longest, sizeof(longest), f.longest_ns);
+	if (conf->cores_min > 0)
+		snprintf(range, sizeof(range), " (%.1f in the mean, %d at the end, at least %d)",
+		    f.cores, r->group[g].cores_end, conf->cores_min);
 	fprintf(out,
-	    "group %s: %s, %d core%s %.0f%% busy, %.1f%% of it for scheduling; %.1f events a "
+	    "group %s: %s, %d core%s%s %.0f%% busy, %.1f%% of it for scheduling; %.1f events a "
 	    "visit;\n  %.0f%% of events from queues, %.1f%% dealt; batches: %.1f%% urgent, %.1f%% "
 	    "starved; longest wait %s\n",
-	    conf->name, conf->policy->name, conf->cores, conf->cores == 1 ? "" : "s", f.busy * 100,
-	    f.overhead * 100, f.per_visit, f.queued * 100, f.dealt * 100, f.urgent * 100,
-	    f.starved * 100, longest);
+	    conf->name, conf->policy->name, conf->cores, conf->cores == 1 ? "" : "s", range,
+	    f.busy * 100, f.overhead * 100, f.per_visit, f.queued * 100, f.dealt * 100,
+	    f.urgent * 100, f.starved * 100, longest);
 	if (f.moved >= 0)
 		fprintf(out, "  %.0f slots of serial keys a second given to idle cores\n", f.moved);
 }
@@ -287,11 +292,14 @@ static json_t *group_json(const struct simulate_plan *plan, const struct sim_res
 	const struct sim_group *conf = &plan->config.group[g];
 	struct group_figures f = group_of(plan, r, g);
 
-	return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name",
-	    conf->name, "schedule", conf->policy->name, "cores", conf->cores, "busy", f.busy,
-	    "scheduling", f.overhead, "events_per_visit", f.per_visit, "from_queue", f.queued,
-	    "dealt", f.dealt, "urgent", f.urgent, "starved", f.starved, "longest_wait_seconds",
-	    (double)f.longest_ns * 1e-9, "slots_moved_per_second", f.moved > 0 ? f.moved : 0);
+	return json_pack(
+	    "{s:s, s:s, s:i, s:i, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name",
+	    conf->name, "schedule", conf->policy->name, "cores", conf->cores, "cores_min",
+	    sim_fewest_cores(conf), "cores_mean", f.cores, "cores_end", r->group[g].cores_end,
+	    "busy", f.busy, "scheduling", f.overhead, "events_per_visit", f.per_visit, "from_queue",
+	    f.queued, "dealt", f.dealt, "urgent", f.urgent, "starved", f.starved,
+	    "longest_wait_seconds", (double)f.longest_ns * 1e-9, "slots_moved_per_second",
+	    f.moved > 0 ? f.moved : 0);
 }
 
 static json_t *class_json(

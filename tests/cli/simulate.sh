@@ -173,7 +173,7 @@ admin: { listen: "" }
 groups:
   core: { schedule: fifo, cores: { min: 1, max: auto }, gate: { cutoff: 1ms }, serial: path }
   copy: { schedule: fifo, cores: 1 }
-  io:   { schedule: wavefront }
+  io:   { schedule: wavefront, cores: { min: 2, max: auto } }
 stages:
   web:   { use: http.server, group: io, with: { listen: "127.0.0.1:0" }, to: { request: parse } }
   parse: { use: burn, group: core, with: { time: 50us }, to: pick }
@@ -187,8 +187,8 @@ is exit 0
 out=$(grep '^Left out: ' <<<"$out" | sed 1d)
 checks=$((checks + 1))
 [ "$out" = "$(cat <<'TEXT'
-Left out: cores of group core: the number of cores is always the largest.
 Left out: gate.cutoff of group core: handlers that do not yield; in the model, those of all stages do.
+Left out: cores of group io: with a source, the number of cores is always the largest.
 Left out: degrade of stage pick: the stage does not reduce its quality.
 Left out: cohort.linger of stage form: no batch waits for more events.
 Left out: cohort.by of stage form: a batch may have events of several keys.
@@ -198,8 +198,34 @@ TEXT
 weir simulate left.yaml --cores 4 --load 1000 --for 1s -o json
 is exit 0
 number left_out; out=$value
-is out has "{'group': 'core', 'stage': None, 'key': 'cores', 'why': '"
+is out has "{'group': 'io', 'stage': None, 'key': 'cores', 'why': '"
 is out has "{'group': None, 'stage': 'part', 'key': 'mode: partitioned', 'why': '"
+
+# Cores of two groups read requests. The policies of pools choose the cores of the third group: 20,000
+# requests of 100 us keep two busy.
+cat >two.yaml <<'YAML'
+weir: 1
+name: two
+admin: { listen: "" }
+groups:
+  one: { schedule: fifo, cores: 2 }
+  two: { schedule: fifo, cores: 1 }
+  all: { schedule: fifo, cores: { min: 1, max: auto } }
+stages:
+  web:    { use: http.server, group: one, with: { listen: "127.0.0.1:0" }, to: { request: first } }
+  more:   { use: http.server, group: two, with: { listen: "127.0.0.1:0" }, to: { request: second } }
+  first:  { use: burn, group: one, with: { time: 50us }, to: last }
+  second: { use: burn, group: two, with: { time: 50us }, to: last }
+  last:   { use: burn, group: all, with: { time: 100us }, to: answer }
+  answer: { use: respond, with: { body: "x" }, threads: inline }
+YAML
+weir simulate two.yaml --cores 8 --load 20000 --for 10s
+is exit 0; is out has 'group one: fifo, 2 cores 25% busy'; is out has 'group two: fifo, 1 core 50% busy'
+is out has 'group all: fifo, 8 cores (3.'; is out has ' in the mean, 3 at the end, at least 1) 6'
+checks=$((checks + 1))
+[ "$(grep -c '^Left out: ' <<<"$out")" = 1 ] || fail 'more is left out'
+weir simulate two.yaml --cores 8 --load 20000 --for 10s -o json
+is exit 0; is out has '"cores_min": 1'; is out has '"cores_mean": 3.'; is out has '"cores_end": 3'
 
 # One key is the work of one core; with many, the cores share it.
 cat >serial.yaml <<'YAML'
