@@ -212,9 +212,9 @@ static const struct request *first_of(
 }
 
 /* Number of events of the queue that core `k` may take. */
-static uint32_t share_of(const struct group *g, const struct stage *st, int k)
+static uint32_t share_of(const struct sim *s, const struct group *g, const struct stage *st, int k)
 {
-	uint32_t n = group_queue_ready(st) ? group_queued(st) : 0, cores = (uint32_t)g->cores;
+	uint32_t n = group_queue_ready(s, st) ? group_queued(st) : 0, cores = (uint32_t)g->cores;
 
 	if (st->conf->serial)
 		return keys_inbox(st, k)->n;
@@ -235,7 +235,7 @@ static struct next_view look(struct sim *s, struct group *g, const struct group_
 		const struct stage *st = &s->stage[g->stage[i]];
 		struct next_stage *view = &g->view[i];
 		int k = group_core_number(g, core);
-		uint32_t share = share_of(g, st, k);
+		uint32_t share = share_of(s, g, st, k);
 
 		view->length = core->cell[i].n + share;
 		if (view->length == 0)
@@ -277,7 +277,7 @@ static struct taken take(
 	int stage = g->stage[place];
 	struct stage *st = &s->stage[stage];
 	struct worker *w = &s->worker[id];
-	uint32_t share = share_of(g, st, (int)(id - g->first)), most = (uint32_t)batch_most(st);
+	uint32_t share = share_of(s, g, st, (int)(id - g->first)), most = (uint32_t)batch_most(st);
 	int part = group_part(st, (int)(id - g->first));
 	struct taken t = {.work_ns = st->conf->batch_fixed_ns};
 
@@ -285,6 +285,7 @@ static struct taken take(
 	w->n = 0;
 	w->stage = (uint16_t)stage;
 	most = most < gate ? most : gate;
+	laws_taken(s, stage);
 	while (t.n < most && (core->cell[place].n > 0 || t.from_queue < share)) {
 		bool cell = cell_is_first(s, st, &core->cell[place], part, t.from_queue < share);
 		uint32_t slot = cell ? group_pop(s, st, core) : waiting_pop(s, st, part);
@@ -457,7 +458,7 @@ uint32_t group_yield(struct sim *s, uint32_t id)
 	struct group *g = w->group;
 	struct stage *st = &s->stage[w->stage];
 	struct group_core *core = &g->core[id - g->first];
-	uint32_t ahead = core->cell[st->conf->place].n + share_of(g, st, (int)(id - g->first));
+	uint32_t ahead = core->cell[st->conf->place].n + share_of(s, g, st, (int)(id - g->first));
 	uint32_t keep = NONE;
 	int yielded = 0;
 

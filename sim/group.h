@@ -25,6 +25,8 @@
  *   it gives half of its fullest cell to the queue if the work behind the batch takes 5 us.
  * - bounds, as in event/queue_steer.c: each cell has limit / (2 cores), the queue the rest.
  * - when a queue has events, one idle core is woken.
+ * - linger: the events of such a stage have no cells. Cores see them when a batch is due, and one of
+ *   them is woken then.
  * - replicas: core k belongs to copy k modulo the copies. The queues have a part for each of them.
  *   Events from outside go to them in turn, and what a core sends or deals stays in its copy.
  * - replicated stages: what a core sends to one stays in its cell while that has room, and what
@@ -222,12 +224,12 @@ static inline uint32_t group_queued(const struct stage *st)
 }
 
 /** Whether a core may take events from the queue of the stage. */
-static inline bool group_queue_ready(const struct stage *st)
+static inline bool group_queue_ready(const struct sim *s, const struct stage *st)
 {
 	bool busy =
 	    st->conf->exclusive && st->busy > 0 && st->group->conf->mutant != SIM_TWO_AT_ONCE;
 
-	return group_queued(st) > 0 && !busy;
+	return group_queued(st) > 0 && !busy && !linger_waits(s, st);
 }
 
 /* laws_group.c */

@@ -258,8 +258,8 @@ static int waiting_for(const struct sim *s, const struct group *g, int k)
 {
 	for (int i = 0; i < g->n_stages; i++) {
 		const struct stage *st = &s->stage[stage_at(g, i)];
-		bool any = st->part ? st->part[group_part(st, k)].n > 0 : group_queue_ready(st);
-		if (!st->conf->serial && any)
+		bool any = st->part ? st->part[group_part(st, k)].n > 0 : group_queue_ready(s, st);
+		if (!st->conf->serial && any && !laws_may_linger(s, st))
 			return stage_at(g, i);
 	}
 	return -1;

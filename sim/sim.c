@@ -54,6 +54,9 @@ static int check_stage(const struct sim_stage *st, struct sim_result *r)
 	if (st->group && (st->width || st->resize || st->place < 0 || st->place >= SIM_STAGES_MAX))
 		return wrong(
 		    r, "stage '%s' of a group has a place, a width or a resize policy", st->name);
+	if (st->linger_ns < 0 ||
+	    (st->linger_ns > 0 && (st->width || st->serial || st->local == SIM_LOCAL_KEPT)))
+		return wrong(r, "stage '%s' cannot linger", st->name);
 	if (st->serial && (!st->group || st->exclusive))
 		return wrong(r, "stage '%s' is serial, but exclusive or in no group", st->name);
 	if (st->cpu_share < 0 || st->cpu_share > 1 || st->service.mean_ns < 0)
@@ -106,7 +109,8 @@ static bool stages_fit(const struct sim_config *c, int group)
 		const struct sim_stage *st = &c->stage[i];
 		bool shortest = st->discipline == WEIR_DISCIPLINE_SHORTEST;
 		if (st->group == group + 1)
-			fit &= !(copied && (st->exclusive || st->serial || shortest)) &&
+			fit &= !(copied && (st->exclusive || st->serial || shortest ||
+					       st->linger_ns > 0)) &&
 			       !(shortest && (st->serial || st->local == SIM_LOCAL_KEPT));
 	}
 	return fit;
@@ -379,6 +383,9 @@ static void step(struct sim *s, struct heap_entry e)
 		break;
 	case STEP_WOKEN:
 		group_turn(s, what);
+		break;
+	case STEP_DUE:
+		linger_due(s, (int)what);
 		break;
 	}
 }

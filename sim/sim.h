@@ -148,6 +148,9 @@ struct sim_stage {
 	int64_t batch_fixed_ns; /* added once per batch; also split by cpu_share */
 	int batch_max;          /* cohort.max, 1..WEIR_BATCH_MAX */
 	uint32_t queue_limit;
+	/* a batch begins with `batch_max` events, or once its oldest event has waited this long (0: at
+	 * once). Not with a width, a serial key, replicas, or SIM_LOCAL_KEPT */
+	int64_t linger_ns;
 	int discipline; /* enum weir_discipline, auto as in graph/build.c */
 	/* with WEIR_DISCIPLINE_SHORTEST: events that waited longer come first (0: never), and the
 	 * expected work is the service time times or divided by at most 1 + `hint_error` */
@@ -275,12 +278,15 @@ enum sim_law {
 	SIM_LAW_SERIAL =
 	    1 << 24,             /* S4 events of a serial key never overlap, and keep their order */
 	SIM_LAW_ALONE = 1 << 25, /* S5 an exclusive stage runs one batch, no core waits for it */
-	SIM_LAWS_GROUPS = 63 << 17 | SIM_LAW_SERIAL | SIM_LAW_ALONE, /* S1 to S10 */
+	/* S12 a batch of a stage with `linger` is full, or begins once its oldest event waited */
+	SIM_LAW_LINGER = 1 << 26,
+	SIM_LAWS_GROUPS =
+	    63 << 17 | SIM_LAW_SERIAL | SIM_LAW_ALONE | SIM_LAW_LINGER, /* S1 to S12 */
 	SIM_LAWS_SERVER = 31 | SIM_LAW_RETURNED | SIM_LAW_READS,
 	SIM_LAWS_POLICY = 8160, /* SIM_LAW_IDLE to SIM_LAW_NORMAL */
 	SIM_LAWS_POOLS = SIM_LAW_STEADY | SIM_LAW_CONVERGES,
 };
-#define SIM_LAWS_COUNT 26
+#define SIM_LAWS_COUNT 27
 
 /** Result of law number i, whose bit in enum sim_law is 1 << i. */
 struct sim_law_result {

@@ -100,7 +100,7 @@ void waiting_close(struct stage *st)
 	free(st->part);
 }
 
-void waiting_push(struct sim *s, struct stage *st, int part, uint32_t slot)
+static void push(struct sim *s, struct stage *st, int part, uint32_t slot)
 {
 	uint8_t c = s->req[slot].class_id;
 
@@ -117,7 +117,13 @@ void waiting_push(struct sim *s, struct stage *st, int part, uint32_t slot)
 	}
 }
 
-uint32_t waiting_pop(struct sim *s, struct stage *st, int part)
+void waiting_push(struct sim *s, struct stage *st, int part, uint32_t slot)
+{
+	push(s, st, part, slot);
+	linger_watch(s, st);
+}
+
+static uint32_t pop(struct sim *s, struct stage *st, int part)
 {
 	if (st->conf->serial)
 		return keys_pop(s, st, keys_inbox(st, part));
@@ -129,6 +135,14 @@ uint32_t waiting_pop(struct sim *s, struct stage *st, int part)
 	}
 	int c = lanes_next(s, st, st->lane);
 	return stage_shortest(st) ? take(s, st, c) : lane_pop(s, &st->lane[c]);
+}
+
+uint32_t waiting_pop(struct sim *s, struct stage *st, int part)
+{
+	uint32_t slot = pop(s, st, part);
+
+	linger_watch(s, st);
+	return slot;
 }
 
 static int64_t older_ns(const struct sim *s, const struct lane *l, int64_t at_ns)

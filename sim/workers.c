@@ -72,7 +72,7 @@ int batch_most(const struct stage *st)
 {
 	int max = st->conf->batch_max;
 
-	if (st->mean_cost_ns * max > BATCH_NS)
+	if (st->conf->linger_ns == 0 && st->mean_cost_ns * max > BATCH_NS)
 		max = st->mean_cost_ns >= BATCH_NS ? 1 : (int)(BATCH_NS / st->mean_cost_ns);
 	return max;
 }
@@ -202,6 +202,7 @@ static int64_t take(struct sim *s, int stage, struct worker *w)
 
 	w->head = NONE;
 	w->n = 0;
+	laws_taken(s, stage);
 	for (int left = batch_size(st); left > 0; left--) {
 		uint32_t slot = pop(s, st);
 		if (!worker_shed(s, st, slot))
@@ -253,7 +254,7 @@ void workers_start(struct sim *s, int stage)
 
 	if (st->group)
 		group_poke(s, stage);
-	while (st->idle != NONE && st->length > 0) {
+	while (st->idle != NONE && st->length > 0 && !linger_waits(s, st)) {
 		uint32_t id = st->idle;
 		int64_t work_ns = take(s, stage, &s->worker[id]);
 		if (work_ns < 0)

@@ -7,6 +7,7 @@
  *   meter.c     ticks: samples, costs, resizing  laws.c     invariants; log of the last steps
  *   waiting.c   queues: by class, by work, in parts
  *   routes.c    work in transit between stages   result.c   totals and metrics
+ *   linger.c    batches that wait for more events
  *   servers.c   what waits behind a stage
  *   group*.c    core groups, see group.h
  *   laws_*.c    invariants over time, see laws.h
@@ -48,6 +49,7 @@ enum step_kind {
 	STEP_FAULT, /* index: fault */
 	STEP_MARK,  /* the warm-up is over */
 	STEP_WOKEN, /* index: thread, a core of a group that was idle */
+	STEP_DUE,   /* index: stage in which a batch lingers */
 };
 #define STEP_SHIFT 28
 #define STEP_MASK  ((1u << STEP_SHIFT) - 1)
@@ -147,6 +149,7 @@ struct stage {
 	uint32_t in_cells[WEIR_CLASSES_MAX], celled; /* events in its cells, by class and in all */
 	uint32_t own, cell_max; /* bounds of the queue and of a cell (event/queue_steer.c) */
 	uint32_t again;         /* waiting events that yielded */
+	bool due;               /* a STEP_DUE of the stage is in the heap */
 	struct books books[WEIR_CLASSES_MAX];
 	int64_t cost_ns[WEIR_CLASSES_MAX], mean_cost_ns; /* as published at the last tick */
 	struct meter meter;
@@ -304,6 +307,13 @@ void worker_computed(struct sim *s);
 void cpu_advance(struct sim *s, int64_t to_ns);
 int64_t cpu_next_ns(struct sim *s);
 
+/* linger.c */
+/** Whether the events in the queue wait for a fuller batch (sim_stage.linger_ns). */
+bool linger_waits(const struct sim *s, const struct stage *st);
+/** The queue has changed: make sure that a batch begins in time. */
+void linger_watch(struct sim *s, struct stage *st);
+void linger_due(struct sim *s, int stage);
+
 /* servers.c */
 /** Let the server that becomes free first work for `work_ns`. Returns how long the event takes,
  *  including its wait for the server. */
@@ -340,6 +350,9 @@ void laws_note(struct sim *s, const char *what, int stage, int class_id, int n, 
 void laws_check(struct sim *s, int stage); /* after a step that touched the stage */
 void laws_step(struct sim *s);             /* after a step */
 void laws_tick(struct sim *s);             /* after a tick, even a lost one */
+void laws_taken(struct sim *s, int stage); /* before a batch takes events of its queue */
+/** Whether the events in the queue need no thread yet. */
+bool laws_may_linger(const struct sim *s, const struct stage *st);
 void laws_break(struct sim *s, enum sim_law law, int stage, const char *fmt, ...) WEIR_PRINTF(4, 5);
 
 static inline bool laws_asked(const struct sim *s, enum sim_law law)

@@ -98,6 +98,15 @@ static void draw_keys(struct draw *d, struct sim_config *c)
 			c->stage[i].serial = one_of(d, 3) ? 1 : 1 + one_of(d, 3);
 }
 
+/* A batch of the stage may wait for more events. */
+static void draw_linger(struct draw *d, struct sim_config *c, int i)
+{
+	struct sim_stage *st = &c->stage[i];
+	bool may = !st->serial && st->local != SIM_LOCAL_KEPT && c->group[0].replicas <= 1;
+
+	st->linger_ns = may && one_of(d, 5) == 0 ? (1 + one_of(d, 20)) * 100 * NS_PER_US : 0;
+}
+
 /* Replicated stages, replicas, queues with `shortest`, and sources whose requests the cores read. */
 static void draw_rest(struct draw *d, struct sim_config *c)
 {
@@ -172,6 +181,8 @@ static void draw(
 	draw_keys(&d, c);
 	draw_rest(&d, c);
 	draw_second(&d, c);
+	for (int i = 0; i < STAGES; i++)
+		draw_linger(&d, c, i);
 }
 
 static void run_one(const struct next_policy *policy, enum next_gate gate, uint64_t seed,
