@@ -229,7 +229,9 @@ static inline bool group_queue_ready(const struct sim *s, const struct stage *st
 	bool busy =
 	    st->conf->exclusive && st->busy > 0 && st->group->conf->mutant != SIM_TWO_AT_ONCE;
 
-	return group_queued(st) > 0 && !busy && !linger_waits(s, st);
+	bool lingers = linger_waits(s, st) && st->group->conf->mutant != SIM_HASTY;
+
+	return group_queued(st) > 0 && !busy && !lingers;
 }
 
 /* laws_group.c */

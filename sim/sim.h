@@ -111,6 +111,7 @@ enum sim_mutant {
 	SIM_CELL_OVERTAKES, /* a cell takes events though the inbox has older ones */
 	SIM_BY_CLASS,       /* an inbox gives the higher class first */
 	SIM_TWO_AT_ONCE,    /* a core takes from the queue of a busy exclusive stage */
+	SIM_HASTY,          /* a core takes events that linger */
 	SIM_LOOKS_LATE, /* a core looks for starved stages a sixteenth of `starve` after a choice */
 };
 

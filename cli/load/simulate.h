@@ -130,6 +130,11 @@ void simulate_queue(
 /** Whether the model knows the discipline of the stage's queue. */
 bool simulate_ordered(const struct weir_spec *spec, const struct weir_stage_spec *st);
 
+/** Return the field of the stage's serial key, or NULL. */
+const char *simulate_serial(const struct weir_spec *spec, const struct weir_stage_spec *st);
+/** Whether batches of the stage wait for more events in the model, if it has a `linger`. */
+bool simulate_lingers(const struct weir_spec *spec, const struct weir_stage_spec *st);
+
 /** Give the stages of core groups their serial keys. Returns 0, or WEIR_EINVAL with a message in `err` if
  *  --keys is given, but has no effect. */
 int simulate_keys(const struct weir_spec *spec, const struct simulate_options *opt,

@@ -135,6 +135,16 @@ void simulate_queue(
 				  : st->queue.starve_ns;
 }
 
+bool simulate_lingers(const struct weir_spec *spec, const struct weir_stage_spec *st)
+{
+	const struct weir_group_spec *gs = cores_with(spec, st);
+
+	if (simulate_holds(st) || (!gs && st->group && st->group[0]))
+		return false;
+	return !gs || (gs->replicas <= 1 && st->mode != WEIR_MODE_REPLICATED &&
+			  !simulate_serial(spec, st));
+}
+
 bool simulate_ordered(const struct weir_spec *spec, const struct weir_stage_spec *st)
 {
 	const struct weir_group_spec *gs = cores_with(spec, st);

@@ -13,11 +13,11 @@ static bool is_set(const char *text)
 	return text && text[0];
 }
 
-static const char *field_of(const struct weir_spec *spec, const struct weir_stage_spec *st)
+const char *simulate_serial(const struct weir_spec *spec, const struct weir_stage_spec *st)
 {
 	const char *name = st->serial;
 
-	for (int i = 0; i < spec->n_groups && !is_set(name); i++)
+	for (int i = 0; st->group && i < spec->n_groups && !is_set(name); i++)
 		if (strcmp(spec->groups[i].name, st->group) == 0)
 			name = spec->groups[i].serial;
 	return is_set(name) && strcmp(name, "none") != 0 ? name : NULL;
@@ -50,7 +50,7 @@ int simulate_keys(const struct weir_spec *spec, const struct simulate_options *o
 		if (c->stage[i].group == 0 || c->stage[i].exclusive)
 			continue;
 		int at = simulate_stage(spec, c->stage[i].name, strlen(c->stage[i].name)), f = 0;
-		const char *name = field_of(spec, &spec->stages[at]);
+		const char *name = simulate_serial(spec, &spec->stages[at]);
 		if (!name || simulate_reads(spec, &spec->stages[at]))
 			continue;
 		while (f < n && strcmp(names[f], name) != 0)

@@ -83,7 +83,8 @@ static void find_in_stage(
 	    "the order is that of auto");
 	find(f, st->queue.discipline == WEIR_DISCIPLINE_SHORTEST && ordered, "queue.by",
 	    "the expected work of an event is its service time");
-	find(f, st->cohort.linger_ns > 0, "cohort.linger", "no batch waits for more events");
+	find(f, st->cohort.linger_ns > 0 && !simulate_lingers(spec, st), "cohort.linger",
+	    "no batch waits for more events");
 	find(f, is_set(st->cohort.by), "cohort.by", "a batch may have events of several keys");
 	find(f, st->degrade.above < 1, "degrade", "the stage does not reduce its quality");
 }

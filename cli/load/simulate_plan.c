@@ -125,6 +125,7 @@ static int add_pool(struct walk *w, const struct weir_stage_spec *st)
 	c->stage[c->n_stages] = (struct sim_stage){.name = group ? group->name : st->name,
 	    .batch_max = (int)st->cohort.max,
 	    .queue_limit = (uint32_t)st->queue.limit,
+	    .linger_ns = simulate_lingers(w->spec, st) ? st->cohort.linger_ns : 0,
 	    .threads_min = min,
 	    .threads_max = max,
 	    .threads_start = start,

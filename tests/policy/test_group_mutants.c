@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The laws S2, S4 and S5 of core groups (sim/laws_serial.c, sim/laws_group.c) notice each rule that is
- * broken: groups in which one rule of starved stages, serial keys or exclusive stages does not hold,
+/* The laws S2, S4, S5 and S12 of core groups (sim/laws*.c) notice each rule that is
+ * broken: groups in which one rule of starved stages, serial keys, exclusive stages or lingering batches does not hold,
  * and the same groups with all rules. */
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +31,7 @@ static void fill(uint64_t seed, enum sim_mutant mutant, struct sim_config *c)
 		c->stage[i].batch_max = late ? 1 : 64;
 	}
 	c->group[0].limits.starve_ns = NS_PER_MS;
+	c->stage[0].linger_ns = mutant == SIM_HASTY ? NS_PER_MS : 0;
 	for (int k = 0; k < 2; k++) {
 		c->route[k].n = 0;
 		for (int i = k; i < STAGES; i++)
@@ -70,6 +71,7 @@ static const struct {
     {"an inbox by class", SIM_BY_CLASS, SIM_LAW_SERIAL, "is taken after", NULL},
     {"two batches at once", SIM_TWO_AT_ONCE, SIM_LAW_ALONE, "while another is in its handler",
 	NULL},
+    {"batches do not linger", SIM_HASTY, SIM_LAW_LINGER, "a batch begins with", NULL},
     {"starved stages are found late", SIM_LOOKS_LATE, SIM_LAW_STARVED, "second batch", NULL},
 };
 
