@@ -57,6 +57,8 @@ static int bind_stage(struct sim *s, int i)
 		st->part = calloc((size_t)group_copies(g), sizeof(*st->part));
 	if (group_copies(g) > 1 && !st->part)
 		return WEIR_ENOMEM;
+	if (st->conf->partition)
+		return parts_open(st);
 	return st->conf->serial ? keys_open(s, st) : 0;
 }
 
@@ -66,7 +68,7 @@ static void begin_cores(struct sim *s, struct group *g)
 	for (int k = 0; k < g->conf->cores; k++) {
 		struct group_core *core = &g->core[k];
 		next_core_init(&core->next, g->conf->policy);
-		core->place = -1;
+		core->place = core->leases = -1;
 		laws_group_new(core);
 		for (int i = 0; i < SIM_RECENT; i++)
 			core->recent[i] = -1;
@@ -218,6 +220,8 @@ static uint32_t share_of(const struct sim *s, const struct group *g, const struc
 
 	if (st->conf->serial)
 		return keys_inbox(st, k)->n;
+	if (st->conf->partition)
+		return parts_share(st, k);
 	if (st->part) {
 		n = st->part[group_part(st, k)].n;
 		cores /= (uint32_t)group_copies(g);
@@ -305,6 +309,8 @@ static struct taken take(
 			*back -= again;
 		}
 	}
+	if (st->conf->partition && w->n > 0)
+		parts_lease(st, core, part);
 	core->since_poll += t.n;
 	t.work_ns = (int64_t)((double)t.work_ns * st->slow);
 	next_took(&core->next, place, t.n, t.n - t.from_queue);
@@ -458,6 +464,8 @@ uint32_t group_yield(struct sim *s, uint32_t id)
 	struct group *g = w->group;
 	struct stage *st = &s->stage[w->stage];
 	struct group_core *core = &g->core[id - g->first];
+
+	parts_release(s, st, core);
 	uint32_t ahead = core->cell[st->conf->place].n + share_of(s, g, st, (int)(id - g->first));
 	uint32_t keep = NONE;
 	int yielded = 0;
@@ -490,6 +498,7 @@ void group_died(struct sim *s, uint32_t id)
 	struct group_core *core = &g->core[id - g->first];
 
 	g->sum.busy_ns[id - g->first] += s->now_ns - s->worker[id].started_ns;
+	parts_release(s, &s->stage[s->worker[id].stage], core);
 	if (g->serial)
 		keys_died(s, g, (int)(id - g->first));
 	for (int i = 0; i < g->n_stages; i++)

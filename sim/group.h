@@ -6,6 +6,7 @@
  *   group.c       set-up, the turn of a core, cells and what they cost, orders
  *   group_size.c  how many cores a group has
  *   group_deal.c  which events leave a core for an idle one, and which core wakes up
+ *   group_parts.c partitioned stages
  *   group_poll.c  sources whose requests the cores read
  *   group_keys.c  serial keys: slots, inboxes, moves
  *   laws_group.c  the laws of core groups
@@ -37,6 +38,7 @@
  * - serial keys, as in sched/serial.h: the queue of a serial stage has an inbox for each core, and a
  *   map gives the core of each slot. A core that ends a batch while another one idles gives it slots,
  *   which sched/serial_choose.h chooses. A core that dies gives away all its slots.
+ * - partitioned stages: see group_parts.c. The events have no cells.
  * - gate `cutoff`: an event whose service takes longer than `gate_ns` yields after that time, goes
  *   to the end of the queue of its stage, and does the rest in a later batch.
  * - a range of cores: the resize policies of pools decide every 100 ms from the sums over the stages. The
@@ -73,6 +75,7 @@ struct group_core {
 	uint64_t filled;                  /* bit i: cell i has events */
 	uint32_t n;                       /* events in all cells */
 	int place;                        /* of the last batch; -1: none */
+	int leases;                       /* the partition of the present batch; -1: none */
 	int recent[SIM_RECENT];           /* places of the last ones, the latest first; -1: none */
 	bool idle, waking, absent;        /* absent: not in the group at present */
 	int64_t idle_ns;                  /* since when it is idle */
@@ -182,6 +185,19 @@ void group_arrive(struct sim *s, struct group *g, uint32_t slot);
  *  any. */
 bool group_poll(struct sim *s, struct group *g, struct group_core *core, bool now);
 
+/* group_parts.c */
+int parts_open(struct stage *st);
+void parts_push(struct sim *s, struct stage *st, uint32_t slot);
+uint32_t parts_pop(struct sim *s, struct stage *st, int p);
+/** The partition from which core `k` takes next; it may be empty. */
+int parts_pick(const struct stage *st, int k);
+/** Number of events that core `k` may take from it. */
+uint32_t parts_share(const struct stage *st, int k);
+/** A batch of partition `p` begins on the core; it has ended. */
+void parts_lease(struct stage *st, struct group_core *core, int p);
+void parts_release(struct sim *s, struct stage *st, struct group_core *core);
+void parts_poke(struct sim *s, struct stage *st);
+
 /* group_keys.c */
 int keys_open(struct sim *s, struct stage *st);
 /** The value of the field of a serial stage that the request has, and the core that owns its slot. */
@@ -215,6 +231,8 @@ static inline int group_copies(const struct group *g)
 /** The part of the queue from which core `k` takes. */
 static inline int group_part(const struct stage *st, int k)
 {
+	if (st->conf->partition)
+		return parts_pick(st, k);
 	return st->conf->serial ? k : k % group_copies(st->group);
 }
 

@@ -16,7 +16,7 @@
 
 uint32_t keys_value(const struct sim *s, const struct stage *st, const struct request *r)
 {
-	int i = st->conf->serial - 1;
+	int i = (st->conf->serial ? st->conf->serial : st->conf->partition) - 1;
 	const struct sim_field *f = &s->conf->field[i];
 	uint64_t bits = weir_random_at(rng_key(s->serial_key, (uint64_t)i), r->serial);
 

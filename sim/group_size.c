@@ -66,6 +66,9 @@ static void set_cores(struct sim *s, struct group *g, int cores, const char *rul
 			g->n_idle--;
 			group_leave(s, g, &g->core[k]);
 		}
+	for (int i = 0; i < g->n_stages; i++) /* partitions are served by other cores now */
+		if (s->stage[g->stage[i]].conf->partition)
+			parts_poke(s, &s->stage[g->stage[i]]);
 	g->sum.resized++;
 }
 

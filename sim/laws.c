@@ -125,9 +125,9 @@ static uint32_t walk_lane(const struct sim *s, const struct lane *l, uint32_t *n
 static void walk_parts(struct sim *s, int stage)
 {
 	const struct stage *st = &s->stage[stage];
-	int parts = !st->part          ? 0
-		    : st->conf->serial ? st->group->conf->cores
-				       : group_copies(st->group);
+	int parts = !st->part                                 ? 0
+		    : st->conf->serial || st->conf->partition ? st->group->conf->cores
+							      : group_copies(st->group);
 	uint32_t n[WEIR_CLASSES_MAX] = {0};
 
 	for (int k = 0; k < parts; k++) {

@@ -63,6 +63,12 @@ struct key_use {
 	uint32_t n, worker; /* events in handlers, and the core that handles them */
 };
 
+/* S4: a value of the field of a partitioned stage. */
+struct part_laws {
+	struct key_use use;
+	int64_t queued_ns[WEIR_CLASSES_MAX]; /* of the last event taken */
+};
+
 /* Properties of the current setting: rates, services and faults. */
 struct setting {
 	/* clients do not react to the server, and arrivals are not bursty */

@@ -236,13 +236,22 @@ void laws_group_began(struct sim *s, struct group *g, struct group_core *core, i
 		    "a core keeps %u events in its cells while %d idle", core->n, g->n_idle);
 }
 
-/* No core idles while its own inbox or connections have events. */
+/* No core idles while its own inbox, partitions or connections have events. */
 static void check_inboxes(struct sim *s, const struct group *g)
 {
 	for (int k = 0; k < g->conf->cores; k++)
 		if (g->core[k].idle && g->core[k].socket.n > 0)
 			laws_break(s, SIM_LAW_SHARES, stage_at(g, 0),
 			    "core %d idles, but %u requests wait for it", k, g->core[k].socket.n);
+	for (int i = 0; i < g->n_stages; i++) {
+		const struct stage *st = &s->stage[stage_at(g, i)];
+		uint64_t parts = st->conf->partition ? st->parts & ~st->leased : 0;
+		for (; parts; parts &= parts - 1)
+			if (g->core[__builtin_ctzll(parts) % g->cores].idle)
+				laws_break(s, SIM_LAW_SHARES, stage_at(g, i),
+				    "core %d idles, but partition %d has events",
+				    __builtin_ctzll(parts) % g->cores, __builtin_ctzll(parts));
+	}
 	for (uint64_t left = g->serial; left; left &= left - 1) {
 		const struct stage *st = &s->stage[stage_at(g, __builtin_ctzll(left))];
 		for (uint64_t parts = st->parts; parts; parts &= parts - 1)
@@ -259,7 +268,7 @@ static int waiting_for(const struct sim *s, const struct group *g, int k)
 	for (int i = 0; i < g->n_stages; i++) {
 		const struct stage *st = &s->stage[stage_at(g, i)];
 		bool any = st->part ? st->part[group_part(st, k)].n > 0 : group_queue_ready(s, st);
-		if (!st->conf->serial && any && !laws_may_linger(s, st))
+		if (!st->conf->serial && !st->conf->partition && any && !laws_may_linger(s, st))
 			return stage_at(g, i);
 	}
 	return -1;

@@ -134,7 +134,18 @@ static bool groups_fit(const struct sim_config *c)
 	return fit;
 }
 
-/* Whether the fields of all serial stages exist. */
+/* Whether the stage may be partitioned, if it is. */
+static bool parts_fit(const struct sim_config *c, const struct sim_stage *st)
+{
+	bool group = st->group > 0 && st->group <= c->n_groups && st->group <= SIM_GROUPS_MAX;
+
+	return st->partition == 0 ||
+	       (group && c->group[st->group - 1].replicas <= 1 && !st->exclusive && !st->serial &&
+		   st->local == SIM_LOCAL_NEVER && st->linger_ns == 0 &&
+		   st->discipline != WEIR_DISCIPLINE_SHORTEST);
+}
+
+/* Whether the fields of all serial and partitioned stages exist. */
 static bool fields_fit(const struct sim_config *c)
 {
 	bool fit = true;
@@ -146,6 +157,7 @@ static bool fields_fit(const struct sim_config *c)
 		bool newest =
 		    st->group > 0 && st->group <= SIM_GROUPS_MAX && c->group[st->group - 1].newest;
 		fit &= st->serial >= 0 && st->serial <= c->n_fields && !(st->serial && newest);
+		fit &= st->partition >= 0 && st->partition <= c->n_fields && parts_fit(c, st);
 	}
 	return fit;
 }

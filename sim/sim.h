@@ -111,6 +111,7 @@ enum sim_mutant {
 	SIM_CELL_OVERTAKES, /* a cell takes events though the inbox has older ones */
 	SIM_BY_CLASS,       /* an inbox gives the higher class first */
 	SIM_TWO_AT_ONCE,    /* a core takes from the queue of a busy exclusive stage */
+	SIM_ANY_PART,       /* a core takes from any partition */
 	SIM_HASTY,          /* a core takes events that linger */
 	SIM_LOOKS_LATE, /* a core looks for starved stages a sixteenth of `starve` after a choice */
 };
@@ -177,6 +178,9 @@ struct sim_stage {
 	/* 0, or 1 + the index of a field: the stage is serial; only for stages of core groups that
 	 * are not exclusive */
 	int serial;
+	/* 0, or 1 + the index of a field: the queue is partitioned by it. Only with SIM_LOCAL_NEVER in a
+	 * core group without replicas; not with exclusive, serial, `shortest` or linger */
+	int partition;
 };
 
 /** The stages that an event visits, in order. */

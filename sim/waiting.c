@@ -106,6 +106,8 @@ static void push(struct sim *s, struct stage *st, int part, uint32_t slot)
 
 	if (st->conf->serial) {
 		keys_push(s, st, slot);
+	} else if (st->conf->partition) {
+		parts_push(s, st, slot);
 	} else if (st->part) {
 		lane_push(s, &st->part[part].lane[c], slot);
 		st->part[part].n++;
@@ -127,6 +129,8 @@ static uint32_t pop(struct sim *s, struct stage *st, int part)
 {
 	if (st->conf->serial)
 		return keys_pop(s, st, keys_inbox(st, part));
+	if (st->conf->partition)
+		return parts_pop(s, st, part);
 	if (st->part) {
 		int c = lanes_next(s, st, st->part[part].lane);
 		st->part[part].n--;

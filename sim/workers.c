@@ -179,7 +179,7 @@ int64_t worker_enter(struct sim *s, int stage, struct worker *w, uint32_t slot)
 	if (st->group && r->worker != NONE && r->worker != (uint32_t)(w - s->worker))
 		st->group->sum.strangers++;
 	r->worker = (uint32_t)(w - s->worker);
-	if (st->conf->serial)
+	if (st->conf->serial || st->conf->partition)
 		laws_serial_began(s, st, (uint32_t)(w - s->worker), slot);
 	r->waited_ns += waited_ns;
 	if (r->counted)
@@ -288,7 +288,7 @@ static void account(struct sim *s, struct stage *st, struct worker *w, bool fail
 		b->service_ns += (uint64_t)each_ns;
 		b->service.count[weir_hist_bucket(each_ns)]++;
 		r->spent_ns += each_ns;
-		if (st->conf->serial)
+		if (st->conf->serial || st->conf->partition)
 			laws_serial_ended(s, st, slot);
 	}
 	st->running -= (uint32_t)w->n;

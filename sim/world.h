@@ -96,6 +96,7 @@ struct lane {
 struct line {
 	struct lane lane[WEIR_CLASSES_MAX];
 	uint32_t n;
+	uint64_t served; /* of a partition: number of its last batch */
 };
 
 /* Totals of one class at a stage since the start, like the server's per-class counters. */
@@ -141,11 +142,12 @@ struct stage {
 	/* of a serial stage: inboxes by core (group_keys.c); in a group with replicas: by copy; else
 	 * NULL */
 	struct line *part;
-	struct bins *bins[WEIR_CLASSES_MAX];         /* with `shortest` */
-	int next_copy;                               /* for the next event from outside */
-	uint64_t parts;                              /* bit k: part k has events */
-	uint32_t length, running;                    /* length: of queue and cells */
-	struct group *group;                         /* its core group, or NULL */
+	struct bins *bins[WEIR_CLASSES_MAX]; /* with `shortest` */
+	int next_copy;                       /* for the next event from outside */
+	uint64_t parts;                      /* bit k: part k has events */
+	uint64_t leased, served;  /* bit k: a batch of partition k runs; number of batches */
+	uint32_t length, running; /* length: of queue and cells */
+	struct group *group;      /* its core group, or NULL */
 	uint32_t in_cells[WEIR_CLASSES_MAX], celled; /* events in its cells, by class and in all */
 	uint32_t own, cell_max; /* bounds of the queue and of a cell (event/queue_steer.c) */
 	uint32_t again;         /* waiting events that yielded */
@@ -183,6 +185,7 @@ struct stage {
 	int64_t busy_mark_ns;
 	uint64_t completed_mark;
 	struct stage_laws law;
+	struct part_laws *part_law; /* likewise, of a partitioned stage */
 	struct key_laws
 	    *key_law; /* of a serial stage, by value of its field; NULL if not checked */
 };

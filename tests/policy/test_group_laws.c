@@ -107,6 +107,19 @@ static void draw_linger(struct draw *d, struct sim_config *c, int i)
 	st->linger_ns = may && one_of(d, 5) == 0 ? (1 + one_of(d, 20)) * 100 * NS_PER_US : 0;
 }
 
+/* The queue of the stage may be partitioned. */
+static void draw_parts(struct draw *d, struct sim_config *c, int i)
+{
+	struct sim_stage *st = &c->stage[i];
+	bool may = !st->serial && !st->exclusive && st->linger_ns == 0 &&
+		   st->discipline != WEIR_DISCIPLINE_SHORTEST && c->group[0].replicas <= 1;
+
+	if (!may || one_of(d, 4))
+		return;
+	st->partition = 1 + one_of(d, 3);
+	st->local = SIM_LOCAL_NEVER;
+}
+
 /* Replicated stages, replicas, queues with `shortest`, and sources whose requests the cores read. */
 static void draw_rest(struct draw *d, struct sim_config *c)
 {
@@ -183,6 +196,8 @@ static void draw(
 	draw_second(&d, c);
 	for (int i = 0; i < STAGES; i++)
 		draw_linger(&d, c, i);
+	for (int i = 0; i < STAGES; i++)
+		draw_parts(&d, c, i);
 }
 
 static void run_one(const struct next_policy *policy, enum next_gate gate, uint64_t seed,

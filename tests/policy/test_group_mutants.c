@@ -28,6 +28,11 @@ static void fill(uint64_t seed, enum sim_mutant mutant, struct sim_config *c)
 		c->stage[i].service.mean_ns = (2 + 6 * i) * NS_PER_US;
 		c->stage[i].exclusive = alone && i == 2;
 		c->stage[i].serial = i > 0 && !c->stage[i].exclusive;
+		if (mutant == SIM_ANY_PART) {
+			c->stage[i].serial = 0;
+			c->stage[i].partition = 1;
+			c->stage[i].local = SIM_LOCAL_NEVER;
+		}
 		c->stage[i].batch_max = late ? 1 : 64;
 	}
 	c->group[0].limits.starve_ns = NS_PER_MS;
@@ -71,6 +76,7 @@ static const struct {
     {"an inbox by class", SIM_BY_CLASS, SIM_LAW_SERIAL, "is taken after", NULL},
     {"two batches at once", SIM_TWO_AT_ONCE, SIM_LAW_ALONE, "while another is in its handler",
 	NULL},
+    {"any partition", SIM_ANY_PART, SIM_LAW_SERIAL, "at once", "after a younger one"},
     {"batches do not linger", SIM_HASTY, SIM_LAW_LINGER, "a batch begins with", NULL},
     {"starved stages are found late", SIM_LOOKS_LATE, SIM_LAW_STARVED, "second batch", NULL},
 };
