@@ -68,7 +68,7 @@ struct simulate_plan {
 	double ceiling_per_s[SIM_STAGES_MAX];
 	/* the ceiling of the stage is that of one batch at a time, which is below that of its group */
 	bool alone[SIM_STAGES_MAX];
-	bool keyed[SIM_STAGES_MAX]; /* likewise, since its serial key has fewer values than cores */
+	bool keyed[SIM_STAGES_MAX]; /* likewise, since its key has fewer values than cores */
 	double cores_ceiling_per_s; /* of all cores together; 0 if unbounded */
 	int bottleneck;             /* index of a stage, or -1 for the cores */
 	double capacity_per_s, offered_per_s, load; /* load = offered / capacity */

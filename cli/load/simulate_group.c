@@ -142,7 +142,7 @@ bool simulate_lingers(const struct weir_spec *spec, const struct weir_stage_spec
 	if (simulate_holds(st) || (!gs && st->group && st->group[0]))
 		return false;
 	return !gs || (gs->replicas <= 1 && st->mode != WEIR_MODE_REPLICATED &&
-			  !simulate_serial(spec, st));
+			  st->mode != WEIR_MODE_PARTITIONED && !simulate_serial(spec, st));
 }
 
 bool simulate_ordered(const struct weir_spec *spec, const struct weir_stage_spec *st)
@@ -151,7 +151,8 @@ bool simulate_ordered(const struct weir_spec *spec, const struct weir_stage_spec
 
 	if (!gs)
 		return !st->group || !st->group[0];
-	return gs->replicas <= 1 || st->queue.discipline != WEIR_DISCIPLINE_SHORTEST;
+	return (gs->replicas <= 1 && st->mode != WEIR_MODE_PARTITIONED) ||
+	       st->queue.discipline != WEIR_DISCIPLINE_SHORTEST;
 }
 
 /* The position of stage `name` in `visit`, or its number of entries if it is not there. */

@@ -77,7 +77,7 @@ static void find_in_stage(
 	find(f, source && is_number(st, "per_thread"), "with.per_thread",
 	    "a thread has any number of clients");
 
-	find(f, st->mode == WEIR_MODE_PARTITIONED, "mode: partitioned",
+	find(f, st->mode == WEIR_MODE_PARTITIONED && !cores, "mode: partitioned",
 	    "any thread takes any event of the stage");
 	find(f, st->queue.discipline != WEIR_DISCIPLINE_AUTO && !ordered, "queue.discipline",
 	    "the order is that of auto");

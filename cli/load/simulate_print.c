@@ -49,10 +49,12 @@ static void print_head(const struct weir_spec *spec, const struct simulate_plan 
 	char bottleneck[80];
 
 	simulate_bottleneck(plan, bottleneck, sizeof(bottleneck));
-	fprintf(out, "capacity %.0f/s: the bottleneck is %s%s\n", plan->capacity_per_s, bottleneck,
-	    plan->bottleneck >= 0 && plan->keyed[plan->bottleneck]
-		? ", whose serial key has fewer values than there are cores"
-		: "");
+	int b = plan->bottleneck;
+	fprintf(out, "capacity %.0f/s: the bottleneck is %s", plan->capacity_per_s, bottleneck);
+	if (b >= 0 && plan->keyed[b])
+		fprintf(out, ", whose %s has fewer values than there are cores",
+		    c->stage[b].serial ? "serial key" : "key");
+	fputc('\n', out);
 	fprintf(out, "load     %.0f/s, %.3gx the capacity\n\n", plan->offered_per_s, plan->load);
 }
 

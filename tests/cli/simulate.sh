@@ -179,7 +179,8 @@ stages:
   parse: { use: burn, group: core, with: { time: 50us }, cohort: { max: 4, linger: 1ms }, to: pick }
   pick:  { use: burn, group: copy, mode: replicated, with: { time: 5us }, degrade: { above: 0.9 }, queue: { discipline: fifo }, to: form }
   form:  { use: burn, group: copy, with: { time: 5us }, cohort: { max: 4, linger: 1ms, by: path }, to: part }
-  part:  { use: burn, group: io, mode: partitioned, key: path, with: { time: 5us }, to: answer }
+  part:  { use: burn, mode: partitioned, key: path, with: { time: 5us }, to: last }
+  last:  { use: burn, group: io, with: { time: 5us }, to: answer }
   answer: { use: respond, with: { body: "x" }, threads: inline }
 YAML
 weir simulate left.yaml --cores 4 --load 1000 --for 1s
@@ -265,6 +266,13 @@ for keys in 1:10000:25 3:30000:50; do
 	is exit 0; is out has "group core: fifo, 4 cores $busy"
 	is out has "capacity $capacity/s: the bottleneck is stage first, whose serial key has fewer values than"
 done
+# The same of a partitioned stage, for itself.
+sed 's/, serial: path//; s/first:  { use: burn, group: core,/& mode: partitioned, key: path,/' serial.yaml >parted.yaml
+weir simulate parted.yaml --cores 4 --load 1000 --for 1s --keys 2
+is exit 0; is out has 'capacity 40000/s: the bottleneck is group core'
+weir simulate parted.yaml --cores 4 --load 60000 --for 1s --keys 1
+is exit 0; is out has 'capacity 20000/s: the bottleneck is stage first, whose key has fewer values than there are cores'
+is out has 'group core: fifo, 4 cores 50% busy'
 is out has 'Left out: with.threads of stage web: '
 is out has 'Left out: with.per_thread of stage web: '
 # The only key stays where it is, however many of its events wait.
