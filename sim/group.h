@@ -3,7 +3,8 @@
  * Core groups in the simulator: framework/sched/next.h, unmodified, with a model of the cores and
  * their cells.
  *
- *   group.c       set-up, the turn of a core, cells and what they cost, orders
+ *   group.c       set-up, the turn of a core, what cells cost
+ *   group_order.c what policies are told
  *   group_size.c  how many cores a group has
  *   group_deal.c  which events leave a core for an idle one, and which core wakes up
  *   group_parts.c partitioned stages
@@ -142,6 +143,8 @@ void group_turn(struct sim *s, uint32_t id);
 uint32_t group_yield(struct sim *s, uint32_t id);
 /** The thread of worker `id` died in its batch, which has ended. */
 void group_died(struct sim *s, uint32_t id);
+
+/* group_order.c */
 /** Let the policy compute its order; `span_ns` is the time since the last call, or 0. */
 void group_order(struct sim *s, struct group *g, int64_t span_ns);
 /** Return the work that an event of `st` may wait for: `own_ns`, and in a group without an idle core
