@@ -5,10 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-
-#define LOAD_WEIGHT 0.25 /* as in framework/graph/group.c */
-
 /* ---- set-up ---- */
 
 int groups_new(struct sim *s)
@@ -57,19 +53,23 @@ static int bind_stage(struct sim *s, int i)
 		st->part = calloc((size_t)group_copies(g), sizeof(*st->part));
 	if (group_copies(g) > 1 && !st->part)
 		return WEIR_ENOMEM;
+	if (st->conf->partition)
+		return parts_open(st);
 	return st->conf->serial ? keys_open(s, st) : 0;
 }
 
 static void begin_cores(struct sim *s, struct group *g)
 {
-	g->n_idle = g->conf->cores;
+	g->present = g->n_idle = g->cores = sim_fewest_cores(g->conf);
 	for (int k = 0; k < g->conf->cores; k++) {
 		struct group_core *core = &g->core[k];
 		next_core_init(&core->next, g->conf->policy);
-		core->place = core->law.place = -1;
+		core->place = core->leases = -1;
+		laws_group_new(core);
 		for (int i = 0; i < SIM_RECENT; i++)
 			core->recent[i] = -1;
-		core->idle = true;
+		core->idle = k < g->cores;
+		core->absent = !core->idle;
 		s->worker[g->first + (uint32_t)k].group = g;
 	}
 	group_order(s, g, 0);
@@ -105,6 +105,8 @@ void groups_mark(struct sim *s)
 		struct group *g = &s->group[i];
 		memset(&g->sum, 0, sizeof(g->sum));
 		memset(g->at, 0, sizeof(g->at));
+		group_count_cores(s, g);
+		g->cores_ns = 0;
 		for (int k = 0; k < g->conf->cores; k++)
 			g->sum.busy_ns[k] = -busy_now(s, g, k);
 	}
@@ -114,6 +116,9 @@ void groups_finish(struct sim *s)
 {
 	for (int i = 0; i < s->conf->n_groups; i++) {
 		struct group *g = &s->group[i];
+		group_count_cores(s, g);
+		g->sum.cores_ns = g->cores_ns;
+		g->sum.cores_end = g->cores;
 		s->r->group[i] = g->sum;
 		for (int k = 0; k < g->conf->cores; k++)
 			s->r->group[i].busy_ns[k] += busy_now(s, g, k);
@@ -128,74 +133,6 @@ void groups_finish(struct sim *s)
 	}
 }
 
-/* ---- what the policy is told ---- */
-
-/* Compute the mean work from each place to the end of a request, at the measured costs. */
-static void measure_rest(struct sim *s, struct group *g)
-{
-	double visits[SIM_STAGES_MAX] = {0}, rest_ns[SIM_STAGES_MAX] = {0};
-
-	for (int i = 0; i < s->conf->n_sources; i++) {
-		const struct sim_source *src = &s->conf->source[i];
-		const struct sim_route *route = &s->conf->route[src->route];
-		double rate = src->rate_per_s > 0 ? src->rate_per_s : src->clients;
-		double work_ns = 0;
-		for (int k = route->n - 1; k >= 0; k--) {
-			const struct stage *st = &s->stage[route->stage[k]];
-			work_ns += (double)st->mean_cost_ns;
-			if (st->group != g)
-				continue;
-			visits[st->conf->place] += rate;
-			rest_ns[st->conf->place] += rate * work_ns;
-		}
-	}
-	for (int i = 0; i < g->n_stages; i++)
-		g->rest_ns[i] = visits[i] > 0 ? (int64_t)(rest_ns[i] / visits[i]) : 0;
-}
-
-static void measure_load(struct sim *s, struct group *g, int64_t span_ns)
-{
-	for (int i = 0; i < g->n_stages; i++) {
-		const struct stage *st = &s->stage[g->stage[i]];
-		uint64_t offered = 0;
-		for (int c = 0; c < s->conf->n_classes; c++)
-			offered += st->books[c].offered;
-		double work = (double)(offered - g->offered[i]) * (double)st->mean_cost_ns /
-			      (double)span_ns / g->conf->cores;
-		g->load[i] += LOAD_WEIGHT * (work - g->load[i]);
-		g->offered[i] = offered;
-	}
-}
-
-void group_order(struct sim *s, struct group *g, int64_t span_ns)
-{
-	struct next_stage stage[NEXT_STAGES_MAX] = {0};
-	struct next_view v = {.n = g->n_stages, .stage = stage, .order = &g->order};
-
-	if (g->n_stages == 0)
-		return;
-	measure_rest(s, g);
-	if (span_ns > 0)
-		measure_load(s, g, span_ns);
-	for (int i = 0; i < g->n_stages; i++) {
-		stage[i].service_ns = s->stage[g->stage[i]].mean_cost_ns;
-		stage[i].rest_ns = g->rest_ns[i];
-		stage[i].load = g->load[i] < 1 ? g->load[i] : 1;
-	}
-	next_order_make(g->conf->policy, &v, &g->conf->limits, &g->order);
-	laws_group_ordered(s, g);
-}
-
-int64_t group_work_ns(const struct sim *s, const struct stage *st, int64_t own_ns)
-{
-	const struct group *g = st->group;
-
-	for (int i = 0; g && g->n_idle == 0 && i < g->n_stages; i++)
-		if (&s->stage[g->stage[i]] != st)
-			own_ns += queue_work_ns(s, &s->stage[g->stage[i]]);
-	return own_ns;
-}
-
 /* ---- a turn ---- */
 
 static const struct request *first_of(
@@ -205,12 +142,14 @@ static const struct request *first_of(
 }
 
 /* Number of events of the queue that core `k` may take. */
-static uint32_t share_of(const struct group *g, const struct stage *st, int k)
+static uint32_t share_of(const struct sim *s, const struct group *g, const struct stage *st, int k)
 {
-	uint32_t n = group_queue_ready(st) ? group_queued(st) : 0, cores = (uint32_t)g->conf->cores;
+	uint32_t n = group_queue_ready(s, st) ? group_queued(st) : 0, cores = (uint32_t)g->cores;
 
 	if (st->conf->serial)
 		return keys_inbox(st, k)->n;
+	if (st->conf->partition)
+		return parts_share(st, k);
 	if (st->part) {
 		n = st->part[group_part(st, k)].n;
 		cores /= (uint32_t)group_copies(g);
@@ -228,7 +167,7 @@ static struct next_view look(struct sim *s, struct group *g, const struct group_
 		const struct stage *st = &s->stage[g->stage[i]];
 		struct next_stage *view = &g->view[i];
 		int k = group_core_number(g, core);
-		uint32_t share = share_of(g, st, k);
+		uint32_t share = share_of(s, g, st, k);
 
 		view->length = core->cell[i].n + share;
 		if (view->length == 0)
@@ -270,7 +209,7 @@ static struct taken take(
 	int stage = g->stage[place];
 	struct stage *st = &s->stage[stage];
 	struct worker *w = &s->worker[id];
-	uint32_t share = share_of(g, st, (int)(id - g->first)), most = (uint32_t)batch_most(st);
+	uint32_t share = share_of(s, g, st, (int)(id - g->first)), most = (uint32_t)batch_most(st);
 	int part = group_part(st, (int)(id - g->first));
 	struct taken t = {.work_ns = st->conf->batch_fixed_ns};
 
@@ -278,6 +217,7 @@ static struct taken take(
 	w->n = 0;
 	w->stage = (uint16_t)stage;
 	most = most < gate ? most : gate;
+	laws_taken(s, stage);
 	while (t.n < most && (core->cell[place].n > 0 || t.from_queue < share)) {
 		bool cell = cell_is_first(s, st, &core->cell[place], part, t.from_queue < share);
 		uint32_t slot = cell ? group_pop(s, st, core) : waiting_pop(s, st, part);
@@ -289,11 +229,16 @@ static struct taken take(
 			*longest_ns = s->now_ns - s->req[slot].queued_ns;
 		laws_group_took(s, st, slot);
 		bool again = s->req[slot].left_ns > 0;
-		if (!worker_shed(s, st, slot))
+		uint32_t *back = &st->books[s->req[slot].class_id].back;
+		if (!worker_shed(s, st, slot)) {
 			t.work_ns += worker_enter(s, stage, w, slot);
-		else
+		} else {
 			st->again -= again;
+			*back -= again;
+		}
 	}
+	if (st->conf->partition && w->n > 0)
+		parts_lease(st, core, part);
 	core->since_poll += t.n;
 	t.work_ns = (int64_t)((double)t.work_ns * st->slow);
 	next_took(&core->next, place, t.n, t.n - t.from_queue);
@@ -370,6 +315,18 @@ static void begin_batch(struct sim *s, struct group *g, uint32_t id, const struc
 	laws_check(s, g->stage[c->stage]);
 }
 
+static struct next_choice choose(
+    const struct group *g, struct group_core *core, const struct next_view *v)
+{
+	const struct next_limits *l = &g->conf->limits;
+	struct next_choice c = next_choose(&core->next, l, v);
+	int64_t later_ns = v->now_ns + l->starve_ns / 16;
+
+	if (g->conf->mutant == SIM_LOOKS_LATE && core->next.starve_check_ns < later_ns)
+		core->next.starve_check_ns = later_ns;
+	return c;
+}
+
 void group_turn(struct sim *s, uint32_t id)
 {
 	struct group *g = s->worker[id].group;
@@ -379,10 +336,14 @@ void group_turn(struct sim *s, uint32_t id)
 		g->n_waking--;
 	core->waking = false;
 	g->law.woke = false;
+	if (group_core_number(g, core) >= g->cores) {
+		group_leave(s, g, core);
+		return;
+	}
 	group_poll(s, g, core, false);
 	for (;;) {
 		struct next_view v = look(s, g, core);
-		struct next_choice c = next_choose(&core->next, &g->conf->limits, &v);
+		struct next_choice c = choose(g, core, &v);
 		if (c.stage < 0 && group_poll(s, g, core, true))
 			continue;
 		if (c.stage < 0)
@@ -408,6 +369,11 @@ static void requeue(struct sim *s, struct stage *st, struct group_core *core, ui
 	struct request *r = &s->req[slot];
 
 	r->queued_ns = s->now_ns;
+	struct books *b = &st->books[r->class_id];
+	uint32_t *most = &st->law.most_back[r->class_id];
+	b->ran += !r->put_back;
+	b->back += !r->put_back;
+	*most = b->back > *most ? b->back : *most;
 	r->put_back = true;
 	laws_serial_ended(s, st, slot);
 	if (st->conf->local == SIM_LOCAL_KEPT)
@@ -426,7 +392,9 @@ uint32_t group_yield(struct sim *s, uint32_t id)
 	struct group *g = w->group;
 	struct stage *st = &s->stage[w->stage];
 	struct group_core *core = &g->core[id - g->first];
-	uint32_t ahead = core->cell[st->conf->place].n + share_of(g, st, (int)(id - g->first));
+
+	parts_release(s, st, core);
+	uint32_t ahead = core->cell[st->conf->place].n + share_of(s, g, st, (int)(id - g->first));
 	uint32_t keep = NONE;
 	int yielded = 0;
 
@@ -458,12 +426,13 @@ void group_died(struct sim *s, uint32_t id)
 	struct group_core *core = &g->core[id - g->first];
 
 	g->sum.busy_ns[id - g->first] += s->now_ns - s->worker[id].started_ns;
+	parts_release(s, &s->stage[s->worker[id].stage], core);
 	if (g->serial)
 		keys_died(s, g, (int)(id - g->first));
 	for (int i = 0; i < g->n_stages; i++)
 		group_give(s, g, core, i, UINT32_MAX);
 	next_core_init(&core->next, g->conf->policy);
-	core->law = (struct core_laws){.place = -1};
+	laws_group_new(core);
 	core->place = -1;
 	group_turn(s, id);
 }

@@ -3,8 +3,11 @@
  * Core groups in the simulator: framework/sched/next.h, unmodified, with a model of the cores and
  * their cells.
  *
- *   group.c       set-up, the turn of a core, cells and what they cost, orders
+ *   group.c       set-up, the turn of a core, what cells cost
+ *   group_order.c what policies are told
+ *   group_size.c  how many cores a group has
  *   group_deal.c  which events leave a core for an idle one, and which core wakes up
+ *   group_parts.c partitioned stages
  *   group_poll.c  sources whose requests the cores read
  *   group_keys.c  serial keys: slots, inboxes, moves
  *   laws_group.c  the laws of core groups
@@ -24,6 +27,8 @@
  *   it gives half of its fullest cell to the queue if the work behind the batch takes 5 us.
  * - bounds, as in event/queue_steer.c: each cell has limit / (2 cores), the queue the rest.
  * - when a queue has events, one idle core is woken.
+ * - linger: the events of such a stage have no cells. Cores see them when a batch is due, and one of
+ *   them is woken then.
  * - replicas: core k belongs to copy k modulo the copies. The queues have a part for each of them.
  *   Events from outside go to them in turn, and what a core sends or deals stays in its copy.
  * - replicated stages: what a core sends to one stays in its cell while that has room, and what
@@ -34,8 +39,12 @@
  * - serial keys, as in sched/serial.h: the queue of a serial stage has an inbox for each core, and a
  *   map gives the core of each slot. A core that ends a batch while another one idles gives it slots,
  *   which sched/serial_choose.h chooses. A core that dies gives away all its slots.
+ * - partitioned stages: see group_parts.c. The events have no cells.
  * - gate `cutoff`: an event whose service takes longer than `gate_ns` yields after that time, goes
  *   to the end of the queue of its stage, and does the rest in a later batch.
+ * - a range of cores: the resize policies of pools decide every 100 ms from the sums over the stages. The
+ *   core with the highest number leaves after its batch: its cells go to the queues, and its slots to
+ *   other cores. A core that joins needs a wake-up. Cells have the size for the most cores.
  * - a crash of a handler moves the cells of the core to the queues.
  */
 #ifndef WEIR_SIM_GROUP_H
@@ -51,10 +60,14 @@ struct core_laws {
 	int place;
 	uint64_t events, most;
 	int64_t began_ns, cut_ns; /* cut_ns: start of the urgent visit in progress, or 0 */
-	/* S2, by stage: since when the core sees it starve, or 0; batches of others since it must
-	 * be known */
-	int64_t starves_ns[SIM_STAGES_MAX];
-	int passed[SIM_STAGES_MAX];
+	/* S2: the last choice, and the stage of the last one that was not urgent (-1: none) */
+	int64_t chose_ns;
+	int last;
+	uint64_t sees, starves; /* bit i: stage i was ready at the last choice; it is counted */
+	/* by stage: its oldest event at the last choice; the last choice at which no event as old
+	 * was in sight; bit k: stage k had a batch since the count began */
+	int64_t oldest_ns[SIM_STAGES_MAX], unseen_ns[SIM_STAGES_MAX];
+	uint64_t passed[SIM_STAGES_MAX];
 };
 
 struct group_core {
@@ -63,9 +76,10 @@ struct group_core {
 	uint64_t filled;                  /* bit i: cell i has events */
 	uint32_t n;                       /* events in all cells */
 	int place;                        /* of the last batch; -1: none */
+	int leases;                       /* the partition of the present batch; -1: none */
 	int recent[SIM_RECENT];           /* places of the last ones, the latest first; -1: none */
-	bool idle, waking;
-	int64_t idle_ns;     /* since when it is idle */
+	bool idle, waking, absent;        /* absent: not in the group at present */
+	int64_t idle_ns;                  /* since when it is idle */
 	int64_t owed_ns;     /* for moves of slots, part of the cost of the next batch */
 	int64_t deal_ns;     /* before this time, it does not look for slots to give */
 	struct lane socket;  /* requests that wait to be read */
@@ -92,6 +106,10 @@ struct group {
 	struct group_core *sender; /* whose batch has ended last, or which reads requests */
 	bool reads;                /* it reads requests */
 	int n_idle, n_waking;
+	int cores;                     /* that the group should have: those with lower numbers */
+	int present;                   /* that are not absent */
+	int64_t cores_ns, cores_at_ns; /* time of present cores until cores_at_ns */
+	_Alignas(16) unsigned char resize_state[RESIZE_STATE_MAX];
 	uint64_t slow;   /* bit i: stage i takes too long for cells */
 	uint64_t serial; /* bit i: stage i is serial */
 	uint64_t
@@ -125,11 +143,21 @@ void group_turn(struct sim *s, uint32_t id);
 uint32_t group_yield(struct sim *s, uint32_t id);
 /** The thread of worker `id` died in its batch, which has ended. */
 void group_died(struct sim *s, uint32_t id);
+
+/* group_order.c */
 /** Let the policy compute its order; `span_ns` is the time since the last call, or 0. */
 void group_order(struct sim *s, struct group *g, int64_t span_ns);
 /** Return the work that an event of `st` may wait for: `own_ns`, and in a group without an idle core
  *  that of the other stages. */
 int64_t group_work_ns(const struct sim *s, const struct stage *st, int64_t own_ns);
+
+/* group_size.c */
+/** Let the resize policy of the group decide; `cpu` is the share of the machine in use. */
+void group_resize(struct sim *s, struct group *g, double cpu);
+/** The core is not to belong to the group any longer, and has no batch: clear its cells. */
+void group_leave(struct sim *s, struct group *g, struct group_core *core);
+/** Add the time of the present cores up to now. */
+void group_count_cores(struct sim *s, struct group *g);
 
 /* group_deal.c */
 /** Return the core in whose cell `n` events go that stage `from` sends to `st`, or NULL for the
@@ -160,6 +188,19 @@ void group_arrive(struct sim *s, struct group *g, uint32_t slot);
  *  any. */
 bool group_poll(struct sim *s, struct group *g, struct group_core *core, bool now);
 
+/* group_parts.c */
+int parts_open(struct stage *st);
+void parts_push(struct sim *s, struct stage *st, uint32_t slot);
+uint32_t parts_pop(struct sim *s, struct stage *st, int p);
+/** The partition from which core `k` takes next; it may be empty. */
+int parts_pick(const struct stage *st, int k);
+/** Number of events that core `k` may take from it. */
+uint32_t parts_share(const struct stage *st, int k);
+/** A batch of partition `p` begins on the core; it has ended. */
+void parts_lease(struct stage *st, struct group_core *core, int p);
+void parts_release(struct sim *s, struct stage *st, struct group_core *core);
+void parts_poke(struct sim *s, struct stage *st);
+
 /* group_keys.c */
 int keys_open(struct sim *s, struct stage *st);
 /** The value of the field of a serial stage that the request has, and the core that owns its slot. */
@@ -174,7 +215,7 @@ struct line *keys_inbox(const struct stage *st, int k);
 uint32_t keys_pop(struct sim *s, struct stage *st, struct line *inbox);
 /** Core `k` has ended a batch: give slots to an idle core, if that is worth it. */
 void keys_deal(struct sim *s, struct group *g, int k);
-/** The thread of core `k` died: its slots go to other cores. */
+/** The thread of core `k` died, or the core leaves: its slots go to other cores. */
 void keys_died(struct sim *s, struct group *g, int k);
 void keys_poke(struct sim *s, struct stage *st);
 /** Work that the core must do before the request, which is on its way to the stage. */
@@ -193,6 +234,8 @@ static inline int group_copies(const struct group *g)
 /** The part of the queue from which core `k` takes. */
 static inline int group_part(const struct stage *st, int k)
 {
+	if (st->conf->partition)
+		return parts_pick(st, k);
 	return st->conf->serial ? k : k % group_copies(st->group);
 }
 
@@ -202,18 +245,22 @@ static inline uint32_t group_queued(const struct stage *st)
 }
 
 /** Whether a core may take events from the queue of the stage. */
-static inline bool group_queue_ready(const struct stage *st)
+static inline bool group_queue_ready(const struct sim *s, const struct stage *st)
 {
 	bool busy =
 	    st->conf->exclusive && st->busy > 0 && st->group->conf->mutant != SIM_TWO_AT_ONCE;
 
-	return group_queued(st) > 0 && !busy;
+	bool lingers = linger_waits(s, st) && st->group->conf->mutant != SIM_HASTY;
+
+	return group_queued(st) > 0 && !busy && !lingers;
 }
 
 /* laws_group.c */
 /** A core has chosen a stage and taken `n` events of it, of which it saw `view`. */
 void laws_group_chosen(struct sim *s, struct group *g, struct group_core *core,
     const struct next_view *view, const struct next_choice *c, uint32_t n);
+/** Begin the checks of a core that has not chosen yet. */
+void laws_group_new(struct group_core *core);
 void laws_group_yielded(struct group_core *core, uint32_t ahead);
 void laws_group_began(struct sim *s, struct group *g, struct group_core *core, int64_t batch_ns);
 void laws_group_ordered(struct sim *s, struct group *g);

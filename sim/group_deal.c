@@ -42,7 +42,8 @@ struct group_core *group_cell(struct sim *s, struct stage *st, int from, int n, 
 
 	bool inside = from < 0 ? g && g->reads : s->stage[from].group == g;
 
-	if (!g || !inside || st->conf->exclusive || stage_shortest(st))
+	if (!g || !inside || st->conf->exclusive || stage_shortest(st) || st->conf->linger_ns > 0 ||
+	    st->conf->partition)
 		return NULL;
 	struct group_core *core = g->sender;
 	if (st->conf->serial)
@@ -188,10 +189,13 @@ void group_poke(struct sim *s, int stage)
 	struct stage *st = &s->stage[stage];
 	struct group *g = st->group;
 
-	if (g->n_idle == 0 || !group_queue_ready(st))
+	if (g->n_idle == 0 || !group_queue_ready(s, st))
 		return;
-	if (st->conf->serial) {
-		keys_poke(s, st);
+	if (st->conf->serial || st->conf->partition) {
+		if (st->conf->serial)
+			keys_poke(s, st);
+		else
+			parts_poke(s, st);
 		return;
 	}
 	for (int c = 0; c < group_copies(g); c++)

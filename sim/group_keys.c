@@ -16,7 +16,7 @@
 
 uint32_t keys_value(const struct sim *s, const struct stage *st, const struct request *r)
 {
-	int i = st->conf->serial - 1;
+	int i = (st->conf->serial ? st->conf->serial : st->conf->partition) - 1;
 	const struct sim_field *f = &s->conf->field[i];
 	uint64_t bits = weir_random_at(rng_key(s->serial_key, (uint64_t)i), r->serial);
 
@@ -48,7 +48,7 @@ int keys_open(struct sim *s, struct stage *st)
 	if (!st->part)
 		return WEIR_ENOMEM;
 	for (int i = 0; i < QUEUE_SLOTS && !g->serial; i++)
-		g->map[i] = g->given_by[i] = (uint8_t)(i % g->conf->cores);
+		g->map[i] = g->given_by[i] = (uint8_t)(i % sim_fewest_cores(g->conf));
 	g->serial |= UINT64_C(1) << st->conf->place;
 	g->kept |= UINT64_C(1) << st->conf->place;
 	return 0;
@@ -253,8 +253,7 @@ static void look_at(const struct sim *s, const struct stage *st, const struct la
 	}
 }
 
-static int64_t choose(
-    const struct sim *s, const struct group *g, int k, uint32_t n, struct slots *slots)
+static int64_t choose(const struct sim *s, const struct group *g, int k, struct slots *slots)
 {
 	int64_t work_ns[QUEUE_SLOTS] = {0};
 	uint32_t events[QUEUE_SLOTS] = {0};
@@ -265,7 +264,7 @@ static int64_t choose(
 		look_at(s, st, &g->core[k].cell[i].lane[0], work_ns, events);
 		look_at(s, st, &st->part[k].lane[0], work_ns, events);
 	}
-	return serial_choose(work_ns, events, n, slots);
+	return serial_choose(work_ns, events, slots);
 }
 
 void keys_deal(struct sim *s, struct group *g, int k)
@@ -278,7 +277,7 @@ void keys_deal(struct sim *s, struct group *g, int k)
 	    waiting_ns(s, g, k, &n) < SERIAL_TIMES * SERIAL_MOVE_NS || n < 2)
 		return;
 	int to = idle_core(g, k);
-	if (to < 0 || choose(s, g, k, n, &slots) < SERIAL_TIMES * SERIAL_MOVE_NS) {
+	if (to < 0 || choose(s, g, k, &slots) < SERIAL_TIMES * SERIAL_MOVE_NS) {
 		core->deal_ns = s->now_ns + SERIAL_AGAIN_NS;
 		return;
 	}
@@ -300,22 +299,23 @@ static void clear(struct sim *s, struct stage *st, int k)
 	append(s, st, k, &inbox);
 }
 
-/* The core begins again at once, without slots, unless it is the only one. */
+/* A core that died begins again at once, without slots, unless it is the only one. */
 void keys_died(struct sim *s, struct group *g, int k)
 {
 	struct slots of[SIM_CORES_MAX] = {0};
+	bool others = g->cores > (k < g->cores);
 	int to = k;
 
 	for (uint64_t left = g->serial; left; left &= left - 1)
 		clear(s, &s->stage[g->stage[__builtin_ctzll(left)]], k);
-	for (unsigned i = 0; i < QUEUE_SLOTS && g->conf->cores > 1; i++) {
+	for (unsigned i = 0; i < QUEUE_SLOTS && others; i++) {
 		if (g->map[i] != k)
 			continue;
-		to = (to + 1) % g->conf->cores;
-		to = to == k ? (to + 1) % g->conf->cores : to;
+		to = (to + 1) % g->cores;
+		to = to == k ? (to + 1) % g->cores : to;
 		slots_add(&of[to], i);
 	}
-	for (int i = 0; i < g->conf->cores && g->conf->cores > 1; i++)
+	for (int i = 0; i < g->cores && others; i++)
 		if (i != k)
 			move(s, g, k, i, &of[i]);
 	poke_all(s, g);

@@ -16,6 +16,9 @@
  * I11: a pool's target is within its bounds, all targets are within the budget, and no event waits
  * while a thread of the stage is idle.
  *
+ * S12 linger: a batch of a stage with `linger` begins if the queue has enough events for a full one, or
+ * once the oldest event has waited for `linger`. I11 and S1 say that no thread idles after that.
+ *
  * The counters and the queues and batches are updated by separate code. A difference between the
  * counters and the sums over queues and batches reveals a lost, duplicated or miscounted request at
  * the step that caused it.
@@ -122,9 +125,9 @@ static uint32_t walk_lane(const struct sim *s, const struct lane *l, uint32_t *n
 static void walk_parts(struct sim *s, int stage)
 {
 	const struct stage *st = &s->stage[stage];
-	int parts = !st->part          ? 0
-		    : st->conf->serial ? st->group->conf->cores
-				       : group_copies(st->group);
+	int parts = !st->part                                 ? 0
+		    : st->conf->serial || st->conf->partition ? st->group->conf->cores
+							      : group_copies(st->group);
 	uint32_t n[WEIR_CLASSES_MAX] = {0};
 
 	for (int k = 0; k < parts; k++) {
@@ -189,9 +192,32 @@ static void check_threads(struct sim *s, int stage)
 	if (st->busy > st->live)
 		laws_break(s, SIM_LAW_THREADS, stage, "%d threads are busy, but only %d exist",
 		    st->busy, st->live);
-	if (st->idle != NONE && st->length > 0)
+	if (st->idle != NONE && st->length > 0 && !laws_may_linger(s, st))
 		laws_break(
 		    s, SIM_LAW_THREADS, stage, "%u events wait while a thread is idle", st->length);
+}
+
+bool laws_may_linger(const struct sim *s, const struct stage *st)
+{
+	uint32_t queued = st->length - st->celled;
+
+	return st->conf->linger_ns > 0 && queued > 0 && queued < (uint32_t)st->conf->batch_max &&
+	       s->now_ns - waiting_oldest_ns(s, st, 0) <= st->conf->linger_ns;
+}
+
+void laws_taken(struct sim *s, int stage)
+{
+	const struct stage *st = &s->stage[stage];
+	uint32_t queued = st->length - st->celled;
+
+	if (st->conf->linger_ns <= 0 || queued == 0)
+		return;
+	int64_t waited_ns = s->now_ns - waiting_oldest_ns(s, st, 0);
+	laws_saw(s, SIM_LAW_LINGER, 0);
+	if (queued < (uint32_t)st->conf->batch_max && waited_ns < st->conf->linger_ns)
+		laws_break(s, SIM_LAW_LINGER, stage,
+		    "a batch begins with %u events, the oldest of which waited %.3f ms", queued,
+		    (double)waited_ns * 1e-6);
 }
 
 void laws_check(struct sim *s, int stage)
@@ -248,7 +274,8 @@ const char *sim_law_name(int i)
 	    "I11 pools", "answers", "I3 idle threads", "I5 users", "I13 bound", "I4 waits",
 	    "I6 guarantees", "I8 midway", "I9 calm", "I10 normal again", "I11 steady",
 	    "I12 converges", "I14 returned", "I15 reads", "S1 shares", "S2 starved", "S3 gate",
-	    "S6 urgent", "S9 table", "S10 limit", "S11 predicts", "S4 serial", "S5 alone"};
+	    "S6 urgent", "S9 table", "S10 limit", "S11 predicts", "S4 serial", "S5 alone",
+	    "S12 linger"};
 
 	return i >= 0 && i < SIM_LAWS_COUNT ? names[i] : NULL;
 }

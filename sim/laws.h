@@ -44,7 +44,9 @@ struct stage_laws {
 	int64_t window_ns;
 	int64_t cpu_then[2], computing_then[2], busy_then[2];
 	/* I14 */
-	uint32_t upstream;  /* bit mask of the stages from which a route leads here */
+	/* by class: bit mask of the stages from which a path leads here */
+	uint32_t upstream[WEIR_CLASSES_MAX];
+	uint32_t most_back[WEIR_CLASSES_MAX]; /* the most events that had yielded, at once */
 	int64_t missing_ns; /* time since which threads are missing; 0 if there are enough */
 	/* I15 */
 	uint64_t seen[WEIR_CLASSES_MAX]; /* sum of the counters at the last tick */
@@ -59,6 +61,12 @@ struct key_laws {
 /* S4: a value of a field in a group. */
 struct key_use {
 	uint32_t n, worker; /* events in handlers, and the core that handles them */
+};
+
+/* S4: a value of the field of a partitioned stage. */
+struct part_laws {
+	struct key_use use;
+	int64_t queued_ns[WEIR_CLASSES_MAX]; /* of the last event taken */
 };
 
 /* Properties of the current setting: rates, services and faults. */

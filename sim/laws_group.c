@@ -11,10 +11,16 @@
  *     idles or one was woken. The time in which neither a core is woken nor this ends is at most the
  *     longest batch and a wake-up.
  *
- * S2 starved: a stage whose oldest event waited longer than `starve` waits for at most one batch of
- *   each other stage. next.c looks for starved stages every `starve` / 16, and a stage may become
- *   ready with an event that has waited longer elsewhere, so the count begins when a core has seen it
- *   starve for so long. Batches of urgent visits do not count.
+ * S2 starved: once the oldest event of a stage has waited longer than `starve`, a core that may take
+ *   it begins at most one batch of each other stage before one of this stage. The batch in progress
+ *   at that moment counts as the one of its stage. Batches of urgent visits do not count.
+ *   Check: at each choice, for each stage and core. The count begins anew with each batch of the
+ *     stage. So there is no bound of the wait itself: in overload, an event that comes to the head of
+ *     its queue has already waited longer than `starve` behind those before it.
+ *   Not checked: an event that comes into sight of a core after it has waited elsewhere, until
+ *     `starve` / 16 after the last choice at which the core did not see it. next.c looks for starved
+ *     stages that it does not know only so often. A stage that a core has seen before is found at
+ *     once.
  *
  * S3 gate: a visit has at most as many events as its gate allows, and none of its batches begins
  *   after `gate: time`. A visit that an urgent one cuts goes on as if no time had passed.
@@ -27,6 +33,10 @@
  *
  * S9 table: the table of `mg1` has 233 entries. Each stage has the share of them that the formula
  *   gives it, to a tenth or one entry, but at least one. No gap is over twice the mean.
+ *
+ * I11 of a group with a range of cores: at each step, the cores below the number that the resize policy
+ *   has chosen are in the group. A core above it has a batch, or wakes up; after that it has left, and
+ *   neither its cells nor its inboxes have events.
  *
  * S10 limit: cells and queue together hold at most the limit of the queue. Events that have yielded
  *   do not pass the bound again, so they may exceed it.
@@ -62,30 +72,54 @@ static bool has(uint64_t set, int i)
 	return set >> i & 1;
 }
 
-static void check_starved(struct sim *s, struct group *g, struct group_core *core,
+void laws_group_new(struct group_core *core)
+{
+	core->law = (struct core_laws){.place = -1, .last = -1, .chose_ns = INT64_MIN / 2};
+}
+
+/* Note what the core sees of stage `i`. Returns whether next.c must know that the stage starves. */
+static bool must_know(
+    const struct group *g, struct core_laws *law, const struct next_view *v, int i)
+{
+	uint64_t bit = UINT64_C(1) << i;
+	int64_t oldest_ns = v->stage[i].oldest_ns, most_ns = g->conf->limits.starve_ns;
+
+	if (!(v->ready & bit)) {
+		law->sees &= ~bit;
+		return false;
+	}
+	if (!(law->sees & bit) || oldest_ns < law->oldest_ns[i])
+		law->unseen_ns[i] = law->chose_ns;
+	law->sees |= bit;
+	law->oldest_ns[i] = oldest_ns;
+	return most_ns > 0 && v->now_ns - oldest_ns > most_ns &&
+	       v->now_ns - law->unseen_ns[i] >= most_ns / CHECKS;
+}
+
+static void check_starved(struct sim *s, struct group *g, struct core_laws *law,
     const struct next_view *v, const struct next_choice *c)
 {
-	int64_t most_ns = g->conf->limits.starve_ns;
-
 	for (int i = 0; i < v->n; i++) {
-		bool starves =
-		    most_ns > 0 && has(v->ready, i) && v->now_ns - v->stage[i].oldest_ns > most_ns;
-		int64_t *since_ns = &core->law.starves_ns[i];
-		int *passed = &core->law.passed[i];
-		if (!starves || i == c->stage)
-			*since_ns = *passed = 0;
-		else if (*since_ns == 0)
-			*since_ns = v->now_ns;
-		else if (v->now_ns - *since_ns <= most_ns / CHECKS)
+		uint64_t bit = UINT64_C(1) << i;
+		bool starves = must_know(g, law, v, i) && i != c->stage;
+		if (starves && !(law->starves & bit))
+			law->passed[i] =
+			    law->last >= 0 && law->last != i ? UINT64_C(1) << law->last : 0;
+		law->starves = starves ? law->starves | bit : law->starves & ~bit;
+		if (!starves || c->why == NEXT_URGENT)
 			continue;
-		else if (c->why != NEXT_URGENT)
-			(*passed)++;
-		laws_saw(s, SIM_LAW_STARVED, v->n > 1 ? (double)*passed / (v->n - 1) : 0);
-		if (*passed > v->n - 1)
+		if (has(law->passed[i], c->stage))
 			laws_break(s, SIM_LAW_STARVED, stage_at(g, i),
-			    "a head waits for %.3f ms, and %d batches of other stages came first",
-			    (double)(v->now_ns - v->stage[i].oldest_ns) * 1e-6, *passed);
+			    "a head waits for %.3f ms, and stage %d has a second batch before it",
+			    (double)(v->now_ns - v->stage[i].oldest_ns) * 1e-6,
+			    stage_at(g, c->stage));
+		law->passed[i] |= UINT64_C(1) << c->stage;
+		laws_saw(s, SIM_LAW_STARVED,
+		    __builtin_popcountll(law->passed[i]) / (double)(v->n > 1 ? v->n - 1 : 1));
 	}
+	law->chose_ns = v->now_ns;
+	if (c->why != NEXT_URGENT)
+		law->last = c->stage;
 }
 
 static bool crosses(const struct next_urgent *u, const struct next_stage *st, int64_t now_ns)
@@ -169,7 +203,7 @@ void laws_group_chosen(struct sim *s, struct group *g, struct group_core *core,
 {
 	if (!laws_asked(s, SIM_LAWS_GROUPS))
 		return;
-	check_starved(s, g, core, v, c);
+	check_starved(s, g, &core->law, v, c);
 	check_urgent(s, g, v, c);
 	check_gate(s, g, core, v, c, n);
 	check_alone(s, g, c);
@@ -202,13 +236,22 @@ void laws_group_began(struct sim *s, struct group *g, struct group_core *core, i
 		    "a core keeps %u events in its cells while %d idle", core->n, g->n_idle);
 }
 
-/* No core idles while its own inbox or connections have events. */
+/* No core idles while its own inbox, partitions or connections have events. */
 static void check_inboxes(struct sim *s, const struct group *g)
 {
 	for (int k = 0; k < g->conf->cores; k++)
 		if (g->core[k].idle && g->core[k].socket.n > 0)
 			laws_break(s, SIM_LAW_SHARES, stage_at(g, 0),
 			    "core %d idles, but %u requests wait for it", k, g->core[k].socket.n);
+	for (int i = 0; i < g->n_stages; i++) {
+		const struct stage *st = &s->stage[stage_at(g, i)];
+		uint64_t parts = st->conf->partition ? st->parts & ~st->leased : 0;
+		for (; parts; parts &= parts - 1)
+			if (g->core[__builtin_ctzll(parts) % g->cores].idle)
+				laws_break(s, SIM_LAW_SHARES, stage_at(g, i),
+				    "core %d idles, but partition %d has events",
+				    __builtin_ctzll(parts) % g->cores, __builtin_ctzll(parts));
+	}
 	for (uint64_t left = g->serial; left; left &= left - 1) {
 		const struct stage *st = &s->stage[stage_at(g, __builtin_ctzll(left))];
 		for (uint64_t parts = st->parts; parts; parts &= parts - 1)
@@ -224,8 +267,8 @@ static int waiting_for(const struct sim *s, const struct group *g, int k)
 {
 	for (int i = 0; i < g->n_stages; i++) {
 		const struct stage *st = &s->stage[stage_at(g, i)];
-		bool any = st->part ? st->part[group_part(st, k)].n > 0 : group_queue_ready(st);
-		if (!st->conf->serial && any)
+		bool any = st->part ? st->part[group_part(st, k)].n > 0 : group_queue_ready(s, st);
+		if (!st->conf->serial && !st->conf->partition && any && !laws_may_linger(s, st))
 			return stage_at(g, i);
 	}
 	return -1;
@@ -282,13 +325,52 @@ static void check_shares(struct sim *s, struct group *g)
 		    (double)(s->now_ns - law->since_ns) * 1e-6, (double)most_ns * 1e-6);
 }
 
+static bool has_inbox(const struct sim *s, const struct group *g, int k)
+{
+	for (uint64_t left = g->serial; left; left &= left - 1)
+		if (s->stage[stage_at(g, __builtin_ctzll(left))].parts >> k & 1)
+			return true;
+	return false;
+}
+
+/* I11: the cores that the group should have are there, one that should leave is in its last batch, and
+ * one that has left has left nothing behind. */
+static void check_cores(struct sim *s, const struct group *g)
+{
+	int present = 0;
+
+	for (int k = 0; k < g->conf->cores; k++) {
+		const struct group_core *core = &g->core[k];
+		bool busy = s->worker[g->first + (uint32_t)k].n > 0;
+		present += !core->absent;
+		if (core->absent ? k < g->cores || busy || core->idle || core->waking ||
+				       core->n > 0 || has_inbox(s, g, k)
+				 : k >= g->cores && !busy && !core->waking)
+			laws_break(s, SIM_LAW_THREADS, stage_at(g, 0),
+			    "core %d of %d is %s with %u events, %s", k, g->cores,
+			    core->absent ? "absent" : "present", core->n,
+			    core->idle ? "idle"
+			    : busy     ? "busy"
+				       : "between batches");
+	}
+	laws_saw(s, SIM_LAW_THREADS, 0);
+	if (present != g->present || g->cores < sim_fewest_cores(g->conf) ||
+	    g->cores > g->conf->cores)
+		laws_break(s, SIM_LAW_THREADS, stage_at(g, 0),
+		    "%d cores are present, %d counted; it should have %d", present, g->present,
+		    g->cores);
+}
+
 void laws_group_step(struct sim *s)
 {
 	if (!laws_asked(s, SIM_LAWS_GROUPS))
 		return;
-	for (int i = 0; i < s->conf->n_groups; i++)
+	for (int i = 0; i < s->conf->n_groups; i++) {
 		if (s->group[i].n_stages > 0)
 			check_shares(s, &s->group[i]);
+		if (s->group[i].n_stages > 0 && s->group[i].conf->resize)
+			check_cores(s, &s->group[i]);
+	}
 }
 
 /* ---- S9 ---- */
@@ -365,7 +447,7 @@ void laws_group_entered(struct sim *s, struct stage *st, uint32_t slot)
 	for (int i = 0; i < g->n_stages; i++)
 		if (s->stage[g->stage[i]].mean_cost_ns > mean_ns)
 			mean_ns = s->stage[g->stage[i]].mean_cost_ns;
-	int64_t wait_ns = group_work_ns(s, st, queue_work_ns(s, st)) / g->conf->cores;
+	int64_t wait_ns = group_work_ns(s, st, queue_work_ns(s, st)) / g->cores;
 	s->req[slot].predicted_ns = wait_ns > LOADED * mean_ns ? wait_ns : 0;
 }
 

@@ -24,7 +24,7 @@
  *   Not checked: pools that share a budget, and graphs in which another stage cannot pass the load
  *     on.
  */
-#include "world.h"
+#include "group.h"
 
 #include <math.h>
 #include <string.h>
@@ -166,11 +166,12 @@ static void check_number(struct sim *s, int stage)
 void laws_pool_tick(struct sim *s, int stage)
 {
 	struct stage *st = &s->stage[stage];
+	bool sized = st->group && st->group->conf->resize;
 
+	if ((st->conf->resize || sized) && laws_asked(s, SIM_LAW_STEADY))
+		follow_window(s, st);
 	if (!st->conf->resize)
 		return;
-	if (laws_asked(s, SIM_LAW_STEADY))
-		follow_window(s, st);
 	if (laws_asked(s, SIM_LAW_CONVERGES) && is_settled(s) && !s->conf->thread_budget &&
 	    others_pass(s, stage))
 		check_number(s, stage);

@@ -13,6 +13,9 @@
  * An event that has yielded may have been overtaken in the stage where it yielded, and is not checked
  * there again. It gets a new turn, so that it is checked at the next stage.
  *
+ * In a partitioned stage, too, no other core handles an event of the value, and events of a value and a
+ * class are taken in the order in which they were queued.
+ *
  * What is checked knows nothing of slots and inboxes.
  */
 #include "group.h"
@@ -22,6 +25,19 @@
 static size_t values(const struct sim_field *f)
 {
 	return f->values > 0 ? f->values : WEIR_CLASSES_MAX;
+}
+
+static int init_parts(struct sim *s)
+{
+	for (int i = 0; i < s->conf->n_stages && laws_asked(s, SIM_LAW_SERIAL); i++) {
+		int f = s->stage[i].conf->partition - 1;
+		if (f < 0)
+			continue;
+		s->stage[i].part_law = calloc(values(&s->conf->field[f]), sizeof(struct part_laws));
+		if (!s->stage[i].part_law)
+			return WEIR_ENOMEM;
+	}
+	return 0;
 }
 
 int laws_serial_init(struct sim *s)
@@ -39,13 +55,15 @@ int laws_serial_init(struct sim *s)
 		if (!st->key_law || !*use)
 			return WEIR_ENOMEM;
 	}
-	return 0;
+	return init_parts(s);
 }
 
 void laws_serial_free(struct sim *s)
 {
 	for (int i = 0; i < SIM_STAGES_MAX; i++)
 		free(s->stage[i].key_law);
+	for (int i = 0; i < SIM_STAGES_MAX; i++)
+		free(s->stage[i].part_law);
 	for (int i = 0; s->group && i < s->conf->n_groups; i++)
 		for (int f = 0; f < SIM_FIELDS_MAX; f++)
 			free(s->group[i].use[f]);
@@ -75,10 +93,38 @@ void laws_serial_sent(struct sim *s, const struct stage *from, uint32_t slot)
 	r->put_back = false;
 }
 
+static void check_overlap(
+    struct sim *s, const struct stage *st, const struct key_use *use, uint32_t value, uint32_t id)
+{
+	laws_saw(s, SIM_LAW_SERIAL, 0);
+	if (use->n > 0 && use->worker != id)
+		laws_break(s, SIM_LAW_SERIAL, (int)(st - s->stage),
+		    "value %u is handled by cores %u and %u at once", value,
+		    use->worker - st->group->first, id - st->group->first);
+}
+
+static void begin_part(struct sim *s, struct stage *st, uint32_t id, uint32_t slot)
+{
+	const struct request *r = &s->req[slot];
+	uint32_t value = keys_value(s, st, r);
+	struct part_laws *law = &st->part_law[value];
+
+	check_overlap(s, st, &law->use, value, id);
+	if (r->queued_ns < law->queued_ns[r->class_id])
+		laws_break(s, SIM_LAW_SERIAL, (int)(st - s->stage),
+		    "value %u: an event of class %d is taken after a younger one", value,
+		    r->class_id);
+	law->queued_ns[r->class_id] = r->queued_ns;
+	law->use.n++;
+	law->use.worker = id;
+}
+
 void laws_serial_began(struct sim *s, struct stage *st, uint32_t id, uint32_t slot)
 {
 	struct request *r = &s->req[slot];
 
+	if (st->part_law)
+		begin_part(s, st, id, slot);
 	if (!st->key_law)
 		return;
 	uint32_t value = keys_value(s, st, r);
@@ -86,11 +132,7 @@ void laws_serial_began(struct sim *s, struct stage *st, uint32_t id, uint32_t sl
 	struct key_laws *law = &st->key_law[value];
 	uint64_t *last = comes_from_serial(s, st, r) ? &law->from_serial : &law->from_others;
 
-	laws_saw(s, SIM_LAW_SERIAL, 0);
-	if (use->n > 0 && use->worker != id)
-		laws_break(s, SIM_LAW_SERIAL, (int)(st - s->stage),
-		    "value %u is handled by cores %u and %u at once", value,
-		    use->worker - st->group->first, id - st->group->first);
+	check_overlap(s, st, use, value, id);
 	if (!r->put_back && r->turn <= *last)
 		laws_break(s, SIM_LAW_SERIAL, (int)(st - s->stage),
 		    "value %u: turn %llu is taken after turn %llu", value,
@@ -104,6 +146,8 @@ void laws_serial_began(struct sim *s, struct stage *st, uint32_t id, uint32_t sl
 
 void laws_serial_ended(struct sim *s, struct stage *st, uint32_t slot)
 {
+	if (st->part_law)
+		st->part_law[keys_value(s, st, &s->req[slot])].use.n--;
 	if (st->key_law)
 		st->group->use[st->conf->serial - 1][keys_value(s, st, &s->req[slot])].n--;
 }

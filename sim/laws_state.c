@@ -6,10 +6,19 @@
  * I14 returned: when a handler crashes or a request ends on its way, its credits are returned, and
  * a crashed thread is replaced.
  *   Check of the credits: whenever the routes have been counted anew (every 50 ms, unless ticks are
- *     lost), the work on its way to a stage is at most n times the cost of the most expensive
- *     class, where n is the number of events that are queued or in handlers of the stages upstream.
- *     The slack is 1 ns per event for rounding. In graphs with loops events may arrive more than
- *     once, so there only the case n = 0 is checked.
+ *     lost), the work on its way to a stage is at most the sum over the classes of n times the cost
+ *     of the class there. n is the number of events of the class that are queued or in handlers at
+ *     the stages from which a path of links leads to the stage, over links that the class uses. The
+ *     slack is 1 ns per event for rounding. A loop counts as no way (route.h), so no event is counted
+ *     twice.
+ *     The path need not be a part of one route. The server learns for each class which share of the
+ *     events of a stage takes which link, but not where these events came from. If the routes
+ *     a-c-d and b-c-e are of one class, an event at b counts as on its way to d, in proportion to
+ *     the events of c that go to d. For the events at c, the sum is right in the mean.
+ *     An event that yields counts as handled at its first yield, in the server as well, but is sent on
+ *     later. The server remembers MEMORY events of a stage. So together the shares of the links of a
+ *     stage may exceed 1 by the number of events that had yielded at once, over those that are
+ *     remembered.
  *   Check of the threads: a crashed thread is replaced within RETURN_NS (control runs every
  *     100 ms). The events of its batch are covered by I1.
  *
@@ -26,46 +35,93 @@
 
 #include "base/clock.h"
 
+#define MEMORY    500 /* MEMORY_EVENTS in admission/route.c */
 #define RETURN_NS (100 * NS_PER_MS + 2 * ADMISSION_TICK_NS)
 
 /* ---- I14 ---- */
 
-/* Find the stages upstream of each stage. */
-void laws_state_init(struct sim *s)
+/* Add to next[stage] the stages to which the events of the route go on from there. */
+static void add_route(const struct sim_route *r, uint32_t *next)
 {
-	for (int i = 0; i < s->conf->n_routes; i++) {
-		const struct sim_route *r = &s->conf->route[i];
-		uint32_t before = 0;
-		for (int at = 0; at < r->n; at++) {
-			s->stage[r->stage[at]].law.upstream |= before;
-			before |= 1u << r->stage[at];
-		}
-	}
+	for (int at = 1; at < r->n; at++)
+		next[r->stage[at - 1]] |= 1u << r->stage[at];
 }
 
-static bool is_looped(const struct sim *s)
+/* Find for class `k` the stages from which a path leads to each stage. */
+static void find_upstream(struct sim *s, int k)
 {
-	for (int l = 0; l < s->n_links; l++)
-		if (s->link[l].loop)
-			return true;
-	return false;
+	uint32_t next[SIM_STAGES_MAX] = {0};
+	int n = s->conf->n_stages;
+
+	for (int i = 0; i < s->conf->n_sources; i++) {
+		const struct sim_source *c = &s->conf->source[i];
+		for (int r = 0; r < s->conf->n_routes && c->class_id == k; r++)
+			if (c->any_route || c->route == r)
+				add_route(&s->conf->route[r], next);
+	}
+	for (int by = 0; by < n; by++)
+		for (int i = 0; i < n; i++)
+			if (next[i] >> by & 1)
+				next[i] |= next[by];
+	for (int i = 0; i < n; i++)
+		for (int to = 0; to < n; to++)
+			if (to != i && next[i] >> to & 1)
+				s->stage[to].law.upstream[k] |= 1u << i;
+}
+
+void laws_state_init(struct sim *s)
+{
+	for (int k = 0; k < s->conf->n_classes; k++)
+		find_upstream(s, k);
+}
+
+/* Number of events of the class at the stages from which a path leads to `st`. */
+static int64_t upstream_of(const struct sim *s, const struct stage *st, int k)
+{
+	int64_t n = 0;
+
+	for (int i = 0; i < s->conf->n_stages; i++)
+		if (st->law.upstream[k] >> i & 1)
+			n += s->stage[i].lane[k].n + s->stage[i].in_cells[k] +
+			     s->stage[i].books[k].running;
+	return n;
+}
+
+/* Return how much the shares of the links from a stage may exceed 1 together. */
+static double most_shares(const struct stage *st, int k)
+{
+	double n = st->books[k].ran < MEMORY ? (double)st->books[k].ran : MEMORY;
+
+	return n > 0 ? 1 + st->law.most_back[k] / n : 1;
+}
+
+static double most_visits(const struct sim *s, const struct stage *st, int k)
+{
+	double most = 1;
+
+	for (int i = 0; i < s->conf->n_stages; i++)
+		if (st->law.upstream[k] >> i & 1)
+			most *= most_shares(&s->stage[i], k);
+	return most;
 }
 
 static void check_credits(struct sim *s, int stage)
 {
 	const struct stage *st = &s->stage[stage];
-	int64_t n = 0, cost_ns = st->mean_cost_ns;
+	int64_t all = 0, most_ns = 0;
 
-	for (int i = 0; i < s->conf->n_stages; i++)
-		if (st->law.upstream >> i & 1)
-			n += s->stage[i].length + s->stage[i].running;
-	for (int k = 0; k < s->conf->n_classes; k++)
-		cost_ns = st->cost_ns[k] > cost_ns ? st->cost_ns[k] : cost_ns;
-	laws_saw(s, SIM_LAW_RETURNED, 0);
-	if (n == 0 ? st->pipeline_ns > 0 : !is_looped(s) && st->pipeline_ns > n * (cost_ns + 1))
+	for (int k = 0; k < s->conf->n_classes; k++) {
+		int64_t n = upstream_of(s, st, k);
+		all += n;
+		most_ns +=
+		    (int64_t)((double)n * most_visits(s, st, k) * (double)(st->cost_ns[k] + 1));
+	}
+	laws_saw(s, SIM_LAW_RETURNED, most_ns > 0 ? (double)st->pipeline_ns / (double)most_ns : 0);
+	if (st->pipeline_ns > most_ns)
 		laws_break(s, SIM_LAW_RETURNED, stage,
-		    "%.3f ms of work is on its way, but only %lld events can bring it",
-		    (double)st->pipeline_ns * 1e-6, (long long)n);
+		    "%.3f ms of work is on its way, but only %lld events can bring it, which take "
+		    "%.3f ms",
+		    (double)st->pipeline_ns * 1e-6, (long long)all, (double)most_ns * 1e-6);
 }
 
 void laws_state_tick(struct sim *s, int stage)

@@ -245,29 +245,19 @@ static int left_of_budget(const struct sim *s)
 	return s->conf->thread_budget ? left : max + left;
 }
 
-static void fill_view(
-    const struct sim *s, const struct stage *st, double cpu, struct resize_view *v)
+void meter_add_view(const struct sim *s, const struct stage *st, struct resize_view *v)
 {
 	int64_t computed = st->cpu_time + st->computing * s->cpu_time - st->cpu_started_sum;
 	int64_t computing_ns = st->computing_ns + st->computing * s->now_ns - st->computing_sum_ns;
 
-	*v = (struct resize_view){.live = st->live,
-	    .target = st->target,
-	    .min = st->conf->threads_min,
-	    .max = st->conf->threads_max,
-	    .busy = st->busy,
-	    .queue_length = st->length,
-	    .queue_limit = st->conf->queue_limit,
-	    .busy_ns_total = (uint64_t)(st->busy_ns + st->busy * s->now_ns - st->started_sum_ns),
-	    .cpu_ns_total = (uint64_t)(computed / CPU_UNIT),
-	    .runq_ns_total = (uint64_t)(computing_ns - computed / CPU_UNIT),
-	    .runq_known = true,
-	    .running = st->running,
-	    .useful = st->conf->threads_max,
-	    .budget_left = left_of_budget(s),
-	    .cores = s->conf->cores,
-	    .cpu_ratio = cpu};
-	v->offered_total = st->turned_ahead;
+	v->busy += st->busy;
+	v->queue_length += st->length;
+	v->queue_limit += st->conf->queue_limit;
+	v->busy_ns_total += (uint64_t)(st->busy_ns + st->busy * s->now_ns - st->started_sum_ns);
+	v->cpu_ns_total += (uint64_t)(computed / CPU_UNIT);
+	v->runq_ns_total += (uint64_t)(computing_ns - computed / CPU_UNIT);
+	v->running += st->running;
+	v->offered_total += st->turned_ahead;
 	for (int c = 0; c < s->conf->n_classes; c++) {
 		v->offered_total += st->books[c].offered;
 		v->completed_total += st->books[c].completed;
@@ -309,7 +299,16 @@ static void resize_stage(struct sim *s, int i, double cpu)
 		widen_stage(s, i);
 	if (!st->conf->resize)
 		return;
-	fill_view(s, st, cpu, &v);
+	v = (struct resize_view){.live = st->live,
+	    .target = st->target,
+	    .min = st->conf->threads_min,
+	    .max = st->conf->threads_max,
+	    .runq_known = true,
+	    .useful = st->conf->threads_max,
+	    .budget_left = left_of_budget(s),
+	    .cores = s->conf->cores,
+	    .cpu_ratio = cpu};
+	meter_add_view(s, st, &v);
 	if (!st->conf->resize->decide(st->resize_state, &v, s->now_ns, &d))
 		return;
 	int to = d.target > v.max ? v.max : d.target < v.min ? v.min : d.target;
@@ -329,8 +328,10 @@ static void control(struct sim *s)
 	s->cpu_used_then_ns = s->cpu_used_ns;
 	for (int i = 0; i < s->conf->n_stages; i++)
 		resize_stage(s, i, cpu);
-	for (int i = 0; i < s->conf->n_groups; i++)
+	for (int i = 0; i < s->conf->n_groups; i++) {
+		group_resize(s, &s->group[i], cpu);
 		group_order(s, &s->group[i], span_ns);
+	}
 }
 
 static void fill_bin(struct sim *s)

@@ -142,7 +142,7 @@ void routes_tick(struct sim *s)
 		int threads = st->target > 0 ? st->target : 1;
 		st->look_wait_ns = look[i].wait_ns = queue_work_ns(s, st) / threads;
 		for (int c = 0; c < s->conf->n_classes; c++) {
-			look[i].handled[c] = st->books[c].handled - st->books[c].running;
+			look[i].handled[c] = st->books[c].ran;
 			look[i].in_flight[c] =
 			    st->lane[c].n + st->in_cells[c] + st->books[c].running;
 			look[i].cost_ns[c] = st->cost_ns[c];

@@ -54,6 +54,9 @@ static int check_stage(const struct sim_stage *st, struct sim_result *r)
 	if (st->group && (st->width || st->resize || st->place < 0 || st->place >= SIM_STAGES_MAX))
 		return wrong(
 		    r, "stage '%s' of a group has a place, a width or a resize policy", st->name);
+	if (st->linger_ns < 0 ||
+	    (st->linger_ns > 0 && (st->width || st->serial || st->local == SIM_LOCAL_KEPT)))
+		return wrong(r, "stage '%s' cannot linger", st->name);
 	if (st->serial && (!st->group || st->exclusive))
 		return wrong(r, "stage '%s' is serial, but exclusive or in no group", st->name);
 	if (st->cpu_share < 0 || st->cpu_share > 1 || st->service.mean_ns < 0)
@@ -93,7 +96,12 @@ static int check_fault(const struct sim_config *c, const struct sim_fault *f, st
 static bool stages_fit(const struct sim_config *c, int group)
 {
 	bool copied = c->group[group].replicas > 1, fit = true;
+	int fewest = c->group[group].cores_min;
 
+	if (fewest < 0 || fewest > c->group[group].cores || (fewest > 0 && copied))
+		return false;
+	for (int i = 0; i < c->n_sources && i < SIM_SOURCES_MAX; i++)
+		fit &= fewest == 0 || c->source[i].group != group + 1;
 	if (c->group[group].replicas < 0 ||
 	    (copied && c->group[group].cores % c->group[group].replicas != 0))
 		return false;
@@ -101,7 +109,8 @@ static bool stages_fit(const struct sim_config *c, int group)
 		const struct sim_stage *st = &c->stage[i];
 		bool shortest = st->discipline == WEIR_DISCIPLINE_SHORTEST;
 		if (st->group == group + 1)
-			fit &= !(copied && (st->exclusive || st->serial || shortest)) &&
+			fit &= !(copied && (st->exclusive || st->serial || shortest ||
+					       st->linger_ns > 0)) &&
 			       !(shortest && (st->serial || st->local == SIM_LOCAL_KEPT));
 	}
 	return fit;
@@ -118,12 +127,25 @@ static bool groups_fit(const struct sim_config *c)
 	for (int i = 0; i < c->n_stages && fit; i++)
 		fit = c->stage[i].group == 0 ||
 		      (c->stage[i].group > 0 && c->stage[i].group <= c->n_groups &&
-			  c->stage[i].threads_min == c->group[c->stage[i].group - 1].cores &&
-			  c->stage[i].threads_max == c->stage[i].threads_min);
+			  c->stage[i].threads_max == c->group[c->stage[i].group - 1].cores &&
+			  c->stage[i].threads_min == c->stage[i].threads_start &&
+			  c->stage[i].threads_start ==
+			      sim_fewest_cores(&c->group[c->stage[i].group - 1]));
 	return fit;
 }
 
-/* Whether the fields of all serial stages exist. */
+/* Whether the stage may be partitioned, if it is. */
+static bool parts_fit(const struct sim_config *c, const struct sim_stage *st)
+{
+	bool group = st->group > 0 && st->group <= c->n_groups && st->group <= SIM_GROUPS_MAX;
+
+	return st->partition == 0 ||
+	       (group && c->group[st->group - 1].replicas <= 1 && !st->exclusive && !st->serial &&
+		   st->local == SIM_LOCAL_NEVER && st->linger_ns == 0 &&
+		   st->discipline != WEIR_DISCIPLINE_SHORTEST);
+}
+
+/* Whether the fields of all serial and partitioned stages exist. */
 static bool fields_fit(const struct sim_config *c)
 {
 	bool fit = true;
@@ -135,6 +157,7 @@ static bool fields_fit(const struct sim_config *c)
 		bool newest =
 		    st->group > 0 && st->group <= SIM_GROUPS_MAX && c->group[st->group - 1].newest;
 		fit &= st->serial >= 0 && st->serial <= c->n_fields && !(st->serial && newest);
+		fit &= st->partition >= 0 && st->partition <= c->n_fields && parts_fit(c, st);
 	}
 	return fit;
 }
@@ -312,6 +335,7 @@ static void mark(struct sim *s)
 	for (int i = 0; i < s->conf->n_stages; i++) {
 		struct stage *st = &s->stage[i];
 		st->busy_mark_ns = st->busy_ns + st->busy * s->now_ns - st->started_sum_ns;
+		st->served_mark_ns = servers_busy_ns(s, st);
 		workers_mark(s, i);
 		st->threads_ns = 0;
 		for (int c = 0; c < s->conf->n_classes; c++)
@@ -329,6 +353,7 @@ static void finish(struct sim *s)
 		workers_mark(s, i);
 		r->busy_ns =
 		    st->busy_ns + st->busy * s->now_ns - st->started_sum_ns - st->busy_mark_ns;
+		r->served_ns = servers_busy_ns(s, st) - st->served_mark_ns;
 		r->threads_ns = st->threads_ns;
 		r->threads_end = st->live;
 		if (st->conf->width && st->conf->width->explain)
@@ -370,6 +395,9 @@ static void step(struct sim *s, struct heap_entry e)
 		break;
 	case STEP_WOKEN:
 		group_turn(s, what);
+		break;
+	case STEP_DUE:
+		linger_due(s, (int)what);
 		break;
 	}
 }

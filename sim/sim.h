@@ -111,6 +111,9 @@ enum sim_mutant {
 	SIM_CELL_OVERTAKES, /* a cell takes events though the inbox has older ones */
 	SIM_BY_CLASS,       /* an inbox gives the higher class first */
 	SIM_TWO_AT_ONCE,    /* a core takes from the queue of a busy exclusive stage */
+	SIM_ANY_PART,       /* a core takes from any partition */
+	SIM_HASTY,          /* a core takes events that linger */
+	SIM_LOOKS_LATE, /* a core looks for starved stages a sixteenth of `starve` after a choice */
 };
 
 /** A core group: stages that share cores, each of which chooses the stage it visits next. */
@@ -119,7 +122,11 @@ struct sim_group {
 	const struct next_policy *policy;
 	struct next_limits limits; /* `urgent` by place */
 	int cores;                 /* 1 to SIM_CORES_MAX */
-	bool unbalanced;           /* no events are dealt to idle cores */
+	/* if below `cores` (0: not): the cores at the start and the fewest, between which `resize`
+	 * decides. Not with replicas or a source whose requests the cores read */
+	int cores_min;
+	const struct resize_policy *resize;
+	bool unbalanced; /* no events are dealt to idle cores */
 	/* copies of the group, each with as many of the cores; events from outside go to them in
 	 * turn. 0 or 1: one */
 	int replicas;
@@ -127,6 +134,12 @@ struct sim_group {
 	struct sim_group_costs cost;
 	enum sim_mutant mutant;
 };
+
+/** The fewest cores that the group may have, which it has at the start. */
+static inline int sim_fewest_cores(const struct sim_group *g)
+{
+	return g->cores_min > 0 ? g->cores_min : g->cores;
+}
 
 struct sim_stage {
 	const char *name;
@@ -137,6 +150,9 @@ struct sim_stage {
 	int64_t batch_fixed_ns; /* added once per batch; also split by cpu_share */
 	int batch_max;          /* cohort.max, 1..WEIR_BATCH_MAX */
 	uint32_t queue_limit;
+	/* a batch begins with `batch_max` events, or once its oldest event has waited this long (0: at
+	 * once). Not with a width, a serial key, replicas, or SIM_LOCAL_KEPT */
+	int64_t linger_ns;
 	int discipline; /* enum weir_discipline, auto as in graph/build.c */
 	/* with WEIR_DISCIPLINE_SHORTEST: events that waited longer come first (0: never), and the
 	 * expected work is the service time times or divided by at most 1 + `hint_error` */
@@ -162,6 +178,9 @@ struct sim_stage {
 	/* 0, or 1 + the index of a field: the stage is serial; only for stages of core groups that
 	 * are not exclusive */
 	int serial;
+	/* 0, or 1 + the index of a field: the queue is partitioned by it. Only with SIM_LOCAL_NEVER in a
+	 * core group without replicas; not with exclusive, serial, `shortest` or linger */
+	int partition;
 };
 
 /** The stages that an event visits, in order. */
@@ -264,12 +283,15 @@ enum sim_law {
 	SIM_LAW_SERIAL =
 	    1 << 24,             /* S4 events of a serial key never overlap, and keep their order */
 	SIM_LAW_ALONE = 1 << 25, /* S5 an exclusive stage runs one batch, no core waits for it */
-	SIM_LAWS_GROUPS = 63 << 17 | SIM_LAW_SERIAL | SIM_LAW_ALONE, /* S1 to S10 */
+	/* S12 a batch of a stage with `linger` is full, or begins once its oldest event waited */
+	SIM_LAW_LINGER = 1 << 26,
+	SIM_LAWS_GROUPS =
+	    63 << 17 | SIM_LAW_SERIAL | SIM_LAW_ALONE | SIM_LAW_LINGER, /* S1 to S12 */
 	SIM_LAWS_SERVER = 31 | SIM_LAW_RETURNED | SIM_LAW_READS,
 	SIM_LAWS_POLICY = 8160, /* SIM_LAW_IDLE to SIM_LAW_NORMAL */
 	SIM_LAWS_POOLS = SIM_LAW_STEADY | SIM_LAW_CONVERGES,
 };
-#define SIM_LAWS_COUNT 26
+#define SIM_LAWS_COUNT 27
 
 /** Result of law number i, whose bit in enum sim_law is 1 << i. */
 struct sim_law_result {
@@ -323,6 +345,7 @@ struct sim_stage_result {
 	/* time in handlers and lifetime of threads, over all threads; their ratio is the
 	 * utilisation */
 	int64_t busy_ns, threads_ns;
+	int64_t served_ns;     /* time in which the servers worked, over all servers */
 	uint64_t completed;    /* events */
 	uint64_t refused_idle; /* refused for overload while a thread was idle */
 	/* probes in which an earlier user would have been refused although this one was admitted */
@@ -354,7 +377,9 @@ struct sim_group_result {
 	 * handled them at the stage before; batches of a stage that is not among the last 1, or the
 	 * last SIM_RECENT, that the core has run */
 	uint64_t strangers, switched, reloaded;
-	int64_t overhead_ns; /* of busy_ns: what scheduling cost */
+	int64_t overhead_ns;    /* of busy_ns: what scheduling cost */
+	int cores_end, resized; /* cores at the end, and changes of their number */
+	int64_t cores_ns;       /* time in which cores belonged to the group, over all cores */
 	int64_t busy_ns[SIM_CORES_MAX];
 };
 

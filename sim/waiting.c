@@ -100,12 +100,14 @@ void waiting_close(struct stage *st)
 	free(st->part);
 }
 
-void waiting_push(struct sim *s, struct stage *st, int part, uint32_t slot)
+static void push(struct sim *s, struct stage *st, int part, uint32_t slot)
 {
 	uint8_t c = s->req[slot].class_id;
 
 	if (st->conf->serial) {
 		keys_push(s, st, slot);
+	} else if (st->conf->partition) {
+		parts_push(s, st, slot);
 	} else if (st->part) {
 		lane_push(s, &st->part[part].lane[c], slot);
 		st->part[part].n++;
@@ -117,10 +119,18 @@ void waiting_push(struct sim *s, struct stage *st, int part, uint32_t slot)
 	}
 }
 
-uint32_t waiting_pop(struct sim *s, struct stage *st, int part)
+void waiting_push(struct sim *s, struct stage *st, int part, uint32_t slot)
+{
+	push(s, st, part, slot);
+	linger_watch(s, st);
+}
+
+static uint32_t pop(struct sim *s, struct stage *st, int part)
 {
 	if (st->conf->serial)
 		return keys_pop(s, st, keys_inbox(st, part));
+	if (st->conf->partition)
+		return parts_pop(s, st, part);
 	if (st->part) {
 		int c = lanes_next(s, st, st->part[part].lane);
 		st->part[part].n--;
@@ -129,6 +139,14 @@ uint32_t waiting_pop(struct sim *s, struct stage *st, int part)
 	}
 	int c = lanes_next(s, st, st->lane);
 	return stage_shortest(st) ? take(s, st, c) : lane_pop(s, &st->lane[c]);
+}
+
+uint32_t waiting_pop(struct sim *s, struct stage *st, int part)
+{
+	uint32_t slot = pop(s, st, part);
+
+	linger_watch(s, st);
+	return slot;
 }
 
 static int64_t older_ns(const struct sim *s, const struct lane *l, int64_t at_ns)

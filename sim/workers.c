@@ -72,7 +72,7 @@ int batch_most(const struct stage *st)
 {
 	int max = st->conf->batch_max;
 
-	if (st->mean_cost_ns * max > BATCH_NS)
+	if (st->conf->linger_ns == 0 && st->mean_cost_ns * max > BATCH_NS)
 		max = st->mean_cost_ns >= BATCH_NS ? 1 : (int)(BATCH_NS / st->mean_cost_ns);
 	return max;
 }
@@ -179,7 +179,7 @@ int64_t worker_enter(struct sim *s, int stage, struct worker *w, uint32_t slot)
 	if (st->group && r->worker != NONE && r->worker != (uint32_t)(w - s->worker))
 		st->group->sum.strangers++;
 	r->worker = (uint32_t)(w - s->worker);
-	if (st->conf->serial)
+	if (st->conf->serial || st->conf->partition)
 		laws_serial_began(s, st, (uint32_t)(w - s->worker), slot);
 	r->waited_ns += waited_ns;
 	if (r->counted)
@@ -202,6 +202,7 @@ static int64_t take(struct sim *s, int stage, struct worker *w)
 
 	w->head = NONE;
 	w->n = 0;
+	laws_taken(s, stage);
 	for (int left = batch_size(st); left > 0; left--) {
 		uint32_t slot = pop(s, st);
 		if (!worker_shed(s, st, slot))
@@ -219,25 +220,6 @@ static void block(struct sim *s, uint32_t id)
 	    heap_push(&s->heap, s->now_ns + w->block_ns, STEP_BLOCKED << STEP_SHIFT | id, &s->rc);
 }
 
-/* Let the server that becomes free first work for `work_ns`. Returns how long the event takes,
- * including its wait for the server. */
-static int64_t serve(struct sim *s, struct stage *st, int64_t work_ns)
-{
-	int64_t *heap = st->free_ns, free_ns = heap[0] > s->now_ns ? heap[0] : s->now_ns;
-	int n = st->conf->servers, at = 0, child;
-
-	free_ns += work_ns;
-	while ((child = 2 * at + 1) < n) {
-		child += child + 1 < n && heap[child + 1] < heap[child];
-		if (heap[child] >= free_ns)
-			break;
-		heap[at] = heap[child];
-		at = child;
-	}
-	heap[at] = free_ns;
-	return free_ns - s->now_ns;
-}
-
 void worker_begin(struct sim *s, int stage, uint32_t id, int64_t work_ns, int64_t overhead_ns)
 {
 	struct stage *st = &s->stage[stage];
@@ -245,7 +227,7 @@ void worker_begin(struct sim *s, int stage, uint32_t id, int64_t work_ns, int64_
 	int64_t compute_ns = (int64_t)((double)work_ns * st->conf->cpu_share);
 
 	if (st->free_ns)
-		work_ns = serve(s, st, work_ns);
+		work_ns = servers_serve(s, st, work_ns);
 	w->started_ns = s->now_ns;
 	w->block_ns = work_ns - compute_ns;
 	compute_ns += overhead_ns;
@@ -272,7 +254,7 @@ void workers_start(struct sim *s, int stage)
 
 	if (st->group)
 		group_poke(s, stage);
-	while (st->idle != NONE && st->length > 0) {
+	while (st->idle != NONE && st->length > 0 && !linger_waits(s, st)) {
 		uint32_t id = st->idle;
 		int64_t work_ns = take(s, stage, &s->worker[id]);
 		if (work_ns < 0)
@@ -301,10 +283,12 @@ static void account(struct sim *s, struct stage *st, struct worker *w, bool fail
 		b->running--;
 		b->completed += !failed;
 		b->failed += failed;
+		b->ran += !r->put_back;
+		b->back -= r->put_back;
 		b->service_ns += (uint64_t)each_ns;
 		b->service.count[weir_hist_bucket(each_ns)]++;
 		r->spent_ns += each_ns;
-		if (st->conf->serial)
+		if (st->conf->serial || st->conf->partition)
 			laws_serial_ended(s, st, slot);
 	}
 	st->running -= (uint32_t)w->n;

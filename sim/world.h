@@ -7,6 +7,8 @@
  *   meter.c     ticks: samples, costs, resizing  laws.c     invariants; log of the last steps
  *   waiting.c   queues: by class, by work, in parts
  *   routes.c    work in transit between stages   result.c   totals and metrics
+ *   linger.c    batches that wait for more events
+ *   servers.c   what waits behind a stage
  *   group*.c    core groups, see group.h
  *   laws_*.c    invariants over time, see laws.h
  *
@@ -47,6 +49,7 @@ enum step_kind {
 	STEP_FAULT, /* index: fault */
 	STEP_MARK,  /* the warm-up is over */
 	STEP_WOKEN, /* index: thread, a core of a group that was idle */
+	STEP_DUE,   /* index: stage in which a batch lingers */
 };
 #define STEP_SHIFT 28
 #define STEP_MASK  ((1u << STEP_SHIFT) - 1)
@@ -69,7 +72,7 @@ struct request {
 	uint32_t asked_for;   /* bit mask of the later stages for which it was admitted */
 	uint32_t worker;      /* that handled it last, or NONE */
 	uint64_t turn;        /* S4: number of its last turn (laws_serial.c) */
-	bool put_back;        /* S4: it yielded, so it may have been overtaken */
+	bool put_back; /* it has yielded at this stage; S4: it may have been overtaken there */
 };
 
 struct worker {
@@ -93,12 +96,15 @@ struct lane {
 struct line {
 	struct lane lane[WEIR_CLASSES_MAX];
 	uint32_t n;
+	uint64_t served; /* of a partition: number of its last batch */
 };
 
 /* Totals of one class at a stage since the start, like the server's per-class counters. */
 struct books {
 	uint64_t offered, admitted, refused, shed, completed, failed;
-	uint64_t handled; /* events given to handlers */
+	uint64_t handled; /* events given to handlers; again each time that they have yielded */
+	uint64_t ran;     /* events whose first batch has ended, as the server counts `handled` */
+	uint32_t back;    /* of these, events that have yielded and are still at the stage */
 	/* asked: events on which this stage's policy has decided, here or upstream; wanted: those
 	 * of them that no other stage refused */
 	uint64_t asked, wanted;
@@ -136,14 +142,16 @@ struct stage {
 	/* of a serial stage: inboxes by core (group_keys.c); in a group with replicas: by copy; else
 	 * NULL */
 	struct line *part;
-	struct bins *bins[WEIR_CLASSES_MAX];         /* with `shortest` */
-	int next_copy;                               /* for the next event from outside */
-	uint64_t parts;                              /* bit k: part k has events */
-	uint32_t length, running;                    /* length: of queue and cells */
-	struct group *group;                         /* its core group, or NULL */
+	struct bins *bins[WEIR_CLASSES_MAX]; /* with `shortest` */
+	int next_copy;                       /* for the next event from outside */
+	uint64_t parts;                      /* bit k: part k has events */
+	uint64_t leased, served;  /* bit k: a batch of partition k runs; number of batches */
+	uint32_t length, running; /* length: of queue and cells */
+	struct group *group;      /* its core group, or NULL */
 	uint32_t in_cells[WEIR_CLASSES_MAX], celled; /* events in its cells, by class and in all */
 	uint32_t own, cell_max; /* bounds of the queue and of a cell (event/queue_steer.c) */
 	uint32_t again;         /* waiting events that yielded */
+	bool due;               /* a STEP_DUE of the stage is in the heap */
 	struct books books[WEIR_CLASSES_MAX];
 	int64_t cost_ns[WEIR_CLASSES_MAX], mean_cost_ns; /* as published at the last tick */
 	struct meter meter;
@@ -172,10 +180,12 @@ struct stage {
 	_Alignas(16) unsigned char width_state[WIDTH_STATE_MAX];
 	/* heap of the times at which the conf->servers are free; NULL if conf->servers is 0 */
 	int64_t *free_ns;
+	int64_t served_ns, served_mark_ns; /* work given to them; its part done in the warm-up */
 	/* values at the end of the warm-up */
 	int64_t busy_mark_ns;
 	uint64_t completed_mark;
 	struct stage_laws law;
+	struct part_laws *part_law; /* likewise, of a partitioned stage */
 	struct key_laws
 	    *key_law; /* of a serial stage, by value of its field; NULL if not checked */
 };
@@ -300,6 +310,20 @@ void worker_computed(struct sim *s);
 void cpu_advance(struct sim *s, int64_t to_ns);
 int64_t cpu_next_ns(struct sim *s);
 
+/* linger.c */
+/** Whether the events in the queue wait for a fuller batch (sim_stage.linger_ns). */
+bool linger_waits(const struct sim *s, const struct stage *st);
+/** The queue has changed: make sure that a batch begins in time. */
+void linger_watch(struct sim *s, struct stage *st);
+void linger_due(struct sim *s, int stage);
+
+/* servers.c */
+/** Let the server that becomes free first work for `work_ns`. Returns how long the event takes,
+ *  including its wait for the server. */
+int64_t servers_serve(struct sim *s, struct stage *st, int64_t work_ns);
+/** How long the servers of the stage have worked so far, all together. */
+int64_t servers_busy_ns(const struct sim *s, const struct stage *st);
+
 /* routes.c */
 int routes_init(struct sim *s);
 void routes_tick(struct sim *s);
@@ -321,12 +345,17 @@ int64_t routes_rest_ns(const struct sim *s, int stage, int class_id);
 
 /* meter.c */
 void meter_tick(struct sim *s);
+/** Add what a resize policy must know of the stage to the sums in `v`. */
+void meter_add_view(const struct sim *s, const struct stage *st, struct resize_view *v);
 
 /* laws.c */
 void laws_note(struct sim *s, const char *what, int stage, int class_id, int n, int m);
 void laws_check(struct sim *s, int stage); /* after a step that touched the stage */
 void laws_step(struct sim *s);             /* after a step */
 void laws_tick(struct sim *s);             /* after a tick, even a lost one */
+void laws_taken(struct sim *s, int stage); /* before a batch takes events of its queue */
+/** Whether the events in the queue need no thread yet. */
+bool laws_may_linger(const struct sim *s, const struct stage *st);
 void laws_break(struct sim *s, enum sim_law law, int stage, const char *fmt, ...) WEIR_PRINTF(4, 5);
 
 static inline bool laws_asked(const struct sim *s, enum sim_law law)

@@ -8,6 +8,7 @@
 #include <weir/graph.h>
 #include <weir/knob.h>
 
+#include "base/task.h"
 #include "config.h"
 #include "load/sentence.h"
 #include "cli/verb.h"
@@ -44,8 +45,16 @@ static const struct weir_knob simulate_knobs[] = {
 		"in which 10 million arrive, but at least 1 s"},
     ROW("deadline", DURATION, deadline_ns, "0s", 0, 3.6e12,
 	"deadline of every request; 0s is the slo of its class"),
-    ROW("keys", INT, keys, "1000", 1, SIM_VALUES_MAX,
-	"different values of each field of a serial key, which all are equally frequent"),
+    {.name = "keys",
+	.type = WEIR_KNOB_INT,
+	.offset = offsetof(struct simulate_options, keys),
+	.def = "auto",
+	.min = 1,
+	.max = SIM_VALUES_MAX,
+	.flags = WEIR_KNOB_AUTO,
+	.help = "different values of each field of a serial key, which all are equally frequent; "
+		"auto is "
+		"1000"},
     ROW("seed", INT, seed, "1", 0, 9e15, "the same seed gives the same result"),
     ROW("output", STRING, output, NULL, 0, 0, "json, or csv with a row per 100 ms, for plots"),
     ROW("help", BOOL, help, "false", 0, 0, "print this help"),
@@ -164,6 +173,8 @@ static struct weir_spec *load(const struct simulate_options *opt)
 	struct weir_errs errs = {0};
 	struct weir_spec *spec = NULL;
 
+	if (opt->cores > 0)
+		task_pretend_cores((int)opt->cores);
 	int rc = config_load(opt->file, opt->set.word, opt->set.n, &spec, &errs);
 	if (rc == 0)
 		rc = weir_spec_check(spec, &errs);

@@ -68,13 +68,16 @@ struct simulate_plan {
 	double ceiling_per_s[SIM_STAGES_MAX];
 	/* the ceiling of the stage is that of one batch at a time, which is below that of its group */
 	bool alone[SIM_STAGES_MAX];
-	bool keyed[SIM_STAGES_MAX]; /* likewise, since its serial key has fewer values than cores */
+	bool keyed[SIM_STAGES_MAX]; /* likewise, since its key has fewer values than cores */
 	double cores_ceiling_per_s; /* of all cores together; 0 if unbounded */
 	int bottleneck;             /* index of a stage, or -1 for the cores */
 	double capacity_per_s, offered_per_s, load; /* load = offered / capacity */
 	double events;                              /* expected number of simulated events */
 	double in_front; /* share of events that end before they reach a stage that takes time */
 	char route_name[SIM_ROUTES_MAX][24];
+	/* by route: the stage of the spec that is its source, if the cores of a group read its
+	 * requests; else -1 */
+	int route_source[SIM_ROUTES_MAX];
 };
 
 /** Set plan->cost to the service times of all stages of `spec`. Returns 0, or a WEIR_E code with a
@@ -114,19 +117,28 @@ int simulate_groups(const struct weir_spec *spec, struct sim_config *c, struct w
  *  stage of the group. Returns 0, or -1 if there are too many groups. */
 int simulate_front(const struct weir_spec *spec, const struct weir_stage_spec *st, int machine,
     struct sim_config *c, struct sim_stage *to);
-/** The source whose requests the cores of a group read in the model, or NULL. */
-const struct weir_stage_spec *simulate_reads(const struct weir_spec *spec);
-/** 1 + the index of that group in `c`, or 0. */
-int simulate_source(const struct weir_spec *spec, const struct sim_config *c);
+/** Whether `st` is a source whose requests the cores of a group read. */
+bool simulate_reads(const struct weir_spec *spec, const struct weir_stage_spec *st);
+/** Whether the cores of `gs` read the requests of a source. */
+bool simulate_read(const struct weir_spec *spec, const struct weir_group_spec *gs);
+/** 1 + the index in `c` of the group whose cores read the requests of `st`, or 0. */
+int simulate_source(
+    const struct weir_spec *spec, const struct weir_stage_spec *st, const struct sim_config *c);
 /** Set the order in which `to` serves its events. */
 void simulate_queue(
     const struct weir_spec *spec, const struct weir_stage_spec *st, struct sim_stage *to);
 /** Whether the model knows the discipline of the stage's queue. */
 bool simulate_ordered(const struct weir_spec *spec, const struct weir_stage_spec *st);
 
-/** Give the stages of core groups their serial keys. */
-void simulate_keys(
-    const struct weir_spec *spec, const struct simulate_options *opt, struct sim_config *c);
+/** Return the field of the stage's serial key, or NULL. */
+const char *simulate_serial(const struct weir_spec *spec, const struct weir_stage_spec *st);
+/** Whether batches of the stage wait for more events in the model, if it has a `linger`. */
+bool simulate_lingers(const struct weir_spec *spec, const struct weir_stage_spec *st);
+
+/** Give the stages of core groups their serial keys. Returns 0, or WEIR_EINVAL with a message in `err` if
+ *  --keys is given, but has no effect. */
+int simulate_keys(const struct weir_spec *spec, const struct simulate_options *opt,
+    struct sim_config *c, struct weir_err *err);
 
 /** Fill in service times, ceilings, the bottleneck and the capacity. By stage of the simulator, per event
  *  sent to the server: work_ns is its work, cpu_ns the part of it that uses a core. */

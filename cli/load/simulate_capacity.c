@@ -16,18 +16,19 @@ static double shared_work_ns(const struct simulate_plan *plan, const double *wor
 	return all_ns;
 }
 
-/* The most events per second that the values of the serial key of stage `i` allow: those of one value
- * are handled one at a time, in all stages of the group with the same key. */
+/* The most events per second that the values of the key of stage `i` allow: those of one value are
+ * handled one at a time, with a serial key in all stages of the group with the same key. */
 static double keyed_per_s(const struct simulate_plan *plan, const double *work_ns, int i)
 {
 	const struct sim_config *c = &plan->config;
-	double all_ns = 0;
+	const struct sim_stage *st = &c->stage[i];
+	double all_ns = st->serial ? 0 : work_ns[i];
 
-	for (int k = 0; k < c->n_stages; k++)
+	for (int k = 0; k < c->n_stages && st->serial; k++)
 		if (c->stage[k].group == c->stage[i].group &&
 		    c->stage[k].serial == c->stage[i].serial)
 			all_ns += work_ns[k];
-	uint32_t values = c->field[c->stage[i].serial - 1].values;
+	uint32_t values = c->field[(st->serial ? st->serial : st->partition) - 1].values;
 	if (values == 0) /* the class */
 		values = (uint32_t)c->n_classes;
 	return all_ns > 0 ? 1e9 * values / all_ns : INFINITY;
@@ -41,7 +42,7 @@ static double ceiling_of(struct simulate_plan *plan, const double *work_ns, int 
 	double all_ns = shared_work_ns(plan, work_ns, i);
 	double per_s = all_ns > 0 ? 1e9 * at_once / all_ns : 0;
 
-	if (st->serial && keyed_per_s(plan, work_ns, i) < per_s) {
+	if ((st->serial || st->partition) && keyed_per_s(plan, work_ns, i) < per_s) {
 		plan->alone[i] = plan->keyed[i] = true;
 		return keyed_per_s(plan, work_ns, i);
 	}

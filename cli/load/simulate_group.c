@@ -15,16 +15,20 @@
 #define STARVE_SHARE       0.05
 #define QUEUE_STARVE_SHARE 0.5
 
-/* Number of cores: the largest of a range. `auto` stands for those of the simulated machine. */
-static int cores_of(const struct weir_group_spec *gs, int machine)
+/* Set the number of cores; `auto` stands for those of the simulated machine. */
+static void set_cores(const struct weir_group_spec *gs, int machine, struct sim_group *g)
 {
-	int cpu[POOL_THREADS_MAX];
+	int cpu[POOL_THREADS_MAX], most, least = cores_range(gs->cores, &most);
 	bool listed;
-	int n = cores_parse(gs->cores, cpu, &listed);
 
-	bool all = strcmp(gs->cores, "auto") == 0 || strstr(gs->cores, "..auto");
-	n = all || n < 1 ? machine : n;
-	return n < SIM_CORES_MAX ? n : SIM_CORES_MAX;
+	g->cores = cores_parse(gs->cores, cpu, &listed);
+	if (g->cores < 1)
+		g->cores = machine;
+	g->cores = g->cores < SIM_CORES_MAX ? g->cores : SIM_CORES_MAX;
+	if (listed || least < 1 || least >= g->cores)
+		return;
+	g->cores_min = least;
+	g->resize = resize_find(gs->threads.policy);
 }
 
 int simulate_group(const struct weir_group_spec *gs, int machine, struct sim_config *c)
@@ -37,7 +41,6 @@ int simulate_group(const struct weir_group_spec *gs, int machine, struct sim_con
 	struct sim_group *g = &c->group[c->n_groups];
 	*g = (struct sim_group){.name = gs->name,
 	    .policy = next_policy_find(gs->schedule),
-	    .cores = cores_of(gs, machine),
 	    .unbalanced = !gs->balance,
 	    .newest = gs->order == WEIR_ORDER_NEWEST,
 	    .replicas = (int)gs->replicas,
@@ -50,6 +53,7 @@ int simulate_group(const struct weir_group_spec *gs, int machine, struct sim_con
 		.gate_events = (uint32_t)gs->gate.events,
 		.gate_ns = gs->gate.time_ns > 0 ? gs->gate.time_ns : gs->gate.cutoff_ns,
 		.starve_ns = gs->starve_ns}};
+	set_cores(gs, machine, g);
 	return c->n_groups++;
 }
 
@@ -62,7 +66,8 @@ void simulate_join(
 
 	to->name = st->name;
 	to->group = group + 1;
-	to->threads_min = to->threads_max = to->threads_start = c->group[group].cores;
+	to->threads_max = c->group[group].cores;
+	to->threads_min = to->threads_start = sim_fewest_cores(&c->group[group]);
 	to->resize = NULL;
 	to->exclusive = single || st->mode == WEIR_MODE_EXCLUSIVE;
 	to->local = st->mode == WEIR_MODE_REPLICATED ? SIM_LOCAL_KEPT
@@ -86,7 +91,7 @@ int simulate_front(const struct weir_spec *spec, const struct weir_stage_spec *s
 	const struct weir_group_spec *gs = cores_with(spec, st);
 	int g = gs ? simulate_group(gs, machine, c) : 0;
 
-	if (!gs || g < 0 || simulate_reads(spec) != st)
+	if (!gs || g < 0)
 		return g < 0 ? -1 : 0;
 	simulate_join(st, g, c, to);
 	to->exclusive = false;
@@ -94,27 +99,26 @@ int simulate_front(const struct weir_spec *spec, const struct weir_stage_spec *s
 	return 0;
 }
 
-/* With several sources, the routes do not say from which one a request comes. */
-const struct weir_stage_spec *simulate_reads(const struct weir_spec *spec)
+bool simulate_reads(const struct weir_spec *spec, const struct weir_stage_spec *st)
 {
-	const struct weir_stage_spec *only = NULL;
-	int n = 0;
+	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
 
-	for (int i = 0; i < spec->n_stages; i++) {
-		const struct weir_stage_ops *ops = weir_stage_type_find(spec->stages[i].use);
-		if (!ops || !(ops->flags & WEIR_STAGE_SOURCE))
-			continue;
-		only = &spec->stages[i];
-		n++;
-	}
-	return n == 1 && cores_with(spec, only) ? only : NULL;
+	return ops && ops->flags & WEIR_STAGE_SOURCE && cores_with(spec, st);
 }
 
-int simulate_source(const struct weir_spec *spec, const struct sim_config *c)
+bool simulate_read(const struct weir_spec *spec, const struct weir_group_spec *gs)
 {
-	const struct weir_stage_spec *st = simulate_reads(spec);
+	for (int i = 0; i < spec->n_stages; i++)
+		if (simulate_reads(spec, &spec->stages[i]) &&
+		    cores_with(spec, &spec->stages[i]) == gs)
+			return true;
+	return false;
+}
 
-	for (int g = 0; st && g < c->n_groups; g++)
+int simulate_source(
+    const struct weir_spec *spec, const struct weir_stage_spec *st, const struct sim_config *c)
+{
+	for (int g = 0; simulate_reads(spec, st) && g < c->n_groups; g++)
 		if (strcmp(c->group[g].name, st->group) == 0)
 			return g + 1;
 	return 0;
@@ -131,13 +135,24 @@ void simulate_queue(
 				  : st->queue.starve_ns;
 }
 
+bool simulate_lingers(const struct weir_spec *spec, const struct weir_stage_spec *st)
+{
+	const struct weir_group_spec *gs = cores_with(spec, st);
+
+	if (simulate_holds(st) || (!gs && st->group && st->group[0]))
+		return false;
+	return !gs || (gs->replicas <= 1 && st->mode != WEIR_MODE_REPLICATED &&
+			  st->mode != WEIR_MODE_PARTITIONED && !simulate_serial(spec, st));
+}
+
 bool simulate_ordered(const struct weir_spec *spec, const struct weir_stage_spec *st)
 {
 	const struct weir_group_spec *gs = cores_with(spec, st);
 
 	if (!gs)
 		return !st->group || !st->group[0];
-	return gs->replicas <= 1 || st->queue.discipline != WEIR_DISCIPLINE_SHORTEST;
+	return (gs->replicas <= 1 && st->mode != WEIR_MODE_PARTITIONED) ||
+	       st->queue.discipline != WEIR_DISCIPLINE_SHORTEST;
 }
 
 /* The position of stage `name` in `visit`, or its number of entries if it is not there. */
@@ -200,6 +215,17 @@ static void set_limits(const struct weir_spec *spec, int g, struct sim_config *c
 		l->starve_ns = (int64_t)((double)slo_ns * STARVE_SHARE);
 }
 
+/* Give the group its most cores for good. */
+static void keep_all(int g, struct sim_config *c)
+{
+	c->group[g].cores_min = 0;
+	c->group[g].resize = NULL;
+	for (int i = 0; i < c->n_stages; i++)
+		if (c->stage[i].group == g + 1)
+			c->stage[i].threads_min = c->stage[i].threads_start =
+			    c->stage[i].threads_max;
+}
+
 int simulate_groups(const struct weir_spec *spec, struct sim_config *c, struct weir_err *err)
 {
 	for (int g = 0; g < c->n_groups; g++)
@@ -211,6 +237,8 @@ int simulate_groups(const struct weir_spec *spec, struct sim_config *c, struct w
 	for (int g = 0; g < c->n_groups; g++)
 		for (int i = 0; i < spec->n_groups; i++)
 			if (strcmp(spec->groups[i].name, c->group[g].name) == 0) {
+				if (simulate_read(spec, &spec->groups[i]))
+					keep_all(g, c);
 				give_places(&spec->groups[i], g, c);
 				set_limits(spec, g, c);
 			}

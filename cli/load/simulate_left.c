@@ -34,13 +34,14 @@ static bool is_core_group(const struct weir_group_spec *gs)
 	return gs->schedule && next_policy_find(gs->schedule);
 }
 
-static void find_in_group(struct finder *f, const struct weir_group_spec *gs)
+static void find_in_group(
+    struct finder *f, const struct weir_spec *spec, const struct weir_group_spec *gs)
 {
 	f->group = gs->name;
 	f->stage = NULL;
 
-	find(f, gs->cores && strstr(gs->cores, ".."), "cores",
-	    "the number of cores is always the largest");
+	find(f, gs->cores && strstr(gs->cores, "..") && simulate_read(spec, gs), "cores",
+	    "with a source, the number of cores is always the largest");
 	find(f, gs->gate.cutoff_ns > 0, "gate.cutoff",
 	    "handlers that do not yield; in the model, those of all stages do");
 }
@@ -70,21 +71,20 @@ static void find_in_stage(
 
 	f->group = NULL;
 	f->stage = st->name;
-	find(f, cores && source && simulate_reads(spec) != st, "group",
-	    "its threads are not the cores of the group");
 	find(f, cores && simulate_holds(st), "group", "a stage with a width is outside the group");
 	find(f, source && !cores && is_number(st, "threads"), "with.threads",
 	    "it has an I/O thread per core");
 	find(f, source && is_number(st, "per_thread"), "with.per_thread",
 	    "a thread has any number of clients");
 
-	find(f, st->mode == WEIR_MODE_PARTITIONED, "mode: partitioned",
+	find(f, st->mode == WEIR_MODE_PARTITIONED && !cores, "mode: partitioned",
 	    "any thread takes any event of the stage");
 	find(f, st->queue.discipline != WEIR_DISCIPLINE_AUTO && !ordered, "queue.discipline",
 	    "the order is that of auto");
 	find(f, st->queue.discipline == WEIR_DISCIPLINE_SHORTEST && ordered, "queue.by",
 	    "the expected work of an event is its service time");
-	find(f, st->cohort.linger_ns > 0, "cohort.linger", "no batch waits for more events");
+	find(f, st->cohort.linger_ns > 0 && !simulate_lingers(spec, st), "cohort.linger",
+	    "no batch waits for more events");
 	find(f, is_set(st->cohort.by), "cohort.by", "a batch may have events of several keys");
 	find(f, st->degrade.above < 1, "degrade", "the stage does not reduce its quality");
 }
@@ -96,7 +96,7 @@ void simulate_left_out(const struct weir_spec *spec,
 
 	for (int i = 0; i < spec->n_groups; i++)
 		if (is_core_group(&spec->groups[i]))
-			find_in_group(&f, &spec->groups[i]);
+			find_in_group(&f, spec, &spec->groups[i]);
 	for (int i = 0; i < spec->n_stages; i++)
 		if (!spec->stages[i].inlined)
 			find_in_stage(&f, spec, &spec->stages[i]);

@@ -39,14 +39,16 @@ static void add_sources(const struct weir_spec *spec, const struct simulate_opti
 	int64_t slo_ns =
 	    spec->n_classes ? spec->classes[part->class_id].slo_ns : c->stage[0].slo_ns;
 
-	for (int r = 0; r < c->n_routes; r++)
+	for (int r = 0; r < c->n_routes; r++) {
+		int from = plan->route_source[r];
 		c->source[c->n_sources++] = (struct sim_source){.name = part->name,
 		    .class_id = part->class_id,
 		    .route = r,
 		    .arrivals = SIM_POISSON,
-		    .group = simulate_source(spec, c),
+		    .group = from < 0 ? 0 : simulate_source(spec, &spec->stages[from], c),
 		    .rate_per_s = plan->offered_per_s * part->share * route_share[r],
 		    .deadline_ns = opt->deadline_ns ? opt->deadline_ns : slo_ns};
+	}
 }
 
 int simulate_load(const struct weir_spec *spec, const struct simulate_options *opt,

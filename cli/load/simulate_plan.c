@@ -15,11 +15,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <weir/knob.h>
 #include <weir/stage.h>
 
+#include "base/task.h"
 #include "load/sentence.h"
 #include "sched/cores.h"
 #include "sim/workload.h"
@@ -125,6 +125,7 @@ static int add_pool(struct walk *w, const struct weir_stage_spec *st)
 	c->stage[c->n_stages] = (struct sim_stage){.name = group ? group->name : st->name,
 	    .batch_max = (int)st->cohort.max,
 	    .queue_limit = (uint32_t)st->queue.limit,
+	    .linger_ns = simulate_lingers(w->spec, st) ? st->cohort.linger_ns : 0,
 	    .threads_min = min,
 	    .threads_max = max,
 	    .threads_start = start,
@@ -250,7 +251,7 @@ static double given_share(struct walk *w, const struct weir_stage_spec *st, cons
 static void add_route(struct walk *w, double share)
 {
 	struct sim_config *c = &w->plan->config;
-	int i = 0;
+	int i = 0, from = simulate_reads(w->spec, &w->spec->stages[w->source]) ? w->source : -1;
 
 	if (share < RARE)
 		return;
@@ -259,7 +260,7 @@ static void add_route(struct walk *w, double share)
 		return;
 	}
 	while (i < c->n_routes &&
-	       (c->route[i].n != w->path.n ||
+	       (w->plan->route_source[i] != from || c->route[i].n != w->path.n ||
 		   memcmp(c->route[i].stage, w->path.stage, (size_t)w->path.n * sizeof(int)) != 0))
 		i++;
 	if (i == SIM_ROUTES_MAX) { /* too many routes: add the share of this one to the first one */
@@ -268,6 +269,7 @@ static void add_route(struct walk *w, double share)
 	}
 	if (i == c->n_routes) {
 		c->route[c->n_routes] = w->path;
+		w->plan->route_source[i] = from;
 		snprintf(w->plan->route_name[i], sizeof(w->plan->route_name[i]), "route %d", i);
 		c->route[c->n_routes++].name = w->plan->route_name[i];
 	}
@@ -426,15 +428,16 @@ int simulate_plan(const struct weir_spec *spec, const struct simulate_options *o
 	if (!w)
 		return sentence_nomem(err);
 	*w = (struct walk){.spec = spec, .opt = opt, .plan = plan, .err = err};
-	w->cores = opt->cores > 0 ? (int)opt->cores : (int)sysconf(_SC_NPROCESSORS_ONLN);
+	w->cores = task_cores();
 	memset(w->sim_of, -1, sizeof(w->sim_of));
 	int rc = check_words(w);
 	if (rc == 0)
 		rc = walk_sources(w);
 	if (rc == 0)
 		rc = simulate_groups(spec, &plan->config, err);
+	if (rc == 0)
+		rc = simulate_keys(spec, opt, &plan->config, err);
 	if (rc == 0) {
-		simulate_keys(spec, opt, &plan->config);
 		simulate_capacity(plan, w->work_ns, w->cpu_ns, w->cores);
 		rc = take_load(w);
 	}

@@ -49,10 +49,12 @@ static void print_head(const struct weir_spec *spec, const struct simulate_plan 
 	char bottleneck[80];
 
 	simulate_bottleneck(plan, bottleneck, sizeof(bottleneck));
-	fprintf(out, "capacity %.0f/s: the bottleneck is %s%s\n", plan->capacity_per_s, bottleneck,
-	    plan->bottleneck >= 0 && plan->keyed[plan->bottleneck]
-		? ", whose serial key has fewer values than there are cores"
-		: "");
+	int b = plan->bottleneck;
+	fprintf(out, "capacity %.0f/s: the bottleneck is %s", plan->capacity_per_s, bottleneck);
+	if (b >= 0 && plan->keyed[b])
+		fprintf(out, ", whose %s has fewer values than there are cores",
+		    c->stage[b].serial ? "serial key" : "key");
+	fputc('\n', out);
 	fprintf(out, "load     %.0f/s, %.3gx the capacity\n\n", plan->offered_per_s, plan->load);
 }
 
@@ -71,6 +73,7 @@ static void print_width(
 
 /* The figures of a core group. */
 struct group_figures {
+	double cores; /* mean number */
 	double busy, overhead, dealt, queued, per_visit, urgent, starved;
 	double moved; /* slots of serial keys a second; negative without serial stages */
 	int64_t longest_ns;
@@ -98,7 +101,8 @@ static struct group_figures group_of(
 	}
 	for (int i = NEXT_URGENT; i <= NEXT_POLICY; i++)
 		batches += (double)k->by_why[i];
-	f.busy = busy_ns / ((double)c->measured_ns * c->group[g].cores);
+	f.cores = (double)k->cores_ns / (double)c->measured_ns;
+	f.busy = k->cores_ns > 0 ? busy_ns / (double)k->cores_ns : 0;
 	f.overhead = busy_ns > 0 ? (double)k->overhead_ns / busy_ns : 0;
 	f.dealt = events > 0 ? (double)k->dealt / events : 0;
 	f.queued = events > 0 ? (double)k->from_queue / events : 0;
@@ -114,16 +118,19 @@ static void print_group(
 {
 	const struct sim_group *conf = &plan->config.group[g];
 	struct group_figures f = group_of(plan, r, g);
-	char longest[32];
+	char longest[32], range[64] = "";
 
 	bench_print_duration(longest, sizeof(longest), f.longest_ns);
+	if (conf->cores_min > 0)
+		snprintf(range, sizeof(range), " (%.1f in the mean, %d at the end, at least %d)",
+		    f.cores, r->group[g].cores_end, conf->cores_min);
 	fprintf(out,
-	    "group %s: %s, %d core%s %.0f%% busy, %.1f%% of it for scheduling; %.1f events a "
+	    "group %s: %s, %d core%s%s %.0f%% busy, %.1f%% of it for scheduling; %.1f events a "
 	    "visit;\n  %.0f%% of events from queues, %.1f%% dealt; batches: %.1f%% urgent, %.1f%% "
 	    "starved; longest wait %s\n",
-	    conf->name, conf->policy->name, conf->cores, conf->cores == 1 ? "" : "s", f.busy * 100,
-	    f.overhead * 100, f.per_visit, f.queued * 100, f.dealt * 100, f.urgent * 100,
-	    f.starved * 100, longest);
+	    conf->name, conf->policy->name, conf->cores, conf->cores == 1 ? "" : "s", range,
+	    f.busy * 100, f.overhead * 100, f.per_visit, f.queued * 100, f.dealt * 100,
+	    f.urgent * 100, f.starved * 100, longest);
 	if (f.moved >= 0)
 		fprintf(out, "  %.0f slots of serial keys a second given to idle cores\n", f.moved);
 }
@@ -189,6 +196,23 @@ static void print_left(const struct simulate_left *left, void *out)
 	    left->group ? left->group : left->stage, left->why);
 }
 
+/* Print ": work is 80% busy = 400/s x 2 ms / 1 threads" for the bottleneck `b`. S is the mean that was
+ * simulated, with scheduling, so that the product is the share of time in which the n were busy. */
+static void print_utilisation(
+    const struct simulate_plan *plan, const struct sim_result *r, int b, FILE *out)
+{
+	const struct sim_stage *st = &plan->config.stage[b];
+	const struct sim_stage_result *k = &r->stage[b];
+	struct figures f = figures_of(plan, r, b);
+	double n = st->servers > 0 ? st->servers : f.threads;
+	double busy_ns = (double)(st->servers > 0 ? k->served_ns : k->busy_ns);
+	double each_ns = k->completed > 0 ? busy_ns / (double)k->completed : 0;
+
+	fprintf(out, ": %s is %.0f%% busy = %.0f/s x %.3g ms / %.0f %s", plan->label[b],
+	    100 * f.done_per_s * each_ns * 1e-9 / n, f.done_per_s, each_ns * 1e-6, n,
+	    st->width ? "at once" : "threads");
+}
+
 /* Print the laws that the figures are derived from, with the figures filled in. */
 static void print_laws(const struct simulate_plan *plan, const struct sim_result *r, FILE *out)
 {
@@ -204,13 +228,8 @@ static void print_laws(const struct simulate_plan *plan, const struct sim_result
 					      "the stage waits, works on at once"
 					    : "the largest width of the stage");
 	fputs("utilisation law U = X S / n", out);
-	if (b >= 0) {
-		struct figures f = figures_of(plan, r, b);
-		double n = c->stage[b].servers > 0 ? c->stage[b].servers : f.threads;
-		fprintf(out, ": %s is %.0f%% busy = %.0f/s x %.3g ms / %.0f %s", plan->label[b],
-		    100 * f.done_per_s * f.each_ns * 1e-9 / n, f.done_per_s, f.each_ns * 1e-6, n,
-		    c->stage[b].width ? "at once" : "threads");
-	}
+	if (b >= 0)
+		print_utilisation(plan, r, b, out);
 	struct hdr all = {0};
 	for (int k = 0; k < c->n_classes; k++)
 		hdr_merge(&all, &r->class[k].response);
@@ -275,11 +294,14 @@ static json_t *group_json(const struct simulate_plan *plan, const struct sim_res
 	const struct sim_group *conf = &plan->config.group[g];
 	struct group_figures f = group_of(plan, r, g);
 
-	return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name",
-	    conf->name, "schedule", conf->policy->name, "cores", conf->cores, "busy", f.busy,
-	    "scheduling", f.overhead, "events_per_visit", f.per_visit, "from_queue", f.queued,
-	    "dealt", f.dealt, "urgent", f.urgent, "starved", f.starved, "longest_wait_seconds",
-	    (double)f.longest_ns * 1e-9, "slots_moved_per_second", f.moved > 0 ? f.moved : 0);
+	return json_pack(
+	    "{s:s, s:s, s:i, s:i, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name",
+	    conf->name, "schedule", conf->policy->name, "cores", conf->cores, "cores_min",
+	    sim_fewest_cores(conf), "cores_mean", f.cores, "cores_end", r->group[g].cores_end,
+	    "busy", f.busy, "scheduling", f.overhead, "events_per_visit", f.per_visit, "from_queue",
+	    f.queued, "dealt", f.dealt, "urgent", f.urgent, "starved", f.starved,
+	    "longest_wait_seconds", (double)f.longest_ns * 1e-9, "slots_moved_per_second",
+	    f.moved > 0 ? f.moved : 0);
 }
 
 static json_t *class_json(

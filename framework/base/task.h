@@ -45,6 +45,10 @@ int task_count(void);
 /** Return the number of cores that this process may run on, at least 1. Determined once. */
 int task_cores(void);
 
+/** From now on, task_cores returns `cores`, at least 1, and task_may_run_on is true of the CPUs from 0 to
+ *  cores - 1: for plans of another machine (`weir simulate --cores`). Before threads are started. */
+void task_pretend_cores(int cores);
+
 /** Whether this process may run on CPU `cpu`. */
 bool task_may_run_on(int cpu);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/serial_choose.h"
 
-int64_t serial_choose(
-    const int64_t *work_ns, const uint32_t *events, uint32_t n, struct slots *slots)
+int64_t serial_choose(const int64_t *work_ns, const uint32_t *events, struct slots *slots)
 {
-	uint32_t chosen = 0;
+	uint32_t chosen = 0, n = 0;
 	int64_t gain_ns = 0;
 
+	for (unsigned s = 0; s < QUEUE_SLOTS; s++)
+		n += events[s];
 	for (unsigned s = 0; s < QUEUE_SLOTS; s++) {
 		if (events[s] == 0 || chosen + events[s] > n / 2)
 			continue;

@@ -344,13 +344,13 @@ static void look(const struct core *core, int64_t *work_ns, uint32_t *events)
 	}
 }
 
-static int64_t choose(const struct core *core, uint32_t n, struct slots *slots)
+static int64_t choose(const struct core *core, struct slots *slots)
 {
 	int64_t work_ns[QUEUE_SLOTS] = {0};
 	uint32_t events[QUEUE_SLOTS] = {0};
 
 	look(core, work_ns, events);
-	return serial_choose(work_ns, events, n, slots);
+	return serial_choose(work_ns, events, slots);
 }
 
 void serial_deal(struct core *core)
@@ -366,7 +366,7 @@ void serial_deal(struct core *core)
 	int to = idle_core(core);
 	if (to < 0)
 		return;
-	int64_t gain_ns = choose(core, n, &slots);
+	int64_t gain_ns = choose(core, &slots);
 	if ((least_ns > 0 && gain_ns < least_ns) || gain_ns == INT64_MIN ||
 	    serial_give(core, to, &slots) < 0)
 		core->deal_ns = now_ns + (least_ns > 0 ? SERIAL_AGAIN_NS : 0);

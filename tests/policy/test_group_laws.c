@@ -2,9 +2,10 @@
 /*
  * The laws of core groups (sim/laws_group.c) in virtual time: each policy with each gate, on 2 to 64
  * cores, with admission control in front of and within the group, urgent and starved stages, full
- * queues, crashes, and services of 1 us to 2 ms. The configurations are drawn by number;
- * WEIR_NEXT_SEEDS sets how many there are of each pair.
+ * queues, crashes, and services of 1 us to 2 ms. The configurations are drawn by number; LAW_SEEDS
+ * (CMakeLists.txt) or the environment variable WEIR_NEXT_SEEDS is how many there are of each pair.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 #include "sim/group_search.h"
 #include "unit/cunit_main.h"
 
-#define STAGES 6
+#define STAGES      6
+#define SIZED_SEEDS 180
 
 static const int cores_of[] = {2, 3, 4, 8, 16, 64};
 static const char *const gates[] = {"all", "arrived", "events", "time", "cutoff"};
@@ -96,6 +98,28 @@ static void draw_keys(struct draw *d, struct sim_config *c)
 			c->stage[i].serial = one_of(d, 3) ? 1 : 1 + one_of(d, 3);
 }
 
+/* A batch of the stage may wait for more events. */
+static void draw_linger(struct draw *d, struct sim_config *c, int i)
+{
+	struct sim_stage *st = &c->stage[i];
+	bool may = !st->serial && st->local != SIM_LOCAL_KEPT && c->group[0].replicas <= 1;
+
+	st->linger_ns = may && one_of(d, 5) == 0 ? (1 + one_of(d, 20)) * 100 * NS_PER_US : 0;
+}
+
+/* The queue of the stage may be partitioned. */
+static void draw_parts(struct draw *d, struct sim_config *c, int i)
+{
+	struct sim_stage *st = &c->stage[i];
+	bool may = !st->serial && !st->exclusive && st->linger_ns == 0 &&
+		   st->discipline != WEIR_DISCIPLINE_SHORTEST && c->group[0].replicas <= 1;
+
+	if (!may || one_of(d, 4))
+		return;
+	st->partition = 1 + one_of(d, 3);
+	st->local = SIM_LOCAL_NEVER;
+}
+
 /* Replicated stages, replicas, queues with `shortest`, and sources whose requests the cores read. */
 static void draw_rest(struct draw *d, struct sim_config *c)
 {
@@ -115,6 +139,31 @@ static void draw_rest(struct draw *d, struct sim_config *c)
 	c->group[0].replicas = !copied ? 1 : c->group[0].cores % 4 == 0 && one_of(d, 2) ? 4 : 2;
 	if (c->group[0].cores % c->group[0].replicas != 0)
 		c->group[0].replicas = 1;
+}
+
+/* In some runs, the last two stages are a group of their own, with its own cores, and requests are
+ * read by either group, or by none. */
+static void draw_second(struct draw *d, struct sim_config *c)
+{
+	if (c->group[0].replicas > 1 || one_of(d, 3))
+		return;
+	c->n_groups = 2;
+	struct sim_group *g = &c->group[1];
+	*g = c->group[0];
+	g->name = "second";
+	g->policy = next_policy_at(one_of(d, 6));
+	g->cores = 1 + one_of(d, 4);
+	g->limits.urgent_set = c->group[0].limits.urgent_set >> (STAGES - 2);
+	for (int i = 0; i < 2; i++) {
+		struct sim_stage *st = &c->stage[STAGES - 2 + i];
+		g->limits.urgent[i] = c->group[0].limits.urgent[STAGES - 2 + i];
+		st->group = 2;
+		st->place = i;
+		st->threads_min = st->threads_start = st->threads_max = g->cores;
+	}
+	c->cores += g->cores;
+	for (int i = 0; i < c->n_sources; i++)
+		c->source[i].group = one_of(d, 3);
 }
 
 static void draw(
@@ -144,6 +193,11 @@ static void draw(
 	    .period_ns = c->measured_ns / 20 + 1};
 	draw_keys(&d, c);
 	draw_rest(&d, c);
+	draw_second(&d, c);
+	for (int i = 0; i < STAGES; i++)
+		draw_linger(&d, c, i);
+	for (int i = 0; i < STAGES; i++)
+		draw_parts(&d, c, i);
 }
 
 static void run_one(const struct next_policy *policy, enum next_gate gate, uint64_t seed,
@@ -172,7 +226,7 @@ static void run_one(const struct next_policy *policy, enum next_gate gate, uint6
 static void test_all_pairs(void)
 {
 	const char *env = getenv("WEIR_NEXT_SEEDS");
-	uint64_t seeds = env ? strtoull(env, NULL, 10) : 6;
+	uint64_t seeds = env ? strtoull(env, NULL, 10) : LAW_SEEDS;
 
 	for (int p = 0; next_policy_at(p); p++) {
 		struct sim_group_result sum = {0};
@@ -191,6 +245,61 @@ static void test_all_pairs(void)
 				  1 << i == SIM_LAW_PREDICTS);
 		CU_ASSERT(checked[21] > 100 || next_policy_at(p) != &next_mg1);
 	}
+}
+
+/* A resize policy that draws the number of cores anew each time. */
+static bool decide_restless(
+    void *state, const struct resize_view *v, int64_t now_ns, struct resize_decision *d)
+{
+	(void)state;
+	d->target =
+	    v->min + (int)(weir_random_at(7, (uint64_t)now_ns) % (uint64_t)(v->max - v->min + 1));
+	return true;
+}
+
+/* A group of which cores leave and join every 100 ms, for a second with at most 3,000 requests. */
+static void draw_sized(uint64_t seed, struct sim_config *c)
+{
+	static const struct resize_policy restless = {
+	    .name = "restless", .decide = decide_restless};
+	struct sim_group *g = &c->group[0];
+	double per_s = 0;
+
+	draw(seed, next_policy_at((int)(seed / 6 % 6)), (enum next_gate)(seed / 36 % 5), c);
+	g->replicas = 1;
+	g->cores_min = 1 + (int)(seed / 7 % 2) * g->cores / 2;
+	g->resize = &restless;
+	for (int i = 0; i < c->n_stages; i++)
+		if (c->stage[i].group == 1)
+			c->stage[i].threads_min = c->stage[i].threads_start = g->cores_min;
+	for (int i = 0; i < c->n_sources; i++)
+		per_s += c->source[i].rate_per_s;
+	for (int i = 0; i < c->n_sources; i++) {
+		c->source[i].rate_per_s *= fmin(1, 3000 / per_s);
+		c->source[i].group = c->source[i].group == 2 ? 2 : 0;
+	}
+	c->measured_ns = NS_PER_S;
+}
+
+static void test_sized(void)
+{
+	uint64_t resized = 0, checked = 0, moved = 0;
+
+	for (uint64_t seed = 0; seed < SIZED_SEEDS; seed++) {
+		struct sim_config c;
+		struct sim_result *r = NULL;
+		draw_sized(seed, &c);
+		int rc = sim_run(&c, &r);
+		if (rc != 0)
+			printf("%d to %d cores, seed %llu: %s\n", c.group[0].cores_min,
+			    c.group[0].cores, (unsigned long long)seed, r ? r->breach : "memory");
+		CU_ASSERT_EQUAL(rc, 0);
+		resized += r ? (uint64_t)r->group[0].resized : 0;
+		moved += r ? r->group[0].moved : 0;
+		checked += r ? r->law[__builtin_ctz(SIM_LAW_THREADS)].checked : 0;
+		sim_result_free(r);
+	}
+	CU_ASSERT(resized > 3 * SIZED_SEEDS && moved > 1000 && checked > 10000);
 }
 
 /* S11: three loaded stages of one group, clients that wait for the response. */
@@ -223,4 +332,4 @@ static void test_predicts(void)
 }
 
 CUNIT_MAIN("laws of core groups in virtual time", {"each policy with each gate", test_all_pairs},
-    {"the predicted wait", test_predicts})
+    {"cores that leave and join", test_sized}, {"the predicted wait", test_predicts})

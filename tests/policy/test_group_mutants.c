@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The laws S4 and S5 of core groups (sim/laws_serial.c, sim/laws_group.c) notice each rule that is
- * broken: groups in which one rule of serial keys or exclusive stages does not hold, and the same
- * groups with all rules. */
+/* The laws S2, S4, S5 and S12 of core groups (sim/laws*.c) notice each rule that is
+ * broken: groups in which one rule of starved stages, serial keys, exclusive stages or lingering batches does not hold,
+ * and the same groups with all rules. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
  * of all keys; the others are, or one of them is exclusive. */
 static void fill(uint64_t seed, enum sim_mutant mutant, struct sim_config *c)
 {
-	bool alone = mutant == SIM_TWO_AT_ONCE;
+	bool alone = mutant == SIM_TWO_AT_ONCE, late = mutant == SIM_LOOKS_LATE;
 
 	group_search_fill(seed, next_policy_at((int)(seed % 6)), 4, 0.5, c);
 	c->n_stages = STAGES;
@@ -28,7 +28,15 @@ static void fill(uint64_t seed, enum sim_mutant mutant, struct sim_config *c)
 		c->stage[i].service.mean_ns = (2 + 6 * i) * NS_PER_US;
 		c->stage[i].exclusive = alone && i == 2;
 		c->stage[i].serial = i > 0 && !c->stage[i].exclusive;
+		if (mutant == SIM_ANY_PART) {
+			c->stage[i].serial = 0;
+			c->stage[i].partition = 1;
+			c->stage[i].local = SIM_LOCAL_NEVER;
+		}
+		c->stage[i].batch_max = late ? 1 : 64;
 	}
+	c->group[0].limits.starve_ns = NS_PER_MS;
+	c->stage[0].linger_ns = mutant == SIM_HASTY ? NS_PER_MS : 0;
 	for (int k = 0; k < 2; k++) {
 		c->route[k].n = 0;
 		for (int i = k; i < STAGES; i++)
@@ -68,6 +76,9 @@ static const struct {
     {"an inbox by class", SIM_BY_CLASS, SIM_LAW_SERIAL, "is taken after", NULL},
     {"two batches at once", SIM_TWO_AT_ONCE, SIM_LAW_ALONE, "while another is in its handler",
 	NULL},
+    {"any partition", SIM_ANY_PART, SIM_LAW_SERIAL, "at once", "after a younger one"},
+    {"batches do not linger", SIM_HASTY, SIM_LAW_LINGER, "a batch begins with", NULL},
+    {"starved stages are found late", SIM_LOOKS_LATE, SIM_LAW_STARVED, "second batch", NULL},
 };
 
 static void test_mutants(void)
@@ -99,7 +110,7 @@ static void test_mutants(void)
 static void test_sound(void)
 {
 	static struct sim_config c;
-	uint64_t moved = 0, cells = 0;
+	uint64_t moved = 0, cells = 0, starved = 0;
 
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct sim_result *r = NULL;
@@ -109,11 +120,12 @@ static void test_sound(void)
 			printf("%s\n", r ? r->breach : "memory");
 		CU_ASSERT_EQUAL_FATAL(rc, 0);
 		CU_ASSERT(r->law[24].checked > 1000);
+		starved += r->law[18].checked;
 		moved += r->group[0].moved;
 		cells += r->group[0].from_cell;
 		sim_result_free(r);
 	}
-	CU_ASSERT(moved > 100 * SEEDS && cells > 1000 * SEEDS);
+	CU_ASSERT(moved > 100 * SEEDS && cells > 1000 * SEEDS && starved > 100);
 }
 
 CUNIT_MAIN("broken rules of core groups", {"each is noticed", test_mutants},

@@ -313,8 +313,9 @@ static void test_returned(void)
 	s.stage[1].pipeline_ns = 1;
 	laws_routes(&s);
 	broke(SIM_LAW_RETURNED, "only 0 events");
-	s.stage[0].length = 3;
-	s.stage[1].pipeline_ns = 4 * NS_PER_MS;
+	s.stage[0].lane[0].n = 3;
+	s.stage[1].cost_ns[0] = NS_PER_MS;
+	s.stage[1].pipeline_ns = 3 * NS_PER_MS + 4;
 	laws_routes(&s);
 	broke(SIM_LAW_RETURNED, "only 3 events");
 	s.stage[1].live--;
