@@ -5,11 +5,7 @@
 #include "cunit_main.h"
 #include "width_scenes.h"
 
-#ifdef WEIR_ONE_SEED /* an instrumented build */
-#define SEEDS 1
-#else
 #define SEEDS 3
-#endif
 
 static void check(const struct side *side, int seed, const char *what, bool good, double value)
 {
