@@ -22,6 +22,7 @@
 #include <weir/stage.h>
 
 #include "bench.h"
+#include "bench_graph.h"
 #include "graph/graph.h"
 #include "sched/cores.h"
 
@@ -180,33 +181,6 @@ static struct weir_group_spec *add_group(
 	return gs;
 }
 
-static struct weir_graph *start(struct weir_spec *spec)
-{
-	struct weir_errs *errs = calloc(1, sizeof(*errs));
-	struct weir_graph *g = NULL;
-
-	if (weir_graph_build(spec, &g, errs) != 0 || weir_graph_start(g, errs) != 0 ||
-	    weir_thread_attach(g, "bench") != 0) {
-		fprintf(stderr, "graph: %s\n", errs->err[0].text);
-		exit(1);
-	}
-	free(errs);
-	return g;
-}
-
-static void end(struct weir_graph *g)
-{
-	struct weir_drain_report r;
-
-	weir_thread_detach();
-	weir_graph_drain(g, 10000000000LL, &r);
-	weir_graph_free(g);
-	if (r.law_error != 0 || r.closed != 0) {
-		fprintf(stderr, "events were lost (%ld) or closed\n", (long)r.law_error);
-		exit(1);
-	}
-}
-
 static void send(struct weir_graph *g, const char *stage, int first, int n)
 {
 	struct weir_event *run[EVENTS];
@@ -276,19 +250,11 @@ static void deal_rows(void)
 	weir_spec_link(s, "side", "measure", false);
 	add(spec, "deal", "measure", "b.measure");
 	add(spec, "deal", "work", "b.work")->cohort.max = 8;
-	struct weir_graph *g = start(spec);
+	struct weir_graph *g = bench_graph_start(spec);
 	work_place = weir_graph_stage(g, "work")->sink.place;
 	deal_row(g, "spins", false, "   aim 1,000");
 	deal_row(g, "sleeps", true, "");
-	end(g);
-}
-
-static int64_t cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+	bench_graph_end(g);
 }
 
 static double cycle_ns(struct weir_graph *g, const char *stage)
@@ -297,11 +263,11 @@ static double cycle_ns(struct weir_graph *g, const char *stage)
 
 	send(g, stage, 0, CYCLE + 1);
 	nanosleep(&(struct timespec){0, RUN_NS / 10}, NULL);
-	int64_t began = cpu_ns();
+	int64_t began = bench_cpu_ns();
 	unsigned long before = atomic_load(&cycles);
 	nanosleep(&ts, NULL);
 	unsigned long done = atomic_load(&cycles) - before;
-	double ns = (double)(cpu_ns() - began) / (double)(done ? done : 1);
+	double ns = (double)(bench_cpu_ns() - began) / (double)(done ? done : 1);
 	atomic_store(&ends, true);
 	await_end(CYCLE + 1);
 	atomic_store(&ends, false);
@@ -333,7 +299,7 @@ static void urgent_rows(void)
 
 	add_cycle(spec, "gate", false);
 	add_cycle(spec, "cut", true);
-	struct weir_graph *g = start(spec);
+	struct weir_graph *g = bench_graph_start(spec);
 	for (int r = 0; r < BENCH_ROUNDS; r++) {
 		double before = cycle_ns(g, "gate0");
 		cut[r] = cycle_ns(g, "cut0");
@@ -344,7 +310,7 @@ static void urgent_rows(void)
 	const struct core_book *book = &side->pool->cores->core[0].book[side->sink.place];
 	uint64_t urgent = book_read(&book->visits[NEXT_URGENT]),
 		 batches = book_read(&book->batches);
-	end(g);
+	bench_graph_end(g);
 	printf("%.2f of the visits of the second stage are urgent\n",
 	    (double)urgent / (double)(batches ? batches : 1));
 	print_row("cycle, visits end by the gate", gate, BENCH_ROUNDS, "");
