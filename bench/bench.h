@@ -33,6 +33,9 @@ void bench_pin(int cpu);
 
 int64_t bench_now_ns(void);
 
+/** CPU time of the process. */
+int64_t bench_cpu_ns(void);
+
 struct bench_stat {
 	double median, low, high; /* of the rounds with near cores, or of all if `far` */
 	int n;

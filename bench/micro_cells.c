@@ -22,6 +22,7 @@
 #include <weir/stage.h>
 
 #include "bench.h"
+#include "bench_graph.h"
 
 #define EVENTS  512
 #define STAGES  6
@@ -93,29 +94,7 @@ static cpu_set_t all_cpus;
 static struct weir_graph *start(struct weir_spec *spec)
 {
 	sched_setaffinity(0, sizeof(all_cpus), &all_cpus);
-	struct weir_errs *errs = calloc(1, sizeof(*errs));
-	struct weir_graph *g = NULL;
-
-	if (weir_graph_build(spec, &g, errs) != 0 || weir_graph_start(g, errs) != 0 ||
-	    weir_thread_attach(g, "bench") != 0) {
-		fprintf(stderr, "graph: %s\n", errs->err[0].text);
-		exit(1);
-	}
-	free(errs);
-	return g;
-}
-
-static void end(struct weir_graph *g)
-{
-	struct weir_drain_report r;
-
-	weir_thread_detach();
-	weir_graph_drain(g, 10000000000LL, &r);
-	weir_graph_free(g);
-	if (r.law_error != 0 || r.closed != 0) {
-		fprintf(stderr, "events were lost (%ld) or closed\n", (long)r.law_error);
-		exit(1);
-	}
+	return bench_graph_start(spec);
 }
 
 static struct weir_stage_spec *add(
@@ -312,7 +291,7 @@ static void one_core(const char *schedule, int n, const char *aim)
 		more[r] = beside_ns(g, &many, n, 1, &idle[r]);
 		more[r] = idle[r] / more[r] / ratio[r];
 	}
-	end(g);
+	bench_graph_end(g);
 	struct bench_stat beside = bench_summary(in, BENCH_ROUNDS);
 	printf(
 	    "inline, runs of %-20d %9.1f %9.1f %9.1f\n", n, beside.median, beside.low, beside.high);
@@ -342,7 +321,7 @@ static void two_cores(const char *schedule, int n, const char *aim)
 	struct bench_stat s = bench_measure(circle_round, NULL);
 	unsigned long all = hops_now(&most);
 	circle_end(n);
-	end(g);
+	bench_graph_end(g);
 	snprintf(what, sizeof(what), "two cores, 0.4 us, %s, %d", schedule, n);
 	printf("%-36s %9.1f %9.1f %9.1f   busier core %.2f, aim %s\n", what, s.median, s.low,
 	    s.high, (double)most / (double)(all ? all : 1), aim);

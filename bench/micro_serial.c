@@ -23,6 +23,7 @@
 #include <weir/stage.h>
 
 #include "bench.h"
+#include "bench_graph.h"
 #include "graph/graph.h"
 #include "sched/serial.h"
 
@@ -101,33 +102,6 @@ static void add_group(struct weir_spec *spec, const char *group, const char *ser
 	}
 }
 
-static struct weir_graph *start(struct weir_spec *spec)
-{
-	struct weir_errs *errs = calloc(1, sizeof(*errs));
-	struct weir_graph *g = NULL;
-
-	if (weir_graph_build(spec, &g, errs) != 0 || weir_graph_start(g, errs) != 0 ||
-	    weir_thread_attach(g, "bench") != 0) {
-		fprintf(stderr, "graph: %s\n", errs->err[0].text);
-		exit(1);
-	}
-	free(errs);
-	return g;
-}
-
-static void end(struct weir_graph *g)
-{
-	struct weir_drain_report r;
-
-	weir_thread_detach();
-	weir_graph_drain(g, 10000000000LL, &r);
-	weir_graph_free(g);
-	if (r.law_error != 0 || r.closed != 0) {
-		fprintf(stderr, "events were lost (%ld) or closed\n", (long)r.law_error);
-		exit(1);
-	}
-}
-
 static void send(struct weir_graph *g, const char *stage, int n)
 {
 	struct weir_event *run[EVENTS];
@@ -153,14 +127,6 @@ static void await_end(int n)
 
 /* ---- hops ---- */
 
-static int64_t cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
 static double hop_ns(struct weir_graph *g, const char *group, int n)
 {
 	struct timespec ts = {0, RUN_NS};
@@ -168,11 +134,11 @@ static double hop_ns(struct weir_graph *g, const char *group, int n)
 
 	snprintf(name, sizeof(name), "%s0", group);
 	send(g, name, n);
-	int64_t began = cpu_ns();
+	int64_t began = bench_cpu_ns();
 	unsigned long before = atomic_load(&hops);
 	nanosleep(&ts, NULL);
 	unsigned long done = atomic_load(&hops) - before;
-	double ns = (double)(cpu_ns() - began) / (double)(done ? done : 1);
+	double ns = (double)(bench_cpu_ns() - began) / (double)(done ? done : 1);
 	atomic_store(&ends, true);
 	await_end(n);
 	return ns;
@@ -197,7 +163,7 @@ static void hop_rows(int n)
 
 	for (int k = 0; k < 3; k++)
 		add_group(spec, name[k], serial[k], 1);
-	struct weir_graph *g = start(spec);
+	struct weir_graph *g = bench_graph_start(spec);
 	for (int r = 0; r < BENCH_ROUNDS; r++) {
 		double before = hop_ns(g, name[0], n);
 		for (int k = 1; k < 3; k++)
@@ -206,7 +172,7 @@ static void hop_rows(int n)
 		for (int k = 0; k < 3; k++)
 			ratio[k][r] = ns[k][r] / ns[0][r];
 	}
-	end(g);
+	bench_graph_end(g);
 	print_row("no serial key", n, ns[0], ratio[0]);
 	print_row("serial: event", n, ns[1], ratio[1]);
 	print_row("serial: user", n, ns[2], ratio[2]);
@@ -240,7 +206,7 @@ static void move_row(int n)
 	char name[16], why[200];
 
 	add_group(spec, "move", "event", 2);
-	struct weir_graph *g = start(spec);
+	struct weir_graph *g = bench_graph_start(spec);
 	struct core_group *group = weir_graph_stage(g, "move0")->pool->cores;
 	for (int i = 0; i < STAGES; i++) {
 		snprintf(name, sizeof(name), "move%d", i);
@@ -257,7 +223,7 @@ static void move_row(int n)
 		weir_graph_steer(g, name, WEIR_STEER_RUN, why, sizeof(why));
 	}
 	await_end(n);
-	end(g);
+	bench_graph_end(g);
 	struct bench_stat s = bench_summary(ns, BENCH_ROUNDS);
 	printf("move of 64 slots, %3d events    %8.0f %8.0f %8.0f\n", n, s.median, s.low, s.high);
 	fflush(stdout);

@@ -32,7 +32,7 @@ if(WEIR_FUZZ)
   target_compile_options(weir_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(WEIR_COVERAGE)
-  target_compile_options(weir_flags INTERFACE --coverage -fprofile-update=atomic)
+  target_compile_options(weir_flags INTERFACE --coverage -fprofile-update=atomic -g1)
   target_link_options(weir_flags INTERFACE --coverage)
 endif()
 # -O2 instead of CMake's -O3: the same speed on the hot path with smaller code. Asserts stay: NDEBUG

@@ -74,9 +74,9 @@ void cell_put(struct cell *cell, int class_id, struct weir_event *first, struct 
  *  Returns their number. */
 int cell_take(struct cell *cell, int max, bool fifo, struct weir_event **out);
 
-/** As cell_put, for a cell of a serial stage and events of any classes. */
-void cell_put_serial(
-    struct cell *cell, struct weir_event *first, struct weir_event *last, uint32_t n);
+/** As cell_put, for a cell of a serial stage and events of any classes, of_class[c] of each. */
+void cell_put_serial(struct cell *cell, struct weir_event *first, struct weir_event *last,
+    const uint32_t *of_class, int n_classes);
 /** As cell_take, in the order in which the events came. */
 int cell_take_serial(struct cell *cell, int max, struct weir_event **out);
 /** Take the events of the slots into *list, linked by `next`. Returns their number. */

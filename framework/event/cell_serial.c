@@ -22,21 +22,24 @@ static void note_head(struct cell *cell)
 	    &cell->oldest_ns, head ? head->queued_ns : INT64_MAX, memory_order_relaxed);
 }
 
-void cell_put_serial(
-    struct cell *cell, struct weir_event *first, struct weir_event *last, uint32_t n)
+void cell_put_serial(struct cell *cell, struct weir_event *first, struct weir_event *last,
+    const uint32_t *of_class, int n_classes)
 {
 	struct cell_lane *l = &cell->lane[0];
 	bool heads = !l->head;
 
 	last->next = NULL;
-	for (const struct weir_event *ev = first; ev; ev = ev->next)
-		add(&cell->lane[ev->class_id].n, 1);
+	for (int c = 0; c < n_classes; c++) {
+		if (of_class[c] == 0)
+			continue;
+		add(&cell->lane[c].n, of_class[c]);
+		add(&cell->n, of_class[c]);
+	}
 	if (heads)
 		l->head = first;
 	else
 		*l->tail = first;
 	l->tail = &last->next;
-	add(&cell->n, n);
 	if (heads)
 		note_head(cell);
 }
@@ -47,9 +50,14 @@ int cell_take_serial(struct cell *cell, int max, struct weir_event **out)
 	struct weir_event *ev = l->head;
 	int n = 0;
 
-	for (; ev && n < max; ev = ev->next) {
-		add(&cell->lane[ev->class_id].n, -1U);
-		out[n++] = ev;
+	/* the count of a class is written once for a run of events of the class */
+	while (ev && n < max) {
+		int class_id = ev->class_id, began = n;
+		do {
+			out[n++] = ev;
+			ev = ev->next;
+		} while (ev && n < max && ev->class_id == class_id);
+		add(&cell->lane[class_id].n, -(uint32_t)(n - began));
 	}
 	l->head = ev;
 	add(&cell->n, -(uint32_t)n);

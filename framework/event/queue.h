@@ -237,10 +237,16 @@ static inline int queue_width_left(const struct queue *q)
 uint32_t queue_rank_length_locked(const struct queue *q, int class_id, int rank, int n_ranks)
     WEIR_REQUIRES(&q->lock);
 
-/** Number of events in a partition; it may change at any time. */
-static inline uint32_t queue_part_length(const struct queue *q, int part) WEIR_NO_THREAD_SAFETY
+/** Number of events in a partition; it may change at any time. queue_part_count returns where it is. */
+static inline const atomic_uint *queue_part_count(
+    const struct queue *q, int part) WEIR_NO_THREAD_SAFETY
 {
-	return atomic_load_explicit(&q->part[part].n, memory_order_relaxed);
+	return &q->part[part].n;
+}
+
+static inline uint32_t queue_part_length(const struct queue *q, int part)
+{
+	return atomic_load_explicit(queue_part_count(q, part), memory_order_relaxed);
 }
 
 /** Number of queued events of the class. The caller holds the lock. Reads one counter per
@@ -369,8 +375,9 @@ int queue_push_front_locked(struct queue *q, struct weir_event **ev, int n) WEIR
 /** Make room in partition `to` for all events of partition `from` and `more` others. Returns 0 or
  *  WEIR_ENOMEM. */
 int queue_reserve_locked(struct queue *q, int from, int to, uint32_t more) WEIR_REQUIRES(&q->lock);
-/** Append an event to a partition, which has room (queue_reserve_locked), whatever the map says. */
-void queue_push_to_locked(struct queue *q, struct weir_event *ev, int part) WEIR_REQUIRES(&q->lock);
+/** Append ev[0..n) to a partition, which has room (queue_reserve_locked), whatever the map says. */
+void queue_push_to_locked(struct queue *q, struct weir_event **ev, int n, int part)
+    WEIR_REQUIRES(&q->lock);
 /** Move the events of the slots, also those given back, from one partition behind the events of
  *  another, which has room (queue_reserve_locked). Returns the number of queued ones. */
 uint32_t queue_move_slots_locked(struct queue *q, int from, int to, const struct slots *slots)

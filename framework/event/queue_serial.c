@@ -15,6 +15,8 @@
 /* The first place; those behind are higher, those in front are lower. */
 #define FIRST_PLACE (1ULL << 62)
 
+#define MOVE_BATCH 64 /* events that are moved at a time */
+
 void queue_set_map(struct queue *q, const _Atomic uint8_t *map)
 {
 	WEIR_ASSERT(q->keyed && queue_length(q) == 0);
@@ -96,12 +98,23 @@ int queue_push_front_locked(struct queue *q, struct weir_event **ev, int n)
 	return n;
 }
 
-void queue_push_to_locked(struct queue *q, struct weir_event *ev, int part)
+/* Append ev[0..n) to the lanes of a partition, which have room; a run of events of a class at once. */
+static void append(
+    struct queue *q, struct partition *part, struct weir_event **ev, int n) WEIR_NO_THREAD_SAFETY
 {
-	lane_append(q, &q->part[part].lane[ev->class_id], &ev, 1);
-	part_add(&q->part[part], 1);
+	for (int i = 0, run; i < n; i += run) {
+		for (run = 1; i + run < n && ev[i + run]->class_id == ev[i]->class_id; run++)
+			;
+		lane_append(q, &part->lane[ev[i]->class_id], ev + i, (uint32_t)run);
+	}
+}
+
+void queue_push_to_locked(struct queue *q, struct weir_event **ev, int n, int part)
+{
+	append(q, &q->part[part], ev, n);
+	part_add(&q->part[part], n);
 	/* seq_cst: as in queue_push_locked */
-	atomic_store(&q->length, queue_length(q) + 1);
+	atomic_store(&q->length, queue_length(q) + (uint32_t)n);
 }
 
 int queue_reserve_locked(struct queue *q, int from, int to, uint32_t more)
@@ -133,23 +146,30 @@ static void move_back(struct partition *from, struct partition *to, const struct
 uint32_t queue_move_slots_locked(struct queue *q, int from, int to, const struct slots *slots)
 {
 	struct partition *a = &q->part[from], *b = &q->part[to];
-	struct weir_event *ev;
-	uint32_t left = queue_part_length(q, from), moved = 0;
+	struct weir_event *ev[MOVE_BATCH], *goes[MOVE_BATCH];
+	int left = (int)queue_part_length(q, from), moved = 0;
 
 	lock_assert_held(&q->lock);
-	for (; left > 0; left--) {
-		int n = queue_take_in_order(q, a, 1, &ev);
-		WEIR_ASSERT(n == 1);
-		bool goes = slots_has(slots, ev->key);
-		lane_append(q, &(goes ? b : a)->lane[ev->class_id], &ev, 1);
-		moved += goes;
+	for (int n; left > 0; left -= n) {
+		int n_go = 0, n_stay = 0;
+		n = queue_take_in_order(q, a, left < MOVE_BATCH ? left : MOVE_BATCH, ev);
+		WEIR_ASSERT(n > 0);
+		for (int i = 0; i < n; i++) {
+			if (slots_has(slots, ev[i]->key))
+				goes[n_go++] = ev[i];
+			else
+				ev[n_stay++] = ev[i];
+		}
+		append(q, a, ev, n_stay);
+		append(q, b, goes, n_go);
+		moved += n_go;
 	}
-	part_add(a, -(int)moved);
-	part_add(b, (int)moved);
+	part_add(a, -moved);
+	part_add(b, moved);
 	move_back(a, b, slots);
 	/* seq_cst: as in queue_push_locked, for a core that is about to park */
 	atomic_store(&q->length, queue_length(q));
-	return moved;
+	return (uint32_t)moved;
 }
 
 void queue_count_slots(struct queue *q, int part, uint32_t most, uint32_t *count)

@@ -55,55 +55,85 @@ void serial_free(struct serial *serial)
 
 /* A run of events on its way from an outbox to a cell. */
 struct run {
-	struct weir_event *head, **tail, *last;
+	struct weir_event *head, *last;
 	/* of_class[c] of class c, of which the sender has made fresh[c] itself */
 	uint32_t n, of_class[WEIR_CLASSES_MAX], fresh[WEIR_CLASSES_MAX];
 };
 
+/* What take_own reads for each event. */
+struct taker {
+	const struct sink *sink;
+	const struct serial *serial;
+	const atomic_uint *inbox; /* length of the core's own */
+	int64_t now_ns;
+	int own, sender;
+	int passed; /* a class whose events need no admission; -1: none is known */
+	bool keyed; /* the key is a field of the event */
+};
+
+static inline bool owns(const struct taker *t, struct weir_event *ev)
+{
+	if (t->keyed)
+		ev->key = sink_key(t->sink, ev);
+	return serial_owner(t->serial, ev->key) == t->own;
+}
+
 /* Whether `ev`, whose slot the core owns, may enter the cell. The map has been read before the
  * inbox is looked at: if another core has just given the slot to this one, the events of the slot
  * are seen in the inbox. */
-static bool enters(const struct core *core, const struct sink *s, int sender,
-    const struct weir_event *ev, int64_t now_ns)
+static inline bool enters(struct taker *t, const struct weir_event *ev)
 {
-	return queue_part_length(&s->queue, core->number) == 0 && ev->deadline_ns > now_ns &&
-	       admit_passed(s, sender, ev->class_id);
+	if (atomic_load_explicit(t->inbox, memory_order_relaxed) != 0 ||
+	    ev->deadline_ns <= t->now_ns)
+		return false;
+	if (ev->class_id == t->passed)
+		return true;
+	if (!admit_passed(t->sink, t->sender, ev->class_id))
+		return false;
+	t->passed = ev->class_id;
+	return true;
 }
 
 /* Take events of own slots out of `o`, at most `room`, until one of them may not enter the cell, since
  * those behind it must not overtake it. */
 static void take_own(
-    struct core *core, struct outbox *o, uint32_t room, int64_t now_ns, struct run *run)
+    const struct core *core, struct outbox *o, uint32_t room, int64_t now_ns, struct run *run)
 {
-	const struct sink *s = o->sink;
-	const struct serial *serial = core->group->serial;
-	int sender = o->from->stage->id;
-	bool keyed = s->key.kind > KEY_EVENT;
-	struct weir_event **at = &o->head, *ev;
+	struct taker t = {.sink = o->sink,
+	    .serial = core->group->serial,
+	    .inbox = queue_part_count(&o->sink->queue, core->number),
+	    .now_ns = now_ns,
+	    .own = core->number,
+	    .sender = o->from->stage->id,
+	    .passed = -1,
+	    .keyed = o->sink->key.kind > KEY_EVENT};
+	struct weir_event **at = &o->head, **tail = &run->head, *ev = o->head, *next;
+	uint16_t id = o->sink->id;
+	uint32_t n = 0;
 
-	run->tail = &run->head;
-	while ((ev = *at) && run->n < room) {
-		if (keyed)
-			ev->key = sink_key(s, ev);
-		if (serial_owner(serial, ev->key) != core->number) {
+	for (; ev && n < room; ev = next) {
+		next = ev->next;
+		if (!owns(&t, ev)) {
+			*at = ev;
 			at = &ev->next;
 			continue;
 		}
-		if (!enters(core, s, sender, ev, now_ns))
+		if (!enters(&t, ev))
 			break;
-		*at = ev->next;
 		run->fresh[ev->class_id] += ev->state == WEIR_EVENT_NEW;
 		ev->queued_ns = now_ns;
-		ev->stage = s->id;
+		ev->stage = id;
 		ev->state = WEIR_EVENT_QUEUED;
-		*run->tail = run->last = ev;
-		run->tail = &ev->next;
+		*tail = run->last = ev;
+		tail = &ev->next;
 		run->of_class[ev->class_id]++;
-		run->n++;
+		n++;
 	}
-	if (!*at)
+	run->n = n;
+	*at = ev;
+	if (!ev)
 		o->tail = at;
-	o->n -= (int)run->n;
+	o->n -= (int)n;
 }
 
 /* Count the events of `run`, as in splice.c. */
@@ -158,7 +188,7 @@ bool serial_splice(struct thread *t, struct outbox *o)
 	if (run.n == 0)
 		return false;
 	count(o, t->local[s->id], &run);
-	cell_put_serial(cell, run.head, run.last, run.n);
+	cell_put_serial(cell, run.head, run.last, run.of_class, s->queue.n_classes);
 	core->filled |= 1ULL << s->place;
 	core->n += run.n;
 	next_arrived(&core->next, s->place, run.n);

@@ -44,13 +44,14 @@ static bool may_move(
 static uint32_t move_cell(
     struct core *core, int i, int to, const struct slots *slots) WEIR_NO_THREAD_SAFETY
 {
-	struct weir_event *list;
+	struct weir_event *list, *ev[WEIR_BATCH_MAX];
 	uint32_t n = cell_take_slots(&core->cell[i], slots, &list);
 
 	while (list) {
-		struct weir_event *ev = list;
-		list = ev->next;
-		queue_push_to_locked(&core->group->pool->sinks[i]->queue, ev, to);
+		int m = 0;
+		for (; list && m < WEIR_BATCH_MAX; list = list->next)
+			ev[m++] = list;
+		queue_push_to_locked(&core->group->pool->sinks[i]->queue, ev, m, to);
 	}
 	if (n == 0)
 		return 0;

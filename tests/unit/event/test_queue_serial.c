@@ -160,19 +160,59 @@ static void test_move(void)
 	is_empty();
 }
 
+/* Take all events of the core; those of each slot are in the order in which they came. */
+static int take_all(int core)
+{
+	uint64_t last[30] = {0};
+	int n, seen = 0;
+
+	while ((n = pop(core, 50)) > 0)
+		for (int i = 0; i < n; i++, seen++) {
+			uint64_t *l = &last[out[i]->key];
+			CU_ASSERT_TRUE(out[i]->trace_id >= *l);
+			*l = out[i]->trace_id;
+		}
+	return seen;
+}
+
+/* All events are of core 0, and each slot has events of all classes: slots 0 and 6 move. */
+static void test_move_classes(void)
+{
+	struct slots slots = {0};
+
+	begin();
+	make(0, N, 0);
+	for (int i = 0; i < N; i++)
+		ev[i].key = (uint64_t)(3 * (i / 3 % 5));
+	push(0, N, false);
+	slots_add(&slots, 0);
+	slots_add(&slots, 6);
+	lock_take(&q.lock);
+	CU_ASSERT_EQUAL(queue_reserve_locked(&q, 0, 1, 0), 0);
+	CU_ASSERT_EQUAL(queue_move_slots_locked(&q, 0, 1, &slots), N / 5 * 2);
+	lock_release(&q.lock);
+	CU_ASSERT_EQUAL(queue_part_length(&q, 0), N / 5 * 3);
+	CU_ASSERT_EQUAL(take_all(1), N / 5 * 2);
+	CU_ASSERT_EQUAL(take_all(0), N / 5 * 3);
+	is_empty();
+}
+
 /* Events that were given back move, too. */
 /* A move that is in progress: the map still names the old core, and the events are in the inbox of
  * the new one, behind what it has, so that this core knows of them before the map changes. */
 static void test_before_map(void)
 {
+	struct weir_event *run[6];
+
+	for (int i = 0; i < 6; i++)
+		run[i] = &ev[4 + i];
 	begin();
 	make(0, 4, 2);
 	push(0, 4, false);
 	make(4, 10, 0); /* core 0 */
 	lock_take(&q.lock);
 	CU_ASSERT_EQUAL_FATAL(queue_reserve_locked(&q, 0, 2, 6), 0);
-	for (int i = 4; i < 10; i++)
-		queue_push_to_locked(&q, &ev[i], 2);
+	queue_push_to_locked(&q, run, 6, 2);
 	lock_release(&q.lock);
 	CU_ASSERT_EQUAL(atomic_load(&map[0]), 0);
 	CU_ASSERT_EQUAL(queue_length(&q), 10);
@@ -208,9 +248,13 @@ static void test_back(void)
 
 static void put(int first, int last)
 {
-	for (int i = first; i < last; i++)
+	uint32_t of_class[WEIR_CLASSES_MAX] = {0};
+
+	for (int i = first; i < last; i++) {
 		ev[i].next = &ev[i + 1];
-	cell_put_serial(&cell, &ev[first], &ev[last - 1], (uint32_t)(last - first));
+		of_class[ev[i].class_id]++;
+	}
+	cell_put_serial(&cell, &ev[first], &ev[last - 1], of_class, WEIR_CLASSES_MAX);
 }
 
 static void test_cell(void)
@@ -249,5 +293,6 @@ static void test_cell(void)
 }
 
 CUNIT_MAIN("queue of a serial stage", {"order across classes", test_order},
-    {"in front", test_front}, {"slots that move", test_move}, {"before the map", test_before_map},
+    {"in front", test_front}, {"slots that move", test_move},
+    {"slots that move, of all classes", test_move_classes}, {"before the map", test_before_map},
     {"given back", test_back}, {"cell", test_cell})
