@@ -58,6 +58,8 @@
 
 struct weir_stage;
 
+struct weir_clients;
+
 enum weir_stage_flags {
 	WEIR_STAGE_SOURCE = 1, /* creates events in its own I/O threads; no queue, no `handle` */
 	WEIR_STAGE_SINGLE = 2, /* always `mode: exclusive`, whatever the YAML says */
@@ -160,6 +162,9 @@ struct weir_stage_ops {
 	 *  that client waits for the loop's thread, so inline stages behind the source may block.
 	 *  Optional. A pure function; any thread. */
 	int64_t (*per_loop)(const void *conf);
+	/** For sources with `per_loop`: report which loops are full, and how many clients wait
+	 *  (source.h). Optional. */
+	void (*clients)(struct weir_stage *st, struct weir_clients *clients);
 };
 
 /**
