@@ -47,16 +47,23 @@ void stage_width_text(const json_t *stage, char *buf, size_t size)
 		    *text(width, "why") ? ", " : "", text(width, "why"));
 }
 
-void stages_width_print(const json_t *stages)
+/* Print "NAME: TEXT\n" for each stage of which `describe` writes a text. */
+static void print_each(
+    const json_t *stages, void (*describe)(const json_t *stage, char *text, size_t size))
 {
 	char buf[200];
 
 	for (size_t i = 0; i < json_array_size(stages); i++) {
 		const json_t *stage = json_array_get(stages, i);
-		stage_width_text(stage, buf, sizeof(buf));
+		describe(stage, buf, sizeof(buf));
 		if (buf[0])
 			plain_print(stdout, "%s: %s\n", text(stage, "name"), buf);
 	}
+}
+
+void stages_width_print(const json_t *stages)
+{
+	print_each(stages, stage_width_text);
 }
 
 static long long whole(const json_t *map, const char *key)
@@ -87,14 +94,7 @@ void stage_clients_text(const json_t *stage, char *buf, size_t size)
 
 void stages_clients_print(const json_t *stages)
 {
-	char buf[200];
-
-	for (size_t i = 0; i < json_array_size(stages); i++) {
-		const json_t *stage = json_array_get(stages, i);
-		stage_clients_text(stage, buf, sizeof(buf));
-		if (buf[0])
-			plain_print(stdout, "%s: %s\n", text(stage, "name"), buf);
-	}
+	print_each(stages, stage_clients_text);
 }
 
 void stages_trouble_print(const json_t *stages)
