@@ -111,7 +111,7 @@ static void tell(
 	weir_log(WEIR_LOG_WARN,
 	    "group '%s': %score %d has slept for %d ms in a handler of stage '%s' (%s): %s",
 	    group->pool->name, whose, k, ms, seen->stage->name, seen->stage->ops->name,
-	    spare ? "nothing stands in for a spare, so the group has a thread less"
+	    spare ? "nothing stands in for a spare, so its core has no thread now"
 		  : "the events of its cells wait, and a spare thread serves the queues");
 }
 
@@ -132,7 +132,6 @@ static void follow(struct core_group *group, int k, bool changed, int64_t now_ns
 static int64_t take_in(struct seen *seen, bool *changed, int64_t now_ns)
 {
 	*changed = blocked_look(&seen->blocked, &seen->sight, now_ns);
-	now_sleeps(&seen->sleep, seen->stage, &seen->blocked);
 	int64_t due_ns = blocked_next_ns(&seen->blocked, now_ns);
 	if (seen->sight.since_ns != 0 && due_ns > now_ns + LOOK_NS)
 		due_ns = now_ns + LOOK_NS;
@@ -153,6 +152,8 @@ static int64_t judge_core(struct weir_graph *g, struct core_group *group, int k,
 	}
 	if (spare && w->stand_in.blocked.is && w->own.blocked.is)
 		tell(g, group, k, &w->stand_in, now_ns);
+	now_sleeps(&w->own.sleep, w->own.stage, &w->own.blocked);
+	now_sleeps(&w->stand_in.sleep, w->stand_in.stage, &w->stand_in.blocked);
 	follow(group, k, own, now_ns);
 	return due_ns < spare_due_ns ? due_ns : spare_due_ns;
 }
