@@ -25,7 +25,7 @@ says() {
 sed 's/, threads: inline//' server.yaml >queue.yaml
 weir check queue.yaml
 is exit 0
-is err has "queue.yaml:6:89: stage 'web' has 'per_thread', but stage 'hello' behind it has threads and a queue"
+is err has "queue.yaml:6:85: stage 'web' has 'per_thread', but stage 'hello' behind it has threads and a queue"
 sed 's/per_thread: 1/per_thread: 2/; s/use: respond,/use: delay,/; s/with: { body[^}]*}/to: hello/' server.yaml >two.yaml
 sed -i '$s/hello:/sleep:/; s/request: hello/request: sleep/' two.yaml
 echo '  hello: { use: respond, with: { body: "hello" } }' >>two.yaml
