@@ -175,8 +175,8 @@ static bool follow(struct alerts *a, const struct weir_graph_view *v)
 }
 
 /* The watchdog counts a stuck call only once, when it exceeds its time limit. From then on, the
- * stage is considered stuck as long as the time of its longest-running call keeps increasing. A call
- * that may block, in the thread of its client alone, is not stuck. */
+ * stage is considered stuck as long as the time of its longest-running call keeps increasing. A
+ * call that may block, in the thread of its client alone, is not stuck. */
 static void look_at_stuck(const struct look *l, const struct weir_graph_view *v)
 {
 	const enum weir_alert_kind kind = WEIR_ALERT_STAGE_STUCK;

@@ -44,7 +44,8 @@ struct bottleneck {
 	int cores;
 	int width; /* the width of the stage, if the width limits the stage; otherwise 0 */
 	/* of a source with a limit of clients per I/O thread, in the last sample, otherwise zero;
-	 * `threads` and `max` are then its I/O threads, and `width` the clients that they may have */
+	 * `threads` and `max` are then its I/O threads, and `width` the clients that they may
+	 * have */
 	struct weir_clients clients;
 	/* 0..1: share of the pool's thread time that all its stages use or, if `width` is not 0,
 	 * share of the width that is in use, or of the source's I/O threads that are full */

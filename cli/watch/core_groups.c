@@ -164,7 +164,8 @@ void core_group_line(const json_t *then, const json_t *now, double span_s, char 
 /* ---- cores that are blocked now ---- */
 
 /* Write "core 0 has slept for 6.2 s in a handler of stage 'a'; a spare thread serves the queues" to
- * buf[size]. A core that has left the group has no spare. A spare that sleeps, too, has none itself. */
+ * buf[size]. A core that has left the group has no spare. A spare that sleeps, too, has none
+ * itself. */
 static void sleep_text(const json_t *group, size_t k, char *buf, size_t size)
 {
 	const json_t *core = json_array_get(json_object_get(group, "cores"), k);

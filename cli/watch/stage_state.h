@@ -28,8 +28,8 @@ void stage_width_text(const json_t *stage, char *text, size_t size);
 /** Print "NAME: 61 of 64 under way ...\n" for each of `stages` that has a width. */
 void stages_width_print(const json_t *stages);
 
-/** Describe the clients of `stage`, a source with a limit of clients per I/O thread, in text[size]: "4
- *  of 4 I/O threads full (per_thread: 1), 1 with an idle client; 12 more clients wait: raise
+/** Describe the clients of `stage`, a source with a limit of clients per I/O thread, in text[size]:
+ *  "4 of 4 I/O threads full (per_thread: 1), 1 with an idle client; 12 more clients wait: raise
  *  'threads'"; "" for other stages. */
 void stage_clients_text(const json_t *stage, char *text, size_t size);
 

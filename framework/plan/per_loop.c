@@ -38,8 +38,8 @@ static bool calls(const struct plan *p, int i, const struct plan_stage *ps, bool
 	return false;
 }
 
-/* Return a stage in whose threads the inline stage `ps` would block others, a source if there is one;
- * NULL if there is none. */
+/* Return a stage in whose threads the inline stage `ps` would block others, a source if there is
+ * one; NULL if there is none. */
 static const struct plan_stage *find_caller(const struct plan *p, const struct plan_stage *ps)
 {
 	const struct plan_stage *found = NULL;

@@ -75,8 +75,9 @@ const struct weir_mark *plan_with_mark(const struct weir_stage_spec *s, const ch
 /** Check where a source runs; part of plan_placement (plan/hosts.c). */
 void plan_source(struct plan *p, const struct plan_stage *ps);
 
-/** Whether the inline stage may block the threads of its callers, since these are loops that have one
- *  client each. If not, the reason and what to change are written to why[size]. plan/per_loop.c */
+/** Whether the inline stage may block the threads of its callers, since these are loops that have
+ *  one client each. If not, the reason and what to change are written to why[size].
+ *  plan/per_loop.c */
 bool plan_may_block(const struct plan *p, const struct plan_stage *ps, char *why, size_t size);
 /** Log a warning of each source with a limit of clients per loop and a queue behind it. For plans without
  *  errors. */

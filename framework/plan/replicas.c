@@ -106,7 +106,8 @@ static void check_divisible(struct plan *p, const struct weir_group_spec *gs, in
 	    cores == 1 ? "" : "s", r);
 }
 
-/* Why the stage cannot be in several copies; NULL if it can. *mark is the position of the reason. */
+/* Why the stage cannot be in several copies; NULL if it can. *mark is the position of the
+ * reason. */
 static const char *never_copied(const struct plan_stage *ps, const struct weir_mark **mark)
 {
 	int mode = ps->spec->mode;

@@ -51,8 +51,8 @@ void now_sleeps(
 /** Busy time of core `k` at stage `i` of its group until `now_ns`. `ended_ns` is that of the batches
  *  that have ended, read before. */
 uint64_t now_busy_ns(struct core_group *group, int k, int i, uint64_t ended_ns, int64_t now_ns);
-/** How long the thread has slept in its present call, whose stage is *stage. 0 and NULL if it is not
- *  blocked. */
+/** How long the thread has slept in its present call, whose stage is *stage. 0 and NULL if it is
+ *  not blocked. */
 int64_t now_blocked_ns(
     const struct now_sleep *sleep, int64_t now_ns, const struct weir_stage **stage);
 

@@ -27,8 +27,8 @@ static struct weir_clients clients_of(const struct server *s)
 	return clients;
 }
 
-/* As many clients as there are threads are served; the others are, as these go. An operator sees this,
- * although all threads are in handlers. */
+/* As many clients as there are threads are served; the others are, as these go. An operator sees
+ * this, although all threads are in handlers. */
 static void test_others_wait(void)
 {
 	struct server s = started("3", 1);

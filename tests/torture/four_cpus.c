@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Linked into a torture test of core groups: the process may use four CPUs, so that groups of several
- * sizes exist on a small machine. A thread that is bound to a CPU that does not exist runs on any. */
+/* Linked into a torture test of core groups: the process may use four CPUs, so that groups of
+ * several sizes exist on a small machine. A thread that is bound to a CPU that does not exist runs
+ * on any. */
 #include <sched.h>
 
 #define CPUS 4

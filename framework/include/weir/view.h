@@ -77,8 +77,8 @@ struct weir_core_view {
 	/* handler calls in which the core was asleep for 5 ms or longer; a spare thread then serves the
 	 * queues in its place, and its events, batches and visits are added to those of the core */
 	uint64_t blocked;
-	/* how long it has slept in its present call until now, and the name of that stage; 0 and NULL
-	 * if it is not blocked now */
+	/* how long it has slept in its present call until now, and the name of that stage; 0 and
+	 * NULL if it is not blocked now */
 	int64_t blocked_ns;
 	const char *blocked_in;
 	/* The same of the spare thread. Nothing stands in for a spare, so until one of the two is
@@ -116,7 +116,7 @@ struct weir_stage_view {
 	char trouble[200];
 	/* the stage's pool: the name of the group or the stage; "" if the stage has no pool */
 	const char *group;
-	const char *placement;       /* "source", "inline", "pool", "group" */
+	const char *placement; /* "source", "inline", "pool", "group" */
 	/* inline, of a type that may block: only the client waits whose event is in the call */
 	bool blocks_alone;
 	const char *mode;            /* "shared", "exclusive", "partitioned", "replicated" */

@@ -46,7 +46,8 @@ static void test_names_of_64_bytes(void)
 	alerts_fini(&alerts);
 }
 
-/* An inline stage that may block, since only the client of the call waits: no alert, however long. */
+/* An inline stage that may block, since only the client of the call waits: no alert, however
+ * long. */
 static void test_blocks_alone(void)
 {
 	struct weir_stage_view stage = {.name = "app", .placement = "inline", .group = ""};

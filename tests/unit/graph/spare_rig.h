@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the tests of spare threads: a group of one core or more, one of which sleeps in a handler
- * of stage w until the test wakes it. Stage a sends to b. */
+/* Shared by the tests of spare threads: a group of one core or more, one of which sleeps in a
+ * handler of stage w until the test wakes it. Stage a sends to b. */
 #ifndef WEIR_TESTS_UNIT_GRAPH_SPARE_RIG_H
 #define WEIR_TESTS_UNIT_GRAPH_SPARE_RIG_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Spare threads of core groups: while a core sleeps in a handler, the events in queues are served, and
- * those that belong to it wait; spares end with the sleep, the group, and its number of cores.
+/* Spare threads of core groups: while a core sleeps in a handler, the events in queues are served,
+ * and those that belong to it wait; spares end with the sleep, the group, and its number of cores.
  * test_spare_told.c tests what is told of them. */
 #include "spare_rig.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Cores that sleep in a handler, and their spare threads: what is counted, logged and shown, and how a
- * spare waits for work. */
+/* Cores that sleep in a handler, and their spare threads: what is counted, logged and shown, and
+ * how a spare waits for work. */
 #include "spare_rig.h"
 
 #include "base/clock.h"
@@ -85,7 +85,8 @@ static bool spare_is_told(struct weir_graph *g)
 	return told;
 }
 
-/* The spare sleeps, too: that is told and shown, and nothing serves the queues until one is back. */
+/* The spare sleeps, too: that is told and shown, and nothing serves the queues until one is
+ * back. */
 static void test_spare_sleeps(void)
 {
 	struct weir_graph *g = start_asleep(spec_new("1", "t.pass"));
@@ -119,8 +120,8 @@ static bool is_parked(struct weir_graph *g)
 	return atomic_load(&h->state) == WEIR_THREAD_IDLE;
 }
 
-/* A spare parks at once, although the threads of the group spin for hours: senders wake no other thread
- * while one spins, and a spare may not take all events. */
+/* A spare parks at once, although the threads of the group spin for hours: senders wake no other
+ * thread while one spins, and a spare may not take all events. */
 static void test_parks(void)
 {
 	struct weir_spec *spec = spec_new("1", "t.pass");
