@@ -145,11 +145,20 @@ static void keep_marks(
     struct weir_stage_spec *stage, const struct weir_node *name, const struct weir_node *item)
 {
 	const char *key = name->text;
+	const struct weir_mark *mark = item->kind == WEIR_NODE_SCALAR ? &item->mark : &name->mark;
 
 	if (strcmp(key, "threads") == 0) {
 		bind_threads_mark(item, &stage->threads);
 	} else if (strcmp(key, "slo") == 0) {
 		stage->slo_mark = item->mark;
+	} else if (strcmp(key, "mode") == 0) {
+		stage->mode_mark = *mark;
+	} else if (strcmp(key, "local") == 0) {
+		stage->local_mark = *mark;
+	} else if (strcmp(key, "urgent") == 0) {
+		stage->urgent_mark = *mark;
+	} else if (strcmp(key, "serial") == 0) {
+		stage->serial_mark = *mark;
 	} else if (strcmp(key, "cohort") == 0) {
 		bind_mark(item, "policy", &stage->cohort.policy_mark);
 	} else if (strcmp(key, "admission") == 0) {

@@ -59,6 +59,14 @@ static void keep_mark(struct weir_stage_spec *stage, const char *path)
 
 	if (strcmp(path, "slo") == 0)
 		stage->slo_mark = mark;
+	if (strcmp(path, "mode") == 0)
+		stage->mode_mark = mark;
+	if (strcmp(path, "local") == 0)
+		stage->local_mark = mark;
+	if (strncmp(path, "urgent.", 7) == 0)
+		stage->urgent_mark = mark;
+	if (strcmp(path, "serial") == 0)
+		stage->serial_mark = mark;
 	if (strcmp(path, "threads") == 0 || strcmp(path, "threads.min") == 0)
 		stage->threads.mark = mark;
 	if (strcmp(path, "threads.policy") == 0)

@@ -90,11 +90,12 @@ static json_t *classes_json(const struct weir_graph_view *v, const struct weir_s
 
 static json_t *threads_json(const struct weir_stage_view *s)
 {
-	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I}", "busy",
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I}", "busy",
 	    s->threads[WEIR_THREAD_BUSY], "spinning", s->threads[WEIR_THREAD_SPINNING], "idle",
-	    s->threads[WEIR_THREAD_IDLE], "now", s->threads_now, "target", s->threads_target, "min",
-	    s->threads_min, "max", s->threads_max, "failures_total", (json_int_t)s->thread_failures,
-	    "deaths_total", (json_int_t)s->thread_deaths, "stuck_total", (json_int_t)s->stuck);
+	    s->threads[WEIR_THREAD_IDLE], "now", s->threads_now, "spares_busy", s->spares_busy,
+	    "spares", s->spares_now, "target", s->threads_target, "min", s->threads_min, "max",
+	    s->threads_max, "failures_total", (json_int_t)s->thread_failures, "deaths_total",
+	    (json_int_t)s->thread_deaths, "stuck_total", (json_int_t)s->stuck);
 }
 
 /* Return a link. If `from` is not NULL, it becomes a member, which the list of the whole graph
@@ -158,6 +159,14 @@ static json_t *width_json(const struct weir_stage_view *s)
 	    "why", s->width_why);
 }
 
+static json_t *clients_json(const struct weir_clients *c)
+{
+	if (c->per_loop == 0)
+		return json_null();
+	return json_pack("{s:i, s:i, s:i, s:I, s:I}", "threads", c->loops, "full", c->full, "idle",
+	    c->idle, "per_thread", (json_int_t)c->per_loop, "waiting", (json_int_t)c->waiting);
+}
+
 static json_t *slo_json(int64_t slo_ns)
 {
 	return slo_ns > 0 ? json_real(seconds(slo_ns)) : json_null();
@@ -175,7 +184,7 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 {
 	return json_pack(
 	    "{s:{s:s, s:s, s:s, s:I}, s:o, s:I, s:I, s:{s:I, s:I}, s:o, s:f, s:I, s:I, s:I, s:I, "
-	    "s:o, s:f, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o}",
+	    "s:o, s:f, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o}",
 	    "admission", "policy", s->admission, "mode", s->admission_mode, "why", s->admission_why,
 	    "nonsense_total", (json_int_t)s->admission_nonsense, "queue", queue_json(s),
 	    "in_flight", (json_int_t)s->in_flight, "held", (json_int_t)s->held, "law", "residual",
@@ -186,8 +195,9 @@ static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_s
 	    "payloads_refused_total", refused_json(s), "longest_running_seconds",
 	    seconds(s->longest_running_ns), "slo_seconds", slo_json(s->slo_ns), "pressure",
 	    isfinite(s->pressure) ? s->pressure : 0.0, "degradation", s->degradation, "width",
-	    width_json(s), "cores", view_json_cores(s->cores, s->n_cores), "links", links_json(s),
-	    "metrics", metrics_json(s), "classes", classes_json(v, s));
+	    width_json(s), "clients", clients_json(&s->clients), "cores",
+	    view_json_cores(s->cores, s->n_cores), "links", links_json(s), "metrics",
+	    metrics_json(s), "classes", classes_json(v, s));
 }
 
 /* Add the members of `more` to `into`. `more` is consumed. Returns NULL if either is NULL. */

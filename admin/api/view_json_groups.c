@@ -13,7 +13,7 @@ static json_t *core_json(const struct weir_core_view *c)
 {
 	return json_pack(
 	    "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s?, s:f, s:I, "
-	    "s:f, s:f}",
+	    "s:f, s:f, s:f, s:s?}",
 	    "visits_total", (json_int_t)c->visits, "urgent_total", (json_int_t)c->urgent,
 	    "starved_total", (json_int_t)c->starved, "cut_by_gate_total", (json_int_t)c->cut_gate,
 	    "cut_by_urgent_total", (json_int_t)c->cut_urgent, "cut_by_starved_total",
@@ -23,7 +23,8 @@ static json_t *core_json(const struct weir_core_view *c)
 	    (json_int_t)c->blocked, "blocked_seconds", seconds(c->blocked_ns), "blocked_in",
 	    c->blocked_in, "busy_seconds_total", (double)c->busy_ns / 1e9, "waiting",
 	    (json_int_t)c->waiting, "oldest_wait_seconds", seconds(c->oldest_wait_ns),
-	    "longest_wait_seconds", seconds(c->longest_wait_ns));
+	    "longest_wait_seconds", seconds(c->longest_wait_ns), "spare_blocked_seconds",
+	    seconds(c->spare_blocked_ns), "spare_blocked_in", c->spare_blocked_in);
 }
 
 json_t *view_json_cores(const struct weir_core_view *core, int n)

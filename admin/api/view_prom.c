@@ -24,7 +24,8 @@ enum scope {
 	SCOPE_QUEUE,
 	SCOPE_CLASS, /* each class at each stage */
 	SCOPE_QUEUE_CLASS,
-	SCOPE_WIDE, /* stages with a width */
+	SCOPE_WIDE,    /* stages with a width */
+	SCOPE_CLIENTS, /* sources with a limit of clients per thread */
 };
 
 /* The type of the member of a view that a family reads. */
@@ -312,6 +313,15 @@ static const struct family family[] = {
 	"Events refused by the other side, for which the stage waits (a database, a disk, another "
 	"server)",
 	SCOPE_WIDE, MEMBER_COUNT, OF_STAGE(refusals)},
+    {"weir_stage_io_threads", "gauge",
+	"I/O threads of the source, each of which has at most per_thread clients", SCOPE_CLIENTS,
+	MEMBER_INT, OF_STAGE(clients.loops)},
+    {"weir_stage_io_threads_full", "gauge",
+	"I/O threads of the source that have per_thread clients", SCOPE_CLIENTS, MEMBER_INT,
+	OF_STAGE(clients.full)},
+    {"weir_stage_clients_waiting", "gauge",
+	"Clients that wait until an I/O thread of the source has room", SCOPE_CLIENTS, MEMBER_INT64,
+	OF_STAGE(clients.waiting)},
     {"weir_stage_law_residual", "gauge",
 	"Events offered minus ended minus in flight, at most weir_stage_law_slack above or below 0",
 	SCOPE_STAGE, MEMBER_INT64, OF_STAGE(law_residual)},
@@ -341,7 +351,8 @@ static void print_stage(
 
 	if ((f->scope == SCOPE_QUEUE || f->scope == SCOPE_QUEUE_CLASS) && !has_queue(a.stage))
 		return;
-	if (f->scope == SCOPE_WIDE && a.stage->width == 0)
+	if ((f->scope == SCOPE_WIDE && a.stage->width == 0) ||
+	    (f->scope == SCOPE_CLIENTS && a.stage->clients.per_loop == 0))
 		return;
 	if (f->scope != SCOPE_CLASS && f->scope != SCOPE_QUEUE_CLASS) {
 		print_one(out, f, &a);

@@ -175,7 +175,8 @@ static bool follow(struct alerts *a, const struct weir_graph_view *v)
 }
 
 /* The watchdog counts a stuck call only once, when it exceeds its time limit. From then on, the
- * stage is considered stuck as long as the time of its longest-running call keeps increasing. */
+ * stage is considered stuck as long as the time of its longest-running call keeps increasing. A
+ * call that may block, in the thread of its client alone, is not stuck. */
 static void look_at_stuck(const struct look *l, const struct weir_graph_view *v)
 {
 	const enum weir_alert_kind kind = WEIR_ALERT_STAGE_STUCK;
@@ -188,7 +189,7 @@ static void look_at_stuck(const struct look *l, const struct weir_graph_view *v)
 		struct alerts_stage *was = &l->a->stages[i];
 		bool grows = s->longest_running_ns > 0 && s->longest_running_ns >= was->longest_ns;
 		bool known = find(l->a, weir_alert_names[kind], was->name);
-		if (s->stuck > was->stuck || (known && grows)) {
+		if (!s->blocks_alone && (s->stuck > was->stuck || (known && grows))) {
 			snprintf(text, sizeof(text),
 			    "a handler of %.60s is stuck: it has been running for %s s", s->name,
 			    number_text(NUMBER_ROOM, (double)s->longest_running_ns / 1e9, 3));

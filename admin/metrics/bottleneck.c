@@ -2,6 +2,7 @@
 /* Finds the stage nearest to its ceiling; see bottleneck.h. */
 #include "bottleneck.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,9 +39,38 @@ static double pool_share(const struct weir_graph_view *v, const struct sample *s
 	return used < 1 ? used : 1;
 }
 
-/* Return the stage whose pool or width is busiest. If several stages share this pool, return the
+/* Return the share (0..1) of its I/O threads that are full; 0 for a source that has no limit of
+ * clients, and for other stages. */
+static double clients_share(const struct weir_clients *c)
+{
+	return c->loops == 0 ? 0 : (double)c->full / c->loops;
+}
+
+/* Full threads limit the server only if clients wait for them. The limit gives way to that of a
+ * pool, since the threads are also full while their events wait for a pool. */
+static double clients_rank(const struct weir_clients *c, double share)
+{
+	const double most =
+	    c->waiting > 0 ? BOTTLENECK_SHARE : BOTTLENECK_RELEASE - BOTTLENECK_LEAD;
+
+	return fmin(share, most);
+}
+
+/* Whether more threads would do more, if all are used. */
+static bool is_wanted(const struct weir_stage_view *s)
+{
+	return s->clients.per_loop == 0 || s->clients.waiting > 0;
+}
+
+static bool can_limit(const struct weir_stage_view *s)
+{
+	return has_pool(s) || s->width > 0 || s->clients.per_loop > 0;
+}
+
+/* Return the stage whose pool or width is busiest, or the source with the largest share of full
+ * threads. If several stages share this pool, return the
  * one that uses most of it. A stage that already limits the server stays selected unless another
- * one is busier by BOTTLENECK_LEAD. Returns -1 if no stage has a pool or a width. */
+ * one is busier by BOTTLENECK_LEAD. Returns -1 if no stage has a pool, a width or such threads. */
 static int busiest(const struct bottleneck *b, const struct weir_graph_view *v,
     const struct sample *sample, double *used)
 {
@@ -48,11 +78,16 @@ static int busiest(const struct bottleneck *b, const struct weir_graph_view *v,
 	int best = -1;
 
 	for (int i = 0; i < v->n_stages; i++) {
-		if (!sample[i].known || (!has_pool(&v->stages[i]) && v->stages[i].width == 0))
+		const struct weir_clients *clients = &v->stages[i].clients;
+		if (!sample[i].known || !can_limit(&v->stages[i]))
 			continue;
-		bool holds = b->limits && strcmp(b->stage, v->stages[i].name) == 0;
-		double share = fmax(pool_share(v, sample, i), width_share(&v->stages[i]));
-		double rank = share + (holds && share >= BOTTLENECK_RELEASE ? BOTTLENECK_LEAD : 0);
+		bool holds = b->limits && is_wanted(&v->stages[i]) &&
+			     strcmp(b->stage, v->stages[i].name) == 0;
+		double share = clients->per_loop > 0
+				   ? clients_share(clients)
+				   : fmax(pool_share(v, sample, i), width_share(&v->stages[i]));
+		double rank = (clients->per_loop > 0 ? clients_rank(clients, share) : share) +
+			      (holds && share >= BOTTLENECK_RELEASE ? BOTTLENECK_LEAD : 0);
 		double part = sample[i].v[SAMPLE_BUSY];
 		if (rank < most || (rank <= most && part <= own))
 			continue;
@@ -85,9 +120,17 @@ static void look_asleep(struct bottleneck *b, const struct weir_graph_view *v)
 				continue;
 			b->asleep.slept_ns = core->blocked_ns;
 			b->asleep.core = k;
+			b->asleep.spare = core->spare_blocked_in != NULL;
 			snprintf(b->asleep.group, sizeof(b->asleep.group), "%s", v->groups[i].name);
 			snprintf(b->asleep.stage, sizeof(b->asleep.stage), "%s", core->blocked_in);
 		}
+}
+
+static void take_clients(struct bottleneck *b, const struct weir_clients *c)
+{
+	b->clients = *c;
+	b->threads = b->max = c->loops;
+	b->width = (int)fmin((double)c->per_loop * c->loops, INT_MAX);
 }
 
 void bottleneck_feed(
@@ -106,7 +149,7 @@ void bottleneck_feed(
 	const double *now = sample[i].v;
 	bool holds = was.limits && strcmp(was.stage, s->name) == 0;
 	b->known = true;
-	b->limits = used >= (holds ? BOTTLENECK_RELEASE : BOTTLENECK_SHARE);
+	b->limits = used >= (holds ? BOTTLENECK_RELEASE : BOTTLENECK_SHARE) && is_wanted(s);
 	b->since_ns = !b->limits                           ? 0
 		      : holds && was.since_ns < v->wall_ns ? was.since_ns
 							   : v->wall_ns;
@@ -118,6 +161,8 @@ void bottleneck_feed(
 	b->max = s->threads_max;
 	b->used = used;
 	b->width = s->width > 0 && used <= width_share(s) ? s->width : 0;
+	if (s->clients.per_loop > 0)
+		take_clients(b, &s->clients);
 	b->served_per_s = now[SAMPLE_DONE] + now[SAMPLE_FAILED];
 	if (b->served_per_s > 0 && used > 0) {
 		b->ceiling_per_s = b->served_per_s / used;
@@ -168,8 +213,53 @@ static void asleep_sentence(const struct bottleneck *b, char *buf, size_t size)
 	double slept_s = (double)b->asleep.slept_ns / 1e9;
 
 	snprintf(buf, size,
-	    "Core %d of group '%s' is blocked: it has slept for %s in a handler of stage '%s'.",
-	    b->asleep.core, b->asleep.group, seconds_text(NUMBER_ROOM, slept_s), b->asleep.stage);
+	    "Core %d of group '%s' is blocked: it has slept for %s in a handler of stage '%s'%s.",
+	    b->asleep.core, b->asleep.group, seconds_text(NUMBER_ROOM, slept_s), b->asleep.stage,
+	    b->asleep.spare ? ", and its spare thread sleeps, too" : "");
+}
+
+/* Write "all of its 4 I/O threads have a client", "3 of its 4 I/O threads have 8 clients each". */
+static void full_threads(const struct weir_clients *c, char *buf, size_t size)
+{
+	char clients[48];
+
+	if (c->per_loop == 1)
+		snprintf(clients, sizeof(clients), "%s client", c->full > 0 ? "a" : "no");
+	else
+		snprintf(clients, sizeof(clients), "%lld clients%s", (long long)c->per_loop,
+		    c->full > 1 ? " each" : "");
+	if (c->loops == 1)
+		snprintf(buf, size, "its I/O thread has %s%s",
+		    c->full == 0 && c->per_loop > 1 ? "fewer than " : "", clients);
+	else if (c->full == c->loops)
+		snprintf(buf, size, "all of its %d I/O threads have %s", c->loops, clients);
+	else
+		snprintf(buf, size, "%d of its %d I/O threads %s %s", c->full, c->loops,
+		    c->full == 1 ? "has" : "have",
+		    c->full == 0 && c->per_loop == 1 ? "a client" : clients);
+}
+
+/* The sentence about a source with a limit of clients per thread. */
+static void clients_sentence(const struct bottleneck *b, char *buf, size_t size)
+{
+	const struct weir_clients *c = &b->clients;
+	char full[96], time[48] = "", idle[96] = "";
+
+	full_threads(c, full, sizeof(full));
+	if (!b->limits) {
+		snprintf(buf, size, "Nothing limits the server: %s is the busiest stage, %s.",
+		    b->stage, full);
+		return;
+	}
+	if (lasts_s(b) > 0)
+		snprintf(time, sizeof(time), ", for %lld s", (long long)lasts_s(b));
+	if (c->idle > 0)
+		snprintf(idle, sizeof(idle),
+		    ", or lower 'idle_timeout', since %d of these clients %s idle", c->idle,
+		    c->idle == 1 ? "is" : "are");
+	snprintf(buf, size,
+	    "%s limits the server: %s, and %lld more wait%s%s; raise its 'threads'%s.", b->stage,
+	    full, (long long)c->waiting, c->waiting == 1 ? "s" : "", time, idle);
 }
 
 void bottleneck_sentence(const struct bottleneck *b, char *buf, size_t size)
@@ -182,6 +272,10 @@ void bottleneck_sentence(const struct bottleneck *b, char *buf, size_t size)
 	}
 	if (!b->limits && b->asleep.slept_ns > 0) {
 		asleep_sentence(b, buf, size);
+		return;
+	}
+	if (b->clients.per_loop > 0) {
+		clients_sentence(b, buf, size);
 		return;
 	}
 	subject(b, what, sizeof(what));

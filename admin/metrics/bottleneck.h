@@ -43,8 +43,12 @@ struct bottleneck {
 	 * are blocked */
 	int cores;
 	int width; /* the width of the stage, if the width limits the stage; otherwise 0 */
+	/* of a source with a limit of clients per I/O thread, in the last sample, otherwise zero;
+	 * `threads` and `max` are then its I/O threads, and `width` the clients that they may
+	 * have */
+	struct weir_clients clients;
 	/* 0..1: share of the pool's thread time that all its stages use or, if `width` is not 0,
-	 * share of the width that is in use */
+	 * share of the width that is in use, or of the source's I/O threads that are full */
 	double used;
 	double served_per_s; /* events that the stage served */
 	/* maximum rate of the stage under current conditions; 0 if the stage served nothing in the
@@ -60,6 +64,7 @@ struct bottleneck {
 	struct {
 		int64_t slept_ns;
 		int core;
+		bool spare; /* the thread that stands in for it sleeps, too */
 		char group[WEIR_NAME_MAX + 1], stage[WEIR_NAME_MAX + 1];
 	} asleep;
 };

@@ -35,8 +35,8 @@ static void print_row(const char *name, struct sim_config *c, int seeds, const d
 	fflush(stdout);
 }
 
-/* Pools: a thread per core for each stage, which share the cores evenly; `cost_ns` is what a switch
- * of threads costs each event. */
+/* Pools of `threads` threads for each stage, which share the cores evenly. If that is 1, the
+ * combiner has a thread per core. `cost_ns` is what a switch of threads costs each event. */
 static void make_pools(struct sim_config *c, int threads, int64_t cost_ns)
 {
 	c->n_groups = 0;

@@ -164,15 +164,23 @@ void core_group_line(const json_t *then, const json_t *now, double span_s, char 
 /* ---- cores that are blocked now ---- */
 
 /* Write "core 0 has slept for 6.2 s in a handler of stage 'a'; a spare thread serves the queues" to
- * buf[size]. A core that has left the group has no spare. */
+ * buf[size]. A core that has left the group has no spare. A spare that sleeps, too, has none
+ * itself. */
 static void sleep_text(const json_t *group, size_t k, char *buf, size_t size)
 {
 	const json_t *core = json_array_get(json_object_get(group, "cores"), k);
+	double spare_s = number(core, "spare_blocked_seconds");
+	char spare[160] = "";
 
+	if (k < core_group_cores(group) && spare_s > 0)
+		snprintf(spare, sizeof(spare),
+		    "; its spare thread has slept, too, for %s in one of stage '%.80s'",
+		    seconds_text(NUMBER_ROOM, spare_s), act_text(core, "spare_blocked_in"));
+	else if (k < core_group_cores(group))
+		snprintf(spare, sizeof(spare), "; a spare thread serves the queues");
 	snprintf(buf, size, "core %zu has slept for %s in a handler of stage '%.80s'%s", k,
 	    seconds_text(NUMBER_ROOM, number(core, "blocked_seconds")),
-	    act_text(core, "blocked_in"),
-	    k < core_group_cores(group) ? "; a spare thread serves the queues" : "");
+	    act_text(core, "blocked_in"), spare);
 }
 
 /* Print a line for each blocked core of `group`, after `head`. Returns the stage in which one sleeps,
@@ -181,7 +189,7 @@ static const char *print_sleeps(const json_t *group, const char *head, double sp
 {
 	const json_t *cores = json_object_get(group, "cores");
 	const char *stage = NULL;
-	char text[200];
+	char text[400];
 
 	*began = 0;
 	for (size_t k = 0; k < json_array_size(cores); k++) {

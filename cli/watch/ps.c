@@ -6,7 +6,9 @@
  *
  * Totals are counted since startup and summed over classes. SHED includes connections and requests
  * that a source turned away before the graph; a line below the table names the limits that caused
- * this. Further lines describe the core groups, and name the stages that an operator has paused or drained, and those in trouble.
+ * this. Further lines describe the core groups, and the sources whose I/O threads have a limit of
+ * clients, and name the stages that an operator has paused or drained, and those in trouble.
+ * BUSY does not count the spare threads of core groups, which the lines of the groups name.
  * The wait is the highest of the classes' 99th percentiles; a mean over all classes would hide it.
  */
 #include "cli/verb.h"
@@ -71,8 +73,8 @@ static void ps_fill(struct ps_row *row, const json_t *stage)
 		row->place = group;
 	row->queued = ps_integer(queue, "length");
 	row->limit = ps_integer(queue, "limit");
-	row->busy = ps_integer(threads, "busy");
-	row->now = ps_integer(threads, "now");
+	row->busy = ps_integer(threads, "busy") - ps_integer(threads, "spares_busy");
+	row->now = ps_integer(threads, "now") - ps_integer(threads, "spares");
 	row->shed = (long long)turned_away(stage);
 	for (size_t i = 0; i < json_array_size(classes); i++)
 		ps_add_class(row, json_array_get(classes, i));
@@ -164,6 +166,7 @@ static void ps_print_table(const json_t *doc, const char *url)
 	core_groups_print(doc);
 	stages_width_print(stages);
 	payloads_print(doc, NULL);
+	stages_clients_print(stages);
 	stages_held_print(stages);
 	stages_trouble_print(stages);
 }

@@ -47,16 +47,54 @@ void stage_width_text(const json_t *stage, char *buf, size_t size)
 		    *text(width, "why") ? ", " : "", text(width, "why"));
 }
 
-void stages_width_print(const json_t *stages)
+/* Print "NAME: TEXT\n" for each stage of which `describe` writes a text. */
+static void print_each(
+    const json_t *stages, void (*describe)(const json_t *stage, char *text, size_t size))
 {
 	char buf[200];
 
 	for (size_t i = 0; i < json_array_size(stages); i++) {
 		const json_t *stage = json_array_get(stages, i);
-		stage_width_text(stage, buf, sizeof(buf));
+		describe(stage, buf, sizeof(buf));
 		if (buf[0])
 			plain_print(stdout, "%s: %s\n", text(stage, "name"), buf);
 	}
+}
+
+void stages_width_print(const json_t *stages)
+{
+	print_each(stages, stage_width_text);
+}
+
+static long long whole(const json_t *map, const char *key)
+{
+	return (long long)json_integer_value(json_object_get(map, key));
+}
+
+void stage_clients_text(const json_t *stage, char *buf, size_t size)
+{
+	const json_t *c = json_object_get(stage, "clients");
+	long long threads = whole(c, "threads"), full = whole(c, "full");
+	long long most = whole(c, "per_thread"), idle = whole(c, "idle"),
+		  waiting = whole(c, "waiting");
+	char idlers[48] = "", more[80] = "";
+
+	buf[0] = '\0';
+	if (!json_is_object(c))
+		return;
+	if (idle > 0)
+		snprintf(idlers, sizeof(idlers), ", %lld with an idle client", idle);
+	if (waiting > 0)
+		snprintf(more, sizeof(more), "; %lld more client%s wait%s%s", waiting,
+		    waiting == 1 ? "" : "s", waiting == 1 ? "s" : "",
+		    full == threads ? ": raise 'threads'" : "");
+	snprintf(buf, size, "%lld of %lld I/O threads full (per_thread: %lld)%s%s", full, threads,
+	    most, idlers, more);
+}
+
+void stages_clients_print(const json_t *stages)
+{
+	print_each(stages, stage_clients_text);
 }
 
 void stages_trouble_print(const json_t *stages)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shows stages that are not running normally according to /api/v1/stages: those that an operator
- * has paused or drained, and those in trouble. Also shows the width of every stage that has one.
+ * has paused or drained, and those in trouble. Also shows the width of every stage that has one,
+ * and the clients of sources whose I/O threads have a limit of them.
  * Used by `weir ps` and `weir why`.
  */
 #ifndef WEIR_CLI_STAGE_STATE_H
@@ -26,6 +27,14 @@ void stage_width_text(const json_t *stage, char *text, size_t size);
 
 /** Print "NAME: 61 of 64 under way ...\n" for each of `stages` that has a width. */
 void stages_width_print(const json_t *stages);
+
+/** Describe the clients of `stage`, a source with a limit of clients per I/O thread, in text[size]:
+ *  "4 of 4 I/O threads full (per_thread: 1), 1 with an idle client; 12 more clients wait: raise
+ *  'threads'"; "" for other stages. */
+void stage_clients_text(const json_t *stage, char *text, size_t size);
+
+/** Print "NAME: 4 of 4 I/O threads full ...\n" for each of `stages` that has such a limit. */
+void stages_clients_print(const json_t *stages);
 
 /** Print "NAME is in trouble: REASON\n" for each of `stages` that is in trouble. */
 void stages_trouble_print(const json_t *stages);

@@ -46,9 +46,11 @@ struct why {
 	double at_stage;
 	long long waiting, limit;
 	int threads, busy, max;
-	int width;      /* events that may be in work at once; 0 if the stage has no width */
-	char wide[200]; /* description of the width, or "" */
-	double used;    /* share of the threads' time or, with a width, of the width, 0..1 */
+	int spares, spares_busy; /* of these threads, those that stand in for blocked cores */
+	int width;         /* events that may be in work at once; 0 if the stage has no width */
+	char wide[200];    /* description of the width, or "" */
+	char clients[200]; /* of the clients of a source with a limit per thread, or "" */
+	double used;       /* share of the threads' time or, with a width, of the width, 0..1 */
 };
 
 static double number(const json_t *map, const char *key)
@@ -168,8 +170,11 @@ static void compare(const json_t *then, const json_t *now, double span_s, struct
 	w->threads = (int)number(threads, "now");
 	w->busy = (int)number(threads, "busy");
 	w->max = (int)number(threads, "max");
+	w->spares = (int)number(threads, "spares");
+	w->spares_busy = (int)number(threads, "spares_busy");
 	w->width = (int)number(json_object_get(now, "width"), "now");
 	stage_width_text(now, w->wide, sizeof(w->wide));
+	stage_clients_text(now, w->clients, sizeof(w->clients));
 	w->used =
 	    ratio(grown(number(then, "busy_seconds_total"), number(now, "busy_seconds_total")),
 		span_s * w->threads);
@@ -184,7 +189,10 @@ static void print_laws(const struct why *w)
 	const char *service_ms = number_text(NUMBER_ROOM, w->service_s * 1e3, 3);
 	double expected = w->served_per_s * (w->wait_s + w->service_s);
 	int servers = w->width > 0 ? w->width : w->threads;
-	const char *kind = w->width > 0 ? "at once" : w->threads == 1 ? "thread" : "threads";
+	const char *kind = w->width > 0      ? "at once"
+			   : w->spares > 0   ? "threads with spares"
+			   : w->threads == 1 ? "thread"
+					     : "threads";
 	bool agrees =
 	    fabs(expected - w->at_stage) <= 2 + LITTLE_SLACK * fmax(expected, w->at_stage);
 
@@ -215,6 +223,8 @@ static void print_stage(const struct why *w)
 	    *w->says ? ": " : "", w->says);
 	if (w->wide[0])
 		plain_print(stdout, "  width    %s\n", w->wide);
+	if (w->clients[0])
+		plain_print(stdout, "  clients  %s\n", w->clients);
 	plain_print(stdout, "  now      %s offered/s, %s served/s, %s refused/s",
 	    number_text(NUMBER_ROOM, w->offered_per_s, 4),
 	    number_text(NUMBER_ROOM, w->served_per_s, 4),
@@ -226,8 +236,13 @@ static void print_stage(const struct why *w)
 		plain_print(stdout, ", %s/s refused upstream on its behalf",
 		    number_text(NUMBER_ROOM, w->ahead_per_s, 4));
 	if (pool)
-		plain_print(stdout, "; %d of %d threads busy (max %d), %lld waiting (limit %lld)",
-		    w->busy, w->threads, w->max, w->waiting, w->limit);
+		plain_print(stdout, "; %d of %d threads busy (max %d)", w->busy - w->spares_busy,
+		    w->threads - w->spares, w->max);
+	if (w->spares > 0)
+		plain_print(stdout, " and %d of %d spare%s for blocked cores", w->spares_busy,
+		    w->spares, w->spares == 1 ? "" : "s");
+	if (pool)
+		plain_print(stdout, ", %lld waiting (limit %lld)", w->waiting, w->limit);
 	putchar('\n');
 	if (pool && w->service_s > 0)
 		print_laws(w);

@@ -25,7 +25,7 @@ static void divide_limit(struct queue *q, uint32_t limit) WEIR_REQUIRES(&q->lock
 	atomic_store_explicit(
 	    &q->own, own > q->in_excess ? own - q->in_excess : 0, memory_order_relaxed);
 	/* release: a core that sees a larger share also sees that the queue has fewer slots
-	 * (room_in, sched/splice.c) */
+	 * (cores_room, sched/cores.h) */
 	atomic_store_explicit(&q->cell_max, each, memory_order_release);
 }
 

@@ -44,16 +44,18 @@ static void look_at_thread(const struct thread *t, int64_t now_ns)
 	int k = atomic_load(&t->number);
 	struct weir_stage *st;
 
-	if (!group || k < 0 || k >= group->max || t->spare)
+	if (!group || k < 0 || k >= group->max)
 		return;
-	struct watched *w = &group->watched[k];
-	now_look(group, k, t);
-	w->sight.since_ns = graph_in_call(t, &st);
-	w->stage = st;
-	if (w->sight.since_ns == 0 || now_ns - w->sight.since_ns < LONG_NS)
+	struct seen *seen = t->spare ? &group->watched[k].stand_in : &group->watched[k].own;
+	int rank = t->spare ? group->first_spare + k : k;
+	if (!t->spare)
+		now_look(group, k, t);
+	seen->sight.since_ns = graph_in_call(t, &st);
+	seen->stage = st;
+	if (seen->sight.since_ns == 0 || now_ns - seen->sight.since_ns < LONG_NS)
 		return;
-	w->sight.asleep = asleep(t->tid);
-	w->sight.ran_ns = ran_ns(atomic_load(&t->pool->handler[k]));
+	seen->sight.asleep = asleep(t->tid);
+	seen->sight.ran_ns = ran_ns(atomic_load(&t->pool->handler[rank]));
 }
 
 static void look(struct weir_graph *g, int64_t now_ns)
@@ -61,8 +63,9 @@ static void look(struct weir_graph *g, int64_t now_ns)
 	for (int i = 0; i < g->n_pools; i++) {
 		struct core_group *group = g->pools[i]->cores;
 		for (int k = 0; group && k < group->max; k++) {
-			group->watched[k].sight = (struct blocked_sight){0};
-			now_clear(&group->watched[k].now);
+			struct watched *w = &group->watched[k];
+			w->own.sight = w->stand_in.sight = (struct blocked_sight){0};
+			now_clear(&w->now);
 		}
 	}
 	lock_take(&g->threads_lock);
@@ -74,65 +77,94 @@ static void look(struct weir_graph *g, int64_t now_ns)
 /* Several sleeps in a call count once: the signal of the watchdog wakes a thread for a moment. */
 static void count(const struct core_group *group, struct watched *w)
 {
-	if (w->counted_ns == w->blocked.call_ns)
+	const struct weir_stage *st = w->own.stage;
+
+	if (w->counted_ns == w->own.blocked.call_ns)
 		return;
-	w->counted_ns = w->blocked.call_ns;
+	w->counted_ns = w->own.blocked.call_ns;
 	atomic_fetch_add_explicit(&w->n, 1, memory_order_relaxed);
-	if (w->stage->pool == group->pool)
-		atomic_fetch_add_explicit(&w->at[w->stage->sink.place], 1, memory_order_relaxed);
+	if (st->pool == group->pool)
+		atomic_fetch_add_explicit(&w->at[st->sink.place], 1, memory_order_relaxed);
 }
 
+/* Report that core `k`, or its spare, is blocked. */
 static void tell(
-    struct weir_graph *g, const struct core_group *group, int k, struct watched *w, int64_t now_ns)
+    struct weir_graph *g, const struct core_group *group, int k, struct seen *seen, int64_t now_ns)
 {
 	struct weir_decision d = {0};
-	int64_t slept_ms = blocked_for_ns(&w->blocked, now_ns) / NS_PER_MS;
+	bool spare = seen == &group->watched[k].stand_in;
+	int64_t slept_ms = blocked_for_ns(&seen->blocked, now_ns) / NS_PER_MS;
 	int ms = slept_ms < INT_MAX ? (int)slept_ms : INT_MAX;
+	const char *whose = spare ? "the spare of " : "";
 
-	if (w->told_ns != 0 && now_ns - w->told_ns < TELL_NS)
+	if (seen->told_ns != 0 && now_ns - seen->told_ns < TELL_NS)
 		return;
-	w->told_ns = now_ns;
+	seen->told_ns = now_ns;
 	d.from = d.to = atomic_load(&group->pool->target);
 	snprintf(d.stage, sizeof(d.stage), "%s", group->pool->name);
 	snprintf(d.actor, sizeof(d.actor), "watchdog");
 	snprintf(d.action, sizeof(d.action), "blocked");
 	snprintf(d.rule, sizeof(d.rule),
-	    "core %d has slept for %d ms in a handler of stage '%.24s'", k, ms, w->stage->name);
+	    "%score %d has slept for %d ms in a handler of stage '%.24s'", whose, k, ms,
+	    seen->stage->name);
 	journal_add(control_journal(g->control), d);
 	weir_log(WEIR_LOG_WARN,
-	    "group '%s': core %d has slept for %d ms in a handler of stage '%s' (%s): the events "
-	    "of its cells wait, and a spare thread serves the queues",
-	    group->pool->name, k, ms, w->stage->name, w->stage->ops->name);
+	    "group '%s': %score %d has slept for %d ms in a handler of stage '%s' (%s): %s",
+	    group->pool->name, whose, k, ms, seen->stage->name, seen->stage->ops->name,
+	    spare ? "nothing stands in for a spare, so its core has no thread now"
+		  : "the events of its cells wait, and a spare thread serves the queues");
 }
 
 /* Let the spare of core `k` run or end, as is needed now. */
 static void follow(struct core_group *group, int k, bool changed, int64_t now_ns)
 {
-	bool wanted = k < atomic_load(&group->pool->target) && group->watched[k].blocked.is;
+	bool blocked = group->watched[k].own.blocked.is;
+	bool wanted = k < atomic_load(&group->pool->target) && blocked;
 
 	if (wanted)
 		spare_start(group, k, now_ns); /* also again, if the thread has ended */
-	else if (changed || group->watched[k].blocked.is)
+	else if (changed || blocked)
 		spare_stop(group, k);
 }
 
-/* Take in what was seen. Returns when the next look is due. */
+/* Take in what was seen of a thread. Returns when the next look at it is due, and sets *changed to
+ * whether it is blocked now or no longer. */
+static int64_t take_in(struct seen *seen, bool *changed, int64_t now_ns)
+{
+	*changed = blocked_look(&seen->blocked, &seen->sight, now_ns);
+	int64_t due_ns = blocked_next_ns(&seen->blocked, now_ns);
+	if (seen->sight.since_ns != 0 && due_ns > now_ns + LOOK_NS)
+		due_ns = now_ns + LOOK_NS;
+	return due_ns;
+}
+
+/* Take in what was seen of core `k` and its spare. Returns when the next look is due. */
+static int64_t judge_core(struct weir_graph *g, struct core_group *group, int k, int64_t now_ns)
+{
+	struct watched *w = &group->watched[k];
+	bool own, spare;
+	int64_t due_ns = take_in(&w->own, &own, now_ns);
+	int64_t spare_due_ns = take_in(&w->stand_in, &spare, now_ns);
+
+	if (own && w->own.blocked.is) {
+		count(group, w);
+		tell(g, group, k, &w->own, now_ns);
+	}
+	if (spare && w->stand_in.blocked.is && w->own.blocked.is)
+		tell(g, group, k, &w->stand_in, now_ns);
+	now_sleeps(&w->own.sleep, w->own.stage, &w->own.blocked);
+	now_sleeps(&w->stand_in.sleep, w->stand_in.stage, &w->stand_in.blocked);
+	follow(group, k, own, now_ns);
+	return due_ns < spare_due_ns ? due_ns : spare_due_ns;
+}
+
+/* Returns when the next look is due. */
 static int64_t judge(struct weir_graph *g, struct core_group *group, int64_t now_ns)
 {
 	int64_t next_ns = now_ns + LOOK_REST_NS;
 
 	for (int k = 0; k < group->max; k++) {
-		struct watched *w = &group->watched[k];
-		bool changed = blocked_look(&w->blocked, &w->sight, now_ns);
-		if (changed && w->blocked.is) {
-			count(group, w);
-			tell(g, group, k, w, now_ns);
-		}
-		now_sleeps(&w->now, w->stage, &w->blocked);
-		follow(group, k, changed, now_ns);
-		int64_t due_ns = blocked_next_ns(&w->blocked, now_ns);
-		if (w->sight.since_ns != 0 && due_ns > now_ns + LOOK_NS)
-			due_ns = now_ns + LOOK_NS;
+		int64_t due_ns = judge_core(g, group, k, now_ns);
 		next_ns = due_ns < next_ns ? due_ns : next_ns;
 	}
 	return next_ns;

@@ -33,7 +33,7 @@ static void view_core(const struct core *core, int place, int64_t now_ns, struct
 	v->longest_wait_ns = longest_read(&b->longest, window - atomic_load(&core->window));
 }
 
-/* Add up all but the sleep, which is of the core as a whole. */
+/* Add up all but the sleeps, which are of the core as a whole. */
 static void add(struct weir_core_view *sum, const struct weir_core_view *v)
 {
 	sum->visits += v->visits;
@@ -71,13 +71,18 @@ static void view_core_of(
 	view_core(&group->core[k], place, now_ns, v);
 	v->busy_ns = now_busy_ns(group, k, place, v->busy_ns, now_ns);
 	v->blocked = atomic_load(&w->at[place]);
-	int64_t blocked_ns = now_blocked_ns(&w->now, now_ns, &asleep_in);
+	int64_t blocked_ns = now_blocked_ns(&w->own.sleep, now_ns, &asleep_in);
 	if (asleep_in == st) {
 		v->blocked_ns = blocked_ns;
 		v->blocked_in = st->name;
 	}
 	if (!spare)
 		return;
+	blocked_ns = now_blocked_ns(&w->stand_in.sleep, now_ns, &asleep_in);
+	if (asleep_in == st) {
+		v->spare_blocked_ns = blocked_ns;
+		v->spare_blocked_in = st->name;
+	}
 	view_core(spare, place, now_ns, &stood_in);
 	stood_in.busy_ns = 0;
 	add(v, &stood_in);
@@ -128,14 +133,16 @@ static void print_gate(const struct next_limits *l, char *buf, size_t size)
 	}
 }
 
-/* The sleep of core `k` may be in an inline stage. */
+/* The core and its spare may sleep in inline stages. */
 static void view_sleep(const struct watched *w, int64_t now_ns, struct weir_core_view *v)
 {
 	const struct weir_stage *asleep_in;
 
 	v->blocked = atomic_load(&w->n);
-	v->blocked_ns = now_blocked_ns(&w->now, now_ns, &asleep_in);
+	v->blocked_ns = now_blocked_ns(&w->own.sleep, now_ns, &asleep_in);
 	v->blocked_in = asleep_in ? asleep_in->name : NULL;
+	v->spare_blocked_ns = now_blocked_ns(&w->stand_in.sleep, now_ns, &asleep_in);
+	v->spare_blocked_in = asleep_in ? asleep_in->name : NULL;
 }
 
 /* The views of all stages, by id, are complete in `view`. */

@@ -191,16 +191,30 @@ const char *graph_placement(const struct weir_stage *st)
 	return st->spec->inlined ? "inline" : st->spec->group[0] ? "group" : "pool";
 }
 
+/* Spares may start or end between the two looks. */
+static void view_spares(const struct pool *pool, struct weir_stage_view *v)
+{
+	int own[WEIR_THREAD_STATES];
+	int spares = v->threads_now - pool_read_own(pool, own);
+	int busy = v->threads[WEIR_THREAD_BUSY] - own[WEIR_THREAD_BUSY];
+
+	v->spares_now = spares > 0 ? spares : 0;
+	v->spares_busy = busy < 0 ? 0 : busy < v->spares_now ? busy : v->spares_now;
+}
+
 static void view_threads(struct weir_stage *st, struct weir_stage_view *v)
 {
 	const struct pool *pool = st->pool;
 
 	v->placement = graph_placement(st);
+	v->blocks_alone = st->sink.inlined && st->ops->flags & WEIR_STAGE_BLOCKS;
 	v->group = pool ? pool->name : "";
 	v->thread_deaths = atomic_load(&st->deaths.n);
 	if (!pool)
 		return;
 	v->threads_now = pool_read(pool, v->threads);
+	if (pool->cores)
+		view_spares(pool, v);
 	v->threads_target = atomic_load(&pool->target);
 	v->threads_min = atomic_load(&pool->min);
 	v->threads_max = atomic_load(&pool->max);
@@ -342,6 +356,8 @@ static int view_stage(
 		v->metric[m] = (int64_t)book_read(&b.metric[m]);
 	view_law(g, st, &b, (int64_t)n_queued, motion, v);
 	v->state = state_word(st, v->in_flight);
+	if (st->ops->clients && weir_graph_ready(g))
+		st->ops->clients(st, &v->clients);
 	graph_trouble(g, st, v->trouble, sizeof(v->trouble));
 	int rc = view_links(st, v, events);
 	free(events);

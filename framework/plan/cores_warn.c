@@ -99,10 +99,10 @@ static void warn_of_policy(const struct plan *p, const struct plan_stage *ps)
 
 	if (!plan_in_cores(p, ps) || s->local != WEIR_LOCAL_ALWAYS || passes(policy))
 		return;
-	weir_log(WEIR_LOG_WARN,
-	    "%s:%d:%d: stage '%s': with admission policy '%s' all events take the queue, so "
+	plan_warn(mark,
+	    "stage '%s': with admission policy '%s' all events take the queue, so "
 	    "'local: always' means nothing; choose policy weir or none, or remove 'local'",
-	    mark->file ? mark->file : "?", mark->line, mark->col, s->name, policy);
+	    s->name, policy);
 }
 
 void plan_cores_warn(const struct plan *p)

@@ -22,8 +22,7 @@ static const struct weir_node *own_threads(const struct weir_stage_spec *s)
 	return n && n->kind == WEIR_NODE_SCALAR && strcmp(n->text, "auto") != 0 ? n : NULL;
 }
 
-/* The position of `key` under `with:`, or that of the stage. */
-static const struct weir_mark *with_mark(const struct weir_stage_spec *s, const char *key)
+const struct weir_mark *plan_with_mark(const struct weir_stage_spec *s, const char *key)
 {
 	const struct weir_node *n = s->with ? weir_node_get(s->with, key) : NULL;
 
@@ -54,7 +53,7 @@ static void check_per_loop(struct plan *p, const struct plan_stage *ps)
 	const struct weir_stage_spec *s = ps->spec;
 
 	if (ps->per_loop > 0)
-		weir_errs_add(p->errs, with_mark(s, "per_thread"), WEIR_EINVAL,
+		weir_errs_add(p->errs, plan_with_mark(s, "per_thread"), WEIR_EINVAL,
 		    "remove 'group', or 'per_thread'",
 		    "stage '%s' is in group '%s', whose cores are its I/O threads, so it cannot "
 		    "have "
@@ -97,14 +96,15 @@ static void check_group(struct plan *p, const struct plan_stage *ps)
 void plan_source(struct plan *p, const struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
-	const char *key = plan_cores_key(s);
+	const struct weir_mark *mark;
+	const char *key = plan_cores_key(s, &mark);
 
 	if (key)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "remove it",
+		weir_errs_add(p->errs, mark, WEIR_EINVAL, "remove it",
 		    "stage '%s' (%s) is a source: no core visits it, so it cannot have '%s'",
 		    s->name, s->use, key);
 	if (s->inlined || s->mode != WEIR_MODE_SHARED)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, NULL,
+		weir_errs_add(p->errs, plan_mark(&s->mode_mark, &s->mark), WEIR_EINVAL, NULL,
 		    "stage '%s' (%s) is a source: it has no mode, and no thread calls it", s->name,
 		    s->use);
 	else if (ps->group >= 0)

@@ -26,14 +26,14 @@ static bool has_queue(const struct plan_stage *ps)
 	return !ps->spec->inlined || ps->ops->flags & WEIR_STAGE_HOLDS;
 }
 
-/* Why the stage cannot be inline; NULL if it can. */
-static const char *why_not_inline(const struct plan *p, const struct plan_stage *ps)
+/* Why the stage cannot be inline, perhaps in text[size]; NULL if it can. */
+static const char *why_not_inline(
+    const struct plan *p, const struct plan_stage *ps, char *text, size_t size)
 {
 	const struct weir_stage_spec *s = ps->spec;
-	const char *why = ps->ops->flags & WEIR_STAGE_BLOCKS ? plan_why_not_block(p, ps) : NULL;
 
-	if (why)
-		return why;
+	if (ps->ops->flags & WEIR_STAGE_BLOCKS && !plan_may_block(p, ps, text, size))
+		return text;
 	if (ps->ops->flags & WEIR_STAGE_SINGLE)
 		return "only one thread at a time may run the handler of the stage";
 	if (s->mode != WEIR_MODE_SHARED)
@@ -50,7 +50,8 @@ static const char *why_not_inline(const struct plan *p, const struct plan_stage 
 static void check_inline(struct plan *p, struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
-	const char *why = s->inlined ? why_not_inline(p, ps) : NULL;
+	char text[sizeof(((struct weir_err *)0)->hint)];
+	const char *why = s->inlined ? why_not_inline(p, ps, text, sizeof(text)) : NULL;
 
 	if (why)
 		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, why,
@@ -92,12 +93,13 @@ static void resolve_key(struct plan *p, struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
 	const char *by = s->cohort.by ? s->cohort.by : "", *name = by;
-	bool partitioned = s->mode == WEIR_MODE_PARTITIONED;
+	bool partitioned = s->mode == WEIR_MODE_PARTITIONED, keyed = s->key && s->key[0];
+	const struct weir_mark *mark = keyed ? &s->mark : plan_mark(&s->mode_mark, &s->mark);
 
 	if (partitioned)
-		name = s->key && s->key[0] ? s->key : "stage";
+		name = keyed ? s->key : "stage";
 	if (partitioned && by[0] && strcmp(by, name) != 0)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "use the same field for both",
+		weir_errs_add(p->errs, mark, WEIR_EINVAL, "use the same field for both",
 		    "stage '%s' is partitioned by '%s' and forms cohorts by '%s'", s->name, name,
 		    by);
 	if (!name[0])
@@ -105,7 +107,7 @@ static void resolve_key(struct plan *p, struct plan_stage *ps)
 	char hint[160];
 
 	if (!plan_key(p, ps, name))
-		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
+		weir_errs_add(p->errs, mark, WEIR_ENOENT,
 		    plan_field_hint(p, name,
 			"use 'event', 'class', a field of the events or, if the stage type has a "
 			"key, 'stage'",

@@ -7,9 +7,12 @@
  */
 #include "plan/plan.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <weir/log.h>
 
 #include "stage/stage.h"
 
@@ -30,6 +33,20 @@ void plan_name(struct plan *p, const char *kind, const char *name, const struct 
 		weir_errs_add(p->errs, mark, WEIR_EINVAL,
 		    "use 1 to 64 letters, digits, '_', '.' and '-'",
 		    "'%.80s' cannot be the name of a %s", name, kind);
+}
+
+void plan_warn(const struct weir_mark *mark, const char *fmt, ...)
+{
+	char text[400];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (mark->file)
+		weir_log(WEIR_LOG_WARN, "%s:%d:%d: %s", mark->file, mark->line, mark->col, text);
+	else
+		weir_log(WEIR_LOG_WARN, "%s", text);
 }
 
 static const char *nearest_type(const char *use)

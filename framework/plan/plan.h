@@ -73,12 +73,15 @@ void plan_queue(struct plan *p, struct plan_stage *ps, bool queued);
 
 /** The name of the first source in group `g`, or NULL. */
 const char *plan_source_in(const struct plan *p, int g);
+/** The position of `key` under `with:` of the stage, or that of the stage. plan/hosts.c */
+const struct weir_mark *plan_with_mark(const struct weir_stage_spec *s, const char *key);
 /** Check where a source runs; part of plan_placement (plan/hosts.c). */
 void plan_source(struct plan *p, const struct plan_stage *ps);
 
-/** Why the inline stage, which may block, must not run in the threads of its callers; NULL if these are
- *  loops that have one client each. plan/per_loop.c */
-const char *plan_why_not_block(const struct plan *p, const struct plan_stage *ps);
+/** Whether the inline stage may block the threads of its callers, since these are loops that have
+ *  one client each. If not, the reason and what to change are written to why[size].
+ *  plan/per_loop.c */
+bool plan_may_block(const struct plan *p, const struct plan_stage *ps, char *why, size_t size);
 /** Log a warning of each source with a limit of clients per loop and a queue behind it. For plans without
  *  errors. */
 void plan_per_loop_warn(const struct plan *p);
@@ -86,8 +89,8 @@ void plan_per_loop_warn(const struct plan *p);
 /** Check the knobs of core groups in group `g` and in a stage; parts of plan_placement. */
 void plan_group_cores(struct plan *p, int g);
 void plan_stage_cores(struct plan *p, const struct plan_stage *ps);
-/** The first key of the stage that needs a core group, or NULL. */
-const char *plan_cores_key(const struct weir_stage_spec *s);
+/** The first key of the stage that needs a core group, or NULL. *mark is set to its position. */
+const char *plan_cores_key(const struct weir_stage_spec *s, const struct weir_mark **mark);
 /** Log warnings of core groups that share CPUs, and of lingering that ends visits. For plans without
  *  errors. */
 void plan_cores_warn(const struct plan *p);
@@ -95,6 +98,8 @@ void plan_cores_warn(const struct plan *p);
  *  (plan/serial.c). */
 void plan_group_serial(struct plan *p, int g);
 void plan_stage_serial(struct plan *p, struct plan_stage *ps);
+/** Whether a serial key is written for the stage, at it or at its group; it may be wrong. */
+bool plan_has_serial_key(const struct plan *p, const struct plan_stage *ps);
 /** Log a warning of each link on which the order of a serial key ends, although events come back to
  *  serial stages of the same group. For plans without errors. */
 void plan_serial_warn(const struct plan *p);
@@ -126,6 +131,9 @@ static inline const struct weir_mark *plan_mark(
 {
 	return own->file ? own : whole;
 }
+
+/** Log a warning about what is at `mark`. */
+void plan_warn(const struct weir_mark *mark, const char *fmt, ...) WEIR_PRINTF(2, 3);
 
 /** Report `name` if it is not a valid name for a `kind`. */
 void plan_name(struct plan *p, const char *kind, const char *name, const struct weir_mark *mark);

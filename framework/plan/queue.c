@@ -59,7 +59,8 @@ static void check_order(struct plan *p, const struct plan_stage *ps)
 		    "stage '%s': discipline 'shortest' contradicts 'order: newest' of group '%s'",
 		    s->name, s->group);
 	if (s->local == WEIR_LOCAL_ALWAYS)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "remove 'local', or 'discipline'",
+		weir_errs_add(p->errs, plan_mark(&s->local_mark, &s->mark), WEIR_EINVAL,
+		    "remove 'local', or 'discipline'",
 		    "stage '%s': its queue orders the events, so 'local: always' means nothing",
 		    s->name);
 }

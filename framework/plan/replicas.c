@@ -13,11 +13,12 @@ static void check_replicable(struct plan *p, const struct plan_stage *ps)
 	const struct weir_stage_spec *s = ps->spec;
 
 	if (ps->ops->flags & WEIR_STAGE_SINGLE)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "remove 'mode'",
+		weir_errs_add(p->errs, plan_mark(&s->mode_mark, &s->mark), WEIR_EINVAL,
+		    "remove 'mode'",
 		    "stage '%s' (%s) is always exclusive, so it cannot be replicated", s->name,
 		    s->use);
 	else if (!(ps->ops->flags & WEIR_STAGE_REPLICABLE))
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
+		weir_errs_add(p->errs, plan_mark(&s->mode_mark, &s->mark), WEIR_EINVAL,
 		    "remove 'mode': the threads share the state",
 		    "stage '%s' (%s) keeps one state, so it cannot be replicated", s->name, s->use);
 }
@@ -28,8 +29,8 @@ static void check_apart(struct plan *p, const struct plan_stage *ps)
 	const char *source = plan_source_in(p, ps->group);
 
 	if (source)
-		weir_errs_add(p->errs, &ps->spec->mark, WEIR_EINVAL,
-		    "remove 'mode', or take the source out of the group",
+		weir_errs_add(p->errs, plan_mark(&ps->spec->mode_mark, &ps->spec->mark),
+		    WEIR_EINVAL, "remove 'mode', or take the source out of the group",
 		    "stage '%s' cannot be replicated: the cores of its group '%s' are the I/O "
 		    "threads of '%s'",
 		    ps->spec->name, p->spec->groups[ps->group].name, source);
@@ -50,7 +51,7 @@ static void check_kept(struct plan *p, const struct weir_stage_spec *s)
 	if (!key)
 		return;
 	snprintf(hint, sizeof(hint), "remove '%s', or 'mode'", key);
-	weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, hint,
+	weir_errs_add(p->errs, plan_mark(&s->mode_mark, &s->mark), WEIR_EINVAL, hint,
 	    "stage '%s': events of a replicated stage stay on their core, but with '%s' they take "
 	    "the queue, from which all cores take events",
 	    s->name, key);
@@ -64,7 +65,7 @@ void plan_stage_replicas(struct plan *p, const struct plan_stage *ps)
 	if (s->mode != WEIR_MODE_REPLICATED)
 		return;
 	if (!plan_in_cores(p, ps)) {
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
+		weir_errs_add(p->errs, plan_mark(&s->mode_mark, &s->mark), WEIR_EINVAL,
 		    plan_schedules(
 			hint, sizeof(hint), "put it into a group whose 'schedule' is one of "),
 		    "stage '%s': 'mode: replicated' needs a group with a schedule per core",
@@ -74,7 +75,8 @@ void plan_stage_replicas(struct plan *p, const struct plan_stage *ps)
 	check_replicable(p, ps);
 	check_apart(p, ps);
 	if (s->local == WEIR_LOCAL_NEVER)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "remove 'local'",
+		weir_errs_add(p->errs, plan_mark(&s->local_mark, &s->mark), WEIR_EINVAL,
+		    "remove 'local'",
 		    "stage '%s': events of a replicated stage stay on their core, but 'local: "
 		    "never' moves them",
 		    s->name);
@@ -104,11 +106,14 @@ static void check_divisible(struct plan *p, const struct weir_group_spec *gs, in
 	    cores == 1 ? "" : "s", r);
 }
 
-/* Why the stage cannot be in several copies; NULL if it can. */
-static const char *never_copied(const struct plan_stage *ps)
+/* Why the stage cannot be in several copies; NULL if it can. *mark is the position of the
+ * reason. */
+static const char *never_copied(const struct plan_stage *ps, const struct weir_mark **mark)
 {
 	int mode = ps->spec->mode;
 
+	*mark =
+	    plan_mark(ps->serial ? &ps->spec->serial_mark : &ps->spec->mode_mark, &ps->spec->mark);
 	if (mode == WEIR_MODE_EXCLUSIVE || ps->ops->flags & WEIR_STAGE_SINGLE)
 		return "is exclusive";
 	if (mode == WEIR_MODE_PARTITIONED)
@@ -134,9 +139,10 @@ void plan_group_replicas(struct plan *p, int g)
 		    plan_source_in(p, g));
 	for (int i = 0; i < p->n; i++) {
 		const struct plan_stage *ps = &p->stages[i];
-		const char *why = ps->group == g && ps->ops ? never_copied(ps) : NULL;
+		const struct weir_mark *mark;
+		const char *why = ps->group == g && ps->ops ? never_copied(ps, &mark) : NULL;
 		if (why)
-			weir_errs_add(p->errs, &ps->spec->mark, WEIR_EINVAL,
+			weir_errs_add(p->errs, mark, WEIR_EINVAL,
 			    "remove 'group' from the stage, or 'replicas' from the group",
 			    "stage '%s' %s, so it cannot be in the replicas of group '%s'",
 			    ps->spec->name, why, gs->name);

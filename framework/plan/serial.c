@@ -26,6 +26,11 @@ static const char *field_of(const struct plan *p, const struct plan_stage *ps)
 	return name && name[0] && strcmp(name, "none") != 0 ? name : NULL;
 }
 
+bool plan_has_serial_key(const struct plan *p, const struct plan_stage *ps)
+{
+	return field_of(p, ps) != NULL;
+}
+
 static const char *mode_name(int mode)
 {
 	static const char *const name[] = {
@@ -61,25 +66,27 @@ void plan_stage_serial(struct plan *p, struct plan_stage *ps)
 	const struct weir_stage_spec *s = ps->spec;
 	const struct weir_group_spec *gs = group_of(p, ps);
 	const char *field = field_of(p, ps), *why;
+	const struct weir_mark *mark =
+	    plan_mark(&s->serial_mark, plan_mark(&s->mode_mark, &s->mark));
 	char text[64], hint[160];
 
 	if (!field)
 		return;
 	why = against(ps, text, sizeof(text));
 	if (why) {
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL,
+		weir_errs_add(p->errs, mark, WEIR_EINVAL,
 		    "remove one of them, or write 'serial: none' at the stage",
 		    "stage '%s' has both the serial key '%s' and %s", s->name, field, why);
 		return;
 	}
 	if (gs->order == WEIR_ORDER_NEWEST)
-		weir_errs_add(p->errs, &s->mark, WEIR_EINVAL, "remove 'order', or 'serial'",
+		weir_errs_add(p->errs, mark, WEIR_EINVAL, "remove 'order', or 'serial'",
 		    "stage '%s' keeps the order of events with equal '%s', but its group '%s' has "
 		    "'order: newest'",
 		    s->name, field, gs->name);
 	ps->serial = plan_key(p, ps, field);
 	if (!ps->serial && ps->type)
-		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
+		weir_errs_add(p->errs, mark, WEIR_ENOENT,
 		    plan_field_hint(p, field,
 			"`weir describe TYPE` shows the fields; or write 'serial: none' at the "
 			"stage",
@@ -87,7 +94,7 @@ void plan_stage_serial(struct plan *p, struct plan_stage *ps)
 		    "stage '%s': events of type %s have no field '%s' for 'serial'", s->name,
 		    ps->type->name, field);
 	else if (!ps->serial)
-		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
+		weir_errs_add(p->errs, mark, WEIR_ENOENT,
 		    "use 'event' or 'class', or write 'serial: none' at the stage",
 		    "stage '%s': the type of its events, and so the field '%s' for 'serial', is "
 		    "unknown",

@@ -110,13 +110,19 @@ struct core {
 	uint64_t barred; /* bit i: it may not take events of stage i */
 };
 
-/** What the control thread knows of a core. Other threads read only the atomic members. */
-struct watched {
+/** What the control thread knows of a thread that it watches. Other threads read only `sleep`. */
+struct seen {
 	struct blocked_sight sight;
 	struct blocked blocked;
 	const struct weir_stage *stage; /* of the call in `sight` */
 	int64_t told_ns;                /* when the journal was last told; 0: never */
-	int64_t counted_ns;             /* beginning of the call that was last counted in `n` */
+	struct now_sleep sleep;
+};
+
+/** What the control thread knows of a core. Other threads read only the atomic members. */
+struct watched {
+	struct seen own, stand_in; /* of the core's thread, and of its spare */
+	int64_t counted_ns;        /* beginning of the call that was last counted in `n` */
 	struct now now;
 	_Atomic uint64_t n; /* times that the core was blocked */
 	_Atomic uint64_t

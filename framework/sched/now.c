@@ -37,15 +37,16 @@ void now_look(struct core_group *group, int k, const struct thread *t)
 	}
 }
 
-void now_sleeps(struct now *now, const struct weir_stage *stage, const struct blocked *blocked)
+void now_sleeps(
+    struct now_sleep *sleep, const struct weir_stage *stage, const struct blocked *blocked)
 {
 	int64_t since_ns = blocked->is ? blocked->sleep_ns - blocked->slept_ns : 0;
 
-	if (since_ns == atomic_load(&now->since_ns))
+	if (since_ns == atomic_load(&sleep->since_ns))
 		return;
 	if (since_ns != 0)
-		atomic_store(&now->stage, stage);
-	atomic_store(&now->since_ns, since_ns);
+		atomic_store(&sleep->stage, stage);
+	atomic_store(&sleep->since_ns, since_ns);
 }
 
 /* How long the handler of the batch under way at stage `i` has run. */
@@ -71,12 +72,13 @@ uint64_t now_busy_ns(struct core_group *group, int k, int i, uint64_t ended_ns, 
 	return was_ns < busy_ns ? busy_ns : was_ns;
 }
 
-int64_t now_blocked_ns(const struct now *now, int64_t now_ns, const struct weir_stage **stage)
+int64_t now_blocked_ns(
+    const struct now_sleep *sleep, int64_t now_ns, const struct weir_stage **stage)
 {
-	int64_t since_ns = atomic_load(&now->since_ns);
+	int64_t since_ns = atomic_load(&sleep->since_ns);
 
-	*stage = since_ns != 0 ? atomic_load(&now->stage) : NULL;
-	if (since_ns == 0 || since_ns >= now_ns || atomic_load(&now->since_ns) != since_ns) {
+	*stage = since_ns != 0 ? atomic_load(&sleep->stage) : NULL;
+	if (since_ns == 0 || since_ns >= now_ns || atomic_load(&sleep->since_ns) != since_ns) {
 		*stage = NULL; /* the sleep has just ended or begun */
 		return 0;
 	}

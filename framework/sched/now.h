@@ -24,14 +24,18 @@ struct core_group;
 
 /** Zero at first. */
 struct now {
-	/* the batch: when its handler was called, 0: not known; its stage in the group, and the sum of
-	 * the core's busy_ns before it */
+	/* when the handler of the batch was called, 0: not known; its stage in the group, and
+	 * the sum of the core's busy_ns before it */
 	_Atomic int64_t call_ns;
 	atomic_int place;
 	_Atomic uint64_t booked_ns;
 	_Atomic uint64_t shown_ns[NEXT_STAGES_MAX]; /* the highest busy_ns that views have shown */
-	/* the sleep: it began at since_ns, or as much later as the core had slept before in the same
-	 * call; 0: the core is not blocked */
+};
+
+/** The sleep of a thread; zero at first. */
+struct now_sleep {
+	/* when it began, or as much later as the thread had slept before in the same call; 0: the
+	 * thread is not blocked */
 	_Atomic int64_t since_ns;
 	_Atomic(const struct weir_stage *) stage; /* of the call; may be inline */
 };
@@ -40,14 +44,16 @@ struct now {
 void now_clear(struct now *now);
 /** Note the batch of core `k`, whose thread is `t`. Under graph->threads_lock. */
 void now_look(struct core_group *group, int k, const struct thread *t);
-/** Note whether the core is blocked, in a handler of `stage`. */
-void now_sleeps(struct now *now, const struct weir_stage *stage, const struct blocked *blocked);
+/** Note whether the thread is blocked, in a handler of `stage`. */
+void now_sleeps(
+    struct now_sleep *sleep, const struct weir_stage *stage, const struct blocked *blocked);
 
 /** Busy time of core `k` at stage `i` of its group until `now_ns`. `ended_ns` is that of the batches
  *  that have ended, read before. */
 uint64_t now_busy_ns(struct core_group *group, int k, int i, uint64_t ended_ns, int64_t now_ns);
-/** How long the core has slept in its present call, whose stage is *stage. 0 and NULL if it is not
- *  blocked. */
-int64_t now_blocked_ns(const struct now *now, int64_t now_ns, const struct weir_stage **stage);
+/** How long the thread has slept in its present call, whose stage is *stage. 0 and NULL if it is
+ *  not blocked. */
+int64_t now_blocked_ns(
+    const struct now_sleep *sleep, int64_t now_ns, const struct weir_stage **stage);
 
 #endif

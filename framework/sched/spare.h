@@ -17,8 +17,9 @@
  * A parked spare is behind all cores in the list of parked threads. So a spare gets the wake-up for an
  * event that it may not take only if no core is parked, and a core looks at the queues before it parks.
  *
- * There is at most one spare per core, and none for a spare. When its core is back, it ends after its
- * batch.
+ * There is at most one spare per core, and none for a spare that sleeps as well: then the stages
+ * block habitually, and further threads would sleep, too (docs/scheduling.md). The control thread
+ * reports it. When its core is back, a spare ends after its batch.
  *
  * | call                      | threads            |
  * |---------------------------|--------------------|

@@ -12,9 +12,6 @@
 
 /* Delay before the next attempt when memory was short, as in listen.c. 50 ms is a guess. */
 #define AGAIN_NS 50000000LL
-/* Time after which the attempts to take a connection over end. 10 s, the default of header_timeout
- * of http.server, is a guess: a shortage that lasts longer is not momentary. */
-#define KEPT_NS 10000000000LL
 
 /* ---- handing over ---- */
 
@@ -88,19 +85,22 @@ void handover_leave(struct net_io *io, struct net_server *successor)
 
 /* ---- taking over ---- */
 
-/* Count and close a connection that could not be taken over within KEPT_NS. */
+void handover_refuse(struct net_io *io, struct net_handed *h, atomic_bool *logged, const char *why)
+{
+	net_count(io, NET_REFUSED_HANDED, 1);
+	if (weir_log_first(logged))
+		weir_log(WEIR_LOG_WARN,
+		    "%s: connections of the previous server could not be taken over within %lld s "
+		    "and were refused: %s (logged once)",
+		    weir_stage_name(io->stage), HANDOVER_WAIT_NS / 1000000000LL, why);
+	io->srv->calls->handed_drop(io, h, false);
+}
+
 static void give_up(struct net_io *io, struct net_handed *h)
 {
 	static atomic_bool logged;
 
-	net_count(io, NET_REFUSED_HANDED, 1);
-	if (weir_log_first(&logged))
-		weir_log(WEIR_LOG_WARN,
-		    "%s: connections of the previous server could not be taken over within %lld s "
-		    "and were closed; memory or fs.epoll.max_user_watches is too small (logged "
-		    "once)",
-		    weir_stage_name(io->stage), KEPT_NS / 1000000000LL);
-	io->srv->calls->handed_drop(io, h, false);
+	handover_refuse(io, h, &logged, "memory or fs.epoll.max_user_watches is too small");
 }
 
 /* Whether it is too late to take the connection over. A server that is draining still answers a
@@ -131,7 +131,7 @@ static bool adopt(struct net_io *io, struct net_handed *h)
 	}
 	if (io->srv->calls->adopt(io, h))
 		return true;
-	if (h->since_ns == 0 || weir_loop_now_ns(io->loop) - h->since_ns < KEPT_NS)
+	if (h->since_ns == 0 || weir_loop_now_ns(io->loop) - h->since_ns < HANDOVER_WAIT_NS)
 		return false;
 	give_up(io, h);
 	return true;

@@ -69,6 +69,14 @@ void handover_look(struct net_io *io, int64_t ns);
  * would have no more time there than here. I/O thread only, during a handover. */
 bool handover_receiver_runs(const struct net_io *io);
 
+/** Time after which a connection is refused that could not be taken over. 10 s, the default of
+ * header_timeout of http.server, is a guess: a shortage that lasts longer is not momentary. */
+#define HANDOVER_WAIT_NS 10000000000LL
+
+/** Count and close the connection of `h`, which could not be taken over in that time. `why` is
+ * logged, once: unless *logged is set. I/O thread only. */
+void handover_refuse(struct net_io *io, struct net_handed *h, atomic_bool *logged, const char *why);
+
 /** Take over the connections handed to `io`. Called by the I/O thread in each iteration. Costs two
  * loads if there are none. */
 void handover_adopt(struct net_io *io);

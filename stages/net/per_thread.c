@@ -14,6 +14,7 @@
 #include "net/per_thread.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,9 +22,6 @@
 #include "net/handover.h"
 #include "net/listen.h"
 
-/* Time for which a connection that was handed over waits for a thread with room. As long as for
- * memory (handover.c). */
-#define WAIT_NS 10000000000LL
 /* Interval at which full threads look whether such a connection has waited for too long. 1 s is a
  * guess. */
 #define LOOK_NS 1000000000LL
@@ -144,26 +142,14 @@ void per_thread_give(struct net_server *to, struct net_handed *h, int64_t now_ns
 		net_wake_all(to); /* each watches the time from now on, while it is in no handler */
 }
 
-static void drop(struct net_io *io, struct net_handed *h)
-{
-	static atomic_bool logged;
-
-	net_count(io, NET_REFUSED_HANDED, 1);
-	if (weir_log_first(&logged))
-		weir_log(WEIR_LOG_WARN,
-		    "%s: connections of the previous server were refused, since no I/O thread had "
-		    "room for them within %lld s ('per_thread'; logged once)",
-		    weir_stage_name(io->stage), WAIT_NS / 1000000000LL);
-	io->srv->calls->handed_drop(io, h, false);
-}
-
 /* Refuse connections that have waited for too long. */
 static void drop_late(struct net_io *io)
 {
+	static atomic_bool logged;
 	struct net_handed *h;
 
-	while ((h = take(io->srv, weir_loop_now_ns(io->loop) - WAIT_NS)))
-		drop(io, h);
+	while ((h = take(io->srv, weir_loop_now_ns(io->loop) - HANDOVER_WAIT_NS)))
+		handover_refuse(io, h, &logged, "no I/O thread had room ('per_thread')");
 	if (atomic_load(&io->srv->n_waiting) > 0)
 		handover_look(io, LOOK_NS);
 }
@@ -340,6 +326,40 @@ void per_thread_report(struct net_io *io)
 		make_way(io);
 	else
 		io->share.due = false;
+}
+
+/* ---- for operators ---- */
+
+/* Clients in the backlogs, whose handshakes are complete. All threads have the same sockets. */
+static int64_t count_backlog(struct net_server *srv)
+{
+	const struct net_io *io = srv->io[0];
+	int64_t n = 0;
+
+	pthread_mutex_lock(&srv->lock);
+	for (int i = 0; i < io->accept.n_listeners; i++) {
+		struct tcp_info info;
+		socklen_t size = sizeof(info);
+		int fd = io->listener[i].watch.fd;
+		/* of a listening socket, tcpi_unacked is the length of the backlog */
+		if (fd != -1 && getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0)
+			n += info.tcpi_unacked;
+	}
+	pthread_mutex_unlock(&srv->lock);
+	return n;
+}
+
+void per_thread_clients(struct net_server *srv, struct weir_clients *clients)
+{
+	*clients = (struct weir_clients){.per_loop = srv->per_thread};
+	if (srv->per_thread == 0)
+		return;
+	clients->loops = srv->n_io;
+	for (int i = 0; i < srv->n_io; i++) {
+		clients->full += atomic_load(&srv->io[i]->share.full);
+		clients->idle += atomic_load(&srv->io[i]->share.idle);
+	}
+	clients->waiting = count_backlog(srv) + atomic_load(&srv->n_waiting);
 }
 
 void per_thread_fini(struct net_io *io)

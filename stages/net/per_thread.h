@@ -57,6 +57,9 @@ void per_thread_report(struct net_io *io);
  * thread to be told first. Any thread. */
 void per_thread_give(struct net_server *to, struct net_handed *h, int64_t now_ns, int i);
 
+/** Count the threads that are full, and the clients that wait (ops->clients). Any thread. */
+void per_thread_clients(struct net_server *srv, struct weir_clients *clients);
+
 /** Close the connections that still wait. Only after no other thread can reach the server. */
 void per_thread_fini(struct net_io *io);
 

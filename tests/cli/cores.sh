@@ -261,6 +261,9 @@ weir why a --admin "$url"
 is out has "  blocked  core 0 has slept for 6.2 s in a handler of stage 'b'; a spare thread serves the queues"
 is out has "  advice   move stage 'b' out of the group; a pool has more threads than cores"
 is out lacks ' times a core'
+weir why a --admin "$url"
+is out has "  blocked  core 0 has slept for 6.2 s in a handler of stage 'b'; its spare thread has slept, too, for 1.5 s in one of stage 'a'"
+is out has '; 2 of 2 threads busy (max 2) and 1 of 1 spare for blocked cores, 0 waiting ('
 weir why --admin "$url"
 is out has "  blocked  core 0 has slept for 8 ms in a handler of stage 'b'; a spare thread serves the queues"
 is out has "  blocked  core 1 has slept for 40 s in a handler of stage 'b'"$'\n'
@@ -276,6 +279,9 @@ is_text <<<11
 weir ps --admin "$url"
 is exit 0
 is out has "group core: blocked: core 0 has slept for 6.2 s in a handler of stage 'b'; a spare thread serves the queues"
+weir ps --admin "$url"
+is out has "group core: blocked: core 0 has slept for 6.2 s in a handler of stage 'b'; its spare thread has slept, too, for 1.5 s in one of stage 'a'"
+is out has ' 2/2 '; is out lacks ' 3/3 '
 kill "$looks"
 
 # ---- a reload drops an override ----

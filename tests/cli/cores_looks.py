@@ -27,7 +27,7 @@ def add(core, **more):
     core["longest_wait_seconds"] = 0.027
 
 
-def second(group=None, busy=(0.9, 0.8), asleep=(), **more):
+def second(group=None, busy=(0.9, 0.8), asleep=(), spare=0, threads=None, **more):
     doc = copy.deepcopy(first)
     doc["uptime_seconds"] += 1
     doc["groups"][0].update(group or {})
@@ -36,7 +36,11 @@ def second(group=None, busy=(0.9, 0.8), asleep=(), **more):
         add(core, **{**usual, **more}, busy_seconds_total=busy[k])
     for k, seconds in asleep:
         doc["groups"][0]["cores"][k].update(blocked_seconds=seconds, blocked_in="b")
+    if spare:
+        doc["groups"][0]["cores"][0].update(spare_blocked_seconds=spare, spare_blocked_in="a")
     for stage in doc["stages"]:
+        if stage["cores"]:
+            stage["threads"].update(threads or {})
         part = {"a": 0.2, "b": 0.8}.get(stage["name"], 0)
         for k, core in enumerate(stage["cores"]):
             add(core, busy_seconds_total=part * busy[k])
@@ -52,12 +56,13 @@ PAIRS = [
     second(group={"balance": False}, busy=(0.9, 0.1)),
     second(busy=(0.2, 0.1)),
     second(asleep=[(0, 6.2)], busy=(1, 0.1)),
+    second(asleep=[(0, 6.2)], spare=1.5, threads={"busy": 3, "now": 3, "spares": 1, "spares_busy": 1, "max": 2}),
     second(asleep=[(0, 0.0084), (1, 40)], group={"cores_now": 1}, busy=(1, 1), blocked_total=1),
     second(group={"cores_now": 1}, busy=(0.2, 0)),
 ]
 answers = [doc for pair in PAIRS for doc in (first, pair)]
 answers += [answers[-1]]  # for `weir show`
-answers += [PAIRS[-3]]  # for `weir ps`
+answers += [PAIRS[-4], PAIRS[-3]]  # for `weir ps`
 
 
 def answer(path):

@@ -46,6 +46,10 @@ classes:
   vip:  { match: { path: /vip* } }
   bulk: {}
 stages:
+  few:
+    use: http.server
+    with: { listen: "127.0.0.1:0", threads: 2, per_thread: 1 }
+    to:   { request: gone }
   web:
     use: http.server
     with: { listen: "127.0.0.1:0" }

@@ -13,7 +13,22 @@
 
 /* ---- accepting ---- */
 
-/* As many clients as there are threads are served; the others are, as these go. */
+/* How many threads are full, how many of them have an idle client, and how many clients wait. */
+static struct weir_clients clients_of(const struct server *s)
+{
+	struct weir_graph_view *v;
+	struct weir_clients clients = {0};
+
+	CU_ASSERT_EQUAL_FATAL(weir_graph_view(s->graph, &v), 0);
+	for (int i = 0; i < v->n_stages; i++)
+		if (v->stages[i].clients.per_loop > 0)
+			clients = v->stages[i].clients;
+	weir_graph_view_free(v);
+	return clients;
+}
+
+/* As many clients as there are threads are served; the others are, as these go. An operator sees
+ * this, although all threads are in handlers. */
 static void test_others_wait(void)
 {
 	struct server s = started("3", 1);
@@ -23,6 +38,10 @@ static void test_others_wait(void)
 		fd[i] = dial(&s, GET("/wait/all"));
 	gate_await(3);
 	CU_ASSERT_EQUAL(server_metric(&s, "http_connections"), 3);
+	FIXTURE_AWAIT(clients_of(&s).waiting == 2);
+	CU_ASSERT_EQUAL(clients_of(&s).loops, 3);
+	CU_ASSERT_EQUAL(clients_of(&s).full, 3);
+	CU_ASSERT_EQUAL(clients_of(&s).idle, 0);
 	gate_open("all");
 	FIXTURE_AWAIT(count_readable(fd, 5) == 3);
 	CU_ASSERT_EQUAL(server_offered(&s), 3);
@@ -67,7 +86,8 @@ static void test_keep_alive(void)
 	stop(&s);
 }
 
-/* Whether the watchdog has seen the blocked call; *trouble: whether the server is not ready for it. */
+/* Whether the watchdog has seen the blocked call; *trouble: whether the server is not ready for it.
+ * Views say that the handler may block, so that no alert is raised. */
 static bool is_stuck(const struct server *s, bool *trouble)
 {
 	struct weir_graph_view *v;
@@ -77,6 +97,8 @@ static bool is_stuck(const struct server *s, bool *trouble)
 	*trouble = false;
 	for (int i = 0; i < v->n_stages; i++) {
 		stuck |= v->stages[i].stuck > 0;
+		CU_ASSERT_EQUAL(
+		    v->stages[i].blocks_alone, strcmp(v->stages[i].use, "t.alone") == 0);
 		*trouble |= v->stages[i].trouble[0] != '\0';
 	}
 	weir_graph_view_free(v);

@@ -9,22 +9,7 @@
  * gates and numbers of cores; graphs are replaced and drained, with and without time. In the end no
  * cell has an event.
  */
-#include <sched.h>
-
 #include "torture/modes_stage.h"
-
-#define CPUS 4
-
-/* In place of that of libc: the process may use four CPUs, so that groups of several sizes exist on
- * a small machine. A thread that is bound to a CPU that does not exist runs on any. */
-int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
-{
-	(void)pid;
-	CPU_ZERO_S(size, set);
-	for (int i = 0; i < CPUS; i++)
-		CPU_SET_S(i, size, set);
-	return 0;
-}
 
 const bool modes_cells = true;
 const bool modes_sleeps = false;

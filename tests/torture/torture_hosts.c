@@ -116,21 +116,6 @@ static bool talk(int fd, unsigned *rnd)
 	return open;
 }
 
-static int connect_quietly(int to)
-{
-	struct sockaddr_in at = {.sin_family = AF_INET,
-	    .sin_port = htons((uint16_t)to),
-	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct timeval tv = {.tv_sec = WAIT_MS / 1000};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
-	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
 static void *client(void *arg)
 {
 	unsigned rnd = (unsigned)(intptr_t)arg;
@@ -139,7 +124,7 @@ static void *client(void *arg)
 	while (!atomic_load(&over)) {
 		int i = rand_r(&rnd) % CONNECTIONS;
 		if (fd[i] == -1)
-			fd[i] = connect_quietly(atomic_load(&port));
+			fd[i] = client_connect(atomic_load(&port));
 		if (fd[i] != -1 && (!talk(fd[i], &rnd) || rand_r(&rnd) % 16 == 0)) {
 			close(fd[i]);
 			fd[i] = -1;

@@ -60,21 +60,6 @@ static const struct weir_stage_ops alone_ops = {.abi = WEIR_STAGE_ABI,
 
 /* ---- clients ---- */
 
-static int connect_quietly(int to)
-{
-	struct sockaddr_in at = {.sin_family = AF_INET,
-	    .sin_port = htons((uint16_t)to),
-	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct timeval tv = {.tv_sec = WAIT_MS / 1000};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
-	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
 /* Whether something arrives, or the end, while the client waits. */
 static bool comes(int fd)
 {
@@ -145,7 +130,7 @@ static void *client(void *arg)
 	unsigned rnd = (unsigned)(intptr_t)arg;
 
 	while (!atomic_load(&over)) {
-		int fd = connect_quietly(atomic_load(&port[rand_r(&rnd) % ADDRESSES]));
+		int fd = client_connect(atomic_load(&port[rand_r(&rnd) % ADDRESSES]));
 		if (fd == -1)
 			continue;
 		atomic_fetch_add(&dialled, 1);

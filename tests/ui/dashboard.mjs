@@ -274,6 +274,31 @@ test("a core group is a box in the graph, a card with its cores, and on the page
   assert.match(await page.locator("table.cores").textContent(), /core 1\s*45 %/);
 }, { world: { cores: 2 } });
 
+test("a core that sleeps in a handler is marked in the graph, in its card, and on the pages of its stages", async ({ open }) => {
+  const page = await open({ hash: "#/overview" });
+  await page.waitForFunction(() => /, 90 %, 45 % busy, core 0 blocked in work$/.test(document.querySelector("[data-group=core]").getAttribute("aria-label")));
+  assert.equal(await page.locator("[data-group=core] .asleep").count(), 1);
+  const said = "Core 0 of the group core has slept for 6.2 s in a handler of work; its spare thread has slept, too, for 1.5 s in one of answer";
+  const blocked = page.getByRole("list", { name: "Blocked cores" });
+  assert.equal(await blocked.textContent(), said);
+  assert.match(await page.locator(".legend").first().textContent(), /core that sleeps in a handler/);
+  assert.equal(await page.locator("table.cores .core-bar.asleep").count(), 1);
+  const times = page.locator("table.cores td[data-label='blocked']");
+  assert.deepEqual(await times.allTextContents(), ["3", "0"]);
+  for (const name of ["work", "answer"]) {
+    await visit(page, `#/stage/${name}`);
+    assert.equal(await blocked.textContent(), said, name);
+  }
+  await visit(page, "#/stage/backend");
+  assert.equal(await blocked.count(), 0);
+}, { world: { cores: 2, asleep: 6.2, spare: 1.5 } });
+
+test("a source says how many of its threads are full, and how many clients wait", async ({ open }) => {
+  const page = await open({ hash: "#/stage/web" });
+  await page.getByText("per_thread 1; 2 with an idle client; 12 clients wait").waitFor();
+  assert.match(await page.locator(".facts").first().textContent(), /Full threads4 of 4/);
+}, { world: { clients: { threads: 4, full: 4, idle: 2, per_thread: 1, waiting: 12 } } });
+
 test("a core that has left its group is not counted", async ({ open }) => {
   const page = await open({});
   await page.waitForFunction(() => /, 1 core, 90 % busy$/.test(document.querySelector("[data-group=core]").getAttribute("aria-label")));

@@ -122,7 +122,14 @@ export class World {
   cores(t) {
     return Array.from({ length: (this.options.cores || 0) + (this.options.left || 0) }, (_, k) => ({ visits_total: 100 * t, urgent_total: 20 * t, starved_total: 5 * t, cut_by_gate_total: 10 * t,
       cut_by_urgent_total: 0, cut_by_starved_total: 5 * t, batches_total: 120 * t, events_total: 600 * t, from_queue_total: 150 * t, dealt_total: 12 * t, moved_total: 3 * t,
-      blocked_total: 0, blocked_seconds: 0, blocked_in: null, busy_seconds_total: 0.9 / (k + 1) * t, waiting: 17, oldest_wait_seconds: 0.001, longest_wait_seconds: 0.027 }));
+      ...this.sleep(k), busy_seconds_total: 0.9 / (k + 1) * t, waiting: 17, oldest_wait_seconds: 0.001, longest_wait_seconds: 0.027 }));
+  }
+
+  // Core 0 sleeps if `asleep` is given, and its spare if `spare` is.
+  sleep(k) {
+    const { asleep = 0, spare = 0 } = k === 0 ? this.options : {};
+    return { blocked_total: asleep ? 3 : 0, blocked_seconds: asleep, blocked_in: asleep ? this.names.work : null,
+      spare_blocked_seconds: spare, spare_blocked_in: spare ? this.names.answer : null };
   }
 
   full() {
@@ -152,7 +159,8 @@ export class World {
       threads: { busy: pool ? 2 : 0, spinning: 0, idle: pool ? s.threads - 2 : 0, now: s.threads || 0, target: s.placement === "group" ? this.options.cores : s.threads || 0, min: pool ? 1 : 0, max: pool ? 16 : 0,
         failures_total: 0, deaths_total: 0, stuck_total: 0 },
       busy_seconds_total: (all - shed) * (pool ? s.service : 0), batches_total: all - shed, batch_events_total: all - shed, wakeups_total: 0, unhandled_total: 0,
-      longest_running_seconds: 0, slo_seconds: pool ? 0.1 : null, pressure: pool ? 0.3 : 0, degradation: 0, width: null, cores: s.placement === "group" ? this.cores(t) : [],
+      longest_running_seconds: 0, slo_seconds: pool ? 0.1 : null, pressure: pool ? 0.3 : 0, degradation: 0, width: null,
+      clients: s.placement === "source" ? this.options.clients || null : null, cores: s.placement === "group" ? this.cores(t) : [],
       links: s.to ? [{ outlet: s.outlet, to: s.to, type: null, events_total: all - shed, loop: false }] : [],
       metrics: s.placement === "source" ? this.metrics(t) : [], classes, ...(s.name === this.names.work ? this.options.stage : {}),
     };

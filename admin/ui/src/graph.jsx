@@ -165,22 +165,22 @@ function curve(points) {
 function GroupHead({ g, box, n }) {
   const label = describeGroup(g, n);
   const cores = n?.present || [];
-  const bars = cores.length > BARS_MAX ? [{ busy: n.all.busy / cores.length }] : cores;
+  const bars = cores.length > BARS_MAX ? [{ busy: n.all.busy / cores.length, asleep: cores.some((c) => c.asleep) }] : cores;
   const room = Math.floor((box.w - 40 - 9 * bars.length) / 7.2);
   return (
     <g class="core-group" transform={`translate(${box.x.toFixed(1)} ${box.y.toFixed(1)})`} role="img" aria-label={label} data-group={g.name}>
       <title>{label}</title>
       <text x="14" y="22"><tspan class="core-group-name">{shorten(g.name, Math.max(4, room))}</tspan>
         {room > g.name.length + 4 && <tspan dx="6">{shorten(g.schedule, Math.max(4, room - g.name.length - 3))}</tspan>}</text>
-      {bars.map((c, i) => <CoreBar key={i} busy={c.busy} x={box.w - 14 - 9 * (bars.length - i)} />)}
+      {bars.map((c, i) => <CoreBar key={i} busy={c.busy} asleep={c.asleep} x={box.w - 14 - 9 * (bars.length - i)} />)}
     </g>
   );
 }
 
-function CoreBar({ busy, x }) {
+function CoreBar({ busy, asleep, x }) {
   const h = 16 * Math.min(1, busy);
   return (
-    <g transform={`translate(${x.toFixed(1)} 9)`}>
+    <g class={asleep ? "asleep" : ""} transform={`translate(${x.toFixed(1)} 9)`}>
       <rect class="core-track" width="7" height="16" />
       <rect class="core-used" width="7" height={h.toFixed(1)} y={(16 - h).toFixed(1)} />
     </g>

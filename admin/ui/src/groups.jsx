@@ -4,7 +4,7 @@
 import { count, NONE, percent, rate, seconds } from "./format.js";
 import { GroupKnobs } from "./knobs.jsx";
 import { now } from "./live.js";
-import { Card, StageLink } from "./parts.jsx";
+import { Card, Mark, StageLink } from "./parts.jsx";
 
 const mean = (x) => (x === null ? NONE : x < 100 ? x.toFixed(1) : count(Math.round(x)));
 const share = (part, whole) => (whole > 0 ? percent(part / whole) : NONE);
@@ -26,6 +26,7 @@ const COLUMNS = [
   { head: "slots moved/s", show: (c) => rate(c.moved), only: (c) => c.moved > 0 }, // of serial keys
   { head: "waiting", show: (c) => count(c.waiting) },
   { head: "longest wait", show: (c) => seconds(c.longest) },
+  { head: "blocked", show: (c) => count(c.blocked), only: (c) => c.blocked > 0 }, // calls since the group was made
 ];
 
 const columnsOf = (cores) => COLUMNS.filter((column) => !column.only || cores.some(column.only));
@@ -41,6 +42,22 @@ function cutBy(c) {
   return parts.length ? parts.map(([word, n]) => `${word} ${percent(n / c.visits)}`).join(", ") : c.visits > 0 ? "nothing" : NONE;
 }
 
+// For example: "Core 0 of the group core has slept for 6.2 s in a handler of disk; a spare thread serves the queues".
+function sleepText(g, c, i) {
+  const core = `Core ${i} of the group ${g.name} has slept for ${seconds(c.asleep.seconds)} in a handler of ${c.asleep.stage}`;
+  if (i >= g.cores_now) return core;
+  return c.spareAsleep ? `${core}; its spare thread has slept, too, for ${seconds(c.spareAsleep.seconds)} in one of ${c.spareAsleep.stage}`
+    : `${core}; a spare thread serves the queues`;
+}
+
+// The cores that are blocked now: of the group `group`, or those that sleep in a handler of `stage`. "" means any.
+export function Blocked({ group = "", stage = "" }) {
+  const sleeps = (c) => c.asleep && (!stage || [c.asleep.stage, c.spareAsleep?.stage].includes(stage));
+  const items = (now.value?.groups || []).filter((g) => !group || g.name === group).flatMap((g) => g.cores
+    .map((c, i) => sleeps(c) && <li key={`${g.name} ${i}`} data-level="warn"><Mark kind="warn" size={18} /><span>{sleepText(g, c, i)}</span></li>).filter(Boolean));
+  return items.length > 0 && <ul class="alerts blocked" aria-label="Blocked cores">{items}</ul>;
+}
+
 export function Groups() {
   const groups = now.value?.groups || [];
   return groups.map((g) => <GroupCard key={g.name} g={g} />);
@@ -51,6 +68,7 @@ function GroupCard({ g }) {
   const columns = columnsOf(g.stages.map((s) => s.all));
   return (
     <Card title={`Core group ${g.name}`} id={id} class="group-card" hint={settingsOf(g).join(" · ")}>
+      <Blocked group={g.name} />
       <Cores cores={g.cores} n={g.cores_now} by={id} />
       <div class="table-scroll" role="group" aria-label={`Stages of the core group ${g.name}`} tabIndex={0}>
         <table class="cards">
@@ -82,7 +100,7 @@ export function Cores({ cores, n, by }) {
         <tbody>{cores.map((c, i) => (
           <tr key={i}>
             <th scope="row">core {i}{i < n ? "" : " (left)"}</th>
-            <td class="num" data-label="busy"><span class="core-busy"><Bar share={c.busy} />{percent(c.busy)}</span></td>
+            <td class="num" data-label="busy"><span class="core-busy"><Bar share={c.busy} asleep={c.asleep} />{percent(c.busy)}</span></td>
             <Cells c={c} columns={columns} />
           </tr>
         ))}</tbody>
@@ -99,18 +117,19 @@ function Cells({ c, columns }) {
   });
 }
 
-function Bar({ share: part }) {
+function Bar({ share: part, asleep }) {
   return (
-    <svg class="core-bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+    <svg class={asleep ? "core-bar asleep" : "core-bar"} viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
       <rect class="core-track" width="100" height="8" />
       <rect class="core-used" width={(100 * Math.min(1, part)).toFixed(1)} height="8" />
     </svg>
   );
 }
 
-// For example: "core, wavefront, 2 cores, 43 % and 41 % busy".
+// For example: "core, wavefront, 2 cores, 43 % and 41 % busy, core 0 blocked in disk".
 export function describeGroup(g, n) {
   const shares = n?.present.map((c) => c.busy) || [], many = n?.cores_now ?? g.cores_now;
   const text = shares.length > 4 ? `${percent(Math.min(...shares))} to ${percent(Math.max(...shares))}` : shares.map(percent).join(", ");
-  return [`core group ${g.name}`, ...settingsOf(g), `${count(many)} core${many === 1 ? "" : "s"}`, text && `${text} busy`].filter(Boolean).join(", ");
+  return [`core group ${g.name}`, ...settingsOf(g), `${count(many)} core${many === 1 ? "" : "s"}`, text && `${text} busy`,
+    ...(n?.cores || []).map((c, i) => c.asleep && `core ${i} blocked in ${c.asleep.stage}`)].filter(Boolean).join(", ");
 }

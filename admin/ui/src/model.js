@@ -150,17 +150,21 @@ function coreNow(c, old, dt) {
     busy: grown("busy_seconds_total"), visits: grown("visits_total"), urgent: grown("urgent_total"), starved: grown("starved_total"),
     cutGate: grown("cut_by_gate_total"), cutUrgent: grown("cut_by_urgent_total"), cutStarved: grown("cut_by_starved_total"),
     events: grown("events_total"), queued: grown("from_queue_total"), dealt: grown("dealt_total"), moved: grown("moved_total"),
-    waiting: c.waiting, oldest: c.oldest_wait_seconds, longest: c.longest_wait_seconds,
+    waiting: c.waiting, oldest: c.oldest_wait_seconds, longest: c.longest_wait_seconds, blocked: c.blocked_total || 0,
+    asleep: sleepOf(c.blocked_seconds, c.blocked_in), spareAsleep: sleepOf(c.spare_blocked_seconds, c.spare_blocked_in),
   });
 }
 
+// The sleep of a core, or of its spare thread, in a handler; null if it is awake.
+const sleepOf = (seconds, stage) => (seconds > 0 ? { seconds, stage } : null);
+
 const withMean = (c) => ({ ...c, aVisit: c.visits > 0 ? c.events / c.visits : null });
 
-// Several cores together: sums, and the longest of their waits.
+// Several cores together: sums, and the longest of their waits. Sleeps are left out.
 function together(cores) {
   const sum = {};
   for (const c of cores)
-    for (const key of Object.keys(c))
+    for (const key of Object.keys(c).filter((k) => k !== "asleep" && k !== "spareAsleep"))
       sum[key] = key === "oldest" || key === "longest" ? Math.max(sum[key] || 0, c[key]) : (sum[key] || 0) + c[key];
   return withMean(sum);
 }

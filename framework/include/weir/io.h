@@ -68,20 +68,20 @@ struct weir_loop_ops {
 };
 
 /**
- * Create a loop for stage `st` and its thread "NAME/ioI" (I = `index`), which is not pinned (but see weir_loop_cores).
- * weir_loop_data returns `data`. Waits until `ops->start` has run in the thread. Returns 0,
- * WEIR_EINVAL (a required callback is missing; logged), WEIR_ENOMEM, WEIR_ESYS (the thread, epoll
- * or eventfd could not be created), or the code of `start`. Main thread.
+ * Create a loop for stage `st` and its thread "NAME/ioI" (I = `index`), which is not pinned (but
+ * see weir_loop_cores). weir_loop_data returns `data`. Waits until `ops->start` has run in the
+ * thread. Returns 0, WEIR_EINVAL (a required callback is missing; logged), WEIR_ENOMEM, WEIR_ESYS
+ * (the thread, epoll or eventfd could not be created), or the code of `start`. Main thread.
  */
 WEIR_API int weir_loop_start(struct weir_stage *st, int index, const struct weir_loop_ops *ops,
     void *data, struct weir_loop **loop);
 
 /**
- * The number of cores of the core group that source `st` (WEIR_STAGE_HOSTS) is in; 0 if it is in none.
- * A loop with an index below it is a core, too: its thread is pinned, is called "GROUP/I", and runs
- * the stages of the group between the callbacks of the loop, also in batches that other threads have
- * sent. In the handlers of these stages, weir_loop_here() is the loop of the core. The source starts
- * at most one loop per core. Any thread.
+ * The number of cores of the core group that source `st` (WEIR_STAGE_HOSTS) is in; 0 if it is in
+ * none. A loop with an index below it is a core, too: its thread is pinned, is called "GROUP/I",
+ * and runs the stages of the group between the callbacks of the loop, also in batches that other
+ * threads have sent. In the handlers of these stages, weir_loop_here() is the loop of the core. The
+ * source starts at most one loop per core. Any thread.
  */
 WEIR_API int weir_loop_cores(const struct weir_stage *st);
 
@@ -144,8 +144,8 @@ WEIR_API int weir_loops_held(const struct weir_stage *st);
  * and set timers in this loop; their callbacks run in the same thread. The result may differ from
  * call to call: it is NULL if the sender is a handler thread, and sometimes if the stage has a
  * width (docs/writing-a-stage.md). In the handler of a stage with WEIR_STAGE_LOOP, the result is
- * the loop of that stage. In the handler of a stage in a core group, it is the loop of the core, if a source is in the group.
- * In the handlers of other stages with a pool, it is NULL.
+ * the loop of that stage. In the handler of a stage in a core group, it is the loop of the core, if
+ * a source is in the group. In the handlers of other stages with a pool, it is NULL.
  */
 WEIR_API struct weir_loop *weir_loop_here(void);
 

@@ -29,6 +29,10 @@
  * Reloads and previews of reloads report this text. If the callback returns false, `text` is
  * ignored. `wanted` has the same name and type, may have other knobs, and was not started.
  * Optional; called under the same rules as refresh.
+ *
+ * ops->clients. Set all members of `clients`. `/api/v1/stages`, `weir ps` and `weir why` report
+ * them. Any thread, also several at once, after start has returned and before fini; must not block
+ * for longer than a short lock.
  */
 #ifndef WEIR_SOURCE_H
 #define WEIR_SOURCE_H
@@ -40,6 +44,15 @@
 #include <weir/event.h>
 
 struct weir_stage;
+
+/** The clients of a source whose loops have at most `per_loop` clients each (ops->per_loop). */
+struct weir_clients {
+	int64_t per_loop; /* 0: there is no limit, and the other members are 0 */
+	int loops;        /* number of loops, each with a thread of its own */
+	int full;         /* of these, loops that have `per_loop` clients */
+	int idle;         /* of these, loops that have a client without a request */
+	int64_t waiting;  /* clients that wait for room, in the kernel or in the source */
+};
 
 /** Class of `ev` according to the graph's `classes:`: the first that matches, otherwise the last
  *  one. For sources. */

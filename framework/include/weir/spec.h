@@ -151,8 +151,8 @@ struct weir_stage_spec {
 	int mode;       /* enum weir_stage_mode */
 	char *key;      /* field for `mode: partitioned`; "" means "stage" */
 	int64_t slo_ns; /* -1 is `auto`: the smallest of the classes' objectives */
-	/* position of `slo`; .file is NULL if the key is absent */
-	struct weir_mark slo_mark;
+	/* positions of keys; .file is NULL if the key is absent */
+	struct weir_mark slo_mark, mode_mark, local_mark, urgent_mark, serial_mark;
 	struct weir_threads_spec threads;
 	struct weir_queue_spec queue;
 	struct weir_cohort_spec cohort;

@@ -59,6 +59,8 @@
 
 struct weir_stage;
 
+struct weir_clients;
+
 enum weir_stage_flags {
 	WEIR_STAGE_SOURCE = 1, /* creates events in its own I/O threads; no queue, no `handle` */
 	WEIR_STAGE_SINGLE = 2, /* always `mode: exclusive`, whatever the YAML says */
@@ -175,6 +177,9 @@ struct weir_stage_ops {
 	 *  with the type that it accepts keeps its other payloads. */
 	const struct weir_payload_type *const *needs;
 	const struct weir_payload_at *gives, *takes;
+	/** For sources with `per_loop`: report which loops are full, and how many clients wait
+	 *  (source.h). Optional. */
+	void (*clients)(struct weir_stage *st, struct weir_clients *clients);
 };
 
 /**

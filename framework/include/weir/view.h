@@ -14,6 +14,7 @@
 #include <weir/event.h>
 #include <weir/metric.h>
 #include <weir/payload.h>
+#include <weir/source.h>
 
 struct weir_graph;
 
@@ -48,7 +49,7 @@ struct weir_link_view {
 };
 
 /** What a core of a core group does at one of the group's stages: totals since the group was made,
- *  except the last two. */
+ *  except where a comment says otherwise. */
 struct weir_core_view {
 	uint64_t visits;  /* of the stage, those counted below included */
 	uint64_t urgent;  /* visits that the `urgent` of the stage has begun */
@@ -77,10 +78,14 @@ struct weir_core_view {
 	/* handler calls in which the core was asleep for 5 ms or longer; a spare thread then serves the
 	 * queues in its place, and its events, batches and visits are added to those of the core */
 	uint64_t blocked;
-	/* how long it has slept in its present call, and the name of that stage; 0 and NULL if it is not
-	 * blocked now */
+	/* how long it has slept in its present call until now, and the name of that stage; 0 and
+	 * NULL if it is not blocked now */
 	int64_t blocked_ns;
 	const char *blocked_in;
+	/* The same of the spare thread. Nothing stands in for a spare, so until one of the two is
+	 * back, no thread takes what waits for this core. */
+	int64_t spare_blocked_ns;
+	const char *spare_blocked_in;
 };
 
 /** A stage of a core group: when it is urgent; 0: no such threshold. */
@@ -112,7 +117,9 @@ struct weir_stage_view {
 	char trouble[200];
 	/* the stage's pool: the name of the group or the stage; "" if the stage has no pool */
 	const char *group;
-	const char *placement;       /* "source", "inline", "pool", "group" */
+	const char *placement; /* "source", "inline", "pool", "group" */
+	/* inline, of a type that may block: only the client waits whose event is in the call */
+	bool blocks_alone;
 	const char *mode;            /* "shared", "exclusive", "partitioned", "replicated" */
 	const char *admission;       /* policy name */
 	const char *admission_mode;  /* "off", "shadow", "enforce" */
@@ -139,6 +146,8 @@ struct weir_stage_view {
 	int64_t law_slack;
 	int threads[WEIR_THREAD_STATES];
 	int threads_now, threads_target, threads_min, threads_max;
+	/* of threads[WEIR_THREAD_BUSY] and threads_now: threads that stand in for blocked cores */
+	int spares_busy, spares_now;
 	uint64_t thread_failures, thread_deaths;
 	uint64_t busy_ns; /* time in handlers, summed over threads */
 	uint64_t batches; /* number of handle calls */
@@ -162,6 +171,7 @@ struct weir_stage_view {
 	const struct weir_metric *metrics;
 	int64_t metric[WEIR_METRICS_MAX];
 	struct weir_class_view class_view[WEIR_CLASSES_MAX];
+	struct weir_clients clients; /* of a source with ops->clients; zero for others */
 	/* for stages in a core group, otherwise 0 and NULL: the cores of the group */
 	int n_cores;
 	struct weir_core_view *cores;

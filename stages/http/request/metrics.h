@@ -21,7 +21,8 @@
 	X(REFUSED_HANDED, "http_refused_handed_total", COUNTER, "connections",                     \
 	    "connections from before a reload, closed because they could not be taken over")       \
 	X(EVICTED, "http_evicted_total", COUNTER, "connections",                                   \
-	    "idle or slow connections closed for new ones or to free memory")                      \
+	    "idle or slow connections closed for new ones, to free memory, or for connections of " \
+	    "the previous server that wait for an I/O thread")                                     \
 	X(ACCEPT_FAILURES, "http_accept_failures_total", COUNTER, "failures",                      \
 	    "accepts that failed for lack of descriptors or memory")                               \
 	X(ANSWERS_2XX, "http_responses_2xx_total", COUNTER, "responses", "responses of class 2xx") \

@@ -28,6 +28,7 @@
 #include "net/memory_auto.h"
 #include "net/net_server.h"
 #include "net/pause.h"
+#include "net/per_thread.h"
 #include "net/tls/tls_conn.h"
 #include "net/tls/tls_site.h"
 
@@ -193,6 +194,11 @@ static int64_t server_per_loop(const void *conf)
 	return ((const struct http_conf *)conf)->net.per_thread;
 }
 
+static void server_clients(struct weir_stage *st, struct weir_clients *clients)
+{
+	per_thread_clients(weir_state(st), clients);
+}
+
 static int server_start(struct weir_stage *st, struct weir_err *err)
 {
 	return net_server_start(st, &loop_ops, err);
@@ -262,4 +268,5 @@ const struct weir_stage_ops weir_stage_http_server = {
     .refresh = refresh,
     .renewed = renewed,
     .per_loop = server_per_loop,
+    .clients = server_clients,
 };

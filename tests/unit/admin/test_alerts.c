@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Alerts of stages whose names have the maximum length: each is raised once and names its stage.
- * test_bottleneck.c tests the conditions of alerts. */
+/* Alerts of stages whose names have the maximum length: each is raised once and names its stage. No
+ * alert of a stage that may block. test_bottleneck.c tests the conditions of alerts. */
 #include "admin/metrics/alerts.h"
 
 #include <string.h>
@@ -46,6 +46,28 @@ static void test_names_of_64_bytes(void)
 	alerts_fini(&alerts);
 }
 
+/* An inline stage that may block, since only the client of the call waits: no alert, however
+ * long. */
+static void test_blocks_alone(void)
+{
+	struct weir_stage_view stage = {.name = "app", .placement = "inline", .group = ""};
+	struct weir_graph_view view = {.wall_ns = 1700000000 * S, .n_stages = 1, .stages = &stage};
+	struct alerts alerts = {0};
+	const struct alerts_about about = {0};
+
+	for (int alone = 1; alone >= 0; alone--) {
+		n_told = 0;
+		stage.blocks_alone = alone;
+		for (int i = 0; i < 10; i++, view.wall_ns += S) {
+			stage.stuck += i % 2;
+			stage.longest_running_ns = (i + 1) * S;
+			alerts_feed(&alerts, &about, &view, NULL, tell, NULL);
+		}
+		CU_ASSERT_EQUAL(n_told, alone ? 0 : 1);
+	}
+	alerts_fini(&alerts);
+}
+
 static void test_bottleneck_has_all_of_the_name(void)
 {
 	struct weir_stage_view stage = {.name = BEGIN "a",
@@ -70,4 +92,5 @@ static void test_bottleneck_has_all_of_the_name(void)
 }
 
 CUNIT_MAIN("alerts", {"names of 64 bytes", test_names_of_64_bytes},
+    {"blocks alone", test_blocks_alone},
     {"a bottleneck has all of the name", test_bottleneck_has_all_of_the_name})

@@ -19,6 +19,8 @@ static struct weir_core_view cores[2] = {{.visits = 10,
 					     .blocked = 7,
 					     .blocked_ns = 6200000000,
 					     .blocked_in = "disk",
+					     .spare_blocked_ns = 1200000000,
+					     .spare_blocked_in = "cache",
 					     .waiting = 5,
 					     .oldest_wait_ns = 1500000,
 					     .batches = 12,
@@ -56,12 +58,13 @@ static json_t *expected_core(void)
 {
 	return json_pack(
 	    "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:f, s:i, "
-	    "s:f, s:f}",
+	    "s:f, s:f, s:f, s:s}",
 	    "visits_total", 10, "urgent_total", 2, "starved_total", 3, "cut_by_gate_total", 6,
 	    "cut_by_urgent_total", 1, "cut_by_starved_total", 0, "batches_total", 12,
 	    "events_total", 70, "from_queue_total", 30, "dealt_total", 4, "moved_total", 6,
 	    "blocked_total", 7, "blocked_seconds", 6.2, "blocked_in", "disk", "busy_seconds_total",
-	    2.5, "waiting", 5, "oldest_wait_seconds", 0.0015, "longest_wait_seconds", 0.04);
+	    2.5, "waiting", 5, "oldest_wait_seconds", 0.0015, "longest_wait_seconds", 0.04,
+	    "spare_blocked_seconds", 1.2, "spare_blocked_in", "cache");
 }
 
 static void test_json(void)
@@ -206,8 +209,12 @@ static void test_asleep(void)
 	setup_small(0.5, 100);
 	group.n_cores = 2;
 	says(&b, "Core 0 of group 'core' is blocked: it has slept for 6.2 s in a handler of stage "
-		 "'disk'.");
+		 "'disk', and its spare thread sleeps, too.");
 	CU_ASSERT_FALSE(b.limits);
+	cores[0].spare_blocked_in = NULL;
+	says(&b, "Core 0 of group 'core' is blocked: it has slept for 6.2 s in a handler of stage "
+		 "'disk'.");
+	cores[0].spare_blocked_in = "cache";
 	group.n_cores = 0; /* it has woken up since then */
 	json_t *json = bottleneck_json_now(&b, &small);
 	CU_ASSERT_PTR_NOT_NULL(

@@ -28,7 +28,7 @@ struct folder {
 
 static const struct folder folders[] = {
     {WEIR_SOURCE_DIR "/tests/config/bad", 140, false},
-    {WEIR_SOURCE_DIR "/tests/config/refused", 13, true},
+    {WEIR_SOURCE_DIR "/tests/config/refused", 14, true},
 };
 
 #define N_FOLDERS (sizeof(folders) / sizeof(folders[0]))

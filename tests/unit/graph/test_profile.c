@@ -61,11 +61,8 @@ static const struct weir_stage_ops odd_ops = {.abi = WEIR_STAGE_ABI,
 static struct weir_stage_spec *in_group(
     struct weir_spec *spec, const char *name, const char *use, const char *to)
 {
-	struct weir_stage_spec *s = fixture_stage(spec, name, use, to);
+	struct weir_stage_spec *s = fixture_core_stage(spec, name, use, to);
 
-	weir_spec_text(&s->group, "core");
-	weir_spec_text(&s->admission.policy, "none");
-	fixture_set(s, "queue.limit", "20000");
 	s->local = WEIR_LOCAL_ALWAYS;
 	return s;
 }

@@ -1,48 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Spare threads of core groups: while a core sleeps in a handler, the events in queues are served, those
- * that belong to it wait, and all is told; spares end with the sleep, the group, and its number of
- * cores. */
-#include "fixture/graph/probes.h"
+/* Spare threads of core groups: while a core sleeps in a handler, the events in queues are served,
+ * and those that belong to it wait; spares end with the sleep, the group, and its number of cores.
+ * test_spare_told.c tests what is told of them. */
+#include "spare_rig.h"
 
-#include <semaphore.h>
-
-#include "base/clock.h"
-#include "base/task.h"
-#include "event/local.h"
-#include "graph/graph.h"
-#include "sched/spare.h"
-
-#define EVENTS 400
-/* seq of the event that sleeps in t.sleep, and that ends its thread in t.deadly */
-#define SLEEPER 0
-#define ODD     70
-
-static sem_t bed;
-static atomic_int asleep_in; /* number of handlers that sleep */
-static atomic_int sleeps;    /* how often the handler at the event sleeps; 0: once */
-static atomic_int slept;     /* sleeps that have ended */
-
-static void sleep_handle(struct weir_stage *st, struct weir_event **ev, int n)
-{
-	for (int i = 0; i < n; i++) {
-		if (((struct probe *)ev[i])->seq != SLEEPER)
-			continue;
-		atomic_fetch_add(&asleep_in, 1);
-		do
-			while (sem_wait(&bed) != 0)
-				continue;
-		while (atomic_fetch_add(&slept, 1) + 1 < atomic_load(&sleeps));
-		atomic_fetch_sub(&asleep_in, 1);
-	}
-	end_handle(st, ev, n);
-}
-
-static const struct weir_stage_ops sleep_ops = {.abi = WEIR_STAGE_ABI,
-    .flags = WEIR_STAGE_REPLICABLE,
-    .name = "t.sleep",
-    .summary = "sleeps at one event",
-    .accepts = &probe_type,
-    .handle = sleep_handle};
+#define ODD 70 /* seq of the event that ends its thread in t.deadly */
 
 static const struct weir_stage_ops holds_ops = {.abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_HOLDS,
@@ -66,205 +28,13 @@ static const struct weir_stage_ops deadly_ops = {.abi = WEIR_STAGE_ABI,
     .outlets = pass_outlets,
     .handle = deadly_handle};
 
-static struct weir_stage_spec *in_group(
-    struct weir_spec *spec, const char *name, const char *use, const char *to)
-{
-	struct weir_stage_spec *s = fixture_stage(spec, name, use, to);
-
-	weir_spec_text(&s->group, "core");
-	weir_spec_text(&s->admission.policy, "none");
-	fixture_set(s, "queue.limit", "20000");
-	fixture_set(s, "cohort.max", "1");
-	return s;
-}
-
-/* One core, or as many as `cores` says: w sleeps; a passes on to b. */
-static struct weir_spec *spec_new(const char *cores, const char *use)
-{
-	struct weir_spec *spec = weir_spec_new("spare");
-	struct weir_group_spec *g = weir_spec_add_group(spec, "core");
-
-	weir_spec_text(&g->schedule, "fifo");
-	weir_spec_text(&g->cores, cores);
-	g->threads.stuck_ns = 0; /* the signal of the watchdog would wake the sleeper */
-	in_group(spec, "w", "t.sleep", NULL);
-	in_group(spec, "a", use, "b");
-	in_group(spec, "b", "t.end", NULL);
-	prepare(EVENTS);
-	sem_init(&bed, 0, 0);
-	atomic_store(&sleeps, 0);
-	atomic_store(&slept, 0);
-	return spec;
-}
-
-static struct core_group *group_of(struct weir_graph *g)
-{
-	return weir_graph_stage(g, "w")->pool->cores;
-}
-
-/* Whether the thread of the spare of core `k` is there. */
-static bool spare_is(struct weir_graph *g, int k, int slot)
-{
-	struct core_group *group = group_of(g);
-	struct handler *h = atomic_load(&group->pool->handler[group->first_spare + k]);
-
-	return h && atomic_load(&h->slot) == slot;
-}
-
-static bool all_gone(struct weir_graph *g)
-{
-	struct core_group *group = group_of(g);
-	bool gone = true;
-
-	for (int i = group->first_spare; i < atomic_load(&group->pool->n_slots); i++) {
-		struct handler *h = atomic_load(&group->pool->handler[i]);
-		gone &= !h || atomic_load(&h->slot) == HANDLER_EMPTY;
-	}
-	return gone;
-}
-
-static void offer(struct weir_graph *g, const char *name, int first, int n)
-{
-	fixture_offer_all(weir_graph_stage(g, name), &probes[first], n, n < 16 ? n : 16);
-}
-
-/* The first event sleeps in w. */
-static struct weir_graph *start_asleep(struct weir_spec *spec)
-{
-	weir_log_set_fd(-1);
-	struct weir_graph *g = fixture_start(spec);
-	weir_thread_attach(g, "test");
-	offer(g, "w", 0, 1);
-	FIXTURE_AWAIT(atomic_load(&asleep_in) == 1);
-	return g;
-}
-
-static void wake(void)
-{
-	sem_post(&bed);
-}
-
-static void finish(struct weir_graph *g, int n)
-{
-	FIXTURE_AWAIT(fixture_ended() == (uint64_t)n);
-	check_each_once(n);
-	FIXTURE_AWAIT(all_gone(g));
-	weir_thread_detach();
-	finish_graph(g, 0);
-	sem_destroy(&bed);
-	weir_log_set_fd(2);
-}
-
-static void check_told(struct weir_graph *g)
-{
-	struct weir_graph_view *v;
-	struct weir_decision d[4];
-	int n = weir_graph_decisions(g, d, 4), told = 0;
-
-	for (int i = 0; i < n; i++)
-		told += strcmp(d[i].action, "blocked") == 0 && strcmp(d[i].stage, "core") == 0 &&
-			strncmp(d[i].rule, "core 0 has slept for ", 21) == 0 &&
-			strstr(d[i].rule, " ms in a handler of stage 'w'");
-	CU_ASSERT_EQUAL(told, 1);
-	CU_ASSERT_EQUAL_FATAL(weir_graph_view(g, &v), 0);
-	CU_ASSERT_EQUAL_FATAL(v->n_groups, 1);
-	CU_ASSERT_EQUAL(v->groups[0].core[0].blocked, 1);
-	/* the work of the spare is shown as that of its core */
-	CU_ASSERT_EQUAL(v->groups[0].n_cores, 1);
-	CU_ASSERT_EQUAL(v->groups[0].core[0].events, 1 + 2 * (EVENTS - 1));
-	weir_graph_view_free(v);
-}
-
-static struct weir_core_view core_view(struct weir_graph *g)
-{
-	struct weir_graph_view *v;
-
-	CU_ASSERT_EQUAL_FATAL(weir_graph_view(g, &v), 0);
-	CU_ASSERT_EQUAL_FATAL(v->n_groups, 1);
-	struct weir_core_view core = v->groups[0].core[0];
-	weir_graph_view_free(v);
-	return core;
-}
-
-static bool is_blocked(struct weir_graph *g)
-{
-	return core_view(g).blocked_ns > 0;
-}
-
-/* When the present sleep began, as views show it; 0: the core is awake. */
-static int64_t asleep_since(struct weir_graph *g)
-{
-	return atomic_load(&group_of(g)->watched[0].now.since_ns);
-}
-
-/* Two sleeps in a call count once, and the core is blocked in both of them. */
-static void test_counts_calls(void)
-{
-	struct weir_spec *spec = spec_new("1", "t.pass");
-
-	atomic_store(&sleeps, 2);
-	struct weir_graph *g = start_asleep(spec);
-	FIXTURE_AWAIT(is_blocked(g));
-	struct weir_core_view c = core_view(g);
-	int64_t first_ns = asleep_since(g);
-	CU_ASSERT_STRING_EQUAL(c.blocked_in, "w");
-	CU_ASSERT_TRUE(c.blocked_ns >= BLOCKED_NS);
-	wake();
-	FIXTURE_AWAIT(asleep_since(g) != 0 && asleep_since(g) != first_ns);
-	CU_ASSERT_TRUE(core_view(g).blocked_ns > c.blocked_ns);
-	CU_ASSERT_EQUAL(core_view(g).blocked, 1);
-	wake();
-	FIXTURE_AWAIT(fixture_ended() == 1 && !is_blocked(g));
-	CU_ASSERT_PTR_NULL(core_view(g).blocked_in);
-	CU_ASSERT_EQUAL(core_view(g).blocked, 1);
-	offer(g, "w", 0, 1); /* another call */
-	FIXTURE_AWAIT(is_blocked(g));
-	CU_ASSERT_EQUAL(core_view(g).blocked, 2);
-	wake();
-	FIXTURE_AWAIT(fixture_ended() == 2);
-	weir_thread_detach();
-	finish_graph(g, 0);
-	sem_destroy(&bed);
-	weir_log_set_fd(2);
-}
-
-/* The busy time grows during the call, never decreases, and never exceeds the length of the call,
- * though a spare works as well. */
-static void test_busy(void)
-{
-	int64_t began_ns = clock_now_ns();
-	struct weir_graph *g = start_asleep(spec_new("1", "t.pass"));
-	uint64_t last_ns = 0;
-
-	for (int i = 1; i < EVENTS; i++) {
-		offer(g, "a", i, 1);
-		FIXTURE_AWAIT(fixture_ended() == (uint64_t)i);
-		uint64_t busy_ns = core_view(g).busy_ns;
-		CU_ASSERT_TRUE(busy_ns >= last_ns);
-		CU_ASSERT_TRUE(busy_ns <= (uint64_t)stage_view(g, "w").longest_running_ns);
-		last_ns = busy_ns;
-	}
-	CU_ASSERT_TRUE(last_ns > 0);
-	FIXTURE_AWAIT(core_view(g).busy_ns > last_ns);
-	CU_ASSERT_TRUE(core_view(g).events == 1 + 2 * (EVENTS - 1));
-	last_ns = core_view(g).busy_ns;
-	wake();
-	FIXTURE_AWAIT(fixture_ended() == EVENTS && !is_blocked(g));
-	CU_ASSERT_TRUE(core_view(g).busy_ns >= last_ns);
-	CU_ASSERT_TRUE(core_view(g).busy_ns <= (uint64_t)(clock_now_ns() - began_ns));
-	finish(g, EVENTS);
-}
-
 /* All events that come from outside pass both stages while the only core sleeps. */
 static void test_serves(void)
 {
 	struct weir_graph *g = start_asleep(spec_new("1", "t.pass"));
 
-	offer(g, "a", 1, EVENTS - 1);
-	FIXTURE_AWAIT(fixture_ended() == EVENTS - 1);
-	CU_ASSERT_EQUAL(atomic_load(&asleep_in), 1);
+	serve_others(g);
 	CU_ASSERT_TRUE(spare_is(g, 0, HANDLER_LIVE));
-	check_told(g);
 	wake();
 	finish(g, EVENTS);
 }
@@ -317,11 +87,9 @@ static void test_owned(void)
 static void test_stands_in(void)
 {
 	for (int i = 0; i < 2; i++) {
-		struct weir_spec *spec = spec_new("2", "t.pass");
-		if (task_cores() < 2) {
-			weir_spec_free(spec);
+		struct weir_spec *spec = spec_of_two("2");
+		if (!spec)
 			return;
-		}
 		if (i == 0) {
 			fixture_set(&spec->stages[1], "mode", "partitioned");
 			fixture_set(&spec->stages[1], "key", "producer");
@@ -332,9 +100,7 @@ static void test_stands_in(void)
 			probes[k].producer = k;
 		struct weir_graph *g = start_asleep(spec);
 		CU_ASSERT_TRUE(weir_graph_stage(g, "a")->sink.queue.n_parts >= 2);
-		offer(g, "a", 1, EVENTS - 1);
-		FIXTURE_AWAIT(fixture_ended() == EVENTS - 1);
-		CU_ASSERT_EQUAL(atomic_load(&asleep_in), 1);
+		serve_others(g);
 		wake();
 		finish(g, EVENTS);
 	}
@@ -359,11 +125,9 @@ static bool core_is_first(struct weir_graph *g)
 static void test_barred(void)
 {
 	for (int i = 0; i < 2; i++) {
-		struct weir_spec *spec = spec_new("2", "t.pass");
-		if (task_cores() < 2) {
-			weir_spec_free(spec);
+		struct weir_spec *spec = spec_of_two("2");
+		if (!spec)
 			return;
-		}
 		if (i == 0) {
 			fixture_set(in_group(spec, "it", "t.sleep", NULL), "mode", "replicated");
 		} else {
@@ -385,9 +149,7 @@ static void test_death(void)
 {
 	struct weir_graph *g = start_asleep(spec_new("1", "t.deadly"));
 
-	offer(g, "a", 1, EVENTS - 1);
-	FIXTURE_AWAIT(fixture_ended() == EVENTS - 1);
-	CU_ASSERT_EQUAL(atomic_load(&asleep_in), 1);
+	serve_others(g);
 	CU_ASSERT_EQUAL(probes[ODD].status, WEIR_EDIED);
 	wake();
 	finish(g, EVENTS);
@@ -405,12 +167,10 @@ static void to_partition(struct weir_graph *g, struct probe *p, int part)
 /* The group loses core 1, which sleeps: it needs no spare any more, and the other core goes on. */
 static void test_fewer_cores(void)
 {
-	struct weir_spec *spec = spec_new("1..2", "t.pass");
+	struct weir_spec *spec = spec_of_two("1..2");
 
-	if (task_cores() < 2) {
-		weir_spec_free(spec);
+	if (!spec)
 		return;
-	}
 	weir_spec_text(&spec->groups[0].threads.policy, "static");
 	fixture_set(&spec->stages[0], "mode", "partitioned");
 	fixture_set(&spec->stages[0], "key", "producer");
@@ -426,9 +186,7 @@ static void test_fewer_cores(void)
 	CU_ASSERT_EQUAL(atomic_load(&asleep_in), 1);
 	pool_set_target(pool, 1);
 	FIXTURE_AWAIT(all_gone(g));
-	offer(g, "a", 1, EVENTS - 1);
-	FIXTURE_AWAIT(fixture_ended() == EVENTS - 1);
-	CU_ASSERT_EQUAL(atomic_load(&asleep_in), 1);
+	serve_others(g);
 	wake();
 	finish(g, EVENTS);
 }
@@ -490,5 +248,4 @@ static void test_types(void)
 CUNIT_MAIN("spare threads", {"types are known", test_types}, {"serves queues", test_serves},
     {"cells wait", test_cells_wait}, {"what is owned waits", test_owned},
     {"stands in", test_stands_in}, {"barred", test_barred}, {"death", test_death},
-    {"fewer cores", test_fewer_cores}, {"drain", test_drain}, {"pause", test_pause},
-    {"counts calls", test_counts_calls}, {"busy time", test_busy})
+    {"fewer cores", test_fewer_cores}, {"drain", test_drain}, {"pause", test_pause})

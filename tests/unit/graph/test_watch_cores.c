@@ -121,7 +121,7 @@ static bool has_spare(void)
 
 static bool is_blocked(void)
 {
-	return group->watched[0].blocked.is;
+	return group->watched[0].own.blocked.is;
 }
 
 static void test_blocked(void)

@@ -97,6 +97,39 @@ static void test_waiting(void)
 	rig_finish();
 }
 
+/* What operators see: clients in the backlog wait, and connections that were handed over. */
+static void test_clients(void)
+{
+	struct weir_clients c;
+	int fd[2];
+
+	begin(2, 2);
+	rig_listen(0);
+	rig_conn(0, 'x', LIST_IDLE, 0);
+	rig_conn(0, 'y', LIST_BEHIND, 0);
+	rig_conn(1, 'z', LIST_BEHIND, 0);
+	turn(0);
+	turn(1);
+	fd[0] = rig_dial(0);
+	per_thread_clients(&rig.srv, &c);
+	CU_ASSERT_TRUE(c.per_loop == 2 && c.loops == 2 && c.full == 1 && c.idle == 1);
+	CU_ASSERT_EQUAL(c.waiting, 1);
+	rig_conn(1, 'u', LIST_BEHIND, 0);
+	turn(1);
+	give('a', false, 0);
+	fd[1] = rig_dial(0);
+	per_thread_clients(&rig.srv, &c);
+	CU_ASSERT_TRUE(c.full == 2 && c.idle == 1);
+	CU_ASSERT_EQUAL(c.waiting, 3);
+	rig.srv.per_thread = 0;
+	per_thread_clients(&rig.srv, &c);
+	CU_ASSERT_TRUE(c.per_loop == 0 && c.loops == 0 && c.full == 0 && c.waiting == 0);
+	rig.srv.per_thread = 2;
+	close(fd[0]);
+	close(fd[1]);
+	rig_finish();
+}
+
 /* A thread with room is told. */
 static void test_tell(void)
 {
@@ -323,4 +356,4 @@ static void test_start(void)
 CUNIT_MAIN("per_thread", {"start", test_start}, {"room", test_room}, {"waiting", test_waiting},
     {"tell", test_tell}, {"make way", test_make_way}, {"turn passes", test_turn_passes},
     {"becomes idle", test_becomes_idle}, {"too late", test_too_late}, {"drain", test_drain},
-    {"leave", test_leave}, {"second socket", test_second_socket})
+    {"leave", test_leave}, {"second socket", test_second_socket}, {"clients", test_clients})

@@ -376,6 +376,16 @@ static void test_never_acts(void)
 		weir_spec_text(&group_of(spec)->cores, "2");
 		fixture_set(&spec->stages[1], "urgent.events", "2050");
 		refuses(spec, "a core sees at most 2049, its share");
+		spec = chain("srpt"); /* all events of the queue may be in the inbox of a core */
+		weir_spec_text(&group_of(spec)->cores, "2");
+		weir_spec_text(&spec->stages[1].serial, "event");
+		fixture_set(&spec->stages[1], "urgent.events", "3072");
+		accepts(spec);
+		spec = chain("srpt");
+		weir_spec_text(&group_of(spec)->cores, "2");
+		weir_spec_text(&spec->stages[1].serial, "event");
+		fixture_set(&spec->stages[1], "urgent.events", "3073");
+		refuses(spec, "a core sees at most 3072, its share");
 		spec = chain("srpt");
 		weir_spec_text(&group_of(spec)->cores, "1..2");
 		fixture_set(&spec->stages[1], "urgent.events", "4096");

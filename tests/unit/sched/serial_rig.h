@@ -27,17 +27,6 @@ int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 	return 0;
 }
 
-static struct weir_stage_spec *in_group(
-    struct weir_spec *spec, const char *name, const char *use, const char *to)
-{
-	struct weir_stage_spec *s = fixture_stage(spec, name, use, to);
-
-	weir_spec_text(&s->group, "core");
-	weir_spec_text(&s->admission.policy, "none");
-	fixture_set(s, "queue.limit", "20000");
-	return s;
-}
-
 static struct core_group *group_of(struct weir_graph *g)
 {
 	return weir_graph_stage(g, "a")->pool->cores;

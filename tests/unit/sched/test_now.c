@@ -55,16 +55,16 @@ static void test_sleep(void)
 	struct blocked b = {.call_ns = 1000, .sleep_ns = 5000, .slept_ns = 300, .is = true};
 
 	begin();
-	CU_ASSERT_EQUAL(now_blocked_ns(&watched.now, 6000, &stage), 0);
+	CU_ASSERT_EQUAL(now_blocked_ns(&watched.own.sleep, 6000, &stage), 0);
 	CU_ASSERT_PTR_NULL(stage);
-	now_sleeps(&watched.now, any, &b);
-	CU_ASSERT_EQUAL(now_blocked_ns(&watched.now, 6000, &stage), 1300);
+	now_sleeps(&watched.own.sleep, any, &b);
+	CU_ASSERT_EQUAL(now_blocked_ns(&watched.own.sleep, 6000, &stage), 1300);
 	CU_ASSERT_PTR_EQUAL(stage, any);
-	CU_ASSERT_EQUAL(now_blocked_ns(&watched.now, 4000, &stage), 0);
+	CU_ASSERT_EQUAL(now_blocked_ns(&watched.own.sleep, 4000, &stage), 0);
 	CU_ASSERT_PTR_NULL(stage);
 	b.is = false;
-	now_sleeps(&watched.now, any, &b);
-	CU_ASSERT_EQUAL(now_blocked_ns(&watched.now, 6000, &stage), 0);
+	now_sleeps(&watched.own.sleep, any, &b);
+	CU_ASSERT_EQUAL(now_blocked_ns(&watched.own.sleep, 6000, &stage), 0);
 	CU_ASSERT_PTR_NULL(stage);
 }
 

@@ -75,9 +75,9 @@ static struct weir_spec *chain(int cores, const char *use)
 	weir_spec_text(&g->cores, n);
 	weir_spec_text(&g->schedule, "fifo");
 	weir_spec_text(&g->serial, "producer");
-	in_group(spec, "a", "t.pass", "b");
-	in_group(spec, "b", use, "c");
-	in_group(spec, "c", "t.rec", NULL);
+	fixture_core_stage(spec, "a", "t.pass", "b");
+	fixture_core_stage(spec, "b", use, "c");
+	fixture_core_stage(spec, "c", "t.rec", NULL);
 	return spec;
 }
 

@@ -92,7 +92,7 @@ static void test_moved_meanwhile(void)
 	struct weir_spec *spec = hooked_spec();
 
 	fixture_register(&hooked_ops);
-	in_group(spec, "a", "t.hooked", NULL);
+	fixture_core_stage(spec, "a", "t.hooked", NULL);
 	hooked_start(spec, 2);
 	dress(0, key_of(0, 0));
 	dress(1, key_of(0, 1));
@@ -143,8 +143,8 @@ static void test_moved_here(void)
 
 	fixture_register(&hooked_end_ops);
 	fixture_register(&hooked_pass_ops);
-	weir_spec_text(&in_group(spec, "a", "t.hooked-pass", "b")->serial, "none");
-	in_group(spec, "b", "t.hooked-end", NULL);
+	weir_spec_text(&fixture_core_stage(spec, "a", "t.hooked-pass", "b")->serial, "none");
+	fixture_core_stage(spec, "b", "t.hooked-end", NULL);
 	hooked_start(spec, 3);
 	n_ended_seq = 0;
 	dress(0, key_of(1, 0));
@@ -195,7 +195,7 @@ static void test_moved_in_linger(void)
 {
 	struct weir_spec *spec = hooked_spec();
 
-	fixture_set(in_group(spec, "a", "t.hooked", NULL), "cohort.max", "2");
+	fixture_set(fixture_core_stage(spec, "a", "t.hooked", NULL), "cohort.max", "2");
 	hooked_start(spec, 2);
 	atomic_store(&weir_graph_stage(hooked, "a")->sink.linger_ns, 3600 * NS_PER_S);
 	dress(0, key_of(0, 0));

@@ -12,7 +12,7 @@
 
 #include "cunit_main.h"
 
-#define MEMBERS_MAX 30
+#define MEMBERS_MAX 32
 
 /* The compiler reports an error if the headers for stages define these, too. */
 struct weir_stage_view {
@@ -111,7 +111,7 @@ static const struct layout layouts[] = {
     LAYOUT(weir_outlet, "32: 0 8 16 24",
 	offsetof(struct weir_outlet, name), offsetof(struct weir_outlet, type),
 	offsetof(struct weir_outlet, optional), offsetof(struct weir_outlet, help)),
-    LAYOUT(weir_stage_ops, "232: 0 4 8 16 24 32 40 48 56 64 72 80 88 96 104 112 120 128 136 144 152 160 168 176 184 192 200 208 216 224",
+    LAYOUT(weir_stage_ops, "240: 0 4 8 16 24 32 40 48 56 64 72 80 88 96 104 112 120 128 136 144 152 160 168 176 184 192 200 208 216 224 232",
 	offsetof(struct weir_stage_ops, abi), offsetof(struct weir_stage_ops, flags),
 	offsetof(struct weir_stage_ops, name), offsetof(struct weir_stage_ops, summary),
 	offsetof(struct weir_stage_ops, accepts), offsetof(struct weir_stage_ops, outlets),
@@ -125,7 +125,12 @@ static const struct layout layouts[] = {
 	offsetof(struct weir_stage_ops, service_ns), offsetof(struct weir_stage_ops, pause),
 	offsetof(struct weir_stage_ops, refresh), offsetof(struct weir_stage_ops, renewed),
 	offsetof(struct weir_stage_ops, expired), offsetof(struct weir_stage_ops, per_loop),
-	offsetof(struct weir_stage_ops, children), offsetof(struct weir_stage_ops, needs), offsetof(struct weir_stage_ops, gives), offsetof(struct weir_stage_ops, takes)),
+	offsetof(struct weir_stage_ops, children), offsetof(struct weir_stage_ops, needs), offsetof(struct weir_stage_ops, gives), offsetof(struct weir_stage_ops, takes),
+	offsetof(struct weir_stage_ops, clients)),
+    LAYOUT(weir_clients, "32: 0 8 12 16 24",
+	offsetof(struct weir_clients, per_loop), offsetof(struct weir_clients, loops),
+	offsetof(struct weir_clients, full), offsetof(struct weir_clients, idle),
+	offsetof(struct weir_clients, waiting)),
     LAYOUT(weir_mark, "32: 0 8 16 20 24",
 	offsetof(struct weir_mark, file), offsetof(struct weir_mark, excerpt),
 	offsetof(struct weir_mark, line), offsetof(struct weir_mark, col),

@@ -76,6 +76,7 @@ function Legend() {
       <li><i class="key key-busy" />ring: busy threads, width in use</li>
       <li><i class="key key-shed" />badge: shed</li>
       {graph.value?.groups?.length > 0 && <li><i class="key key-core" />bar: busy core</li>}
+      {now.value?.groups.some((x) => x.cores.some((c) => c.asleep)) && <li><i class="key key-core asleep" />bar: core that sleeps in a handler</li>}
     </ul>
   );
 }

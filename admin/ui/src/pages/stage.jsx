@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { act, isAbsent, stagePath } from "../api.js";
 import { Chart } from "../chart.jsx";
 import { count, degraded, NONE, percent, rate, seconds, word } from "../format.js";
-import { Cores } from "../groups.jsx";
+import { Blocked, Cores } from "../groups.jsx";
 import { Knobs } from "../knobs.jsx";
 import { acts, decisions, graph, mayAct, now, older } from "../live.js";
 import { Absent, actText, Card, Decision, Empty, Mark, RangePicker, Select, whatOf } from "../parts.jsx";
@@ -53,6 +53,7 @@ function OneStage({ name, params, meta }) {
         <RangePicker range={range} />
       </div>
       {s?.trouble && <ul class="alerts" aria-label="Trouble"><li data-level="bad"><Mark kind="bad" size={18} /><span>{s.trouble}</span></li></ul>}
+      <Blocked stage={name} />
       {s && <Facts s={s} pool={pool} />}
       {frame && frame.at.length > 1
         ? <Charts name={name} frame={frame} range={range} pool={pool} classes={frame.classes.length ? frame.classes : graph.value.classes}
@@ -116,7 +117,7 @@ function Acts({ name, state }) {
 // ---- numbers now ----
 
 function Facts({ s, pool }) {
-  const t = s.threads;
+  const t = s.threads, spares = t.spares || 0; // an older server does not count them
   const rows = [
     ["In", `${rate(s.in)}/s`, ""],
     ["Done", `${rate(s.done)}/s`, s.failed > 0 ? `${rate(s.failed)}/s failed` : ""],
@@ -124,7 +125,10 @@ function Facts({ s, pool }) {
     pool && ["Queue", count(s.queue.length), `of ${count(s.queue.limit)}, oldest ${s.queue.length ? seconds(s.queue.oldest_wait_seconds) : NONE}${s.held > 0 ? `; ${count(s.held)} held` : ""}`],
     pool && ["Wait, p99", s.wait.n ? seconds(s.wait.p99) : NONE, s.slo_seconds ? `objective ${seconds(s.slo_seconds)}` : ""],
     ["Service, p99", s.service.n ? seconds(s.service.p99) : NONE, s.cohort > 1.05 ? `${s.cohort.toFixed(1)} events per call` : s.longest_running_seconds > 0 ? `longest now ${seconds(s.longest_running_seconds)}` : ""],
-    pool && ["Threads", count(t.now), `${t.busy} busy, ${t.spinning} spinning, ${t.idle} idle; target ${t.target} of ${t.min}–${t.max}`],
+    pool && ["Threads", count(t.now - spares), [`${t.busy} busy, ${t.spinning} spinning, ${t.idle} idle`, spares > 0 && `with ${count(spares)} spare for blocked cores`]
+      .filter(Boolean).join(" ") + `; target ${t.target} of ${t.min}–${t.max}`],
+    s.clients && ["Full threads", `${count(s.clients.full)} of ${count(s.clients.threads)}`, [`per_thread ${count(s.clients.per_thread)}`,
+      s.clients.idle > 0 && `${count(s.clients.idle)} with an idle client`, s.clients.waiting > 0 && `${count(s.clients.waiting)} clients wait`].filter(Boolean).join("; ")],
     pool && ["Busy", percent(s.busyShare), `pressure ${percent(s.pressure)}`],
     s.width && ["Under way", `${count(s.width.in_work)} of ${count(s.width.now)}`, [s.width.why, `bounds ${count(s.width.min)}–${count(s.width.max)}`,
       s.refusedBehind > 0 && `${rate(s.refusedBehind)}/s refused by the other side`].filter(Boolean).join("; ")],
