@@ -100,15 +100,24 @@ static bool flush_take(struct thread *t, struct outbox *o)
 	return queue_ready(&s->queue) > 0;
 }
 
+/* Move events to the cell of the thread's core, if it may have them. Returns whether none are
+ * left. */
+static inline bool flush_to_cell(struct thread *t, struct outbox *o)
+{
+	if (t->core && o->sink->splice)
+		while (o->head && o->sink->splice(t, o))
+			;
+	return !o->head;
+}
+
+/* Offer the events that flush_to_cell has left; there are some. */
 static void flush_to_sink(struct thread *t, struct outbox *o)
 {
 	struct local *from = o->from;
 	int reason[WEIR_BATCH_MAX];
 
-	while (o->head) {
+	do {
 		int per_class[WEIR_CLASSES_MAX] = {0};
-		if (t->core && o->sink->splice && o->sink->splice(t, o))
-			continue;
 		int n = unload(t, o, per_class);
 		for (int c = 0; c < o->sink->queue.n_classes; c++)
 			if (per_class[c])
@@ -135,7 +144,7 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 			o->sink->put(t, o->sink, t->offer + n - taken, taken);
 		if (WEIR_UNLIKELY(taken < n))
 			stage_refused(from->stage, o->outlet, t->offer, n - taken, reason);
-	}
+	} while (!flush_to_cell(t, o));
 }
 
 /* Return requeued events to the queue of their own stage, or finish them if the queue is closed or
@@ -192,9 +201,9 @@ bool thread_flush(void)
 			flush_again(t, o);
 		else if (o->outlet == OUTLET_TAKE)
 			more = flush_take(t, o);
-		else if (o->sink)
+		else if (o->sink && !flush_to_cell(t, o))
 			flush_to_sink(t, o);
-		else
+		else if (!o->sink)
 			flush_to_mailbox(o);
 		/* Remove the outbox from the list only now, so that no events are lost if the
 		 * thread exits in an inline stage. */
