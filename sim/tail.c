@@ -14,7 +14,7 @@
 #define ARRIVAL      UINT32_MAX /* in the heap; other entries are cores */
 #define STEP_NS      10000      /* work of `parse` and `send` */
 #define BATCH_MAX    64
-#define BATCH_MAX_NS 1000000 /* BATCH_NS in stage/cohort.c */
+#define BATCH_MAX_NS 1000000 /* COHORT_NS in stage/cohort.h */
 #define SAMPLES      20000   /* draws for the mean work of a stage */
 
 enum { STREAM_ARRIVALS, STREAM_WORK, STREAM_HINTS };

@@ -19,7 +19,7 @@
 
 #include "group.h"
 
-/* Maximum duration of a batch if no cohorts are configured: BATCH_NS in stage/cohort.c. */
+/* Maximum duration of a batch if no cohorts are configured: COHORT_NS in stage/cohort.h. */
 #define BATCH_NS 1000000
 
 /* ---- cores ---- */

@@ -52,8 +52,8 @@ void cell_init(struct cell *cell)
 	cell->oldest_ns = INT64_MAX;
 }
 
-void cell_put(struct cell *cell, int class_id, struct weir_event *first, struct weir_event *last,
-    uint32_t n, bool front)
+void cell_put_any(struct cell *cell, int class_id, struct weir_event *first,
+    struct weir_event *last, uint32_t n, bool front)
 {
 	struct cell_lane *l = &cell->lane[class_id];
 	bool heads = !l->head || front; /* the lane gets a new first event */
@@ -100,7 +100,7 @@ static inline int take_class(
 	return n;
 }
 
-int cell_take(struct cell *cell, int max, bool fifo, struct weir_event **out)
+int cell_take_any(struct cell *cell, int max, bool fifo, struct weir_event **out)
 {
 	int n = 0;
 

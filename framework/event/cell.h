@@ -65,14 +65,50 @@ static inline int64_t cell_oldest_class_ns(const struct cell *cell, int class_id
 	return cell->lane[class_id].head->queued_ns;
 }
 
+/* Slow paths of cell_put and cell_take. */
+void cell_put_any(struct cell *cell, int class_id, struct weir_event *first,
+    struct weir_event *last, uint32_t n, bool front);
+int cell_take_any(struct cell *cell, int max, bool fifo, struct weir_event **out);
+
 /** Append the `n` events first .. last, which are linked by `next` and have class `class_id`; with
  *  `front`, put them before the others. */
-void cell_put(struct cell *cell, int class_id, struct weir_event *first, struct weir_event *last,
-    uint32_t n, bool front);
+static inline void cell_put(struct cell *cell, int class_id, struct weir_event *first,
+    struct weir_event *last, uint32_t n, bool front)
+{
+	struct cell_lane *l = &cell->lane[class_id];
+
+	if (cell->filled || cell->stacked || front) {
+		cell_put_any(cell, class_id, first, last, n, front);
+		return;
+	}
+	last->next = NULL;
+	l->head = first;
+	l->tail = &last->next;
+	cell->filled = (uint8_t)(1U << class_id);
+	atomic_store_explicit(&l->n, n, memory_order_relaxed);
+	atomic_store_explicit(&cell->n, n, memory_order_relaxed);
+	atomic_store_explicit(&cell->oldest_ns, first->queued_ns, memory_order_relaxed);
+}
 
 /** Take at most `max` events into `out`: the highest class first or, with `fifo`, the oldest first.
  *  Returns their number. */
-int cell_take(struct cell *cell, int max, bool fifo, struct weir_event **out);
+static inline int cell_take(struct cell *cell, int max, bool fifo, struct weir_event **out)
+{
+	unsigned filled = cell->filled, several = filled & (filled - 1);
+	int n = (int)cell_length(cell);
+
+	if (!filled || several || cell->serial || n > max)
+		return cell_take_any(cell, max, fifo, out);
+	struct cell_lane *l = &cell->lane[__builtin_ctz(filled)];
+	for (struct weir_event *ev = l->head; ev; ev = ev->next)
+		*out++ = ev;
+	l->head = NULL;
+	cell->filled = 0;
+	atomic_store_explicit(&l->n, 0, memory_order_relaxed);
+	atomic_store_explicit(&cell->n, 0, memory_order_relaxed);
+	atomic_store_explicit(&cell->oldest_ns, INT64_MAX, memory_order_relaxed);
+	return n;
+}
 
 /** As cell_put, for a cell of a serial stage and events of any classes, of_class[c] of each. */
 void cell_put_serial(struct cell *cell, struct weir_event *first, struct weir_event *last,

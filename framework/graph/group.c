@@ -156,7 +156,7 @@ static void order(struct weir_graph *g, const struct pool *pool, struct cores_pl
 	for (int i = 0; i < pool->n_sinks; i++) {
 		const struct cost *c = &g->groups->cost[pool->sinks[i]->id];
 		stage[i].service_ns = c->service_ns;
-		stage[i].rest_ns = plan->rest_ns[i] = c->rest_ns;
+		stage[i].rest_ns = c->rest_ns;
 		stage[i].load = c->work_ns_per_s / (double)NS_PER_S / cores;
 		stage[i].load = stage[i].load < 1 ? stage[i].load : 1;
 	}

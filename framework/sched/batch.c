@@ -56,20 +56,7 @@ int batch_take(struct handler *h, int i, int n, int most, const struct cell *cel
 	return m;
 }
 
-void batch_run(struct handler *h)
-{
-	struct sink *s = h->sink;
-
-	if (WEIR_UNLIKELY(h->expired))
-		stage_expired(s, h->batch, h->n_batch);
-	else
-		s->run(s, h->batch, h->n_batch);
-	thread_flush();
-	thread_settle(s);
-	batch_release(h);
-}
-
-void batch_release(struct handler *h)
+void batch_release_any(struct handler *h)
 {
 	struct sink *s = h->sink;
 

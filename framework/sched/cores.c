@@ -153,7 +153,7 @@ void cores_set(struct core_group *group, const struct cores_plan *plan)
 {
 	lock_take(&group->lock);
 	group->plan = *plan;
-	/* release: pairs with refresh in core.c, which takes the lock then */
+	/* release: pairs with core_refresh, which takes the lock then */
 	atomic_fetch_add_explicit(&group->version, 1, memory_order_release);
 	lock_release(&group->lock);
 }

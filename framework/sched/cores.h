@@ -57,7 +57,6 @@ struct cores_plan {
 	const struct next_policy *policy;
 	struct next_limits limits;
 	struct next_order order;
-	int64_t rest_ns[NEXT_STAGES_MAX];
 	bool balance;
 	unsigned window; /* number of the present window of struct longest */
 };
@@ -97,6 +96,7 @@ struct core {
 	uint64_t seen;
 	uint64_t mixed; /* bit i: batches of stage i are not in the order of arrival */
 	int64_t seen_ns[NEXT_STAGES_MAX];
+	struct next_view sight; /* of the present choice; its stages are `view` */
 	struct next_stage view[NEXT_STAGES_MAX];
 	struct next_core next;
 	struct core_book book[NEXT_STAGES_MAX];
@@ -279,6 +279,22 @@ void core_deal(struct core *core);
 static inline int core_copy(const struct core *core)
 {
 	return core->number % core->group->pool->copies;
+}
+
+/** Whether the queue, which is not empty, has events for the copy to which the core belongs. */
+static inline bool core_has_own(const struct core *core, const struct queue *q)
+{
+	return WEIR_LIKELY(q->copy_cores == 0) || queue_copy_length(q, core_copy(core)) > 0;
+}
+
+/** Take over the plan of the group (cores_set), or do so if it has changed. */
+void core_take_plan(struct core *core);
+static inline void core_refresh(struct core *core)
+{
+	/* acquire: pairs with cores_set */
+	if (WEIR_UNLIKELY(
+		atomic_load_explicit(&core->group->version, memory_order_acquire) != core->version))
+		core_take_plan(core);
 }
 
 /** Whether a core of the same copy is parked. */

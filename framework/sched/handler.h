@@ -7,6 +7,7 @@
 #define WEIR_SCHED_HANDLER_H
 
 #include "sched/pool.h"
+#include "stage/stage.h"
 
 /** Begin the life of the thread: register it with the graph. Returns false if that fails; the thread
  *  must return then. */
@@ -70,11 +71,37 @@ int batch_take_expired(struct handler *h, int64_t now_ns);
  *  that h->batch has already. `cell` is as in struct queue_take. Returns the number of events
  *  taken. */
 int batch_take(struct handler *h, int i, int n, int most, const struct cell *cell, int64_t now_ns);
-/** Call the stage with the batch, and send what it has emitted. */
-void batch_run(struct handler *h);
+/* Slow path of batch_release. */
+void batch_release_any(struct handler *h);
+
 /** Release the slots and the lease of a finished batch. If its partition has more events and is now
  *  served by another thread, wake that thread. */
-void batch_release(struct handler *h);
+static inline void batch_release(struct handler *h)
+{
+	const struct queue *q = &h->sink->queue;
+
+	if (WEIR_UNLIKELY(h->expired || q->leasing ||
+			  atomic_load_explicit(&q->width, memory_order_relaxed) > 0)) {
+		batch_release_any(h);
+		return;
+	}
+	h->sink = NULL;
+	h->n_batch = 0;
+}
+
+/** Call the stage with the batch, and send what it has emitted. */
+static inline void batch_run(struct handler *h)
+{
+	struct sink *s = h->sink;
+
+	if (WEIR_UNLIKELY(h->expired))
+		stage_expired(s, h->batch, h->n_batch);
+	else
+		s->run(s, h->batch, h->n_batch);
+	thread_flush();
+	thread_settle(s);
+	batch_release(h);
+}
 
 /* ---- rest (rest.c) ---- */
 

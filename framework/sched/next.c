@@ -69,6 +69,15 @@ void next_core_init(struct next_core *core, const struct next_policy *policy)
 	core->policy = policy;
 }
 
+void next_adapt(struct next_core *core, const struct next_limits *l)
+{
+	core->simple = l->gate == NEXT_ALL && l->urgent_set == 0;
+	if (l->starve_ns == 0)
+		core->starve_check_ns = INT64_MAX;
+	else if (core->starve_check_ns == INT64_MAX)
+		core->starve_check_ns = 0;
+}
+
 /* Whether a visit has not reached its end. */
 static bool goes_on(const struct next_visit *visit, const struct next_view *v)
 {

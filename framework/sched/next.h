@@ -36,9 +36,9 @@
 /** Maximum number of stages of a core group: one bit each in a 64-bit word. */
 #define NEXT_STAGES_MAX 64
 
-/** A stage as one core sees it. If the stage is not ready, next_choose does not read its fields. In
- *  the view of next_policy.order the fields are for all cores together, and only the last three are
- *  read. */
+/** A stage as one core sees it. Of stages that are ready, next_choose reads the first two fields, of
+ *  others none. In the view of next_policy.order the fields are for all cores together, and only the
+ *  last three are read. */
 struct next_stage {
 	uint32_t length;    /* events that this core may take now; at least 1 if ready */
 	int64_t oldest_ns;  /* arrival of the oldest of them, CLOCK_MONOTONIC */
@@ -111,6 +111,8 @@ struct next_policy {
 	void (*left)(void *state, int stage, uint32_t k);
 	/** Returns a stage of v->ready, which has at least one bit. */
 	int (*pick)(void *state, const struct next_view *v);
+	/* `pick` compares fields of v->stage. It does not depend on them if one stage is ready. */
+	bool looks;
 };
 
 extern const struct next_policy next_fifo, next_wavefront, next_srpt, next_dbr, next_mg1,
@@ -141,6 +143,7 @@ struct next_core {
 	int last;                 /* stage of the last visit that was not urgent */
 	int last_urgent;          /* stage of the last urgent visit */
 	int64_t starve_check_ns;  /* before this time, starved stages are not searched for */
+	bool simple;              /* see next_adapt */
 	_Alignas(16) unsigned char state[NEXT_STATE_MAX]; /* of the policy */
 };
 
@@ -156,6 +159,10 @@ struct next_choice {
 
 /** Begin the life of a core. */
 void next_core_init(struct next_core *core, const struct next_policy *policy);
+
+/** The limits have become those of `l`, or the life of the core has begun: note whether next_quick may
+ *  choose. Without this call it does not. */
+void next_adapt(struct next_core *core, const struct next_limits *l);
 
 /** Choose the stage of the next batch. Cost: O(1) plus what the policy looks at, which are ready
  *  stages and entries of a table. */

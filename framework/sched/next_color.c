@@ -112,4 +112,5 @@ const struct next_policy next_color = {
     .arrived = color_arrived,
     .left = color_left,
     .pick = color_pick,
+    .looks = true,
 };

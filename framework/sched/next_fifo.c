@@ -24,4 +24,5 @@ const struct next_policy next_fifo = {
     .name = "fifo",
     .help = "visit the stage with the event that has waited longest",
     .pick = fifo_pick,
+    .looks = true,
 };

@@ -122,15 +122,15 @@ static void count(struct outbox *o, struct local *to, int class_id, bool fresh, 
 	book_add(&o->events, n);
 }
 
-/* Move at most `room` events. Returns how many were moved. */
-static uint32_t move(
-    struct core *core, struct outbox *o, struct local *to, uint32_t room, int64_t now_ns)
+/* Move at most `room` events to the cell. Returns how many were moved. */
+static inline uint32_t move(struct core *core, struct cell *cell, struct outbox *o,
+    struct local *to, uint32_t room, int64_t now_ns)
 {
 	struct sink *s = o->sink;
 	int sender = o->from->stage->id;
 	uint32_t moved = 0;
 
-	while (o->head && moved < room) {
+	do {
 		struct weir_event *first = o->head, *last = NULL;
 		int class_id = first->class_id;
 		bool fresh = first->state == WEIR_EVENT_NEW;
@@ -141,22 +141,23 @@ static uint32_t move(
 			break;
 		o->head = last->next;
 		count(o, to, class_id, fresh, n);
-		cell_put(&core->cell[s->place], class_id, first, last, n, core->group->newest);
+		cell_put(cell, class_id, first, last, n, core->group->newest);
 		admit_came(s, sender, class_id, (int)n);
 		moved += n;
-	}
+	} while (o->head && moved < room);
 	if (!o->head)
 		o->tail = &o->head;
 	o->n -= (int)moved;
 	return moved;
 }
 
-static inline void filled(struct core *core, const struct sink *s, uint32_t n)
+static inline __attribute__((always_inline)) void filled(
+    struct core *core, const struct sink *s, const struct cell *cell, uint32_t n)
 {
 	core->filled |= 1ULL << s->place;
 	core->n += n;
 	next_arrived(&core->next, s->place, n);
-	probe_enqueue(s->name, (int)n, cell_length(&core->cell[s->place]));
+	probe_enqueue(s->name, (int)n, cell_length(cell));
 }
 
 bool core_splice(struct thread *t, struct outbox *o)
@@ -171,12 +172,12 @@ bool core_splice(struct thread *t, struct outbox *o)
 	uint32_t n, room = cores_room(core, cell, &s->queue);
 	if (room == 0 || to_queue(core, cell, o, to))
 		return false;
-	n = move(core, o, to, room < WEIR_BATCH_MAX ? room : WEIR_BATCH_MAX, t->now_ns);
+	n = move(core, cell, o, to, room < WEIR_BATCH_MAX ? room : WEIR_BATCH_MAX, t->now_ns);
 	if (n == 0) {
 		t->cell_room = room;
 		return false;
 	}
-	filled(core, s, n);
+	filled(core, s, cell, n);
 	book_changed(&to->book);
 	book_changed(&o->from->book);
 	probe_admit(s->name, (int)n, 0, o->from->stage->id);
@@ -186,13 +187,14 @@ bool core_splice(struct thread *t, struct outbox *o)
 void core_put(struct thread *t, struct sink *s, struct weir_event **ev, int n)
 {
 	struct core *core = t->core;
+	struct cell *cell = &core->cell[s->place];
 	int run;
 
 	for (int i = 0; i < n; i += run) {
 		for (run = 1; i + run < n && ev[i + run]->class_id == ev[i]->class_id; run++)
 			ev[i + run - 1]->next = ev[i + run];
-		cell_put(&core->cell[s->place], ev[i]->class_id, ev[i], ev[i + run - 1],
-		    (uint32_t)run, core->group->newest);
+		cell_put(cell, ev[i]->class_id, ev[i], ev[i + run - 1], (uint32_t)run,
+		    core->group->newest);
 	}
-	filled(core, s, (uint32_t)n);
+	filled(core, s, cell, (uint32_t)n);
 }

@@ -76,12 +76,23 @@ static inline bool admit_applies(const struct sink *s, const struct verdict *v, 
 	       sink_mode(s) != WEIR_ADMISSION_OFF;
 }
 
+/* The same for a graph that has admission upstream. */
+bool admit_passed_ahead(const struct sink *s, int from, int class_id);
+void admit_came_ahead(struct sink *s, int from, int class_id, int n);
+
 /** Whether no policy has to be asked about events of the class that stage `from` sends to `s`: that
  *  of `s` and those downstream have been asked upstream, or there is none. Takes no lock. */
-bool admit_passed(const struct sink *s, int from, int class_id);
+static inline bool admit_passed(const struct sink *s, int from, int class_id)
+{
+	return s->ahead ? admit_passed_ahead(s, from, class_id) : s->policy == &admission_none;
+}
 
 /** `n` such events have arrived at `s` without admit_settle: they are no longer on their way. */
-void admit_came(struct sink *s, int from, int class_id, int n);
+static inline void admit_came(struct sink *s, int from, int class_id, int n)
+{
+	if (s->ahead)
+		admit_came_ahead(s, from, class_id, n);
+}
 
 /** Whether the `n` events that have been admitted are to be put into the cell of the calling core
  *  (thread.celled), instead of into the queue. */

@@ -2,27 +2,6 @@
 /* Takes batches from a queue; see cohort.h. */
 #include "stage/cohort.h"
 
-/* Longest service time of a batch, unless cohorts are configured. It is bounded because the events
- * of a batch, and later events of a higher class, wait until the batch is finished. 1 ms is a
- * guess: a twentieth of a short objective (20 ms), and 50 times the cost of a hand-off. */
-#define BATCH_NS 1000000
-
-int cohort_largest(const struct sink *s)
-{
-	int64_t linger_ns = atomic_load_explicit(&s->linger_ns, memory_order_relaxed);
-	int max = atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
-	const struct local *l = thread_self()->local[s->id];
-	int64_t service_ns = l->service_ns;
-
-	if (linger_ns > 0 || s->cohort_by_key || l->batched)
-		return max;
-	if (service_ns < 0) /* not measured yet, so it may be long */
-		return 1;
-	if (service_ns * max <= BATCH_NS)
-		return max;
-	return service_ns >= BATCH_NS ? 1 : (int)(BATCH_NS / service_ns);
-}
-
 int cohort_take(struct sink *s, int rank, int n_ranks, int most, int64_t now_ns,
     const struct cell *cell, struct weir_event **ev, struct cohort *cohort, int64_t *ready_ns)
 {

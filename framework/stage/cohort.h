@@ -20,8 +20,27 @@ struct cohort {
 	bool counted; /* the queue counts the batch as in a handler (struct keep) */
 };
 
+/** Longest service time of a batch, unless cohorts are configured. It is bounded because the events
+ *  of a batch, and later events of a higher class, wait until the batch is finished. 1 ms is a
+ *  guess: a twentieth of a short objective (20 ms), and 50 times the cost of a hand-off. */
+#define COHORT_NS 1000000
+
 /** Most events that a batch of `s` may have now, taken by the calling thread. */
-int cohort_largest(const struct sink *s);
+static inline int cohort_largest(const struct sink *s)
+{
+	int64_t linger_ns = atomic_load_explicit(&s->linger_ns, memory_order_relaxed);
+	int max = atomic_load_explicit(&s->cohort_max, memory_order_relaxed);
+	const struct local *l = thread_self()->local[s->id];
+	int64_t service_ns = l->service_ns;
+
+	if (linger_ns > 0 || s->cohort_by_key || l->batched)
+		return max;
+	if (service_ns < 0) /* not measured yet, so it may be long */
+		return 1;
+	if (service_ns * max <= COHORT_NS)
+		return max;
+	return service_ns >= COHORT_NS ? 1 : (int)(COHORT_NS / service_ns);
+}
 
 /** Take a batch of at most `most` events for thread `rank` of `n_ranks` into ev[most], and fill in
  *  *cohort. Returns the size of the batch. If it is 0, *ready_ns is the time at which to try again, or

@@ -12,10 +12,8 @@ static unsigned fronts_before(const struct sink *s, int from, int class_id)
 	return before ? atomic_load_explicit(&before->judged[class_id], memory_order_relaxed) : 0;
 }
 
-bool admit_passed(const struct sink *s, int from, int class_id)
+bool admit_passed_ahead(const struct sink *s, int from, int class_id)
 {
-	if (!s->ahead)
-		return s->policy == &admission_none;
 	unsigned judged = fronts_before(s, from, class_id);
 	unsigned fronts = atomic_load_explicit(&s->ahead->fronts[class_id], memory_order_relaxed);
 	bool own = s->policy == &admission_none || (s->front >= 0 && (judged >> s->front & 1));
@@ -23,9 +21,9 @@ bool admit_passed(const struct sink *s, int from, int class_id)
 	return own && (fronts & ~judged) == 0;
 }
 
-void admit_came(struct sink *s, int from, int class_id, int n)
+void admit_came_ahead(struct sink *s, int from, int class_id, int n)
 {
-	if (!s->ahead || s->front < 0 || !(fronts_before(s, from, class_id) >> s->front & 1))
+	if (s->front < 0 || !(fronts_before(s, from, class_id) >> s->front & 1))
 		return;
 	atomic_fetch_sub_explicit(
 	    &s->pipeline_ns, n * sink_cost_ns(s, class_id), memory_order_relaxed);

@@ -125,17 +125,24 @@ static WEIR_COLD void refuse_fresh(
 	t->refused_by = WEIR_NO_STAGE;
 }
 
+/* Move events to the cell of the thread's core, if it may have them. Returns whether none are
+ * left. */
+static inline bool flush_to_cell(struct thread *t, struct outbox *o)
+{
+	if (t->core && o->sink->splice)
+		while (o->head && o->sink->splice(t, o))
+			;
+	return !o->head;
+}
+
+/* Offer the events that flush_to_cell has left; there are some. */
 static void flush_to_sink(struct thread *t, struct outbox *o)
 {
 	struct local *from = o->from;
 	int reason[WEIR_BATCH_MAX];
 
-	if (WEIR_UNLIKELY(op_checks()))
-		op_strip(o);
-	while (o->head) {
+	do {
 		int per_class[WEIR_CLASSES_MAX] = {0};
-		if (t->core && o->sink->splice && o->sink->splice(t, o))
-			continue;
 		int n = unload(t, o, per_class);
 		bool fresh = t->offer[0]->state == WEIR_EVENT_NEW;
 		for (int c = 0; c < o->sink->queue.n_classes; c++)
@@ -164,7 +171,15 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 			refuse_fresh(t, o, n - taken, reason);
 		else if (WEIR_UNLIKELY(taken < n))
 			stage_refused(from->stage, o->outlet, t->offer, n - taken, reason);
-	}
+	} while (!flush_to_cell(t, o));
+}
+
+static inline void flush_out(struct thread *t, struct outbox *o)
+{
+	if (WEIR_UNLIKELY(op_checks()))
+		op_strip(o);
+	if (!flush_to_cell(t, o))
+		flush_to_sink(t, o);
 }
 
 /* Return requeued events to the queue of their own stage, or finish them if the queue is closed or
@@ -224,7 +239,7 @@ bool thread_flush(void)
 		else if (o->outlet == OUTLET_TAKE)
 			more = flush_take(t, o);
 		else if (o->sink)
-			flush_to_sink(t, o);
+			flush_out(t, o);
 		else
 			flush_to_mailbox(o);
 		/* Remove the outbox from the list only now, so that no events are lost if the

@@ -7,6 +7,8 @@
 
 #include <weir/random.h>
 
+#include "sched/next_quick.h"
+
 #define COHORT_MAX 64
 #define SWITCH_NS  300 /* of each batch */
 #define BURST_MAX  16
@@ -246,15 +248,52 @@ static void begin_batch(
 	core->ends_ns = m->now_ns + SWITCH_NS + (int64_t)n * service_ns;
 }
 
+static bool same_visit(const struct next_visit *a, const struct next_visit *b)
+{
+	return a->open == b->open && a->stage == b->stage && a->gate == b->gate &&
+	       a->left == b->left && a->until_ns == b->until_ns && a->began_ns == b->began_ns;
+}
+
+static bool same_core(const struct next_core *a, const struct next_core *b)
+{
+	return same_visit(&a->visit, &b->visit) && same_visit(&a->urgent, &b->urgent) &&
+	       a->last == b->last && a->last_urgent == b->last_urgent &&
+	       a->starve_check_ns == b->starve_check_ns && a->simple == b->simple &&
+	       memcmp(a->state, b->state, sizeof(a->state)) == 0;
+}
+
+/* Whether next_quick, which must not read the stages, either changes nothing or chooses like
+ * next_choose, which has changed the core from `before` to `after`. */
+static bool quick_agrees(struct model *m, const struct next_core *before,
+    const struct next_core *after, const struct next_view *v, const struct next_choice *c)
+{
+	struct next_core core = *before;
+	struct next_stage unread[NEXT_STAGES_MAX];
+	struct next_view bits = *v;
+	bool begins = false;
+
+	memset(unread, 0xa5, sizeof(unread));
+	bits.stage = unread;
+	int stage = next_quick(&core, &bits, &begins);
+	if (stage < 0)
+		return same_core(&core, before);
+	m->r->quick++;
+	return stage == c->stage && begins == c->begins && c->max == UINT32_MAX &&
+	       c->why == (begins ? NEXT_POLICY : NEXT_STAY) && same_core(&core, after);
+}
+
 /* One choice. Returns false if it breaks a law. */
 static bool choose(
     struct model *m, struct model_core *core, const struct next_view *v, struct next_choice *c)
 {
+	struct next_core before = core->next;
+
 	*c = next_choose(&core->next, &m->c->limits, v);
 	m->r->by_why[c->why]++;
-	if (oracle_check(&core->oracle, &m->c->limits, v, c))
+	bool agrees = quick_agrees(m, &before, &core->next, v, c);
+	if (oracle_check(&core->oracle, &m->c->limits, v, c) && agrees)
 		return true;
-	m->r->broken = core->oracle.broken;
+	m->r->broken = agrees ? core->oracle.broken : "next_quick chooses as next_choose";
 	m->r->core = (int)(core - m->core);
 	return false;
 }
@@ -346,6 +385,7 @@ void model_run(const struct model_config *c, struct model_result *r)
 	m.core = calloc((size_t)c->n_cores, sizeof(*m.core));
 	for (int i = 0; i < c->n_cores; i++) {
 		next_core_init(&m.core[i].next, c->policy);
+		next_adapt(&m.core[i].next, &c->limits);
 		oracle_init(&m.core[i].oracle, c->policy);
 		m.core[i].ends_ns = INT64_MAX;
 	}

@@ -32,6 +32,7 @@ struct model_config {
 struct model_result {
 	uint64_t by_why[5];      /* choices by reason */
 	uint64_t policy_checked; /* choices of the policy that the oracle recomputed */
+	uint64_t quick;          /* choices that next_quick could make */
 	uint64_t arrived, ended, waiting;
 	const char *broken; /* the law that was broken, or NULL */
 	int core;           /* where it was broken */
