@@ -30,7 +30,8 @@ const struct verb verb_table[] = {
 	VERB_JSON, 0, 1, verb_list},
     {"describe", "writing", "TYPE [FILE]",
 	"Show the settings of a stage type, or of 'stage', 'group', 'class', 'overload', 'trace', "
-	"'log', 'alerts', 'admin', 'token', 'user', 'drain', 'payloads'; with FILE, the type may come from "
+	"'log', 'alerts', 'admin', 'token', 'user', 'drain', 'payloads'; with FILE, the type may "
+	"come from "
 	"its plug-ins",
 	"weir describe file.read", 0, 1, 2, verb_describe},
     {"schema", "writing", "",

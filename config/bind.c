@@ -32,10 +32,9 @@ static int section_done(
 static const struct section sections[] = {{"weir", section_done}, {"name", section_name},
     {"user", section_user}, {"include", section_done}, {"plugin", section_plugin},
     {"admin", section_admin}, {"drain", section_drain}, {"overload", section_overload},
-    {"payloads", section_payloads},
-    {"trace", section_trace}, {"log", section_log}, {"defaults", section_defaults},
-    {"classes", section_classes}, {"groups", section_groups}, {"stages", section_stages},
-    {"alerts", section_alerts}};
+    {"payloads", section_payloads}, {"trace", section_trace}, {"log", section_log},
+    {"defaults", section_defaults}, {"classes", section_classes}, {"groups", section_groups},
+    {"stages", section_stages}, {"alerts", section_alerts}};
 
 #define N_SECTIONS (sizeof(sections) / sizeof(sections[0]))
 

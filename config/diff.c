@@ -208,9 +208,8 @@ static enum config_effect effect_of(const struct comparing *c, const struct conf
 	if (config_diff_waits(c->diff, d->path))
 		return CONFIG_RESTART;
 	if (strncmp(d->path, "drain.", 6) == 0 || strncmp(d->path, "overload.", 9) == 0 ||
-	    strncmp(d->path, "payloads.", 9) == 0 ||
-	    strncmp(d->path, "log.", 4) == 0 || strncmp(d->path, "alerts.", 7) == 0 ||
-	    strncmp(d->path, "admin.", 6) == 0)
+	    strncmp(d->path, "payloads.", 9) == 0 || strncmp(d->path, "log.", 4) == 0 ||
+	    strncmp(d->path, "alerts.", 7) == 0 || strncmp(d->path, "admin.", 6) == 0)
 		return CONFIG_LIVE;
 	const char *of_group = d->from && d->to ? group_knob(c, d->path) : NULL;
 	if (of_group)

@@ -147,9 +147,10 @@ const struct weir_knob weir_cohort_knobs[] = {
 	.type = WEIR_KNOB_STRING,
 	MEMBER(weir_cohort_spec, by),
 	.def = "",
-	.help = "events of one cohort have equal values of this field, of the event or of a payload "
-		"(image.width); 'stage' is the key of the stage type; empty: a cohort may have any "
-		"events"},
+	.help =
+	    "events of one cohort have equal values of this field, of the event or of a payload "
+	    "(image.width); 'stage' is the key of the stage type; empty: a cohort may have any "
+	    "events"},
     {.name = NULL}};
 
 const struct weir_knob weir_admission_knobs[] = {

@@ -153,8 +153,8 @@ struct weir_stage_view {
 	uint64_t batches; /* number of handle calls */
 	/* events in these calls; the mean cohort is batch_events / batches */
 	uint64_t batch_events;
-	uint64_t wakeups;       /* sleeping threads woken for this stage */
-	uint64_t unhandled;     /* events that the handler left behind (weir/stage.h) */
+	uint64_t wakeups;   /* sleeping threads woken for this stage */
+	uint64_t unhandled; /* events that the handler left behind (weir/stage.h) */
 	/* payloads and reservations that the stage was refused (weir/payload.h), by enum
 	 * weir_payload_refusal */
 	uint64_t payload_refused[WEIR_PAYLOAD_REFUSALS];
