@@ -332,7 +332,7 @@ test("a core group: axe finds nothing, and 360 pixels are enough", async ({ open
       assert.ok(wide <= width, `${hash} is ${wide} wide`);
     }
   }
-}, { world: { cores: 20 } });
+}, { world: { cores: 20, asleep: 6.2, spare: 1.5 } });
 
 test("what an operator drains is no overload", async ({ open }) => {
   const page = await open({});
