@@ -57,7 +57,7 @@ static void check_local(struct plan *p, const struct plan_stage *ps)
 
 /* The largest number of events that a core may see at a stage with `limit`. Its cell and its share of
  * the queue are, together, the limit divided by the number of cores; it rounds its share of the queue
- * up (view_stage, sched/core.c). */
+ * up (view_stage, sched/core_take.c). */
 static int64_t most_seen(const struct weir_group_spec *gs, int64_t limit)
 {
 	int64_t most = limit / plan_core_threads(gs).min + 1;
