@@ -66,7 +66,7 @@ static void check_local(struct plan *p, const struct plan_stage *ps)
 
 /* The largest number of events that a core may see at a stage with `limit`. Half of the limit is
  * divided among the cells, and the rest is the queue's (queue_set_cells). A core sees its cell and
- * its share of the queue, which it rounds up (view_stage, sched/core.c). Of a serial stage, it sees
+ * its share of the queue, which it rounds up (view_stage, sched/core_take.c). Of a serial stage, it sees
  * its inbox instead, which may have all events of the queue. */
 static int64_t most_seen(const struct weir_group_spec *gs, int64_t limit, bool serial)
 {

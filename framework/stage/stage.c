@@ -31,13 +31,6 @@ static struct local *local_of(const struct weir_stage *st)
 	return thread_self()->local[st->id];
 }
 
-/* Finish an event of a batch before it is handled. It is counted first, as in stage_end_waiting. */
-static void drop(struct sink *sink, struct weir_event **slot, int status)
-{
-	book_add(&local_of(sink->stage)->book.dropped, 1);
-	weir_event_finish(slot, status);
-}
-
 /* Finish events that are past their deadline, have too little time left to be worth handling, or
  * have waited longer than the policy allows. Move the remaining events to the front and return
  * their number. Requeued events are never dropped and keep their state; their number is added to
@@ -47,33 +40,24 @@ static int drop_expired(
 {
 	int64_t least_ns = atomic_load_explicit(&sink->least_left_ns, memory_order_relaxed);
 	int64_t most_ns = atomic_load_explicit(&sink->most_wait_ns, memory_order_relaxed);
+	/* An event stays if its deadline is `due_ns` or later, and it was queued at `from_ns` or
+	 * later. */
+	int64_t due_ns, from_ns = now_ns - most_ns;
 	int kept = 0;
-	bool checks = op_checks();
 
-	for (int i = 0; i < n; i++) {
-		if (WEIR_UNLIKELY(checks) && op_is_over(ev[i])) {
-			ev[i]->state = WEIR_EVENT_RUNNING;
-			drop(sink, &ev[i], WEIR_ECANCELLED);
-			continue;
-		}
-		if (WEIR_UNLIKELY(ev[i]->state == WEIR_EVENT_AGAIN)) {
-			(*again)++;
-			ev[kept++] = ev[i];
-			continue;
-		}
-		ev[i]->state = WEIR_EVENT_RUNNING;
-		if (WEIR_UNLIKELY(ev[i]->deadline_ns <= now_ns))
-			drop(sink, &ev[i], WEIR_EDEADLINE);
-		else if (WEIR_UNLIKELY(weir_event_left_ns(ev[i], now_ns) < least_ns))
-			drop(sink, &ev[i], WEIR_EHOPELESS);
-		else if (WEIR_UNLIKELY(now_ns - ev[i]->queued_ns > most_ns))
-			drop(sink, &ev[i], WEIR_EDELAY);
-		else
-			ev[kept++] = ev[i];
+	if (WEIR_UNLIKELY(op_checks()))
+		return stage_drop_some(sink, ev, 0, n, now_ns, again);
+	if (__builtin_add_overflow(now_ns, least_ns > 0 ? least_ns : 1, &due_ns))
+		due_ns = WEIR_NO_DEADLINE;
+
+	for (; kept < n; kept++) {
+		struct weir_event *e = ev[kept];
+		if (WEIR_UNLIKELY(e->state == WEIR_EVENT_AGAIN || e->deadline_ns < due_ns ||
+				  e->queued_ns < from_ns))
+			return stage_drop_some(sink, ev, kept, n, now_ns, again);
+		e->state = WEIR_EVENT_RUNNING;
 	}
-	for (int i = kept; i < n; i++)
-		ev[i] = NULL;
-	return kept;
+	return n;
 }
 
 /* Record the waits of a batch. Events that were queued together have the same time stamp and are
@@ -194,17 +178,6 @@ void stage_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		    st->name, st->ops->name, left, n);
 }
 
-/* Shed events that have waited longer than the policy allows. Returns the number of remaining
- * events, which are at the end of `ev`. */
-static int drop_late(struct sink *sink, struct weir_event **ev, int n, struct thread *t)
-{
-	int dropped = sink_drop(sink, ev, n, t->now_ns, &t->local[sink->id]->book);
-
-	for (int i = 0; i < dropped; i++)
-		drop(sink, &ev[i], WEIR_EDELAY);
-	return n - dropped;
-}
-
 /* Mark all events as running, add the number of requeued events of class c to per_class[c], and
  * count them. Returns their number. */
 static int run_again(struct local *l, struct weir_event **ev, int n, int *per_class)
@@ -267,7 +240,7 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 		record_no_waits(l, ev, n, sink->queue.n_classes, b.per_class);
 	} else {
 		n = drop_expired(sink, ev, n, start_ns, &again);
-		int left = n ? drop_late(sink, ev, n, t) : 0;
+		int left = n && sink->policy->drop ? stage_drop_late(sink, ev, n, t->now_ns) : n;
 		ev += n - left;
 		n = left;
 		if (n == 0) {

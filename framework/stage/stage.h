@@ -184,4 +184,14 @@ void stage_wake(struct sink *sink, uint32_t before, uint32_t length, uint64_t pa
 void stage_refused(
     struct weir_stage *st, int outlet, struct weir_event **ev, int n, const int *reason);
 
+/** Finish the events of ev[0..n) that stage_run must not handle at `now_ns`; the first `kept` stay, and
+ *  are marked. Moves those that stay to the front, marks them as running, and returns their number.
+ *  Requeued events stay and keep their state; their number is added to *again. */
+int stage_drop_some(
+    struct sink *sink, struct weir_event **ev, int kept, int n, int64_t now_ns, int *again);
+
+/** Shed events of ev[0..n) that have waited longer than the policy, which has `drop`, allows. Returns the
+ *  number of those that stay, which are at the end of `ev`. */
+int stage_drop_late(struct sink *sink, struct weir_event **ev, int n, int64_t now_ns);
+
 #endif
