@@ -115,6 +115,7 @@ static __attribute__((noinline)) void leave(struct thread *t, struct weir_event 
 {
 	struct weir_op *op = op_of(ev);
 
+	WEIR_ASSERT(op->n_unsent == 0); /* else another thread has given it children (weir_child) */
 	if (op->children)
 		op_free_ended(t, ev);
 	weir_family_put(op->family);
@@ -165,8 +166,11 @@ void op_strip(struct outbox *o)
 struct weir_event *weir_ended(const struct weir_event *ev)
 {
 	const struct weir_op *op = op_of(ev);
+	struct weir_event *child = op->children;
 
-	return op->n_unsent == 0 ? op->children : NULL;
+	for (uint32_t i = 0; i < op->n_unsent; i++)
+		child = child->next;
+	return child;
 }
 
 int weir_ended_status(const struct weir_event *ev)

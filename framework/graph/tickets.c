@@ -36,6 +36,7 @@
 #include "base/clock.h"
 #include "graph/graph.h"
 #include "event/local.h"
+#include "event/op.h"
 #include "io/timer.h"
 #include "sched/pool.h"
 
@@ -277,10 +278,13 @@ uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **slot, int64_
 		weir_event_finish(slot, WEIR_ENOMEM);
 		return 0;
 	}
-	if (ev->state == WEIR_EVENT_HELD)
+	if (ev->state == WEIR_EVENT_HELD) {
+		if (WEIR_UNLIKELY(thread_current->unsent > 0) && ev->type->op)
+			op_let_go(thread_current, ev, false);
 		*slot = NULL;
-	else
+	} else {
 		weir_hold(st, slot);
+	}
 	uint64_t ticket = put_in(tk, s, ev, until_ns);
 	/* The drain sets `closed` and then searches the slots. So either it finds this ticket, or
 	 * `closed` is visible here. */
@@ -305,7 +309,7 @@ static void keep(struct tickets *tk, struct slot *s)
 	l->slot[l->n_slots++] = s;
 }
 
-struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t ticket)
+struct weir_event *graph_ticket_claim(struct weir_stage *st, uint64_t ticket)
 {
 	struct tickets *tk = st->tickets;
 	struct slot *s = is_ticket(ticket) ? slot_at(tk, ticket & INDEX_MASK) : NULL;
