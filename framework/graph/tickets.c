@@ -271,20 +271,16 @@ uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **slot, int64_
 	WEIR_ASSERT(tk != NULL); /* only with WEIR_STAGE_HOLDS */
 	WEIR_ASSERT(ev->stage == st->id && thread_self()->graph == st->graph);
 	struct local *l = local_find(thread_self(), st->id);
-	struct slot *s = NULL;
-	if (WEIR_LIKELY(l != NULL))
-		s = WEIR_LIKELY(l->n_slots > 0) ? l->slot[--l->n_slots] : refill(tk, l);
+	struct slot *s = l && l->n_slots > 0 ? l->slot[--l->n_slots] : l ? refill(tk, l) : NULL;
 	if (WEIR_UNLIKELY(!s)) {
 		weir_event_finish(slot, WEIR_ENOMEM);
 		return 0;
 	}
-	if (ev->state == WEIR_EVENT_HELD) {
-		if (WEIR_UNLIKELY(thread_current->unsent > 0) && ev->type->op)
-			op_let_go(thread_current, ev, false);
-		*slot = NULL;
-	} else {
+	if (WEIR_UNLIKELY(thread_current->unsent > 0) && ev->type->op)
+		op_let_go(thread_current, ev, false);
+	if (ev->state != WEIR_EVENT_HELD)
 		weir_hold(st, slot);
-	}
+	*slot = NULL;
 	uint64_t ticket = put_in(tk, s, ev, until_ns);
 	/* The drain sets `closed` and then searches the slots. So either it finds this ticket, or
 	 * `closed` is visible here. */

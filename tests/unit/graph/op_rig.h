@@ -117,10 +117,12 @@ static inline struct weir_spec *rig_spec(const char *use)
 	for (int i = 0; i < 2; i++) {
 		s = fixture_stage(spec, i ? "par" : "par2", i ? use : "t.par", NULL);
 		weir_spec_text(&s->admission.policy, "none");
+		rig_link(s, "kid", "kid");
+		if (i && strcmp(use, "t.flat") == 0)
+			continue;
 		fixture_set(s, "width.policy", "static");
 		fixture_set(s, "width.max", "1000");
 		fixture_set(s, "slo", "1h");
-		rig_link(s, "kid", "kid");
 	}
 	rig_link(s, "out", "par2");
 	on_par = on_par2 = on_kid = on_expired = on_refused = NULL;
