@@ -62,8 +62,7 @@ static __attribute__((noinline)) void resume(struct thread *t, struct weir_event
 	collect(t, st->id, ev);
 	ev->state = WEIR_EVENT_RUNNING;
 	if (WEIR_UNLIKELY(!l)) {
-		hold_count(t, st->id, ev->class_id, -1);
-		weir_event_finish(&ev, WEIR_ENOMEM);
+		stage_end_kept(t, st, &ev, WEIR_ENOMEM);
 		return;
 	}
 	l->again_held[ev->class_id]++;

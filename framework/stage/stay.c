@@ -69,6 +69,14 @@ void weir_hold(struct weir_stage *st, struct weir_event **slot)
 	*slot = NULL;
 }
 
+void stage_end_kept(struct thread *t, struct weir_stage *st, struct weir_event **slot, int status)
+{
+	hold_count(t, st->id, (*slot)->class_id, -1);
+	weir_event_finish(slot, status);
+	if (stage_has_width(st))
+		hold_wake(t, st);
+}
+
 void weir_requeue(struct weir_stage *st, struct weir_event **slot)
 {
 	struct thread *t = thread_self();
@@ -88,8 +96,9 @@ void weir_requeue(struct weir_stage *st, struct weir_event **slot)
 	}
 	if (WEIR_UNLIKELY(!l)) { /* no memory for an outbox */
 		if (held)
-			hold_count(t, st->id, ev->class_id, -1);
-		weir_event_finish(slot, WEIR_ENOMEM);
+			stage_end_kept(t, st, slot, WEIR_ENOMEM);
+		else
+			weir_event_finish(slot, WEIR_ENOMEM);
 		return;
 	}
 	/* an event of a counted batch (struct keep) counts as held when the batch is settled */
