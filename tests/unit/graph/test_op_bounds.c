@@ -102,6 +102,24 @@ static void test_bad(void)
 	CU_ASSERT_EQUAL(probes[0].status, WEIR_ELINK);
 }
 
+static void par_lacks(struct weir_stage *st, struct weir_event **ev)
+{
+	struct weir_event *none = NULL;
+
+	CU_ASSERT_EQUAL(weir_child(st, *ev, KID, &none), WEIR_ENOMEM);
+	weir_await(st, ev, next_ends);
+}
+
+/* The only child could not be made. */
+static void test_none_made(void)
+{
+	begin("t.par", par_lacks);
+	rig_offer(0);
+	rig_end(1);
+	CU_ASSERT_EQUAL(atomic_load(&n_next), 1);
+	CU_ASSERT_EQUAL(probes[0].status, WEIR_ENOMEM);
+}
+
 /* ---- depth ---- */
 
 static atomic_int deepest, limits;
@@ -148,6 +166,8 @@ static void test_deep(void)
 
 /* ---- what a child has from its parent ---- */
 
+static int kid_class;
+
 static void kid_checks(struct weir_stage *st, struct weir_event **ev)
 {
 	const struct weir_event *e = *ev;
@@ -156,7 +176,7 @@ static void kid_checks(struct weir_stage *st, struct weir_event **ev)
 	(void)st;
 	CU_ASSERT_EQUAL(e->session, 77);
 	CU_ASSERT_EQUAL(e->trace_id, own ? 6 : 5);
-	CU_ASSERT_EQUAL(e->class_id, probes[0].ev.class_id);
+	kid_class = e->class_id;
 	CU_ASSERT_EQUAL(e->deadline_ns, probes[0].ev.deadline_ns - (own ? NS_PER_S : 0));
 }
 
@@ -175,15 +195,22 @@ static void par_gives(struct weir_stage *st, struct weir_event **ev)
 
 static void test_inherited(void)
 {
-	begin("t.par", par_gives);
+	struct weir_spec *spec = rig_spec("t.par");
+
+	weir_spec_add_class(spec, "a");
+	weir_spec_add_class(spec, "b");
+	on_par = par_gives;
 	on_kid = kid_checks;
+	rig_start(spec);
 	weir_event_init(&probes[0].ev, &probe_type, clock_now_ns());
+	probes[0].ev.class_id = 1;
 	probes[0].ev.session = 77;
 	probes[0].ev.trace_id = 5;
 	probes[0].ev.deadline_ns = clock_now_ns() + 3600 * NS_PER_S;
 	rig_offer(0);
 	rig_end(4);
 	CU_ASSERT_EQUAL(atomic_load(&n_kid), 3);
+	CU_ASSERT_EQUAL(kid_class, 1);
 	CU_ASSERT_EQUAL(probes[0].status, WEIR_OK);
 }
 
@@ -405,6 +432,6 @@ static void test_register(void)
 }
 
 CUNIT_MAIN("op bounds", {"register", test_register}, {"many", test_many}, {"bad", test_bad},
-    {"deep", test_deep}, {"inherited", test_inherited}, {"late", test_late},
+    {"none made", test_none_made}, {"deep", test_deep}, {"inherited", test_inherited}, {"late", test_late},
     {"resumed", test_resumed}, {"expired", test_expired}, {"expired awaits", test_expired_awaits},
     {"again", test_again}, {"wrong", test_wrong})
