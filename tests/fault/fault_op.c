@@ -190,7 +190,7 @@ static void check_books(struct weir_graph *g)
 		CU_ASSERT_EQUAL(s->spawned, s->joined + s->orphaned + s->cancelled);
 		CU_ASSERT_EQUAL(s->awaiting, 0);
 		CU_ASSERT_EQUAL(s->in_flight, 0);
-		CU_ASSERT_EQUAL(queue_kept_all(&g->stages[i]->sink.queue), 0);
+		CU_ASSERT_EQUAL(atomic_load(&g->stages[i]->sink.queue.keep.count[0]), 0);
 	}
 	weir_graph_view_free(v);
 }

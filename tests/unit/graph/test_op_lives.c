@@ -76,6 +76,37 @@ static void test_steered(void)
 	}
 }
 
+/* Events that await occupy slots, whether they were in a handler or held. */
+static void test_slots(void)
+{
+	static const char *const uses[] = {"t.par", "t.loop", "t.flat"};
+
+	for (int i = 0; i < 6; i++) {
+		struct weir_spec *spec = rig_spec(uses[i / 2]);
+		fixture_set(&spec->stages[2], "queue.limit", "3");
+		if (i < 4)
+			fixture_set(&spec->stages[2], "width.max", "3");
+		spec->stages[2].inlined = i == 5;
+		begin(spec);
+		on_kid = kid_waits;
+		for (int k = 0; k < 3; k++) {
+			rig_offer(k);
+			FIXTURE_AWAIT(awaiting() == (uint64_t)k + 1);
+		}
+		FIXTURE_AWAIT(queue_kept_all(&par->sink.queue) == 3);
+		struct weir_event *ev = &probes[3].ev;
+		int why = 0;
+		weir_event_init(ev, &probe_type, 1);
+		CU_ASSERT_EQUAL(weir_offer(par, &ev, 1, &why), 0);
+		CU_ASSERT_EQUAL(why, WEIR_EQUEUE);
+		atomic_store(&probe_gate, 1);
+		FIXTURE_AWAIT(fixture_ended() == 9);
+		FIXTURE_AWAIT(queue_kept_all(&par->sink.queue) == 0);
+		CU_ASSERT_EQUAL(weir_offer(par, &ev, 1, &why), 1);
+		rig_end(12);
+	}
+}
+
 /* The stage of the children is paused: the parents wait. Then it is drained: it refuses more. */
 static void test_kids_steered(void)
 {
@@ -357,7 +388,7 @@ static void test_register(void)
 }
 
 CUNIT_MAIN("op lives", {"register", test_register}, {"steered", test_steered},
-    {"kids steered", test_kids_steered}, {"forced", test_forced}, {"forced held", test_forced_held},
-    {"stop awaits", test_stop_awaits}, {"ended outside", test_ended_outside},
-    {"child expires", test_child_expires}, {"held awaits", test_held_awaits},
-    {"refused", test_refused}, {"deaths", test_deaths})
+    {"slots", test_slots}, {"kids steered", test_kids_steered}, {"forced", test_forced},
+    {"forced held", test_forced_held}, {"stop awaits", test_stop_awaits},
+    {"ended outside", test_ended_outside}, {"child expires", test_child_expires},
+    {"held awaits", test_held_awaits}, {"refused", test_refused}, {"deaths", test_deaths})

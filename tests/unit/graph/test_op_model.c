@@ -216,7 +216,7 @@ static void check_books(struct weir_graph *g)
 		const struct weir_stage_view *s = &v->stages[i];
 		CHECK(s->spawned == s->joined + s->orphaned + s->cancelled);
 		CHECK(s->awaiting == 0 && s->in_flight == 0 && s->law_residual == 0);
-		CHECK(queue_kept_all(&g->stages[i]->sink.queue) == 0);
+		CHECK(atomic_load(&g->stages[i]->sink.queue.keep.count[0]) == 0);
 	}
 	weir_graph_view_free(v);
 }

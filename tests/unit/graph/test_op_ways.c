@@ -114,6 +114,38 @@ static void test_claimed(void)
 	rig_end(2);
 }
 
+static void next_requeues(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	atomic_fetch_add(&n_next, n);
+	for (int i = 0; i < n; i++)
+		if (((struct probe *)ev[i])->seq++ == 0)
+			weir_requeue(st, &ev[i]);
+		else
+			weir_emit(st, OUT, &ev[i]);
+}
+
+static void par_awaits(struct weir_stage *st, struct weir_event **ev)
+{
+	if (((struct probe *)*ev)->seq <= 1)
+		weir_await(st, ev, next_requeues);
+}
+
+/* A continuation requeues its event, or sends it on: `handle` gets it. */
+static void test_requeued(void)
+{
+	struct weir_spec *spec = rig_spec("t.par");
+
+	on_par = par_awaits;
+	on_par2 = par2_awaits;
+	rig_start(spec);
+	atomic_store(&n_next, 0);
+	rig_offer(0);
+	FIXTURE_AWAIT(fixture_ended() == 1);
+	CU_ASSERT_EQUAL(atomic_load(&n_next), 2);
+	CU_ASSERT_EQUAL(atomic_load(&n_par), 3); /* twice at par, once at par2 */
+	rig_end(1);
+}
+
 static void par_lacks(struct weir_stage *st, struct weir_event **ev)
 {
 	struct weir_event *none = NULL;
@@ -387,6 +419,6 @@ static void test_register(void)
 }
 
 CUNIT_MAIN("op ways", {"register", test_register}, {"held", test_held},
-    {"held until", test_held_until}, {"claimed", test_claimed}, {"lacked", test_lacked},
-    {"replaced", test_replaced}, {"read later", test_read_later}, {"order", test_order},
-    {"inline cancelled", test_inline_cancelled}, {"plain", test_plain})
+    {"held until", test_held_until}, {"claimed", test_claimed}, {"requeued", test_requeued},
+    {"lacked", test_lacked}, {"replaced", test_replaced}, {"read later", test_read_later},
+    {"order", test_order}, {"inline cancelled", test_inline_cancelled}, {"plain", test_plain})
