@@ -284,9 +284,18 @@ static void steer(const char *stage, enum weir_steer how)
 /* A continuation does not overtake events of its key, and they do not overtake it. */
 static void test_order(void)
 {
-	for (int mode = WEIR_MODE_EXCLUSIVE; mode <= WEIR_MODE_PARTITIONED; mode++) {
-		struct weir_spec *spec = rig_spec("t.par");
-		spec->stages[2].mode = mode;
+	for (int mode = WEIR_MODE_EXCLUSIVE; mode <= WEIR_MODE_PARTITIONED + 1; mode++) {
+		bool serial = mode > WEIR_MODE_PARTITIONED; /* of a core group */
+		struct weir_spec *spec = rig_spec(serial ? "t.flat" : "t.par");
+		if (serial) {
+			struct weir_group_spec *gs = weir_spec_add_group(spec, "core");
+			weir_spec_text(&gs->serial, "event");
+			weir_spec_text(&gs->cores, "2");
+			weir_spec_text(&gs->schedule, "fifo");
+			weir_spec_text(&spec->stages[2].group, "core");
+		} else {
+			spec->stages[2].mode = mode;
+		}
 		if (mode == WEIR_MODE_PARTITIONED)
 			weir_spec_text(&spec->stages[2].key, "event");
 		on_par = par_notes;
