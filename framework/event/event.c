@@ -70,8 +70,6 @@ static void count_ends(struct thread *t, const struct weir_event *ev, int status
 	if (WEIR_UNLIKELY(ev->state == WEIR_EVENT_NEW)) { /* made by the stage, admitted by none */
 		book_add(&book->running, -n);
 		book_add(&book->class_book[ev->class_id].departed, n);
-		if (!ev->type->op)
-			book_add(&book->orphaned, n);
 		book_give(t, ev->stage, book);
 		return;
 	}

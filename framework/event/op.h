@@ -16,6 +16,8 @@ struct weir_family;
  * sent, with `status`. */
 #define OP_SLAB   1
 #define OP_UNSENT 2
+/* A child of the event, which is in a handler, could not be made. It counts in thread.unsent. */
+#define OP_LACKS 4
 
 /** Whether any family has ever been made: checks of single events are left out before that. */
 extern atomic_bool op_families;

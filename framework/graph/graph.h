@@ -226,6 +226,8 @@ void graph_tickets_free(struct weir_stage *st);
 /** Return the number of events that `st` holds with a ticket. Approximate while they move. Any
  *  thread. */
 int64_t graph_tickets_out(struct weir_stage *st);
+/** As weir_hold_claim, but the event keeps its continuation. */
+struct weir_event *graph_ticket_claim(struct weir_stage *st, uint64_t ticket);
 /** Move the free slots that the thread of `l` keeps to the table of tickets, because the thread is
  *  about to leave the graph. */
 void graph_tickets_leave(struct local *l);

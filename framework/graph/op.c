@@ -99,6 +99,15 @@ static WEIR_COLD int fail(struct weir_op *op, struct weir_op *child, int status)
 	return status;
 }
 
+/* Note that a child of `op` could not be made. */
+static WEIR_COLD int lack(struct weir_op *op)
+{
+	if (!(op->flags & OP_LACKS))
+		thread_current->unsent++;
+	op->flags |= OP_LACKS;
+	return fail(op, NULL, WEIR_ENOMEM);
+}
+
 int weir_child(struct weir_stage *st, struct weir_event *ev, int outlet, struct weir_event **slot)
 {
 	struct weir_event *child = *slot;
@@ -107,11 +116,9 @@ int weir_child(struct weir_stage *st, struct weir_event *ev, int outlet, struct 
 	WEIR_ASSERT(ev != NULL && ev->type->op != 0 && is_in_hand(st, ev));
 	struct weir_op *op = op_of(ev);
 	if (WEIR_UNLIKELY(!child))
-		return fail(op, NULL, WEIR_ENOMEM);
+		return lack(op);
 	WEIR_ASSERT(child->state == WEIR_EVENT_NEW && child->type->op != 0);
 	struct weir_op *c = op_of(child);
-	if (WEIR_UNLIKELY(op->n_unsent == 0) && op->children) /* those that ended before */
-		op_free_ended(thread_current, ev);
 	inherit(ev, child);
 	int rc = why_not(st, ev, op, outlet);
 	if (WEIR_UNLIKELY(rc != 0))
@@ -154,19 +161,21 @@ static WEIR_COLD void end_unsent(struct weir_event *child)
 	weir_event_finish(&child, status);
 }
 
-/* Take the unsent children of `op` in the order in which they were made, linked by `sibling`. */
+/* Take the unsent children of `op` in the order in which they were made, linked by `sibling`. Those
+ * behind them, which have ended, stay. */
 static struct weir_event *take_unsent(struct thread *t, struct weir_op *op)
 {
 	struct weir_event *list = NULL, *child = op->children;
 
-	while (child) {
+	for (uint32_t i = 0; i < op->n_unsent; i++) {
 		struct weir_event *before = child->next;
 		op_of(child)->sibling = list;
 		list = child;
 		child = before;
 	}
-	t->unsent -= op->n_unsent;
-	op->children = NULL;
+	t->unsent -= op->n_unsent + (op->flags & OP_LACKS ? 1 : 0);
+	op->flags &= (uint8_t)~OP_LACKS;
+	op->children = child;
 	op->n_unsent = 0;
 	return list;
 }
@@ -195,14 +204,14 @@ void op_let_go(struct thread *t, struct weir_event *ev, bool cancel)
 {
 	struct weir_op *op = op_of(ev);
 
-	if (op->n_unsent == 0)
-		return;
 	uint64_t n = op->n_unsent;
-	struct weir_event *list = take_unsent(t, op); /* not empty */
+	struct weir_event *list = take_unsent(t, op);
+	op->unsent_status = 0;
+	if (!list)
+		return;
 	int id = op_of(list)->maker;
 	struct local *l = local_find(t, id);
 	count_spawned(t, id, list->class_id, n);
-	op->unsent_status = 0;
 	for (struct weir_event *c = list; c && (cancel || !l); c = op_of(c)->sibling)
 		if (!(op_of(c)->flags & OP_UNSENT)) {
 			op_of(c)->flags |= OP_UNSENT;
@@ -247,8 +256,8 @@ void weir_await(struct weir_stage *st, struct weir_event **slot, weir_next *next
 		weir_event_finish(slot, WEIR_ENOMEM);
 		return;
 	}
-	if (n == 0)
-		op_free_ended(t, ev);
+	struct weir_event *list = take_unsent(t, op);
+	op_free_ended(t, ev);
 	op->next = next;
 	op->status = op->unsent_status;
 	op->unsent_status = 0;
@@ -259,11 +268,11 @@ void weir_await(struct weir_stage *st, struct weir_event **slot, weir_next *next
 	}
 	count_spawned(t, st->id, ev->class_id, n);
 	op->pending = op->n_awaited = n;
-	op->children = take_unsent(t, op);
+	op->children = list;
 	count_awaiting(t, st, ev);
 	*slot = NULL;
 	/* The last child of the list may end here, which resumes the event. */
-	send_children(t, l, op->children, ev);
+	send_children(t, l, list, ev);
 }
 
 uint64_t weir_wait(
@@ -272,16 +281,24 @@ uint64_t weir_wait(
 	struct weir_event *ev = *slot;
 
 	WEIR_ASSERT(next != NULL && ev->type->op != 0);
-	if (WEIR_UNLIKELY(thread_self()->unsent > 0))
-		op_let_go(thread_self(), ev, false);
 	op_of(ev)->next = next;
 	note_continues(st);
 	return weir_hold_until(st, slot, until_ns);
 }
 
+struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t ticket)
+{
+	struct weir_event *ev = graph_ticket_claim(st, ticket);
+
+	/* Only weir_resume continues. The next stage of the event must not find a continuation. */
+	if (ev && ev->type->op)
+		op_of(ev)->next = NULL;
+	return ev;
+}
+
 bool weir_resume(struct weir_stage *st, uint64_t ticket)
 {
-	struct weir_event *ev = weir_hold_claim(st, ticket);
+	struct weir_event *ev = graph_ticket_claim(st, ticket);
 
 	if (!ev)
 		return false;
@@ -294,6 +311,22 @@ bool weir_resume(struct weir_stage *st, uint64_t ticket)
 static weir_next *next_of(const struct weir_event *ev)
 {
 	return ev->type->op ? op_of(ev)->next : NULL;
+}
+
+/* Whether the stage handles the events of a key in the order of its queue. */
+static bool is_ordered(const struct weir_stage *st)
+{
+	return st->sink.queue.leasing || st->sink.queue.map;
+}
+
+/* The number of events at the front of ev[0..n) that have the continuation of the first. */
+static int count_run(struct weir_event *const *ev, int n)
+{
+	int same = 1;
+
+	while (same < n && next_of(ev[same]) == next_of(ev[0]))
+		same++;
+	return same;
 }
 
 /* Move the events of ev[0..n) that have the continuation of the first to the front; both parts keep
@@ -318,7 +351,7 @@ void stage_continue(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int at = 0; at < n;) {
 		weir_next *next = next_of(ev[at]);
-		int same = gather(ev + at, n - at);
+		int same = is_ordered(st) ? count_run(ev + at, n - at) : gather(ev + at, n - at);
 		for (int i = at; next && i < at + same; i++)
 			op_of(ev[i])->next = NULL;
 		(next ? next : st->ops->handle)(st, ev + at, same);

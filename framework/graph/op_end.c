@@ -64,8 +64,7 @@ static __attribute__((noinline)) void resume(struct thread *t, struct weir_event
 	collect(t, st->id, ev);
 	ev->state = WEIR_EVENT_RUNNING;
 	if (WEIR_UNLIKELY(!l)) {
-		hold_count(t, st->id, ev->class_id, -1);
-		weir_event_finish(&ev, WEIR_ENOMEM);
+		stage_end_kept(t, st, &ev, WEIR_ENOMEM);
 		return;
 	}
 	l->again_held[ev->class_id]++;
@@ -117,6 +116,7 @@ static __attribute__((noinline)) void leave(struct thread *t, struct weir_event 
 {
 	struct weir_op *op = op_of(ev);
 
+	WEIR_ASSERT(op->n_unsent == 0); /* else another thread has given it children (weir_child) */
 	if (op->children)
 		op_free_ended(t, ev);
 	weir_family_put(op->family);
@@ -167,8 +167,11 @@ void op_strip(struct outbox *o)
 struct weir_event *weir_ended(const struct weir_event *ev)
 {
 	const struct weir_op *op = op_of(ev);
+	struct weir_event *child = op->children;
 
-	return op->n_unsent == 0 ? op->children : NULL;
+	for (uint32_t i = 0; i < op->n_unsent; i++)
+		child = child->next;
+	return child;
 }
 
 int weir_ended_status(const struct weir_event *ev)

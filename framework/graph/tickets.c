@@ -36,6 +36,7 @@
 #include "base/clock.h"
 #include "graph/graph.h"
 #include "event/local.h"
+#include "event/op.h"
 #include "io/timer.h"
 #include "sched/pool.h"
 
@@ -270,17 +271,16 @@ uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **slot, int64_
 	WEIR_ASSERT(tk != NULL); /* only with WEIR_STAGE_HOLDS */
 	WEIR_ASSERT(ev->stage == st->id && thread_self()->graph == st->graph);
 	struct local *l = local_find(thread_self(), st->id);
-	struct slot *s = NULL;
-	if (WEIR_LIKELY(l != NULL))
-		s = WEIR_LIKELY(l->n_slots > 0) ? l->slot[--l->n_slots] : refill(tk, l);
+	struct slot *s = l && l->n_slots > 0 ? l->slot[--l->n_slots] : l ? refill(tk, l) : NULL;
 	if (WEIR_UNLIKELY(!s)) {
 		weir_event_finish(slot, WEIR_ENOMEM);
 		return 0;
 	}
-	if (ev->state == WEIR_EVENT_HELD)
-		*slot = NULL;
-	else
+	if (WEIR_UNLIKELY(thread_current->unsent > 0) && ev->type->op)
+		op_let_go(thread_current, ev, false);
+	if (ev->state != WEIR_EVENT_HELD)
 		weir_hold(st, slot);
+	*slot = NULL;
 	uint64_t ticket = put_in(tk, s, ev, until_ns);
 	/* The drain sets `closed` and then searches the slots. So either it finds this ticket, or
 	 * `closed` is visible here. */
@@ -305,7 +305,7 @@ static void keep(struct tickets *tk, struct slot *s)
 	l->slot[l->n_slots++] = s;
 }
 
-struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t ticket)
+struct weir_event *graph_ticket_claim(struct weir_stage *st, uint64_t ticket)
 {
 	struct tickets *tk = st->tickets;
 	struct slot *s = is_ticket(ticket) ? slot_at(tk, ticket & INDEX_MASK) : NULL;

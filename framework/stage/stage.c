@@ -60,6 +60,26 @@ static int drop_expired(
 	return n;
 }
 
+/* Finish the events of an inline stage's batch whose family has ended: no queue, from which they
+ * would have been taken, is before the handler. Returns the number of the others, which are at the
+ * front. */
+static WEIR_COLD int drop_over(struct sink *sink, struct weir_event **ev, int n)
+{
+	int kept = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (!op_is_over(ev[i])) {
+			ev[kept++] = ev[i];
+			continue;
+		}
+		ev[i]->state = WEIR_EVENT_RUNNING;
+		drop(sink, &ev[i], WEIR_ECANCELLED);
+	}
+	for (int i = kept; i < n; i++)
+		ev[i] = NULL;
+	return kept;
+}
+
 /* Record the waits of a batch. Events that were queued together have the same time stamp and are
  * recorded in one step. */
 static void record_waits(const char *stage, struct local *l, struct weir_event **ev, int n,
@@ -235,19 +255,23 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 	/* Before events are dropped, since this is the last hop of the dropped ones. */
 	if (!st->type || st->type->trail)
 		trail_note(ev, n, st->id, start_ns, !sink->inlined);
-	if (sink->inlined) {
-		again = ev[0]->state == WEIR_EVENT_AGAIN; /* the same for the whole batch */
-		record_no_waits(l, ev, n, sink->queue.n_classes, b.per_class);
-	} else {
+	if (!sink->inlined) {
 		n = drop_expired(sink, ev, n, start_ns, &again);
 		int left = n && sink->policy->drop ? stage_drop_late(sink, ev, n, t->now_ns) : n;
 		ev += n - left;
 		n = left;
-		if (n == 0) {
-			hold_settle(t);
-			book_changed(&l->book);
-			return;
-		}
+	} else if (WEIR_UNLIKELY(op_checks())) {
+		n = drop_over(sink, ev, n);
+	}
+	if (WEIR_UNLIKELY(n == 0)) {
+		hold_settle(t);
+		book_changed(&l->book);
+		return;
+	}
+	if (sink->inlined) {
+		again = ev[0]->state == WEIR_EVENT_AGAIN; /* the same for the whole batch */
+		record_no_waits(l, ev, n, sink->queue.n_classes, b.per_class);
+	} else {
 		record_waits(sink->name, l, ev, n, start_ns, b.per_class);
 	}
 	if (WEIR_UNLIKELY(again > 0))

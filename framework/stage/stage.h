@@ -137,6 +137,8 @@ void stage_begin(struct thread *t, const struct weir_stage *st, struct weir_even
 /** Note that `ev`, of the handler that the thread may be running, stays in the stage, and occupies a
  *  slot there. */
 void stage_keep(struct thread *t, struct weir_stage *st, struct weir_event *ev);
+/** Finish a running event that occupies a slot as a held one does, and let another take its place. */
+void stage_end_kept(struct thread *t, struct weir_stage *st, struct weir_event **slot, int status);
 
 /** The graph of a stage, for use within the framework. */
 struct weir_graph *stage_graph(const struct weir_stage *st);

@@ -16,6 +16,8 @@ void stage_begin(struct thread *t, const struct weir_stage *st, struct weir_even
 		book_add(&book->class_book[ev->class_id].spawned, 1);
 		if (ev->type->op)
 			op_of(ev)->maker = (uint16_t)st->id;
+		else /* it does not know its maker when it ends */
+			book_add(&book->orphaned, 1);
 	} else {
 		book_add(&book->held, (uint64_t)-1);
 	}
@@ -48,15 +50,16 @@ void stage_keep(struct thread *t, struct weir_stage *st, struct weir_event *ev)
 
 void weir_hold(struct weir_stage *st, struct weir_event **slot)
 {
+	struct thread *t = thread_self();
+
+	if (WEIR_UNLIKELY(t->unsent > 0) && (*slot)->type->op)
+		op_let_go(t, *slot, false);
 	/* an event for a loop was already held when it was sent to the loop */
 	if (st->loop && (*slot)->state == WEIR_EVENT_HELD) {
 		*slot = NULL;
 		return;
 	}
 	WEIR_ASSERT((*slot)->state == WEIR_EVENT_RUNNING && (*slot)->stage == st->id);
-	struct thread *t = thread_self();
-	if (WEIR_UNLIKELY(t->unsent > 0) && (*slot)->type->op)
-		op_let_go(t, *slot, false);
 	(*slot)->state = WEIR_EVENT_HELD;
 	struct book *book = book_take(t, st->id);
 	book_add(&book->held, 1);
@@ -64,6 +67,14 @@ void weir_hold(struct weir_stage *st, struct weir_event **slot)
 	book_give(t, st->id, book);
 	stage_keep(t, st, *slot);
 	*slot = NULL;
+}
+
+void stage_end_kept(struct thread *t, struct weir_stage *st, struct weir_event **slot, int status)
+{
+	hold_count(t, st->id, (*slot)->class_id, -1);
+	weir_event_finish(slot, status);
+	if (stage_has_width(st))
+		hold_wake(t, st);
 }
 
 void weir_requeue(struct weir_stage *st, struct weir_event **slot)
@@ -85,8 +96,9 @@ void weir_requeue(struct weir_stage *st, struct weir_event **slot)
 	}
 	if (WEIR_UNLIKELY(!l)) { /* no memory for an outbox */
 		if (held)
-			hold_count(t, st->id, ev->class_id, -1);
-		weir_event_finish(slot, WEIR_ENOMEM);
+			stage_end_kept(t, st, slot, WEIR_ENOMEM);
+		else
+			weir_event_finish(slot, WEIR_ENOMEM);
 		return;
 	}
 	/* an event of a counted batch (struct keep) counts as held when the batch is settled */

@@ -73,7 +73,7 @@ struct weir_op {
 	struct weir_event *parent;   /* awaits this event; NULL if none does */
 	struct weir_family *family;  /* NULL if it is in none */
 	weir_next *next;             /* continuation of an event that waits; otherwise NULL */
-	/* the unsent children, last one first; from weir_await on, the awaited ones, first one first */
+	/* the unsent children, last one first, and then the awaited ones, first one first */
 	struct weir_event *children;
 	struct weir_event *sibling; /* next child that the parent awaits */
 	uint32_t pending;           /* awaited children that have not ended */
@@ -100,7 +100,8 @@ WEIR_API struct weir_event *weir_event_new(
 /**
  * Make `*child`, a new event of a type with a struct weir_op, a child of `ev`, to be sent through
  * `outlet` when `ev` is let go, and set `*child` to NULL. `ev` must be in a handler of the stage, or
- * held by it without a ticket. A `*child` of NULL counts as a child that failed with WEIR_ENOMEM, so
+ * held by it without a ticket; the thread that gives children to a held event lets it go, too, before
+ * the callback in which it does so returns. A `*child` of NULL counts as a child that failed with WEIR_ENOMEM, so
  * the result of weir_event_new need not be checked.
  *
  * Returns 0, or the status with which the child ends without being sent: WEIR_ELIMIT if `ev` has as

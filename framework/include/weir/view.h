@@ -133,7 +133,7 @@ struct weir_stage_view {
 	uint64_t awaiting; /* events that wait for their children (weir/op.h) */
 	/* Events that the stage has made, which are not offered to it: all of them, and those that
 	 * have ended for a parent that awaited them, without one, or as WEIR_ECANCELLED. The rest is
-	 * somewhere in the graph. */
+	 * somewhere in the graph. An event without a struct weir_op counts as orphaned at once. */
 	uint64_t spawned, joined, orphaned, cancelled;
 	/* for stages with a width, otherwise 0: number of events that may be in handlers or held at
 	 * once, the bounds of that number, and the current number of such events */
