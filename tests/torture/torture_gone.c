@@ -105,12 +105,13 @@ static bool is_empty(const struct server *s)
 
 static void check_books(const struct server *s, const char *stage, uint64_t *cancelled)
 {
+	/* a view may be taken while the counters of a batch that has ended are updated */
+	FIXTURE_AWAIT(stage_view(s->graph, stage).law_residual == 0);
 	struct weir_stage_view v = stage_view(s->graph, stage);
 
 	CU_ASSERT_EQUAL(v.spawned, v.joined + v.orphaned + v.cancelled);
 	CU_ASSERT_EQUAL(v.awaiting, 0);
 	CU_ASSERT_EQUAL(v.held, 0);
-	CU_ASSERT_EQUAL(v.law_residual, 0);
 	*cancelled += v.cancelled;
 }
 
