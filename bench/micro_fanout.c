@@ -96,12 +96,13 @@ static void work_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
-static const struct weir_outlet outlets[] = {{"part", &part_type, false, "parts", .children = true}, {.name = NULL}};
+static const struct weir_outlet outlets[] = {{"part", &part_type, false, "parts"}, {.name = NULL}};
 static const struct weir_stage_ops split_ops = {.abi = WEIR_STAGE_ABI,
     .name = "b.split",
     .summary = "bench",
     .accepts = &job_type,
     .outlets = outlets,
+    .children = 1,
     .handle = split_handle};
 static const struct weir_stage_ops work_ops = {.abi = WEIR_STAGE_ABI,
     .name = "b.work",

@@ -99,12 +99,13 @@ static int pin_thread(struct weir_stage *st)
 }
 
 static const struct weir_outlet outlets[] = {
-    {"child", &child_type, false, "children", .children = true}, {.name = NULL}};
+    {"child", &child_type, false, "children"}, {.name = NULL}};
 static const struct weir_stage_ops fork_ops = {.abi = WEIR_STAGE_ABI,
     .name = "b.fork",
     .summary = "bench",
     .accepts = &parent_type,
     .outlets = outlets,
+    .children = 1,
     .handle = fork_handle,
     .thread_init = pin_thread};
 static const struct weir_stage_ops work_ops = {.abi = WEIR_STAGE_ABI,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Refuses cycles of awaits: a stage whose children (weir_outlet.children) come back to it, or make
+ * Refuses cycles of awaits: a stage whose children (weir_stage_ops.children) come back to it, or make
  * others that do. Each event would await new ones for ever; only the bounds on generations and
  * children would end it. Links marked as loops count, since they do not end it either. A type that
  * ends the recursion itself, such as one that walks a tree, says so (WEIR_STAGE_RECURSES).

@@ -32,7 +32,7 @@ static int make_outlets(struct plan_stage *ps)
 		    .to = -1,
 		    .type = o->type,
 		    .optional = o->optional,
-		    .children = o->children,
+		    .children = i < 32 && ps->ops->children >> i & 1,
 		    .any = o->type == WEIR_ANY_EVENT,
 		    .mark = ps->spec->mark};
 	}

@@ -96,9 +96,6 @@ struct weir_outlet {
 	/* if false, an outlet that is missing under `to:` is an error */
 	bool optional;
 	const char *help;
-	/* The stage awaits the events that it sends here (weir_child). Their type needs a struct
-	 * weir_op, and `check` refuses graphs in which they come back to the stage. */
-	bool children;
 };
 
 struct weir_stage_ops {
@@ -165,6 +162,10 @@ struct weir_stage_ops {
 	 *  that client waits for the loop's thread, so inline stages behind the source may block.
 	 *  Optional. A pure function; any thread. */
 	int64_t (*per_loop)(const void *conf);
+	/** Bit o is set if the stage awaits the events that it sends to outlets[o] (weir_child). Their
+	 *  type needs a struct weir_op, and `check` refuses graphs in which they come back to the
+	 *  stage. */
+	uint32_t children;
 };
 
 /**

@@ -110,12 +110,13 @@ static void part_handle(struct weir_stage *st, struct weir_event **ev, int n)
 }
 
 static const struct weir_outlet part_outlets[] = {
-    {"part", &part_type, false, "parts of the job", .children = true}, {.name = NULL}};
+    {"part", &part_type, false, "parts of the job"}, {.name = NULL}};
 static const struct weir_stage_ops split_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.split",
     .summary = "splits jobs into parts and awaits them",
     .accepts = &job_type,
     .outlets = part_outlets,
+    .children = 1,
     .handle = split_handle};
 static const struct weir_stage_ops part_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.part",

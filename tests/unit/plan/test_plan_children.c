@@ -4,13 +4,13 @@
 #include "plan_types.h"
 
 static const struct weir_outlet child_outlets[] = {
-    {"child", &probe_type, true, "", .children = true}, {"out", WEIR_ANY_EVENT, true, ""},
-    {.name = NULL}};
+    {"child", &probe_type, true, ""}, {"out", WEIR_ANY_EVENT, true, ""}, {.name = NULL}};
 static const struct weir_stage_ops parent_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.parent",
     .summary = "awaits children",
     .accepts = &probe_type,
     .outlets = child_outlets,
+    .children = 1,
     .handle = pass_handle};
 static const struct weir_stage_ops tree_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.tree",
@@ -18,16 +18,18 @@ static const struct weir_stage_ops tree_ops = {.abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_RECURSES,
     .accepts = &probe_type,
     .outlets = child_outlets,
+    .children = 1,
     .handle = pass_handle};
 
 static const struct weir_event_type plain_type = {
     .name = "plain", .size = sizeof(struct weir_event), .finish = probe_finish};
 static const struct weir_outlet plain_outlets[] = {
-    {"child", &plain_type, true, "", .children = true}, {.name = NULL}};
+    {"child", &plain_type, true, ""}, {.name = NULL}};
 static const struct weir_stage_ops plain_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.plain",
     .summary = "awaits children without an operation",
     .outlets = plain_outlets,
+    .children = 1,
     .handle = pass_handle};
 
 static struct weir_errs errs;
