@@ -84,12 +84,13 @@ static void part_handle(struct weir_stage *st, struct weir_event **ev, int n)
 }
 
 static const struct weir_outlet split_outlets[] = {
-    {"part", &part_type, false, "parts of the request", .children = true}, {.name = NULL}};
+    {"part", &part_type, false, "parts of the request"}, {.name = NULL}};
 static const struct weir_stage_ops split_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.split",
     .summary = "splits requests into parts",
     .accepts = &weir_http_request_type,
     .outlets = split_outlets,
+    .children = 1,
     .handle = split_handle};
 static const struct weir_stage_ops part_ops = {.abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_HOLDS,

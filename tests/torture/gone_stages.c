@@ -163,9 +163,9 @@ static void leaf_handle(struct weir_stage *st, struct weir_event **ev, int n)
 }
 
 static const struct weir_outlet part_outlet[] = {
-    {"part", &part_type, false, "parts of the request", .children = true}, {.name = NULL}};
+    {"part", &part_type, false, "parts of the request"}, {.name = NULL}};
 static const struct weir_outlet leaf_outlet[] = {
-    {"leaf", &part_type, false, "parts of the part", .children = true}, {.name = NULL}};
+    {"leaf", &part_type, false, "parts of the part"}, {.name = NULL}};
 
 static const struct weir_stage_ops gone_ops = {.abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_HOLDS,
@@ -173,6 +173,7 @@ static const struct weir_stage_ops gone_ops = {.abi = WEIR_STAGE_ABI,
     .summary = "splits requests, waits, and answers",
     .accepts = &weir_http_request_type,
     .outlets = part_outlet,
+    .children = 1,
     .handle = gone_handle};
 static const struct weir_stage_ops part_ops = {.abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_HOLDS,
@@ -180,6 +181,7 @@ static const struct weir_stage_ops part_ops = {.abi = WEIR_STAGE_ABI,
     .summary = "splits parts, waits, and ends them",
     .accepts = &part_type,
     .outlets = leaf_outlet,
+    .children = 1,
     .handle = part_again};
 static const struct weir_stage_ops loop_ops = {.abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_HOLDS | WEIR_STAGE_LOOP,
@@ -187,6 +189,7 @@ static const struct weir_stage_ops loop_ops = {.abi = WEIR_STAGE_ABI,
     .summary = "splits parts in a loop",
     .accepts = &part_type,
     .outlets = leaf_outlet,
+    .children = 1,
     .handle = part_again};
 static const struct weir_stage_ops leaf_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.leaf",

@@ -5,7 +5,7 @@
 enum { SQUARE };
 
 static const struct weir_outlet call_outlets[] = {
-    {"square", &number_type, false, "squares numbers", .children = true}, {.name = NULL}};
+    {"square", &number_type, false, "squares numbers"}, {.name = NULL}};
 
 static void answered_twice(struct weir_stage *st, struct weir_event **ev, int n)
 {
@@ -43,4 +43,5 @@ const struct weir_stage_ops weir_stage_call = {.abi = WEIR_STAGE_ABI,
     .summary = "Squares the number in the path twice",
     .accepts = &weir_http_request_type,
     .outlets = call_outlets,
+    .children = 1 << SQUARE,
     .handle = call_handle};

@@ -4,9 +4,8 @@
 
 enum { ONE, OTHER };
 
-static const struct weir_outlet hedge_outlets[] = {
-    {"one", &number_type, false, "squares numbers", .children = true},
-    {"other", &number_type, false, "squares numbers, too", .children = true}, {.name = NULL}};
+static const struct weir_outlet hedge_outlets[] = {{"one", &number_type, false, "squares numbers"},
+    {"other", &number_type, false, "squares numbers, too"}, {.name = NULL}};
 
 static void answered(struct weir_stage *st, struct weir_event **ev, int n)
 {
@@ -31,4 +30,5 @@ const struct weir_stage_ops weir_stage_hedge = {.abi = WEIR_STAGE_ABI,
     .summary = "Asks twice, and takes the first answer",
     .accepts = &weir_http_request_type,
     .outlets = hedge_outlets,
+    .children = 1 << ONE | 1 << OTHER,
     .handle = hedge_handle};

@@ -5,7 +5,7 @@
 enum { SQUARE };
 
 static const struct weir_outlet split_outlets[] = {
-    {"square", &number_type, false, "squares numbers", .children = true}, {.name = NULL}};
+    {"square", &number_type, false, "squares numbers"}, {.name = NULL}};
 
 static void joined(struct weir_stage *st, struct weir_event **ev, int n)
 {
@@ -32,4 +32,5 @@ const struct weir_stage_ops weir_stage_split = {.abi = WEIR_STAGE_ABI,
     .summary = "Adds the squares of the numbers up to the one in the path",
     .accepts = &weir_http_request_type,
     .outlets = split_outlets,
+    .children = 1 << SQUARE,
     .handle = split_handle};

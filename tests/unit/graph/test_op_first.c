@@ -110,12 +110,13 @@ static void ask_handle(struct weir_stage *st, struct weir_event **ev, int n)
 }
 
 static const struct weir_outlet ask_outlets[] = {
-    {"ask", &ask_type, false, "questions", .children = true}, {.name = NULL}};
+    {"ask", &ask_type, false, "questions"}, {.name = NULL}};
 static const struct weir_stage_ops job_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.job",
     .summary = "asks several, and takes the first answer",
     .accepts = &job_type,
     .outlets = ask_outlets,
+    .children = 1,
     .handle = job_handle};
 static const struct weir_stage_ops ask_ops = {.abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_HOLDS,
