@@ -11,6 +11,9 @@
  * Of the queue locks of one core group, a thread may hold several: it takes them in the order of the
  * stages in the group (sched/serial_move.c).
  *
+ * The lock of a search for families (event/family.c), which a control thread takes without holding any
+ * other lock, precedes pool.lock.
+ *
  * graph.threads_lock, stage.conf_lock, core_group.lock, widener.lock, journal.lock,
  * change_log.lock, registry_lock, slowest.lock and taps.lock are leaf locks: no lock is taken while
  * one of them is held. Views take inheritance.lock, which precedes queue.lock and threads_lock; of

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Families: sets of events that end together; see weir/op.h. A family lives as long as it has
  * members, references of stages, or families within it. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "event/op.h"
 
-struct weir_family {
-	WEIR_ALIGNED atomic_long refs;
-	atomic_bool over;
-	struct weir_family *within; /* a reference; constant */
-};
-
 atomic_bool op_families;
+
+static atomic_ullong ends;
+/* The control thread of a graph searches tickets for families that have ended. One does so at a
+ * time. */
+static pthread_mutex_t search = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool searching;
+static _Atomic(struct weir_family *) kept; /* to be freed after the search, linked by `next_kept` */
 
 struct weir_family *weir_family_new(struct weir_family *within)
 {
@@ -22,6 +24,10 @@ struct weir_family *weir_family_new(struct weir_family *within)
 	atomic_init(&f->refs, 1);
 	atomic_init(&f->over, false);
 	f->within = within;
+	f->next_kept = NULL;
+	atomic_init(&f->waiter, NULL);
+	atomic_init(&f->racing, 0);
+	atomic_init(&f->status, WEIR_OK);
 	family_take(within, 1);
 	atomic_store_explicit(&op_families, true, memory_order_relaxed);
 	return f;
@@ -33,13 +39,51 @@ void family_take(struct weir_family *f, int n)
 		atomic_fetch_add_explicit(&f->refs, n, memory_order_relaxed);
 }
 
+/* Free a family that no event belongs to any more. A search that finds it in a slot has set `searching`
+ * before it read the slot's ticket, and the event left the slot before this call. So this call sees
+ * `searching`, or the search does not find the family. */
+static void release(struct weir_family *f)
+{
+	if (WEIR_LIKELY(!atomic_load(&searching))) {
+		free(f);
+		return;
+	}
+	f->next_kept = atomic_load(&kept);
+	while (!atomic_compare_exchange_weak(&kept, &f->next_kept, f))
+		continue;
+}
+
 void weir_family_put(struct weir_family *f)
 {
 	while (f && atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1) {
 		struct weir_family *within = f->within;
-		free(f);
+		release(f);
 		f = within;
 	}
+}
+
+uint64_t family_ends(void)
+{
+	return atomic_load(&ends);
+}
+
+void family_search_begin(void)
+{
+	pthread_mutex_lock(&search);
+	atomic_store(&searching, true);
+}
+
+void family_search_end(void)
+{
+	atomic_store(&searching, false);
+	/* Families that are added after this are freed by the next search. */
+	struct weir_family *f = atomic_exchange(&kept, NULL);
+	while (f) {
+		struct weir_family *next = f->next_kept;
+		free(f);
+		f = next;
+	}
+	pthread_mutex_unlock(&search);
 }
 
 void weir_family_join(struct weir_family *f, struct weir_event *ev)
@@ -53,14 +97,14 @@ void weir_family_join(struct weir_family *f, struct weir_event *ev)
 
 void weir_family_end(struct weir_family *f)
 {
-	if (f)
-		atomic_store_explicit(&f->over, true, memory_order_release);
+	if (f && !atomic_exchange(&f->over, true))
+		atomic_fetch_add(&ends, 1);
 }
 
 bool weir_family_over(const struct weir_family *f)
 {
 	for (; f; f = f->within)
-		if (atomic_load_explicit(&f->over, memory_order_acquire))
+		if (atomic_load(&f->over)) /* seq_cst: see graph/tickets_all.c */
 			return true;
 	return false;
 }
@@ -68,4 +112,43 @@ bool weir_family_over(const struct weir_family *f)
 struct weir_family *weir_family_of(const struct weir_event *ev)
 {
 	return ev->type->op ? op_of(ev)->family : NULL;
+}
+
+/* ---- the first of several children ---- */
+
+bool family_race(struct weir_event *ev)
+{
+	struct weir_op *op = op_of(ev);
+	struct weir_family *f = weir_family_new(op->family);
+
+	if (!f)
+		return false;
+	atomic_init(&f->waiter, ev);
+	atomic_init(&f->racing, (int)op->n_unsent);
+	atomic_init(&f->status, op->unsent_status);
+	family_take(f, (int)op->n_unsent - 1); /* and the reference of the caller */
+	struct weir_event *c = op->children;
+	for (uint32_t i = 0; i < op->n_unsent; i++, c = c->next) {
+		WEIR_ASSERT(op_of(c)->family == op->family);
+		weir_family_put(op_of(c)->family);
+		op_of(c)->family = f;
+		op_of(c)->flags |= OP_RACES;
+	}
+	return true;
+}
+
+struct weir_event *family_raced(struct weir_family *f, int status, int *result)
+{
+	struct weir_event *ev = NULL;
+	int16_t none = WEIR_OK;
+
+	if (status != WEIR_OK)
+		atomic_compare_exchange_strong(&f->status, &none, (int16_t)status);
+	bool last = atomic_fetch_sub(&f->racing, 1) == 1;
+	if (status == WEIR_OK || last)
+		ev = atomic_exchange(&f->waiter, NULL);
+	if (status == WEIR_OK && !last)
+		weir_family_end(f);
+	*result = status == WEIR_OK ? WEIR_OK : atomic_load(&f->status);
+	return ev;
 }

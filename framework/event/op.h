@@ -13,11 +13,12 @@ struct outbox;
 struct weir_family;
 
 /* Bits of weir_op.flags: the memory comes from weir_event_new; the event has ended before it was
- * sent, with `status`. */
+ * sent, with `status`; a child of the event, which is in a handler, could not be made, which counts in
+ * thread.unsent; the parent awaits the first child (family_race). */
 #define OP_SLAB   1
 #define OP_UNSENT 2
-/* A child of the event, which is in a handler, could not be made. It counts in thread.unsent. */
-#define OP_LACKS 4
+#define OP_LACKS  4
+#define OP_RACES  8
 
 /** Whether any family has ever been made: checks of single events are left out before that. */
 extern atomic_bool op_families;
@@ -38,6 +39,32 @@ static inline bool op_checks(void)
 {
 	return atomic_load_explicit(&op_families, memory_order_relaxed);
 }
+
+struct weir_family {
+	WEIR_ALIGNED atomic_long refs;
+	atomic_bool over;
+	struct weir_family *within;    /* a reference; constant */
+	struct weir_family *next_kept; /* see family.c */
+	/* of the children of weir_await_first: their parent, until it is resumed; the number of those
+	 * that have not ended; and the first status but WEIR_OK */
+	_Atomic(struct weir_event *) waiter;
+	atomic_int racing;
+	_Atomic int16_t status;
+};
+
+/** Make the unsent children of `ev`, at least one, members of a new family that ends with the first of
+ *  them that succeeds. Returns false if memory is short. */
+bool family_race(struct weir_event *ev);
+/** A child of family_race has ended with `status`. Returns its parent if this decides the race, and the
+ *  status of the race in *result; otherwise NULL. */
+struct weir_event *family_raced(struct weir_family *f, int status, int *result);
+
+/** Number of families that have ended so far. */
+uint64_t family_ends(void);
+/** Between these calls a family that was found in a slot with a ticket may be read (weir_family_over),
+ *  though the event may leave the slot meanwhile. The thread must read the ticket first. */
+void family_search_begin(void);
+void family_search_end(void);
 
 /** Add `n` references to a family; NULL is allowed. */
 void family_take(struct weir_family *f, int n);

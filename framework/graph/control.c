@@ -199,6 +199,7 @@ static void watch(void *ctx, int64_t now_ns, struct journal *journal)
 	graph_batch(g, now_ns, journal);
 	graph_width(g, now_ns, journal);
 	graph_groups_tick(g, now_ns);
+	graph_families_tick(g);
 	graph_degrade(g, now_ns);
 	slowest_tick(g->slowest, now_ns);
 	graph_watch(g, now_ns, journal);

@@ -118,6 +118,7 @@ struct weir_graph {
 	uint64_t *changes;
 	struct stage_sums *sums; /* by stage id; used only by the control thread */
 	int64_t learn_ns;        /* when the next tick of admission is due; likewise */
+	uint64_t family_ends;    /* families that had ended at the last search; likewise */
 	/* by stage id, NULL for policies that do not learn; used only by the control thread */
 	struct meter **meters;
 	/* by stage id, NULL if no pool has several stages; used only by the control thread */
@@ -239,6 +240,10 @@ struct weir_event *graph_tickets_close(struct weir_stage *st);
  *  that are held with tickets. Returns the number of these events. Called by the thread of the
  *  drain, once or several times. */
 uint64_t graph_end_queued(struct weir_graph *g);
+/** Take events that wait with tickets and whose family has ended out of their slots, if a family has
+ *  ended since the last call, and give them back to the threads of their stages. Called by the control
+ *  thread. */
+void graph_families_tick(struct weir_graph *g);
 /** Whether graph_tickets_close has been called. Any thread. */
 bool graph_tickets_closed(const struct weir_stage *st);
 

@@ -243,7 +243,9 @@ static void count_awaiting(struct thread *t, struct weir_stage *st, struct weir_
 		stage_keep(t, st, ev);
 }
 
-void weir_await(struct weir_stage *st, struct weir_event **slot, weir_next *next)
+/* Let `*slot`, whose continuation is `next`, wait for the children in its list. `first`: until one has
+ * succeeded. */
+static void await(struct weir_stage *st, struct weir_event **slot, weir_next *next, bool first)
 {
 	struct thread *t = thread_self();
 	struct weir_event *ev = *slot;
@@ -252,7 +254,8 @@ void weir_await(struct weir_stage *st, struct weir_event **slot, weir_next *next
 	struct weir_op *op = op_of(ev);
 	struct local *l = local_find(t, st->id);
 	uint32_t n = op->n_unsent;
-	if (WEIR_UNLIKELY(!l)) {
+	if (WEIR_UNLIKELY(!l) || (first && n > 0 && !family_race(ev))) {
+		op_let_go(t, ev, true);
 		weir_event_finish(slot, WEIR_ENOMEM);
 		return;
 	}
@@ -267,12 +270,25 @@ void weir_await(struct weir_stage *st, struct weir_event **slot, weir_next *next
 		return;
 	}
 	count_spawned(t, st->id, ev->class_id, n);
-	op->pending = op->n_awaited = n;
-	op->children = list;
+	op->pending = n;
+	if (!first) { /* otherwise the children do not belong to the event, but to their family */
+		op->n_awaited = n;
+		op->children = list;
+	}
 	count_awaiting(t, st, ev);
 	*slot = NULL;
 	/* The last child of the list may end here, which resumes the event. */
-	send_children(t, l, list, ev);
+	send_children(t, l, list, first ? NULL : ev);
+}
+
+void weir_await(struct weir_stage *st, struct weir_event **ev, weir_next *next)
+{
+	await(st, ev, next, false);
+}
+
+void weir_await_first(struct weir_stage *st, struct weir_event **ev, weir_next *next)
+{
+	await(st, ev, next, true);
 }
 
 uint64_t weir_wait(

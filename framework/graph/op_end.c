@@ -123,12 +123,41 @@ static __attribute__((noinline)) void leave(struct thread *t, struct weir_event 
 	op->family = NULL;
 }
 
+/* As op_end, for a child whose parent awaits the first of its children. If this child decides, the parent
+ * is resumed with it as its only child. */
+static __attribute__((noinline)) void end_racing(
+    struct thread *t, struct weir_event *ev, int status)
+{
+	struct weir_op *op = op_of(ev);
+	int result;
+	struct weir_event *parent = family_raced(op->family, status, &result);
+
+	leave(t, ev);
+	op->next = NULL;
+	if (!parent) {
+		end_alone(t, ev, status);
+		return;
+	}
+	op->status = (int16_t)status;
+	op->sibling = NULL;
+	op_of(parent)->status = (int16_t)result;
+	op_of(parent)->children = ev;
+	op_of(parent)->n_awaited = 1;
+	op_of(parent)->pending = 0;
+	resume(t, parent);
+}
+
 void op_end(struct thread *t, struct weir_event *ev, int status)
 {
 	struct weir_op *op = op_of(ev);
 
-	if (WEIR_UNLIKELY(op->children != NULL || op->family != NULL))
+	if (WEIR_UNLIKELY(op->children != NULL || op->family != NULL)) {
+		if (WEIR_UNLIKELY(op->flags & OP_RACES)) {
+			end_racing(t, ev, status);
+			return;
+		}
 		leave(t, ev);
+	}
 	op->next = NULL;
 	if (!op->parent) {
 		end_alone(t, ev, status);

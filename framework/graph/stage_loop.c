@@ -13,6 +13,7 @@
  */
 #include <weir/io.h>
 
+#include "event/op.h"
 #include "graph/graph.h"
 #include "stage/call.h"
 
@@ -37,21 +38,27 @@ static void call_stage(struct weir_stage *st, struct weir_event **ev, int n, boo
 	hold_wake(t, st);
 }
 
+/* Families may have ended since the events were sent to the loop. */
+static int left_of(struct weir_event **ev, int n)
+{
+	return WEIR_UNLIKELY(op_checks()) ? stage_end_over(ev, n) : n;
+}
+
 static void loop_mail(struct weir_loop *loop, struct weir_event *list)
 {
 	struct weir_stage *st = weir_loop_stage(loop);
 	struct weir_event *ev[WEIR_BATCH_MAX];
 
 	while (list) {
-		int n = 0, state = list->state;
+		int n = 0, left, state = list->state;
 		for (; list && list->state == state && n < WEIR_BATCH_MAX; list = list->next)
 			ev[n++] = list;
 		for (int i = 0; i < n; i++)
 			ev[i]->state = WEIR_EVENT_HELD;
 		if (WEIR_UNLIKELY(graph_tickets_closed(st)))
 			weir_event_finish_run(ev, n, WEIR_ECLOSED);
-		else
-			call_stage(st, ev, n, state == EXPIRED);
+		else if ((left = left_of(ev, n)) > 0)
+			call_stage(st, ev, left, state == EXPIRED);
 		atomic_fetch_sub(&st->arriving, n);
 	}
 }

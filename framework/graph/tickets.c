@@ -34,57 +34,13 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "graph/graph.h"
 #include "event/local.h"
 #include "event/op.h"
-#include "io/timer.h"
+#include "graph/tickets.h"
 #include "sched/pool.h"
-
-/* A ticket is a generation and, in the low bits, the index of a slot. A use of a slot takes two of
- * the 2^40 generations, so a slot that is used a million times a second repeats a ticket after 6
- * days. */
-#define INDEX_BITS 24
-#define GENERATION (1ULL << INDEX_BITS)
-#define INDEX_MASK (GENERATION - 1)
-
-/* Chunk i has CHUNK_FIRST << i slots, so CHUNKS chunks have nearly 2^INDEX_BITS slots. */
-#define CHUNK_FIRST 64
-#define CHUNKS      18
-_Static_assert(CHUNK_FIRST *((1ULL << CHUNKS) - 1) <= INDEX_MASK, "indexes fit into a ticket");
 
 /* Length of a tick of the wheel, as in the loops (io/loop.c). */
 #define TICK_NS (4 * NS_PER_MS)
-
-struct slot {
-	WEIR_ALIGNED _Atomic uint64_t word;
-	struct weir_event *ev; /* belongs to the thread that advances `word` */
-	_Atomic int64_t at_ns; /* deadline of the hold */
-	/* time at which the wheel fires the slot; INT64_MAX if it is not in the wheel */
-	_Atomic int64_t filed_ns;
-	_Atomic(struct slot *) next_free;
-	struct slot *next_fresh;
-	atomic_bool is_fresh; /* on the list `fresh` */
-	struct tickets *tk;
-	struct weir_timer timer; /* under tickets.lock */
-};
-
-struct tickets {
-	struct weir_stage *stage;
-	_Atomic(struct slot *) chunk[CHUNKS]; /* written under lock */
-	/* the graph ends: weir_hold_until finishes events as WEIR_ECLOSED instead of holding
-	 * them */
-	atomic_bool closed;
-	/* Number of the first free slot (its index + 1), or 0 if there is none. The high half
-	 * counts the calls of put_free, against ABA. */
-	WEIR_ALIGNED _Atomic uint64_t free;
-	_Atomic(struct slot *) fresh;
-	/* guards the wheel and the growth; a thread that holds it may take queue.lock */
-	struct lock lock;
-	int n_chunks WEIR_GUARDED_BY(lock);
-	struct weir_event *due WEIR_GUARDED_BY(lock); /* to be given back; linked by `next` */
-	struct timer_wheel wheel WEIR_GUARDED_BY(lock);
-	int64_t now_ns WEIR_GUARDED_BY(lock); /* valid while the wheel runs */
-};
 
 /* ---- slots ---- */
 
@@ -104,8 +60,7 @@ static unsigned number_of(const struct slot *s)
 	return (unsigned)(atomic_load_explicit(&s->word, memory_order_relaxed) & INDEX_MASK) + 1;
 }
 
-/* Put a chain of free slots, linked by next_free, in front of the others. */
-static void put_free(struct tickets *tk, struct slot *first, struct slot *last)
+void tickets_put_free(struct tickets *tk, struct slot *first, struct slot *last)
 {
 	uint64_t was = atomic_load_explicit(&tk->free, memory_order_acquire), is;
 
@@ -156,7 +111,7 @@ static void add_chunk(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
 	}
 	atomic_store_explicit(&tk->chunk[k], chunk, memory_order_release);
 	tk->n_chunks++;
-	put_free(tk, &chunk[0], &chunk[n - 1]);
+	tickets_put_free(tk, &chunk[0], &chunk[n - 1]);
 }
 
 /* As take_free, but adds slots if there are none. Returns 0 if memory is short. */
@@ -187,7 +142,7 @@ __attribute__((noinline)) static void put_kept(struct tickets *tk, struct local 
 {
 	for (int i = 0; i + 1 < n; i++)
 		atomic_store_explicit(&l->slot[i]->next_free, l->slot[i + 1], memory_order_release);
-	put_free(tk, l->slot[0], l->slot[n - 1]);
+	tickets_put_free(tk, l->slot[0], l->slot[n - 1]);
 	l->n_slots -= n;
 	memmove(l->slot, l->slot + n, sizeof(struct slot *) * (size_t)l->n_slots);
 }
@@ -196,20 +151,6 @@ void graph_tickets_leave(struct local *l)
 {
 	if (l->n_slots > 0)
 		put_kept(l->stage->tickets, l, l->n_slots);
-}
-
-/* Take the event out of the slot with this ticket. Returns NULL if it is not there any more.
- * Otherwise the caller owns the slot, which is free. */
-static struct weir_event *take_out(struct slot *s, uint64_t ticket)
-{
-	if (!atomic_compare_exchange_strong(&s->word, &ticket, ticket + GENERATION))
-		return NULL;
-	return s->ev;
-}
-
-static bool is_ticket(uint64_t word)
-{
-	return word & GENERATION;
 }
 
 /* ---- calls of stages ---- */
@@ -240,7 +181,8 @@ static void file_soon(struct tickets *tk, struct slot *s, int64_t at_ns)
 }
 
 /* Put `ev` into `s`. Afterwards it may be claimed, expire and end in other threads. */
-static uint64_t put_in(struct tickets *tk, struct slot *s, struct weir_event *ev, int64_t until_ns)
+static uint64_t put_in(struct tickets *tk, struct slot *s, struct weir_event *ev,
+    struct weir_family *family, int64_t until_ns)
 {
 	int64_t at_ns = until_ns < ev->deadline_ns ? until_ns : ev->deadline_ns;
 	uint64_t ticket = atomic_load_explicit(&s->word, memory_order_relaxed) + GENERATION;
@@ -248,6 +190,7 @@ static uint64_t put_in(struct tickets *tk, struct slot *s, struct weir_event *ev
 	at_ns = at_ns > 0 ? at_ns : 0;
 	ev->state = WEIR_EVENT_TICKETED;
 	s->ev = ev;
+	atomic_store_explicit(&s->family, family, memory_order_relaxed);
 	atomic_store_explicit(&s->at_ns, at_ns, memory_order_relaxed);
 	atomic_store(&s->word, ticket);
 	if (WEIR_UNLIKELY(at_ns < atomic_load(&s->filed_ns)))
@@ -255,12 +198,12 @@ static uint64_t put_in(struct tickets *tk, struct slot *s, struct weir_event *ev
 	return ticket;
 }
 
-WEIR_COLD static void end_closed(struct weir_stage *st, uint64_t ticket)
+WEIR_COLD static void end_at_once(struct weir_stage *st, uint64_t ticket, int status)
 {
 	struct weir_event *ev = weir_hold_claim(st, ticket);
 
 	if (ev)
-		weir_event_finish(&ev, WEIR_ECLOSED);
+		weir_event_finish(&ev, status);
 }
 
 uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **slot, int64_t until_ns)
@@ -281,11 +224,18 @@ uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **slot, int64_
 	if (ev->state != WEIR_EVENT_HELD)
 		weir_hold(st, slot);
 	*slot = NULL;
-	uint64_t ticket = put_in(tk, s, ev, until_ns);
+	struct weir_family *family = weir_family_of(ev);
+	if (WEIR_UNLIKELY(family != NULL))
+		family_take(family, 1); /* the event may end as soon as it is in the slot */
+	uint64_t ticket = put_in(tk, s, ev, family, until_ns);
 	/* The drain sets `closed` and then searches the slots. So either it finds this ticket, or
-	 * `closed` is visible here. */
+	 * `closed` is visible here. It is the same with a family that ends (tickets_all.c). */
 	if (WEIR_UNLIKELY(atomic_load(&tk->closed)))
-		end_closed(st, ticket);
+		end_at_once(st, ticket, WEIR_ECLOSED);
+	else if (WEIR_UNLIKELY(family != NULL) && weir_family_over(family))
+		end_at_once(st, ticket, WEIR_ECANCELLED);
+	if (WEIR_UNLIKELY(family != NULL))
+		weir_family_put(family);
 	return ticket;
 }
 
@@ -297,7 +247,7 @@ static void keep(struct tickets *tk, struct slot *s)
 	struct local *l = t && t->graph == st->graph ? t->local[st->id] : NULL;
 
 	if (WEIR_UNLIKELY(!l)) {
-		put_free(tk, s, s);
+		tickets_put_free(tk, s, s);
 		return;
 	}
 	if (WEIR_UNLIKELY(l->n_slots == LOCAL_SLOTS))
@@ -309,7 +259,7 @@ struct weir_event *graph_ticket_claim(struct weir_stage *st, uint64_t ticket)
 {
 	struct tickets *tk = st->tickets;
 	struct slot *s = is_ticket(ticket) ? slot_at(tk, ticket & INDEX_MASK) : NULL;
-	struct weir_event *ev = s ? take_out(s, ticket) : NULL;
+	struct weir_event *ev = s ? ticket_take_out(s, ticket) : NULL;
 
 	if (!ev)
 		return NULL;
@@ -325,11 +275,11 @@ static void fire(struct weir_loop *loop, struct weir_timer *t);
 /* Add the event with this ticket to tk->due, unless the stage claims it first. */
 static void take_due(struct tickets *tk, struct slot *s, uint64_t ticket) WEIR_NO_THREAD_SAFETY
 {
-	struct weir_event *ev = take_out(s, ticket);
+	struct weir_event *ev = ticket_take_out(s, ticket);
 
 	if (!ev)
 		return;
-	put_free(tk, s, s);
+	tickets_put_free(tk, s, s);
 	ev->next = tk->due;
 	tk->due = ev;
 }
@@ -367,14 +317,11 @@ static void fire(struct weir_loop *loop, struct weir_timer *t) WEIR_NO_THREAD_SA
 	take_due(tk, s, ticket);
 }
 
-/* Pass the events of tk->due to the threads of the stage. */
-static void give_back(struct tickets *tk) WEIR_REQUIRES(&tk->lock)
+void tickets_give_back(struct tickets *tk, struct weir_event *list)
 {
 	struct weir_stage *st = tk->stage;
-	struct weir_event *list = tk->due;
 	int n = 0;
 
-	tk->due = NULL;
 	if (!list)
 		return;
 	for (struct weir_event *ev = list; ev; ev = ev->next)
@@ -414,7 +361,9 @@ static void expire(struct sink *sink, int64_t now_ns)
 	timer_wheel_run(&tk->wheel, now_ns, NULL);
 	if (!lower(&sink->expires_ns, timer_wheel_next_ns(&tk->wheel)))
 		atomic_compare_exchange_strong(&sink->expires_ns, &unknown, INT64_MAX);
-	give_back(tk);
+	struct weir_event *due = tk->due;
+	tk->due = NULL;
+	tickets_give_back(tk, due);
 	lock_release(&tk->lock);
 }
 
@@ -445,55 +394,4 @@ void graph_tickets_free(struct weir_stage *st)
 	lock_fini(&st->tickets->lock);
 	free(st->tickets);
 	st->tickets = NULL;
-}
-
-/* Call each(tk, slot, ticket) for every slot with an event; `each` may be NULL. Returns the number
- * of these slots. */
-static int64_t each_ticket(struct tickets *tk,
-    void (*each)(struct tickets *, struct slot *, uint64_t)) WEIR_REQUIRES(&tk->lock)
-{
-	int64_t found = 0;
-
-	for (int k = 0; k < tk->n_chunks; k++) {
-		struct slot *chunk = atomic_load(&tk->chunk[k]);
-		for (int i = 0; i < CHUNK_FIRST << k; i++) {
-			uint64_t word = atomic_load(&chunk[i].word);
-			if (!is_ticket(word))
-				continue;
-			found++;
-			if (each)
-				each(tk, &chunk[i], word);
-		}
-	}
-	return found;
-}
-
-int64_t graph_tickets_out(struct weir_stage *st)
-{
-	if (!st->tickets)
-		return 0;
-	lock_take(&st->tickets->lock);
-	int64_t n = each_ticket(st->tickets, NULL);
-	lock_release(&st->tickets->lock);
-	return n;
-}
-
-struct weir_event *graph_tickets_close(struct weir_stage *st)
-{
-	struct tickets *tk = st->tickets;
-
-	if (!tk)
-		return NULL;
-	atomic_store(&tk->closed, true);
-	lock_take(&tk->lock);
-	each_ticket(tk, take_due);
-	struct weir_event *list = tk->due;
-	tk->due = NULL;
-	lock_release(&tk->lock);
-	return list;
-}
-
-bool graph_tickets_closed(const struct weir_stage *st)
-{
-	return st->tickets && atomic_load(&st->tickets->closed);
 }

@@ -161,6 +161,9 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n);
  *  to ops->expired, in the calling thread or in the loop of the stage. Finish the events that the
  *  callback leaves in `ev`. */
 void stage_expired(struct sink *sink, struct weir_event **ev, int n);
+/** Finish those of ev[0..n), which are running or held, whose family has ended, as WEIR_ECANCELLED. Move
+ *  the others to the front and return their number. */
+int stage_end_over(struct weir_event **ev, int n);
 /** Complete a call of stage_expired with `n` events. Called when it has returned, or the thread has
  *  exited in it, and when the events that the callback emitted have been sent. */
 void stage_expired_over(struct sink *sink, int n);

@@ -66,6 +66,9 @@ page_has "$top/tests/plugin/waits/ask.c"
 page_has "$top/tests/plugin/waits/pool.c"
 page_has "$top/tests/plugin/pair/query.c"
 page_has "$top/tests/plugin/pair/query.yaml"
+for file in number.h square.c split.c split.yaml call.c hedge.c hedge.yaml fetch.c; do
+	page_has "$top/tests/plugin/ops/$file"
+done
 
 say install
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
@@ -79,25 +82,43 @@ make_project project
 grep -q 'what follows the path' <("$weir" describe upper "$work/project/hello.yaml") ||
 	die "describe does not know the plug-in of hello.yaml"
 
-# runs FILE PATH ANSWER: a server of FILE answers a GET of PATH with ANSWER.
-runs() {
-	local web= answer line
+# begin FILE: start a server of FILE; $web and $admin are its addresses, $server its process.
+begin() {
+	local line
+	web='' admin=''
 	rm -f "$work/lines"
 	mkfifo "$work/lines"
 	PORT=0 ADMIN_PORT=0 "$weir" run "$1" >"$work/lines" &
 	server=$!
 	exec 3<"$work/lines"
-	while [ -z "$web" ] && read -r -t 60 line <&3; do
+	while { [ -z "$web" ] || [ -z "$admin" ]; } && read -r -t 60 line <&3; do
 		case "$line" in
-		*'admin http://'*) ;;
+		*'admin http://'*) admin=${line##* } ;;
 		*'http://'*) web=${line##* } ;;
 		esac
 	done
-	[ -n "$web" ] || die "the server did not say where it listens"
-	answer=$(curl -sS "${web}$2")
-	[ "$answer" = "$3" ] || die "expected $3, got '$answer'"
-	kill -TERM "$server"
-	wait "$server" || die "the server ended with $?"
+	if [ -z "$web" ] || [ -z "$admin" ]; then
+		die "the server did not say where it listens"
+	fi
+}
+
+end() {
+	kill -TERM "$1"
+	wait "$1" || die "the server ended with $?"
+}
+
+# asks PATH ANSWER: the server answers a GET of PATH with ANSWER.
+asks() {
+	local answer
+	answer=$(curl -sS "${web}$1" | tail -n 1)
+	[ "$answer" = "$2" ] || die "expected $2, got '$answer'"
+}
+
+# runs FILE PATH ANSWER: a server of FILE answers a GET of PATH with ANSWER.
+runs() {
+	begin "$1"
+	asks "$2" "$3"
+	end "$server"
 	server=
 }
 
@@ -126,6 +147,51 @@ if "$weir" check "$work/pair/lacks.yaml" 2>"$work/said"; then
 fi
 grep -qF "lacks.yaml:8:3: 'reply' needs query; on the way web > query > reply no stage gives it" "$work/said" ||
 	die "expected the way without the payload, got: $(cat "$work/said")"
+say "operations"
+make_project ops
+for file in split call gone hedge fetch; do
+	"$weir" check "$work/ops/$file.yaml"
+done
+runs "$work/ops/split.yaml" 3 14
+runs "$work/ops/split.yaml" 0 0
+runs "$work/ops/call.yaml" 3 81
+runs "$work/ops/hedge.yaml" 7 49
+
+say "waiting for a socket"
+begin "$work/project/hello.yaml"
+other=$server
+OTHER_PORT=$(printf '%s' "$web" | tr -dc '0-9:' | sed 's/.*://')
+export OTHER_PORT
+begin "$work/ops/fetch.yaml"
+asks hello '/HELLO!!'
+end "$server"
+server=$other
+end "$other"
+server=
+
+# The client leaves before the answer, which takes an hour: what was begun ends, and the server has
+# nothing to wait for.
+say "a client that goes away"
+begin "$work/ops/gone.yaml"
+curl -sS --max-time 1 "${web}3" && die "the answer did not take an hour"
+# has METRIC STAGE VALUE
+has() {
+	grep -q "^$1{.*stage=\"$2\".*} $3\$" <(curl -sS "${admin}metrics")
+}
+# awaits METRIC STAGE VALUE
+awaits() {
+	local try
+	for try in {1..600}; do
+		has "$@" && return
+		sleep 0.1
+	done
+	die "after $try tries: $1 of $2 is not $3"
+}
+awaits weir_stage_failed_total square 1
+awaits weir_stage_failed_total call 1
+has weir_stage_in_flight square 0 || die "a question is left"
+end "$server"
+server=
 
 say "plug-ins that are wrong"
 make_project bad

@@ -85,7 +85,10 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 
 	(void)loop;
 	io_touch(c->io);
-	c->socket.peer_done |= (events & EPOLLRDHUP) != 0;
+	if (WEIR_UNLIKELY(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))) {
+		c->socket.peer_done |= (events & EPOLLRDHUP) != 0;
+		conn_gone(c);
+	}
 	if (c->net.tls)
 		events = conn_tls_ready(c, events);
 	if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))

@@ -12,11 +12,12 @@
  * valid until then. The event loop calls turn_end after each run, a group of callbacks.
  *
  * A connection belongs to its I/O thread. `net.client` and `io` are constant, so field getters may
- * read them from any thread.
+ * read them from any thread. weir_http_family reads `gone` in the thread that owns a request.
  */
 #ifndef WEIR_HTTP_CONN_H
 #define WEIR_HTTP_CONN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -110,6 +111,8 @@ struct conn {
 	uint8_t input;           /* enum conn_input */
 	uint8_t state;           /* enum conn_state, recorded by conn_state_follow */
 	struct conn_socket socket;
+	/* the client has shut its side down, or the connection is closed; see conn_gone */
+	atomic_bool gone;
 	uint32_t in_flight;             /* requests in the list from `first` */
 	uint32_t requests;              /* requests read so far */
 	struct http_req *first, **last; /* requests in order of arrival, whether answered or not */
@@ -173,6 +176,11 @@ static inline bool conn_hand_over(struct conn *c)
 }
 
 /* ---- ending: conn_end.c ---- */
+
+/** Note that nobody waits for the responses of `c` any more: end the families of its requests
+ * (weir_http_family). A client that has only shut its side down counts, too, since the kernel reports a
+ * client that was killed in the same way. Costs nothing before that. */
+void conn_gone(struct conn *c);
 
 /** End the connection after the last response. It then lingers if the client may still be sending.
  * If close_notify cannot be sent because the socket is full, the connection waits as for a

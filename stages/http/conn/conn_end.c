@@ -44,6 +44,15 @@ bool conn_end(struct conn *c, bool client_done)
 
 /* ---- closing ---- */
 
+void conn_gone(struct conn *c)
+{
+	if (atomic_load_explicit(&c->gone, memory_order_relaxed))
+		return;
+	atomic_store(&c->gone, true);
+	for (struct http_req *r = c->first; r; r = r->next)
+		weir_family_end(atomic_load(&r->family));
+}
+
 int conn_detach(struct conn *c)
 {
 	struct http_io *io = c->io;
@@ -54,6 +63,7 @@ int conn_detach(struct conn *c)
 	fd = net_conn_detach(&io->net, &c->net);
 	stream_fini(&c->stream, &io->pool);
 	conn_parts_gone(c);
+	conn_gone(c);
 	io->memory.n_swallowed -= c->socket.swallowed;
 	conn_make_ready(c);
 	return fd;

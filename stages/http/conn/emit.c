@@ -12,7 +12,7 @@
 #include "http/message/wire.h"
 
 /* The requests of one connection may always hold PIPELINE_FREE bytes of memory, and beyond that
- * AMPLIFICATION times the bytes received for them. A struct http_req has 1,600 bytes, so at most 16
+ * AMPLIFICATION times the bytes received for them. A struct http_req has 1,672 bytes, so at most 15
  * requests of 40 bytes, as wrk sends them, may be in flight. */
 #define PIPELINE_FREE 16384
 #define AMPLIFICATION 16
@@ -238,6 +238,7 @@ enum conn_next conn_parse_end(struct conn *c)
 		return CONN_WAIT;
 	}
 	c->input = INPUT_ENDED;
+	conn_gone(c); /* with TLS, this is not always reported by epoll */
 	if (stream_doing(&c->stream) == STREAM_IN_PARTS)
 		conn_tear_part(c, WEIR_EGONE, 400, NULL);
 	return c->in_flight == 0 ? CONN_END_DONE : CONN_WAIT;

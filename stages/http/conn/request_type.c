@@ -195,6 +195,28 @@ static void finish(struct weir_event *ev, int status)
 		weir_loop_send(r->loop, ev);
 }
 
+struct weir_family *weir_http_family(struct weir_http_request *req)
+{
+	struct http_req *r = (struct http_req *)req;
+	struct weir_family *f = r->op.family;
+
+	if (f)
+		return f;
+	f = weir_family_new(NULL);
+	if (!f)
+		return NULL;
+	weir_family_join(f, &req->ev);
+	if (!r->loop) {
+		weir_family_put(f);
+		return f;
+	}
+	/* conn_gone sets `gone` and then reads `family`: at least one of the two calls ends it */
+	atomic_store(&r->family, f);
+	if (atomic_load(&r->conn->gone))
+		weir_family_end(f);
+	return f;
+}
+
 static void describe(const struct weir_event *ev, char *buf, size_t size)
 {
 	const struct weir_http_request *req = pub_of(ev);
@@ -240,6 +262,7 @@ const struct weir_event_type weir_http_request_type = {
     .fields = fields,
     .trail = offsetof(struct http_req, trail),
     .payloads = offsetof(struct http_req, payloads),
+    .op = offsetof(struct http_req, op),
     .describe = describe,
     .may_match = may_match,
 };

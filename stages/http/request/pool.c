@@ -138,6 +138,10 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 		/* no one else owns the request now */
 		r->streams = r->pub.res.streamed = false;
 	}
+	if (WEIR_UNLIKELY(atomic_load_explicit(&r->family, memory_order_relaxed) != NULL)) {
+		weir_family_put(atomic_load_explicit(&r->family, memory_order_relaxed));
+		atomic_store_explicit(&r->family, NULL, memory_order_relaxed);
+	}
 	weir_http_response_reset(&r->pub);
 	pool_hold(p, -(int64_t)(sizeof(*r) + r->held_bytes));
 	r->held_bytes = 0;

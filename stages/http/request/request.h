@@ -17,10 +17,12 @@
 #ifndef WEIR_HTTP_REQUEST_H
 #define WEIR_HTTP_REQUEST_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/http.h>
+#include <weir/op.h>
 #include <weir/trace.h>
 #include <weir/io.h>
 
@@ -69,6 +71,10 @@ struct http_req {
 	struct transfer *transfer;
 	/* copy of `transfer`, set by the I/O thread when it learns of the transfer */
 	struct transfer *known_transfer;
+	/* weir_http_family; NULL before. The owner of the event sets it, the I/O thread ends it and has
+	 * the reference. */
+	_Atomic(struct weir_family *) family;
+	struct weir_op op;
 	struct weir_trail trail;
 	struct weir_payloads payloads;
 	struct weir_http_header headers[REQUEST_HEADERS_INLINE];

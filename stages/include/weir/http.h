@@ -48,6 +48,7 @@ struct weir_http_header {
 
 struct weir_http_request;
 struct weir_stage;
+struct weir_family;
 
 /** A callback that runs once when the request is finished, in the thread that finishes it. The
  * response has not been sent yet, and `fn` may read and change it. Only a response that is sent in
@@ -196,6 +197,21 @@ WEIR_API struct weir_http_tap *weir_http_find_tap(const struct weir_http_request
 /** Release the response and reset it. A response that is already being sent in parts is left as it
  * is. */
 WEIR_API void weir_http_response_reset(struct weir_http_request *req);
+
+/**
+ * Return the family of the request (weir/op.h), which ends when the client disconnects. It is made by the
+ * first call, which makes the request a member; its children are members, too. After the end, none of them
+ * is passed to a handler any more: each ends as WEIR_ECANCELLED at its next door or, if it waits with a
+ * ticket, within about 0.1 s. Returns NULL if memory is short; the calls of weir/op.h accept that.
+ *
+ * Only requests whose stages call this are cancelled, and only until they have been answered: the orphans of
+ * a request whose response has been sent go on. A client that shuts its side down after its request
+ * (a half-closed connection) counts as disconnected, since the server cannot tell it from one that has
+ * gone. The family is valid until the event is finished; to use it longer, make one within it. Call this
+ * before the stage makes children, holds the event or emits it. The request must not be in another family.
+ * Only the owner of the event may call this. Costs about 60 ns; requests without a family pay nothing.
+ */
+WEIR_API struct weir_family *weir_http_family(struct weir_http_request *req);
 
 /* ---- bodies in parts ---- */
 
