@@ -150,6 +150,8 @@ static void keep_marks(
 		bind_threads_mark(item, &stage->threads);
 	} else if (strcmp(key, "slo") == 0) {
 		stage->slo_mark = item->mark;
+	} else if (strcmp(key, "children") == 0) {
+		stage->children_mark = item->mark;
 	} else if (strcmp(key, "cohort") == 0) {
 		bind_mark(item, "policy", &stage->cohort.policy_mark);
 	} else if (strcmp(key, "admission") == 0) {

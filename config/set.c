@@ -59,6 +59,8 @@ static void keep_mark(struct weir_stage_spec *stage, const char *path)
 
 	if (strcmp(path, "slo") == 0)
 		stage->slo_mark = mark;
+	if (strcmp(path, "children") == 0)
+		stage->children_mark = mark;
 	if (strcmp(path, "threads") == 0 || strcmp(path, "threads.min") == 0)
 		stage->threads.mark = mark;
 	if (strcmp(path, "threads.policy") == 0)

@@ -162,6 +162,7 @@ static void ps_print_table(const json_t *doc, const char *url)
 		turned_away_print(json_array_get(stages, i), NULL, 0);
 	core_groups_print(doc);
 	stages_width_print(stages);
+	stages_awaits_print(stages);
 	stages_held_print(stages);
 	stages_trouble_print(stages);
 }
