@@ -105,6 +105,7 @@ static const struct weir_stage_ops fork_ops = {.abi = WEIR_STAGE_ABI,
     .summary = "bench",
     .accepts = &parent_type,
     .outlets = outlets,
+    .children = 1,
     .handle = fork_handle,
     .thread_init = pin_thread};
 static const struct weir_stage_ops work_ops = {.abi = WEIR_STAGE_ABI,

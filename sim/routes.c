@@ -24,7 +24,7 @@ static void add_links(struct sim *s)
 		for (int at = 1; at < r->n; at++) {
 			int from = r->stage[at - 1], to = r->stage[at];
 			if (find_link(s, from, to) < 0 && s->n_links < SIM_LINKS_MAX)
-				s->link[s->n_links++] = (struct route_link){from, to, false};
+				s->link[s->n_links++] = (struct route_link){.from = from, .to = to};
 		}
 	}
 }

@@ -7,13 +7,11 @@
  * stages whose events were already judged upstream. Last, the work on its way to each front is
  * summed. Everything is per class. Not thread-safe.
  */
-#include "admission/route.h"
+#include "admission/route_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define K WEIR_CLASSES_MAX
 
 /* Number of events of a class at a stage over which the share of a link is measured: enough for an
  * error of 2 % (sqrt(p (1-p) / n)). At any rate at which overload matters, these events are at most
@@ -37,187 +35,6 @@
 /* Minimum value of `visits` for which the lead is computed; below it, too few events reach the
  * front. */
 #define VISITS_LEAST 0.01
-
-/* Estimates for one stage and one front, by class. */
-struct ahead {
-	double visits[K];
-	double time_ns[K]; /* visits times the mean time to reach the front */
-	bool entry[K];
-	bool judged[K]; /* events from the stage have already been judged for the front */
-};
-
-struct share {
-	double tried[K];
-	double rate[K]; /* per tick, over the last second or so */
-	uint64_t then[K];
-};
-
-struct handled {
-	double n[K];
-	uint64_t then[K];
-};
-
-struct direct {
-	double rate[K];
-	uint64_t then[K];
-};
-
-/* Work of one class on its way from one stage to a front: it arrives between first_ns and lead_ns
- * from now. */
-struct coming {
-	int64_t first_ns, lead_ns;
-	double work_ns;
-};
-
-/* All work on its way to a front. Stages and classes without such work have no entry. The entries
- * are means over the last second or so, because at a tick only one event may be on its way. */
-struct coming_list {
-	struct coming *item; /* at most n_stages * n_classes entries */
-	int n;
-	double sum_ns;   /* sum of the entries' work_ns */
-	double *mean_ns; /* by stage * n_classes + class */
-};
-
-struct route {
-	struct route_shape shape;
-	/* links sorted by the stage that they leave; out_from[s] is the index of the first link of
-	 * stage s */
-	int *out, *out_from;
-	int *in, *in_from;          /* links sorted by the stage they enter */
-	bool *reaches;              /* stage * n_fronts + front */
-	struct coming_list *coming; /* by front */
-	struct share *share;        /* by link */
-	struct handled *handled;    /* by stage */
-	struct direct *direct;      /* by stage: rate of events that do not arrive over a link */
-	struct ahead *ahead;        /* stage * n_fronts + front */
-	double *rest_ns;            /* stage * K + class */
-	double *pipeline_ns;        /* by front */
-};
-
-static struct ahead *ahead_of(const struct route *r, int s, int f)
-{
-	return &r->ahead[s * r->shape.n_fronts + f];
-}
-
-/* ---- the shape ---- */
-
-static int end_of(const struct route_link *link, bool to)
-{
-	return to ? link->to : link->from;
-}
-
-/* Sort the links by their target if `to` is set, otherwise by their source. */
-static void index_links(const struct route_shape *g, bool to, int *list, int *from)
-{
-	int n = 0;
-
-	for (int l = 0; l < g->n_links; l++)
-		from[end_of(&g->link[l], to) + 1]++;
-	for (int s = 0; s < g->n_stages; s++)
-		from[s + 1] += from[s];
-	for (int l = 0; l < g->n_links; l++, n++)
-		list[from[end_of(&g->link[l], to)]++] = l;
-	for (int s = g->n_stages; s > 0; s--) /* from[s] has advanced to the start of s + 1 */
-		from[s] = from[s - 1];
-	from[0] = 0;
-}
-
-/* Mark all stages upstream of `s` as reaching front `f`. */
-static void find_reaches(struct route *r, int s, int f)
-{
-	for (int i = r->in_from[s]; i < r->in_from[s + 1]; i++) {
-		int u = r->shape.link[r->in[i]].from;
-		bool *reaches = &r->reaches[u * r->shape.n_fronts + f];
-		if (*reaches)
-			continue;
-		*reaches = true;
-		find_reaches(r, u, f);
-	}
-}
-
-static int alloc_shape(struct route *r)
-{
-	size_t n = (size_t)r->shape.n_stages, links = (size_t)r->shape.n_links;
-	size_t fronts = (size_t)r->shape.n_fronts, classes = (size_t)r->shape.n_classes;
-	bool ok;
-
-	r->out = calloc(links + 1, sizeof(*r->out));
-	r->out_from = calloc(n + 1, sizeof(*r->out_from));
-	r->in = calloc(links + 1, sizeof(*r->in));
-	r->in_from = calloc(n + 1, sizeof(*r->in_from));
-	r->reaches = calloc(n * fronts + 1, sizeof(*r->reaches));
-	r->coming = calloc(fronts + 1, sizeof(*r->coming));
-	ok = r->out && r->out_from && r->in && r->in_from && r->reaches && r->coming;
-	for (size_t f = 0; ok && f < fronts; f++) {
-		r->coming[f].item = calloc(n * classes + 1, sizeof(struct coming));
-		r->coming[f].mean_ns = calloc(n * classes + 1, sizeof(double));
-		ok = r->coming[f].item && r->coming[f].mean_ns;
-	}
-	return ok ? 0 : -1;
-}
-
-static int learn_shape(struct route *r)
-{
-	const struct route_shape *g = &r->shape;
-
-	if (alloc_shape(r) != 0)
-		return -1;
-	index_links(g, false, r->out, r->out_from);
-	index_links(g, true, r->in, r->in_from);
-	for (int s = 0; s < g->n_stages; s++)
-		if (g->stage[s].front >= 0)
-			find_reaches(r, s, g->stage[s].front);
-	return 0;
-}
-
-struct route *route_new(const struct route_shape *shape)
-{
-	struct route *r = calloc(1, sizeof(*r));
-	size_t n = (size_t)shape->n_stages, fronts = (size_t)shape->n_fronts;
-
-	if (!r)
-		return NULL;
-	r->shape = *shape;
-	r->share = calloc((size_t)shape->n_links + 1, sizeof(*r->share));
-	r->handled = calloc(n + 1, sizeof(*r->handled));
-	r->direct = calloc(n + 1, sizeof(*r->direct));
-	r->ahead = calloc(n * fronts + 1, sizeof(*r->ahead));
-	r->rest_ns = calloc(n * K + 1, sizeof(*r->rest_ns));
-	r->pipeline_ns = calloc(fronts + 1, sizeof(*r->pipeline_ns));
-	if (r->share && r->handled && r->direct && r->ahead && r->rest_ns && r->pipeline_ns &&
-	    learn_shape(r) == 0)
-		return r;
-	route_free(r);
-	return NULL;
-}
-
-void route_free(struct route *r)
-{
-	if (!r)
-		return;
-	for (int f = 0; r->coming && f < r->shape.n_fronts; f++) {
-		free(r->coming[f].item);
-		free(r->coming[f].mean_ns);
-	}
-	free(r->coming);
-	free(r->reaches);
-	free(r->out);
-	free(r->out_from);
-	free(r->in);
-	free(r->in_from);
-	free(r->share);
-	free(r->handled);
-	free(r->direct);
-	free(r->ahead);
-	free(r->rest_ns);
-	free(r->pipeline_ns);
-	free(r);
-}
-
-bool route_reaches(const struct route *r, int s, int f)
-{
-	return r->reaches[s * r->shape.n_fronts + f];
-}
 
 /* ---- shares of links ---- */
 
@@ -279,13 +96,20 @@ void route_idle(struct route *r, int64_t ticks)
 			r->share[l].rate[c] *= left;
 }
 
-/* Return the fraction of a stage's events that leave by link `l`. */
+/* Largest number of children for each event that is believed, and hence of visits. A guess: above
+ * it, one event is an overload by itself. */
+#define CHILDREN_MOST 4096.0
+
+/* Return the fraction of a stage's events that leave by link `l`, or the number of children that each
+ * sends. */
 static double share_of(const struct route *r, int l, int c)
 {
 	double n = r->handled[r->shape.link[l].from].n[c];
 	double p = n >= 1 ? r->share[l].tried[c] / n : 0;
 
-	return p > 1 ? 1 : p;
+	double most = r->shape.link[l].children ? CHILDREN_MOST : 1;
+
+	return p > most ? most : p;
 }
 
 /* ---- visits, times ---- */
@@ -300,27 +124,44 @@ static double stay_ns(const struct route *r, const struct route_look *look, int 
 	return (double)look[s].wait_ns + (double)(look[s].cost_ns[c] - look[s].behind_ns[c]);
 }
 
+/* Return the mean time from entering the stage until its children are sent. */
+static double first_ns(const struct route *r, const struct route_look *look, int s, int c)
+{
+	double stay = stay_ns(r, look, s, c);
+	double first =
+	    (double)look[s].wait_ns + (double)(look[s].cost_ns[c] - look[s].behind_ns[c]);
+
+	return !r->shape.stage[s].source && first < stay ? first : stay;
+}
+
 /* Add the contribution of link `l` to the results of the stage it leaves. */
-static void add_link(struct route *r, int l, int c)
+static void add_link(struct route *r, const struct route_look *look, int l, int c)
 {
 	const struct route_link *link = &r->shape.link[l];
 	double p = share_of(r, l, c);
+	double after =
+	    link->children ? first_ns(r, look, link->from, c) : stay_ns(r, look, link->from, c);
 
 	if (p <= 0)
 		return;
-	r->rest_ns[link->from * K + c] += p * r->rest_ns[link->to * K + c];
+	if (!link->children)
+		r->rest_ns[link->from * K + c] += p * r->rest_ns[link->to * K + c];
 	for (int f = 0; f < r->shape.n_fronts; f++) {
 		struct ahead *from = ahead_of(r, link->from, f);
 		if (!route_reaches(r, link->from, f))
 			continue;
-		if (r->shape.stage[link->to].front == f) {
-			from->visits[c] += p;
-		} else {
-			const struct ahead *to = ahead_of(r, link->to, f);
-			from->visits[c] += p * to->visits[c];
-			from->time_ns[c] += p * to->time_ns[c];
-		}
+		const struct ahead *to = ahead_of(r, link->to, f);
+		bool there = r->shape.stage[link->to].front == f;
+		double visits = there ? p : p * to->visits[c];
+		from->visits[c] += visits;
+		from->split[c] += link->children ? visits : 0;
+		from->time_ns[c] += after * visits + (there ? 0 : p * to->time_ns[c]);
 	}
+}
+
+static void clear(struct ahead *a, int c)
+{
+	a->visits[c] = a->split[c] = a->time_ns[c] = 0;
 }
 
 static void look_ahead(struct route *r, const struct route_look *look, int s)
@@ -332,15 +173,14 @@ static void look_ahead(struct route *r, const struct route_look *look, int s)
 		r->rest_ns[s * K + c] = stay;
 		for (int f = 0; f < g->n_fronts; f++)
 			if (route_reaches(r, s, f))
-				ahead_of(r, s, f)->visits[c] = ahead_of(r, s, f)->time_ns[c] = 0;
+				clear(ahead_of(r, s, f), c);
 		for (int i = r->out_from[s]; i < r->out_from[s + 1]; i++)
 			if (!g->link[r->out[i]].loop)
-				add_link(r, r->out[i], c);
+				add_link(r, look, r->out[i], c);
 		for (int f = 0; f < g->n_fronts; f++) {
 			struct ahead *a = ahead_of(r, s, f);
 			if (!route_reaches(r, s, f))
 				continue;
-			a->time_ns[c] += stay * a->visits[c];
 			a->entry[c] = g->stage[s].queued && g->stage[s].front != f &&
 				      a->visits[c] >= (a->entry[c] ? ENTRY_TO : ENTRY_FROM);
 		}
@@ -377,8 +217,11 @@ static double work_coming(struct route *r, const struct route_look *look, int f,
 			continue;
 		for (int c = 0; c < r->shape.n_classes; c++) {
 			double n = look[s].in_flight[c] > 0 ? (double)look[s].in_flight[c] : 0;
-			double work_ns =
-			    n * ahead_of(r, s, f)->visits[c] * (double)look[at].cost_ns[c];
+			double sent = look[s].awaiting[c] > 0 ? (double)look[s].awaiting[c] : 0;
+			const struct ahead *a = ahead_of(r, s, f);
+			/* the children of those that wait have left the stage */
+			double coming = n * a->visits[c] - (sent < n ? sent : n) * a->split[c];
+			double work_ns = coming * (double)look[at].cost_ns[c];
 			sum_ns += work_ns;
 			add_coming(r, look, s, c, f, work_ns);
 		}

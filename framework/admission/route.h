@@ -7,7 +7,8 @@
  * few hundred events that it sent down the link. The following are computed from p, stage by stage
  * upstream:
  *
- *   visits(s, f)   = sum over links s -> u of p (1 if u is f, else visits(u, f))
+ *   visits(s, f)   = sum over links s -> u of p (1 if u is f, else visits(u, f)); it exceeds 1 if
+ *                    stages on the way split events into several (links of children)
  *   lead(s, f)     = mean time from entering the queue of s to entering that of f, for events
  *                    that reach f
  *   pipeline(f)    = sum over s of events at s, times visits(s, f), times the cost at f
@@ -46,6 +47,10 @@ struct route_stage {
 struct route_link {
 	int from, to;
 	bool loop; /* closes a cycle; ignored for visits, lead and rest */
+	/* The events on the link were made by the stage that it leaves (weir/op.h), which waits for
+	 * them. So an event may send several, they leave when its first handler call ends, and their
+	 * time is part of its stay. May change between calls of route_learn. */
+	bool children;
 };
 
 /** The graph. The caller owns the arrays, which must outlive the route. */
@@ -60,7 +65,8 @@ struct route_shape {
 struct route_look {
 	/* events that handlers have finished; for a source, events that it has offered */
 	uint64_t handled[WEIR_CLASSES_MAX];
-	int64_t in_flight[WEIR_CLASSES_MAX]; /* waiting or in handlers; negative counts as 0 */
+	int64_t in_flight[WEIR_CLASSES_MAX]; /* offered and not ended; negative counts as 0 */
+	int64_t awaiting[WEIR_CLASSES_MAX];  /* of these, wait for children that have been sent */
 	int64_t cost_ns[WEIR_CLASSES_MAX];   /* mean service time; 0 if unknown */
 	int64_t behind_ns[WEIR_CLASSES_MAX]; /* part of cost_ns spent in inline stages downstream */
 	/* expected wait of an event that enters now, approximate */
@@ -96,8 +102,8 @@ void route_idle(struct route *r, int64_t ticks);
  *  below return 0 or false. */
 bool route_reaches(const struct route *r, int s, int f);
 
-/** Return the fraction of the class's events entering `s` that continue to front `f`; 0 if
- *  unknown. */
+/** Return how many events enter front `f` for each of the class that enters `s`: without children,
+ *  the fraction that continues to `f`; 0 if unknown. */
 double route_visits(const struct route *r, int s, int f, int class_id);
 /** Return the mean time from entering `s` to entering front `f`; 0 if too few events reach `f`. */
 int64_t route_lead_ns(const struct route *r, int s, int f, int class_id);

@@ -61,6 +61,8 @@ struct class_book {
 	/* `spawned`: events that the stage has made (weir/op.h), which are not offered to it.
 	 * `departed`: of these, the ones that another stage has admitted, or that ended before that. */
 	book_counter spawned, departed;
+	/* events that wait for their children; in two's complement, like `held` */
+	book_counter awaiting;
 	book_counter shed[WEIR_SHED_REASONS];
 };
 
@@ -109,8 +111,6 @@ struct book {
 	/* Of the events that the stage has made: children that have ended for a parent, others that
 	 * have ended, and those of both that have ended as WEIR_ECANCELLED. */
 	book_counter joined, orphaned, cancelled;
-	/* events that wait for their children; like `held`, only the sum is meaningful */
-	book_counter awaiting;
 	book_counter running; /* events in handlers or outboxes; a gauge, like `held` */
 	/* events held minus events released, in two's complement, since a thread may release events
 	 * that others hold; only the sum over all threads is meaningful */
@@ -174,6 +174,7 @@ struct outbox {
 	int outlet;
 	book_counter events;                  /* number of events accepted by the sink */
 	book_counter tried[WEIR_CLASSES_MAX]; /* by class, number of events offered to the sink */
+	book_counter made;                    /* of these, made by the sender (weir/op.h) */
 };
 
 /** Largest number of free slots for tickets that a thread keeps for its own holds. 16 is a choice:

@@ -234,6 +234,7 @@ static void fold_local(struct gone *gone, struct local *l, int n_classes)
 	fold_times(gone->times, l->times, n_classes);
 	for (int o = 0; o < l->n_outboxes; o++) {
 		book_add(&gone->link_events[o], book_read(&l->outbox[o].events));
+		book_add(&gone->link_made[o], book_read(&l->outbox[o].made));
 		for (int c = 0; c < n_classes; c++)
 			book_add(&gone->link_tried[o * WEIR_CLASSES_MAX + c],
 			    book_read(&l->outbox[o].tried[c]));

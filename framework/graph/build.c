@@ -211,10 +211,13 @@ static int alloc_stages(struct weir_graph *g, const struct plan *plan)
 		g->stages[g->n_stages++] = st;
 		g->gone[i].link_events =
 		    calloc((size_t)plan->stages[i].n_outlets + 1, sizeof(book_counter));
+		g->gone[i].link_made =
+		    calloc((size_t)plan->stages[i].n_outlets + 1, sizeof(book_counter));
 		g->gone[i].link_tried = calloc(
 		    (size_t)plan->stages[i].n_outlets * WEIR_CLASSES_MAX + 1, sizeof(book_counter));
 		g->gone[i].first_times = calloc((size_t)g->n_classes, sizeof(struct time_book));
-		if (!g->gone[i].link_events || !g->gone[i].link_tried || !g->gone[i].first_times)
+		if (!g->gone[i].link_events || !g->gone[i].link_made || !g->gone[i].link_tried ||
+		    !g->gone[i].first_times)
 			return WEIR_ENOMEM;
 	}
 	return 0;
@@ -393,6 +396,7 @@ static void free_stage(struct weir_graph *g, struct weir_stage *st)
 	free(st->state);
 	replicas_free(st);
 	free(g->gone[st->id].link_events);
+	free(g->gone[st->id].link_made);
 	free(g->gone[st->id].link_tried);
 	free(g->gone[st->id].times);
 	free(g->gone[st->id].first_times);

@@ -33,6 +33,7 @@ struct gone {
 	struct time_book *times;
 	struct time_book *first_times; /* becomes `times`, since an allocation could fail then */
 	book_counter *link_events;     /* events accepted, by outlet */
+	book_counter *link_made;       /* events offered that the stage has made, by outlet */
 	book_counter *link_tried;      /* events offered, by outlet * WEIR_CLASSES_MAX + class */
 };
 

@@ -231,7 +231,7 @@ static void count_awaiting(struct thread *t, struct weir_stage *st, struct weir_
 	struct book *book = book_take(t, st->id);
 
 	book_add(held ? &book->held : &book->running, (uint64_t)-1);
-	book_add(&book->awaiting, 1);
+	book_add(&book->class_book[ev->class_id].awaiting, 1);
 	book_give(t, st->id, book);
 	ev->state = WEIR_EVENT_AWAITING;
 	if (!held)

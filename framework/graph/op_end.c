@@ -33,8 +33,9 @@ void op_free_ended(struct thread *t, struct weir_event *ev)
 
 /* Link the awaited children by `next`, which queues have used, and count them as joined, or as
  * cancelled. */
-static void collect(struct thread *t, int id, const struct weir_op *op)
+static void collect(struct thread *t, int id, const struct weir_event *ev)
 {
+	const struct weir_op *op = op_of(ev);
 	uint64_t cancelled = 0;
 	struct book *book = book_take(t, id);
 
@@ -44,7 +45,7 @@ static void collect(struct thread *t, int id, const struct weir_op *op)
 	}
 	book_add(&book->joined, op->n_awaited - cancelled);
 	book_add(&book->cancelled, cancelled);
-	book_add(&book->awaiting, (uint64_t)-1);
+	book_add(&book->class_book[ev->class_id].awaiting, (uint64_t)-1);
 	book_add(&book->running, 1);
 	book_give(t, id, book);
 }
@@ -58,7 +59,7 @@ static __attribute__((noinline)) void resume(struct thread *t, struct weir_event
 
 	if (WEIR_UNLIKELY(stage_has_width(st)))
 		hold_record_part(t, ev);
-	collect(t, st->id, op_of(ev));
+	collect(t, st->id, ev);
 	ev->state = WEIR_EVENT_RUNNING;
 	if (WEIR_UNLIKELY(!l)) {
 		hold_count(t, st->id, ev->class_id, -1);

@@ -177,18 +177,27 @@ static void read_part(struct weir_graph *g, struct rows *rows, int id, enum part
 		add_local(row_of(rows, graph_books_id(l)), l, g->n_classes, part, 1);
 }
 
+static uint64_t sum_awaiting(const struct book *b, int n_classes)
+{
+	uint64_t n = 0;
+
+	for (int c = 0; c < n_classes; c++)
+		n += read_counter(&b->class_book[c].awaiting);
+	return n;
+}
+
 /* Events that are in the stage: only their sums over all threads have a meaning. */
 static void read_inside(struct weir_graph *g, struct weir_profile_stage *s, int id)
     WEIR_REQUIRES(&g->threads_lock)
 {
 	uint64_t running = read_counter(&g->gone[id].book.running);
 	uint64_t held = read_counter(&g->gone[id].book.held);
-	uint64_t awaiting = read_counter(&g->gone[id].book.awaiting);
+	uint64_t awaiting = sum_awaiting(&g->gone[id].book, g->n_classes);
 
 	for (const struct local *l = g->gone[id].books; l; l = l->next) {
 		running += read_counter(&l->book.running);
 		held += read_counter(&l->book.held);
-		awaiting += read_counter(&l->book.awaiting);
+		awaiting += sum_awaiting(&l->book, g->n_classes);
 	}
 	s->running = (int64_t)running > 0 ? running : 0;
 	s->held = (int64_t)held > 0 ? held : 0;

@@ -84,7 +84,8 @@ static void add_links(struct weir_graph *g, struct graph_route *r)
 			if (!out->to)
 				continue;
 			r->outlet[n] = o;
-			r->link[n++] = (struct route_link){i, out->to->id, out->loop};
+			r->link[n++] =
+			    (struct route_link){.from = i, .to = out->to->id, .loop = out->loop};
 		}
 	}
 }
@@ -220,6 +221,7 @@ static void look_at(
 		look->handled[c] += stage->source ? offered : book_read(&cb->handled);
 		look->offered[c] += offered;
 		look->in_flight[c] += (int64_t)offered - ended;
+		look->awaiting[c] += (int64_t)book_read(&cb->awaiting);
 	}
 }
 
@@ -235,7 +237,7 @@ static void add_times(
 }
 
 /* Update the mean stay of an event in the stage. In a stage without a width, the time for which an
- * event is held is neither wait nor service time. So if events are held, the stay is computed as
+ * event is held or waits for its children is neither wait nor service time. So the stay is then
  * N / X, the mean number of events divided by the departure rate (Little 1961). */
 static void follow_stay(
     struct spent *s, struct route_look *look, int64_t held, int64_t span_ns, int n_classes)
@@ -249,7 +251,8 @@ static void follow_stay(
 		s->left_then[c] = left;
 		s->inside[c] += weight * ((double)look->in_flight[c] - s->inside[c]);
 		s->left_rate[c] += weight * (rate - s->left_rate[c]);
-		bool stays = held > 0 && s->left_rate[c] > 0 && s->inside[c] > 0;
+		bool stays =
+		    (held > 0 || look->awaiting[c] > 0) && s->left_rate[c] > 0 && s->inside[c] > 0;
 		look->stay_ns[c] = stays ? (int64_t)(s->inside[c] / s->left_rate[c]) : 0;
 	}
 }
@@ -264,13 +267,19 @@ static void sum_tried(struct weir_graph *g, struct graph_route *r, int l)
     WEIR_REQUIRES(&g->threads_lock)
 {
 	const struct gone *gone = &g->gone[r->link[l].from];
-	uint64_t *sum = &r->tried[l * K];
+	uint64_t *sum = &r->tried[l * K], all = 0;
 	int o = r->outlet[l];
+	uint64_t made = book_read(&gone->link_made[o]);
 
 	memset(sum, 0, K * sizeof(*sum));
 	add_tried(sum, &gone->link_tried[o * K], g->n_classes);
 	for (const struct local *b = gone->books; b; b = b->next)
 		add_tried(sum, b->outbox[o].tried, g->n_classes);
+	for (const struct local *b = gone->books; b; b = b->next)
+		made += book_read(&b->outbox[o].made);
+	for (int c = 0; c < g->n_classes; c++)
+		all += sum[c];
+	r->link[l].children = made > all / 2;
 }
 
 static void sum_stage(struct weir_graph *g, struct graph_route *r, int id)
@@ -392,6 +401,9 @@ static void tell_door(struct weir_graph *g, struct graph_route *r, int id)
 			atomic_store_explicit(&a->before[c][f],
 			    (uint16_t)(AHEAD_ALL * route_before(r->route, id, f, c)),
 			    memory_order_relaxed);
+			double fan = route_visits(r->route, id, f, c);
+			atomic_store_explicit(
+			    &a->fan[c][f], fan > 1 ? (float)fan : 1, memory_order_relaxed);
 			atomic_store_explicit(&a->lead_ns[c][f], route_lead_ns(r->route, id, f, c),
 			    memory_order_relaxed);
 		}

@@ -158,7 +158,9 @@ static uint64_t under_way(struct weir_graph *g)
 	for (int i = 0; i < g->n_stages; i++) {
 		struct book b = {0};
 		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
-		n += book_read(&b.running) + book_read(&b.held) + book_read(&b.awaiting);
+		n += book_read(&b.running) + book_read(&b.held);
+		for (int c = 0; c < g->n_classes; c++)
+			n += book_read(&b.class_book[c].awaiting);
 		n += sink_in_cells(&g->stages[i]->sink); /* of threads that are left behind */
 	}
 	return n;

@@ -163,12 +163,13 @@ static void view_law(struct weir_graph *g, struct weir_stage *st, const struct b
 		offered0 += (int64_t)book_came(&b->class_book[c]);
 		ended0 += (int64_t)book_left(&b->class_book[c]);
 	}
-	int64_t counted = queued + (int64_t)(book_read(&b->running) + book_read(&b->held) +
-					     book_read(&b->awaiting));
-	v->held = book_read(&b->held);
-	v->awaiting = book_read(&b->awaiting);
-	for (int c = 0; c < g->n_classes; c++)
+	for (int c = 0; c < g->n_classes; c++) {
 		v->spawned += v->class_view[c].spawned;
+		v->awaiting += book_read(&b->class_book[c].awaiting);
+	}
+	int64_t counted =
+	    queued + (int64_t)(book_read(&b->running) + book_read(&b->held) + v->awaiting);
+	v->held = book_read(&b->held);
 	v->children_max = atomic_load_explicit(&st->children, memory_order_relaxed);
 	v->joined = book_read(&b->joined);
 	v->orphaned = book_read(&b->orphaned);

@@ -32,6 +32,7 @@ static int make_outlets(struct plan_stage *ps)
 		    .to = -1,
 		    .type = o->type,
 		    .optional = o->optional,
+		    .children = i < 32 && ps->ops->children >> i & 1,
 		    .any = o->type == WEIR_ANY_EVENT,
 		    .mark = ps->spec->mark};
 	}

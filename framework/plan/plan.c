@@ -163,6 +163,7 @@ int plan_make(const struct weir_spec *spec, struct plan *p, struct weir_errs *er
 	plan_links(p);
 	plan_order(p);
 	plan_types(p);
+	plan_children(p);
 	plan_classes(p);
 	plan_placement(p);
 	plan_slo(p);

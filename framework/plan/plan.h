@@ -21,6 +21,7 @@ struct plan_outlet {
 	 * emits no events here */
 	const struct weir_event_type *type;
 	bool optional, any, loop;
+	bool children; /* the stage awaits what it sends here */
 	bool typed; /* `type` is known, and the link has been checked */
 	struct weir_mark mark;
 };
@@ -58,6 +59,7 @@ void plan_free(struct plan *plan);
 void plan_links(struct plan *p);     /* plan/links.c: outlets, targets, reachability */
 void plan_order(struct plan *p);     /* plan/order.c: cycles, depth, order */
 void plan_types(struct plan *p);     /* plan/order.c: types along links */
+void plan_children(struct plan *p);  /* plan/children.c: cycles of awaits */
 void plan_classes(struct plan *p);   /* plan/classes.c: fields, reach, priorities, guarantees */
 void plan_placement(struct plan *p); /* plan/placement.c: pools, modes, keys, policies, budget */
 void plan_slo(struct plan *p);       /* plan/slo.c: objectives that no event can meet */

@@ -119,6 +119,7 @@ static void count(struct outbox *o, struct local *to, const struct run *run)
 		book_add(&to->book.class_book[c].offered, n);
 		book_add(&from->book.class_book[c].completed, n - run->fresh[c]);
 		book_add(&from->book.class_book[c].departed, run->fresh[c]);
+		book_add(&o->made, run->fresh[c]);
 		admit_came(o->sink, from->stage->id, c, (int)n);
 	}
 	book_add(&from->book.running, -(uint64_t)run->n);

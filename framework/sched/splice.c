@@ -115,6 +115,8 @@ static void count(struct outbox *o, struct local *to, int class_id, bool fresh, 
 
 	book_add(&o->tried[class_id], n);
 	book_add(&to->book.class_book[class_id].offered, n);
+	if (WEIR_UNLIKELY(fresh))
+		book_add(&o->made, n);
 	book_add(WEIR_UNLIKELY(fresh) ? &book->departed : &book->completed, n);
 	book_add(&from->book.running, -(uint64_t)n);
 	book_add(&o->events, n);

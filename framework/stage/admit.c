@@ -7,7 +7,7 @@
  * decide, and obey() applies the result to the verdict. The verdict belongs to the offering thread.
  * Members of a sink that are read or written here are either atomic or under the lock of its queue.
  */
-#include "stage/admit.h"
+#include "stage/admit_internal.h"
 
 #include <string.h>
 
@@ -123,23 +123,6 @@ static int64_t rank_work_ns_locked(const struct sink *s, int rank, int n_ranks)
 	return work_ns;
 }
 
-/* A query to a policy about the events of one class in a batch. */
-struct admit_call {
-	struct weir_event **ev; /* the batch */
-	int n;
-	struct verdict *v;
-	int class_id;
-	/* consider only events for thread `rank` of `n_ranks`, or all events if it is ANY_RANK */
-	int rank, n_ranks;
-	/* `admitted_ns` is the admitted work that the counters do not include yet */
-	int64_t now_ns, lead_ns, admitted_ns;
-	/* share of the events on their way to this stage that arrive before those of the query,
-	 * 0..AHEAD_ALL */
-	int before;
-	uint32_t length;
-	int would; /* result: number of events that the policy refuses, in any mode */
-};
-
 static uint32_t held_by(const struct sink *s)
 {
 	int64_t n = 0;
@@ -178,6 +161,10 @@ static void fill_view(const struct sink *s, const struct admit_call *a, struct a
 			view->idle = 0;
 	}
 	view->cost_ns = sink_mean_cost_ns(s);
+	if (WEIR_UNLIKELY(a->fan > 1)) { /* the last child waits for the others, too */
+		view->work_ns += (int64_t)((a->fan - 1) * (double)view->cost_ns);
+		view->cost_ns = (int64_t)(a->fan * (double)view->cost_ns);
+	}
 	if (WEIR_UNLIKELY(s->beside != NULL) && view->cost_ns > 0)
 		view->work_ns = s->beside(s, view);
 	if (!s->ahead)
@@ -203,6 +190,7 @@ static int64_t full_wait_ns(const struct sink *s, const struct verdict *v, int c
 {
 	struct admit_call a = {.class_id = c,
 	    .rank = ANY_RANK,
+	    .fan = 1,
 	    .admitted_ns = v->admitted_ns + v->want[c] * sink_cost_ns(s, c)};
 	struct admission_view view;
 
@@ -303,9 +291,7 @@ static void obey(struct sink *s, const struct admit_call *a, const struct questi
 	}
 }
 
-/* Consult the policy of `s` and, in enforce mode, apply its result to the verdict. Returns the
- * number of events that the policy admits. */
-static int admit_run(struct sink *s, struct admit_call *a) WEIR_REQUIRES(&s->queue.lock)
+int admit_ask(struct sink *s, struct admit_call *a)
 {
 	struct judge judge = {s->policy, s->admission_state, &s->admission, s->fair};
 	struct admission_view view;
@@ -333,7 +319,7 @@ static int admit_run(struct sink *s, struct admit_call *a) WEIR_REQUIRES(&s->que
 	a->would = q.run.n - m;
 	if (a->would == 0)
 		return m;
-	s->decided[a->class_id].refused += (uint64_t)a->would;
+	s->decided[a->class_id].refused += fanned(a->fan, a->would);
 	if (shut || sink_mode(s) == WEIR_ADMISSION_ENFORCE)
 		obey(s, a, &q, &view, reason);
 	return m;
@@ -367,7 +353,7 @@ static int admit_by_rank(struct sink *s, struct admit_call *a) WEIR_REQUIRES(&s-
 	for (; ranks; ranks &= ranks - 1) {
 		a->rank = __builtin_ctzll(ranks);
 		a->admitted_ns = admitted_for(s, a);
-		int in = admit_run(s, a);
+		int in = admit_ask(s, a);
 		m += in;
 		a->length += (uint32_t)in;
 		would += a->would;
@@ -384,6 +370,7 @@ int admit_own(
 	    .v = v,
 	    .class_id = class_id,
 	    .rank = ANY_RANK,
+	    .fan = 1,
 	    .now_ns = now_ns,
 	    .admitted_ns = v->admitted_ns,
 	    .length = v->length};
@@ -391,109 +378,10 @@ int admit_own(
 	s->decided[class_id].offered += (uint64_t)v->fresh[class_id];
 	s->decided[class_id].wanted += (uint64_t)v->want[class_id];
 	int m = WEIR_UNLIKELY(queue_parted(&s->queue)) && s->policy->tick ? admit_by_rank(s, &a)
-									  : admit_run(s, &a);
+									  : admit_ask(s, &a);
 	if (a.would > 0 && sink_mode(s) != WEIR_ADMISSION_ENFORCE) {
 		v->shadow[class_id] = a.would;
 		v->shadows = true;
 	}
 	return m;
-}
-
-/* ---- admission upstream ---- */
-
-static void admit_at_front(struct sink *entry, struct sink *front, struct admit_call *a)
-{
-	struct verdict *v = a->v;
-
-	a->rank = ANY_RANK;
-	a->length = queue_length(&front->queue);
-	a->admitted_ns = 0;
-	lock_take(&front->queue.lock);
-	for (unsigned left = v->classes; left; left &= left - 1) {
-		int c = __builtin_ctz(left);
-		if (sink_mode(front) == WEIR_ADMISSION_OFF)
-			v->fronts[c] &= (uint16_t) ~(1U << front->front);
-		if (!(v->fronts[c] >> front->front & 1))
-			continue;
-		a->class_id = c;
-		a->lead_ns = atomic_load_explicit(
-		    &entry->ahead->lead_ns[c][front->front], memory_order_relaxed);
-		a->before = atomic_load_explicit(
-		    &entry->ahead->before[c][front->front], memory_order_relaxed);
-		front->decided[c].offered += (uint64_t)v->fresh[c];
-		int before = v->want[c];
-		admit_run(front, a);
-		int refused = before - v->want[c];
-		v->refused_by[c][front->front] = (uint16_t)refused;
-		if (a->would > refused)
-			atomic_fetch_add_explicit(
-			    &front->shadow_ahead[c], (uint64_t)a->would, memory_order_relaxed);
-		if (refused)
-			atomic_fetch_add_explicit(
-			    &front->refused_ahead[c], (uint64_t)refused, memory_order_relaxed);
-		a->admitted_ns += v->want[c] * sink_cost_ns(front, c);
-		a->length += (uint32_t)v->want[c];
-	}
-	lock_release(&front->queue.lock);
-}
-
-/* Set which fronts are consulted about each class, and which classes the stage's own policy has
- * already judged. */
-static void set_fronts(struct verdict *v, const struct sink *s, int from)
-{
-	const struct ahead *before = from != WEIR_NO_STAGE ? s->sinks[from]->ahead : NULL;
-
-	for (unsigned left = v->classes; left; left &= left - 1) {
-		int c = __builtin_ctz(left);
-		unsigned fronts = atomic_load_explicit(&s->ahead->fronts[c], memory_order_relaxed);
-		unsigned judged =
-		    before ? atomic_load_explicit(&before->judged[c], memory_order_relaxed) : 0;
-		v->fronts[c] = (uint16_t)(fronts & ~judged);
-		v->all_fronts |= v->fronts[c];
-		if (s->front >= 0)
-			v->judged |= (uint16_t)((judged >> s->front & 1) << c);
-	}
-}
-
-void admit_upstream(
-    struct sink *entry, struct weir_event **ev, int n, int from, int64_t now_ns, struct verdict *v)
-{
-	set_fronts(v, entry, from);
-	if (v->all_fronts == 0)
-		return;
-	struct admit_call a = {.ev = ev, .n = n, .v = v, .now_ns = now_ns};
-	for (unsigned left = v->all_fronts; left; left &= left - 1)
-		admit_at_front(entry, entry->fronts[__builtin_ctz(left)], &a);
-}
-
-/* Add to the totals of `front`: the events of the batch that are on their way there, and those that
- * the front has refused. */
-static void settle_front(struct sink *front, const struct verdict *v)
-{
-	int64_t coming_ns = 0;
-
-	for (unsigned left = v->classes; left; left &= left - 1) {
-		int c = __builtin_ctz(left);
-		if (!(v->fronts[c] >> front->front & 1))
-			continue;
-		atomic_fetch_add_explicit(&front->wanted_ahead[c],
-		    (uint64_t)(v->want[c] + v->refused_by[c][front->front]), memory_order_relaxed);
-		coming_ns += v->want[c] * sink_cost_ns(front, c);
-	}
-	atomic_fetch_add_explicit(&front->pipeline_ns, coming_ns, memory_order_relaxed);
-	atomic_fetch_add_explicit(&front->stirred, 1, memory_order_release);
-}
-
-void admit_settle(struct sink *entry, const struct verdict *v)
-{
-	int64_t arrived_ns = 0;
-
-	for (unsigned left = v->judged; left; left &= left - 1) {
-		int c = __builtin_ctz(left);
-		arrived_ns += v->want[c] * sink_cost_ns(entry, c);
-	}
-	if (arrived_ns)
-		atomic_fetch_sub_explicit(&entry->pipeline_ns, arrived_ns, memory_order_relaxed);
-	for (unsigned left = v->all_fronts; left; left &= left - 1)
-		settle_front(entry->fronts[__builtin_ctz(left)], v);
 }

@@ -180,6 +180,13 @@ static int validate(const struct weir_stage_ops *ops, struct weir_err *err)
 		    "be a source, nor exclusive, nor block, have a width, a loop or a start "
 		    "function",
 		    name);
+	const struct weir_outlet *o = ops->outlets;
+	for (uint32_t left = ops->children; left && o && o->name; left >>= 1, o++)
+		if (left & 1 && o->type && !o->type->op)
+			return fail(err, WEIR_EINVAL,
+			    "stage type '%s': outlet '%s' is for children, but %s has no struct "
+			    "weir_op (weir_event_type.op)",
+			    name, o->name, o->type->name);
 	while (ops->metrics && ops->metrics[n_metrics].name)
 		n_metrics++;
 	if (n_metrics > WEIR_METRICS_MAX)

@@ -53,6 +53,9 @@ struct ahead {
 	/* the share of the events on their way to front f that will arrive before an event entering
 	 * here now, 0..AHEAD_ALL */
 	_Atomic uint16_t before[WEIR_CLASSES_MAX][FRONTS_MAX];
+	/* number of events that enter front f for each one that enters here, at least 1: those that
+	 * split into children have more (route_visits); 0 is 1, too */
+	_Atomic float fan[WEIR_CLASSES_MAX][FRONTS_MAX];
 	/* mean time from the end of an event's service here to the end of the event */
 	_Atomic int64_t rest_ns[WEIR_CLASSES_MAX];
 };

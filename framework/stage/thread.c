@@ -141,6 +141,8 @@ static void flush_to_sink(struct thread *t, struct outbox *o)
 		for (int c = 0; c < o->sink->queue.n_classes; c++)
 			if (per_class[c])
 				book_add(&o->tried[c], (uint64_t)per_class[c]);
+		if (WEIR_UNLIKELY(fresh))
+			book_add(&o->made, (uint64_t)n);
 		t->celled = 0;
 		int taken = offer(t, o->sink, t->offer, n, from->stage->id, reason);
 		t->cell_room = 0;               /* other offers (weir_offer) are queued */

@@ -82,6 +82,8 @@ enum weir_stage_flags {
 	/* a source that may be in a core group: it starts the loops 0 .. weir_loop_cores(st) - 1
 	 * (weir/io.h), whose threads are then the cores of the group */
 	WEIR_STAGE_HOSTS = 256,
+	/* its children may come back to it, and it ends the recursion itself (weir/op.h) */
+	WEIR_STAGE_RECURSES = 512,
 };
 
 /** Value of `accepts` for a stage that takes events of any type. Value of `type` for an outlet that
@@ -160,6 +162,10 @@ struct weir_stage_ops {
 	 *  that client waits for the loop's thread, so inline stages behind the source may block.
 	 *  Optional. A pure function; any thread. */
 	int64_t (*per_loop)(const void *conf);
+	/** Bit o is set if the stage awaits the events that it sends to outlets[o] (weir_child). Their
+	 *  type needs a struct weir_op, and `check` refuses graphs in which they come back to the
+	 *  stage. */
+	uint32_t children;
 };
 
 /**

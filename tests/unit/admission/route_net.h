@@ -68,7 +68,7 @@ static inline int net_link(struct net *n, int from, int to)
 	for (int l = 0; l < n->shape.n_links; l++)
 		if (n->link[l].from == from && n->link[l].to == to)
 			return l;
-	n->link[n->shape.n_links] = (struct route_link){from, to, false};
+	n->link[n->shape.n_links] = (struct route_link){.from = from, .to = to};
 	return n->shape.n_links++;
 }
 

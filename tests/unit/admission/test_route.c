@@ -57,6 +57,34 @@ static void test_diamond(void)
 	net_end(&n);
 }
 
+/* a splits its events into 8 children for f and waits for them; b, after it, gets the events then. The
+ * children leave when the first call at `a` ends. Those of waiting events are not counted as coming,
+ * and their time is part of the stay at `a`. */
+static void test_children(void)
+{
+	static struct net n;
+	int a = net_queued_of(&n, 1), f = net_front(&n), b = net_queued(&n);
+	int split = net_link(&n, a, f);
+
+	n.link[split].children = true;
+	net_pass(&n, split, 0, 100, 800);
+	net_pass(&n, net_link(&n, a, b), 0, 0, 100);
+	net_times(&n, a, 1000, 200);
+	net_times(&n, f, 5000, 300);
+	net_times(&n, b, 10, 20);
+	n.look[a].stay_ns[0] = 9000;
+	n.look[a].in_flight[0] = 12;
+	n.look[a].awaiting[0] = 10;
+	net_learn(&n);
+	CU_ASSERT_DOUBLE_EQUAL(route_visits(n.r, a, 0, 0), 8, 1e-9);
+	CU_ASSERT_EQUAL(route_lead_ns(n.r, a, 0, 0), 1200);
+	CU_ASSERT_EQUAL(route_pipeline_ns(n.r, 0), 2 * 8 * 300);
+	CU_ASSERT_EQUAL(route_rest_ns(n.r, a, 0), 9000 + 30);
+	CU_ASSERT(route_enters(n.r, a, 0, 0));
+	CU_ASSERT(route_judged(n.r, a, 0, 0));
+	net_end(&n);
+}
+
 /* Events at the front itself and events at sources are not in flight to the front. */
 static void test_pipeline(void)
 {
@@ -487,7 +515,7 @@ static void test_random_graphs(void)
 }
 
 CUNIT_MAIN("routes", {"a chain", test_chain}, {"a diamond", test_diamond},
-    {"work on its way", test_pipeline}, {"before", test_before},
+    {"children", test_children}, {"work on its way", test_pipeline}, {"before", test_before},
     {"before on two ways", test_before_on_two_ways},
     {"before, of two classes", test_before_of_classes}, {"stay", test_stay},
     {"negative in flight", test_negative_in_flight}, {"nothing known", test_nothing_known},

@@ -12,7 +12,7 @@
 
 #include "cunit_main.h"
 
-#define MEMBERS_MAX 26
+#define MEMBERS_MAX 30
 
 /* The compiler reports an error if the headers for stages define these, too. */
 struct weir_stage_view {
@@ -99,7 +99,7 @@ static const struct layout layouts[] = {
     LAYOUT(weir_outlet, "32: 0 8 16 24",
 	offsetof(struct weir_outlet, name), offsetof(struct weir_outlet, type),
 	offsetof(struct weir_outlet, optional), offsetof(struct weir_outlet, help)),
-    LAYOUT(weir_stage_ops, "200: 0 4 8 16 24 32 40 48 56 64 72 80 88 96 104 112 120 128 136 144 152 160 168 176 184 192",
+    LAYOUT(weir_stage_ops, "208: 0 4 8 16 24 32 40 48 56 64 72 80 88 96 104 112 120 128 136 144 152 160 168 176 184 192 200",
 	offsetof(struct weir_stage_ops, abi), offsetof(struct weir_stage_ops, flags),
 	offsetof(struct weir_stage_ops, name), offsetof(struct weir_stage_ops, summary),
 	offsetof(struct weir_stage_ops, accepts), offsetof(struct weir_stage_ops, outlets),
@@ -112,7 +112,8 @@ static const struct layout layouts[] = {
 	offsetof(struct weir_stage_ops, key), offsetof(struct weir_stage_ops, refused),
 	offsetof(struct weir_stage_ops, service_ns), offsetof(struct weir_stage_ops, pause),
 	offsetof(struct weir_stage_ops, refresh), offsetof(struct weir_stage_ops, renewed),
-	offsetof(struct weir_stage_ops, expired), offsetof(struct weir_stage_ops, per_loop)),
+	offsetof(struct weir_stage_ops, expired), offsetof(struct weir_stage_ops, per_loop),
+	offsetof(struct weir_stage_ops, children)),
     LAYOUT(weir_mark, "32: 0 8 16 20 24",
 	offsetof(struct weir_mark, file), offsetof(struct weir_mark, excerpt),
 	offsetof(struct weir_mark, line), offsetof(struct weir_mark, col),
