@@ -159,6 +159,8 @@ static void keep_marks(
 		stage->urgent_mark = *mark;
 	} else if (strcmp(key, "serial") == 0) {
 		stage->serial_mark = *mark;
+	} else if (strcmp(key, "children") == 0) {
+		stage->children_mark = item->mark;
 	} else if (strcmp(key, "cohort") == 0) {
 		bind_mark(item, "policy", &stage->cohort.policy_mark);
 	} else if (strcmp(key, "admission") == 0) {

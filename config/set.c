@@ -67,6 +67,8 @@ static void keep_mark(struct weir_stage_spec *stage, const char *path)
 		stage->urgent_mark = mark;
 	if (strcmp(path, "serial") == 0)
 		stage->serial_mark = mark;
+	if (strcmp(path, "children") == 0)
+		stage->children_mark = mark;
 	if (strcmp(path, "threads") == 0 || strcmp(path, "threads.min") == 0)
 		stage->threads.mark = mark;
 	if (strcmp(path, "threads.policy") == 0)

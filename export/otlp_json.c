@@ -59,7 +59,8 @@ static json_t *request_span(const struct weir_slow *slow)
 	json_push(&attributes, text_attribute("weir.end", slow->end ? slow->end : ""));
 	json_push(&attributes, number_attribute("weir.hops", slow->n_hops));
 	json = span(&slow->trace, slow->trace.span, slow->trace.parent, *name ? name : "request",
-	    KIND_SERVER, slow->wall_ns - slow->took_ns, slow->wall_ns, attributes);
+	    slow->depth > 0 ? KIND_INTERNAL : KIND_SERVER, slow->wall_ns - slow->took_ns,
+	    slow->wall_ns, attributes);
 	if (json && slow->status != WEIR_OK &&
 	    json_object_set_new(json, "status",
 		json_pack("{s:i, s:s}", "code", STATUS_ERROR, "message",
@@ -78,8 +79,10 @@ static json_t *stage_span(const struct weir_slow *slow, const struct weir_span *
 	json_push(&attributes, text_attribute("weir.stage", s->stage));
 	json_push(&attributes, number_attribute("weir.wait_ns", s->wait_ns));
 	json_push(&attributes, number_attribute("weir.service_ns", s->service_ns));
+	if (s->await_ns > 0)
+		json_push(&attributes, number_attribute("weir.awaiting_ns", s->await_ns));
 	return span(&slow->trace, s->id, slow->trace.span, s->stage, KIND_INTERNAL, start_ns,
-	    start_ns + s->wait_ns + s->service_ns, attributes);
+	    start_ns + s->wait_ns + s->service_ns + s->await_ns, attributes);
 }
 
 int otlp_spans(const struct weir_slow *slow)

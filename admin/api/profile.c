@@ -32,14 +32,16 @@ static json_t *wait_json(const struct weir_profile_row *row)
 
 static json_t *row_json(const struct weir_profile_row *row)
 {
-	return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I, "
-			 "s:o}",
+	return json_pack(
+	    "{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I, "
+	    "s:o}",
 	    "on", on_json(row), "kind", on_words[row->on], "offered_total",
 	    (json_int_t)row->offered, "refused_total", (json_int_t)row->refused, "started_total",
 	    (json_int_t)row->started, "restarted_total", (json_int_t)row->restarted,
 	    "put_back_total", (json_int_t)row->put_back, "dropped_total", (json_int_t)row->dropped,
 	    "completed_total", (json_int_t)row->completed, "failed_total", (json_int_t)row->failed,
-	    "shed_total", (json_int_t)row->shed, "busy_seconds_total",
+	    "shed_total", (json_int_t)row->shed, "spawned_total", (json_int_t)row->spawned,
+	    "departed_total", (json_int_t)row->departed, "busy_seconds_total",
 	    seconds((int64_t)row->busy_ns), "batches_total", (json_int_t)row->batches, "waiting",
 	    (json_int_t)row->waiting, "wait_seconds", wait_json(row));
 }
@@ -50,9 +52,10 @@ static json_t *stage_json(const struct weir_profile_stage *s)
 
 	for (int i = 0; i < s->n_rows; i++)
 		json_push(&rows, row_json(&s->row[i]));
-	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:o}", "name", s->name, "placement",
+	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "name", s->name, "placement",
 	    s->placement, "group", s->group, "waiting", (json_int_t)s->waiting, "running",
-	    (json_int_t)s->running, "held", (json_int_t)s->held, "rows", rows);
+	    (json_int_t)s->running, "held", (json_int_t)s->held, "awaiting",
+	    (json_int_t)s->awaiting, "rows", rows);
 }
 
 /* Add the arcs of a stage. Outlets that are not linked, and threads that sent nothing, have none. */

@@ -20,23 +20,31 @@ static double seconds(int64_t ns)
 	return (double)ns / 1e9;
 }
 
+static json_t *span_json(const struct weir_span *s)
+{
+	return json_pack("{s:s, s:f, s:f, s:f, s:f}", "stage", s->stage, "after", seconds(s->at_ns),
+	    "wait", seconds(s->wait_ns), "service", seconds(s->service_ns), "awaiting",
+	    seconds(s->await_ns));
+}
+
 json_t *slow_json(const struct weir_slow *slow)
 {
 	char trace[WEIR_TRACE_ID_BYTES];
-	json_t *spans = json_array();
+	json_t *spans = json_array(), *children = json_array();
 
 	weir_trace_id_print(&slow->trace, trace);
-	for (int i = 0; i < slow->n_spans; i++) {
-		const struct weir_span *s = &slow->span[i];
-		json_push(&spans,
-		    json_pack("{s:s, s:f, s:f, s:f}", "stage", s->stage, "after", seconds(s->at_ns),
-			"wait", seconds(s->wait_ns), "service", seconds(s->service_ns)));
+	for (int i = 0; i < slow->n_spans; i++)
+		json_push(&spans, span_json(&slow->span[i]));
+	for (int i = 0; i < slow->n_child_spans; i++) {
+		json_t *span = span_json(&slow->child_span[i]);
+		json_put(&span, "child", json_integer(slow->child_span[i].child + 1));
+		json_push(&children, span);
 	}
-	return json_pack("{s:I, s:s, s:f, s:f, s:s, s:s, s:s, s:s, s:i, s:o}", "id",
+	return json_pack("{s:I, s:s, s:f, s:f, s:s, s:s, s:s, s:s, s:i, s:o, s:i, s:o}", "id",
 	    (json_int_t)slow->id, "class", slow->class_name, "at", seconds(slow->wall_ns), "took",
 	    seconds(slow->took_ns), "outcome", weir_error_word(slow->status), "path", slow->what,
-	    "trace", trace, "end", slow->end ? slow->end : "", "hops", slow->n_hops, "spans",
-	    spans);
+	    "trace", trace, "end", slow->end ? slow->end : "", "hops", slow->n_hops, "spans", spans,
+	    "children", slow->n_children, "child_spans", children);
 }
 
 bool query_text(const char *query, const char *key, char *buf, size_t size)

@@ -69,12 +69,14 @@ static json_t *shed_json(const uint64_t shed[WEIR_SHED_REASONS])
 
 static json_t *class_json(const char *name, const struct weir_class_view *c)
 {
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o}", "name", name,
-	    "offered_total", (json_int_t)c->offered, "admitted_total", (json_int_t)c->admitted,
-	    "completed_total", (json_int_t)c->completed, "failed_total", (json_int_t)c->failed,
-	    "shed_total", shed_json(c->shed), "shadow_shed_total", (json_int_t)c->shadow_shed,
-	    "refused_ahead_total", (json_int_t)c->refused_ahead, "queued", (json_int_t)c->queued,
-	    "wait_seconds", hist_json(&c->wait), "service_seconds", hist_json(&c->service));
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o}",
+	    "name", name, "offered_total", (json_int_t)c->offered, "admitted_total",
+	    (json_int_t)c->admitted, "completed_total", (json_int_t)c->completed, "failed_total",
+	    (json_int_t)c->failed, "spawned_total", (json_int_t)c->spawned, "departed_total",
+	    (json_int_t)c->departed, "shed_total", shed_json(c->shed), "shadow_shed_total",
+	    (json_int_t)c->shadow_shed, "refused_ahead_total", (json_int_t)c->refused_ahead,
+	    "queued", (json_int_t)c->queued, "wait_seconds", hist_json(&c->wait), "service_seconds",
+	    hist_json(&c->service));
 }
 
 static json_t *classes_json(const struct weir_graph_view *v, const struct weir_stage_view *s)
@@ -167,6 +169,18 @@ static json_t *clients_json(const struct weir_clients *c)
 	    c->idle, "per_thread", (json_int_t)c->per_loop, "waiting", (json_int_t)c->waiting);
 }
 
+/* The events that the stage has made. Counters are read while they change, so more may seem to have
+ * ended than there are. */
+static json_t *children_json(const struct weir_stage_view *s)
+{
+	uint64_t ended = s->joined + s->orphaned + s->cancelled;
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "limit", (json_int_t)s->children_max,
+	    "spawned_total", (json_int_t)s->spawned, "joined_total", (json_int_t)s->joined,
+	    "orphaned_total", (json_int_t)s->orphaned, "cancelled_total", (json_int_t)s->cancelled,
+	    "in_flight", (json_int_t)(s->spawned > ended ? s->spawned - ended : 0));
+}
+
 static json_t *slo_json(int64_t slo_ns)
 {
 	return slo_ns > 0 ? json_real(seconds(slo_ns)) : json_null();
@@ -182,12 +196,13 @@ static json_t *place_json(const struct weir_stage_view *s)
 
 static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_stage_view *s)
 {
-	return json_pack(
-	    "{s:{s:s, s:s, s:s, s:I}, s:o, s:I, s:I, s:{s:I, s:I}, s:o, s:f, s:I, s:I, s:I, s:I, "
-	    "s:o, s:f, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:{s:s, s:s, s:s, s:I}, s:o, s:I, s:I, s:I, s:o, s:{s:I, s:I}, s:o, "
+			 "s:f, s:I, s:I, s:I, s:I, "
+			 "s:o, s:f, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o}",
 	    "admission", "policy", s->admission, "mode", s->admission_mode, "why", s->admission_why,
 	    "nonsense_total", (json_int_t)s->admission_nonsense, "queue", queue_json(s),
-	    "in_flight", (json_int_t)s->in_flight, "held", (json_int_t)s->held, "law", "residual",
+	    "in_flight", (json_int_t)s->in_flight, "held", (json_int_t)s->held, "awaiting",
+	    (json_int_t)s->awaiting, "children", children_json(s), "law", "residual",
 	    (json_int_t)s->law_residual, "slack", (json_int_t)s->law_slack, "threads",
 	    threads_json(s), "busy_seconds_total", (double)s->busy_ns / 1e9, "batches_total",
 	    (json_int_t)s->batches, "batch_events_total", (json_int_t)s->batch_events,

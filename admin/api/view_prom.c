@@ -131,6 +131,24 @@ static void print_payloads(struct textbuf *out, const struct family *f, const st
 	}
 }
 
+static void print_children_ended(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	const struct {
+		const char *how;
+		uint64_t n;
+	} ended[] = {
+	    {"joined", a->stage->joined},
+	    {"orphaned", a->stage->orphaned},
+	    {"cancelled", a->stage->cancelled},
+	};
+
+	for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++) {
+		begin(out, f, a);
+		prom_label(out, "how", ended[i].how);
+		prom_count(out, ended[i].n);
+	}
+}
+
 static void print_threads(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	static const char *const word[WEIR_THREAD_STATES] = {
@@ -243,12 +261,25 @@ static const struct family family[] = {
 	MEMBER_COUNT, OF_STAGE(queue_length)},
     {"weir_stage_queue_limit", "gauge", "Events that may be queued or held at the stage",
 	SCOPE_QUEUE, MEMBER_COUNT, OF_STAGE(queue_limit)},
-    {"weir_stage_in_flight", "gauge", "Events queued, running or held at the stage", SCOPE_STAGE,
-	MEMBER_COUNT, OF_STAGE(in_flight)},
+    {"weir_stage_in_flight", "gauge", "Events queued, running, held or awaiting at the stage",
+	SCOPE_STAGE, MEMBER_COUNT, OF_STAGE(in_flight)},
     {"weir_stage_held", "gauge",
-	"Events that the stage holds outside its handler; with those in its queue, at most the "
-	"limit of the queue",
+	"Events that the stage holds outside its handler; with those in its queue and those that "
+	"await, at most the limit of the queue",
 	SCOPE_STAGE, MEMBER_COUNT, OF_STAGE(held)},
+    {"weir_stage_awaiting", "gauge", "Events of the stage that wait for their children",
+	SCOPE_STAGE, MEMBER_COUNT, OF_STAGE(awaiting)},
+    {"weir_stage_spawned_total", "counter",
+	"Events that the stage has made, such as children; they do not count as offered to it",
+	SCOPE_CLASS, MEMBER_COUNT, OF_CLASS(spawned)},
+    {"weir_stage_departed_total", "counter",
+	"Events that the stage has made and that another stage has admitted, or that ended before "
+	"that",
+	SCOPE_CLASS, MEMBER_COUNT, OF_CLASS(departed)},
+    {"weir_stage_children_ended_total", "counter",
+	"Events that the stage has made and that have ended anywhere: joined by the event that "
+	"awaited them, orphaned (none did), or cancelled",
+	SCOPE_STAGE, 0, BY(print_children_ended)},
     {"weir_stage_events_in_total", "counter", "Events offered to the stage", SCOPE_CLASS,
 	MEMBER_COUNT, OF_CLASS(offered)},
     {"weir_stage_events_out_total", "counter", "Events sent through an outlet of the stage",
@@ -323,7 +354,8 @@ static const struct family family[] = {
 	"Clients that wait until an I/O thread of the source has room", SCOPE_CLIENTS, MEMBER_INT64,
 	OF_STAGE(clients.waiting)},
     {"weir_stage_law_residual", "gauge",
-	"Events offered minus ended minus in flight, at most weir_stage_law_slack above or below 0",
+	"Events offered or spawned minus ended minus in flight, at most weir_stage_law_slack above "
+	"or below 0",
 	SCOPE_STAGE, MEMBER_INT64, OF_STAGE(law_residual)},
     {"weir_stage_law_slack", "gauge",
 	"Events that may have moved while weir_stage_law_residual was counted", SCOPE_STAGE,

@@ -4,7 +4,8 @@
  * (Larus and Parkes, Using Cohort Scheduling to Enhance Server Performance, USENIX 2002, figure 4).
  *
  * The server is asked at the beginning and at the end of the window; a signal ends it early. Two
- * tables are printed: the stages by thread, and the arcs: each link by thread. Rows in which
+ * tables are printed: the stages by thread, and the arcs: each link by thread. Between them is a
+ * table of the stages that have made events, if there are any. Rows in which
  * nothing happened are left out, and several rows of a stage or link are followed by their sums.
  * The tables fit into 100 columns, so long names are truncated; `-o json` prints all.
  */
@@ -72,6 +73,16 @@ static const char *length_text(char buf[32], double n)
 {
 	snprintf(buf, 32, n < 10 ? "%.3f" : n < 1000 ? "%.1f" : "%.0f", n);
 	return buf;
+}
+
+/* Print the head of a table. */
+static void print_head(const char *head)
+{
+	bool bold = verb_styled(stdout);
+
+	fputs(bold ? "\033[1m" : "", stdout);
+	fputs(head, stdout);
+	fputs(bold ? "\033[0m\n" : "\n", stdout);
 }
 
 /* ---- the stages ---- */
@@ -155,6 +166,67 @@ static void print_stage(const json_t *stage)
 		print_line(act_text(stage, "name"), "-", &sum);
 }
 
+/* ---- children ---- */
+
+static bool makes(const json_t *stage)
+{
+	const json_t *rows = json_object_get(stage, "rows");
+
+	for (size_t i = 0; i < json_array_size(rows); i++)
+		if (number(json_array_get(rows, i), "spawned") > 0)
+			return true;
+	return number(stage, "awaiting") > 0;
+}
+
+static void print_children_line(
+    const char *stage, const char *on, double spawned, double departed, const char *awaiting)
+{
+	char t[2][32];
+
+	print_name(stage, 14);
+	print_name(on, 11);
+	plain_print(stdout, "%8s %9s %9s\n", count_text(t[0], spawned), count_text(t[1], departed),
+	    awaiting);
+}
+
+/* Print what the threads of the stage have made, and how many events wait for their children now. */
+static void print_children(const json_t *stage)
+{
+	const json_t *rows = json_object_get(stage, "rows");
+	double spawned = 0, departed = 0;
+	char awaiting[32];
+	int n = 0;
+
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i);
+		double made = number(row, "spawned"), left = number(row, "departed");
+		if (made + left <= 0)
+			continue;
+		print_children_line(
+		    n == 0 ? act_text(stage, "name") : "", act_text(row, "on"), made, left, "");
+		spawned += made;
+		departed += left;
+		n++;
+	}
+	print_children_line(n == 0 ? act_text(stage, "name") : "", "all", spawned, departed,
+	    count_text(awaiting, number(stage, "awaiting")));
+}
+
+static void print_all_children(const json_t *stages)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < json_array_size(stages); i++) {
+		const json_t *stage = json_array_get(stages, i);
+		if (!makes(stage))
+			continue;
+		if (!any)
+			print_head("\nCHILDREN OF    ON           SPAWNED  DEPARTED  AWAITING");
+		any = true;
+		print_children(stage);
+	}
+}
+
 /* ---- the arcs ---- */
 
 static void print_arc(const char *from, const char *outlet, const char *to, const char *on,
@@ -200,15 +272,6 @@ static size_t print_link(const json_t *arcs, size_t first, double span_s)
 
 /* ---- the page ---- */
 
-static void print_head(const char *head)
-{
-	bool bold = verb_styled(stdout);
-
-	fputs(bold ? "\033[1m" : "", stdout);
-	fputs(head, stdout);
-	fputs(bold ? "\033[0m\n" : "\n", stdout);
-}
-
 static void print_tables(const json_t *doc, const char *url)
 {
 	const json_t *stages = json_object_get(doc, "stages"), *arcs = json_object_get(doc, "arcs");
@@ -221,6 +284,7 @@ static void print_tables(const json_t *doc, const char *url)
 		   "FAILED     WAIT  LONGEST");
 	for (size_t i = 0; i < json_array_size(stages); i++)
 		print_stage(json_array_get(stages, i));
+	print_all_children(stages);
 	fputs("\n", stdout);
 	print_head("FROM           OUTLET         TO             ON               SENT PER SECOND  "
 		   "REFUSED");

@@ -95,7 +95,7 @@ static json_t *mean(double sum, double n)
 static json_t *row_window(const json_t *then, const json_t *now, double span_s)
 {
 	static const char *const counts[] = {"offered", "refused", "started", "restarted",
-	    "put_back", "dropped", "completed", "failed", "shed", "batches"};
+	    "put_back", "dropped", "completed", "failed", "shed", "spawned", "departed", "batches"};
 	const json_t *a = json_object_get(then, "wait_seconds");
 	const json_t *b = json_object_get(now, "wait_seconds");
 	double waits = grown(a, b, "count"), again = grown(then, now, "restarted_total");
@@ -126,10 +126,10 @@ static json_t *stage_window(const json_t *then, const json_t *now, double span_s
 		const json_t *row = json_array_get(rows, i);
 		json_push(&list, row_window(find(was, row, keys), row, span_s));
 	}
-	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:o}", "name", text(now, "name"),
+	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "name", text(now, "name"),
 	    "placement", text(now, "placement"), "group", text(now, "group"), "waiting",
 	    whole(number(now, "waiting")), "running", whole(number(now, "running")), "held",
-	    whole(number(now, "held")), "rows", list);
+	    whole(number(now, "held")), "awaiting", whole(number(now, "awaiting")), "rows", list);
 }
 
 static json_t *arc_window(const json_t *then, const json_t *now)

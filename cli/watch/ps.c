@@ -167,6 +167,7 @@ static void ps_print_table(const json_t *doc, const char *url)
 	stages_width_print(stages);
 	payloads_print(doc, NULL);
 	stages_clients_print(stages);
+	stages_awaits_print(stages);
 	stages_held_print(stages);
 	stages_trouble_print(stages);
 }

@@ -42,6 +42,22 @@ static void print_width(const json_t *stage)
 	putchar('\n');
 }
 
+/* Print what has become of the events that the stage has made. */
+static void print_children(const json_t *stage)
+{
+	const json_t *children = json_object_get(stage, "children");
+
+	if (whole(children, "spawned_total") == 0 && whole(stage, "awaiting") == 0)
+		return;
+	plain_print(stdout,
+	    "children   %lld made: %lld joined, %lld orphaned, %lld cancelled, %lld in flight; "
+	    "%lld "
+	    "of the events in flight wait for theirs (at most %lld each)\n",
+	    whole(children, "spawned_total"), whole(children, "joined_total"),
+	    whole(children, "orphaned_total"), whole(children, "cancelled_total"),
+	    whole(children, "in_flight"), whole(stage, "awaiting"), whole(children, "limit"));
+}
+
 static void print_head(const json_t *stage)
 {
 	const json_t *queue = json_object_get(stage, "queue");
@@ -70,6 +86,7 @@ static void print_head(const json_t *stage)
 	if (whole(stage, "held") > 0)
 		plain_print(stdout, ", %lld of them held", whole(stage, "held"));
 	putchar('\n');
+	print_children(stage);
 }
 
 static double p99(const json_t *class, const char *which)

@@ -97,6 +97,57 @@ void stages_clients_print(const json_t *stages)
 	print_each(stages, stage_clients_text);
 }
 
+static const json_t *stage_named(const json_t *stages, const char *name)
+{
+	for (size_t i = 0; i < json_array_size(stages); i++)
+		if (strcmp(text(json_array_get(stages, i), "name"), name) == 0)
+			return json_array_get(stages, i);
+	return NULL;
+}
+
+/* Return that of the stages to which `stage` is linked which has the most events in flight, or
+ * NULL. */
+static const json_t *fullest_after(const json_t *stage, const json_t *stages)
+{
+	const json_t *links = json_object_get(stage, "links"), *fullest = NULL;
+
+	for (size_t i = 0; i < json_array_size(links); i++) {
+		const json_t *to = stage_named(stages, text(json_array_get(links, i), "to"));
+		if (to && whole(to, "in_flight") > whole(fullest, "in_flight"))
+			fullest = to;
+	}
+	return fullest;
+}
+
+void stage_awaits_text(const json_t *stage, const json_t *stages, char *buf, size_t size)
+{
+	long long awaiting = whole(stage, "awaiting");
+	long long children = whole(json_object_get(stage, "children"), "in_flight");
+	const json_t *at = fullest_after(stage, stages);
+
+	buf[0] = '\0';
+	if (awaiting == 0)
+		return;
+	int n = snprintf(buf, size, "%lld event%s wait%s for children, %lld of which are in flight",
+	    awaiting, awaiting == 1 ? "" : "s", awaiting == 1 ? "s" : "", children);
+	if (at && n > 0 && (size_t)n < size)
+		snprintf(buf + n, size - (size_t)n,
+		    "; of the stages after it, %s has most in flight, %lld", text(at, "name"),
+		    whole(at, "in_flight"));
+}
+
+void stages_awaits_print(const json_t *stages)
+{
+	char buf[200];
+
+	for (size_t i = 0; i < json_array_size(stages); i++) {
+		const json_t *stage = json_array_get(stages, i);
+		stage_awaits_text(stage, stages, buf, sizeof(buf));
+		if (buf[0])
+			plain_print(stdout, "%s: %s\n", text(stage, "name"), buf);
+	}
+}
+
 void stages_trouble_print(const json_t *stages)
 {
 	for (size_t i = 0; i < json_array_size(stages); i++) {

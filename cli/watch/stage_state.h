@@ -2,7 +2,8 @@
 /*
  * Shows stages that are not running normally according to /api/v1/stages: those that an operator
  * has paused or drained, and those in trouble. Also shows the width of every stage that has one,
- * and the clients of sources whose I/O threads have a limit of them.
+ * the clients of sources whose I/O threads have a limit of them, and where events wait for their
+ * children.
  * Used by `weir ps` and `weir why`.
  */
 #ifndef WEIR_CLI_STAGE_STATE_H
@@ -35,6 +36,14 @@ void stage_clients_text(const json_t *stage, char *text, size_t size);
 
 /** Print "NAME: 4 of 4 I/O threads full ...\n" for each of `stages` that has such a limit. */
 void stages_clients_print(const json_t *stages);
+
+/** Describe the events of `stage`, one of `stages`, that wait for their children, in text[size]: "12
+ *  events wait for children, 40 of which are in flight; of the stages after it, disk has most in
+ *  flight, 35"; "" if none waits. The stages at which the children are cannot be known exactly. */
+void stage_awaits_text(const json_t *stage, const json_t *stages, char *text, size_t size);
+
+/** Print "NAME: 12 events wait for children ...\n" for each of `stages` where events do. */
+void stages_awaits_print(const json_t *stages);
 
 /** Print "NAME is in trouble: REASON\n" for each of `stages` that is in trouble. */
 void stages_trouble_print(const json_t *stages);

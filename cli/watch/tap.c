@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * tap: show requests that pass through a stage. Each request is printed as one line when it ends:
- * its duration, its outcome, its wait and service time at each stage, and its trace. The server is
+ * its duration, its outcome, its wait and service time at each stage, the time for which it waited for children there, and its
+ * trace. The server is
  * polled four times a second. It stores at most 256 requests between two polls; the number of
  * requests that were missed is printed at the end. The verb does not close the tap, since the
  * server closes taps that are no longer read.
@@ -53,6 +54,9 @@ static void print_line(const json_t *request)
 		plain_print(stdout, " %s %s+%s", act_text(span, "stage"),
 		    act_duration(text[0], number(span, "wait")),
 		    act_duration(text[1], number(span, "service")));
+		if (number(span, "awaiting") > 0)
+			plain_print(stdout, "+%s for children",
+			    act_duration(text[0], number(span, "awaiting")));
 	}
 	plain_print(stdout, "%s%s  %s  %s\n", json_array_size(spans) ? "" : " refused by ",
 	    json_array_size(spans) ? "" : act_text(request, "end"), act_text(request, "path"),

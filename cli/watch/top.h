@@ -35,6 +35,7 @@ struct top_row {
 	double in, done, shed;   /* per second, of the last second; -1 if unknown */
 	double busy, wait_p99_s; /* 0..1, and seconds; -1 if unknown */
 	char wide[200];          /* describes the width of the stage; "" if it has none */
+	char awaits[200];        /* describes the events that wait for their children, or "" */
 };
 
 struct top {

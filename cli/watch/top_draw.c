@@ -45,8 +45,9 @@ static double last_of(const json_t *stage, const char *key)
 	return -1;
 }
 
-static void take_row(struct top_row *row, int place, const json_t *stage, const json_t *samples)
+static void take_row(struct top_row *row, int place, const json_t *stages, const json_t *samples)
 {
+	const json_t *stage = json_array_get(stages, (size_t)place);
 	const json_t *queue = json_object_get(stage, "queue");
 	const json_t *past = json_object_get(samples, act_text(stage, "name"));
 
@@ -63,6 +64,7 @@ static void take_row(struct top_row *row, int place, const json_t *stage, const 
 	snprintf(row->name, sizeof(row->name), "%s", act_text(stage, "name"));
 	snprintf(row->state, sizeof(row->state), "%s", act_text(stage, "state"));
 	stage_width_text(stage, row->wide, sizeof(row->wide));
+	stage_awaits_text(stage, stages, row->awaits, sizeof(row->awaits));
 }
 
 /* Describe what the core groups have done since the last response, or since the start. */
@@ -103,7 +105,7 @@ bool top_take(struct top *t, json_t *stages, const json_t *history, const json_t
 	t->up_s = json_number_value(json_object_get(stages, "uptime_seconds"));
 	t->n = 0;
 	for (size_t i = 0; i < json_array_size(list) && t->n < TOP_STAGES_MAX; i++, t->n++)
-		take_row(&t->row[t->n], t->n, json_array_get(list, i), samples);
+		take_row(&t->row[t->n], t->n, list, samples);
 	take_groups(t, stages);
 	return true;
 }
@@ -275,17 +277,22 @@ static void put_foot(const struct top *t, FILE *out, int columns)
 	put_line(out, line, columns, "\033[2m");
 }
 
-/* Print the widths of the shown stages, or only that of the selected one. */
+/* Print the widths of the shown stages and the events that wait for children there, or only those of
+ * the selected one. */
 static void put_widths(const struct top *t, FILE *out, int columns, bool all, bool styled)
 {
 	char line[WEIR_NAME_MAX + sizeof(t->row[0].wide) + 4];
 
 	for (int i = 0; i < t->n; i++) {
 		const struct top_row *row = &t->row[i];
-		if (!row->wide[0] || !is_shown(t, row) || (!all && !is_selected(t, row)))
+		const char *const say[] = {row->wide, row->awaits};
+		if (!is_shown(t, row) || (!all && !is_selected(t, row)))
 			continue;
-		snprintf(line, sizeof(line), "%s: %s", row->name, row->wide);
-		put_line(out, line, columns, styled ? "" : NULL);
+		for (size_t k = 0; k < sizeof(say) / sizeof(say[0]); k++) {
+			snprintf(line, sizeof(line), "%s: %s", row->name, say[k]);
+			if (say[k][0])
+				put_line(out, line, columns, styled ? "" : NULL);
+		}
 	}
 }
 

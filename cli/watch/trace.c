@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * trace: show the slowest requests of the last two minutes. Each stage of a request is one line:
- * its wait, its service time, and both as a bar on the time axis of the request. A last line shows
+ * its wait, its service time, and both as a bar on the time axis of the request. A stage at which it
+ * waited for its children has another line for that time, and the stages of those children that
+ * ended last follow. A last line shows
  * the time that the request spent at no stage: before the first stage, between two stages, and
  * after the last one until the response was returned. With it, the lines add up to the duration of
  * the request.
@@ -43,6 +45,46 @@ static void draw(char bar[BAR + 1], const json_t *span, double took)
 	bar[BAR] = '\0';
 }
 
+/* Print a span, and the time for which the request then waited for children. */
+static void print_span(const char *name, const json_t *span, double took)
+{
+	char bar[BAR + 1], text[2][32];
+	double awaiting = number(span, "awaiting");
+
+	draw(bar, span, took);
+	plain_print(stdout, "  %-16.16s %8s %8s |%s|\n", name,
+	    act_duration(text[0], number(span, "wait")),
+	    act_duration(text[1], number(span, "service")), bar);
+	if (awaiting <= 0)
+		return;
+	double from = number(span, "after") + number(span, "wait") + number(span, "service");
+	int first = column(from, took), end = column(from + awaiting, took);
+	memset(bar, ' ', BAR);
+	memset(bar + first, '~', (size_t)(end - first));
+	plain_print(stdout, "  %-16s %8s %8s |%s|\n", "(its children)",
+	    act_duration(text[0], awaiting), "", bar);
+}
+
+/* Print the stages of the children that ended last, on the time axis of the request. */
+static void print_children(const json_t *request, double took)
+{
+	const json_t *spans = json_object_get(request, "child_spans");
+	char name[64];
+
+	for (size_t i = 0; i < json_array_size(spans); i++) {
+		const json_t *span = json_array_get(spans, i);
+		snprintf(name, sizeof(name), " child %lld %s",
+		    (long long)json_integer_value(json_object_get(span, "child")),
+		    act_text(span, "stage"));
+		print_span(name, span, took);
+	}
+	long long all = json_integer_value(json_object_get(request, "children"));
+	if (all > 0)
+		plain_print(stdout, "  it awaited %lld child%s last; of %s shown\n", all,
+		    all == 1 ? "" : "ren",
+		    json_array_size(spans) ? "these, those that ended last are" : "these, none is");
+}
+
 /* Return the time within `took` (seconds) that no span covers, and draw it as '-' in `bar`. The
  * spans must be ordered by their start. */
 static double elsewhere(char bar[BAR + 1], const json_t *spans, double took)
@@ -59,7 +101,8 @@ static double elsewhere(char bar[BAR + 1], const json_t *spans, double took)
 			memset(bar + from, '-', (size_t)(column(begin, took) - from));
 			rest += begin - at;
 		}
-		double end = begin + number(span, "wait") + number(span, "service");
+		double end = begin + number(span, "wait") + number(span, "service") +
+			     number(span, "awaiting");
 		at = end > at ? end : at;
 	}
 	return rest;
@@ -77,11 +120,9 @@ static void print_request(const json_t *request)
 	    act_time(at, number(request, "at")), *trace ? ", trace " : "", trace);
 	for (size_t i = 0; i < json_array_size(spans); i++) {
 		const json_t *span = json_array_get(spans, i);
-		draw(bar, span, took);
-		plain_print(stdout, "  %-16.16s %8s %8s |%s|\n", act_text(span, "stage"),
-		    act_duration(text[1], number(span, "wait")),
-		    act_duration(text[2], number(span, "service")), bar);
+		print_span(act_text(span, "stage"), span, took);
 	}
+	print_children(request, took);
 	double rest = elsewhere(bar, spans, took);
 	/* Print this line only if the time at no stage is longer than half a column, so that its
 	 * bar is visible. */

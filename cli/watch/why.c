@@ -50,6 +50,7 @@ struct why {
 	int width;         /* events that may be in work at once; 0 if the stage has no width */
 	char wide[200];    /* description of the width, or "" */
 	char clients[200]; /* of the clients of a source with a limit per thread, or "" */
+	char awaits[200];  /* how many events wait for children, or "" */
 	double used;       /* share of the threads' time or, with a width, of the width, 0..1 */
 };
 
@@ -134,13 +135,14 @@ static const json_t *first_look(const json_t *then, const json_t *now)
 	return now;
 }
 
-/* Return the number of events that wait or are in service. Events that a stage holds are in service
- * if the stage has a width; otherwise they are not counted. */
+/* Return the number of events that wait or are in service. Events that a stage holds, or that wait
+ * for their children, are in service if the stage has a width; otherwise they are not counted. */
 static double at_stage(const json_t *stage)
 {
 	bool wide = json_is_object(json_object_get(stage, "width"));
 
-	return number(stage, "in_flight") - (wide ? 0 : number(stage, "held"));
+	return number(stage, "in_flight") -
+	       (wide ? 0 : number(stage, "held") + number(stage, "awaiting"));
 }
 
 static void compare(const json_t *then, const json_t *now, double span_s, struct why *w)
@@ -244,6 +246,8 @@ static void print_stage(const struct why *w)
 	if (pool)
 		plain_print(stdout, ", %lld waiting (limit %lld)", w->waiting, w->limit);
 	putchar('\n');
+	if (*w->awaits)
+		plain_print(stdout, "  children %s\n", w->awaits);
 	if (pool && w->service_s > 0)
 		print_laws(w);
 }
@@ -335,8 +339,11 @@ static int explain(const char *url, const char *stage, const json_t *then, const
 		fputs("weir why: the server was restarted in the meantime\n", stderr);
 		return VERB_FINDING;
 	}
-	for (size_t i = 0; i < n; i++)
-		compare(first_look(a, json_array_get(b, i)), json_array_get(b, i), span_s, &all[i]);
+	for (size_t i = 0; i < n; i++) {
+		const json_t *s = json_array_get(b, i);
+		compare(first_look(a, s), s, span_s, &all[i]);
+		stage_awaits_text(s, b, all[i].awaits, sizeof(all[i].awaits));
+	}
 	for (size_t i = 0; i < n; i++)
 		if (!stage || strcmp(all[i].name, stage) == 0)
 			turned_away_print(

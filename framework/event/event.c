@@ -95,6 +95,8 @@ static void keep_slowest(struct slowest *s, struct weir_event *ev, int status, i
 		return;
 	if (*now_ns == 0)
 		*now_ns = clock_now_ns();
+	if (WEIR_UNLIKELY(ev->type->op != 0) && op_of(ev)->parent)
+		trail_leave(ev, *now_ns); /* the parent may be recorded, with its children */
 	if (WEIR_UNLIKELY(watched))
 		trail_end(s, ev, status, *now_ns);
 	else

@@ -176,7 +176,7 @@ static int make_stage(struct weir_graph *g, struct weir_stage *st, const struct 
 	WEIR_ASSERT(st != NULL);
 	st->depth = ps->depth;
 	st->type = ps->type;
-	st->children = WEIR_CHILDREN;
+	atomic_init(&st->children, (unsigned)ps->spec->children);
 	st->stuck_ns = ps->group >= 0 ? g->spec->groups[ps->group].threads.stuck_ns
 				      : ps->spec->threads.stuck_ns;
 	st->per_loop = ps->per_loop;

@@ -23,6 +23,7 @@
 #include "event/slab.h"
 #include "stage/stage.h"
 #include "trace/trail.h"
+#include "trace/trail_tap.h"
 
 /* ---- making events ---- */
 
@@ -56,24 +57,27 @@ static inline bool is_in_hand(const struct weir_stage *st, const struct weir_eve
 static inline int why_not(
     const struct weir_stage *st, const struct weir_event *ev, const struct weir_op *op, int outlet)
 {
+	uint32_t limit = atomic_load_explicit(&st->children, memory_order_relaxed);
+
 	if (WEIR_UNLIKELY((unsigned)outlet >= (unsigned)st->n_outlets || !st->outlets[outlet].to))
 		return WEIR_ELINK;
-	if (WEIR_UNLIKELY(op->n_unsent >= st->children || op->depth >= WEIR_GENERATIONS))
+	if (WEIR_UNLIKELY(op->n_unsent >= limit || op->depth >= WEIR_GENERATIONS))
 		return WEIR_ELIMIT;
 	return WEIR_UNLIKELY(op->family != NULL) && op_is_over(ev) ? WEIR_ECANCELLED : 0;
 }
 
+/* The child belongs to the trace of its parent, which gets one now if it has none, below the span of
+ * the stage that makes the child. */
 static WEIR_COLD void inherit_trace(struct weir_event *ev, struct weir_event *child)
 {
-	const struct weir_trail *from = trail_of(ev);
 	struct weir_trail *to = trail_of(child);
 
-	if (!from->traced || to->traced)
+	if (to->traced)
 		return;
-	to->traced = true;
-	to->trace = from->trace;
-	to->trace.parent = from->trace.span ? from->trace.span : from->trace.parent;
+	trace_event(ev, thread_current->slowest, &to->trace);
+	to->trace.parent = to->trace.span;
 	to->trace.span = 0;
+	to->traced = true;
 }
 
 static inline void inherit(struct weir_event *ev, struct weir_event *child)
@@ -269,6 +273,8 @@ static void await(struct weir_stage *st, struct weir_event **slot, weir_next *ne
 		weir_requeue(st, slot);
 		return;
 	}
+	if (WEIR_UNLIKELY(ev->type->trail != 0))
+		trail_leave(ev, clock_now_ns());
 	count_spawned(t, st->id, ev->class_id, n);
 	op->pending = n;
 	if (!first) { /* otherwise the children do not belong to the event, but to their family */

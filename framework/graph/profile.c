@@ -52,6 +52,7 @@ static void add_outs(struct weir_profile_row *r, const struct book *b, int n_cla
 		const struct class_book *cb = &b->class_book[c];
 		r->completed += by * read_counter(&cb->completed);
 		r->failed += by * read_counter(&cb->failed);
+		r->departed += by * read_counter(&cb->departed);
 		for (int s = 0; s < WEIR_SHED_REASONS; s++)
 			r->shed += by * read_counter(&cb->shed[s]);
 	}
@@ -70,8 +71,10 @@ static void add_waits(
 static void add_ins(struct weir_profile_row *r, const struct book *b, int n_classes, uint64_t by)
 {
 	r->put_back += by * read_counter(&b->put_back);
-	for (int c = 0; c < n_classes; c++)
+	for (int c = 0; c < n_classes; c++) {
 		r->offered += by * read_counter(&b->class_book[c].offered);
+		r->spawned += by * read_counter(&b->class_book[c].spawned);
+	}
 }
 
 static void add_tried(
@@ -174,19 +177,31 @@ static void read_part(struct weir_graph *g, struct rows *rows, int id, enum part
 		add_local(row_of(rows, graph_books_id(l)), l, g->n_classes, part, 1);
 }
 
+static uint64_t sum_awaiting(const struct book *b, int n_classes)
+{
+	uint64_t n = 0;
+
+	for (int c = 0; c < n_classes; c++)
+		n += read_counter(&b->class_book[c].awaiting);
+	return n;
+}
+
 /* Events that are in the stage: only their sums over all threads have a meaning. */
 static void read_inside(struct weir_graph *g, struct weir_profile_stage *s, int id)
     WEIR_REQUIRES(&g->threads_lock)
 {
 	uint64_t running = read_counter(&g->gone[id].book.running);
 	uint64_t held = read_counter(&g->gone[id].book.held);
+	uint64_t awaiting = sum_awaiting(&g->gone[id].book, g->n_classes);
 
 	for (const struct local *l = g->gone[id].books; l; l = l->next) {
 		running += read_counter(&l->book.running);
 		held += read_counter(&l->book.held);
+		awaiting += sum_awaiting(&l->book, g->n_classes);
 	}
 	s->running = (int64_t)running > 0 ? running : 0;
 	s->held = (int64_t)held > 0 ? held : 0;
+	s->awaiting = (int64_t)awaiting > 0 ? awaiting : 0;
 }
 
 static int count_rows(const struct gone *gone)
@@ -281,7 +296,8 @@ static int read_counters(struct weir_graph *g, struct rows *rows)
 static bool is_empty(const struct weir_profile_row *r, int n_outlets)
 {
 	uint64_t sum = r->offered | r->refused | r->started | r->restarted | r->put_back |
-		       r->dropped | r->completed | r->failed | r->shed | r->batches;
+		       r->dropped | r->completed | r->failed | r->shed | r->batches | r->spawned |
+		       r->departed;
 
 	for (int o = 0; o < n_outlets; o++)
 		sum |= r->arc[o].sent | r->arc[o].offered;

@@ -166,6 +166,8 @@ static void add_class(struct weir_class_view *v, const struct weir_class_view *w
 	v->admitted += was->admitted;
 	v->completed += was->completed;
 	v->failed += was->failed;
+	v->spawned += was->spawned;
+	v->departed += was->departed;
 	for (int r = 0; r < WEIR_SHED_REASONS; r++)
 		v->shed[r] += was->shed[r];
 	v->shadow_shed += was->shadow_shed;

@@ -14,6 +14,8 @@ static int name(const struct weir_graph *g, struct weir_slow *out, int n)
 		out[i].end = out[i].end_id < 0 ? "" : g->stages[out[i].end_id]->name;
 		for (int k = 0; k < out[i].n_spans; k++)
 			out[i].span[k].stage = g->stages[out[i].span[k].stage_id]->name;
+		for (int k = 0; k < out[i].n_child_spans; k++)
+			out[i].child_span[k].stage = g->stages[out[i].child_span[k].stage_id]->name;
 	}
 	return n;
 }

@@ -98,6 +98,8 @@ static void view_classes(
 		cv->offered = book_read(&cb->offered);
 		cv->completed = book_read(&cb->completed);
 		cv->failed = book_read(&cb->failed);
+		cv->spawned = book_read(&cb->spawned);
+		cv->departed = book_read(&cb->departed);
 		cv->shadow_shed = book_read(&cb->shadow_shed) +
 				  atomic_load_explicit(&k->shadow_ahead[c], memory_order_relaxed);
 		cv->refused_ahead =
@@ -162,12 +164,13 @@ static void view_law(struct weir_graph *g, struct weir_stage *st, const struct b
 		ended0 += (int64_t)book_left(&b->class_book[c]);
 	}
 	for (int c = 0; c < g->n_classes; c++) {
-		v->spawned += book_read(&b->class_book[c].spawned);
+		v->spawned += v->class_view[c].spawned;
 		v->awaiting += book_read(&b->class_book[c].awaiting);
 	}
 	int64_t counted =
 	    queued + (int64_t)(book_read(&b->running) + book_read(&b->held) + v->awaiting);
 	v->held = book_read(&b->held);
+	v->children_max = atomic_load_explicit(&st->children, memory_order_relaxed);
 	v->joined = book_read(&b->joined);
 	v->orphaned = book_read(&b->orphaned);
 	v->cancelled = book_read(&b->cancelled);

@@ -17,6 +17,7 @@
 #include "graph/graph.h"
 #include "graph/group.h"
 #include "operate/changes.h"
+#include "plan/plan.h"
 #include "sched/pool.h"
 
 /* Maximum number of knobs with which a misspelt name is compared. */
@@ -232,6 +233,7 @@ static void apply(struct weir_stage *st, bool admission)
 		queue_set_limit(&st->sink.queue, (uint32_t)s->queue.limit);
 	graph_batch_bound(st, (int)s->cohort.max);
 	graph_width_bound(st);
+	atomic_store(&st->children, (unsigned)s->children);
 	atomic_store(&st->sink.linger_ns, s->cohort.linger_ns);
 	if (st->pool && st->pool->cores)
 		graph_group_renew(st->graph, st->pool);
@@ -268,6 +270,10 @@ static int stage_knob_live(const struct weir_stage *st, const char *knob, char *
 		return say(why, size, WEIR_EINVAL,
 		    "stage '%s' is not in a group with a schedule per core, so '%s' has no effect",
 		    st->name, knob);
+	if (strcmp(knob, "children") == 0 && plan_childless(st->ops))
+		return say(why, size, WEIR_EINVAL,
+		    "stage '%s' %s, so none of its events has children", st->name,
+		    plan_childless(st->ops));
 	if (is_in(knob, "width") && !stage_has_width(st))
 		return say(why, size, WEIR_EINVAL, "stage '%s' holds no events, so it has no width",
 		    st->name);

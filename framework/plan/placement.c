@@ -171,12 +171,34 @@ static void check_degrade(struct plan *p, const struct plan_stage *ps)
 		    "stage '%s' has no queue, and 'degrade' needs one", s->name);
 }
 
+const char *plan_childless(const struct weir_stage_ops *ops)
+{
+	if (ops->flags & WEIR_STAGE_SOURCE)
+		return "is a source";
+	if (!(ops->flags & WEIR_STAGE_ANY_OUTLETS) && (!ops->outlets || !ops->outlets[0].name))
+		return "has no outlet";
+	if (ops->accepts && ops->accepts->op == 0)
+		return "accepts a type of event that has no struct weir_op";
+	return NULL;
+}
+
+static void check_children(struct plan *p, const struct plan_stage *ps)
+{
+	const struct weir_stage_spec *s = ps->spec;
+	const char *why = plan_childless(ps->ops);
+
+	if (why && s->children_mark.file)
+		weir_errs_add(p->errs, &s->children_mark, WEIR_EINVAL, "remove 'children'",
+		    "stage '%s' (%s) %s, so none of its events has children", s->name, s->use, why);
+}
+
 static void check_stage(struct plan *p, struct plan_stage *ps)
 {
 	const struct weir_stage_spec *s = ps->spec;
 	char hint[POLICIES_HINT_BYTES];
 
 	check_degrade(p, ps);
+	check_children(p, ps);
 	plan_width(p, ps);
 	plan_queue(p, ps, has_queue(ps) && !(ps->ops->flags & WEIR_STAGE_SOURCE));
 	if (ps->ops->flags & WEIR_STAGE_SOURCE) {

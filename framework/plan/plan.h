@@ -65,6 +65,10 @@ void plan_placement(struct plan *p); /* plan/placement.c: pools, modes, keys, po
 void plan_payloads(struct plan *p);  /* plan/payloads.c: what stages need and give */
 void plan_slo(struct plan *p);       /* plan/slo.c: objectives that no event can meet */
 
+/** Why no event of a stage of this type can have children, as in "stage 'x' ...", or NULL: some may.
+ *  The text is static. */
+const char *plan_childless(const struct weir_stage_ops *ops);
+
 /** Check `width:` of a stage; a part of plan_placement. */
 void plan_width(struct plan *p, const struct plan_stage *ps);
 

@@ -26,6 +26,9 @@
 #define SLO_MIN_NS 1e5
 #define SLO_MAX_NS 3600e9
 
+/* Most children of an event. 65536 is a choice: at 128 bytes and more for a child, 8 MiB. */
+#define CHILDREN_MAX 65536
+
 const struct weir_knob weir_threads_knobs[] = {
     {.name = "min",
 	.type = WEIR_KNOB_INT,
@@ -337,6 +340,14 @@ const struct weir_knob weir_stage_knobs[] = {
 	.flags = WEIR_KNOB_LIVE,
 	.help = "whether events from the stage's own core group stay on the core of their sender; "
 		"auto: unless the stage takes longer than 20us for one"},
+    {.name = "children",
+	.type = WEIR_KNOB_INT,
+	MEMBER(weir_stage_spec, children),
+	.def = "256", /* WEIR_CHILDREN */
+	.min = 1,
+	.max = CHILDREN_MAX,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "how many children an event may have at a time; further ones end as limit"},
     {.name = "urgent",
 	.type = WEIR_KNOB_MAP,
 	MEMBER(weir_stage_spec, urgent),

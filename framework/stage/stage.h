@@ -101,7 +101,7 @@ struct weir_stage {
 	atomic_int loops_held;
 	/* maximum number of clients that each loop of a source has; 0: no limit. Constant. */
 	int64_t per_loop;
-	uint32_t children;     /* largest number of children that an event may have at a time */
+	atomic_uint children;  /* largest number of children that an event may have at a time */
 	atomic_bool continues; /* has had events with continuations (weir/op.h) */
 	atomic_bool refused_logged;
 	/* stage whose thread_init prevented an I/O thread from starting; main thread */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/op.h>
+
 #include "trace/trail_tap.h"
 
 /* The slowest events of a class in a window, unordered. */
@@ -78,28 +80,98 @@ void slowest_tick(struct slowest *s, int64_t now_ns)
 	lock_release(&s->lock);
 }
 
-static void fill_spans(struct weir_slow *slow, const struct weir_trail *t)
+static uint32_t span_us(uint32_t from_us, uint32_t until_us)
 {
-	uint32_t end_us = trail_us(slow->took_ns);
+	/* timestamps may be out of order, since a clock may be read before a lock is taken */
+	return until_us > from_us ? until_us - from_us : 0;
+}
 
-	slow->n_hops = t->n_hops;
-	slow->n_spans = t->n_hops < WEIR_TRAIL_HOPS ? t->n_hops : WEIR_TRAIL_HOPS;
-	for (int i = 0; i < slow->n_spans; i++) {
+/* Fill `out[0..max)` with the spans of the trail of an event that ended at `end_us`. Returns their
+ * number. */
+static int fill_spans(const struct weir_trail *t, uint32_t end_us, struct weir_span *out, int max)
+{
+	int stored = t->n_hops < WEIR_TRAIL_HOPS ? t->n_hops : WEIR_TRAIL_HOPS;
+	int n = stored < max ? stored : max;
+
+	for (int i = 0; i < n; i++) {
 		const struct weir_hop *h = &t->hop[i];
 		/* If the event made more hops than are stored, the time at which the last stored
 		 * hop ended is unknown. All the remaining time is then attributed to that hop. */
-		uint32_t until_us = i + 1 < slow->n_spans ? t->hop[i + 1].queued_us : end_us;
-		slow->span[i] = (struct weir_span){.stage_id = h->stage,
+		uint32_t until_us = i + 1 < stored ? t->hop[i + 1].queued_us : end_us;
+		uint32_t left_us = h->left_us > 0 ? h->left_us : until_us;
+		out[i] = (struct weir_span){.stage_id = h->stage,
 		    .at_ns = (int64_t)h->queued_us * NS_PER_US,
-		    /* timestamps may be out of order, since a clock may be read before a lock is
-		     * taken */
-		    .wait_ns = h->started_us > h->queued_us
-				   ? (int64_t)(h->started_us - h->queued_us) * NS_PER_US
-				   : 0,
+		    .wait_ns = (int64_t)span_us(h->queued_us, h->started_us) * NS_PER_US,
 		    .id = trace_hop_span(&t->trace, i),
-		    .service_ns = until_us > h->started_us
-				      ? (int64_t)(until_us - h->started_us) * NS_PER_US
-				      : 0};
+		    .service_ns = (int64_t)span_us(h->started_us, left_us) * NS_PER_US,
+		    .await_ns = (int64_t)span_us(left_us, until_us) * NS_PER_US};
+	}
+	return n;
+}
+
+/* ---- children ---- */
+
+/* A child that has ended. */
+struct ended {
+	struct weir_event *ev;
+	int number;
+	int64_t end_ns;
+};
+
+static const struct weir_op *op_in(const struct weir_event *ev)
+{
+	return (const struct weir_op *)((const char *)ev + ev->type->op);
+}
+
+/* The time at which the child `ev` ended, or 0 if it is unknown: it has passed no stage. */
+static int64_t ended_ns(struct weir_event *ev)
+{
+	const struct weir_trail *t = ev->type->trail ? trail_of(ev) : NULL;
+	int n = !t ? 0 : t->n_hops < WEIR_TRAIL_HOPS ? t->n_hops : WEIR_TRAIL_HOPS;
+
+	return n > 0 ? ev->arrival_ns + (int64_t)t->hop[n - 1].left_us * NS_PER_US : 0;
+}
+
+/* Insert `e` into last[0..n), where the child that ended last is first, and drop the one that ended
+ * first if there are more than WEIR_SLOW_CHILDREN. Returns the new number. */
+static int keep_last(struct ended *last, int n, struct ended e)
+{
+	int at = n;
+
+	while (at > 0 && last[at - 1].end_ns < e.end_ns)
+		at--;
+	if (at == WEIR_SLOW_CHILDREN)
+		return n;
+	if (n == WEIR_SLOW_CHILDREN)
+		n--;
+	memmove(&last[at + 1], &last[at], (size_t)(n - at) * sizeof(*last));
+	last[at] = e;
+	return n + 1;
+}
+
+/* Record the children that `ev` has awaited last, which are still in memory. */
+static void fill_children(const struct weir_event *ev, struct weir_slow *slow)
+{
+	struct ended last[WEIR_SLOW_CHILDREN];
+	int n = 0;
+
+	slow->depth = op_in(ev)->depth;
+	for (struct weir_event *c = weir_ended(ev); c; c = c->next) {
+		struct ended e = {c, slow->n_children++, ended_ns(c)};
+		if (e.end_ns > 0)
+			n = keep_last(last, n, e);
+	}
+	for (int i = 0; i < n; i++) {
+		int64_t apart_ns = last[i].ev->arrival_ns - ev->arrival_ns;
+		struct weir_span *s = &slow->child_span[slow->n_child_spans];
+		int k = fill_spans(trail_of(last[i].ev),
+		    trail_us(last[i].end_ns - last[i].ev->arrival_ns), s,
+		    WEIR_TRAIL_HOPS - slow->n_child_spans);
+		slow->n_child_spans += k;
+		for (int j = 0; j < k; j++) {
+			s[j].at_ns += apart_ns;
+			s[j].child = last[i].number;
+		}
 	}
 }
 
@@ -148,7 +220,10 @@ void trail_record(
 	    .wall_ns = clock_wall_ns(),
 	    .took_ns = now_ns - ev->arrival_ns,
 	    .trace = t->trace};
-	fill_spans(slow, t);
+	slow->n_hops = t->n_hops;
+	slow->n_spans = fill_spans(t, trail_us(slow->took_ns), slow->span, WEIR_TRAIL_HOPS);
+	if (ev->type->op)
+		fill_children(ev, slow);
 	describe(ev, slow);
 }
 
@@ -171,6 +246,8 @@ bool slowest_offer(struct slowest *s, struct weir_event *ev, int status, int64_t
 	int64_t least_ns = atomic_load_explicit(&k->least_ns, memory_order_relaxed);
 
 	if (WEIR_LIKELY(now_ns - ev->arrival_ns <= least_ns))
+		return false;
+	if (ev->type->op && op_in(ev)->parent) /* it is shown with its parent, which takes longer */
 		return false;
 	keep(s, k, ev, status, now_ns);
 	return true;

@@ -37,7 +37,7 @@ void slowest_free(struct slowest *s);
  *  on every tick. */
 void slowest_tick(struct slowest *s, int64_t now_ns);
 
-/** If the event is one of the slowest, record it. The event has a trail and ends at `now_ns` in
+/** If the event is one of the slowest, and no other event awaits it, record it. The event has a trail and ends at `now_ns` in
  *  stage ev->stage. Returns whether it was recorded. Any thread; takes a lock only to store a
  *  record. */
 bool slowest_offer(struct slowest *s, struct weir_event *ev, int status, int64_t now_ns);
@@ -83,6 +83,16 @@ static inline void trail_note(struct weir_event **ev, int n, int stage, int64_t 
 			    .started_us = trail_us(now_ns - ev[i]->arrival_ns)};
 		t->n_hops += t->n_hops < UINT16_MAX;
 	}
+}
+
+/** Note that `ev`, which has a trail, leaves the handler of its last hop at `now_ns`, to wait for its
+ *  children or, if it is a child, because it ends. */
+static inline void trail_leave(struct weir_event *ev, int64_t now_ns)
+{
+	struct weir_trail *t = trail_of(ev);
+
+	if (t->n_hops > 0 && t->n_hops <= WEIR_TRAIL_HOPS)
+		t->hop[t->n_hops - 1].left_us = trail_us(now_ns - ev->arrival_ns);
 }
 
 #endif

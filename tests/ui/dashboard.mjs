@@ -221,6 +221,44 @@ test("events that a stage holds are counted where its queue is, and fill it", as
   assert.match(await page.locator("[data-stage=work]").getAttribute("class"), /warn/); // 900 of 1,024
 }, { world: { stage: { held: 860, in_flight: 902 } } });
 
+test("children are shown of a stage that makes any: on its page, in the profile, in waterfalls", async ({ open }) => {
+  const page = await open({ hash: "#/stage/work" });
+  await page.locator(".facts", { hasText: "Awaiting1240 children in flight; of the stages after it, answer has most in flight: 33; 300 joined; 5 orphaned; at most 256 each" }).waitFor();
+  await visit(page, "#/stage/backend");
+  await page.locator(".facts", { hasText: "Queue" }).waitFor();
+  assert.equal(await page.locator(".facts", { hasText: "Awaiting" }).count(), 0);
+  await visit(page, "#/profile?window=all");
+  const table = page.locator(".table-scroll[aria-labelledby=profile-children]");
+  await table.locator("tr.sum").waitFor();
+  const cells = await table.locator("tbody tr").evaluateAll((rows) => rows.map((r) => [...r.querySelectorAll("td")].map((d) => d.textContent.replaceAll(",", ""))));
+  assert.deepEqual(cells.map(([on]) => on), ["core/0", "core/1", "all"]);
+  assert.equal(Number(cells[0][1]) + Number(cells[1][1]), Number(cells[2][1]));
+  assert.equal(cells[2][3], "12");
+  for (const scheme of ["light", "dark"]) {
+    const other = await open({ scheme, calm: true, width: scheme === "dark" ? 360 : 1280, hash: "#/requests" });
+    await other.locator(".requests summary").first().click();
+    assert.match(await other.locator(".requests li").first().locator("svg").getAttribute("aria-label"), /for children 246 ms/);
+    assert.equal(await other.locator(".requests .bar-children").count(), 1);
+    assert.deepEqual(await other.locator(".requests tr.child th").allTextContents(), ["child 16, answer", "child 15, answer"]);
+    await other.locator(".requests td", { hasText: "It awaited 16 children last" }).waitFor();
+    assert.ok(await other.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await axeFindsNothing(other, scheme);
+  }
+}, { world: { makes: true, stage: { awaiting: 12, in_flight: 54, children: { limit: 256, spawned_total: 345, joined_total: 300, orphaned_total: 5, cancelled_total: 0, in_flight: 40 } } } });
+
+test("a stage without children shows none", async ({ open }) => {
+  const page = await open({ hash: "#/stage/work" });
+  await page.locator(".facts", { hasText: "Queue" }).waitFor();
+  assert.equal(await page.locator(".facts", { hasText: "Awaiting" }).count(), 0);
+  await visit(page, "#/profile?window=all");
+  await page.locator(".profile").first().waitFor();
+  assert.equal(await page.locator("#profile-children").count(), 0);
+  await visit(page, "#/requests");
+  await page.locator(".requests summary").first().click();
+  assert.equal(await page.locator(".requests th", { hasText: "for children" }).count(), 0);
+  assert.equal(await page.locator(".key-children").count(), 0);
+});
+
 const WIDTH = { now: 64, min: 1, max: 1024, in_work: 61, refused_total: 0, why: "18 ms each, 312/s; widening stopped helping at 64" };
 
 test("the width of a stage that holds events is in the graph, in the table and on its page", async ({ open, world }) => {

@@ -147,14 +147,15 @@ export class World {
     const classes = this.classes.map((name, i) => {
       const part = i === 0 ? 0.1 : 0.9 / (this.classes.length - 1);
       const offered = Math.floor(all * part), lost = i === 0 ? 0 : Math.min(offered, Math.floor(shed / (this.classes.length - 1)));
-      return { name, offered_total: offered, admitted_total: offered - lost, completed_total: offered - lost, failed_total: 0,
+      return { name, offered_total: offered, admitted_total: offered - lost, completed_total: offered - lost, failed_total: 0, spawned_total: 0, departed_total: 0,
         shed_total: Object.fromEntries(REASONS.map((r) => [r, r === "priority" ? lost : 0])), shadow_shed_total: 0, refused_ahead_total: 0,
         queued: pool ? 20 : 0, wait_seconds: histogram(pool ? s.wait : 0, pool ? offered - lost : 0), service_seconds: histogram(s.service || 0, s.service ? offered - lost : 0) };
     });
     return {
       name: s.name, use: s.use, summary: s.summary, placement: s.placement, group: s.group, mode: "shared", depth: s.depth,
       admission: { policy: "weir", mode: "enforce", why: `calm${this.evil}`, nonsense_total: 0 },
-      queue: { length: pool ? 40 : 0, limit: s.limit || 0, oldest_wait_seconds: pool ? s.wait : 0 }, in_flight: pool ? 42 : 0, held: 0,
+      queue: { length: pool ? 40 : 0, limit: s.limit || 0, oldest_wait_seconds: pool ? s.wait : 0 }, in_flight: pool ? 42 : 0, held: 0, awaiting: 0,
+      children: { limit: 256, spawned_total: 0, joined_total: 0, orphaned_total: 0, cancelled_total: 0, in_flight: 0 },
       law: { residual: 0, slack: 3 },
       threads: { busy: pool ? 2 : 0, spinning: 0, idle: pool ? s.threads - 2 : 0, now: s.threads || 0, target: s.placement === "group" ? this.options.cores : s.threads || 0, min: pool ? 1 : 0, max: pool ? 16 : 0,
         failures_total: 0, deaths_total: 0, stuck_total: 0 },
@@ -163,6 +164,7 @@ export class World {
       clients: s.placement === "source" ? this.options.clients || null : null, cores: s.placement === "group" ? this.cores(t) : [],
       links: s.to ? [{ outlet: s.outlet, to: s.to, type: null, events_total: all - shed, loop: false }] : [],
       metrics: s.placement === "source" ? this.metrics(t) : [], classes, ...(s.name === this.names.work ? this.options.stage : {}),
+      ...(s.name === this.names.answer && this.options.makes ? { in_flight: 33 } : {}),
     };
   }
 
@@ -276,11 +278,19 @@ export class World {
     if (!broken) this.send("config", { at: this.now(), graph: r.graph });
   }
 
+  // options.makes: `work` makes events, which go to `answer`; the slowest request has awaited 16 children.
+  family(i, took) {
+    const n = this.names, span = (stage, after, wait, service, awaiting) => ({ stage, after: took * after, wait: took * wait, service: took * service, awaiting: took * awaiting });
+    if (!this.options.makes || i > 0) return {};
+    return { children: 16, spans: [span(n.work, 0, 0.1, 0.1, 0.6), span(n.work, 0.8, 0, 0.2, 0)],
+      child_spans: [{ ...span(n.answer, 0.2, 0.5, 0.1, 0), child: 16 }, { ...span(n.answer, 0.2, 0.4, 0.1, 0), child: 15 }] };
+  }
+
   requests() {
     const n = this.names;
     return { requests: [0.41, 0.35, 0.3, 0.12, 0.02].map((took, i) => ({ id: `B0${i}`, class: this.classes[i % this.classes.length], at: this.now() - 20 * i, took, outcome: "ok",
       path: `/x/${i}${this.evil}`, spans: [{ stage: n.web, after: took * 0.5, wait: 0, service: took * 0.05 }, { stage: n.backend, after: took * 0.55, wait: took * 0.1, service: took * 0.1 },
-        { stage: n.work, after: took * 0.8, wait: took * 0.1, service: took * 0.05 }] })) };
+        { stage: n.work, after: took * 0.8, wait: took * 0.1, service: took * 0.05 }].map((s) => ({ ...s, awaiting: 0 })), children: 0, child_spans: [], ...this.family(i, took) })) };
   }
 
   // Two cores do 3/5 and 2/5 of `backend` and `work`; each tenth event of `work` is put back once.
@@ -289,15 +299,16 @@ export class World {
     const waits = (count, mean) => ({ count, sum: count * mean, restarted_sum: 0,
       buckets: count ? [[mean, Math.floor(count * 0.9)], [mean * 4, Math.ceil(count * 0.1)]] : [] });
     const row = (on, kind, started, restarted, wait, more = {}) => ({ on, kind, offered_total: 0, refused_total: 0, started_total: started,
-      restarted_total: restarted, put_back_total: restarted, dropped_total: 0, completed_total: started, failed_total: 0, shed_total: 0,
+      restarted_total: restarted, put_back_total: restarted, dropped_total: 0, completed_total: started, failed_total: 0, shed_total: 0, spawned_total: 0, departed_total: 0,
       busy_seconds_total: t * 0.4, batches_total: started, waiting: 0, wait_seconds: waits(started + restarted, wait), ...more });
     const part = [Math.floor(all * 0.6), all - Math.floor(all * 0.6)];
-    const stage = (name, placement, group, rows) => ({ name, placement, group, waiting: 0, running: 0, held: 0, rows });
+    const stage = (name, placement, group, rows) => ({ name, placement, group, waiting: 0, running: 0, held: 0, awaiting: 0, rows });
     const cores = (again) => part.map((k, i) => row(`core/${i}`, "core", k, again ? Math.floor(k / 10) : 0, 0.002 * (i + 1)));
     const arcs = (from, to) => part.map((k, i) => ({ from, outlet: `out${this.evil}`, to, on: `core/${i}`, sent_total: k, offered_total: k }));
     return { name: "made-up", time: this.now(), since: this.started, counted_seconds: Math.max(t, 1), stages: [
       stage(n.web, "source", "", [row("web/0", "io", all, 0, 0, { wait_seconds: waits(0, 0), batches_total: 0 })]),
-      stage(n.backend, "group", "core", cores(false)), stage(n.work, "group", "core", cores(true)), stage(n.answer, "inline", "", cores(false))],
+      stage(n.backend, "group", "core", cores(false)), this.options.makes ? { ...stage(n.work, "group", "core", cores(true).map((r) => ({ ...r, spawned_total: 16 * r.started_total, departed_total: 15 * r.started_total }))), awaiting: 12 }
+        : stage(n.work, "group", "core", cores(true)), stage(n.answer, "inline", "", cores(false))],
     arcs: [{ from: n.web, outlet: "request", to: n.backend, on: "web/0", sent_total: all, offered_total: all + Math.floor(all / 100) },
       ...arcs(n.backend, n.work), ...arcs(n.work, n.answer)] };
   }

@@ -107,7 +107,7 @@ function stageNow(s, old, older, dt) {
     ahead: total(classes, (c) => c.ahead),
     wait: merged("wait_seconds"),
     service: merged("service_seconds"),
-    fill: s.queue.limit > 0 ? Math.min(1, (s.queue.length + s.held) / s.queue.limit) : 0, // the limit covers both
+    fill: s.queue.limit > 0 ? Math.min(1, (s.queue.length + s.held + (s.awaiting || 0)) / s.queue.limit) : 0, // the limit covers all three
     busyShare: t.now > 0 ? Math.min(1, busyS / t.now) : 0,
     widthShare: s.width ? Math.min(1, s.width.in_work / s.width.now) : null,
     refusedBehind: s.width ? per(s.width.refused_total, old.width?.refused_total, dt) : 0,

@@ -71,6 +71,8 @@ struct weir_field {
 struct weir_hop {
 	uint16_t stage;
 	uint32_t queued_us, started_us; /* when the event was queued; when its batch started */
+	/* when it began to wait there for its children or, of a child, ended there; otherwise 0 */
+	uint32_t left_us;
 };
 
 /** The trace that an event belongs to (weir/trace.h). An id of 0 means none. */

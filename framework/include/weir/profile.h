@@ -48,12 +48,13 @@ struct weir_profile_row {
 	/* ended after they were admitted or put back, and before they were handled: their deadline
 	 * had passed, a policy shed them, or the server was stopping */
 	uint64_t dropped;
-	uint64_t completed, failed, shed; /* as in weir_class_view, of all classes and reasons */
-	uint64_t busy_ns, batches;        /* time in calls of the handler that have ended; calls */
-	uint64_t waiting;                 /* in the cell of the core now; 0 for other threads */
-	struct weir_hist wait;            /* waits of the events started and restarted */
-	uint64_t again_ns;                /* of these, the sum of the waits of restarted events */
-	struct weir_profile_arc *arc;     /* by outlet */
+	/* as in weir_class_view, of all classes and reasons */
+	uint64_t completed, failed, shed, spawned, departed;
+	uint64_t busy_ns, batches;    /* time in calls of the handler that have ended; calls */
+	uint64_t waiting;             /* in the cell of the core now; 0 for other threads */
+	struct weir_hist wait;        /* waits of the events started and restarted */
+	uint64_t again_ns;            /* of these, the sum of the waits of restarted events */
+	struct weir_profile_arc *arc; /* by outlet; children count as other events do */
 };
 
 struct weir_profile_outlet {
@@ -67,15 +68,16 @@ struct weir_profile_outlet {
  * Let a word stand for the sum over the rows. At any time
  *
  *   started + restarted + dropped + refused <= offered + put_back
- *   completed + failed + shed <= offered
+ *   completed + failed + shed + departed <= offered + spawned
  *   the sum of `sent` over all arcs that lead here + refused <= offered
  *
  * As soon as no event moves, the two sides of the first law differ by `waiting`, and those of the
- * second by `waiting` + `running` + `held`. Then also started + restarted is the number of
- * waits, and the sum of `offered` over all arcs that lead here is `offered`, unless a program has
- * offered events from outside. Events that the handler of a stage creates count in `offered`, and
- * are never started. The sums are the totals of the stage in a view (weir/view.h), unless the view
- * also counts an earlier graph.
+ * second by `waiting` + `running` + `held` + `awaiting`. Then also started + restarted is the number
+ * of waits, the sum of `sent` over all arcs that leave here is at most completed + departed, and the
+ * sum of `offered` over all arcs that lead here is `offered`, unless a program has offered events
+ * from outside. Events that the handler of a stage makes count in `spawned`, not in `offered`, and
+ * in `departed` as soon as another stage has admitted them; they are never started there. The sums
+ * are the totals of the stage in a view (weir/view.h), unless the view also counts an earlier graph.
  */
 struct weir_profile_stage {
 	const char *name;
@@ -83,6 +85,7 @@ struct weir_profile_stage {
 	const char *placement; /* as in weir_stage_view */
 	uint64_t waiting;      /* events in its queue and cells now */
 	uint64_t running, held;
+	uint64_t awaiting; /* events that wait for their children (weir/op.h) */
 	int n_rows, n_outlets;
 	struct weir_profile_row *row;
 	struct weir_profile_outlet *outlet;

@@ -163,6 +163,8 @@ struct weir_stage_spec {
 	 * of the sender; enum weir_local */
 	int local;
 	struct weir_urgent_spec urgent;
+	int64_t children; /* largest number of children that an event may have at a time */
+	struct weir_mark children_mark; /* of `children`; .file is NULL if the key is absent */
 	/* for a stage in a core group: its own field instead of the group's `serial`; "" is that of
 	 * the group, "none" is none */
 	char *serial;

@@ -31,6 +31,10 @@ struct weir_class_view {
 	uint64_t admitted;  /* put into the queue, or run inline */
 	uint64_t completed; /* emitted onwards, or finished as WEIR_OK */
 	uint64_t failed;
+	/* `spawned`: events that the stage has made (weir/op.h), which are not offered to it.
+	 * `departed`: of these, the ones that another stage has admitted, or that ended before that.
+	 * offered + spawned = completed + shed + failed + departed + in flight */
+	uint64_t spawned, departed;
 	/* by reason, at admission or when taken from the queue; an event that the next stage
 	 * refuses counts as completed at this stage */
 	uint64_t shed[WEIR_SHED_REASONS];
@@ -131,10 +135,12 @@ struct weir_stage_view {
 	uint64_t in_flight; /* queued + running + held + awaiting */
 	uint64_t held;
 	uint64_t awaiting; /* events that wait for their children (weir/op.h) */
-	/* Events that the stage has made, which are not offered to it: all of them, and those that
-	 * have ended for a parent that awaited them, without one, or as WEIR_ECANCELLED. The rest is
-	 * somewhere in the graph. An event without a struct weir_op counts as orphaned at once. */
+	/* Events that the stage has made, of all classes, and those of them that have ended: for a
+	 * parent that awaited them, without one, or as WEIR_ECANCELLED. The rest is somewhere in the
+	 * graph, or has ended for a parent that awaits others still. An event without a struct
+	 * weir_op counts as orphaned at once. */
 	uint64_t spawned, joined, orphaned, cancelled;
+	uint32_t children_max; /* `children:`: how many an event may have at a time */
 	/* for stages with a width, otherwise 0: number of events that may be in handlers or held at
 	 * once, the bounds of that number, and the current number of such events */
 	int width, width_min, width_max, in_work;

@@ -27,9 +27,15 @@ struct weir_span {
 	int stage_id;
 	uint64_t id;   /* id of this span in the trace */
 	int64_t at_ns; /* time from the event's arrival until it was queued at this stage */
-	/* time in the queue; time from there until the event was emitted or ended */
-	int64_t wait_ns, service_ns;
+	/* time in the queue; time from there until the event was emitted or ended, or began to wait
+	 * for its children; time until all of these had ended */
+	int64_t wait_ns, service_ns, await_ns;
+	int child; /* in weir_slow.child_span: number of the child, from 0; otherwise 0 */
 };
+
+/** Number of children whose spans are recorded: those that ended last. 4 is a choice: the last one
+ *  has decided how long the parent took, and the others show whether it was alone. */
+#define WEIR_SLOW_CHILDREN 4
 
 /** How an event spent its time on its path through the graph. */
 struct weir_slow {
@@ -47,6 +53,12 @@ struct weir_slow {
 	/* number of stages that the event passed through; number of entries in span[] */
 	int n_hops, n_spans;
 	struct weir_span span[WEIR_TRAIL_HOPS];
+	int depth; /* generations of parents (weir/op.h); 0: it is no child */
+	/* Number of children that it awaited last, and their spans, from the child that ended last
+	 * to earlier ones; at_ns counts from the arrival of the parent. Only children of traced types
+	 * have spans. */
+	int n_children, n_child_spans;
+	struct weir_span child_span[WEIR_TRAIL_HOPS];
 };
 
 /**

@@ -64,6 +64,12 @@ static void made_up_disk(struct weir_stage_view *s)
 	s->queue_limit = 4096;
 	s->in_flight = 191;
 	s->held = 3;
+	s->awaiting = 2;
+	s->spawned = 40;
+	s->joined = 20;
+	s->orphaned = 5;
+	s->cancelled = 4;
+	s->children_max = 16;
 	s->threads[WEIR_THREAD_BUSY] = 4;
 	s->threads[WEIR_THREAD_IDLE] = 1;
 	s->threads_now = s->threads_target = 5;
@@ -82,6 +88,8 @@ static void made_up_disk(struct weir_stage_view *s)
 	bulk->admitted = 880;
 	bulk->completed = 689;
 	bulk->shed[weir_shed_index(WEIR_ETHRESHOLD)] = 20;
+	bulk->spawned = 40;
+	bulk->departed = 38;
 	bulk->queued = 187;
 	made_up_times(&bulk->wait, 50000, 3);          /* a bucket bound: counted in le="0.00005" */
 	made_up_times(&bulk->wait, 51000, 4);          /* just above it */
@@ -177,6 +185,7 @@ static int made_up_profile(void *arg, struct weir_profile **out)
 	    .group = "disk",
 	    .waiting = 187,
 	    .running = 4,
+	    .awaiting = 3,
 	    .n_rows = 2,
 	    .n_outlets = 2,
 	    .row = calloc(2, sizeof(*s->row)),
@@ -192,6 +201,8 @@ static int made_up_profile(void *arg, struct weir_profile **out)
 	    .put_back = 2,
 	    .completed = 38,
 	    .failed = 2,
+	    .spawned = 10,
+	    .departed = 9,
 	    .busy_ns = 500000000,
 	    .batches = 21,
 	    .again_ns = 3000000,

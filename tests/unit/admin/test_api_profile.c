@@ -65,6 +65,7 @@ static void test_json(void)
 	is(stage, "waiting", "187");
 	is(stage, "running", "4");
 	is(stage, "held", "0");
+	is(stage, "awaiting", "3");
 	json_t *rows = json_object_get(stage, "rows");
 	CU_ASSERT_EQUAL_FATAL(json_array_size(rows), 2);
 	is(json_array_get(rows, 0), "wait_seconds",
@@ -76,11 +77,13 @@ static void test_json(void)
 	is(stage, "rows",
 	    "[{'on': 'disk/0', 'kind': 'thread', 'offered_total': 0, 'refused_total': 0, "
 	    "'started_total': 40, 'restarted_total': 2, 'put_back_total': 2, 'dropped_total': 0, "
-	    "'completed_total': 38, 'failed_total': 2, 'shed_total': 0, 'busy_seconds_total': 0.5, "
+	    "'completed_total': 38, 'failed_total': 2, 'shed_total': 0, "
+	    "'spawned_total': 10, 'departed_total': 9, 'busy_seconds_total': 0.5, "
 	    "'batches_total': 21, 'waiting': 0}, "
 	    "{'on': 'others', 'kind': 'others', 'offered_total': 233, 'refused_total': 5, "
 	    "'started_total': 0, 'restarted_total': 0, 'put_back_total': 0, 'dropped_total': 1, "
-	    "'completed_total': 0, 'failed_total': 0, 'shed_total': 6, 'busy_seconds_total': 0.0, "
+	    "'completed_total': 0, 'failed_total': 0, 'shed_total': 6, "
+	    "'spawned_total': 0, 'departed_total': 0, 'busy_seconds_total': 0.0, "
 	    "'batches_total': 0, 'waiting': 0}]");
 	json_decref(doc);
 }

@@ -32,7 +32,12 @@ static int slowest(void *arg, int class_id, struct weir_slow *out, int n)
 		    .span = {{.stage = "web", .service_ns = 1 * MS}, {.stage = "disk",
 									 .at_ns = 1 * MS,
 									 .wait_ns = 200 * MS,
-									 .service_ns = 49 * MS}}};
+									 .service_ns = 39 * MS,
+									 .await_ns = 10 * MS}},
+		    .n_children = 5,
+		    .n_child_spans = 1,
+		    .child_span = {
+			{.stage = "tile", .at_ns = 241 * MS, .service_ns = 8 * MS, .child = 3}}};
 	return found < n ? found : n;
 }
 
@@ -83,7 +88,15 @@ static void test_shape(void)
 	CU_ASSERT_STRING_EQUAL(text(span, "stage"), "disk");
 	CU_ASSERT_DOUBLE_EQUAL(number(span, "after"), 0.001, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(number(span, "wait"), 0.2, 1e-9);
-	CU_ASSERT_DOUBLE_EQUAL(number(span, "service"), 0.049, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(number(span, "service"), 0.039, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(number(span, "awaiting"), 0.01, 1e-9);
+	CU_ASSERT_EQUAL(number(r, "children"), 5);
+	CU_ASSERT_EQUAL_FATAL(json_array_size(json_object_get(r, "child_spans")), 1);
+	span = json_array_get(json_object_get(r, "child_spans"), 0);
+	CU_ASSERT_STRING_EQUAL(text(span, "stage"), "tile");
+	CU_ASSERT_EQUAL(number(span, "child"), 4);
+	CU_ASSERT_DOUBLE_EQUAL(number(span, "after"), 0.241, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(number(span, "service"), 0.008, 1e-9);
 	CU_ASSERT_STRING_EQUAL(
 	    text(json_array_get(list, 1), "outcome"), weir_error_word(WEIR_EFAILED));
 	json_decref(doc);

@@ -86,6 +86,16 @@ static void test_stage(void)
 	CU_ASSERT_EQUAL(REAL(s, "pressure"), 0.25);
 	CU_ASSERT_EQUAL(REAL(s, "degradation"), 0.3);
 	CU_ASSERT_EQUAL(INT(s, "law", "slack"), 3);
+	CU_ASSERT_EQUAL(INT(s, "held"), 3);
+	CU_ASSERT_EQUAL(INT(s, "awaiting"), 2);
+	CU_ASSERT_EQUAL(INT(s, "children", "limit"), 16);
+	CU_ASSERT_EQUAL(INT(s, "children", "spawned_total"), 40);
+	CU_ASSERT_EQUAL(INT(s, "children", "joined_total"), 20);
+	CU_ASSERT_EQUAL(INT(s, "children", "orphaned_total"), 5);
+	CU_ASSERT_EQUAL(INT(s, "children", "cancelled_total"), 4);
+	CU_ASSERT_EQUAL(INT(s, "children", "in_flight"), 11);
+	CU_ASSERT_EQUAL(INT(s, "classes", "1", "spawned_total"), 40);
+	CU_ASSERT_EQUAL(INT(s, "classes", "1", "departed_total"), 38);
 	CU_ASSERT_EQUAL(INT(s, "classes", "1", "offered_total"), 900);
 	CU_ASSERT_EQUAL(INT(s, "classes", "1", "shed_total", "threshold"), 20);
 	CU_ASSERT_EQUAL(INT(s, "classes", "1", "shed_total", "rate"), 0);

@@ -145,6 +145,12 @@ static void test_well_formed(void)
 	EQUAL(text, "weir_controller_decisions_total", 2);
 	EQUAL(text, "weir_stage_queue_length{stage=\"disk\"}", 187);
 	EQUAL(text, "weir_stage_held{stage=\"disk\"}", 3);
+	EQUAL(text, "weir_stage_awaiting{stage=\"disk\"}", 2);
+	EQUAL(text, "weir_stage_spawned_total{stage=\"disk\",class=\"bulk\"}", 40);
+	EQUAL(text, "weir_stage_departed_total{stage=\"disk\",class=\"bulk\"}", 38);
+	EQUAL(text, "weir_stage_children_ended_total{stage=\"disk\",how=\"joined\"}", 20);
+	EQUAL(text, "weir_stage_children_ended_total{stage=\"disk\",how=\"orphaned\"}", 5);
+	EQUAL(text, "weir_stage_children_ended_total{stage=\"disk\",how=\"cancelled\"}", 4);
 	EQUAL(text, "weir_stage_events_in_total{stage=\"disk\",class=\"bulk\"}", 900);
 	EQUAL(text, "weir_stage_events_out_total{stage=\"web\",outlet=\"done\"}", 1001);
 	EQUAL(

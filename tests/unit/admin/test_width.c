@@ -183,6 +183,12 @@ static const char disk_samples[] =
     "weir_stage_queue_limit{stage=\"disk\"} 4096\n"
     "weir_stage_in_flight{stage=\"disk\"} 191\n"
     "weir_stage_held{stage=\"disk\"} 3\n"
+    "weir_stage_awaiting{stage=\"disk\"} 2\n"
+    "weir_stage_spawned_total{stage=\"disk\",class=\"interactive\"} 38\n"
+    "weir_stage_departed_total{stage=\"disk\",class=\"interactive\"} 39\n"
+    "weir_stage_children_ended_total{stage=\"disk\",how=\"joined\"} 20\n"
+    "weir_stage_children_ended_total{stage=\"disk\",how=\"orphaned\"} 5\n"
+    "weir_stage_children_ended_total{stage=\"disk\",how=\"cancelled\"} 4\n"
     "weir_stage_events_in_total{stage=\"disk\",class=\"interactive\"} 31\n"
     "weir_stage_events_out_total{stage=\"disk\",outlet=\"retry\"} 1000\n"
     "weir_stage_events_out_total{stage=\"disk\",outlet=\"error\"} 1001\n"
@@ -250,7 +256,9 @@ static void test_all_samples(void)
 	    .failed = 34,
 	    .shadow_shed = 35,
 	    .refused_ahead = 36,
-	    .queued = 37};
+	    .queued = 37,
+	    .spawned = 38,
+	    .departed = 39};
 	made_up.view.collect =
 	    (struct weir_collect_state){.collected = 11, .dropped = 12, .sent = 13, .failed = 14};
 	view_prom(&made_up.view, &out);

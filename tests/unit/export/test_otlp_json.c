@@ -118,6 +118,24 @@ static void test_failure(void)
 	json_decref(json);
 }
 
+/* A child is below the span of the stage that made it, and a stage lasts until the children have
+ * ended that the request awaits there. */
+static void test_child(void)
+{
+	struct weir_slow slow = request_of_a_client();
+
+	slow.span[0].await_ns = 30;
+	slow.depth = 1;
+	json_t *json = otlp_json("shop", &slow, 1);
+	const json_t *spans = spans_of(json), *work = json_array_get(spans, 1);
+	same(json_object_get(json_array_get(spans, 0), "kind"), "1");
+	same(json_object_get(json_array_get(spans, 0), "parentSpanId"), "'b7ad6b7169203331'");
+	same(json_object_get(work, "endTimeUnixNano"), "'1700000000000000180'");
+	same(json_array_get(json_object_get(work, "attributes"), 3),
+	    "{'key': 'weir.awaiting_ns', 'value': {'intValue': '30'}}");
+	json_decref(json);
+}
+
 /* The spans of all requests are in one list, under the name of the server. */
 static void test_several(void)
 {
@@ -187,5 +205,5 @@ static void test_no_memory(void)
 	json_set_alloc_funcs(malloc, free);
 }
 
-CUNIT_MAIN("OTLP JSON", {"spans", test_spans}, {"failure", test_failure}, {"several", test_several},
-    {"no memory, at any point", test_no_memory})
+CUNIT_MAIN("OTLP JSON", {"spans", test_spans}, {"failure", test_failure}, {"child", test_child},
+    {"several", test_several}, {"no memory, at any point", test_no_memory})
