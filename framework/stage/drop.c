@@ -50,3 +50,20 @@ int stage_drop_late(struct sink *sink, struct weir_event **ev, int n, int64_t no
 		drop(sink, &ev[i], WEIR_EDELAY);
 	return n - dropped;
 }
+
+int stage_drop_over(struct sink *sink, struct weir_event **ev, int n)
+{
+	int kept = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (!op_is_over(ev[i])) {
+			ev[kept++] = ev[i];
+			continue;
+		}
+		ev[i]->state = WEIR_EVENT_RUNNING;
+		drop(sink, &ev[i], WEIR_ECANCELLED);
+	}
+	for (int i = kept; i < n; i++)
+		ev[i] = NULL;
+	return kept;
+}

@@ -60,26 +60,6 @@ static int drop_expired(
 	return n;
 }
 
-/* Finish the events of an inline stage's batch whose family has ended: no queue, from which they
- * would have been taken, is before the handler. Returns the number of the others, which are at the
- * front. */
-static WEIR_COLD int drop_over(struct sink *sink, struct weir_event **ev, int n)
-{
-	int kept = 0;
-
-	for (int i = 0; i < n; i++) {
-		if (!op_is_over(ev[i])) {
-			ev[kept++] = ev[i];
-			continue;
-		}
-		ev[i]->state = WEIR_EVENT_RUNNING;
-		drop(sink, &ev[i], WEIR_ECANCELLED);
-	}
-	for (int i = kept; i < n; i++)
-		ev[i] = NULL;
-	return kept;
-}
-
 /* Record the waits of a batch. Events that were queued together have the same time stamp and are
  * recorded in one step. */
 static void record_waits(const char *stage, struct local *l, struct weir_event **ev, int n,
@@ -261,7 +241,7 @@ void stage_run(struct sink *sink, struct weir_event **ev, int n)
 		ev += n - left;
 		n = left;
 	} else if (WEIR_UNLIKELY(op_checks())) {
-		n = drop_over(sink, ev, n);
+		n = stage_drop_over(sink, ev, n);
 	}
 	if (WEIR_UNLIKELY(n == 0)) {
 		hold_settle(t);

@@ -195,6 +195,10 @@ void stage_refused(
 int stage_drop_some(
     struct sink *sink, struct weir_event **ev, int kept, int n, int64_t now_ns, int *again);
 
+/** Finish the events of an inline stage's batch whose family has ended: no queue, from which they
+ *  would have been taken, is before the handler. Returns the number of the others, which are at the
+ *  front. */
+int stage_drop_over(struct sink *sink, struct weir_event **ev, int n);
 /** Shed events of ev[0..n) that have waited longer than the policy, which has `drop`, allows. Returns the
  *  number of those that stay, which are at the end of `ev`. */
 int stage_drop_late(struct sink *sink, struct weir_event **ev, int n, int64_t now_ns);
