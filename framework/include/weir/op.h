@@ -37,7 +37,10 @@
  *   - A continuation runs where `handle` runs: in the threads, the mode and the order of keys of the
  *     stage. Its batch has events with the same continuation only. The event has been admitted, so
  *     it gets its continuation even past its deadline.
- *   - If a thread exits in a handler, the unsent children of its events end as WEIR_ECANCELLED.
+ *   - If a thread exits in a handler, or a handler leaves an event behind, the unsent children of its
+ *     events end as WEIR_ECANCELLED.
+ *   - The thread that ends the last child puts the parent back into the queue of its stage when it
+ *     sends its events. An attached thread does that in weir_thread_flush.
  *
  * The calls are for threads of the graph.
  */
@@ -70,9 +73,9 @@ typedef void weir_next(struct weir_stage *st, struct weir_event **ev, int n);
  * sets weir_event_type.op to its offset in the event. The members belong to the framework.
  */
 struct weir_op {
-	struct weir_event *parent;   /* awaits this event; NULL if none does */
-	struct weir_family *family;  /* NULL if it is in none */
-	weir_next *next;             /* continuation of an event that waits; otherwise NULL */
+	struct weir_event *parent;  /* awaits this event; NULL if none does */
+	struct weir_family *family; /* NULL if it is in none */
+	weir_next *next;            /* continuation of an event that waits; otherwise NULL */
 	/* the unsent children, last one first, and then the awaited ones, first one first */
 	struct weir_event *children;
 	struct weir_event *sibling; /* next child that the parent awaits */
@@ -138,7 +141,8 @@ WEIR_API void weir_await_first(struct weir_stage *st, struct weir_event **ev, we
  * stages with WEIR_STAGE_HOLDS; the wait ends at `until_ns` or at the event's deadline, when the
  * event is passed to ops->expired or ends as WEIR_EDEADLINE; and the result is 0 if memory is short.
  * The ticket exists only once the event waits, so it cannot be resumed too early: make the request
- * first, then wait, and then send the request with the ticket.
+ * first, then wait, and then send the request with the ticket. An event that is taken with
+ * weir_hold_claim instead, or whose wait has expired, has no continuation any more.
  */
 WEIR_API uint64_t weir_wait(
     struct weir_stage *st, struct weir_event **ev, weir_next *next, int64_t until_ns);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "event/slab.h"
 #include "op_rig.h"
 
 static atomic_uint_least64_t ticket;
@@ -127,6 +128,45 @@ static void test_none_made(void)
 	rig_end(2);
 	CU_ASSERT_EQUAL(atomic_load(&n_next), 1);
 	CU_ASSERT_EQUAL(probes[0].status, WEIR_OK);
+}
+
+/* ---- the first status, and memory ---- */
+
+static void kid_fails(struct weir_stage *st, struct weir_event **ev)
+{
+	uint64_t seq = ((struct probe *)*ev)->seq;
+
+	(void)st;
+	weir_event_finish(ev, seq == 0 ? WEIR_OK : seq == 1 ? WEIR_EFAILED : WEIR_ENOENT);
+}
+
+static void par_new(struct weir_stage *st, struct weir_event **ev)
+{
+	struct weir_event *first = weir_event_new(st, &probe_type), *c = first;
+
+	CU_ASSERT_EQUAL(first->arrival_ns, weir_now_ns(st));
+	CU_ASSERT_EQUAL(first->deadline_ns, WEIR_NO_DEADLINE);
+	weir_event_finish(&c, WEIR_OK);
+	c = weir_event_new(st, &probe_type);
+	CU_ASSERT(SLAB_MALLOC || c == first); /* its memory has been released */
+	weir_event_finish(&c, WEIR_OK);
+	for (int i = 0; i < 3; i++)
+		rig_child(st, *ev, KID)->seq = (uint64_t)i;
+	weir_await(st, ev, next_ends);
+}
+
+/* The children end in the order in which they were made, since one thread runs their stage. */
+static void test_first(void)
+{
+	struct weir_spec *spec = rig_spec("t.par");
+
+	spec->stages[0].inlined = true;
+	on_par = par_new;
+	on_kid = kid_fails;
+	rig_start(spec);
+	rig_offer(0);
+	rig_end(6);
+	CU_ASSERT_EQUAL(probes[0].status, WEIR_EFAILED);
 }
 
 /* ---- depth ---- */
@@ -441,6 +481,7 @@ static void test_register(void)
 }
 
 CUNIT_MAIN("op bounds", {"register", test_register}, {"many", test_many}, {"bad", test_bad},
-    {"none made", test_none_made}, {"deep", test_deep}, {"inherited", test_inherited},
-    {"late", test_late}, {"resumed", test_resumed}, {"expired", test_expired},
-    {"expired awaits", test_expired_awaits}, {"again", test_again}, {"wrong", test_wrong})
+    {"none made", test_none_made}, {"first", test_first}, {"deep", test_deep},
+    {"inherited", test_inherited}, {"late", test_late}, {"resumed", test_resumed},
+    {"expired", test_expired}, {"expired awaits", test_expired_awaits}, {"again", test_again},
+    {"wrong", test_wrong})
