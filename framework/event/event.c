@@ -113,7 +113,7 @@ static void end(struct thread *t, struct weir_event **slot, int status, int stag
 		keep_slowest(t->slowest, ev, status, now_ns);
 	*slot = NULL;
 	ev->state = WEIR_EVENT_FINISHED;
-	if (WEIR_UNLIKELY(ev->type->op))
+	if (ev->type->op && !op_is_plain(ev))
 		op_end(t, ev, status);
 	else
 		payload_end(ev, status);

@@ -34,6 +34,16 @@ static inline bool op_is_over(const struct weir_event *ev)
 	return ev->type->op && op_of(ev)->family && weir_family_over(op_of(ev)->family);
 }
 
+/** Whether the end of the event, whose type has a struct weir_op, is only a call of `finish`: it has no
+ *  children, is none, is in no family, and its memory belongs to its owner. HTTP requests, mostly. */
+static inline bool op_is_plain(const struct weir_event *ev)
+{
+	const struct weir_op *op = op_of(ev);
+
+	return !op->children && !op->family && !op->parent && op->maker == WEIR_NO_STAGE &&
+	       !(op->flags & OP_SLAB) && ev->type->finish;
+}
+
 /** Whether events must be checked for families that have ended. */
 static inline bool op_checks(void)
 {

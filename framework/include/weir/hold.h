@@ -43,8 +43,9 @@ WEIR_API uint64_t weir_hold_until(struct weir_stage *st, struct weir_event **ev,
 
 /**
  * Return the event that was held with `ticket`, or NULL if its hold has expired, if it was claimed
- * before, or if it ended with the graph. The returned event is held as after weir_hold and does not
- * expire. Either one claim or the expiry gets the event. Any thread; takes no lock.
+ * before, or if it ended with the graph or with its family (weir/op.h). The returned event is held as
+ * after weir_hold and does not expire. Either one claim or the expiry gets the event. Any thread; takes
+ * no lock.
  */
 WEIR_API struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t ticket);
 

@@ -130,8 +130,8 @@ WEIR_API void weir_await(struct weir_stage *st, struct weir_event **ev, weir_nex
  * WEIR_ECANCELLED at their next door, and nobody waits for them. They must have no other family than
  * the event. In `next`, weir_ended returns one child: the first that ended as WEIR_OK, or else the last
  * that ended; weir_ended_status is WEIR_OK, or else the first status with which one ended. If memory is
- * short, the children end as WEIR_ECANCELLED and the event as WEIR_ENOMEM. Costs about 60 ns more than
- * weir_await.
+ * short, the children end as WEIR_ECANCELLED and the event as WEIR_ENOMEM. Costs an allocation more
+ * than weir_await.
  */
 WEIR_API void weir_await_first(struct weir_stage *st, struct weir_event **ev, weir_next *next);
 

@@ -209,7 +209,8 @@ WEIR_API void weir_http_response_reset(struct weir_http_request *req);
  * (a half-closed connection) counts as disconnected, since the server cannot tell it from one that has
  * gone. The family is valid until the event is finished; to use it longer, make one within it. Call this
  * before the stage makes children, holds the event or emits it. The request must not be in another family.
- * Only the owner of the event may call this. Costs about 60 ns; requests without a family pay nothing.
+ * Only the owner of the event may call this. The first call costs an allocation. Requests without a
+ * family pay nothing for the watch of their client.
  */
 WEIR_API struct weir_family *weir_http_family(struct weir_http_request *req);
 
