@@ -203,7 +203,7 @@ static void print_children(const json_t *stage)
 		if (made + left <= 0)
 			continue;
 		print_children_line(
-		    n == 0 ? act_text(stage, "name") : "", act_text(row, "on"), made, left, "");
+		    n == 0 ? act_text(stage, "name") : "", act_text(row, "on"), made, left, "-");
 		spawned += made;
 		departed += left;
 		n++;

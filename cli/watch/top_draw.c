@@ -318,22 +318,28 @@ static void put_rows(const struct top *t, FILE *out, int columns, int room, bool
 	}
 }
 
+/* The number of lines that put_widths prints for the row. */
+static int notes_of(const struct top_row *row)
+{
+	return (row->wide[0] != '\0') + (row->awaits[0] != '\0');
+}
+
 void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled)
 {
 	/* 4 lines are not available for rows: two header lines, the footer, and the last line */
-	int room = styled ? lines - 4 : 2 * t->n + t->n_groups, shown = 0, wide = 0;
-	bool of_selected = false;
+	int room = styled ? lines - 4 : 3 * t->n + t->n_groups, shown = 0, notes = 0;
+	int of_selected = 0;
 
 	for (int i = 0; i < t->n; i++) {
 		const struct top_row *row = &t->row[i];
 		shown += is_shown(t, row);
-		wide += is_shown(t, row) && row->wide[0];
-		of_selected = of_selected || (row->wide[0] && is_selected(t, row));
+		notes += is_shown(t, row) ? notes_of(row) : 0;
+		of_selected += is_selected(t, row) ? notes_of(row) : 0;
 	}
 	int groups = shown + t->n_groups <= room ? t->n_groups : 0;
 	room -= groups;
-	bool all = shown + wide <= room;
-	int below = all ? wide : of_selected && room > 1;
+	bool all = shown + notes <= room;
+	int below = all ? notes : room > of_selected ? of_selected : 0;
 	put_head(t, out, columns, styled);
 	put_rows(t, out, columns, room - below, styled);
 	for (int i = 0; i < groups; i++)

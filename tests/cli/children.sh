@@ -43,7 +43,7 @@ says='12 events wait for children, 40 of which are in flight; of the stages afte
 weir ps --admin "$at"
 is exit 0; is out has "hello: $says"; is out lacks 'tiles: '
 weir top --admin "$at"
-is exit 0; is out has "hello: $says"
+is exit 0; is out has 'hello: 12 events wait for children, 40 of which are in flight'; is out lacks 'tiles: '
 weir why hello --admin "$at"
 is exit 0; is out has "  children $says"
 weir show hello --admin "$at"

@@ -223,24 +223,20 @@ test("events that a stage holds are counted where its queue is, and fill it", as
 
 test("children are shown of a stage that makes any: on its page, in the profile, in waterfalls", async ({ open }) => {
   const page = await open({ hash: "#/stage/work" });
-  await page.locator(".facts", { hasText: "Awaiting1240 children in flight; of the stages after it, answer has most in flight: 33; 300 joined; 5 orphaned; at most 256 each" }).waitFor();
+  await page.locator(".facts", { hasText: "Awaiting1240 children in flight" }).waitFor();
   await visit(page, "#/stage/backend");
   await page.locator(".facts", { hasText: "Queue" }).waitFor();
   assert.equal(await page.locator(".facts", { hasText: "Awaiting" }).count(), 0);
   await visit(page, "#/profile?window=all");
-  const table = page.locator(".table-scroll[aria-labelledby=profile-children]");
-  await table.locator("tr.sum").waitFor();
-  const cells = await table.locator("tbody tr").evaluateAll((rows) => rows.map((r) => [...r.querySelectorAll("td")].map((d) => d.textContent.replaceAll(",", ""))));
-  assert.deepEqual(cells.map(([on]) => on), ["core/0", "core/1", "all"]);
-  assert.equal(Number(cells[0][1]) + Number(cells[1][1]), Number(cells[2][1]));
-  assert.equal(cells[2][3], "12");
+  await page.locator(".profile th", { hasText: "made" }).waitFor();
+  const cells = await page.locator(".profile").first().locator("tbody", { hasText: "work" }).locator("tr").evaluateAll((rows) => rows.map((r) => Number(r.lastElementChild.textContent.replace(/ M/, "").replaceAll(",", ""))));
+  assert.ok(cells[0] > 0 && Math.abs(cells[0] + cells[1] - cells[2]) < cells[2] / 100, cells.join());
   for (const scheme of ["light", "dark"]) {
     const other = await open({ scheme, calm: true, width: scheme === "dark" ? 360 : 1280, hash: "#/requests" });
     await other.locator(".requests summary").first().click();
-    assert.match(await other.locator(".requests li").first().locator("svg").getAttribute("aria-label"), /for children 246 ms/);
+    assert.match(await other.locator(".requests li").first().locator("svg").getAttribute("aria-label"), /children 246 ms/);
     assert.equal(await other.locator(".requests .bar-children").count(), 1);
-    assert.deepEqual(await other.locator(".requests tr.child th").allTextContents(), ["child 16, answer", "child 15, answer"]);
-    await other.locator(".requests td", { hasText: "It awaited 16 children last" }).waitFor();
+    assert.deepEqual(await other.locator(".requests tbody th:has-text('child ')").allTextContents(), ["child 16, answer", "child 15, answer"]);
     assert.ok(await other.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
     await axeFindsNothing(other, scheme);
   }
@@ -252,10 +248,10 @@ test("a stage without children shows none", async ({ open }) => {
   assert.equal(await page.locator(".facts", { hasText: "Awaiting" }).count(), 0);
   await visit(page, "#/profile?window=all");
   await page.locator(".profile").first().waitFor();
-  assert.equal(await page.locator("#profile-children").count(), 0);
+  assert.equal(await page.locator(".profile th", { hasText: "made" }).count(), 0);
   await visit(page, "#/requests");
   await page.locator(".requests summary").first().click();
-  assert.equal(await page.locator(".requests th", { hasText: "for children" }).count(), 0);
+  assert.equal(await page.locator(".requests th", { hasText: "children" }).count(), 0);
   assert.equal(await page.locator(".key-children").count(), 0);
 });
 

@@ -87,7 +87,7 @@ export function queueText(s, short) {
 export const widthText = (s) =>
   (s.width ? `${count(s.width.in_work)} of ${count(s.width.now)} under way${s.width.why ? `, ${s.width.why}` : ""}` : "");
 
-export const plural = (n, one, more = `${one}s`) => `${count(n)} ${n === 1 ? one : more}`;
+export const plural = (n, one) => `${count(n)} ${one}${n === 1 ? "" : "s"}`;
 
 // Formatters by unit, for charts.
 export const UNITS = {

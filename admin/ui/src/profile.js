@@ -27,7 +27,7 @@ export function baseOf(answers, length) {
 }
 
 const grown = (a, b) => Math.max(0, (b || 0) - (a || 0));
-const COUNTS = ["started", "restarted", "completed", "shed", "failed", "spawned", "departed"];
+const COUNTS = ["started", "restarted", "completed", "shed", "failed", "spawned"];
 
 // The upper bound of the longest wait: the highest bucket that has grown; null: nothing has waited.
 function longest(then, now) {
@@ -62,7 +62,7 @@ export function stagesOf(then, now, span) {
   return now.stages.map((s) => {
     const was = new Map((then?.stages.find((x) => x.name === s.name)?.rows || []).map((r) => [r.on, r]));
     const rows = s.rows.map((r) => rowOf(was.get(r.on), r, span)).filter(isActive);
-    return { name: s.name, placement: s.placement, group: s.group, waiting: s.waiting, awaiting: s.awaiting || 0, rows, sum: sumOf(rows) };
+    return { name: s.name, placement: s.placement, group: s.group, waiting: s.waiting, rows, sum: sumOf(rows) };
   });
 }
 

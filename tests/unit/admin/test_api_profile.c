@@ -28,7 +28,7 @@ static int get(bool can)
 /* Compare member `key` of `map` with JSON, which is written with ' instead of ". */
 static void is(const json_t *map, const char *key, const char *want)
 {
-	char text[600];
+	char text[700];
 	size_t n = strlen(want);
 
 	CU_ASSERT_TRUE_FATAL(n < sizeof(text));

@@ -129,6 +129,7 @@ static const struct weir_stage_ops split_ops = {.abi = WEIR_STAGE_ABI,
     .summary = "splits jobs into parts and awaits them",
     .accepts = &job_type,
     .outlets = part_outlets,
+    .children = 1,
     .handle = split_handle};
 static const struct weir_stage_ops mid_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.mid",

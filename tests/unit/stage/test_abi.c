@@ -45,7 +45,7 @@ static const struct layout layouts[] = {
     LAYOUT(weir_trace, "40: 0 16 24 32",
 	offsetof(struct weir_trace, id), offsetof(struct weir_trace, parent),
 	offsetof(struct weir_trace, span), offsetof(struct weir_trace, sampled)),
-    LAYOUT(weir_trail, "168: 0 2 4 128",
+    LAYOUT(weir_trail, "208: 0 2 4 168",
 	offsetof(struct weir_trail, n_hops), offsetof(struct weir_trail, traced),
 	offsetof(struct weir_trail, hop), offsetof(struct weir_trail, trace)),
     LAYOUT(weir_event_type, "80: 0 8 16 24 32 40 48 56 64 72",

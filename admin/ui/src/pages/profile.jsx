@@ -36,28 +36,18 @@ function Tables({ then, now }) {
   const length = Math.max(1e-3, now.counted_seconds - (then?.counted_seconds || 0));
   const of = then ? `In the last ${span(Math.round(length))}` : `Since these stages were started, ${span(length)} ago`;
   const stages = stagesOf(then, now, length), links = linksOf(then, now);
-  const makers = stages.filter((s) => s.sum.spawned > 0 || s.awaiting > 0);
+  const makes = stages.some((s) => s.sum.spawned > 0); // else there is no column of events made
   return (
     <>
       <Card title="Stages by thread" id="profile-stages" hint={`${of}. Queue is the mean length; the longest wait is at most the one shown.`}>
         <div class="table-scroll" role="group" aria-labelledby="profile-stages" tabIndex={0}>
           <table class="profile">
             <thead><tr><th scope="col">stage</th><th scope="col">on</th><th scope="col"><span class="hidden">share of the stage</span></th>
-              {["queue", "started", "restarted", "completed", "shed", "failed", "wait", "longest", "busy"].map((h) => <th key={h} scope="col" class="num">{h}</th>)}</tr></thead>
-            {stages.map((s) => <StageRows key={s.name} s={s} />)}
+              {["queue", "started", "restarted", "completed", "shed", "failed", "wait", "longest", "busy", makes && "made"].filter(Boolean).map((h) => <th key={h} scope="col" class="num">{h}</th>)}</tr></thead>
+            {stages.map((s) => <StageRows key={s.name} s={s} makes={makes} />)}
           </table>
         </div>
       </Card>
-      {makers.length > 0 && (
-        <Card title="Children" id="profile-children" hint={`${of}. Events that the stage has made; departed ones have been admitted by another stage, or have ended before. Their ways are among the arcs.`}>
-          <div class="table-scroll" role="group" aria-labelledby="profile-children" tabIndex={0}>
-            <table class="profile">
-              <thead><tr><th scope="col">stage</th><th scope="col">on</th>{["spawned", "departed", "awaiting now"].map((h) => <th key={h} scope="col" class="num">{h}</th>)}</tr></thead>
-              {makers.map((s) => <MakerRows key={s.name} s={s} />)}
-            </table>
-          </div>
-        </Card>
-      )}
       <Card title="Arcs" id="profile-arcs" hint={`${of}. What each thread sent to the next stage.`}>
         {!links.length && <Absent>Nothing was sent.</Absent>}
         {links.length > 0 && (
@@ -84,29 +74,11 @@ const Share = ({ part, all }) => (
 const begun = (r) => r.started + r.restarted;
 const length3 = (n) => (n >= 1000 ? count(n) : n >= 10 ? n.toFixed(1) : n.toFixed(3));
 
-function MakerRows({ s }) {
-  const made = s.rows.filter((r) => r.spawned + r.departed > 0);
-  const rows = [...(made.length === 1 ? [] : made), { ...s.sum, on: made.length === 1 ? made[0].on : "all" }];
-  return (
-    <tbody>
-      {rows.map((r, i) => (
-        <tr key={r.on} class={r.on === "all" ? "sum" : ""}>
-          {i === 0 && <th scope="rowgroup" rowSpan={rows.length}><StageLink name={s.name} /></th>}
-          <td>{r.on}</td>
-          <td class="num">{count(r.spawned)}</td>
-          <td class="num">{count(r.departed)}</td>
-          <td class="num">{i === rows.length - 1 ? count(s.awaiting) : ""}</td>
-        </tr>
-      ))}
-    </tbody>
-  );
-}
-
-function StageRows({ s }) {
+function StageRows({ s, makes }) {
   const rows = s.rows.length > 1 ? [...s.rows, s.sum] : s.rows;
   return (
     <tbody>
-      {!rows.length && <tr><th scope="row"><StageLink name={s.name} /></th><td class="none" colSpan={11}>nothing</td></tr>}
+      {!rows.length && <tr><th scope="row"><StageLink name={s.name} /></th><td class="none" colSpan={11 + makes}>nothing</td></tr>}
       {rows.map((r, i) => (
         <tr key={r.on} class={r.kind === "all" ? "sum" : ""}>
           {i === 0 && <th scope="rowgroup" rowSpan={rows.length}><StageLink name={s.name} /><span class="use">{s.placement === "group" ? `group ${s.group}` : s.placement}</span></th>}
@@ -121,6 +93,7 @@ function StageRows({ s }) {
           <td class="num">{r.waits ? seconds(r.waited / r.waits) : NONE}</td>
           <td class="num">{r.longest === null ? NONE : seconds(r.longest)}</td>
           <td class="num">{r.busy > 0 || r.kind === "core" || r.kind === "thread" ? percent(r.busy) : NONE}</td>
+          {makes && <td class="num">{count(r.spawned)}</td>}
         </tr>
       ))}
     </tbody>

@@ -2,7 +2,7 @@
 // The slowest requests as waterfalls: the wait and service time of each at every stage that it
 // passed through, the time for which it waited for children there, and the stages of the children.
 
-import { NONE, plural, seconds } from "../format.js";
+import { seconds } from "../format.js";
 import { graph } from "../live.js";
 import { Absent, Card, Select, StageLink, Time } from "../parts.jsx";
 import { route, setParams } from "../route.js";
@@ -25,7 +25,7 @@ export function Requests() {
           <Select id="req-n" label="How many" value={n} onChange={(v) => setParams({ n: v })} options={["10", "20", "50"]} />
         </div>
       </div>
-      <Card title="Where their time went" id="req-title" tools={<ul class="legend keys"><li><i class="key key-wait" />waiting in a queue</li><li><i class="key key-service" />service</li>{list.some((r) => r.children > 0) && <li><i class="key key-children" />waiting for children</li>}<li><i class="key key-nowhere" />at no stage</li></ul>}>
+      <Card title="Where their time went" id="req-title" tools={<ul class="legend keys"><li><i class="key key-wait" />waiting in a queue</li><li><i class="key key-service" />service</li>{list.some((r) => r.children > 0) && <li><i class="key key-children" />children</li>}<li><i class="key key-nowhere" />at no stage</li></ul>}>
         {absent && <Absent>This server does not keep its slowest requests: it has no /api/v1/requests/slowest.</Absent>}
         {error && !data && <Absent>{error}</Absent>}
         {data && !list.length && <Absent>No request has been traced yet.</Absent>}
@@ -44,7 +44,7 @@ function Request({ r, longest }) {
     rest += Math.max(0, from - at);
     at = Math.max(at, from + (s.wait || 0) + (s.service || 0) + (s.awaiting || 0));
   }
-  const children = r.child_spans || [], awaits = parts.some((s) => s.awaiting > 0);
+  const awaits = r.children > 0;
   rest += Math.max(0, r.took - at);
   const x = (t) => 100 * t / longest;
   return (
@@ -53,7 +53,7 @@ function Request({ r, longest }) {
         <summary>
           <b class="took">{seconds(r.took)}</b>
           <span class="req-what"><span class="req-path">{r.path || r.id}</span><span class="use">{r.class} · {r.outcome} · <Time at={r.at} /></span></span>
-          <svg class="waterfall" viewBox="0 0 100 12" preserveAspectRatio="none" role="img" aria-label={parts.map((s) => `${s.stage}: wait ${seconds(s.wait)}, service ${seconds(s.service)}${s.awaiting > 0 ? `, for children ${seconds(s.awaiting)}` : ""}`).concat(`at no stage: ${seconds(rest)}`).join("; ")}>
+          <svg class="waterfall" viewBox="0 0 100 12" preserveAspectRatio="none" role="img" aria-label={parts.map((s) => `${s.stage}: wait ${seconds(s.wait)}, service ${seconds(s.service)}${s.awaiting > 0 ? `, children ${seconds(s.awaiting)}` : ""}`).concat(`at no stage: ${seconds(rest)}`).join("; ")}>
             <rect class="bar-all" x="0" y="5" width={x(r.took)} height="2" />
             {parts.map((s, i) => [
               <rect key={`w${i}`} class="bar-wait" x={x(s.from)} y="3.5" width={x(s.wait || 0)} height="5" />,
@@ -62,22 +62,11 @@ function Request({ r, longest }) {
             ])}
           </svg>
         </summary>
-        <div class="table-scroll" role="group" aria-label="Stages of the request" tabIndex={0}><table class="spans"><thead><tr><th scope="col">stage</th>{["after", "wait", "service", awaits && "for children"].filter(Boolean).map((h) => <th key={h} scope="col" class="num">{h}</th>)}</tr></thead>
-          <tbody>{parts.map((s, i) => <SpanRow key={i} s={s} awaits={awaits} />)}
-            {children.map((s, i) => <SpanRow key={`c${i}`} s={{ ...s, from: s.after }} awaits={awaits} />)}
-            {r.children > 0 && <tr><td colSpan={awaits ? 5 : 4} class="none">{`It awaited ${plural(r.children, "child", "children")} last; shown are those that ended last.`}</td></tr>}
-            <tr><th scope="row" title="Before the first stage, between two stages, or after the last one until the response was returned">at no stage</th><td /><td /><td class="num">{seconds(rest)}</td>{awaits && <td />}</tr></tbody></table></div>
+        <div class="table-scroll" role="group" aria-label="Stages of the request" tabIndex={0}><table class="spans"><thead><tr><th scope="col">stage</th>{["after", "wait", "service", awaits && "children"].filter(Boolean).map((h) => <th key={h} scope="col" class="num">{h}</th>)}</tr></thead>
+          <tbody>{parts.concat(r.child_spans || []).map((s, i) => <tr key={i}><th scope="row">{s.child && `child ${s.child}, `}<StageLink name={s.stage} /></th>
+            {[s.from ?? s.after, s.wait, s.service].map((t, k) => <td key={k} class="num">{seconds(t)}</td>)}{awaits && <td class="num">{seconds(s.awaiting)}</td>}</tr>)}
+            <tr><th scope="row" title="Before the first stage, between two stages, or after the last one until the response was returned">at no stage</th><td /><td /><td class="num">{seconds(rest)}</td></tr></tbody></table></div>
       </details>
     </li>
-  );
-}
-
-function SpanRow({ s, awaits }) {
-  return (
-    <tr class={s.child ? "child" : ""}>
-      <th scope="row">{s.child && `child ${s.child}, `}<StageLink name={s.stage} /></th>
-      {[s.from, s.wait, s.service].map((t, i) => <td key={i} class="num">{seconds(t)}</td>)}
-      {awaits && <td class={s.awaiting > 0 ? "num" : "num none"}>{s.awaiting > 0 ? seconds(s.awaiting) : NONE}</td>}
-    </tr>
   );
 }

@@ -4,7 +4,7 @@
 import { useState } from "preact/hooks";
 import { act, isAbsent, stagePath } from "../api.js";
 import { Chart } from "../chart.jsx";
-import { count, degraded, NONE, percent, plural, rate, seconds, word } from "../format.js";
+import { count, degraded, NONE, percent, rate, seconds, word } from "../format.js";
 import { Blocked, Cores } from "../groups.jsx";
 import { Knobs } from "../knobs.jsx";
 import { acts, decisions, graph, mayAct, now, older } from "../live.js";
@@ -116,17 +116,6 @@ function Acts({ name, state }) {
 
 // ---- numbers now ----
 
-// Children: the events that the stage has made, for which others of its events may wait.
-const hasChildren = (s) => s.awaiting > 0 || s.children?.spawned_total > 0;
-
-function childrenText(s) {
-  const c = s.children;
-  const fullest = s.links.map((l) => now.value.byName.get(l.to)).filter((to) => to?.in_flight > 0).sort((a, b) => b.in_flight - a.in_flight)[0];
-  return [`${plural(c.in_flight, "child", "children")} in flight`, c.in_flight > 0 && fullest && `of the stages after it, ${fullest.name} has most in flight: ${count(fullest.in_flight)}`,
-    `${count(c.joined_total)} joined`, c.orphaned_total > 0 && `${count(c.orphaned_total)} orphaned`, c.cancelled_total > 0 && `${count(c.cancelled_total)} cancelled`,
-    `at most ${count(c.limit)} each`].filter(Boolean).join("; ");
-}
-
 function Facts({ s, pool }) {
   const t = s.threads, spares = t.spares || 0; // an older server does not count them
   const rows = [
@@ -143,7 +132,7 @@ function Facts({ s, pool }) {
     pool && ["Busy", percent(s.busyShare), `pressure ${percent(s.pressure)}`],
     s.width && ["Under way", `${count(s.width.in_work)} of ${count(s.width.now)}`, [s.width.why, `bounds ${count(s.width.min)}–${count(s.width.max)}`,
       s.refusedBehind > 0 && `${rate(s.refusedBehind)}/s refused by the other side`].filter(Boolean).join("; ")],
-    hasChildren(s) && ["Awaiting", count(s.awaiting), childrenText(s)],
+    s.children.spawned_total > 0 && ["Awaiting", count(s.awaiting), `${count(s.children.in_flight)} children in flight`],
   ].filter(Boolean);
   const own = s.own.map((m) => [word(m.name.replace(/_total$/, "")),
     m.rate === null ? count(m.value) : `${rate(m.rate)}/s`, [m.unit && m.unit !== "events" ? m.unit : "", m.rate === null ? "" : `${count(m.value)} in total`].filter(Boolean).join(", ")]);
