@@ -265,7 +265,8 @@ static void *meddle(void *arg)
 
 /* ---- the end of a graph ---- */
 
-/* Whether all events in flight are held: once nothing is offered, all others end. */
+/* Whether all events in flight are held, or await children that are: once nothing is offered, all
+ * others end. */
 static bool at_rest(struct weir_graph *g)
 {
 	struct weir_graph_view *v;
@@ -275,7 +276,7 @@ static bool at_rest(struct weir_graph *g)
 		return false;
 	for (int i = 0; i < v->n_stages; i++) {
 		in_flight += v->stages[i].in_flight;
-		held += v->stages[i].held;
+		held += v->stages[i].held + v->stages[i].awaiting;
 	}
 	weir_graph_view_free(v);
 	return in_flight == held;
