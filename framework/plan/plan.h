@@ -22,7 +22,7 @@ struct plan_outlet {
 	const struct weir_event_type *type;
 	bool optional, any, loop;
 	bool children; /* the stage awaits what it sends here */
-	bool typed; /* `type` is known, and the link has been checked */
+	bool typed;    /* `type` is known, and the link has been checked */
 	struct weir_mark mark;
 };
 

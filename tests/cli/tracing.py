@@ -237,7 +237,7 @@ def test_tap(folder):
         check(re.fullmatch(r"\S+ +\S+ ok +vip:.* work \S+\+\S+ .*GET /vip/x  [0-9a-f]{32}", line), f"a line: {line}")
     two = s.weir("tap", "work", "-n", "2", "-o", "json", "--outcome", "ok")
     check([sorted(json.loads(x)) for x in two.stdout.splitlines()] ==
-          [["at", "class", "end", "hops", "id", "outcome", "path", "spans", "took", "trace"]] * 2, f"as JSON: {two.stdout}")
+          [["at", "child_spans", "children", "class", "end", "hops", "id", "outcome", "path", "spans", "took", "trace"]] * 2, f"as JSON: {two.stdout}")
     none = s.weir("tap", "work", "--slow", "10m", "--for", "300ms")
     check(none.returncode == 0 and none.stdout == "", "nothing is that slow")
     done.set()
