@@ -127,7 +127,8 @@ static bool is_quiet(struct weir_graph *g)
 		/* `arriving` is read after `held` */
 		ended += (int64_t)book_read(&b.held) - atomic_load(&g->stages[i]->arriving);
 		for (int c = 0; c < g->n_classes; c++)
-			ended += (int64_t)book_left(&b.class_book[c]);
+			ended += (int64_t)(book_left(&b.class_book[c]) +
+					   book_read(&b.class_book[c].awaiting));
 	}
 	for (int i = 0; i < g->n_stages; i++) {
 		struct book b = {0};

@@ -197,6 +197,26 @@ static void test_forced_held(void)
 	end_by_force(20);
 }
 
+/* A drain with time calls ops->stop, too, when all that is left is held or awaits what is held. The
+ * parent gets its continuation. */
+static void test_drained_held(void)
+{
+	struct weir_drain_report r;
+
+	begin(rig_spec("t.par"));
+	on_par = par_to_par2;
+	on_par2 = par2_holds;
+	on_stop = stop_ends;
+	rig_offer(0);
+	FIXTURE_AWAIT(atomic_load(&n_held) == 1);
+	weir_thread_detach();
+	weir_graph_drain(g, 20 * NS_PER_S, &r);
+	CU_ASSERT_EQUAL(r.law_error, 0);
+	CU_ASSERT_EQUAL(fixture_ended(), 2);
+	CU_ASSERT_EQUAL(atomic_load(&n_next), 1);
+	weir_graph_free(g);
+}
+
 /* A held event awaits children in ops->stop: they end, and so does the event. */
 static void stop_awaits(struct weir_stage *st)
 {
@@ -389,6 +409,6 @@ static void test_register(void)
 
 CUNIT_MAIN("op lives", {"register", test_register}, {"steered", test_steered},
     {"slots", test_slots}, {"kids steered", test_kids_steered}, {"forced", test_forced},
-    {"forced held", test_forced_held}, {"stop awaits", test_stop_awaits},
+    {"forced held", test_forced_held}, {"drained held", test_drained_held}, {"stop awaits", test_stop_awaits},
     {"ended outside", test_ended_outside}, {"child expires", test_child_expires},
     {"held awaits", test_held_awaits}, {"refused", test_refused}, {"deaths", test_deaths})
