@@ -132,14 +132,20 @@ static void let_go(struct thread *t, struct weir_event *const *ev, int n, bool c
 			op_let_go(t, ev[i], cancel);
 }
 
-void weir_event_finish_run(struct weir_event **ev, int n, int status)
+/* Whether one of ev[0..n) has a parent that awaits it. */
+static inline bool any_awaited(struct weir_event *const *ev, int n)
 {
-	struct thread *t = thread_self();
+	for (int i = 0; i < n; i++)
+		if (WEIR_UNLIKELY(ev[i]->type->op) && op_of(ev[i])->parent)
+			return true;
+	return false;
+}
+
+static void finish_run(struct thread *t, struct weir_event **ev, int n, int status)
+{
 	bool refused = t->refused_by != WEIR_NO_STAGE && weir_shed_index(status) >= 0;
 	int64_t now_ns = 0;
 
-	if (WEIR_UNLIKELY(t->unsent > 0))
-		let_go(t, ev, n, status == WEIR_EDIED || status == WEIR_EDROPPED);
 	for (int i = 0; i < n;) {
 		int run = 1;
 		WEIR_ASSERT(in_flight(ev[i]));
@@ -154,6 +160,22 @@ void weir_event_finish_run(struct weir_event **ev, int n, int status)
 		for (int end_of_run = i + run; i < end_of_run; i++)
 			end(t, &ev[i], status, stage, &now_ns);
 	}
+}
+
+void weir_event_finish_run(struct weir_event **ev, int n, int status)
+{
+	struct thread *t = thread_self();
+
+	if (WEIR_UNLIKELY(t->unsent > 0))
+		let_go(t, ev, n, status == WEIR_EDIED || status == WEIR_EDROPPED);
+	/* For a drain (is_quiet in graph/run.c): between the end of a child and the count of its parent
+	 * as running, the thread moves events. In a flush it does so anyway. */
+	bool marks = any_awaited(ev, n) && !moves_going(t);
+	if (WEIR_UNLIKELY(marks))
+		moves_begin(t);
+	finish_run(t, ev, n, status);
+	if (WEIR_UNLIKELY(marks))
+		moves_end(t);
 }
 
 void weir_event_finish(struct weir_event **slot, int status)

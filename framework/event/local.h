@@ -341,6 +341,11 @@ static inline void moves_begin(struct thread *t)
 	    memory_order_relaxed);
 }
 
+static inline bool moves_going(const struct thread *t)
+{
+	return atomic_load_explicit(&t->moves, memory_order_relaxed) & 1;
+}
+
 static inline void moves_end(struct thread *t)
 {
 	atomic_store_explicit(&t->moves,

@@ -112,23 +112,45 @@ static int64_t in_flight(struct weir_graph *g, int64_t *held)
 	return n;
 }
 
-/* Whether nothing is in flight except held events. Here an event on its way to a callback
- * (weir_stage.arriving) does not count as held. All counts of ended events are read before any
- * count of offered events. So an event that moves during the reading can only make the sum of
- * offered events larger (Mattern 1987, four counters). This holds in whatever order the stages are
- * read, and even if the graph has loops. */
+/* Return the sum of thread.moves, and in *moving whether a thread moves events now. */
+static uint64_t moves_of(struct weir_graph *g, bool *moving)
+{
+	lock_take(&g->threads_lock);
+	uint64_t sum = g->gone_moves;
+	*moving = false;
+	for (const struct thread *t = g->threads; t; t = t->next) {
+		uint64_t moves = atomic_load_explicit(&t->moves, memory_order_acquire);
+		*moving |= moves & 1;
+		sum += moves;
+	}
+	lock_release(&g->threads_lock);
+	return sum;
+}
+
+/* Whether nothing is in flight except held events, and events that await such ones. Here an event on
+ * its way to a callback (weir_stage.arriving) does not count as held. All counts of ended events are
+ * read before any count of offered events. So an event that moves during the reading can only make the
+ * sum of offered events larger (Mattern 1987, four counters). This holds in whatever order the stages
+ * are read, and even if the graph has loops.
+ *
+ * A child is counted as ended before its parent is counted as running again. So if events await
+ * others, no thread may have moved events (weir_event_finish_run) during the reading. */
 static bool is_quiet(struct weir_graph *g)
 {
 	int64_t ended = 0, offered = 0;
+	uint64_t awaiting = 0;
+	bool moving, moved;
+	uint64_t moves = moves_of(g, &moving);
 
 	for (int i = 0; i < g->n_stages; i++) {
 		struct book b = {0};
 		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
 		/* `arriving` is read after `held` */
 		ended += (int64_t)book_read(&b.held) - atomic_load(&g->stages[i]->arriving);
-		for (int c = 0; c < g->n_classes; c++)
-			ended += (int64_t)(book_left(&b.class_book[c]) +
-					   book_read(&b.class_book[c].awaiting));
+		for (int c = 0; c < g->n_classes; c++) {
+			ended += (int64_t)book_left(&b.class_book[c]);
+			awaiting += book_read(&b.class_book[c].awaiting);
+		}
 	}
 	for (int i = 0; i < g->n_stages; i++) {
 		struct book b = {0};
@@ -136,7 +158,9 @@ static bool is_quiet(struct weir_graph *g)
 		for (int c = 0; c < g->n_classes; c++)
 			offered += (int64_t)book_came(&b.class_book[c]);
 	}
-	return offered == ended;
+	if (WEIR_LIKELY(awaiting == 0))
+		return offered == ended;
+	return offered == ended + (int64_t)awaiting && !moving && moves_of(g, &moved) == moves;
 }
 
 /* Wait until a batch ends, for at most DRAIN_LOOK_NS and at most until `until_ns`. */

@@ -182,6 +182,11 @@ static int validate(const struct weir_stage_ops *ops, struct weir_err *err)
 		    "be a source, nor exclusive, nor block, have a width, a loop or a start "
 		    "function",
 		    name);
+	if ((ops->flags & WEIR_STAGE_RECURSES) && (ops->flags & WEIR_STAGE_HOLDS))
+		return fail(err, WEIR_EINVAL,
+		    "stage type '%s' recurses (WEIR_STAGE_RECURSES), so it cannot have a width "
+		    "(WEIR_STAGE_HOLDS): its parents would occupy what their children need",
+		    name);
 	const struct weir_outlet *o = ops->outlets;
 	for (uint32_t left = ops->children; left && o && o->name; left >>= 1, o++)
 		if (left & 1 && o->type && !o->type->op)

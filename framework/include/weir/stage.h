@@ -85,7 +85,8 @@ enum weir_stage_flags {
 	/* a source that may be in a core group: it starts the loops 0 .. weir_loop_cores(st) - 1
 	 * (weir/io.h), whose threads are then the cores of the group */
 	WEIR_STAGE_HOSTS = 256,
-	/* its children may come back to it, and it ends the recursion itself (weir/op.h) */
+	/* its children may come back to it, and it ends the recursion itself (weir/op.h). Not to be
+	 * combined with HOLDS. */
 	WEIR_STAGE_RECURSES = 512,
 };
 

@@ -78,6 +78,21 @@ static void test_type(void)
 	    "(weir_event_type.op)");
 }
 
+static void test_width(void)
+{
+	static const struct weir_stage_ops wide_ops = {.abi = WEIR_STAGE_ABI,
+	    .name = "t.wide",
+	    .summary = "recurses, with a width",
+	    .flags = WEIR_STAGE_RECURSES | WEIR_STAGE_HOLDS,
+	    .outlets = child_outlets,
+	    .children = 1,
+	    .handle = pass_handle};
+	struct weir_err err = {0};
+
+	CU_ASSERT_EQUAL(weir_stage_register(&wide_ops, &err), WEIR_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "it cannot have a width"));
+}
+
 static void test_prepare(void)
 {
 	fixture_register(&plan_source_ops);
@@ -88,4 +103,5 @@ static void test_prepare(void)
 }
 
 CUNIT_MAIN("plan_children", {"types are known", test_prepare}, {"a cycle", test_cycle},
-    {"no cycle", test_no_cycle}, {"a type without an operation", test_type})
+    {"no cycle", test_no_cycle}, {"a type without an operation", test_type},
+    {"a width", test_width})
