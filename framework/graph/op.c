@@ -365,7 +365,8 @@ static int gather(struct weir_event **ev, int n)
 		else
 			other[others++] = ev[i];
 	}
-	memcpy(ev + same, other, (size_t)others * sizeof(*ev));
+	for (int i = 0; i < others; i++)
+		ev[same + i] = other[i];
 	return same;
 }
 
