@@ -356,17 +356,16 @@ static int count_run(struct weir_event *const *ev, int n)
 static int gather(struct weir_event **ev, int n)
 {
 	weir_next *next = next_of(ev[0]);
-	struct weir_event *other[WEIR_BATCH_MAX];
-	int same = 0, others = 0;
+	struct weir_event *all[WEIR_BATCH_MAX];
+	int same = 0;
 
-	for (int i = 0; i < n; i++) {
-		if (next_of(ev[i]) == next)
-			ev[same++] = ev[i];
-		else
-			other[others++] = ev[i];
-	}
-	for (int i = 0; i < others; i++)
-		ev[same + i] = other[i];
+	memcpy(all, ev, (size_t)n * sizeof(*ev));
+	for (int i = 0; i < n; i++)
+		if (next_of(all[i]) == next)
+			ev[same++] = all[i];
+	for (int i = 0, at = same; at < n; i++)
+		if (next_of(all[i]) != next)
+			ev[at++] = all[i];
 	return same;
 }
 
