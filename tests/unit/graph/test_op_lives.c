@@ -3,7 +3,7 @@
  * the deaths of threads, while parents await children; and the threads in which a child may end. */
 #include "op_rig.h"
 
-static atomic_int n_next, n_held;
+static atomic_int n_next, n_kept, n_held; /* n_held of `held` are written */
 static struct weir_event *held[100];
 static atomic_uint_least64_t ticket;
 
@@ -26,6 +26,7 @@ static void begin(struct weir_spec *spec)
 {
 	on_par = par_two;
 	atomic_store(&n_next, 0);
+	atomic_store(&n_kept, 0);
 	atomic_store(&n_held, 0);
 	atomic_store(&ticket, 0);
 	atomic_store(&probe_gate, 0);
@@ -162,12 +163,18 @@ static void test_forced(void)
 	}
 }
 
+static void keep(struct weir_event *ev)
+{
+	held[atomic_fetch_add(&n_kept, 1)] = ev;
+	atomic_fetch_add(&n_held, 1);
+}
+
 static void par2_holds(struct weir_stage *st, struct weir_event **ev)
 {
 	struct weir_event *e = *ev;
 
 	weir_hold(st, ev);
-	held[atomic_fetch_add(&n_held, 1)] = e;
+	keep(e);
 }
 
 static void par_to_par2(struct weir_stage *st, struct weir_event **ev)
@@ -300,7 +307,7 @@ static void par_holds(struct weir_stage *st, struct weir_event **ev)
 	struct weir_event *e = *ev;
 
 	weir_hold(st, ev);
-	held[atomic_fetch_add(&n_held, 1)] = e;
+	keep(e);
 }
 
 /* An event that is held by hand awaits, in another thread than that of the handler. */
@@ -409,6 +416,7 @@ static void test_register(void)
 
 CUNIT_MAIN("op lives", {"register", test_register}, {"steered", test_steered},
     {"slots", test_slots}, {"kids steered", test_kids_steered}, {"forced", test_forced},
-    {"forced held", test_forced_held}, {"drained held", test_drained_held}, {"stop awaits", test_stop_awaits},
-    {"ended outside", test_ended_outside}, {"child expires", test_child_expires},
-    {"held awaits", test_held_awaits}, {"refused", test_refused}, {"deaths", test_deaths})
+    {"forced held", test_forced_held}, {"drained held", test_drained_held},
+    {"stop awaits", test_stop_awaits}, {"ended outside", test_ended_outside},
+    {"child expires", test_child_expires}, {"held awaits", test_held_awaits},
+    {"refused", test_refused}, {"deaths", test_deaths})
