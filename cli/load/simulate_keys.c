@@ -66,7 +66,7 @@ static int field_at(
 int simulate_keys(const struct weir_spec *spec, const struct simulate_options *opt,
     struct sim_config *c, struct weir_err *err)
 {
-	const char *names[SIM_FIELDS_MAX];
+	const char *names[SIM_FIELDS_MAX] = {NULL};
 	bool used = opt->keys <= 0;
 
 	for (int i = 0; i < c->n_stages; i++) {

@@ -105,7 +105,7 @@ static void tell(
 	snprintf(d.actor, sizeof(d.actor), "watchdog");
 	snprintf(d.action, sizeof(d.action), "blocked");
 	snprintf(d.rule, sizeof(d.rule),
-	    "%score %d has slept for %d ms in a handler of stage '%.24s'", whose, k, ms,
+	    "%score %d has slept for %d ms in a handler of stage '%.20s'", whose, (uint8_t)k, ms,
 	    seen->stage->name);
 	journal_add(control_journal(g->control), d);
 	weir_log(WEIR_LOG_WARN,
