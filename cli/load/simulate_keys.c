@@ -66,9 +66,10 @@ static int field_at(
 int simulate_keys(const struct weir_spec *spec, const struct simulate_options *opt,
     struct sim_config *c, struct weir_err *err)
 {
-	const char *names[SIM_FIELDS_MAX] = {NULL};
+	const char *names[SIM_FIELDS_MAX];
 	bool used = opt->keys <= 0;
 
+	c->n_fields = 0;
 	for (int i = 0; i < c->n_stages; i++) {
 		struct sim_stage *to = &c->stage[i];
 		if (to->group == 0 || to->exclusive)
