@@ -110,7 +110,7 @@ end() {
 # asks PATH ANSWER: the server answers a GET of PATH with ANSWER.
 asks() {
 	local answer
-	answer=$(curl -sS "${web}$1" | tail -n 1)
+	answer=$(curl -sS --max-time 60 "${web}$1" | tail -n 1)
 	[ "$answer" = "$2" ] || die "expected $2, got '$answer'"
 }
 

@@ -87,8 +87,8 @@ static void conn_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t ev
 		c->ticket = weir_wait(c->stage, &ev, fetched, c->late.at_ns);
 		return;
 	}
-	if (n == 0)
-		weir_requeue(c->stage, &ev); /* goes on in `fetched` */
+	if (n == 0) /* goes on in `fetched` */
+		weir_resume(c->stage, weir_wait(c->stage, &ev, fetched, c->late.at_ns));
 	else
 		weir_event_finish(&ev, WEIR_EFAILED);
 	conn_close(loop, c);
