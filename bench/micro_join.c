@@ -13,6 +13,7 @@
  *   fork-join   16 children with 20 us of work each, in a core group of two cores: children in a
  *               second, as a ratio to the same on one core
  */
+#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -287,6 +288,17 @@ static void new_row(void)
 	finish(g, 0);
 }
 
+/* Let the calling thread run on any core again. */
+static void unpin(void)
+{
+	cpu_set_t all;
+
+	CPU_ZERO(&all);
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		CPU_SET(i, &all);
+	sched_setaffinity(0, sizeof(all), &all);
+}
+
 static void fork_join(void)
 {
 	struct row one = {CELLS, 8, 16, 1, false}, two = {CELLS, 8, 16, 2, false};
@@ -323,6 +335,11 @@ int main(int argc, char **argv)
 		return 1;
 	if (argc == 4)
 		return one_row(argv);
+	if (argc == 2 && strcmp(argv[1], "fork-join") == 0) {
+		core = -1;
+		fork_join();
+		return 0;
+	}
 	bench_header("micro_join");
 	core = 1;
 	bench_pin(0);
@@ -338,6 +355,7 @@ int main(int argc, char **argv)
 		run_pair("member", &plain, &member, false);
 	}
 	core = -1;
+	unpin();
 	fork_join();
 	return 0;
 }
