@@ -4,7 +4,7 @@
  * their cells.
  *
  *   group.c       set-up, the turn of a core, what cells cost
- *   group_order.c what policies are told
+ *   group_order.c the input of policies
  *   group_size.c  how many cores a group has
  *   group_deal.c  which events leave a core for an idle one, and which core wakes up
  *   group_parts.c partitioned stages

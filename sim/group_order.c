@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the policy of a core group is told of its stages, and the work that waits in the group; see
+/* The input of the policy of a core group: its stages, and the work that waits in the group; see
  * group.h. */
 #include "group.h"
 

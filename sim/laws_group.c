@@ -15,7 +15,7 @@
  *   it begins at most one batch of each other stage before one of this stage. The batch in progress
  *   at that moment counts as the one of its stage. Batches of urgent visits do not count.
  *   Check: at each choice, for each stage and core. The count begins anew with each batch of the
- *     stage. So there is no bound of the wait itself: in overload, an event that comes to the head of
+ *     stage. The wait itself has no bound: in overload, an event that comes to the head of
  *     its queue has already waited longer than `starve` behind those before it.
  *   Not checked: an event that comes into sight of a core after it has waited elsewhere, until
  *     `starve` / 16 after the last choice at which the core did not see it. next.c looks for starved

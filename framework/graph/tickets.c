@@ -272,8 +272,7 @@ struct weir_event *graph_ticket_claim(struct weir_stage *st, uint64_t ticket)
 
 static void fire(struct weir_loop *loop, struct weir_timer *t);
 
-/* Add the event with this ticket to tk->due, unless the stage claims it first. */
-static void take_due(struct tickets *tk, struct slot *s, uint64_t ticket) WEIR_NO_THREAD_SAFETY
+void tickets_take_due(struct tickets *tk, struct slot *s, uint64_t ticket) WEIR_NO_THREAD_SAFETY
 {
 	struct weir_event *ev = ticket_take_out(s, ticket);
 
@@ -314,7 +313,7 @@ static void fire(struct weir_loop *loop, struct weir_timer *t) WEIR_NO_THREAD_SA
 		file(tk, s);
 		return;
 	}
-	take_due(tk, s, ticket);
+	tickets_take_due(tk, s, ticket);
 }
 
 void tickets_give_back(struct tickets *tk, struct weir_event *list)

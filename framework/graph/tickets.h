@@ -71,6 +71,10 @@ static inline bool is_ticket(uint64_t word)
 /** Put a chain of free slots, linked by next_free, in front of the others. Any thread. */
 void tickets_put_free(struct tickets *tk, struct slot *first, struct slot *last);
 
+/** Add the event with this ticket to tk->due, unless the stage claims it first. The caller holds
+ *  tickets.lock. */
+void tickets_take_due(struct tickets *tk, struct slot *s, uint64_t ticket);
+
 /** Pass the events of `list`, linked by `next`, which were taken out of their slots, to the threads of
  *  the stage. Does not wake a thread if the stage has a single partition. Any thread. */
 void tickets_give_back(struct tickets *tk, struct weir_event *list);

@@ -37,17 +37,6 @@ static int64_t each_ticket(struct tickets *tk,
 	return found;
 }
 
-static void close_one(struct tickets *tk, struct slot *s, uint64_t ticket) WEIR_NO_THREAD_SAFETY
-{
-	struct weir_event *ev = ticket_take_out(s, ticket);
-
-	if (!ev)
-		return;
-	tickets_put_free(tk, s, s);
-	ev->next = tk->due;
-	tk->due = ev;
-}
-
 int64_t graph_tickets_out(struct weir_stage *st)
 {
 	if (!st->tickets)
@@ -66,7 +55,7 @@ struct weir_event *graph_tickets_close(struct weir_stage *st)
 		return NULL;
 	atomic_store(&tk->closed, true);
 	lock_take(&tk->lock);
-	each_ticket(tk, close_one);
+	each_ticket(tk, tickets_take_due);
 	struct weir_event *list = tk->due;
 	tk->due = NULL;
 	lock_release(&tk->lock);

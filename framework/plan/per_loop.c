@@ -22,7 +22,7 @@ static bool sends_shared(const struct plan *p, int i)
 	return has_threads(ps);
 }
 
-/* Whether stage `i`, or an inline stage behind it, sends to `ps`. */
+/* Whether stage `i`, or an inline stage downstream of it, sends to `ps`. */
 static bool calls(const struct plan *p, int i, const struct plan_stage *ps, bool *seen)
 {
 	for (int o = 0; o < p->stages[i].n_outlets; o++) {

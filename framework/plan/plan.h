@@ -151,7 +151,7 @@ const struct weir_field *plan_field(
  *  payload is checked later (plan_payloads). */
 bool plan_field_ref(const struct plan *p, const struct weir_event_type *type, const char *name,
     struct field_ref *ref);
-/** Return what to do about `name`, which is no field: the list of the payload's fields, in
+/** Return a hint for `name`, which does not name a field: the list of the payload's fields, in
  *  hint[size], if it begins with the name of a payload, else `otherwise`. */
 const char *plan_field_hint(
     const struct plan *p, const char *name, const char *otherwise, char *hint, size_t size);

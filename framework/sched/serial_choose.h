@@ -24,7 +24,7 @@
 /** Choose slots with up to half of the events that were looked at: events[s] are of slot s, with
  *  work_ns[s] of work. Each event that waits is looked at, or the oldest SERIAL_LOOK of each list. So a
  *  slot with more than half of the events stays, however many wait. Returns the work of the slots minus
- *  what the move of their events costs, times SERIAL_TIMES; INT64_MIN if there are no such slots. */
+ *  the cost of moving their events, times SERIAL_TIMES; INT64_MIN if there are no such slots. */
 int64_t serial_choose(const int64_t *work_ns, const uint32_t *events, struct slots *slots);
 
 #endif

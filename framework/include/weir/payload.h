@@ -76,7 +76,7 @@ enum weir_payload_refusal {
 	WEIR_PAYLOAD_REFUSALS,
 };
 
-/** A type of payloads. Static storage, immutable. Types are told apart by their addresses. */
+/** A type of payloads. Static storage, immutable. Two types are the same if their addresses are. */
 struct weir_payload_type {
 	const char *name; /* "image": letters, digits, '_' and '-'; unique within a graph */
 	size_t size;      /* bytes of a payload, without what it refers to */

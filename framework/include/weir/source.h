@@ -47,7 +47,7 @@ struct weir_stage;
 
 /** The clients of a source whose loops have at most `per_loop` clients each (ops->per_loop). */
 struct weir_clients {
-	int64_t per_loop; /* 0: there is no limit, and the other members are 0 */
+	int64_t per_loop; /* 0: no limit; the other members are then 0 */
 	int loops;        /* number of loops, each with a thread of its own */
 	int full;         /* of these, loops that have `per_loop` clients */
 	int idle;         /* of these, loops that have a client without a request */

@@ -53,7 +53,7 @@ struct weir_slow {
 	/* number of stages that the event passed through; number of entries in span[] */
 	int n_hops, n_spans;
 	struct weir_span span[WEIR_TRAIL_HOPS];
-	int depth; /* generations of parents (weir/op.h); 0: it is no child */
+	int depth; /* generations of parents (weir/op.h); 0: not a child */
 	/* Number of children that it awaited last, and their spans, from the child that ended last
 	 * to earlier ones; at_ns counts from the arrival of the parent. Only children of traced types
 	 * have spans. */
