@@ -100,8 +100,9 @@ static inline int cell_take(struct cell *cell, int max, bool fifo, struct weir_e
 	if (!filled || several || cell->serial || n > max)
 		return cell_take_any(cell, max, fifo, out);
 	struct cell_lane *l = &cell->lane[__builtin_ctz(filled)];
-	for (struct weir_event *ev = l->head; ev; ev = ev->next)
-		*out++ = ev;
+	struct weir_event *ev = l->head;
+	for (int i = 0; i < n; i++, ev = ev->next)
+		out[i] = ev;
 	l->head = NULL;
 	cell->filled = 0;
 	atomic_store_explicit(&l->n, 0, memory_order_relaxed);

@@ -346,11 +346,13 @@ static void test_refused(void)
 	on_refused = refused_ends;
 	steer("par2", WEIR_STEER_DRAIN);
 	rig_offer(0);
-	FIXTURE_AWAIT(atomic_load(&n_next) == 1);
+	FIXTURE_AWAIT(atomic_load(&probes[0].finishes) == 1);
+	CU_ASSERT_EQUAL(atomic_load(&n_next), 1);
 	CU_ASSERT_EQUAL(probes[0].status, WEIR_OK);
 	on_par = par_to_par2;
 	rig_offer(1);
-	FIXTURE_AWAIT(atomic_load(&n_next) == 2);
+	FIXTURE_AWAIT(atomic_load(&probes[1].finishes) == 1);
+	CU_ASSERT_EQUAL(atomic_load(&n_next), 2);
 	CU_ASSERT_EQUAL(probes[1].status, WEIR_EDRAINING);
 	steer("par2", WEIR_STEER_RUN);
 	rig_end(4);
