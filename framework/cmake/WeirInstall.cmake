@@ -1,7 +1,7 @@
 # Version, libweir and `cmake --install`.
 #
 #   bin/weir                          the command; plug-ins take its exported symbols
-#   lib/libweir.so                    framework and stages for programs that embed them
+#   lib/libweir.so                    framework, stages, YAML and admin endpoint for other programs
 #   include/weir/*.h                  the public headers
 #   lib/pkgconfig/weir.pc             cc $(pkg-config --cflags --libs weir)
 #   lib/cmake/weir/                   find_package(weir): weir::weir, weir::headers, weir_stage()
@@ -39,11 +39,13 @@ target_include_directories(weir_headers INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 set_target_properties(weir_headers PROPERTIES EXPORT_NAME headers)
 
-# ---- libweir: the framework and the stages; only weir_* is exported ----
+# ---- libweir: all but the command line; only weir_* is exported ----
 add_library(libweir SHARED $<TARGET_OBJECTS:weir_framework> $<TARGET_OBJECTS:weir_stages>
-  $<TARGET_OBJECTS:weir_llhttp>)
+  $<TARGET_OBJECTS:weir_llhttp> $<TARGET_OBJECTS:weir_config> $<TARGET_OBJECTS:weir_admin>
+  $<TARGET_OBJECTS:weir_export> $<TARGET_OBJECTS:weir_server>)
 set(weir_exports ${PROJECT_SOURCE_DIR}/framework/cmake/libweir.map)
-target_link_libraries(libweir PRIVATE weir_flags weir_urcu weir_openssl Threads::Threads m ${CMAKE_DL_LIBS}
+target_link_libraries(libweir PRIVATE weir_flags weir_urcu weir_openssl weir_yaml weir_mhd weir_gnutls weir_jansson
+  weir_curl Threads::Threads m ${CMAKE_DL_LIBS}
   INTERFACE $<BUILD_INTERFACE:weir_public> weir_headers)
 target_link_options(libweir PRIVATE -Wl,--version-script=${weir_exports})
 if(NOT WEIR_SANITIZE) # the sanitizer's run-time library is part of the program
@@ -72,7 +74,7 @@ configure_file(framework/cmake/weir.pc.in weir.pc @ONLY)
 
 install(TARGETS weir)
 install(TARGETS weir_headers libweir EXPORT weir-targets)
-install(DIRECTORY framework/include/weir stages/include/weir
+install(DIRECTORY framework/include/weir stages/include/weir server/include/weir
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT weir-targets NAMESPACE weir:: DESTINATION ${weir_package})
 install(FILES ${weir_made}/weir-config.cmake ${weir_made}/weir-config-version.cmake

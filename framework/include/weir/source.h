@@ -43,6 +43,8 @@
 #include <weir/annotate.h>
 #include <weir/event.h>
 
+WEIR_C_BEGIN
+
 struct weir_stage;
 
 /** The clients of a source whose loops have at most `per_loop` clients each (ops->per_loop). */
@@ -107,5 +109,7 @@ WEIR_API struct weir_stage *weir_predecessor(const struct weir_stage *st, bool *
  *  its connections. NULL if the server is stopping, or if the next graph has no such stage. The
  *  successor outlives this stage. Valid from ops->stop on; any thread. */
 WEIR_API struct weir_stage *weir_successor(const struct weir_stage *st);
+
+WEIR_C_END
 
 #endif

@@ -16,6 +16,8 @@
 #include <weir/payload.h>
 #include <weir/source.h>
 
+WEIR_C_BEGIN
+
 struct weir_graph;
 
 enum weir_thread_state {
@@ -242,5 +244,7 @@ WEIR_API void weir_graph_view_free(struct weir_graph_view *view);
 
 /** Copy the newest `n` decisions into `out`, newest first, and return their number. Any thread. */
 WEIR_API int weir_graph_decisions(const struct weir_graph *graph, struct weir_decision *out, int n);
+
+WEIR_C_END
 
 #endif
