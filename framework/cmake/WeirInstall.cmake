@@ -5,6 +5,8 @@
 #   include/weir/*.h                  the public headers
 #   lib/pkgconfig/weir.pc             cc $(pkg-config --cflags --libs weir)
 #   lib/cmake/weir/                   find_package(weir): weir::weir, weir::headers, weir_stage()
+#   share/man/                        weir(1), weir.yaml(5), one page per stage type
+#   share/{bash-completion,zsh,fish}/ completions
 #   share/weir/servers/               the servers to start from
 #   share/weir/prometheus/, grafana/  scrape configuration, rules, a dashboard
 #   share/weir/bpftrace/              scripts for the USDT probes
@@ -29,7 +31,7 @@ if(GIT_PROGRAM AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
   endif()
 endif()
 # These macros are set only on the sources that use them, so that a new commit does not rebuild other sources.
-set_source_files_properties(cli/load/bench.c cli/help.c cli/run.c admin/stream/sse.c admin/api/routes.c admin/api/view_prom.c PROPERTIES COMPILE_DEFINITIONS
+set_source_files_properties(cli/load/bench.c cli/help.c cli/man.c cli/run.c admin/stream/sse.c admin/api/routes.c admin/api/view_prom.c PROPERTIES COMPILE_DEFINITIONS
   "WEIR_VERSION=\"${PROJECT_VERSION}\";WEIR_COMMIT=\"${weir_commit}\";WEIR_CFLAGS=\"${CMAKE_BUILD_TYPE} ${CMAKE_C_FLAGS_RELEASE}\"")
 
 # weir_headers, for other projects, has the installed headers only; weir_public names folders of
@@ -71,6 +73,25 @@ write_basic_package_version_file(${weir_made}/weir-config-version.cmake COMPATIB
 # work.
 file(RELATIVE_PATH weir_pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(framework/cmake/weir.pc.in weir.pc @ONLY)
+
+# ---- what the program writes about itself: manual pages, completions for shells ----
+set(weir_written ${PROJECT_BINARY_DIR}/written)
+add_custom_command(OUTPUT ${weir_written}/done
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${weir_written}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${weir_written}/man1 ${weir_written}/man5
+  COMMAND sh ${PROJECT_SOURCE_DIR}/framework/cmake/written.sh $<TARGET_FILE:weir> ${weir_written}
+  COMMAND ${CMAKE_COMMAND} -E touch ${weir_written}/done
+  DEPENDS weir framework/cmake/written.sh VERBATIM COMMENT "Writing manual pages and completions")
+add_custom_target(weir_written ALL DEPENDS ${weir_written}/done)
+install(DIRECTORY ${weir_written}/man1 ${weir_written}/man5 DESTINATION ${CMAKE_INSTALL_MANDIR})
+install(FILES ${weir_written}/weir.bash RENAME weir
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${weir_written}/weir.zsh RENAME _weir DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES ${weir_written}/weir.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
+# ---- cmake --build BUILD --target uninstall: remove what the last installation wrote ----
+add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/framework/cmake/uninstall.cmake
+  COMMENT "Removing the installed files")
 
 install(TARGETS weir)
 install(TARGETS weir_headers libweir EXPORT weir-targets)

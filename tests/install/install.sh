@@ -107,6 +107,12 @@ $cxx $flags -std=c++17 -Wall -Wextra -Werror -pedantic -Wl,-rpath,"$libdir" "$wo
 	$(pkg-config --cflags --libs weir) -o "$work/shop/embed"
 (cd "$work/shop" && ./embed)
 
+say "manual pages and completions"
+for file in man/man1/weir.1 man/man5/weir.yaml.5 man/man5/weir-file.read.5 bash-completion/completions/weir \
+	zsh/vendor-completions/_weir fish/vendor_completions.d/weir.fish; do
+	[ -s "$work/prefix/share/$file" ] || { say "share/$file is missing"; exit 1; }
+done
+
 say "the soname of libweir has the minor version"
 readelf -d "$libdir/libweir.so" >"$work/dynamic"
 grep -Eq 'SONAME.*\[libweir\.so\.[0-9]+\.[0-9]+\]' "$work/dynamic"
@@ -117,4 +123,11 @@ grep -q ' weir_graph_build' "$work/symbols"
 if grep -v ' weir_' "$work/symbols"; then
 	exit 1
 fi
+say "uninstall leaves what it did not install"
+echo mine >"$work/prefix/share/weir/mine"
+cmake --build "$build" --target uninstall >"$work/uninstall.log"
+[ "$(find "$work/prefix" -type f)" = "$work/prefix/share/weir/mine" ] || {
+	find "$work/prefix" -type f
+	exit 1
+}
 say fine
