@@ -54,9 +54,12 @@ if(NOT WEIR_SANITIZE) # the sanitizer's run-time library is part of the program
   target_link_options(libweir PRIVATE -Wl,-z,defs)
 endif()
 # The minor version is part of the soname, since any minor version may add members to structs that
-# only embedders use (weir/view.h, weir/spec.h). WEIR_STAGE_ABI is the version for stages.
+# only embedders use (weir/view.h, weir/spec.h). So is WEIR_STAGE_ABI, the version for stages.
+file(STRINGS framework/include/weir/stage.h weir_abi REGEX "^#define WEIR_STAGE_ABI [0-9]+$")
+string(REGEX REPLACE "[^0-9]" "" weir_abi "${weir_abi}")
+set(weir_so ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}-abi${weir_abi})
 set_target_properties(libweir PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir LINKER_LANGUAGE C
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  VERSION ${PROJECT_VERSION} SOVERSION ${weir_so}
   LINK_DEPENDS ${weir_exports})
 
 # ---- the package ----
@@ -83,28 +86,34 @@ add_custom_command(OUTPUT ${weir_written}/done
   COMMAND ${CMAKE_COMMAND} -E touch ${weir_written}/done
   DEPENDS weir framework/cmake/written.sh VERBATIM COMMENT "Writing manual pages and completions")
 add_custom_target(weir_written ALL DEPENDS ${weir_written}/done)
-install(DIRECTORY ${weir_written}/man1 ${weir_written}/man5 DESTINATION ${CMAKE_INSTALL_MANDIR})
+install(DIRECTORY ${weir_written}/man1 ${weir_written}/man5 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT weir)
 install(FILES ${weir_written}/weir.bash RENAME weir
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-install(FILES ${weir_written}/weir.zsh RENAME _weir DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
-install(FILES ${weir_written}/weir.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT weir)
+install(FILES ${weir_written}/weir.zsh RENAME _weir DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions
+  COMPONENT weir)
+install(FILES ${weir_written}/weir.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+  COMPONENT weir)
 
 # ---- cmake --build BUILD --target uninstall: remove what the last installation wrote ----
 add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/framework/cmake/uninstall.cmake
   COMMENT "Removing the installed files")
 
-install(TARGETS weir)
-install(TARGETS weir_headers libweir EXPORT weir-targets)
+# ---- what is installed; WeirPackage.cmake makes a Debian package of each component ----
+install(TARGETS weir COMPONENT weir)
+install(TARGETS weir_headers libweir EXPORT weir-targets LIBRARY COMPONENT libweir NAMELINK_COMPONENT libweir-dev)
 install(DIRECTORY framework/include/weir stages/include/weir server/include/weir
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(EXPORT weir-targets NAMESPACE weir:: DESTINATION ${weir_package})
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT libweir-dev FILES_MATCHING PATTERN "*.h")
+install(EXPORT weir-targets NAMESPACE weir:: DESTINATION ${weir_package} COMPONENT libweir-dev)
 install(FILES ${weir_made}/weir-config.cmake ${weir_made}/weir-config-version.cmake
-  framework/cmake/WeirStage.cmake framework/cmake/weir-stage.map DESTINATION ${weir_package})
-install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(DIRECTORY config/servers DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
-install(DIRECTORY contrib/prometheus contrib/grafana contrib/bpftrace contrib/logrotate DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
+  framework/cmake/WeirStage.cmake framework/cmake/weir-stage.map DESTINATION ${weir_package} COMPONENT libweir-dev)
+install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT libweir-dev)
+install(DIRECTORY config/servers contrib/prometheus contrib/grafana contrib/logrotate
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/weir COMPONENT weir)
+install(DIRECTORY contrib/bpftrace DESTINATION ${CMAKE_INSTALL_DATADIR}/weir COMPONENT weir
+  FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 # The units are not installed below CMAKE_INSTALL_LIBDIR: systemd searches only lib of /usr and
 # /usr/local.
-install(FILES contrib/systemd/weir@.service contrib/systemd/weir@.socket DESTINATION lib/systemd/system)
-install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES contrib/systemd/weir@.service contrib/systemd/weir@.socket DESTINATION lib/systemd/system COMPONENT weir)
+install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT weir)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT licence)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT weir)

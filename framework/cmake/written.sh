@@ -5,8 +5,9 @@ set -eu
 weir=$1 folder=$2
 
 "$weir" man "$folder"
-mv "$folder"/*.1 "$folder/man1"
-mv "$folder"/*.5 "$folder/man5"
+gzip -9n "$folder"/*.[15]
+mv "$folder"/*.1.gz "$folder/man1"
+mv "$folder"/*.5.gz "$folder/man5"
 for shell in bash zsh fish; do
 	"$weir" completion $shell >"$folder/weir.$shell"
 done

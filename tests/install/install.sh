@@ -108,14 +108,14 @@ $cxx $flags -std=c++17 -Wall -Wextra -Werror -pedantic -Wl,-rpath,"$libdir" "$wo
 (cd "$work/shop" && ./embed)
 
 say "manual pages and completions"
-for file in man/man1/weir.1 man/man5/weir.yaml.5 man/man5/weir-file.read.5 bash-completion/completions/weir \
+for file in man/man1/weir.1.gz man/man5/weir.yaml.5.gz man/man5/weir-file.read.5.gz bash-completion/completions/weir \
 	zsh/vendor-completions/_weir fish/vendor_completions.d/weir.fish; do
 	[ -s "$work/prefix/share/$file" ] || { say "share/$file is missing"; exit 1; }
 done
 
-say "the soname of libweir has the minor version"
+say "the soname of libweir has the minor version and that of the stage interface"
 readelf -d "$libdir/libweir.so" >"$work/dynamic"
-grep -Eq 'SONAME.*\[libweir\.so\.[0-9]+\.[0-9]+\]' "$work/dynamic"
+grep -Eq 'SONAME.*\[libweir\.so\.[0-9]+\.[0-9]+-abi[0-9]+\]' "$work/dynamic"
 
 say "nothing but weir_* is exported by libweir"
 nm -D --defined-only "$libdir/libweir.so" >"$work/symbols"
