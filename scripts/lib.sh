@@ -22,7 +22,7 @@ CONFORMANCE_PROGRAMS=(nginx:nginx-light haproxy:haproxy lighttpd:lighttpd slowht
 	h2load:nghttp2-client wrk:wrk hey:hey ab:apache2-utils siege:siege node:nodejs
 	testssl:testssl.sh)
 NIKTO_PACKAGES=(perl libwhisker2-perl libnet-ssleay-perl)
-CI_PACKAGES=(lintian clang libclang-rt-14-dev clang-format clang-tidy cppcheck gcovr)
+CI_PACKAGES=(lintian pandoc clang libclang-rt-14-dev clang-format clang-tidy cppcheck gcovr)
 DEPS_DIR=build/deps
 
 say() {

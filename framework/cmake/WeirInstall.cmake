@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Version, libweir and `cmake --install`.
 #
 #   bin/weir                          the command; plug-ins take its exported symbols

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Debian packages by CPack: `weir` (program, units, servers), `libweirN.N-abiN` and `libweir-dev`.
 #   scripts/deb   builds them into build/deb
 # Included after WeirInstall.cmake, whose install() calls name the components.

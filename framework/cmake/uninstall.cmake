@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Removes the files that the last `cmake --install` of this build folder wrote, and the folders that are
 # then empty and belong to weir. DESTDIR is respected.
 set(manifest ${CMAKE_BINARY_DIR}/install_manifest.txt)

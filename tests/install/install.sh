@@ -113,6 +113,21 @@ for file in man/man1/weir.1.gz man/man5/weir.yaml.5.gz man/man5/weir-file.read.5
 	[ -s "$work/prefix/share/$file" ] || { say "share/$file is missing"; exit 1; }
 done
 
+say "a list of the libraries in it, with the versions that are installed"
+python3 - "$work/prefix/share/doc/weir/weir.cdx.json" <<'PY'
+import json, subprocess, sys
+bom = json.load(open(sys.argv[1]))
+assert bom["bomFormat"] == "CycloneDX" and bom["specVersion"] == "1.5"
+have = {c["name"]: c["version"] for c in bom["components"]}
+for name, module in (("libyaml", "yaml-0.1"), ("openssl", "openssl"), ("libcurl", "libcurl"), ("gnutls", "gnutls"),
+                     ("libmicrohttpd", "libmicrohttpd"), ("jansson", "jansson"), ("liburcu", "liburcu-memb")):
+    version = subprocess.run(["pkg-config", "--modversion", module], capture_output=True, text=True, check=True).stdout
+    assert have[name] == version.strip(), (name, have[name], version)
+for name in ("llhttp", "xxhash"):
+    assert have[name].count(".") == 2, (name, have[name])
+assert len({c["bom-ref"] for c in bom["components"]}) == len(bom["components"])
+PY
+
 say "the soname of libweir has the minor version and that of the stage interface"
 readelf -d "$libdir/libweir.so" >"$work/dynamic"
 grep -Eq 'SONAME.*\[libweir\.so\.[0-9]+\.[0-9]+-abi[0-9]+\]' "$work/dynamic"

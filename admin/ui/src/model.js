@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Current rates and percentiles, derived from totals.
 //
 // /api/v1/stages returns totals since the start. A model stores the last few answers and subtracts
