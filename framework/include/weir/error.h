@@ -59,7 +59,7 @@ enum weir_error {
 };
 
 /** The kinds of outcome of an event. */
-enum weir_outcome { WEIR_OUTCOME_DONE, WEIR_OUTCOME_SHED, WEIR_OUTCOME_FAILED };
+enum weir_outcome { WEIR_OUTCOME_DONE, WEIR_OUTCOME_SHED, WEIR_OUTCOME_FAILED, WEIR_OUTCOMES };
 
 /** Number of SHED reasons; weir_shed_index() maps their codes to [0, WEIR_SHED_REASONS). */
 #define WEIR_SHED_REASONS 11
