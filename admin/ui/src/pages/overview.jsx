@@ -9,7 +9,7 @@ import { Card, Decision, Empty, Mark, StageLink, Time } from "../parts.jsx";
 import { FailedReload } from "../reload.jsx";
 import { href, route, RANGES } from "../route.js";
 import { combine, cut } from "../series.js";
-import { firstKnown } from "../use.js";
+import { firstKnown, useFrame } from "../use.js";
 import { isSteered, verdict } from "../verdict.js";
 
 const FEED = 12;
@@ -100,7 +100,7 @@ function Numbers() {
   const slowest = n && n.stages.filter((s) => s.response?.n > 0).sort((a, b) => b.response.p99 - a.response.p99)[0];
   return (
     <section class="numbers" aria-label={`Main numbers, with the last ${minutes} minutes`}>
-      <Big name="Response time, p99" value={slowest ? split(seconds(slowest.response.p99))[0] : NONE} unit={slowest ? split(seconds(slowest.response.p99))[1] : ""}
+      <Big name="Response, p99" value={slowest ? split(seconds(slowest.response.p99))[0] : NONE} unit={slowest ? split(seconds(slowest.response.p99))[1] : ""}
         at={part.at} data={combine(part, sources, "response_p99", Math.max)} show={seconds}
         note={slowest ? `half within ${seconds(slowest.response.p50)}` : "nothing answered recently"} />
       <Big name="Requests" value={n ? rate(n.all.requests) : NONE} unit="/s" at={part.at}
@@ -122,13 +122,15 @@ function Numbers() {
 
 // What the clients of each class get; only if there are several classes.
 function Classes() {
-  const n = now.value;
-  const sources = n ? n.stages.filter((s) => s.response) : [];
-  const names = sources[0]?.classes.map((c) => c.name) || [];
-  if (names.length < 2) return null;
-  const rows = frame.value.rows;
-  const end = rows.at.at(-1) ?? serverNow();
-  const part = cut(rows, Math.max(rows.at[firstKnown(rows)] ?? 0, end - SPARK_S), end);
+  const sources = now.value?.stages.filter((s) => s.response) || [];
+  return sources[0]?.classes.length > 1 ? <ClassTable sources={sources} /> : null;
+}
+
+// The charts are those of the first source; most servers have only one.
+function ClassTable({ sources }) {
+  const names = sources[0].classes.map((c) => c.name);
+  const past = useFrame(sources[0].name, { range: "5m" }).frame;
+  const series = (i) => past?.stages[sources[0].name]?.classes?.[i]?.response_p99 || [];
   const sum = (i, key) => sources.reduce((all, s) => all + s.classes[i].answers[key], 0);
   return (
     <Card title="Classes" id="classes-title" hint="What clients get, by class; the highest class first. Rates over 5 s, percentiles over 10 s.">
@@ -149,7 +151,7 @@ function Classes() {
                   {cell("refused/s", rate(shed), shed > 0)}
                   {cell("failed/s", rate(failed), failed > 0)}
                   {cell("response p50 · p99", p50p99(time))}
-                  <td class="num class-spark" data-label="p99, 5 minutes"><Spark at={part.at} data={classSeries(part, sources, i)} /></td>
+                  <td class="num class-spark" data-label="p99, 5 minutes"><Spark at={series(i).length ? past.at : []} data={series(i)} /></td>
                 </tr>
               );
             })}
@@ -159,12 +161,6 @@ function Classes() {
     </Card>
   );
 }
-
-// The longest p99 of class `i` at the sources, by row.
-const classSeries = (part, sources, i) => part.at.map((_, row) => {
-  const known = sources.map((s) => part.stages[s.name]?.classes?.[i]?.response_p99?.[row]).filter((v) => v !== null && v !== undefined);
-  return known.length ? Math.max(...known) : null;
-});
 
 const split = (text) => {
   const i = text.lastIndexOf(" ");
