@@ -4,7 +4,6 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <weir/spec.h>
 
@@ -120,10 +119,10 @@ int weir_server_admin_port(const struct weir_server *s)
 
 void weir_server_close(struct weir_server *s, struct weir_drain_report *report)
 {
-	struct weir_drain_report mine;
+	struct weir_drain_report none = {0}, mine;
 
 	report = report ? report : &mine;
-	memset(report, 0, sizeof(*report));
+	*report = none;
 	if (!s)
 		return;
 	if (s->started)
