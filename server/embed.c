@@ -119,10 +119,12 @@ int weir_server_admin_port(const struct weir_server *s)
 
 void weir_server_close(struct weir_server *s, struct weir_drain_report *report)
 {
-	struct weir_drain_report none = {0}, mine;
+	struct weir_drain_report mine = {0};
 
-	report = report ? report : &mine;
-	*report = none;
+	if (report)
+		*report = mine;
+	else
+		report = &mine;
 	if (!s)
 		return;
 	if (s->started)
