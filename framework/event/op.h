@@ -14,11 +14,13 @@ struct weir_family;
 
 /* Bits of weir_op.flags: the memory comes from weir_event_new; the event has ended before it was
  * sent, with `status`; a child of the event, which is in a handler, could not be made, which counts in
- * thread.unsent; the parent awaits the first child (family_race). */
+ * thread.unsent; the parent awaits the first child (family_race); of the unsent children of the event,
+ * one cannot be sent, or they leave by several outlets. */
 #define OP_SLAB   1
 #define OP_UNSENT 2
 #define OP_LACKS  4
 #define OP_RACES  8
+#define OP_MIXED  16
 
 /** Whether any family has ever been made: checks of single events are left out before that. */
 extern atomic_bool op_families;
@@ -82,6 +84,12 @@ void family_take(struct weir_family *f, int n);
 /** `ev`, whose type has a struct weir_op, has ended with `status` and has been counted: let its
  *  parent know, or release its memory. */
 void op_end(struct thread *t, struct weir_event *ev, int status);
+
+/** End the children at the front of slot[0..n), n >= 1, that the parent of the first one awaits and whose
+ *  end only has to be told to it: they are in no family, have no children and no trail. They have been
+ *  counted, as for op_end, and are finished by this call. The first one has a parent. Sets their slots to
+ *  NULL and returns their number, which may be 0. */
+int op_end_run(struct thread *t, struct weir_event **slot, int n, int status);
 
 /** The calling thread's handler lets `ev` go without awaiting its unsent children: send them as
  *  orphans, or end them as WEIR_ECANCELLED if `cancel` is set. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations: the end of children, and what their parents see of it; see graph/op.c. */
+#include "base/probe.h"
 #include "event/op.h"
 #include "event/slab.h"
 #include "graph/graph.h"
@@ -19,6 +20,27 @@ static inline void release(struct thread *t, struct weir_event *ev, int status)
 		slab_give(&t->slab, ev, type->size);
 }
 
+/* Whether the event, which has ended, leaves nothing but memory behind. */
+static inline bool is_bare(const struct weir_event *ev)
+{
+	return !ev->type->finish && !ev->type->payloads && op_of(ev)->flags & OP_SLAB;
+}
+
+/* Release the children at the front of `list` that have the type of the first one, which is bare. Returns
+ * the others. */
+static inline struct weir_event *release_run(struct thread *t, struct weir_event *list)
+{
+	const struct weir_event_type *type = list->type;
+	size_t size = type->size;
+
+	do {
+		struct weir_event *child = list;
+		list = op_of(child)->sibling;
+		slab_give(&t->slab, child, size);
+	} while (list && list->type == type && op_of(list)->flags & OP_SLAB);
+	return list;
+}
+
 void op_free_ended(struct thread *t, struct weir_event *ev)
 {
 	struct weir_op *op = op_of(ev);
@@ -28,25 +50,35 @@ void op_free_ended(struct thread *t, struct weir_event *ev)
 	op->n_awaited = 0;
 	while (list) {
 		struct weir_event *child = list;
+		if (WEIR_LIKELY(is_bare(child))) {
+			list = release_run(t, list);
+			continue;
+		}
 		list = op_of(child)->sibling;
 		release(t, child, op_of(child)->status);
 	}
 }
 
-/* Link the awaited children by `next`, which queues have used, and count them as joined, or as
- * cancelled. */
+/* The number of the awaited children that have ended as WEIR_ECANCELLED. */
+static WEIR_COLD uint64_t count_cancelled(const struct weir_op *op)
+{
+	uint64_t n = 0;
+
+	for (const struct weir_event *c = op->children; c; c = c->next)
+		n += op_of(c)->status == WEIR_ECANCELLED;
+	return n;
+}
+
+/* Count `ev` as running, and its children as joined or cancelled. */
 static void collect(struct thread *t, int id, const struct weir_event *ev)
 {
 	const struct weir_op *op = op_of(ev);
-	uint64_t cancelled = 0;
+	uint64_t cancelled = WEIR_UNLIKELY(op->status != WEIR_OK) ? count_cancelled(op) : 0;
 	struct book *book = book_take(t, id);
 
-	for (struct weir_event *c = op->children; c; c = c->next) {
-		c->next = op_of(c)->sibling;
-		cancelled += op_of(c)->status == WEIR_ECANCELLED;
-	}
 	book_add(&book->joined, op->n_awaited - cancelled);
-	book_add(&book->cancelled, cancelled);
+	if (WEIR_UNLIKELY(cancelled > 0))
+		book_add(&book->cancelled, cancelled);
 	book_add(&book->class_book[ev->class_id].awaiting, (uint64_t)-1);
 	book_add(&book->running, 1);
 	book_give(t, id, book);
@@ -81,19 +113,19 @@ static WEIR_COLD void note_status(struct weir_op *op, int status)
 		    &op->status, &none, (int16_t)status, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* A child of `parent` has ended with `status`. The parent may end in another thread as soon as
+/* `n` children of `parent` have ended with `status`. The parent may end in another thread as soon as
  * `pending` has been lowered. */
-static inline void join(struct thread *t, struct weir_event *parent, int status)
+static inline void join(struct thread *t, struct weir_event *parent, uint32_t n, int status)
 {
 	struct weir_op *op = op_of(parent);
 
 	if (WEIR_UNLIKELY(status != WEIR_OK))
 		note_status(op, status);
-	/* acquire: pairs with the decrements of other threads. If only this child is left, no other
+	/* acquire: pairs with the decrements of other threads. If only these children are left, no other
 	 * thread uses the parent. */
-	if (__atomic_load_n(&op->pending, __ATOMIC_ACQUIRE) == 1)
+	if (__atomic_load_n(&op->pending, __ATOMIC_ACQUIRE) == n)
 		op->pending = 0;
-	else if (__atomic_sub_fetch(&op->pending, 1, __ATOMIC_ACQ_REL) > 0)
+	else if (__atomic_sub_fetch(&op->pending, n, __ATOMIC_ACQ_REL) > 0)
 		return;
 	resume(t, parent);
 }
@@ -140,6 +172,7 @@ static __attribute__((noinline)) void end_racing(
 	}
 	op->status = (int16_t)status;
 	op->sibling = NULL;
+	ev->next = NULL;
 	op_of(parent)->status = (int16_t)result;
 	op_of(parent)->children = ev;
 	op_of(parent)->n_awaited = 1;
@@ -164,7 +197,33 @@ void op_end(struct thread *t, struct weir_event *ev, int status)
 		return;
 	}
 	op->status = (int16_t)status;
-	join(t, op->parent, status);
+	ev->next = op->sibling;
+	join(t, op->parent, 1, status);
+}
+
+int op_end_run(struct thread *t, struct weir_event **slot, int n, int status)
+{
+	const struct weir_event_type *type = slot[0]->type;
+	struct weir_event *parent = op_of(slot[0])->parent;
+	int run = 0;
+
+	if (WEIR_UNLIKELY(type->trail != 0))
+		return 0;
+	for (; run < n; run++) {
+		struct weir_event *ev = slot[run];
+		struct weir_op *op = (struct weir_op *)((uintptr_t)ev + type->op);
+		if (ev->type != type || op->parent != parent || op->children || op->family)
+			break;
+		probe_done(ev->stage, ev->class_id, status, ev->arrival_ns);
+		slot[run] = NULL;
+		ev->state = WEIR_EVENT_FINISHED;
+		ev->next = op->sibling;
+		op->next = NULL;
+		op->status = (int16_t)status;
+	}
+	if (run > 0)
+		join(t, parent, (uint32_t)run, status);
+	return run;
 }
 
 void op_strip(struct outbox *o)
@@ -196,11 +255,8 @@ void op_strip(struct outbox *o)
 struct weir_event *weir_ended(const struct weir_event *ev)
 {
 	const struct weir_op *op = op_of(ev);
-	struct weir_event *child = op->children;
 
-	for (uint32_t i = 0; i < op->n_unsent; i++)
-		child = child->next;
-	return child;
+	return WEIR_UNLIKELY(op->n_unsent > 0) ? op_of(op->children)->sibling : op->children;
 }
 
 int weir_ended_status(const struct weir_event *ev)

@@ -76,10 +76,11 @@ struct weir_op {
 	struct weir_event *parent;  /* awaits this event; NULL if none does */
 	struct weir_family *family; /* NULL if it is in none */
 	weir_next *next;            /* continuation of an event that waits; otherwise NULL */
-	/* the unsent children, last one first, and then the awaited ones, first one first */
+	/* The last unsent child, or else the first awaited one. The unsent ones are a ring by `next`. */
 	struct weir_event *children;
-	struct weir_event *sibling; /* next child that the parent awaits */
-	uint32_t pending;           /* awaited children that have not ended */
+	/* next child of the parent; of the last unsent one, the first awaited one */
+	struct weir_event *sibling;
+	uint32_t pending; /* awaited children that have not ended */
 	uint32_t n_unsent, n_awaited;
 	/* first status but WEIR_OK of a child; of an event that has ended, its own status */
 	int16_t status;
