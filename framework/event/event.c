@@ -126,7 +126,7 @@ static inline int end_some(
 	struct weir_event *ev = *slot;
 	int ended = 0;
 
-	if (WEIR_UNLIKELY(ev->type->op) && op_of(ev)->parent && stage == ev->stage)
+	if (ev->type->op && !ev->type->trail && stage == ev->stage)
 		ended = op_end_run(t, slot, n, status);
 	if (ended > 0)
 		return ended;

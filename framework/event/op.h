@@ -85,10 +85,10 @@ void family_take(struct weir_family *f, int n);
  *  parent know, or release its memory. */
 void op_end(struct thread *t, struct weir_event *ev, int status);
 
-/** End the children at the front of slot[0..n), n >= 1, that the parent of the first one awaits and whose
- *  end only has to be told to it: they are in no family, have no children and no trail. They have been
- *  counted, as for op_end, and are finished by this call. The first one has a parent. Sets their slots to
- *  NULL and returns their number, which may be 0. */
+/** End the events at the front of slot[0..n), n >= 1, that have the type of the first one, are awaited by
+ *  parents, and whose end need only be told to these: they are in no family and have no children. The type
+ *  has a struct weir_op and no trail. The events have been counted, as for op_end. Sets their slots to
+ *  NULL and returns their number. */
 int op_end_run(struct thread *t, struct weir_event **slot, int n, int status);
 
 /** The calling thread's handler lets `ev` go without awaiting its unsent children: send them as

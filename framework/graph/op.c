@@ -249,7 +249,7 @@ static inline struct unsent take_unsent(struct thread *t, struct weir_op *op)
 /* Send the children of `list` one by one, or end those that cannot be sent. `parent` awaits them, or is
  * NULL. When the last one has ended, the parent may be in another thread, but none of its children has
  * been released. */
-static void send_each(
+static __attribute__((noinline)) void send_each(
     struct thread *t, struct local *l, struct weir_event *list, struct weir_event *parent)
 {
 	while (list) {
@@ -294,11 +294,10 @@ static void note_continues(struct weir_stage *st)
 
 /* Count `ev`, which was in a handler or held, as awaiting, and `n` new children of it as spawned. It goes
  * on occupying a slot. */
-static void count_awaiting(
-    struct thread *t, struct weir_stage *st, struct weir_event *ev, uint64_t n)
+static inline void count_awaiting(struct local *l, struct weir_event *ev, uint64_t n)
 {
 	bool held = ev->state == WEIR_EVENT_HELD;
-	struct book *book = book_take(t, st->id);
+	struct book *book = &l->book;
 	struct class_book *by_class = &book->class_book[ev->class_id];
 
 	book_add(&by_class->spawned, n);
@@ -306,15 +305,23 @@ static void count_awaiting(
 	if (WEIR_UNLIKELY(held))
 		book_add(&book->held, (uint64_t)-1);
 	book_add(&book->running, held ? n : n - 1);
-	book_give(t, st->id, book);
+	book_changed(book);
 	ev->state = WEIR_EVENT_AWAITING;
 	if (WEIR_LIKELY(!held))
-		stage_keep(t, st, ev);
+		stage_keep(l->thread, l->stage, ev);
+}
+
+/* End `*slot`, which cannot wait because memory is short, and its unsent children. */
+static WEIR_COLD void fail_await(struct thread *t, struct weir_event **slot)
+{
+	op_let_go(t, *slot, true);
+	weir_event_finish(slot, WEIR_ENOMEM);
 }
 
 /* Let `*slot`, whose continuation is `next`, wait for the children in its list. `first`: until one has
  * succeeded. */
-static void await(struct weir_stage *st, struct weir_event **slot, weir_next *next, bool first)
+static inline __attribute__((always_inline)) void await(
+    struct weir_stage *st, struct weir_event **slot, weir_next *next, bool first)
 {
 	struct thread *t = thread_self();
 	struct weir_event *ev = *slot;
@@ -323,20 +330,21 @@ static void await(struct weir_stage *st, struct weir_event **slot, weir_next *ne
 	struct weir_op *op = op_of(ev);
 	struct local *l = local_find(t, st->id);
 	if (WEIR_UNLIKELY(!l) || (first && op->n_unsent > 0 && !family_race(ev))) {
-		op_let_go(t, ev, true);
-		weir_event_finish(slot, WEIR_ENOMEM);
+		fail_await(t, slot);
 		return;
 	}
-	struct unsent u = take_unsent(t, op);
-	op_free_ended(t, ev);
+	if (op->n_awaited > 0)
+		op_free_ended(t, ev);
 	op->next = next;
 	op->status = op->unsent_status;
 	op->unsent_status = 0;
 	note_continues(st);
+	struct unsent u = take_unsent(t, op);
 	if (u.n == 0) {
 		weir_requeue(st, slot);
 		return;
 	}
+	*slot = NULL;
 	if (WEIR_UNLIKELY(ev->type->trail != 0))
 		trail_leave(ev, clock_now_ns());
 	op->pending = u.n;
@@ -344,8 +352,7 @@ static void await(struct weir_stage *st, struct weir_event **slot, weir_next *ne
 		op->n_awaited = u.n;
 		op->children = u.first;
 	}
-	count_awaiting(t, st, ev, u.n);
-	*slot = NULL;
+	count_awaiting(l, ev, u.n);
 	/* The last child of the list may end here, which resumes the event. */
 	if (WEIR_UNLIKELY(u.mixed || first))
 		send_each(t, l, u.first, first ? NULL : ev);
@@ -410,9 +417,10 @@ static bool is_ordered(const struct weir_stage *st)
 /* The number of events at the front of ev[0..n) that have the continuation of the first. */
 static int count_run(struct weir_event *const *ev, int n)
 {
+	weir_next *next = next_of(ev[0]);
 	int same = 1;
 
-	while (same < n && next_of(ev[same]) == next_of(ev[0]))
+	while (same < n && next_of(ev[same]) == next)
 		same++;
 	return same;
 }
@@ -439,7 +447,9 @@ void stage_continue(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int at = 0; at < n;) {
 		weir_next *next = next_of(ev[at]);
-		int same = is_ordered(st) ? count_run(ev + at, n - at) : gather(ev + at, n - at);
+		int same = count_run(ev + at, n - at);
+		if (WEIR_UNLIKELY(same < n - at) && !is_ordered(st))
+			same = gather(ev + at, n - at);
 		for (int i = at; next && i < at + same; i++)
 			op_of(ev[i])->next = NULL;
 		(next ? next : st->ops->handle)(st, ev + at, same);

@@ -7,7 +7,7 @@
 #include "stage/stage.h"
 
 /* Release the memory of an event that has ended. */
-static inline void release(struct thread *t, struct weir_event *ev, int status)
+static __attribute__((noinline)) void release(struct thread *t, struct weir_event *ev, int status)
 {
 	const struct weir_event_type *type = ev->type;
 	bool slab = op_of(ev)->flags & OP_SLAB;
@@ -44,9 +44,10 @@ static inline struct weir_event *release_run(struct thread *t, struct weir_event
 void op_free_ended(struct thread *t, struct weir_event *ev)
 {
 	struct weir_op *op = op_of(ev);
-	struct weir_event *list = op->children;
+	struct weir_event **at = op->n_unsent > 0 ? &op_of(op->children)->sibling : &op->children,
+			  *list = *at;
 
-	op->children = NULL;
+	*at = NULL;
 	op->n_awaited = 0;
 	while (list) {
 		struct weir_event *child = list;
@@ -70,18 +71,27 @@ static WEIR_COLD uint64_t count_cancelled(const struct weir_op *op)
 }
 
 /* Count `ev` as running, and its children as joined or cancelled. */
-static void collect(struct thread *t, int id, const struct weir_event *ev)
+static inline void collect(struct book *book, const struct weir_event *ev)
 {
 	const struct weir_op *op = op_of(ev);
 	uint64_t cancelled = WEIR_UNLIKELY(op->status != WEIR_OK) ? count_cancelled(op) : 0;
-	struct book *book = book_take(t, id);
 
 	book_add(&book->joined, op->n_awaited - cancelled);
 	if (WEIR_UNLIKELY(cancelled > 0))
 		book_add(&book->cancelled, cancelled);
 	book_add(&book->class_book[ev->class_id].awaiting, (uint64_t)-1);
 	book_add(&book->running, 1);
-	book_give(t, id, book);
+}
+
+/* As resume, if memory is short: end the event. */
+static WEIR_COLD void resume_none(struct thread *t, struct weir_stage *st, struct weir_event *ev)
+{
+	struct book *book = book_take(t, st->id);
+
+	collect(book, ev);
+	book_give(t, st->id, book);
+	ev->state = WEIR_EVENT_RUNNING;
+	stage_end_kept(t, st, &ev, WEIR_ENOMEM);
 }
 
 /* Let the stage have `ev`, all of whose children have ended, again. It occupies its slot until it is
@@ -93,12 +103,13 @@ static __attribute__((noinline)) void resume(struct thread *t, struct weir_event
 
 	if (WEIR_UNLIKELY(stage_has_width(st)))
 		hold_record_part(t, ev);
-	collect(t, st->id, ev);
-	ev->state = WEIR_EVENT_RUNNING;
 	if (WEIR_UNLIKELY(!l)) {
-		stage_end_kept(t, st, &ev, WEIR_ENOMEM);
+		resume_none(t, st, ev);
 		return;
 	}
+	collect(&l->book, ev);
+	book_changed(&l->book);
+	ev->state = WEIR_EVENT_RUNNING;
 	l->again_held[ev->class_id]++;
 	l->again_holds = true;
 	outbox_add(t, &l->again, ev);
@@ -204,26 +215,32 @@ void op_end(struct thread *t, struct weir_event *ev, int status)
 int op_end_run(struct thread *t, struct weir_event **slot, int n, int status)
 {
 	const struct weir_event_type *type = slot[0]->type;
-	struct weir_event *parent = op_of(slot[0])->parent;
-	int run = 0;
+	struct weir_event *parent =
+	    NULL; /* of the last `run` children, which it does not know to have ended */
+	uint32_t run = 0;
+	int i = 0;
 
-	if (WEIR_UNLIKELY(type->trail != 0))
-		return 0;
-	for (; run < n; run++) {
-		struct weir_event *ev = slot[run];
+	for (; i < n && slot[i]->type == type; i++) {
+		struct weir_event *ev = slot[i];
 		struct weir_op *op = (struct weir_op *)((uintptr_t)ev + type->op);
-		if (ev->type != type || op->parent != parent || op->children || op->family)
+		if (!op->parent || op->children || op->family)
 			break;
+		if (op->parent != parent && run > 0) {
+			join(t, parent, run, status);
+			run = 0;
+		}
+		parent = op->parent;
+		run++;
 		probe_done(ev->stage, ev->class_id, status, ev->arrival_ns);
-		slot[run] = NULL;
+		slot[i] = NULL;
 		ev->state = WEIR_EVENT_FINISHED;
 		ev->next = op->sibling;
 		op->next = NULL;
 		op->status = (int16_t)status;
 	}
 	if (run > 0)
-		join(t, parent, (uint32_t)run, status);
-	return run;
+		join(t, parent, run, status);
+	return i;
 }
 
 void op_strip(struct outbox *o)
