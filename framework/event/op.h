@@ -95,8 +95,8 @@ int op_end_run(struct thread *t, struct weir_event **slot, int n, int status);
  *  orphans, or end them as WEIR_ECANCELLED if `cancel` is set. */
 void op_let_go(struct thread *t, struct weir_event *ev, bool cancel);
 
-/** Release the children of `ev` that have ended. */
-void op_free_ended(struct thread *t, struct weir_event *ev);
+/** Release the children of an event without unsent ones, which have ended. */
+void op_free_ended(struct thread *t, struct weir_op *op);
 
 /** Finish the events of `o` whose family has ended, as WEIR_ECANCELLED. */
 void op_strip(struct outbox *o);

@@ -145,13 +145,12 @@ static inline void append(const struct weir_stage *st, struct weir_event *ev, st
 	c->depth = (uint8_t)(op->depth + 1);
 	if (op->n_unsent++ == 0) {
 		child->next = child;
-		c->sibling = last;
+		op->ended = last;
 		thread_current->unsent++;
 	} else {
 		struct weir_op *l = op_of(last);
 		child->next = last->next;
 		last->next = child;
-		c->sibling = l->sibling;
 		l->sibling = child;
 		if (WEIR_UNLIKELY(l->outlet != c->outlet))
 			op->flags |= OP_MIXED;
@@ -239,10 +238,10 @@ static inline struct unsent take_unsent(struct thread *t, struct weir_op *op)
 		return u;
 	u.last = op->children;
 	u.first = u.last->next;
-	op->children = op_of(u.last)->sibling;
+	op->children = op->ended;
+	op->next = NULL;
 	op->n_unsent = 0;
 	u.last->next = NULL;
-	op_of(u.last)->sibling = NULL;
 	return u;
 }
 
@@ -333,13 +332,13 @@ static inline __attribute__((always_inline)) void await(
 		fail_await(t, slot);
 		return;
 	}
-	if (op->n_awaited > 0)
-		op_free_ended(t, ev);
+	struct unsent u = take_unsent(t, op);
+	if (op->children)
+		op_free_ended(t, op);
 	op->next = next;
 	op->status = op->unsent_status;
 	op->unsent_status = 0;
 	note_continues(st);
-	struct unsent u = take_unsent(t, op);
 	if (u.n == 0) {
 		weir_requeue(st, slot);
 		return;
@@ -376,6 +375,8 @@ uint64_t weir_wait(
 	struct weir_event *ev = *slot;
 
 	WEIR_ASSERT(next != NULL && ev->type->op != 0);
+	if (WEIR_UNLIKELY(thread_self()->unsent > 0))
+		op_let_go(thread_self(), ev, false); /* before `next` is set: it has been `ended` */
 	op_of(ev)->next = next;
 	note_continues(st);
 	return weir_hold_until(st, slot, until_ns);

@@ -41,13 +41,11 @@ static inline struct weir_event *release_run(struct thread *t, struct weir_event
 	return list;
 }
 
-void op_free_ended(struct thread *t, struct weir_event *ev)
+void op_free_ended(struct thread *t, struct weir_op *op)
 {
-	struct weir_op *op = op_of(ev);
-	struct weir_event **at = op->n_unsent > 0 ? &op_of(op->children)->sibling : &op->children,
-			  *list = *at;
+	struct weir_event *list = op->children;
 
-	*at = NULL;
+	op->children = NULL;
 	op->n_awaited = 0;
 	while (list) {
 		struct weir_event *child = list;
@@ -161,7 +159,7 @@ static __attribute__((noinline)) void leave(struct thread *t, struct weir_event 
 
 	WEIR_ASSERT(op->n_unsent == 0); /* else another thread has given it children (weir_child) */
 	if (op->children)
-		op_free_ended(t, ev);
+		op_free_ended(t, op);
 	weir_family_put(op->family);
 	op->family = NULL;
 }
@@ -273,7 +271,7 @@ struct weir_event *weir_ended(const struct weir_event *ev)
 {
 	const struct weir_op *op = op_of(ev);
 
-	return WEIR_UNLIKELY(op->n_unsent > 0) ? op_of(op->children)->sibling : op->children;
+	return WEIR_UNLIKELY(op->n_unsent > 0) ? op->ended : op->children;
 }
 
 int weir_ended_status(const struct weir_event *ev)
