@@ -78,17 +78,18 @@ uint64_t family_ends(void);
 void family_search_begin(void);
 void family_search_end(void);
 
-/** Add `n` references to a family; NULL is allowed. */
+/** Add `n` references to a family, or release them; NULL is allowed. */
 void family_take(struct weir_family *f, int n);
+void family_put(struct weir_family *f, int n);
 
 /** `ev`, whose type has a struct weir_op, has ended with `status` and has been counted: let its
  *  parent know, or release its memory. */
 void op_end(struct thread *t, struct weir_event *ev, int status);
 
 /** End the events at the front of slot[0..n), n >= 1, that have the type of the first one, are awaited by
- *  parents, and whose end need only be told to these: they are in no family and have no children. The type
- *  has a struct weir_op and no trail. The events have been counted, as for op_end. Sets their slots to
- *  NULL and returns their number. */
+ *  parents, and whose end need only be told to these: they have no children. The type has a struct weir_op
+ *  and no trail. The events have been counted, as for op_end. Sets their slots to NULL and returns their
+ *  number. */
 int op_end_run(struct thread *t, struct weir_event **slot, int n, int status);
 
 /** The calling thread's handler lets `ev` go without awaiting its unsent children: send them as

@@ -10,14 +10,18 @@
 static __attribute__((noinline)) void release(struct thread *t, struct weir_event *ev, int status)
 {
 	const struct weir_event_type *type = ev->type;
+	struct weir_family *family = op_of(ev)->family;
 	bool slab = op_of(ev)->flags & OP_SLAB;
 
+	op_of(ev)->family = NULL;
 	if (WEIR_UNLIKELY(type->payloads != 0) && payloads_of(ev)->n > 0)
 		payload_finish(ev, status);
 	else if (type->finish)
 		type->finish(ev, status);
 	if (slab)
 		slab_give(&t->slab, ev, type->size);
+	if (WEIR_UNLIKELY(family != NULL))
+		family_put(family, 1);
 }
 
 /* Whether the event, which has ended, leaves nothing but memory behind. */
@@ -26,18 +30,24 @@ static inline bool is_bare(const struct weir_event *ev)
 	return !ev->type->finish && !ev->type->payloads && op_of(ev)->flags & OP_SLAB;
 }
 
-/* Release the children at the front of `list` that have the type of the first one, which is bare. Returns
- * the others. */
+/* Release the children at the front of `list` that have the type and the family of the first one, which is
+ * bare. Returns the others. */
 static inline struct weir_event *release_run(struct thread *t, struct weir_event *list)
 {
 	const struct weir_event_type *type = list->type;
+	struct weir_family *family = op_of(list)->family;
 	size_t size = type->size;
+	int n = 0;
 
 	do {
 		struct weir_event *child = list;
 		list = op_of(child)->sibling;
 		slab_give(&t->slab, child, size);
-	} while (list && list->type == type && op_of(list)->flags & OP_SLAB);
+		n++;
+	} while (list && list->type == type && op_of(list)->flags & OP_SLAB &&
+		 op_of(list)->family == family);
+	if (WEIR_UNLIKELY(family != NULL))
+		family_put(family, n);
 	return list;
 }
 
@@ -82,12 +92,14 @@ static inline void collect(struct book *book, const struct weir_event *ev)
 }
 
 /* As resume, if memory is short: end the event. */
-static WEIR_COLD void resume_none(struct thread *t, struct weir_stage *st, struct weir_event *ev)
+static WEIR_COLD void resume_none(struct thread *t, struct weir_event *ev)
 {
+	struct weir_stage *st = t->graph->stages[ev->stage];
 	struct book *book = book_take(t, st->id);
 
 	collect(book, ev);
 	book_give(t, st->id, book);
+	hold_record_part(t, ev);
 	ev->state = WEIR_EVENT_RUNNING;
 	stage_end_kept(t, st, &ev, WEIR_ENOMEM);
 }
@@ -96,15 +108,14 @@ static WEIR_COLD void resume_none(struct thread *t, struct weir_stage *st, struc
  * in the queue. */
 static __attribute__((noinline)) void resume(struct thread *t, struct weir_event *ev)
 {
-	struct weir_stage *st = t->graph->stages[ev->stage];
-	struct local *l = local_find(t, st->id);
+	struct local *l = local_find(t, ev->stage);
 
-	if (WEIR_UNLIKELY(stage_has_width(st)))
-		hold_record_part(t, ev);
 	if (WEIR_UNLIKELY(!l)) {
-		resume_none(t, st, ev);
+		resume_none(t, ev);
 		return;
 	}
+	if (WEIR_UNLIKELY(stage_has_width(l->stage)))
+		hold_record_part(t, ev);
 	collect(&l->book, ev);
 	book_changed(&l->book);
 	ev->state = WEIR_EVENT_RUNNING;
@@ -152,16 +163,11 @@ static __attribute__((noinline)) void end_alone(struct thread *t, struct weir_ev
 	release(t, ev, status);
 }
 
-/* As op_end, for an event with children of its own, or with a family. */
-static __attribute__((noinline)) void leave(struct thread *t, struct weir_event *ev)
+/* As op_end, for an event with children of its own. */
+static __attribute__((noinline)) void leave(struct thread *t, struct weir_op *op)
 {
-	struct weir_op *op = op_of(ev);
-
 	WEIR_ASSERT(op->n_unsent == 0); /* else another thread has given it children (weir_child) */
-	if (op->children)
-		op_free_ended(t, op);
-	weir_family_put(op->family);
-	op->family = NULL;
+	op_free_ended(t, op);
 }
 
 /* As op_end, for a child whose parent awaits the first of its children. If this child decides, the parent
@@ -173,7 +179,8 @@ static __attribute__((noinline)) void end_racing(
 	int result;
 	struct weir_event *parent = family_raced(op->family, status, &result);
 
-	leave(t, ev);
+	if (op->children)
+		leave(t, op);
 	op->next = NULL;
 	if (!parent) {
 		end_alone(t, ev, status);
@@ -193,13 +200,12 @@ void op_end(struct thread *t, struct weir_event *ev, int status)
 {
 	struct weir_op *op = op_of(ev);
 
-	if (WEIR_UNLIKELY(op->children != NULL || op->family != NULL)) {
-		if (WEIR_UNLIKELY(op->flags & OP_RACES)) {
-			end_racing(t, ev, status);
-			return;
-		}
-		leave(t, ev);
+	if (WEIR_UNLIKELY(op->flags & OP_RACES)) {
+		end_racing(t, ev, status);
+		return;
 	}
+	if (WEIR_UNLIKELY(op->children != NULL))
+		leave(t, op);
 	op->next = NULL;
 	if (!op->parent) {
 		end_alone(t, ev, status);
@@ -221,7 +227,7 @@ int op_end_run(struct thread *t, struct weir_event **slot, int n, int status)
 	for (; i < n && slot[i]->type == type; i++) {
 		struct weir_event *ev = slot[i];
 		struct weir_op *op = (struct weir_op *)((uintptr_t)ev + type->op);
-		if (!op->parent || op->children || op->family)
+		if (!op->parent || op->children)
 			break;
 		if (op->parent != parent && run > 0) {
 			join(t, parent, run, status);
