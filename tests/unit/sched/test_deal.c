@@ -154,6 +154,23 @@ static void send_slow(struct weir_stage *st, struct weir_event **ev)
 	finish_rest(ev, end);
 }
 
+/* An event whose time is over just now is refused at the door. */
+static void send_late(struct weir_stage *st, struct weir_event **ev)
+{
+	int64_t now_ns = thread_self()->now_ns;
+
+	takes("b", 100);
+	for (int i = 0; i < 2; i++) {
+		ev[i]->deadline_ns = now_ns + 1 - i;
+		weir_emit(st, 0, &ev[i]);
+		thread_touch(now_ns);
+		thread_flush();
+		CU_ASSERT_EQUAL(in_cell("b"), 1);
+		CU_ASSERT_EQUAL(in_queue("b"), 0);
+	}
+	finish_rest(ev + 2, ev + RUN);
+}
+
 /* ---- what is dealt of the cells ---- */
 
 static void deal(struct weir_stage *st, struct weir_event **ev)
@@ -295,6 +312,11 @@ static void test_slow(void)
 	run(send_slow);
 }
 
+static void test_late(void)
+{
+	run(send_late);
+}
+
 static void test_deal(void)
 {
 	run(deal);
@@ -311,5 +333,5 @@ static void test_tell(void)
 }
 
 CUNIT_MAIN("cells and dealing", {"few events stay", test_few}, {"slow events", test_slow},
-    {"half of the longest cell", test_deal}, {"what is never dealt", test_deal_less},
-    {"the policy is told", test_tell})
+    {"late events", test_late}, {"half of the longest cell", test_deal},
+    {"what is never dealt", test_deal_less}, {"the policy is told", test_tell})

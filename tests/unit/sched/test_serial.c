@@ -267,6 +267,14 @@ static void test_give(void)
 	CU_ASSERT_EQUAL(serial_give(&group->core[0], 1, &slots), -1);
 	atomic_store(&group->serial->state[1], SERIAL_OPEN);
 	CU_ASSERT_EQUAL(queue_part_length(q, 0), first);
+	lock_take(&q->lock);
+	q->closed = true; /* a drain ends what waits, partition by partition */
+	lock_release(&q->lock);
+	CU_ASSERT_EQUAL(serial_give(&group->core[0], 1, &slots), -1);
+	lock_take(&q->lock);
+	q->closed = false;
+	lock_release(&q->lock);
+	CU_ASSERT_EQUAL(queue_part_length(q, 0), first);
 	CU_ASSERT_EQUAL(serial_give(&group->core[0], 1, &slots), n);
 	CU_ASSERT_EQUAL(queue_part_length(q, 0), first - n);
 	CU_ASSERT_EQUAL(queue_part_length(q, 1), second + n);

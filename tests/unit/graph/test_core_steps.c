@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* Core groups: what a core does between two batches, and what it counts. */
+#include "fixture/graph/probes.h"
+
+#include "graph/graph.h"
+#include "sched/cores.h"
+
+static struct weir_graph *start(const char *gate, const char *value)
+{
+	struct weir_spec *spec = weir_spec_new("steps");
+	struct weir_group_spec *g = weir_spec_add_group(spec, "core");
+	char why[200];
+
+	weir_spec_text(&g->schedule, "fifo");
+	weir_spec_text(&g->cores, "1");
+	fixture_core_stage(spec, "a", "t.pass", "b");
+	fixture_core_stage(spec, "b", "t.end", NULL);
+	for (int i = 0; i < 2; i++)
+		fixture_set(&spec->stages[i], "cohort.max", "4");
+	struct weir_graph *graph = fixture_start(spec);
+	if (gate)
+		CU_ASSERT_EQUAL(weir_graph_set(graph, "core", gate, value, why, sizeof(why)), 0);
+	weir_thread_attach(graph, "test");
+	return graph;
+}
+
+static void steer(struct weir_graph *g, const char *name, enum weir_steer to)
+{
+	char why[200];
+
+	CU_ASSERT_EQUAL(weir_graph_steer(g, name, to, why, sizeof(why)), 0);
+}
+
+static struct core *core_of(struct weir_graph *g)
+{
+	const struct pool *pool = weir_graph_stage(g, "a")->pool;
+
+	return &pool->cores->core[0];
+}
+
+static void finish(struct weir_graph *g, int n)
+{
+	FIXTURE_AWAIT(fixture_ended() == (uint64_t)n);
+	check_each_once(n);
+	weir_thread_detach();
+	finish_graph(g, 0);
+}
+
+/* A change is in force before the next batch. */
+static void test_plan(void)
+{
+	char why[200];
+
+	prepare(2);
+	struct weir_graph *g = start(NULL, NULL);
+	fixture_offer_all(weir_graph_stage(g, "a"), probes, 1, 1);
+	FIXTURE_AWAIT(fixture_ended() == 1);
+	CU_ASSERT_EQUAL(weir_graph_set(g, "core", "schedule", "srpt", why, sizeof(why)), 0);
+	fixture_offer_all(weir_graph_stage(g, "a"), &probes[1], 1, 1);
+	FIXTURE_AWAIT(fixture_ended() == 2);
+	CU_ASSERT_PTR_EQUAL(core_of(g)->next.policy, &next_srpt);
+	finish(g, 2);
+}
+
+/* The books of one core: 40 events wait for it at b, whose batches have four at most. */
+static struct core_book books_of(const char *gate, const char *value)
+{
+	prepare(40);
+	struct weir_graph *g = start(gate, value);
+	const struct sink *b = &weir_graph_stage(g, "b")->sink;
+	steer(g, "b", WEIR_STEER_PAUSE);
+	fixture_offer_all(weir_graph_stage(g, "b"), probes, 40, 40);
+	thread_self()->local[b->id]->service_ns = 100;
+	steer(g, "b", WEIR_STEER_RUN);
+	FIXTURE_AWAIT(fixture_ended() == 40);
+	check_each_once(40);
+	weir_thread_detach();
+	struct weir_drain_report r;
+	weir_graph_drain(g, -1, &r);
+	struct core_book book = core_of(g)->book[b->place];
+	weir_graph_free(g);
+	return book;
+}
+
+static void test_books(void)
+{
+	struct core_book all = books_of(NULL, NULL), two = books_of("gate.events", "2");
+
+	CU_ASSERT_EQUAL(book_read(&all.from_queue), 40);
+	CU_ASSERT_EQUAL(book_read(&all.from_cell), 0);
+	CU_ASSERT_TRUE(book_read(&all.batches) >= 10);
+	CU_ASSERT_EQUAL(book_read(&all.visits[NEXT_POLICY]), 1);
+	CU_ASSERT_EQUAL(book_read(&all.cut[NEXT_POLICY]), 0);
+	CU_ASSERT_TRUE(book_read(&two.batches) >= 20);
+	CU_ASSERT_EQUAL(book_read(&two.visits[NEXT_POLICY]), 20);
+	CU_ASSERT_TRUE(atomic_load(&all.longest.now_ns) > 0);
+}
+
+static void test_types(void)
+{
+	fixture_register(&pass_ops);
+	fixture_register(&end_ops);
+}
+
+CUNIT_MAIN("core steps", {"types are known", test_types}, {"a changed plan", test_plan},
+    {"books", test_books})
