@@ -3,6 +3,7 @@
  * group. An idle core is pretended, so that nobody takes what is dealt before the handler returns. */
 #include "fixture/graph/probes.h"
 
+#include "admission/admission.h"
 #include "event/local.h"
 #include "graph/graph.h"
 #include "sched/cores.h"
@@ -154,6 +155,28 @@ static void send_slow(struct weir_stage *st, struct weir_event **ev)
 	finish_rest(ev, end);
 }
 
+static int n_put; /* events that came into a cell by the door */
+
+static void note_put(struct thread *t, struct sink *s, struct weir_event **ev, int n)
+{
+	n_put += n;
+	core_put(t, s, ev, n);
+}
+
+/* The policy of b is asked about each event, at the door, though the core could put it into the cell. */
+static void send_judged(struct weir_stage *st, struct weir_event **ev)
+{
+	struct sink *b = sink_of("b");
+
+	takes("b", 100);
+	b->put = note_put;
+	ev = send(st, 0, ev, RUN);
+	b->put = core_put;
+	CU_ASSERT_EQUAL(in_cell("b"), RUN);
+	CU_ASSERT_EQUAL(n_put, b->policy == &admission_none ? 0 : RUN);
+	(void)ev;
+}
+
 /* An event whose time is over just now is refused at the door. */
 static void send_late(struct weir_stage *st, struct weir_event **ev)
 {
@@ -276,7 +299,8 @@ static void stage(struct weir_spec *spec, const char *name, const char *use, con
 	weir_spec_text(&s->admission.policy, "none");
 }
 
-static void run(void (*what)(struct weir_stage *st, struct weir_event **ev))
+static void run_with(
+    void (*what)(struct weir_stage *st, struct weir_event **ev), const char *policy)
 {
 	struct weir_spec *spec = weir_spec_new("deal");
 	struct weir_group_spec *group = weir_spec_add_group(spec, "core");
@@ -289,6 +313,7 @@ static void run(void (*what)(struct weir_stage *st, struct weir_event **ev))
 	fixture_set(&spec->stages[0], "cohort.linger", "1s");
 	stage(spec, "b", "t.end", NULL);
 	stage(spec, "c", "t.end", NULL);
+	fixture_set(&spec->stages[1], "admission.policy", policy);
 	prepare(RUN);
 	act = what;
 	graph = fixture_start(spec);
@@ -298,6 +323,11 @@ static void run(void (*what)(struct weir_stage *st, struct weir_event **ev))
 	check_each_once(RUN);
 	weir_thread_detach();
 	finish_graph(graph, 0);
+}
+
+static void run(void (*what)(struct weir_stage *st, struct weir_event **ev))
+{
+	run_with(what, "none");
 }
 
 static void test_few(void)
@@ -317,6 +347,13 @@ static void test_late(void)
 	run(send_late);
 }
 
+static void test_judged(void)
+{
+	n_put = 0;
+	run_with(send_judged, "none");
+	run_with(send_judged, "weir");
+}
+
 static void test_deal(void)
 {
 	run(deal);
@@ -333,5 +370,6 @@ static void test_tell(void)
 }
 
 CUNIT_MAIN("cells and dealing", {"few events stay", test_few}, {"slow events", test_slow},
-    {"late events", test_late}, {"half of the longest cell", test_deal},
-    {"what is never dealt", test_deal_less}, {"the policy is told", test_tell})
+    {"late events", test_late}, {"judged events", test_judged},
+    {"half of the longest cell", test_deal}, {"what is never dealt", test_deal_less},
+    {"the policy is told", test_tell})
