@@ -46,6 +46,24 @@ static void finish(struct weir_graph *g, int n)
 	finish_graph(g, 0);
 }
 
+/* Events that pass from cell to cell are counted at their links, too. */
+static void test_links(void)
+{
+	struct weir_graph_view *v;
+
+	prepare(30);
+	struct weir_graph *g = start(NULL, NULL);
+	fixture_offer_all(weir_graph_stage(g, "a"), probes, 30, 30);
+	FIXTURE_AWAIT(fixture_ended() == 30);
+	FIXTURE_AWAIT(stage_view(g, "b").in_flight == 0);
+	CU_ASSERT_EQUAL_FATAL(weir_graph_view(g, &v), 0);
+	for (int i = 0; i < v->n_stages; i++)
+		if (strcmp(v->stages[i].name, "a") == 0)
+			CU_ASSERT_EQUAL(v->stages[i].links[0].events_total, 30);
+	weir_graph_view_free(v);
+	finish(g, 30);
+}
+
 /* A change is in force before the next batch. */
 static void test_plan(void)
 {
@@ -103,4 +121,4 @@ static void test_types(void)
 }
 
 CUNIT_MAIN("core steps", {"types are known", test_types}, {"a changed plan", test_plan},
-    {"books", test_books})
+    {"links", test_links}, {"books", test_books})

@@ -9,10 +9,12 @@
 #include "sched/cores.h"
 
 #define RUN 200
+#define NEW 3 /* events that the handler makes, if it does */
 
 #define US 1000
 
 static void (*act)(struct weir_stage *st, struct weir_event **ev); /* of one batch of RUN events */
+static int n_new; /* events that the handler has made */
 static int left_calls;
 static uint32_t left_events;
 
@@ -105,6 +107,7 @@ static void send_few(struct weir_stage *st, struct weir_event **ev)
 	takes("c", 100);
 	ev = send(st, 0, ev, 20); /* nobody is idle */
 	CU_ASSERT_EQUAL(in_cell("b"), 20);
+	CU_ASSERT_EQUAL(probes[19].ev.queued_ns, thread_self()->now_ns);
 	CU_ASSERT_EQUAL(in_queue("b"), 0);
 	empty();
 	CU_ASSERT_EQUAL(in_queue("b"), 20);
@@ -119,12 +122,71 @@ static void send_few(struct weir_stage *st, struct weir_event **ev)
 	ev = send(st, 1, ev, 1); /* nor does the first of another stage */
 	CU_ASSERT_EQUAL(in_cell("c"), 0);
 	CU_ASSERT_EQUAL(dealt("c"), 1);
+	empty();
+	ev = send(st, 0, ev, 1);
+	CU_ASSERT_EQUAL(in_cell("b"), 1);
+	ev = send(st, 1, ev, 1); /* two events of two stages */
+	CU_ASSERT_EQUAL(in_cell("c"), 0);
+	CU_ASSERT_EQUAL(dealt("c"), 2);
+	empty();
 	core_of()->plan.balance = false;
 	ev = send(st, 1, ev, 9);
 	CU_ASSERT_EQUAL(in_cell("c"), 9);
-	CU_ASSERT_EQUAL(dealt("c"), 1);
+	CU_ASSERT_EQUAL(dealt("c"), 2);
 	core_of()->plan.balance = true;
 	others_idle(-1);
+	finish_rest(ev, end);
+}
+
+/* Events of two classes, and events that the stage has made, in one run. */
+static void send_mixed(struct weir_stage *st, struct weir_event **ev)
+{
+	struct weir_event **end = ev + RUN, *run[2 + NEW];
+	const struct cell *cell = &core_of()->cell[sink_of("b")->place];
+	struct class_book *book = thread_self()->local[st->id]->book.class_book;
+	uint64_t departed = book_read(&book[0].departed), completed = book_read(&book[0].completed);
+
+	takes("b", 100);
+	ev[1]->class_id = ev[2]->class_id = 1;
+	ev = send(st, 0, ev, 4);
+	CU_ASSERT_EQUAL(cell_class(cell, 0), 2);
+	CU_ASSERT_EQUAL(cell_class(cell, 1), 2);
+	CU_ASSERT_EQUAL(book_read(&book[0].completed), completed + 2);
+	for (int i = 0; i < NEW; i++) {
+		run[1 + i] = &probes[RUN + i].ev;
+		weir_event_init(run[1 + i], &probe_type, 1);
+	}
+	run[0] = ev[0];
+	run[1 + NEW] = ev[1];
+	ev[0] = ev[1] = NULL;
+	n_new = NEW;
+	send(st, 0, run, 2 + NEW);
+	CU_ASSERT_EQUAL(cell_class(cell, 0), 4 + NEW);
+	CU_ASSERT_EQUAL(book_read(&book[0].completed), completed + 4);
+	CU_ASSERT_EQUAL(book_read(&book[0].departed), departed + NEW);
+	finish_rest(ev + 2, end);
+}
+
+/* What a source sends is dealt if it is work for 5 us. */
+static void send_as_source(struct weir_stage *st, struct weir_event **ev)
+{
+	const struct weir_stage_ops *was = st->ops;
+	struct weir_stage_ops source = *was;
+	struct weir_event **end = ev + RUN;
+
+	source.flags |= WEIR_STAGE_SOURCE;
+	st->ops = &source;
+	others_idle(1);
+	takes("b", 1249);
+	ev = send(st, 0, ev, 4);
+	CU_ASSERT_EQUAL(in_cell("b"), 4);
+	empty();
+	takes("b", 1250);
+	ev = send(st, 0, ev, 4);
+	CU_ASSERT_EQUAL(in_cell("b"), 0);
+	CU_ASSERT_EQUAL(dealt("b"), 4);
+	others_idle(-1);
+	st->ops = was;
 	finish_rest(ev, end);
 }
 
@@ -155,6 +217,36 @@ static void send_slow(struct weir_stage *st, struct weir_event **ev)
 	finish_rest(ev, end);
 }
 
+/* What the queue must see, and what never leaves its core. */
+static void send_bound(struct weir_stage *st, struct weir_event **ev)
+{
+	struct weir_event **end = ev + RUN;
+	struct sink *b = sink_of("b");
+
+	takes("b", 100);
+	atomic_store(&b->queue.by_door, true);
+	ev = send(st, 0, ev, 1);
+	CU_ASSERT_EQUAL(in_queue("b"), 1);
+	atomic_store(&b->queue.by_door, false);
+	atomic_store(&b->queue.keeps, true);
+	ev = send(st, 0, ev, 1);
+	CU_ASSERT_EQUAL(in_queue("b"), 2);
+	atomic_store(&b->queue.keeps, false);
+	atomic_store(&b->linger_ns, 1);
+	ev = send(st, 0, ev, 1);
+	CU_ASSERT_EQUAL(in_queue("b"), 3);
+	atomic_store(&b->linger_ns, 0);
+	CU_ASSERT_EQUAL(in_cell("b"), 0);
+	uint8_t local = atomic_exchange(&b->local, LOCAL_KEPT);
+	others_idle(1);
+	ev = send(st, 0, ev, 9);
+	CU_ASSERT_EQUAL(in_cell("b"), 9);
+	CU_ASSERT_EQUAL(in_queue("b"), 3);
+	others_idle(-1);
+	atomic_store(&b->local, local);
+	finish_rest(ev, end);
+}
+
 static int n_put; /* events that came into a cell by the door */
 
 static void note_put(struct thread *t, struct sink *s, struct weir_event **ev, int n)
@@ -169,11 +261,14 @@ static void send_judged(struct weir_stage *st, struct weir_event **ev)
 	struct sink *b = sink_of("b");
 
 	takes("b", 100);
+	for (int i = 0; i < RUN; i += 2)
+		ev[i]->class_id = 1;
 	b->put = note_put;
 	ev = send(st, 0, ev, RUN);
 	b->put = core_put;
 	CU_ASSERT_EQUAL(in_cell("b"), RUN);
 	CU_ASSERT_EQUAL(n_put, b->policy == &admission_none ? 0 : RUN);
+	CU_ASSERT_EQUAL(cell_class(&core_of()->cell[b->place], 1), RUN / 2);
 	(void)ev;
 }
 
@@ -314,13 +409,18 @@ static void run_with(
 	stage(spec, "b", "t.end", NULL);
 	stage(spec, "c", "t.end", NULL);
 	fixture_set(&spec->stages[1], "admission.policy", policy);
-	prepare(RUN);
+	weir_spec_add_class(spec, "one");
+	weir_spec_add_class(spec, "two");
+	prepare(RUN + NEW);
+	n_new = 0;
 	act = what;
 	graph = fixture_start(spec);
 	weir_thread_attach(graph, "test");
 	fixture_offer_all(weir_graph_stage(graph, "a"), probes, RUN, RUN);
-	FIXTURE_AWAIT(fixture_ended() == RUN);
-	check_each_once(RUN);
+	FIXTURE_AWAIT(fixture_ended() >= RUN && fixture_ended() == (unsigned)(RUN + n_new));
+	check_each_once(RUN + n_new);
+	for (int i = 0; i < RUN; i++)
+		probes[i].ev.class_id = 0;
 	weir_thread_detach();
 	finish_graph(graph, 0);
 }
@@ -340,6 +440,21 @@ static void test_few(void)
 static void test_slow(void)
 {
 	run(send_slow);
+}
+
+static void test_mixed(void)
+{
+	run(send_mixed);
+}
+
+static void test_source(void)
+{
+	run(send_as_source);
+}
+
+static void test_bound(void)
+{
+	run(send_bound);
 }
 
 static void test_late(void)
@@ -370,6 +485,7 @@ static void test_tell(void)
 }
 
 CUNIT_MAIN("cells and dealing", {"few events stay", test_few}, {"slow events", test_slow},
+    {"mixed events", test_mixed}, {"of a source", test_source}, {"bound events", test_bound},
     {"late events", test_late}, {"judged events", test_judged},
     {"half of the longest cell", test_deal}, {"what is never dealt", test_deal_less},
     {"the policy is told", test_tell})
