@@ -4,6 +4,7 @@
 
 #include "graph/graph.h"
 #include "sched/cores.h"
+#include "sched/next_bits.h"
 
 static struct weir_graph *start(const char *gate, const char *value)
 {
@@ -15,6 +16,7 @@ static struct weir_graph *start(const char *gate, const char *value)
 	weir_spec_text(&g->cores, "1");
 	fixture_core_stage(spec, "a", "t.pass", "b");
 	fixture_core_stage(spec, "b", "t.end", NULL);
+	spec->stages[1].local = WEIR_LOCAL_ALWAYS;
 	for (int i = 0; i < 2; i++)
 		fixture_set(&spec->stages[i], "cohort.max", "4");
 	struct weir_graph *graph = fixture_start(spec);
@@ -62,6 +64,61 @@ static void test_links(void)
 			CU_ASSERT_EQUAL(v->stages[i].links[0].events_total, 30);
 	weir_graph_view_free(v);
 	finish(g, 30);
+}
+
+/* ---- what the policy is told ---- */
+
+static atomic_int came[2], left[2];
+
+static void note_came(void *state, int stage, uint32_t k)
+{
+	(void)state;
+	atomic_fetch_add(&came[stage], (int)k);
+}
+
+static void note_left(void *state, int stage, uint32_t k)
+{
+	(void)state;
+	atomic_fetch_add(&left[stage], (int)k);
+}
+
+static int pick_first(void *state, const struct next_view *v)
+{
+	(void)state;
+	return bits_lowest(v->ready);
+}
+
+static const struct next_policy counting = {
+    .name = "counting", .help = "", .arrived = note_came, .left = note_left, .pick = pick_first};
+
+/* It learns of the events of cells only, and that all of them have left. */
+static void tell(const char *gate, const char *value)
+{
+	struct cores_plan plan;
+
+	prepare(100);
+	struct weir_graph *g = start(gate, value);
+	struct core_group *group = core_of(g)->group;
+	int b = weir_graph_stage(g, "b")->sink.place;
+	for (int i = 0; i < 2; i++)
+		came[i] = left[i] = 0;
+	lock_take(&g->lock);
+	cores_get(group, &plan);
+	plan.policy = &counting;
+	cores_set(group, &plan);
+	lock_release(&g->lock);
+	fixture_offer_all(weir_graph_stage(g, "a"), probes, 100, 20);
+	FIXTURE_AWAIT(fixture_ended() == 100);
+	CU_ASSERT_EQUAL(came[b], 100);
+	CU_ASSERT_EQUAL(left[b], 100);
+	CU_ASSERT_EQUAL(came[1 - b] + left[1 - b], 0);
+	finish(g, 100);
+}
+
+static void test_told(void)
+{
+	tell(NULL, NULL);
+	tell("gate.events", "3");
 }
 
 /* A change is in force before the next batch. */
@@ -121,4 +178,4 @@ static void test_types(void)
 }
 
 CUNIT_MAIN("core steps", {"types are known", test_types}, {"a changed plan", test_plan},
-    {"links", test_links}, {"books", test_books})
+    {"links", test_links}, {"the policy is told", test_told}, {"books", test_books})

@@ -7,6 +7,7 @@
 #include "event/local.h"
 #include "graph/graph.h"
 #include "sched/cores.h"
+#include "sched/serial.h"
 
 #define RUN 200
 #define NEW 3 /* events that the handler makes, if it does */
@@ -144,6 +145,7 @@ static void send_mixed(struct weir_stage *st, struct weir_event **ev)
 	struct weir_event **end = ev + RUN, *run[2 + NEW];
 	const struct cell *cell = &core_of()->cell[sink_of("b")->place];
 	struct class_book *book = thread_self()->local[st->id]->book.class_book;
+	const struct outbox *out = &thread_self()->local[st->id]->outbox[0];
 	uint64_t departed = book_read(&book[0].departed), completed = book_read(&book[0].completed);
 
 	takes("b", 100);
@@ -164,6 +166,10 @@ static void send_mixed(struct weir_stage *st, struct weir_event **ev)
 	CU_ASSERT_EQUAL(cell_class(cell, 0), 4 + NEW);
 	CU_ASSERT_EQUAL(book_read(&book[0].completed), completed + 4);
 	CU_ASSERT_EQUAL(book_read(&book[0].departed), departed + NEW);
+	CU_ASSERT_EQUAL(book_read(&out->events), 6 + NEW);
+	CU_ASSERT_EQUAL(book_read(&out->made), NEW);
+	CU_ASSERT_EQUAL(book_read(&out->tried[0]), 4 + NEW);
+	CU_ASSERT_EQUAL(book_read(&out->tried[1]), 2);
 	finish_rest(ev + 2, end);
 }
 
@@ -315,12 +321,13 @@ static void deal(struct weir_stage *st, struct weir_event **ev)
 	takes("b", 9 * US);
 	core_deal(core); /* three of one stage */
 	CU_ASSERT_EQUAL(in_cell("b"), 3);
-	ev = send(st, 1, ev, 2);
-	core_deal(core); /* of two stages: all of the longer one */
+	core_give(core, sink_of("b")->place, 1);
+	ev = send(st, 1, ev, 1);
+	core_deal(core); /* three of two stages: all of the longer one */
 	CU_ASSERT_EQUAL(in_cell("b"), 0);
-	CU_ASSERT_EQUAL(in_cell("c"), 2);
+	CU_ASSERT_EQUAL(in_cell("c"), 1);
 	CU_ASSERT_EQUAL(core->filled, 1ULL << sink_of("c")->place);
-	CU_ASSERT_EQUAL(dealt("b"), was + 8);
+	CU_ASSERT_EQUAL(dealt("b"), was + 7);
 	CU_ASSERT_EQUAL(dealt("c"), was_c);
 	finish_rest(ev, end);
 }
@@ -341,14 +348,20 @@ static void deal_less(struct weir_stage *st, struct weir_event **ev)
 	CU_ASSERT_EQUAL(in_cell("b"), 10);
 	CU_ASSERT_EQUAL(in_cell("c"), 2);
 	*kept &= ~bit;
-	atomic_fetch_or(&core->group->halted, bit);
-	core_deal(core); /* b is paused, and two of c are too few */
+	struct serial serial = {.stages = bit}; /* as if b were serial */
+	core->group->serial = &serial;
+	core_deal(core);
+	core->group->serial = NULL;
 	CU_ASSERT_EQUAL(in_cell("b"), 10);
-	CU_ASSERT_EQUAL(in_cell("c"), 2);
+	CU_ASSERT_EQUAL(in_cell("c"), 1);
+	atomic_fetch_or(&core->group->halted, bit);
+	core_deal(core); /* b is paused, and one of c is too few */
+	CU_ASSERT_EQUAL(in_cell("b"), 10);
+	CU_ASSERT_EQUAL(in_cell("c"), 1);
 	atomic_fetch_and(&core->group->halted, ~bit);
 	core_deal(core);
 	CU_ASSERT_EQUAL(in_cell("b"), 5);
-	CU_ASSERT_EQUAL(in_cell("c"), 2);
+	CU_ASSERT_EQUAL(in_cell("c"), 1);
 	finish_rest(ev, end);
 }
 
