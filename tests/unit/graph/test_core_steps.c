@@ -2,6 +2,7 @@
 /* Core groups: what a core does between two batches, and what it counts. */
 #include "fixture/graph/probes.h"
 
+#include "base/clock.h"
 #include "graph/graph.h"
 #include "sched/cores.h"
 #include "sched/next_bits.h"
@@ -64,6 +65,33 @@ static void test_links(void)
 			CU_ASSERT_EQUAL(v->stages[i].links[0].events_total, 30);
 	weir_graph_view_free(v);
 	finish(g, 30);
+}
+
+/* ---- lingering ---- */
+
+static bool lingers(struct sink *s)
+{
+	struct pool *pool = s->pool;
+
+	lock_take(&pool->lock);
+	const struct handler *h = atomic_load(&pool->handler[0]);
+	bool is = h->listed && h->ready_ns[s->place] != INT64_MAX;
+	lock_release(&pool->lock);
+	return is;
+}
+
+/* A core that waits for a fuller batch takes it as soon as it is full. */
+static void test_full(void)
+{
+	prepare(4);
+	struct weir_graph *g = start(NULL, NULL);
+	struct sink *a = &weir_graph_stage(g, "a")->sink;
+	atomic_store(&a->linger_ns, 3600 * NS_PER_S);
+	fixture_offer_all(weir_graph_stage(g, "a"), probes, 3, 3);
+	FIXTURE_AWAIT(lingers(a));
+	CU_ASSERT_EQUAL(fixture_ended(), 0);
+	fixture_offer_all(weir_graph_stage(g, "a"), &probes[3], 1, 1);
+	finish(g, 4);
 }
 
 /* ---- what the policy is told ---- */
@@ -178,4 +206,5 @@ static void test_types(void)
 }
 
 CUNIT_MAIN("core steps", {"types are known", test_types}, {"a changed plan", test_plan},
-    {"links", test_links}, {"the policy is told", test_told}, {"books", test_books})
+    {"links", test_links}, {"a full batch", test_full}, {"the policy is told", test_told},
+    {"books", test_books})
