@@ -165,29 +165,29 @@ static void test_plan(void)
 	finish(g, 2);
 }
 
-/* The books of one core: 40 events wait for it at b, whose batches have four at most. */
-static struct core_book books_of(const char *gate, const char *value)
+/* The books of one core: 40 events wait for it at the stage, whose batches have four at most. */
+static struct core_book books_of(const char *name, const char *gate, const char *value)
 {
 	prepare(40);
 	struct weir_graph *g = start(gate, value);
-	const struct sink *b = &weir_graph_stage(g, "b")->sink;
-	steer(g, "b", WEIR_STEER_PAUSE);
-	fixture_offer_all(weir_graph_stage(g, "b"), probes, 40, 40);
-	thread_self()->local[b->id]->service_ns = 100;
-	steer(g, "b", WEIR_STEER_RUN);
+	const struct sink *s = &weir_graph_stage(g, name)->sink;
+	steer(g, name, WEIR_STEER_PAUSE);
+	fixture_offer_all(weir_graph_stage(g, name), probes, 40, 40);
+	steer(g, name, WEIR_STEER_RUN);
 	FIXTURE_AWAIT(fixture_ended() == 40);
 	check_each_once(40);
 	weir_thread_detach();
 	struct weir_drain_report r;
 	weir_graph_drain(g, -1, &r);
-	struct core_book book = core_of(g)->book[b->place];
+	struct core_book book = core_of(g)->book[s->place];
 	weir_graph_free(g);
 	return book;
 }
 
 static void test_books(void)
 {
-	struct core_book all = books_of(NULL, NULL), two = books_of("gate.events", "2");
+	struct core_book all = books_of("b", NULL, NULL), two = books_of("b", "gate.events", "2"),
+			 first = books_of("a", "gate.events", "2");
 
 	CU_ASSERT_EQUAL(book_read(&all.from_queue), 40);
 	CU_ASSERT_EQUAL(book_read(&all.from_cell), 0);
@@ -196,6 +196,8 @@ static void test_books(void)
 	CU_ASSERT_EQUAL(book_read(&all.cut[NEXT_POLICY]), 0);
 	CU_ASSERT_TRUE(book_read(&two.batches) >= 20);
 	CU_ASSERT_EQUAL(book_read(&two.visits[NEXT_POLICY]), 20);
+	CU_ASSERT_EQUAL(book_read(&two.cut[NEXT_POLICY]), 19);
+	CU_ASSERT_TRUE(book_read(&first.cut[NEXT_POLICY]) > 0);
 	CU_ASSERT_TRUE(atomic_load(&all.longest.now_ns) > 0);
 }
 

@@ -443,6 +443,20 @@ static void run(void (*what)(struct weir_stage *st, struct weir_event **ev))
 	run_with(what, "none");
 }
 
+#define CASE(name, what)                                                                           \
+	static void name(void)                                                                     \
+	{                                                                                          \
+		run(what);                                                                         \
+	}
+CASE(test_slow, send_slow)
+CASE(test_mixed, send_mixed)
+CASE(test_source, send_as_source)
+CASE(test_bound, send_bound)
+CASE(test_late, send_late)
+CASE(test_deal, deal)
+CASE(test_deal_less, deal_less)
+CASE(test_tell, tell)
+
 static void test_few(void)
 {
 	fixture_register(&act_ops);
@@ -450,51 +464,11 @@ static void test_few(void)
 	run(send_few);
 }
 
-static void test_slow(void)
-{
-	run(send_slow);
-}
-
-static void test_mixed(void)
-{
-	run(send_mixed);
-}
-
-static void test_source(void)
-{
-	run(send_as_source);
-}
-
-static void test_bound(void)
-{
-	run(send_bound);
-}
-
-static void test_late(void)
-{
-	run(send_late);
-}
-
 static void test_judged(void)
 {
 	n_put = 0;
 	run_with(send_judged, "none");
 	run_with(send_judged, "weir");
-}
-
-static void test_deal(void)
-{
-	run(deal);
-}
-
-static void test_deal_less(void)
-{
-	run(deal_less);
-}
-
-static void test_tell(void)
-{
-	run(tell);
 }
 
 CUNIT_MAIN("cells and dealing", {"few events stay", test_few}, {"slow events", test_slow},
