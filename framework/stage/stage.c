@@ -152,7 +152,7 @@ static void tell_service(struct sink *sink, struct thread *t, struct served *b)
 
 /* Finish the events that the handler left in `ev`, and count them as unhandled. Such events
  * indicate a bug in the handler, but must not be leaked. */
-void stage_handle(struct weir_stage *st, struct weir_event **ev, int n)
+WEIR_HOT void stage_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	int left = 0;
 
@@ -217,7 +217,7 @@ static WEIR_COLD void fail_all(struct weir_stage *st, struct weir_event **ev, in
 	hold_settle(thread_self());
 }
 
-void stage_run(struct sink *sink, struct weir_event **ev, int n)
+WEIR_HOT void stage_run(struct sink *sink, struct weir_event **ev, int n)
 {
 	struct weir_stage *st = sink->stage;
 	struct thread *t = thread_self();
@@ -360,7 +360,7 @@ static inline bool emit_handled(
 	return true;
 }
 
-void weir_emit(struct weir_stage *st, int outlet, struct weir_event **slot)
+WEIR_HOT void weir_emit(struct weir_stage *st, int outlet, struct weir_event **slot)
 {
 	struct thread *t = thread_self();
 	struct outbox *o = linked_outbox(t->local[st->id], outlet);
@@ -369,7 +369,7 @@ void weir_emit(struct weir_stage *st, int outlet, struct weir_event **slot)
 		emit_any(t, st, outlet, slot);
 }
 
-void weir_emit_run(struct weir_stage *st, int outlet, struct weir_event **ev, int n)
+WEIR_HOT void weir_emit_run(struct weir_stage *st, int outlet, struct weir_event **ev, int n)
 {
 	struct thread *t = thread_self();
 	struct outbox *o = linked_outbox(t->local[st->id], outlet);
