@@ -8,20 +8,22 @@
  *
  * Each stage has its own code and its own table. The code is straight-line and has four independent
  * dependency chains, so that instruction fetch dominates its cost. The table is read by loads that
- * depend on each other. Each stage works on its own word of the request. If stages depended on each
- * other's results, batching could hide the latency of that dependence, and this effect would
- * be counted as a gain of cohorts.
+ * depend on each other. Each stage works on its own word of the request: if stages depended on each
+ * other's results, batching could hide the latency of that dependence, which is no gain of cohorts.
+ * All orders run the same functions on the same requests, whose words differ: requests with equal
+ * words would read the same entries of a table.
  *
  * The columns show the CPU time per request divided by that of the bare depth-first loop. "share" is
- * the gain of weir at batch 16 divided by the gain of the bare loop at batch 16; the goal is at
- * least 0.90. With weir, a batch of one should cost at most 1.03 plus the cost of the hop itself,
- * which micro_hop reports in ns. The row "core" is the core group. For it, "lost" is the
- * gain that is lost at batch 16, in hops: six are the goal where the bare gain is below 600 ns. A hop
- * is measured with the same group and stages that do nothing.
+ * the gain of weir at batch 16 divided by that of the bare loop; the goal is at least 0.90. In the
+ * row "fence", a stage of the bare loop begins its batch when the one before has ended: without that,
+ * the processor begins the next stage while the loads of the last one are under way, which a hop,
+ * which reads the clock, prevents. The row "core" is the core group. For it, "lost" is the gain that
+ * is lost at batch 16, in hops: six are the goal where the bare gain is below 600 ns. A batch of one
+ * should cost at most 1.03 and six hops. A hop is measured with stages that do nothing.
  *
- *   micro_cohort [KIND]             all four kinds, or number 0 to 3
- *   micro_cohort BATCH REQUESTS     runs only what bench/misses counts
- *   micro_cohort -BATCH REQUESTS    the bare loop, for comparison
+ *   micro_cohort [KIND]                     all four kinds, or number 0 to 3
+ *   micro_cohort BATCH REQUESTS [KIND=2]    runs only what bench/misses counts
+ *   micro_cohort -BATCH REQUESTS [KIND=2]   the bare loop, for comparison
  */
 #include <limits.h>
 #include <stdatomic.h>
@@ -35,6 +37,7 @@
 #include <weir/stage.h>
 
 #include "bench.h"
+#include "bench_graph.h"
 
 #define STAGES   6
 #define REQUESTS 256
@@ -246,8 +249,6 @@ static void register_stages(void)
 static struct weir_graph *make_graph(void)
 {
 	struct weir_spec *spec = weir_spec_new("cohort");
-	static struct weir_errs errs;
-	struct weir_graph *g = NULL;
 
 	for (int i = 0; i < STAGES; i++) {
 		struct weir_stage_spec *s =
@@ -256,11 +257,7 @@ static struct weir_graph *make_graph(void)
 			weir_spec_link(s, "", all_ops[i + 1]->name, false);
 		s->inlined = true;
 	}
-	if (weir_graph_build(spec, &g, &errs) != 0 || weir_graph_start(g, &errs) != 0 ||
-	    weir_thread_attach(g, "bench") != 0) {
-		fprintf(stderr, "%s\n", errs.err[0].text);
-		exit(1);
-	}
+	struct weir_graph *g = bench_graph_start(spec);
 	first = weir_graph_stage(g, "b.stage0");
 	return g;
 }
@@ -320,8 +317,6 @@ static struct weir_graph *group_graph(void)
 {
 	struct weir_spec *spec = weir_spec_new("group");
 	struct weir_group_spec *gs = weir_spec_add_group(spec, "core");
-	static struct weir_errs errs;
-	struct weir_graph *g = NULL;
 
 	weir_spec_text(&gs->schedule, "wavefront");
 	weir_spec_text(&gs->cores, "1");
@@ -338,12 +333,7 @@ static struct weir_graph *group_graph(void)
 		 * what cells gain */
 		s->local = WEIR_LOCAL_ALWAYS;
 	}
-	if (weir_graph_build(spec, &g, &errs) != 0 || weir_graph_start(g, &errs) != 0 ||
-	    weir_thread_attach(g, "bench") != 0) {
-		fprintf(stderr, "%s\n", errs.err[0].text);
-		exit(1);
-	}
-	return g;
+	return bench_graph_start(spec);
 }
 
 static void send_round(struct weir_graph *g, int batch)
@@ -469,7 +459,6 @@ static void measure_hops(void)
  * one if `batch` is 0, else in the core group with `batch` under way. */
 static void run_only(int batch, int n)
 {
-	kind = &kinds[2];
 	make_tables(kind->entries);
 	if (batch < 0) {
 		seed_words();
@@ -491,7 +480,8 @@ static void run_only(int batch, int n)
 int main(int argc, char **argv)
 {
 	register_stages();
-	if (argc == 3 && abs(atoi(argv[1])) <= REQUESTS) {
+	if (argc >= 3 && abs(atoi(argv[1])) <= REQUESTS) {
+		kind = &kinds[argc > 3 ? atoi(argv[3]) & 3 : 2];
 		run_only(atoi(argv[1]), atoi(argv[2]));
 		return 0;
 	}
