@@ -8,19 +8,22 @@
  *
  * Each stage has its own code and its own table. The code is straight-line and has four independent
  * dependency chains, so that instruction fetch dominates its cost. The table is read by loads that
- * depend on each other. Each stage works on its own word of the request. If stages depended on each
- * other's results, batching could hide the latency of that dependence, and this effect would
- * be counted as a gain of cohorts.
+ * depend on each other. Each stage works on its own word of the request: if stages depended on each
+ * other's results, batching could hide the latency of that dependence, which is no gain of cohorts.
+ * All orders run the same functions on the same requests, whose words differ: requests with equal
+ * words would read the same entries of a table.
  *
  * The columns show the CPU time per request divided by that of the bare depth-first loop. "share" is
- * the gain of weir at batch 16 divided by the gain of the bare loop at batch 16; the goal is at
- * least 0.90. With weir, a batch of one should cost at most 1.03 plus the cost of the hop itself,
- * which micro_hop reports in ns. The row "core" is the core group. For it, "lost" is the
- * gain that is lost at batch 16, in hops: six are the goal where the bare gain is below 600 ns. A hop
- * is measured with the same group and stages that do nothing.
+ * the gain of weir at batch 16 divided by that of the bare loop; the goal is at least 0.90. In the
+ * row "fence", a stage of the bare loop begins its batch when the one before has ended: without that,
+ * the processor begins the next stage while the loads of the last one are under way, which a hop,
+ * which reads the clock, prevents. The row "core" is the core group. For it, "lost" is the gain that
+ * is lost at batch 16, in hops: six are the goal where the bare gain is below 600 ns. A batch of one
+ * should cost at most 1.03 and six hops. A hop is measured with stages that do nothing.
  *
- *   micro_cohort [KIND]             all four kinds, or number 0 to 3
- *   micro_cohort BATCH REQUESTS     runs only what bench/misses counts
+ *   micro_cohort [KIND]                     all four kinds, or number 0 to 3
+ *   micro_cohort BATCH REQUESTS [KIND=2]    runs only what bench/misses counts
+ *   micro_cohort -BATCH REQUESTS [KIND=2]   the bare loop, for comparison
  */
 #include <limits.h>
 #include <stdatomic.h>
@@ -34,6 +37,7 @@
 #include <weir/stage.h>
 
 #include "bench.h"
+#include "bench_graph.h"
 
 #define STAGES   6
 #define REQUESTS 256
@@ -122,6 +126,35 @@ static inline void work(int stage, struct request *r)
 	r->word[stage] = x + at;
 }
 
+/* What stage `i` does with a batch, in the bare loop and in weir alike. */
+#define WORK(i)                                                                                    \
+	static __attribute__((noinline)) void work##i(struct weir_event **ev, int n)               \
+	{                                                                                          \
+		for (int k = 0; k < n; k++)                                                        \
+			work(i, (struct request *)ev[k]);                                          \
+	}
+WORK(0)
+WORK(1)
+WORK(2)
+WORK(3)
+WORK(4)
+WORK(5)
+static void (*const works[STAGES])(struct weir_event **ev, int n) = {
+    work0, work1, work2, work3, work4, work5};
+
+/* Give all words values of their own: requests with equal words would read the same entries of a
+ * table, so that the next one would find them in the cache without a batch. */
+static void seed_words(void)
+{
+	uint64_t x = 1;
+
+	for (int r = 0; r < REQUESTS; r++)
+		for (int s = 0; s < STAGES; s++) {
+			x = x * 6364136223846793005U + 1442695040888963407U;
+			requests[r].word[s] = x >> 16;
+		}
+}
+
 /* ---- the bare loop ---- */
 
 static int total(void)
@@ -138,16 +171,29 @@ static int64_t cpu_ns(clockid_t clock)
 	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
-static double bare(int batch)
+/* The requests are those that circulate in the core group. `fenced`: a stage begins its batch when
+ * the one before has ended. */
+static void bare_run(int batch, int n, bool fenced)
+{
+	struct weir_event *run[REQUESTS];
+
+	for (int i = 0; i < batch; i++)
+		run[i] = &requests[i].ev;
+	for (int at = 0; at < n; at += batch)
+		for (int s = 0; s < STAGES; s++) {
+			works[s](run, batch);
+			if (fenced)
+				__builtin_ia32_lfence();
+		}
+}
+
+static double bare(int batch, bool fenced)
 {
 	int n = total();
-	int64_t start = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	for (int at = 0; at < n; at += batch) {
-		for (int s = 0; s < STAGES; s++)
-			for (int i = 0; i < batch; i++)
-				work(s, &requests[(at + i) % REQUESTS]);
-	}
+	seed_words();
+	int64_t start = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+	bare_run(batch, n, fenced);
 	return (double)(cpu_ns(CLOCK_THREAD_CPUTIME_ID) - start) / n;
 }
 
@@ -167,8 +213,7 @@ static void lap(struct weir_stage *st, struct weir_event **ev, int n);
 #define STAGE(i)                                                                                   \
 	static void handle##i(struct weir_stage *st, struct weir_event **ev, int n)                \
 	{                                                                                          \
-		for (int k = 0; k < n; k++)                                                        \
-			work(i, (struct request *)ev[k]);                                          \
+		work##i(ev, n);                                                                    \
 		for (int k = 0; k < n; k++) {                                                      \
 			if ((i) + 1 < STAGES)                                                      \
 				weir_emit(st, 0, &ev[k]);                                          \
@@ -204,8 +249,6 @@ static void register_stages(void)
 static struct weir_graph *make_graph(void)
 {
 	struct weir_spec *spec = weir_spec_new("cohort");
-	static struct weir_errs errs;
-	struct weir_graph *g = NULL;
 
 	for (int i = 0; i < STAGES; i++) {
 		struct weir_stage_spec *s =
@@ -214,11 +257,7 @@ static struct weir_graph *make_graph(void)
 			weir_spec_link(s, "", all_ops[i + 1]->name, false);
 		s->inlined = true;
 	}
-	if (weir_graph_build(spec, &g, &errs) != 0 || weir_graph_start(g, &errs) != 0 ||
-	    weir_thread_attach(g, "bench") != 0) {
-		fprintf(stderr, "%s\n", errs.err[0].text);
-		exit(1);
-	}
+	struct weir_graph *g = bench_graph_start(spec);
 	first = weir_graph_stage(g, "b.stage0");
 	return g;
 }
@@ -238,11 +277,12 @@ static void end_graph(struct weir_graph *g)
 static double staged(int batch, int n)
 {
 	struct weir_event *run[REQUESTS];
-	int64_t start = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 
+	seed_words();
+	int64_t start = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 	for (int at = 0; at < n; at += batch) {
 		for (int i = 0; i < batch; i++) {
-			struct request *r = &requests[(at + i) % REQUESTS];
+			struct request *r = &requests[i];
 			weir_event_init(&r->ev, &req_type, start);
 			run[i] = &r->ev;
 		}
@@ -277,8 +317,6 @@ static struct weir_graph *group_graph(void)
 {
 	struct weir_spec *spec = weir_spec_new("group");
 	struct weir_group_spec *gs = weir_spec_add_group(spec, "core");
-	static struct weir_errs errs;
-	struct weir_graph *g = NULL;
 
 	weir_spec_text(&gs->schedule, "wavefront");
 	weir_spec_text(&gs->cores, "1");
@@ -295,12 +333,7 @@ static struct weir_graph *group_graph(void)
 		 * what cells gain */
 		s->local = WEIR_LOCAL_ALWAYS;
 	}
-	if (weir_graph_build(spec, &g, &errs) != 0 || weir_graph_start(g, &errs) != 0 ||
-	    weir_thread_attach(g, "bench") != 0) {
-		fprintf(stderr, "%s\n", errs.err[0].text);
-		exit(1);
-	}
-	return g;
+	return bench_graph_start(spec);
 }
 
 static void send_round(struct weir_graph *g, int batch)
@@ -311,6 +344,7 @@ static void send_round(struct weir_graph *g, int batch)
 	atomic_store(&circulates, true);
 	atomic_store(&ended, 0);
 	atomic_store(&laps, 0);
+	seed_words();
 	for (int i = 0; i < batch; i++) {
 		weir_event_init(&requests[i].ev, &req_type, bench_now_ns());
 		run[i] = &requests[i].ev;
@@ -362,35 +396,47 @@ static void print_row(const char *name, const char *what, const double *m, doubl
 		printf(" %8.2f", m[b] / one);
 }
 
+enum way { BARE, FENCED, INLINE, CORE, WAYS };
+
+static void print_kind(const struct kind *k, double m[WAYS][N_BATCHES])
+{
+	double one = m[BARE][0], gain = one - m[BARE][2];
+
+	print_row(k->name, "bare", m[BARE], one);
+	printf("            %.0f ns at batch 1\n", one);
+	print_row("", "fence", m[FENCED], one);
+	printf("\n");
+	print_row("", "weir", m[INLINE], one);
+	printf(" %9.2f\n", (one - m[INLINE][2]) / gain);
+	print_row("", "core", m[CORE], one);
+	printf(" %9.2f, lost %.1f hops; batch of one: 1 + %.1f hops, 1 + %.1f beside the fence\n",
+	    (one - m[CORE][2]) / gain, (m[CORE][2] - m[BARE][2]) / hop_ns[2],
+	    (m[CORE][0] - one) / hop_ns[0], (m[CORE][0] - m[FENCED][0]) / hop_ns[0]);
+	fflush(stdout);
+}
+
 static void measure_kind(const struct kind *k)
 {
-	double v[3][N_BATCHES][ROUNDS], m[3][N_BATCHES];
+	double v[WAYS][N_BATCHES][ROUNDS], m[WAYS][N_BATCHES];
 
 	kind = k;
 	make_tables(k->entries);
-	bare(1);
+	bare(1, false);
 	for (int r = 0; r < ROUNDS; r++) {
 		struct weir_graph *g = make_graph();
 		for (int b = 0; b < N_BATCHES; b++) {
-			v[0][b][r] = bare(batches[b]);
-			v[1][b][r] = staged(batches[b], total());
+			v[BARE][b][r] = bare(batches[b], false);
+			v[FENCED][b][r] = bare(batches[b], true);
+			v[INLINE][b][r] = staged(batches[b], total());
 		}
 		end_graph(g);
 		for (int b = 0; b < N_BATCHES; b++)
-			v[2][b][r] = group_ns(batches[b]);
+			v[CORE][b][r] = group_ns(batches[b]);
 	}
-	for (int w = 0; w < 3; w++)
+	for (int w = 0; w < WAYS; w++)
 		for (int b = 0; b < N_BATCHES; b++)
 			m[w][b] = bench_summary(v[w][b], ROUNDS).median;
-	double one = m[0][0], gain = one - m[0][2];
-	print_row(k->name, "bare", m[0], one);
-	printf("            %.0f ns at batch 1\n", one);
-	print_row("", "weir", m[1], one);
-	printf(" %9.2f\n", (one - m[1][2]) / gain);
-	print_row("", "core", m[2], one);
-	printf(" %9.2f, lost %.1f hops; batch of one: 1 + %.1f hops\n", (one - m[2][2]) / gain,
-	    (m[2][2] - m[0][2]) / hop_ns[2], (m[2][0] - one) / hop_ns[0]);
-	fflush(stdout);
+	print_kind(k, m);
 }
 
 static void measure_hops(void)
@@ -413,8 +459,12 @@ static void measure_hops(void)
  * one if `batch` is 0, else in the core group with `batch` under way. */
 static void run_only(int batch, int n)
 {
-	kind = &kinds[2];
 	make_tables(kind->entries);
+	if (batch < 0) {
+		seed_words();
+		bare_run(-batch, n, false);
+		return;
+	}
 	if (batch == 0) {
 		struct weir_graph *g = make_graph();
 		staged(1, n);
@@ -430,7 +480,8 @@ static void run_only(int batch, int n)
 int main(int argc, char **argv)
 {
 	register_stages();
-	if (argc == 3 && atoi(argv[1]) >= 0 && atoi(argv[1]) <= REQUESTS) {
+	if (argc >= 3 && abs(atoi(argv[1])) <= REQUESTS) {
+		kind = &kinds[argc > 3 ? atoi(argv[3]) & 3 : 2];
 		run_only(atoi(argv[1]), atoi(argv[2]));
 		return 0;
 	}

@@ -41,7 +41,7 @@ static const uint8_t begin[] = {0, 0, 1, 4, 7, 10, 13, 16, 19, 22, 25, 28, 31, 3
     49, 52, 55, 58, 61, 64, 67, 70, 73, 76, 79, 83, 85, 89, 91, 95, 97, 101, 103, 107, 109, 113,
     115, 119, 121, 125, 127, 131, 133, 137, 139, 143, 145, 149, 151, 155, 157, 161};
 
-int weir_hist_bucket(int64_t ns)
+WEIR_HOT int weir_hist_bucket(int64_t ns)
 {
 	if (ns <= FIRST_BOUND_NS)
 		return 0;

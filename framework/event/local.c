@@ -2,7 +2,7 @@
 /* Updates the histograms and service times of a thread's local; see local.h. */
 #include "event/local.h"
 
-void hist_book_add(struct hist_book *h, int64_t ns, uint64_t n)
+WEIR_HOT void hist_book_add(struct hist_book *h, int64_t ns, uint64_t n)
 {
 	book_add(&h->count[weir_hist_bucket(ns)], n);
 	book_add(&h->sum_ns, (uint64_t)(ns > 0 ? ns : 0) * n);
@@ -15,7 +15,8 @@ void hist_book_sum(struct weir_hist *into, const struct hist_book *from)
 	into->sum_ns += book_read(&from->sum_ns);
 }
 
-void service_record(struct local *l, const struct served *b, int n_classes, int64_t behind_ns)
+WEIR_HOT void service_record(
+    struct local *l, const struct served *b, int n_classes, int64_t behind_ns)
 {
 	int64_t took_ns = b->n > 1 ? b->took_ns / b->n : b->took_ns;
 	int64_t each_ns = behind_ns ? (b->took_ns + behind_ns) / b->n : took_ns;

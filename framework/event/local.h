@@ -54,9 +54,10 @@ static inline uint64_t book_read(const book_counter *c)
 }
 
 struct class_book {
-	book_counter offered, completed, failed, shadow_shed;
+	book_counter offered, completed; /* with `handled`, what each batch changes */
 	/* events whose service time has been recorded; a requeued event is counted once */
 	book_counter handled;
+	book_counter failed, shadow_shed;
 	/* time that inline stages took in the handler threads of this stage */
 	book_counter behind_ns;
 	/* `spawned`: events that the stage has made (weir/op.h), which are not offered to it.
@@ -85,8 +86,8 @@ static inline uint64_t book_left(const struct class_book *c)
 
 /** A histogram in use; struct weir_hist is its snapshot. */
 struct hist_book {
+	book_counter sum_ns; /* beside the lowest bucket, which most short waits are in */
 	book_counter count[WEIR_HIST_BUCKETS];
-	book_counter sum_ns;
 };
 
 struct time_book {
@@ -99,13 +100,20 @@ struct answer_book {
 };
 
 struct book {
-	struct class_book class_book[WEIR_CLASSES_MAX];
-	/* change number: incremented after the other counters have changed (book_changed) */
+	/* up to batch_events, what each batch changes: one cache line in a local */
+	_Atomic int64_t running_since_ns; /* start time of the handle call in progress, or 0 */
+	_Atomic int running_n;            /* number of events in that call */
+	/* change number: incremented after the other counters have changed (book_changed); the first
+	 * of the counters, which are all members up to the last one */
 	book_counter changes;
-	book_counter busy_ns, batches, batch_events, unhandled, wakeups;
+	book_counter running; /* events in handlers or outboxes; a gauge, like `held` */
 	/* Events that threads have begun to handle: for the first time, and again after they were
-	 * put back; `again_ns` is the sum of the waits of the latter. See graph/profile.c. */
-	book_counter started, restarted, again_ns;
+	 * put back (`restarted`); `again_ns` is the sum of the waits of the latter. See
+	 * graph/profile.c. */
+	book_counter started;
+	book_counter busy_ns, batches, batch_events;
+	book_counter unhandled, wakeups;
+	book_counter restarted, again_ns;
 	/* `put_back`: events that were to return to the queue (weir_requeue). `refused`: of the
 	 * offered events, those that were not admitted. `dropped`: events that ended after they were
 	 * admitted or put back, and before a handler got them. */
@@ -119,13 +127,11 @@ struct book {
 	/* Of the events that the stage has made: children that have ended for a parent, others that
 	 * have ended, and those of both that have ended as WEIR_ECANCELLED. */
 	book_counter joined, orphaned, cancelled;
-	book_counter running; /* events in handlers or outboxes; a gauge, like `held` */
 	/* events held minus events released, in two's complement, since a thread may release events
 	 * that others hold; only the sum over all threads is meaningful */
 	book_counter held;
 	book_counter metric[WEIR_METRICS_MAX]; /* in two's complement, since gauges may decrease */
-	_Atomic int64_t running_since_ns;      /* start time of the handle call in progress, or 0 */
-	_Atomic int running_n;                 /* number of events in that call */
+	struct class_book class_book[WEIR_CLASSES_MAX];
 };
 
 /**
@@ -174,15 +180,15 @@ struct slot;
 struct outbox {
 	struct weir_event *head, **tail;
 	int n;
-	bool dirty;              /* the outbox is on the thread's dirty list */
-	struct outbox *next;     /* link in the dirty list */
-	struct sink *sink;       /* destination; NULL if it is a mailbox */
-	struct mailbox *mailbox; /* destination if `sink` is NULL */
-	struct local *from;      /* the sender's local; NULL for mailboxes */
-	int outlet;
+	int outlet : 31;
+	bool dirty : 1;                       /* the outbox is on the thread's dirty list */
+	struct outbox *next;                  /* link in the dirty list */
+	struct sink *sink;                    /* destination; NULL if it is a mailbox */
+	struct local *from;                   /* the sender's local; NULL for mailboxes */
 	book_counter events;                  /* number of events accepted by the sink */
 	book_counter tried[WEIR_CLASSES_MAX]; /* by class, number of events offered to the sink */
 	book_counter made;                    /* of these, made by the sender (weir/op.h) */
+	struct mailbox *mailbox;              /* destination if `sink` is NULL */
 };
 
 /** Largest number of free slots for tickets that a thread keeps for its own holds. 16 is a choice:
@@ -195,11 +201,9 @@ struct outbox {
 #define SERVICE_SMOOTH 4
 
 struct local {
-	struct book book;
-	struct weir_stage *stage;
+	/* What each batch uses is up to conf_version: a cache line, before that of the book. */
+	WEIR_ALIGNED struct weir_stage *stage;
 	struct thread *thread;
-	struct local *next;    /* link in the stage's list, under the graph's threads_lock */
-	struct thread_id left; /* of the thread; valid once it has left the graph (struct gone) */
 	/* one per class; NULL if this thread neither runs the stage nor may end its holds */
 	struct time_book *times;
 	struct answer_book *answers; /* one per class; NULL unless this is a loop of the source */
@@ -207,13 +211,17 @@ struct local {
 	void *thread_state;
 	bool runs;         /* this thread may run the stage */
 	bool thread_ready; /* ops->thread_init succeeded */
+	bool batched;      /* a batch policy chooses the batch size */
+	int n_outboxes;
 	/* Smoothed service time of an event, negative until it has been measured. It limits the
 	 * size of the next batch, unless a batch policy sets the size. */
 	int64_t service_ns;
-	bool batched;          /* a batch policy chooses the batch size */
 	struct conf *conf;     /* the local holds a reference */
 	uint64_t conf_version; /* version of `conf` */
+	WEIR_ALIGNED struct book book;
 	uint64_t conf_batch;   /* number of the thread's batch in which `conf` was last used */
+	struct local *next;    /* link in the stage's list, under the graph's threads_lock */
+	struct thread_id left; /* of the thread; valid once it has left the graph (struct gone) */
 	/* Number of events, by class, in the outbox `again` that were held when they were requeued,
 	 * or whose batch the queue counts (struct keep). They count as held until they are queued. */
 	int again_held[WEIR_CLASSES_MAX];
@@ -224,8 +232,7 @@ struct local {
 	/* free slots for the stage's tickets (graph/tickets.c); the last one is used first */
 	int n_slots;
 	struct slot *slot[LOCAL_SLOTS];
-	int n_outboxes;
-	struct outbox outbox[];
+	WEIR_ALIGNED struct outbox outbox[];
 };
 
 /* A batch that was handled: `n` events, per_class[c] of them in class c. again[c] events of class c

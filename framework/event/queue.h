@@ -108,31 +108,31 @@ struct queue {
 	/* if `dated`: when the first event of a lane was queued, the earliest of all lanes; INT64_MAX:
 	 * none. Written under the lock */
 	_Atomic int64_t oldest_ns;
-	/* constant, like the members up to `fifo` */
+	/* constant, like the members up to `starve_ns`, but for those that are atomic */
 	WEIR_ALIGNED struct partition *part WEIR_GUARDED_BY(lock);
 	/* For a serial stage, the partition of each slot, which is the number of a core; else NULL.
 	 * Written by a thread that holds the locks of all queues with the same map. */
 	const _Atomic uint8_t *map;
 	int n_parts;
 	int n_classes;
-	bool keyed;   /* lanes store `key`, for cohorts by key and serial stages */
-	bool dated;   /* oldest_ns is kept; for one partition */
-	bool leasing; /* partitions are leased: mode exclusive or partitioned */
-	/* if each partition belongs to a copy of a core group (queue_copy.c): cores of a copy;
-	 * otherwise 0 */
-	int copy_cores;
+	bool keyed;        /* lanes store `key`, for cohorts by key and serial stages */
+	bool dated;        /* oldest_ns is kept; for one partition */
+	bool leasing;      /* partitions are leased: mode exclusive or partitioned */
 	bool fifo;         /* oldest first across classes; otherwise the highest class first */
 	bool shortest;     /* of a class, the least expected work first (bins.h); not with `fifo` */
 	bool ordered;      /* if shortest: but events of one key in the order in which they came */
-	int64_t starve_ns; /* if shortest: an event that waited longer is first; 0: never */
 	atomic_bool keeps; /* the stage has a width or has held an event; never reset */
 	/* events must come through the queue, not through cells: it is paused, shut or closed. Like
-	 * the next three members, written under the lock and read by any thread. */
+	 * `own` and `cell_max`, written under the lock and read by any thread. */
 	atomic_bool by_door;
-	int n_cells;          /* of the stage (event/cell.h); used under the lock only */
-	uint32_t in_excess;   /* events in cells beyond their shares; likewise */
 	atomic_uint own;      /* slots of `limit` that the queue itself has */
 	atomic_uint cell_max; /* slots of `limit` that each cell has */
+	/* if each partition belongs to a copy of a core group (queue_copy.c): cores of a copy;
+	 * otherwise 0 */
+	int copy_cores;
+	int64_t starve_ns;  /* if shortest: an event that waited longer is first; 0: never */
+	int n_cells;        /* of the stage (event/cell.h); used under the lock only */
+	uint32_t in_excess; /* events in cells beyond their shares; likewise */
 	/* for `map`: places in the order of a partition; the next one behind all others, and the last
 	 * one in front of them */
 	uint64_t behind WEIR_GUARDED_BY(lock), front WEIR_GUARDED_BY(lock);

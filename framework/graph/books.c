@@ -66,11 +66,14 @@ static int local_add_run(struct local *l, const struct weir_stage *st)
 
 static struct local *local_new(struct thread *t, struct weir_stage *st, bool runs)
 {
-	size_t n = (size_t)st->n_outlets;
-	struct local *l = calloc(1, sizeof(*l) + n * sizeof(l->outbox[0]));
+	size_t size = sizeof(struct local) + (size_t)st->n_outlets * sizeof(struct outbox);
+	struct local *l;
 
+	size = (size + WEIR_CACHE_LINE - 1) & -(size_t)WEIR_CACHE_LINE;
+	l = aligned_alloc(WEIR_CACHE_LINE, size);
 	if (!l)
 		return NULL;
+	memset(l, 0, size);
 	l->thread = t;
 	l->stage = st;
 	l->n_outboxes = st->n_outlets;
@@ -205,11 +208,12 @@ uint64_t graph_stage_changes(const struct weir_graph *g, int id)
 
 static void fold_book(struct book *into, const struct book *from)
 {
-	/* All members of a book before running_since_ns are counters. */
+	/* All members of a book from `changes` on are counters. */
 	const book_counter *src = (const book_counter *)from;
 	book_counter *dst = (book_counter *)into;
+	size_t i = offsetof(struct book, changes) / sizeof(*src);
 
-	for (size_t i = 0; i < offsetof(struct book, running_since_ns) / sizeof(*src); i++)
+	for (; i < sizeof(*from) / sizeof(*src); i++)
 		book_add(&dst[i], book_read(&src[i]));
 }
 

@@ -206,6 +206,7 @@ static int alloc_stages(struct weir_graph *g, const struct plan *plan)
 		st->graph = g;
 		st->payloads = g->payloads;
 		st->ops = plan->stages[i].ops;
+		st->flags = st->ops->flags;
 		st->spec = &g->spec->stages[i];
 		st->name = st->spec->name;
 		lock_init(&st->conf_lock);

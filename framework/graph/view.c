@@ -32,14 +32,16 @@ static void sum_part(struct book *into, const struct book *book, size_t from, si
 
 static void sum_classes(struct book *into, const struct book *from, int n_classes)
 {
-	sum_part(into, from, 0, (size_t)n_classes * sizeof(struct class_book));
+	size_t begin = offsetof(struct book, class_book);
+
+	sum_part(into, from, begin, begin + (size_t)n_classes * sizeof(struct class_book));
 }
 
 /* Add only the counters in use, because these sums are a large part of the cost of a view. */
 static void sum_book(struct book *into, const struct book *from, int n_classes, int n_metrics)
 {
 	sum_classes(into, from, n_classes);
-	sum_part(into, from, offsetof(struct book, busy_ns),
+	sum_part(into, from, offsetof(struct book, running),
 	    offsetof(struct book, metric) + (size_t)n_metrics * sizeof(book_counter));
 }
 

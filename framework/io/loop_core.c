@@ -17,7 +17,6 @@
 
 #include "base/clock.h"
 #include "event/local.h"
-#include "sched/host.h"
 #include "io/loop.h"
 
 /* ---- one iteration ---- */
@@ -38,10 +37,10 @@ static bool run_batches(struct weir_loop *loop)
 {
 	bool any;
 
-	if (loop->spent)
+	if (loop->share.spent)
 		return false;
 	loop->sends = true;
-	any = host_run(loop->host, loop->polled_ns, &loop->events, &loop->spent);
+	any = host_run(loop->host, &loop->share);
 	loop->sends = false;
 	return any;
 }
@@ -57,16 +56,14 @@ static void settle(struct weir_loop *loop)
 		again |= loop_mail(loop);
 	} while (again);
 	/* the cells are empty, so the events that are awaited are in other threads */
-	loop->awaits |= loop->expected > 0 && !loop->spent;
+	loop->awaits |= loop->expected > 0 && !loop->share.spent;
 }
 
 void loop_core_turn(struct weir_loop *loop)
 {
 	bool reads = loop->n_ready > 0;
 
-	loop->polled_ns = loop->now_ns;
-	loop->events = 0;
-	loop->spent = false;
+	loop->share = (struct host_share){0};
 	thread_touch(loop->now_ns);
 	loop->awaits = false;
 	if (reads) /* the callbacks come first, and may take long */
@@ -142,7 +139,7 @@ static bool spin(struct weir_loop *loop)
 
 static void wait(struct weir_loop *loop)
 {
-	if (loop->spent)
+	if (loop->share.spent)
 		poll_now(loop);
 	else if (!spin(loop))
 		host_park(loop->host, block, loop);

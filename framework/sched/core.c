@@ -85,7 +85,7 @@ static void yielded(struct core *core, int i)
 	next_yielded(&core->next, waiting > n ? waiting - n : 0, s->again_ns);
 }
 
-int64_t core_run(struct handler *h, int64_t taken_ns)
+WEIR_HOT int64_t core_run(struct handler *h, int64_t taken_ns)
 {
 	struct thread *t = thread_self();
 	int i = h->sink->place;
@@ -178,7 +178,7 @@ void core_begin(struct handler *h)
 	thread_self()->copy = core_copy(core);
 }
 
-void *core_main(void *arg)
+WEIR_HOT void *core_main(void *arg)
 {
 	struct handler *h = arg;
 

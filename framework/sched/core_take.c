@@ -265,7 +265,7 @@ static __attribute__((noinline)) int take_chosen(struct handler *h, uint64_t que
 	}
 }
 
-int core_take(struct handler *h, int64_t now_ns)
+WEIR_HOT int core_take(struct handler *h, int64_t now_ns)
 {
 	struct core *core = h->core;
 	struct core_group *group = core->group;

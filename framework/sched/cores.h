@@ -63,15 +63,18 @@ struct cores_plan {
 
 /** What a core has done at a stage. Written by its thread, read by any. */
 struct core_book {
-	book_counter visits[NEXT_POLICY + 1]; /* begun, by enum next_why */
+	WEIR_ALIGNED book_counter from_queue; /* events taken */
+	book_counter dealt;                   /* sent to the queue, since another core was idle */
 	/* visits that ended, or were interrupted, before the stage was empty, by why the next visit
 	 * began: NEXT_POLICY if the gate ended them */
 	book_counter cut[NEXT_POLICY + 1];
-	book_counter from_cell, from_queue; /* events taken */
-	book_counter dealt;                 /* sent to the queue, since another core was idle */
+	/* begun, by enum next_why. The first is not used, and the others, with the members up to the
+	 * first of `longest`, which each batch changes, fill a cache line. */
+	book_counter visits[NEXT_POLICY + 1];
 	book_counter batches;
 	book_counter
 	    busy_ns; /* from the end of the batch before, or from the wake-up, to the end */
+	book_counter from_cell; /* events taken */
 	struct longest longest;
 };
 

@@ -139,21 +139,23 @@ void host_pass_on(struct handler *h)
 		pool_wake(h->pool);
 }
 
-bool host_run(struct handler *h, int64_t polled_ns, int *events, bool *spent)
+bool host_run(struct handler *h, struct host_share *share)
 {
 	int64_t now_ns = thread_self()->now_ns;
 	bool any = false;
 
 	for (;;) {
-		*spent = *events >= HOST_EVENTS || now_ns - polled_ns >= HOST_NS;
-		if (*spent || !has_work(h))
+		share->spent = share->events >= HOST_EVENTS || share->ns >= HOST_NS;
+		if (share->spent || !has_work(h))
 			return any;
 		thread_touch(now_ns);
+		int64_t from_ns = now_ns;
 		int n = core_take(h, now_ns);
 		if (n == 0)
 			return any;
-		*events += n;
 		now_ns = core_run(h, now_ns);
+		share->events += n;
+		share->ns += now_ns - from_ns;
 		any = true;
 	}
 }

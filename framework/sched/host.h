@@ -24,10 +24,19 @@
 
 #include "sched/handler.h"
 
-/** Number of events, and time, after which a core looks at its sockets again. Choices of the design:
- *  beside either, a poll costs under 1 %. */
+/** Number of events, and time in batches, after which a core looks at its sockets again. Choices of
+ *  the design: beside either, a poll costs under 1 %. The time of the callbacks of sockets does not
+ *  count: otherwise the events of the last ones of many would wait for the callbacks after the next
+ *  poll, and their connections would leave the cache meanwhile. */
 #define HOST_EVENTS 256
 #define HOST_NS     (1 * NS_PER_MS)
+
+/** What a core has done since the last poll. */
+struct host_share {
+	int64_t ns; /* in batches */
+	int events;
+	bool spent; /* it must poll now */
+};
 
 /** Number of cores of the group of `pool` that loops may host; `pool` may be NULL. */
 int host_cores(const struct pool *pool);
@@ -62,10 +71,10 @@ static inline bool host_due(struct handler *h)
 /** The thread is about to run callbacks: if events wait for cores, wake another one for them. */
 void host_pass_on(struct handler *h);
 
-/** Run batches until there are none, or until HOST_EVENTS events have been run or HOST_NS have passed
- *  since `polled_ns`; then *spent is set. Adds the number of events to *events. Returns whether there
- *  were any. Handlers run in this call. */
-bool host_run(struct handler *h, int64_t polled_ns, int *events, bool *spent);
+/** Run batches until there are none, or until they have had HOST_EVENTS events or have taken HOST_NS;
+ *  then share->spent is set. Adds to *share. Returns whether there were any. Handlers run in this
+ *  call. */
+bool host_run(struct handler *h, struct host_share *share);
 
 /** Sleep by `sleep(arg, until_ns)`, which must return at the latest at `until_ns` (INT64_MAX: never)
  *  or when the eventfd has been written. Returns at once if a batch is due. */

@@ -2,6 +2,8 @@
 /* Rankings of stages. A pick looks at the ranks of ready stages only, so it costs O(ready). */
 #include "sched/next_rank.h"
 
+#include <weir/annotate.h>
+
 #include "sched/next_bits.h"
 
 void next_rank(const int64_t *key, int n, bool last_first, struct next_order *out)
@@ -16,7 +18,7 @@ void next_rank(const int64_t *key, int n, bool last_first, struct next_order *ou
 	}
 }
 
-int next_rank_pick(void *state, const struct next_view *v)
+WEIR_HOT int next_rank_pick(void *state, const struct next_view *v)
 {
 	const uint8_t *rank = v->order->rank;
 	int best = bits_lowest(v->ready);

@@ -7,6 +7,8 @@
  * direction the core finds events that move with it. The direction changes when no stage ahead is
  * ready. The stage visited last is not visited twice in a row unless no other is ready.
  */
+#include <weir/annotate.h>
+
 #include "sched/next.h"
 #include "sched/next_bits.h"
 
@@ -17,7 +19,7 @@ struct wavefront_state {
 
 _Static_assert(sizeof(struct wavefront_state) <= NEXT_STATE_MAX, "fits the contract");
 
-static int wavefront_pick(void *state, const struct next_view *v)
+static WEIR_HOT int wavefront_pick(void *state, const struct next_view *v)
 {
 	struct wavefront_state *s = state;
 	int last = s->position - 1, stage;

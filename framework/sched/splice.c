@@ -61,7 +61,7 @@ static bool is_worth_it(const struct core *core, const struct outbox *o, const s
 {
 	uint32_t n = core->n + (uint32_t)o->n;
 
-	return !(o->from->stage->ops->flags & WEIR_STAGE_SOURCE) || n * to->service_ns >= DEAL_NS;
+	return !(o->from->stage->flags & WEIR_STAGE_SOURCE) || n * to->service_ns >= DEAL_NS;
 }
 
 /* Whether the events of `o` go to the queue. */
@@ -160,7 +160,7 @@ static inline __attribute__((always_inline)) void filled(
 	probe_enqueue(s->name, (int)n, cell_length(cell));
 }
 
-bool core_splice(struct thread *t, struct outbox *o)
+WEIR_HOT bool core_splice(struct thread *t, struct outbox *o)
 {
 	struct sink *s = o->sink;
 	struct core *core = t->core;

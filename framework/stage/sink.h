@@ -96,26 +96,45 @@ struct rotation {
 enum sink_local { LOCAL_AUTO, LOCAL_ALWAYS, LOCAL_NEVER, LOCAL_KEPT };
 
 struct sink {
-	/* The members up to `ahead` are constant after the build, except expires_ns. */
-	struct weir_stage *stage;
-	const char *name; /* name of the stage, for probes; NULL in tests of bare sinks */
+	/* Each batch reads the members up to `name`, which fill the first cache line and a half: a
+	 * handler may have displaced them from the cache since the last batch. */
+	WEIR_ALIGNED struct weir_stage *stage;
+	const struct admission_policy *policy;
+	/* owned by the graph; `fronts`, `sinks` and `ahead` are NULL if the graph has no admission
+	 * upstream */
+	struct ahead *ahead;
+	void *pool; /* pool of threads that serve the queue; NULL if the stage has no queue */
+	/** Move events of `o`, which leads to this sink, to the cell of the calling thread's core.
+	 *  Returns whether it has moved any; if not, they must be offered. NULL if the stage has no
+	 *  cells. */
+	bool (*splice)(struct thread *t, struct outbox *o);
 	uint16_t id;
-	bool inlined; /* the stage has no queue; its handler runs in the offering thread */
+	uint8_t place;         /* number of the stage in its pool */
+	_Atomic uint8_t local; /* enum sink_local: its knob `local` */
+	bool inlined;          /* the stage has no queue; its handler runs in the offering thread */
 	/* an inline stage with a width: the handler runs in the offering thread while the width is
 	 * not reached; other events are queued */
 	bool direct;
 	bool cohort_by_key;
 	bool serial; /* events of one key never overlap (sched/serial.h) */
+	/* live knobs */
+	_Atomic int64_t linger_ns;
+	atomic_int cohort_max;
 	/* number of distinct class priorities, at least 1 */
 	int n_ranks;
+	/* events with less time to their deadline are dropped before the handler */
+	_Atomic int64_t least_left_ns;
+	/* events that have waited longer are dropped before the handler */
+	_Atomic int64_t most_wait_ns;
+	/** Run the handler on a batch in the calling thread, and update counters and times. */
+	void (*run)(struct sink *sink, struct weir_event **ev, int n);
+	const char *name; /* name of the stage, for probes; NULL in tests of bare sinks */
+	/* The members up to `sinks` are constant after the build, except expires_ns. */
 	/* rank of each class by priority, 0 is the highest (admission/room.h) */
 	uint8_t rank[WEIR_CLASSES_MAX];
 	struct key_source key;
 	struct cost_source cost; /* COST_NONE unless the queue is `shortest` */
 	uint64_t (*stage_key)(struct weir_stage *st, const struct weir_event *ev);
-	const struct admission_policy *policy;
-	/** Run the handler on a batch in the calling thread, and update counters and times. */
-	void (*run)(struct sink *sink, struct weir_event **ev, int n);
 	/** Wake threads after events have been queued and the queue length has grown from `before`
 	 *  to `length`. `parts` has a bit for each partition that received events; it is ignored if
 	 *  the queue has only one partition. */
@@ -137,11 +156,6 @@ struct sink {
 	/** Return the number of threads over which the partitions are distributed, at least 1. If
 	 *  `ranks` is NULL, the number is 1. */
 	int (*ranks)(const struct sink *sink);
-	void *pool; /* pool of threads that serve the queue; NULL if the stage has no queue */
-	/** Move events of `o`, which leads to this sink, to the cell of the calling thread's core.
-	 *  Returns whether it has moved any; if not, they must be offered. NULL if the stage has no
-	 *  cells. */
-	bool (*splice)(struct thread *t, struct outbox *o);
 	/** Put ev[0..n), which have been admitted (thread.celled), into that cell. */
 	void (*put)(struct thread *t, struct sink *s, struct weir_event **ev, int n);
 	/** Move requeued events of `o` to the cell of the calling thread's core. Returns whether it
@@ -151,16 +165,11 @@ struct sink {
 	 * cells[k * cells_apart]. NULL and 0 if the stage has none. */
 	struct cell *cells;
 	int n_cells, cells_apart;
-	uint8_t place;         /* number of the stage in its pool */
-	_Atomic uint8_t local; /* enum sink_local: its knob `local` */
 	int64_t slo_ns;
 	int64_t started_ns;   /* start time of the graph */
 	int front;            /* number of this front in the graph; -1 if the sink is not a front */
 	struct sink **fronts; /* the graph's fronts, by number; FRONTS_MAX entries */
 	struct sink **sinks;  /* the graph's sinks, by stage id */
-	/* owned by the graph; `fronts`, `sinks` and `ahead` are NULL if the graph has no admission
-	 * upstream */
-	struct ahead *ahead;
 	/* mean service times, by class and of all events; 0 if unknown or if the policy does not
 	 * learn (policy->tick); written by the control thread and sink_first_cost */
 	_Atomic int64_t cost_ns[WEIR_CLASSES_MAX];
@@ -179,10 +188,6 @@ struct sink {
 	/* how full the queue was at the last tick (room_full in admission/room.h); may exceed 1
 	 * after the limit was lowered */
 	_Atomic double full;
-	/* events with less time to their deadline are dropped before the handler */
-	_Atomic int64_t least_left_ns;
-	/* events that have waited longer are dropped before the handler */
-	_Atomic int64_t most_wait_ns;
 	/* Service time of events that were admitted upstream and have not arrived yet. Approximate:
 	 * a negative value means none. */
 	_Atomic int64_t pipeline_ns;
@@ -195,9 +200,6 @@ struct sink {
 	_Atomic uint64_t shadow_ahead[WEIR_CLASSES_MAX];
 	/* events refused upstream on behalf of this stage */
 	_Atomic uint64_t refused_ahead[WEIR_CLASSES_MAX];
-	/* live knobs */
-	atomic_int cohort_max;
-	_Atomic int64_t linger_ns;
 	/* the members up to admission_state are guarded by queue.lock */
 	struct weir_admission_spec admission;
 	struct decided decided[WEIR_CLASSES_MAX];

@@ -152,7 +152,7 @@ static void tell_service(struct sink *sink, struct thread *t, struct served *b)
 
 /* Finish the events that the handler left in `ev`, and count them as unhandled. Such events
  * indicate a bug in the handler, but must not be leaked. */
-void stage_handle(struct weir_stage *st, struct weir_event **ev, int n)
+WEIR_HOT void stage_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	int left = 0;
 
@@ -217,7 +217,7 @@ static WEIR_COLD void fail_all(struct weir_stage *st, struct weir_event **ev, in
 	hold_settle(thread_self());
 }
 
-void stage_run(struct sink *sink, struct weir_event **ev, int n)
+WEIR_HOT void stage_run(struct sink *sink, struct weir_event **ev, int n)
 {
 	struct weir_stage *st = sink->stage;
 	struct thread *t = thread_self();
@@ -310,9 +310,10 @@ static void unlinked(struct weir_stage *st, int outlet, struct weir_event **ev)
 	weir_event_finish(ev, WEIR_ELINK);
 }
 
-void weir_emit(struct weir_stage *st, int outlet, struct weir_event **slot)
+/* The way of all other events: see weir_emit. */
+static __attribute__((noinline)) void emit_any(
+    struct thread *t, struct weir_stage *st, int outlet, struct weir_event **slot)
 {
-	struct thread *t = thread_self();
 	struct local *l = local_find(t, st->id);
 	struct weir_event *ev = *slot;
 
@@ -336,10 +337,46 @@ void weir_emit(struct weir_stage *st, int outlet, struct weir_event **slot)
 	outbox_add(t, &l->outbox[outlet], ev);
 }
 
-void weir_emit_run(struct weir_stage *st, int outlet, struct weir_event **ev, int n)
+/* The outbox of the outlet in local `l` of stage `st`, if the outlet is linked; else NULL. */
+static inline struct outbox *linked_outbox(struct local *l, int outlet)
 {
+	if (WEIR_UNLIKELY(!l || outlet < 0 || outlet >= l->n_outboxes))
+		return NULL;
+	struct outbox *o = &l->outbox[outlet];
+	return WEIR_LIKELY(o->sink != NULL) ? o : NULL;
+}
+
+/* Emit *slot, which a handler of the stage has got, and has neither held nor waited for. Returns
+ * false, and does nothing, if it is another event, or if the thread has children to send. */
+static inline bool emit_handled(
+    struct thread *t, const struct weir_stage *st, struct outbox *o, struct weir_event **slot)
+{
+	struct weir_event *ev = *slot;
+
+	if (WEIR_UNLIKELY(ev->state != WEIR_EVENT_RUNNING || ev->stage != st->id || t->unsent > 0))
+		return false;
+	*slot = NULL;
+	outbox_add(t, o, ev);
+	return true;
+}
+
+WEIR_HOT void weir_emit(struct weir_stage *st, int outlet, struct weir_event **slot)
+{
+	struct thread *t = thread_self();
+	struct outbox *o = linked_outbox(t->local[st->id], outlet);
+
+	if (WEIR_UNLIKELY(!o || !emit_handled(t, st, o, slot)))
+		emit_any(t, st, outlet, slot);
+}
+
+WEIR_HOT void weir_emit_run(struct weir_stage *st, int outlet, struct weir_event **ev, int n)
+{
+	struct thread *t = thread_self();
+	struct outbox *o = linked_outbox(t->local[st->id], outlet);
+
 	for (int i = 0; i < n; i++)
-		weir_emit(st, outlet, &ev[i]);
+		if (WEIR_UNLIKELY(!o || !emit_handled(t, st, o, &ev[i])))
+			emit_any(t, st, outlet, &ev[i]);
 }
 
 int weir_outlet_find(const struct weir_stage *st, const char *name)

@@ -45,23 +45,29 @@ struct replicas;
 
 struct weir_stage {
 	struct sink sink;
-	const char *name;
-	const struct weir_stage_ops *ops;
+	/* Each batch reads the members up to `continues`: one cache line, as in struct sink. */
+	WEIR_ALIGNED const struct weir_stage_ops *ops;
+	/* type of the input events; NULL if any type is allowed */
+	const struct weir_event_type *type;
+	/* passes events to `loop`, whose thread calls ops->handle, or ops->expired for events whose
+	 * hold has expired; NULL for a stage without a loop */
+	void (*to_loop)(struct weir_stage *st, struct weir_event **ev, int n);
 	struct weir_graph *graph;
+	struct outlet *outlets;
+	int n_outlets;
+	unsigned flags; /* ops->flags */
+	int id, depth;
+	atomic_bool continues; /* has had events with continuations (weir/op.h) */
+	const char *name;
 	/* the graph's copy of the spec, with effective values; under graph->lock */
 	struct weir_stage_spec *spec;
 	struct pool *pool; /* NULL for sources, and for inline stages without a width */
 	struct pool *host; /* of a source: the core group whose threads are its loops, or NULL */
-	/* type of the input events; NULL if any type is allowed */
-	const struct weir_event_type *type;
 	struct weir_stage *predecessor; /* set while weir_graph_succeed starts the graph */
 	/* set before the drain if another graph takes over; constant after that */
 	struct weir_stage *successor;
 	/* this stage and all stages downstream differ from the old graph at most in live knobs */
 	bool unchanged;
-	int id, depth;
-	int n_outlets;
-	struct outlet *outlets;
 	char *key_arg;                   /* argument of the key field, "x-user" of header.x-user */
 	char *cost_arg;                  /* likewise of the field with the expected work */
 	struct payload_budget *payloads; /* that of the graph */
@@ -73,9 +79,6 @@ struct weir_stage {
 	/* position that an error of init or start points to; NULL means the stage as a whole */
 	const struct weir_mark *blamed;
 	struct weir_loop *loop; /* of a stage with WEIR_STAGE_LOOP, while the graph runs */
-	/* passes events to `loop`, whose thread calls ops->handle, or ops->expired for events whose
-	 * hold has expired; NULL for a stage without a loop */
-	void (*to_loop)(struct weir_stage *st, struct weir_event **ev, int n);
 	/* Number of held events on their way to a callback: those whose hold has expired, and those
 	 * that were sent to `loop`. An event begins to count before it leaves its former place, and
 	 * counts until the callback has returned. A drain waits for these events. */
@@ -101,8 +104,7 @@ struct weir_stage {
 	atomic_int loops_held;
 	/* maximum number of clients that each loop of a source has; 0: no limit. Constant. */
 	int64_t per_loop;
-	atomic_uint children;  /* largest number of children that an event may have at a time */
-	atomic_bool continues; /* has had events with continuations (weir/op.h) */
+	atomic_uint children; /* largest number of children that an event may have at a time */
 	bool refused_logged;
 	/* stage whose thread_init prevented an I/O thread from starting; main thread */
 	const struct weir_stage *refused_by;
@@ -123,7 +125,7 @@ struct weir_stage {
 /** Whether the stage bounds the number of events in work (`width:`). */
 static inline bool stage_has_width(const struct weir_stage *st)
 {
-	return st->ops->flags & WEIR_STAGE_HOLDS;
+	return st->flags & WEIR_STAGE_HOLDS;
 }
 
 /** Call ops->handle, then finish the events that it has left in ev[0..n), and report them. */

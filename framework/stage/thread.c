@@ -226,7 +226,7 @@ static void flush_to_mailbox(struct outbox *o)
 	mailbox_put(o->mailbox, head, tail);
 }
 
-bool thread_flush(void)
+WEIR_HOT bool thread_flush(void)
 {
 	struct thread *t = thread_self();
 	bool any = t->dirty != NULL;

@@ -59,7 +59,8 @@ static void start(const char *policy)
 	for (int i = 0; i < SIDES; i++) {
 		struct side *s = &sides[i];
 		*s = (struct side){.stage = weir_graph_stage(g, names[i]),
-		    .local = calloc(1, sizeof(struct local))};
+		    .local = aligned_alloc(WEIR_CACHE_LINE, sizeof(struct local))};
+		memset(s->local, 0, sizeof(struct local));
 		s->stage->sink.look = test_look;
 		s->local->times = calloc(CLASSES, sizeof(struct time_book));
 		g->gone[s->stage->id].books = s->local;
