@@ -121,8 +121,10 @@ int weir_child(struct weir_stage *st, struct weir_event *ev, int outlet, struct 
 	struct weir_op *op = op_of(ev);
 	if (WEIR_UNLIKELY(!child))
 		return lack(op);
-	WEIR_ASSERT(child->state == WEIR_EVENT_NEW && child->type->op != 0);
 	struct weir_op *c = op_of(child);
+	/* one that has been given or sent already has a maker */
+	WEIR_ASSERT(
+	    child->state == WEIR_EVENT_NEW && child->type->op != 0 && c->maker == WEIR_NO_STAGE);
 	inherit(ev, child);
 	int rc = why_not(st, ev, op, outlet);
 	if (WEIR_UNLIKELY(rc != 0))
@@ -254,7 +256,7 @@ static void await(struct weir_stage *st, struct weir_event **slot, weir_next *ne
 	struct thread *t = thread_self();
 	struct weir_event *ev = *slot;
 
-	WEIR_ASSERT(next != NULL && ev->type->op != 0 && is_in_hand(st, ev));
+	WEIR_ASSERT(ev != NULL && next != NULL && ev->type->op != 0 && is_in_hand(st, ev));
 	struct weir_op *op = op_of(ev);
 	struct local *l = local_find(t, st->id);
 	uint32_t n = op->n_unsent;
@@ -302,7 +304,7 @@ uint64_t weir_wait(
 {
 	struct weir_event *ev = *slot;
 
-	WEIR_ASSERT(next != NULL && ev->type->op != 0);
+	WEIR_ASSERT(ev != NULL && next != NULL && ev->type->op != 0);
 	op_of(ev)->next = next;
 	note_continues(st);
 	return weir_hold_until(st, slot, until_ns);

@@ -195,6 +195,7 @@ void op_strip(struct outbox *o)
 
 struct weir_event *weir_ended(const struct weir_event *ev)
 {
+	WEIR_ASSERT(ev->type->op != 0);
 	const struct weir_op *op = op_of(ev);
 	struct weir_event *child = op->children;
 
@@ -205,6 +206,7 @@ struct weir_event *weir_ended(const struct weir_event *ev)
 
 int weir_ended_status(const struct weir_event *ev)
 {
+	WEIR_ASSERT(ev->type->op != 0);
 	return op_of(ev)->status;
 }
 

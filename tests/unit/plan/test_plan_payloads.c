@@ -153,6 +153,23 @@ static void test_new_events(void)
 	check(spec, NULL);
 }
 
+/* A child is a new event, too, even if it has the type of its parent. */
+static void test_children(void)
+{
+	struct weir_spec *spec = web("t.twig-source", "tree");
+	struct weir_stage_spec *tree = weir_spec_add_stage(spec, "tree", "t.tree");
+
+	weir_spec_link(tree, "twig", "reads", false);
+	stage(spec, "reads", "t.reads", NULL);
+	check(spec, "'reads' needs note; on the way web > tree > reads 'tree' sends another event");
+
+	spec = web("t.twig-source", "tree");
+	tree = weir_spec_add_stage(spec, "tree", "t.tree");
+	weir_spec_link(tree, "out", "reads", false);
+	stage(spec, "reads", "t.reads", NULL);
+	check(spec, NULL);
+}
+
 static void test_long_way(void)
 {
 	char name[8][WEIR_NAME_MAX + 1];
@@ -307,6 +324,33 @@ static const struct weir_stage_ops imager_ops = {.abi = WEIR_STAGE_ABI,
     .start = no_start,
     .gives = imager_gives};
 
+struct twig {
+	struct weir_event ev;
+	struct weir_op op;
+	struct weir_payloads payloads;
+};
+static const struct weir_event_type twig_type = {.name = "t.twig",
+    .size = sizeof(struct twig),
+    .op = offsetof(struct twig, op),
+    .payloads = offsetof(struct twig, payloads)};
+static const struct weir_outlet twig_outlets[] = {
+    {"twig", &twig_type, true, ""}, {"out", &twig_type, true, ""}, {.name = NULL}};
+static const struct weir_payload_at twig_gives[] = {{&note_type, NULL}, {.type = NULL}};
+static const struct weir_stage_ops twig_source_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.twig-source",
+    .summary = "gives twigs with notes",
+    .flags = WEIR_STAGE_SOURCE,
+    .outlets = twig_outlets,
+    .start = no_start,
+    .gives = twig_gives};
+static const struct weir_stage_ops tree_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.tree",
+    .summary = "awaits twigs, and passes its own event on",
+    .accepts = &twig_type,
+    .outlets = twig_outlets,
+    .children = 1,
+    .handle = pass_handle};
+
 static const struct weir_payload_type *const vars_needs[] = {&weir_vars_type, NULL};
 static const struct weir_stage_ops vars_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.vars",
@@ -316,8 +360,8 @@ static const struct weir_stage_ops vars_ops = {.abi = WEIR_STAGE_ABI,
 
 static void test_register(void)
 {
-	const struct weir_stage_ops *const ops[] = {
-	    &end_ops, &bare_ops, &pass_on_ops, &reads_ops, &imager_ops, &vars_ops};
+	const struct weir_stage_ops *const ops[] = {&end_ops, &bare_ops, &pass_on_ops, &reads_ops,
+	    &imager_ops, &vars_ops, &twig_source_ops, &tree_ops};
 
 	payloads_register();
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
@@ -327,6 +371,7 @@ static void test_register(void)
 CUNIT_MAIN("plan_payloads", {"register", test_register}, {"given", test_given},
     {"missing", test_missing}, {"per outlet", test_outlet}, {"diamond", test_diamond},
     {"taken", test_taken}, {"loop", test_loop}, {"several sources", test_sources},
-    {"no source", test_no_source}, {"new events", test_new_events}, {"a long way", test_long_way},
-    {"events without a table", test_tables}, {"same name", test_same_name}, {"fields", test_fields},
-    {"serial", test_serial}, {"classes", test_classes})
+    {"no source", test_no_source}, {"new events", test_new_events}, {"children", test_children},
+    {"a long way", test_long_way}, {"events without a table", test_tables},
+    {"same name", test_same_name}, {"fields", test_fields}, {"serial", test_serial},
+    {"classes", test_classes})

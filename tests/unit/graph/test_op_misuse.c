@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* Wrong uses of operations, families and payloads: each is refused by its result, or ends the process by
+ * an assertion. None of them corrupts anything. */
+#include "op_rig.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <weir/payload.h>
+
+static const struct weir_event_type bare_type = {
+    .name = "t.bare", .size = sizeof(struct weir_event), .finish = probe_finish};
+static struct weir_event bare;
+static struct weir_event *kept;
+
+static void next_ends(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	(void)st;
+	for (int i = 0; i < n; i++)
+		weir_event_finish(&ev[i], WEIR_OK);
+}
+
+/* ---- children ---- */
+
+static void gives_twice(struct weir_stage *st, struct weir_event **ev)
+{
+	struct weir_event *c = weir_event_new(st, &probe_type);
+
+	kept = c;
+	weir_child(st, *ev, KID, &c);
+	weir_child(st, *ev, KID, &kept);
+}
+
+static void ends_given(struct weir_stage *st, struct weir_event **ev)
+{
+	kept = &rig_child(st, *ev, KID)->ev;
+	weir_event_finish(&kept, WEIR_OK);
+}
+
+static void emits_given(struct weir_stage *st, struct weir_event **ev)
+{
+	kept = &rig_child(st, *ev, KID)->ev;
+	weir_emit(st, KID, &kept);
+}
+
+static void gives_bare(struct weir_stage *st, struct weir_event **ev)
+{
+	struct weir_event *c = &bare;
+
+	weir_event_init(&bare, &bare_type, clock_now_ns());
+	weir_child(st, *ev, KID, &c);
+}
+
+static void makes_bare(struct weir_stage *st, struct weir_event **ev)
+{
+	(void)ev;
+	weir_event_new(st, &bare_type);
+}
+
+/* ---- waiting ---- */
+
+static void awaits_none(struct weir_stage *st, struct weir_event **ev)
+{
+	weir_await(st, ev, next_ends);
+	weir_await(st, ev, next_ends); /* now NULL */
+}
+
+static void waits_none(struct weir_stage *st, struct weir_event **ev)
+{
+	weir_wait(st, ev, next_ends, WEIR_NO_DEADLINE);
+	weir_wait(st, ev, next_ends, WEIR_NO_DEADLINE);
+}
+
+static void waits_twice(struct weir_stage *st, struct weir_event **ev)
+{
+	kept = *ev;
+	weir_wait(st, ev, next_ends, WEIR_NO_DEADLINE);
+	weir_wait(st, &kept, next_ends, WEIR_NO_DEADLINE);
+}
+
+static void reads_bare(struct weir_stage *st, struct weir_event **ev)
+{
+	(void)st;
+	(void)ev;
+	weir_event_init(&bare, &bare_type, clock_now_ns());
+	weir_ended(&bare);
+}
+
+static void reads_bare_status(struct weir_stage *st, struct weir_event **ev)
+{
+	(void)st;
+	(void)ev;
+	weir_event_init(&bare, &bare_type, clock_now_ns());
+	weir_ended_status(&bare);
+}
+
+static void waits_flat(struct weir_stage *st, struct weir_event **ev)
+{
+	weir_wait(st, ev, next_ends, WEIR_NO_DEADLINE);
+}
+
+/* ---- families ---- */
+
+static void joins_twice(struct weir_stage *st, struct weir_event **ev)
+{
+	(void)st;
+	weir_family_join(weir_family_new(NULL), *ev);
+	weir_family_join(weir_family_new(NULL), *ev);
+}
+
+static void joins_bare(struct weir_stage *st, struct weir_event **ev)
+{
+	(void)st;
+	(void)ev;
+	weir_event_init(&bare, &bare_type, clock_now_ns());
+	weir_family_join(weir_family_new(NULL), &bare);
+}
+
+static void races_strangers(struct weir_stage *st, struct weir_event **ev)
+{
+	struct weir_event *c = weir_event_new(st, &probe_type);
+
+	weir_family_join(weir_family_new(NULL), c);
+	weir_child(st, *ev, KID, &c);
+	weir_await_first(st, ev, next_ends);
+}
+
+/* ---- payloads ---- */
+
+static void puts_none(struct weir_stage *st, struct weir_event **ev)
+{
+	void *none = NULL;
+
+	(void)st;
+	weir_payload_put(*ev, &none);
+}
+
+static void reserves_none(struct weir_stage *st, struct weir_event **ev)
+{
+	(void)ev;
+	weir_payload_reserve(st, NULL, 1);
+}
+
+/* Whether the process aborts if `each` is called; in a copy of the process, which has this thread
+ * only. */
+static bool aborts(rig_each *each, struct weir_stage *st, struct weir_event **ev)
+{
+	const struct rlimit none = {0, 0};
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		setrlimit(RLIMIT_CORE, &none);
+		close(STDERR_FILENO);
+		each(st, ev);
+		_exit(0);
+	}
+	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
+	       WTERMSIG(status) == SIGABRT;
+}
+
+static void par_misuses(struct weir_stage *st, struct weir_event **ev)
+{
+	CU_ASSERT(aborts(gives_twice, st, ev));
+	CU_ASSERT(aborts(ends_given, st, ev));
+	CU_ASSERT(aborts(emits_given, st, ev));
+	CU_ASSERT(aborts(gives_bare, st, ev));
+	CU_ASSERT(aborts(makes_bare, st, ev));
+	CU_ASSERT(aborts(awaits_none, st, ev));
+	CU_ASSERT(aborts(waits_none, st, ev));
+	CU_ASSERT(aborts(waits_twice, st, ev));
+	CU_ASSERT(aborts(reads_bare, st, ev));
+	CU_ASSERT(aborts(reads_bare_status, st, ev));
+	CU_ASSERT(aborts(joins_twice, st, ev));
+	CU_ASSERT(aborts(joins_bare, st, ev));
+	CU_ASSERT(aborts(races_strangers, st, ev));
+	CU_ASSERT(aborts(puts_none, st, ev));
+	CU_ASSERT(aborts(reserves_none, st, ev));
+}
+
+static void begin(const char *use, rig_each *each)
+{
+	struct weir_spec *spec = rig_spec(use);
+
+	on_par = each;
+	rig_start(spec);
+}
+
+static void test_aborts(void)
+{
+	begin("t.par", par_misuses);
+	rig_offer(0);
+	rig_end(1);
+}
+
+/* A stage that holds nothing has no tickets. */
+static void flat_misuses(struct weir_stage *st, struct weir_event **ev)
+{
+	CU_ASSERT(aborts(waits_flat, st, ev));
+	for (uint64_t ticket = 0; ticket < 9; ticket++) {
+		CU_ASSERT_FALSE(weir_resume(st, ticket << 32 | ticket));
+		CU_ASSERT_PTR_NULL(weir_hold_claim(st, ticket << 32 | ticket));
+	}
+	CU_ASSERT_FALSE(weir_resume(st, UINT64_MAX));
+}
+
+static void test_no_tickets(void)
+{
+	begin("t.flat", flat_misuses);
+	rig_offer(0);
+	rig_end(1);
+}
+
+static void test_register(void)
+{
+	rig_register();
+}
+
+CUNIT_MAIN("op misuse", {"register", test_register}, {"aborts", test_aborts},
+    {"no tickets", test_no_tickets})
