@@ -28,7 +28,7 @@ bool simulate_awaits(const struct weir_stage_spec *st, int k)
 	const struct weir_stage_ops *ops = weir_stage_type_find(st->use);
 	int i = outlet_of(ops, st->to[k].outlet);
 
-	return i >= 0 && ops->children >> i & 1;
+	return i >= 0 && i < 32 && ops->children >> i & 1;
 }
 
 bool simulate_splits(const struct weir_stage_spec *st)
