@@ -4,6 +4,7 @@
 #include "fixture/graph/probes.h"
 
 #include "base/clock.h"
+#include "event/op.h"
 #include "graph/graph.h"
 
 #define JOBS 300
@@ -22,6 +23,8 @@ static atomic_int ended, waits, gave_back, continued, calls_after;
 /* set before the family ends: the stage must not get its events any more */
 static atomic_bool is_over, ends_in_handler;
 static struct weir_family *family;
+static struct weir_graph *graph;
+static struct weir_stage *stage;
 
 static void job_finish(struct weir_event *ev, int status)
 {
@@ -45,6 +48,17 @@ static void go_on(struct weir_stage *st, struct weir_event **ev, int n)
 		weir_event_finish(&ev[i], WEIR_OK);
 }
 
+/* End the family, and wait until the search for its members is over. A tick that has begun before may not
+ * have seen the end, so the second one is awaited. */
+static void end_and_search(void)
+{
+	weir_family_end(family);
+	for (int i = 0; i < 2; i++) {
+		int64_t now_ns = clock_now_ns();
+		FIXTURE_AWAIT(weir_graph_tick_ns(graph) > now_ns);
+	}
+}
+
 static void wait_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -52,7 +66,7 @@ static void wait_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		if (atomic_load(&is_over) && weir_family_of(ev[i]))
 			atomic_fetch_add(&calls_after, 1);
 		if (atomic_load(&ends_in_handler))
-			weir_family_end(family);
+			end_and_search();
 		uint64_t ticket = weir_wait(st, &ev[i], go_on, WEIR_NO_DEADLINE);
 		CU_ASSERT_PTR_NULL(ev[i]);
 		CU_ASSERT_NOT_EQUAL(ticket, 0);
@@ -82,9 +96,6 @@ static const struct weir_stage_ops loop_ops = {.abi = WEIR_STAGE_ABI,
     .accepts = &job_type,
     .handle = wait_handle,
     .expired = wait_expired};
-
-static struct weir_graph *graph;
-static struct weir_stage *stage;
 
 static struct weir_spec *one_stage(const char *use)
 {
@@ -136,6 +147,7 @@ static void end(void)
 		CU_ASSERT(atomic_load(&jobs[i].finishes) <= 1);
 	weir_thread_detach();
 	finish_graph(graph, 0);
+	CU_ASSERT_EQUAL(atomic_load(&family->refs), 1); /* that of the test */
 	weir_family_put(family);
 }
 
