@@ -18,6 +18,8 @@
  */
 #include <string.h>
 
+#include <weir/log.h>
+
 #include "event/op.h"
 #include "graph/graph.h"
 #include "event/slab.h"
@@ -249,6 +251,22 @@ static void count_awaiting(struct thread *t, struct weir_stage *st, struct weir_
 		stage_keep(t, st, ev);
 }
 
+/* Report that the stage awaits events of an outlet that `ops->children` does not list: the checks of the
+ * configuration do not know of it. */
+static WEIR_COLD void not_listed(struct weir_stage *st, int outlet)
+{
+	if (outlet < st->n_outlets && weir_log_first(&st->children_logged))
+		weir_log(WEIR_LOG_ERROR,
+		    "stage '%s' (%s) awaits events that it sends to '%s': set their bit in "
+		    "weir_stage_ops.children, so that 'weir check' sees cycles",
+		    st->name, st->ops->name, st->ops->outlets[outlet].name);
+}
+
+static inline bool is_listed(const struct weir_stage *st, int outlet)
+{
+	return outlet < 32 && st->ops->children >> outlet & 1;
+}
+
 /* Let `*slot`, whose continuation is `next`, wait for the children in its list. `first`: until one has
  * succeeded. */
 static void await(struct weir_stage *st, struct weir_event **slot, weir_next *next, bool first)
@@ -278,6 +296,8 @@ static void await(struct weir_stage *st, struct weir_event **slot, weir_next *ne
 	if (WEIR_UNLIKELY(ev->type->trail != 0))
 		trail_leave(ev, clock_now_ns());
 	count_spawned(t, st->id, ev->class_id, n);
+	if (WEIR_UNLIKELY(!is_listed(st, op_of(list)->outlet)))
+		not_listed(st, op_of(list)->outlet);
 	op->pending = n;
 	if (!first) { /* otherwise the children do not belong to the event, but to their family */
 		op->n_awaited = n;

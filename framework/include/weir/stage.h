@@ -167,7 +167,8 @@ struct weir_stage_ops {
 	 *  that client waits for the loop's thread, so inline stages behind the source may block.
 	 *  Optional. A pure function; any thread. */
 	int64_t (*per_loop)(const void *conf);
-	/** Bit o is set if the stage awaits the events that it sends to outlets[o] (weir_child). Their
+	/** Bit o is set if the stage awaits the events that it sends to outlets[o] (weir_child); if it
+	 *  is not, the first one is logged as an error. Their
 	 *  type needs a struct weir_op, and `check` refuses graphs in which they come back to the
 	 *  stage. */
 	uint32_t children;

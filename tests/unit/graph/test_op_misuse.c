@@ -211,10 +211,54 @@ static void test_no_tickets(void)
 	rig_end(1);
 }
 
+/* ---- children that `children` of the type does not list ---- */
+
+static void awaits_other(struct weir_stage *st, struct weir_event **ev)
+{
+	rig_child(st, *ev, OUT);
+	weir_await(st, ev, next_ends);
+}
+
+/* What the graph logs if `each` handles two events. */
+static size_t logged(rig_each *each, char *text, size_t size)
+{
+	int fd[2];
+
+	CU_ASSERT_EQUAL_FATAL(pipe(fd), 0);
+	weir_log_set_fd(fd[1]);
+	begin("t.par", each);
+	rig_offer(0);
+	rig_offer(1);
+	rig_end(4);
+	weir_log_set_fd(2);
+	close(fd[1]);
+	ssize_t n = read(fd[0], text, size - 1);
+	close(fd[0]);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void awaits_kid(struct weir_stage *st, struct weir_event **ev)
+{
+	rig_child(st, *ev, KID);
+	weir_await(st, ev, next_ends);
+}
+
+static void test_not_listed(void)
+{
+	char text[1000];
+
+	CU_ASSERT_EQUAL(logged(awaits_kid, text, sizeof(text)), 0);
+	logged(awaits_other, text, sizeof(text));
+	const char *first =
+	    strstr(text, "stage 'par' (t.par) awaits events that it sends to 'out'");
+	CU_ASSERT(first && !strstr(first + 1, "stage 'par'"));
+}
+
 static void test_register(void)
 {
 	rig_register();
 }
 
 CUNIT_MAIN("op misuse", {"register", test_register}, {"aborts", test_aborts},
-    {"no tickets", test_no_tickets})
+    {"no tickets", test_no_tickets}, {"not listed", test_not_listed})
