@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "event/op.h"
 #include "graph/graph.h"
+#include "graph/tickets.h"
 
 #define JOBS 300
 #define HOUR (3600 * NS_PER_S)
@@ -286,6 +287,34 @@ static void test_race(void)
 	end();
 }
 
+/* The slots of tickets that have ended with their families are used again. */
+static void test_slots(void)
+{
+	int chunks = 0;
+
+	begin(one_stage("t.wait"));
+	for (int round = 0; round < 20; round++) {
+		struct weir_family *f = weir_family_new(NULL);
+		atomic_store(&ended, 0);
+		atomic_store(&waits, 0);
+		for (int i = 0; i < JOBS; i++)
+			atomic_store(&jobs[i].finishes, 0);
+		for (int i = 0; i < JOBS; i++)
+			offer(i, f);
+		FIXTURE_AWAIT(atomic_load(&waits) == JOBS);
+		weir_family_end(f);
+		FIXTURE_AWAIT(atomic_load(&ended) == JOBS);
+		weir_family_put(f);
+		lock_take(&stage->tickets->lock);
+		if (round == 1)
+			chunks = stage->tickets->n_chunks;
+		CU_ASSERT(round < 1 || stage->tickets->n_chunks == chunks);
+		lock_release(&stage->tickets->lock);
+	}
+	FIXTURE_AWAIT(stage_view(graph, "wait").in_flight == 0);
+	end();
+}
+
 static void test_register(void)
 {
 	fixture_register(&wait_ops);
@@ -294,4 +323,5 @@ static void test_register(void)
 
 CUNIT_MAIN("family", {"register", test_register}, {"pool", test_pool}, {"loop", test_loop},
     {"inline", test_inline}, {"partitioned", test_partitioned}, {"core", test_core},
-    {"too late", test_too_late}, {"within", test_within}, {"race", test_race})
+    {"too late", test_too_late}, {"within", test_within}, {"race", test_race},
+    {"slots", test_slots})
