@@ -287,6 +287,28 @@ static void test_race(void)
 	end();
 }
 
+/* Events in a queue end when they leave it, and are not handled. */
+static void test_queued(void)
+{
+	char why[200] = "";
+
+	begin(one_stage("t.wait"));
+	CU_ASSERT_EQUAL(weir_graph_steer(graph, "wait", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
+	for (int i = 0; i < JOBS; i++)
+		offer(i, i % 2 ? family : NULL);
+	atomic_store(&is_over, true);
+	weir_family_end(family);
+	CU_ASSERT_EQUAL(weir_graph_steer(graph, "wait", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	FIXTURE_AWAIT(atomic_load(&ended) == JOBS / 2);
+	FIXTURE_AWAIT(atomic_load(&waits) == JOBS / 2);
+	for (int i = 0; i < JOBS; i++)
+		CU_ASSERT_EQUAL(weir_resume(stage, atomic_load(&tickets[i])), i % 2 == 0);
+	weir_thread_flush();
+	FIXTURE_AWAIT(atomic_load(&ended) == JOBS);
+	FIXTURE_AWAIT(stage_view(graph, "wait").in_flight == 0);
+	end();
+}
+
 /* The slots of tickets that have ended with their families are used again. */
 static void test_slots(void)
 {
@@ -324,4 +346,4 @@ static void test_register(void)
 CUNIT_MAIN("family", {"register", test_register}, {"pool", test_pool}, {"loop", test_loop},
     {"inline", test_inline}, {"partitioned", test_partitioned}, {"core", test_core},
     {"too late", test_too_late}, {"within", test_within}, {"race", test_race},
-    {"slots", test_slots})
+    {"queued", test_queued}, {"slots", test_slots})
