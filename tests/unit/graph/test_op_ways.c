@@ -173,6 +173,37 @@ static void test_lacked(void)
 	rig_end(1);
 }
 
+static void par_asks(struct weir_stage *st, struct weir_event **ev)
+{
+	struct weir_event *none = NULL;
+
+	weir_child(st, *ev, KID, &none);
+	rig_child(st, *ev, KID);
+	weir_await_first(st, ev, next_ends);
+}
+
+static void kid_fails(struct weir_stage *st, struct weir_event **ev)
+{
+	(void)st;
+	weir_event_finish(ev, WEIR_EFAILED);
+}
+
+/* A child that could not be made is the first that failed, but the event still awaits the others. */
+static void test_lacked_first(void)
+{
+	for (int fails = 0; fails < 2; fails++) {
+		struct weir_spec *spec = rig_spec("t.par");
+
+		on_par = par_asks;
+		on_kid = fails ? kid_fails : NULL;
+		rig_start(spec);
+		rig_offer(0);
+		FIXTURE_AWAIT(fixture_ended() == 2);
+		CU_ASSERT_EQUAL(probes[0].status, fails ? WEIR_ENOMEM : WEIR_OK);
+		rig_end(2);
+	}
+}
+
 /* ---- children that have ended can be read until the parent ends or awaits again ---- */
 
 static void next_replaces(struct weir_stage *st, struct weir_event **ev, int n)
@@ -429,5 +460,6 @@ static void test_register(void)
 
 CUNIT_MAIN("op ways", {"register", test_register}, {"held", test_held},
     {"held until", test_held_until}, {"claimed", test_claimed}, {"requeued", test_requeued},
-    {"lacked", test_lacked}, {"replaced", test_replaced}, {"read later", test_read_later},
-    {"order", test_order}, {"inline cancelled", test_inline_cancelled}, {"plain", test_plain})
+    {"lacked", test_lacked}, {"lacked, first", test_lacked_first}, {"replaced", test_replaced},
+    {"read later", test_read_later}, {"order", test_order},
+    {"inline cancelled", test_inline_cancelled}, {"plain", test_plain})
