@@ -8,7 +8,7 @@
  *   simulate_load.c   the load of each class and route
  *   simulate_cost.c   the times: given, from a running server, or configured (burn, delay, hold)
  *   simulate_width.c  stages with a width
- *   simulate_children.c  links of children
+ *   simulate_children.c  shares of links; links of children
  *   simulate_group.c  core groups
  *   simulate_print.c  tables and JSON
  *   simulate_left.c   which keys of the YAML have no effect in the model
@@ -132,8 +132,9 @@ void simulate_queue(
 /** Whether the model knows the discipline of the stage's queue. */
 bool simulate_ordered(const struct weir_spec *spec, const struct weir_stage_spec *st);
 
-/** The name of the outlet of link `k` of `st`. */
-const char *simulate_outlet(const struct weir_stage_spec *st, int k);
+/** The share of link `k` of `st` according to --share, or -1 if none is given. For a link of children, it is
+ *  their number for each event. */
+double simulate_share(const struct simulate_options *opt, const struct weir_stage_spec *st, int k);
 /** Whether `st` awaits the events of link `k`, which are children of its events. */
 bool simulate_awaits(const struct weir_stage_spec *st, int k);
 /** Whether it awaits the events of any link. */

@@ -32,9 +32,6 @@
  * SIMULATE_STAGES_MAX stages. */
 #define DEPTH_MAX 64
 
-/* Largest number of children for each event at an outlet, as in admission/route.c. */
-#define CHILDREN_MOST 4096.0
-
 struct walk {
 	const struct weir_spec *spec;
 	const struct simulate_options *opt;
@@ -222,36 +219,18 @@ static int enter(struct walk *w, int i, double share, double many)
 		at = pool_of(w, w->source);
 	if (at < 0 || path->n == SIM_STAGES_MAX)
 		return too_large(w);
+	if (at == last && w->plan->config.stage[at].width)
+		return sentence(w->err, WEIR_EINVAL,
+		    "stage '%s' is inline after '%s', which waits for something outside the "
+		    "server; "
+		    "the model has no thread for it: leave its time out with --cost %s=0s",
+		    st->name, w->plan->label[at], st->name);
 	if (at != last) {
 		path->stage[path->n++] = at;
 		w->plan->visits[at] += share;
 	}
 	add_work(w, i, at, share * many);
 	return 0;
-}
-
-/* Return the share of link `k` of `st` (of children: the number for each event) by --share, or -1. */
-static double given_share(struct walk *w, const struct weir_stage_spec *st, int k)
-{
-	const struct weir_knob row = {.name = "share",
-	    .type = WEIR_KNOB_RATIO,
-	    .min = 0,
-	    .max = simulate_awaits(st, k) ? CHILDREN_MOST : 1};
-	const char *outlet = simulate_outlet(st, k);
-	size_t n_stage = strlen(st->name), n_outlet = strlen(outlet);
-
-	for (int i = 0; i < w->opt->share.n; i++) {
-		const char *word = w->opt->share.word[i];
-		double share;
-		char why[200];
-		if (strncmp(word, st->name, n_stage) == 0 && word[n_stage] == '.' &&
-		    strncmp(word + n_stage + 1, outlet, n_outlet) == 0 &&
-		    word[n_stage + 1 + n_outlet] == '=' &&
-		    weir_knob_parse(
-			&row, word + n_stage + 2 + n_outlet, &share, why, sizeof(why)) == 0)
-			return share;
-	}
-	return -1;
 }
 
 /* Add the current path, which ends here with probability `share`, as a route. */
@@ -290,7 +269,7 @@ static double even_share(struct walk *w, const struct weir_stage_spec *st)
 	int open = 0;
 
 	for (int i = 0; i < st->n_to; i++) {
-		double share = given_share(w, st, i);
+		double share = simulate_share(w->opt, st, i);
 		if (simulate_awaits(st, i))
 			continue;
 		if (share >= 0)
@@ -316,7 +295,7 @@ static int walk(
 static int next_children(struct walk *w, const struct weir_stage_spec *st, int k, double *n)
 {
 	for (; k < st->n_to; k++) {
-		double given = given_share(w, st, k);
+		double given = simulate_share(w->opt, st, k);
 		*n = given < 0 ? 1 : given;
 		if (simulate_awaits(st, k) && !st->to[k].loop && *n > 0)
 			return k;
@@ -338,7 +317,7 @@ static int go_on(struct walk *w, double share, const struct later *l)
 		return to < 0 ? 0 : walk(w, to, share, l->many * n, l->depth + 1, &after);
 	}
 	for (k = 0; rc == 0 && k < st->n_to; k++) {
-		double part = given_share(w, st, k);
+		double part = simulate_share(w->opt, st, k);
 		int to = simulate_stage(w->spec, st->to[k].stage, strlen(st->to[k].stage));
 		if (part < 0)
 			part = st->to[k].loop ? 0 : even;
@@ -425,7 +404,7 @@ static int check_words(struct walk *w)
 		int at = dot ? simulate_stage(w->spec, word, (size_t)(dot - word)) : -1;
 		bool known = false;
 		for (int k = 0; at >= 0 && k < w->spec->stages[at].n_to; k++)
-			known |= given_share(w, &w->spec->stages[at], k) >= 0;
+			known |= simulate_share(w->opt, &w->spec->stages[at], k) >= 0;
 		if (!known)
 			return sentence(w->err, WEIR_EINVAL,
 			    "--share %.80s is not STAGE.OUTLET=10%% with an outlet that is linked",

@@ -188,6 +188,14 @@ is out has 'Left out: children of stage split: those of an event are one visit o
 weir simulate children.yaml --cost split=10us,const --share split.square=500000%
 is exit 2; is err has '--share split.square=500000% is not STAGE.OUTLET=10%'
 
+# An inline stage after one that waits: the model has no thread for it.
+sed 's/tiles: {.*/tiles: { use: hold, with: { time: 1ms }, to: after }/; $a\  after: { use: burn, with: { time: 1ms }, threads: inline }' \
+	children.yaml >after.yaml
+weir simulate after.yaml --cost split=10us,const
+is exit 2; is err has "stage 'after' is inline after 'tiles', which waits for something outside the server"
+weir simulate after.yaml --cost split=10us,const --cost after=0s --for 1s
+is exit 0
+
 # What the model leaves out is named.
 cat >left.yaml <<'YAML'
 weir: 1
