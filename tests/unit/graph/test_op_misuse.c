@@ -3,9 +3,6 @@
  * an assertion. None of them corrupts anything. */
 #include "op_rig.h"
 
-#include <sys/resource.h>
-#include <sys/wait.h>
-
 #include <weir/payload.h>
 
 static const struct weir_event_type bare_type = {
@@ -141,41 +138,23 @@ static void reserves_none(struct weir_stage *st, struct weir_event **ev)
 	weir_payload_reserve(st, NULL, 1);
 }
 
-/* Whether the process aborts if `each` is called; in a copy of the process, which has this thread
- * only. */
-static bool aborts(rig_each *each, struct weir_stage *st, struct weir_event **ev)
-{
-	const struct rlimit none = {0, 0};
-	int status = 0;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		setrlimit(RLIMIT_CORE, &none);
-		close(STDERR_FILENO);
-		each(st, ev);
-		_exit(0);
-	}
-	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
-	       WTERMSIG(status) == SIGABRT;
-}
-
 static void par_misuses(struct weir_stage *st, struct weir_event **ev)
 {
-	CU_ASSERT(aborts(gives_twice, st, ev));
-	CU_ASSERT(aborts(ends_given, st, ev));
-	CU_ASSERT(aborts(emits_given, st, ev));
-	CU_ASSERT(aborts(gives_bare, st, ev));
-	CU_ASSERT(aborts(makes_bare, st, ev));
-	CU_ASSERT(aborts(awaits_none, st, ev));
-	CU_ASSERT(aborts(waits_none, st, ev));
-	CU_ASSERT(aborts(waits_twice, st, ev));
-	CU_ASSERT(aborts(reads_bare, st, ev));
-	CU_ASSERT(aborts(reads_bare_status, st, ev));
-	CU_ASSERT(aborts(joins_twice, st, ev));
-	CU_ASSERT(aborts(joins_bare, st, ev));
-	CU_ASSERT(aborts(races_strangers, st, ev));
-	CU_ASSERT(aborts(puts_none, st, ev));
-	CU_ASSERT(aborts(reserves_none, st, ev));
+	CU_ASSERT(rig_aborts(gives_twice, st, ev));
+	CU_ASSERT(rig_aborts(ends_given, st, ev));
+	CU_ASSERT(rig_aborts(emits_given, st, ev));
+	CU_ASSERT(rig_aborts(gives_bare, st, ev));
+	CU_ASSERT(rig_aborts(makes_bare, st, ev));
+	CU_ASSERT(rig_aborts(awaits_none, st, ev));
+	CU_ASSERT(rig_aborts(waits_none, st, ev));
+	CU_ASSERT(rig_aborts(waits_twice, st, ev));
+	CU_ASSERT(rig_aborts(reads_bare, st, ev));
+	CU_ASSERT(rig_aborts(reads_bare_status, st, ev));
+	CU_ASSERT(rig_aborts(joins_twice, st, ev));
+	CU_ASSERT(rig_aborts(joins_bare, st, ev));
+	CU_ASSERT(rig_aborts(races_strangers, st, ev));
+	CU_ASSERT(rig_aborts(puts_none, st, ev));
+	CU_ASSERT(rig_aborts(reserves_none, st, ev));
 }
 
 static void begin(const char *use, rig_each *each)
@@ -196,7 +175,7 @@ static void test_aborts(void)
 /* A stage that holds nothing has no tickets. */
 static void flat_misuses(struct weir_stage *st, struct weir_event **ev)
 {
-	CU_ASSERT(aborts(waits_flat, st, ev));
+	CU_ASSERT(rig_aborts(waits_flat, st, ev));
 	for (uint64_t ticket = 0; ticket < 9; ticket++) {
 		CU_ASSERT_FALSE(weir_resume(st, ticket << 32 | ticket));
 		CU_ASSERT_PTR_NULL(weir_hold_claim(st, ticket << 32 | ticket));
