@@ -204,6 +204,36 @@ static void test_lacked_first(void)
 	}
 }
 
+static void par_asks_twice(struct weir_stage *st, struct weir_event **ev)
+{
+	rig_child(st, *ev, KID);
+	rig_child(st, *ev, KID);
+	weir_await_first(st, ev, next_ends);
+}
+
+static void kid_fails_in_turn(struct weir_stage *st, struct weir_event **ev)
+{
+	static atomic_int turn;
+
+	(void)st;
+	weir_event_finish(ev, atomic_fetch_add(&turn, 1) % 2 ? WEIR_EPRESSURE : WEIR_EFAILED);
+}
+
+/* If all children of weir_await_first fail, the status is that of the first one. */
+static void test_first_failure(void)
+{
+	struct weir_spec *spec = rig_spec("t.par");
+
+	fixture_set(&spec->stages[0], "threads.max", "1");
+	on_par = par_asks_twice;
+	on_kid = kid_fails_in_turn;
+	rig_start(spec);
+	rig_offer(0);
+	FIXTURE_AWAIT(fixture_ended() == 3);
+	CU_ASSERT_EQUAL(probes[0].status, WEIR_EFAILED);
+	rig_end(3);
+}
+
 /* ---- children that have ended can be read until the parent ends or awaits again ---- */
 
 static void next_replaces(struct weir_stage *st, struct weir_event **ev, int n)
@@ -460,6 +490,7 @@ static void test_register(void)
 
 CUNIT_MAIN("op ways", {"register", test_register}, {"held", test_held},
     {"held until", test_held_until}, {"claimed", test_claimed}, {"requeued", test_requeued},
-    {"lacked", test_lacked}, {"lacked, first", test_lacked_first}, {"replaced", test_replaced},
+    {"lacked", test_lacked}, {"lacked, first", test_lacked_first},
+    {"first failure", test_first_failure}, {"replaced", test_replaced},
     {"read later", test_read_later}, {"order", test_order},
     {"inline cancelled", test_inline_cancelled}, {"plain", test_plain})
