@@ -20,6 +20,8 @@
 #include <weir/event.h>
 #include <weir/knob.h>
 
+WEIR_C_BEGIN
+
 /** `threads:` of a group, or of a stage that is not in a group. A min or max of -1 (`auto`) stands
  *  for the number of cores that this process may use, adjusted so that min <= max. */
 struct weir_threads_spec {
@@ -470,5 +472,7 @@ WEIR_API int weir_group_spec_set(
 
 /** Free a spec and everything it owns. NULL is allowed. */
 WEIR_API void weir_spec_free(struct weir_spec *spec);
+
+WEIR_C_END
 
 #endif

@@ -22,6 +22,8 @@
 #include <weir/annotate.h>
 #include <weir/event.h>
 
+WEIR_C_BEGIN
+
 struct weir_stage;
 struct weir_stage_ops;
 
@@ -93,5 +95,7 @@ WEIR_API double weir_pressure(const struct weir_stage *st);
  * degradation, Welsh and Culler, "Adaptive Overload Control for Busy Internet Servers", USITS 2003.
  */
 WEIR_API double weir_degradation(const struct weir_stage *st);
+
+WEIR_C_END
 
 #endif
