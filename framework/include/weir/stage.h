@@ -142,8 +142,8 @@ struct weir_stage_ops {
 	/** Called when the stage linked to `outlet` has refused ev[0..n), n >= 1, for `reason` (a
 	 *  SHED code). This stage owns the events again and should emit them elsewhere or finish
 	 *  them; events left in `ev` are finished with `reason`. Optional; without this callback
-	 *  all refused events are finished with `reason`, and so are always those that the stage has
-	 *  made, such as children. */
+	 *  all refused events are finished with `reason`, and so is always what a stage other than
+	 *  a source has made, such as children. */
 	void (*refused)(
 	    struct weir_stage *st, int outlet, struct weir_event **ev, int n, int reason);
 	/** Return the mean handler time per event in ns under the configuration `conf`, a struct of
