@@ -78,9 +78,11 @@ static void put_outlets(FILE *out, const struct weir_stage_ops *ops)
 	if (!ops->outlets && !(ops->flags & WEIR_STAGE_ANY_OUTLETS))
 		return;
 	put_head(out, "to:", false);
-	for (const struct weir_outlet *o = ops->outlets; o && o->name; o++)
-		fprintf(out, "    %-*s %s; %s%s\n", NAME_WIDTH, o->name, o->help ? o->help : "",
-		    type_name(o->type), o->optional ? "; optional" : "");
+	uint32_t awaited = ops->children;
+	for (const struct weir_outlet *o = ops->outlets; o && o->name; o++, awaited >>= 1)
+		fprintf(out, "    %-*s %s; %s%s%s\n", NAME_WIDTH, o->name, o->help ? o->help : "",
+		    type_name(o->type), awaited & 1 ? "; children, which are awaited" : "",
+		    o->optional ? "; optional" : "");
 	if (ops->flags & WEIR_STAGE_ANY_OUTLETS)
 		fprintf(out, "    %-*s every name under 'to:' is an outlet\n", NAME_WIDTH, "...");
 }

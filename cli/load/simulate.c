@@ -69,7 +69,8 @@ static const struct {
 	offsetof(struct simulate_options, cost)},
     {"share",
 	"STAGE.OUTLET=10%: share of the stage's events that leave through the outlet; by default, "
-	"all outlets have the same share",
+	"all outlets have the same share. Of an outlet for children, their number for each event: "
+	"400% are four; 100% by default",
 	offsetof(struct simulate_options, share)},
     {"class", "NAME=10%: share of the load; by default, an even share of the rest",
 	offsetof(struct simulate_options, classes)},

@@ -8,6 +8,7 @@
  *   simulate_load.c   the load of each class and route
  *   simulate_cost.c   the times: given, from a running server, or configured (burn, delay, hold)
  *   simulate_width.c  stages with a width
+ *   simulate_children.c  shares of links; links of children
  *   simulate_group.c  core groups
  *   simulate_print.c  tables and JSON
  *   simulate_left.c   which keys of the YAML have no effect in the model
@@ -15,7 +16,8 @@
  * The model is simplified: I/O threads and thread switches cost nothing. A core group is simulated
  * with its cores, cells and schedule (sim/group.h). Any other group is simulated as one stage that
  * takes as long as all its stages together. A stage with a width is simulated on its own, even in a group, since it needs hardly any thread time. If a stage has several outlets,
- * events are distributed evenly unless --share is given. Main thread only.
+ * events are distributed evenly unless --share is given. The children of an event are a part of its path,
+ * as one visit of the time of all of them. Main thread only.
  */
 #ifndef WEIR_CLI_SIMULATE_H
 #define WEIR_CLI_SIMULATE_H
@@ -129,6 +131,14 @@ void simulate_queue(
     const struct weir_spec *spec, const struct weir_stage_spec *st, struct sim_stage *to);
 /** Whether the model knows the discipline of the stage's queue. */
 bool simulate_ordered(const struct weir_spec *spec, const struct weir_stage_spec *st);
+
+/** The share of link `k` of `st` according to --share, or -1 if none is given. For a link of children, it is
+ *  their number for each event. */
+double simulate_share(const struct simulate_options *opt, const struct weir_stage_spec *st, int k);
+/** Whether `st` awaits the events of link `k`, which are children of its events. */
+bool simulate_awaits(const struct weir_stage_spec *st, int k);
+/** Whether it awaits the events of any link. */
+bool simulate_splits(const struct weir_stage_spec *st);
 
 /** Return the field of the stage's serial key, or NULL. */
 const char *simulate_serial(const struct weir_spec *spec, const struct weir_stage_spec *st);

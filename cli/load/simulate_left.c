@@ -99,7 +99,14 @@ void simulate_left_out(const struct weir_spec *spec,
 	for (int i = 0; i < spec->n_groups; i++)
 		if (is_core_group(&spec->groups[i]))
 			find_in_group(&f, spec, &spec->groups[i]);
-	for (int i = 0; i < spec->n_stages; i++)
+	for (int i = 0; i < spec->n_stages; i++) {
 		if (!spec->stages[i].inlined)
 			find_in_stage(&f, spec, &spec->stages[i]);
+		f.group = NULL;
+		f.stage = spec->stages[i].name;
+		find(&f, simulate_splits(&spec->stages[i]), "children",
+		    "those of an event are one visit of the time of all of them, one outlet after "
+		    "the other; "
+		    "the event occupies nothing meanwhile");
+	}
 }

@@ -5,7 +5,8 @@
  * All paths are followed from the sources along the links. Each path carries the probability that
  * an event takes it. A stage with its own pool or of a core group becomes a stage of the simulator,
  * and so does a group with a shared pool. An inline stage runs on the thread of the stage before it, so its time is added to that
- * stage. Links that close a cycle are not followed.
+ * stage. Links that close a cycle are not followed. The children of an event are a part of its path:
+ * the event visits their stage once, for the time of all of them, and then goes on.
  *
  * The capacity follows from the utilisation law. If an event occupies a resource with n servers for
  * a time D in total (its visits times the service time), the resource can serve at most n / D
@@ -174,11 +175,12 @@ static int too_large(struct walk *w)
 	    SIM_STAGES_MAX, SIM_GROUPS_MAX, DEPTH_MAX);
 }
 
-/* Add the time of stage `i` of the spec to stage `at` of the simulator, whose threads run it. */
-static void add_work(struct walk *w, int i, int at, double share)
+/* Add the time of `many` events at stage `i` of the spec to stage `at` of the simulator, whose threads
+ * run it. */
+static void add_work(struct walk *w, int i, int at, double many)
 {
 	const struct simulate_cost *cost = &w->plan->cost[i];
-	double work_ns = share * (double)cost->dist.mean_ns;
+	double work_ns = many * (double)cost->dist.mean_ns;
 
 	w->work_ns[at] += work_ns;
 	w->cpu_ns[at] += work_ns * cost->cpu_share;
@@ -196,8 +198,8 @@ static bool is_within(const struct weir_stage_spec *st)
 	return st->inlined && !(ops && ops->flags & WEIR_STAGE_HOLDS);
 }
 
-/* Extend the path by stage `i` of the spec. */
-static int enter(struct walk *w, int i, double share)
+/* Extend the path by stage `i` of the spec, which `many` children of an event on the path enter. */
+static int enter(struct walk *w, int i, double share, double many)
 {
 	const struct weir_stage_spec *st = &w->spec->stages[i];
 	const struct simulate_cost *cost = &w->plan->cost[i];
@@ -217,34 +219,18 @@ static int enter(struct walk *w, int i, double share)
 		at = pool_of(w, w->source);
 	if (at < 0 || path->n == SIM_STAGES_MAX)
 		return too_large(w);
+	if (at == last && w->plan->config.stage[at].width)
+		return sentence(w->err, WEIR_EINVAL,
+		    "stage '%s' is inline after '%s', which waits for something outside the "
+		    "server; "
+		    "the model has no thread for it: leave its time out with --cost %s=0s",
+		    st->name, w->plan->label[at], st->name);
 	if (at != last) {
 		path->stage[path->n++] = at;
 		w->plan->visits[at] += share;
 	}
-	add_work(w, i, at, share);
+	add_work(w, i, at, share * many);
 	return 0;
-}
-
-/* Return the share of outlet `outlet` of stage `st` according to --share, or -1 if none is
- * given. */
-static double given_share(struct walk *w, const struct weir_stage_spec *st, const char *outlet)
-{
-	static const struct weir_knob row = {
-	    .name = "share", .type = WEIR_KNOB_RATIO, .min = 0, .max = 1};
-	size_t n_stage = strlen(st->name), n_outlet = strlen(outlet);
-
-	for (int i = 0; i < w->opt->share.n; i++) {
-		const char *word = w->opt->share.word[i];
-		double share;
-		char why[200];
-		if (strncmp(word, st->name, n_stage) == 0 && word[n_stage] == '.' &&
-		    strncmp(word + n_stage + 1, outlet, n_outlet) == 0 &&
-		    word[n_stage + 1 + n_outlet] == '=' &&
-		    weir_knob_parse(
-			&row, word + n_stage + 2 + n_outlet, &share, why, sizeof(why)) == 0)
-			return share;
-	}
-	return -1;
 }
 
 /* Add the current path, which ends here with probability `share`, as a route. */
@@ -276,15 +262,16 @@ static void add_route(struct walk *w, double share)
 	w->route_share[i] += share;
 }
 
-/* Return the share of each link of `st` that --share does not mention: the rest, evenly
- * distributed. */
+/* Return the share of each link of `st`, not of children, that --share does not mention. */
 static double even_share(struct walk *w, const struct weir_stage_spec *st)
 {
 	double left = 1;
 	int open = 0;
 
 	for (int i = 0; i < st->n_to; i++) {
-		double share = given_share(w, st, st->to[i].outlet);
+		double share = simulate_share(w->opt, st, i);
+		if (simulate_awaits(st, i))
+			continue;
 		if (share >= 0)
 			left -= share;
 		else if (!st->to[i].loop)
@@ -293,27 +280,70 @@ static double even_share(struct walk *w, const struct weir_stage_spec *st)
 	return open && left > 0 ? left / open : 0;
 }
 
-/* Follow all paths from stage `i` on. The tree of paths remains small, since rare paths are
- * ignored. */
-static int walk(struct walk *w, int i, double share, int depth)
-{
-	const struct weir_stage_spec *st = &w->spec->stages[i];
-	struct sim_route before = w->path;
-	double even = even_share(w, st), ends = share;
-	int rc = depth > DEPTH_MAX ? too_large(w) : enter(w, i, share);
+/* What an event does when its children have ended: it goes on at link `from` of its stage. */
+struct later {
+	const struct weir_stage_spec *st;
+	int from, depth;
+	double many;
+	const struct later *outer;
+};
 
-	for (int k = 0; rc == 0 && k < st->n_to; k++) {
-		double part = given_share(w, st, st->to[k].outlet);
+static int walk(
+    struct walk *w, int i, double share, double many, int depth, const struct later *later);
+
+/* The first link from `k` on by which children leave `st`, or -1. *n is their number for each event. */
+static int next_children(struct walk *w, const struct weir_stage_spec *st, int k, double *n)
+{
+	for (; k < st->n_to; k++) {
+		double given = simulate_share(w->opt, st, k);
+		*n = given < 0 ? 1 : given;
+		if (simulate_awaits(st, k) && !st->to[k].loop && *n > 0)
+			return k;
+	}
+	return -1;
+}
+
+/* Follow the links of `l`. Children come first, as a part of the path of their parent. */
+static int go_on(struct walk *w, double share, const struct later *l)
+{
+	const struct weir_stage_spec *st = l->st;
+	double n, even = even_share(w, st), ends = share;
+	struct later after = *l;
+	int rc = 0, k = next_children(w, st, l->from, &n);
+
+	if (k >= 0) {
+		after.from = k + 1;
+		int to = simulate_stage(w->spec, st->to[k].stage, strlen(st->to[k].stage));
+		return to < 0 ? 0 : walk(w, to, share, l->many * n, l->depth + 1, &after);
+	}
+	for (k = 0; rc == 0 && k < st->n_to; k++) {
+		double part = simulate_share(w->opt, st, k);
 		int to = simulate_stage(w->spec, st->to[k].stage, strlen(st->to[k].stage));
 		if (part < 0)
 			part = st->to[k].loop ? 0 : even;
-		if (to < 0 || st->to[k].loop || share * part < RARE)
+		if (to < 0 || simulate_awaits(st, k) || st->to[k].loop || share * part < RARE)
 			continue;
 		ends -= share * part;
-		rc = walk(w, to, share * part, depth + 1);
+		rc = walk(w, to, share * part, l->many, l->depth + 1, l->outer);
 	}
+	if (rc != 0 || ends < RARE)
+		return rc;
+	if (l->outer)
+		return go_on(w, ends, l->outer);
+	add_route(w, ends);
+	return 0;
+}
+
+/* Follow all paths from stage `i` on. The tree of paths remains small: rare ones are ignored. */
+static int walk(
+    struct walk *w, int i, double share, double many, int depth, const struct later *later)
+{
+	const struct later l = {&w->spec->stages[i], 0, depth, many, later};
+	struct sim_route before = w->path;
+	int rc = depth > DEPTH_MAX ? too_large(w) : enter(w, i, share, many);
+
 	if (rc == 0)
-		add_route(w, ends);
+		rc = go_on(w, share, &l);
 	w->path = before;
 	return rc;
 }
@@ -374,8 +404,7 @@ static int check_words(struct walk *w)
 		int at = dot ? simulate_stage(w->spec, word, (size_t)(dot - word)) : -1;
 		bool known = false;
 		for (int k = 0; at >= 0 && k < w->spec->stages[at].n_to; k++)
-			known |= given_share(w, &w->spec->stages[at],
-				     w->spec->stages[at].to[k].outlet) >= 0;
+			known |= simulate_share(w->opt, &w->spec->stages[at], k) >= 0;
 		if (!known)
 			return sentence(w->err, WEIR_EINVAL,
 			    "--share %.80s is not STAGE.OUTLET=10%% with an outlet that is linked",
@@ -406,7 +435,7 @@ static int walk_sources(struct walk *w)
 	for (int i = 0; rc == 0 && i < w->spec->n_stages; i++) {
 		w->source = i;
 		if (is_source(&w->spec->stages[i]))
-			rc = walk(w, i, 1.0 / n, 0);
+			rc = walk(w, i, 1.0 / n, 1, 0, NULL);
 	}
 	if (rc == 0 && w->plan->config.n_routes == 0)
 		return sentence(w->err, WEIR_EINVAL,

@@ -130,6 +130,7 @@ void payload_add(struct weir_event *ev, void *payload)
 
 int weir_payload_put(struct weir_event *ev, void **payload)
 {
+	WEIR_ASSERT(*payload != NULL);
 	int rc = payload_fits(ev, head_of(*payload)->type);
 
 	if (rc != 0)

@@ -18,6 +18,8 @@
  */
 #include <string.h>
 
+#include <weir/log.h>
+
 #include "event/op.h"
 #include "graph/graph.h"
 #include "event/slab.h"
@@ -187,8 +189,9 @@ int weir_child(struct weir_stage *st, struct weir_event *ev, int outlet, struct 
 	if (WEIR_UNLIKELY(!child))
 		return lack(op);
 	const struct weir_event_type *type = child->type;
-	WEIR_ASSERT(child->state == WEIR_EVENT_NEW && type->op != 0);
 	struct weir_op *c = op_of(child);
+	/* one that has been given or sent already has a maker */
+	WEIR_ASSERT(child->state == WEIR_EVENT_NEW && type->op != 0 && c->maker == WEIR_NO_STAGE);
 	inherit(ev, child);
 	*slot = NULL;
 	if (WEIR_UNLIKELY(op->family != NULL || type->trail != 0) ||
@@ -317,6 +320,22 @@ static WEIR_COLD void fail_await(struct thread *t, struct weir_event **slot)
 	weir_event_finish(slot, WEIR_ENOMEM);
 }
 
+/* Report that the stage awaits events of an outlet that `ops->children` does not list: the checks of the
+ * configuration do not know of it. */
+static WEIR_COLD void not_listed(struct weir_stage *st, int outlet)
+{
+	if (outlet < st->n_outlets && weir_log_first(&st->children_logged))
+		weir_log(WEIR_LOG_ERROR,
+		    "stage '%s' (%s) awaits events that it sends to '%s': set their bit in "
+		    "weir_stage_ops.children, so that 'weir check' sees cycles",
+		    st->name, st->ops->name, st->ops->outlets[outlet].name);
+}
+
+static inline bool is_listed(const struct weir_stage *st, int outlet)
+{
+	return outlet < 32 && st->ops->children >> outlet & 1;
+}
+
 /* Let `*slot`, whose continuation is `next`, wait for the children in its list. `first`: until one has
  * succeeded. */
 static inline __attribute__((always_inline)) void await(
@@ -325,7 +344,7 @@ static inline __attribute__((always_inline)) void await(
 	struct thread *t = thread_self();
 	struct weir_event *ev = *slot;
 
-	WEIR_ASSERT(next != NULL && ev->type->op != 0 && is_in_hand(st, ev));
+	WEIR_ASSERT(ev != NULL && next != NULL && ev->type->op != 0 && is_in_hand(st, ev));
 	struct weir_op *op = op_of(ev);
 	struct local *l = local_find(t, st->id);
 	if (WEIR_UNLIKELY(!l) || (first && op->n_unsent > 0 && !family_race(ev))) {
@@ -346,6 +365,8 @@ static inline __attribute__((always_inline)) void await(
 	*slot = NULL;
 	if (WEIR_UNLIKELY(ev->type->trail != 0))
 		trail_leave(ev, clock_now_ns());
+	if (WEIR_UNLIKELY(!is_listed(st, op_of(u.first)->outlet)))
+		not_listed(st, op_of(u.first)->outlet);
 	op->pending = u.n;
 	if (!first) { /* otherwise the children do not belong to the event, but to their family */
 		op->n_awaited = u.n;
@@ -374,7 +395,7 @@ uint64_t weir_wait(
 {
 	struct weir_event *ev = *slot;
 
-	WEIR_ASSERT(next != NULL && ev->type->op != 0);
+	WEIR_ASSERT(ev != NULL && next != NULL && ev->type->op != 0);
 	if (WEIR_UNLIKELY(thread_self()->unsent > 0))
 		op_let_go(thread_self(), ev, false); /* before `next` is set: it has been `ended` */
 	op_of(ev)->next = next;

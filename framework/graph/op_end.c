@@ -275,6 +275,7 @@ void op_strip(struct outbox *o)
 
 struct weir_event *weir_ended(const struct weir_event *ev)
 {
+	WEIR_ASSERT(ev->type->op != 0);
 	const struct weir_op *op = op_of(ev);
 
 	return WEIR_UNLIKELY(op->n_unsent > 0) ? op->ended : op->children;
@@ -282,6 +283,7 @@ struct weir_event *weir_ended(const struct weir_event *ev)
 
 int weir_ended_status(const struct weir_event *ev)
 {
+	WEIR_ASSERT(ev->type->op != 0);
 	return op_of(ev)->status;
 }
 

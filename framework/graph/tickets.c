@@ -258,7 +258,7 @@ static void keep(struct tickets *tk, struct slot *s)
 struct weir_event *graph_ticket_claim(struct weir_stage *st, uint64_t ticket)
 {
 	struct tickets *tk = st->tickets;
-	struct slot *s = is_ticket(ticket) ? slot_at(tk, ticket & INDEX_MASK) : NULL;
+	struct slot *s = tk && is_ticket(ticket) ? slot_at(tk, ticket & INDEX_MASK) : NULL;
 	struct weir_event *ev = s ? ticket_take_out(s, ticket) : NULL;
 
 	if (!ev)

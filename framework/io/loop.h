@@ -17,7 +17,7 @@
 
 #include "base/task.h"
 #include "event/mailbox.h"
-#include "sched/host.h"
+#include "sched/host_share.h"
 #include "stage/stage.h"
 #include "io/timer.h"
 

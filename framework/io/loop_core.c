@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "event/local.h"
+#include "sched/host.h"
 #include "io/loop.h"
 
 /* ---- one iteration ---- */

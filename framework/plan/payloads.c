@@ -5,7 +5,8 @@
  * For each type of payload, a breadth-first search visits the states (stage, whether an event that
  * arrives there has the payload), beginning with the links of the sources. So it covers all ways,
  * including those around loops, and finds a shortest way to each state, which errors name. An event
- * keeps its payloads where a stage emits the type that it accepts, since that is the same event.
+ * keeps its payloads where a stage emits the type that it accepts, since that is the same event, but not
+ * at an outlet for children, which are new events.
  *
  * If a spec has no source, the program that embeds weir offers the events, with payloads or without,
  * so no way is known and nothing is refused.
@@ -43,7 +44,8 @@ static bool leaves_with(
 {
 	if (listed(ps->ops->gives, w->type, o->name))
 		return true;
-	return has && o->type == ps->type && !listed(ps->ops->takes, w->type, o->name);
+	return has && !o->children && o->type == ps->type &&
+	       !listed(ps->ops->takes, w->type, o->name);
 }
 
 /* Add the states after state `from` of stage `id`, or after the source `id`, to queue[n..). Returns

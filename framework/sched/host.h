@@ -23,6 +23,7 @@
 #define WEIR_SCHED_HOST_H
 
 #include "sched/handler.h"
+#include "sched/host_share.h"
 
 /** Number of events, and time in batches, after which a core looks at its sockets again. Choices of
  *  the design: beside either, a poll costs under 1 %. The time of the callbacks of sockets does not
@@ -30,13 +31,6 @@
  *  poll, and their connections would leave the cache meanwhile. */
 #define HOST_EVENTS 256
 #define HOST_NS     (1 * NS_PER_MS)
-
-/** What a core has done since the last poll. */
-struct host_share {
-	int64_t ns; /* in batches */
-	int events;
-	bool spent; /* it must poll now */
-};
 
 /** Number of cores of the group of `pool` that loops may host; `pool` may be NULL. */
 int host_cores(const struct pool *pool);

@@ -192,7 +192,7 @@ static void fill_locked(struct pool *pool, int64_t now_ns, struct pool_repairs *
 {
 	int target = atomic_load(&pool->target);
 
-	if (atomic_load(&pool->waits))
+	if (!pool->started || atomic_load(&pool->waits))
 		return;
 	for (int i = 0; i < target && now_ns >= pool->backoff.retry_ns; i++) {
 		int rc = spawn_locked(pool, i);
@@ -276,6 +276,7 @@ int pool_start(struct pool *pool)
 	struct pool_repairs r = {0};
 
 	lock_take(&pool->lock);
+	pool->started = true;
 	fill_locked(pool, clock_now_ns(), &r);
 	lock_release(&pool->lock);
 	return r.spawned;

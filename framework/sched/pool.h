@@ -134,6 +134,7 @@ struct pool {
 	atomic_bool stopping;
 	/* threads are created only once the loops that host some of them have been started */
 	atomic_bool waits;
+	bool started WEIR_GUARDED_BY(lock); /* before pool_start, no thread is created */
 	atomic_uint begun; /* futex word, incremented when a thread has begun or failed */
 	_Atomic uint64_t failures;
 	struct thread_deaths deaths;

@@ -56,6 +56,7 @@ void *weir_payload_new(
 
 int weir_payload_reserve(struct weir_stage *st, void *payload, size_t bytes)
 {
+	WEIR_ASSERT(payload != NULL);
 	int rc = payload_reserve(st->payloads, payload, bytes);
 
 	if (WEIR_UNLIKELY(rc != 0))

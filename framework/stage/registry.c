@@ -304,15 +304,17 @@ static int not_loaded(const char *path, struct weir_err *err)
 		   : "the reason is unknown");
 }
 
-/* The descriptor of a loaded copy of this content, under whatever symbol, or else that of `copy`. The
- * dynamic loader loads one object for it, so stages of one file, which links lead to, share what the
- * file defines, such as types of payloads. */
+/* The descriptor of the oldest loaded copy of this content, under whatever symbol, or else that of
+ * `copy`. The dynamic loader has loaded one object from it, since later copies were not opened. So
+ * stages of one file, which links lead to, share what the file defines, such as types of payloads. */
 static int object_of(const struct plugin_copy *copy)
 {
+	int fd = copy->fd;
+
 	for (const struct plugin *p = newest_plugin; p; p = p->older)
 		if (plugin_same(&p->copy, copy))
-			return p->copy.fd;
-	return copy->fd;
+			fd = p->copy.fd;
+	return fd;
 }
 
 /* Load `p->copy` and register its type. */

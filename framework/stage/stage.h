@@ -86,7 +86,8 @@ struct weir_stage {
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* incremented when conf is replaced */
-	bool unhandled_logged, unlinked_logged, payload_logged; /* weir_log_first */
+	/* weir_log_first */
+	bool unhandled_logged, unlinked_logged, payload_logged, children_logged;
 	atomic_int steer; /* enum weir_steer; written under graph->lock */
 	/* chooses batch sizes; if NULL, they are bounded by cohort.max as set by the operator */
 	struct batcher *batcher;

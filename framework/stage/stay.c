@@ -14,6 +14,7 @@ void stage_begin(struct thread *t, const struct weir_stage *st, struct weir_even
 	} else if (fresh) { /* stays NEW until it is admitted */
 		ev->stage = (uint16_t)st->id;
 		book_add(&book->class_book[ev->class_id].spawned, 1);
+		WEIR_ASSERT(!ev->type->op || op_of(ev)->maker == WEIR_NO_STAGE);
 		if (ev->type->op)
 			op_of(ev)->maker = (uint16_t)st->id;
 		else /* it does not know its maker when it ends */

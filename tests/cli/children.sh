@@ -12,6 +12,11 @@ is exit 0; is out has 'children         how many children an event may have at a
 weir explain server.yaml stages.hello
 is exit 0; is out has 'stages.hello.children'; is out has '256'
 
+cp "$(dirname "$3")/split.so" .
+printf 'weir: 1\nname: x\nplugin: ./split.so\nstages:\n  end: { use: drop }\n' >split.yaml
+weir describe split split.yaml
+is exit 0; is out has 'square           squares numbers; number; children, which are awaited'
+
 # ---- the knob: refused where no event can have children, and out of its bounds ----
 sed 's/use: respond,/use: respond, children: 5,/' server.yaml >none.yaml
 weir check none.yaml

@@ -165,6 +165,37 @@ for seed in 1 2 3 4 5 6; do
 	[ "$value" -gt 0 ] && [ "$value" -le 100 ] || fail "the bottleneck is $value% busy"
 done
 
+# Children: each event of `split` has four of 100 us, and takes 10 us itself. Two cores: 4878/s.
+cp "$(dirname "$3")/split.so" .
+cat >children.yaml <<'YAML'
+weir: 1
+name: children
+plugin: ./split.so
+admin: { listen: "" }
+stages:
+  web:   { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: split } }
+  split: { use: split, to: tiles }
+  tiles: { use: burn, with: { time: 100us } }
+YAML
+weir simulate children.yaml --cost split=10us,const --share split.square=400% --cores 2 --load 0.5x -o json
+is exit 0
+number capacity_per_second; near 4878 0.1
+number service_seconds tiles; near 0.0004 0.1
+number done_per_second tiles; near 2439 5
+weir simulate children.yaml --cost split=10us,const --cores 2 --load 0.5x # one child
+is exit 0; is out has 'capacity 18182/s'
+is out has 'Left out: children of stage split: those of an event are one visit of the time of all of them'
+weir simulate children.yaml --cost split=10us,const --share split.square=500000%
+is exit 2; is err has '--share split.square=500000% is not STAGE.OUTLET=10%'
+
+# An inline stage after one that waits: the model has no thread for it.
+sed 's/tiles: {.*/tiles: { use: hold, with: { time: 1ms }, to: after }/; $a\  after: { use: burn, with: { time: 1ms }, threads: inline }' \
+	children.yaml >after.yaml
+weir simulate after.yaml --cost split=10us,const
+is exit 2; is err has "stage 'after' is inline after 'tiles', which waits for something outside the server"
+weir simulate after.yaml --cost split=10us,const --cost after=0s --for 1s
+is exit 0
+
 # What the model leaves out is named.
 cat >left.yaml <<'YAML'
 weir: 1

@@ -147,6 +147,13 @@ if "$weir" check "$work/pair/lacks.yaml" 2>"$work/said"; then
 fi
 grep -qF "lacks.yaml:8:3: 'reply' needs query; on the way web > query > reply no stage gives it" "$work/said" ||
 	die "expected the way without the payload, got: $(cat "$work/said")"
+say "three stages of one file"
+make_project trio
+ln -s one.so "$work/trio/two.so"
+ln -s one.so "$work/trio/three.so"
+"$weir" check "$work/trio/trio.yaml"
+runs "$work/trio/trio.yaml" '' marked
+
 say "operations"
 make_project ops
 for file in split call gone hedge fetch; do

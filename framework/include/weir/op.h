@@ -41,6 +41,8 @@
  *     events end as WEIR_ECANCELLED.
  *   - The thread that ends the last child puts the parent back into the queue of its stage when it
  *     sends its events. An attached thread does that in weir_thread_flush.
+ *   - A mistake that can be seen at once, such as a child that has been given before, or a call for an
+ *     event that waits already, ends the process by an assertion.
  *
  * The calls are for threads of the graph.
  */

@@ -142,7 +142,8 @@ struct weir_stage_ops {
 	/** Called when the stage linked to `outlet` has refused ev[0..n), n >= 1, for `reason` (a
 	 *  SHED code). This stage owns the events again and should emit them elsewhere or finish
 	 *  them; events left in `ev` are finished with `reason`. Optional; without this callback
-	 *  all refused events are finished with `reason`. */
+	 *  all refused events are finished with `reason`, and so is always what a stage other than
+	 *  a source has made, such as children. */
 	void (*refused)(
 	    struct weir_stage *st, int outlet, struct weir_event **ev, int n, int reason);
 	/** Return the mean handler time per event in ns under the configuration `conf`, a struct of
@@ -168,7 +169,8 @@ struct weir_stage_ops {
 	 *  that client waits for the loop's thread, so inline stages behind the source may block.
 	 *  Optional. A pure function; any thread. */
 	int64_t (*per_loop)(const void *conf);
-	/** Bit o is set if the stage awaits the events that it sends to outlets[o] (weir_child). Their
+	/** Bit o is set if the stage awaits the events that it sends to outlets[o] (weir_child); if it
+	 *  is not, the first one is logged as an error. Their
 	 *  type needs a struct weir_op, and `check` refuses graphs in which they come back to the
 	 *  stage. */
 	uint32_t children;
@@ -177,7 +179,8 @@ struct weir_stage_ops {
 	 *  that reaches the stage has those in `needs`; weir_spec_check refuses other graphs. An event
 	 *  that leaves through an outlet has those of `gives`, since the stage has made them or has
 	 *  found them on the event, and has those of `takes` no more. An event that the stage emits
-	 *  with the type that it accepts keeps its other payloads. */
+	 *  with the type that it accepts keeps its other payloads; at the outlets in `children` it
+	 *  counts as a new event. */
 	const struct weir_payload_type *const *needs;
 	const struct weir_payload_at *gives, *takes;
 	/** For sources with `per_loop`: report which loops are full, and how many clients wait

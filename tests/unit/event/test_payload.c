@@ -131,6 +131,59 @@ static void test_reserve(void)
 	CU_ASSERT_EQUAL(used(), 0);
 }
 
+/* What a payload has reserved stays in its first budget, which it refers to only while it has something
+ * reserved; a reload may have made another budget since. */
+static void test_budgets(void)
+{
+	struct payload_budget *other = payload_budget_new(1000);
+
+	begin(1000);
+	void *a = put(&third_type), *b = put(&fourth_type);
+	CU_ASSERT_EQUAL(payload_reserve(budget, a, 0), 0);
+	CU_ASSERT_EQUAL(atomic_load(&budget->refs), 1);
+	CU_ASSERT_EQUAL(payload_reserve(budget, a, 100), 0);
+	CU_ASSERT_EQUAL(payload_reserve(other, a, 200), 0);
+	CU_ASSERT_EQUAL(used(), 200);
+	CU_ASSERT_EQUAL(atomic_load(&other->used), 0);
+	CU_ASSERT_EQUAL(atomic_load(&budget->refs), 2);
+	CU_ASSERT_EQUAL(payload_reserve(budget, b, 1000), WEIR_EPRESSURE); /* it would fit alone */
+	CU_ASSERT_EQUAL(payload_reserve(budget, a, 0), 0);
+	CU_ASSERT_EQUAL(atomic_load(&budget->refs), 1);
+	payload_end(ev, WEIR_OK);
+	payload_budget_put(other);
+}
+
+/* The largest struct that does not count by itself. */
+static void test_largest_small(void)
+{
+	static const struct weir_payload_type edge = {.name = "edge", .size = WEIR_PAYLOAD_SMALL};
+
+	begin(10);
+	void *payload = put(&edge);
+	CU_ASSERT_EQUAL(used(), 0);
+	CU_ASSERT_EQUAL(payload_reserve(budget, payload, 10), 0);
+	CU_ASSERT_EQUAL(used(), 10);
+	payload_end(ev, WEIR_OK);
+}
+
+static void note_used(void *payload)
+{
+	*(uint64_t *)payload = used();
+	CU_ASSERT_EQUAL(used(), 10);
+}
+
+/* Memory counts until `drop` has released it. */
+static void test_counts_until_dropped(void)
+{
+	static const struct weir_payload_type counted = {
+	    .name = "counted", .size = sizeof(uint64_t), .drop = note_used};
+
+	begin(10);
+	CU_ASSERT_EQUAL(payload_reserve(budget, put(&counted), 10), 0);
+	payload_end(ev, WEIR_OK);
+	CU_ASSERT_EQUAL(used(), 0);
+}
+
 /* Large types count by themselves, and are refused before they are allocated. */
 static void test_large(void)
 {
@@ -314,7 +367,9 @@ static void test_fields(void)
 
 CUNIT_MAIN("payload", {"find, take, drop", test_find_take_drop},
     {"zeroed and aligned", test_zeroed_and_aligned}, {"limits", test_limits},
-    {"reserve", test_reserve}, {"large", test_large}, {"taken outlives", test_taken_outlives},
+    {"reserve", test_reserve}, {"large", test_large}, {"budgets", test_budgets},
+    {"the largest small type", test_largest_small},
+    {"counts until dropped", test_counts_until_dropped}, {"taken outlives", test_taken_outlives},
     {"finish reads", test_finish_reads}, {"finish takes", test_finish_takes},
     {"finish reuses the event", test_finish_reuses}, {"nested ends", test_nested},
     {"fields", test_fields})

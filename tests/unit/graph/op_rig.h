@@ -4,6 +4,10 @@
 #ifndef WEIR_TESTS_UNIT_GRAPH_OP_RIG_H
 #define WEIR_TESTS_UNIT_GRAPH_OP_RIG_H
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "fixture/graph/probes.h"
 
 #include "base/clock.h"
@@ -69,6 +73,7 @@ static struct weir_stage_ops par_ops = {.abi = WEIR_STAGE_ABI,
     .summary = "has children",
     .accepts = &probe_type,
     .outlets = par_outlets,
+    .children = 1 << KID,
     .handle = par_handle,
     .expired = par_expired,
     .refused = par_refused,
@@ -160,6 +165,24 @@ static inline struct probe *rig_child(struct weir_stage *st, struct weir_event *
 		p->seq = 1000;
 	weir_child(st, ev, outlet, &c);
 	return p;
+}
+
+/* Whether the process aborts if `each` is called; in a copy of the process, which has this thread
+ * only. */
+static inline bool rig_aborts(rig_each *each, struct weir_stage *st, struct weir_event **ev)
+{
+	const struct rlimit none = {0, 0};
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		setrlimit(RLIMIT_CORE, &none);
+		close(STDERR_FILENO);
+		each(st, ev);
+		_exit(0);
+	}
+	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
+	       WTERMSIG(status) == SIGABRT;
 }
 
 /* The books of stage `name` at rest. */

@@ -4,7 +4,9 @@
 #include "fixture/graph/probes.h"
 
 #include "base/clock.h"
+#include "event/op.h"
 #include "graph/graph.h"
+#include "graph/tickets.h"
 
 #define JOBS 300
 #define HOUR (3600 * NS_PER_S)
@@ -22,6 +24,8 @@ static atomic_int ended, waits, gave_back, continued, calls_after;
 /* set before the family ends: the stage must not get its events any more */
 static atomic_bool is_over, ends_in_handler;
 static struct weir_family *family;
+static struct weir_graph *graph;
+static struct weir_stage *stage;
 
 static void job_finish(struct weir_event *ev, int status)
 {
@@ -45,6 +49,17 @@ static void go_on(struct weir_stage *st, struct weir_event **ev, int n)
 		weir_event_finish(&ev[i], WEIR_OK);
 }
 
+/* End the family, and wait until the search for its members is over. A tick that has begun before may not
+ * have seen the end, so the second one is awaited. */
+static void end_and_search(void)
+{
+	weir_family_end(family);
+	for (int i = 0; i < 2; i++) {
+		int64_t now_ns = clock_now_ns();
+		FIXTURE_AWAIT(weir_graph_tick_ns(graph) > now_ns);
+	}
+}
+
 static void wait_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -52,7 +67,7 @@ static void wait_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		if (atomic_load(&is_over) && weir_family_of(ev[i]))
 			atomic_fetch_add(&calls_after, 1);
 		if (atomic_load(&ends_in_handler))
-			weir_family_end(family);
+			end_and_search();
 		uint64_t ticket = weir_wait(st, &ev[i], go_on, WEIR_NO_DEADLINE);
 		CU_ASSERT_PTR_NULL(ev[i]);
 		CU_ASSERT_NOT_EQUAL(ticket, 0);
@@ -82,9 +97,6 @@ static const struct weir_stage_ops loop_ops = {.abi = WEIR_STAGE_ABI,
     .accepts = &job_type,
     .handle = wait_handle,
     .expired = wait_expired};
-
-static struct weir_graph *graph;
-static struct weir_stage *stage;
 
 static struct weir_spec *one_stage(const char *use)
 {
@@ -136,6 +148,7 @@ static void end(void)
 		CU_ASSERT(atomic_load(&jobs[i].finishes) <= 1);
 	weir_thread_detach();
 	finish_graph(graph, 0);
+	CU_ASSERT_EQUAL(atomic_load(&family->refs), 1); /* that of the test */
 	weir_family_put(family);
 }
 
@@ -274,6 +287,56 @@ static void test_race(void)
 	end();
 }
 
+/* Events in a queue end when they leave it, and are not handled. */
+static void test_queued(void)
+{
+	char why[200] = "";
+
+	begin(one_stage("t.wait"));
+	CU_ASSERT_EQUAL(weir_graph_steer(graph, "wait", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
+	for (int i = 0; i < JOBS; i++)
+		offer(i, i % 2 ? family : NULL);
+	atomic_store(&is_over, true);
+	weir_family_end(family);
+	CU_ASSERT_EQUAL(weir_graph_steer(graph, "wait", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	FIXTURE_AWAIT(atomic_load(&ended) == JOBS / 2);
+	FIXTURE_AWAIT(atomic_load(&waits) == JOBS / 2);
+	for (int i = 0; i < JOBS; i++)
+		CU_ASSERT_EQUAL(weir_resume(stage, atomic_load(&tickets[i])), i % 2 == 0);
+	weir_thread_flush();
+	FIXTURE_AWAIT(atomic_load(&ended) == JOBS);
+	FIXTURE_AWAIT(stage_view(graph, "wait").in_flight == 0);
+	end();
+}
+
+/* The slots of tickets that have ended with their families are used again. */
+static void test_slots(void)
+{
+	int chunks = 0;
+
+	begin(one_stage("t.wait"));
+	for (int round = 0; round < 20; round++) {
+		struct weir_family *f = weir_family_new(NULL);
+		atomic_store(&ended, 0);
+		atomic_store(&waits, 0);
+		for (int i = 0; i < JOBS; i++)
+			atomic_store(&jobs[i].finishes, 0);
+		for (int i = 0; i < JOBS; i++)
+			offer(i, f);
+		FIXTURE_AWAIT(atomic_load(&waits) == JOBS);
+		weir_family_end(f);
+		FIXTURE_AWAIT(atomic_load(&ended) == JOBS);
+		weir_family_put(f);
+		lock_take(&stage->tickets->lock);
+		if (round == 1)
+			chunks = stage->tickets->n_chunks;
+		CU_ASSERT(round < 2 || stage->tickets->n_chunks <= chunks + 1);
+		lock_release(&stage->tickets->lock);
+	}
+	FIXTURE_AWAIT(stage_view(graph, "wait").in_flight == 0);
+	end();
+}
+
 static void test_register(void)
 {
 	fixture_register(&wait_ops);
@@ -282,4 +345,5 @@ static void test_register(void)
 
 CUNIT_MAIN("family", {"register", test_register}, {"pool", test_pool}, {"loop", test_loop},
     {"inline", test_inline}, {"partitioned", test_partitioned}, {"core", test_core},
-    {"too late", test_too_late}, {"within", test_within}, {"race", test_race})
+    {"too late", test_too_late}, {"within", test_within}, {"race", test_race},
+    {"queued", test_queued}, {"slots", test_slots})

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations: how many children an event may have and how deep, what a child has from its parent,
  * in which order children are seen, deadlines, waits that are resumed, and wrong uses. */
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "event/slab.h"
@@ -441,31 +439,13 @@ static void child_twice(struct weir_stage *st, struct weir_event **ev)
 	weir_child(st, c, KID, &c);
 }
 
-/* Whether the process aborts if `each` is called; in a copy of the process, which has this thread
- * only. */
-static bool aborts(rig_each *each, struct weir_stage *st, struct weir_event **ev)
-{
-	const struct rlimit none = {0, 0};
-	int status = 0;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		setrlimit(RLIMIT_CORE, &none);
-		close(STDERR_FILENO);
-		each(st, ev);
-		_exit(0);
-	}
-	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
-	       WTERMSIG(status) == SIGABRT;
-}
-
 static void par_errs(struct weir_stage *st, struct weir_event **ev)
 {
-	CU_ASSERT(aborts(awaits_without_next, st, ev));
-	CU_ASSERT(aborts(ends_awaiting, st, ev));
-	CU_ASSERT(aborts(child_of_awaiting, st, ev));
-	CU_ASSERT(aborts(awaits_twice, st, ev));
-	CU_ASSERT(aborts(child_twice, st, ev));
+	CU_ASSERT(rig_aborts(awaits_without_next, st, ev));
+	CU_ASSERT(rig_aborts(ends_awaiting, st, ev));
+	CU_ASSERT(rig_aborts(child_of_awaiting, st, ev));
+	CU_ASSERT(rig_aborts(awaits_twice, st, ev));
+	CU_ASSERT(rig_aborts(child_twice, st, ev));
 }
 
 static void test_wrong(void)

@@ -4,6 +4,7 @@
 #include "fixture/graph/probes.h"
 
 #include "base/clock.h"
+#include "event/op.h"
 #include "graph/graph.h"
 
 #define JOBS 400
@@ -294,6 +295,20 @@ static void test_family(void)
 	CU_ASSERT_EQUAL(atomic_load(&asks_cancelled), 2 * JOBS);
 	FIXTURE_AWAIT(stage_view(graph, "job").in_flight == 0);
 	finish_graph(graph, 0);
+	CU_ASSERT_EQUAL(atomic_load(&family->refs), 1); /* that of the test */
+	weir_family_put(family);
+	family = NULL;
+}
+
+/* The families of the children are within that of their job, and keep it only until they are gone. */
+static void test_released(void)
+{
+	begin(3, WAITS, FAILS, WORKS);
+	n_rounds = 3;
+	family = weir_family_new(NULL);
+	run(two_stages(), JOBS);
+	check(JOBS, WEIR_OK, 2);
+	CU_ASSERT_EQUAL(atomic_load(&family->refs), 1);
 	weir_family_put(family);
 	family = NULL;
 }
@@ -319,4 +334,4 @@ static void test_register(void)
 CUNIT_MAIN("op first", {"register", test_register}, {"hedge", test_hedge}, {"hedges", test_hedges},
     {"race", test_race}, {"all fail", test_all_fail}, {"one", test_one}, {"inline", test_inline},
     {"core group", test_core_group}, {"death", test_death}, {"family", test_family},
-    {"none", test_none})
+    {"released", test_released}, {"none", test_none})

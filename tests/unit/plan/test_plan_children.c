@@ -21,6 +21,16 @@ static const struct weir_stage_ops tree_ops = {.abi = WEIR_STAGE_ABI,
     .children = 1,
     .handle = pass_handle};
 
+static const struct weir_outlet second_outlets[] = {
+    {"own", WEIR_ANY_EVENT, true, ""}, {"child", &probe_type, true, ""}, {.name = NULL}};
+static const struct weir_stage_ops second_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.second",
+    .summary = "awaits what it sends to its second outlet",
+    .accepts = &probe_type,
+    .outlets = second_outlets,
+    .children = 2,
+    .handle = pass_handle};
+
 static const struct weir_event_type plain_type = {
     .name = "plain", .size = sizeof(struct weir_event), .finish = probe_finish};
 static const struct weir_outlet plain_outlets[] = {
@@ -62,8 +72,31 @@ static void test_cycle(void)
 	    "send them elsewhere; a type that ends the recursion sets WEIR_STAGE_RECURSES");
 }
 
+/* The second outlet is awaited, and a way that ends is not part of the message. */
+static void test_second_outlet(void)
+{
+	struct weir_spec *spec = weir_spec_new("children");
+
+	memset(&errs, 0, sizeof(errs));
+	fixture_stage(spec, "src", "t.source", "a");
+	struct weir_stage_spec *a = fixture_stage(spec, "a", "t.second", NULL);
+	weir_spec_link(a, "own", "c", false);
+	weir_spec_link(a, "child", "b", false);
+	struct weir_stage_spec *b = fixture_stage(spec, "b", "t.parent", NULL);
+	weir_spec_link(b, "child", "c", false);
+	weir_spec_link(b, "out", "a", true);
+	fixture_stage(spec, "c", "t.end", NULL);
+	CU_ASSERT_NOT_EQUAL(weir_spec_check(spec, &errs), 0);
+	CU_ASSERT_EQUAL(errs.total, 1);
+	CU_ASSERT_STRING_EQUAL(errs.err[0].text,
+	    "the children of stage 'a' come back to it (a > b > a): each would await others for "
+	    "ever");
+	weir_spec_free(spec);
+}
+
 static void test_no_cycle(void)
 {
+	CU_ASSERT_EQUAL(check("t.parent", "b"), 0); /* a cycle behind it */
 	CU_ASSERT_EQUAL(check("t.parent", "c"), 0);
 	CU_ASSERT_EQUAL(check("t.tree", "a"), 0);
 }
@@ -98,10 +131,11 @@ static void test_prepare(void)
 	fixture_register(&plan_source_ops);
 	fixture_register(&parent_ops);
 	fixture_register(&tree_ops);
+	fixture_register(&second_ops);
 	fixture_register(&pass_ops);
 	fixture_register(&end_ops);
 }
 
 CUNIT_MAIN("plan_children", {"types are known", test_prepare}, {"a cycle", test_cycle},
-    {"no cycle", test_no_cycle}, {"a type without an operation", test_type},
-    {"a width", test_width})
+    {"the second outlet", test_second_outlet}, {"no cycle", test_no_cycle},
+    {"a type without an operation", test_type}, {"a width", test_width})

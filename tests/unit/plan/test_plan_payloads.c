@@ -96,6 +96,42 @@ static void test_taken(void)
 	    spec, "'scale' needs image; on the way web > decode > store > scale 'store' takes it");
 }
 
+/* The stage that took it last is named. */
+static void test_taken_twice(void)
+{
+	struct weir_spec *spec = web("t.plain", "decode");
+
+	stage(spec, "decode", "t.decode", "store");
+	stage(spec, "store", "t.store", "decode2");
+	stage(spec, "decode2", "t.decode", "store2");
+	stage(spec, "store2", "t.store", "scale");
+	stage(spec, "scale", "t.scale", NULL);
+	check(spec, "decode2 > store2 > scale 'store2' takes it");
+}
+
+/* A loop to the first stage, on which nothing changes. */
+static void test_round(void)
+{
+	struct weir_spec *spec = web("t.plain", "route");
+	struct weir_stage_spec *route = weir_spec_add_stage(spec, "route", "t.route");
+
+	weir_spec_link(route, "a", "route", true);
+	weir_spec_link(route, "b", "scale", false);
+	stage(spec, "scale", "t.scale", NULL);
+	check(spec, "'scale' needs image; on the way web > route > scale no stage gives it");
+}
+
+/* A source that sends any type has no payload to keep. A type is suggested once. */
+static void test_any_source(void)
+{
+	struct weir_spec *spec = web("t.any-source", "reads");
+
+	stage(spec, "reads", "t.reads", NULL);
+	check(spec, "'reads' needs note; on the way web > reads no stage gives it");
+	const char *once = strstr(errs.err[0].hint, "t.notes");
+	CU_ASSERT(once && !strstr(once + 1, "t.notes"));
+}
+
 /* On the second round the image is gone. */
 static void test_loop(void)
 {
@@ -153,6 +189,23 @@ static void test_new_events(void)
 	check(spec, NULL);
 }
 
+/* A child is a new event, too, even if it has the type of its parent. */
+static void test_children(void)
+{
+	struct weir_spec *spec = web("t.twig-source", "tree");
+	struct weir_stage_spec *tree = weir_spec_add_stage(spec, "tree", "t.tree");
+
+	weir_spec_link(tree, "twig", "reads", false);
+	stage(spec, "reads", "t.reads", NULL);
+	check(spec, "'reads' needs note; on the way web > tree > reads 'tree' sends another event");
+
+	spec = web("t.twig-source", "tree");
+	tree = weir_spec_add_stage(spec, "tree", "t.tree");
+	weir_spec_link(tree, "out", "reads", false);
+	stage(spec, "reads", "t.reads", NULL);
+	check(spec, NULL);
+}
+
 static void test_long_way(void)
 {
 	char name[8][WEIR_NAME_MAX + 1];
@@ -166,6 +219,19 @@ static void test_long_way(void)
 	check(spec, "on the way web > ... > stage5-of-a-name-that-is-long-enough > "
 		    "stage6-of-a-name-that-is-long-enough > "
 		    "stage7-of-a-name-that-is-long-enough no stage gives it");
+	for (int length = 2; length < 55; length++) { /* the last name is never cut */
+		char want[120];
+		spec = web("t.plain", "a");
+		snprintf(want, sizeof(want), " > z%0*d no stage gives it", length, 0);
+		for (int i = 0; i < 4; i++)
+			snprintf(
+			    name[i], sizeof(name[i]), "%c%0*d", i < 3 ? 'b' + i : 'z', length, 0);
+		stage(spec, "a", "t.final-pass", name[0]);
+		for (int i = 0; i < 4; i++)
+			stage(spec, name[i], i < 3 ? "t.final-pass" : "t.scale",
+			    i < 3 ? name[i + 1] : NULL);
+		check(spec, want);
+	}
 }
 
 static void test_tables(void)
@@ -177,6 +243,27 @@ static void test_tables(void)
 	check(spec, "'bare' gives image, but events of type probe have no payloads");
 }
 
+/* t.notes gives a note on one outlet, t.sides on all. Links to events without a table are refused only
+ * where a note is given. */
+static void test_some_outlets(void)
+{
+	for (int all = 0; all < 2; all++)
+		for (int linked = 0; linked < 2; linked++) {
+			struct weir_spec *spec = web("t.plain", "notes");
+			struct weir_stage_spec *notes =
+			    weir_spec_add_stage(spec, "notes", all ? "t.sides" : "t.notes");
+			weir_spec_link(notes, "one", "reads", false);
+			if (linked)
+				weir_spec_link(notes, "bare", "end", false);
+			stage(spec, "reads", "t.reads", NULL);
+			if (linked)
+				stage(spec, "end", "t.end", NULL);
+			check(spec, all && linked ? "'notes' gives note, but events of type probe "
+						    "have no payloads"
+						  : NULL);
+		}
+}
+
 static void test_same_name(void)
 {
 	struct weir_spec *spec = web("t.plain", "decode");
@@ -184,6 +271,12 @@ static void test_same_name(void)
 	stage(spec, "decode", "t.decode", "other");
 	stage(spec, "other", "t.other-scale", NULL);
 	check(spec, "stage 'other' (t.other-scale) uses another payload type called 'image'");
+
+	spec = web("t.plain", "decode");
+	stage(spec, "decode", "t.decode", "other");
+	stage(spec, "other", "t.other-gives", "end");
+	stage(spec, "end", "t.final", NULL);
+	check(spec, "stage 'other' (t.other-gives) uses another payload type called 'image'");
 }
 
 /* ---- fields ---- */
@@ -220,6 +313,8 @@ static void test_fields(void)
 		CU_ASSERT_STRING_EQUAL(
 		    errs.err[0].hint, "payload 'image' has the fields image.width, image.name");
 		check(keyed("t.decode", knobs[i], "nothing.width"), "nothing.width");
+		snprintf(want, sizeof(want), "'%s' of 'work' is vars.user; on the way", names[i]);
+		check(keyed("t.decode", knobs[i], "vars.user"), want);
 	}
 }
 
@@ -262,6 +357,14 @@ static void test_classes(void)
 	check(classed("t.imager", "image.width", "wide"), "'image.width' is a number");
 	check(classed("t.lader", "note.length", "7"), "matches 'note.length'");
 	check(classed("t.imager", "vars.user", "7"), "but no source gives vars");
+
+	/* a stage behind the source gives it too late */
+	struct weir_spec *spec = web("t.plain", "decode");
+	stage(spec, "decode", "t.decode", "end");
+	stage(spec, "end", "t.final", NULL);
+	class_match(weir_spec_add_class(spec, "some"), "image.width", "7");
+	weir_spec_add_class(spec, "rest");
+	check(spec, "but no source gives image");
 }
 
 /* ---- stage types of this test ---- */
@@ -307,6 +410,67 @@ static const struct weir_stage_ops imager_ops = {.abi = WEIR_STAGE_ABI,
     .start = no_start,
     .gives = imager_gives};
 
+static const struct weir_outlet any_outlets[] = {{"out", WEIR_ANY_EVENT, true, ""}, {.name = NULL}};
+static const struct weir_stage_ops any_source_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.any-source",
+    .summary = "sends events of any type",
+    .flags = WEIR_STAGE_SOURCE,
+    .outlets = any_outlets,
+    .start = no_start};
+static const struct weir_outlet notes_outlets[] = {{"one", &laden_type, true, ""},
+    {"two", &laden_type, true, ""}, {"bare", &probe_type, true, ""}, {.name = NULL}};
+static const struct weir_payload_at notes_gives[] = {
+    {&note_type, "one"}, {&note_type, "two"}, {.type = NULL}};
+static const struct weir_stage_ops notes_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.notes",
+    .summary = "gives notes on two outlets",
+    .accepts = &laden_type,
+    .outlets = notes_outlets,
+    .handle = pass_handle,
+    .gives = notes_gives};
+static const struct weir_payload_at sides_gives[] = {{&note_type, NULL}, {.type = NULL}};
+static const struct weir_stage_ops sides_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.sides",
+    .summary = "gives notes on all outlets",
+    .accepts = &laden_type,
+    .outlets = notes_outlets,
+    .handle = pass_handle,
+    .gives = sides_gives};
+static const struct weir_payload_type other_image = {.name = "image", .size = 1};
+static const struct weir_payload_at other_gives[] = {{&other_image, NULL}, {.type = NULL}};
+static const struct weir_stage_ops other_gives_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.other-gives",
+    .summary = "gives another image",
+    .accepts = &laden_type,
+    .outlets = laden_outlets,
+    .handle = pass_handle,
+    .gives = other_gives};
+struct twig {
+	struct weir_event ev;
+	struct weir_op op;
+	struct weir_payloads payloads;
+};
+static const struct weir_event_type twig_type = {.name = "t.twig",
+    .size = sizeof(struct twig),
+    .op = offsetof(struct twig, op),
+    .payloads = offsetof(struct twig, payloads)};
+static const struct weir_outlet twig_outlets[] = {
+    {"twig", &twig_type, true, ""}, {"out", &twig_type, true, ""}, {.name = NULL}};
+static const struct weir_payload_at twig_gives[] = {{&note_type, NULL}, {.type = NULL}};
+static const struct weir_stage_ops twig_source_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.twig-source",
+    .summary = "gives twigs with notes",
+    .flags = WEIR_STAGE_SOURCE,
+    .outlets = twig_outlets,
+    .start = no_start,
+    .gives = twig_gives};
+static const struct weir_stage_ops tree_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.tree",
+    .summary = "awaits twigs, and passes its own event on",
+    .accepts = &twig_type,
+    .outlets = twig_outlets,
+    .children = 1,
+    .handle = pass_handle};
 static const struct weir_payload_type *const vars_needs[] = {&weir_vars_type, NULL};
 static const struct weir_stage_ops vars_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.vars",
@@ -316,8 +480,9 @@ static const struct weir_stage_ops vars_ops = {.abi = WEIR_STAGE_ABI,
 
 static void test_register(void)
 {
-	const struct weir_stage_ops *const ops[] = {
-	    &end_ops, &bare_ops, &pass_on_ops, &reads_ops, &imager_ops, &vars_ops};
+	const struct weir_stage_ops *const ops[] = {&end_ops, &bare_ops, &pass_on_ops, &reads_ops,
+	    &imager_ops, &vars_ops, &twig_source_ops, &tree_ops, &any_source_ops, &notes_ops,
+	    &sides_ops, &other_gives_ops};
 
 	payloads_register();
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
@@ -326,7 +491,9 @@ static void test_register(void)
 
 CUNIT_MAIN("plan_payloads", {"register", test_register}, {"given", test_given},
     {"missing", test_missing}, {"per outlet", test_outlet}, {"diamond", test_diamond},
-    {"taken", test_taken}, {"loop", test_loop}, {"several sources", test_sources},
-    {"no source", test_no_source}, {"new events", test_new_events}, {"a long way", test_long_way},
+    {"taken", test_taken}, {"taken twice", test_taken_twice}, {"a round", test_round},
+    {"any source", test_any_source}, {"some outlets", test_some_outlets}, {"loop", test_loop},
+    {"several sources", test_sources}, {"no source", test_no_source},
+    {"new events", test_new_events}, {"children", test_children}, {"a long way", test_long_way},
     {"events without a table", test_tables}, {"same name", test_same_name}, {"fields", test_fields},
     {"serial", test_serial}, {"classes", test_classes})

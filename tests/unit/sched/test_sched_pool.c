@@ -323,6 +323,24 @@ static void test_first_target(void)
 	pool_free(pool);
 }
 
+/* A graph that is only previewed has overrides of the running one, but never threads. */
+static void test_bounds_before_start(void)
+{
+	struct weir_stage *st;
+	struct weir_graph *running = start_parked("1", "4", WEIR_MODE_SHARED, &st);
+	struct weir_spec *spec = weir_spec_new("pool");
+	char why[200] = "";
+
+	CU_ASSERT_EQUAL(weir_graph_set(running, "a", "threads.min", "3", why, sizeof(why)), 0);
+	fixture_stage(spec, "a", "t.hold", NULL);
+	struct weir_graph *g = fixture_build(spec);
+	weir_graph_try_overrides(g, running);
+	CU_ASSERT_EQUAL(atomic_load(&weir_graph_stage(g, "a")->pool->target), 3);
+	CU_ASSERT_EQUAL(atomic_load(&weir_graph_stage(g, "a")->pool->n_slots), 0);
+	weir_graph_free(g);
+	finish(running, 0);
+}
+
 static void burn_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	struct timespec t;
@@ -400,6 +418,7 @@ static void test_prepare(void)
 }
 
 CUNIT_MAIN("pool", {"types are known", test_prepare}, {"first target", test_first_target},
+    {"bounds before the start", test_bounds_before_start},
     {"CPU time of ended threads", test_cpu_of_ended_threads},
     {"sum of the times of all threads", test_sum_of_times},
     {"a leaving thread passes its wake-up on", test_leaving_thread_passes_its_wakeup_on},

@@ -111,6 +111,40 @@ static void test_work_that_is_seen(void)
 	rig_end();
 }
 
+/* Each event of class 0 brings four children to the front, each one of class 1 none, which counts as one.
+ * The front counts children, and class 1 is judged behind the children of class 0. */
+static void test_children(void)
+{
+	struct weir_event *ev[RUN + 8];
+
+	rig_start();
+	atomic_store(&a->ahead->fan[0][front->front], 4);
+	atomic_store(&a->ahead->fronts[1], (uint16_t)(1U << front->front));
+	for (int i = 0; i < RUN + 8; i++) {
+		memset(&probes[i].ev, 0, sizeof(probes[i].ev));
+		weir_event_init(&probes[i].ev, &probe_type, 1);
+		probes[i].ev.class_id = i >= RUN;
+		ev[i] = &probes[i].ev;
+	}
+	CU_ASSERT_EQUAL(offer_at(a, NULL, ev, RUN + 8), RUN + 8);
+	CU_ASSERT_EQUAL(asked_class, 1);
+	CU_ASSERT_EQUAL(seen.work_ns, 4 * RUN * COST);
+	CU_ASSERT_EQUAL(seen.length, 4 * RUN);
+	CU_ASSERT_EQUAL(front->decided[0].offered, 4 * RUN);
+	CU_ASSERT_EQUAL(front->decided[1].offered, 8);
+	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), 4 * RUN);
+	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[1]), 8);
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns),
+	    (4 * RUN + 2 * 8) * COST); /* class 1 costs twice as much */
+	answer = odd_places;
+	CU_ASSERT_EQUAL(offer(a, 0, RUN, ev), RUN / 2);
+	CU_ASSERT_EQUAL(front->decided[0].refused, 4 * RUN / 2);
+	CU_ASSERT_EQUAL(atomic_load(&front->wanted_ahead[0]), 8 * RUN);
+	CU_ASSERT_EQUAL(atomic_load(&front->refused_ahead[0]), RUN / 2); /* events at the gate */
+	CU_ASSERT_EQUAL(atomic_load(&front->pipeline_ns), (6 * RUN + 2 * 8) * COST);
+	rig_end();
+}
+
 /* A thread that is idle now does not count as idle if enough work is in flight to arrive first. */
 static void test_idle(void)
 {
@@ -150,5 +184,5 @@ static void test_own_door_is_free(void)
 CUNIT_MAIN("work ahead", {"types are known", test_prepare}, {"counts", test_counts},
     {"expired ones are not asked about", test_expired_are_not_asked_about},
     {"two fronts", test_two_fronts}, {"work on its way", test_pipeline},
-    {"work that is seen", test_work_that_is_seen}, {"idle", test_idle},
+    {"work that is seen", test_work_that_is_seen}, {"children", test_children}, {"idle", test_idle},
     {"the own door is free", test_own_door_is_free})
