@@ -114,6 +114,33 @@ static void test_claimed(void)
 	rig_end(2);
 }
 
+static void par_waits_with(struct weir_stage *st, struct weir_event **ev)
+{
+	rig_child(st, *ev, KID);
+	atomic_store(&ticket, weir_wait(st, ev, next_of_par, WEIR_NO_DEADLINE));
+}
+
+/* An event that waits with a ticket sends its children as orphans, and keeps its continuation. */
+static void test_waits_with(void)
+{
+	struct weir_spec *spec = rig_spec("t.par");
+
+	on_par = par_waits_with;
+	atomic_store(&ticket, 0);
+	atomic_store(&n_next, 0);
+	rig_start(spec);
+	rig_offer(0);
+	FIXTURE_AWAIT(fixture_ended() == 1);
+	FIXTURE_AWAIT(atomic_load(&ticket) != 0);
+	CU_ASSERT(weir_resume(par, atomic_load(&ticket)));
+	weir_thread_flush();
+	FIXTURE_AWAIT(fixture_ended() == 2);
+	CU_ASSERT_EQUAL(atomic_load(&n_next), 1);
+	CU_ASSERT_EQUAL(atomic_load(&n_par), 1);
+	CU_ASSERT_EQUAL(stage_view(g, "par").orphaned, 1);
+	rig_end(2);
+}
+
 static void next_requeues(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	atomic_fetch_add(&n_next, n);
@@ -171,67 +198,6 @@ static void test_lacked(void)
 	FIXTURE_AWAIT(fixture_ended() == 1);
 	CU_ASSERT_EQUAL(probes[0].status, WEIR_OK);
 	rig_end(1);
-}
-
-static void par_asks(struct weir_stage *st, struct weir_event **ev)
-{
-	struct weir_event *none = NULL;
-
-	weir_child(st, *ev, KID, &none);
-	rig_child(st, *ev, KID);
-	weir_await_first(st, ev, next_ends);
-}
-
-static void kid_fails(struct weir_stage *st, struct weir_event **ev)
-{
-	(void)st;
-	weir_event_finish(ev, WEIR_EFAILED);
-}
-
-/* A child that could not be made is the first that failed, but the event still awaits the others. */
-static void test_lacked_first(void)
-{
-	for (int fails = 0; fails < 2; fails++) {
-		struct weir_spec *spec = rig_spec("t.par");
-
-		on_par = par_asks;
-		on_kid = fails ? kid_fails : NULL;
-		rig_start(spec);
-		rig_offer(0);
-		FIXTURE_AWAIT(fixture_ended() == 2);
-		CU_ASSERT_EQUAL(probes[0].status, fails ? WEIR_ENOMEM : WEIR_OK);
-		rig_end(2);
-	}
-}
-
-static void par_asks_twice(struct weir_stage *st, struct weir_event **ev)
-{
-	rig_child(st, *ev, KID);
-	rig_child(st, *ev, KID);
-	weir_await_first(st, ev, next_ends);
-}
-
-static void kid_fails_in_turn(struct weir_stage *st, struct weir_event **ev)
-{
-	static atomic_int turn;
-
-	(void)st;
-	weir_event_finish(ev, atomic_fetch_add(&turn, 1) % 2 ? WEIR_EPRESSURE : WEIR_EFAILED);
-}
-
-/* If all children of weir_await_first fail, the status is that of the first one. */
-static void test_first_failure(void)
-{
-	struct weir_spec *spec = rig_spec("t.par");
-
-	fixture_set(&spec->stages[0], "threads.max", "1");
-	on_par = par_asks_twice;
-	on_kid = kid_fails_in_turn;
-	rig_start(spec);
-	rig_offer(0);
-	FIXTURE_AWAIT(fixture_ended() == 3);
-	CU_ASSERT_EQUAL(probes[0].status, WEIR_EFAILED);
-	rig_end(3);
 }
 
 /* ---- children that have ended can be read until the parent ends or awaits again ---- */
@@ -302,6 +268,41 @@ static void test_read_later(void)
 	rig_start(spec);
 	rig_offer(0);
 	rig_end(3);
+}
+
+static void next_counts(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	uint64_t seq = 1000;
+
+	CU_ASSERT_EQUAL(weir_ended_status(ev[0]), WEIR_ELINK);
+	for (struct weir_event *c = weir_ended(ev[0]); c; c = c->next, seq++) {
+		CU_ASSERT_EQUAL(((struct probe *)c)->seq, seq);
+		CU_ASSERT_EQUAL(weir_child_status(c), seq == 1004 ? WEIR_ELINK : WEIR_OK);
+	}
+	CU_ASSERT_EQUAL(seq, 1006);
+	next_ends(st, ev, n);
+}
+
+static void par_sends_many(struct weir_stage *st, struct weir_event **ev)
+{
+	static const int to[] = {KID, KID, OUT, KID, OUT + 1, OUT};
+
+	for (uint64_t i = 0; i < 6; i++)
+		rig_child(st, *ev, to[i])->seq = 1000 + i;
+	weir_await(st, ev, next_counts);
+}
+
+/* Children of several outlets, one of which cannot be sent, are read in the order in which they were
+ * made. */
+static void test_outlets(void)
+{
+	struct weir_spec *spec = rig_spec("t.par");
+
+	on_par = par_sends_many;
+	rig_start(spec);
+	rig_offer(0);
+	rig_end(7);
+	CU_ASSERT_EQUAL(atomic_load(&n_kid), 3);
 }
 
 /* ---- the order of an exclusive stage ---- */
@@ -489,8 +490,7 @@ static void test_register(void)
 }
 
 CUNIT_MAIN("op ways", {"register", test_register}, {"held", test_held},
-    {"held until", test_held_until}, {"claimed", test_claimed}, {"requeued", test_requeued},
-    {"lacked", test_lacked}, {"lacked, first", test_lacked_first},
-    {"first failure", test_first_failure}, {"replaced", test_replaced},
-    {"read later", test_read_later}, {"order", test_order},
+    {"held until", test_held_until}, {"claimed", test_claimed}, {"waits with", test_waits_with},
+    {"outlets", test_outlets}, {"requeued", test_requeued}, {"lacked", test_lacked},
+    {"replaced", test_replaced}, {"read later", test_read_later}, {"order", test_order},
     {"inline cancelled", test_inline_cancelled}, {"plain", test_plain})
