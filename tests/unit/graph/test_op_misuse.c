@@ -28,12 +28,6 @@ static void gives_twice(struct weir_stage *st, struct weir_event **ev)
 	weir_child(st, *ev, KID, &kept);
 }
 
-static void ends_given(struct weir_stage *st, struct weir_event **ev)
-{
-	kept = &rig_child(st, *ev, KID)->ev;
-	weir_event_finish(&kept, WEIR_OK);
-}
-
 static void emits_given(struct weir_stage *st, struct weir_event **ev)
 {
 	kept = &rig_child(st, *ev, KID)->ev;
@@ -141,7 +135,6 @@ static void reserves_none(struct weir_stage *st, struct weir_event **ev)
 static void par_misuses(struct weir_stage *st, struct weir_event **ev)
 {
 	CU_ASSERT(rig_aborts(gives_twice, st, ev));
-	CU_ASSERT(rig_aborts(ends_given, st, ev));
 	CU_ASSERT(rig_aborts(emits_given, st, ev));
 	CU_ASSERT(rig_aborts(gives_bare, st, ev));
 	CU_ASSERT(rig_aborts(makes_bare, st, ev));
