@@ -28,12 +28,6 @@ static void gives_twice(struct weir_stage *st, struct weir_event **ev)
 	weir_child(st, *ev, KID, &kept);
 }
 
-static void ends_given(struct weir_stage *st, struct weir_event **ev)
-{
-	kept = &rig_child(st, *ev, KID)->ev;
-	weir_event_finish(&kept, WEIR_OK);
-}
-
 static void emits_given(struct weir_stage *st, struct weir_event **ev)
 {
 	kept = &rig_child(st, *ev, KID)->ev;
@@ -141,7 +135,6 @@ static void reserves_none(struct weir_stage *st, struct weir_event **ev)
 static void par_misuses(struct weir_stage *st, struct weir_event **ev)
 {
 	CU_ASSERT(rig_aborts(gives_twice, st, ev));
-	CU_ASSERT(rig_aborts(ends_given, st, ev));
 	CU_ASSERT(rig_aborts(emits_given, st, ev));
 	CU_ASSERT(rig_aborts(gives_bare, st, ev));
 	CU_ASSERT(rig_aborts(makes_bare, st, ev));
@@ -234,10 +227,81 @@ static void test_not_listed(void)
 	CU_ASSERT(first && !strstr(first + 1, "stage 'par'"));
 }
 
+/* ---- races that nobody wins, or with a child that could not be made ---- */
+
+static void next_tells(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	(void)st;
+	for (int i = 0; i < n; i++)
+		weir_event_finish(&ev[i], weir_ended_status(ev[i]));
+}
+
+static void par_asks(struct weir_stage *st, struct weir_event **ev)
+{
+	struct weir_event *none = NULL;
+
+	weir_child(st, *ev, KID, &none);
+	rig_child(st, *ev, KID);
+	weir_await_first(st, ev, next_tells);
+}
+
+static void kid_fails(struct weir_stage *st, struct weir_event **ev)
+{
+	(void)st;
+	weir_event_finish(ev, WEIR_EFAILED);
+}
+
+/* A child that could not be made is the first that failed, but the event still awaits the others. */
+static void test_lacked_first(void)
+{
+	for (int fails = 0; fails < 2; fails++) {
+		struct weir_spec *spec = rig_spec("t.par");
+
+		on_par = par_asks;
+		on_kid = fails ? kid_fails : NULL;
+		rig_start(spec);
+		rig_offer(0);
+		FIXTURE_AWAIT(fixture_ended() == 2);
+		CU_ASSERT_EQUAL(probes[0].status, fails ? WEIR_ENOMEM : WEIR_OK);
+		rig_end(2);
+	}
+}
+
+static void par_asks_twice(struct weir_stage *st, struct weir_event **ev)
+{
+	rig_child(st, *ev, KID);
+	rig_child(st, *ev, KID);
+	weir_await_first(st, ev, next_tells);
+}
+
+static void kid_fails_in_turn(struct weir_stage *st, struct weir_event **ev)
+{
+	static atomic_int turn;
+
+	(void)st;
+	weir_event_finish(ev, atomic_fetch_add(&turn, 1) % 2 ? WEIR_EPRESSURE : WEIR_EFAILED);
+}
+
+/* If all children of weir_await_first fail, the status is that of the first one. */
+static void test_first_failure(void)
+{
+	struct weir_spec *spec = rig_spec("t.par");
+
+	fixture_set(&spec->stages[0], "threads.max", "1");
+	on_par = par_asks_twice;
+	on_kid = kid_fails_in_turn;
+	rig_start(spec);
+	rig_offer(0);
+	FIXTURE_AWAIT(fixture_ended() == 3);
+	CU_ASSERT_EQUAL(probes[0].status, WEIR_EFAILED);
+	rig_end(3);
+}
+
 static void test_register(void)
 {
 	rig_register();
 }
 
 CUNIT_MAIN("op misuse", {"register", test_register}, {"aborts", test_aborts},
-    {"no tickets", test_no_tickets}, {"not listed", test_not_listed})
+    {"no tickets", test_no_tickets}, {"not listed", test_not_listed},
+    {"lacked, first", test_lacked_first}, {"first failure", test_first_failure})

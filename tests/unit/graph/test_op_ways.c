@@ -200,67 +200,6 @@ static void test_lacked(void)
 	rig_end(1);
 }
 
-static void par_asks(struct weir_stage *st, struct weir_event **ev)
-{
-	struct weir_event *none = NULL;
-
-	weir_child(st, *ev, KID, &none);
-	rig_child(st, *ev, KID);
-	weir_await_first(st, ev, next_ends);
-}
-
-static void kid_fails(struct weir_stage *st, struct weir_event **ev)
-{
-	(void)st;
-	weir_event_finish(ev, WEIR_EFAILED);
-}
-
-/* A child that could not be made is the first that failed, but the event still awaits the others. */
-static void test_lacked_first(void)
-{
-	for (int fails = 0; fails < 2; fails++) {
-		struct weir_spec *spec = rig_spec("t.par");
-
-		on_par = par_asks;
-		on_kid = fails ? kid_fails : NULL;
-		rig_start(spec);
-		rig_offer(0);
-		FIXTURE_AWAIT(fixture_ended() == 2);
-		CU_ASSERT_EQUAL(probes[0].status, fails ? WEIR_ENOMEM : WEIR_OK);
-		rig_end(2);
-	}
-}
-
-static void par_asks_twice(struct weir_stage *st, struct weir_event **ev)
-{
-	rig_child(st, *ev, KID);
-	rig_child(st, *ev, KID);
-	weir_await_first(st, ev, next_ends);
-}
-
-static void kid_fails_in_turn(struct weir_stage *st, struct weir_event **ev)
-{
-	static atomic_int turn;
-
-	(void)st;
-	weir_event_finish(ev, atomic_fetch_add(&turn, 1) % 2 ? WEIR_EPRESSURE : WEIR_EFAILED);
-}
-
-/* If all children of weir_await_first fail, the status is that of the first one. */
-static void test_first_failure(void)
-{
-	struct weir_spec *spec = rig_spec("t.par");
-
-	fixture_set(&spec->stages[0], "threads.max", "1");
-	on_par = par_asks_twice;
-	on_kid = kid_fails_in_turn;
-	rig_start(spec);
-	rig_offer(0);
-	FIXTURE_AWAIT(fixture_ended() == 3);
-	CU_ASSERT_EQUAL(probes[0].status, WEIR_EFAILED);
-	rig_end(3);
-}
-
 /* ---- children that have ended can be read until the parent ends or awaits again ---- */
 
 static void next_replaces(struct weir_stage *st, struct weir_event **ev, int n)
