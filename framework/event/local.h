@@ -298,7 +298,7 @@ struct thread {
 	_Atomic uint64_t moves;
 	struct slice slice;
 	struct slab slab; /* free memory for events */
-	/* children that handlers of this thread have made and not sent yet (weir_child) */
+	/* number of events whose children (weir_child) handlers of this thread have not sent yet */
 	uint32_t unsent;
 	int refused_by;    /* stage that refused the events being returned, or WEIR_NO_STAGE */
 	int tid;           /* kernel thread id */
@@ -417,6 +417,17 @@ static inline void outbox_add(struct thread *t, struct outbox *o, struct weir_ev
 	*o->tail = ev;
 	o->tail = &ev->next;
 	o->n++;
+	outbox_mark(t, o);
+}
+
+/** Put `n` events into an outbox of the calling thread. `next` links them, from `first` to `last`. */
+static inline void outbox_add_run(
+    struct thread *t, struct outbox *o, struct weir_event *first, struct weir_event *last, int n)
+{
+	last->next = NULL;
+	*o->tail = first;
+	o->tail = &last->next;
+	o->n += n;
 	outbox_mark(t, o);
 }
 

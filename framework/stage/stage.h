@@ -134,9 +134,26 @@ void stage_continue(struct weir_stage *st, struct weir_event **ev, int n);
 /** Count `ev` as running: an event of a source, which is new, or one that the stage holds. A new event
  *  of another stage is counted as spawned, and stays new until it is admitted. */
 void stage_begin(struct thread *t, const struct weir_stage *st, struct weir_event *ev);
+/** The part of stage_keep for a stage with a width. */
+void stage_note_kept(struct thread *t, struct weir_stage *st, struct weir_event *ev);
+/** As hold_count. */
+static inline void stage_count_held(struct thread *t, struct weir_stage *st, int class_id, int n)
+{
+	if (atomic_load_explicit(&t->running, memory_order_relaxed) != st) {
+		queue_hold(&st->sink.queue, class_id, n);
+		return;
+	}
+	t->holds[class_id] += n;
+	t->unsettled = &st->sink.queue;
+}
 /** Note that `ev`, of the handler that the thread may be running, stays in the stage, and occupies a
  *  slot there. */
-void stage_keep(struct thread *t, struct weir_stage *st, struct weir_event *ev);
+static inline void stage_keep(struct thread *t, struct weir_stage *st, struct weir_event *ev)
+{
+	if (WEIR_UNLIKELY(stage_has_width(st)))
+		stage_note_kept(t, st, ev);
+	stage_count_held(t, st, ev->class_id, 1);
+}
 /** Finish a running event that occupies a slot as a held one does, and let another take its place. */
 void stage_end_kept(struct thread *t, struct weir_stage *st, struct weir_event **slot, int status);
 

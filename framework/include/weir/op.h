@@ -78,10 +78,13 @@ typedef void weir_next(struct weir_stage *st, struct weir_event **ev, int n);
 struct weir_op {
 	struct weir_event *parent;  /* awaits this event; NULL if none does */
 	struct weir_family *family; /* NULL if it is in none */
-	weir_next *next;            /* continuation of an event that waits; otherwise NULL */
-	/* the unsent children, last one first, and then the awaited ones, first one first */
+	union {
+		weir_next *next;          /* continuation of an event that waits; otherwise NULL */
+		struct weir_event *ended; /* of an event with unsent children: the awaited ones */
+	};
+	/* The last unsent child; they are a ring by `next`. If there is none, the first awaited one. */
 	struct weir_event *children;
-	struct weir_event *sibling; /* next child that the parent awaits */
+	struct weir_event *sibling; /* next child of the parent; NULL for the last one */
 	uint32_t pending;           /* awaited children that have not ended */
 	uint32_t n_unsent, n_awaited;
 	/* first status but WEIR_OK of a child; of an event that has ended, its own status */

@@ -228,6 +228,7 @@ struct weir_group_spec {
 struct weir_match_spec {
 	char *field; /* field of the source's event type: "path", "header.x-plan" */
 	char *pattern;
+	struct weir_mark mark; /* position of the field; .file is NULL if it is not from a file */
 };
 
 struct weir_class_spec {
