@@ -228,7 +228,9 @@ static void test_cohort_largest_run(void)
 		run[i] = make(i, 0, keys[i], 0);
 	push(&q, run, 12);
 	t.by_key = true;
+	t.sharers = 4; /* do not divide it */
 	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 5);
+	t.sharers = 1;
 	for (int i = 0; i < 5; i++) {
 		CU_ASSERT_EQUAL(out[i]->key, 2);
 		if (i)

@@ -44,6 +44,8 @@ static void finish(struct weir_graph *g, int n)
 	FIXTURE_AWAIT(fixture_ended() == (uint64_t)n);
 	check_each_once(n);
 	CU_ASSERT_EQUAL(atomic_load(&overtaken), 0);
+	for (int k = 0; k < CORES; k++)
+		CU_ASSERT_EQUAL(group_of(g)->core[k].n, 0);
 	weir_thread_detach();
 	finish_graph(g, 0);
 }
