@@ -6,6 +6,12 @@
  *
  *   micro_tail [seconds a row and round=4] [rounds=5] [load=0.6]
  *
+ * Before each round of a row, two threads work for 50 ms, and the requests come at `load` of the rate
+ * that they reach. Since other work may slow the machine down later, the time in which the threads
+ * worked or waited for a CPU is measured, too ("busy"). A round counts only if in the row and in that
+ * with which it is compared, busy differs from `load` by at most OFF. The rows of a round follow each
+ * other, beginning with another one each time.
+ *
  * The main thread offers requests at random times to two threads or cores. A request computes for 20
  * us to 50 ms (bounded Pareto, alpha 1.1, mean 120 us; 1.3 % of them over 1 ms), in steps of 10 us.
  * All rows get the same work at the same times. In `one`, a single stage does all of it. In `chain`,
@@ -15,7 +21,9 @@
  * the mean of all requests, as medians of the rounds; and as medians of the ratios to the row `fifo`
  * of the same graph in the same round.
  */
+#include <dirent.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +43,7 @@
 #define STEP_NS    10000
 #define PARTS      8
 #define ROUNDS_MAX 32
+#define OFF        0.07
 
 struct job {
 	struct weir_event ev;
@@ -67,6 +76,49 @@ static void calibrate(void)
 		best_ns = took_ns < best_ns ? took_ns : best_ns;
 	}
 	per_step = (uint64_t)(1000000.0 * STEP_NS / (double)best_ns);
+}
+
+static void *work_for_a_while(void *arg)
+{
+	uint64_t *steps = arg;
+
+	for (int64_t end_ns = bench_now_ns() + 50000000; bench_now_ns() < end_ns; ++*steps)
+		turn_round(per_step);
+	return NULL;
+}
+
+/* Steps that both cores do in a ns at present. */
+static double step_rate(void)
+{
+	uint64_t steps[2] = {0, 0};
+	pthread_t other;
+	int64_t from_ns = bench_now_ns();
+
+	if (pthread_create(&other, NULL, work_for_a_while, &steps[1]) != 0)
+		exit(1);
+	work_for_a_while(&steps[0]);
+	pthread_join(other, NULL);
+	return (double)(steps[0] + steps[1]) / (double)(bench_now_ns() - from_ns);
+}
+
+/* Time that the living threads of the process have run, or have waited for a CPU. */
+static double busy_ns(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	double sum = 0, ran, waited;
+	char path[300];
+
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/schedstat", e->d_name);
+		FILE *f = e->d_name[0] == '.' ? NULL : fopen(path, "r");
+		if (f && fscanf(f, "%lf %lf", &ran, &waited) == 2)
+			sum += ran + waited;
+		if (f)
+			fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return sum;
 }
 
 static double draw_work_ns(uint64_t number)
@@ -265,6 +317,7 @@ static struct weir_graph *start(const struct row *row)
 
 struct figures {
 	double brief_ms, mean_ms;
+	double busy; /* share of the time of two cores, while requests came */
 };
 
 static void sleep_until(int64_t at_ns)
@@ -303,8 +356,9 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static struct figures round_of(const struct row *row, double gap_ns, uint64_t round)
+static struct figures round_of(const struct row *row, double load, uint64_t round)
 {
+	double gap_ns = mean_work_ns() / STEP_NS / (step_rate() * load);
 	struct weir_graph *g = start(row);
 	struct weir_drain_report report;
 	double sum = 0;
@@ -312,7 +366,9 @@ static struct figures round_of(const struct row *row, double gap_ns, uint64_t ro
 
 	atomic_store(&ended, 0);
 	weir_thread_attach(g, "bench");
+	double before_ns = busy_ns(), from_ns = (double)bench_now_ns();
 	offer_all(weir_graph_stage(g, row->chain ? "parse" : "work"), gap_ns, round);
+	double busy = (busy_ns() - before_ns) / ((double)bench_now_ns() - from_ns) / 2;
 	while (atomic_load(&ended) < n_jobs)
 		sleep_until(bench_now_ns() + 1000000);
 	weir_thread_detach();
@@ -325,25 +381,43 @@ static struct figures round_of(const struct row *row, double gap_ns, uint64_t ro
 			times[n++] = took_ns;
 	}
 	qsort(times, (size_t)n, sizeof(*times), ascending);
-	return (struct figures){times[n * 99 / 100] / 1e6, sum / n_jobs / 1e6};
+	return (struct figures){times[n * 99 / 100] / 1e6, sum / n_jobs / 1e6, busy};
 }
 
-static void print_row(int i, struct figures f[ROWS][ROUNDS_MAX], int rounds)
+static bool counts(const struct figures *f, double load)
 {
-	double brief[ROUNDS_MAX], mean[ROUNDS_MAX], of_brief[ROUNDS_MAX], of_mean[ROUNDS_MAX];
+	return fabs(f->busy - load) <= OFF;
+}
+
+static void print_row(int i, struct figures f[ROWS][ROUNDS_MAX], int rounds, double load)
+{
+	double brief[ROUNDS_MAX], mean[ROUNDS_MAX], of_brief[ROUNDS_MAX], of_mean[ROUNDS_MAX],
+	    busy[ROUNDS_MAX];
+	int n = 0;
 
 	for (int k = 0; k < rounds; k++) {
-		brief[k] = f[i][k].brief_ms;
-		mean[k] = f[i][k].mean_ms;
-		of_brief[k] = brief[k] / f[rows[i].base][k].brief_ms;
-		of_mean[k] = mean[k] / f[rows[i].base][k].mean_ms;
+		const struct figures *own = &f[i][k], *base = &f[rows[i].base][k];
+		busy[k] = own->busy;
+		if (!counts(own, load) || !counts(base, load))
+			continue;
+		brief[n] = own->brief_ms;
+		mean[n] = own->mean_ms;
+		of_brief[n] = own->brief_ms / base->brief_ms;
+		of_mean[n++] = own->mean_ms / base->mean_ms;
 	}
-	struct bench_stat ratio = bench_summary(of_brief, rounds);
-	struct bench_stat ratio_mean = bench_summary(of_mean, rounds);
-	printf("%-28s p99 of short %7.2f ms  of fifo %.2f (%.2f to %.2f)  mean %6.2f ms  of fifo "
-	       "%.2f (%.2f to %.2f)\n",
-	    rows[i].name, bench_summary(brief, rounds).median, ratio.median, ratio.low, ratio.high,
-	    bench_summary(mean, rounds).median, ratio_mean.median, ratio_mean.low, ratio_mean.high);
+	struct bench_stat b = bench_summary(busy, rounds);
+	printf("%-28s busy %.2f (%.2f to %.2f), %d of %d rounds count", rows[i].name, b.median,
+	    b.low, b.high, n, rounds);
+	if (n > 0) {
+		struct bench_stat ratio = bench_summary(of_brief, n);
+		struct bench_stat ratio_mean = bench_summary(of_mean, n);
+		printf(": p99 of short %6.2f ms, of fifo %.2f (%.2f to %.2f); mean %.2f ms, of "
+		       "fifo %.2f (%.2f to %.2f)",
+		    bench_summary(brief, n).median, ratio.median, ratio.low, ratio.high,
+		    bench_summary(mean, n).median, ratio_mean.median, ratio_mean.low,
+		    ratio_mean.high);
+	}
+	printf("\n");
 }
 
 int main(int argc, char **argv)
@@ -358,18 +432,19 @@ int main(int argc, char **argv)
 	}
 	bench_header("micro_tail");
 	calibrate();
-	double gap_ns = mean_work_ns() / (2 * load);
-	n_jobs = (int)(seconds * 1e9 / gap_ns) + 100;
+	n_jobs = (int)(seconds * 1e9 * 2 * load / mean_work_ns()) + 100;
 	jobs = aligned_alloc(64, (size_t)n_jobs * sizeof(*jobs) / 64 * 64 + 64);
 	times = calloc((size_t)n_jobs, sizeof(*times));
 	if (!jobs || !times)
 		return 1;
 	register_types();
 	for (int k = 0; k < rounds; k++)
-		for (int i = 0; i < ROWS; i++)
-			f[i][k] = round_of(&rows[i], gap_ns, (uint64_t)k);
+		for (int i = 0; i < ROWS; i++) {
+			int at = (i + k) % ROWS;
+			f[at][k] = round_of(&rows[at], load, (uint64_t)k);
+		}
 	for (int i = 0; i < ROWS; i++)
-		print_row(i, f, rounds);
+		print_row(i, f, rounds, load);
 	free(jobs);
 	free(times);
 	return 0;
