@@ -2,11 +2,9 @@
 /*
  * Admits events to a stage; see sink.h.
  *
- * The checks are made in this order: first the deadlines, without a lock; then the policies of
- * fronts downstream (admit.h); then, under the queue's lock and for each class, highest first, the
- * stage's own policy and the free space in the queue. So the last free slots go to the highest
- * classes among the offered events. Events are stamped before the lock is taken, so that only
- * pointers are copied under it.
+ * The order of the checks: the deadlines, without a lock; the policies of fronts downstream (admit.h);
+ * under the queue's lock and by class, highest first, the stage's own policy and the room in the queue.
+ * Events are stamped before the lock is taken, so that only pointers are copied under it.
  */
 #include "stage/sink.h"
 

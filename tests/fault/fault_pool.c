@@ -25,6 +25,7 @@ static struct weir_graph *build(struct pool **pool)
 	fixture_set(s, "threads.max", "2");
 	struct weir_graph *g = fixture_build(spec);
 	*pool = weir_graph_stage(g, "a")->pool;
+	(*pool)->started = true; /* without threads */
 	return g;
 }
 

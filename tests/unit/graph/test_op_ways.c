@@ -492,6 +492,5 @@ static void test_register(void)
 CUNIT_MAIN("op ways", {"register", test_register}, {"held", test_held},
     {"held until", test_held_until}, {"claimed", test_claimed}, {"waits with", test_waits_with},
     {"outlets", test_outlets}, {"requeued", test_requeued}, {"lacked", test_lacked},
-    {"lacked, first", test_lacked_first}, {"first failure", test_first_failure},
     {"replaced", test_replaced}, {"read later", test_read_later}, {"order", test_order},
     {"inline cancelled", test_inline_cancelled}, {"plain", test_plain})
