@@ -155,7 +155,8 @@ static uint32_t share_of(const struct sim *s, const struct group *g, const struc
 		cores /= (uint32_t)group_copies(g);
 	}
 
-	return st->conf->exclusive ? n : (n + cores - 1) / cores;
+	bool whole = st->conf->exclusive || st->conf->linger_ns > 0;
+	return whole ? n : (n + cores - 1) / cores;
 }
 
 static struct next_view look(struct sim *s, struct group *g, const struct group_core *core)

@@ -82,6 +82,8 @@ static int batch_size(const struct stage *st)
 	int max = batch_most(st), threads = st->target > 0 ? st->target : 1;
 	int share = (int)((st->length + (uint32_t)threads - 1) / (uint32_t)threads);
 
+	if (st->conf->linger_ns > 0) /* such a batch is not divided */
+		share = (int)st->length;
 	return share < max ? share : max;
 }
 

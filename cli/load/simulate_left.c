@@ -85,6 +85,8 @@ static void find_in_stage(
 	    "the expected work of an event is its service time");
 	find(f, st->cohort.linger_ns > 0 && !simulate_lingers(spec, st), "cohort.linger",
 	    "no batch waits for more events");
+	find(f, is_set(st->cohort.policy) && strcmp(st->cohort.policy, "static") != 0,
+	    "cohort.policy", "batches have up to cohort.max events, or as many as take 1 ms");
 	find(f, is_set(st->cohort.by), "cohort.by", "a batch may have events of several keys");
 	find(f, st->degrade.above < 1, "degrade", "the stage does not reduce its quality");
 }

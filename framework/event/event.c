@@ -119,6 +119,21 @@ static void end(struct thread *t, struct weir_event **slot, int status, int stag
 		payload_end(ev, status);
 }
 
+/* End at least one event of slot[0..n), n >= 1, which count alike. Returns their number. */
+static inline int end_some(
+    struct thread *t, struct weir_event **slot, int n, int status, int stage, int64_t *now_ns)
+{
+	struct weir_event *ev = *slot;
+	int ended = 0;
+
+	if (ev->type->op && !ev->type->trail && stage == ev->stage)
+		ended = op_end_run(t, slot, n, status);
+	if (ended > 0)
+		return ended;
+	end(t, slot, status, stage, now_ns);
+	return 1;
+}
+
 static bool in_flight(const struct weir_event *ev)
 {
 	return ev->state == WEIR_EVENT_NEW || ev->state == WEIR_EVENT_RUNNING ||
@@ -157,8 +172,8 @@ static void finish_run(struct thread *t, struct weir_event **ev, int n, int stat
 		if (WEIR_UNLIKELY(ev[i]->state == WEIR_EVENT_HELD))
 			hold_end(t, ev + i, run);
 		int stage = refused ? t->refused_by : ev[i]->stage;
-		for (int end_of_run = i + run; i < end_of_run; i++)
-			end(t, &ev[i], status, stage, &now_ns);
+		for (int end_of_run = i + run; i < end_of_run;)
+			i += end_some(t, ev + i, end_of_run - i, status, stage, &now_ns);
 	}
 }
 

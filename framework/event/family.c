@@ -53,13 +53,19 @@ static void release(struct weir_family *f)
 		continue;
 }
 
-void weir_family_put(struct weir_family *f)
+void family_put(struct weir_family *f, int n)
 {
-	while (f && atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1) {
+	while (f && atomic_fetch_sub_explicit(&f->refs, n, memory_order_acq_rel) == n) {
 		struct weir_family *within = f->within;
 		release(f);
 		f = within;
+		n = 1;
 	}
+}
+
+void weir_family_put(struct weir_family *f)
+{
+	family_put(f, 1);
 }
 
 uint64_t family_ends(void)

@@ -94,6 +94,11 @@ struct time_book {
 	struct hist_book wait, service;
 };
 
+/** Response times of a source, for one class, by enum weir_outcome (weir_answered). */
+struct answer_book {
+	struct hist_book by[WEIR_OUTCOMES];
+};
+
 struct book {
 	/* up to batch_events, what each batch changes: one cache line in a local */
 	_Atomic int64_t running_since_ns; /* start time of the handle call in progress, or 0 */
@@ -201,6 +206,7 @@ struct local {
 	struct thread *thread;
 	/* one per class; NULL if this thread neither runs the stage nor may end its holds */
 	struct time_book *times;
+	struct answer_book *answers; /* one per class; NULL unless this is a loop of the source */
 	/* NULL if this thread never runs the stage, or the stage has no thread state */
 	void *thread_state;
 	bool runs;         /* this thread may run the stage */
@@ -299,7 +305,7 @@ struct thread {
 	_Atomic uint64_t moves;
 	struct slice slice;
 	struct slab slab; /* free memory for events */
-	/* children that handlers of this thread have made and not sent yet (weir_child) */
+	/* number of events whose children (weir_child) handlers of this thread have not sent yet */
 	uint32_t unsent;
 	int refused_by;    /* stage that refused the events being returned, or WEIR_NO_STAGE */
 	int tid;           /* kernel thread id */
@@ -418,6 +424,17 @@ static inline void outbox_add(struct thread *t, struct outbox *o, struct weir_ev
 	*o->tail = ev;
 	o->tail = &ev->next;
 	o->n++;
+	outbox_mark(t, o);
+}
+
+/** Put `n` events into an outbox of the calling thread. `next` links them, from `first` to `last`. */
+static inline void outbox_add_run(
+    struct thread *t, struct outbox *o, struct weir_event *first, struct weir_event *last, int n)
+{
+	last->next = NULL;
+	*o->tail = first;
+	o->tail = &last->next;
+	o->n += n;
 	outbox_mark(t, o);
 }
 

@@ -14,11 +14,13 @@ struct weir_family;
 
 /* Bits of weir_op.flags: the memory comes from weir_event_new; the event has ended before it was
  * sent, with `status`; a child of the event, which is in a handler, could not be made, which counts in
- * thread.unsent; the parent awaits the first child (family_race). */
+ * thread.unsent; the parent awaits the first child (family_race); of the unsent children of the event,
+ * one cannot be sent, or they leave by several outlets. */
 #define OP_SLAB   1
 #define OP_UNSENT 2
 #define OP_LACKS  4
 #define OP_RACES  8
+#define OP_MIXED  16
 
 /** Whether any family has ever been made: checks of single events are left out before that. */
 extern atomic_bool op_families;
@@ -76,19 +78,26 @@ uint64_t family_ends(void);
 void family_search_begin(void);
 void family_search_end(void);
 
-/** Add `n` references to a family; NULL is allowed. */
+/** Add `n` references to a family, or release them; NULL is allowed. */
 void family_take(struct weir_family *f, int n);
+void family_put(struct weir_family *f, int n);
 
 /** `ev`, whose type has a struct weir_op, has ended with `status` and has been counted: let its
  *  parent know, or release its memory. */
 void op_end(struct thread *t, struct weir_event *ev, int status);
 
+/** End the events at the front of slot[0..n), n >= 1, that have the type of the first one, are awaited by
+ *  parents, and whose end need only be told to these: they have no children. The type has a struct weir_op
+ *  and no trail. The events have been counted, as for op_end. Sets their slots to NULL and returns their
+ *  number. */
+int op_end_run(struct thread *t, struct weir_event **slot, int n, int status);
+
 /** The calling thread's handler lets `ev` go without awaiting its unsent children: send them as
  *  orphans, or end them as WEIR_ECANCELLED if `cancel` is set. */
 void op_let_go(struct thread *t, struct weir_event *ev, bool cancel);
 
-/** Release the children of `ev` that have ended. */
-void op_free_ended(struct thread *t, struct weir_event *ev);
+/** Release the children of an event without unsent ones, which have ended. */
+void op_free_ended(struct thread *t, struct weir_op *op);
 
 /** Finish the events of `o` whose family has ended, as WEIR_ECANCELLED. */
 void op_strip(struct outbox *o);

@@ -427,7 +427,9 @@ int queue_pop(struct queue *q, struct queue_take *take, struct weir_event **out)
 		goto out;
 	take->ready_ns = INT64_MAX;
 	int share = (int)((part->n + (uint32_t)take->sharers - 1) / (uint32_t)take->sharers);
-	int max = share < take->max && !take->by_key ? share : take->max;
+	/* what has been waited for is not divided */
+	bool whole = take->by_key || take->linger_ns > 0;
+	int max = share < take->max && !whole ? share : take->max;
 	max = max < left ? max : left;
 	take->counted = queue_keeps(q);
 	if (WEIR_UNLIKELY(take->counted))

@@ -144,8 +144,10 @@ struct queue_take {
 	/* `n_ranks` threads of the pool serve; this is number `rank` of them (its seat,
 	 * pool_deal.c). The rank determines which partitions the thread serves. */
 	int rank, n_ranks;
-	int max;     /* largest batch, 1..WEIR_BATCH_MAX */
-	int sharers; /* threads that share the queue: a batch is at most ceil(length/sharers) */
+	int max; /* largest batch, 1..WEIR_BATCH_MAX */
+	/* threads that share the queue: a batch is at most ceil(length/sharers), unless it is by key
+	 * or lingers */
+	int sharers;
 	int64_t linger_ns; /* how long events wait for a fuller batch; 0 disables waiting */
 	int64_t now_ns;
 	bool by_key; /* take only events of one key */

@@ -47,7 +47,8 @@ struct depot *depot_new(void);
 /** Free the depot with all its blocks. NULL is allowed. */
 void depot_free(struct depot *d);
 
-/** As slab_take and slab_give, when the list of the thread is empty or full, or the block is large. */
+/** As slab_take and slab_give, when the list of the thread is empty or full, or the block is large. The
+ *  memory is rounded up to whole cache lines. */
 void *slab_take_slow(struct slab *s, size_t size);
 void slab_give_slow(struct slab *s, void *block, size_t size);
 
@@ -56,18 +57,26 @@ void slab_give_slow(struct slab *s, void *block, size_t size);
  *  of a size. */
 #define SLAB_RUN 256
 
-/** Take a block of `size` bytes, aligned to a cache line and not zeroed. Returns NULL if memory is
- *  short. Called by the thread that has `s`. */
-static inline void *slab_take(struct slab *s, size_t size)
+/** Take a block of `size` bytes, aligned to a cache line and not zeroed, from the list of the thread that
+ *  has `s` and calls. Returns NULL if it has none; then slab_take_slow may have one. */
+static inline void *slab_take_fast(struct slab *s, size_t size)
 {
 	size_t i = (size - 1) / WEIR_CACHE_LINE;
+	void *block = WEIR_LIKELY(i < SLAB_SIZES) ? s->list[i].head : NULL;
 
-	if (WEIR_UNLIKELY(i >= SLAB_SIZES || !s->list[i].head))
-		return slab_take_slow(s, size);
-	void *block = s->list[i].head;
+	if (WEIR_UNLIKELY(!block))
+		return NULL;
 	s->list[i].head = *(void **)block;
 	s->list[i].n--;
 	return block;
+}
+
+/** Likewise, from anywhere. Returns NULL if memory is short. */
+static inline void *slab_take(struct slab *s, size_t size)
+{
+	void *block = slab_take_fast(s, size);
+
+	return WEIR_LIKELY(block != NULL) ? block : slab_take_slow(s, size);
 }
 
 /** Free a block that a thread of the same graph has taken. */

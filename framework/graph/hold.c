@@ -21,14 +21,7 @@
 
 void hold_count(struct thread *t, int id, int class_id, int n)
 {
-	struct weir_stage *st = t->graph->stages[id];
-
-	if (atomic_load_explicit(&t->running, memory_order_relaxed) != st) {
-		queue_hold(&st->sink.queue, class_id, n);
-		return;
-	}
-	t->holds[class_id] += n;
-	t->unsettled = &st->sink.queue;
+	stage_count_held(t, t->graph->stages[id], class_id, n);
 }
 
 /* Return the current time. t->now_ns of an I/O thread is the start of this iteration, which is

@@ -27,24 +27,44 @@
 
 /* ---- making events ---- */
 
+/* Make a new event of the memory at `at`. Returns it. */
+static inline struct weir_event *init(
+    const struct thread *t, const struct weir_event_type *type, void *at, size_t size)
+{
+	struct weir_event *ev = at;
+	struct weir_op *op = (struct weir_op *)((uintptr_t)at + type->op);
+
+	/* line by line, to which the memory is rounded up: most events are too short for a call */
+	for (char *line = (char *)at; line < (char *)at + size; line += WEIR_CACHE_LINE)
+		memset(line, 0, WEIR_CACHE_LINE);
+	ev->type = type;
+	ev->arrival_ns = t->now_ns;
+	ev->deadline_ns = WEIR_NO_DEADLINE;
+	ev->stage = WEIR_NO_STAGE;
+	ev->state = WEIR_EVENT_NEW;
+	op->maker = WEIR_NO_STAGE;
+	op->flags = OP_SLAB;
+	return ev;
+}
+
+/* As weir_event_new, if the list of free memory is empty, or has none of this size. */
+static __attribute__((noinline)) struct weir_event *new_slow(
+    struct thread *t, const struct weir_event_type *type)
+{
+	void *at = slab_take_slow(&t->slab, type->size);
+
+	return at ? init(t, type, at, type->size) : NULL;
+}
+
 struct weir_event *weir_event_new(struct weir_stage *st, const struct weir_event_type *type)
 {
 	struct thread *t = thread_self();
 
 	(void)st;
 	WEIR_ASSERT(type->op != 0);
-	struct weir_event *ev = slab_take(&t->slab, type->size);
-	if (WEIR_UNLIKELY(!ev))
-		return NULL;
-	memset(ev, 0, type->size);
-	ev->type = type;
-	ev->arrival_ns = t->now_ns;
-	ev->deadline_ns = WEIR_NO_DEADLINE;
-	ev->stage = WEIR_NO_STAGE;
-	ev->state = WEIR_EVENT_NEW;
-	op_of(ev)->maker = WEIR_NO_STAGE;
-	op_of(ev)->flags = OP_SLAB;
-	return ev;
+	size_t size = type->size;
+	void *at = slab_take_fast(&t->slab, size);
+	return WEIR_LIKELY(at != NULL) ? init(t, type, at, size) : new_slow(t, type);
 }
 
 static inline bool is_in_hand(const struct weir_stage *st, const struct weir_event *ev)
@@ -80,15 +100,13 @@ static WEIR_COLD void inherit_trace(struct weir_event *ev, struct weir_event *ch
 	to->traced = true;
 }
 
-static inline void inherit(struct weir_event *ev, struct weir_event *child)
+static inline void inherit(const struct weir_event *ev, struct weir_event *child)
 {
 	child->class_id = ev->class_id;
 	child->session = ev->session;
 	child->trace_id = child->trace_id ? child->trace_id : ev->trace_id;
 	if (ev->deadline_ns < child->deadline_ns)
 		child->deadline_ns = ev->deadline_ns;
-	if (WEIR_UNLIKELY(child->type->trail != 0) && ev->type->trail)
-		inherit_trace(ev, child);
 }
 
 /* Note that a child of `op` has failed before it was sent. */
@@ -99,6 +117,7 @@ static WEIR_COLD int fail(struct weir_op *op, struct weir_op *child, int status)
 	if (child) {
 		child->flags |= OP_UNSENT;
 		child->status = (int16_t)status;
+		op->flags |= OP_MIXED;
 	}
 	return status;
 }
@@ -112,6 +131,52 @@ static WEIR_COLD int lack(struct weir_op *op)
 	return fail(op, NULL, WEIR_ENOMEM);
 }
 
+/* Put `child`, which is to leave the stage by `outlet`, behind the unsent children of `ev`. It is ready to
+ * be sent if `ev` awaits it. */
+static inline void append(const struct weir_stage *st, struct weir_event *ev, struct weir_op *op,
+    struct weir_event *child, struct weir_op *c, int outlet)
+{
+	struct weir_event *last = op->children;
+
+	child->stage = (uint16_t)st->id;
+	c->parent = ev;
+	c->maker = (uint16_t)st->id;
+	c->outlet = (uint16_t)outlet;
+	c->depth = (uint8_t)(op->depth + 1);
+	if (op->n_unsent++ == 0) {
+		child->next = child;
+		op->ended = last;
+		thread_current->unsent++;
+	} else {
+		struct weir_op *l = op_of(last);
+		child->next = last->next;
+		last->next = child;
+		l->sibling = child;
+		if (WEIR_UNLIKELY(l->outlet != c->outlet))
+			op->flags |= OP_MIXED;
+	}
+	op->children = child;
+}
+
+/* The rest of weir_child for a child that belongs to a trace or to a family, or that cannot be sent. */
+static __attribute__((noinline)) int append_other(
+    struct weir_stage *st, struct weir_event *ev, struct weir_event *child, int outlet)
+{
+	struct weir_op *op = op_of(ev), *c = op_of(child);
+
+	if (child->type->trail && ev->type->trail)
+		inherit_trace(ev, child);
+	int rc = why_not(st, ev, op, outlet);
+	if (rc != 0)
+		fail(op, c, rc);
+	if (op->family && !c->family) {
+		family_take(op->family, 1);
+		c->family = op->family;
+	}
+	append(st, ev, op, child, c, outlet);
+	return rc;
+}
+
 int weir_child(struct weir_stage *st, struct weir_event *ev, int outlet, struct weir_event **slot)
 {
 	struct weir_event *child = *slot;
@@ -121,25 +186,16 @@ int weir_child(struct weir_stage *st, struct weir_event *ev, int outlet, struct 
 	struct weir_op *op = op_of(ev);
 	if (WEIR_UNLIKELY(!child))
 		return lack(op);
-	WEIR_ASSERT(child->state == WEIR_EVENT_NEW && child->type->op != 0);
+	const struct weir_event_type *type = child->type;
+	WEIR_ASSERT(child->state == WEIR_EVENT_NEW && type->op != 0);
 	struct weir_op *c = op_of(child);
 	inherit(ev, child);
-	int rc = why_not(st, ev, op, outlet);
-	if (WEIR_UNLIKELY(rc != 0))
-		fail(op, c, rc);
-	if (WEIR_UNLIKELY(op->family != NULL) && !c->family) {
-		family_take(op->family, 1);
-		c->family = op->family;
-	}
-	c->maker = (uint16_t)st->id;
-	c->outlet = (uint16_t)outlet;
-	c->depth = (uint8_t)(op->depth + 1);
-	child->next = op->children;
-	op->children = child;
-	op->n_unsent++;
-	thread_current->unsent++;
 	*slot = NULL;
-	return rc;
+	if (WEIR_UNLIKELY(op->family != NULL || type->trail != 0) ||
+	    WEIR_UNLIKELY(why_not(st, ev, op, outlet) != 0))
+		return append_other(st, ev, child, outlet);
+	append(st, ev, op, child, c, outlet);
+	return 0;
 }
 
 /* ---- sending children ---- */
@@ -161,33 +217,38 @@ static WEIR_COLD void end_unsent(struct weir_event *child)
 	int status = c->status;
 
 	c->status = WEIR_OK;
-	child->stage = c->maker;
 	weir_event_finish(&child, status);
 }
 
-/* Take the unsent children of `op` in the order in which they were made, linked by `sibling`. Those
- * behind them, which have ended, stay. */
-static struct weir_event *take_unsent(struct thread *t, struct weir_op *op)
-{
-	struct weir_event *list = NULL, *child = op->children;
+/* The unsent children of an event, linked by `sibling` and by `next`. */
+struct unsent {
+	struct weir_event *first, *last; /* NULL if there are none */
+	uint32_t n;
+	bool mixed; /* they cannot be sent by the outlet of the first one (OP_MIXED) */
+};
 
-	for (uint32_t i = 0; i < op->n_unsent; i++) {
-		struct weir_event *before = child->next;
-		op_of(child)->sibling = list;
-		list = child;
-		child = before;
-	}
-	t->unsent -= op->n_unsent + (op->flags & OP_LACKS ? 1 : 0);
-	op->flags &= (uint8_t)~OP_LACKS;
-	op->children = child;
+/* Take the unsent children of `op`. Those that have ended stay. */
+static inline struct unsent take_unsent(struct thread *t, struct weir_op *op)
+{
+	struct unsent u = {.n = op->n_unsent, .mixed = op->flags & OP_MIXED};
+
+	t->unsent -= (u.n > 0) + (op->flags & OP_LACKS ? 1U : 0U);
+	op->flags &= (uint8_t) ~(OP_LACKS | OP_MIXED);
+	if (u.n == 0)
+		return u;
+	u.last = op->children;
+	u.first = u.last->next;
+	op->children = op->ended;
+	op->next = NULL;
 	op->n_unsent = 0;
-	return list;
+	u.last->next = NULL;
+	return u;
 }
 
-/* Send the children of `list`, which were made by the stage of `l`, or end those that cannot be
- * sent. `parent` awaits them, or is NULL. When the last one has ended, the parent may be in another
- * thread, but none of its children has been released. */
-static void send_children(
+/* Send the children of `list` one by one, or end those that cannot be sent. `parent` awaits them, or is
+ * NULL. When the last one has ended, the parent may be in another thread, but none of its children has
+ * been released. */
+static __attribute__((noinline)) void send_each(
     struct thread *t, struct local *l, struct weir_event *list, struct weir_event *parent)
 {
 	while (list) {
@@ -195,12 +256,10 @@ static void send_children(
 		struct weir_op *c = op_of(child);
 		list = c->sibling;
 		c->parent = parent;
-		if (WEIR_UNLIKELY(c->flags & OP_UNSENT)) {
+		if (WEIR_UNLIKELY(c->flags & OP_UNSENT))
 			end_unsent(child);
-			continue;
-		}
-		child->stage = c->maker;
-		outbox_add(t, &l->outbox[c->outlet], child);
+		else
+			outbox_add(t, &l->outbox[c->outlet], child);
 	}
 }
 
@@ -208,20 +267,19 @@ void op_let_go(struct thread *t, struct weir_event *ev, bool cancel)
 {
 	struct weir_op *op = op_of(ev);
 
-	uint64_t n = op->n_unsent;
-	struct weir_event *list = take_unsent(t, op);
+	struct unsent u = take_unsent(t, op);
 	op->unsent_status = 0;
-	if (!list)
+	if (u.n == 0)
 		return;
-	int id = op_of(list)->maker;
+	int id = op_of(u.first)->maker;
 	struct local *l = local_find(t, id);
-	count_spawned(t, id, list->class_id, n);
-	for (struct weir_event *c = list; c && (cancel || !l); c = op_of(c)->sibling)
+	count_spawned(t, id, u.first->class_id, u.n);
+	for (struct weir_event *c = u.first; c && (cancel || !l); c = op_of(c)->sibling)
 		if (!(op_of(c)->flags & OP_UNSENT)) {
 			op_of(c)->flags |= OP_UNSENT;
 			op_of(c)->status = cancel ? WEIR_ECANCELLED : WEIR_ENOMEM;
 		}
-	send_children(t, l, list, NULL);
+	send_each(t, l, u.first, NULL);
 }
 
 /* ---- waiting ---- */
@@ -233,23 +291,36 @@ static void note_continues(struct weir_stage *st)
 		atomic_store_explicit(&st->continues, true, memory_order_relaxed);
 }
 
-/* Count `ev`, which was in a handler or held, as awaiting. It goes on occupying a slot. */
-static void count_awaiting(struct thread *t, struct weir_stage *st, struct weir_event *ev)
+/* Count `ev`, which was in a handler or held, as awaiting, and `n` new children of it as spawned. It goes
+ * on occupying a slot. */
+static inline void count_awaiting(struct local *l, struct weir_event *ev, uint64_t n)
 {
 	bool held = ev->state == WEIR_EVENT_HELD;
-	struct book *book = book_take(t, st->id);
+	struct book *book = &l->book;
+	struct class_book *by_class = &book->class_book[ev->class_id];
 
-	book_add(held ? &book->held : &book->running, (uint64_t)-1);
-	book_add(&book->class_book[ev->class_id].awaiting, 1);
-	book_give(t, st->id, book);
+	book_add(&by_class->spawned, n);
+	book_add(&by_class->awaiting, 1);
+	if (WEIR_UNLIKELY(held))
+		book_add(&book->held, (uint64_t)-1);
+	book_add(&book->running, held ? n : n - 1);
+	book_changed(book);
 	ev->state = WEIR_EVENT_AWAITING;
-	if (!held)
-		stage_keep(t, st, ev);
+	if (WEIR_LIKELY(!held))
+		stage_keep(l->thread, l->stage, ev);
+}
+
+/* End `*slot`, which cannot wait because memory is short, and its unsent children. */
+static WEIR_COLD void fail_await(struct thread *t, struct weir_event **slot)
+{
+	op_let_go(t, *slot, true);
+	weir_event_finish(slot, WEIR_ENOMEM);
 }
 
 /* Let `*slot`, whose continuation is `next`, wait for the children in its list. `first`: until one has
  * succeeded. */
-static void await(struct weir_stage *st, struct weir_event **slot, weir_next *next, bool first)
+static inline __attribute__((always_inline)) void await(
+    struct weir_stage *st, struct weir_event **slot, weir_next *next, bool first)
 {
 	struct thread *t = thread_self();
 	struct weir_event *ev = *slot;
@@ -257,34 +328,35 @@ static void await(struct weir_stage *st, struct weir_event **slot, weir_next *ne
 	WEIR_ASSERT(next != NULL && ev->type->op != 0 && is_in_hand(st, ev));
 	struct weir_op *op = op_of(ev);
 	struct local *l = local_find(t, st->id);
-	uint32_t n = op->n_unsent;
-	if (WEIR_UNLIKELY(!l) || (first && n > 0 && !family_race(ev))) {
-		op_let_go(t, ev, true);
-		weir_event_finish(slot, WEIR_ENOMEM);
+	if (WEIR_UNLIKELY(!l) || (first && op->n_unsent > 0 && !family_race(ev))) {
+		fail_await(t, slot);
 		return;
 	}
-	struct weir_event *list = take_unsent(t, op);
-	op_free_ended(t, ev);
+	struct unsent u = take_unsent(t, op);
+	if (op->children)
+		op_free_ended(t, op);
 	op->next = next;
 	op->status = op->unsent_status;
 	op->unsent_status = 0;
 	note_continues(st);
-	if (n == 0) {
+	if (u.n == 0) {
 		weir_requeue(st, slot);
 		return;
 	}
+	*slot = NULL;
 	if (WEIR_UNLIKELY(ev->type->trail != 0))
 		trail_leave(ev, clock_now_ns());
-	count_spawned(t, st->id, ev->class_id, n);
-	op->pending = n;
+	op->pending = u.n;
 	if (!first) { /* otherwise the children do not belong to the event, but to their family */
-		op->n_awaited = n;
-		op->children = list;
+		op->n_awaited = u.n;
+		op->children = u.first;
 	}
-	count_awaiting(t, st, ev);
-	*slot = NULL;
+	count_awaiting(l, ev, u.n);
 	/* The last child of the list may end here, which resumes the event. */
-	send_children(t, l, list, first ? NULL : ev);
+	if (WEIR_UNLIKELY(u.mixed || first))
+		send_each(t, l, u.first, first ? NULL : ev);
+	else
+		outbox_add_run(t, &l->outbox[op_of(u.first)->outlet], u.first, u.last, (int)u.n);
 }
 
 void weir_await(struct weir_stage *st, struct weir_event **ev, weir_next *next)
@@ -303,6 +375,8 @@ uint64_t weir_wait(
 	struct weir_event *ev = *slot;
 
 	WEIR_ASSERT(next != NULL && ev->type->op != 0);
+	if (WEIR_UNLIKELY(thread_self()->unsent > 0))
+		op_let_go(thread_self(), ev, false); /* before `next` is set: it has been `ended` */
 	op_of(ev)->next = next;
 	note_continues(st);
 	return weir_hold_until(st, slot, until_ns);
@@ -344,9 +418,10 @@ static bool is_ordered(const struct weir_stage *st)
 /* The number of events at the front of ev[0..n) that have the continuation of the first. */
 static int count_run(struct weir_event *const *ev, int n)
 {
+	weir_next *next = next_of(ev[0]);
 	int same = 1;
 
-	while (same < n && next_of(ev[same]) == next_of(ev[0]))
+	while (same < n && next_of(ev[same]) == next)
 		same++;
 	return same;
 }
@@ -373,7 +448,9 @@ void stage_continue(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int at = 0; at < n;) {
 		weir_next *next = next_of(ev[at]);
-		int same = is_ordered(st) ? count_run(ev + at, n - at) : gather(ev + at, n - at);
+		int same = count_run(ev + at, n - at);
+		if (WEIR_UNLIKELY(same < n - at) && !is_ordered(st))
+			same = gather(ev + at, n - at);
 		for (int i = at; next && i < at + same; i++)
 			op_of(ev[i])->next = NULL;
 		(next ? next : st->ops->handle)(st, ev + at, same);

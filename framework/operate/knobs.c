@@ -234,7 +234,9 @@ static void apply(struct weir_stage *st, bool admission)
 	graph_batch_bound(st, (int)s->cohort.max);
 	graph_width_bound(st);
 	atomic_store(&st->children, (unsigned)s->children);
-	atomic_store(&st->sink.linger_ns, s->cohort.linger_ns);
+	if (atomic_exchange(&st->sink.linger_ns, s->cohort.linger_ns) != s->cohort.linger_ns &&
+	    st->pool)
+		pool_linger(st->pool);
 	if (st->pool && st->pool->cores)
 		graph_group_renew(st->graph, st->pool);
 	if (admission) /* only for an admission knob, since this resets the policy's state */

@@ -41,14 +41,17 @@ void core_take_plan(struct core *core)
 	turn_window(core, core->plan.window);
 }
 
-/* Let an idle core take part: in what waits in queues, and in what waits in the cells. */
+/* Let an idle core take part: in what waits in queues, and in what waits in the cells. A batch that
+ * lingers may become due during the present one, so another core must wait for it, too. */
 static void share(struct handler *h)
 {
 	struct core *core = h->core;
+	uint64_t lingering = core->lingering & ~core->replaced;
 
 	if (core->filled && core_idles(core))
 		core_deal(core);
-	for (uint64_t left = core->seen; left; left &= left - 1) {
+	core->replaced |= lingering;
+	for (uint64_t left = core->seen | lingering; left; left &= left - 1) {
 		struct queue *q = &h->pool->sinks[__builtin_ctzll(left)]->queue;
 		if (WEIR_UNLIKELY(q->copy_cores > 1) && core_has_own(core, q)) {
 			pool_wake_parts(h->pool, 1ULL << core_copy(core));

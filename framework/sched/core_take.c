@@ -72,6 +72,7 @@ static __attribute__((noinline)) uint64_t find_queued(
 	struct core *core = h->core;
 	uint64_t queued = 0;
 
+	handler_relinger(h);
 	linger_only_for(h, arrived);
 	for (uint64_t left = arrived; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
@@ -173,8 +174,10 @@ static int take_queue(
 	if (most <= n || (n > 0 && is_apart(s)))
 		return 0;
 	int m = batch_take(h, i, n, most - n, cell, now_ns);
-	if (WEIR_UNLIKELY(h->ready_ns[i] != INT64_MAX))
+	if (WEIR_UNLIKELY(h->ready_ns[i] != INT64_MAX)) {
 		core->lingering |= 1ULL << i;
+		core->replaced &= ~(1ULL << i);
+	}
 	if (m > 0) {
 		book_add(&core->book[i].from_queue, (uint64_t)m);
 		note_wait(core, i, h->batch + n, m, now_ns);
@@ -246,8 +249,10 @@ static __attribute__((noinline)) int take_chosen(struct handler *h, uint64_t que
 		const struct next_core *next = &core->next;
 		int was = next->visit.open && !next->urgent.open ? next->visit.stage : -1;
 		struct next_choice c = next_choose(&core->next, &core->plan.limits, view);
-		if (c.stage < 0)
+		if (c.stage < 0) {
+			core->replaced = 0;
 			return 0;
+		}
 		uint32_t before = core->n;
 		int n = take_stage(h, c.stage, c.max, bits_has(queued, c.stage), now_ns);
 		next_took(&core->next, c.stage, (uint32_t)n, before - core->n);

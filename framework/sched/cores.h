@@ -91,7 +91,10 @@ struct core {
 	uint64_t filled;    /* bit i: cell i has events */
 	uint32_t n;         /* events in all cells */
 	uint64_t lingering; /* bit i: a batch of stage i may linger (ready_ns of its handler) */
-	atomic_uint asked;  /* bits ASKED_LOOK and ASKED_STOP */
+	/* bit i: since this core last had nothing to do, it has woken another one that waits for
+	 * that batch in its place */
+	uint64_t replaced;
+	atomic_uint asked; /* bits ASKED_LOOK and ASKED_STOP */
 	/* bit i: cores_stop waits until the core has called ops->stop of stage i */
 	_Atomic uint64_t stopping;
 	/* bit i: the queue of stage i had events for this core at the last look; seen_ns[i]: since

@@ -61,6 +61,18 @@ static inline int handler_rank(const struct handler *h, const struct queue *q, i
 	return q->map ? h->rank : handler_seat(h);
 }
 
+/** Forget when batches are due, if a linger time has changed. */
+static inline void handler_relinger(struct handler *h)
+{
+	unsigned lingers = atomic_load(&h->pool->lingers);
+
+	if (WEIR_LIKELY(lingers == h->lingers))
+		return;
+	h->lingers = lingers;
+	for (int i = 0; i < h->pool->n_sinks; i++)
+		h->ready_ns[i] = INT64_MAX;
+}
+
 /* ---- batches (batch.c) ---- */
 
 /** Whether the queue of sink `i` may have a batch for this thread. */

@@ -87,6 +87,7 @@ struct handler {
 	int64_t spin_ns;         /* duration of the next spin */
 	int naps;                /* number of 200 ns pauses after a small batch */
 	int64_t *ready_ns;       /* per sink: when a lingering batch is due */
+	unsigned lingers;        /* value of the pool's, for which ready_ns holds */
 	struct sched_view *view; /* per sink */
 	_Alignas(16) unsigned char policy_state[SCHED_STATE_MAX];
 	struct pool_refusal refusal; /* set before GONE if the thread could not start */
@@ -117,6 +118,7 @@ struct pool {
 	int *depths;
 	bool pinned;
 	int64_t spin_max_ns;
+	atomic_uint lingers; /* incremented when the linger time of a sink has changed */
 	WEIR_ALIGNED struct lock lock;
 	struct handler *idle WEIR_GUARDED_BY(lock);
 	/* written under lock; handlers are kept until pool_free */
@@ -236,6 +238,10 @@ struct pool_refusal pool_refused(struct pool *pool);
 /** Sum up the CPU and run-queue times of all threads that the pool has had. Returns whether
  *  run-queue time is known. Control thread; the call costs 0.7 to 3 us per thread. */
 bool pool_sched(struct pool *pool, struct schedstat_sample *sum);
+
+/** The linger time of a sink has changed: let all threads compute anew when its batch is due. Any
+ *  thread. */
+void pool_linger(struct pool *pool);
 
 /** Wake every parked thread, so that it checks its seat and the target again. */
 void pool_wake_all(struct pool *pool);

@@ -146,6 +146,13 @@ void pool_wake_all(struct pool *pool)
 		rouse(woken[i]);
 }
 
+void pool_linger(struct pool *pool)
+{
+	/* seq_cst: a thread that parks later sees it, and others are woken */
+	atomic_fetch_add(&pool->lingers, 1);
+	pool_wake_all(pool);
+}
+
 void pool_wake_apart(struct pool *pool)
 {
 	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {

@@ -121,6 +121,7 @@ static void park(struct handler *h)
 	h->listed = true;
 	atomic_fetch_add(&pool->n_idle, 1); /* seq_cst: see file top */
 	lock_release(&pool->lock);
+	handler_relinger(h);
 }
 
 void handler_park(struct handler *h)

@@ -3,9 +3,9 @@
  * Takes batches from a sink's queue, and decides on their size, key and time.
  *
  * A batch has at most cohort.max events, and at most this thread's share of the queue, ceil(length
- * / threads), so that one thread does not take a whole burst. It also has at most as many events as
- * the thread can serve in 1 ms, unless cohorts by key, a linger time or a batch policy are
- * configured. A cohort by key is the largest group of events with the same key near the head. With
+ * / threads), so that one thread does not take a whole burst, unless cohorts by key or a linger time
+ * are configured. It also has at most as many events as the thread can serve in 1 ms, unless these or
+ * a batch policy are configured. A cohort by key is the largest group of events with the same key near the head. With
  * a linger time, a batch that is not full is delayed until its oldest event has waited that long
  * (Larus & Parkes, Cohort Scheduling, 2002).
  */

@@ -42,6 +42,7 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 	int n_expired = 0, run = 0;
 	enum weir_event_state state = s->inlined ? WEIR_EVENT_RUNNING : WEIR_EVENT_QUEUED;
 	bool keyed = s->key.kind > KEY_EVENT, parted = queue_parted(&s->queue);
+	bool marks = keyed || parted || s->queue.shortest;
 	uint16_t id = s->id;
 	uint8_t class_id = ev[0]->class_id;
 
@@ -58,12 +59,14 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 		e->queued_ns = now_ns;
 		e->stage = id;
 		e->state = (uint8_t)state;
-		if (WEIR_UNLIKELY(keyed))
-			e->key = sink_key(s, e);
-		if (WEIR_UNLIKELY(parted))
-			*parts |= 1ULL << queue_part(&s->queue, e->key);
-		if (WEIR_UNLIKELY(s->queue.shortest))
-			sink_note_cost(s, e);
+		if (WEIR_UNLIKELY(marks)) {
+			if (keyed)
+				e->key = sink_key(s, e);
+			if (parted)
+				*parts |= 1ULL << queue_part(&s->queue, e->key);
+			if (s->queue.shortest)
+				sink_note_cost(s, e);
+		}
 		if (WEIR_UNLIKELY(e->class_id != class_id)) {
 			verdict_add(v, class_id, run);
 			class_id = e->class_id;

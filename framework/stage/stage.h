@@ -86,7 +86,7 @@ struct weir_stage {
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* incremented when conf is replaced */
-	atomic_bool unhandled_logged, unlinked_logged, payload_logged;
+	bool unhandled_logged, unlinked_logged, payload_logged; /* weir_log_first */
 	atomic_int steer; /* enum weir_steer; written under graph->lock */
 	/* chooses batch sizes; if NULL, they are bounded by cohort.max as set by the operator */
 	struct batcher *batcher;
@@ -105,7 +105,7 @@ struct weir_stage {
 	/* maximum number of clients that each loop of a source has; 0: no limit. Constant. */
 	int64_t per_loop;
 	atomic_uint children; /* largest number of children that an event may have at a time */
-	atomic_bool refused_logged;
+	bool refused_logged;
 	/* stage whose thread_init prevented an I/O thread from starting; main thread */
 	const struct weir_stage *refused_by;
 	/* handler calls that take longer than this are reported; 0 reports none */
@@ -136,9 +136,26 @@ void stage_continue(struct weir_stage *st, struct weir_event **ev, int n);
 /** Count `ev` as running: an event of a source, which is new, or one that the stage holds. A new event
  *  of another stage is counted as spawned, and stays new until it is admitted. */
 void stage_begin(struct thread *t, const struct weir_stage *st, struct weir_event *ev);
+/** The part of stage_keep for a stage with a width. */
+void stage_note_kept(struct thread *t, struct weir_stage *st, struct weir_event *ev);
+/** As hold_count. */
+static inline void stage_count_held(struct thread *t, struct weir_stage *st, int class_id, int n)
+{
+	if (atomic_load_explicit(&t->running, memory_order_relaxed) != st) {
+		queue_hold(&st->sink.queue, class_id, n);
+		return;
+	}
+	t->holds[class_id] += n;
+	t->unsettled = &st->sink.queue;
+}
 /** Note that `ev`, of the handler that the thread may be running, stays in the stage, and occupies a
  *  slot there. */
-void stage_keep(struct thread *t, struct weir_stage *st, struct weir_event *ev);
+static inline void stage_keep(struct thread *t, struct weir_stage *st, struct weir_event *ev)
+{
+	if (WEIR_UNLIKELY(stage_has_width(st)))
+		stage_note_kept(t, st, ev);
+	stage_count_held(t, st, ev->class_id, 1);
+}
 /** Finish a running event that occupies a slot as a held one does, and let another take its place. */
 void stage_end_kept(struct thread *t, struct weir_stage *st, struct weir_event **slot, int status);
 

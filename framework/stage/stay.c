@@ -37,15 +37,12 @@ static void note_stay(struct thread *t, const struct weir_stage *st, int *count,
 	t->stays = true;
 }
 
-void stage_keep(struct thread *t, struct weir_stage *st, struct weir_event *ev)
+void stage_note_kept(struct thread *t, struct weir_stage *st, struct weir_event *ev)
 {
-	if (WEIR_UNLIKELY(stage_has_width(st))) {
-		/* The wait is already recorded: from here on, queued_ns is the start of the service
-		 * (graph/hold.c). */
-		ev->queued_ns = t->now_ns;
-		note_stay(t, st, t->stay_held, ev->class_id);
-	}
-	hold_count(t, st->id, ev->class_id, 1);
+	/* The wait is already recorded: from here on, queued_ns is the start of the service
+	 * (graph/hold.c). */
+	ev->queued_ns = t->now_ns;
+	note_stay(t, st, t->stay_held, ev->class_id);
 }
 
 void weir_hold(struct weir_stage *st, struct weir_event **slot)

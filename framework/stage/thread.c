@@ -21,20 +21,22 @@ void thread_touch(int64_t now_ns)
  * one state: they are all new (made by the sender), or none is. Returns their number. */
 static int unload(struct thread *t, struct outbox *o, int *per_class)
 {
+	struct weir_event *ev = o->head;
+	uint8_t state = ev->state, class_id = ev->class_id;
 	int n = 0, counted = 0;
-	uint8_t state = o->head->state;
 
-	while (o->head && n < WEIR_BATCH_MAX && o->head->state == state) {
-		struct weir_event *ev = o->head;
-		o->head = ev->next;
-		if (n > 0 && ev->class_id != t->offer[n - 1]->class_id) {
-			per_class[t->offer[n - 1]->class_id] += n - counted;
+	do {
+		if (WEIR_UNLIKELY(ev->class_id != class_id)) {
+			per_class[class_id] += n - counted;
 			counted = n;
+			class_id = ev->class_id;
 		}
 		t->offer[n++] = ev;
-	}
-	per_class[t->offer[n - 1]->class_id] += n - counted;
-	if (!o->head)
+		ev = ev->next;
+	} while (ev && n < WEIR_BATCH_MAX && ev->state == state);
+	per_class[class_id] += n - counted;
+	o->head = ev;
+	if (!ev)
 		o->tail = &o->head;
 	o->n -= n;
 	return n;

@@ -179,7 +179,7 @@ stages:
   parse: { use: burn, group: core, with: { time: 50us }, cohort: { max: 4, linger: 1ms }, to: pick }
   pick:  { use: burn, group: copy, mode: replicated, with: { time: 5us }, degrade: { above: 0.9 }, queue: { discipline: fifo }, to: form }
   form:  { use: burn, group: copy, with: { time: 5us }, cohort: { max: 4, linger: 1ms, by: path }, to: part }
-  part:  { use: burn, mode: partitioned, key: path, with: { time: 5us }, to: last }
+  part:  { use: burn, mode: partitioned, key: path, with: { time: 5us }, cohort: { policy: seda }, to: last }
   last:  { use: burn, group: io, with: { time: 5us }, to: answer }
   answer: { use: respond, with: { body: "x" }, threads: inline }
 YAML
@@ -194,6 +194,7 @@ Left out: cohort.linger of stage parse: no batch waits for more events.
 Left out: degrade of stage pick: the stage does not reduce its quality.
 Left out: cohort.by of stage form: a batch may have events of several keys.
 Left out: mode: partitioned of stage part: any thread takes any event of the stage.
+Left out: cohort.policy of stage part: batches have up to cohort.max events, or as many as take 1 ms.
 TEXT
 )" ] || fail 'other keys are left out'
 weir simulate left.yaml --cores 4 --load 1000 --for 1s -o json

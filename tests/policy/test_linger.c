@@ -7,13 +7,13 @@
 
 static struct sim_config c;
 
-static void fill(bool group, int batch_max, int64_t linger_ns)
+static void fill(bool group, int threads, int batch_max, int64_t linger_ns)
 {
 	struct sim_dist none = {.kind = SIM_CONST, .mean_ns = 0};
 
-	runs_one_stage(&c, none, 1, 1, 1000, 10 * NS_PER_S);
+	runs_one_stage(&c, none, 1, threads, 1000, 10 * NS_PER_S);
 	if (group) {
-		group_search_fill(1, &next_fifo, 1, 0.5, &c);
+		group_search_fill(threads, &next_fifo, 1, 0.5, &c);
 		c.group[0].cost = (struct sim_group_costs){0};
 		c.n_stages = c.n_routes = c.n_sources = 1;
 		c.route[0] = (struct sim_route){.name = "all", .n = 1};
@@ -43,14 +43,16 @@ static void waits(double mean_ms, double most_ms)
 
 static void test_waits(void)
 {
-	for (int group = 0; group < 2; group++) {
-		fill(group, 10, 0);
+	for (int k = 0; k < 4; k++) {
+		bool group = k & 1;
+		int threads = 1 + k / 2; /* two of them do not divide a batch */
+		fill(group, threads, 10, 0);
 		waits(0, 0);
-		fill(group, 10, 5500000); /* batches of six */
+		fill(group, threads, 10, 5500000); /* batches of six */
 		waits(3, 5.5);
-		fill(group, 10, 100 * NS_PER_MS); /* full ones */
+		fill(group, threads, 10, 100 * NS_PER_MS); /* full ones */
 		waits(4.5, 9);
-		fill(group, 1, 100 * NS_PER_MS);
+		fill(group, threads, 1, 100 * NS_PER_MS);
 		waits(0, 0);
 	}
 }
@@ -59,7 +61,7 @@ static void test_refused(void)
 {
 	struct sim_result *r = NULL;
 
-	fill(true, 10, NS_PER_MS);
+	fill(true, 1, 10, NS_PER_MS);
 	c.stage[0].local = SIM_LOCAL_KEPT;
 	CU_ASSERT_EQUAL(sim_run(&c, &r), WEIR_EINVAL);
 	sim_result_free(r);

@@ -47,11 +47,14 @@
 #ifndef WEIR_OP_H
 #define WEIR_OP_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/annotate.h>
 #include <weir/event.h>
+
+WEIR_C_BEGIN
 
 struct weir_stage;
 struct weir_family;
@@ -75,10 +78,13 @@ typedef void weir_next(struct weir_stage *st, struct weir_event **ev, int n);
 struct weir_op {
 	struct weir_event *parent;  /* awaits this event; NULL if none does */
 	struct weir_family *family; /* NULL if it is in none */
-	weir_next *next;            /* continuation of an event that waits; otherwise NULL */
-	/* the unsent children, last one first, and then the awaited ones, first one first */
+	union {
+		weir_next *next;          /* continuation of an event that waits; otherwise NULL */
+		struct weir_event *ended; /* of an event with unsent children: the awaited ones */
+	};
+	/* The last unsent child; they are a ring by `next`. If there is none, the first awaited one. */
 	struct weir_event *children;
-	struct weir_event *sibling; /* next child that the parent awaits */
+	struct weir_event *sibling; /* next child of the parent; NULL for the last one */
 	uint32_t pending;           /* awaited children that have not ended */
 	uint32_t n_unsent, n_awaited;
 	/* first status but WEIR_OK of a child; of an event that has ended, its own status */
@@ -88,7 +94,7 @@ struct weir_op {
 	uint8_t depth;          /* generations above */
 	uint8_t flags;
 };
-_Static_assert(sizeof(struct weir_op) == WEIR_CACHE_LINE, "it is one cache line");
+static_assert(sizeof(struct weir_op) == WEIR_CACHE_LINE, "it is one cache line");
 
 /**
  * Allocate an event of `type` in state NEW, with its whole struct zeroed (type->size bytes, aligned
@@ -199,5 +205,7 @@ WEIR_API bool weir_family_over(const struct weir_family *f);
 
 /** The family of `ev`, or NULL. */
 WEIR_API struct weir_family *weir_family_of(const struct weir_event *ev);
+
+WEIR_C_END
 
 #endif

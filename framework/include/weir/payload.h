@@ -41,6 +41,8 @@
 #include <weir/annotate.h>
 #include <weir/event.h>
 
+WEIR_C_BEGIN
+
 struct weir_stage;
 
 /** Largest number of payloads of an event. */
@@ -151,5 +153,7 @@ WEIR_API void weir_payload_free(void *payload);
  * this, in any thread. Costs an atomic addition, about 10 ns.
  */
 WEIR_API int weir_payload_reserve(struct weir_stage *st, void *payload, size_t bytes);
+
+WEIR_C_END
 
 #endif

@@ -54,6 +54,14 @@ static void test_runs(void)
 	put(0, 7, 9, 40, false); /* after it was empty */
 	take(2, false, 2, (const int[]){7, 8});
 	is_empty();
+	ev[10] = (struct weir_event){.key = 10, .queued_ns = 60};
+	ev[9] = (struct weir_event){.key = 9, .queued_ns = 50, .next = &ev[10]};
+	cell_put(&cell, 0, &ev[9], &ev[10], 2, false); /* which did not come at the same time */
+	CU_ASSERT_EQUAL(cell_oldest_ns(&cell), 50);
+	take(1, false, 1, (const int[]){9});
+	CU_ASSERT_EQUAL(cell_oldest_ns(&cell), 60);
+	take(1, false, 1, (const int[]){10});
+	is_empty();
 }
 
 static void test_newest(void)

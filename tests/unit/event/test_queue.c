@@ -291,6 +291,32 @@ static void test_linger(void)
 	queue_fini(&q);
 }
 
+/* Threads that share a queue do not divide what has been waited for. */
+static void test_linger_is_not_shared(void)
+{
+	struct queue q;
+	struct weir_event *run[15], *out[WEIR_BATCH_MAX];
+	struct queue_take t = take_of(4);
+
+	CU_ASSERT_EQUAL_FATAL(queue_init(&q, 1, 1, 64, false, false), 0);
+	for (int i = 0; i < 15; i++)
+		run[i] = make(i, 0, 0, 1000);
+	t.sharers = 4;
+	t.linger_ns = 500;
+	t.now_ns = 1100;
+	push(&q, run, 4);
+	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 4); /* full */
+	push(&q, run + 4, 7);
+	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 4);
+	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 0); /* the rest waits for a full one of its own */
+	t.now_ns = 1500;
+	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 3); /* due */
+	push(&q, run + 11, 4);
+	t.linger_ns = 0;
+	CU_ASSERT_EQUAL(queue_pop(&q, &t, out), 1);
+	drain(&q);
+}
+
 /* The oldest events are shown first, whatever their partition and class. */
 static void test_peek(void)
 {
@@ -347,4 +373,5 @@ CUNIT_MAIN("queue", {"peek: oldest first", test_peek},
     {"partitioned: a key stays in its partition, in order", test_partitions_keep_keys_apart},
     {"cohort: the largest run of one key", test_cohort_largest_run},
     {"cohort: a rare key is not starved", test_cohort_rare_key_is_served},
-    {"linger: full or due", test_linger})
+    {"linger: full or due", test_linger},
+    {"linger: a cohort is not divided", test_linger_is_not_shared})

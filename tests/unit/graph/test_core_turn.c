@@ -116,6 +116,62 @@ static void test_linger(void)
 	finish(g, 2);
 }
 
+/* A core of two waits until the batch of a is due, and is then in a call of w: the other one must wait in
+ * its place. */
+static void test_minder_is_replaced(void)
+{
+	struct weir_spec *spec = spec_new("fifo", 2);
+	struct weir_stage_spec *a = in_group(spec, "a", "t.end", NULL);
+
+	a->local = WEIR_LOCAL_AUTO;
+	fixture_set(a, "cohort.linger", "200ms");
+	in_group(spec, "w", "t.wait", NULL);
+	prepare(2);
+	atomic_store(&probe_gate, 0);
+	struct weir_graph *g = start(spec);
+	struct sink *sink = &weir_graph_stage(g, "a")->sink;
+	FIXTURE_AWAIT(all_parked(sink, 2, 0));
+	offer(g, "a", 0, 1);
+	/* both may wait for it, if both were awake */
+	FIXTURE_AWAIT(all_parked(sink, 2, 1) || all_parked(sink, 2, 2) || fixture_ended() == 1);
+	offer(g, "w", 1, 1); /* wakes the core that parked last, which minds a */
+	FIXTURE_AWAIT(fixture_ended() == 1);
+	atomic_store(&probe_gate, 1);
+	finish(g, 2);
+}
+
+/* A shorter time holds for events that wait, too. */
+static void shorten(struct weir_spec *spec)
+{
+	char why[200];
+	struct weir_graph *g = start(spec);
+	struct weir_stage *a = weir_graph_stage(g, "a");
+
+	prepare(2);
+	atomic_store(&a->sink.linger_ns, 3600 * NS_PER_S);
+	offer(g, "a", 0, 1);
+	FIXTURE_AWAIT(all_parked(&a->sink, 2, 1) || all_parked(&a->sink, 2, 2));
+	CU_ASSERT_EQUAL(weir_graph_set(g, "a", "cohort.linger", "1ms", why, sizeof(why)), 0);
+	FIXTURE_AWAIT(fixture_ended() == 1);
+	FIXTURE_AWAIT(all_parked(&a->sink, 2, 0));
+	finish(g, 1);
+}
+
+static void test_linger_shortened(void)
+{
+	struct weir_spec *spec = spec_new("fifo", 2);
+
+	fixture_set(in_group(spec, "a", "t.end", NULL), "cohort.linger", "1s");
+	spec->stages[0].local = WEIR_LOCAL_AUTO;
+	shorten(spec);
+	spec = weir_spec_new("pool");
+	struct weir_stage_spec *a = fixture_stage(spec, "a", "t.end", NULL);
+	fixture_set(a, "cohort.linger", "1s");
+	fixture_set(a, "threads.min", "2");
+	fixture_set(a, "threads.max", "2");
+	shorten(spec);
+}
+
 /* ---- classes ---- */
 
 /* What the events have ended before: the number of low ones that ended before the high one. */
@@ -395,6 +451,7 @@ static void test_types(void)
 }
 
 CUNIT_MAIN("core turn", {"types are known", test_types}, {"linger", test_linger},
+    {"minder", test_minder_is_replaced}, {"linger shortened", test_linger_shortened},
     {"high queued", test_high_queued}, {"high in cell", test_high_in_cell}, {"age", test_age},
     {"policies", test_policies}, {"over", test_over}, {"pressure", test_pressure},
     {"live", test_live}, {"cpus", test_cpus})

@@ -114,6 +114,33 @@ static void test_claimed(void)
 	rig_end(2);
 }
 
+static void par_waits_with(struct weir_stage *st, struct weir_event **ev)
+{
+	rig_child(st, *ev, KID);
+	atomic_store(&ticket, weir_wait(st, ev, next_of_par, WEIR_NO_DEADLINE));
+}
+
+/* An event that waits with a ticket sends its children as orphans, and keeps its continuation. */
+static void test_waits_with(void)
+{
+	struct weir_spec *spec = rig_spec("t.par");
+
+	on_par = par_waits_with;
+	atomic_store(&ticket, 0);
+	atomic_store(&n_next, 0);
+	rig_start(spec);
+	rig_offer(0);
+	FIXTURE_AWAIT(fixture_ended() == 1);
+	FIXTURE_AWAIT(atomic_load(&ticket) != 0);
+	CU_ASSERT(weir_resume(par, atomic_load(&ticket)));
+	weir_thread_flush();
+	FIXTURE_AWAIT(fixture_ended() == 2);
+	CU_ASSERT_EQUAL(atomic_load(&n_next), 1);
+	CU_ASSERT_EQUAL(atomic_load(&n_par), 1);
+	CU_ASSERT_EQUAL(stage_view(g, "par").orphaned, 1);
+	rig_end(2);
+}
+
 static void next_requeues(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	atomic_fetch_add(&n_next, n);
@@ -241,6 +268,41 @@ static void test_read_later(void)
 	rig_start(spec);
 	rig_offer(0);
 	rig_end(3);
+}
+
+static void next_counts(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	uint64_t seq = 1000;
+
+	CU_ASSERT_EQUAL(weir_ended_status(ev[0]), WEIR_ELINK);
+	for (struct weir_event *c = weir_ended(ev[0]); c; c = c->next, seq++) {
+		CU_ASSERT_EQUAL(((struct probe *)c)->seq, seq);
+		CU_ASSERT_EQUAL(weir_child_status(c), seq == 1004 ? WEIR_ELINK : WEIR_OK);
+	}
+	CU_ASSERT_EQUAL(seq, 1006);
+	next_ends(st, ev, n);
+}
+
+static void par_sends_many(struct weir_stage *st, struct weir_event **ev)
+{
+	static const int to[] = {KID, KID, OUT, KID, OUT + 1, OUT};
+
+	for (uint64_t i = 0; i < 6; i++)
+		rig_child(st, *ev, to[i])->seq = 1000 + i;
+	weir_await(st, ev, next_counts);
+}
+
+/* Children of several outlets, one of which cannot be sent, are read in the order in which they were
+ * made. */
+static void test_outlets(void)
+{
+	struct weir_spec *spec = rig_spec("t.par");
+
+	on_par = par_sends_many;
+	rig_start(spec);
+	rig_offer(0);
+	rig_end(7);
+	CU_ASSERT_EQUAL(atomic_load(&n_kid), 3);
 }
 
 /* ---- the order of an exclusive stage ---- */
@@ -428,6 +490,7 @@ static void test_register(void)
 }
 
 CUNIT_MAIN("op ways", {"register", test_register}, {"held", test_held},
-    {"held until", test_held_until}, {"claimed", test_claimed}, {"requeued", test_requeued},
-    {"lacked", test_lacked}, {"replaced", test_replaced}, {"read later", test_read_later},
-    {"order", test_order}, {"inline cancelled", test_inline_cancelled}, {"plain", test_plain})
+    {"held until", test_held_until}, {"claimed", test_claimed}, {"waits with", test_waits_with},
+    {"outlets", test_outlets}, {"requeued", test_requeued}, {"lacked", test_lacked},
+    {"replaced", test_replaced}, {"read later", test_read_later}, {"order", test_order},
+    {"inline cancelled", test_inline_cancelled}, {"plain", test_plain})

@@ -124,5 +124,23 @@ static void test_quick_adapts(void)
 	CU_ASSERT(!quick_may());
 }
 
+/* The stage is no longer urgent, but the urgent visit has not ended. */
+static void test_quick_after_urgent(void)
+{
+	next_core_init(&core, &next_srpt);
+	limits = (struct next_limits){
+	    .gate = NEXT_ALL, .urgent_set = 1, .urgent[0] = {.events = 1}};
+	view.order = &(struct next_order){.n_table = 0};
+	CU_ASSERT_EQUAL(why(), NEXT_URGENT);
+	limits.urgent_set = 0;
+	CU_ASSERT(!quick_may());
+	CU_ASSERT_EQUAL(why(), NEXT_URGENT);
+	view.ready = 0;
+	CU_ASSERT_EQUAL(why(), NEXT_NONE);
+	view.ready = 1;
+	CU_ASSERT(quick_may());
+}
+
 CUNIT_MAIN("laws of core groups", {"each policy with each gate", test_all_pairs},
-    {"the short way adapts", test_quick_adapts})
+    {"the short way adapts", test_quick_adapts},
+    {"the short way and urgent visits", test_quick_after_urgent})

@@ -267,6 +267,14 @@ static void test_give(void)
 	CU_ASSERT_EQUAL(serial_give(&group->core[0], 1, &slots), -1);
 	atomic_store(&group->serial->state[1], SERIAL_OPEN);
 	CU_ASSERT_EQUAL(queue_part_length(q, 0), first);
+	lock_take(&q->lock);
+	q->closed = true; /* a drain ends what waits, partition by partition */
+	lock_release(&q->lock);
+	CU_ASSERT_EQUAL(serial_give(&group->core[0], 1, &slots), -1);
+	lock_take(&q->lock);
+	q->closed = false;
+	lock_release(&q->lock);
+	CU_ASSERT_EQUAL(queue_part_length(q, 0), first);
 	CU_ASSERT_EQUAL(serial_give(&group->core[0], 1, &slots), n);
 	CU_ASSERT_EQUAL(queue_part_length(q, 0), first - n);
 	CU_ASSERT_EQUAL(queue_part_length(q, 1), second + n);
@@ -277,6 +285,35 @@ static void test_give(void)
 			CU_ASSERT_EQUAL(serial_owner(group->serial, probes[i].ev.key), 1);
 	steer(g, "b", WEIR_STEER_RUN);
 	finish(g, 300);
+}
+
+/* Events that are on their way back to their stage move without being counted: the new core looks at the
+ * stage. It is in a call meanwhile, so that it does not look yet. */
+static void test_give_back(void)
+{
+	begin(1);
+	struct weir_graph *g = fixture_start(chain(2, "t.wait"));
+	struct core_group *group = group_of(g);
+	struct sink *c = &weir_graph_stage(g, "c")->sink;
+	struct slots slots = {0}, all;
+
+	both_begun(g);
+	FIXTURE_AWAIT(atomic_load(&group->pool->n_idle) == 2);
+	memset(&all, 0xff, sizeof(all));
+	CU_ASSERT_TRUE(serial_give(&group->core[0], 1, &all) == 0);
+	slots_add(&slots, 0);
+	weir_thread_attach(g, "test");
+	fixture_offer_all(weir_graph_stage(g, "a"), probes, 1, 1);
+	FIXTURE_AWAIT(stage_view(g, "b").longest_running_ns > 0);
+	FIXTURE_AWAIT(atomic_load(&group->pool->n_idle) == 1);
+	uint64_t bit = 1ULL << c->place;
+	CU_ASSERT_FALSE(atomic_load(&group->arrived) & bit);
+	atomic_store(&c->queue.n_back, 1);
+	CU_ASSERT_EQUAL(serial_give(&group->core[0], 1, &slots), 0);
+	atomic_store(&c->queue.n_back, 0);
+	CU_ASSERT_TRUE(atomic_load(&group->arrived) & bit);
+	atomic_store(&probe_gate, 1);
+	finish(g, 1);
 }
 
 /* A slot of a core without a thread goes to one that has a thread. */
@@ -319,5 +356,5 @@ static void test_views(void)
 }
 
 CUNIT_MAIN("serial keys", {"chain", test_chain}, {"bound", test_bound}, {"classes", test_classes},
-    {"death", test_death}, {"requeue", test_requeue}, {"give", test_give}, {"tend", test_tend},
-    {"views", test_views})
+    {"death", test_death}, {"requeue", test_requeue}, {"give", test_give},
+    {"give back", test_give_back}, {"tend", test_tend}, {"views", test_views})
