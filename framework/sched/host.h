@@ -31,13 +31,6 @@
 #define HOST_EVENTS 256
 #define HOST_NS     (1 * NS_PER_MS)
 
-/** What a core has done since the last poll. */
-struct host_share {
-	int64_t ns; /* in batches */
-	int events;
-	bool spent; /* it must poll now */
-};
-
 /** Number of cores of the group of `pool` that loops may host; `pool` may be NULL. */
 int host_cores(const struct pool *pool);
 
@@ -72,9 +65,9 @@ static inline bool host_due(struct handler *h)
 void host_pass_on(struct handler *h);
 
 /** Run batches until there are none, or until they have had HOST_EVENTS events or have taken HOST_NS;
- *  then share->spent is set. Adds to *share. Returns whether there were any. Handlers run in this
- *  call. */
-bool host_run(struct handler *h, struct host_share *share);
+ *  then *spent is set. Adds to *batch_ns and *events. Returns whether there were any. Handlers run in
+ *  this call. */
+bool host_run(struct handler *h, int64_t *batch_ns, int *events, bool *spent);
 
 /** Sleep by `sleep(arg, until_ns)`, which must return at the latest at `until_ns` (INT64_MAX: never)
  *  or when the eventfd has been written. Returns at once if a batch is due. */
