@@ -17,7 +17,6 @@
 
 #include "base/task.h"
 #include "event/mailbox.h"
-#include "sched/host_share.h"
 #include "stage/stage.h"
 #include "io/timer.h"
 
@@ -58,10 +57,13 @@ struct weir_loop {
 	sem_t started, over;
 	int start_rc;
 	const struct weir_stage *refused_by; /* the stage whose thread_init failed, if any */
-	/* The core that the thread may be, too (loop_core.c); NULL if it is none. */
+	/* The core that the thread may be, too (loop_core.c); NULL if it is none. What it has done since
+	 * the last poll, and whether it must poll now. */
 	struct handler *host;
-	bool serves;             /* the thread is a core at present */
-	struct host_share share; /* of the core, since the last poll */
+	bool serves; /* the thread is a core at present */
+	int64_t batch_ns;
+	int events;
+	bool spent;
 };
 
 /** The loop of the calling thread, or NULL. */

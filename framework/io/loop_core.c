@@ -38,10 +38,10 @@ static bool run_batches(struct weir_loop *loop)
 {
 	bool any;
 
-	if (loop->share.spent)
+	if (loop->spent)
 		return false;
 	loop->sends = true;
-	any = host_run(loop->host, &loop->share);
+	any = host_run(loop->host, &loop->batch_ns, &loop->events, &loop->spent);
 	loop->sends = false;
 	return any;
 }
@@ -57,14 +57,16 @@ static void settle(struct weir_loop *loop)
 		again |= loop_mail(loop);
 	} while (again);
 	/* the cells are empty, so the events that are awaited are in other threads */
-	loop->awaits |= loop->expected > 0 && !loop->share.spent;
+	loop->awaits |= loop->expected > 0 && !loop->spent;
 }
 
 void loop_core_turn(struct weir_loop *loop)
 {
 	bool reads = loop->n_ready > 0;
 
-	loop->share = (struct host_share){0};
+	loop->batch_ns = 0;
+	loop->events = 0;
+	loop->spent = false;
 	thread_touch(loop->now_ns);
 	loop->awaits = false;
 	if (reads) /* the callbacks come first, and may take long */
@@ -140,7 +142,7 @@ static bool spin(struct weir_loop *loop)
 
 static void wait(struct weir_loop *loop)
 {
-	if (loop->share.spent)
+	if (loop->spent)
 		poll_now(loop);
 	else if (!spin(loop))
 		host_park(loop->host, block, loop);

@@ -139,14 +139,14 @@ void host_pass_on(struct handler *h)
 		pool_wake(h->pool);
 }
 
-bool host_run(struct handler *h, struct host_share *share)
+bool host_run(struct handler *h, int64_t *batch_ns, int *events, bool *spent)
 {
 	int64_t now_ns = thread_self()->now_ns;
 	bool any = false;
 
 	for (;;) {
-		share->spent = share->events >= HOST_EVENTS || share->ns >= HOST_NS;
-		if (share->spent || !has_work(h))
+		*spent = *events >= HOST_EVENTS || *batch_ns >= HOST_NS;
+		if (*spent || !has_work(h))
 			return any;
 		thread_touch(now_ns);
 		int64_t from_ns = now_ns;
@@ -154,8 +154,8 @@ bool host_run(struct handler *h, struct host_share *share)
 		if (n == 0)
 			return any;
 		now_ns = core_run(h, now_ns);
-		share->events += n;
-		share->ns += now_ns - from_ns;
+		*events += n;
+		*batch_ns += now_ns - from_ns;
 		any = true;
 	}
 }

@@ -23,7 +23,6 @@
 #define WEIR_SCHED_HOST_H
 
 #include "sched/handler.h"
-#include "sched/host_share.h"
 
 /** Number of events, and time in batches, after which a core looks at its sockets again. Choices of
  *  the design: beside either, a poll costs under 1 %. The time of the callbacks of sockets does not
@@ -66,9 +65,9 @@ static inline bool host_due(struct handler *h)
 void host_pass_on(struct handler *h);
 
 /** Run batches until there are none, or until they have had HOST_EVENTS events or have taken HOST_NS;
- *  then share->spent is set. Adds to *share. Returns whether there were any. Handlers run in this
- *  call. */
-bool host_run(struct handler *h, struct host_share *share);
+ *  then *spent is set. Adds to *batch_ns and *events. Returns whether there were any. Handlers run in
+ *  this call. */
+bool host_run(struct handler *h, int64_t *batch_ns, int *events, bool *spent);
 
 /** Sleep by `sleep(arg, until_ns)`, which must return at the latest at `until_ns` (INT64_MAX: never)
  *  or when the eventfd has been written. Returns at once if a batch is due. */
