@@ -9,7 +9,10 @@
 static inline void release(struct thread *t, struct weir_event *ev, int status)
 {
 	const struct weir_event_type *type = ev->type;
+	struct weir_family *family = op_of(ev)->family;
 	bool slab = op_of(ev)->flags & OP_SLAB;
+
+	op_of(ev)->family = NULL;
 
 	if (WEIR_UNLIKELY(type->payloads != 0) && payloads_of(ev)->n > 0)
 		payload_finish(ev, status);
@@ -17,6 +20,8 @@ static inline void release(struct thread *t, struct weir_event *ev, int status)
 		type->finish(ev, status);
 	if (slab)
 		slab_give(&t->slab, ev, type->size);
+	if (WEIR_UNLIKELY(family != NULL))
+		family_leave(family, type->size);
 }
 
 void op_free_ended(struct thread *t, struct weir_event *ev)
@@ -111,16 +116,14 @@ static __attribute__((noinline)) void end_alone(struct thread *t, struct weir_ev
 	release(t, ev, status);
 }
 
-/* As op_end, for an event with children of its own, or with a family. */
+/* As op_end, for an event with children of its own, or with a family. It leaves the family when its
+ * memory is released. */
 static __attribute__((noinline)) void leave(struct thread *t, struct weir_event *ev)
 {
-	struct weir_op *op = op_of(ev);
-
-	WEIR_ASSERT(op->n_unsent == 0); /* else another thread has given it children (weir_child) */
-	if (op->children)
+	WEIR_ASSERT(
+	    op_of(ev)->n_unsent == 0); /* else another thread has given it some (weir_child) */
+	if (op_of(ev)->children)
 		op_free_ended(t, ev);
-	weir_family_put(op->family);
-	op->family = NULL;
 }
 
 /* As op_end, for a child whose parent awaits the first of its children. If this child decides, the parent

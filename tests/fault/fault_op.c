@@ -14,6 +14,8 @@
 #define MADE 1000 /* `producer` of events that a stage has made */
 
 static atomic_int made, made_ended;
+static struct weir_family
+    *all; /* contains the other families; NULL if there was no memory for it */
 
 static void count_end(struct probe *p, int status)
 {
@@ -80,7 +82,7 @@ static void split(struct weir_stage *st, struct weir_event **slot)
 		weir_await(st, &ev, next_moves);
 		break;
 	default:
-		f = weir_family_of(ev) ? NULL : weir_family_new(NULL);
+		f = weir_family_of(ev) ? NULL : weir_family_new(all);
 		weir_family_join(f, ev);
 		give_children(st, ev, 2);
 		weir_await(st, slot, next_moves);
@@ -166,6 +168,9 @@ static void traffic(struct weir_graph *g)
 	atomic_store(&made, 0);
 	atomic_store(&made_ended, 0);
 	fixture_on_finish = count_end;
+	all = weir_family_new(NULL);
+	/* seven members: some children are refused */
+	weir_family_set_memory(all, 7 * sizeof(struct probe));
 	for (int i = 0; i < LIFE; i++) {
 		struct weir_event *ev = &probes[i].ev;
 		probes[i].seq = (uint64_t)i;
@@ -178,6 +183,14 @@ static void traffic(struct weir_graph *g)
 		      atomic_load(&made) == atomic_load(&made_ended));
 	check_each_once(LIFE);
 	weir_thread_detach();
+}
+
+/* All members have ended: nothing counts in their families. */
+static void check_memory(void)
+{
+	CU_ASSERT_EQUAL(weir_family_memory(all), 0);
+	weir_family_put(all);
+	all = NULL;
 }
 
 static void check_books(struct weir_graph *g)
@@ -222,6 +235,7 @@ static bool life(atomic_long *which, long n)
 		check_books(g);
 	}
 	weir_graph_free(g);
+	check_memory();
 	fired |= atomic_load(&fault_fired) > 0;
 	atomic_store(which, -1);
 	return fired;
@@ -267,6 +281,7 @@ static void test_none_left(void)
 		CU_ASSERT_EQUAL(r.law_error, 0);
 		check_books(g);
 		weir_graph_free(g);
+		check_memory();
 	} while (fired > 0 && n < 200);
 	printf("(%ld lives) ", n);
 	CU_ASSERT(n >= 10);
