@@ -35,7 +35,8 @@
  *   - A parent that awaits is in flight at its stage and occupies a slot there, as a held event does:
  *     a stage has at most `queue.limit` events that are queued, held or awaiting.
  *   - A continuation runs where `handle` runs: in the threads, the mode and the order of keys of the
- *     stage. Its batch has events with the same continuation only. The event has been admitted, so
+ *     stage. Its batch has events with the same continuation only. In a replicated stage it may run in
+ *     another replica than `handle`. The event has been admitted, so
  *     it gets its continuation even past its deadline.
  *   - If a thread exits in a handler, or a handler leaves an event behind, the unsent children of its
  *     events end as WEIR_ECANCELLED.
