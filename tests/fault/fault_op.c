@@ -4,11 +4,7 @@
  * and are in families: in stages with a pool, with a loop, inline and with partitions. Each event that
  * was made ends once, and the books of all stages agree.
  */
-#include "fixture/graph/probes.h"
-
-#include "base/clock.h"
-#include "fault/inject.h"
-#include "graph/graph.h"
+#include "fault/lives.h"
 
 #define LIFE 60   /* events that are offered */
 #define MADE 1000 /* `producer` of events that a stage has made */
@@ -208,56 +204,12 @@ static void check_books(struct weir_graph *g)
 	weir_graph_view_free(v);
 }
 
-/* One life in which the n-th call fails. Returns whether that call was reached. */
-static bool life(atomic_long *which, long n)
-{
-	static struct weir_errs errs;
-	struct weir_spec *spec = life_spec();
-	struct weir_graph *g = NULL;
-	struct weir_drain_report r;
-
-	memset(&errs, 0, sizeof(errs));
-	atomic_store(&fault_fired, 0);
-	atomic_store(which, n);
-	int rc = weir_graph_build(spec, &g, &errs);
-	if (rc != 0)
-		weir_spec_free(spec);
-	else
-		rc = weir_graph_start(g, &errs);
-	CU_ASSERT_EQUAL(rc == 0, errs.total == 0);
-	bool fired = false;
-	if (rc == 0) {
-		traffic(g);
-		weir_graph_drain(g, 600 * NS_PER_S, &r);
-		CU_ASSERT_EQUAL(r.law_error, 0);
-		fired = atomic_load(&fault_fired) > 0;
-		atomic_store(which, -1);
-		check_books(g);
-	}
-	weir_graph_free(g);
-	check_memory();
-	fired |= atomic_load(&fault_fired) > 0;
-	atomic_store(which, -1);
-	return fired;
-}
-
-static void sweep(atomic_long *which, long at_least)
-{
-	long n = 0;
-
-	atomic_store(&fault_of_mine, false);
-	atomic_store(&fault_goes_on, false);
-	weir_log_set_fd(-1);
-	while (life(which, n))
-		n++;
-	printf("(%ld failures) ", n);
-	CU_ASSERT(n >= at_least);
-	weir_log_set_fd(2);
-}
+static const struct lives lives = {
+    .spec = life_spec, .traffic = traffic, .check = check_books, .end = check_memory};
 
 static void test_allocations(void)
 {
-	sweep(&fault_alloc_in, 100);
+	lives_sweep(&lives, &fault_alloc_in, 100);
 }
 
 /* From the n-th allocation after the start on, all fail until the events have ended. */
@@ -290,7 +242,7 @@ static void test_none_left(void)
 
 static void test_threads(void)
 {
-	sweep(&fault_thread_in, 9);
+	lives_sweep(&lives, &fault_thread_in, 9);
 }
 
 int main(void)
