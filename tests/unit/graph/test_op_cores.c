@@ -136,16 +136,6 @@ static void check_books(struct weir_graph *g, uint64_t parents)
 	CU_ASSERT_EQUAL(atomic_load(&n_next), (int)parents * ROUNDS);
 }
 
-static void end(struct weir_graph *g, int n)
-{
-	check_each_once(n);
-	FIXTURE_AWAIT(all_gone(g));
-	weir_thread_detach();
-	finish_graph(g, 0);
-	sem_destroy(&bed);
-	weir_log_set_fd(2);
-}
-
 static const char *const b_is[] = {"shared", "replicated", "pool", "inline"};
 
 static struct weir_spec *replicated(const char *schedule, int b)
@@ -179,7 +169,7 @@ static void test_replicated(void)
 			check_books(g, EVENTS);
 			CU_ASSERT_EQUAL(atomic_load(&shared_by_two), 0);
 			CU_ASSERT_EQUAL(atomic_load(&without), 0);
-			end(g, EVENTS);
+			finish_of(g, EVENTS);
 		}
 }
 
@@ -195,7 +185,7 @@ static void test_spare(void)
 	CU_ASSERT_EQUAL(atomic_load(&moved), 0); /* none but the spare */
 	wake();
 	FIXTURE_AWAIT(atomic_load(&probes[0].finishes) == 1);
-	end(g, EVENTS);
+	finish_of(g, EVENTS);
 }
 
 /* The core has handled the parents before it sleeps. Their children and continuations are those of the
@@ -219,7 +209,7 @@ static void test_spare_goes_on(void)
 	CU_ASSERT_EQUAL(atomic_load(&moved), 50 * ROUNDS);
 	wake();
 	FIXTURE_AWAIT(atomic_load(&probes[0].finishes) == 1);
-	end(g, 51);
+	finish_of(g, 51);
 }
 
 static void test_register(void)
