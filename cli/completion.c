@@ -214,14 +214,121 @@ static void completion_print_zsh(FILE *out)
 	fputs(zsh_tail, out);
 }
 
+/* ---- fish ---- */
+
+static const char fish_head[] =
+    "# Completion of weir for fish, made by 'weir completion fish'. Put it into\n"
+    "# ~/.config/fish/completions/weir.fish, or: weir completion fish | source\n"
+    "\n"
+    "# Names of the stages and core groups of a server at the default address; truncated ones are "
+    "left out.\n"
+    "function __weir_stages\n"
+    "\ttimeout 1 weir ps 2>/dev/null |\n"
+    "\t\tawk '$1 == \"group\" && sub(/:$/, \"\", $2) { print $2; next }\n"
+    "\t\t\ton && $1 !~ /~$/ { print $1 } $1 == \"STAGE\" { on = 1 }'\n"
+    "end\n"
+    "\n"
+    "complete -c weir -f\n"
+    "complete -c weir -n __fish_use_subcommand -l help -l version\n";
+
+/* Print a text within single quotes, for fish. */
+static void fish_quote(const char *text, FILE *out)
+{
+	fputc('\'', out);
+	for (; *text; text++) {
+		if (*text == '\'' || *text == '\\')
+			fputc('\\', out);
+		fputc(*text, out);
+	}
+	fputc('\'', out);
+}
+
+/* Print what the first operand may be. */
+static void fish_print_operand(const struct verb *verb, FILE *out)
+{
+	const char *word = verb->usage + strspn(verb->usage, "[");
+	size_t n = strcspn(word, " ].");
+
+	fprintf(out, "complete -c weir -n '__fish_seen_subcommand_from %s' ", verb->name);
+	if (strncmp(word, "FILE", 4) == 0 || strncmp(word, "RUN", 3) == 0) {
+		fputs("-F\n", out);
+	} else if (strncmp(word, "STAGE", n) == 0) {
+		fprintf(out, "-a '(__weir_stages%s)'\n",
+		    word[n] == '.' ? " | string replace -r \"\\$\" ." : "");
+	} else if (strncmp(word, "TYPE", n) == 0) {
+		fputs("-a '", out);
+		print_described(out);
+		fputs("'\n", out);
+	} else if (strncmp(word, "VERB", n) == 0) {
+		fputs("-a '", out);
+		for (const struct verb *v = verb_table; v->name; v++)
+			fprintf(out, "%s ", v->name);
+		fputs("'\n", out);
+	} else {
+		fputs("-a '", out);
+		for (size_t i = 0; i < n && (word[i] < 'A' || word[i] > 'Z'); i++)
+			fputc(word[i] == '|' ? ' ' : word[i], out);
+		fputs("'\n", out);
+	}
+}
+
+/* Print an option of a verb: its long name, and how it is completed. */
+static void fish_print_option(const struct verb *verb, const struct verb_option_row *row, FILE *out)
+{
+	const char *word = strstr(row->form, "--");
+	const char *value = strchr(row->form, ' ');
+	size_t n = word ? strcspn(word + 2, " ,") : 0;
+
+	fprintf(out, "complete -c weir -n '__fish_seen_subcommand_from %s'", verb->name);
+	if (n > 0)
+		fprintf(out, " -l %.*s", (int)n, word + 2);
+	if (row->form[1] != '-')
+		fprintf(out, " -s %c", row->form[1]);
+	if (row->bit == VERB_JSON)
+		fputs(" -xa json", out);
+	else if (row->bit == VERB_FORMAT)
+		fputs(" -xa 'text dot mermaid'", out);
+	else if (value && strstr(value, "FILE"))
+		fputs(" -rF", out);
+	else if (value && value[-1] != ',')
+		fputs(" -x", out);
+	fputs(" -d ", out);
+	fish_quote(row->help, out);
+	fputc('\n', out);
+}
+
+static void completion_print_fish(FILE *out)
+{
+	fputs(fish_head, out);
+	for (const struct verb *v = verb_table; v->name; v++) {
+		fprintf(out, "complete -c weir -n __fish_use_subcommand -a %s -d ", v->name);
+		fish_quote(v->help, out);
+		fputc('\n', out);
+		if (*v->usage && *v->usage != '-' && strncmp(v->usage, "[-", 2) != 0)
+			fish_print_operand(v, out);
+		if (v->options & VERB_RAW)
+			fprintf(out,
+			    "complete -c weir -n '__fish_seen_subcommand_from %s' -a '(weir %s "
+			    "--help | "
+			    "string match -r \"^  --[a-z-]+\" | string trim)'\n",
+			    v->name, v->name);
+		for (const struct verb_option_row *row = verb_option_rows; row->form; row++)
+			if (!(v->options & VERB_RAW) && verb_takes(v, row))
+				fish_print_option(v, row, out);
+	}
+}
+
 int verb_completion(const struct verb *verb, const struct verb_args *args)
 {
 	if (strcmp(args->operand[0], "bash") == 0)
 		completion_print_bash(stdout);
 	else if (strcmp(args->operand[0], "zsh") == 0)
 		completion_print_zsh(stdout);
+	else if (strcmp(args->operand[0], "fish") == 0)
+		completion_print_fish(stdout);
 	else
-		return verb_misused(
-		    verb, "completion exists for 'bash' and 'zsh', not for '%s'", args->operand[0]);
+		return verb_misused(verb,
+		    "completion exists for 'bash', 'zsh' and 'fish', not for '%s'",
+		    args->operand[0]);
 	return VERB_OK;
 }

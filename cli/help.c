@@ -33,36 +33,58 @@ static void help_heading(FILE *out, const char *text)
 		fprintf(out, "%s\n", text);
 }
 
+void verb_print_raw_options(const struct verb *verb, FILE *out)
+{
+	if (verb->fn == verb_simulate)
+		simulate_print_options(out);
+	else
+		bench_print_options(out);
+}
+
+static void help_options(const struct verb *verb, FILE *out)
+{
+	for (const struct verb_option_row *row = verb_option_rows; row->form; row++)
+		if (verb_takes(verb, row))
+			fprintf(out, "  %-24s %s\n", row->form, row->help);
+}
+
+void verb_each_group(void (*fn)(const char *name, const char *title, FILE *out), FILE *out)
+{
+	for (size_t g = 0; g < sizeof(help_groups) / sizeof(help_groups[0]); g++)
+		fn(help_groups[g].name, help_groups[g].title, out);
+}
+
 void verb_print_help(const struct verb *verb, FILE *out)
 {
 	fprintf(out, "usage: weir %s%s%s\n\n%s.\n\n", verb->name, *verb->usage ? " " : "",
 	    verb->usage, verb->help);
 	help_heading(out, "Example");
 	fprintf(out, "  %s\n\n", verb->example);
-	if (verb->options & VERB_RAW) {
-		help_heading(out, "Options");
-		if (verb->fn == verb_simulate)
-			simulate_print_options(out);
-		else
-			bench_print_options(out);
-		fputc('\n', out);
-	}
+	help_heading(out, "Options");
+	if (verb->options & VERB_RAW)
+		verb_print_raw_options(verb, out);
+	else
+		help_options(verb, out);
+	fputc('\n', out);
 	help_heading(out, "Exit codes");
 	fputs("  0 success   1 a finding or a failure   2 wrong usage   3 no server answers, or it "
 	      "requires another token\n",
 	    out);
 }
 
+static void help_group(const char *name, const char *title, FILE *out)
+{
+	help_heading(out, title);
+	for (const struct verb *v = verb_table; v->name; v++)
+		if (strcmp(v->group, name) == 0)
+			fprintf(out, "  %-10s %s\n", v->name, v->help);
+	fputc('\n', out);
+}
+
 void verb_print_overview(FILE *out)
 {
 	fputs("weir runs servers that are declared in YAML as graphs of stages.\n\n", out);
-	for (size_t g = 0; g < sizeof(help_groups) / sizeof(help_groups[0]); g++) {
-		help_heading(out, help_groups[g].title);
-		for (const struct verb *v = verb_table; v->name; v++)
-			if (strcmp(v->group, help_groups[g].name) == 0)
-				fprintf(out, "  %-10s %s\n", v->name, v->help);
-		fputc('\n', out);
-	}
+	verb_each_group(help_group, out);
 	help_heading(out, "Next steps");
 	fputs(
 	    "  weir list                    which stage types a server can use\n"

@@ -331,6 +331,7 @@ int verb_run(const struct verb *verb, const struct verb_args *args)
 	struct running r = {.input = {.path = args->operand[0],
 				.n_sets = args->n_sets,
 				.sets = args->sets,
+				.serve = true,
 				.become = true,
 				.bind = true},
 	    .notify = &notify};

@@ -85,6 +85,18 @@ const char *verb_nearest(const char *word);
  *  argv. Returns VERB_OK, or VERB_USAGE after printing the reason and the usage line on stderr. */
 int verb_parse(const struct verb *verb, int argc, char **argv, struct verb_args *args);
 
+/** What --help and the manual page say of an option. */
+struct verb_option_row {
+	unsigned bit;     /* of enum verb_option; 0: every verb takes it */
+	const char *form; /* "--admin URL"; NULL ends the table */
+	const char *help;
+};
+
+extern const struct verb_option_row verb_option_rows[];
+
+/** Whether `verb` takes the option. A verb with VERB_RAW takes --help alone of these. */
+bool verb_takes(const struct verb *verb, const struct verb_option_row *row);
+
 /** Print the long options that verb_parse accepts for `verb`, separated by spaces. */
 void verb_print_options(const struct verb *verb, FILE *out);
 
@@ -130,11 +142,19 @@ int verb_simulate(const struct verb *verb, const struct verb_args *args);
 int verb_compare(const struct verb *verb, const struct verb_args *args);
 int verb_report(const struct verb *verb, const struct verb_args *args);
 int verb_completion(const struct verb *verb, const struct verb_args *args);
+int verb_man(const struct verb *verb, const struct verb_args *args);
 int verb_help(const struct verb *verb, const struct verb_args *args);
 int verb_version(const struct verb *verb, const struct verb_args *args);
 
 /** Print help on one verb, as `weir VERB --help` does. */
 void verb_print_help(const struct verb *verb, FILE *out);
+
+/** Call fn for each group of verbs, in the order of the overview, with its name in verb_table and
+ *  its title. */
+void verb_each_group(void (*fn)(const char *name, const char *title, FILE *out), FILE *out);
+
+/** Print the options of a verb with VERB_RAW: an option per line, and what it does. */
+void verb_print_raw_options(const struct verb *verb, FILE *out);
 
 /** Print the output of `weir` without arguments: what weir is, all verbs by group, and likely next
  *  commands. */

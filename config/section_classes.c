@@ -45,7 +45,7 @@ const struct weir_knob config_class_knobs[] = {
 
 /* ---- classes ---- */
 
-static int keep_match(struct weir_class_spec *class, const char *field, const char *pattern)
+static int keep_match(struct weir_class_spec *class, const struct weir_node *field, const char *pattern)
 {
 	size_t n = (size_t) class->n_match + 1;
 	struct weir_match_spec *match = realloc(class->match, n * sizeof(*match));
@@ -54,8 +54,8 @@ static int keep_match(struct weir_class_spec *class, const char *field, const ch
 		return WEIR_ENOMEM;
 	class->match = match;
 	struct weir_match_spec *m = &match[class->n_match++];
-	*m = (struct weir_match_spec){0};
-	if (weir_spec_text(&m->field, field) != 0 || weir_spec_text(&m->pattern, pattern) != 0)
+	*m = (struct weir_match_spec){.mark = field->mark};
+	if (weir_spec_text(&m->field, field->text) != 0 || weir_spec_text(&m->pattern, pattern) != 0)
 		return WEIR_ENOMEM;
 	return 0;
 }
@@ -78,7 +78,7 @@ static int bind_match(
 		    "'*' can only be at the end of a pattern");
 		return 0;
 	}
-	return keep_match(class, name->text, pattern->text);
+	return keep_match(class, name, pattern->text);
 }
 
 static void bind_class_knob(struct bind *bind, struct weir_class_spec *class,

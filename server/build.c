@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include <weir/spec.h>
+#include <weir/stage.h>
 
 #include "admin/admin.h"
 #include "config.h"
@@ -49,6 +50,19 @@ static void check_admin(const struct weir_spec *spec, struct weir_errs *errs)
 		    strrchr(admin->listen, ':') + 1);
 }
 
+/* A server from a file without a source would never do anything. */
+static void check_source(const struct weir_spec *spec, struct weir_errs *errs)
+{
+	for (int i = 0; i < spec->n_stages; i++) {
+		const struct weir_stage_ops *ops = weir_stage_type_find(spec->stages[i].use);
+		if (!ops || ops->flags & WEIR_STAGE_SOURCE)
+			return;
+	}
+	weir_errs_add(errs, &spec->stages[0].mark, WEIR_EINVAL,
+	    "add one, such as 'web: { use: http.server, to: { request: STAGE } }'",
+	    "no stage of this file is a source, so there would be no events");
+}
+
 int build_graph(
     const struct build_input *in, struct weir_graph **graph, char **values, struct weir_errs *errs)
 {
@@ -67,6 +81,8 @@ int build_graph(
 		return rc;
 	}
 	rc = weir_graph_build(spec, graph, errs);
+	if (rc == 0 && in->serve)
+		check_source(spec, errs);
 	/* `spec` is valid here, whether the graph owns it or not */
 	check_admin(spec, errs);
 	run_log_check(&spec->log, errs);

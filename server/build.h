@@ -15,6 +15,7 @@ struct build_input {
 	int n_sets;
 	const char *const *sets; /* STAGE.KNOB=VALUE, as given by `--set` */
 	bool preview;            /* run no code of plug-ins that are not loaded yet */
+	bool serve;              /* refuse a file in which no stage is a source */
 	bool become;             /* after loading the file, become the user that `user:` names */
 	bool bind; /* before becoming that user, bind the addresses that only root can bind */
 };

@@ -67,16 +67,26 @@ static json_t *shed_json(const uint64_t shed[WEIR_SHED_REASONS])
 	return map;
 }
 
-static json_t *class_json(const char *name, const struct weir_class_view *c)
+/* The response times of a source. NULL: another stage, which has none. */
+static json_t *answers_json(const struct weir_answer_view *a)
 {
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o}",
+	if (!a)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o}", "ok", hist_json(&a->by[WEIR_OUTCOME_DONE]), "shed",
+	    hist_json(&a->by[WEIR_OUTCOME_SHED]), "failed", hist_json(&a->by[WEIR_OUTCOME_FAILED]));
+}
+
+static json_t *class_json(
+    const char *name, const struct weir_class_view *c, const struct weir_answer_view *answers)
+{
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o}",
 	    "name", name, "offered_total", (json_int_t)c->offered, "admitted_total",
 	    (json_int_t)c->admitted, "completed_total", (json_int_t)c->completed, "failed_total",
 	    (json_int_t)c->failed, "spawned_total", (json_int_t)c->spawned, "departed_total",
 	    (json_int_t)c->departed, "shed_total", shed_json(c->shed), "shadow_shed_total",
 	    (json_int_t)c->shadow_shed, "refused_ahead_total", (json_int_t)c->refused_ahead,
 	    "queued", (json_int_t)c->queued, "wait_seconds", hist_json(&c->wait), "service_seconds",
-	    hist_json(&c->service));
+	    hist_json(&c->service), "response_seconds", answers_json(answers));
 }
 
 static json_t *classes_json(const struct weir_graph_view *v, const struct weir_stage_view *s)
@@ -84,7 +94,8 @@ static json_t *classes_json(const struct weir_graph_view *v, const struct weir_s
 	json_t *list = json_array();
 
 	for (int i = 0; i < v->n_classes; i++) {
-		json_t *c = class_json(v->class_name[i], &s->class_view[i]);
+		json_t *c = class_json(
+		    v->class_name[i], &s->class_view[i], s->answers ? &s->answers[i] : NULL);
 		json_push(&list, c);
 	}
 	return list;

@@ -14,6 +14,7 @@
 
 #include "health.h"
 #include "view_prom_groups.h"
+#include "view_prom_types.h"
 #include "admin/metrics/prom.h"
 
 /* Which objects have samples of a family. */
@@ -26,6 +27,7 @@ enum scope {
 	SCOPE_QUEUE_CLASS,
 	SCOPE_WIDE,    /* stages with a width */
 	SCOPE_CLIENTS, /* sources with a limit of clients per thread */
+	SCOPE_ANSWERS, /* each class at each source */
 };
 
 /* The type of the member of a view that a family reads. */
@@ -37,6 +39,8 @@ struct about {
 	const struct weir_stage_view *stage;
 	const struct weir_class_view *class_view;
 	const char *class_name;
+	const struct weir_answer_view *answers;
+	const char *outcome; /* for about_labels */
 };
 
 struct family {
@@ -57,6 +61,8 @@ static void about_labels(struct textbuf *out, const void *arg)
 		prom_label(out, "stage", a->stage->name);
 	if (a->class_name)
 		prom_label(out, "class", a->class_name);
+	if (a->outcome)
+		prom_label(out, "outcome", a->outcome);
 }
 
 static void begin(struct textbuf *out, const struct family *f, const struct about *a)
@@ -104,6 +110,17 @@ static void print_out(struct textbuf *out, const struct family *f, const struct 
 		begin(out, f, a);
 		prom_label(out, "outlet", outlet ? outlet : "");
 		prom_count(out, a->stage->links[i].events_total);
+	}
+}
+
+static void print_answers(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	static const char *const word[WEIR_OUTCOMES] = {"ok", "shed", "failed"};
+	struct about by = *a;
+
+	for (int o = 0; o < WEIR_OUTCOMES; o++) {
+		by.outcome = word[o];
+		prom_hist(out, f->name, &a->answers->by[o], about_labels, &by);
 	}
 }
 
@@ -256,6 +273,11 @@ static const struct family family[] = {
 	SCOPE_GRAPH, MEMBER_COUNT, offsetof(struct weir_graph_view, payload_bytes), NULL},
     {"weir_payload_limit_bytes", "gauge", "Memory that payloads of events may reserve", SCOPE_GRAPH,
 	MEMBER_COUNT, offsetof(struct weir_graph_view, payload_bytes_limit), NULL},
+    {"weir_request_seconds", "histogram",
+	"Time from the arrival of a request at a source until the last byte of the answer was "
+	"handed "
+	"to the kernel; of what was answered ok, refused (shed) or failed",
+	SCOPE_ANSWERS, MEMBER_HIST, BY(print_answers)},
     {"weir_stage_state", "gauge", "1 for the state that the stage is in, 0 for the other states",
 	SCOPE_STAGE, 0, BY(print_state)},
     {"weir_stage_queue_length", "gauge", "Events waiting in the queue of the stage", SCOPE_QUEUE,
@@ -389,15 +411,17 @@ static void print_stage(
 	if ((f->scope == SCOPE_QUEUE || f->scope == SCOPE_QUEUE_CLASS) && !has_queue(a.stage))
 		return;
 	if ((f->scope == SCOPE_WIDE && a.stage->width == 0) ||
-	    (f->scope == SCOPE_CLIENTS && a.stage->clients.per_loop == 0))
+	    (f->scope == SCOPE_CLIENTS && a.stage->clients.per_loop == 0) ||
+	    (f->scope == SCOPE_ANSWERS && !a.stage->answers))
 		return;
-	if (f->scope != SCOPE_CLASS && f->scope != SCOPE_QUEUE_CLASS) {
+	if (f->scope != SCOPE_CLASS && f->scope != SCOPE_QUEUE_CLASS && f->scope != SCOPE_ANSWERS) {
 		print_one(out, f, &a);
 		return;
 	}
 	for (int c = 0; c < v->n_classes; c++) {
 		a.class_view = &a.stage->class_view[c];
 		a.class_name = v->class_name[c];
+		a.answers = a.stage->answers ? &a.stage->answers[c] : NULL;
 		print_one(out, f, &a);
 	}
 }
@@ -414,71 +438,13 @@ static void print_family(
 		print_stage(out, f, v, i);
 }
 
-/* ---- metrics of stage types ---- */
-
-/* Return whether row `row` of `stage` is the first row with its name. Several stages, even of
- * different types, may have rows with the same name. Prometheus requires these to be in one family.
- * The first of them determines the kind and the help text; the others are printed with it if they
- * have the same kind. */
-static bool is_first(const struct weir_graph_view *v, int stage, int row)
+/* Return whether the family `name` is one of this file. */
+static bool is_taken(const char *name)
 {
-	const char *name = v->stages[stage].metrics[row].name;
-
-	for (int i = 0; i <= stage; i++) {
-		int rows = i == stage ? row : v->stages[i].n_metrics;
-		for (int k = 0; k < rows; k++)
-			if (strcmp(v->stages[i].metrics[k].name, name) == 0)
-				return false;
-	}
-	return true;
-}
-
-/* Return whether "weir_<name>" is a valid metric name and is not used by a family of this file.
- * Names that begin with "stage_" or "core_group_" are reserved for such families. */
-static bool is_printable(const char *name)
-{
-	static const char alphabet[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-
-	if (strspn(name, alphabet) != strlen(name) || !*name || strncmp(name, "stage_", 6) == 0 ||
-	    strncmp(name, "core_group_", 11) == 0)
-		return false;
 	for (size_t i = 0; i < sizeof(family) / sizeof(family[0]); i++)
 		if (strcmp(family[i].name + strlen("weir_"), name) == 0)
-			return false;
-	return true;
-}
-
-static void print_rows(struct textbuf *out, const char *family_name,
-    const struct weir_graph_view *v, int from, int row)
-{
-	const struct weir_metric *first = &v->stages[from].metrics[row];
-
-	for (int i = from; i < v->n_stages; i++) {
-		const struct weir_stage_view *s = &v->stages[i];
-		for (int k = 0; k < s->n_metrics; k++) {
-			const struct weir_metric *m = &s->metrics[k];
-			if (strcmp(m->name, first->name) != 0 || m->kind != first->kind)
-				continue;
-			prom_begin(out, family_name, "");
-			prom_label(out, "stage", s->name);
-			prom_signed(out, s->metric[k]);
-		}
-	}
-}
-
-static void print_type_metric(
-    struct textbuf *out, const struct weir_graph_view *v, int stage, int row)
-{
-	const struct weir_metric *m = &v->stages[stage].metrics[row];
-	char name[128];
-
-	if (!is_printable(m->name) || !is_first(v, stage, row))
-		return;
-	snprintf(name, sizeof(name), "weir_%s", m->name);
-	prom_head(out, name, weir_metric_counts(m) ? "counter" : "gauge",
-	    m->help ? m->help : "Defined by the stage type");
-	print_rows(out, name, v, stage, row);
+			return true;
+	return false;
 }
 
 void view_prom(const struct weir_graph_view *v, struct textbuf *out)
@@ -486,7 +452,5 @@ void view_prom(const struct weir_graph_view *v, struct textbuf *out)
 	for (size_t i = 0; i < sizeof(family) / sizeof(family[0]); i++)
 		print_family(out, &family[i], v);
 	view_prom_groups(v, out);
-	for (int i = 0; i < v->n_stages; i++)
-		for (int k = 0; k < v->stages[i].n_metrics; k++)
-			print_type_metric(out, v, i, k);
+	view_prom_types(v, is_taken, out);
 }

@@ -39,6 +39,7 @@ struct base_class {
 	uint64_t in, done, failed, ahead;
 	uint64_t shed_by[WEIR_SHED_REASONS];
 	uint32_t wait[WEIR_HIST_BUCKETS];
+	uint32_t response[WEIR_HIST_BUCKETS]; /* of a source: of requests that were answered ok */
 };
 
 /* The totals of a stage in the last view. */
@@ -287,6 +288,26 @@ static void sample_service(
 	quantiles(diff, &s->v[SAMPLE_SERVICE_P50], &s->v[SAMPLE_SERVICE_P99]);
 }
 
+/* Sample the response times of a source; `all` is for those of all classes. */
+static void sample_answers(
+    const struct weir_stage_view *v, int n_classes, struct base *b, struct sample *s)
+{
+	uint32_t all[WEIR_HIST_BUCKETS] = {0};
+	double p50;
+
+	for (int c = 0; c < n_classes; c++) {
+		static const struct weir_hist none;
+		const struct weir_hist *ok =
+		    v->answers ? &v->answers[c].by[WEIR_OUTCOME_DONE] : &none;
+		uint32_t own[WEIR_HIST_BUCKETS] = {0};
+		grown_hist(ok->count, b->classes[c].response, own);
+		quantiles(own, &p50, &s->class_v[c][SAMPLE_CLASS_RESPONSE_P99]);
+		for (int i = 0; i < WEIR_HIST_BUCKETS; i++)
+			all[i] += own[i];
+	}
+	quantiles(all, &s->v[SAMPLE_RESPONSE_P50], &s->v[SAMPLE_RESPONSE_P99]);
+}
+
 /* Add connections that a source refused. They never became events of a class, so only the total of
  * the stage includes them. */
 static void sample_away(
@@ -316,6 +337,7 @@ static void sample_stage(
 		sample_class(&v->class_view[c], &b->classes[c], per_s, s, c, wait);
 	quantiles(wait, &s->v[SAMPLE_WAIT_P50], &s->v[SAMPLE_WAIT_P99]);
 	sample_service(v, n_classes, b, s);
+	sample_answers(v, n_classes, b, s);
 	sample_away(v, per_s, b, s);
 	s->v[SAMPLE_QUEUE] = (double)v->queue_length;
 	s->v[SAMPLE_OLDEST] = (double)v->oldest_wait_ns / 1e9;

@@ -34,6 +34,8 @@
 	X(WAIT_P99, "wait_p99", true)                                                              \
 	X(SERVICE_P50, "service_p50", false)                                                       \
 	X(SERVICE_P99, "service_p99", false)                                                       \
+	X(RESPONSE_P50, "response_p50", false)                                                     \
+	X(RESPONSE_P99, "response_p99", true)                                                      \
 	X(BUSY, "busy", true)                                                                      \
 	X(THREADS, "threads", true)                                                                \
 	X(PRESSURE, "pressure", false)                                                             \
@@ -43,7 +45,8 @@
 	X(IN, "in")                                                                                \
 	X(DONE, "done")                                                                            \
 	X(SHED, "shed")                                                                            \
-	X(WAIT_P99, "wait_p99")
+	X(WAIT_P99, "wait_p99")                                                                    \
+	X(RESPONSE_P99, "response_p99")
 
 enum sample_field {
 #define SAMPLE_ENUM(member, name, brief) SAMPLE_##member,
@@ -66,8 +69,10 @@ extern const char *const sample_class_field_name[SAMPLE_CLASS_FIELDS];
 extern const bool sample_field_brief[SAMPLE_FIELDS];
 
 struct sample {
-	bool known;              /* false if the stage is new and has no difference yet */
-	double v[SAMPLE_FIELDS]; /* a quantile is NaN if the step has no events */
+	bool known; /* false if the stage is new and has no difference yet */
+	/* A quantile is NaN if the step has no events. Response times are those of a source, of
+	 * requests that were answered as WEIR_OUTCOME_DONE. */
+	double v[SAMPLE_FIELDS];
 	double class_v[WEIR_CLASSES_MAX][SAMPLE_CLASS_FIELDS];
 	double shed_by[WEIR_SHED_REASONS]; /* per second */
 	/* the part of the shed events that was refused by a drain or stop, per second */

@@ -91,6 +91,7 @@ static double share_from_sources(const struct weir_graph_view *v, const char *to
 
 struct flow {
 	double in, offered, completed, shed;
+	double response; /* the longest p99 of the sources' response times; NaN if there was none */
 };
 
 static void sum_flow(
@@ -103,6 +104,8 @@ static void sum_flow(
 		for (int c = 0; sample[i].known && c < v->n_classes; c++) {
 			const double *s = sample[i].class_v[c];
 			flow[c].shed += s[SAMPLE_CLASS_SHED];
+			if (!(flow[c].response >= s[SAMPLE_CLASS_RESPONSE_P99]))
+				flow[c].response = s[SAMPLE_CLASS_RESPONSE_P99];
 			if (source)
 				continue;
 			flow[c].in += share * s[SAMPLE_CLASS_IN];
@@ -115,8 +118,10 @@ static void sum_flow(
 static void put_classes(
     struct textbuf *t, const struct weir_graph_view *v, const struct sample *sample)
 {
-	struct flow flow[WEIR_CLASSES_MAX] = {0};
+	struct flow flow[WEIR_CLASSES_MAX];
 
+	for (int c = 0; c < v->n_classes; c++)
+		flow[c] = (struct flow){.response = NAN};
 	sum_flow(v, sample, flow);
 	put(t, "],\"classes\":[");
 	for (int c = 0; c < v->n_classes; c++) {
@@ -125,6 +130,7 @@ static void put_classes(
 		put_number(t, ",\"in\":", flow[c].in);
 		put_number(t, ",\"done\":", flow[c].completed - (flow[c].offered - flow[c].in));
 		put_number(t, ",\"shed\":", flow[c].shed);
+		put_number(t, ",\"response_p99\":", flow[c].response);
 		put(t, "}");
 	}
 }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The dashboard. The assembler includes its files in admin/request/assets.c, where dependency
 # scanners do not detect them.
 #

@@ -65,6 +65,7 @@ int verb_check(const struct verb *verb, const struct verb_args *args)
 	struct build_input in = {.path = args->operand[0],
 	    .n_sets = args->n_sets,
 	    .sets = args->sets,
+	    .serve = true,
 	    .become = true}; /* check as the user that will run the server */
 	int rc = build_graph(&in, &graph, NULL, &errs);
 	if (rc == 0)

@@ -45,6 +45,8 @@ struct top {
 	double limit_used;             /* share of its threads' time or of its width, 0..1 */
 	int n;
 	struct top_row row[TOP_STAGES_MAX];
+	double
+	    response_p99_s; /* of the requests answered ok, the longest of all sources; -1 if unknown */
 	int n_groups;
 	char group[TOP_GROUPS_MAX][400]; /* a line for each core group */
 	json_t *before;                  /* the last response of /api/v1/stages; NULL: none */

@@ -103,9 +103,13 @@ bool top_take(struct top *t, json_t *stages, const json_t *history, const json_t
 	snprintf(t->limit, sizeof(t->limit), "%s", limits ? act_text(limit, "stage") : "");
 	t->limit_used = json_number_value(json_object_get(limit, "used"));
 	t->up_s = json_number_value(json_object_get(stages, "uptime_seconds"));
+	t->response_p99_s = -1;
 	t->n = 0;
-	for (size_t i = 0; i < json_array_size(list) && t->n < TOP_STAGES_MAX; i++, t->n++)
+	for (size_t i = 0; i < json_array_size(list) && t->n < TOP_STAGES_MAX; i++, t->n++) {
 		take_row(&t->row[t->n], t->n, list, samples);
+		double p99_s = last_of(json_object_get(samples, t->row[t->n].name), "response_p99");
+		t->response_p99_s = p99_s > t->response_p99_s ? p99_s : t->response_p99_s;
+	}
 	take_groups(t, stages);
 	return true;
 }
@@ -242,16 +246,18 @@ static void put_row(
 
 static void put_head(const struct top *t, FILE *out, int columns, bool styled)
 {
-	char line[256];
+	char line[256], r[16], wait[32], response[48] = "";
 	long long up = (long long)t->up_s;
 	double shed = 0;
-	char r[16];
 
 	for (int i = 0; i < t->n; i++)
 		shed += t->row[i].shed > 0 ? t->row[i].shed : 0;
+	if (t->response_p99_s >= 0)
+		snprintf(response, sizeof(response), "  response p99 %s",
+		    act_duration(wait, t->response_p99_s));
 	snprintf(line, sizeof(line),
-	    "%.40s  up %lld:%02lld:%02lld  %d stages  shed %s/s  overload %s", t->name, up / 3600,
-	    up / 60 % 60, up % 60, t->n, rate(r, shed), t->mode);
+	    "%.40s  up %lld:%02lld:%02lld  %d stages%s  shed %s/s  overload %s", t->name, up / 3600,
+	    up / 60 % 60, up % 60, t->n, response, rate(r, shed), t->mode);
 	size_t n = strlen(line);
 	if (t->limit[0] && n < sizeof(line))
 		snprintf(line + n, sizeof(line) - n, "  limit %.40s %.0f%%", t->limit,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Libraries from Debian, each wrapped in a small interface target. All missing ones are listed at
 # once, with their packages.
 find_package(PkgConfig REQUIRED)

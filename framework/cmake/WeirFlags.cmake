@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Warnings, hardening and sanitizers, in the interface target weir_flags. weir_hardening alone is
 # for foreign C sources compiled here: the linker drops a protection (the IBT and SHSTK marks) from
 # the whole program when one object lacks it.

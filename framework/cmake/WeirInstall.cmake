@@ -1,10 +1,13 @@
+# SPDX-License-Identifier: MIT
 # Version, libweir and `cmake --install`.
 #
 #   bin/weir                          the command; plug-ins take its exported symbols
-#   lib/libweir.so                    framework and stages for programs that embed them
+#   lib/libweir.so                    framework, stages, YAML and admin endpoint for other programs
 #   include/weir/*.h                  the public headers
 #   lib/pkgconfig/weir.pc             cc $(pkg-config --cflags --libs weir)
 #   lib/cmake/weir/                   find_package(weir): weir::weir, weir::headers, weir_stage()
+#   share/man/                        weir(1), weir.yaml(5), one page per stage type
+#   share/{bash-completion,zsh,fish}/ completions
 #   share/weir/servers/               the servers to start from
 #   share/weir/prometheus/, grafana/  scrape configuration, rules, a dashboard
 #   share/weir/bpftrace/              scripts for the USDT probes
@@ -29,7 +32,7 @@ if(GIT_PROGRAM AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
   endif()
 endif()
 # These macros are set only on the sources that use them, so that a new commit does not rebuild other sources.
-set_source_files_properties(cli/load/bench.c cli/help.c cli/run.c admin/stream/sse.c admin/api/routes.c admin/api/view_prom.c PROPERTIES COMPILE_DEFINITIONS
+set_source_files_properties(cli/load/bench.c cli/help.c cli/man.c cli/run.c admin/stream/sse.c admin/api/routes.c admin/api/view_prom.c PROPERTIES COMPILE_DEFINITIONS
   "WEIR_VERSION=\"${PROJECT_VERSION}\";WEIR_COMMIT=\"${weir_commit}\";WEIR_CFLAGS=\"${CMAKE_BUILD_TYPE} ${CMAKE_C_FLAGS_RELEASE}\"")
 
 # weir_headers, for other projects, has the installed headers only; weir_public names folders of
@@ -39,20 +42,25 @@ target_include_directories(weir_headers INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 set_target_properties(weir_headers PROPERTIES EXPORT_NAME headers)
 
-# ---- libweir: the framework and the stages; only weir_* is exported ----
+# ---- libweir: all but the command line; only weir_* is exported ----
 add_library(libweir SHARED $<TARGET_OBJECTS:weir_framework> $<TARGET_OBJECTS:weir_stages>
-  $<TARGET_OBJECTS:weir_llhttp>)
+  $<TARGET_OBJECTS:weir_llhttp> $<TARGET_OBJECTS:weir_config> $<TARGET_OBJECTS:weir_admin>
+  $<TARGET_OBJECTS:weir_export> $<TARGET_OBJECTS:weir_server>)
 set(weir_exports ${PROJECT_SOURCE_DIR}/framework/cmake/libweir.map)
-target_link_libraries(libweir PRIVATE weir_flags weir_urcu weir_openssl Threads::Threads m ${CMAKE_DL_LIBS}
+target_link_libraries(libweir PRIVATE weir_flags weir_urcu weir_openssl weir_yaml weir_mhd weir_gnutls weir_jansson
+  weir_curl Threads::Threads m ${CMAKE_DL_LIBS}
   INTERFACE $<BUILD_INTERFACE:weir_public> weir_headers)
 target_link_options(libweir PRIVATE -Wl,--version-script=${weir_exports})
 if(NOT WEIR_SANITIZE) # the sanitizer's run-time library is part of the program
   target_link_options(libweir PRIVATE -Wl,-z,defs)
 endif()
 # The minor version is part of the soname, since any minor version may add members to structs that
-# only embedders use (weir/view.h, weir/spec.h). WEIR_STAGE_ABI is the version for stages.
+# only embedders use (weir/view.h, weir/spec.h). So is WEIR_STAGE_ABI, the version for stages.
+file(STRINGS framework/include/weir/stage.h weir_abi REGEX "^#define WEIR_STAGE_ABI [0-9]+$")
+string(REGEX REPLACE "[^0-9]" "" weir_abi "${weir_abi}")
+set(weir_so ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}-abi${weir_abi})
 set_target_properties(libweir PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir LINKER_LANGUAGE C
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  VERSION ${PROJECT_VERSION} SOVERSION ${weir_so}
   LINK_DEPENDS ${weir_exports})
 
 # ---- the package ----
@@ -70,18 +78,43 @@ write_basic_package_version_file(${weir_made}/weir-config-version.cmake COMPATIB
 file(RELATIVE_PATH weir_pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(framework/cmake/weir.pc.in weir.pc @ONLY)
 
-install(TARGETS weir)
-install(TARGETS weir_headers libweir EXPORT weir-targets)
-install(DIRECTORY framework/include/weir stages/include/weir
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(EXPORT weir-targets NAMESPACE weir:: DESTINATION ${weir_package})
+# ---- what the program writes about itself: manual pages, completions for shells ----
+set(weir_written ${PROJECT_BINARY_DIR}/written)
+add_custom_command(OUTPUT ${weir_written}/done
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${weir_written}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${weir_written}/man1 ${weir_written}/man5
+  COMMAND sh ${PROJECT_SOURCE_DIR}/framework/cmake/written.sh $<TARGET_FILE:weir> ${weir_written}
+  COMMAND ${CMAKE_COMMAND} -E touch ${weir_written}/done
+  DEPENDS weir framework/cmake/written.sh VERBATIM COMMENT "Writing manual pages and completions")
+add_custom_target(weir_written ALL DEPENDS ${weir_written}/done)
+install(DIRECTORY ${weir_written}/man1 ${weir_written}/man5 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT weir)
+install(FILES ${weir_written}/weir.bash RENAME weir
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT weir)
+install(FILES ${weir_written}/weir.zsh RENAME _weir DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions
+  COMPONENT weir)
+install(FILES ${weir_written}/weir.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+  COMPONENT weir)
+
+# ---- cmake --build BUILD --target uninstall: remove what the last installation wrote ----
+add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/framework/cmake/uninstall.cmake
+  COMMENT "Removing the installed files")
+
+# ---- what is installed; WeirPackage.cmake makes a Debian package of each component ----
+install(TARGETS weir COMPONENT weir)
+install(TARGETS weir_headers libweir EXPORT weir-targets LIBRARY COMPONENT libweir NAMELINK_COMPONENT libweir-dev)
+install(DIRECTORY framework/include/weir stages/include/weir server/include/weir
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT libweir-dev FILES_MATCHING PATTERN "*.h")
+install(EXPORT weir-targets NAMESPACE weir:: DESTINATION ${weir_package} COMPONENT libweir-dev)
 install(FILES ${weir_made}/weir-config.cmake ${weir_made}/weir-config-version.cmake
-  framework/cmake/WeirStage.cmake framework/cmake/weir-stage.map DESTINATION ${weir_package})
-install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(DIRECTORY config/servers DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
-install(DIRECTORY contrib/prometheus contrib/grafana contrib/bpftrace contrib/logrotate DESTINATION ${CMAKE_INSTALL_DATADIR}/weir)
+  framework/cmake/WeirStage.cmake framework/cmake/weir-stage.map DESTINATION ${weir_package} COMPONENT libweir-dev)
+install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT libweir-dev)
+install(DIRECTORY config/servers contrib/prometheus contrib/grafana contrib/logrotate
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/weir COMPONENT weir)
+install(DIRECTORY contrib/bpftrace DESTINATION ${CMAKE_INSTALL_DATADIR}/weir COMPONENT weir
+  FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 # The units are not installed below CMAKE_INSTALL_LIBDIR: systemd searches only lib of /usr and
 # /usr/local.
-install(FILES contrib/systemd/weir@.service contrib/systemd/weir@.socket DESTINATION lib/systemd/system)
-install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES contrib/systemd/weir@.service contrib/systemd/weir@.socket DESTINATION lib/systemd/system COMPONENT weir)
+install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT weir)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT licence)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT weir)

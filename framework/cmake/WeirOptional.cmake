@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Optional features: USDT probes (sys/sdt.h, Debian's systemtap-sdt-dev) and the export of traces,
 # whose library the program needs anyway. Values of WEIR_USDT and WEIR_OTLP: auto, on (it is an
 # error if the package is missing), off.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # weir_stage(NAME SOURCE... [MODULE]): add a stage type.
 #
 # NAME is the type as written under `use:`; dots become underscores in the symbol weir_stage_<name>.

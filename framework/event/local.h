@@ -93,6 +93,11 @@ struct time_book {
 	struct hist_book wait, service;
 };
 
+/** Response times of a source, for one class, by enum weir_outcome (weir_answered). */
+struct answer_book {
+	struct hist_book by[WEIR_OUTCOMES];
+};
+
 struct book {
 	struct class_book class_book[WEIR_CLASSES_MAX];
 	/* change number: incremented after the other counters have changed (book_changed) */
@@ -198,6 +203,7 @@ struct local {
 	struct thread_id left; /* of the thread; valid once it has left the graph (struct gone) */
 	/* one per class; NULL if this thread neither runs the stage nor may end its holds */
 	struct time_book *times;
+	struct answer_book *answers; /* one per class; NULL unless this is a loop of the source */
 	/* NULL if this thread never runs the stage, or the stage has no thread state */
 	void *thread_state;
 	bool runs;         /* this thread may run the stage */

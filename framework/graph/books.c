@@ -38,6 +38,7 @@ static void local_free(struct local *l)
 		return;
 	conf_put(l->conf);
 	free(l->times);
+	free(l->answers);
 	free(l->thread_state);
 	free(l);
 }
@@ -46,6 +47,12 @@ static int local_add_times(struct local *l, const struct weir_stage *st)
 {
 	l->times = calloc((size_t)st->sink.queue.n_classes, sizeof(*l->times));
 	return l->times ? 0 : WEIR_ENOMEM;
+}
+
+static int local_add_answers(struct local *l, const struct weir_stage *st)
+{
+	l->answers = calloc((size_t)st->sink.queue.n_classes, sizeof(*l->answers));
+	return l->answers ? 0 : WEIR_ENOMEM;
 }
 
 static int local_add_run(struct local *l, const struct weir_stage *st)
@@ -81,6 +88,8 @@ static struct local *local_new(struct thread *t, struct weir_stage *st, bool run
 	int rc = runs || stage_has_width(st) ? local_add_times(l, st) : 0;
 	if (rc == 0 && runs)
 		rc = local_add_run(l, st);
+	if (rc == 0 && t->source == st)
+		rc = local_add_answers(l, st);
 	if (rc == 0)
 		return l;
 	local_free(l);
@@ -219,6 +228,13 @@ static void fold_times(struct time_book *into, const struct time_book *from, int
 	}
 }
 
+static void fold_answers(struct answer_book *into, const struct answer_book *from, int n_classes)
+{
+	for (int c = 0; into && from && c < n_classes; c++)
+		for (int o = 0; o < WEIR_OUTCOMES; o++)
+			fold_hist(&into[c].by[o], &from[c].by[o]);
+}
+
 static void fold_local(struct gone *gone, struct local *l, int n_classes)
 {
 	struct local **at = &gone->books;
@@ -232,6 +248,7 @@ static void fold_local(struct gone *gone, struct local *l, int n_classes)
 		gone->first_times = NULL;
 	}
 	fold_times(gone->times, l->times, n_classes);
+	fold_answers(gone->answers, l->answers, n_classes);
 	for (int o = 0; o < l->n_outboxes; o++) {
 		book_add(&gone->link_events[o], book_read(&l->outbox[o].events));
 		book_add(&gone->link_made[o], book_read(&l->outbox[o].made));
@@ -298,6 +315,24 @@ static bool keep(struct gone *gone, struct local *l, int n_classes)
 			book_add(&left->outbox[o].tried[c], book_read(&l->outbox[o].tried[c]));
 	}
 	return false;
+}
+
+void weir_answered(
+    struct weir_stage *st, const struct weir_event *ev, enum weir_outcome outcome, int64_t took_ns)
+{
+	struct thread *t = thread_current;
+	struct weir_graph *g = st->graph;
+	struct local *l = g && t && t->graph == g && t->local ? t->local[st->id] : NULL;
+
+	if (WEIR_LIKELY(l && l->answers)) {
+		hist_book_add(&l->answers[ev->class_id].by[outcome], took_ns, 1);
+		return;
+	}
+	if (!g || !g->gone[st->id].answers)
+		return;
+	lock_take(&g->threads_lock);
+	hist_book_add(&g->gone[st->id].answers[ev->class_id].by[outcome], took_ns, 1);
+	lock_release(&g->threads_lock);
 }
 
 void graph_books_fold(struct weir_graph *g, struct thread *t)

@@ -220,6 +220,11 @@ static int alloc_stages(struct weir_graph *g, const struct plan *plan)
 		if (!g->gone[i].link_events || !g->gone[i].link_made || !g->gone[i].link_tried ||
 		    !g->gone[i].first_times)
 			return WEIR_ENOMEM;
+		if (st->ops->flags & WEIR_STAGE_SOURCE)
+			g->gone[i].answers =
+			    calloc((size_t)g->n_classes, sizeof(struct answer_book));
+		if (st->ops->flags & WEIR_STAGE_SOURCE && !g->gone[i].answers)
+			return WEIR_ENOMEM;
 	}
 	return 0;
 }
@@ -403,6 +408,7 @@ static void free_stage(struct weir_graph *g, struct weir_stage *st)
 	free(g->gone[st->id].link_tried);
 	free(g->gone[st->id].times);
 	free(g->gone[st->id].first_times);
+	free(g->gone[st->id].answers);
 	graph_books_forget(&g->gone[st->id]);
 	free(st);
 }

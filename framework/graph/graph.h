@@ -32,6 +32,7 @@ struct gone {
 	/* times of those threads by class; NULL if none of them ran the stage */
 	struct time_book *times;
 	struct time_book *first_times; /* becomes `times`, since an allocation could fail then */
+	struct answer_book *answers;   /* of a source, by class; NULL for other stages */
 	book_counter *link_events;     /* events accepted, by outlet */
 	book_counter *link_made;       /* events offered that the stage has made, by outlet */
 	book_counter *link_tried;      /* events offered, by outlet * WEIR_CLASSES_MAX + class */

@@ -202,6 +202,9 @@ static void add_stage(const struct inheritance *i, const struct kin *kin, int n_
 	for (int o = 0; o < v->n_links; o++)
 		if (kin->outlet[o] >= 0)
 			v->links[o].events_total += was->links[kin->outlet[o]].events_total;
+	for (int c = 0; v->answers && was->answers && c < n_classes; c++)
+		for (int o = 0; i->class_id[c] >= 0 && o < WEIR_OUTCOMES; o++)
+			weir_hist_add(&v->answers[c].by[o], &was->answers[i->class_id[c]].by[o]);
 	for (int c = 0; c < n_classes; c++)
 		if (i->class_id[c] >= 0)
 			add_class(&v->class_view[c], &was->class_view[i->class_id[c]]);

@@ -276,6 +276,29 @@ static const char *state_word(const struct weir_stage *st, uint64_t in_flight)
 	}
 }
 
+static void sum_answers(
+    struct weir_answer_view *into, const struct answer_book *from, int n_classes)
+{
+	for (int c = 0; from && c < n_classes; c++)
+		for (int o = 0; o < WEIR_OUTCOMES; o++)
+			hist_book_sum(&into[c].by[o], &from[c].by[o]);
+}
+
+static int view_answers(struct weir_graph *g, int id, struct weir_stage_view *v)
+{
+	if (!g->gone[id].answers)
+		return 0;
+	v->answers = calloc((size_t)g->n_classes, sizeof(*v->answers));
+	if (!v->answers)
+		return WEIR_ENOMEM;
+	lock_take(&g->threads_lock);
+	sum_answers(v->answers, g->gone[id].answers, g->n_classes);
+	for (const struct local *l = g->gone[id].books; l; l = l->next)
+		sum_answers(v->answers, l->answers, g->n_classes);
+	lock_release(&g->threads_lock);
+	return 0;
+}
+
 static int view_links(struct weir_stage *st, struct weir_stage_view *v, const uint64_t *events)
 {
 	v->links = calloc((size_t)st->n_outlets + 1, sizeof(*v->links));
@@ -365,6 +388,8 @@ static int view_stage(
 	graph_trouble(g, st, v->trouble, sizeof(v->trouble));
 	int rc = view_links(st, v, events);
 	free(events);
+	if (rc == 0)
+		rc = view_answers(g, st->id, v);
 	return rc != 0 ? rc : graph_group_view(st, now_ns, v);
 }
 
@@ -415,6 +440,7 @@ void weir_graph_view_free(struct weir_graph_view *v)
 		return;
 	for (int i = 0; v->stages && i < v->n_stages; i++) {
 		free(v->stages[i].links);
+		free(v->stages[i].answers);
 		free(v->stages[i].cores);
 	}
 	free(v->stages);

@@ -70,8 +70,9 @@ static void check_fields(struct plan *p, const struct weir_class_spec *cs)
 		if (plan_field_ref(p, p->source_type, cs->match[m].field, &ref))
 			check_match(p, cs, &cs->match[m], &ref);
 		else
-			weir_errs_add(p->errs, &cs->mark, WEIR_ENOENT,
-			    plan_field_hint(p, cs->match[m].field,
+			weir_errs_add(p->errs,
+			    cs->match[m].mark.file ? &cs->match[m].mark : &cs->mark, WEIR_ENOENT,
+			    plan_field_hint(p, p->source_type, cs->match[m].field,
 				"`weir describe` of the source lists the fields", hint,
 				sizeof(hint)),
 			    "class '%s' matches '%s', which %s does not have", cs->name,

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/knob.h>
+
 const struct weir_field *plan_field(
     const struct weir_event_type *type, const char *name, const char **arg)
 {
@@ -85,20 +87,35 @@ bool plan_field_ref(const struct plan *p, const struct weir_event_type *type, co
 	return false;
 }
 
-const char *plan_field_hint(
-    const struct plan *p, const char *name, const char *otherwise, char *hint, size_t size)
+/* The field of `type` whose name is like `name`, or NULL. Names that end with a dot take an argument. */
+static const char *similar(const struct weir_event_type *type, const char *name)
+{
+	const char *names[32];
+	int n = 0;
+
+	for (const struct weir_field *f = type ? type->fields : NULL; f && f->name && n < 32; f++)
+		names[n++] = f->name;
+	return n > 0 ? weir_nearest(name, names, n) : NULL;
+}
+
+const char *plan_field_hint(const struct plan *p, const struct weir_event_type *type,
+    const char *name, const char *otherwise, char *hint, size_t size)
 {
 	size_t n = strcspn(name, "."), at;
-	const struct weir_payload_type *type = name[n] ? plan_payload_named(p, name, n) : NULL;
+	const struct weir_payload_type *payload = name[n] ? plan_payload_named(p, name, n) : NULL;
+	const char *near = payload ? NULL : similar(type, name);
 
-	if (!type)
-		return otherwise;
-	at = (size_t)snprintf(hint, size, "payload '%s' has the fields", type->name);
-	const struct weir_payload_field *f = type->fields;
+	if (near)
+		snprintf(hint, size, "did you mean '%s%s'?", near,
+		    near[strlen(near) - 1] == '.' ? "NAME" : "");
+	if (!payload)
+		return near ? hint : otherwise;
+	at = (size_t)snprintf(hint, size, "payload '%s' has the fields", payload->name);
+	const struct weir_payload_field *f = payload->fields;
 	if (!f || !f->name)
-		snprintf(hint, size, "payload '%s' has no fields", type->name);
+		snprintf(hint, size, "payload '%s' has no fields", payload->name);
 	for (int i = 0; f && f[i].name && at < size; i++)
 		at += (size_t)snprintf(
-		    hint + at, size - at, "%s%s.%s", i ? ", " : " ", type->name, f[i].name);
+		    hint + at, size - at, "%s%s.%s", i ? ", " : " ", payload->name, f[i].name);
 	return hint;
 }

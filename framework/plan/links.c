@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/knob.h>
+
 static int count_outlets(const struct weir_stage_ops *ops)
 {
 	int n = 0;
@@ -57,9 +59,16 @@ static struct plan_outlet *find_outlet(struct plan_stage *ps, const char *name)
 static void unknown_outlet(struct plan *p, struct plan_stage *ps, const struct weir_link_spec *l)
 {
 	char hint[140] = "this stage has no outlets";
+	const char *names[16];
+	int n = 0;
 	size_t at = 0;
 
-	for (int i = 0; i < ps->n_outlets && at < sizeof(hint) - 1; i++)
+	for (; n < ps->n_outlets && n < 16; n++)
+		names[n] = ps->outlets[n].name;
+	const char *near = n > 0 ? weir_nearest(l->outlet, names, n) : NULL;
+	if (near)
+		at = (size_t)snprintf(hint, sizeof(hint), "did you mean '%s'?", near);
+	for (int i = 0; !near && i < ps->n_outlets && at < sizeof(hint) - 1; i++)
 		at += (size_t)snprintf(hint + at, sizeof(hint) - at, "%s'%s'",
 		    i ? ", " : "its outlets are ", ps->outlets[i].name);
 	if (l->outlet[0])

@@ -108,7 +108,7 @@ static void resolve_key(struct plan *p, struct plan_stage *ps)
 
 	if (!plan_key(p, ps, name))
 		weir_errs_add(p->errs, mark, WEIR_ENOENT,
-		    plan_field_hint(p, name,
+		    plan_field_hint(p, ps->type, name,
 			"use 'event', 'class', a field of the events or, if the stage type has a "
 			"key, 'stage'",
 			hint, sizeof(hint)),

@@ -152,10 +152,11 @@ const struct weir_field *plan_field(
  *  payload is checked later (plan_payloads). */
 bool plan_field_ref(const struct plan *p, const struct weir_event_type *type, const char *name,
     struct field_ref *ref);
-/** Return a hint for `name`, which does not name a field: the list of the payload's fields, in
- *  hint[size], if it begins with the name of a payload, else `otherwise`. */
-const char *plan_field_hint(
-    const struct plan *p, const char *name, const char *otherwise, char *hint, size_t size);
+/** Return a hint for `name`, which does not name a field of `type` (NULL: of any type): the list of the
+ *  payload's fields, in hint[size], if it begins with the name of a payload; else the field of `type`
+ *  that is like it, in hint[size]; else `otherwise`. */
+const char *plan_field_hint(const struct plan *p, const struct weir_event_type *type,
+    const char *name, const char *otherwise, char *hint, size_t size);
 /** The payload type called name[0..n) that a stage of the spec uses, or else any known stage type, or
  *  NULL. */
 const struct weir_payload_type *plan_payload_named(

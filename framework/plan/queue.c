@@ -26,7 +26,7 @@ static void resolve_field(struct plan *p, struct plan_stage *ps)
 	if (!plan_field_ref(p, ps->type, s->queue.by, &ps->cost.field))
 		weir_errs_add(p->errs, &s->mark, WEIR_ENOENT,
 		    plan_field_hint(
-			p, s->queue.by, "use a field of the events", hint, sizeof(hint)),
+			p, ps->type, s->queue.by, "use a field of the events", hint, sizeof(hint)),
 		    "stage '%s': 'by' of 'queue' is '%s', but the events (%s) have no such field",
 		    s->name, s->queue.by, ps->type ? ps->type->name : "of any type");
 	else if (ps->cost.field.field && !may_be_number(ps->type, ps->cost.field.field))

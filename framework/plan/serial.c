@@ -87,7 +87,7 @@ void plan_stage_serial(struct plan *p, struct plan_stage *ps)
 	ps->serial = plan_key(p, ps, field);
 	if (!ps->serial && ps->type)
 		weir_errs_add(p->errs, mark, WEIR_ENOENT,
-		    plan_field_hint(p, field,
+		    plan_field_hint(p, ps->type, field,
 			"`weir describe TYPE` shows the fields; or write 'serial: none' at the "
 			"stage",
 			hint, sizeof(hint)),

@@ -350,6 +350,11 @@ int weir_outlet_find(const struct weir_stage *st, const char *name)
 	return -1;
 }
 
+const char *weir_outlet_name(const struct weir_stage *st, int outlet)
+{
+	return outlet >= 0 && outlet < st->n_outlets ? st->outlets[outlet].name : NULL;
+}
+
 bool weir_outlet_linked(const struct weir_stage *st, int outlet)
 {
 	return outlet >= 0 && outlet < st->n_outlets && st->outlets[outlet].to != NULL;

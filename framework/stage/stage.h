@@ -83,7 +83,7 @@ struct weir_stage {
 	struct lock conf_lock;
 	struct conf *conf WEIR_GUARDED_BY(conf_lock);
 	_Atomic uint64_t conf_version; /* incremented when conf is replaced */
-	atomic_bool unhandled_logged, unlinked_logged, payload_logged;
+	bool unhandled_logged, unlinked_logged, payload_logged; /* weir_log_first */
 	atomic_int steer; /* enum weir_steer; written under graph->lock */
 	/* chooses batch sizes; if NULL, they are bounded by cohort.max as set by the operator */
 	struct batcher *batcher;
@@ -103,7 +103,7 @@ struct weir_stage {
 	int64_t per_loop;
 	atomic_uint children;  /* largest number of children that an event may have at a time */
 	atomic_bool continues; /* has had events with continuations (weir/op.h) */
-	atomic_bool refused_logged;
+	bool refused_logged;
 	/* stage whose thread_init prevented an I/O thread from starting; main thread */
 	const struct weir_stage *refused_by;
 	/* handler calls that take longer than this are reported; 0 reports none */

@@ -275,7 +275,7 @@ static bool is_somebody_there(int fd)
 /* Handle a failed accept. Returns whether to continue accepting. */
 static bool accept_failed(struct net_io *io, int fd)
 {
-	static atomic_bool logged;
+	static bool logged;
 	int error = errno;
 	bool descriptors = error == EMFILE || error == ENFILE;
 

@@ -85,7 +85,7 @@ void handover_leave(struct net_io *io, struct net_server *successor)
 
 /* ---- taking over ---- */
 
-void handover_refuse(struct net_io *io, struct net_handed *h, atomic_bool *logged, const char *why)
+void handover_refuse(struct net_io *io, struct net_handed *h, bool *logged, const char *why)
 {
 	net_count(io, NET_REFUSED_HANDED, 1);
 	if (weir_log_first(logged))
@@ -98,7 +98,7 @@ void handover_refuse(struct net_io *io, struct net_handed *h, atomic_bool *logge
 
 static void give_up(struct net_io *io, struct net_handed *h)
 {
-	static atomic_bool logged;
+	static bool logged;
 
 	handover_refuse(io, h, &logged, "memory or fs.epoll.max_user_watches is too small");
 }

@@ -75,7 +75,7 @@ bool handover_receiver_runs(const struct net_io *io);
 
 /** Count and close the connection of `h`, which could not be taken over in that time. `why` is
  * logged, once: unless *logged is set. I/O thread only. */
-void handover_refuse(struct net_io *io, struct net_handed *h, atomic_bool *logged, const char *why);
+void handover_refuse(struct net_io *io, struct net_handed *h, bool *logged, const char *why);
 
 /** Take over the connections handed to `io`. Called by the I/O thread in each iteration. Costs two
  * loads if there are none. */

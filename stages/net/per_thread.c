@@ -145,7 +145,7 @@ void per_thread_give(struct net_server *to, struct net_handed *h, int64_t now_ns
 /* Refuse connections that have waited for too long. */
 static void drop_late(struct net_io *io)
 {
-	static atomic_bool logged;
+	static bool logged;
 	struct net_handed *h;
 
 	while ((h = take(io->srv, weir_loop_now_ns(io->loop) - HANDOVER_WAIT_NS)))

@@ -222,4 +222,46 @@ is err has "site.yaml:3:59: stage 'a' (http.server): 127.0.0.1:$port is in use b
 kill -TERM "$pid"
 ended
 is exit 0
+# A word that is like a known one, and a file without a source.
+cat >near.yaml <<'YAML'
+weir: 1
+classes:
+  vip: { match: { pth: /x } }
+  rest: {}
+stages:
+  web: { use: http.server, with: { listen: "127.0.0.1:0" }, to: { reqest: pages } }
+  pages: { use: router, with: { routes: [ { path: /a, to: hllo } ] }, to: { hello: hello } }
+  hello: { use: respond, with: { body: x } }
+YAML
+weir check near.yaml
+is exit 1
+is err has "near.yaml:3:19: class 'vip' matches 'pth', which http.request does not have"
+is err has "did you mean 'path'?"
+is err has "near.yaml:6:67: stage 'web' (http.server) has no outlet 'reqest'"
+is err has "did you mean 'request'?"
+sed -i 's/pth/path/; s/reqest/request/' near.yaml
+weir check near.yaml
+is exit 1
+is err has "near.yaml:7:59: stage 'pages' (router): route 1 goes to 'hllo', which is not under 'to:'"
+is err has "did you mean 'hello'?"
+sed -i 's/hllo/nothing_like_it/' near.yaml
+weir check near.yaml
+is err has "add 'nothing_like_it: STAGE' to 'to:' of this stage"
+sed -i 's/nothing_like_it/hello/' near.yaml
+weir check near.yaml
+is exit 0
+sed -i 's/path: \/x/sna: x/' near.yaml
+weir check near.yaml
+is err has "did you mean 'sni'?"
+sed -i 's/sna: x/headr.x: y/' near.yaml
+weir check near.yaml
+is exit 1
+printf 'weir: 1\nstages:\n  end: { use: drop }\n' >sourceless.yaml
+for verb in check run; do
+	weir $verb sourceless.yaml
+	is exit 1
+	is err has "sourceless.yaml:3:3: no stage of this file is a source, so there would be no events"
+done
+weir graph sourceless.yaml
+is exit 0
 finish

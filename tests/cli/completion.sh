@@ -9,9 +9,9 @@
 . "$(dirname "$0")/server.sh"
 
 weir completion
-is exit 2; is err has 'bash|zsh is missing'
-weir completion fish
-is exit 2; is err has "not for 'fish'"; is out empty
+is exit 2; is err has 'bash|zsh|fish is missing'
+weir completion tcsh
+is exit 2; is err has "not for 'tcsh'"; is out empty
 weir completion bash
 is exit 0; is err empty
 printf '%s\n' "$out" >weir.bash
@@ -169,4 +169,38 @@ kill -TERM "$pid"
 about='weir run server.yaml'
 ended
 is exit 0
+# fish: what `complete -C` proposes, a proposal and its description per line.
+weir completion fish
+is exit 0; is err empty
+printf '%s\n' "$out" >weir.fish
+fish_proposes() {
+	about="fish completes: weir $*"
+	rc=0
+	out=$(PATH=$(dirname "$program"):$PATH fish --no-config -c "source weir.fish; complete -C 'weir $*'" 2>"$work/err") || rc=$?
+	err=$(<"$work/err")
+	is exit 0; is err empty
+}
+if command -v fish >fish_is; then
+	fish_proposes ''
+	for verb in $("$program" help | awk '/^Next/ { exit } /^  [a-z]/ { print $1 }'); do
+		is out has "$verb	"
+	done
+	fish_proposes 'check --s'
+	is out has '--set	'
+	fish_proposes 'list --s'
+	is out lacks '--set'
+	fish_proposes 'ps -o '
+	is out has json
+	fish_proposes 'completion '
+	is out has fish; is out lacks 'describe'
+	fish_proposes 'overload '
+	is out has shadow
+	fish_proposes 'describe file.'
+	is out has file.read; is out lacks http
+	fish_proposes 'bench --rat'
+	is out has --rate
+	touch a_file.yaml
+	fish_proposes 'check a_f'
+	is out has a_file.yaml
+fi
 finish

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The structure of the sources as a test: check.sh includes|headers|sizes [TOP]
+# The structure of the sources as a test: check.sh includes|headers|sizes|licences [TOP]
 #
 #   includes   every #include is allowed by rules.txt; no file includes a .c
 #   headers    every header compiles alone ($CC, default cc)
 #   sizes      no function over 60 lines, no C source over 500
+#   licences   every source names its licence
 #
 # Prints one line per violation, FILE:LINE: what, and exits 1 if there was one. Functions are found
 # by our layout, which clang-format maintains: the braces of a body stand alone in the first column.
@@ -19,7 +20,7 @@ cd "${2:-$here/../..}" || exit 2
 rules=$here/rules.txt
 source_dirs=(framework stages config admin export server cli load report sim tests bench)
 # Where "..." and <...> are searched after the including file's own folder.
-include_roots=(framework/include stages/include framework stages config export bench tests/unit tests .)
+include_roots=(framework/include stages/include server/include framework stages config export bench tests/unit tests .)
 function_lines_max=60
 file_lines_max=500
 violations=0
@@ -181,10 +182,24 @@ check_sizes() {
 	done <<<"$found"
 }
 
+# Every source names its licence in its first five lines. Files that a guide shows word for word do not.
+check_licences() {
+	local file
+	while read -r file; do
+		head -n 5 "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
+			violation "$file:1: has no line 'SPDX-License-Identifier: MIT'"
+	done < <(find . \( -path ./build -o -path ./.git -o -name node_modules -o -path ./admin/ui/dist \
+		-o -path ./config/servers/site -o -path ./tests/plugin/project -o -path ./tests/plugin/ops \
+		-o -path ./tests/plugin/waits -o -path ./tests/plugin/pair -o -path ./tests/install/shop \) -prune \
+		-o -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.sh' -o -name '*.py' -o -name '*.js' \
+		-o -name '*.jsx' -o -name '*.css' -o -name '*.html' -o -name '*.cmake' -o -name CMakeLists.txt \
+		-o -name '*.bt' \) -print | LC_ALL=C sort | sed 's#^\./##')
+}
+
 case "$what" in
-includes | headers | sizes) "check_$what" ;;
+includes | headers | sizes | licences) "check_$what" ;;
 *)
-	printf 'usage: check.sh includes|headers|sizes [TOP]\n' >&2
+	printf 'usage: check.sh includes|headers|sizes|licences [TOP]\n' >&2
 	exit 2
 	;;
 esac

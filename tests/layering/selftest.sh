@@ -92,5 +92,12 @@ fresh_tree
 seq -f '/* %g */' 501 | plant config/long.c
 expect sizes config/long.c
 
+for file in config/text.c admin/ui/src/page.jsx scripts/lib.sh bench/CMakeLists.txt; do
+	fresh_tree
+	find "$work/tree" -type f -exec sed -i '1i /* SPDX-License-Identifier: MIT */' {} +
+	plant "$file" <<<'int text;'
+	expect licences "$file"
+done
+
 [ $failed = 0 ] && echo "selftest: every planted violation was caught"
 exit $failed

@@ -149,7 +149,7 @@ mkdir dir
 # refused NAME WORDS [HINT]: a server whose plug-in is dir/ver.so
 refused() {
 	about=$1
-	printf 'weir: 1\nplugin: dir/ver.so\nstages:\n  end: { use: drop }\n' >plain.yaml
+	printf 'weir: 1\nplugin: dir/ver.so\nstages:\n  end: { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: r } }\n  r: { use: respond }\n' >plain.yaml
 	weir check plain.yaml
 	about=$1
 	is exit 1; is err has "$2"; is err has "${3-}"; is err has 'plain.yaml:2:9: '
@@ -205,7 +205,7 @@ if [ "$(id -u)" = 0 ]; then
 	is exit 1; is err has "the link '$work/link2/ver.so' belongs to user 54321"
 
 	# ---- the configuration of a server that root starts, and its includes ----
-	printf 'weir: 1\ninclude: part.yaml\nstages:\n  end: { use: drop }\n' >main.yaml
+	printf 'weir: 1\ninclude: part.yaml\nstages:\n  end: { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: r } }\n  r: { use: respond }\n' >main.yaml
 	printf 'weir: 1\nname: parts\n' >part.yaml
 	weir check main.yaml
 	is exit 0

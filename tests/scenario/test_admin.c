@@ -91,6 +91,12 @@ static void test_numbers(void)
 	    answer_has(&w, "\nweir_stage_completed_total{stage=\"app\",class=\"default\"} 3\n"));
 	CU_ASSERT(answer_has(
 	    &w, "\nweir_stage_service_seconds_count{stage=\"app\",class=\"default\"} 3\n"));
+	/* a response is counted once it has been sent */
+	FIXTURE_AWAIT(admin_get(&w, "/metrics") == 200 &&
+		      answer_has(&w, "\nweir_request_seconds_count{stage=\"web\",class="
+				     "\"default\",outcome=\"ok\"} 3\n"));
+	CU_ASSERT(answer_has(&w, "\nweir_request_seconds_count{stage=\"web\",class=\"default\","
+				 "outcome=\"failed\"} 0\n"));
 	CU_ASSERT(answer_has(&w, "\nweir_http_connections{stage=\"web\"} 1\n"));
 	CU_ASSERT_EQUAL(admin_get(&w, "/api/v1/graph"), 200);
 	CU_ASSERT(answer_has(&w, "\"from\":\"web\""));

@@ -290,12 +290,33 @@ test("a width at its maximum, and what the other side refuses, are told", async 
   await page.locator(".facts", { hasText: /bounds 1–64; [\d,]+\/s refused by the other side/ }).waitFor();
 }, { world: { stage: { width: { ...WIDTH, max: 64, why: "" } } } });
 
+test("what clients get: the response time first, and a row with a chart for each class", async ({ open }) => {
+  const page = await open({});
+  const card = page.locator(".card:has(#classes-title)");
+  await card.waitFor();
+  const cells = async (row) => (await card.locator("tbody tr").nth(row).locator("td").allTextContents()).map((s) => s.trim());
+  await until(async () => (await cells(0))[4] === "20 ms · 40 ms" && (await cells(1))[4] === "40 ms · 80 ms", "the times of both classes");
+  assert.deepEqual(await card.locator("tbody th").allTextContents(), ["vip", "bulk"]);
+  const [answered, good, refused, failed] = (await cells(1)).map(parseFloat);
+  assert.ok(Math.abs(good / answered - 0.9) < 0.03 && Math.abs(refused - failed) <= 1 && refused > 0, `${answered} ${good} ${refused} ${failed}`);
+  assert.equal(await page.locator(".big h2").first().textContent(), "Response, p99");
+  await until(async () => await page.locator(".big-value").first().textContent() === "80ms", "the slowest of all classes");
+  await until(async () => await card.locator(".spark-line").count() === 2, "a chart for each class");
+});
+
+test("one class has no table of classes", async ({ open }) => {
+  const page = await open({});
+  await page.locator(".big-value").first().waitFor();
+  await until(async () => await page.locator(".big-value").first().textContent() === "40ms", "the response time");
+  assert.equal(await page.locator("#classes-title").count(), 0);
+}, { world: { classes: ["default"] } });
+
 test("a core group is a box in the graph, a card with its cores, and on the pages of its stages", async ({ open }) => {
   const page = await open({});
   const box = page.locator("[data-group=core]");
   await box.waitFor();
   await page.waitForFunction(() => /^core group core, wavefront, gate time: 10ms, starve 25 ms, 2 cores, 90 %, 45 % busy$/
-    .test(document.querySelector("[data-group=core]").getAttribute("aria-label")));
+    .test(document.querySelector("[data-group=core]")?.getAttribute("aria-label")));
   assert.equal(await box.locator(".core-used").count(), 2);
   const card = page.locator(".group-card");
   assert.equal(await card.locator(".hint").first().textContent(), "wavefront · gate time: 10ms · starve 25 ms");
@@ -310,7 +331,7 @@ test("a core group is a box in the graph, a card with its cores, and on the page
 
 test("a core that sleeps in a handler is marked in the graph, in its card, and on the pages of its stages", async ({ open }) => {
   const page = await open({ hash: "#/overview" });
-  await page.waitForFunction(() => /, 90 %, 45 % busy, core 0 blocked in work$/.test(document.querySelector("[data-group=core]").getAttribute("aria-label")));
+  await page.waitForFunction(() => /, 90 %, 45 % busy, core 0 blocked in work$/.test(document.querySelector("[data-group=core]")?.getAttribute("aria-label")));
   assert.equal(await page.locator("[data-group=core] .asleep").count(), 1);
   const said = "Core 0 of the group core has slept for 6.2 s in a handler of work; its spare thread has slept, too, for 1.5 s in one of answer";
   const blocked = page.getByRole("list", { name: "Blocked cores" });
@@ -335,7 +356,7 @@ test("a source says how many of its threads are full, and how many clients wait"
 
 test("a core that has left its group is not counted", async ({ open }) => {
   const page = await open({});
-  await page.waitForFunction(() => /, 1 core, 90 % busy$/.test(document.querySelector("[data-group=core]").getAttribute("aria-label")));
+  await page.waitForFunction(() => /, 1 core, 90 % busy$/.test(document.querySelector("[data-group=core]")?.getAttribute("aria-label")));
   assert.equal(await page.locator("[data-group=core] .core-used").count(), 1);
   const rows = async () => (await page.locator("table.cores tbody th").allTextContents()).join(", ");
   assert.equal(await rows(), "core 0, core 1 (left)");
@@ -594,7 +615,7 @@ test("weir itself: the page of a running server, killed and started again", asyn
     await page.locator('.node[data-stage="work"]').waitFor();
     if (routes.includes("/api/v1/history")) {
       // No requests have been sent to the server since the page was opened.
-      await page.waitForFunction(() => /max [1-9]/.test(document.querySelector(".big-most")?.textContent || ""));
+      await page.waitForFunction(() => /max [1-9]/.test(document.querySelectorAll(".big-most")[1]?.textContent || ""));
     }
     await tabTo(page, () => document.activeElement.getAttribute("data-stage") === "work");
     await page.keyboard.press("Enter");

@@ -149,7 +149,10 @@ export class World {
       const offered = Math.floor(all * part), lost = i === 0 ? 0 : Math.min(offered, Math.floor(shed / (this.classes.length - 1)));
       return { name, offered_total: offered, admitted_total: offered - lost, completed_total: offered - lost, failed_total: 0, spawned_total: 0, departed_total: 0,
         shed_total: Object.fromEntries(REASONS.map((r) => [r, r === "priority" ? lost : 0])), shadow_shed_total: 0, refused_ahead_total: 0,
-        queued: pool ? 20 : 0, wait_seconds: histogram(pool ? s.wait : 0, pool ? offered - lost : 0), service_seconds: histogram(s.service || 0, s.service ? offered - lost : 0) };
+        queued: pool ? 20 : 0, wait_seconds: histogram(pool ? s.wait : 0, pool ? offered - lost : 0), service_seconds: histogram(s.service || 0, s.service ? offered - lost : 0),
+        // clients get nine good answers of ten, and of the others as many refusals as failures; class i waits for 20 ms * (i + 1)
+        response_seconds: s.placement !== "source" ? null : { ok: histogram(0.02 * (i + 1), Math.floor(0.9 * offered)),
+          shed: histogram(0.001, Math.floor(0.05 * offered)), failed: histogram(0.1, Math.floor(0.05 * offered)) } };
     });
     return {
       name: s.name, use: s.use, summary: s.summary, placement: s.placement, group: s.group, mode: "shared", depth: s.depth,
@@ -181,7 +184,8 @@ export class World {
       queue: pool ? Math.round(40 + 30 * Math.sin(t / 15)) : 0, oldest: pool ? s.wait : 0, wait_p50: pool && !this.options.idle ? s.wait : null,
       wait_p99: pool && !this.options.idle ? round(s.wait * (3 + Math.sin(t / 9))) : null, service_p50: s.service ?? null, service_p99: s.service ? 3 * s.service : null,
       busy: pool ? 0.8 : 0, threads: s.threads || 0, pressure: pool ? 0.3 : 0, degradation: 0 };
-    if (withClasses) out.classes = this.classes.map((_, i) => ({ in: round(r * (i ? 0.9 : 0.1)), done: round(r * 0.4), shed: i ? out.shed : 0, wait_p99: out.wait_p99 }));
+    if (withClasses) out.classes = this.classes.map((_, i) => ({ in: round(r * (i ? 0.9 : 0.1)), done: round(r * 0.4), shed: i ? out.shed : 0, wait_p99: out.wait_p99,
+      response_p99: s.placement === "source" ? 0.04 * (i + 1) : null }));
     return out;
   }
 
@@ -195,9 +199,9 @@ export class World {
     for (const s of this.stages()) {
       if (only && s.name !== only) continue;
       const rows = at.map((t) => this.sample(s, t - this.started, Boolean(only)));
-      const fields = only ? Object.keys(rows[0] || {}).filter((f) => f !== "name" && f !== "classes") : ["in", "done", "shed", "queue", "wait_p99", "busy", "threads"];
+      const fields = only ? Object.keys(rows[0] || {}).filter((f) => f !== "name" && f !== "classes") : ["in", "done", "shed", "queue", "wait_p99", "response_p99", "busy", "threads"];
       stages[s.name] = Object.fromEntries(fields.map((f) => [f, rows.map((r) => r[f])]));
-      if (only && rows.length) stages[s.name].classes = this.classes.map((_, i) => Object.fromEntries(["in", "done", "shed", "wait_p99"].map((f) => [f, rows.map((r) => r.classes[i][f])])));
+      if (only && rows.length) stages[s.name].classes = this.classes.map((_, i) => Object.fromEntries(["in", "done", "shed", "wait_p99", "response_p99"].map((f) => [f, rows.map((r) => r.classes[i][f])])));
     }
     return { step, from, to, at, classes: this.classes, stages };
   }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // A chart over time. uPlot draws the lines; names, values and the tooltip are text next to the
 // drawing.
 //

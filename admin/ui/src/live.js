@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // The state of the server as signals, and the polling and streaming that keep them current.
 //
 // /api/v1/stages is polled continuously: every number in the tables and the graph is derived from

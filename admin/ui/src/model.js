@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Current rates and percentiles, derived from totals.
 //
 // /api/v1/stages returns totals since the start. A model stores the last few answers and subtracts
@@ -107,6 +108,7 @@ function stageNow(s, old, older, dt) {
     ahead: total(classes, (c) => c.ahead),
     wait: merged("wait_seconds"),
     service: merged("service_seconds"),
+    response: s.classes[0]?.response_seconds ? responses(s.classes, older?.classes) : null, // of a source
     fill: s.queue.limit > 0 ? Math.min(1, (s.queue.length + s.held + (s.awaiting || 0)) / s.queue.limit) : 0, // the limit covers all three
     busyShare: t.now > 0 ? Math.min(1, busyS / t.now) : 0,
     widthShare: s.width ? Math.min(1, s.width.in_work / s.width.now) : null,
@@ -136,8 +138,18 @@ function classNow(c, old, older, dt) {
     queued: c.queued,
     wait: quantiles([c.wait_seconds], older && [older.wait_seconds]),
     service: quantiles([c.service_seconds], older && [older.service_seconds]),
+    answers: c.response_seconds && {
+      ok: per(c.response_seconds.ok.count, old?.response_seconds?.ok.count, dt),
+      shed: per(c.response_seconds.shed.count, old?.response_seconds?.shed.count, dt),
+      failed: per(c.response_seconds.failed.count, old?.response_seconds?.failed.count, dt),
+      time: responses([c], older && [older]),
+    },
   };
 }
+
+// The response times of requests that were answered ok, of some classes of a source.
+const responses = (classes, then) =>
+  quantiles(classes.map((c) => c.response_seconds.ok), then && then.flatMap((c) => (c.response_seconds ? [c.response_seconds.ok] : [])));
 
 // ---- core groups ----
 
@@ -184,8 +196,10 @@ function sampleOf(s) {
     queue: s.queue.length, oldest: s.queue.oldest_wait_seconds,
     wait_p50: finite(s.wait.p50), wait_p99: finite(s.wait.p99),
     service_p50: finite(s.service.p50), service_p99: finite(s.service.p99),
+    response_p50: finite(s.response?.p50 ?? null), response_p99: finite(s.response?.p99 ?? null),
     busy: s.busyShare, threads: s.threads.now, pressure: s.pressure, degradation: s.degradation,
-    classes: s.classes.map((c) => ({ in: c.offered, done: c.completed, shed: c.shed, wait_p99: finite(c.wait.p99) })),
+    classes: s.classes.map((c) => ({ in: c.offered, done: c.completed, shed: c.shed, wait_p99: finite(c.wait.p99),
+      response_p99: finite(c.answers?.time.p99 ?? null) })),
   };
 }
 

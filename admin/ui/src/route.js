@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // The current view as a link: #/PAGE[/NAME]?key=value. The link contains range, stage, filters and
 // theme, so a view can be shared.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Hooks: the samples of a range, an answer that is read repeatedly, the width of an element.
 
 import { useEffect, useRef, useState } from "preact/hooks";

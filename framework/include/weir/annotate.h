@@ -8,6 +8,15 @@
 #ifndef WEIR_ANNOTATE_H
 #define WEIR_ANNOTATE_H
 
+/** Around the declarations of a header: C linkage in a C++ program. */
+#ifdef __cplusplus
+#define WEIR_C_BEGIN extern "C" {
+#define WEIR_C_END   }
+#else
+#define WEIR_C_BEGIN
+#define WEIR_C_END
+#endif
+
 #define WEIR_API __attribute__((visibility("default")))
 
 /** Size of a cache line in bytes. Fields with different writers belong on different lines. */

@@ -19,6 +19,8 @@
 
 #include <weir/annotate.h>
 
+WEIR_C_BEGIN
+
 /* name, code, kind, word (metric label, JSON), message */
 #define WEIR_ERROR_TABLE(X)                                                                        \
 	X(OK, 0, DONE, "ok", "completed")                                                          \
@@ -57,7 +59,7 @@ enum weir_error {
 };
 
 /** The kinds of outcome of an event. */
-enum weir_outcome { WEIR_OUTCOME_DONE, WEIR_OUTCOME_SHED, WEIR_OUTCOME_FAILED };
+enum weir_outcome { WEIR_OUTCOME_DONE, WEIR_OUTCOME_SHED, WEIR_OUTCOME_FAILED, WEIR_OUTCOMES };
 
 /** Number of SHED reasons; weir_shed_index() maps their codes to [0, WEIR_SHED_REASONS). */
 #define WEIR_SHED_REASONS 11
@@ -133,5 +135,7 @@ WEIR_API size_t weir_errs_format(const struct weir_errs *errs, char *buf, size_t
 	(WEIR_LIKELY(cond) ? (void)0 : weir_assert_failed(#cond, __FILE__, __LINE__, __func__))
 WEIR_API void weir_assert_failed(const char *cond, const char *file, int line, const char *func)
     __attribute__((noreturn));
+
+WEIR_C_END
 
 #endif

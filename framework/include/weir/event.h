@@ -23,12 +23,15 @@
 #ifndef WEIR_EVENT_H
 #define WEIR_EVENT_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <weir/annotate.h>
 #include <weir/error.h>
+
+WEIR_C_BEGIN
 
 struct weir_event;
 
@@ -181,7 +184,7 @@ struct weir_event {
 	uint8_t class_id; /* class 0 has the highest priority */
 	uint8_t state;    /* enum weir_event_state */
 };
-_Static_assert(sizeof(struct weir_event) == WEIR_CACHE_LINE, "the header is one cache line");
+static_assert(sizeof(struct weir_event) == WEIR_CACHE_LINE, "the header is one cache line");
 
 /**
  * Initialise `ev` as a new event of `type` that arrived at `now_ns`, with class 0 and without a
@@ -220,5 +223,7 @@ static inline void *weir_event_cast(struct weir_event *ev, const struct weir_eve
 
 /** Hash of a slice, for use as a key: 64-bit XXH3, but never 0, which means "no key". */
 WEIR_API uint64_t weir_hash(struct weir_slice s);
+
+WEIR_C_END
 
 #endif

@@ -27,6 +27,8 @@
 #include <weir/spec.h>
 #include <weir/stage.h>
 
+WEIR_C_BEGIN
+
 struct weir_graph;
 
 /** Check everything that can be checked without acquiring resources: names, types, links, cycles,
@@ -190,6 +192,8 @@ WEIR_API bool weir_thread_running(const char **stage, const char **event_type);
  *  if no such event exists, or if its type has no `describe`. Async-signal-safe if `describe` is;
  *  may read the memory that caused the crash. */
 WEIR_API bool weir_thread_event(char *buf, size_t size);
+
+WEIR_C_END
 
 #include <weir/operate.h>
 #include <weir/profile.h>

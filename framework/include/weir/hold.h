@@ -6,6 +6,8 @@
 #include <weir/annotate.h>
 #include <weir/event.h>
 
+WEIR_C_BEGIN
+
 struct weir_stage;
 
 /**
@@ -72,5 +74,7 @@ WEIR_API void weir_hold_refused(struct weir_stage *st, struct weir_event *ev);
  * graph; costs about 5 ns plus the push into the queue.
  */
 WEIR_API void weir_requeue(struct weir_stage *st, struct weir_event **ev);
+
+WEIR_C_END
 
 #endif

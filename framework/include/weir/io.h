@@ -34,6 +34,8 @@
 #include <weir/event.h>
 #include <weir/stage.h>
 
+WEIR_C_BEGIN
+
 struct weir_loop;
 struct weir_watch;
 struct weir_timer;
@@ -179,5 +181,7 @@ WEIR_API int weir_passed_add(int fd, const char *name);
 /** Log a warning for each passed socket that was not taken, and return the number of such sockets.
  *  They stay open. Main thread. */
 WEIR_API int weir_passed_report(void);
+
+WEIR_C_END
 
 #endif

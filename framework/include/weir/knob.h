@@ -17,6 +17,8 @@
 #include <weir/annotate.h>
 #include <weir/error.h>
 
+WEIR_C_BEGIN
+
 /* Columns: type, C type of the member, how a user writes a value. */
 #define WEIR_KNOB_TYPES(X)                                                                         \
 	X(BOOL, "bool", "true or false")                                                           \
@@ -133,5 +135,7 @@ WEIR_API int weir_knobs_bind(const struct weir_knob *table, const struct weir_no
 /** The name in `names[n]` nearest to `word` (edit distance, at most a third of its length), or
  *  NULL. */
 WEIR_API const char *weir_nearest(const char *word, const char *const *names, int n);
+
+WEIR_C_END
 
 #endif

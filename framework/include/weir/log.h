@@ -15,10 +15,11 @@
 #ifndef WEIR_LOG_H
 #define WEIR_LOG_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <weir/annotate.h>
+
+WEIR_C_BEGIN
 
 enum weir_log_level { WEIR_LOG_ERROR, WEIR_LOG_WARN, WEIR_LOG_INFO, WEIR_LOG_DEBUG };
 
@@ -44,9 +45,12 @@ WEIR_API void weir_log_set_file(struct weir_log_file *file);
 
 /** Return true on the first call with `flag` and false on later ones. For a line that must not be
  *  repeated; `flag` is static and initially false. */
-static inline bool weir_log_first(atomic_bool *flag)
+static inline bool weir_log_first(bool *flag)
 {
-	return !atomic_load_explicit(flag, memory_order_relaxed) && !atomic_exchange(flag, true);
+	return !__atomic_load_n(flag, __ATOMIC_RELAXED) &&
+	       !__atomic_exchange_n(flag, true, __ATOMIC_RELAXED);
 }
+
+WEIR_C_END
 
 #endif

@@ -26,6 +26,8 @@
 #include <weir/error.h>
 #include <weir/log.h>
 
+WEIR_C_BEGIN
+
 struct weir_log_file;
 
 /**
@@ -63,5 +65,7 @@ WEIR_API void weir_log_reopen(void);
 /** Write the buffered lines, stop the writer and free everything. If the target is a pipe that
  *  nobody reads, give up after 1 s. NULL is allowed. */
 WEIR_API void weir_log_file_close(struct weir_log_file *f);
+
+WEIR_C_END
 
 #endif

@@ -14,6 +14,8 @@
 
 #include <weir/annotate.h>
 
+WEIR_C_BEGIN
+
 enum weir_metric_kind {
 	WEIR_METRIC_COUNTER, /* never decreases; its name ends in _total */
 	WEIR_METRIC_GAUGE,   /* goes up and down; every thread adds its own changes */
@@ -82,5 +84,7 @@ WEIR_API int64_t weir_hist_quantile_ns(const struct weir_hist *h, double q);
 
 /** Add the counts of `from` to `into`. */
 WEIR_API void weir_hist_add(struct weir_hist *into, const struct weir_hist *from);
+
+WEIR_C_END
 
 #endif

@@ -48,11 +48,14 @@
 #ifndef WEIR_OP_H
 #define WEIR_OP_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/annotate.h>
 #include <weir/event.h>
+
+WEIR_C_BEGIN
 
 struct weir_stage;
 struct weir_family;
@@ -89,7 +92,7 @@ struct weir_op {
 	uint8_t depth;          /* generations above */
 	uint8_t flags;
 };
-_Static_assert(sizeof(struct weir_op) == WEIR_CACHE_LINE, "it is one cache line");
+static_assert(sizeof(struct weir_op) == WEIR_CACHE_LINE, "it is one cache line");
 
 /**
  * Allocate an event of `type` in state NEW, with its whole struct zeroed (type->size bytes, aligned
@@ -219,5 +222,7 @@ WEIR_API bool weir_family_over(const struct weir_family *f);
 
 /** The family of `ev`, or NULL. */
 WEIR_API struct weir_family *weir_family_of(const struct weir_event *ev);
+
+WEIR_C_END
 
 #endif

@@ -14,6 +14,8 @@
 #include <weir/annotate.h>
 #include <weir/spec.h>
 
+WEIR_C_BEGIN
+
 struct weir_graph;
 
 /** Size of a buffer for a knob's value as text, with its NUL; longer values are truncated. */
@@ -159,5 +161,7 @@ WEIR_API int weir_graph_get(
 #define weir_graph_act_as weir_graph_change_as
 #define weir_graph_acts   weir_graph_changes
 #define weir_graph_layers weir_graph_override
+
+WEIR_C_END
 
 #endif

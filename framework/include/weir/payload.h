@@ -42,6 +42,8 @@
 #include <weir/annotate.h>
 #include <weir/event.h>
 
+WEIR_C_BEGIN
+
 struct weir_stage;
 
 /** Largest number of payloads of an event. */
@@ -155,5 +157,7 @@ WEIR_API void weir_payload_free(void *payload);
  * this, in any thread. Costs an atomic addition, about 10 ns.
  */
 WEIR_API int weir_payload_reserve(struct weir_stage *st, void *payload, size_t bytes);
+
+WEIR_C_END
 
 #endif

@@ -9,6 +9,8 @@
 #include <weir/annotate.h>
 #include <weir/error.h>
 
+WEIR_C_BEGIN
+
 struct weir_stage_ops;
 
 /** The built-in or loaded type called `name`, or NULL if none exists. Any thread. */
@@ -53,5 +55,7 @@ WEIR_API bool weir_stage_type_left(const char *name);
 /** Register a type of a program that embeds weir. `ops` must never be freed. Returns 0, or a WEIR_E
  *  code with `err` filled in. */
 WEIR_API int weir_stage_register(const struct weir_stage_ops *ops, struct weir_err *err);
+
+WEIR_C_END
 
 #endif

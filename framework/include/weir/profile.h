@@ -15,6 +15,8 @@
 #include <weir/annotate.h>
 #include <weir/metric.h>
 
+WEIR_C_BEGIN
+
 struct weir_graph;
 
 enum weir_profile_on {
@@ -106,5 +108,7 @@ struct weir_profile {
  *  meanwhile. */
 WEIR_API int weir_graph_profile(const struct weir_graph *graph, struct weir_profile **profile);
 WEIR_API void weir_graph_profile_free(struct weir_profile *profile);
+
+WEIR_C_END
 
 #endif

@@ -9,6 +9,10 @@
 
 #include <stdint.h>
 
+#include <weir/annotate.h>
+
+WEIR_C_BEGIN
+
 /** Return number `k` of `key`, 64 bits. The sequences of neighbouring keys are correlated; to avoid
  *  that, use weir_random_at(key, 0) as the key. Costs about 1 ns. */
 static inline uint64_t weir_random_at(uint64_t key, uint64_t k)
@@ -25,5 +29,7 @@ static inline double weir_random_unit(uint64_t bits)
 {
 	return ((double)(bits >> 11) + 1.0) * 0x1p-53;
 }
+
+WEIR_C_END
 
 #endif

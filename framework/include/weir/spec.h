@@ -20,6 +20,8 @@
 #include <weir/event.h>
 #include <weir/knob.h>
 
+WEIR_C_BEGIN
+
 /** `threads:` of a group, or of a stage that is not in a group. A min or max of -1 (`auto`) stands
  *  for the number of cores that this process may use, adjusted so that min <= max. */
 struct weir_threads_spec {
@@ -226,6 +228,7 @@ struct weir_group_spec {
 struct weir_match_spec {
 	char *field; /* field of the source's event type: "path", "header.x-plan" */
 	char *pattern;
+	struct weir_mark mark; /* position of the field; .file is NULL if it is not from a file */
 };
 
 struct weir_class_spec {
@@ -473,5 +476,7 @@ WEIR_API int weir_group_spec_set(
 
 /** Free a spec and everything it owns. NULL is allowed. */
 WEIR_API void weir_spec_free(struct weir_spec *spec);
+
+WEIR_C_END
 
 #endif

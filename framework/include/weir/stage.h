@@ -53,6 +53,8 @@
 #include <weir/metric.h>
 #include <weir/payload.h>
 
+WEIR_C_BEGIN
+
 /** Version of the stage interface. Incremented when a struct or call that stages use changes its
  *  meaning, and checked when a plug-in is loaded. */
 #define WEIR_STAGE_ABI 6
@@ -221,6 +223,8 @@ WEIR_API const void *weir_conf(const struct weir_stage *st);
 
 /** Name of the stage in the configuration. Any thread; valid for the lifetime of the graph. */
 WEIR_API const char *weir_stage_name(const struct weir_stage *st);
+
+WEIR_C_END
 
 #include <weir/hold.h>
 #include <weir/op.h>

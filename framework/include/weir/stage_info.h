@@ -22,11 +22,16 @@
 #include <weir/annotate.h>
 #include <weir/event.h>
 
+WEIR_C_BEGIN
+
 struct weir_stage;
 struct weir_stage_ops;
 
 /** Index of the outlet called `name`, or -1 if the stage has none. For use in ops->init. */
 WEIR_API int weir_outlet_find(const struct weir_stage *st, const char *name);
+
+/** Name of the outlet with this index, or NULL after the last one. Constant after the build. */
+WEIR_API const char *weir_outlet_name(const struct weir_stage *st, int outlet);
 
 /** Whether `outlet` is linked to a stage. Constant after the build. */
 WEIR_API bool weir_outlet_linked(const struct weir_stage *st, int outlet);
@@ -93,5 +98,7 @@ WEIR_API double weir_pressure(const struct weir_stage *st);
  * degradation, Welsh and Culler, "Adaptive Overload Control for Busy Internet Servers", USITS 2003.
  */
 WEIR_API double weir_degradation(const struct weir_stage *st);
+
+WEIR_C_END
 
 #endif

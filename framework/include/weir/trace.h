@@ -12,6 +12,8 @@
 
 #include <weir/event.h>
 
+WEIR_C_BEGIN
+
 /** Size of a context as text, "00-<32 hex>-<16 hex>-01", with the NUL. */
 #define WEIR_TRACEPARENT_BYTES 56
 
@@ -51,5 +53,7 @@ WEIR_API bool weir_event_traced(const struct weir_event *ev, struct weir_trace *
  * thread.
  */
 WEIR_API bool weir_event_trace(struct weir_event *ev, struct weir_trace *trace);
+
+WEIR_C_END
 
 #endif

@@ -12,6 +12,8 @@
 #include <weir/annotate.h>
 #include <weir/error.h>
 
+WEIR_C_BEGIN
+
 /**
  * Open the regular file `path` for reading, provided that it and every folder and symbolic link on
  * its path
@@ -32,5 +34,7 @@
  * database.
  */
 WEIR_API int weir_trust_open(const char *path, int *fd, struct weir_err *err);
+
+WEIR_C_END
 
 #endif

@@ -11,6 +11,8 @@
 
 #include <weir/payload.h>
 
+WEIR_C_BEGIN
+
 /** Largest number of variables of an event. */
 #define WEIR_VARS_MAX 16
 
@@ -47,5 +49,7 @@ WEIR_API struct weir_slice weir_vars_get(const struct weir_vars *vars, const cha
 /** Store the number of the variable `name` in *number. Returns false if it was not set, or its text is
  *  not a decimal number that fits. */
 WEIR_API bool weir_vars_number(const struct weir_vars *vars, const char *name, int64_t *number);
+
+WEIR_C_END
 
 #endif

@@ -16,6 +16,8 @@
 #include <weir/payload.h>
 #include <weir/source.h>
 
+WEIR_C_BEGIN
+
 struct weir_graph;
 
 enum weir_thread_state {
@@ -42,6 +44,13 @@ struct weir_class_view {
 	uint64_t refused_ahead;         /* refused upstream on behalf of this stage */
 	uint64_t queued;                /* in the queue now */
 	struct weir_hist wait, service; /* time in the queue; time in the handler, per event */
+};
+
+/** Response times of the requests of one class of a source, by enum weir_outcome, from the arrival of a
+ *  request until the source has handed over the last byte of the answer. Requests whose client went
+ *  away before are not counted. */
+struct weir_answer_view {
+	struct weir_hist by[WEIR_OUTCOMES];
 };
 
 struct weir_link_view {
@@ -180,7 +189,8 @@ struct weir_stage_view {
 	const struct weir_metric *metrics;
 	int64_t metric[WEIR_METRICS_MAX];
 	struct weir_class_view class_view[WEIR_CLASSES_MAX];
-	struct weir_clients clients; /* of a source with ops->clients; zero for others */
+	struct weir_answer_view *answers; /* of a source, by class; NULL for other stages */
+	struct weir_clients clients;      /* of a source with ops->clients; zero for others */
 	/* for stages in a core group, otherwise 0 and NULL: the cores of the group */
 	int n_cores;
 	struct weir_core_view *cores;
@@ -245,5 +255,7 @@ WEIR_API void weir_graph_view_free(struct weir_graph_view *view);
 
 /** Copy the newest `n` decisions into `out`, newest first, and return their number. Any thread. */
 WEIR_API int weir_graph_decisions(const struct weir_graph *graph, struct weir_decision *out, int n);
+
+WEIR_C_END
 
 #endif

@@ -14,6 +14,8 @@
 #include <weir/trace.h>
 #include <weir/view.h>
 
+WEIR_C_BEGIN
+
 struct weir_graph;
 
 /* ---- the slowest events ---- */
@@ -121,5 +123,7 @@ WEIR_API void weir_graph_collect_sent(struct weir_graph *graph, uint64_t sent, u
 /** Read the state of the collection. Any thread, takes no lock. */
 WEIR_API void weir_graph_collect_state(
     const struct weir_graph *graph, struct weir_collect_state *state);
+
+WEIR_C_END
 
 #endif

@@ -124,6 +124,7 @@ struct http_io {
 	struct handed_files handed_files; /* files that the next server sends from */
 	struct io_stamp stamp;
 	int64_t count[SERVER_N_METRICS]; /* metric changes since the last iteration */
+	int64_t sent_ns; /* time of the last send, once it has been read; 0: not read yet */
 	struct io_scratch scratch;
 };
 

@@ -39,6 +39,7 @@ static inline ssize_t wire_send(struct conn *c, struct iovec *iov, int n, bool m
 {
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)n};
 
+	c->io->sent_ns = 0;
 	if (c->net.tls)
 		return tls_send(c->net.tls, iov, n, more);
 	if (n == 1 && !more)
@@ -51,6 +52,7 @@ static inline ssize_t wire_send(struct conn *c, struct iovec *iov, int n, bool m
 /** Like sendfile: send up to `n` bytes of `fd` from `*offset` on. */
 static inline ssize_t wire_sendfile(struct conn *c, int fd, off_t *offset, size_t n)
 {
+	c->io->sent_ns = 0;
 	return c->net.tls ? tls_sendfile(c->net.tls, fd, offset, n)
 			  : TEMP_FAILURE_RETRY(sendfile(c->net.watch.fd, fd, offset, n));
 }

@@ -17,6 +17,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <weir/clock.h>
+
 #include "http/conn/wire_io.h"
 #include "http/conn/write.h"
 #include "http/request/sent.h"
@@ -196,6 +198,22 @@ static void count_answer(struct http_io *io, int status)
 		io->count[SERVER_ANSWERS_2XX + class - 2]++;
 }
 
+/* Note how long the request took until now. Requests that the parser refused have no class. The clock
+ * is read once for the responses of many connections that were sent together. */
+static void note_time(struct http_io *io, const struct http_req *r)
+{
+	int status = r->pub.res.status;
+	enum weir_outcome outcome = weir_outcome_of(r->outcome);
+
+	if (r->refusal)
+		return;
+	if (outcome == WEIR_OUTCOME_DONE && status >= 500)
+		outcome = WEIR_OUTCOME_FAILED;
+	if (io->sent_ns == 0)
+		io->sent_ns = weir_clock_ns(CLOCK_MONOTONIC);
+	weir_answered(io->net.stage, &r->pub.ev, outcome, io->sent_ns - r->pub.ev.arrival_ns);
+}
+
 static void clear_part(struct conn *c)
 {
 	pool_hold(&c->io->pool, -(int64_t)c->part.head_n);
@@ -227,6 +245,7 @@ void conn_pop(struct conn *c)
 	if (WEIR_UNLIKELY(c->stream.filling == r) && !stream_leave(&c->stream))
 		conn_stop_input(c);
 	count_answer(c->io, r->pub.res.status);
+	note_time(c->io, r);
 	if (WEIR_UNLIKELY(r->sent != NULL))
 		sent_tell(r, HTTP_SENT_WHOLE, 0);
 	drop_first(c);

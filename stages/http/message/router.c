@@ -179,6 +179,17 @@ static bool methods_good(const char *list, char *hint, size_t size)
 	return true;
 }
 
+/* The outlet of `st` whose name is like `name`, or NULL. */
+static const char *near_outlet(const struct weir_stage *st, const char *name)
+{
+	const char *names[64];
+	int n = 0;
+
+	for (; n < 64 && weir_outlet_name(st, n); n++)
+		names[n] = weir_outlet_name(st, n);
+	return n > 0 ? weir_nearest(name, names, n) : NULL;
+}
+
 static int make_route(
     struct weir_stage *st, struct route *r, const struct route_conf *c, int i, struct weir_err *err)
 {
@@ -214,7 +225,15 @@ static int make_route(
 		return 0;
 	snprintf(err->text, sizeof(err->text), "route %d goes to '%s', which is not under 'to:'",
 	    i + 1, c->to);
-	snprintf(err->hint, sizeof(err->hint), "add '%s: STAGE' to 'to:' of this stage", c->to);
+	const char *near = near_outlet(st, c->to);
+	char path[40];
+	snprintf(path, sizeof(path), "routes.%d.to", i + 1);
+	weir_blame(st, path);
+	if (near)
+		snprintf(err->hint, sizeof(err->hint), "did you mean '%s'?", near);
+	else
+		snprintf(
+		    err->hint, sizeof(err->hint), "add '%s: STAGE' to 'to:' of this stage", c->to);
 	return WEIR_ENOENT;
 }
 

@@ -33,7 +33,7 @@ int memory_step_at(int now, int64_t used, int64_t limit)
 
 static void say(const struct http_io *io, int64_t used)
 {
-	static atomic_bool logged;
+	static bool logged;
 
 	if (weir_log_first(&logged))
 		weir_log(WEIR_LOG_WARN,

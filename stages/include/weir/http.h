@@ -27,6 +27,8 @@
 
 #include <weir/event.h>
 
+WEIR_C_BEGIN
+
 /* The event type of HTTP requests. The fields available to classes, cohorts and partitions are
  * path, method, host, target, address, connection, scheme, tls, sni and header.NAME. */
 WEIR_API extern const struct weir_event_type weir_http_request_type;
@@ -124,7 +126,7 @@ struct weir_http_request {
 /** Cast an event to its request; the type is checked. */
 static inline struct weir_http_request *weir_http_request(struct weir_event *ev)
 {
-	return weir_event_cast(ev, &weir_http_request_type);
+	return (struct weir_http_request *)weir_event_cast(ev, &weir_http_request_type);
 }
 
 /** Return the value of the first header called `name` (ignoring case), or {NULL, 0} if there is
@@ -334,5 +336,7 @@ WEIR_API const char *weir_http_reason(int status);
 
 /** Whether `s` equals `text`, ignoring case. */
 WEIR_API bool weir_slice_is(struct weir_slice s, const char *text);
+
+WEIR_C_END
 
 #endif

@@ -14,6 +14,8 @@
 
 #include <weir/annotate.h>
 
+WEIR_C_BEGIN
+
 /** Maximum size of a head in bytes, including the empty line, and its maximum number of fields. A
  * larger head is answered with 431. */
 #define WEIR_HTTP_HEAD_MAX    16384
@@ -32,5 +34,7 @@
  * call costs about 1 ns per 4 bytes.
  */
 WEIR_API int weir_http_guard(const char *p, size_t n, size_t *head_len, int *status);
+
+WEIR_C_END
 
 #endif

@@ -121,7 +121,7 @@ static void check_tick(const json_t *tick, int hz)
 	CU_ASSERT_TRUE(json_is_true(json_object_get(tick, "ready")));
 	CU_ASSERT_EQUAL(json_array_size(stages), MADE_UP_STAGES);
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(disk, "name")), "disk");
-	CU_ASSERT_EQUAL(json_object_size(disk), 15 + 2);
+	CU_ASSERT_EQUAL(json_object_size(disk), 17 + 2);
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(tick, "classes")), 2);
 	const json_t *self = json_object_get(tick, "self");
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(self, "watchers")), 2);

@@ -97,7 +97,7 @@ static void test_all_stages(void)
 	const json_t *stages = json_object_get(json, "stages");
 	CU_ASSERT_EQUAL(json_object_size(stages), MADE_UP_STAGES);
 	const json_t *odd = json_object_get(stages, made_up.stage[MADE_ODD].name);
-	CU_ASSERT_EQUAL(json_object_size(odd), 7);
+	CU_ASSERT_EQUAL(json_object_size(odd), 8);
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(odd, "busy")), HISTORY_SLOTS_10S);
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json, "to")), T0 + 30);
 	const json_t *in = json_object_get(json_object_get(stages, "disk"), "in");

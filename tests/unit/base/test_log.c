@@ -193,7 +193,7 @@ static void test_threads(void)
 
 static void test_first(void)
 {
-	static atomic_bool flag;
+	static bool flag;
 
 	CU_ASSERT_TRUE(weir_log_first(&flag));
 	CU_ASSERT_FALSE(weir_log_first(&flag));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The server at a glance: a sentence, four numbers, the graph, every stage, and the latest decisions.
+// The server at a glance: a sentence, five numbers, the classes, the graph, every stage, and the latest decisions.
 
 import { count, degraded, NONE, queueText, rate, seconds, widthText, word } from "../format.js";
 import { Graph } from "../graph.jsx";
@@ -9,7 +9,7 @@ import { Card, Decision, Empty, Mark, StageLink, Time } from "../parts.jsx";
 import { FailedReload } from "../reload.jsx";
 import { href, route, RANGES } from "../route.js";
 import { combine, cut } from "../series.js";
-import { firstKnown } from "../use.js";
+import { firstKnown, useFrame } from "../use.js";
 import { isSteered, verdict } from "../verdict.js";
 
 const FEED = 12;
@@ -22,6 +22,7 @@ export function Overview() {
       <FailedReload brief />
       <Alerts />
       <Numbers />
+      <Classes />
       <Card title="Graph" id="graph-title" class="graph-card" tools={<Legend />}>
         {g ? <Graph graph={g} now={now.value} /> : <p class="absent">Waiting for the first answer.</p>}
       </Card>
@@ -81,7 +82,7 @@ function Legend() {
   );
 }
 
-// ---- the four big numbers ----
+// ---- the big numbers ----
 
 const SPARK_S = 300;
 
@@ -96,8 +97,12 @@ function Numbers() {
   const sum = (a, b) => a + b;
   const worst = n && n.stages.filter((s) => s.wait.n > 0).sort((a, b) => b.wait.p99 - a.wait.p99)[0];
   const minutes = Math.round(Math.min(range, 900) / 60);
+  const slowest = n && n.stages.filter((s) => s.response?.n > 0).sort((a, b) => b.response.p99 - a.response.p99)[0];
   return (
     <section class="numbers" aria-label={`Main numbers, with the last ${minutes} minutes`}>
+      <Big name="Response, p99" value={slowest ? split(seconds(slowest.response.p99))[0] : NONE} unit={slowest ? split(seconds(slowest.response.p99))[1] : ""}
+        at={part.at} data={combine(part, sources, "response_p99", Math.max)} show={seconds}
+        note={slowest ? `half within ${seconds(slowest.response.p50)}` : "nothing answered recently"} />
       <Big name="Requests" value={n ? rate(n.all.requests) : NONE} unit="/s" at={part.at}
         data={combine(part, sources, "in", sum)} show={(v) => `${rate(v)}/s`}
         note={n ? (n.all.failed > 0 ? `${rate(n.all.failed)}/s failed` : n.all.away > 0 ? "no admitted request failed" : "none failed") : ""} />
@@ -110,6 +115,50 @@ function Numbers() {
         at={part.at} data={combine(part, all, "wait_p99", Math.max)} show={seconds}
         note={worst ? `at ${worst.name}; service ${seconds(worst.service.p99)}` : "nothing waited recently"} />
     </section>
+  );
+}
+
+// ---- the classes ----
+
+// What the clients of each class get; only if there are several classes.
+function Classes() {
+  const sources = now.value?.stages.filter((s) => s.response) || [];
+  return sources[0]?.classes.length > 1 ? <ClassTable sources={sources} /> : null;
+}
+
+// The charts are those of the first source; most servers have only one.
+function ClassTable({ sources }) {
+  const names = sources[0].classes.map((c) => c.name);
+  const past = useFrame(sources[0].name, { range: "5m" }).frame;
+  const series = (i) => past?.stages[sources[0].name]?.classes?.[i]?.response_p99 || [];
+  const sum = (i, key) => sources.reduce((all, s) => all + s.classes[i].answers[key], 0);
+  return (
+    <Card title="Classes" id="classes-title" hint="What clients get, by class; the highest class first. Rates over 5 s, percentiles over 10 s.">
+      <div class="table-scroll" role="group" aria-labelledby="classes-title" tabIndex={0}>
+        <table class="cards">
+          <caption class="hidden">Every class with the answers that its clients get</caption>
+          <thead><tr><th scope="col">class</th>{["answered/s", "good/s", "refused/s", "failed/s", "response p50 · p99", "p99, 5 minutes"].map((h) => <th key={h} scope="col" class="num">{h}</th>)}</tr></thead>
+          <tbody>
+            {names.map((name, i) => {
+              const [ok, shed, failed] = ["ok", "shed", "failed"].map((key) => sum(i, key));
+              const time = sources.map((s) => s.classes[i].answers.time).sort((a, b) => (b.p99 ?? 0) - (a.p99 ?? 0))[0];
+              const cell = (head, text, alarm) => <td key={head} data-label={head} class={`num ${text === "0" ? "quiet" : ""} ${alarm ? "alarm" : ""}`}>{text}</td>;
+              return (
+                <tr key={name}>
+                  <th scope="row">{name}</th>
+                  {cell("answered/s", rate(ok + shed + failed))}
+                  {cell("good/s", rate(ok))}
+                  {cell("refused/s", rate(shed), shed > 0)}
+                  {cell("failed/s", rate(failed), failed > 0)}
+                  {cell("response p50 · p99", p50p99(time))}
+                  <td class="num class-spark" data-label="p99, 5 minutes"><Spark at={series(i).length ? past.at : []} data={series(i)} /></td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
+    </Card>
   );
 }
 

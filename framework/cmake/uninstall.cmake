@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+# Removes the files that the last `cmake --install` of this build folder wrote, and the folders that are
+# then empty and belong to weir. DESTDIR is respected.
+set(manifest ${CMAKE_BINARY_DIR}/install_manifest.txt)
+if(NOT EXISTS ${manifest})
+  message(FATAL_ERROR "${manifest} does not exist: nothing was installed from this folder")
+endif()
+file(STRINGS ${manifest} files)
+foreach(file IN LISTS files)
+  set(path "$ENV{DESTDIR}${file}")
+  if(EXISTS ${path} OR IS_SYMLINK ${path})
+    file(REMOVE ${path})
+    if(EXISTS ${path})
+      message(FATAL_ERROR "${path} cannot be removed")
+    endif()
+  endif()
+  cmake_path(GET path PARENT_PATH folder)
+  while(folder MATCHES "/weir(/|$)")
+    execute_process(COMMAND rmdir ${folder} ERROR_QUIET)
+    cmake_path(GET folder PARENT_PATH folder)
+  endwhile()
+endforeach()
