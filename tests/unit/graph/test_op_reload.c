@@ -47,8 +47,10 @@ static void test_family(void)
 	for (int i = 0; i < 3; i++) {
 		struct weir_errs errs = {0};
 		struct weir_family *family = weir_family_new(NULL);
-		rig_start(rig_spec(uses[i]));
+		struct weir_spec *second = rig_spec(uses[i]); /* resets what threads read */
+		struct weir_spec *first = rig_spec(uses[i]);
 		on_par = par_twice;
+		rig_start(first);
 		atomic_store(&n_next, 0);
 		struct weir_graph *old = g;
 		steer(old, "kid", WEIR_STEER_PAUSE);
@@ -60,8 +62,7 @@ static void test_family(void)
 			rig_offer(k);
 		FIXTURE_AWAIT(
 		    queue_length(&weir_graph_stage(old, "kid")->sink.queue) == PAR_EVENTS);
-		struct weir_graph *next = fixture_build(rig_spec(uses[i]));
-		on_par = par_twice;
+		struct weir_graph *next = fixture_build(second);
 		CU_ASSERT_EQUAL_FATAL(weir_graph_succeed(next, old, &errs), 0);
 		weir_family_end(family);
 		weir_thread_detach();
