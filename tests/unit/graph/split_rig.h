@@ -5,8 +5,20 @@
 #ifndef WEIR_TESTS_UNIT_GRAPH_SPLIT_RIG_H
 #define WEIR_TESTS_UNIT_GRAPH_SPLIT_RIG_H
 
+#include "fixture/graph/probes.h"
+
+#include <weir/op.h>
+
 #include "base/clock.h"
 #include "graph/graph.h"
+
+#ifndef JOBS /* the header compiles alone */
+#define JOBS 1
+struct job {
+	struct weir_event ev;
+	struct weir_op op;
+};
+#endif
 
 /* Members of a struct weir_event_type. */
 #define RIG_TYPE(of, its_name, its_finish)                                                         \
