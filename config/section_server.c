@@ -57,6 +57,15 @@ const struct weir_knob config_payloads_knobs[] = {
 	.help =
 	    "memory that the payloads of all events may reserve in total; stages that need more "
 	    "are refused, and their events end as 'pressure' or 'memory'"},
+    {.name = "family_memory",
+	.type = WEIR_KNOB_BYTES,
+	.offset = offsetof(struct weir_spec, family_bytes),
+	.def = "256MiB",
+	.min = 0,
+	.max = PAYLOADS_MAX_BYTES,
+	.help =
+	    "memory that the events of one family, such as all that was begun for a client, may "
+	    "use with their payloads; children and payloads above it are refused as 'limit'"},
     {.name = NULL}};
 
 static bool is_text(struct bind *bind, const struct weir_node *name, const struct weir_node *node)

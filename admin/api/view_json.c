@@ -158,9 +158,10 @@ static json_t *refused_json(const struct weir_stage_view *s)
 {
 	const uint64_t *refused = s->payload_refused;
 
-	return json_pack("{s:I, s:I, s:I}", "memory", (json_int_t)refused[WEIR_PAYLOAD_MEMORY],
+	return json_pack("{s:I, s:I, s:I, s:I}", "memory", (json_int_t)refused[WEIR_PAYLOAD_MEMORY],
 	    "budget", (json_int_t)refused[WEIR_PAYLOAD_BUDGET], "slots",
-	    (json_int_t)refused[WEIR_PAYLOAD_SLOTS]);
+	    (json_int_t)refused[WEIR_PAYLOAD_SLOTS], "family",
+	    (json_int_t)refused[WEIR_PAYLOAD_FAMILY]);
 }
 
 static json_t *width_json(const struct weir_stage_view *s)
@@ -186,10 +187,11 @@ static json_t *children_json(const struct weir_stage_view *s)
 {
 	uint64_t ended = s->joined + s->orphaned + s->cancelled;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "limit", (json_int_t)s->children_max,
-	    "spawned_total", (json_int_t)s->spawned, "joined_total", (json_int_t)s->joined,
-	    "orphaned_total", (json_int_t)s->orphaned, "cancelled_total", (json_int_t)s->cancelled,
-	    "in_flight", (json_int_t)(s->spawned > ended ? s->spawned - ended : 0));
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "limit",
+	    (json_int_t)s->children_max, "spawned_total", (json_int_t)s->spawned, "joined_total",
+	    (json_int_t)s->joined, "orphaned_total", (json_int_t)s->orphaned, "cancelled_total",
+	    (json_int_t)s->cancelled, "refused_total", (json_int_t)s->children_refused, "in_flight",
+	    (json_int_t)(s->spawned > ended ? s->spawned - ended : 0));
 }
 
 static json_t *slo_json(int64_t slo_ns)

@@ -139,6 +139,7 @@ static void print_payloads(struct textbuf *out, const struct family *f, const st
 	    [WEIR_PAYLOAD_MEMORY] = "memory",
 	    [WEIR_PAYLOAD_BUDGET] = "budget",
 	    [WEIR_PAYLOAD_SLOTS] = "slots",
+	    [WEIR_PAYLOAD_FAMILY] = "family",
 	};
 
 	for (int i = 0; i < WEIR_PAYLOAD_REFUSALS; i++) {
@@ -302,6 +303,10 @@ static const struct family family[] = {
 	"Events that the stage has made and that have ended anywhere: joined by the event that "
 	"awaited them, orphaned (none did), or cancelled",
 	SCOPE_STAGE, 0, BY(print_children_ended)},
+    {"weir_stage_children_refused_total", "counter",
+	"Children that were refused to their parent, which had too many, was too deep, or was in a "
+	"family without memory left",
+	SCOPE_STAGE, MEMBER_COUNT, OF_STAGE(children_refused)},
     {"weir_stage_events_in_total", "counter", "Events offered to the stage", SCOPE_CLASS,
 	MEMBER_COUNT, OF_CLASS(offered)},
     {"weir_stage_events_out_total", "counter", "Events sent through an outlet of the stage",

@@ -14,15 +14,15 @@ static double mib(const json_t *doc, const char *key)
 
 void payloads_text(const json_t *doc, const json_t *stage, char *text, size_t size)
 {
-	static const char *const key[] = {"budget", "memory", "slots"};
-	static const char *const what[] = {
-	    "over payloads.memory", "without memory", "beside others of the event"};
+	static const char *const key[] = {"budget", "memory", "slots", "family"};
+	static const char *const what[] = {"over payloads.memory", "without memory",
+	    "beside others of the event", "over the memory of a family"};
 	const json_t *refused = json_object_get(stage, "payloads_refused_total");
 	const char *name = json_string_value(json_object_get(stage, "name"));
 	size_t at = 0;
 
 	text[0] = '\0';
-	for (int i = 0; i < 3 && at < size; i++) {
+	for (int i = 0; i < 4 && at < size; i++) {
 		long long n = json_integer_value(json_object_get(refused, key[i]));
 		if (n <= 0)
 			continue;

@@ -56,6 +56,10 @@ static void print_children(const json_t *stage)
 	    whole(children, "spawned_total"), whole(children, "joined_total"),
 	    whole(children, "orphaned_total"), whole(children, "cancelled_total"),
 	    whole(children, "in_flight"), whole(stage, "awaiting"), whole(children, "limit"));
+	if (whole(children, "refused_total") > 0)
+		plain_print(stdout,
+		    "           %lld of the orphaned were refused to their parent\n",
+		    whole(children, "refused_total"));
 }
 
 static void print_head(const json_t *stage)

@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "event/local.h"
 #include "event/op.h"
+#include "event/payload.h"
 
 atomic_bool op_families;
 
@@ -28,6 +30,8 @@ struct weir_family *weir_family_new(struct weir_family *within)
 	atomic_init(&f->waiter, NULL);
 	atomic_init(&f->racing, 0);
 	atomic_init(&f->status, WEIR_OK);
+	atomic_init(&f->used, 0);
+	atomic_init(&f->limit, 0);
 	family_take(within, 1);
 	atomic_store_explicit(&op_families, true, memory_order_relaxed);
 	return f;
@@ -92,13 +96,76 @@ void family_search_end(void)
 	pthread_mutex_unlock(&search);
 }
 
-void weir_family_join(struct weir_family *f, struct weir_event *ev)
+/* ---- memory ---- */
+
+void weir_family_set_memory(struct weir_family *f, uint64_t bytes)
 {
-	if (!f)
-		return;
-	WEIR_ASSERT(ev->type->op != 0 && op_of(ev)->family == NULL);
+	if (f)
+		atomic_store_explicit(&f->limit, bytes, memory_order_relaxed);
+}
+
+uint64_t weir_family_memory(const struct weir_family *f)
+{
+	return f ? atomic_load_explicit(&f->used, memory_order_relaxed) : 0;
+}
+
+static uint64_t limit_of(const struct weir_family *f)
+{
+	uint64_t own = atomic_load_explicit(&f->limit, memory_order_relaxed);
+	const struct thread *t = thread_current;
+
+	if (own > 0)
+		return own;
+	return t && t->payloads
+		   ? atomic_load_explicit(&t->payloads->family_limit, memory_order_relaxed)
+		   : UINT64_MAX;
+}
+
+/* Count less in `f` and the families around it, up to `end`, which is not included. */
+static void shrink(struct weir_family *f, const struct weir_family *end, uint64_t bytes)
+{
+	for (; f != end; f = f->within)
+		atomic_fetch_sub_explicit(&f->used, bytes, memory_order_relaxed);
+}
+
+void family_shrink(struct weir_family *f, uint64_t bytes)
+{
+	shrink(f, NULL, bytes);
+}
+
+bool family_grow(struct weir_family *f, uint64_t bytes)
+{
+	for (struct weir_family *at = f; at; at = at->within)
+		if (WEIR_UNLIKELY(!budget_grow(&at->used, limit_of(at), bytes))) {
+			shrink(f, at, bytes);
+			return false;
+		}
+	return true;
+}
+
+bool family_enter(struct weir_family *f, struct weir_event *ev)
+{
+	uint64_t bytes = ev->type->size;
+
+	if (WEIR_UNLIKELY(ev->type->payloads != 0))
+		bytes += payload_bytes(ev);
+	if (!family_grow(f, bytes))
+		return false;
+	if (WEIR_UNLIKELY(bytes > ev->type->size))
+		payload_follow(ev, f);
 	family_take(f, 1);
 	op_of(ev)->family = f;
+	return true;
+}
+
+/* ---- members ---- */
+
+int weir_family_join(struct weir_family *f, struct weir_event *ev)
+{
+	if (!f)
+		return 0;
+	WEIR_ASSERT(ev->type->op != 0 && op_of(ev)->family == NULL);
+	return family_enter(f, ev) ? 0 : WEIR_ELIMIT;
 }
 
 void weir_family_end(struct weir_family *f)
@@ -129,6 +196,8 @@ bool family_race(struct weir_event *ev)
 
 	if (!f)
 		return false;
+	/* The family around it, if there is one, bounds the memory. */
+	atomic_init(&f->limit, op->family ? UINT64_MAX : 0);
 	atomic_init(&f->waiter, ev);
 	atomic_init(&f->racing, (int)op->n_unsent);
 	atomic_init(&f->status, op->unsent_status);
@@ -136,6 +205,7 @@ bool family_race(struct weir_event *ev)
 	struct weir_event *c = op->children;
 	for (uint32_t i = 0; i < op->n_unsent; i++, c = c->next) {
 		WEIR_ASSERT(op_of(c)->family == op->family);
+		atomic_fetch_add_explicit(&f->used, c->type->size, memory_order_relaxed);
 		weir_family_put(op_of(c)->family);
 		op_of(c)->family = f;
 		op_of(c)->flags |= OP_RACES;

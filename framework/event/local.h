@@ -127,6 +127,7 @@ struct book {
 	/* Of the events that the stage has made: children that have ended for a parent, others that
 	 * have ended, and those of both that have ended as WEIR_ECANCELLED. */
 	book_counter joined, orphaned, cancelled;
+	book_counter children_refused; /* that a bound refused (weir_child, WEIR_ELIMIT) */
 	/* events held minus events released, in two's complement, since a thread may release events
 	 * that others hold; only the sum over all threads is meaningful */
 	book_counter held;
@@ -256,14 +257,16 @@ struct slice {
 };
 
 struct drain_signal;
+struct payload_budget;
 struct slowest;
 struct thread_link;
 
 struct thread {
 	struct weir_graph *graph;
-	struct drain_signal *drain; /* owned by the graph */
-	struct slowest *slowest;    /* the list of the slowest events; owned by the graph */
-	struct thread *next;        /* link in the graph's list of threads, under threads_lock */
+	struct drain_signal *drain;      /* owned by the graph */
+	struct slowest *slowest;         /* the list of the slowest events; owned by the graph */
+	struct payload_budget *payloads; /* owned by the graph */
+	struct thread *next; /* link in the graph's list of threads, under threads_lock */
 	char name[24];
 	/* number of the thread in its pool, or of its loop; -1 if there is none, or until it is set,
 	 * right after the thread has registered */

@@ -62,6 +62,8 @@ struct weir_family {
 	_Atomic(struct weir_event *) waiter;
 	atomic_int racing;
 	_Atomic int16_t status;
+	/* bytes of the members, and the bound on them; 0: that of the graph */
+	_Atomic uint64_t used, limit;
 };
 
 /** Make the unsent children of `ev`, at least one, members of a new family that ends with the first of
@@ -81,6 +83,21 @@ void family_search_end(void);
 /** Add `n` references to a family, or release them; NULL is allowed. */
 void family_take(struct weir_family *f, int n);
 void family_put(struct weir_family *f, int n);
+
+/** Count `bytes` more in `f` and in the families that contain it. Returns false, with nothing counted, if
+ *  that would exceed the memory of one. NULL is allowed. */
+bool family_grow(struct weir_family *f, uint64_t bytes);
+/** Count `bytes` less. */
+void family_shrink(struct weir_family *f, uint64_t bytes);
+/** Make `ev`, which is in no family, a member of `f`, not NULL, with its payloads. Returns false if that
+ *  would exceed the memory. */
+bool family_enter(struct weir_family *f, struct weir_event *ev);
+/** The memory of `n` members of `f`, each of `size` bytes, has been released. */
+static inline void family_leave(struct weir_family *f, int n, size_t size)
+{
+	family_shrink(f, (size_t)n * size);
+	family_put(f, n);
+}
 
 /** `ev`, whose type has a struct weir_op, has ended with `status` and has been counted: let its
  *  parent know, or release its memory. */

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "event/op.h"
+
 /* The payloads of events that the calling thread is ending, the innermost first. */
 static _Thread_local struct payload_end *ending;
 
@@ -20,13 +22,14 @@ static struct payload_head *head_of(void *payload)
 	return (struct payload_head *)payload - 1;
 }
 
-struct payload_budget *payload_budget_new(uint64_t limit)
+struct payload_budget *payload_budget_new(uint64_t limit, uint64_t family_limit)
 {
 	struct payload_budget *b = calloc(1, sizeof(*b));
 
 	if (b) {
 		atomic_init(&b->refs, 1);
 		atomic_init(&b->limit, limit);
+		atomic_init(&b->family_limit, family_limit);
 	}
 	return b;
 }
@@ -38,19 +41,9 @@ void payload_budget_put(struct payload_budget *budget)
 		free(budget);
 }
 
-/* Add `bytes` to the sum. Returns false if that would exceed the limit. */
 static bool grow(struct payload_budget *b, uint64_t bytes)
 {
-	uint64_t limit = atomic_load_explicit(&b->limit, memory_order_relaxed);
-	uint64_t used = atomic_load_explicit(&b->used, memory_order_relaxed);
-
-	do {
-		/* the limit may have been lowered below the sum */
-		if (used > limit || bytes > limit - used)
-			return false;
-	} while (!atomic_compare_exchange_weak_explicit(
-	    &b->used, &used, used + bytes, memory_order_relaxed, memory_order_relaxed));
-	return true;
+	return budget_grow(&b->used, atomic_load_explicit(&b->limit, memory_order_relaxed), bytes);
 }
 
 static void release(struct payload_head *h)
@@ -63,14 +56,11 @@ static void release(struct payload_head *h)
 	h->reserved = 0;
 }
 
-int payload_reserve(struct payload_budget *budget, void *payload, uint64_t more)
+/* Set the reservation to `bytes`, which count in the budget only. */
+static int set_reserved(struct payload_budget *budget, struct payload_head *h, uint64_t bytes)
 {
-	struct payload_head *h = head_of(payload);
 	struct payload_budget *b = h->budget ? h->budget : budget;
-	uint64_t own = h->type->size > WEIR_PAYLOAD_SMALL ? h->type->size : 0, bytes;
 
-	if (__builtin_add_overflow(own, more, &bytes))
-		return WEIR_ENOMEM;
 	if (bytes > h->reserved && !grow(b, bytes - h->reserved))
 		return bytes > atomic_load_explicit(&b->limit, memory_order_relaxed)
 			   ? WEIR_ENOMEM
@@ -89,24 +79,106 @@ int payload_reserve(struct payload_budget *budget, void *payload, uint64_t more)
 	return 0;
 }
 
-void *payload_make(struct payload_budget *budget, const struct weir_payload_type *type,
-    enum weir_payload_refusal *why)
+int payload_reserve(struct payload_budget *budget, void *payload, uint64_t more)
+{
+	struct payload_head *h = head_of(payload);
+	uint64_t own = h->type->size > WEIR_PAYLOAD_SMALL ? h->type->size : 0, bytes;
+	uint64_t before = h->reserved;
+
+	if (__builtin_add_overflow(own, more, &bytes))
+		return WEIR_ENOMEM;
+	if (bytes > before && !family_grow(h->family, bytes - before))
+		return WEIR_ELIMIT;
+	int rc = set_reserved(budget, h, bytes);
+	if (rc != 0)
+		family_shrink(h->family, bytes - before); /* only a growth fails */
+	else if (bytes < before)
+		family_shrink(h->family, before - bytes);
+	return rc;
+}
+
+/* ---- families ---- */
+
+/* The bytes of a payload in a family. */
+static uint64_t bytes_of(const struct payload_head *h)
+{
+	return (h->type->size > WEIR_PAYLOAD_SMALL ? 0 : h->type->size) + h->reserved;
+}
+
+static void leave_family(struct payload_head *h)
+{
+	if (h->family)
+		family_leave(h->family, 1, bytes_of(h));
+	h->family = NULL;
+}
+
+uint64_t payload_bytes(struct weir_event *ev)
+{
+	const struct weir_payloads *p = payloads_of(ev);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < p->n; i++)
+		bytes += bytes_of(head_of(p->payload[i]));
+	return bytes;
+}
+
+void payload_follow(struct weir_event *ev, struct weir_family *family)
+{
+	const struct weir_payloads *p = payloads_of(ev);
+
+	for (uint32_t i = 0; i < p->n; i++) {
+		struct payload_head *h = head_of(p->payload[i]);
+		leave_family(h);
+		h->family = family;
+	}
+	family_take(family, (int)p->n);
+}
+
+/* Let a payload count in the families `to` instead of those in which it counts. Returns false if that
+ * would exceed the memory of one; the payload still counts where it did. */
+static WEIR_COLD bool move(struct payload_head *h, struct weir_family *to)
+{
+	uint64_t bytes = bytes_of(h);
+
+	/* first less, since one family may contain both */
+	family_shrink(h->family, bytes);
+	if (!family_grow(to, bytes)) {
+		for (struct weir_family *f = h->family; f; f = f->within)
+			atomic_fetch_add_explicit(&f->used, bytes, memory_order_relaxed);
+		return false;
+	}
+	family_take(to, 1);
+	weir_family_put(h->family);
+	h->family = to;
+	return true;
+}
+
+/* ---- making and moving ---- */
+
+void *payload_make(struct payload_budget *budget, struct weir_family *family,
+    const struct weir_payload_type *type, enum weir_payload_refusal *why)
 {
 	struct payload_head head = {.type = type}, *h;
 
-	/* a large type is reserved before it is allocated, on behalf of a head on the stack */
-	if (type->size > WEIR_PAYLOAD_SMALL && payload_reserve(budget, &head + 1, 0) != 0) {
-		*why = WEIR_PAYLOAD_BUDGET;
+	if (WEIR_UNLIKELY(family != NULL) && !family_grow(family, type->size)) {
+		*why = WEIR_PAYLOAD_FAMILY;
 		return NULL;
 	}
-	h = calloc(1, sizeof(*h) + type->size);
-	if (!h) {
+	/* a large type is reserved before it is allocated, on behalf of a head on the stack */
+	*why = WEIR_PAYLOAD_BUDGET;
+	if (type->size <= WEIR_PAYLOAD_SMALL || set_reserved(budget, &head, type->size) == 0) {
+		h = calloc(1, sizeof(*h) + type->size);
+		if (h) {
+			family_take(family, 1);
+			*h = head;
+			h->family = family;
+			return h + 1;
+		}
 		release(&head);
 		*why = WEIR_PAYLOAD_MEMORY;
-		return NULL;
 	}
-	*h = head;
-	return h + 1;
+	family_shrink(family, type->size);
+	return NULL;
 }
 
 int payload_fits(const struct weir_event *ev, const struct weir_payload_type *type)
@@ -131,10 +203,13 @@ void payload_add(struct weir_event *ev, void *payload)
 int weir_payload_put(struct weir_event *ev, void **payload)
 {
 	WEIR_ASSERT(*payload != NULL);
-	int rc = payload_fits(ev, head_of(*payload)->type);
+	struct payload_head *h = head_of(*payload);
+	int rc = payload_fits(ev, h->type);
 
 	if (rc != 0)
 		return rc;
+	if (WEIR_UNLIKELY(h->family != weir_family_of(ev)) && !move(h, weir_family_of(ev)))
+		return WEIR_ELIMIT;
 	payload_add(ev, *payload);
 	*payload = NULL;
 	return 0;
@@ -175,6 +250,7 @@ void weir_payload_free(void *payload)
 	struct payload_head *h = head_of(payload);
 	if (h->type->drop)
 		h->type->drop(payload);
+	leave_family(h);
 	release(h);
 	free(h);
 }

@@ -310,7 +310,8 @@ static int build(struct weir_graph *g, const struct plan *plan, struct weir_errs
 
 	if (rc != 0)
 		return rc;
-	g->payloads = payload_budget_new((uint64_t)g->spec->payload_bytes);
+	g->payloads =
+	    payload_budget_new((uint64_t)g->spec->payload_bytes, (uint64_t)g->spec->family_bytes);
 	if (!g->payloads || alloc_stages(g, plan) != 0)
 		return no_memory(errs);
 	for (int i = 0; i < g->n_stages && rc == 0; i++)

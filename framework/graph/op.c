@@ -81,10 +81,10 @@ static inline int why_not(
 {
 	uint32_t limit = atomic_load_explicit(&st->children, memory_order_relaxed);
 
-	if (WEIR_UNLIKELY((unsigned)outlet >= (unsigned)st->n_outlets || !st->outlets[outlet].to))
-		return WEIR_ELINK;
 	if (WEIR_UNLIKELY(op->n_unsent >= limit || op->depth >= WEIR_GENERATIONS))
 		return WEIR_ELIMIT;
+	if (WEIR_UNLIKELY((unsigned)outlet >= (unsigned)st->n_outlets || !st->outlets[outlet].to))
+		return WEIR_ELINK;
 	return WEIR_UNLIKELY(op->family != NULL) && op_is_over(ev) ? WEIR_ECANCELLED : 0;
 }
 
@@ -111,6 +111,16 @@ static inline void inherit(const struct weir_event *ev, struct weir_event *child
 		child->deadline_ns = ev->deadline_ns;
 }
 
+/* Count `n` new events of the class, which the stage has made and is about to send. */
+static void count_spawned(struct thread *t, int id, int class_id, uint64_t n)
+{
+	struct book *book = book_take(t, id);
+
+	book_add(&book->class_book[class_id].spawned, n);
+	book_add(&book->running, n);
+	book_give(t, id, book);
+}
+
 /* Note that a child of `op` has failed before it was sent. */
 static WEIR_COLD int fail(struct weir_op *op, struct weir_op *child, int status)
 {
@@ -124,13 +134,29 @@ static WEIR_COLD int fail(struct weir_op *op, struct weir_op *child, int status)
 	return status;
 }
 
-/* Note that a child of `op` could not be made. */
-static WEIR_COLD int lack(struct weir_op *op)
+/* Note that a child of `op` could not be made, or has been refused. */
+static WEIR_COLD int lack(struct weir_op *op, int status)
 {
 	if (!(op->flags & OP_LACKS))
 		thread_current->unsent++;
 	op->flags |= OP_LACKS;
-	return fail(op, NULL, WEIR_ENOMEM);
+	return fail(op, NULL, status);
+}
+
+/* End the child in *slot, which is one too many for `op`. It is not kept until the parent has seen it,
+ * so that the bounds hold for a handler that goes on making children, too. */
+static WEIR_COLD int refuse(struct weir_stage *st, struct weir_op *op, struct weir_event **slot)
+{
+	struct thread *t = thread_current;
+	struct weir_event *child = *slot;
+
+	child->stage = op_of(child)->maker = (uint16_t)st->id;
+	count_spawned(t, st->id, child->class_id, 1);
+	struct book *book = book_take(t, st->id);
+	book_add(&book->children_refused, 1);
+	book_give(t, st->id, book);
+	weir_event_finish(slot, WEIR_ELIMIT);
+	return lack(op, WEIR_ELIMIT);
 }
 
 /* Put `child`, which is to leave the stage by `outlet`, behind the unsent children of `ev`. It is ready to
@@ -169,12 +195,10 @@ static __attribute__((noinline)) int append_other(
 	if (child->type->trail && ev->type->trail)
 		inherit_trace(ev, child);
 	int rc = why_not(st, ev, op, outlet);
+	if (rc == WEIR_ELIMIT || (op->family && !c->family && !family_enter(op->family, child)))
+		return refuse(st, op, &child);
 	if (rc != 0)
 		fail(op, c, rc);
-	if (op->family && !c->family) {
-		family_take(op->family, 1);
-		c->family = op->family;
-	}
 	append(st, ev, op, child, c, outlet);
 	return rc;
 }
@@ -187,7 +211,7 @@ int weir_child(struct weir_stage *st, struct weir_event *ev, int outlet, struct 
 	WEIR_ASSERT(ev != NULL && ev->type->op != 0 && is_in_hand(st, ev));
 	struct weir_op *op = op_of(ev);
 	if (WEIR_UNLIKELY(!child))
-		return lack(op);
+		return lack(op, WEIR_ENOMEM);
 	const struct weir_event_type *type = child->type;
 	struct weir_op *c = op_of(child);
 	/* one that has been given or sent already has a maker */
@@ -202,16 +226,6 @@ int weir_child(struct weir_stage *st, struct weir_event *ev, int outlet, struct 
 }
 
 /* ---- sending children ---- */
-
-/* Count `n` new events of the class, which the stage has made and is about to send. */
-static void count_spawned(struct thread *t, int id, int class_id, uint64_t n)
-{
-	struct book *book = book_take(t, id);
-
-	book_add(&book->class_book[class_id].spawned, n);
-	book_add(&book->running, n);
-	book_give(t, id, book);
-}
 
 /* End a child that was not sent. It counts as spawned and departed at once. */
 static WEIR_COLD void end_unsent(struct weir_event *child)

@@ -21,7 +21,7 @@ static __attribute__((noinline)) void release(struct thread *t, struct weir_even
 	if (slab)
 		slab_give(&t->slab, ev, type->size);
 	if (WEIR_UNLIKELY(family != NULL))
-		family_put(family, 1);
+		family_leave(family, 1, type->size);
 }
 
 /* Whether the event, which has ended, leaves nothing but memory behind. */
@@ -47,7 +47,7 @@ static inline struct weir_event *release_run(struct thread *t, struct weir_event
 	} while (list && list->type == type && op_of(list)->flags & OP_SLAB &&
 		 op_of(list)->family == family);
 	if (WEIR_UNLIKELY(family != NULL))
-		family_put(family, n);
+		family_leave(family, n, size);
 	return list;
 }
 

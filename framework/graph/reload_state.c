@@ -194,6 +194,7 @@ static void add_stage(const struct inheritance *i, const struct kin *kin, int n_
 	v->joined += was->joined;
 	v->orphaned += was->orphaned;
 	v->cancelled += was->cancelled;
+	v->children_refused += was->children_refused;
 	v->stuck += was->stuck;
 	for (int m = 0; m < v->n_metrics; m++)
 		if (kin->metric[m] >= 0)

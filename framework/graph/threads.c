@@ -64,6 +64,7 @@ static struct thread *thread_new(
 	t->graph = g;
 	t->drain = &g->drain;
 	t->slowest = g->slowest;
+	t->payloads = g->payloads;
 	t->slab.depot = g->depot;
 	t->pool = pool;
 	t->source = source;

@@ -176,6 +176,7 @@ static void view_law(struct weir_graph *g, struct weir_stage *st, const struct b
 	v->joined = book_read(&b->joined);
 	v->orphaned = book_read(&b->orphaned);
 	v->cancelled = book_read(&b->cancelled);
+	v->children_refused = book_read(&b->children_refused);
 	v->in_flight = offered0 > ended0 ? (uint64_t)(offered0 - ended0) : 0;
 	v->law_residual = offered0 - ended0 - counted;
 	offered = offered0;

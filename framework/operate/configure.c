@@ -175,6 +175,8 @@ static void configure_server(struct weir_graph *g, const struct weir_spec *wante
 	g->spec->old_ns = wanted->old_ns;
 	g->spec->payload_bytes = wanted->payload_bytes;
 	atomic_store(&g->payloads->limit, (uint64_t)wanted->payload_bytes);
+	g->spec->family_bytes = wanted->family_bytes;
+	atomic_store(&g->payloads->family_limit, (uint64_t)wanted->family_bytes);
 	g->spec->overload_mode = wanted->overload_mode;
 	if (before == wanted->overload_mode || atomic_load(&g->overload_mode) != before)
 		return;

@@ -38,14 +38,18 @@ static bool listed(
 	return false;
 }
 
+bool plan_same_event(const struct plan_stage *ps, const struct plan_outlet *o)
+{
+	return o->type == ps->type && !o->children;
+}
+
 /* Whether an event has the payload when it leaves `ps` by `o`. `has`: it had when it arrived. */
 static bool leaves_with(
     const struct ways *w, const struct plan_stage *ps, const struct plan_outlet *o, bool has)
 {
 	if (listed(ps->ops->gives, w->type, o->name))
 		return true;
-	return has && !o->children && o->type == ps->type &&
-	       !listed(ps->ops->takes, w->type, o->name);
+	return has && plan_same_event(ps, o) && !listed(ps->ops->takes, w->type, o->name);
 }
 
 /* Add the states after state `from` of stage `id`, or after the source `id`, to queue[n..). Returns
@@ -90,8 +94,7 @@ static bool may_lack(const struct ways *w, int id)
 	return w->from[2 * id] != UNSEEN;
 }
 
-/* Write the names of way[0..n) to `text`, or the first and the last ones of a long way. */
-static void write_way(const struct plan *p, const int *way, int n, char *text, size_t size)
+void plan_write_way(const struct plan *p, const int *way, int n, char *text, size_t size)
 {
 	size_t at = 0, length = 0;
 	int skip = 0;
@@ -139,7 +142,7 @@ static void say_way(const struct ways *w, int id, char *text, size_t size)
 		way[i] = way[n - 1 - i];
 		way[n - 1 - i] = other;
 	}
-	write_way(w->p, way, n, names, sizeof(names));
+	plan_write_way(w->p, way, n, names, sizeof(names));
 	if (lost < 0)
 		snprintf(text, size, "on the way %s no stage gives it", names);
 	else

@@ -167,6 +167,7 @@ int plan_make(const struct weir_spec *spec, struct plan *p, struct weir_errs *er
 	plan_classes(p);
 	plan_placement(p);
 	plan_payloads(p);
+	plan_payloads_many(p);
 	plan_slo(p);
 	return errs->total > before ? WEIR_EINVAL : 0;
 }

@@ -63,7 +63,8 @@ void plan_children(struct plan *p);  /* plan/children.c: cycles of awaits */
 void plan_classes(struct plan *p);   /* plan/classes.c: fields, reach, priorities, guarantees */
 void plan_placement(struct plan *p); /* plan/placement.c: pools, modes, keys, policies, budget */
 void plan_payloads(struct plan *p);  /* plan/payloads.c: what stages need and give */
-void plan_slo(struct plan *p);       /* plan/slo.c: objectives that no event can meet */
+void plan_payloads_many(struct plan *p); /* plan/payloads_many.c: more than an event can have */
+void plan_slo(struct plan *p);           /* plan/slo.c: objectives that no event can meet */
 
 /** Why no event of a stage of this type can have children, as in "stage 'x' ...", or NULL: some may.
  *  The text is static. */
@@ -160,6 +161,10 @@ const char *plan_field_hint(const struct plan *p, const struct weir_event_type *
  *  NULL. */
 const struct weir_payload_type *plan_payload_named(
     const struct plan *p, const char *name, size_t n);
+/** Whether what leaves by `o` are the events that `ps` accepts, which keep their payloads. */
+bool plan_same_event(const struct plan_stage *ps, const struct plan_outlet *o);
+/** Write the names of the stages way[0..n) to text[size], or the first and the last ones of a long way. */
+void plan_write_way(const struct plan *p, const int *way, int n, char *text, size_t size);
 /** Whether a source gives payloads of `type`. */
 bool plan_source_gives(const struct plan *p, const struct weir_payload_type *type);
 /** Write the names of the stage types that give payloads of `type` to hint[size], as advice. Returns

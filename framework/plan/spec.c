@@ -17,7 +17,9 @@
 #define GRACE_DEFAULT_NS (10 * NS_PER_S)
 /* Default of `payloads.memory`, a guess: more than most servers need, less than most have. */
 #define PAYLOAD_DEFAULT_BYTES (INT64_C(1) << 30)
-#define OLD_DEFAULT_NS        (600 * NS_PER_S)
+/* Default of `payloads.family_memory`, a guess: a quarter of the above, so that one client leaves some. */
+#define FAMILY_DEFAULT_BYTES (INT64_C(256) << 20)
+#define OLD_DEFAULT_NS       (600 * NS_PER_S)
 
 /* Objective of a class without an explicit one. */
 #define SLO_DEFAULT_NS (500 * NS_PER_MS)
@@ -50,6 +52,7 @@ struct weir_spec *weir_spec_new(const char *name)
 	spec->grace_ns = GRACE_DEFAULT_NS;
 	spec->old_ns = OLD_DEFAULT_NS;
 	spec->payload_bytes = PAYLOAD_DEFAULT_BYTES;
+	spec->family_bytes = FAMILY_DEFAULT_BYTES;
 	spec->overload_mode = WEIR_ADMISSION_ENFORCE;
 	spec->alerts = weir_alerts_default();
 	spec->trace = (struct weir_trace_spec){.sample = TRACE_SAMPLE_DEFAULT,

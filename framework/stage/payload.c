@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Payloads that stages make: the calls that need the graph's budget and the stage's counters. */
 #include <weir/log.h>
+#include <weir/op.h>
 
 #include "stage/stage.h"
 
@@ -45,7 +46,7 @@ void *weir_payload_new(
 		no_slot(st, ev, type);
 		return NULL;
 	}
-	void *payload = payload_make(st->payloads, type, &why);
+	void *payload = payload_make(st->payloads, weir_family_of(ev), type, &why);
 	if (WEIR_UNLIKELY(!payload)) {
 		refused(st, why);
 		return NULL;
@@ -60,6 +61,6 @@ int weir_payload_reserve(struct weir_stage *st, void *payload, size_t bytes)
 	int rc = payload_reserve(st->payloads, payload, bytes);
 
 	if (WEIR_UNLIKELY(rc != 0))
-		refused(st, WEIR_PAYLOAD_BUDGET);
+		refused(st, rc == WEIR_ELIMIT ? WEIR_PAYLOAD_FAMILY : WEIR_PAYLOAD_BUDGET);
 	return rc;
 }

@@ -54,6 +54,7 @@ is exit 0; is out has "  children $says"
 weir show hello --admin "$at"
 is exit 0
 is out has 'children   345 made: 300 joined, 4 orphaned, 1 cancelled, 40 in flight; 12 of the events in flight wait for theirs (at most 256 each)'
+is out has '           2 of the orphaned were refused to their parent'
 weir trace --admin "$at"
 is exit 0
 is out has '  hello                10ms     10ms |...###'

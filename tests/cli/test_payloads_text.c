@@ -31,6 +31,8 @@ static void test_text(void)
 	    "decode was refused payloads: 12 over payloads.memory (0.8 of 1024.0 MiB reserved)");
 	check(", \"payloads_refused_total\": {\"memory\": 2, \"budget\": 0, \"slots\": 3}",
 	    "decode was refused payloads: 2 without memory, 3 beside others of the event");
+	check(", \"payloads_refused_total\": {\"family\": 4}",
+	    "decode was refused payloads: 4 over the memory of a family");
 	check(", \"payloads_refused_total\": {\"memory\": \"x\"}", "");
 	check(", \"payloads_refused_total\": 7", "");
 }

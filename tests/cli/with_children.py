@@ -12,7 +12,7 @@ import urllib.request
 
 from answers import serve
 
-CHILDREN = {"limit": 256, "spawned_total": 345, "joined_total": 300, "orphaned_total": 4, "cancelled_total": 1, "in_flight": 40}
+CHILDREN = {"limit": 256, "spawned_total": 345, "joined_total": 300, "orphaned_total": 4, "cancelled_total": 1, "refused_total": 2, "in_flight": 40}
 
 
 def span(stage, after, wait, service, awaiting, **more):

@@ -4,16 +4,14 @@
  * and are in families: in stages with a pool, with a loop, inline and with partitions. Each event that
  * was made ends once, and the books of all stages agree.
  */
-#include "fixture/graph/probes.h"
-
-#include "base/clock.h"
-#include "fault/inject.h"
-#include "graph/graph.h"
+#include "fault/lives.h"
 
 #define LIFE 60   /* events that are offered */
 #define MADE 1000 /* `producer` of events that a stage has made */
 
 static atomic_int made, made_ended;
+static struct weir_family
+    *all; /* contains the other families; NULL if there was no memory for it */
 
 static void count_end(struct probe *p, int status)
 {
@@ -80,7 +78,7 @@ static void split(struct weir_stage *st, struct weir_event **slot)
 		weir_await(st, &ev, next_moves);
 		break;
 	default:
-		f = weir_family_of(ev) ? NULL : weir_family_new(NULL);
+		f = weir_family_of(ev) ? NULL : weir_family_new(all);
 		weir_family_join(f, ev);
 		give_children(st, ev, 2);
 		weir_await(st, slot, next_moves);
@@ -166,6 +164,9 @@ static void traffic(struct weir_graph *g)
 	atomic_store(&made, 0);
 	atomic_store(&made_ended, 0);
 	fixture_on_finish = count_end;
+	all = weir_family_new(NULL);
+	/* seven members: some children are refused */
+	weir_family_set_memory(all, 7 * sizeof(struct probe));
 	for (int i = 0; i < LIFE; i++) {
 		struct weir_event *ev = &probes[i].ev;
 		probes[i].seq = (uint64_t)i;
@@ -178,6 +179,14 @@ static void traffic(struct weir_graph *g)
 		      atomic_load(&made) == atomic_load(&made_ended));
 	check_each_once(LIFE);
 	weir_thread_detach();
+}
+
+/* All members have ended: nothing counts in their families. */
+static void check_memory(void)
+{
+	CU_ASSERT_EQUAL(weir_family_memory(all), 0);
+	weir_family_put(all);
+	all = NULL;
 }
 
 static void check_books(struct weir_graph *g)
@@ -195,55 +204,12 @@ static void check_books(struct weir_graph *g)
 	weir_graph_view_free(v);
 }
 
-/* One life in which the n-th call fails. Returns whether that call was reached. */
-static bool life(atomic_long *which, long n)
-{
-	static struct weir_errs errs;
-	struct weir_spec *spec = life_spec();
-	struct weir_graph *g = NULL;
-	struct weir_drain_report r;
-
-	memset(&errs, 0, sizeof(errs));
-	atomic_store(&fault_fired, 0);
-	atomic_store(which, n);
-	int rc = weir_graph_build(spec, &g, &errs);
-	if (rc != 0)
-		weir_spec_free(spec);
-	else
-		rc = weir_graph_start(g, &errs);
-	CU_ASSERT_EQUAL(rc == 0, errs.total == 0);
-	bool fired = false;
-	if (rc == 0) {
-		traffic(g);
-		weir_graph_drain(g, 600 * NS_PER_S, &r);
-		CU_ASSERT_EQUAL(r.law_error, 0);
-		fired = atomic_load(&fault_fired) > 0;
-		atomic_store(which, -1);
-		check_books(g);
-	}
-	weir_graph_free(g);
-	fired |= atomic_load(&fault_fired) > 0;
-	atomic_store(which, -1);
-	return fired;
-}
-
-static void sweep(atomic_long *which, long at_least)
-{
-	long n = 0;
-
-	atomic_store(&fault_of_mine, false);
-	atomic_store(&fault_goes_on, false);
-	weir_log_set_fd(-1);
-	while (life(which, n))
-		n++;
-	printf("(%ld failures) ", n);
-	CU_ASSERT(n >= at_least);
-	weir_log_set_fd(2);
-}
+static const struct lives lives = {
+    .spec = life_spec, .traffic = traffic, .check = check_books, .end = check_memory};
 
 static void test_allocations(void)
 {
-	sweep(&fault_alloc_in, 100);
+	lives_sweep(&lives, &fault_alloc_in, 100);
 }
 
 /* From the n-th allocation after the start on, all fail until the events have ended. */
@@ -267,6 +233,7 @@ static void test_none_left(void)
 		CU_ASSERT_EQUAL(r.law_error, 0);
 		check_books(g);
 		weir_graph_free(g);
+		check_memory();
 	} while (fired > 0 && n < 200);
 	printf("(%ld lives) ", n);
 	CU_ASSERT(n >= 10);
@@ -275,7 +242,7 @@ static void test_none_left(void)
 
 static void test_threads(void)
 {
-	sweep(&fault_thread_in, 9);
+	lives_sweep(&lives, &fault_thread_in, 9);
 }
 
 int main(void)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The n-th allocation fails in the life of a graph whose stage makes payloads and sets variables. A
- * payload for which there is no memory is NULL, and counted; what was reserved is given back; all
- * events end once.
+ * payload for which there is no memory is NULL, and counted; what was reserved is given back, also in
+ * the family of which the events are members; all events end once.
  */
+#include <weir/op.h>
+
 #include "fixture/graph/payloads.h"
 
 #include "fixture/graph/probes.h"
@@ -58,6 +60,9 @@ static bool sweep(long nth)
 	fixture_set(fixture_stage(spec, "maker", "t.maker", NULL), "slo", "1h");
 	struct weir_graph *g = fixture_start(spec);
 	CU_ASSERT_EQUAL_FATAL(weir_thread_attach(g, "test"), 0);
+	struct weir_family *family = weir_family_new(NULL);
+	for (int i = 0; i < M; i++)
+		CU_ASSERT_EQUAL(weir_family_join(family, &laden[i].p.ev), 0);
 	atomic_store(&refused, 0);
 	atomic_store(&fault_fired, 0);
 	atomic_store(&fault_alloc_in, nth);
@@ -80,6 +85,8 @@ static bool sweep(long nth)
 	weir_thread_detach();
 	weir_graph_drain(g, 100000000000, NULL);
 	CU_ASSERT_EQUAL(atomic_load(&g->payloads->used), 0);
+	CU_ASSERT_EQUAL(weir_family_memory(family), 0);
+	weir_family_put(family);
 	weir_graph_free(g);
 	return fired;
 }

@@ -7,11 +7,7 @@
  * Then the n-th allocation, thread creation or epoll_ctl fails in the life of a graph whose stages
  * hold events: stages with a pool, with a loop, inline and with partitions. All events end once.
  */
-#include "fixture/graph/probes.h"
-
-#include "base/clock.h"
-#include "fault/inject.h"
-#include "graph/graph.h"
+#include "fault/lives.h"
 
 #define EVENTS 1000
 #define FIRST  64 /* slots of the first chunk */
@@ -173,60 +169,21 @@ static void traffic(struct weir_graph *g)
 	weir_thread_detach();
 }
 
-/* One life in which the n-th call fails. Returns whether that call was reached. */
-static bool life(atomic_long *which, long n)
-{
-	static struct weir_errs errs;
-	struct weir_spec *spec = life_spec();
-	struct weir_graph *g = NULL;
-	struct weir_drain_report r;
-
-	memset(&errs, 0, sizeof(errs));
-	atomic_store(&fault_fired, 0);
-	atomic_store(which, n);
-	int rc = weir_graph_build(spec, &g, &errs);
-	if (rc != 0)
-		weir_spec_free(spec);
-	else
-		rc = weir_graph_start(g, &errs);
-	CU_ASSERT_EQUAL(rc == 0, errs.total == 0);
-	if (rc == 0) {
-		traffic(g);
-		weir_graph_drain(g, 600 * NS_PER_S, &r);
-		CU_ASSERT_EQUAL(r.law_error, 0);
-	}
-	weir_graph_free(g);
-	atomic_store(which, -1);
-	return atomic_load(&fault_fired) > 0;
-}
-
-static void sweep(atomic_long *which, long at_least)
-{
-	long n = 0;
-
-	atomic_store(&fault_of_mine, false);
-	atomic_store(&fault_goes_on, false);
-	weir_log_set_fd(-1);
-	while (life(which, n))
-		n++;
-	printf("(%ld failures) ", n);
-	CU_ASSERT(n >= at_least);
-	weir_log_set_fd(2);
-}
+static const struct lives lives = {.spec = life_spec, .traffic = traffic};
 
 static void test_allocations(void)
 {
-	sweep(&fault_alloc_in, 100);
+	lives_sweep(&lives, &fault_alloc_in, 100);
 }
 
 static void test_threads(void)
 {
-	sweep(&fault_thread_in, 9);
+	lives_sweep(&lives, &fault_thread_in, 9);
 }
 
 static void test_epoll(void)
 {
-	sweep(&fault_epoll_in, 1); /* the call is the loop's */
+	lives_sweep(&lives, &fault_epoll_in, 1); /* the call is the loop's */
 }
 
 int main(void)

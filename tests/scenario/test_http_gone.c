@@ -18,6 +18,7 @@ struct part {
 /* parts and requests that a handler got, and those of them whose family was over */
 static atomic_int split, asked, joined, parts_ended, cancelled, born_over;
 static atomic_bool waits; /* parts wait with a ticket, for ever */
+static atomic_bool bare;  /* no family has memory for a request */
 
 static void part_finish(struct weir_event *ev, int status)
 {
@@ -49,7 +50,7 @@ static void split_handle(struct weir_stage *st, struct weir_event **ev, int n)
 			gate_pass(req->path.p + 6, req->path.n - 6);
 		if (!target_starts(req, "/other")) {
 			struct weir_family *f = weir_http_family(req);
-			CU_ASSERT_PTR_NOT_NULL(f);
+			CU_ASSERT_EQUAL(f == NULL, atomic_load(&bare));
 			CU_ASSERT_PTR_EQUAL(f, weir_http_family(req));
 			CU_ASSERT_PTR_EQUAL(f, weir_family_of(ev[i]));
 			atomic_fetch_add(&born_over, weir_family_over(f));
@@ -283,6 +284,34 @@ static void test_inline(void)
 	end(&s);
 }
 
+/* A family has memory for its request and for two of its parts, or not even for the request. The memory
+ * of a family is of one request: the next one has as much. */
+static void test_memory(void)
+{
+	struct answer a = {0};
+
+	for (int parts = -1; parts <= 2; parts += 3) {
+		struct server s = server_new("t.split");
+		s.spec->family_bytes =
+		    (int64_t)weir_http_request_type.size + parts * (int64_t)sizeof(struct part);
+		atomic_store(&bare, parts < 0);
+		begin(&s, false);
+		int fd = client_open(s.port);
+		for (int i = 1; i <= 5; i++) {
+			CU_ASSERT(client_say(fd, GET("/a")));
+			CU_ASSERT(answer_read(fd, &a) && answer_is(&a, 200, "joined\n"));
+			FIXTURE_AWAIT(in_flight(&s, "app") == 0);
+			CU_ASSERT_EQUAL(atomic_load(&asked), i * (parts < 0 ? PARTS : parts));
+			CU_ASSERT_EQUAL(stage_view(s.graph, "app").children_refused,
+			    (uint64_t)(parts < 0 ? 0 : i * (PARTS - parts)));
+		}
+		close(fd);
+		end(&s);
+	}
+	atomic_store(&bare, false);
+	answer_free(&a);
+}
+
 static void test_register(void)
 {
 	tls_begin();
@@ -297,4 +326,4 @@ static void test_clean(void)
 
 CUNIT_MAIN("gone", {"register", test_register}, {"waits", test_waits}, {"queued", test_queued},
     {"born over", test_born_over}, {"half closed", test_half_closed}, {"kept", test_kept},
-    {"tls", test_tls}, {"inline", test_inline}, {"clean", test_clean})
+    {"tls", test_tls}, {"inline", test_inline}, {"memory", test_memory}, {"clean", test_clean})

@@ -10,7 +10,7 @@
 /* Hops that a child has behind it when it is made, so that its own children end soon. */
 #define FIRST_HOP 6
 
-static atomic_ullong made, finished;
+static atomic_ullong made, finished, cancelled, refused; /* the last two: of those that were made */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_family *families[FAMILIES];
 
@@ -24,6 +24,8 @@ static void join_family(struct weir_event *ev, uint64_t r)
 	pthread_mutex_lock(&lock);
 	if (!*f)
 		*f = weir_family_new(families[(r + 1) % FAMILIES]);
+	if (r >> 2 & 1) /* room for some tens of events: children are refused */
+		weir_family_set_memory(*f, 64 * sizeof(struct probe));
 	weir_family_join(*f, ev);
 	pthread_mutex_unlock(&lock);
 }
@@ -40,10 +42,14 @@ void ops_end_family(unsigned number)
 	weir_family_put(was);
 }
 
+/* All events have ended. */
 void ops_over(void)
 {
-	for (unsigned i = 0; i < FAMILIES; i++)
+	for (unsigned i = 0; i < FAMILIES; i++) {
+		if (weir_family_memory(families[i]) != 0)
+			fault("a family has memory left", weir_family_memory(families[i]), i);
 		ops_end_family(i);
+	}
 }
 
 static struct weir_event *make(struct weir_stage *st, uint64_t r, int hops)
@@ -95,7 +101,8 @@ void ops_split(struct weir_stage *st, struct weir_event **slot, uint64_t r)
 	for (int i = 0; i < n; i++) {
 		uint64_t x = weir_random_at(0, r + (uint64_t)i);
 		struct weir_event *c = make(st, x, hops);
-		weir_child(st, *slot, (int)(x >> 20) % 3, &c);
+		if (weir_child(st, *slot, (int)(x >> 20) % 3, &c) == WEIR_ELIMIT)
+			atomic_fetch_add(&refused, 1);
 	}
 	switch (r % 8) {
 	case 0:
@@ -122,9 +129,13 @@ void ops_spawn(struct weir_stage *st, uint64_t r)
 		weir_emit(st, (int)(r >> 20) % 3, &ev);
 }
 
-void ops_finished(struct probe *p)
+void ops_finished(struct probe *p, int status)
 {
-	atomic_fetch_add(&finished, p->producer == MADE);
+	if (p->producer != MADE)
+		return;
+	atomic_fetch_add(&finished, 1);
+	if (status == WEIR_ECANCELLED)
+		atomic_fetch_add(&cancelled, 1);
 }
 
 void ops_check(struct weir_graph *g)
@@ -146,7 +157,15 @@ void ops_check(struct weir_graph *g)
 
 uint64_t ops_made(void)
 {
-	if (atomic_load(&made) != atomic_load(&finished))
-		fault("made and lost", atomic_load(&made), atomic_load(&finished));
 	return atomic_load(&made);
+}
+
+void ops_report(void)
+{
+	unsigned long long n = atomic_load(&made);
+
+	if (n != atomic_load(&finished))
+		fault("made and lost", n, atomic_load(&finished));
+	printf("made %llu cancelled %llu refused %llu, ", n,
+	    (unsigned long long)atomic_load(&cancelled), (unsigned long long)atomic_load(&refused));
 }

@@ -13,15 +13,17 @@
 void ops_split(struct weir_stage *st, struct weir_event **slot, uint64_t r);
 /* Emit a new event that has no parent. */
 void ops_spawn(struct weir_stage *st, uint64_t r);
-/* An event that stages have made has ended. */
-void ops_finished(struct probe *p);
+/* An event has ended with `status`. */
+void ops_finished(struct probe *p, int status);
 /* End a family to which some of the events belong, and begin another one. */
 void ops_end_family(unsigned number);
 /* Release the families. */
 void ops_over(void);
 /* Check that each event that the stages of `g` have made is counted as ended. */
 void ops_check(struct weir_graph *g);
-/* Check that all events that were made have ended. Returns their number. */
+/* The number of events that stages have made so far. */
 uint64_t ops_made(void);
+/* Check that all of them have ended, and print how many there were. */
+void ops_report(void);
 
 #endif

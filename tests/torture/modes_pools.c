@@ -4,3 +4,4 @@
 
 const bool modes_cells = false;
 const bool modes_sleeps = false;
+const bool modes_splits = false;

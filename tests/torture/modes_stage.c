@@ -145,6 +145,10 @@ static void mix_one(struct weir_stage *st, struct mine *m, struct weir_event **s
 		weir_requeue(st, slot);
 		return;
 	}
+	if (modes_splits && p->status <= HOPS_MAX && (r >> 40) % 8 == 0) {
+		ops_split(st, slot, r >> 8);
+		return;
+	}
 	switch (p->status > HOPS_MAX ? 0 : r >> 32 & 63) {
 	case 0:
 		weir_event_finish(slot, r & 1 ? WEIR_OK : WEIR_EFAILED);

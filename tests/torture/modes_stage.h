@@ -25,6 +25,9 @@ extern const bool modes_cells;
 extern const bool modes_sleeps;
 extern atomic_ullong sleeps;
 
+/* Most of the work of handlers is to have children (torture_ops.c). */
+extern const bool modes_splits;
+
 /* ---- the type ---- */
 
 extern const struct weir_stage_ops mix_ops;

@@ -10,3 +10,4 @@
 
 const bool modes_cells = true;
 const bool modes_sleeps = true;
+const bool modes_splits = false;

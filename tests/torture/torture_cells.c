@@ -13,3 +13,4 @@
 
 const bool modes_cells = true;
 const bool modes_sleeps = false;
+const bool modes_splits = false;

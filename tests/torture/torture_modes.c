@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * torture_modes [producers=3] [seconds=4] [seed=1]
+ * torture_modes [producers=3] [seconds=4] [seed=1] [operations=0]
  *
  * Everything at once: graphs of two to six stages in random modes (shared, exclusive, partitioned,
  * inline), pools and groups, with random admission, resize and batch policies, keys, cohorts,
@@ -14,7 +14,8 @@
  * - the counters of each graph balanced while it ran, and balance exactly at its end, also by thread
  *   (profiles); all counts are back to zero: held, taken, running, leased, idle.
  *
- * In the output, "graphs" are graphs that ran, "events" finishes.
+ * In the output, "graphs" are graphs that ran, "events" finishes, "made" events that stages have made, at
+ * least as many as `operations`; of these, "cancelled" ended with their family and "refused" by a bound.
  */
 #include <weir/random.h>
 
@@ -41,10 +42,9 @@ static unsigned rnd_family; /* used only by the main thread */
 
 static void count_finish(struct probe *p, int status)
 {
-	(void)status;
 	if (atomic_load(&p->finishes) != 0)
 		fault("finished more than once", p->seq, (uint64_t)atomic_load(&p->finishes));
-	ops_finished(p);
+	ops_finished(p, status);
 	atomic_fetch_add(&events, 1);
 }
 
@@ -394,11 +394,12 @@ static void reload(unsigned *rnd)
 	rounds++;
 }
 
-static void live(double seconds, unsigned *rnd)
+/* For that long, and until stages have made that many events. */
+static void live(double seconds, uint64_t operations, unsigned *rnd)
 {
 	int64_t end_ns = clock_now_ns() + (int64_t)(seconds * NS_PER_S);
 
-	while (clock_now_ns() < end_ns && atomic_load(&faults) == 0) {
+	while ((clock_now_ns() < end_ns || ops_made() < operations) && atomic_load(&faults) == 0) {
 		run_for(0.02 * (double)below(rnd, 8));
 		atomic_store(&may_refuse, below(rnd, 3) == 0);
 		run_for(0.05);
@@ -417,7 +418,7 @@ static void check_all_ended(int producers)
 				fault("lost", pool[i][k].seq, (uint64_t)i);
 }
 
-static void play(int producers, double seconds, unsigned *rnd)
+static void play(int producers, double seconds, uint64_t operations, unsigned *rnd)
 {
 	pthread_t p[MAX_PRODUCERS], m[ACTORS];
 	struct weir_errs *errs = calloc(1, sizeof(*errs));
@@ -432,7 +433,7 @@ static void play(int producers, double seconds, unsigned *rnd)
 		pthread_create(&p[i], NULL, produce, (void *)(intptr_t)i);
 	for (int i = 0; i < ACTORS; i++)
 		pthread_create(&m[i], NULL, meddle, (void *)(intptr_t)rand_r(rnd));
-	live(seconds, rnd);
+	live(seconds, operations, rnd);
 	send_away();
 	atomic_store(&stop, true);
 	for (int i = 0; i < producers; i++)
@@ -447,8 +448,10 @@ static void play(int producers, double seconds, unsigned *rnd)
 int main(int argc, char **argv)
 {
 	int producers = argc > 1 ? atoi(argv[1]) : 3;
-	double seconds = argc > 2 ? atof(argv[2]) : modes_sleeps ? 1 : 4;
+	double seconds = argc > 2 ? atof(argv[2]) : modes_sleeps ? 1 : modes_splits ? 2 : 4;
 	unsigned rnd = argc > 3 ? (unsigned)atoi(argv[3]) : 1;
+	uint64_t operations = argc > 4 ? (uint64_t)atof(argv[4]) : modes_splits ? 100000 : 0;
+	int64_t from_ns = clock_now_ns();
 	pthread_rwlockattr_t attr;
 
 	if (producers < 1 || producers > MAX_PRODUCERS) {
@@ -463,14 +466,14 @@ int main(int argc, char **argv)
 	pthread_rwlock_init(&graphs, &attr);
 	for (int i = 0; i < producers; i++)
 		pool[i] = calloc(PROBES, sizeof(struct probe));
-	play(producers, seconds, &rnd);
+	play(producers, seconds, operations, &rnd);
 	if (modes_sleeps)
 		printf("sleeps %llu, ", (unsigned long long)atomic_load(&sleeps));
-	printf("made %llu, ", (unsigned long long)ops_made());
-	printf("graphs %d refused %d events %llu deaths %llu refusals %llu faults %llu\n",
-	    rounds + 1, failed_reloads, (unsigned long long)atomic_load(&events),
-	    (unsigned long long)atomic_load(&deaths), (unsigned long long)atomic_load(&refusals),
-	    (unsigned long long)atomic_load(&faults));
+	ops_report();
+	printf("%.1f s, graphs %d refused %d events %llu deaths %llu refusals %llu faults %llu\n",
+	    (double)(clock_now_ns() - from_ns) / NS_PER_S, rounds + 1, failed_reloads,
+	    (unsigned long long)atomic_load(&events), (unsigned long long)atomic_load(&deaths),
+	    (unsigned long long)atomic_load(&refusals), (unsigned long long)atomic_load(&faults));
 	for (int i = 0; i < producers; i++)
 		free(pool[i]);
 	return atomic_load(&faults) ? 1 : 0;

@@ -24,6 +24,9 @@
 #include "graph/graph.h"
 #include "sched/serial.h"
 
+#define FIXTURE_CPUS CORES
+#include "fixture/graph/cpus.h"
+
 #define WORKS 256
 #define RUN   32
 
@@ -33,16 +36,6 @@ static uint64_t seqs[PRODUCERS]; /* of each producer, over all graphs */
 static struct weir_graph *graph;
 static atomic_bool stop, calm; /* producers end; operators end */
 static atomic_ullong moved, offered;
-
-/* Let a group have four cores on smaller machines, too; their threads share the real ones. */
-int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
-{
-	(void)pid;
-	CPU_ZERO_S(size, set);
-	for (int i = 0; i < CORES; i++)
-		CPU_SET_S((size_t)i, size, set);
-	return 0;
-}
 
 static unsigned below(unsigned *rnd, unsigned n)
 {

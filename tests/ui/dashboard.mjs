@@ -240,7 +240,7 @@ test("children are shown of a stage that makes any: on its page, in the profile,
     assert.ok(await other.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
     await axeFindsNothing(other, scheme);
   }
-}, { world: { makes: true, stage: { awaiting: 12, in_flight: 54, children: { limit: 256, spawned_total: 345, joined_total: 300, orphaned_total: 5, cancelled_total: 0, in_flight: 40 } } } });
+}, { world: { makes: true, stage: { awaiting: 12, in_flight: 54, children: { limit: 256, spawned_total: 345, joined_total: 300, orphaned_total: 5, cancelled_total: 0, refused_total: 0, in_flight: 40 } } } });
 
 test("a stage without children shows none", async ({ open }) => {
   const page = await open({ hash: "#/stage/work" });

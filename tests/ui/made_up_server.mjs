@@ -158,7 +158,7 @@ export class World {
       name: s.name, use: s.use, summary: s.summary, placement: s.placement, group: s.group, mode: "shared", depth: s.depth,
       admission: { policy: "weir", mode: "enforce", why: `calm${this.evil}`, nonsense_total: 0 },
       queue: { length: pool ? 40 : 0, limit: s.limit || 0, oldest_wait_seconds: pool ? s.wait : 0 }, in_flight: pool ? 42 : 0, held: 0, awaiting: 0,
-      children: { limit: 256, spawned_total: 0, joined_total: 0, orphaned_total: 0, cancelled_total: 0, in_flight: 0 },
+      children: { limit: 256, spawned_total: 0, joined_total: 0, orphaned_total: 0, cancelled_total: 0, refused_total: 0, in_flight: 0 },
       law: { residual: 0, slack: 3 },
       threads: { busy: pool ? 2 : 0, spinning: 0, idle: pool ? s.threads - 2 : 0, now: s.threads || 0, target: s.placement === "group" ? this.options.cores : s.threads || 0, min: pool ? 1 : 0, max: pool ? 16 : 0,
         failures_total: 0, deaths_total: 0, stuck_total: 0 },

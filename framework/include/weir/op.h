@@ -35,7 +35,8 @@
  *   - A parent that awaits is in flight at its stage and occupies a slot there, as a held event does:
  *     a stage has at most `queue.limit` events that are queued, held or awaiting.
  *   - A continuation runs where `handle` runs: in the threads, the mode and the order of keys of the
- *     stage. Its batch has events with the same continuation only. The event has been admitted, so
+ *     stage. Its batch has events with the same continuation only. In a replicated stage it may run in
+ *     another replica than `handle`. The event has been admitted, so
  *     it gets its continuation even past its deadline.
  *   - If a thread exits in a handler, or a handler leaves an event behind, the unsent children of its
  *     events end as WEIR_ECANCELLED.
@@ -116,9 +117,12 @@ WEIR_API struct weir_event *weir_event_new(
  * the result of weir_event_new need not be checked.
  *
  * Returns 0, or the status with which the child ends without being sent: WEIR_ELIMIT if `ev` has as
- * many children as the stage's `children:` allows or is WEIR_GENERATIONS deep, WEIR_ELINK if the
- * outlet is not linked, WEIR_ECANCELLED if the family of `ev` has ended, WEIR_ENOMEM as above. The
- * caller need not check it either: weir_ended_status reports it. Costs about 3 ns.
+ * many children as the stage's `children:` allows, is WEIR_GENERATIONS deep, or is in a family that has
+ * no memory left for the child (weir_family_set_memory); WEIR_ELINK if the outlet is not linked;
+ * WEIR_ECANCELLED if the family of `ev` has ended; WEIR_ENOMEM as above. The caller need not check it
+ * either: weir_ended_status reports it. A child that is refused with WEIR_ELIMIT ends before this call
+ * returns and is not one of weir_ended, so a handler that goes on making children does not use more
+ * memory. Costs about 3 ns, and an atomic operation more for each family that contains the child.
  */
 WEIR_API int weir_child(
     struct weir_stage *st, struct weir_event *ev, int outlet, struct weir_event **child);
@@ -175,16 +179,32 @@ WEIR_API int weir_child_status(const struct weir_event *child);
  * A set of events that can be ended together, for example all that has been begun for a client. The
  * children of a member are members. `within` is a family that contains the new one, or NULL: if it
  * ends, so does the new one. Returns NULL if memory is short; the calls below accept NULL and do
- * nothing. The caller has a reference, to be released with weir_family_put. Any thread.
+ * nothing. Its memory is bounded (weir_family_set_memory). The caller has a reference, to be released with weir_family_put. Any thread.
  */
 WEIR_API struct weir_family *weir_family_new(struct weir_family *within);
 
 /** Release a reference. Any thread. */
 WEIR_API void weir_family_put(struct weir_family *f);
 
-/** Make `ev`, whose type has a struct weir_op and which is in no family, a member. Called by the
- *  owner of the event. */
-WEIR_API void weir_family_join(struct weir_family *f, struct weir_event *ev);
+/** Make `ev`, whose type has a struct weir_op and which is in no family, a member. Returns 0, or
+ *  WEIR_ELIMIT if the family has no memory left for it (weir_family_set_memory), when `ev` stays in no
+ *  family. Called by the owner of the event. */
+WEIR_API int weir_family_join(struct weir_family *f, struct weir_event *ev);
+
+/**
+ * Bound the memory of the members to `bytes` in total. 0, which a new family has, stands for
+ * `payloads: { family_memory }` of the configuration; threads outside a graph, which know none, are not
+ * bounded then. A member counts with the size of its type until its memory is released, so a child that
+ * has ended counts until its parent has read it; a payload of a member counts with its size and what is
+ * reserved for it (weir_payload_reserve) until it is dropped, also after it has been taken. Bodies of
+ * HTTP requests do not count. Members count in each family that contains theirs. A member, a payload or
+ * a reservation that would exceed a bound is refused with WEIR_ELIMIT; a bound that is lowered ends
+ * nothing. Any thread.
+ */
+WEIR_API void weir_family_set_memory(struct weir_family *f, uint64_t bytes);
+
+/** The bytes that count now. NULL: 0. Any thread. */
+WEIR_API uint64_t weir_family_memory(const struct weir_family *f);
 
 /**
  * End the family: no member is passed to a handler any more. Each member ends with WEIR_ECANCELLED

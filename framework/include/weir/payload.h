@@ -27,7 +27,8 @@
  *
  * Memory budget: before a stage allocates much memory for a payload, it reserves that memory with
  * weir_payload_reserve. The sum of the reservations of a graph is at most `payloads.memory` of the
- * configuration.
+ * configuration. The payloads of an event in a family (weir/op.h) count against the memory of that
+ * family, too.
  *
  * Unless stated otherwise, the owner of the event calls these functions, in a thread of the graph.
  */
@@ -75,6 +76,7 @@ enum weir_payload_refusal {
 	WEIR_PAYLOAD_MEMORY, /* out of memory */
 	WEIR_PAYLOAD_BUDGET, /* the memory budget had not enough left */
 	WEIR_PAYLOAD_SLOTS,  /* the event cannot have this payload in addition to those it has */
+	WEIR_PAYLOAD_FAMILY, /* a family of the event had not enough memory left */
 	WEIR_PAYLOAD_REFUSALS,
 };
 
@@ -106,7 +108,8 @@ struct weir_payloads {
 /**
  * Make a payload of `type` for `ev`, with zeroed memory of type->size bytes, aligned to 16 bytes. The
  * event owns the payload. Returns NULL if out of memory, if the memory budget is used up (only for
- * types larger than WEIR_PAYLOAD_SMALL), or if the event has WEIR_PAYLOADS_MAX payloads, has one of
+ * types larger than WEIR_PAYLOAD_SMALL), if a family of the event has no memory left for it
+ * (weir_family_set_memory), or if the event has WEIR_PAYLOADS_MAX payloads, has one of
  * this type, is of a type without a table, or has ended. The refusal is counted at stage `st`, and the event
  * should end as WEIR_EPRESSURE. Costs an allocation and about 10 ns.
  */
@@ -133,7 +136,8 @@ WEIR_API void *weir_payload_take(struct weir_event *ev, const struct weir_payloa
 
 /** Give *payload, which the caller owns, to `ev` and set *payload to NULL. Returns 0, or, with
  *  *payload unchanged, WEIR_EBUSY if the event has WEIR_PAYLOADS_MAX payloads or one of this type,
- *  WEIR_ETYPE if events of its type have no payloads, and WEIR_ECLOSED if the event has ended. */
+ *  WEIR_ETYPE if events of its type have no payloads, WEIR_ECLOSED if the event has ended, and
+ *  WEIR_ELIMIT if a family of the event has no memory left for it. */
 WEIR_API int weir_payload_put(struct weir_event *ev, void **payload);
 
 /** Drop the payload of `type` that `ev` has before the event ends. Does nothing if there is none. */
@@ -147,8 +151,8 @@ WEIR_API void weir_payload_free(void *payload);
  * replaces the number of an earlier call; its struct counts in addition if it is larger than
  * WEIR_PAYLOAD_SMALL. To be called before the memory is allocated, as soon as its
  * size is known, and again if it turns out to be smaller. The reservation ends when the payload is
- * dropped. Returns 0; WEIR_EPRESSURE if the budget has not enough left now; or WEIR_ENOMEM if `bytes`
- * is larger than the whole budget. After an error the former reservation remains; the refusal is
+ * dropped. Returns 0; WEIR_EPRESSURE if the budget has not enough left now; WEIR_ENOMEM if `bytes` is
+ * larger than the whole budget; or WEIR_ELIMIT if a family of the payload's event has not enough left. After an error the former reservation remains; the refusal is
  * counted at stage `st`, and the event should end with this code. The owner of the payload calls
  * this, in any thread. Costs an atomic addition, about 10 ns.
  */

@@ -370,6 +370,9 @@ struct weir_spec {
 	int64_t old_ns;   /* `drain: { old: 10m }`: longest duration of a replaced graph's drain */
 	/** `payloads: { memory: 1GiB }`: most bytes that payloads may reserve (weir/payload.h). */
 	int64_t payload_bytes;
+	/** `payloads: { family_memory: 256MiB }`: most bytes of the events and payloads of a family that
+	 *  has no bound of its own (weir/op.h). */
+	int64_t family_bytes;
 	/** `overload: { mode }`, enum weir_admission_mode: limits the admission modes of all
 	 *  stages. */
 	int overload_mode;

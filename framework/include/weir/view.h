@@ -149,6 +149,9 @@ struct weir_stage_view {
 	 * graph, or has ended for a parent that awaits others still. An event without a struct
 	 * weir_op counts as orphaned at once. */
 	uint64_t spawned, joined, orphaned, cancelled;
+	/* Of the spawned ones, children that weir_child has refused with WEIR_ELIMIT; they count as
+	 * orphaned. */
+	uint64_t children_refused;
 	uint32_t children_max; /* `children:`: how many an event may have at a time */
 	/* for stages with a width, otherwise 0: number of events that may be in handlers or held at
 	 * once, the bounds of that number, and the current number of such events */

@@ -205,7 +205,10 @@ struct weir_family *weir_http_family(struct weir_http_request *req)
 	f = weir_family_new(NULL);
 	if (!f)
 		return NULL;
-	weir_family_join(f, &req->ev);
+	if (weir_family_join(f, &req->ev) != 0) {
+		weir_family_put(f);
+		return NULL;
+	}
 	if (!r->loop) {
 		weir_family_put(f);
 		return f;

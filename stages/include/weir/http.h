@@ -204,7 +204,8 @@ WEIR_API void weir_http_response_reset(struct weir_http_request *req);
  * Return the family of the request (weir/op.h), which ends when the client disconnects. It is made by the
  * first call, which makes the request a member; its children are members, too. After the end, none of them
  * is passed to a handler any more: each ends as WEIR_ECANCELLED at its next door or, if it waits with a
- * ticket, within about 0.1 s. Returns NULL if memory is short; the calls of weir/op.h accept that.
+ * ticket, within about 0.1 s. Returns NULL if memory is short, or if the request alone is more than
+ * `payloads: { family_memory }`; the calls of weir/op.h accept that.
  *
  * Only requests whose stages call this are cancelled, and only until they have been answered: the orphans of
  * a request whose response has been sent go on. A client that shuts its side down after its request

@@ -68,6 +68,7 @@ static void made_up_disk(struct weir_stage_view *s)
 	s->spawned = 40;
 	s->joined = 20;
 	s->orphaned = 5;
+	s->children_refused = 4;
 	s->cancelled = 4;
 	s->children_max = 16;
 	s->threads[WEIR_THREAD_BUSY] = 4;

@@ -92,6 +92,7 @@ static void test_stage(void)
 	CU_ASSERT_EQUAL(INT(s, "children", "spawned_total"), 40);
 	CU_ASSERT_EQUAL(INT(s, "children", "joined_total"), 20);
 	CU_ASSERT_EQUAL(INT(s, "children", "orphaned_total"), 5);
+	CU_ASSERT_EQUAL(INT(s, "children", "refused_total"), 4);
 	CU_ASSERT_EQUAL(INT(s, "children", "cancelled_total"), 4);
 	CU_ASSERT_EQUAL(INT(s, "children", "in_flight"), 11);
 	CU_ASSERT_EQUAL(INT(s, "classes", "1", "spawned_total"), 40);

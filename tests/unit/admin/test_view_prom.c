@@ -150,6 +150,7 @@ static void test_well_formed(void)
 	EQUAL(text, "weir_stage_departed_total{stage=\"disk\",class=\"bulk\"}", 38);
 	EQUAL(text, "weir_stage_children_ended_total{stage=\"disk\",how=\"joined\"}", 20);
 	EQUAL(text, "weir_stage_children_ended_total{stage=\"disk\",how=\"orphaned\"}", 5);
+	EQUAL(text, "weir_stage_children_refused_total{stage=\"disk\"}", 4);
 	EQUAL(text, "weir_stage_children_ended_total{stage=\"disk\",how=\"cancelled\"}", 4);
 	EQUAL(text, "weir_stage_events_in_total{stage=\"disk\",class=\"bulk\"}", 900);
 	EQUAL(text, "weir_stage_events_out_total{stage=\"web\",outlet=\"done\"}", 1001);

@@ -56,9 +56,9 @@ static void one(const char *path, enum config_effect effect)
 static void test_effects(void)
 {
 	static const char *const live[] = {"drain.grace", "overload.mode", "payloads.memory",
-	    "log.level", "alerts.a.for", "admin.hosts", "admin.tls.key", "admin.tokens.x.role",
-	    "stages.w.threads.max", "stages.w.queue.limit", "stages.w.admission.mode",
-	    "stages.w.with.size"};
+	    "payloads.family_memory", "log.level", "alerts.a.for", "admin.hosts", "admin.tls.key",
+	    "admin.tokens.x.role", "stages.w.threads.max", "stages.w.queue.limit",
+	    "stages.w.admission.mode", "stages.w.with.size"};
 	static const char *const rebuild[] = {"name", "drains.x", "payloadsx", "overloads.x",
 	    "logs.x", "alertsx", "adminx", "trace.sample", "classes.a.slo", "groups.g.threads.max",
 	    "plugin.upper", "username", "stages.w.mode", "stages.w.slo", "stages.w.key",

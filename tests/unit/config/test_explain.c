@@ -54,6 +54,7 @@ static void test_origins(void)
 	CU_ASSERT_TRUE(has("name", "shop", "t.yaml:2"));
 	CU_ASSERT_TRUE(has("drain.grace", "10s", "default"));
 	CU_ASSERT_TRUE(has("payloads.memory", "1GiB", "default"));
+	CU_ASSERT_TRUE(has("payloads.family_memory", "256MiB", "default"));
 	CU_ASSERT_TRUE(has("classes.a.match.header.accept", "\"text/html*\"", "t.yaml:5"));
 	CU_ASSERT_TRUE(has("classes.a.slo", "500ms", "default"));
 	CU_ASSERT_TRUE(has("classes.a.priority", "auto", "default"));

@@ -13,7 +13,7 @@ static void test_server(void)
 					   "name: shop\n"
 					   "admin: { listen: \"\" }\n"
 					   "drain: { grace: 2m, old: 1h }\n"
-					   "payloads: { memory: 64MiB }\n"
+					   "payloads: { memory: 64MiB, family_memory: 3MiB }\n"
 					   "x-anything: [1, { a: b }]\n"
 					   "stages: {}\n");
 
@@ -22,6 +22,7 @@ static void test_server(void)
 	CU_ASSERT_EQUAL(spec->grace_ns, 120000000000);
 	CU_ASSERT_EQUAL(spec->old_ns, 3600000000000);
 	CU_ASSERT_EQUAL(spec->payload_bytes, 64 << 20);
+	CU_ASSERT_EQUAL(spec->family_bytes, 3 << 20);
 	CU_ASSERT_EQUAL(spec->n_stages + spec->n_classes + spec->n_groups, 0);
 	weir_spec_free(spec);
 	spec = load_good("weir: 1\nadmin: { listen: 127.0.0.1:1 }\nstages: {}\n");
@@ -29,6 +30,7 @@ static void test_server(void)
 	CU_ASSERT_EQUAL(spec->grace_ns, 10000000000);
 	CU_ASSERT_EQUAL(spec->old_ns, 600000000000);
 	CU_ASSERT_EQUAL(spec->payload_bytes, 1 << 30);
+	CU_ASSERT_EQUAL(spec->family_bytes, 256 << 20);
 	CU_ASSERT_EQUAL(spec->admin.mark.col, 18);
 	weir_spec_free(spec);
 }

@@ -14,7 +14,7 @@ static struct payload_budget *budget;
 static void begin(uint64_t limit)
 {
 	payload_budget_put(budget);
-	budget = payload_budget_new(limit);
+	budget = payload_budget_new(limit, UINT64_MAX);
 	laden_init(&event, 1);
 	ev = &event.p.ev;
 	fixture_reset();
@@ -24,7 +24,7 @@ static void *make(const struct weir_payload_type *type)
 {
 	enum weir_payload_refusal why;
 
-	return payload_make(budget, type, &why);
+	return payload_make(budget, NULL, type, &why);
 }
 
 static void *put(const struct weir_payload_type *type)
@@ -192,7 +192,7 @@ static void test_large(void)
 	begin(2 * large_type.size - 1);
 	put(&large_type);
 	CU_ASSERT_EQUAL(used(), large_type.size);
-	CU_ASSERT_PTR_NULL(payload_make(budget, &large_type, &why));
+	CU_ASSERT_PTR_NULL(payload_make(budget, NULL, &large_type, &why));
 	CU_ASSERT_EQUAL(why, WEIR_PAYLOAD_BUDGET);
 	CU_ASSERT_EQUAL(used(), large_type.size);
 	void *large = weir_payload(ev, &large_type);

@@ -12,7 +12,7 @@ static struct weir_vars *vars_new(void)
 {
 	enum weir_payload_refusal why;
 
-	return payload_make(NULL, &weir_vars_type, &why);
+	return payload_make(NULL, NULL, &weir_vars_type, &why);
 }
 
 static int set(struct weir_vars *vars, const char *name, const char *text)

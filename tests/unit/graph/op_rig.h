@@ -115,10 +115,8 @@ static inline void rig_link(struct weir_stage_spec *s, const char *outlet, const
 static inline struct weir_spec *rig_spec(const char *use)
 {
 	struct weir_spec *spec = weir_spec_new("op");
-	struct weir_stage_spec *s = fixture_stage(spec, "kid", "t.kid", NULL);
+	struct weir_stage_spec *s = fixture_open_stage(spec, "kid", "t.kid", NULL);
 
-	fixture_set(s, "queue.limit", "20000");
-	weir_spec_text(&s->admission.policy, "none");
 	for (int i = 0; i < 2; i++) {
 		s = fixture_stage(spec, i ? "par" : "par2", i ? use : "t.par", NULL);
 		weir_spec_text(&s->admission.policy, "none");

@@ -235,6 +235,24 @@ static void test_too_late(void)
 }
 
 /* A family ends with the family that contains it, not the other way round. */
+/* A family is over if one that contains it is, at any distance, and not if one within it is. */
+static void test_levels(void)
+{
+	struct weir_family *f[4] = {NULL};
+
+	for (int over = 1; over < 4; over++) {
+		for (int i = 1; i < 4; i++)
+			f[i] = weir_family_new(f[i - 1]);
+		weir_family_end(f[over]);
+		for (int i = 1; i < 4; i++)
+			CU_ASSERT_EQUAL(weir_family_over(f[i]), i >= over);
+		/* the outer ones live on in the inner one */
+		for (int i = 1; i < 4; i++)
+			weir_family_put(f[i]);
+	}
+	CU_ASSERT_FALSE(weir_family_over(NULL));
+}
+
 static void test_within(void)
 {
 	begin(one_stage("t.wait"));
@@ -345,5 +363,5 @@ static void test_register(void)
 
 CUNIT_MAIN("family", {"register", test_register}, {"pool", test_pool}, {"loop", test_loop},
     {"inline", test_inline}, {"partitioned", test_partitioned}, {"core", test_core},
-    {"too late", test_too_late}, {"within", test_within}, {"race", test_race},
-    {"queued", test_queued}, {"slots", test_slots})
+    {"too late", test_too_late}, {"levels", test_levels}, {"within", test_within},
+    {"race", test_race}, {"queued", test_queued}, {"slots", test_slots})

@@ -3,9 +3,6 @@
  * families; and the books. */
 #include "fixture/graph/probes.h"
 
-#include "base/clock.h"
-#include "graph/graph.h"
-
 #define JOBS  400
 #define PARTS 5
 
@@ -25,7 +22,8 @@ struct part {
 	int value;
 };
 
-static struct job jobs[JOBS];
+#include "split_rig.h"
+
 static atomic_int jobs_ended, parts_ended;
 /* What the stage does: number of parts of a job, rounds, and what happens to part 0. */
 static int n_parts, n_rounds;
@@ -48,14 +46,8 @@ static void part_finish(struct weir_event *ev, int status)
 	atomic_fetch_add(&parts_ended, 1);
 }
 
-static const struct weir_event_type job_type = {.name = "t.job",
-    .size = sizeof(struct job),
-    .finish = job_finish,
-    .op = offsetof(struct job, op)};
-static const struct weir_event_type part_type = {.name = "t.part",
-    .size = sizeof(struct part),
-    .finish = part_finish,
-    .op = offsetof(struct part, op)};
+static const struct weir_event_type job_type = {RIG_TYPE(struct job, "t.job", job_finish)};
+static const struct weir_event_type part_type = {RIG_TYPE(struct part, "t.part", part_finish)};
 
 static void joined(struct weir_stage *st, struct weir_event **ev, int n);
 
@@ -109,20 +101,8 @@ static void part_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
-static const struct weir_outlet part_outlets[] = {
-    {"part", &part_type, false, "parts of the job"}, {.name = NULL}};
-static const struct weir_stage_ops split_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.split",
-    .summary = "splits jobs into parts and awaits them",
-    .accepts = &job_type,
-    .outlets = part_outlets,
-    .children = 1,
-    .handle = split_handle};
-static const struct weir_stage_ops part_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.part",
-    .summary = "ends parts",
-    .accepts = &part_type,
-    .handle = part_handle};
+static const struct weir_stage_ops split_ops = {RIG_SPLITS(split_handle)};
+static const struct weir_stage_ops part_ops = {RIG_PARTS(part_handle)};
 
 static void begin(int parts, int rounds)
 {
@@ -132,33 +112,6 @@ static void begin(int parts, int rounds)
 	n_rounds = rounds;
 	how = WORKS;
 	family = NULL;
-}
-
-static struct weir_spec *two_stages(void)
-{
-	struct weir_spec *spec = weir_spec_new("op");
-	struct weir_stage_spec *s = fixture_stage(spec, "part", "t.part", NULL);
-
-	fixture_set(s, "queue.limit", "20000");
-	weir_spec_text(&s->admission.policy, "none");
-	s = fixture_stage(spec, "split", "t.split", "part");
-	weir_spec_text(&s->admission.policy, "none");
-	return spec;
-}
-
-static void offer_jobs(struct weir_graph *g, int n)
-{
-	struct weir_stage *to = weir_graph_stage(g, "split");
-
-	weir_thread_attach(g, "test");
-	for (int i = 0; i < n; i++) {
-		struct weir_event *ev = &jobs[i].ev;
-		weir_event_init(ev, &job_type, clock_now_ns());
-		ev->key = (uint64_t)i;
-		while (weir_offer(to, &ev, 1, NULL) == 0)
-			sched_yield();
-	}
-	weir_thread_detach();
 }
 
 /* The number of parts that stage `split` has made and that have not ended. */
@@ -183,7 +136,7 @@ static void run_jobs(struct weir_spec *spec, int n)
 {
 	struct weir_graph *g = fixture_start(spec);
 
-	offer_jobs(g, n);
+	rig_offer_jobs(g, n);
 	FIXTURE_AWAIT(atomic_load(&jobs_ended) == n);
 	struct weir_stage *split = weir_graph_stage(g, "split");
 	FIXTURE_AWAIT(queue_kept_all(&split->sink.queue) == 0);
@@ -202,15 +155,15 @@ static void run_jobs(struct weir_spec *spec, int n)
 static void test_pools(void)
 {
 	begin(PARTS, 2);
-	run_jobs(two_stages(), JOBS);
+	run_jobs(rig_two_stages(), JOBS);
 	begin(1, 3);
-	run_jobs(two_stages(), JOBS);
+	run_jobs(rig_two_stages(), JOBS);
 }
 
 static void test_inline(void)
 {
 	for (int mask = 1; mask < 4; mask++) {
-		struct weir_spec *spec = two_stages();
+		struct weir_spec *spec = rig_two_stages();
 		spec->stages[0].inlined = mask & 1;
 		spec->stages[1].inlined = mask & 2;
 		begin(PARTS, 2);
@@ -224,7 +177,7 @@ static void test_groups(void)
 	    "shared", "fifo", "wavefront", "srpt", "dbr", "mg1", "color"};
 
 	for (size_t i = 0; i < sizeof(schedules) / sizeof(schedules[0]); i++) {
-		struct weir_spec *spec = two_stages();
+		struct weir_spec *spec = rig_two_stages();
 		struct weir_group_spec *g = weir_spec_add_group(spec, "core");
 		weir_spec_text(&g->schedule, schedules[i]);
 		if (i > 0)
@@ -239,7 +192,7 @@ static void test_groups(void)
 static void test_modes(void)
 {
 	for (int mode = WEIR_MODE_EXCLUSIVE; mode <= WEIR_MODE_PARTITIONED; mode++) {
-		struct weir_spec *spec = two_stages();
+		struct weir_spec *spec = rig_two_stages();
 		for (int s = 0; s < 2; s++) {
 			spec->stages[s].mode = mode;
 			weir_spec_text(&spec->stages[s].key, "event");
@@ -254,26 +207,26 @@ static void test_failed(void)
 {
 	begin(PARTS, 2);
 	how = FAILS;
-	run_jobs(two_stages(), JOBS);
+	run_jobs(rig_two_stages(), JOBS);
 }
 
 /* A job without parts gets its continuation at once. */
 static void test_none(void)
 {
 	begin(0, 3);
-	run_jobs(two_stages(), JOBS);
+	run_jobs(rig_two_stages(), JOBS);
 }
 
 /* The stage of the parts refuses some: they count as ended for their parents. */
 static void test_refused(void)
 {
-	struct weir_spec *spec = two_stages();
+	struct weir_spec *spec = rig_two_stages();
 	int bad = 0;
 
 	fixture_set(&spec->stages[0], "queue.limit", "2");
 	begin(PARTS, 1);
 	struct weir_graph *g = fixture_start(spec);
-	offer_jobs(g, JOBS);
+	rig_offer_jobs(g, JOBS);
 	FIXTURE_AWAIT(atomic_load(&jobs_ended) == JOBS);
 	for (int i = 0; i < JOBS; i++) {
 		CU_ASSERT_EQUAL(jobs[i].sum, PARTS * (PARTS + 1) / 2);
@@ -293,8 +246,8 @@ static void test_death(void)
 {
 	begin(PARTS, 1);
 	how = DIES;
-	struct weir_graph *g = fixture_start(two_stages());
-	offer_jobs(g, 20);
+	struct weir_graph *g = fixture_start(rig_two_stages());
+	rig_offer_jobs(g, 20);
 	FIXTURE_AWAIT(atomic_load(&jobs_ended) == 20);
 	for (int i = 0; i < 20; i++) {
 		CU_ASSERT_EQUAL(jobs[i].sum, PARTS * (PARTS + 1) / 2);
@@ -312,8 +265,8 @@ static void test_family(void)
 	begin(PARTS, 1);
 	how = CANCELS;
 	family = weir_family_new(NULL);
-	struct weir_graph *g = fixture_start(two_stages());
-	offer_jobs(g, JOBS);
+	struct weir_graph *g = fixture_start(rig_two_stages());
+	rig_offer_jobs(g, JOBS);
 	FIXTURE_AWAIT(atomic_load(&jobs_ended) == JOBS);
 	int cancelled = 0;
 	for (int i = 0; i < JOBS; i++) {

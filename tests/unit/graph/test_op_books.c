@@ -6,9 +6,7 @@
 #include <weir/operate.h>
 #include <weir/watch.h>
 
-#include "base/clock.h"
 #include "fixture/graph/profile.h"
-#include "graph/graph.h"
 
 #define JOBS   300
 #define PARTS  5
@@ -30,7 +28,8 @@ struct part {
 	struct weir_trail trail;
 };
 
-static struct job jobs[JOBS];
+#include "split_rig.h"
+
 static atomic_int jobs_ended, parts_ended, parts_refused;
 static int n_parts, n_rounds;
 static bool orphans;
@@ -62,18 +61,10 @@ static void tell_part(const struct weir_event *ev, char *buf, size_t size)
 	snprintf(buf, size, "part");
 }
 
-static const struct weir_event_type job_type = {.name = "t.job",
-    .size = sizeof(struct job),
-    .finish = job_finish,
-    .trail = offsetof(struct job, trail),
-    .describe = tell_job,
-    .op = offsetof(struct job, op)};
-static const struct weir_event_type part_type = {.name = "t.part",
-    .size = sizeof(struct part),
-    .finish = part_finish,
-    .trail = offsetof(struct part, trail),
-    .describe = tell_part,
-    .op = offsetof(struct part, op)};
+static const struct weir_event_type job_type = {RIG_TYPE(struct job, "t.job", job_finish),
+    .trail = offsetof(struct job, trail), .describe = tell_job};
+static const struct weir_event_type part_type = {RIG_TYPE(struct part, "t.part", part_finish),
+    .trail = offsetof(struct part, trail), .describe = tell_part};
 
 static void joined(struct weir_stage *st, struct weir_event **ev, int n);
 
@@ -122,26 +113,14 @@ static void mid_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		weir_emit(st, 0, &ev[i]);
 }
 
-static const struct weir_outlet part_outlets[] = {
-    {"part", &part_type, false, "parts of the job"}, {.name = NULL}};
-static const struct weir_stage_ops split_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.split",
-    .summary = "splits jobs into parts and awaits them",
-    .accepts = &job_type,
-    .outlets = part_outlets,
-    .children = 1,
-    .handle = split_handle};
+static const struct weir_stage_ops split_ops = {RIG_SPLITS(split_handle)};
 static const struct weir_stage_ops mid_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.mid",
     .summary = "sends parts on",
     .accepts = &part_type,
     .outlets = part_outlets,
     .handle = mid_handle};
-static const struct weir_stage_ops part_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.part",
-    .summary = "ends parts",
-    .accepts = &part_type,
-    .handle = part_handle};
+static const struct weir_stage_ops part_ops = {RIG_PARTS(part_handle)};
 
 static void test_register(void)
 {
@@ -154,14 +133,10 @@ static void test_register(void)
 static struct weir_spec *three_stages(const char *limit)
 {
 	struct weir_spec *spec = weir_spec_new("books");
-	struct weir_stage_spec *s = fixture_stage(spec, "end", "t.part", NULL);
 
-	fixture_set(s, "queue.limit", "20000");
-	weir_spec_text(&s->admission.policy, "none");
-	s = fixture_stage(spec, "mid", "t.mid", "end");
-	fixture_set(s, "queue.limit", limit);
-	weir_spec_text(&s->admission.policy, "none");
-	s = fixture_stage(spec, "split", "t.split", "mid");
+	fixture_open_stage(spec, "end", "t.part", NULL);
+	fixture_set(fixture_open_stage(spec, "mid", "t.mid", "end"), "queue.limit", limit);
+	struct weir_stage_spec *s = fixture_stage(spec, "split", "t.split", "mid");
 	fixture_set(s, "threads.max", "2");
 	weir_spec_text(&s->admission.policy, "none");
 	return spec;
@@ -175,20 +150,6 @@ static void begin(int parts, int rounds)
 	n_rounds = rounds;
 	orphans = false;
 	work_ns = 0;
-}
-
-static void offer_jobs(struct weir_graph *g, int n)
-{
-	struct weir_stage *to = weir_graph_stage(g, "split");
-
-	weir_thread_attach(g, "test");
-	for (int i = 0; i < n; i++) {
-		struct weir_event *ev = &jobs[i].ev;
-		weir_event_init(ev, &job_type, clock_now_ns());
-		while (weir_offer(to, &ev, 1, NULL) == 0)
-			sched_yield();
-	}
-	weir_thread_detach();
 }
 
 /* ---- the laws ---- */
@@ -262,7 +223,7 @@ static void run(const char *limit)
 	struct weir_graph *g = fixture_start(three_stages(limit));
 	int looks = 0;
 
-	offer_jobs(g, JOBS);
+	rig_offer_jobs(g, JOBS);
 	do
 		look(g, JOBS * PARTS);
 	while (++looks < 20 || atomic_load(&jobs_ended) < JOBS);
@@ -301,7 +262,7 @@ static void test_awaiting(void)
 	begin(PARTS, 1);
 	struct weir_graph *g = fixture_start(three_stages("20000"));
 	CU_ASSERT_EQUAL(weir_graph_steer(g, "end", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
-	offer_jobs(g, 7);
+	rig_offer_jobs(g, 7);
 	FIXTURE_AWAIT(stage_view(g, "end").queue_length == 7 * PARTS);
 	FIXTURE_AWAIT(profile_at_rest(g, "split") == NULL);
 	struct weir_stage_view s = stage_view(g, "split");
@@ -371,7 +332,7 @@ static void test_waterfall(void)
 	begin(PARTS, 1);
 	work_ns = PART_NS;
 	struct weir_graph *g = fixture_start(three_stages("20000"));
-	offer_jobs(g, 1);
+	rig_offer_jobs(g, 1);
 	FIXTURE_AWAIT(atomic_load(&jobs_ended) == 1);
 	CU_ASSERT_EQUAL_FATAL(weir_graph_slowest(g, -1, found, WEIR_SLOWEST_MAX), 1);
 	const struct weir_slow *job = &found[0];
@@ -398,7 +359,7 @@ static void test_trace(void)
 	begin(PARTS, 1);
 	struct weir_graph *g = fixture_start(three_stages("20000"));
 	CU_ASSERT_EQUAL(weir_graph_collect(g, &all), 0);
-	offer_jobs(g, 1);
+	rig_offer_jobs(g, 1);
 	FIXTURE_AWAIT((n += weir_graph_collected(g, found + n, PARTS + 2 - n)) == PARTS + 1);
 	const struct weir_slow *job = &found[n - 1]; /* the parent ends last */
 	CU_ASSERT_STRING_EQUAL(job->what, "job");
@@ -429,7 +390,7 @@ static int made_of_a_job(struct weir_graph *g)
 	struct weir_stage_view before = stage_view(g, "mid");
 	int was = atomic_load(&jobs_ended);
 
-	offer_jobs(g, 1);
+	rig_offer_jobs(g, 1);
 	FIXTURE_AWAIT(atomic_load(&jobs_ended) == was + 1);
 	struct weir_stage_view after = stage_view(g, "mid");
 	return (int)(after.class_view[0].offered - before.class_view[0].offered);

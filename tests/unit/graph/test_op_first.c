@@ -18,13 +18,14 @@ struct job {
 	atomic_int finishes, rounds;
 };
 
-struct ask {
+struct part {
 	struct weir_event ev;
 	struct weir_op op;
 	int number;
 };
 
-static struct job jobs[JOBS];
+#include "split_rig.h"
+
 static atomic_int ended, asks_ended, asks_cancelled, waiting;
 static int n_asks, n_rounds;
 /* what child i does: succeed, fail, wait for ever */
@@ -47,23 +48,17 @@ static void ask_finish(struct weir_event *ev, int status)
 	atomic_fetch_add(&asks_ended, 1);
 }
 
-static const struct weir_event_type job_type = {.name = "t.job",
-    .size = sizeof(struct job),
-    .finish = job_finish,
-    .op = offsetof(struct job, op)};
-static const struct weir_event_type ask_type = {.name = "t.ask",
-    .size = sizeof(struct ask),
-    .finish = ask_finish,
-    .op = offsetof(struct ask, op)};
+static const struct weir_event_type job_type = {RIG_TYPE(struct job, "t.job", job_finish)};
+static const struct weir_event_type part_type = {RIG_TYPE(struct part, "t.part", ask_finish)};
 
 static void answered(struct weir_stage *st, struct weir_event **ev, int n);
 
 static void ask(struct weir_stage *st, struct weir_event **slot)
 {
 	for (int i = 0; i < n_asks; i++) {
-		struct weir_event *c = weir_event_new(st, &ask_type);
+		struct weir_event *c = weir_event_new(st, &part_type);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(c);
-		((struct ask *)c)->number = i;
+		((struct part *)c)->number = i;
 		weir_child(st, *slot, 0, &c);
 	}
 	weir_await_first(st, slot, answered);
@@ -76,7 +71,7 @@ static void answered(struct weir_stage *st, struct weir_event **ev, int n)
 		struct job *j = (struct job *)ev[i];
 		j->children = 0;
 		for (struct weir_event *c = weir_ended(ev[i]); c; c = c->next, j->children++) {
-			j->got = ((struct ask *)c)->number;
+			j->got = ((struct part *)c)->number;
 			j->child_status = weir_child_status(c);
 		}
 		if (atomic_fetch_add(&j->rounds, 1) + 1 < n_rounds)
@@ -98,7 +93,7 @@ static void job_handle(struct weir_stage *st, struct weir_event **ev, int n)
 static void ask_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	for (int i = 0; i < n; i++) {
-		int what = does[((struct ask *)ev[i])->number];
+		int what = does[((struct part *)ev[i])->number];
 		if (what == DIES)
 			pthread_exit(NULL);
 		if (what == WAITS) {
@@ -110,35 +105,17 @@ static void ask_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	}
 }
 
-static const struct weir_outlet ask_outlets[] = {
-    {"ask", &ask_type, false, "questions"}, {.name = NULL}};
-static const struct weir_stage_ops job_ops = {.abi = WEIR_STAGE_ABI,
-    .name = "t.job",
-    .summary = "asks several, and takes the first answer",
-    .accepts = &job_type,
-    .outlets = ask_outlets,
-    .children = 1,
-    .handle = job_handle};
-static const struct weir_stage_ops ask_ops = {.abi = WEIR_STAGE_ABI,
-    .flags = WEIR_STAGE_HOLDS,
-    .name = "t.ask",
-    .summary = "answers, or does not",
-    .accepts = &ask_type,
-    .handle = ask_handle};
+static const struct weir_stage_ops job_ops = {RIG_SPLITS(job_handle)};
+static const struct weir_stage_ops ask_ops = {RIG_PARTS(ask_handle), .flags = WEIR_STAGE_HOLDS};
 
 static struct weir_graph *graph;
 
 static struct weir_spec *two_stages(void)
 {
-	struct weir_spec *spec = weir_spec_new("first");
-	struct weir_stage_spec *s = fixture_stage(spec, "ask", "t.ask", NULL);
+	struct weir_spec *spec = rig_two_stages();
 
-	fixture_set(s, "queue.limit", "20000");
-	fixture_set(s, "width.policy", "static");
-	fixture_set(s, "width.max", "10000");
-	weir_spec_text(&s->admission.policy, "none");
-	s = fixture_stage(spec, "job", "t.job", "ask");
-	weir_spec_text(&s->admission.policy, "none");
+	fixture_set(&spec->stages[0], "width.policy", "static");
+	fixture_set(&spec->stages[0], "width.max", "10000");
 	return spec;
 }
 
@@ -157,16 +134,7 @@ static void begin(int asks, int a, int b, int c)
 static void run(struct weir_spec *spec, int n)
 {
 	graph = fixture_start(spec);
-	struct weir_stage *to = weir_graph_stage(graph, "job");
-	weir_thread_attach(graph, "test");
-	for (int i = 0; i < n; i++) {
-		struct weir_event *ev = &jobs[i].ev;
-		weir_event_init(ev, &job_type, clock_now_ns());
-		ev->key = (uint64_t)i;
-		while (weir_offer(to, &ev, 1, NULL) == 0)
-			sched_yield();
-	}
-	weir_thread_detach();
+	rig_offer_jobs(graph, n);
 }
 
 /* All `n` jobs have ended, each with `status`, with child `got` (-1: any) as the only one. Every child
@@ -183,10 +151,10 @@ static void check(int n, int status, int got)
 		CU_ASSERT(got < 0 || jobs[i].got == got);
 	}
 	FIXTURE_AWAIT(atomic_load(&asks_ended) == n * n_asks * n_rounds);
-	FIXTURE_AWAIT(stage_view(graph, "ask").in_flight == 0);
-	struct weir_stage *job = weir_graph_stage(graph, "job");
+	FIXTURE_AWAIT(stage_view(graph, "part").in_flight == 0);
+	struct weir_stage *job = weir_graph_stage(graph, "split");
 	FIXTURE_AWAIT(queue_kept_all(&job->sink.queue) == 0);
-	struct weir_stage_view v = stage_view(graph, "job");
+	struct weir_stage_view v = stage_view(graph, "split");
 	CU_ASSERT_EQUAL(v.spawned, (uint64_t)(n * n_asks * n_rounds));
 	CU_ASSERT_EQUAL(v.joined + v.orphaned + v.cancelled, v.spawned);
 	CU_ASSERT_EQUAL(v.joined, (uint64_t)(n * n_rounds));
@@ -274,8 +242,8 @@ static void test_death(void)
 		CU_ASSERT_EQUAL(jobs[i].child_status, jobs[i].status);
 		CU_ASSERT(jobs[i].status == WEIR_EDIED || jobs[i].got == 1);
 	}
-	FIXTURE_AWAIT(stage_view(graph, "job").in_flight == 0);
-	FIXTURE_AWAIT(stage_view(graph, "ask").in_flight == 0);
+	FIXTURE_AWAIT(stage_view(graph, "split").in_flight == 0);
+	FIXTURE_AWAIT(stage_view(graph, "part").in_flight == 0);
 	finish_graph(graph, 0);
 }
 
@@ -293,7 +261,7 @@ static void test_family(void)
 		CU_ASSERT_EQUAL(atomic_load(&jobs[i].rounds), 0);
 	}
 	CU_ASSERT_EQUAL(atomic_load(&asks_cancelled), 2 * JOBS);
-	FIXTURE_AWAIT(stage_view(graph, "job").in_flight == 0);
+	FIXTURE_AWAIT(stage_view(graph, "split").in_flight == 0);
 	finish_graph(graph, 0);
 	CU_ASSERT_EQUAL(atomic_load(&family->refs), 1); /* that of the test */
 	weir_family_put(family);
@@ -321,7 +289,7 @@ static void test_none(void)
 	FIXTURE_AWAIT(atomic_load(&ended) == 10);
 	CU_ASSERT_EQUAL(jobs[0].status, WEIR_OK);
 	CU_ASSERT_EQUAL(jobs[0].children, 0);
-	FIXTURE_AWAIT(stage_view(graph, "job").in_flight == 0);
+	FIXTURE_AWAIT(stage_view(graph, "split").in_flight == 0);
 	finish_graph(graph, 0);
 }
 

@@ -18,14 +18,8 @@
 #define CORES 3
 
 /* A group may have three cores on every machine. */
-int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
-{
-	(void)pid;
-	CPU_ZERO_S(size, set);
-	for (size_t i = 0; i < CORES; i++)
-		CPU_SET_S(i, size, set);
-	return 0;
-}
+#define FIXTURE_CPUS CORES
+#include "fixture/graph/cpus.h"
 
 static sem_t bed;
 static atomic_int sleeper_tid;

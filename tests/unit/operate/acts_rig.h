@@ -63,4 +63,12 @@ static inline struct weir_change newest(struct weir_graph *g)
 	return act;
 }
 
+static inline struct weir_stage_spec *stage_of(struct weir_spec *spec, const char *name)
+{
+	for (int i = 0; i < spec->n_stages; i++)
+		if (strcmp(spec->stages[i].name, name) == 0)
+			return &spec->stages[i];
+	abort();
+}
+
 #endif

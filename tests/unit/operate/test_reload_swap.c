@@ -15,14 +15,6 @@ static struct weir_graph *built(struct weir_spec *spec)
 	return g;
 }
 
-static struct weir_stage_spec *stage_of(struct weir_spec *spec, const char *name)
-{
-	for (int i = 0; i < spec->n_stages; i++)
-		if (strcmp(spec->stages[i].name, name) == 0)
-			return &spec->stages[i];
-	abort();
-}
-
 /* A graph of `spec` replaces `old`, which is drained and freed. */
 static struct weir_graph *follow(struct weir_graph *old, struct weir_spec *spec)
 {
@@ -364,6 +356,7 @@ static void test_configure(void)
 	fixture_set(stage_of(spec, "first"), "cohort.max", "3");
 	spec->grace_ns = 7 * NS_PER_S;
 	spec->payload_bytes = 12345;
+	spec->family_bytes = 2345;
 	spec->overload_mode = WEIR_ADMISSION_SHADOW;
 	CU_ASSERT_EQUAL(set_for(g, "queue.limit", "99", 0), 0);
 	CU_ASSERT_EQUAL(configure(g, spec, &n), 0);
@@ -377,6 +370,7 @@ static void test_configure(void)
 	CU_ASSERT_STRING_EQUAL(value_of(g, "queue.limit"), "50");
 	CU_ASSERT_EQUAL(weir_graph_spec(g)->grace_ns, 7 * NS_PER_S);
 	CU_ASSERT_EQUAL(atomic_load(&g->payloads->limit), 12345);
+	CU_ASSERT_EQUAL(atomic_load(&g->payloads->family_limit), 2345);
 	CU_ASSERT_EQUAL(weir_graph_overload(g), WEIR_ADMISSION_SHADOW);
 	/* The same again: nothing is left to do. */
 	spec = two_stages();

@@ -13,14 +13,6 @@ static struct weir_graph *built(struct weir_spec *spec)
 	return g;
 }
 
-static struct weir_stage_spec *stage_of(struct weir_spec *spec, const char *name)
-{
-	for (int i = 0; i < spec->n_stages; i++)
-		if (strcmp(spec->stages[i].name, name) == 0)
-			return &spec->stages[i];
-	abort();
-}
-
 /* A graph of `spec` replaces `old`. */
 static struct weir_graph *follow(struct weir_graph *old, struct weir_spec *spec)
 {

@@ -51,8 +51,8 @@ static void test_missing(void)
 
 	stage(spec, "scale", "t.scale", NULL);
 	check(spec, "'scale' needs image; on the way web > scale no stage gives it");
-	CU_ASSERT_STRING_EQUAL(
-	    errs.err[0].hint, "put a stage before it that gives it: t.bare, t.decode, t.imager");
+	CU_ASSERT_STRING_EQUAL(errs.err[0].hint,
+	    "put a stage before it that gives it: t.bare, t.decode, t.five, t.imager");
 	CU_ASSERT_EQUAL(errs.total, 1);
 }
 
@@ -279,6 +279,96 @@ static void test_same_name(void)
 	check(spec, "stage 'other' (t.other-gives) uses another payload type called 'image'");
 }
 
+/* Children are new events, also if they have the type of their parent. */
+static void test_children_alike(void)
+{
+	struct weir_spec *spec = web("t.lader", "parent");
+	struct weir_stage_spec *parent = weir_spec_add_stage(spec, "parent", "t.parent");
+
+	weir_spec_link(parent, "on", "reads", false);
+	weir_spec_link(parent, "child", "reads2", false);
+	stage(spec, "reads", "t.reads", NULL);
+	stage(spec, "reads2", "t.reads", NULL);
+	check(spec, "'reads2' needs note; on the way web > parent > reads2 'parent' sends "
+		    "another event");
+	CU_ASSERT_EQUAL(errs.total, 1);
+}
+
+/* ---- too many ---- */
+
+/* web, with a note, > decode, which gives an image, > three and four; `last` gets what is left. */
+static struct weir_spec *laden_way(const char *last, const char *use)
+{
+	struct weir_spec *spec = web("t.lader", "decode");
+
+	stage(spec, "decode", "t.decode", "three");
+	stage(spec, "three", "t.third", "four");
+	stage(spec, "four", "t.fourth", last);
+	stage(spec, last, use, "end");
+	stage(spec, "end", "t.final", NULL);
+	return spec;
+}
+
+static void test_fifth(void)
+{
+	check(laden_way("five", "t.fifth"),
+	    "'five' gives fifth; on the way web > decode > three > four > five the event has note, "
+	    "image, third, fourth already, and an event has at most 4 payloads");
+	CU_ASSERT_EQUAL(errs.total, 1);
+	check(laden_way("again", "t.fourth"), NULL); /* no fifth one */
+	check(laden_way("swap", "t.swap"), NULL);    /* takes one and gives another */
+}
+
+/* One of two ways is too much, and only at the second round of a loop. */
+static void test_fifth_way(void)
+{
+	struct weir_spec *spec = laden_way("store", "t.store");
+	struct weir_stage_spec *end = &spec->stages[5];
+
+	CU_ASSERT_STRING_EQUAL(end->name, "end");
+	free(end->use);
+	end->use = strdup("t.route");
+	weir_spec_link(end, "more", "five", false);
+	stage(spec, "five", "t.fifth", "last");
+	stage(spec, "last", "t.final", NULL);
+	check(spec, NULL); /* `store` has taken the image */
+
+	spec = laden_way("store", "t.store");
+	end = &spec->stages[5];
+	free(end->use);
+	end->use = strdup("t.route");
+	weir_spec_link(end, "more", "five", false);
+	struct weir_stage_spec *five = stage(spec, "five", "t.fifth", NULL);
+	weir_spec_link(five, "out", "decode", true);
+	check(spec, "'decode' gives image; on the way web > decode > three > four > store > end > "
+		    "five > decode the event has note, third, fourth, fifth already");
+	CU_ASSERT_EQUAL(errs.total, 1);
+}
+
+/* A source that gives five at once, and events of another type, which have none. */
+static void test_fifth_source(void)
+{
+	struct weir_spec *spec = web("t.five", "split");
+	struct weir_stage_spec *split = weir_spec_add_stage(spec, "split", "t.split");
+
+	weir_spec_link(split, "whole", "final", false);
+	stage(spec, "final", "t.final", NULL);
+	check(spec, "'web' gives image, note, third, fourth, fifth; on the way web the event has "
+		    "none already");
+
+	spec = web("t.lader", "parent");
+	split = weir_spec_add_stage(spec, "parent", "t.parent");
+	weir_spec_link(split, "on", "three", false);
+	weir_spec_link(split, "child", "three", false);
+	stage(spec, "three", "t.third", "four");
+	stage(spec, "four", "t.fourth", "five");
+	stage(spec, "five", "t.fifth", "decode");
+	stage(spec, "decode", "t.decode", "end");
+	stage(spec, "end", "t.final", NULL);
+	check(spec, "'decode' gives image; on the way web > parent > three > four > five > decode");
+	CU_ASSERT_EQUAL(errs.total, 1);
+}
+
 /* ---- fields ---- */
 
 static struct weir_spec *keyed(const char *use, const char *knob, const char *field)
@@ -478,11 +568,45 @@ static const struct weir_stage_ops vars_ops = {.abi = WEIR_STAGE_ABI,
     .handle = end_handle,
     .needs = vars_needs};
 
+/* The outlets `on` and `child` are of the same type; children leave by the second one. */
+static const struct weir_outlet parent_outlets[] = {
+    {"on", &laden_type, true, ""}, {"child", &laden_type, true, ""}, {.name = NULL}};
+static const struct weir_stage_ops parent_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.parent",
+    .summary = "has children",
+    .accepts = &laden_type,
+    .outlets = parent_outlets,
+    .handle = end_handle,
+    .children = 2};
+
+static const struct weir_payload_at third_gives[] = {{&third_type, NULL}, {.type = NULL}};
+static const struct weir_payload_at fourth_gives[] = {{&fourth_type, NULL}, {.type = NULL}};
+static const struct weir_payload_at fifth_gives[] = {{&fifth_type, NULL}, {.type = NULL}};
+static const struct weir_payload_at five_gives[] = {{&image_type, NULL}, {&note_type, NULL},
+    {&third_type, NULL}, {&fourth_type, NULL}, {&fifth_type, NULL}, {.type = NULL}};
+static struct weir_stage_ops third_ops, fourth_ops, fifth_ops, swap_ops, five_ops;
+
+static void give(struct weir_stage_ops *ops, const struct weir_stage_ops *like, const char *name,
+    const struct weir_payload_at *gives)
+{
+	*ops = *like;
+	ops->name = name;
+	ops->gives = gives;
+}
+
 static void test_register(void)
 {
 	const struct weir_stage_ops *const ops[] = {&end_ops, &bare_ops, &pass_on_ops, &reads_ops,
 	    &imager_ops, &vars_ops, &twig_source_ops, &tree_ops, &any_source_ops, &notes_ops,
-	    &sides_ops, &other_gives_ops};
+	    &sides_ops, &other_gives_ops, &parent_ops, &third_ops, &fourth_ops, &fifth_ops,
+	    &swap_ops, &five_ops};
+
+	give(&third_ops, &pass_on_ops, "t.third", third_gives);
+	give(&fourth_ops, &pass_on_ops, "t.fourth", fourth_gives);
+	give(&fifth_ops, &pass_on_ops, "t.fifth", fifth_gives);
+	give(&swap_ops, &pass_on_ops, "t.swap", fifth_gives);
+	swap_ops.takes = third_gives;
+	give(&five_ops, &imager_ops, "t.five", five_gives);
 
 	payloads_register();
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
@@ -494,6 +618,9 @@ CUNIT_MAIN("plan_payloads", {"register", test_register}, {"given", test_given},
     {"taken", test_taken}, {"taken twice", test_taken_twice}, {"a round", test_round},
     {"any source", test_any_source}, {"some outlets", test_some_outlets}, {"loop", test_loop},
     {"several sources", test_sources}, {"no source", test_no_source},
-    {"new events", test_new_events}, {"children", test_children}, {"a long way", test_long_way},
-    {"events without a table", test_tables}, {"same name", test_same_name}, {"fields", test_fields},
-    {"serial", test_serial}, {"classes", test_classes})
+    {"new events", test_new_events}, {"children", test_children},
+    {"children of their parent's type", test_children_alike}, {"a fifth", test_fifth},
+    {"a fifth on one way", test_fifth_way}, {"a fifth at a source", test_fifth_source},
+    {"a long way", test_long_way}, {"events without a table", test_tables},
+    {"same name", test_same_name}, {"fields", test_fields}, {"serial", test_serial},
+    {"classes", test_classes})

@@ -14,18 +14,12 @@
 
 #define CORES 2
 
+/* A group has two cores on every machine. */
+#define FIXTURE_CPUS CORES
+#include "fixture/graph/cpus.h"
+
 /* Number of events that were handled in a wrong order. */
 static atomic_int overtaken;
-
-/* A group has two cores on every machine. */
-int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
-{
-	(void)pid;
-	CPU_ZERO_S(size, set);
-	for (size_t i = 0; i < CORES; i++)
-		CPU_SET_S(i, size, set);
-	return 0;
-}
 
 static struct core_group *group_of(struct weir_graph *g)
 {
