@@ -135,7 +135,7 @@ static void test_reserve(void)
  * reserved; a reload may have made another budget since. */
 static void test_budgets(void)
 {
-	struct payload_budget *other = payload_budget_new(1000);
+	struct payload_budget *other = payload_budget_new(1000, UINT64_MAX);
 
 	begin(1000);
 	void *a = put(&third_type), *b = put(&fourth_type);

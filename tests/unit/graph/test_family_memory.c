@@ -71,7 +71,7 @@ static void test_members(void)
 	CU_ASSERT_EQUAL(weir_family_memory(f), 3 * ONE);
 	CU_ASSERT_FALSE(family_grow(f, 1));
 	for (int i = 0; i < 3; i++)
-		family_leave(f, ONE);
+		family_leave(f, 1, ONE);
 	CU_ASSERT_EQUAL(weir_family_memory(f), 0);
 	weir_family_put(f);
 }
