@@ -45,7 +45,8 @@ const struct weir_knob config_class_knobs[] = {
 
 /* ---- classes ---- */
 
-static int keep_match(struct weir_class_spec *class, const struct weir_node *field, const char *pattern)
+static int keep_match(
+    struct weir_class_spec *class, const struct weir_node *field, const char *pattern)
 {
 	size_t n = (size_t) class->n_match + 1;
 	struct weir_match_spec *match = realloc(class->match, n * sizeof(*match));
@@ -55,7 +56,8 @@ static int keep_match(struct weir_class_spec *class, const struct weir_node *fie
 	class->match = match;
 	struct weir_match_spec *m = &match[class->n_match++];
 	*m = (struct weir_match_spec){.mark = field->mark};
-	if (weir_spec_text(&m->field, field->text) != 0 || weir_spec_text(&m->pattern, pattern) != 0)
+	if (weir_spec_text(&m->field, field->text) != 0 ||
+	    weir_spec_text(&m->pattern, pattern) != 0)
 		return WEIR_ENOMEM;
 	return 0;
 }

@@ -128,8 +128,8 @@ static void test_quick_adapts(void)
 static void test_quick_after_urgent(void)
 {
 	next_core_init(&core, &next_srpt);
-	limits = (struct next_limits){
-	    .gate = NEXT_ALL, .urgent_set = 1, .urgent[0] = {.events = 1}};
+	limits =
+	    (struct next_limits){.gate = NEXT_ALL, .urgent_set = 1, .urgent[0] = {.events = 1}};
 	view.order = &(struct next_order){.n_table = 0};
 	CU_ASSERT_EQUAL(why(), NEXT_URGENT);
 	limits.urgent_set = 0;
