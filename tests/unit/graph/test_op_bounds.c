@@ -54,7 +54,8 @@ static void par_many(struct weir_stage *st, struct weir_event **ev)
 		CU_ASSERT_EQUAL(
 		    weir_child(st, *ev, outlet, &c), i < WEIR_CHILDREN ? WEIR_OK : WEIR_ELIMIT);
 		CU_ASSERT_PTR_NULL(c);
-		CU_ASSERT_EQUAL(fixture_ended(), i < WEIR_CHILDREN ? 0 : i + 1 - WEIR_CHILDREN);
+		CU_ASSERT_EQUAL(
+		    fixture_ended(), (uint64_t)(i < WEIR_CHILDREN ? 0 : i + 1 - WEIR_CHILDREN));
 	}
 	weir_await(st, ev, next_counts);
 }

@@ -136,22 +136,23 @@ static void check_books(struct weir_graph *g, uint64_t parents)
 	CU_ASSERT_EQUAL(atomic_load(&n_next), (int)parents * ROUNDS);
 }
 
-static const char *const b_is[] = {"shared", "replicated", "pool", "inline"};
+/* Where the stage of the children is. */
+enum b_is { B_SHARED, B_REPLICATED, B_POOL, B_INLINE, B_WAYS };
 
-static struct weir_spec *replicated(const char *schedule, int b)
+static struct weir_spec *replicated(const char *schedule, enum b_is b)
 {
 	struct weir_spec *spec = fan_spec(task_cores() < 2 ? "1" : "2");
 	struct weir_stage_spec *s = &spec->stages[2];
 
 	weir_spec_text(&spec->groups[0].schedule, schedule);
 	fixture_set(&spec->stages[1], "mode", "replicated");
-	if (b == 1)
+	if (b == B_REPLICATED)
 		fixture_set(s, "mode", "replicated");
-	else if (b >= 2)
+	else if (b != B_SHARED)
 		weir_spec_text(&s->group, "");
-	if (b == 2)
+	if (b == B_POOL)
 		fixture_set(s, "threads.max", "2");
-	s->inlined = b == 3;
+	s->inlined = b == B_INLINE;
 	return spec;
 }
 
@@ -161,8 +162,9 @@ static void test_replicated(void)
 	static const char *const schedules[] = {"fifo", "srpt", "color"};
 
 	for (int i = 0; i < 3; i++)
-		for (int b = 0; b < (int)(sizeof(b_is) / sizeof(b_is[0])); b++) {
-			struct weir_graph *g = fixture_start(replicated(schedules[i], b));
+		for (int b = B_SHARED; b < B_WAYS; b++) {
+			struct weir_graph *g =
+			    fixture_start(replicated(schedules[i], (enum b_is)b));
 			weir_thread_attach(g, "test");
 			CU_ASSERT_STRING_EQUAL(stage_view(g, "a").mode, "replicated");
 			offer(g, "a", 0, EVENTS);
