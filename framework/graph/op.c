@@ -273,8 +273,8 @@ static __attribute__((noinline)) void send_each(
 		struct weir_op *c = op_of(child);
 		list = c->sibling;
 		c->parent = parent;
-		if (WEIR_UNLIKELY(
-			!l || c->flags & OP_UNSENT)) /* without a local, each has the flag */
+		/* without a local, each has the flag */
+		if (WEIR_UNLIKELY(!l || c->flags & OP_UNSENT))
 			end_unsent(child);
 		else
 			outbox_add(t, &l->outbox[c->outlet], child);
