@@ -128,6 +128,8 @@ static void check_books(struct weir_graph *g, uint64_t parents)
 {
 	FIXTURE_AWAIT(stage_view(g, "a").joined == parents * LEAVES * ROUNDS);
 	FIXTURE_AWAIT(stage_view(g, "a").in_flight == 0);
+	/* an event is counted before it is finished */
+	FIXTURE_AWAIT(fixture_ended() == parents * (1 + LEAVES * ROUNDS));
 	struct weir_stage_view v = stage_view(g, "a");
 	CU_ASSERT_EQUAL(v.spawned, parents * LEAVES * ROUNDS);
 	CU_ASSERT_EQUAL(v.awaiting, 0);
