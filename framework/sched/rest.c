@@ -120,7 +120,7 @@ static void park(struct handler *h)
 	*at = h;
 	h->listed = true;
 	atomic_fetch_add(&pool->n_idle, 1); /* seq_cst: see file top */
-	handler_relinger(h); /* a later change wakes the thread (pool_linger) */
+	handler_relinger(h);                /* a later change wakes the thread (pool_linger) */
 	lock_release(&pool->lock);
 }
 
