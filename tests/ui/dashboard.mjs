@@ -216,7 +216,7 @@ test("events that a stage holds are counted where its queue is, and fill it", as
   const page = await open({ hash: "#/stage/work" });
   await page.locator(".facts", { hasText: "860 held" }).waitFor();
   await visit(page, "#/overview");
-  await page.waitForFunction(() => /40 of 1,024, 860 held/.test(document.querySelector("table").textContent));
+  await page.waitForFunction(() => /40 of 1,024, 860 held/.test(document.querySelector('.card[aria-labelledby=stages-title] table')?.textContent));
   assert.match(await page.locator("[data-stage=work] title").textContent(), /860 held/);
   assert.match(await page.locator("[data-stage=work]").getAttribute("class"), /warn/); // 900 of 1,024
 }, { world: { stage: { held: 860, in_flight: 902 } } });
@@ -263,7 +263,7 @@ test("the width of a stage that holds events is in the graph, in the table and o
   const changes = [width(3, 100, 128, 64), width(2, 200, 32, 128), width(1, 300, 4, 32)];
   world.decisions = () => changes;
   const page = await open({});
-  await page.waitForFunction(() => /61 of 64 under way, 18 ms each, 312\/s; widening stopped helping at 64/.test(document.querySelector("table")?.textContent));
+  await page.waitForFunction(() => /61 of 64 under way, 18 ms each, 312\/s; widening stopped helping at 64/.test(document.querySelector('.card[aria-labelledby=stages-title] table')?.textContent));
   assert.match(await page.locator("[data-stage=work] title").textContent(), /61 of 64 under way/);
   assert.equal(await page.locator("[data-stage=work] .ring-text").textContent(), "64");
   assert.equal(await page.locator("[data-stage=backend] .ring-text").textContent(), "4"); // threads
