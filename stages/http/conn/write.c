@@ -199,7 +199,8 @@ static void count_answer(struct http_io *io, int status)
 }
 
 /* Note how long the request took until now. Requests that the parser refused have no class. The clock
- * is read once for the responses of many connections that were sent together. */
+ * is read once for the responses of many connections that were sent together. The end of a stream may need
+ * no send, so a time that an earlier iteration has read does not count. */
 static void note_time(struct http_io *io, const struct http_req *r)
 {
 	int status = r->pub.res.status;
@@ -209,7 +210,7 @@ static void note_time(struct http_io *io, const struct http_req *r)
 		return;
 	if (outcome == WEIR_OUTCOME_DONE && status >= 500)
 		outcome = WEIR_OUTCOME_FAILED;
-	if (io->sent_ns == 0)
+	if (io->sent_ns < weir_loop_now_ns(io->net.loop))
 		io->sent_ns = weir_clock_ns(CLOCK_MONOTONIC);
 	weir_answered(io->net.stage, &r->pub.ev, outcome, io->sent_ns - r->pub.ev.arrival_ns);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program with a weir server inside: it serves shop.yaml until it is told to end. */
+/* A program with a weir server inside: it serves shop.yaml until SIGTERM or Ctrl-C. */
 #include <weir/http.h>
 #include <weir/server.h>
 
