@@ -186,25 +186,38 @@ static int run_told(void)
 	return sig;
 }
 
-/** Serve until a signal ends the server, and reload on SIGHUP. When the function returns, *r
- *  describes the configuration that is running then. */
-static struct reloader *run_until_told(struct running *r, const char *path)
+/** Start the thread that reloads. Returns NULL if it could not be created. */
+static struct reloader *run_reloader(struct running *r, const char *path)
 {
 	static struct admin_reloading reloading = {
 	    .ask = run_ask, .status = run_status, .counts = run_counts};
 	struct reloader *reloader;
 
-	/* This must precede reload_start: after that call the reloader owns the graph. */
-	notify_ready(r->notify, r->graph);
 	if (reload_start(r, path, &reloader) != 0) {
 		weir_log(WEIR_LOG_ERROR, "reload: this server cannot reload, because memory or "
 					 "threads ran out at its start");
-		while (run_told() == SIGHUP)
-			weir_log(WEIR_LOG_ERROR, "SIGHUP is ignored: this server cannot reload");
 		return NULL;
 	}
 	reloading.arg = reloader;
 	admin_allow_reload(r->admin, &reloading);
+	return reloader;
+}
+
+/** Serve until a signal ends the server, and reload on SIGHUP. When the function returns, *r
+ *  describes the configuration that is running then. */
+static struct reloader *run_until_told(struct running *r, const char *path)
+{
+	/* The addresses are announced when everything behind them answers, and before a reload may
+	 * replace the graph. */
+	struct reloader *reloader = run_reloader(r, path);
+	run_announce(r->graph, r->admin);
+	notify_ready(r->notify, r->graph);
+	if (!reloader) {
+		while (run_told() == SIGHUP)
+			weir_log(WEIR_LOG_ERROR, "SIGHUP is ignored: this server cannot reload");
+		return NULL;
+	}
+	reload_begin(reloader);
 	while (run_told() == SIGHUP)
 		reload_ask(reloader, false, RELOAD_BY_SIGNAL);
 	reload_stop(reloader, r);
@@ -262,7 +275,6 @@ static int run_end_reloads(struct running *r, struct reloader *reloader)
 /** Serve a started graph until it has been drained. Returns the exit code. */
 static int run_serve(struct running *r, const char *path)
 {
-	run_announce(r->graph, r->admin);
 	struct reloader *reloader = run_until_told(r, path);
 	notify_stopping(r->notify);
 	int rc = run_drain(r, reloader);

@@ -50,7 +50,7 @@ struct reloader {
 	pthread_cond_t cond, idle;
 	struct retirees retirees; /* has its own lock */
 	/* under the lock, as are changes of `now` */
-	bool stopping, ordered, preview;
+	bool stopping, begun, ordered, preview;
 	bool busy;     /* a reload is in progress */
 	bool may_hang; /* the reload may hang in callbacks of stages that are not running yet */
 	char by[WEIR_ADMIN_NAME_MAX + 1];
@@ -315,7 +315,7 @@ static void *reload_main(void *arg)
 
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
-		while (!r->ordered && !r->stopping)
+		while ((!r->ordered || !r->begun) && !r->stopping)
 			pthread_cond_wait(&r->cond, &r->lock);
 		if (r->stopping)
 			break;
@@ -379,6 +379,14 @@ static void reloader_free(struct reloader *r)
 	free(r->path);
 	free(r->folder);
 	free(r);
+}
+
+void reload_begin(struct reloader *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->begun = true;
+	pthread_cond_signal(&r->cond);
+	pthread_mutex_unlock(&r->lock);
 }
 
 int reload_start(const struct running *running, const char *path, struct reloader **out)

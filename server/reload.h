@@ -16,8 +16,8 @@
  *
  * | call                                     | threads                    |
  * |------------------------------------------|----------------------------|
- * | reload_start, reload_stop, reload_ended  | main                       |
- * | reload_wait, reload_end                  | main                       |
+ * | reload_start, reload_begin, reload_stop  | main                       |
+ * | reload_ended, reload_wait, reload_end    | main                       |
  * | reload_ask, reload_status, reload_counts | any, between start and end |
  */
 #ifndef WEIR_SERVER_RELOAD_H
@@ -40,8 +40,8 @@
 
 struct reloader;
 
-/** The parts of a running server. From reload_start to reload_stop, the reloader owns the graph and
- *  `config`. */
+/** The parts of a running server. From reload_begin to reload_stop, the reloader owns the graph
+ *  and `config`. */
 struct running {
 	struct build_input input; /* as at startup */
 	struct weir_graph *graph;
@@ -54,9 +54,12 @@ struct running {
 	bool left;
 };
 
-/** Start accepting requests to reload the file at the absolute `path`. Returns 0, WEIR_ENOMEM or
- *  WEIR_ESYS. */
+/** Start accepting requests to reload the file at the absolute `path`. None is carried out before
+ *  reload_begin. Returns 0, WEIR_ENOMEM or WEIR_ESYS. */
 int reload_start(const struct running *running, const char *path, struct reloader **reloader);
+
+/** Carry out the requests, those before this call too. */
+void reload_begin(struct reloader *reloader);
 
 /** Request a reload on behalf of `by`, which is RELOAD_BY_SIGNAL for SIGHUP. With `preview`, the
  *  reload only reports what it would change. Pending requests are merged. Returns the number of the

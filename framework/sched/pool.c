@@ -219,9 +219,9 @@ static void close_sched(struct pool *pool, struct handler *h)
 	sum_sched(&pool->sched_gone, &final);
 }
 
-/* If the thread of `rank` has exited, join it and return true. Without the lock, which the thread may
- * want: only the control thread does this. */
-static bool join_gone(struct pool *pool, int rank)
+/* If the thread of `rank` has exited, join it and return true, with *refusal set if it could not start.
+ * Without the lock, which the thread may want: only the control thread does this. */
+static bool join_gone(struct pool *pool, int rank, struct pool_refusal *refusal)
 {
 	struct handler *h = atomic_load(&pool->handler[rank]);
 
@@ -229,25 +229,21 @@ static bool join_gone(struct pool *pool, int rank)
 		return false;
 	task_join(&h->task);
 	close_sched(pool, h);
+	*refusal = h->refusal; /* before the slot is empty, since another thread may then fill it */
 	atomic_store(&h->slot, HANDLER_EMPTY);
 	return true;
 }
 
-static void spare_joined_locked(struct pool *pool, int rank, int64_t now_ns)
-    WEIR_REQUIRES(&pool->lock)
-{
-	if (atomic_load(&pool->handler[rank])->refusal.code != 0)
-		back_off(&pool->spare_backoff, now_ns);
-}
-
 void pool_start_spare(struct pool *pool, int rank, int64_t now_ns)
 {
-	bool joined = join_gone(pool, rank), goes_on = false;
+	struct pool_refusal refusal = {0};
+	bool goes_on = false;
 
+	join_gone(pool, rank, &refusal);
 	lock_take(&pool->lock);
 	struct backoff *b = &pool->spare_backoff;
-	if (joined)
-		spare_joined_locked(pool, rank, now_ns);
+	if (refusal.code != 0)
+		back_off(b, now_ns);
 	struct handler *h = pool_handler_locked(pool, rank);
 	if (h && !atomic_load(&pool->stopping) && !atomic_load(&pool->waits) &&
 	    now_ns >= b->retry_ns) {
@@ -354,17 +350,19 @@ bool pool_sched(struct pool *pool, struct schedstat_sample *sum)
 static void join_all(struct pool *pool, int64_t now_ns, struct pool_repairs *r)
 {
 	for (int i = 0; i < atomic_load(&pool->n_slots); i++) {
-		struct handler *h = atomic_load(&pool->handler[i]);
-		if (!join_gone(pool, i))
+		struct pool_refusal refusal;
+		if (!join_gone(pool, i, &refusal))
 			continue;
 		r->joined++;
+		if (refusal.code == 0)
+			continue;
 		if (is_spare(pool, i)) {
 			lock_take(&pool->lock);
-			spare_joined_locked(pool, i, now_ns);
+			back_off(&pool->spare_backoff, now_ns);
 			lock_release(&pool->lock);
-		} else if (h->refusal.code != 0) {
+		} else {
 			r->failed++;
-			r->refusal = h->refusal;
+			r->refusal = refusal;
 		}
 	}
 }
