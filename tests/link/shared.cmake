@@ -34,9 +34,11 @@ function(weir_test_objects name)
 endfunction()
 
 # weir_test_links(NAME): properties of a program that is linked with such a library. It is compiled as a
-# library is, since code of programs (-fPIE) has its own copy of foreign variables. A changed library
-# does not need to link the program again.
+# library is, since code of programs (-fPIE) has its own copy of foreign variables. Its functions are
+# visible, so that one called malloc or clock_gettime replaces that of libc in the library, too. A
+# changed library does not need to link the program again.
 function(weir_test_links name)
-  set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON POSITION_INDEPENDENT_CODE OFF LINK_DEPENDS_NO_SHARED ON)
+  set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON C_VISIBILITY_PRESET default POSITION_INDEPENDENT_CODE OFF
+    LINK_DEPENDS_NO_SHARED ON)
   target_compile_options(${name} PRIVATE -fPIC)
 endfunction()

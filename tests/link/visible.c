@@ -25,7 +25,8 @@ static void show(Elf64_Sym *symbols, size_t n)
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		if (symbols[i].st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbols[i].st_info) != STB_LOCAL &&
+		if (symbols[i].st_shndx != SHN_UNDEF &&
+		    ELF64_ST_BIND(symbols[i].st_info) != STB_LOCAL &&
 		    ELF64_ST_VISIBILITY(symbols[i].st_other) == STV_HIDDEN)
 			symbols[i].st_other = (unsigned char)(symbols[i].st_other & ~STV_PROTECTED);
 	}
