@@ -117,6 +117,7 @@ int verb_graph(const struct verb *verb, const struct verb_args *args);
 int verb_list(const struct verb *verb, const struct verb_args *args);
 int verb_describe(const struct verb *verb, const struct verb_args *args);
 int verb_schema(const struct verb *verb, const struct verb_args *args);
+int verb_stage(const struct verb *verb, const struct verb_args *args);
 int verb_run(const struct verb *verb, const struct verb_args *args);
 int verb_ps(const struct verb *verb, const struct verb_args *args);
 int verb_reload(const struct verb *verb, const struct verb_args *args);

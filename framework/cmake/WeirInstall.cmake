@@ -36,6 +36,10 @@ endif()
 set_source_files_properties(cli/load/bench.c cli/help.c cli/man.c cli/run.c admin/stream/sse.c admin/api/routes.c admin/api/view_prom.c PROPERTIES COMPILE_DEFINITIONS
   "WEIR_VERSION=\"${PROJECT_VERSION}\";WEIR_COMMIT=\"${weir_commit}\";WEIR_CFLAGS=\"${CMAKE_BUILD_TYPE} ${CMAKE_C_FLAGS_RELEASE}\"")
 
+file(RELATIVE_PATH weir_include_from_bin ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+set_source_files_properties(cli/stage/compile.c PROPERTIES COMPILE_DEFINITIONS
+  "WEIR_INCLUDE_FROM_BIN=\"${weir_include_from_bin}\"")
+
 # weir_headers, for other projects, has the installed headers only; weir_public names folders of
 # this tree.
 add_library(weir_headers INTERFACE)

@@ -79,6 +79,7 @@ struct stage_sums {
 
 struct weir_graph {
 	struct weir_spec *spec;
+	struct plugin_hold *plugins; /* its stage types stay loaded */
 	int n_stages, n_pools, n_classes;
 	struct weir_stage **stages; /* by stage id */
 	int *order;                 /* stage ids, upstream first */
