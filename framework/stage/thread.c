@@ -200,7 +200,7 @@ static void flush_again(struct thread *t, struct outbox *o)
 		op_strip(o);
 	while (o->head) {
 		int per_class[WEIR_CLASSES_MAX] = {0}, why;
-		if (WEIR_UNLIKELY(s->requeue != NULL) && t->core && s->requeue(t, o))
+		if (s->requeue && s->requeue(t, o))
 			break;
 		int n = unload(t, o, per_class);
 		/* before they are put back, so that a profile never shows more restarts */
