@@ -335,6 +335,11 @@ int main(int argc, char **argv)
 		return 1;
 	if (argc == 4)
 		return one_row(argv);
+	if (argc == 2 && strcmp(argv[1], "new") == 0) {
+		bench_pin(0);
+		new_row();
+		return 0;
+	}
 	if (argc == 2 && strcmp(argv[1], "fork-join") == 0) {
 		core = -1;
 		fork_join();

@@ -14,6 +14,7 @@
 
 #include "base/probe.h"
 #include "event/payload.h"
+#include "event/place.h"
 #include "trace/trail.h"
 #include "trace/trail_tap.h"
 
@@ -39,7 +40,7 @@ void weir_event_init(struct weir_event *ev, const struct weir_event_type *type, 
 	};
 	if (WEIR_UNLIKELY(type->op)) {
 		memset(op_of(ev), 0, sizeof(struct weir_op));
-		op_of(ev)->maker = WEIR_NO_STAGE;
+		op_init(op_of(ev), 0);
 	}
 	if (type->trail) {
 		trail_of(ev)->n_hops = 0;
@@ -78,11 +79,6 @@ static void count_ends(struct thread *t, const struct weir_event *ev, int status
 	book_add(ev->state == WEIR_EVENT_HELD ? &book->held : &book->running, -n);
 	count_outcome(&book->class_book[ev->class_id], status, n);
 	book_give(t, ev->stage, book);
-}
-
-static bool counts_alike(const struct weir_event *a, const struct weir_event *b)
-{
-	return a->stage == b->stage && a->class_id == b->class_id && a->state == b->state;
 }
 
 /* Offer an event of a traced type to the list of slowest events and, if any are active, to taps and
@@ -164,7 +160,8 @@ static void finish_run(struct thread *t, struct weir_event **ev, int n, int stat
 	for (int i = 0; i < n;) {
 		int run = 1;
 		WEIR_ASSERT(in_flight(ev[i]));
-		while (i + run < n && counts_alike(ev[i], ev[i + run]))
+		uint32_t place = event_place(ev[i]);
+		while (i + run < n && event_place(ev[i + run]) == place)
 			run++;
 		/* A refused event is counted as shed only at the stage that refused it. The sender
 		 * counts it as completed. */
@@ -195,5 +192,14 @@ void weir_event_finish_run(struct weir_event **ev, int n, int status)
 
 void weir_event_finish(struct weir_event **slot, int status)
 {
-	weir_event_finish_run(slot, 1, status);
+	struct weir_event *ev = *slot;
+
+	if (!op_is_new(ev)) {
+		weir_event_finish_run(slot, 1, status);
+		return;
+	}
+	probe_done(WEIR_NO_STAGE, ev->class_id, status, ev->arrival_ns);
+	*slot = NULL;
+	ev->state = WEIR_EVENT_FINISHED;
+	slab_give(&thread_self()->slab, ev, ev->type->size);
 }

@@ -21,6 +21,7 @@
 #include <weir/log.h>
 
 #include "event/op.h"
+#include "event/place.h"
 #include "graph/graph.h"
 #include "event/slab.h"
 #include "stage/stage.h"
@@ -42,10 +43,8 @@ static inline struct weir_event *init(
 	ev->type = type;
 	ev->arrival_ns = t->now_ns;
 	ev->deadline_ns = WEIR_NO_DEADLINE;
-	ev->stage = WEIR_NO_STAGE;
-	ev->state = WEIR_EVENT_NEW;
-	op->maker = WEIR_NO_STAGE;
-	op->flags = OP_SLAB;
+	event_set_place(ev, event_place_of(WEIR_NO_STAGE, 0, WEIR_EVENT_NEW));
+	op_init(op, OP_SLAB);
 	return ev;
 }
 
@@ -85,7 +84,7 @@ static inline int why_not(
 		return WEIR_ELIMIT;
 	if (WEIR_UNLIKELY((unsigned)outlet >= (unsigned)st->n_outlets || !st->outlets[outlet].to))
 		return WEIR_ELINK;
-	return WEIR_UNLIKELY(op->family != NULL) && op_is_over(ev) ? WEIR_ECANCELLED : 0;
+	return WEIR_UNLIKELY(op_checks()) && op_is_over(ev) ? WEIR_ECANCELLED : 0;
 }
 
 /* The child belongs to the trace of its parent, which gets one now if it has none, below the span of
@@ -102,9 +101,10 @@ static WEIR_COLD void inherit_trace(struct weir_event *ev, struct weir_event *ch
 	to->traced = true;
 }
 
-static inline void inherit(const struct weir_event *ev, struct weir_event *child)
+static inline void inherit(
+    const struct weir_stage *st, const struct weir_event *ev, struct weir_event *child)
 {
-	child->class_id = ev->class_id;
+	event_set_place(child, event_place_of((unsigned)st->id, ev->class_id, WEIR_EVENT_NEW));
 	child->session = ev->session;
 	child->trace_id = child->trace_id ? child->trace_id : ev->trace_id;
 	if (ev->deadline_ns < child->deadline_ns)
@@ -150,7 +150,7 @@ static WEIR_COLD int refuse(struct weir_stage *st, struct weir_op *op, struct we
 	struct thread *t = thread_current;
 	struct weir_event *child = *slot;
 
-	child->stage = op_of(child)->maker = (uint16_t)st->id;
+	op_of(child)->maker = (uint16_t)st->id;
 	count_spawned(t, st->id, child->class_id, 1);
 	struct book *book = book_take(t, st->id);
 	book_add(&book->children_refused, 1);
@@ -166,7 +166,6 @@ static inline void append(const struct weir_stage *st, struct weir_event *ev, st
 {
 	struct weir_event *last = op->children;
 
-	child->stage = (uint16_t)st->id;
 	c->parent = ev;
 	c->maker = (uint16_t)st->id;
 	c->outlet = (uint16_t)outlet;
@@ -216,7 +215,7 @@ int weir_child(struct weir_stage *st, struct weir_event *ev, int outlet, struct 
 	struct weir_op *c = op_of(child);
 	/* one that has been given or sent already has a maker */
 	WEIR_ASSERT(child->state == WEIR_EVENT_NEW && type->op != 0 && c->maker == WEIR_NO_STAGE);
-	inherit(ev, child);
+	inherit(st, ev, child);
 	*slot = NULL;
 	if (WEIR_UNLIKELY(op->family != NULL || type->trail != 0) ||
 	    WEIR_UNLIKELY(why_not(st, ev, op, outlet) != 0))

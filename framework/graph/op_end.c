@@ -31,24 +31,25 @@ static inline bool is_bare(const struct weir_event *ev)
 }
 
 /* Release the children at the front of `list` that have the type and the family of the first one, which is
- * bare. Returns the others. */
+ * bare. They are linked by `next`, too, as free memory is. Returns the others. */
 static inline struct weir_event *release_run(struct thread *t, struct weir_event *list)
 {
 	const struct weir_event_type *type = list->type;
 	struct weir_family *family = op_of(list)->family;
-	size_t size = type->size;
-	int n = 0;
+	struct weir_event *last, *child = list;
+	uint32_t n = 0;
 
+	static_assert(offsetof(struct weir_event, next) == 0, "see slab_give_list");
 	do {
-		struct weir_event *child = list;
-		list = op_of(child)->sibling;
-		slab_give(&t->slab, child, size);
+		last = child;
 		n++;
-	} while (list && list->type == type && op_of(list)->flags & OP_SLAB &&
-		 op_of(list)->family == family);
+		child = child->next;
+	} while (child && child->type == type && op_of(child)->flags & OP_SLAB &&
+		 op_of(child)->family == family);
+	slab_give_list(&t->slab, list, last, n, type->size);
 	if (WEIR_UNLIKELY(family != NULL))
-		family_leave(family, n, size);
-	return list;
+		family_leave(family, (int)n, type->size);
+	return child;
 }
 
 void op_free_ended(struct thread *t, struct weir_op *op)
@@ -250,10 +251,11 @@ int op_end_run(struct thread *t, struct weir_event **slot, int n, int status)
 void op_strip(struct outbox *o)
 {
 	struct weir_event *over = NULL, **at = &o->head;
+	struct op_check check = {0};
 
 	while (*at) {
 		struct weir_event *ev = *at;
-		if (!op_is_over(ev)) {
+		if (!op_check(&check, ev)) {
 			at = &ev->next;
 			continue;
 		}

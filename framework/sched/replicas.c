@@ -116,7 +116,7 @@ bool core_requeue(struct thread *t, struct outbox *o)
 	struct core *core = t->core;
 	uint32_t n = 0;
 
-	if (s->pool != t->pool || queue_keeps(&s->queue) ||
+	if (!core || s->pool != t->pool || queue_keeps(&s->queue) ||
 	    atomic_load_explicit(&s->queue.by_door, memory_order_relaxed))
 		return false;
 	while (o->head) {

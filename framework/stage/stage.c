@@ -99,7 +99,8 @@ static void record_no_waits(
 static void charge_sender(struct thread *t, const struct served *b, int n_classes)
 {
 	for (int c = 0; t->pool && c < n_classes; c++)
-		t->behind_ns[c] += b->took_ns * b->per_class[c] / b->n;
+		t->behind_ns[c] +=
+		    b->per_class[c] == b->n ? b->took_ns : b->took_ns * b->per_class[c] / b->n;
 	t->behind = t->pool != NULL;
 }
 
@@ -126,6 +127,18 @@ static void leave_out_stays(struct thread *t, struct served *b, int n_classes)
 	hold_forget_stays(t);
 }
 
+/* Let thread_settle record the batch. Member by member: a copy of the whole struct would wait for the
+ * stores that have just written its parts. */
+static inline void put_off(struct thread *t, const struct served *b, int n_classes)
+{
+	for (int c = 0; c < n_classes; c++) {
+		t->late.per_class[c] = b->per_class[c];
+		t->late.again[c] = b->again[c];
+	}
+	t->late.n = b->n;
+	t->late.took_ns = b->took_ns;
+}
+
 /* Record the service time of a batch. If the batch has emitted events to inline stages, these
  * stages still have to run in this thread, and their time is part of the cost of the batch. Such a
  * batch is recorded later, when that time is known (thread_settle). */
@@ -141,7 +154,7 @@ static void tell_service(struct sink *sink, struct thread *t, struct served *b)
 	if (WEIR_UNLIKELY(stage_has_width(sink->stage)))
 		leave_out_stays(t, b, n_classes);
 	if (!foreign && t->pool && sends_inline(t)) {
-		t->late = *b;
+		put_off(t, b, n_classes);
 		return;
 	}
 	service_record(t->local[sink->id], b, n_classes, 0);
