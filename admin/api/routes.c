@@ -25,6 +25,7 @@
 #include "admin/history/history_json.h"
 #include "admin/auth/auth.h"
 #include "framework/base/json.h"
+#include "files.h"
 #include "health.h"
 #include "knobs.h"
 #include "login.h"
@@ -148,7 +149,10 @@ static void answer_stages(const struct call *c, struct reply *r)
 
 	if (!v)
 		return;
-	reply_json(r, 200, with_bottleneck(c, v, view_json_stages(v)));
+	json_t *json = with_bottleneck(c, v, view_json_stages(v));
+	if (json)
+		json_put(&json, "process", process_json(c->process));
+	reply_json(r, 200, json);
 	c->source->view_free(v);
 }
 
@@ -223,13 +227,6 @@ static void answer_config(const struct call *c, struct reply *r)
 
 	/* Send a copy, since a reload may free the original before all of it is sent. */
 	reply_text(r, 200, "application/json", strdup(text), strlen(text));
-}
-
-static void answer_asset(const struct call *c, struct reply *r)
-{
-	const struct asset *a = asset_find(c->path); /* not NULL, since find_route has checked it */
-
-	reply_static(r, 200, a->type, a->begin, (size_t)(a->end - a->begin));
 }
 
 int status_of(int code)

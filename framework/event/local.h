@@ -33,6 +33,7 @@
 #include <weir/metric.h>
 #include <weir/spec.h>
 #include <weir/stage.h>
+#include <weir/view.h>
 
 #include "event/mailbox.h"
 #include "event/payload.h"
@@ -112,8 +113,8 @@ struct book {
 	 * graph/profile.c. */
 	book_counter started;
 	book_counter busy_ns, batches, batch_events;
-	book_counter unhandled, wakeups;
-	book_counter restarted, again_ns;
+	book_counter cohorts[WEIR_COHORT_BUCKETS]; /* of the batches, by number of events */
+	book_counter unhandled, wakeups, restarted, again_ns;
 	/* `put_back`: events that were to return to the queue (weir_requeue). `refused`: of the
 	 * offered events, those that were not admitted. `dropped`: events that ended after they were
 	 * admitted or put back, and before a handler got them. */

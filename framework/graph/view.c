@@ -376,6 +376,8 @@ static int view_stage(
 	v->busy_ns = never_less(&st->busy_shown_ns, book_read(&b.busy_ns) + (uint64_t)running_ns);
 	v->batches = book_read(&b.batches);
 	v->batch_events = book_read(&b.batch_events);
+	for (int i = 0; i < WEIR_COHORT_BUCKETS; i++)
+		v->cohorts[i] = book_read(&b.cohorts[i]);
 	v->wakeups = book_read(&b.wakeups);
 	v->stuck = atomic_load_explicit(&st->stuck, memory_order_relaxed);
 	v->unhandled = book_read(&b.unhandled);

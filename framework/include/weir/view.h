@@ -27,6 +27,16 @@ enum weir_thread_state {
 	WEIR_THREAD_STATES,
 };
 
+/** Buckets of weir_stage_view.cohorts: bucket b has the calls with at most 2^b events, and more than
+ *  those of the bucket before. The last one has WEIR_BATCH_MAX events, the most of one call. */
+#define WEIR_COHORT_BUCKETS 9
+
+/** Return the bucket of a call with `n` events, 1..WEIR_BATCH_MAX. A few instructions. */
+static inline int weir_cohort_bucket(int n)
+{
+	return n > 1 ? 32 - __builtin_clz((unsigned)n - 1) : 0;
+}
+
 /** Statistics of one class at one stage: totals since the server started, except `queued`. */
 struct weir_class_view {
 	uint64_t offered;   /* events offered to the stage's admission */
@@ -171,6 +181,9 @@ struct weir_stage_view {
 	uint64_t batches; /* number of handle calls */
 	/* events in these calls; the mean cohort is batch_events / batches */
 	uint64_t batch_events;
+	/* of these calls, by weir_cohort_bucket, those with as many events. Counters are read while
+	 * they change, so the sum may differ from `batches` by the calls that have just ended. */
+	uint64_t cohorts[WEIR_COHORT_BUCKETS];
 	uint64_t wakeups;   /* sleeping threads woken for this stage */
 	uint64_t unhandled; /* events that the handler left behind (weir/stage.h) */
 	/* payloads and reservations that the stage was refused (weir/payload.h), by enum

@@ -79,6 +79,10 @@ static void made_up_disk(struct weir_stage_view *s)
 	s->busy_ns = 1500000001;
 	s->batches = 100;
 	s->batch_events = 250;
+	s->cohorts[0] = 40; /* 40 of 1, 20 of 2, 10 of 3, and 30 of 5 to 8 events */
+	s->cohorts[1] = 20;
+	s->cohorts[2] = 10;
+	s->cohorts[3] = 30;
 	s->oldest_wait_ns = 31200000;
 	s->longest_running_ns = 5100000;
 	s->slo_ns = 2000000000;

@@ -4,7 +4,8 @@
 import { useRef, useState } from "preact/hooks";
 import { NONE } from "../format.js";
 import { effectiveOf } from "../knobs.jsx";
-import { graph, mode } from "../live.js";
+import { graph } from "../live.js";
+import { Overload } from "../overload.jsx";
 import { Absent, Card, StageLink } from "../parts.jsx";
 import { stagePath } from "../api.js";
 import { Draining, FailedReload, ReloadButton, ReloadPanel, useReload } from "../reload.jsx";
@@ -25,8 +26,9 @@ export function Config() {
         {data && !files.length && <Absent>This server was not started from a file.</Absent>}
         {files.map((f) => <Yaml key={f.file} file={f.file} text={f.text || ""} lines={(data.lines || []).filter((l) => l.file === f.file)} />)}
       </Card>
+      <Overload />
       <AlertRules />
-      <Card title="Values in effect" id="effective-title" hint={`Overload control of the whole server: ${mode.value}.`}>
+      <Card title="Values in effect" id="effective-title" hint="By stage; operators change them on the pages of the stages.">
         {stages.map((s) => <StageKnobs key={s.name} stage={s} />)}
       </Card>
     </>
@@ -64,7 +66,7 @@ function saidBy(lines) {
 function Yaml({ file, text, lines }) {
   const said = saidBy(lines);
   return (
-    <div class="yaml" role="group" aria-label={file} tabIndex={0}>
+    <div class="yaml" role="group" aria-label={file}>
       <p class="lead"><code>{file}</code></p>
       <ol>{text.replace(/\n$/, "").split("\n").map((line, i) => (
         <li key={i}><code>{colour(line)}</code>{said.has(i + 1) && <span class="origin">{said.get(i + 1)}</span>}</li>
