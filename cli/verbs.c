@@ -25,6 +25,10 @@ const char *verb_nearest(const char *word)
 }
 
 const struct verb verb_table[] = {
+    {"new", "writing", "NAME",
+	"Create a folder with a server and a stage of its own: YAML with comments, C, "
+	"CMakeLists.txt",
+	"weir new shop", 0, 1, 1, verb_new},
     {"list", "writing", "[FILE] [-o json]",
 	"List the stage types a server may use; with FILE, also those of its plug-ins", "weir list",
 	VERB_JSON, 0, 1, verb_list},

@@ -211,7 +211,7 @@ int verb_ps(const struct verb *verb, const struct verb_args *args)
 	if (rc == VERB_OK && args->json)
 		ps_add_rates(doc, history);
 	if (rc == VERB_OK && args->json)
-		act_print_json(doc, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+		act_print_json(doc, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	else if (rc == VERB_OK)
 		ps_print_table(doc, history, url);
 	json_decref(history);
