@@ -484,13 +484,13 @@ bool sink_rested(struct sink *s)
 	return rested;
 }
 
-void sink_explain(struct sink *s, char *buf, size_t size)
+void sink_explain(struct sink *s, const char *const *names, char *buf, size_t size)
 {
 	buf[0] = '\0';
 	if (!s->policy->explain)
 		return;
 	lock_take(&s->queue.lock);
-	s->policy->explain(s->admission_state, &s->admission, buf, size);
+	s->policy->explain(s->admission_state, &s->admission, names, buf, size);
 	lock_release(&s->queue.lock);
 }
 
