@@ -99,7 +99,7 @@ struct load_result {
 	char voided[160];                /* why no phase counts; empty if one counts */
 	double cpu_user_s, cpu_system_s; /* of the generator's threads */
 	uint64_t connects;               /* connections established */
-	bool realtime;                   /* all threads had real-time priority */
+	bool realtime;                   /* all threads had it; joined: in at least one run */
 	int n_phases;
 	struct load_phase_result *phase; /* phase[n_phases] as in the plan */
 	size_t n_seconds;
