@@ -18,6 +18,7 @@
 
 #include "load/capacity.h"
 #include "load/joined.h"
+#include "load/judge.h"
 #include "load/phases.h"
 #include "load/run.h"
 #include "load/runfile.h"
@@ -124,6 +125,7 @@ static int trial_phases(
 
 	if (rc != 0)
 		return rc;
+	phases->phase[0].trial = true;
 	return phases_warmup(phases, o->warmup_ns ? o->warmup_ns : SEARCH_WARMUP_NS, err);
 }
 
@@ -160,10 +162,10 @@ static int trial(
 	if (rc != 0)
 		return rc;
 	const struct load_phase_result *p = &s->result.phase[s->plan.n_phases - 1];
-	bool late = s->result.voided[0] != '\0';
+	bool late = p->late;
 	if (late) {
-		s->result.voided[0] = '\0'; /* only the trial is invalid, not the search */
 		set_aside(&s->plan.phase[s->plan.n_phases - 1]);
+		load_judge(&s->plan, &s->result); /* only the trial is invalid, not the search */
 	}
 	if (atomic_load(&stop_asked))
 		return 0;
