@@ -4,7 +4,7 @@
  *
  * In a drain, sources stop creating events and let their connections finish. Then the drain waits
  * until nothing is in flight except held events, and calls ops->stop of each stage to release
- * those. At the end of the grace time the queues are closed, upstream first, and the events left in
+ * those, again and again until nothing is in flight. At the end of the grace time the queues are closed, upstream first, and the events left in
  * them are finished as WEIR_ECLOSED. The threads of pools finish their current batch and exit.
  * Finally the conservation law offered = ended is checked exactly. No wait in this file is
  * unbounded: threads that do not return from a handler are left behind (graph/stuck.c).
@@ -96,19 +96,13 @@ int64_t graph_in_flight(struct weir_graph *g, int id)
 	return n;
 }
 
-/* Return the number of events in flight in the graph, and in *held how many of them are held by
- * stages. */
-static int64_t in_flight(struct weir_graph *g, int64_t *held)
+/* The number of events in flight in the graph. */
+static int64_t in_flight(struct weir_graph *g)
 {
 	int64_t n = 0;
 
-	*held = 0;
-	for (int i = 0; i < g->n_stages; i++) {
-		struct book b = {0};
-		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
-		*held += (int64_t)book_read(&b.held);
+	for (int i = 0; i < g->n_stages; i++)
 		n += graph_in_flight(g, i);
-	}
 	return n;
 }
 
@@ -127,15 +121,16 @@ static uint64_t moves_of(struct weir_graph *g, bool *moving)
 	return sum;
 }
 
-/* Whether nothing is in flight except held events, and events that await such ones. Here an event on
- * its way to a callback (weir_stage.arriving) does not count as held. All counts of ended events are
- * read before any count of offered events. So an event that moves during the reading can only make the
+/* Whether nothing is in flight except, if `rest` is set, held events and events that await such ones. An
+ * event on its way to a callback (weir_stage.arriving) does not count as held. All counts of ended events
+ * are read before any count of offered events. So an event that moves during the reading can only make the
  * sum of offered events larger (Mattern 1987, four counters). This holds in whatever order the stages
- * are read, and even if the graph has loops.
+ * are read, and even if the graph has loops. It does not hold of an event that is let go and held again
+ * meanwhile, so with `rest` the result is only a hint: then ops->stop may be called too early.
  *
  * A child is counted as ended before its parent is counted as running again. So if events await
  * others, no thread may have moved events (weir_event_finish_run) during the reading. */
-static bool is_quiet(struct weir_graph *g)
+static bool is_quiet(struct weir_graph *g, bool rest)
 {
 	int64_t ended = 0, offered = 0;
 	uint64_t awaiting = 0;
@@ -145,11 +140,11 @@ static bool is_quiet(struct weir_graph *g)
 	for (int i = 0; i < g->n_stages; i++) {
 		struct book b = {0};
 		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
-		/* `arriving` is read after `held` */
-		ended += (int64_t)book_read(&b.held) - atomic_load(&g->stages[i]->arriving);
+		if (rest) /* `arriving` is read after `held` */
+			ended += (int64_t)book_read(&b.held) - atomic_load(&g->stages[i]->arriving);
 		for (int c = 0; c < g->n_classes; c++) {
 			ended += (int64_t)book_left(&b.class_book[c]);
-			awaiting += book_read(&b.class_book[c].awaiting);
+			awaiting += rest ? book_read(&b.class_book[c].awaiting) : 0;
 		}
 	}
 	for (int i = 0; i < g->n_stages; i++) {
@@ -206,7 +201,7 @@ static void report_left(struct weir_graph *g, struct weir_drain_report *r)
  * timeout or hurry. */
 static bool wait_quiet(struct weir_graph *g, int64_t until_ns)
 {
-	while (!is_quiet(g)) {
+	while (!is_quiet(g, true)) {
 		int64_t now_ns = clock_now_ns();
 		if (now_ns >= until_ns || atomic_load(&g->hurry))
 			return false;
@@ -220,9 +215,9 @@ static bool wait_quiet(struct weir_graph *g, int64_t until_ns)
  * event, finds the queue closed and finishes it. Returns the number of events still in flight. */
 static int64_t wait_late(struct weir_graph *g)
 {
-	int64_t until_ns = clock_now_ns() + LATE_NS, now_ns, held, left;
+	int64_t until_ns = clock_now_ns() + LATE_NS, now_ns, left;
 
-	while (((left = in_flight(g, &held)) != 0 || graph_left(g, true) > 0) &&
+	while (((left = in_flight(g)) != 0 || graph_left(g, true) > 0) &&
 	       (now_ns = clock_now_ns()) < until_ns)
 		wait_look(g, now_ns, until_ns);
 	return left;
@@ -241,13 +236,26 @@ static bool wait_tickets(struct weir_graph *g, struct weir_stage *st, int64_t un
 	return true;
 }
 
-/* Make stages release the events that they hold, upstream first. If `wait` is set, wait after each
- * stage until the released events have ended or are held downstream, while there is time left. */
-static void stop_stages(struct weir_graph *g, int64_t until_ns, bool wait)
+/* The number of events that `st` holds. */
+static int64_t held_at(struct weir_graph *g, const struct weir_stage *st)
+{
+	struct book b = {0};
+
+	graph_sum(g, st->id, &b, NULL, NULL, NULL, NULL);
+	return (int64_t)book_read(&b.held);
+}
+
+/* Make the stages release the events that they hold, upstream first. If `wait` is set, wait after each
+ * stage until the released events have ended or are held downstream, while there is time left. With
+ * `again`, leave out the stages that hold nothing. Returns whether there
+ * may be time left. */
+static bool stop_each(struct weir_graph *g, int64_t until_ns, bool wait, bool again)
 {
 	for (int k = 0; k < g->n_stages; k++) {
 		struct weir_stage *st = g->stages[g->order[k]];
 		if (is_source(st) || (!st->ops->stop && !st->tickets))
+			continue;
+		if (again && held_at(g, st) == 0)
 			continue;
 		if (st->ops->stop && st->replicas)
 			cores_stop(st->pool->cores, st, until_ns);
@@ -256,6 +264,20 @@ static void stop_stages(struct weir_graph *g, int64_t until_ns, bool wait)
 		weir_thread_flush();
 		if (wait)
 			wait = wait_tickets(g, st, until_ns) && wait_quiet(g, until_ns);
+	}
+	return wait;
+}
+
+/* Make the stages release the events that they hold. If `wait` is set, repeat this until nothing is in
+ * flight or there is no time left: a parent whose last child was held downstream goes on at a stage that
+ * has been stopped before, as does an event in a loop of the graph, and may be held there. */
+static void stop_stages(struct weir_graph *g, int64_t until_ns, bool wait)
+{
+	for (bool again = false; (wait = stop_each(g, until_ns, wait, again)); again = true) {
+		int64_t now_ns = clock_now_ns();
+		if (is_quiet(g, false) || now_ns >= until_ns || atomic_load(&g->hurry))
+			return;
+		wait_look(g, now_ns, until_ns);
 	}
 }
 
