@@ -185,8 +185,8 @@ static void add_stage(const struct inheritance *i, const struct kin *kin, int n_
 	v->busy_ns += was->busy_ns;
 	v->batches += was->batches;
 	v->batch_events += was->batch_events;
-	for (int i = 0; i < WEIR_COHORT_BUCKETS; i++)
-		v->cohorts[i] += was->cohorts[i];
+	for (int b = 0; b < WEIR_COHORT_BUCKETS; b++)
+		v->cohorts[b] += was->cohorts[b];
 	v->wakeups += was->wakeups;
 	v->unhandled += was->unhandled;
 	for (int r = 0; r < WEIR_PAYLOAD_REFUSALS; r++)
