@@ -43,4 +43,12 @@ static inline void event_set_place(struct weir_event *ev, uint32_t word)
 	memcpy((char *)ev + offsetof(struct weir_event, stage), &word, sizeof(word));
 }
 
+/** Set only the state. */
+static inline void event_set_state(struct weir_event *ev, enum weir_event_state state)
+{
+	const uint32_t all = event_place_of(0, 0, UINT8_MAX);
+
+	event_set_place(ev, (event_place(ev) & ~all) | event_place_of(0, 0, state));
+}
+
 #endif

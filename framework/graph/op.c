@@ -322,7 +322,7 @@ static inline void count_awaiting(struct local *l, struct weir_event *ev, uint64
 		book_add(&book->held, (uint64_t)-1);
 	book_add(&book->running, held ? n : n - 1);
 	book_changed(book);
-	ev->state = WEIR_EVENT_AWAITING;
+	event_set_state(ev, WEIR_EVENT_AWAITING);
 	if (WEIR_LIKELY(!held))
 		stage_keep(l->thread, l->stage, ev);
 }

@@ -2,6 +2,7 @@
 /* Operations: the end of children, and what their parents see of it; see graph/op.c. */
 #include "base/probe.h"
 #include "event/op.h"
+#include "event/place.h"
 #include "event/slab.h"
 #include "graph/graph.h"
 #include "stage/stage.h"
@@ -119,7 +120,7 @@ static __attribute__((noinline)) void resume(struct thread *t, struct weir_event
 		hold_record_part(t, ev);
 	collect(&l->book, ev);
 	book_changed(&l->book);
-	ev->state = WEIR_EVENT_RUNNING;
+	event_set_state(ev, WEIR_EVENT_RUNNING);
 	l->again_held[ev->class_id]++;
 	l->again_holds = true;
 	outbox_add(t, &l->again, ev);

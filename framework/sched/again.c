@@ -53,7 +53,7 @@ static bool load(struct handler *h, struct outbox *o, int64_t now_ns)
 			return false;
 	for (struct weir_event *ev = o->head; ev; ev = ev->next) {
 		ev->queued_ns = now_ns;
-		ev->state = WEIR_EVENT_AGAIN;
+		event_set_state(ev, WEIR_EVENT_AGAIN);
 		h->batch[n++] = ev;
 	}
 	h->n_next = n;

@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/futex.h"
+#include "event/place.h"
 #include "sched/cores.h"
 #include "sched/handler.h"
 #include "stage/replica.h"
@@ -123,7 +124,7 @@ bool core_requeue(struct thread *t, struct outbox *o)
 		struct weir_event *ev = o->head;
 		o->head = ev->next;
 		ev->queued_ns = t->now_ns;
-		ev->state = WEIR_EVENT_AGAIN;
+		event_set_state(ev, WEIR_EVENT_AGAIN);
 		cell_put(&core->cell[s->place], ev->class_id, ev, ev, 1, core->group->newest);
 		n++;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Drops events of a batch before it is handled; see stage.h. */
 #include "event/op.h"
+#include "event/place.h"
 #include "stage/stage.h"
 
 /* Finish an event of a batch before it is handled. It is counted first, as in stage_end_waiting. */
@@ -29,7 +30,7 @@ int stage_drop_some(
 			ev[kept++] = ev[i];
 			continue;
 		}
-		ev[i]->state = WEIR_EVENT_RUNNING;
+		event_set_state(ev[i], WEIR_EVENT_RUNNING);
 		if (WEIR_UNLIKELY(ev[i]->deadline_ns <= now_ns))
 			drop(sink, &ev[i], WEIR_EDEADLINE);
 		else if (WEIR_UNLIKELY(weir_event_left_ns(ev[i], now_ns) < least_ns))

@@ -295,8 +295,8 @@ static void return_refused(const struct sink *s, struct weir_event **ev, const i
 	book_add(&book->refused, (uint64_t)n);
 	for (int i = 0; i < n; i++) {
 		probe_shed(s->name, ev[i]->class_id, reason[i]);
-		ev[i]->stage = (uint16_t)from;
-		ev[i]->state = (uint8_t)state;
+		event_set_place(ev[i],
+		    event_place_of((unsigned)from, ev[i]->class_id, (unsigned)state));
 		book_add(&book->class_book[ev[i]->class_id].shed[weir_shed_index(reason[i])], 1);
 	}
 }
@@ -350,7 +350,7 @@ int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns
 
 	for (int i = 0; i < n; i++) {
 		ev[i]->queued_ns = now_ns;
-		ev[i]->state = WEIR_EVENT_AGAIN;
+		event_set_state(ev[i], WEIR_EVENT_AGAIN);
 		if (queue_parted(&s->queue))
 			parts |= 1ULL << queue_part(&s->queue, ev[i]->key);
 		if (WEIR_UNLIKELY(s->queue.shortest))

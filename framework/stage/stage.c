@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/probe.h"
 #include "event/op.h"
+#include "event/place.h"
 #include "stage/call.h"
 #include "trace/trail.h"
 
@@ -55,7 +56,7 @@ static int drop_expired(
 		if (WEIR_UNLIKELY(e->state == WEIR_EVENT_AGAIN || e->deadline_ns < due_ns ||
 				  e->queued_ns < from_ns))
 			return stage_drop_some(sink, ev, kept, n, now_ns, again);
-		e->state = WEIR_EVENT_RUNNING;
+		event_set_state(e, WEIR_EVENT_RUNNING);
 	}
 	return n;
 }
@@ -204,7 +205,7 @@ static int run_again(struct local *l, struct weir_event **ev, int n, int *per_cl
 			wait_ns += start_ns > ev[i]->queued_ns ? start_ns - ev[i]->queued_ns : 0;
 			again++;
 		}
-		ev[i]->state = WEIR_EVENT_RUNNING;
+		event_set_state(ev[i], WEIR_EVENT_RUNNING);
 	}
 	book_add(&l->book.restarted, (uint64_t)again);
 	book_add(&l->book.again_ns, (uint64_t)wait_ns);
