@@ -34,6 +34,7 @@
 #include "profile.h"
 #include "reloading.h"
 #include "requests.h"
+#include "saving.h"
 #include "view_json.h"
 #include "view_prom.h"
 
@@ -273,6 +274,10 @@ const struct route routes_table[] = {
     {"POST", "/api/v1/reload",
 	"Read the configuration again; {\"preview\": true} only shows what would change",
 	answer_reload},
+    {"POST", "/api/v1/save",
+	"Write the overridden knobs into the file; {\"preview\": true} only shows what would "
+	"change",
+	answer_save},
     {"GET", "/api/v1/requests/slowest",
 	"Where the slowest requests of the last two minutes spent their time: "
 	"?class=&limit=32&before=ID",

@@ -481,6 +481,31 @@ test("overload control is switched after asking twice", async ({ open, world }) 
   await page.waitForFunction(() => !document.querySelector(".pill.mode"));
 });
 
+test("overridden knobs are saved to the file after a look at its lines", async ({ open, world }) => {
+  const page = await open({ hash: "#/config" });
+  const saveIt = page.getByRole("button", { name: "Save to file …" }), saves = () => world.calls.filter((c) => c.path === "/api/v1/save").map((c) => c.body);
+  await saveIt.click();
+  await page.getByRole("heading", { name: "Nothing to save" }).waitFor();
+  await page.keyboard.press("Escape");
+  world.knobs.set("work threads.max", { value: "8", until: null });
+  world.knobs.set("backend queue.limit", { value: "9", until: world.now() + 600 });
+  await saveIt.click();
+  await page.getByRole("heading", { name: "What would be written" }).waitFor();
+  assert.equal(await page.locator(".diff .added").textContent(), "+     threads.max: 8   # work\n");
+  await page.getByText(/Not saved, since it is only until .*: backend\.queue\.limit = 9\./).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.id), "save-title");
+  await axeFindsNothing(page, "a preview of what is saved");
+  assert.deepEqual(saves(), [{ preview: true }, { preview: true }]);
+  await page.getByRole("button", { name: "Write the file" }).click();
+  await page.getByRole("heading", { name: "Saved", exact: true }).waitFor();
+  assert.deepEqual(saves().at(-1), {});
+  await page.getByRole("button", { name: "Close" }).click();
+  assert.ok(await page.evaluate(() => document.activeElement.textContent.startsWith("Save to file")));
+  world.options.broken = true;
+  await saveIt.click();
+  await page.locator("pre.caret", { hasText: "written as ${TIME}" }).waitFor();
+}, { noise: /status of 422/ });
+
 test("annotations of the configuration are not cut", async ({ open }) => {
   for (const width of [1280, 360]) {
     const page = await open({ hash: "#/config", width });
@@ -900,6 +925,36 @@ test("weir itself: a file that was edited is reloaded by the page, a broken one 
     server.kill("SIGHUP");
     await page.waitForFunction(() => !document.querySelector("pre.caret") && !document.querySelector("main").textContent.includes("newcomer"));
     await page.goto("about:blank"); // its requests end before the server is killed
+  } finally {
+    await stop(server);
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("weir itself: a knob set on the page is saved to the file, and overload control is switched", async ({ open }) => {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const base = `http://127.0.0.1:${adminPort}`, folder = mkdtempSync(join(tmpdir(), "weir-ui-")), file = join(folder, "server.yaml");
+  const yaml = readFileSync(join(top, "config/servers/overload.yaml"), "utf8");
+  writeFileSync(file, yaml);
+  const server = await startWeir(port, adminPort, file);
+  try {
+    const page = await open({ base, hash: "#/stage/work" });
+    await page.locator("#knob-queue\\.limit").fill("77");
+    await page.keyboard.press("Enter");
+    await page.getByText("set to 77").waitFor();
+    await page.getByText(/of other policies: threshold, rate, burst/).waitFor(); // the server's policy here is `weir`
+    await page.getByRole("link", { name: "Save to file" }).click();
+    await page.getByRole("button", { name: "Save to file …" }).click();
+    await page.locator(".diff .added", { hasText: "limit: 77" }).waitFor();
+    assert.equal(readFileSync(file, "utf8"), yaml);
+    await page.getByRole("button", { name: "Write the file" }).click();
+    await page.getByRole("heading", { name: "Saved", exact: true }).waitFor();
+    assert.equal(readFileSync(file, "utf8"), yaml.replace(/(work:[^]*?limit: )1024/, "$177"));
+    await page.getByRole("button", { name: "off", exact: true }).click();
+    await page.getByRole("button", { name: "off? Press again" }).click();
+    await until(async () => /"off"/.test(await ask(`${base}/api/v1/overload`)), "the mode");
+    await page.getByRole("link", { name: "overload: off" }).waitFor();
+    await page.goto("about:blank");
   } finally {
     await stop(server);
     rmSync(folder, { recursive: true, force: true });

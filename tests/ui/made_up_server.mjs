@@ -15,7 +15,7 @@ const ROUTES = ["GET /api/v1/graph", "GET /api/v1/stages", "GET /api/v1/stages/{
   "DELETE /api/v1/stages/{stage}/knobs/{knob}", "GET /api/v1/stages/{stage}/queue", "POST /api/v1/stages/{stage}/pause",
   "POST /api/v1/stages/{stage}/resume", "POST /api/v1/stages/{stage}/drain", "POST /api/v1/undo", "GET /api/v1/changes", "GET /api/v1/alerts", "GET /api/v1/decisions",
   "GET /api/v1/overload", "PUT /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/profile", "GET /api/v1/config",
-  "GET /api/v1/reload", "POST /api/v1/reload", "GET /api/v1/groups/{group}/knobs", "PUT /api/v1/groups/{group}/knobs/{knob}", "DELETE /api/v1/groups/{group}/knobs/{knob}", "GET /metrics", "GET /readyz"];
+  "GET /api/v1/reload", "POST /api/v1/reload", "POST /api/v1/save", "GET /api/v1/groups/{group}/knobs", "PUT /api/v1/groups/{group}/knobs/{knob}", "DELETE /api/v1/groups/{group}/knobs/{knob}", "GET /metrics", "GET /readyz"];
 
 const round = (x) => Math.round(x * 1e6) / 1e6;
 
@@ -416,6 +416,13 @@ const HANDLERS = {
   "GET /api/v1/profile": ({ world, send }) => send(200, world.profile()),
   "GET /api/v1/requests/slowest": ({ world, send }) => send(200, world.requests()),
   "GET /api/v1/config": ({ world, send }) => send(200, world.config()),
+  "POST /api/v1/save": ({ world, json, send, problem }) => {
+    const knobs = [...world.knobs].map(([name, k]) => ({ owner: name.split(" ")[0], knob: name.split(" ")[1], value: k.value + world.evil, expires_at: k.until }));
+    if (world.options.broken) return problem(422, "made-up.yaml:8:5: this value is written as ${TIME}");
+    const saved = knobs.filter((k) => !k.expires_at).map(({ expires_at, ...k }) => k);
+    const changes = saved.map((k) => `-     ${k.knob}: old   # ${k.owner}\n+     ${k.knob}: ${k.value}   # ${k.owner}\n`).join("");
+    return send(200, { preview: json.preview === true, file: "made-up.yaml", changes, saved, left: knobs.filter((k) => k.expires_at) });
+  },
   "GET /api/v1/reload": ({ world, send }) => send(200, world.reloads),
   "POST /api/v1/reload": ({ world, json, send }) => {
     setTimeout(() => world.reload(json.preview === true), 20);

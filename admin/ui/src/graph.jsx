@@ -53,6 +53,7 @@ export function GraphCard({ graph, now, legend }) {
   const tools = (
     <div class="graph-tools">
       {legend}
+      {scale > 1.01 * fit && <p class="hint">Not all of it is seen: scroll, or press Fit.</p>}
       <div class="zoom" role="group" aria-label="Size of the graph">
         <button type="button" aria-label="Smaller" disabled={scale <= ZOOM_LEAST} onClick={() => step(1 / ZOOM)}>−</button>
         <button type="button" onClick={() => setZoom(fit)}>Fit</button>
@@ -98,7 +99,7 @@ function groupsOf(graph) {
   const pools = new Map();
   for (const s of graph.stages)
     if (s.placement === "group" && !cores.some((g) => g.name === s.group)) pools.set(s.group, [...(pools.get(s.group) || []), s.name]);
-  return [...cores, ...[...pools].map(([name, members]) => ({ name, members, core: null }))];
+  return [...cores, ...[...pools].filter(([, members]) => members.length > 1).map(([name, members]) => ({ name, members, core: null }))];
 }
 
 // Above the links, one of which may come in from above.

@@ -8,6 +8,7 @@ import { act, groupPath, isAbsent, stagePath } from "./api.js";
 import { has, isStale, mayAct, now, readActs, serverNow } from "./live.js";
 import { Absent, Card } from "./parts.jsx";
 import { NONE, span } from "./format.js";
+import { href } from "./route.js";
 import { useAnswer } from "./use.js";
 
 // Knobs that have no effect with a placement: a source has no admission, an inline stage no queue.
@@ -89,7 +90,7 @@ function KnobCard({ base, kind, placement, title, id, prefix = "", actual = {}, 
   };
   return (
     <Card title={title} id={id} hint={mayAct.value ? "Changes take effect immediately and are recorded." : "Read-only: a viewer cannot make changes."}
-      tools={mayAct.value && has("POST", "/api/v1/undo") && <button type="button" class="plain" onClick={undo}>Undo the last change</button>}>
+      tools={mayAct.value && has("POST", "/api/v1/undo") && <div class="acts">{has("POST", "/api/v1/save") && <a class="more" href={href("config")}>Save to file</a>}<button type="button" class="plain" onClick={undo}>Undo the last change</button></div>}>
       {undone && <output class={undone.good ? "said good" : "said wrong"}>{undone.text}</output>}
       {error && !data && <Absent>{error}</Absent>}
       {subjectsOf(list).map(([subject, hint, knobs]) => <Subject key={subject} name={subject} hint={hint} knobs={knobs} value={value} base={base} kind={kind} prefix={prefix} again={again} undos={undos} />)}

@@ -67,13 +67,14 @@ function wrap(graph, groups, size, flat, rows) {
   const frames = framesOf(groups, rowOf, at, size);
   const paths = graph.links.map((l, i) => {
     const from = rowOf.get(l.from), to = rowOf.get(l.to), m = moves[from];
-    return from === to ? inRow(flat.edges[i], m, at(l.from), at(l.to)) : acrossRows(at(l.from), at(l.to), to > from);
+    return from === to ? inRow(flat.edges[i], m, at(l.from), at(l.to)) : acrossRows(at(l.from), at(l.to), moves[Math.max(from, to)].top);
   });
   const boxes = graph.stages.map((s) => ({ x: at(s.name).x - size.w / 2, y: at(s.name).y - size.h / 2 }));
   return { size, boxes, frames, paths, ...boundsOf(boxes, size, frames, paths.flatMap((p) => p.points)) };
 }
 
-// How far the boxes of each row move: [{ x, y }]. The top of a row has room for the heads of frames.
+// How far the boxes of each row move, and where the room above the row begins: [{ x, y, top }]. The top of a row has
+// room for the heads of frames.
 function movesOf(flat, rowOf, size, groups) {
   const rows = Map.groupBy([...rowOf.keys()], (name) => rowOf.get(name));
   let below = 0;
@@ -81,7 +82,7 @@ function movesOf(flat, rowOf, size, groups) {
     const nodes = names.map((name) => flat.node.get(name));
     const left = Math.min(...nodes.map((n) => n.x)) - size.w / 2, top = Math.min(...nodes.map((n) => n.y)) - size.h / 2;
     const head = groups.some((g) => g.members.some((name) => names.includes(name))) && below > 0 ? GROUP_HEAD : 0;
-    const move = { x: left, y: top - below - head };
+    const move = { x: left, y: top - below - head, top: below - ROW_GAP };
     below += head + Math.max(...nodes.map((n) => n.y)) + size.h / 2 - top + ROW_GAP;
     return move;
   });
@@ -111,11 +112,12 @@ function inRow(edge, move, from, to) {
   return { d: pathOf(points, from, to), x: edge.x - move.x, y: edge.y - move.y, points };
 }
 
-// An arrow from a box to one in another row: out at the right, between the rows, and in from the left.
-function acrossRows(from, to, down) {
+// An arrow from a box to one in another row: out at the right, between the rows above the lower one, where the room
+// begins at `top`, and in from the left.
+function acrossRows(from, to, top) {
   const turn = 24;
   const a = { x: from.x + from.width / 2, y: from.y }, b = { x: to.x - to.width / 2 - HEAD, y: to.y };
-  const between = down ? to.y - to.height / 2 - ROW_GAP / 2 : to.y + to.height / 2 + ROW_GAP / 2;
+  const between = top + ROW_GAP / 2;
   const d = `M${xy(a.x, a.y)}C${xy(a.x + turn, a.y)} ${xy(a.x + turn, between)} ${xy(a.x, between)}L${xy(b.x, between)}C${xy(b.x - turn, between)} ${xy(b.x - turn, b.y)} ${xy(b.x, b.y)}`;
   return { d, x: (a.x + b.x) / 2, y: between, on: true, points: [{ x: a.x + turn, y: a.y }, { x: b.x - turn, y: between }] };
 }

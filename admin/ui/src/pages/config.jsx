@@ -9,6 +9,7 @@ import { Overload } from "../overload.jsx";
 import { Absent, Card, StageLink } from "../parts.jsx";
 import { stagePath } from "../api.js";
 import { Draining, FailedReload, ReloadButton, ReloadPanel, useReload } from "../reload.jsx";
+import { SaveButton, SavePanel, useSave } from "../save.jsx";
 import { useAnswer } from "../use.js";
 
 export function Config() {
@@ -16,9 +17,11 @@ export function Config() {
   const stages = graph.value?.stages || [];
   const files = data?.files || [];
   const [it, ask, close] = useReload(), button = useRef(null);
+  const [saving, askSave, closeSave] = useSave(), saveButton = useRef(null);
   return (
     <>
-      <div class="page-head"><h1>Configuration</h1><div class="head-side"><Draining /><ReloadButton it={it} ask={ask} button={button} /></div></div>
+      <div class="page-head"><h1>Configuration</h1><div class="head-side"><Draining /><SaveButton it={saving} ask={askSave} button={saveButton} /><ReloadButton it={it} ask={ask} button={button} /></div></div>
+      {saving && <SavePanel it={saving} ask={askSave} close={() => { closeSave(); saveButton.current?.focus(); }} />}
       {it ? <ReloadPanel it={it} ask={ask} close={() => { close(); button.current?.focus(); }} /> : <FailedReload />}
       <Card title={files.length > 1 ? "Files" : "File"} id="config-title" hint="Changes by operators override the file; they are written into it only when they are saved.">
         {absent && <Absent>This server does not show its file: it has no /api/v1/config. The values in effect are below.</Absent>}
