@@ -143,6 +143,9 @@ static const struct member generator_members[] = {{.name = "cpu_user_s", .kind =
     {.name = "cpu_system_s", .kind = M_TIME}, {.name = "connects", .kind = M_COUNT},
     {.name = "realtime", .kind = M_TRUTH, .optional = true}, {0}};
 
+static const struct member objective_members[] = {
+    {.name = "text", .kind = M_TEXT}, {.name = "met", .kind = M_TRUTH, .or_null = true}, {0}};
+
 static const struct member run_members[] = {
     {.name = "tool", .kind = M_OBJECT, .inside = tool_members},
     {.name = "command", .kind = M_LIST, .max = 4096}, {.name = "label", .kind = M_TEXT},
@@ -153,6 +156,7 @@ static const struct member run_members[] = {
     {.name = "took_s", .kind = M_TIME},
     {.name = "capacity_per_s", .kind = M_NUMBER, .or_null = true},
     {.name = "capacity_note", .kind = M_TEXT},
+    {.name = "objective", .kind = M_OBJECT, .optional = true, .inside = objective_members},
     {.name = "generator", .kind = M_OBJECT, .inside = generator_members},
     {.name = "phases", .kind = M_LIST, .inside = phase_members, .min = 1, .max = LOAD_PHASES_MAX},
     {.name = "seconds", .kind = M_LIST, .inside = second_members, .max = RUNFILE_SECONDS_MAX},

@@ -299,6 +299,15 @@ static json_t *runfile_head(const struct load_plan *plan, const struct load_resu
 	    plan->closed ? "closed" : "open", "host", runfile_host(), "plan", runfile_plan(plan));
 }
 
+static json_t *runfile_objective(const struct runfile_about *about)
+{
+	json_t *met = about->objective_met == LOAD_UNKNOWN
+			  ? json_null()
+			  : json_boolean(about->objective_met == LOAD_MET);
+
+	return json_pack("{s:o, s:o}", "text", runfile_text(about->objective), "met", met);
+}
+
 static json_t *runfile_json(const struct load_plan *plan, const struct load_result *result,
     const struct runfile_about *about)
 {
@@ -311,6 +320,8 @@ static json_t *runfile_json(const struct load_plan *plan, const struct load_resu
 	json_put(&doc, "took_s", json_real(runfile_seconds(result->took_ns)));
 	json_put(&doc, "capacity_per_s", runfile_positive(about->capacity_per_s));
 	json_put(&doc, "capacity_note", runfile_text(about->capacity_note));
+	if (about->objective)
+		json_put(&doc, "objective", runfile_objective(about));
 	json_put(&doc, "generator",
 	    json_pack("{s:f, s:f, s:I, s:b}", "cpu_user_s", result->cpu_user_s, "cpu_system_s",
 		result->cpu_system_s, "connects", (json_int_t)result->connects, "realtime",
