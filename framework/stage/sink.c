@@ -281,12 +281,13 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 static void return_refused(const struct sink *s, struct weir_event **ev, const int *reason, int n,
     int from, enum weir_event_state state, struct book *book)
 {
-	book_add(&book->refused, (uint64_t)n);
 	for (int i = 0; i < n; i++) {
+		struct class_book *c = &book->class_book[ev[i]->class_id];
 		probe_shed(s->name, ev[i]->class_id, reason[i]);
 		ev[i]->stage = (uint16_t)from;
 		ev[i]->state = (uint8_t)state;
-		book_add(&book->class_book[ev[i]->class_id].shed[weir_shed_index(reason[i])], 1);
+		book_add(&c->refused, 1);
+		book_add(&c->shed[weir_shed_index(reason[i])], 1);
 	}
 }
 
