@@ -107,11 +107,10 @@ static void view_classes(
 				  atomic_load_explicit(&k->shadow_ahead[c], memory_order_relaxed);
 		cv->refused_ahead =
 		    atomic_load_explicit(&k->refused_ahead[c], memory_order_relaxed);
-		cv->admitted = cv->offered;
-		for (int r = 0; r < WEIR_SHED_REASONS; r++) {
+		uint64_t refused = book_read(&cb->refused);
+		cv->admitted = cv->offered > refused ? cv->offered - refused : 0;
+		for (int r = 0; r < WEIR_SHED_REASONS; r++)
 			cv->shed[r] = book_read(&cb->shed[r]);
-			cv->admitted -= cv->shed[r];
-		}
 	}
 }
 
