@@ -121,8 +121,7 @@ struct book {
 	 * ended after they were admitted or put back, and before a handler got them. */
 	book_counter put_back, dropped;
 	book_counter refusals; /* events that the other side has refused (weir_hold_refused) */
-	/* payloads and reservations that the stage was refused, by reason */
-	book_counter payload_refused[WEIR_PAYLOAD_REFUSALS];
+	book_counter payload_refused[WEIR_PAYLOAD_REFUSALS]; /* and reservations, by reason */
 	/* for services that ended because a ticket expired: their total time, and the number of
 	 * events that left the stage after such a service */
 	book_counter expired_ns, expired;

@@ -295,8 +295,8 @@ static void return_refused(const struct sink *s, struct weir_event **ev, const i
 	for (int i = 0; i < n; i++) {
 		struct class_book *c = &book->class_book[ev[i]->class_id];
 		probe_shed(s->name, ev[i]->class_id, reason[i]);
-		event_set_place(ev[i],
-		    event_place_of((unsigned)from, ev[i]->class_id, (unsigned)state));
+		event_set_place(
+		    ev[i], event_place_of((unsigned)from, ev[i]->class_id, (unsigned)state));
 		book_add(&c->refused, 1);
 		book_add(&c->shed[weir_shed_index(reason[i])], 1);
 	}
