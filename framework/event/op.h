@@ -161,6 +161,8 @@ void op_let_go(struct thread *t, struct weir_event *ev, bool cancel);
 
 /** Release the children of an event without unsent ones, which have ended. */
 void op_free_ended(struct thread *t, struct weir_op *op);
+/** Release ended children, linked by `next` and by `sibling`. */
+void op_free_list(struct thread *t, struct weir_event *list);
 
 /** Finish the events of `o` whose family has ended, as WEIR_ECANCELLED. */
 void op_strip(struct outbox *o);

@@ -53,12 +53,8 @@ static inline struct weir_event *release_run(struct thread *t, struct weir_event
 	return child;
 }
 
-void op_free_ended(struct thread *t, struct weir_op *op)
+void op_free_list(struct thread *t, struct weir_event *list)
 {
-	struct weir_event *list = op->children;
-
-	op->children = NULL;
-	op->n_awaited = 0;
 	while (list) {
 		struct weir_event *child = list;
 		if (WEIR_LIKELY(is_bare(child))) {
@@ -68,6 +64,15 @@ void op_free_ended(struct thread *t, struct weir_op *op)
 		list = op_of(child)->sibling;
 		release(t, child, op_of(child)->status);
 	}
+}
+
+void op_free_ended(struct thread *t, struct weir_op *op)
+{
+	struct weir_event *list = op->children;
+
+	op->children = NULL;
+	op->n_awaited = 0;
+	op_free_list(t, list);
 }
 
 /* The number of the awaited children that have ended as WEIR_ECANCELLED. */
@@ -118,8 +123,7 @@ static __attribute__((noinline)) void resume(struct thread *t, struct weir_event
 	}
 	if (WEIR_UNLIKELY(stage_has_width(l->stage)))
 		hold_record_part(t, ev);
-	collect(&l->book, ev);
-	book_changed(&l->book);
+	collect(&l->book, ev); /* which is published when the event is put back */
 	event_set_state(ev, WEIR_EVENT_RUNNING);
 	l->again_held[ev->class_id]++;
 	l->again_holds = true;

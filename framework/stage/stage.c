@@ -53,8 +53,11 @@ static int drop_expired(
 
 	for (; kept < n; kept++) {
 		struct weir_event *e = ev[kept];
-		if (WEIR_UNLIKELY(e->state == WEIR_EVENT_AGAIN || e->deadline_ns < due_ns ||
-				  e->queued_ns < from_ns))
+		if (WEIR_UNLIKELY(e->state == WEIR_EVENT_AGAIN)) {
+			(*again)++;
+			continue;
+		}
+		if (WEIR_UNLIKELY(e->deadline_ns < due_ns || e->queued_ns < from_ns))
 			return stage_drop_some(sink, ev, kept, n, now_ns, again);
 		event_set_state(e, WEIR_EVENT_RUNNING);
 	}
