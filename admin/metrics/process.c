@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "prom.h"
@@ -76,58 +77,103 @@ static bool read_stat(int fd, uint64_t field[STAT_FIELDS])
 	return true;
 }
 
-static void print_stat(struct process *p, struct textbuf *out)
-{
-	uint64_t f[STAT_FIELDS];
-	double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
-
-	if (!read_stat(p->stat_fd, f))
-		return;
-	prom_head(
-	    out, "process_cpu_seconds_total", "counter", "User and system time of the process");
-	prom_begin(out, "process_cpu_seconds_total", "");
-	prom_real(out, (double)(f[STAT_UTIME] + f[STAT_STIME]) * tick);
-	prom_head(out, "process_resident_memory_bytes", "gauge", "Resident memory of the process");
-	prom_begin(out, "process_resident_memory_bytes", "");
-	prom_count(out, f[STAT_RSS] * (uint64_t)sysconf(_SC_PAGESIZE));
-	prom_head(out, "process_virtual_memory_bytes", "gauge", "Virtual memory of the process");
-	prom_begin(out, "process_virtual_memory_bytes", "");
-	prom_count(out, f[STAT_VSIZE]);
-	prom_head(out, "process_threads", "gauge", "Threads of the process");
-	prom_begin(out, "process_threads", "");
-	prom_count(out, f[STAT_THREADS]);
-	if (p->boot_s <= 0)
-		return;
-	prom_head(
-	    out, "process_start_time_seconds", "gauge", "Unix time at which the process started");
-	prom_begin(out, "process_start_time_seconds", "");
-	textbuf_printf(out, " %.2f\n", p->boot_s + (double)f[STAT_START] * tick);
-}
-
 /* Count the entries whose names are numbers, including the descriptor of the directory itself. */
 static uint64_t count_fds(DIR *dir)
 {
 	uint64_t n = 0;
+	struct stat st;
 
+	/* since Linux 6.2, the size of the folder is their number */
+	if (fstat(dirfd(dir), &st) == 0 && st.st_size > 0)
+		return (uint64_t)st.st_size;
 	rewinddir(dir);
 	for (struct dirent *e = readdir(dir); e; e = readdir(dir))
 		n += e->d_name[0] != '.';
 	return n;
 }
 
-void process_prom(struct process *p, struct textbuf *out)
+/* What the process uses; negative: not available. */
+struct usage {
+	double cpu_s, start_s;
+	int64_t resident_bytes, virtual_bytes, threads, open_fds, max_fds;
+};
+
+static struct usage usage_of(struct process *p)
 {
+	struct usage u = {-1, -1, -1, -1, -1, -1, -1};
+	uint64_t f[STAT_FIELDS];
+	double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
 	struct rlimit limit;
 
-	print_stat(p, out);
-	if (p->fds) {
-		prom_head(out, "process_open_fds", "gauge", "Open file descriptors");
-		prom_begin(out, "process_open_fds", "");
-		prom_count(out, count_fds(p->fds));
+	if (read_stat(p->stat_fd, f)) {
+		u.cpu_s = (double)(f[STAT_UTIME] + f[STAT_STIME]) * tick_s;
+		u.resident_bytes = (int64_t)f[STAT_RSS] * sysconf(_SC_PAGESIZE);
+		u.virtual_bytes = (int64_t)f[STAT_VSIZE];
+		u.threads = (int64_t)f[STAT_THREADS];
+		if (p->boot_s > 0)
+			u.start_s = p->boot_s + (double)f[STAT_START] * tick_s;
 	}
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		prom_head(out, "process_max_fds", "gauge", "File descriptors the process may open");
-		prom_begin(out, "process_max_fds", "");
-		prom_count(out, limit.rlim_cur);
+	if (p->fds)
+		u.open_fds = (int64_t)count_fds(p->fds);
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		u.max_fds = (int64_t)limit.rlim_cur;
+	return u;
+}
+
+static json_t *real_json(double x)
+{
+	return x < 0 ? json_null() : json_real(x);
+}
+
+static json_t *count_json(int64_t n)
+{
+	return n < 0 ? json_null() : json_integer(n);
+}
+
+json_t *process_json(struct process *p)
+{
+	struct usage u = usage_of(p);
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "cpu_seconds_total",
+	    real_json(u.cpu_s), "resident_bytes", count_json(u.resident_bytes), "virtual_bytes",
+	    count_json(u.virtual_bytes), "threads", count_json(u.threads), "open_fds",
+	    count_json(u.open_fds), "max_fds", count_json(u.max_fds), "start_time",
+	    real_json(u.start_s));
+}
+
+static void print_head(struct textbuf *out, const char *name, const char *kind, const char *help)
+{
+	prom_head(out, name, kind, help);
+	prom_begin(out, name, "");
+}
+
+static void print_gauge(struct textbuf *out, const char *name, const char *help, int64_t n)
+{
+	if (n < 0)
+		return;
+	print_head(out, name, "gauge", help);
+	prom_count(out, (uint64_t)n);
+}
+
+void process_prom(struct process *p, struct textbuf *out)
+{
+	struct usage u = usage_of(p);
+
+	if (u.cpu_s >= 0) {
+		print_head(out, "process_cpu_seconds_total", "counter",
+		    "User and system time of the process");
+		prom_real(out, u.cpu_s);
 	}
+	print_gauge(out, "process_resident_memory_bytes", "Resident memory of the process",
+	    u.resident_bytes);
+	print_gauge(
+	    out, "process_virtual_memory_bytes", "Virtual memory of the process", u.virtual_bytes);
+	print_gauge(out, "process_threads", "Threads of the process", u.threads);
+	if (u.start_s >= 0) {
+		print_head(out, "process_start_time_seconds", "gauge",
+		    "Unix time at which the process started");
+		textbuf_printf(out, " %.2f\n", u.start_s);
+	}
+	print_gauge(out, "process_open_fds", "Open file descriptors", u.open_fds);
+	print_gauge(out, "process_max_fds", "File descriptors the process may open", u.max_fds);
 }

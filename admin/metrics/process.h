@@ -10,6 +10,8 @@
 
 #include <dirent.h>
 
+#include <jansson.h>
+
 #include "admin/text/textbuf.h"
 
 struct process {
@@ -20,6 +22,11 @@ struct process {
 
 /** Open the files. Metrics from a missing file are left out of the scrape. */
 void process_init(struct process *process);
+
+/** What the process uses, as {"cpu_seconds_total", "resident_bytes", "virtual_bytes", "threads",
+ *  "open_fds", "max_fds", "start_time"}; null: not available. Costs about 10 us; counting descriptors
+ *  takes 0.2 us for each before Linux 6.2. Returns NULL if out of memory. */
+json_t *process_json(struct process *process);
 
 /** Append the process_* families. */
 void process_prom(struct process *process, struct textbuf *out);

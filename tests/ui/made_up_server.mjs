@@ -134,7 +134,8 @@ export class World {
 
   full() {
     const t = this.up();
-    return { time: this.now(), uptime_seconds: t, name: this.graph().name, process_cpu_seconds: t, bottleneck: this.bottleneck(),
+    return { time: this.now(), uptime_seconds: t, name: this.graph().name, process: { cpu_seconds_total: 0.3 * t, resident_bytes: 20971520, virtual_bytes: 209715200, threads: 12, open_fds: 57, max_fds: 1024, start_time: 1760000000 },
+      process_cpu_seconds: t, bottleneck: this.bottleneck(),
       stages: this.stages().map((s) => this.fullStage(s, t)), groups: this.groups(t) };
   }
 
