@@ -120,8 +120,8 @@ static void obey(struct admin *a, const struct change *c)
 		a->source.arg = c->graph;
 	a->source.config = c->config;
 	if (c->with)
-		admin_change_make(c->with,
-		    &(struct admin_parts){a->auth, a->tls, &a->address, &a->ticker.alerts});
+		admin_change_make(c->with, &(struct admin_parts){a->auth, a->tls, &a->address,
+					       &a->ticker.alerts, &a->source.unless_shed});
 	sse_config(a->ticker.sse, (double)weir_clock_ns(CLOCK_REALTIME) / 1e9, c->number);
 }
 
@@ -385,6 +385,7 @@ int admin_start(struct weir_graph *graph, const char *config, const char *listen
 	source.admin = &weir_graph_spec(graph)->admin;
 	source.history_file = weir_graph_spec(graph)->admin.history.file;
 	source.rules = &weir_graph_spec(graph)->alerts;
+	source.unless_shed = weir_graph_spec(graph)->admin.ready.unless_shed;
 	return admin_start_source(&source, listen, admin, err);
 }
 

@@ -13,6 +13,7 @@ struct admin_change {
 	struct weir_alerts_spec alerts;
 	/* the address or the use of TLS differs, so no part of `admin:` applies before a restart */
 	bool waits;
+	bool unless_shed;
 	bool shared; /* other users may connect to the socket file */
 	/* NULL if `waits`: the current auth and keys stay in use and read their files again */
 	struct auth *auth;
@@ -36,6 +37,7 @@ static int prepare_gate(const struct weir_admin_spec *spec, const struct authori
 	if (rc == 0 && address->tls && keys_new(spec->tls.cert, spec->tls.key, &c->keys, &err) != 0)
 		rc = weir_errs_add(errs, &spec->tls_mark, err.code, err.hint, "%s", err.text);
 	c->shared = spec->n_users > 0;
+	c->unless_shed = spec->ready.unless_shed;
 	return rc;
 }
 
@@ -78,6 +80,7 @@ void admin_change_make(struct admin_change *c, const struct admin_parts *p)
 			admin_tls_reload(p->tls);
 		return;
 	}
+	*p->unless_shed = c->unless_shed;
 	auth_become(p->auth, c->auth);
 	c->auth = NULL;
 	if (p->tls && c->keys) {

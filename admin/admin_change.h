@@ -24,6 +24,7 @@ struct admin_parts {
 	struct admin_tls *tls; /* NULL without TLS */
 	struct authority *address;
 	struct alerts *alerts;
+	bool *unless_shed; /* as in struct admin_source */
 };
 
 /** Apply the change. `change` is empty afterwards but must still be freed. Admin thread only. */

@@ -35,6 +35,15 @@ static const struct weir_knob tls_knobs[] = {
 		"the file"},
     {.name = NULL}};
 
+static const struct weir_knob ready_knobs[] = {
+    {.name = "unless_shed",
+	.type = WEIR_KNOB_BOOL,
+	.offset = offsetof(struct weir_ready_spec, unless_shed),
+	.def = "false",
+	.help = "true: /readyz answers 503 while the highest class is shed (the alert "
+		"top_class_shed). Not behind a balancer that would send the load to other servers"},
+    {.name = NULL}};
+
 const struct weir_knob config_admin_knobs[] = {
     {.name = "listen",
 	.type = WEIR_KNOB_STRING,
@@ -57,6 +66,11 @@ const struct weir_knob config_admin_knobs[] = {
 	.offset = offsetof(struct weir_admin_spec, tls),
 	.fields = tls_knobs,
 	.help = "serve over HTTPS"},
+    {.name = "ready",
+	.type = WEIR_KNOB_MAP,
+	.offset = offsetof(struct weir_admin_spec, ready),
+	.fields = ready_knobs,
+	.help = "when /readyz answers 503"},
     {.name = NULL}};
 
 #define ROLE_KNOB                                                                                  \
@@ -135,7 +149,8 @@ static int bind_user(struct bind *bind, const struct weir_node *name, const stru
 
 static void unknown_key(struct bind *bind, const struct weir_node *name)
 {
-	static const char *const names[] = {"listen", "tokens", "users", "hosts", "tls", "history"};
+	static const char *const names[] = {
+	    "listen", "tokens", "users", "hosts", "tls", "history", "ready"};
 	char hint[160];
 
 	bind_hint(name->text, names, sizeof(names) / sizeof(names[0]), hint, sizeof(hint));

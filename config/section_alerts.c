@@ -60,14 +60,33 @@ static const struct weir_knob shed_knobs[] = {ENABLED_ROW,
 static const struct weir_knob chronic_knobs[] = {
     ENABLED_ROW, TIME_ROWS("30s", "0s"), {.name = NULL}};
 static const struct weir_knob other_knobs[] = {ENABLED_ROW, TIME_ROWS("0s", "0s"), {.name = NULL}};
+static const struct weir_knob burn_knobs[] = {ENABLED_ROW,
+    {.name = "objective",
+	.type = WEIR_KNOB_RATIO,
+	.offset = offsetof(struct weir_alert_rule, objective),
+	.def = "99%",
+	.min = 0.5,
+	.max = 0.99999,
+	.help = "share of the requests of a class that must be answered within its slo"},
+    TIME_ROWS("0s", "0s"), {.name = NULL}};
+static const struct weir_knob refused_knobs[] = {ENABLED_ROW,
+    {.name = "above",
+	.type = WEIR_KNOB_RATE,
+	.offset = offsetof(struct weir_alert_rule, above_per_s),
+	.def = "1",
+	.min = 0,
+	.max = ABOVE_MAX,
+	.help = "the condition holds while a source turns away more connections and requests per "
+		"second than this, because of a limit of its own"},
+    TIME_ROWS("10s", "10s"), {.name = NULL}};
 static const struct weir_knob switch_knobs[] = {ENABLED_ROW, {.name = NULL}};
 
 /* Indexed by enum weir_alert_kind. The condition of top_class_shed is a sum over all stages, so a
  * stage cannot set times for it. */
 const struct weir_knob *const config_alert_knobs[WEIR_ALERTS] = {
-    shed_knobs, other_knobs, chronic_knobs, other_knobs};
+    shed_knobs, other_knobs, chronic_knobs, other_knobs, burn_knobs, refused_knobs};
 const struct weir_knob *const config_alert_stage_knobs[WEIR_ALERTS] = {
-    switch_knobs, other_knobs, chronic_knobs, NULL};
+    switch_knobs, other_knobs, chronic_knobs, NULL, NULL, refused_knobs};
 
 /** Rows of `alerts:` for `describe`. */
 #define ALERT(kind, what)                                                                          \
@@ -77,6 +96,11 @@ const struct weir_knob *const config_alert_stage_knobs[WEIR_ALERTS] = {
 	}
 const struct weir_knob config_alerts_knobs[] = {ALERT(shed_knobs, "top_class_shed"),
     ALERT(other_knobs, "stage_stuck"), ALERT(chronic_knobs, "bottleneck_chronic"),
+    ALERT(refused_knobs, "source_refuses"),
+    {.name = "slo_burn",
+	.type = WEIR_KNOB_MAP,
+	.fields = burn_knobs,
+	.help = "raised while a class uses up the error budget of its slo too fast"},
     {.name = "history_file",
 	.type = WEIR_KNOB_MAP,
 	.fields = other_knobs,

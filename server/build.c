@@ -43,6 +43,10 @@ static void check_admin(const struct weir_spec *spec, struct weir_errs *errs)
 		return;
 	if (admin_check(admin, errs) != 0)
 		return;
+	if (admin->ready.unless_shed && !spec->alerts.rule[WEIR_ALERT_TOP_CLASS_SHED].enabled)
+		weir_errs_add(errs, &admin->mark, WEIR_EINVAL,
+		    "remove one of 'ready: { unless_shed: true }' and 'enabled: false'",
+		    "/readyz cannot report what is shed while the alert 'top_class_shed' is off");
 	const struct weir_stage_spec *stage = listen_clash(spec);
 	if (stage)
 		weir_errs_add(errs, &admin->mark, WEIR_EBUSY, "choose another port for one of them",

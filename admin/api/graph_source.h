@@ -46,6 +46,8 @@ struct admin_source {
 	const struct history *history;
 	const struct bottleneck *bottleneck;
 	const struct alerts *alerts;
+	/* `admin: { ready: { unless_shed } }`: /readyz answers 503 while the highest class is shed */
+	bool unless_shed;
 	const char *config;                      /* body of /api/v1/config, JSON; NULL if empty */
 	const struct weir_admin_spec *admin;     /* who has access; NULL: every client */
 	const struct admin_reloading *reloading; /* NULL if the server cannot reload */

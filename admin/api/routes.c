@@ -213,6 +213,7 @@ static void answer_metrics(const struct call *c, struct reply *r)
 
 	if (!v)
 		return;
+	v->ready = !health_of(c->source, v).reason;
 	view_prom(v, &out);
 	c->source->view_free(v);
 	process_prom(c->process, &out);
@@ -318,9 +319,8 @@ const struct route routes_table[] = {
     {"GET", "/metrics", "Prometheus text", answer_metrics},
     {"GET", "/healthz", "200 while the endpoint answers", answer_healthz},
     {"GET", "/readyz",
-	"200 while the server accepts work; 503 while it starts or drains, or while a stage is "
-	"in "
-	"trouble",
+	"200 while the server accepts work; 503 and the reason while it starts or drains, or while "
+	"a stage is in trouble",
 	answer_readyz},
     {"GET", "/{file}", "The dashboard's style, scripts and icon", answer_asset},
     {0},

@@ -14,6 +14,7 @@
 
 #include "health.h"
 #include "view_prom_groups.h"
+#include "view_prom_slo.h"
 #include "view_prom_types.h"
 #include "admin/metrics/prom.h"
 
@@ -480,6 +481,7 @@ void view_prom(const struct weir_graph_view *v, struct textbuf *out)
 {
 	for (size_t i = 0; i < sizeof(family) / sizeof(family[0]); i++)
 		print_family(out, &family[i], v);
+	view_prom_slo(v, out);
 	view_prom_groups(v, out);
 	view_prom_types(v, is_taken, out);
 }

@@ -22,10 +22,16 @@
 
 #define NS_PER_S 1000000000LL
 
+/* Time for which the highest class may be shed at stages that let in lower classes at the same time.
+ * Until then, admission may still be finding out which classes to refuse. A guess. */
+#define SOFT_NS (30 * NS_PER_S)
+
 struct alerts_stage {
 	char name[WEIR_NAME_MAX + 1];
 	uint64_t stuck;
 	int64_t longest_ns;
+	/* of a source: what its limits have turned away, by metric */
+	int64_t away[WEIR_METRICS_MAX];
 };
 
 /* The arguments of one check. */
@@ -38,10 +44,13 @@ struct look {
 
 /* ---- raising and clearing ---- */
 
-static struct alert *find(struct alerts *a, const char *name, const char *stage)
+static struct alert *find(
+    struct alerts *a, const char *name, const char *stage, const char *of_class)
 {
 	for (int i = 0; i < a->n_active; i++)
-		if (strcmp(a->active[i].name, name) == 0 && strcmp(a->active[i].stage, stage) == 0)
+		if (strcmp(a->active[i].name, name) == 0 &&
+		    strcmp(a->active[i].stage, stage) == 0 &&
+		    strcmp(a->active[i].of_class, of_class) == 0)
 			return &a->active[i];
 	return NULL;
 }
@@ -66,29 +75,49 @@ static void raise_due(const struct look *l, struct alert *alert, int64_t for_ns)
 	l->tell(l->arg, alert);
 }
 
-/* Record that the condition holds now and began to hold at `since_ns`; `text` is the message. */
-static void holds(const struct look *l, enum weir_alert_kind kind, const char *stage,
-    int64_t since_ns, const char *text)
+/* A condition that holds now. The names are those of the view; `of_class` may be "". */
+struct condition {
+	enum weir_alert_kind kind;
+	bool bad; /* the level: bad or warn */
+	const char *stage, *of_class;
+	int64_t since_ns; /* when it began to hold */
+	char text[320], past[320];
+};
+
+static void holds(const struct look *l, const struct condition *c)
 {
-	static const char *const level[WEIR_ALERTS] = {"bad", "bad", "warn", "warn"};
 	struct alerts *a = l->a;
-	const char *name = weir_alert_names[kind];
-	struct weir_alert_rule rule = rule_of(a, kind, stage);
-	struct alert *alert = find(a, name, stage);
+	const char *name = weir_alert_names[c->kind];
+	struct weir_alert_rule rule = rule_of(a, c->kind, c->stage);
+	struct alert *alert = find(a, name, c->stage, c->of_class);
 
 	if (!rule.enabled || (!alert && a->n_active == ALERTS_ACTIVE_MAX))
 		return;
 	if (!alert) {
 		alert = &a->active[a->n_active++];
-		*alert = (struct alert){.kind = (int)kind,
+		*alert = (struct alert){.kind = (int)c->kind,
 		    .name = name,
-		    .level = level[kind],
-		    .since_ns = since_ns < l->now_ns ? since_ns : l->now_ns};
-		snprintf(alert->stage, sizeof(alert->stage), "%s", stage);
+		    .since_ns = c->since_ns < l->now_ns ? c->since_ns : l->now_ns};
+		snprintf(alert->stage, sizeof(alert->stage), "%s", c->stage);
+		snprintf(alert->of_class, sizeof(alert->of_class), "%s", c->of_class);
 	}
+	alert->level = c->bad ? "bad" : "warn";
 	alert->last_ns = l->now_ns;
-	snprintf(alert->text, sizeof(alert->text), "%s", text);
+	memcpy(alert->text, c->text, sizeof(alert->text));
+	memcpy(alert->past, c->past, sizeof(alert->past));
 	raise_due(l, alert, rule.for_ns);
+}
+
+/* A condition of the kind at the stage, "" for the whole server, without its texts. */
+static struct condition condition(
+    const struct look *l, enum weir_alert_kind kind, const char *stage)
+{
+	return (struct condition){.kind = kind,
+	    .bad = kind != WEIR_ALERT_BOTTLENECK_CHRONIC && kind != WEIR_ALERT_HISTORY_FILE &&
+		   kind != WEIR_ALERT_SOURCE_REFUSES,
+	    .stage = stage,
+	    .of_class = "",
+	    .since_ns = l->now_ns};
 }
 
 static void clear(const struct look *l, struct alert *alert)
@@ -96,6 +125,7 @@ static void clear(const struct look *l, struct alert *alert)
 	struct alerts *a = l->a;
 
 	alert->until_ns = l->now_ns;
+	memcpy(alert->text, alert->past, sizeof(alert->text));
 	if (alert->id != 0) {
 		l->tell(l->arg, alert);
 		a->past[a->n_past++ % ALERTS_PAST] = *alert;
@@ -121,32 +151,70 @@ static void expire(const struct look *l, enum weir_alert_kind kind)
 
 /* ---- the conditions ---- */
 
+/* Whether a class below the highest one is let in at the stage. */
+static bool lets_in_lower(const struct weir_graph_view *v, const struct sample *s)
+{
+	for (int c = 1; c < v->n_classes; c++)
+		if (s->class_v[c][SAMPLE_CLASS_IN] > s->class_v[c][SAMPLE_CLASS_SHED])
+			return true;
+	return false;
+}
+
+/* Events of the highest class that are shed per second, and the stage that sheds most of them. */
+struct shed_rate {
+	double all, most;
+	const char *where;
+};
+
+/* Sum up the sheds, apart for the stages that let in lower classes. */
+static void sum_shed(const struct look *l, const struct weir_graph_view *v,
+    const struct sample *sample, struct shed_rate by[2])
+{
+	by[0] = by[1] = (struct shed_rate){.where = ""};
+	for (int i = 0; sample && v->n_classes > 0 && i < v->n_stages; i++) {
+		const struct sample *s = &sample[i];
+		if (!s->known ||
+		    !weir_alert_rule(&l->a->rules, WEIR_ALERT_TOP_CLASS_SHED, v->stages[i].name)
+			 ->enabled)
+			continue;
+		struct shed_rate *r = &by[lets_in_lower(v, s)];
+		double shed = s->class_v[0][SAMPLE_CLASS_SHED] - s->ordered[0];
+		r->all += shed;
+		if (shed > r->most) {
+			r->most = shed;
+			r->where = v->stages[i].name;
+		}
+	}
+}
+
 static void look_at_shed(
     const struct look *l, const struct weir_graph_view *v, const struct sample *sample)
 {
-	const struct weir_alerts_spec *rules = &l->a->rules;
 	const enum weir_alert_kind kind = WEIR_ALERT_TOP_CLASS_SHED;
-	double all = 0, most = 0;
-	const char *where = "";
-	char text[320];
+	double above = l->a->rules.rule[kind].above_per_s;
+	struct condition c = condition(l, kind, "");
+	struct shed_rate by[2];
 
-	for (int i = 0; sample && v->n_classes > 0 && i < v->n_stages; i++) {
-		bool counts = weir_alert_rule(rules, kind, v->stages[i].name)->enabled;
-		double shed = sample[i].known && counts
-				  ? sample[i].class_v[0][SAMPLE_CLASS_SHED] - sample[i].ordered[0]
-				  : 0;
-		all += shed;
-		if (shed > most) {
-			most = shed;
-			where = v->stages[i].name;
-		}
-	}
-	if (all > rules->rule[kind].above_per_s) {
-		snprintf(text, sizeof(text), "%s/s of %s '%.60s' are shed, most of them at %.60s",
-		    number_text(NUMBER_ROOM, all, 4),
-		    v->n_classes > 1 ? "the highest class" : "the only class", v->class_name[0],
-		    where);
-		holds(l, kind, "", l->now_ns, text);
+	sum_shed(l, v, sample, by);
+	bool hard = by[0].all > above, soft = by[0].all + by[1].all > above;
+	if (hard || !soft)
+		l->a->soft_since_ns = 0;
+	else if (l->a->soft_since_ns == 0)
+		l->a->soft_since_ns = l->now_ns;
+	if (hard || (soft && l->now_ns - l->a->soft_since_ns >= SOFT_NS)) {
+		const char *what = v->n_classes > 1 ? "the highest class" : "the only class";
+		const char *where = by[0].most >= by[1].most || hard ? by[0].where : by[1].where;
+		double rate = hard ? by[0].all : by[0].all + by[1].all;
+		const char *also = hard ? "" : ", while lower classes are let in there";
+		const char *also_past = hard ? "" : ", while lower classes were let in there";
+		c.bad = hard;
+		snprintf(c.text, sizeof(c.text),
+		    "%s/s of %s '%.60s' are shed, most of them at %.60s%s",
+		    number_text(NUMBER_ROOM, rate, 4), what, v->class_name[0], where, also);
+		snprintf(c.past, sizeof(c.past),
+		    "%s/s of %s '%.60s' were shed, most of them at %.60s%s",
+		    number_text(NUMBER_ROOM, rate, 4), what, v->class_name[0], where, also_past);
+		holds(l, &c);
 	}
 	expire(l, kind);
 }
@@ -167,6 +235,7 @@ static bool follow(struct alerts *a, const struct weir_graph_view *v)
 	for (int i = 0; i < v->n_stages; i++) {
 		snprintf(stages[i].name, sizeof(stages[i].name), "%s", v->stages[i].name);
 		stages[i].stuck = v->stages[i].stuck;
+		memcpy(stages[i].away, v->stages[i].metric, sizeof(stages[i].away));
 	}
 	free(a->stages);
 	a->stages = stages;
@@ -180,20 +249,23 @@ static bool follow(struct alerts *a, const struct weir_graph_view *v)
 static void look_at_stuck(const struct look *l, const struct weir_graph_view *v)
 {
 	const enum weir_alert_kind kind = WEIR_ALERT_STAGE_STUCK;
-	char text[320];
 
-	if (!follow(l->a, v))
-		return;
 	for (int i = 0; i < v->n_stages; i++) {
 		const struct weir_stage_view *s = &v->stages[i];
 		struct alerts_stage *was = &l->a->stages[i];
 		bool grows = s->longest_running_ns > 0 && s->longest_running_ns >= was->longest_ns;
-		bool known = find(l->a, weir_alert_names[kind], was->name);
+		bool known = find(l->a, weir_alert_names[kind], was->name, "");
 		if (!s->blocks_alone && (s->stuck > was->stuck || (known && grows))) {
-			snprintf(text, sizeof(text),
+			struct condition c = condition(l, kind, was->name);
+			const char *took =
+			    number_text(NUMBER_ROOM, (double)s->longest_running_ns / 1e9, 3);
+			snprintf(c.text, sizeof(c.text),
 			    "a handler of %.60s is stuck: it has been running for %s s", s->name,
-			    number_text(NUMBER_ROOM, (double)s->longest_running_ns / 1e9, 3));
-			holds(l, kind, was->name, l->now_ns, text);
+			    took);
+			snprintf(c.past, sizeof(c.past),
+			    "a handler of %.60s was stuck: it ran for more than %s s", s->name,
+			    took);
+			holds(l, &c);
 		}
 		was->stuck = s->stuck;
 		was->longest_ns = s->longest_running_ns;
@@ -203,13 +275,106 @@ static void look_at_stuck(const struct look *l, const struct weir_graph_view *v)
 
 static void look_at_bottleneck(const struct look *l, const struct bottleneck *b)
 {
-	char text[320];
-
 	if (b && b->limits) {
-		bottleneck_sentence(b, text, sizeof(text));
-		holds(l, WEIR_ALERT_BOTTLENECK_CHRONIC, b->stage, b->since_ns, text);
+		struct condition c = condition(l, WEIR_ALERT_BOTTLENECK_CHRONIC, b->stage);
+		c.since_ns = b->since_ns;
+		bottleneck_sentence(b, c.text, sizeof(c.text));
+		snprintf(c.past, sizeof(c.past), "%.60s limited the server", b->stage);
+		holds(l, &c);
 	}
 	expire(l, WEIR_ALERT_BOTTLENECK_CHRONIC);
+}
+
+static void look_at_burn(const struct look *l, const struct weir_graph_view *v)
+{
+	const enum weir_alert_kind kind = WEIR_ALERT_SLO_BURN;
+	double objective = l->a->rules.rule[kind].objective;
+	char slo[NUMBER_MAX], in_long[NUMBER_MAX], in_short[NUMBER_MAX], rate[NUMBER_MAX];
+
+	burn_feed(&l->a->burn, v);
+	for (int k = 0; k < v->n_classes; k++) {
+		struct burn_state s = burn_judge(&l->a->burn, k, objective);
+		struct condition c = condition(l, kind, "");
+		if (!s.due)
+			continue;
+		c.of_class = v->class_name[k];
+		number_text(slo, (double)v->class_slo_ns[k] / 1e9, 3);
+		number_text(in_long, 100 * s.long_share, 3);
+		number_text(in_short, 100 * s.short_share, 3);
+		number_text(rate, s.rate, 3);
+		snprintf(c.text, sizeof(c.text),
+		    "requests of class '%.60s' miss their objective of %.12s s: %.8s %% in the last %d "
+		    "h, "
+		    "%.8s %% in the last %d min; the error budget is used up %.8s times too fast",
+		    c.of_class, slo, in_long, (int)(s.long_ns / (3600 * NS_PER_S)), in_short,
+		    (int)(s.short_ns / (60 * NS_PER_S)), rate);
+		snprintf(c.past, sizeof(c.past),
+		    "requests of class '%.60s' missed their objective of %.12s s: %.8s %% in %d h; the "
+		    "error budget was used up %.8s times too fast",
+		    c.of_class, slo, in_long, (int)(s.long_ns / (3600 * NS_PER_S)), rate);
+		holds(l, &c);
+	}
+	expire(l, kind);
+}
+
+/* What a source has turned away per second since the last check, which was a second ago. *most is the
+ * metric of the limit that has refused most. */
+static double turned_away(
+    const struct weir_stage_view *s, struct alerts_stage *was, const struct weir_metric **most)
+{
+	int64_t all = 0, largest = 0;
+
+	for (int m = 0; m < s->n_metrics; m++) {
+		int64_t n = s->metric[m] - was->away[m];
+		was->away[m] = s->metric[m];
+		if (s->metrics[m].kind != WEIR_METRIC_TURNED_AWAY || n <= 0)
+			continue;
+		all += n;
+		if (n > largest) {
+			largest = n;
+			*most = &s->metrics[m];
+		}
+	}
+	return (double)all;
+}
+
+static void look_at_sources(const struct look *l, const struct weir_graph_view *v)
+{
+	const enum weir_alert_kind kind = WEIR_ALERT_SOURCE_REFUSES;
+
+	for (int i = 0; i < v->n_stages; i++) {
+		const struct weir_stage_view *s = &v->stages[i];
+		struct alerts_stage *was = &l->a->stages[i];
+		const struct weir_metric *most = NULL;
+		double rate = turned_away(s, was, &most);
+		if (!most || rate <= l->a->rules.rule[kind].above_per_s)
+			continue;
+		struct condition c = condition(l, kind, was->name);
+		snprintf(c.text, sizeof(c.text),
+		    "%.60s turns away %s/s because of its limits, most of them counted by "
+		    "weir_%.40s: %.100s",
+		    s->name, number_text(NUMBER_ROOM, rate, 4), most->name, most->help);
+		snprintf(c.past, sizeof(c.past),
+		    "%.60s turned away %s/s because of its limits, most of them counted by "
+		    "weir_%.40s: %.100s",
+		    s->name, number_text(NUMBER_ROOM, rate, 4), most->name, most->help);
+		holds(l, &c);
+	}
+	expire(l, kind);
+}
+
+static void look_at_history(const struct look *l, bool fails)
+{
+	struct condition c = condition(l, WEIR_ALERT_HISTORY_FILE, "");
+
+	snprintf(c.text, sizeof(c.text),
+	    "the history cannot be written to its file and is kept in memory only; the log shows "
+	    "why");
+	snprintf(c.past, sizeof(c.past),
+	    "the history could not be written to its file and was kept in memory only");
+	if (fails)
+		holds(l, &c);
+	expire(l, WEIR_ALERT_HISTORY_FILE);
 }
 
 void alerts_feed(struct alerts *a, const struct alerts_about *about,
@@ -222,13 +387,22 @@ void alerts_feed(struct alerts *a, const struct alerts_about *about,
 	if (!a->ruled)
 		alerts_rule(a, &built_in);
 	look_at_shed(&l, v, sample);
-	look_at_stuck(&l, v);
+	if (follow(a, v)) {
+		look_at_stuck(&l, v);
+		look_at_sources(&l, v);
+	}
 	look_at_bottleneck(&l, about->bottleneck);
-	if (about->history_fails)
-		holds(&l, WEIR_ALERT_HISTORY_FILE, "", l.now_ns,
-		    "the history cannot be written to its file and is kept in memory only; the log "
-		    "shows why");
-	expire(&l, WEIR_ALERT_HISTORY_FILE);
+	look_at_burn(&l, v);
+	look_at_history(&l, about->history_fails);
+}
+
+const struct alert *alerts_top_shed(const struct alerts *a)
+{
+	for (int i = 0; a && i < a->n_active; i++)
+		if (a->active[i].kind == WEIR_ALERT_TOP_CLASS_SHED && a->active[i].id != 0 &&
+		    strcmp(a->active[i].level, "bad") == 0)
+			return &a->active[i];
+	return NULL;
 }
 
 void alerts_rule(struct alerts *a, struct weir_alerts_spec *rules)
@@ -243,6 +417,7 @@ void alerts_fini(struct alerts *a)
 {
 	weir_alerts_free(&a->rules);
 	free(a->stages);
+	burn_fini(&a->burn);
 	*a = (struct alerts){0};
 }
 
@@ -250,9 +425,9 @@ void alerts_fini(struct alerts *a)
 
 json_t *alert_json(const struct alert *a)
 {
-	return json_pack("{s:I, s:s, s:s, s:s?, s:f, s:o, s:s}", "id", (json_int_t)a->id, "name",
-	    a->name, "level", a->level, "stage", *a->stage ? a->stage : NULL, "since",
-	    (double)a->since_ns / 1e9, "until",
+	return json_pack("{s:I, s:s, s:s, s:s?, s:s?, s:f, s:o, s:s}", "id", (json_int_t)a->id,
+	    "name", a->name, "level", a->level, "stage", *a->stage ? a->stage : NULL, "class",
+	    *a->of_class ? a->of_class : NULL, "since", (double)a->since_ns / 1e9, "until",
 	    a->until_ns ? json_real((double)a->until_ns / 1e9) : json_null(), "text", a->text);
 }
 
@@ -278,12 +453,15 @@ static json_t *rules_json(const struct weir_alerts_spec *rules)
 
 	for (int k = 0; k < WEIR_ALERTS; k++) {
 		const struct weir_alert_rule *r = &rules->rule[k];
-		json_t *above =
-		    k == WEIR_ALERT_TOP_CLASS_SHED ? json_real(r->above_per_s) : json_null();
-		json_push(&list,
-		    json_pack("{s:s, s:b, s:o, s:f, s:f, s:o}", "name", weir_alert_names[k],
-			"enabled", r->enabled, "above", above, "for", (double)r->for_ns / 1e9,
-			"linger", (double)r->linger_ns / 1e9, "stages", stages_json(rules, k)));
+		bool counts = k == WEIR_ALERT_TOP_CLASS_SHED || k == WEIR_ALERT_SOURCE_REFUSES;
+		json_t *above = counts ? json_real(r->above_per_s) : json_null();
+		json_t *objective =
+		    k == WEIR_ALERT_SLO_BURN ? json_real(r->objective) : json_null();
+		json_push(
+		    &list, json_pack("{s:s, s:b, s:o, s:o, s:f, s:f, s:o}", "name",
+			       weir_alert_names[k], "enabled", r->enabled, "above", above,
+			       "objective", objective, "for", (double)r->for_ns / 1e9, "linger",
+			       (double)r->linger_ns / 1e9, "stages", stages_json(rules, k)));
 	}
 	return list;
 }

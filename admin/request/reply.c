@@ -71,6 +71,14 @@ void reply_problem(struct reply *r, int status, const char *fmt, ...)
 		"status", status, "detail", detail));
 }
 
+void reply_not_ready(struct reply *r, const char *reason, const char *stage, const char *detail)
+{
+	put_json(r, 503, "application/problem+json",
+	    json_pack("{s:s, s:s, s:i, s:s, s:s, s:s?}", "type", "about:blank", "title",
+		reply_reason(503), "status", 503, "detail", detail, "reason", reason, "stage",
+		stage));
+}
+
 const char *reply_reason(int status)
 {
 	static const struct {

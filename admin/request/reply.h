@@ -73,6 +73,11 @@ void reply_json(struct reply *reply, int status, json_t *json);
 /** Reply with a problem whose `detail` is a formatted message. */
 void reply_problem(struct reply *reply, int status, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
+/** Reply with a problem of status 503 that has two more members: `reason`, a word for programs, and
+ *  `stage`, NULL for none. */
+void reply_not_ready(
+    struct reply *reply, const char *reason, const char *stage, const char *detail);
+
 /** Return the reason phrase, such as "Not Found" for 404; covers the statuses that the endpoint
  *  uses. */
 const char *reply_reason(int status);

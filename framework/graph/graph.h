@@ -330,6 +330,10 @@ const struct stage_sums *graph_sums(struct weir_graph *g, int id);
  *  number is exact only if no event moves during the call. */
 int64_t graph_in_flight(struct weir_graph *g, int id);
 
+/** Return a number that grows whenever an event comes to a stage, begins to be handled there, or leaves
+ *  it. */
+uint64_t graph_steps(struct weir_graph *g);
+
 /** Return the number of events that `st` holds. */
 int64_t graph_held_at(struct weir_graph *g, const struct weir_stage *st);
 

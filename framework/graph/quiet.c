@@ -15,6 +15,20 @@ int64_t graph_in_flight(struct weir_graph *g, int id)
 	return n;
 }
 
+uint64_t graph_steps(struct weir_graph *g)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < g->n_stages; i++) {
+		struct book b = {0};
+		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
+		n += book_read(&b.started) + book_read(&b.restarted);
+		for (int c = 0; c < g->n_classes; c++)
+			n += book_came(&b.class_book[c]) + book_left(&b.class_book[c]);
+	}
+	return n;
+}
+
 int64_t graph_held_at(struct weir_graph *g, const struct weir_stage *st)
 {
 	struct book b = {0};

@@ -182,8 +182,7 @@ static bool releases(const struct weir_stage *st)
 
 /* Make the stages release the events that they hold, upstream first. If `wait` is set, wait after each
  * stage until the released events have ended or are held downstream, while there is time left. With
- * `again`, leave out the stages that hold nothing. Returns whether there
- * may be time left. */
+ * `again`, leave out the stages that hold nothing. Returns whether there may be time left. */
 static bool stop_each(struct weir_graph *g, int64_t until_ns, bool wait, bool again)
 {
 	for (int k = 0; k < g->n_stages; k++) {
@@ -203,13 +202,16 @@ static bool stop_each(struct weir_graph *g, int64_t until_ns, bool wait, bool ag
 	return wait;
 }
 
-/* Whether nothing is in flight but events that are held by stages which release them only in
- * ops->thread_fini, and events that await those. */
-static bool is_left_to_threads(struct weir_graph *g)
+/* Whether what is in flight is left to the threads: the stages that hold events release them only in
+ * ops->thread_fini, when a thread exits. For a stage that has ops->stop, too, `stopped` must be set: its
+ * call has released nothing more. */
+static bool is_left_to_threads(struct weir_graph *g, bool stopped)
 {
-	for (int i = 0; i < g->n_stages; i++)
-		if (releases(g->stages[i]) && graph_held_at(g, g->stages[i]) > 0)
+	for (int i = 0; i < g->n_stages; i++) {
+		const struct weir_stage *st = g->stages[i];
+		if (releases(st) && !(stopped && st->ops->thread_fini) && graph_held_at(g, st) > 0)
 			return false;
+	}
 	return graph_is_quiet(g, true);
 }
 
@@ -218,11 +220,15 @@ static bool is_left_to_threads(struct weir_graph *g)
  * has been stopped before, as does an event in a loop of the graph, and may be held there. */
 static void stop_stages(struct weir_graph *g, int64_t until_ns, bool wait)
 {
+	uint64_t before = graph_steps(g), after;
+
 	for (bool again = false; (wait = stop_each(g, until_ns, wait, again)); again = true) {
 		int64_t now_ns = clock_now_ns();
-		if (graph_is_quiet(g, false) || is_left_to_threads(g) || now_ns >= until_ns ||
-		    atomic_load(&g->hurry))
+		after = graph_steps(g);
+		if (graph_is_quiet(g, false) || is_left_to_threads(g, again && after == before) ||
+		    now_ns >= until_ns || atomic_load(&g->hurry))
 			return;
+		before = after;
 		wait_look(g, now_ns, until_ns);
 	}
 }

@@ -16,8 +16,16 @@
  * pool that may grow has grown (admin/metrics/bottleneck.h). */
 #define CHRONIC_NS (30 * NS_PER_S)
 
-const char *const weir_alert_names[WEIR_ALERTS] = {
-    "top_class_shed", "stage_stuck", "bottleneck_chronic", "history_file"};
+/* Share of the requests that must meet the objective of their class. 99 % is a guess. */
+#define OBJECTIVE 0.99
+
+/* A source that turns away more than one connection or request a second for 10 s, and the same time
+ * without. Guesses. */
+#define REFUSED_PER_S 1
+#define REFUSED_NS    (10 * NS_PER_S)
+
+const char *const weir_alert_names[WEIR_ALERTS] = {"top_class_shed", "stage_stuck",
+    "bottleneck_chronic", "history_file", "slo_burn", "source_refuses"};
 
 struct weir_alerts_spec weir_alerts_default(void)
 {
@@ -27,6 +35,10 @@ struct weir_alerts_spec weir_alerts_default(void)
 		a.rule[i].enabled = true;
 	a.rule[WEIR_ALERT_TOP_CLASS_SHED].linger_ns = SHED_LINGER_NS;
 	a.rule[WEIR_ALERT_BOTTLENECK_CHRONIC].for_ns = CHRONIC_NS;
+	a.rule[WEIR_ALERT_SLO_BURN].objective = OBJECTIVE;
+	a.rule[WEIR_ALERT_SOURCE_REFUSES].above_per_s = REFUSED_PER_S;
+	a.rule[WEIR_ALERT_SOURCE_REFUSES].for_ns = REFUSED_NS;
+	a.rule[WEIR_ALERT_SOURCE_REFUSES].linger_ns = REFUSED_NS;
 	return a;
 }
 

@@ -101,6 +101,28 @@ case_a_reload_that_is_refused_says_so() {
 	is exit 0
 }
 
+# The functions of a plug-in that is stuck have names, also static ones: in the log, and in weir show. The
+# signal reaches a thread that sleeps in nanosleep, which the handler begins again.
+case_a_stuck_handler_has_a_stack() {
+	write "$pooled" '{}'
+	launch server.yaml
+	ask_hang stuck.go
+	until_true logged 'wait_for (stubborn.so+0x'
+	weir show app --admin "$admin"
+	is exit 0
+	is out has 'stuck      a handler has run in thread app/0 for '
+	is out has 'wait_for (stubborn.so+0x'
+	is out has 'start_thread'
+	# its thread sleeps
+	until_true metric 'weir_stage_thread_seconds_total{stage="app",state="sleep"}'
+	touch stuck.go
+	until_true shows 'it has returned'
+	kill -TERM "$pid"
+	ends
+	is exit 0
+}
+shows() { "$program" show app --admin "$admin" 2>&1 | grep -F -- "$1" >/dev/null; }
+
 case_refused_while_it_runs() {
 	write '{ min: 1, max: 4, policy: static, stuck: 50ms }' '{}'
 	launch server.yaml
@@ -117,6 +139,7 @@ case_refused_while_it_runs() {
 	out=$(<"$work/readyz")
 	is out has "'app'"
 	is out has 'no thread'
+	is out has '"reason":"stage","stage":"app"'
 	weir why app --admin "$admin"
 	is exit 0
 	is out has 'no thread'
@@ -340,6 +363,7 @@ if [ $# -gt 3 ]; then
 fi
 case_a_start_that_is_refused_says_so
 case_a_reload_that_is_refused_says_so
+case_a_stuck_handler_has_a_stack
 case_refused_while_it_runs
 case_a_drain_whose_thread_is_refused
 case_a_handler_that_never_returns

@@ -274,6 +274,11 @@ struct weir_admin_tls_spec {
 	char *cert, *key; /* paths, "" for none */
 };
 
+/** `admin: { ready: }`: when /readyz answers 503, besides when it must. */
+struct weir_ready_spec {
+	bool unless_shed; /* while the alert top_class_shed is active at the level "bad" */
+};
+
 struct weir_admin_spec {
 	char *listen; /* "127.0.0.1:9900"; "" for no admin endpoint */
 	struct weir_history_spec history;
@@ -282,6 +287,7 @@ struct weir_admin_spec {
 	/* additional names allowed in the Host header, with or without a port */
 	struct weir_strings hosts;
 	struct weir_admin_tls_spec tls;
+	struct weir_ready_spec ready;
 	struct weir_mark mark, hosts_mark, tls_mark;
 };
 
@@ -312,6 +318,8 @@ enum weir_alert_kind {
 	WEIR_ALERT_STAGE_STUCK,
 	WEIR_ALERT_BOTTLENECK_CHRONIC,
 	WEIR_ALERT_HISTORY_FILE,
+	WEIR_ALERT_SLO_BURN,
+	WEIR_ALERT_SOURCE_REFUSES,
 	WEIR_ALERTS,
 };
 
@@ -321,8 +329,11 @@ WEIR_API extern const char *const weir_alert_names[WEIR_ALERTS];
 /** When a condition raises an alert, and when the alert ends. */
 struct weir_alert_rule {
 	bool enabled;
-	/* for top_class_shed: rate of shed events above which the alert is raised */
+	/* for top_class_shed and source_refuses: rate of shed events, or of refused connections and
+	 * requests, above which the alert is raised */
 	double above_per_s;
+	/* for slo_burn: share of the requests of a class that must meet its objective, 0..1 */
+	double objective;
 	int64_t for_ns;    /* how long the condition must hold before the alert is raised */
 	int64_t linger_ns; /* how long the condition must be absent before the alert ends */
 };

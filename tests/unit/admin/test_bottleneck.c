@@ -247,7 +247,8 @@ static void test_shed(void)
 	pass(9); /* the alert lingers for 10 s */
 	CU_ASSERT_EQUAL(n_told, 1);
 	pass(1);
-	CU_ASSERT_EQUAL(n_told, 2);
+	CU_ASSERT_EQUAL_FATAL(n_told, 2);
+	CU_ASSERT(strncmp(told[1].text, "5.123/s of the highest class 'vip' were shed", 44) == 0);
 	view.n_classes = 1;
 	sample[WORK].class_v[0][SAMPLE_CLASS_SHED] = 5;
 	pass(1);

@@ -202,26 +202,6 @@ static void test_methods(void)
 	CU_ASSERT_EQUAL(ask(&q), 404);
 }
 
-static void test_health(void)
-{
-	setup();
-	CU_ASSERT_EQUAL(get("/readyz"), 200);
-	CU_ASSERT_TRUE(body_has("ready\n"));
-	snprintf(made_up.view.stages[MADE_DISK].trouble,
-	    sizeof(made_up.view.stages[MADE_DISK].trouble), "it has no thread");
-	get("/readyz");
-	is_problem(503, "stage 'disk' is not serving properly: it has no thread");
-	made_up.view.stages[MADE_DISK].trouble[0] = '\0';
-	CU_ASSERT_EQUAL(get("/readyz"), 200);
-	made_up.view.ready = false;
-	get("/readyz");
-	is_problem(503, "starting");
-	made_up.view.draining = true;
-	get("/readyz");
-	is_problem(503, "draining");
-	CU_ASSERT_EQUAL(get("/healthz"), 200);
-}
-
 static void test_decisions(void)
 {
 	static const char *const bad[] = {
@@ -476,8 +456,7 @@ static void test_documented(void)
 }
 
 CUNIT_MAIN("routes", {"every route answers", test_every_route}, {"index", test_index},
-    {"404", test_not_found}, {"405", test_methods}, {"health", test_health},
-    {"decisions", test_decisions}, {"set a knob", test_set}, {"bodies", test_bodies},
-    {"kill switch", test_overload}, {"who may act", test_who_may_act},
-    {"no memory", test_no_memory}, {"the page", test_page}, {"steer", test_steer},
-    {"reload", test_reload}, {"docs", test_documented})
+    {"404", test_not_found}, {"405", test_methods}, {"decisions", test_decisions},
+    {"set a knob", test_set}, {"bodies", test_bodies}, {"kill switch", test_overload},
+    {"who may act", test_who_may_act}, {"no memory", test_no_memory}, {"the page", test_page},
+    {"steer", test_steer}, {"reload", test_reload}, {"docs", test_documented})

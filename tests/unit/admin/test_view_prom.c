@@ -309,6 +309,37 @@ static void test_numbers(void)
 	textbuf_fini(&out);
 }
 
+/* Only classes with an objective are counted, and refusals in the highest class only. */
+static void test_slo(void)
+{
+	struct weir_answer_view answers[2] = {0};
+	struct made_up m;
+
+	made_up_init(&m);
+	m.view.class_slo_ns[1] = 100000000;
+	m.stage[0].answers = answers;
+	for (int c = 0; c < 2; c++) {
+		answers[c].by[WEIR_OUTCOME_DONE].count[weir_hist_bucket(1000000)] = 5;
+		answers[c].by[WEIR_OUTCOME_DONE].count[weir_hist_bucket(1000000000)] = 3;
+		answers[c].by[WEIR_OUTCOME_SHED].count[weir_hist_bucket(1000000)] = 7;
+	}
+	char *text = print(&m);
+	const char *name = m.stage[0].name;
+	char sample[200];
+	EQUAL(text, "weir_class_rank{class=\"interactive\"}", 0);
+	EQUAL(text, "weir_class_rank{class=\"bulk\"}", 1);
+	EQUAL(text, "weir_class_slo_seconds{class=\"bulk\"}", 0.1);
+	CU_ASSERT_PTR_NULL(strstr(text, "weir_class_slo_seconds{class=\"interactive\"}"));
+	snprintf(
+	    sample, sizeof(sample), "weir_slo_requests_total{stage=\"%s\",class=\"bulk\"}", name);
+	EQUAL(text, sample, 8);
+	snprintf(
+	    sample, sizeof(sample), "weir_slo_misses_total{stage=\"%s\",class=\"bulk\"}", name);
+	EQUAL(text, sample, 3);
+	m.stage[0].answers = NULL;
+	free(text);
+}
+
 static void test_process(void)
 {
 	struct process process;
@@ -345,6 +376,10 @@ static void test_no_proc(void)
 	CU_ASSERT_TRUE(is_well_formed(out.p));
 	CU_ASSERT_TRUE(isnan(value_of(out.p, "process_open_fds")));
 	textbuf_fini(&out);
+	json_t *json = process_json(&process);
+	CU_ASSERT_TRUE(json_is_null(json_object_get(json, "open_files")));
+	CU_ASSERT_TRUE(json_is_null(json_object_get(json, "resident_bytes")));
+	json_decref(json);
 }
 
 /* docs/api.md names every family except those of stage types. */
@@ -373,5 +408,5 @@ CUNIT_MAIN("view_prom", {"well-formed, and the values", test_well_formed},
     {"not ready while draining", test_not_ready}, {"histogram", test_histogram},
     {"bounds are exact", test_bounds}, {"stages without a queue", test_places},
     {"metrics of stage types", test_type_metrics}, {"escapes", test_escapes},
-    {"numbers", test_numbers}, {"process", test_process}, {"no /proc", test_no_proc},
-    {"docs", test_documented})
+    {"numbers", test_numbers}, {"process", test_process}, {"objectives", test_slo},
+    {"no /proc", test_no_proc}, {"docs", test_documented})

@@ -264,6 +264,8 @@ static void test_alerts(void)
 	    "  top_class_shed:     { above: 5, for: 30s, stages: { b: { enabled: false } } }\n"
 	    "  bottleneck_chronic: { stages: { a: { for: 5m } }, for: 2m, linger: 1s }\n"
 	    "  history_file:       { enabled: false }\n"
+	    "  slo_burn:           { objective: 99.9% }\n"
+	    "  source_refuses:     { above: 3, stages: { a: { enabled: false } } }\n"
 	    "stages: { a: { use: t.work }, b: { use: t.work } }\n");
 	const struct weir_alerts_spec *a = &spec->alerts;
 	const struct weir_alert_rule *shed = &a->rule[WEIR_ALERT_TOP_CLASS_SHED];
@@ -273,6 +275,10 @@ static void test_alerts(void)
 	CU_ASSERT_EQUAL(shed->linger_ns, 10 * NS_PER_S); /* the built-in default */
 	CU_ASSERT_TRUE(weir_alert_rule(a, WEIR_ALERT_TOP_CLASS_SHED, "a")->enabled);
 	CU_ASSERT_FALSE(weir_alert_rule(a, WEIR_ALERT_TOP_CLASS_SHED, "b")->enabled);
+	CU_ASSERT_DOUBLE_EQUAL(a->rule[WEIR_ALERT_SLO_BURN].objective, 0.999, 1e-9);
+	CU_ASSERT_EQUAL(a->rule[WEIR_ALERT_SOURCE_REFUSES].above_per_s, 3);
+	CU_ASSERT_EQUAL(a->rule[WEIR_ALERT_SOURCE_REFUSES].for_ns, 10 * NS_PER_S);
+	CU_ASSERT_FALSE(weir_alert_rule(a, WEIR_ALERT_SOURCE_REFUSES, "a")->enabled);
 	CU_ASSERT_EQUAL(weir_alert_rule(a, chronic, "a")->for_ns, 300 * NS_PER_S);
 	CU_ASSERT_EQUAL(weir_alert_rule(a, chronic, "a")->linger_ns, NS_PER_S);
 	CU_ASSERT_EQUAL(weir_alert_rule(a, chronic, "b")->for_ns, 120 * NS_PER_S);
