@@ -63,6 +63,7 @@ struct meter;
 struct graph_route;
 struct share;
 struct groups;
+struct thread_time;
 struct slowest;
 struct inheritance;
 
@@ -74,6 +75,7 @@ struct stage_sums {
 	/* `ended_busy_ns` is the time of handle calls that have ended, including inline stages;
 	 * `busy_ns` also includes the calls in progress. */
 	uint64_t ended_busy_ns, busy_ns;
+	uint64_t behind_ns; /* of these, the time of inline stages */
 	uint64_t batches, items, running;
 };
 
@@ -124,6 +126,7 @@ struct weir_graph {
 	struct meter **meters;
 	/* by stage id, NULL if no pool has several stages; used only by the control thread */
 	struct share *shares;
+	struct thread_time *times; /* see graph/thread_time.h */
 	struct groups *groups; /* NULL if there is no core group; under `lock`, see graph/group.c */
 	struct slowest *slowest; /* has its own lock */
 	struct depot *depot;     /* memory of events (event/slab.h); has its own lock */
@@ -282,6 +285,8 @@ void graph_abort(struct weir_graph *g, int n_started);
 
 /** Report handler calls that are stuck. Called by the control thread in each round. */
 void graph_watch(struct weir_graph *g, int64_t now_ns, struct journal *journal);
+/** Fill in the last stuck call of `st` whose stack was looked for, if any. Any thread. */
+void graph_stuck_view(struct weir_graph *g, const struct weir_stage *st, struct weir_stuck_view *v);
 /** Let `pool` grow by one thread if its policy, its bounds and the thread budget allow. Returns the
  *  pool's target. */
 int graph_grow_around(struct weir_graph *g, struct pool *pool);

@@ -159,6 +159,8 @@ static void test_well_formed(void)
 	EQUAL(text, "weir_stage_shed_total{stage=\"disk\",class=\"bulk\",reason=\"rate\"}", 0);
 	EQUAL(text, "weir_stage_threads{stage=\"disk\",state=\"busy\"}", 4);
 	EQUAL(text, "weir_stage_threads_limit{stage=\"disk\",bound=\"max\"}", 32);
+	EQUAL(text, "weir_stage_thread_seconds_total{stage=\"disk\",state=\"runnable\"}", 1);
+	EQUAL(text, "weir_stage_thread_seconds_total{stage=\"disk\",state=\"idle\"}", 4.5);
 	EQUAL(text, "weir_stage_busy_seconds_total{stage=\"disk\"}", 1.500000001);
 	EQUAL(text, "weir_stage_oldest_wait_seconds{stage=\"disk\"}", 0.0312);
 	EQUAL(text, "weir_stage_cohort_size_bucket{stage=\"disk\",le=\"1\"}", 40);
