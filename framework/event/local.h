@@ -30,7 +30,6 @@
 #include <string.h>
 
 #include <weir/event.h>
-#include <weir/metric.h>
 #include <weir/spec.h>
 #include <weir/stage.h>
 #include <weir/view.h>

@@ -383,6 +383,24 @@ test("the sizes of batches are a distribution on the page of the stage", async (
   assert.deepEqual(widths, [100, 50, 0, 50]);
 }, { world: { cohorts: true } });
 
+test("what the threads of a stage wait for is a bar on its page, and the stack of a stuck call", async ({ open }) => {
+  for (const [scheme, width] of [["light", 1280], ["dark", 360]]) {
+    const page = await open({ hash: "#/stage/work", scheme, width, calm: true });
+    const card = page.locator(".card:has(#times-title)");
+    await card.waitFor();
+    const list = async () => (await card.locator(".time-list li").allInnerTexts()).map((t) => t.replace(/\s+/g, " ")).join("; ");
+    await until(async () => await list() === "running 14 % 0.50; I/O 23 % 0.80; lock 3 % 0.10; memory 0 % 0; sleep 0 % 0; other waits 0 % 0; inline stages 3 % 0.10; idle 57 % 2.00", "the shares");
+    await card.getByText("When they have work, they spend 53 % of the time waiting: asleep in the handler, in a system call that waits for data. The kernel does not count").waitFor();
+    const widths = await card.locator("svg.times rect").evaluateAll((r) => r.map((x) => Math.round(x.getAttribute("width"))));
+    assert.deepEqual(widths, [141, 227, 27, 0, 0, 0, 27, 569]); // 2 less than the share, as a gap
+    await page.locator("pre.caret", { hasText: "fsync (libc.so.6+0x1)" }).waitFor();
+    await page.getByText("in thread work/3, with http.request: it has run for 4.2 s and has not returned").waitFor();
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await axeFindsNothing(page, scheme);
+  }
+}, { world: { times: { running: 0.5, runnable: null, io: 0.8, lock: 0.1, memory: 0, sleep: 0, blocked: 0, downstream: 0.1, idle: 2 },
+  stage: { stuck_call: { id: 3, time: 1764208305, seconds: 4.2, running: true, thread: "work/3", type: "http.request", stack: ["fsync (libc.so.6+0x1)", "store (shop.so+0x2)"] } } } });
+
 test("knobs are grouped by what they act on; those of other policies are folded", async ({ open, world }) => {
   const page = await open({ hash: "#/stage/work" });
   await page.locator(".subject").nth(3).waitFor();

@@ -35,6 +35,7 @@ const round = (x) => Math.round(x * 1e6) / 1e6;
 //   chain      number of stages in a row between `work` and `answer`
 //   pool       `backend` and `work` share a pool with this name
 //   cohorts    calls of `work` have several events
+//   times      threads of a pool in each state
 //   files      open descriptors, of 1,024
 //   policies   `work` has knobs of several policies, of which it uses `weir`
 //   slow       requests instead of the five slowest
@@ -174,7 +175,7 @@ export class World {
       threads: { busy: pool ? 2 : 0, spinning: 0, idle: pool ? s.threads - 2 : 0, now: s.threads || 0, target: this.options.cores && s.placement === "group" ? this.options.cores : s.threads || 0, min: pool ? 1 : 0, max: pool ? 16 : 0,
         failures_total: 0, deaths_total: 0, stuck_total: 0 },
       busy_seconds_total: (all - shed) * (pool ? s.service : 0), stuck_call: null,
-      thread_seconds_total: { running: pool ? 0.5 * t : 0, runnable: 0.1 * t, io: pool ? 0.8 * t : 0, lock: 0.1 * t, memory: 0, sleep: 0, blocked: 0, downstream: 0, idle: pool ? 2 * t : 0.9 * t }, batches_total: all - shed, batch_events_total: all - shed,
+      thread_seconds_total: this.times(t, pool), batches_total: all - shed, batch_events_total: all - shed,
       cohort_size: this.cohorts(s, all - shed), wakeups_total: 0, unhandled_total: 0,
       longest_running_seconds: 0, slo_seconds: pool ? 0.1 : null, pressure: pool ? 0.3 : 0, degradation: 0, width: null,
       clients: s.placement === "source" ? this.options.clients || null : null, cores: this.options.cores && s.placement === "group" ? this.cores(t) : [],
@@ -182,6 +183,12 @@ export class World {
       metrics: s.placement === "source" ? this.metrics(t) : [], classes, ...(s.name === this.names.work ? this.options.stage : {}),
       ...(s.name === this.names.answer && this.options.makes ? { in_flight: 33 } : {}),
     };
+  }
+
+  // options.times: threads of `work` and other pools in each state.
+  times(t, pool) {
+    const n = pool && this.options.times ? this.options.times : { running: pool ? 0.5 : 0, runnable: 0.1, io: pool ? 0.8 : 0, lock: 0.1, memory: 0, sleep: 0, blocked: 0, downstream: 0, idle: pool ? 2 : 0.9 };
+    return Object.fromEntries(Object.entries(n).map(([key, k]) => [key, k === null ? null : k * t]));
   }
 
   // A half of the calls have one event, a quarter two, and a quarter five to eight.

@@ -122,6 +122,7 @@ function stageNow(s, old, older, dt) {
     serviceS: meanService(s.classes, old.classes),
     cohort: mean(s, old),
     cohorts: cohortsNow(s, older || s),
+    times: timesNow(s.thread_seconds_total, old.thread_seconds_total, dt),
     newFailures: t.failures_total - old.threads.failures_total + t.deaths_total - old.threads.deaths_total,
     unhandled: per(s.unhandled_total, old.unhandled_total, dt),
     own, turnedAway, away,
@@ -193,6 +194,10 @@ function groupNow(g, old, byName, dt) {
   return { ...g, cores, present: cores.slice(0, g.cores_now), all: together(cores),
     stages: g.stages.map((s) => ({ ...s, all: together(byName.get(s.name)?.cores || []) })) };
 }
+
+// How many threads were in each state, on average; null for a state that is not counted, or if none is.
+const timesNow = (now, then, dt) => (now && then
+  ? Object.fromEntries(Object.entries(now).map(([key, n]) => [key, n === null ? null : per(n, then[key], dt)])) : null);
 
 // How many calls of the handler had how many events, recently: { calls, events, rows: [{ from, to, calls }] }. The
 // rows are powers of two, from 1 to the largest that occurred; null if the server does not count them.

@@ -130,12 +130,12 @@ function ofSources(n, name, key) {
 }
 
 // One number of the process, with the used share of its limit as a bar.
-function Resource({ name, value, note, share = null, children }) {
+function Resource({ name, value, note, share = null }) {
   return (
     <div class={share > NEAR ? "resource alarm" : "resource"}>
       <dt>{name}</dt><dd>{value}</dd>
-      {children || (share !== null && <dd class="meter" aria-hidden="true"><svg viewBox="0 0 100 4" preserveAspectRatio="none"><rect class="share-all" width="100" height="4" />
-        <rect class="meter-part" width={(100 * Math.min(1, share)).toFixed(1)} height="4" /></svg></dd>)}
+      {share !== null && <dd class="meter" aria-hidden="true"><svg viewBox="0 0 100 4" preserveAspectRatio="none"><rect class="share-all" width="100" height="4" />
+        <rect class="meter-part" width={(100 * Math.min(1, share)).toFixed(1)} height="4" /></svg></dd>}
       {note && <dd class="resource-note">{note}</dd>}
     </div>
   );

@@ -11,6 +11,7 @@ import { acts, decisions, graph, mayAct, now, older } from "../live.js";
 import { Absent, actText, Card, Decision, Empty, Mark, RangePicker, Select, whatOf } from "../parts.jsx";
 import { href, route } from "../route.js";
 import { column } from "../series.js";
+import { StuckCall, ThreadTimes } from "../threads.jsx";
 import { useAnswer, useFrame } from "../use.js";
 import { lostText } from "./overview.jsx";
 
@@ -60,6 +61,8 @@ function OneStage({ name, params, meta }) {
           limit={s?.queue.limit} slo={s?.slo_seconds} width={s?.width} />
         : <Absent>{frame ? "No samples in this range yet." : "Reading the history …"}</Absent>}
       {reach === "page" && <p class="hint">This server keeps no history: the charts begin when this page was opened.</p>}
+      {s?.times && <ThreadTimes times={s.times} />}
+      {s?.stuck_call && <StuckCall call={s.stuck_call} />}
       {s && <Classes s={s} />}
       {s && s.cores.length > 0 && (
         <Card title={`Cores of the group ${s.group}`} id="cores-title" hint="What each core does at this stage.">
