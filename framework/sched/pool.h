@@ -135,6 +135,7 @@ struct pool {
 	_Atomic(struct handler *) seated[PARTITIONS_MAX];
 	struct backoff backoff, spare_backoff; /* guarded by lock; of spares (spare.h) */
 	WEIR_ALIGNED atomic_int n_idle, n_spinning;
+	_Atomic uint64_t spun_ns; /* time that threads have polled (rest.c) */
 	atomic_int target, min, max;
 	atomic_bool stopping;
 	/* threads are created only once the loops that host some of them have been started */

@@ -292,12 +292,13 @@ static int admit_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 static void return_refused(const struct sink *s, struct weir_event **ev, const int *reason, int n,
     int from, enum weir_event_state state, struct book *book)
 {
-	book_add(&book->refused, (uint64_t)n);
 	for (int i = 0; i < n; i++) {
+		struct class_book *c = &book->class_book[ev[i]->class_id];
 		probe_shed(s->name, ev[i]->class_id, reason[i]);
-		event_set_place(ev[i],
-		    event_place_of((unsigned)from, ev[i]->class_id, (unsigned)state));
-		book_add(&book->class_book[ev[i]->class_id].shed[weir_shed_index(reason[i])], 1);
+		event_set_place(
+		    ev[i], event_place_of((unsigned)from, ev[i]->class_id, (unsigned)state));
+		book_add(&c->refused, 1);
+		book_add(&c->shed[weir_shed_index(reason[i])], 1);
 	}
 }
 
@@ -398,13 +399,6 @@ int sink_drop(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, str
 	return dropped;
 }
 
-void sink_first_cost(struct sink *s, int64_t cost_ns)
-{
-	for (int c = 0; c < s->queue.n_classes; c++)
-		atomic_store_explicit(&s->cost_ns[c], cost_ns, memory_order_relaxed);
-	atomic_store_explicit(&s->mean_cost_ns, cost_ns, memory_order_relaxed);
-}
-
 /* How full the queue is for the most restricted classes (room_full). */
 static double fullness_locked(const struct sink *s) WEIR_REQUIRES(&s->queue.lock)
 {
@@ -472,37 +466,4 @@ void sink_tick(struct sink *s, const struct admission_sample *sample)
 	    memory_order_relaxed);
 	if (s->policy->fair)
 		tick_users(s, sample->now_ns);
-}
-
-bool sink_rested(struct sink *s)
-{
-	if (!s->policy->rested)
-		return false;
-	lock_take(&s->queue.lock);
-	bool rested = s->policy->rested(s->admission_state);
-	lock_release(&s->queue.lock);
-	return rested;
-}
-
-void sink_explain(struct sink *s, char *buf, size_t size)
-{
-	buf[0] = '\0';
-	if (!s->policy->explain)
-		return;
-	lock_take(&s->queue.lock);
-	s->policy->explain(s->admission_state, &s->admission, buf, size);
-	lock_release(&s->queue.lock);
-}
-
-void sink_set_admission(struct sink *s, const struct weir_admission_spec *spec, int64_t now_ns)
-{
-	lock_take(&s->queue.lock);
-	s->admission.mode = spec->mode;
-	s->admission.threshold = spec->threshold;
-	s->admission.rate = spec->rate;
-	s->admission.burst = spec->burst;
-	s->admission.target_ns = spec->target_ns;
-	s->admission.interval_ns = spec->interval_ns;
-	s->policy->init(s->admission_state, &s->admission, now_ns);
-	lock_release(&s->queue.lock);
 }

@@ -255,9 +255,9 @@ bool sink_rested(struct sink *s);
  *  control thread. */
 void sink_tick(struct sink *s, const struct admission_sample *sample);
 
-/** Write the policy's explanation of its current state to buf[size]; "" if it has none. Any
- *  thread. */
-void sink_explain(struct sink *s, char *buf, size_t size);
+/** Write the policy's explanation of its current state to buf[size]; "" if it has none. `names`
+ *  holds the names of all classes, in order, and a NULL after the last. Any thread. */
+void sink_explain(struct sink *s, const char *const *names, char *buf, size_t size);
 
 static inline enum sink_local sink_local(const struct sink *s)
 {
