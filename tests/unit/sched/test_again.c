@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* A handler thread runs requeued events as its next batch if nothing else is to come first
+ * (sched/again.c): then they have waited for no time. */
+#include "fixture/graph/probes.h"
+
+#include <pthread.h>
+
+#include "graph/graph.h"
+
+#define MOST 100
+
+static struct weir_graph *g;
+static struct weir_stage *go;
+static atomic_int entered, handled;
+static uint64_t order[MOST];
+static bool waits, dies;
+
+/* Requeues each event as often as its seq says. With `waits`, the first call waits for the gate; with
+ * `dies`, it emits the events but the first instead, to a stage that ends the thread. */
+static void go_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	atomic_fetch_add(&entered, 1);
+	if (waits)
+		FIXTURE_AWAIT(atomic_load(&probe_gate));
+	for (int i = 0; i < n; i++) {
+		struct probe *p = (struct probe *)ev[i];
+		order[atomic_fetch_add(&handled, 1)] = ev[i]->key;
+		if (dies && ev[i]->key > 0)
+			weir_emit(st, 0, &ev[i]);
+		else if (p->seq-- > 0)
+			weir_requeue(st, &ev[i]);
+		else
+			weir_event_finish(&ev[i], WEIR_OK);
+	}
+}
+
+static void die_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	(void)st;
+	(void)ev;
+	(void)n;
+	pthread_exit(NULL);
+}
+
+static const struct weir_stage_ops go_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_BLOCKS,
+    .name = "t.go",
+    .summary = "requeues events",
+    .accepts = &probe_type,
+    .outlets = pass_outlets,
+    .handle = go_handle};
+static const struct weir_stage_ops die_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.die",
+    .summary = "ends the thread",
+    .accepts = &probe_type,
+    .handle = die_handle};
+
+static void offer(int i, int again)
+{
+	struct weir_event *ev = &probes[i].ev;
+
+	weir_event_init(ev, &probe_type, 1);
+	ev->key = (uint64_t)i;
+	probes[i].seq = again;
+	CU_ASSERT_EQUAL_FATAL(weir_offer(go, &ev, 1, NULL), 1);
+}
+
+static void start(bool with_gate, const char *mode)
+{
+	struct weir_spec *spec = weir_spec_new("again");
+
+	fixture_open_stage(spec, "die", "t.die", NULL)->inlined = true;
+	struct weir_stage_spec *s = fixture_open_stage(spec, "go", "t.go", "die");
+	fixture_set(s, "threads.max", "1");
+	if (mode)
+		fixture_set(s, "mode", mode);
+	prepare(10);
+	atomic_store(&probe_gate, 0);
+	atomic_store(&entered, 0);
+	atomic_store(&handled, 0);
+	waits = with_gate;
+	dies = false;
+	g = fixture_start(spec);
+	go = weir_graph_stage(g, "go");
+	weir_thread_attach(g, "test");
+}
+
+static void end(int n)
+{
+	FIXTURE_AWAIT(fixture_ended() == (uint64_t)n);
+	check_each_once(n);
+	weir_thread_detach();
+	finish_graph(g, 0);
+}
+
+static struct book sums(void)
+{
+	struct book b = {0};
+
+	graph_sum(g, go->id, &b, NULL, NULL, NULL, NULL);
+	return b;
+}
+
+/* Batches that have been recorded. */
+static uint64_t batches(void)
+{
+	struct book b = sums();
+
+	return book_read(&b.batches);
+}
+
+/* Nothing else waits: the event comes back at the time at which its last batch ended. */
+static void test_at_once(void)
+{
+	fixture_register(&go_ops);
+	fixture_register(&die_ops);
+	start(false, NULL);
+	offer(0, 5);
+	FIXTURE_AWAIT(fixture_ended() == 1);
+	FIXTURE_AWAIT(batches() == 6);
+	struct book b = sums();
+	CU_ASSERT_EQUAL(book_read(&b.put_back), 5);
+	CU_ASSERT_EQUAL(book_read(&b.restarted), 5);
+	CU_ASSERT_EQUAL(book_read(&b.again_ns), 0);
+	end(1);
+}
+
+/* An event that has arrived meanwhile is first. */
+static void test_behind_others(void)
+{
+	start(true, NULL);
+	offer(0, 1);
+	FIXTURE_AWAIT(atomic_load(&entered) == 1);
+	offer(1, 0);
+	atomic_store(&probe_gate, 1);
+	FIXTURE_AWAIT(fixture_ended() == 2);
+	CU_ASSERT_EQUAL(atomic_load(&handled), 3);
+	CU_ASSERT_EQUAL(order[1], 1);
+	CU_ASSERT_EQUAL(order[2], 0);
+	end(2);
+}
+
+/* A stage that is paused meanwhile keeps the event in its queue. */
+static void test_paused(void)
+{
+	char why[100];
+
+	start(true, NULL);
+	offer(0, 1);
+	FIXTURE_AWAIT(atomic_load(&entered) == 1);
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "go", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
+	atomic_store(&probe_gate, 1);
+	FIXTURE_AWAIT(queue_length(&go->sink.queue) == 1);
+	CU_ASSERT_EQUAL(atomic_load(&handled), 1);
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "go", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	end(1);
+}
+
+/* The queue of an exclusive stage orders its batches. */
+static void test_exclusive(void)
+{
+	start(false, "exclusive");
+	offer(0, 5);
+	FIXTURE_AWAIT(fixture_ended() == 1);
+	struct book b = sums();
+	CU_ASSERT(book_read(&b.again_ns) > 0);
+	end(1);
+}
+
+/* If the thread ends while it passes on what the batch has emitted, another thread runs the event. */
+static void test_death(void)
+{
+	char why[100];
+
+	start(false, NULL);
+	offer(2, 0);
+	FIXTURE_AWAIT(batches() == 1); /* now more than one event may be in a batch */
+	dies = true;
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "go", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
+	offer(1, 0);
+	offer(0, 1);
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "go", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	end(3);
+	CU_ASSERT_EQUAL(atomic_load(&handled), 4);
+}
+
+CUNIT_MAIN("again", {"at_once", test_at_once}, {"behind_others", test_behind_others},
+    {"paused", test_paused}, {"exclusive", test_exclusive}, {"death", test_death})
