@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "framework/base/json.h"
 #include "prom.h"
 
 enum stat_field {
@@ -77,13 +79,41 @@ static bool read_stat(int fd, uint64_t field[STAT_FIELDS])
 	return true;
 }
 
-/* Count the entries whose names are numbers, including the descriptor of the directory itself. */
+static void print_stat(struct process *p, struct textbuf *out)
+{
+	uint64_t f[STAT_FIELDS];
+	double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
+
+	if (!read_stat(p->stat_fd, f))
+		return;
+	prom_head(
+	    out, "process_cpu_seconds_total", "counter", "User and system time of the process");
+	prom_begin(out, "process_cpu_seconds_total", "");
+	prom_real(out, (double)(f[STAT_UTIME] + f[STAT_STIME]) * tick);
+	prom_head(out, "process_resident_memory_bytes", "gauge", "Resident memory of the process");
+	prom_begin(out, "process_resident_memory_bytes", "");
+	prom_count(out, f[STAT_RSS] * (uint64_t)sysconf(_SC_PAGESIZE));
+	prom_head(out, "process_virtual_memory_bytes", "gauge", "Virtual memory of the process");
+	prom_begin(out, "process_virtual_memory_bytes", "");
+	prom_count(out, f[STAT_VSIZE]);
+	prom_head(out, "process_threads", "gauge", "Threads of the process");
+	prom_begin(out, "process_threads", "");
+	prom_count(out, f[STAT_THREADS]);
+	if (p->boot_s <= 0)
+		return;
+	prom_head(
+	    out, "process_start_time_seconds", "gauge", "Unix time at which the process started");
+	prom_begin(out, "process_start_time_seconds", "");
+	textbuf_printf(out, " %.2f\n", p->boot_s + (double)f[STAT_START] * tick);
+}
+
+/* Count the open descriptors, including that of the directory itself. Since Linux 6.2 their number
+ * is the size of the directory; before that, the entries whose names are numbers are counted. */
 static uint64_t count_fds(DIR *dir)
 {
-	uint64_t n = 0;
 	struct stat st;
+	uint64_t n = 0;
 
-	/* since Linux 6.2, the size of the folder is their number */
 	if (fstat(dirfd(dir), &st) == 0 && st.st_size > 0)
 		return (uint64_t)st.st_size;
 	rewinddir(dir);
@@ -92,88 +122,46 @@ static uint64_t count_fds(DIR *dir)
 	return n;
 }
 
-/* What the process uses; negative: not available. */
-struct usage {
-	double cpu_s, start_s;
-	int64_t resident_bytes, virtual_bytes, threads, open_fds, max_fds;
-};
-
-static struct usage usage_of(struct process *p)
+void process_prom(struct process *p, struct textbuf *out)
 {
-	struct usage u = {-1, -1, -1, -1, -1, -1, -1};
-	uint64_t f[STAT_FIELDS];
-	double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
 	struct rlimit limit;
 
-	if (read_stat(p->stat_fd, f)) {
-		u.cpu_s = (double)(f[STAT_UTIME] + f[STAT_STIME]) * tick_s;
-		u.resident_bytes = (int64_t)f[STAT_RSS] * sysconf(_SC_PAGESIZE);
-		u.virtual_bytes = (int64_t)f[STAT_VSIZE];
-		u.threads = (int64_t)f[STAT_THREADS];
-		if (p->boot_s > 0)
-			u.start_s = p->boot_s + (double)f[STAT_START] * tick_s;
+	print_stat(p, out);
+	if (p->fds) {
+		prom_head(out, "process_open_fds", "gauge", "Open file descriptors");
+		prom_begin(out, "process_open_fds", "");
+		prom_count(out, count_fds(p->fds));
 	}
-	if (p->fds)
-		u.open_fds = (int64_t)count_fds(p->fds);
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		u.max_fds = (int64_t)limit.rlim_cur;
-	return u;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		prom_head(out, "process_max_fds", "gauge", "File descriptors the process may open");
+		prom_begin(out, "process_max_fds", "");
+		prom_count(out, limit.rlim_cur);
+	}
 }
 
-static json_t *real_json(double x)
+static json_t *count_or_null(bool known, uint64_t n)
 {
-	return x < 0 ? json_null() : json_real(x);
+	return known ? json_integer((json_int_t)n) : json_null();
 }
 
-static json_t *count_json(int64_t n)
+/* Return the number of CPUs that the process may use. */
+static int cores(void)
 {
-	return n < 0 ? json_null() : json_integer(n);
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 json_t *process_json(struct process *p)
 {
-	struct usage u = usage_of(p);
+	uint64_t f[STAT_FIELDS] = {0};
+	bool stat = read_stat(p->stat_fd, f);
+	struct rlimit limit;
+	bool limited = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "cpu_seconds_total",
-	    real_json(u.cpu_s), "resident_bytes", count_json(u.resident_bytes), "virtual_bytes",
-	    count_json(u.virtual_bytes), "threads", count_json(u.threads), "open_fds",
-	    count_json(u.open_fds), "max_fds", count_json(u.max_fds), "start_time",
-	    real_json(u.start_s));
-}
-
-static void print_head(struct textbuf *out, const char *name, const char *kind, const char *help)
-{
-	prom_head(out, name, kind, help);
-	prom_begin(out, name, "");
-}
-
-static void print_gauge(struct textbuf *out, const char *name, const char *help, int64_t n)
-{
-	if (n < 0)
-		return;
-	print_head(out, name, "gauge", help);
-	prom_count(out, (uint64_t)n);
-}
-
-void process_prom(struct process *p, struct textbuf *out)
-{
-	struct usage u = usage_of(p);
-
-	if (u.cpu_s >= 0) {
-		print_head(out, "process_cpu_seconds_total", "counter",
-		    "User and system time of the process");
-		prom_real(out, u.cpu_s);
-	}
-	print_gauge(out, "process_resident_memory_bytes", "Resident memory of the process",
-	    u.resident_bytes);
-	print_gauge(
-	    out, "process_virtual_memory_bytes", "Virtual memory of the process", u.virtual_bytes);
-	print_gauge(out, "process_threads", "Threads of the process", u.threads);
-	if (u.start_s >= 0) {
-		print_head(out, "process_start_time_seconds", "gauge",
-		    "Unix time at which the process started");
-		textbuf_printf(out, " %.2f\n", u.start_s);
-	}
-	print_gauge(out, "process_open_fds", "Open file descriptors", u.open_fds);
-	print_gauge(out, "process_max_fds", "File descriptors the process may open", u.max_fds);
+	return json_pack("{s:i, s:o, s:o, s:o, s:o}", "cores", cores(), "threads",
+	    count_or_null(stat, f[STAT_THREADS]), "resident_bytes",
+	    count_or_null(stat, f[STAT_RSS] * (uint64_t)sysconf(_SC_PAGESIZE)), "open_files",
+	    count_or_null(p->fds != NULL, p->fds ? count_fds(p->fds) : 0), "open_files_limit",
+	    count_or_null(limited, limited ? limit.rlim_cur : 0));
 }

@@ -187,6 +187,8 @@ static void add_stage(const struct inheritance *i, const struct kin *kin, int n_
 		v->time_ns[t] += was->time_ns[t];
 	v->batches += was->batches;
 	v->batch_events += was->batch_events;
+	for (int b = 0; b < WEIR_COHORT_BUCKETS; b++)
+		v->cohorts[b] += was->cohorts[b];
 	v->wakeups += was->wakeups;
 	v->unhandled += was->unhandled;
 	for (int r = 0; r < WEIR_PAYLOAD_REFUSALS; r++)

@@ -27,6 +27,16 @@ enum weir_thread_state {
 	WEIR_THREAD_STATES,
 };
 
+/** Buckets of weir_stage_view.cohorts: bucket b has the calls with at most 2^b events, and more than
+ *  those of the bucket before. The last one has WEIR_BATCH_MAX events, the most of one call. */
+#define WEIR_COHORT_BUCKETS 9
+
+/** Return the bucket of a call with `n` events, 1..WEIR_BATCH_MAX. A few instructions. */
+static inline int weir_cohort_bucket(int n)
+{
+	return n > 1 ? 32 - __builtin_clz((unsigned)n - 1) : 0;
+}
+
 /** How the threads of a stage spend their time; weir_thread_time_words has the names. */
 enum weir_thread_time {
 	WEIR_TIME_RUNNING,    /* on a core, in the handler or between two calls */
@@ -60,7 +70,9 @@ struct weir_stuck_view {
 /** Statistics of one class at one stage: totals since the server started, except `queued`. */
 struct weir_class_view {
 	uint64_t offered;   /* events offered to the stage's admission */
-	uint64_t admitted;  /* put into the queue, or run inline */
+	/* put into the queue, or run inline; too high by the events that are being refused now, so this
+	 * total may decrease by these */
+	uint64_t admitted;
 	uint64_t completed; /* emitted onwards, or finished as WEIR_OK */
 	uint64_t failed;
 	/* `spawned`: events that the stage has made (weir/op.h), which are not offered to it.
@@ -207,6 +219,9 @@ struct weir_stage_view {
 	uint64_t batches; /* number of handle calls */
 	/* events in these calls; the mean cohort is batch_events / batches */
 	uint64_t batch_events;
+	/* of these calls, by weir_cohort_bucket, those with as many events. Counters are read while
+	 * they change, so the sum may differ from `batches` by the calls that have just ended. */
+	uint64_t cohorts[WEIR_COHORT_BUCKETS];
 	uint64_t wakeups;   /* sleeping threads woken for this stage */
 	uint64_t unhandled; /* events that the handler left behind (weir/stage.h) */
 	/* payloads and reservations that the stage was refused (weir/payload.h), by enum
