@@ -5,8 +5,8 @@
  */
 #include "base/symbol.h"
 
-#include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stdbool.h>
@@ -110,29 +110,77 @@ static bool debug_path(const struct symbol_file *f, char *path, size_t size)
 	return false;
 }
 
-/* Whether the file is the one that was loaded, and not one that has replaced it since. The first page
- * has the build id, and the dynamic linker has mapped it unchanged. */
-static bool is_loaded(const struct symbol_file *f)
-{
-	size_t bytes = f->bytes < PAGE_BYTES ? f->bytes : PAGE_BYTES;
+/* A loaded object that contains an address. */
+struct object {
+	uintptr_t address; /* the argument */
+	bool found;
+	uintptr_t bias;    /* difference between its addresses in memory and in the file */
+	const void *start; /* its first page in memory, which begins with the ELF header */
+	char path[256];    /* "" for the program */
+};
 
-	return memcmp(f->map, (const void *)f->base, bytes) == 0;
+/* Called for each loaded object. dladdr() would wait for the lock that dlopen() holds while it runs
+ * constructors, and a stuck handler may be in one; dl_iterate_phdr() does not. */
+static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct object *o = arg;
+	const void *start = NULL;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t from = info->dlpi_addr + p->p_vaddr;
+		if (p->p_type != PT_LOAD)
+			continue;
+		if (p->p_offset == 0)
+			start = (const void *)from;
+		o->found = o->found || (o->address >= from && o->address - from < p->p_memsz);
+	}
+	if (!o->found)
+		return 0;
+	o->bias = info->dlpi_addr;
+	o->start = start;
+	snprintf(o->path, sizeof(o->path), "%s", info->dlpi_name);
+	return 1;
 }
 
-static void load(struct symbol_file *f, const char *path)
+/* Copy memory of this process that another thread may unmap at any time: a plug-in is unloaded when
+ * the last of its calls has returned, and the stack may be that of such a call. */
+static bool copy_memory(const void *from, char *to, size_t bytes)
+{
+	int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+
+	if (fd == -1)
+		return false;
+	ssize_t n = pread(fd, to, bytes, (off_t)(uintptr_t)from);
+	close(fd);
+	return n == (ssize_t)bytes;
+}
+
+/* Whether the file is the one that was loaded, and not one that has replaced it since. The first page
+ * has the build id, and the dynamic linker has mapped it unchanged. */
+static bool is_loaded(const struct symbol_file *f, const void *start)
+{
+	char page[PAGE_BYTES];
+	size_t bytes = f->bytes < PAGE_BYTES ? f->bytes : PAGE_BYTES;
+
+	return start && copy_memory(start, page, bytes) && memcmp(f->map, page, bytes) == 0;
+}
+
+static void load(struct symbol_file *f, const char *path, const void *start)
 {
 	char debug[96];
 
 	if (!map_file(f, path))
 		return;
-	if (!is_loaded(f)) {
+	if (!is_loaded(f, start)) {
 		unmap_file(f);
 		return;
 	}
 	if (find_table(f, SHT_SYMTAB))
 		return;
 	if (debug_path(f, debug, sizeof(debug))) {
-		struct symbol_file apart = {.base = f->base};
+		struct symbol_file apart = {.start = f->start, .bias = f->bias};
 		if (map_file(&apart, debug) && find_table(&apart, SHT_SYMTAB)) {
 			unmap_file(f);
 			*f = apart;
@@ -144,19 +192,10 @@ static void load(struct symbol_file *f, const char *path)
 		unmap_file(f);
 }
 
-/* Whether the addresses of the file's symbols are relative to the address where it is loaded. Those
- * of a program that is not position-independent are absolute. */
-static uintptr_t bias_of(const struct symbol_file *f)
-{
-	const ElfW(Ehdr) *head = f->map;
-
-	return head->e_type == ET_DYN ? f->base : 0;
-}
-
-static bool find_in(const struct symbol_file *f, uintptr_t address, char *name, size_t size)
+static void find_in(const struct symbol_file *f, uintptr_t address, char *name, size_t size)
 {
 	const ElfW(Sym) *symbol = f->symbols;
-	uintptr_t at = address - bias_of(f);
+	uintptr_t at = address - f->bias;
 
 	for (size_t i = 0; i < f->n; i++) {
 		const ElfW(Sym) *s = &symbol[i];
@@ -166,9 +205,8 @@ static bool find_in(const struct symbol_file *f, uintptr_t address, char *name, 
 		    s->st_name >= f->name_bytes || f->names[s->st_name] == '\0')
 			continue;
 		snprintf(name, size, "%s", f->names + s->st_name);
-		return true;
+		return;
 	}
-	return false;
 }
 
 /* Copy the name of the loaded file `path`, without folders, to name[size]. An object in memory
@@ -180,7 +218,7 @@ static void file_name(const char *path, char *name, size_t size)
 	    strncmp(path, "/proc/", 6) == 0 ? readlink(path, target, sizeof(target) - 1) : -1;
 	const char *slash = strrchr(path, '/');
 
-	snprintf(name, size, "%s", slash ? slash + 1 : path);
+	snprintf(name, size, "%.60s", slash ? slash + 1 : path);
 	if (bytes <= 0)
 		return;
 	target[bytes] = '\0';
@@ -192,23 +230,23 @@ static void file_name(const char *path, char *name, size_t size)
 
 void symbol_find(struct symbol_file *f, uintptr_t address, struct symbol *s)
 {
-	Dl_info info;
+	struct object o = {.address = address - 1};
 
 	*s = (struct symbol){.function = "??", .offset = address};
-	if (dladdr((const void *)(address - 1), &info) == 0 || !info.dli_fbase)
+	dl_iterate_phdr(look_in, &o);
+	if (!o.found)
 		return;
-	s->offset = address - (uintptr_t)info.dli_fbase;
-	file_name(info.dli_fname, s->file, sizeof(s->file));
-	if (f->base != (uintptr_t)info.dli_fbase) {
+	const char *path = o.path[0] ? o.path : program_invocation_name;
+	s->offset = address - o.bias;
+	file_name(path, s->file, sizeof(s->file));
+	if (f->start != o.start) {
 		symbol_file_close(f);
-		f->base = (uintptr_t)info.dli_fbase;
-		/* dli_fname of the program is argv[0], which may be relative to another folder */
-		load(f, info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe");
+		f->start = o.start;
+		f->bias = o.bias;
+		load(f, o.path[0] ? o.path : "/proc/self/exe", o.start);
 	}
-	if (f->symbols && find_in(f, address - 1, s->function, sizeof(s->function)))
-		return;
-	if (info.dli_sname)
-		snprintf(s->function, sizeof(s->function), "%s", info.dli_sname);
+	if (f->symbols)
+		find_in(f, address - 1, s->function, sizeof(s->function));
 }
 
 void symbol_file_close(struct symbol_file *f)

@@ -23,10 +23,11 @@
 /** A file with its symbol table, mapped until another one is needed: addresses of one stack are
  *  mostly in two or three files. Zero at first; free with symbol_file_close. */
 struct symbol_file {
-	uintptr_t base; /* address at which the file is loaded; 0: none */
-	void *map;      /* the file, or its debug file; NULL: it has no symbols */
-	size_t bytes;
-	const void *symbols; /* ElfW(Sym)[n], in the map */
+	const void *start;   /* address at which the file is loaded; NULL: none */
+	uintptr_t bias;      /* difference between addresses in memory and in the file */
+	void *map;           /* the file, or its debug file; NULL: it has no symbols */
+	size_t bytes;        /* of the map */
+	const void *symbols; /* n of the type ElfW(Sym), in the map */
 	size_t n;
 	const char *names;
 	size_t name_bytes;
