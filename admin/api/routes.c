@@ -276,6 +276,8 @@ const struct route routes_table[] = {
     {"POST", "/api/v1/reload",
 	"Read the configuration again; {\"preview\": true} only shows what would change",
 	answer_reload},
+    {"GET", "/api/v1/stop", "Whether the server stops, and how that went", answer_stop_status},
+    {"POST", "/api/v1/stop", "Stop the server; {\"now\": true}: unfinished", answer_stop},
     {"GET", "/api/v1/requests/slowest",
 	"Where the slowest requests of the last two minutes spent their time: "
 	"?class=&limit=32&before=ID",
