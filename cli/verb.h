@@ -121,6 +121,7 @@ int verb_new(const struct verb *verb, const struct verb_args *args);
 int verb_list(const struct verb *verb, const struct verb_args *args);
 int verb_describe(const struct verb *verb, const struct verb_args *args);
 int verb_schema(const struct verb *verb, const struct verb_args *args);
+int verb_stage(const struct verb *verb, const struct verb_args *args);
 int verb_run(const struct verb *verb, const struct verb_args *args);
 int verb_ps(const struct verb *verb, const struct verb_args *args);
 int verb_stop(const struct verb *verb, const struct verb_args *args);

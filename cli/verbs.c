@@ -41,6 +41,10 @@ const struct verb verb_table[] = {
     {"schema", "writing", "",
 	"Print the JSON Schema of the YAML, for editors that complete and check while typing",
 	"weir schema > weir.schema.json", 0, 0, 0, verb_schema},
+    {"stage", "writing", "build SOURCE... [-o NAME.so]",
+	"Compile a stage type of your own against the installed headers, check that it can be "
+	"loaded, and rename it to NAME.so; CC, CFLAGS, LDFLAGS and LDLIBS apply",
+	"weir stage build upper.c", VERB_OUTPUT, 1, 64, verb_stage},
     {"check", "checking", "FILE [--set STAGE.KNOB=VALUE]... [-o json]",
 	"Report every mistake in the YAML of a server, without starting the server",
 	"weir check config/servers/static.yaml", VERB_JSON | VERB_SET, 1, 1, verb_check},

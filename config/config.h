@@ -8,6 +8,7 @@
 #ifndef WEIR_CONFIG_CONFIG_H
 #define WEIR_CONFIG_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -134,6 +135,25 @@ struct config_change {
  */
 int config_edit(const char *path, const struct config_change *change, int n, char **text,
     size_t *size, struct weir_errs *errs);
+
+/** Loads a configuration as config_load does, or as config_look does in a server that runs, and checks it
+ *  (weir_spec_check). */
+typedef int config_load_fn(const char *path, const char *const *sets, int n_sets,
+    struct weir_spec **spec, struct weir_errs *errs);
+
+/**
+ * Write change[0..n) into the file `path` as config_edit does, unless `dry_run`. The file is replaced
+ * atomically, keeps its mode and its group, and is replaced only if its effective values are those of
+ * the old file with exactly these changes; `load` reads both. *changes are the lines that change, "- old"
+ * and "+ new", to be freed by the caller. Blocks until the file is on the disk. Returns 0 or, with
+ * `errs` filled in and nothing written,
+ *
+ *   WEIR_EINVAL             the file cannot be edited in this way
+ *   WEIR_ESYS               it cannot be written
+ *   a code of config_edit
+ */
+int config_save(const char *path, const struct config_change *change, int n, config_load_fn *load,
+    bool dry_run, char **changes, struct weir_errs *errs);
 
 /** Write the graph in the format "text", "dot" or "mermaid". Returns 0 or WEIR_EINVAL. */
 int config_graph(const struct weir_spec *spec, const char *format, FILE *out);

@@ -18,6 +18,7 @@
 #include "graph/graph.h"
 #include "graph/group.h"
 #include "graph/reload_state.h"
+#include "graph/thread_time.h"
 #include "sched/pool.h"
 
 /* Add the counters in the byte range [from, end) of `book` to `into`. */
@@ -106,11 +107,10 @@ static void view_classes(
 				  atomic_load_explicit(&k->shadow_ahead[c], memory_order_relaxed);
 		cv->refused_ahead =
 		    atomic_load_explicit(&k->refused_ahead[c], memory_order_relaxed);
-		cv->admitted = cv->offered;
-		for (int r = 0; r < WEIR_SHED_REASONS; r++) {
+		uint64_t refused = book_read(&cb->refused);
+		cv->admitted = cv->offered > refused ? cv->offered - refused : 0;
+		for (int r = 0; r < WEIR_SHED_REASONS; r++)
 			cv->shed[r] = book_read(&cb->shed[r]);
-			cv->admitted -= cv->shed[r];
-		}
 	}
 }
 
@@ -377,10 +377,14 @@ static int view_stage(
 	v->pressure = st->pool ? weir_pressure(st) : 0;
 	v->degradation = weir_degradation(st);
 	v->busy_ns = never_less(&st->busy_shown_ns, book_read(&b.busy_ns) + (uint64_t)running_ns);
+	graph_time_view(g, st->id, v);
 	v->batches = book_read(&b.batches);
 	v->batch_events = book_read(&b.batch_events);
+	for (int i = 0; i < WEIR_COHORT_BUCKETS; i++)
+		v->cohorts[i] = book_read(&b.cohorts[i]);
 	v->wakeups = book_read(&b.wakeups);
 	v->stuck = atomic_load_explicit(&st->stuck, memory_order_relaxed);
+	graph_stuck_view(g, st, &v->stuck_call);
 	v->unhandled = book_read(&b.unhandled);
 	for (int r = 0; r < WEIR_PAYLOAD_REFUSALS; r++)
 		v->payload_refused[r] = book_read(&b.payload_refused[r]);
@@ -416,8 +420,11 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 	v->ready = weir_graph_ready(g);
 	v->draining = phase == GRAPH_DRAINING;
 	v->n_classes = g->n_classes;
-	for (int c = 0; c < g->n_classes; c++)
+	for (int c = 0; c < g->n_classes; c++) {
 		v->class_name[c] = g->classes[c].name;
+		if (c < g->spec->n_classes && g->spec->classes[c].slo_mark.file)
+			v->class_slo_ns[c] = g->spec->classes[c].slo_ns;
+	}
 	motion = motion_of(g);
 	v->stages = calloc((size_t)g->n_stages, sizeof(*v->stages));
 	for (int i = 0; v->stages && rc == 0 && i < g->n_stages; i++, v->n_stages++)
