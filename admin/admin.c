@@ -50,6 +50,7 @@ struct change {
 	int64_t number;
 	struct admin_change *with;               /* NULL if the endpoint itself does not change */
 	const struct admin_reloading *reloading; /* NULL keeps the current one */
+	const struct admin_stopping *stopping;   /* NULL keeps the current one */
 	json_t *failed;                          /* event for the stream, consumed; may be NULL */
 };
 
@@ -112,6 +113,8 @@ static void obey(struct admin *a, const struct change *c)
 {
 	if (c->reloading)
 		a->source.reloading = c->reloading;
+	if (c->stopping)
+		a->source.stopping = c->stopping;
 	if (c->failed)
 		sse_reload(a->ticker.sse, c->failed);
 	if (!c->serves)
@@ -447,6 +450,11 @@ void admin_tell_failed(struct admin *a, const char *by, const char *summary)
 void admin_allow_reload(struct admin *a, const struct admin_reloading *reloading)
 {
 	change(a, &(struct change){.reloading = reloading});
+}
+
+void admin_allow_stop(struct admin *a, const struct admin_stopping *stopping)
+{
+	change(a, &(struct change){.stopping = stopping});
 }
 
 void admin_stop(struct admin *a)

@@ -14,7 +14,7 @@
  * | admin_port, admin_prepare | any, between start and stop                                    |
  * | admin_switch              | any but "admin", between start and stop                        |
  * | admin_tell_failed         | any but "admin", between start and stop                        |
- * | admin_allow_reload        | any but "admin", between start and stop                        |
+ * | admin_allow_reload, _stop | any but "admin", between start and stop                        |
  * | admin_stop                | main, before weir_graph_free                                   |
  */
 #ifndef WEIR_ADMIN_ADMIN_H
@@ -125,6 +125,20 @@ struct admin_reloading {
 /** Enable reload requests; `reloading` must outlive the endpoint. Call it before the server is
  *  announced as ready. `admin` may be NULL. Blocks like admin_switch. */
 void admin_allow_reload(struct admin *admin, const struct admin_reloading *reloading);
+
+/** The functions by which clients end the server and read how that went. The endpoint's thread may
+ *  call them at any time; they do not block. */
+struct admin_stopping {
+	void *arg;
+	/** Ask for the end on behalf of `by`; with `now`, without waiting for accepted work. */
+	void (*ask)(void *arg, bool now, const char *by);
+	/** The body of GET /api/v1/stop, malloc'ed; NULL if out of memory. */
+	char *(*status)(void *arg);
+};
+
+/** Let clients stop the server; `stopping` must outlive the endpoint. `admin` may be NULL. Blocks
+ *  like admin_switch. */
+void admin_allow_stop(struct admin *admin, const struct admin_stopping *stopping);
 
 /** Close all connections, join the thread and free `admin`. NULL is allowed. Blocks until a
  *  response in progress is complete, at most for as long as one weir_graph_set takes. */

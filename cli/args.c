@@ -33,6 +33,7 @@ enum {
 	OPT_SHED,
 	OPT_FOR,
 	OPT_ALL,
+	OPT_NOW,
 	OPT_DRY_RUN,
 	OPT_SLOW,
 	OPT_CLASS,
@@ -56,6 +57,7 @@ static const struct option long_options[] = {
     {"for", required_argument, NULL, OPT_FOR},
     {"dry-run", no_argument, NULL, OPT_DRY_RUN},
     {"all", no_argument, NULL, OPT_ALL},
+    {"now", no_argument, NULL, OPT_NOW},
     {"slow", required_argument, NULL, OPT_SLOW},
     {"class", required_argument, NULL, OPT_CLASS},
     {"outcome", required_argument, NULL, OPT_OUTCOME},
@@ -103,6 +105,8 @@ static unsigned args_option_bit(int c)
 		return VERB_SHED;
 	case OPT_FOR:
 		return VERB_FOR;
+	case OPT_NOW:
+		return VERB_NOW;
 	case OPT_DRY_RUN:
 		return VERB_DRY_RUN;
 	case OPT_ALL:
@@ -158,7 +162,7 @@ static int args_take_output(const struct verb *verb, struct verb_args *args)
 	return args->json ? VERB_OK : verb_misused(verb, "-o takes 'json', not '%s'", optarg);
 }
 
-static int args_take_timeout(const struct verb *verb)
+static int args_take_timeout(const struct verb *verb, struct verb_args *args)
 {
 	static const struct weir_knob row = {
 	    .name = "timeout", .type = WEIR_KNOB_DURATION, .min = 1e6, .max = 3600e9};
@@ -168,6 +172,7 @@ static int args_take_timeout(const struct verb *verb)
 	if (weir_knob_parse(&row, optarg, &timeout_ns, why, sizeof(why)) != 0)
 		return verb_misused(verb, "--timeout: %s", why);
 	client_allow(timeout_ns);
+	args->timeout_ns = timeout_ns;
 	return VERB_OK;
 }
 
@@ -185,6 +190,7 @@ static const struct args_member args_flags[] = {
     {OPT_JSON, offsetof(struct verb_args, json)},
     {OPT_DRY_RUN, offsetof(struct verb_args, dry_run)},
     {OPT_ALL, offsetof(struct verb_args, all)},
+    {OPT_NOW, offsetof(struct verb_args, now)},
 };
 
 static const struct args_member args_texts[] = {
@@ -208,7 +214,7 @@ static int args_take(const struct verb *verb, struct verb_args *args, int c)
 	if (c == OPT_SET)
 		return args_add_set(verb, args, optarg);
 	if (c == OPT_TIMEOUT)
-		return args_take_timeout(verb);
+		return args_take_timeout(verb, args);
 	for (size_t i = 0; i < sizeof(args_flags) / sizeof(args_flags[0]); i++)
 		if (args_flags[i].c == c)
 			*(bool *)(void *)((char *)args + args_flags[i].offset) = true;

@@ -16,6 +16,7 @@ const struct verb_option_row verb_option_rows[] = {
     {VERB_WHICH, "--class NAME", "only requests of this class"},
     {VERB_WHICH, "--outcome OUTCOME", "only requests that ended as ok, shed or failed"},
     {VERB_SHED, "--shed ID", "explain the refusal of the request whose X-Weir-Shed has this id"},
+    {VERB_NOW, "--now", "do not wait for accepted work"},
     {VERB_DRY_RUN, "--dry-run", "only show what would change"},
     {VERB_FORCE, "--force", "compare runs even if their conditions differ"},
     {VERB_THREADS, "--threads", "also measure how many threads are useful, for some seconds"},

@@ -45,6 +45,7 @@
 #include "server/run_config.h"
 #include "server/run_log.h"
 #include "server/signals.h"
+#include "server/stop.h"
 #include "server/user.h"
 
 /* Time that a stopping server waits for an abandoned reload to end. 1 s is a guess. */
@@ -153,12 +154,27 @@ static int run_drain(struct running *r, struct reloader *reloader)
 	    "finishing accepted work, at most %.3g s; a second signal ends it immediately",
 	    (double)spec->grace_ns / 1e9);
 	signals_hurry_on_next(r->graph);
+	stop_begin(spec->grace_ns);
 	weir_graph_drain(r->graph, spec->grace_ns, &report);
 	if (reloader)
 		reload_wait(reloader, until_ns, signals_hurry);
 	signals_forget();
 	r->left = report.left > 0;
-	return run_report(spec->name, &report, signals_hurry());
+	int rc = run_report(spec->name, &report, signals_hurry());
+	stop_done(&report, rc == VERB_OK);
+	return rc;
+}
+
+static void run_stop_ask(void *arg, bool now, const char *by)
+{
+	(void)arg;
+	stop_ask(now, by);
+}
+
+static char *run_stop_status(void *arg)
+{
+	(void)arg;
+	return stop_status();
 }
 
 static uint64_t run_ask(void *arg, bool preview, const char *by)
@@ -215,7 +231,11 @@ static struct reloader *run_until_told(struct running *r, const char *path)
 {
 	/* The addresses are announced when everything behind them answers, and before a reload may
 	 * replace the graph. */
+	static const struct admin_stopping stopping = {
+	    .ask = run_stop_ask, .status = run_stop_status};
 	struct reloader *reloader = run_reloader(r, path);
+
+	admin_allow_stop(r->admin, &stopping);
 	run_announce(r->graph, r->admin);
 	notify_ready(r->notify, r->graph);
 	if (!reloader) {
@@ -285,9 +305,11 @@ static int run_serve(struct running *r, const char *path)
 	notify_stopping(r->notify);
 	int rc = run_drain(r, reloader);
 	if (reloader && !reload_ended(reloader, clock_now_ns() + RELOAD_END_NS)) {
+		stop_await();
 		r->left = true; /* the reload may still access everything that is freed below */
 		return rc;
 	}
+	stop_await();
 	admin_stop(r->admin);
 	r->admin = NULL;
 	if (reloader && run_end_reloads(r, reloader) != VERB_OK)

@@ -11,6 +11,7 @@
 #define WEIR_CLI_VERB_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include <weir/error.h>
@@ -38,6 +39,7 @@ enum verb_option {
 	VERB_COUNT = 4096,   /* -n N */
 	VERB_WHICH = 8192,   /* --slow DURATION, --class NAME, --outcome ok|shed|failed */
 	VERB_ALL = 16384,    /* --all */
+	VERB_NOW = 32768,    /* --now */
 	/* the verb parses its own options: args->operand is argv, including the name of the verb */
 	VERB_RAW = 128,
 };
@@ -47,7 +49,7 @@ enum verb_option {
 
 /** A parsed command line. All strings point into argv or the environment. */
 struct verb_args {
-	bool help, json, check, force, threads, dry_run, all;
+	bool help, json, check, force, threads, dry_run, all, now;
 	const char *format;                  /* NULL when not given */
 	const char *admin;                   /* NULL when given neither here nor in WEIR_ADMIN */
 	const char *token_file, *ca;         /* NULL when not given */
@@ -55,6 +57,7 @@ struct verb_args {
 	const char *shed;                    /* NULL when not given */
 	const char *for_;                    /* NULL when not given */
 	const char *count;                   /* NULL when not given */
+	int64_t timeout_ns;                  /* 0 when not given */
 	const char *slow, *class_, *outcome; /* NULL when not given */
 	int n_sets;
 	const char *sets[VERB_SETS_MAX];
@@ -121,6 +124,7 @@ int verb_schema(const struct verb *verb, const struct verb_args *args);
 int verb_stage(const struct verb *verb, const struct verb_args *args);
 int verb_run(const struct verb *verb, const struct verb_args *args);
 int verb_ps(const struct verb *verb, const struct verb_args *args);
+int verb_stop(const struct verb *verb, const struct verb_args *args);
 int verb_reload(const struct verb *verb, const struct verb_args *args);
 int verb_diff(const struct verb *verb, const struct verb_args *args);
 int verb_doctor(const struct verb *verb, const struct verb_args *args);

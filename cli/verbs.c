@@ -68,6 +68,12 @@ const struct verb verb_table[] = {
 	"Make a running server reload its configuration; with --dry-run, only show what would "
 	"change",
 	"weir reload --dry-run", VERB_JSON | VERB_ADMIN | VERB_DRY_RUN, 0, 0, verb_reload},
+    {"stop", "running", "[--now] [--admin URL] [-o json]",
+	"Stop a running server and wait until it has ended: it finishes the work it has accepted, "
+	"or "
+	"with --now gives it up",
+	"weir stop --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON | VERB_NOW, 0, 0,
+	verb_stop},
     {"doctor", "running", "[--threads] [-o json]",
 	"Show what would limit a server on this machine; with --threads, also how many threads "
 	"are useful",

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/spec_names.h>
+
 #include "bind.h"
 #include "load.h"
 
@@ -136,13 +138,28 @@ static int begin(struct load *load, const char *name, struct weir_spec **spec)
 	return source_no_memory(load->errs);
 }
 
+/* Whether every stage of the files is in the spec; one with a mistake in its head is not. */
+static bool has_all_stages(const struct load *load, const struct weir_spec *spec)
+{
+	const struct weir_node *stages = weir_node_get(load->root, "stages");
+	int n = 0;
+
+	for (int i = 0; stages && stages->kind == WEIR_NODE_MAP && i < stages->n; i++)
+		n += strncmp(stages->name[i]->text, "x-", 2) != 0;
+	return n == spec->n_stages;
+}
+
 /* Finish a load. `rc` is the result of reading. Bind the tree and pass the spec to the caller, or
  * sort the errors and free the spec. */
 static int end_load(
     struct load *load, int rc, int errors_before, struct weir_spec *made, struct weir_spec **spec)
 {
+	bool read = load->errs->total == errors_before;
+
 	if (rc == 0 && load->usable)
 		rc = bind_all(load, made);
+	if (rc == 0 && load->errs->total > errors_before && read && has_all_stages(load, made))
+		weir_spec_check_names(made, load->errs);
 	if (rc == 0 && load->errs->total > errors_before)
 		rc = source_lacked_memory(load->errs) ? WEIR_ENOMEM : WEIR_EINVAL;
 	if (rc != 0) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tree.h"
 
@@ -154,7 +155,10 @@ static int load_plugin(struct bind *bind, const struct weir_node *node)
 	}
 	int rc = weir_stage_plugin(path, bind->look, &id, &err);
 	if (rc != 0) {
-		weir_errs_add(bind->errs, &node->mark, rc, err.hint, "%s", err.text);
+		bool relative = !err.hint[0] && node->text[0] != '/' && access(path, F_OK) != 0;
+		weir_errs_add(bind->errs, &node->mark, rc,
+		    relative ? "a relative path begins at the folder of this file" : err.hint, "%s",
+		    err.text);
 		return 0;
 	}
 	return keep_plugin(bind->spec, node, id);

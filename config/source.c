@@ -175,8 +175,9 @@ static int cannot_open(struct weir_errs *errs, const struct weir_mark *at, const
 	struct weir_mark mark = {.file = path};
 
 	if (at)
-		return weir_errs_add(
-		    errs, at, code, NULL, "'%s' cannot be read: %s", path, strerror(errno));
+		return weir_errs_add(errs, at, code,
+		    *path == '/' ? NULL : "a relative path begins at the folder of this file",
+		    "'%s' cannot be read: %s", path, strerror(errno));
 	return weir_errs_add(errs, &mark, code, NULL, "cannot be read: %s", strerror(errno));
 }
 

@@ -212,10 +212,10 @@ static json_t *moment(int64_t wall_ns)
 
 json_t *change_json(const struct weir_change *a)
 {
-	return json_pack("{s:I, s:o, s:s, s:s, s:s, s:s, s:s, s:o, s:b}", "id", (json_int_t)a->id,
-	    "at", moment(a->wall_ns), "actor", a->actor, "what", a->what, "target", a->target,
-	    "from", a->from, "to", a->to, "expires_at", moment(a->expires_wall_ns), "undone",
-	    a->undone);
+	return json_pack("{s:I, s:o, s:b, s:s, s:s, s:s, s:s, s:s, s:o, s:b}", "id",
+	    (json_int_t)a->id, "at", moment(a->wall_ns), "before_restart", a->at_ns == 0, "actor",
+	    a->actor, "what", a->what, "target", a->target, "from", a->from, "to", a->to,
+	    "expires_at", moment(a->expires_wall_ns), "undone", a->undone);
 }
 
 void change_undo(const struct call *c, struct reply *r)

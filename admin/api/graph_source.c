@@ -3,9 +3,17 @@
  * `arg` as the graph. */
 #include "graph_source.h"
 
+#include <weir/past.h>
+
 static int graph_source_view(void *arg, struct weir_graph_view **view)
 {
 	return weir_graph_view(arg, view);
+}
+
+static int graph_source_remember(void *arg, const struct weir_decision *decision, int n_decisions,
+    const struct weir_change *change, int n_changes)
+{
+	return weir_graph_remember(arg, decision, n_decisions, change, n_changes);
 }
 
 static int graph_source_decisions(void *arg, struct weir_decision *out, int n)
@@ -96,6 +104,7 @@ struct admin_source graph_source(struct weir_graph *graph)
 	    .view = graph_source_view,
 	    .view_free = weir_graph_view_free,
 	    .decisions = graph_source_decisions,
+	    .remember = graph_source_remember,
 	    .set = graph_source_set,
 	    .get = graph_source_get,
 	    .set_overload = graph_source_set_overload,

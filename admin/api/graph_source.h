@@ -16,6 +16,7 @@ struct history;
 struct bottleneck;
 struct alerts;
 struct admin_reloading;
+struct admin_stopping;
 
 struct admin_source {
 	void *arg;
@@ -35,6 +36,9 @@ struct admin_source {
 	int (*steer)(void *arg, const char *stage, enum weir_steer how, char *why, size_t size);
 	int (*undo)(void *arg, struct weir_change *undone, char *why, size_t size);
 	int (*changes)(void *arg, struct weir_change *out, int n);
+	/* weir_graph_remember; without it decisions and changes are not stored */
+	int (*remember)(void *arg, const struct weir_decision *decision, int n_decisions,
+	    const struct weir_change *change, int n_changes);
 	int (*queue)(void *arg, const char *stage, struct weir_queued *out, int n);
 	int (*profile)(void *arg, struct weir_profile **profile);
 	int (*slowest)(void *arg, int class_id, struct weir_slow *out, int n);
@@ -51,6 +55,7 @@ struct admin_source {
 	const char *config;                      /* body of /api/v1/config, JSON; NULL if empty */
 	const struct weir_admin_spec *admin;     /* who has access; NULL: every client */
 	const struct admin_reloading *reloading; /* NULL if the server cannot reload */
+	const struct admin_stopping *stopping;   /* NULL if clients cannot stop the server */
 	/* alert rules, read by admin_start; NULL selects the built-in ones */
 	const struct weir_alerts_spec *rules;
 	const char *history_file; /* if NULL or "", the history is in memory only */

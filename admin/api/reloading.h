@@ -12,6 +12,10 @@ void answer_reload_status(const struct call *call, struct reply *reply);
 /** Handle POST /api/v1/reload. */
 void answer_reload(const struct call *call, struct reply *reply);
 
+/** Handle GET and POST /api/v1/stop (stopping.c). */
+void answer_stop_status(const struct call *call, struct reply *reply);
+void answer_stop(const struct call *call, struct reply *reply);
+
 /** Append the metrics; append nothing if `a` is NULL. */
 void reloading_prom(const struct admin_reloading *a, struct textbuf *out);
 

@@ -301,7 +301,7 @@ static json_t *stage_json(const struct weir_graph_view *v, const struct weir_sta
 /* Return the seconds from the start of the graph to `at_ns`, or 0 before the start. */
 static double uptime(const struct weir_graph_view *v, int64_t at_ns)
 {
-	return v->started_ns ? seconds(at_ns - v->started_ns) : 0;
+	return v->started_ns && at_ns ? seconds(at_ns - v->started_ns) : 0;
 }
 
 static json_t *time_json(const struct weir_graph_view *v)
@@ -379,11 +379,11 @@ json_t *view_json_stage(const struct weir_graph_view *v, const struct weir_stage
 
 json_t *view_json_decision(const struct weir_graph_view *v, const struct weir_decision *d)
 {
-	return json_pack("{s:I, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s?, s:s?}",
-	    "id", (json_int_t)d->id, "time", seconds(d->wall_ns), "uptime_seconds",
-	    uptime(v, d->at_ns), "stage", d->stage, "actor", d->actor, "action", d->action, "rule",
-	    d->rule, "limit", d->limit, "inputs", d->inputs, "from", d->from, "to", d->to,
-	    "outcome_5s", *d->outcome_5s ? d->outcome_5s : NULL, "outcome_30s",
+	return json_pack("{s:I, s:f, s:b, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s?, s:s?}",
+	    "id", (json_int_t)d->id, "time", seconds(d->wall_ns), "before_restart", d->at_ns == 0,
+	    "uptime_seconds", uptime(v, d->at_ns), "stage", d->stage, "actor", d->actor, "action",
+	    d->action, "rule", d->rule, "limit", d->limit, "inputs", d->inputs, "from", d->from,
+	    "to", d->to, "outcome_5s", *d->outcome_5s ? d->outcome_5s : NULL, "outcome_30s",
 	    *d->outcome_30s ? d->outcome_30s : NULL);
 }
 

@@ -11,21 +11,17 @@
  */
 #include "history_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <weir/clock.h>
 #include <weir/log.h>
 
 #include "history_format.h"
 #include "history_writer.h"
+#include "kept_file.h"
 
 /* Saves are attempted once a second. When LAG_MAX consecutive ones have found the writer busy, the
  * delay is logged and an alert is raised. 10 is a guess. */
@@ -42,8 +38,7 @@ struct layout {
 };
 
 struct history_file {
-	char *path, *bad_path;
-	int fd; /* used during loading; afterwards the writer owns it and this is -1 */
+	struct kept_file kept; /* its descriptor is used during loading; then the writer owns it */
 	struct history_writer *writer;
 	/* `there` describes the current file, `coming` the file after the job in progress */
 	struct layout there, coming;
@@ -274,128 +269,40 @@ void history_file_close(struct history_file *f, const struct history *h)
 		bool whole = flush(f, h, until_ns);
 		if (!history_writer_end(f->writer, until_ns) || !whole)
 			weir_log(WEIR_LOG_WARN,
-			    "admin: the newest part of the history was not saved in %s", f->path);
+			    "admin: the newest part of the history was not saved in %s",
+			    f->kept.path);
 	}
-	if (f->fd >= 0)
-		close(f->fd);
-	free(f->path);
-	free(f->bad_path);
+	kept_file_fini(&f->kept);
 	free(f);
-}
-
-static struct history_file *file_new(const char *path)
-{
-	struct history_file *f = calloc(1, sizeof(*f));
-
-	if (!f)
-		return NULL;
-	f->fd = -1;
-	/* never equal to a real shape, so the first save writes the whole file */
-	f->there.shape = UINT64_MAX;
-	f->path = strdup(path);
-	if (f->path && asprintf(&f->bad_path, "%s.bad", path) > 0)
-		return f;
-	history_file_close(f, NULL);
-	return NULL;
-}
-
-static void fails(const struct history_file *f, const char *what)
-{
-	weir_log(WEIR_LOG_WARN, "admin: history file %s: %s: %s", f->path, what, strerror(errno));
-}
-
-/* Rename a file that is not a valid history. Returns false if that failed, so the file must not be
- * overwritten. */
-static bool set_aside(struct history_file *f, const char *why)
-{
-	if (rename(f->path, f->bad_path) != 0) {
-		fails(f, why);
-		return false;
-	}
-	weir_log(WEIR_LOG_WARN,
-	    "admin: history file %s was not read: %s; it was renamed to %s and a new one is "
-	    "created",
-	    f->path, why, f->bad_path);
-	return true;
-}
-
-/* Open and lock the file. Returns 0 and sets *locked. If another server replaced the file between
- * the open and the lock, the lock is on the old file: then returns -1, and the caller must try
- * again. */
-static int open_locked(struct history_file *f, bool *locked)
-{
-	struct stat ours, there;
-
-	*locked = false;
-	f->fd = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
-	if (f->fd < 0)
-		return 0;
-	*locked = flock(f->fd, LOCK_EX | LOCK_NB) == 0;
-	if (*locked && (fstat(f->fd, &ours) != 0 || stat(f->path, &there) != 0 ||
-			   ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)) {
-		close(f->fd);
-		f->fd = -1;
-		return -1;
-	}
-	return 0;
-}
-
-/* Return whether the open file can be used: it was loaded, or is new, or was invalid and has been
- * renamed. */
-static bool take_file(struct history_file *f, struct history *h, bool locked)
-{
-	struct stat st;
-
-	if (f->fd < 0) {
-		fails(f, "it cannot be opened");
-		return false;
-	}
-	/* do not wait for the lock, since the file may be replaced before the lock is released */
-	if (!locked) {
-		errno = EWOULDBLOCK;
-		fails(f, "another server is using it");
-		return false;
-	}
-	if (fstat(f->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-		errno = EINVAL;
-		fails(f, "it is not a regular file");
-		return false;
-	}
-	if (st.st_size == 0)
-		return true; /* just created */
-	const char *why = history_load(f->fd, (uint64_t)st.st_size, h);
-	if (why == history_no_memory) {
-		errno = ENOMEM;
-		fails(f, "it was not read");
-		return false;
-	}
-	return !why || set_aside(f, why);
 }
 
 static bool start_writer(struct history_file *f, const struct history *h)
 {
 	for (int r = 0; r < HISTORY_RINGS; r++)
 		f->there.saved[r] = history_newest(h, r);
-	f->writer = history_writer_new(f->path, f->fd);
+	f->writer = history_writer_new(f->kept.path, f->kept.fd);
 	if (!f->writer) {
-		fails(f, "there is no thread or memory to write it");
+		kept_file_fails(&f->kept, "there is no thread or memory to write it");
 		return false;
 	}
-	f->fd = -1;
+	f->kept.fd = -1;
 	return true;
+}
+
+static const char *load(int fd, uint64_t size, void *history)
+{
+	return history_load(fd, size, history);
 }
 
 struct history_file *history_file_open(const char *path, struct history *h)
 {
-	struct history_file *f = file_new(path);
-	int tries = 3;
-	bool locked = false;
+	struct history_file *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
-	while (open_locked(f, &locked) != 0 && --tries > 0)
-		;
-	if (take_file(f, h, locked) && start_writer(f, h))
+	/* never equal to a real shape, so the first save writes the whole file */
+	f->there.shape = UINT64_MAX;
+	if (kept_file_open(&f->kept, path, load, h) && start_writer(f, h))
 		/* The first save replaces the whole file, since stages may have changed. Until then
 		 * the file stays locked. */
 		return f;

@@ -48,9 +48,8 @@ static inline size_t history_file_size(size_t head_bytes, size_t slot_bytes)
 }
 
 /** Load the `size` bytes of `fd` into `history`, which is empty. Returns NULL on success,
- *  history_no_memory if memory ran out, or else the reason why the file is not a valid history.
+ *  kept_no_memory (kept_file.h) if memory ran out, or else the reason why the file is not a valid history.
  *  Defined in history_load.c. */
 const char *history_load(int fd, uint64_t size, struct history *history);
-extern const char history_no_memory[];
 
 #endif

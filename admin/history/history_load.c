@@ -5,17 +5,14 @@
  */
 #include "history_format.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "admin/text/utf8.h"
+#include "kept_file.h"
 
 /* Larger files are not read. A file with HISTORY_SERIES_MAX stages and 8 classes is smaller. */
 #define FILE_BYTES_MAX (100 << 20)
-
-const char history_no_memory[] = "memory ran out";
 
 static const char *check_head(const struct history_head *h, const char *data, size_t n)
 {
@@ -63,14 +60,14 @@ static const char *take_names(
 		if (!(class[c] = take_name(&p, end)))
 			return "the names of its classes are damaged";
 	if (history_set_classes(h, class, (int)head->n_classes) != 0)
-		return history_no_memory;
+		return kept_no_memory;
 	for (uint32_t i = 0; i < head->n_stages; i++) {
 		const char *name = take_name(&p, end);
 		if (!name)
 			return "the names of its stages are damaged";
 		series[i] = history_add(h, name);
 		if (series[i] < 0)
-			return history_no_memory;
+			return kept_no_memory;
 	}
 	return NULL;
 }
@@ -127,27 +124,14 @@ static const char *take_all(struct history *h, const char *data, size_t n)
 	return NULL;
 }
 
-static bool read_all(int fd, char *data, size_t n)
-{
-	size_t have = 0;
-
-	while (have < n) {
-		ssize_t got = pread(fd, data + have, n - have, (off_t)have);
-		if (got == 0 || (got < 0 && errno != EINTR))
-			return false;
-		have += got > 0 ? (size_t)got : 0;
-	}
-	return true;
-}
-
 const char *history_load(int fd, uint64_t size, struct history *h)
 {
 	if (size > FILE_BYTES_MAX)
 		return "it is larger than any history";
 	char *data = malloc(size);
-	const char *why = history_no_memory;
+	const char *why = kept_no_memory;
 	if (data)
-		why = read_all(fd, data, size) ? take_all(h, data, size) : "it cannot be read";
+		why = kept_read_all(fd, data, size) ? take_all(h, data, size) : "it cannot be read";
 	free(data);
 	return why;
 }

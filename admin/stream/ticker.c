@@ -6,6 +6,7 @@
  */
 #include "ticker.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -21,6 +22,8 @@
 /* Maximum number of decisions, and of changes, reported in one run; if there are more, only the
  * newest are reported. */
 #define NEWS_MAX 128
+/* Time after a decision in which its outcome is filled in: 30 s, and some ticks. */
+#define OUTCOME_NS (35 * SECOND_NS)
 
 /* Return the next monotonic time at which Unix time is a multiple of `step_ns`. */
 static int64_t next_beat(int64_t step_ns)
@@ -110,6 +113,46 @@ static void tell_acts(struct ticker *p)
 	}
 }
 
+/* ---- decisions and changes in a file ---- */
+
+static void read_past(struct ticker *p)
+{
+	const struct admin_source *s = p->source;
+
+	p->past->n_decisions = s->decisions(s->arg, p->past->decision, PAST_DECISIONS);
+	p->past->n_changes = s->changes ? s->changes(s->arg, p->past->change, PAST_CHANGES) : 0;
+}
+
+static void save_past(struct ticker *p, const struct weir_graph_view *v, int64_t now_ns)
+{
+	if (v->decisions_total != p->past_decisions || v->acts_total != p->past_changes)
+		p->past_until_ns = now_ns + OUTCOME_NS;
+	if (p->past_saved && now_ns >= p->past_until_ns)
+		return;
+	p->past_decisions = v->decisions_total;
+	p->past_changes = v->acts_total;
+	read_past(p);
+	p->past_saved = past_file_save(p->past_file, p->past);
+}
+
+/* Give the decisions and changes of the last process to the graph. Watchers know them from the
+ * lists, so they are not reported as news. */
+static void open_past(struct ticker *p, const char *history_path)
+{
+	const struct admin_source *s = p->source;
+
+	if (!s->remember)
+		return;
+	p->past = calloc(1, sizeof(*p->past));
+	p->past_file = p->past ? past_file_open(history_path, p->past) : NULL;
+	p->unfiled |= !p->past_file;
+	if (!p->past_file || s->remember(s->arg, p->past->decision, p->past->n_decisions,
+				 p->past->change, p->past->n_changes) != 0)
+		return;
+	p->decisions = (uint64_t)p->past->n_decisions;
+	p->changes = (uint64_t)p->past->n_changes;
+}
+
 /* ---- the runs ---- */
 
 static void beat_second(struct ticker *p, const struct weir_graph_view *v, int64_t now_ns)
@@ -118,6 +161,8 @@ static void beat_second(struct ticker *p, const struct weir_graph_view *v, int64
 
 	if (p->file && got)
 		history_file_save(p->file, p->history, got);
+	if (p->past_file)
+		save_past(p, v, now_ns);
 	if (got & 1u << HISTORY_1S)
 		judge(p, v);
 	if (got & 1u << HISTORY_1S && sse_watchers_at(p->sse, 1) > 0)
@@ -185,6 +230,7 @@ int ticker_init(struct ticker *p, const struct admin_source *source, const char 
 	if (history_path && *history_path) {
 		p->file = history_file_open(history_path, p->history);
 		p->unfiled = !p->file;
+		open_past(p, history_path);
 	}
 	return sse_open(weir_clock_ns(CLOCK_REALTIME) / 1000000, &p->sse);
 }
@@ -193,6 +239,10 @@ void ticker_fini(struct ticker *p)
 {
 	sse_close(p->sse);
 	sampler_free(p->fine);
+	if (p->past_file)
+		read_past(p);
+	past_file_close(p->past_file, p->past);
+	free(p->past);
 	history_file_close(p->file, p->history);
 	history_free(p->history);
 	alerts_fini(&p->alerts);

@@ -13,6 +13,7 @@
 #include "admin/metrics/alerts.h"
 #include "admin/api/graph_source.h"
 #include "admin/history/history_file.h"
+#include "admin/history/past_file.h"
 #include "sse.h"
 #include "admin/text/textbuf.h"
 
@@ -20,6 +21,13 @@ struct ticker {
 	const struct admin_source *source;
 	struct history *history;
 	struct history_file *file; /* NULL if there is none */
+	struct past_file
+	    *past_file;    /* of decisions and changes, beside `file`; NULL if there is none */
+	struct past *past; /* buffer for past_file; NULL without it */
+	bool past_saved;   /* all of it was in the file at the last save */
+	uint64_t past_decisions, past_changes; /* newest ids at the last save */
+	int64_t
+	    past_until_ns; /* until then, outcomes of decisions may still change (CLOCK_MONOTONIC) */
 	struct sse *sse;
 	struct sampler *fine; /* for the 4 Hz ticks; NULL while they have no watchers */
 	int64_t second_ns;    /* start of the next second (CLOCK_MONOTONIC) */

@@ -41,6 +41,13 @@ static bool is_act(const json_t *decision)
 	       strcmp(actor, "drain") == 0 || strcmp(act_text(decision, "action"), "reload") == 0;
 }
 
+/* The mark of what happened in an earlier process. */
+static const char *earlier(const json_t *entry)
+{
+	return json_is_true(json_object_get(entry, "before_restart")) ? "  (before the restart)"
+								      : "";
+}
+
 static void print_act(const json_t *act)
 {
 	const json_t *expires = json_object_get(act, "expires_at");
@@ -56,8 +63,8 @@ static void print_act(const json_t *act)
 		plain_print(stdout, ": %s", to);
 	if (json_is_number(expires))
 		plain_print(stdout, ", until %s", act_time(at, json_number_value(expires)));
-	plain_print(
-	    stdout, "%s\n", json_is_true(json_object_get(act, "undone")) ? "  (undone)" : "");
+	plain_print(stdout, "%s%s\n",
+	    json_is_true(json_object_get(act, "undone")) ? "  (undone)" : "", earlier(act));
 }
 
 static void print_decision(const json_t *d)
@@ -69,8 +76,8 @@ static void print_decision(const json_t *d)
 	    act_text(d, "stage"));
 	if (from != to)
 		plain_print(stdout, "%lld -> %lld, ", from, to);
-	plain_print(stdout, "%s%s%s%s\n", act_text(d, "rule"), *act_text(d, "limit") ? " (" : "",
-	    act_text(d, "limit"), *act_text(d, "limit") ? ")" : "");
+	plain_print(stdout, "%s%s%s%s%s\n", act_text(d, "rule"), *act_text(d, "limit") ? " (" : "",
+	    act_text(d, "limit"), *act_text(d, "limit") ? ")" : "", earlier(d));
 }
 
 static int collect(const json_t *decisions, const json_t *changes, struct entry *entry)

@@ -251,9 +251,10 @@ static void print_decision(const json_t *d)
 	if (number(d, "from") != number(d, "to"))
 		plain_print(stdout, "%.0f -> %.0f %s ", number(d, "from"), number(d, "to"),
 		    strcmp(text(d, "action"), "width") == 0 ? "at once" : "threads");
-	plain_print(stdout, "at %s  (decision %.0f, %s)\n    because  %s\n    inputs   %s\n",
-	    act_time(at, number(d, "time")), number(d, "id"), text(d, "actor"), text(d, "rule"),
-	    text(d, "inputs"));
+	plain_print(stdout, "at %s  (decision %.0f, %s%s)\n    because  %s\n    inputs   %s\n",
+	    act_time(at, number(d, "time")), number(d, "id"), text(d, "actor"),
+	    json_is_true(json_object_get(d, "before_restart")) ? ", before the restart" : "",
+	    text(d, "rule"), text(d, "inputs"));
 	if (*text(d, "limit"))
 		plain_print(stdout, "    limits   %s\n", text(d, "limit"));
 	if (*text(d, "outcome_5s"))

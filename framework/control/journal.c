@@ -52,6 +52,15 @@ int journal_read(struct journal *j, struct weir_decision *out, int n)
 	return i;
 }
 
+void journal_remember(struct journal *j, struct weir_decision d)
+{
+	d.at_ns = 0;
+	lock_take(&j->lock);
+	d.id = ++j->total;
+	j->ring[d.id % JOURNAL_SIZE] = d;
+	lock_release(&j->lock);
+}
+
 void journal_copy(struct journal *to, struct journal *from)
 {
 	lock_take(&from->lock);

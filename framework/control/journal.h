@@ -38,6 +38,9 @@ void journal_outcome(struct journal *j, uint64_t id, enum journal_outcome when, 
 /** Copy the newest `n` decisions to `out`, newest first. Returns how many were copied. */
 int journal_read(struct journal *j, struct weir_decision *out, int n);
 
+/** Store `d` of an earlier process as it is, with the next id and at_ns 0. */
+void journal_remember(struct journal *j, struct weir_decision d);
+
 /** Copy the decisions and the count of `from` to the empty `to`, so that ids continue. */
 void journal_copy(struct journal *to, struct journal *from);
 

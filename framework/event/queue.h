@@ -130,7 +130,8 @@ struct queue {
 	/* if each partition belongs to a copy of a core group (queue_copy.c): cores of a copy;
 	 * otherwise 0 */
 	int copy_cores;
-	int64_t starve_ns;  /* if shortest: an event that waited longer is first; 0: never */
+	/* if shortest: an event that waited longer is first; 0: never. Any thread may change it */
+	_Atomic int64_t starve_ns;
 	int n_cells;        /* of the stage (event/cell.h); used under the lock only */
 	uint32_t in_excess; /* events in cells beyond their shares; likewise */
 	/* for `map`: places in the order of a partition; the next one behind all others, and the last

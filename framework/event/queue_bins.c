@@ -15,7 +15,7 @@ int queue_set_shortest(struct queue *q, int64_t starve_ns, bool ordered)
 	l->key = NULL;
 	l->capacity = 0;
 	q->shortest = true;
-	q->starve_ns = starve_ns;
+	atomic_init(&q->starve_ns, starve_ns);
 	q->ordered = ordered;
 	l->bins = bins_new(q->limit, ordered);
 	return l->bins ? 0 : WEIR_ENOMEM;
@@ -36,7 +36,9 @@ int queue_bins_append(struct queue *q, struct lane *l, struct weir_event **ev, u
 /* Events that were queued before this time are starved. */
 static int64_t starved_ns(const struct queue *q, int64_t now_ns)
 {
-	return q->starve_ns > 0 ? now_ns - q->starve_ns : INT64_MIN;
+	int64_t starve_ns = atomic_load_explicit(&q->starve_ns, memory_order_relaxed);
+
+	return starve_ns > 0 ? now_ns - starve_ns : INT64_MIN;
 }
 
 int queue_bins_take(const struct queue *q, struct lane *l, const struct queue_take *take, int max,

@@ -62,7 +62,7 @@ static void view(struct weir_graph *g, struct weir_stage *st, struct batch_view 
 	*v = (struct batch_view){.cap = atomic_load(&st->sink.cohort_max),
 	    .max = atomic_load(&st->cohort_bound),
 	    .queue_length = sink_waiting(&st->sink),
-	    .slo_ns = st->sink.slo_ns,
+	    .slo_ns = sink_slo_ns(&st->sink),
 	    .fixed_ns = FIXED_NS,
 	    .batches = sums->batches,
 	    .items = sums->items,

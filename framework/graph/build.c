@@ -83,11 +83,18 @@ static int partitions_of(
  * this time. */
 #define STARVE_SHARE 0.5
 
+int64_t graph_starve_ns(const struct weir_stage *st)
+{
+	int64_t starve_ns = st->spec->queue.starve_ns;
+
+	return starve_ns >= 0 ? starve_ns
+			      : (int64_t)((double)sink_slo_ns(&st->sink) * STARVE_SHARE);
+}
+
 /* Let the queue give the events with the least work first. */
 static int make_shortest(struct weir_stage *st, const struct plan_stage *ps)
 {
 	struct sink *k = &st->sink;
-	int64_t starve_ns = ps->spec->queue.starve_ns;
 
 	k->cost = ps->cost;
 	if (ps->cost.field.arg) {
@@ -96,9 +103,8 @@ static int make_shortest(struct weir_stage *st, const struct plan_stage *ps)
 		if (!st->cost_arg)
 			return WEIR_ENOMEM;
 	}
-	if (starve_ns < 0)
-		starve_ns = (int64_t)((double)k->slo_ns * STARVE_SHARE);
-	return queue_set_shortest(&k->queue, starve_ns, ps->spec->mode == WEIR_MODE_PARTITIONED);
+	return queue_set_shortest(
+	    &k->queue, graph_starve_ns(st), ps->spec->mode == WEIR_MODE_PARTITIONED);
 }
 
 /* Initialise the sink: queue, admission and key. For uniformity, a source also has a queue, but no
@@ -123,7 +129,7 @@ static int make_sink(struct weir_graph *g, struct weir_stage *st, const struct p
 	k->run = stage_run;
 	k->wake = stage_wake;
 	bool queued = !k->inlined && !(st->ops->flags & WEIR_STAGE_SOURCE);
-	k->slo_ns = weir_spec_slo_ns(g->spec, s);
+	atomic_init(&k->slo_ns, weir_spec_slo_ns(g->spec, s));
 	k->front = -1;
 	k->n_ranks = room_ranks(g->class_priority, g->n_classes, k->rank);
 	k->policy = admission_find(weir_spec_admission(s, queued));

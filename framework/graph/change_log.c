@@ -31,6 +31,18 @@ uint64_t change_log_add(struct change_log *a, struct weir_change act, void *befo
 	return act.id;
 }
 
+void change_log_remember(struct change_log *a, struct weir_change act)
+{
+	act.at_ns = 0;
+	lock_take(&a->lock);
+	act.id = ++a->total;
+	void *old = a->before[act.id % CHANGE_LOG_SIZE];
+	a->before[act.id % CHANGE_LOG_SIZE] = NULL;
+	a->ring[act.id % CHANGE_LOG_SIZE] = act;
+	lock_release(&a->lock);
+	a->forget(old);
+}
+
 /* Returns the number of changes in the ring. Called with the lock held. */
 static uint64_t kept(const struct change_log *a)
 {

@@ -35,6 +35,9 @@ void change_log_fini(struct change_log *a);
  *  which may be NULL. Returns the id. */
 uint64_t change_log_add(struct change_log *a, struct weir_change act, void *before);
 
+/** Store `act` of an earlier process as it is, with the next id and at_ns 0. It cannot be undone. */
+void change_log_remember(struct change_log *a, struct weir_change act);
+
 /** Find the newest change that can be undone and has not been undone. Returns false if there is
  *  none. The ring keeps ownership of *before. */
 bool change_log_last(struct change_log *a, struct weir_change *act, void **before);

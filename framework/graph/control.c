@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/past.h>
+
 #include "base/task.h"
 #include "control/control.h"
 #include "graph/graph.h"
@@ -284,6 +286,20 @@ int graph_control_new(struct weir_graph *g)
 	rc = control_new(&graph_control_ops, g, pools, g->n_pools, &g->control);
 	free(pools);
 	return rc;
+}
+
+int weir_graph_remember(struct weir_graph *g, const struct weir_decision *decision, int n_decisions,
+    const struct weir_change *change, int n_changes)
+{
+	struct journal *j = control_journal(g->control);
+
+	if (journal_total(j) > 0 || change_log_total(&g->change_log) > 0)
+		return WEIR_EBUSY;
+	for (int i = 0; i < n_decisions; i++)
+		journal_remember(j, decision[i]);
+	for (int i = 0; i < n_changes; i++)
+		change_log_remember(&g->change_log, change[i]);
+	return 0;
 }
 
 int weir_graph_decisions(const struct weir_graph *g, struct weir_decision *out, int n)

@@ -217,6 +217,10 @@ void graph_width_carry(struct weir_stage *st, struct weir_stage *old);
 /** Fill in what the width policy of `st` sees. Any thread. */
 void graph_width_look(struct weir_graph *g, const struct weir_stage *st, struct width_view *v);
 /** Describe in `text` what the width policy of `st` knows, or store "". Any thread. */
+/** Return after which wait an event of a stage with 'discipline: shortest' is first: its `starve`,
+ *  or a share of its objective. 0: never. */
+int64_t graph_starve_ns(const struct weir_stage *st);
+
 void graph_width_explain(struct weir_stage *st, char *text, size_t size);
 /** Run the wideners. Called by the control thread in each round, ten times a second. */
 void graph_width(struct weir_graph *g, int64_t now_ns, struct journal *journal);

@@ -361,7 +361,7 @@ static void fill_now(const struct meter *m, struct weir_stage *st, int64_t now_n
 	    .length = sink_waiting(k),
 	    .limit = atomic_load(&k->queue.own),
 	    .cost_ns = (int64_t)m->now_cost_ns,
-	    .slo_ns = k->slo_ns,
+	    .slo_ns = sink_slo_ns(k),
 	    .wait_p90_ns = m->wait_p90_ns,
 	    .service_p99_ns = m->service_p99_ns,
 	    .response_p90_ns = m->all_response_p90_ns};

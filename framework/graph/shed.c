@@ -26,5 +26,5 @@ int64_t weir_retry_after_ns(const struct weir_event *ev)
 		return 0;
 	bool known_stage = g && t.stage < g->n_stages && t.stage != SHED_TOKEN_STAGE_UNKNOWN;
 	return shed_token_retry_ns(&t, (ev->session & ~WEIR_SESSION_RETRY) != 0,
-	    known_stage ? g->stages[t.stage]->sink.slo_ns : 0);
+	    known_stage ? sink_slo_ns(&g->stages[t.stage]->sink) : 0);
 }

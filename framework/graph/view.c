@@ -261,7 +261,7 @@ static void view_names(const struct weir_graph *g, struct weir_stage *st, struct
 	lock_release(&st->sink.queue.lock);
 	sink_explain(&st->sink, classes, v->admission_why, sizeof(v->admission_why));
 	v->depth = st->depth;
-	v->slo_ns = st->sink.slo_ns;
+	v->slo_ns = sink_slo_ns(&st->sink);
 	v->metrics = st->ops->metrics;
 	while (v->metrics && v->metrics[v->n_metrics].name)
 		v->n_metrics++;

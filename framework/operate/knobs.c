@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/knob_in.h"
+#include "base/number_text.h"
 #include "base/task.h"
 #include "graph/graph.h"
 #include "graph/group.h"
@@ -22,6 +23,8 @@
 
 /* Maximum number of knobs with which a misspelt name is compared. */
 #define PATHS_MAX 64
+
+#define MS_TEXT(ns) number_text(NUMBER_ROOM, (double)(ns) / 1e6, 4)
 
 static int say(char *why, size_t size, int code, const char *fmt, ...) WEIR_PRINTF(4, 5);
 static int say(char *why, size_t size, int code, const char *fmt, ...)
@@ -182,6 +185,33 @@ static int check_width(const struct weir_stage_spec *s, char *why, size_t size)
 	return 0;
 }
 
+/* Check that events can meet the objective in `s`, as `weir check` does. */
+static int check_slo(
+    const struct weir_stage *st, const struct weir_stage_spec *s, char *why, size_t size)
+{
+	int64_t slo_ns = weir_spec_slo_ns(st->graph->spec, s), service_ns = 0;
+	/* drops const, since reading takes a lock */
+	struct conf *c = stage_conf_get(st->graph->stages[st->id]);
+
+	if (st->ops->service_ns && c)
+		service_ns = st->ops->service_ns(c->data);
+	conf_put(c);
+	if (s->slo_ns >= 0 && slo_ns < service_ns)
+		return say(why, size, WEIR_EINVAL,
+		    "stage '%s' takes %s ms for one event, so none could meet an objective of %s "
+		    "ms",
+		    st->name, MS_TEXT(service_ns), MS_TEXT(slo_ns));
+	if (s->queue.starve_ns > slo_ns)
+		return say(why, size, WEIR_EINVAL,
+		    "queue.starve %s ms would be longer than the objective, %s ms",
+		    MS_TEXT(s->queue.starve_ns), MS_TEXT(slo_ns));
+	if (s->urgent.wait_ns > slo_ns)
+		return say(why, size, WEIR_EINVAL,
+		    "urgent.wait %s ms would be longer than the objective, %s ms",
+		    MS_TEXT(s->urgent.wait_ns), MS_TEXT(slo_ns));
+	return 0;
+}
+
 static bool is_in(const char *knob, const char *section)
 {
 	size_t n = strlen(section);
@@ -204,6 +234,8 @@ static int check_section(const struct weir_stage *st, const struct weir_stage_sp
 		int rc = check_threads(&s->threads, why, size);
 		return rc == 0 ? check_budget(st, &s->threads, why, size) : rc;
 	}
+	if (strcmp(knob, "slo") == 0)
+		return check_slo(st, s, why, size);
 	if (is_in(knob, "degrade"))
 		return check_degrade(&s->degrade, why, size);
 	if (st->pool && st->pool->cores &&
@@ -231,6 +263,8 @@ static void apply(struct weir_stage *st, bool admission)
 	}
 	if (st->pool || s->inlined)
 		queue_set_limit(&st->sink.queue, (uint32_t)s->queue.limit);
+	atomic_store(&st->sink.slo_ns, weir_spec_slo_ns(st->graph->spec, s));
+	atomic_store(&st->sink.queue.starve_ns, graph_starve_ns(st));
 	graph_batch_bound(st, (int)s->cohort.max);
 	graph_width_bound(st);
 	atomic_store(&st->children, (unsigned)s->children);

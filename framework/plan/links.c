@@ -56,9 +56,28 @@ static struct plan_outlet *find_outlet(struct plan_stage *ps, const char *name)
 	return &ps->outlets[ps->n_outlets++];
 }
 
+/* Return the position of one word of a link: of its outlet, or of its target. That of the link may
+ * cover both, from the first character of the outlet to the last of the target. */
+static struct weir_mark mark_of(const struct weir_link_spec *l, bool outlet)
+{
+	struct weir_mark mark = l->mark;
+	int n_outlet = (int)strlen(l->outlet), n_stage = (int)strlen(l->stage);
+
+	if (n_outlet == 0 || mark.len <= n_outlet + n_stage)
+		return mark;
+	if (outlet) {
+		mark.len = n_outlet;
+	} else {
+		mark.col += mark.len - n_stage;
+		mark.len = n_stage;
+	}
+	return mark;
+}
+
 static void unknown_outlet(struct plan *p, struct plan_stage *ps, const struct weir_link_spec *l)
 {
 	char hint[140] = "this stage has no outlets";
+	struct weir_mark mark = mark_of(l, true);
 	const char *names[16];
 	int n = 0;
 	size_t at = 0;
@@ -72,7 +91,7 @@ static void unknown_outlet(struct plan *p, struct plan_stage *ps, const struct w
 		at += (size_t)snprintf(hint + at, sizeof(hint) - at, "%s'%s'",
 		    i ? ", " : "its outlets are ", ps->outlets[i].name);
 	if (l->outlet[0])
-		weir_errs_add(p->errs, &l->mark, WEIR_ENOENT, hint,
+		weir_errs_add(p->errs, &mark, WEIR_ENOENT, hint,
 		    "stage '%s' (%s) has no outlet '%s'", ps->spec->name, ps->spec->use, l->outlet);
 	else
 		weir_errs_add(p->errs, &l->mark, WEIR_ENOENT, "remove 'to'",
@@ -90,6 +109,7 @@ static int find_stage(const struct plan *p, const char *name)
 static void unknown_target(struct plan *p, struct plan_stage *ps, const struct weir_link_spec *l)
 {
 	const char **names = calloc((size_t)p->n + 1, sizeof(*names));
+	struct weir_mark mark = mark_of(l, false);
 	char hint[120] = "";
 
 	for (int i = 0; names && i < p->n; i++)
@@ -97,7 +117,7 @@ static void unknown_target(struct plan *p, struct plan_stage *ps, const struct w
 	const char *near = names ? weir_nearest(l->stage, names, p->n) : NULL;
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean '%s'?", near);
-	weir_errs_add(p->errs, &l->mark, WEIR_ENOENT, hint,
+	weir_errs_add(p->errs, &mark, WEIR_ENOENT, hint,
 	    "stage '%s' links to '%s', which does not exist", ps->spec->name, l->stage);
 	free(names);
 }
@@ -200,6 +220,25 @@ static void check_reachable(struct plan *p)
 			unreachable(p, i);
 }
 
+static int link_all(struct plan *p, struct plan_stage *ps)
+{
+	if (make_outlets(ps) != 0)
+		return weir_errs_add(p->errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
+	for (int k = 0; k < ps->spec->n_to; k++)
+		link_one(p, ps, &ps->spec->to[k]);
+	return 0;
+}
+
+int plan_link_names(struct plan *p)
+{
+	int rc = 0;
+
+	for (int i = 0; i < p->n && rc == 0; i++)
+		if (p->stages[i].ops)
+			rc = link_all(p, &p->stages[i]);
+	return rc;
+}
+
 void plan_links(struct plan *p)
 {
 	bool whole = true;
@@ -209,12 +248,8 @@ void plan_links(struct plan *p)
 		whole &= ps->ops != NULL;
 		if (!ps->ops)
 			continue;
-		if (make_outlets(ps) != 0) {
-			weir_errs_add(p->errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
+		if (link_all(p, ps) != 0)
 			return;
-		}
-		for (int k = 0; k < ps->spec->n_to; k++)
-			link_one(p, ps, &ps->spec->to[k]);
 		check_missing(p, ps);
 	}
 	if (whole && p->errs->total == 0)

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/spec_names.h>
+
 #include <weir/log.h>
 
 #include "stage/stage.h"
@@ -170,6 +172,26 @@ int plan_make(const struct weir_spec *spec, struct plan *p, struct weir_errs *er
 	plan_payloads_many(p);
 	plan_slo(p);
 	return errs->total > before ? WEIR_EINVAL : 0;
+}
+
+int weir_spec_check_names(const struct weir_spec *spec, struct weir_errs *errs)
+{
+	struct plan p = {.spec = spec, .n = spec->n_stages, .errs = errs};
+	int before = errs->total;
+
+	if (p.n == 0 || p.n > WEIR_STAGES_MAX) /* weir_spec_check reports it */
+		return 0;
+	p.stages = calloc((size_t)p.n, sizeof(*p.stages));
+	if (!p.stages)
+		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
+	for (int i = 0; i < p.n; i++) {
+		p.stages[i].spec = &spec->stages[i];
+		if (spec->stages[i].use[0]) /* otherwise a loader has reported that it is missing */
+			resolve_type(&p, &p.stages[i]);
+	}
+	int rc = plan_link_names(&p);
+	plan_free(&p);
+	return rc == 0 && errs->total > before ? WEIR_EINVAL : rc;
 }
 
 void plan_free(struct plan *p)

@@ -64,6 +64,7 @@ void plan_classes(struct plan *p);   /* plan/classes.c: fields, reach, prioritie
 void plan_placement(struct plan *p); /* plan/placement.c: pools, modes, keys, policies, budget */
 void plan_payloads(struct plan *p);  /* plan/payloads.c: what stages need and give */
 void plan_payloads_many(struct plan *p); /* plan/payloads_many.c: more than an event can have */
+int plan_link_names(struct plan *p);     /* plan/links.c: names of outlets and stages */
 void plan_slo(struct plan *p);           /* plan/slo.c: objectives that no event can meet */
 
 /** Why no event of a stage of this type can have children, as in "stage 'x' ...", or NULL: some may.

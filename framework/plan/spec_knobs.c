@@ -329,7 +329,7 @@ const struct weir_knob weir_stage_knobs[] = {
 	.def = "auto",
 	.min = SLO_MIN_NS,
 	.max = SLO_MAX_NS,
-	.flags = WEIR_KNOB_AUTO,
+	.flags = WEIR_KNOB_AUTO | WEIR_KNOB_LIVE,
 	.help = "how long an event may take in the stage, queue included; auto is the shortest "
 		"'slo' of the classes"},
     {.name = "local",

@@ -42,7 +42,7 @@ static struct shed_token token_of(
 	return (struct shed_token){.reason_index = (uint8_t)weir_shed_index(reason),
 	    .stage = s->id,
 	    .part = shed_token_part(part),
-	    .wait = shed_token_wait(wait_ns, s->slo_ns),
+	    .wait = shed_token_wait(wait_ns, sink_slo_ns(s)),
 	    .at = shed_token_at(now_ns - s->started_ns)};
 }
 
@@ -145,7 +145,7 @@ static void fill_view(const struct sink *s, const struct admit_call *a, struct a
 	    .held = held_by(s),
 	    .n_classes = s->queue.n_classes,
 	    .threads = 1,
-	    .slo_ns = s->slo_ns,
+	    .slo_ns = sink_slo_ns(s),
 	    .lead_ns = a->lead_ns};
 	if (!s->policy->tick)
 		return;

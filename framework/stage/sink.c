@@ -112,7 +112,7 @@ static struct room room_of(const struct sink *s)
 	    .n_ranks = s->n_ranks,
 	    .rank = s->rank,
 	    .wait_ns = atomic_load_explicit(&s->wait_ns, memory_order_relaxed),
-	    .slo_ns = s->slo_ns};
+	    .slo_ns = sink_slo_ns(s)};
 }
 
 /* Number of events of the class that occupy a slot: queued, held, or in a handler that may hold

@@ -166,8 +166,8 @@ struct sink {
 	 * cells[k * cells_apart]. NULL and 0 if the stage has none. */
 	struct cell *cells;
 	int n_cells, cells_apart;
-	int64_t slo_ns;
-	int64_t started_ns;   /* start time of the graph */
+	_Atomic int64_t slo_ns; /* objective; a change takes effect with the next event or tick */
+	int64_t started_ns;     /* start time of the graph */
 	int front;            /* number of this front in the graph; -1 if the sink is not a front */
 	struct sink **fronts; /* the graph's fronts, by number; FRONTS_MAX entries */
 	struct sink **sinks;  /* the graph's sinks, by stage id */
@@ -258,6 +258,12 @@ void sink_tick(struct sink *s, const struct admission_sample *sample);
 /** Write the policy's explanation of its current state to buf[size]; "" if it has none. `names`
  *  holds the names of all classes, in order, and a NULL after the last. Any thread. */
 void sink_explain(struct sink *s, const char *const *names, char *buf, size_t size);
+
+/** Return the objective in ns. Any thread. */
+static inline int64_t sink_slo_ns(const struct sink *s)
+{
+	return atomic_load_explicit(&s->slo_ns, memory_order_relaxed);
+}
 
 static inline enum sink_local sink_local(const struct sink *s)
 {

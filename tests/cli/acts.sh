@@ -225,6 +225,30 @@ is err has "no stage 'work' here"
 one save nowhere.yaml
 is exit 1
 
+# ---- the objective of a stage ----
+one set work.slo=50ms
+is exit 0; is out has 'work.slo = 50ms (configured auto)'
+one show work -o json
+is out has '"slo_seconds": 0.05'
+one set work.slo=5ms --for 1h
+is exit 0; is out has 'work.slo = 5ms (configured auto), until '
+one undo
+is exit 0; is out has '50ms again, no longer 5ms'
+one set work.slo=100ns
+is exit 1; is err has 'too small: at least 100us'
+one unset work.slo
+is exit 0; is out has 'work.slo = auto (as configured)'
+one show work -o json
+is out has '"slo_seconds": 0.5'
+sed 's/^    to: hello/    slo: 40ms\n&/' before.yaml >shop.yaml
+one reload
+is exit 0; is out has 'stages.work.slo'; is out lacks 'a new graph'
+one show work -o json
+is out has '"slo_seconds": 0.04'
+cp before.yaml shop.yaml
+one reload
+is exit 0
+
 # A paused stage does not prevent the server from stopping.
 one pause work
 curl -sS --max-time 60 "$web" >answer &

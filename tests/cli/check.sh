@@ -264,4 +264,48 @@ for verb in check run; do
 done
 weir graph sourceless.yaml
 is exit 0
+
+# Mistakes in links are reported together with those in keys.
+cp "$top/tests/config/bad/links_and_keys.yaml" both.yaml
+weir check both.yaml
+is exit 1; is err has "has no outlet 'requst'"; is err has "links to 'helo'"; is err has "unknown key 'treads'"
+is err has "there is no stage type 'respnd'"; is err has '5 errors'
+# Not in a file that could not be read as a whole: a stage may be missing because of that.
+sed -i '3i include: nowhere.yaml' both.yaml
+weir check both.yaml
+is exit 1; is err lacks "links to 'helo'"; is err has "a relative path begins at the folder of this file"
+
+# respond: answers that HTTP does not allow, at the place of the mistake.
+respond() {
+	printf 'weir: 1\nstages:\n  web: { use: http.server, with: { listen: "127.0.0.1:0" }, to: end }\n  end:\n    use: respond\n    with: { %s }\n' "$1" >answer.yaml
+	weir check answer.yaml
+}
+respond 'headers: ["X-A: 1", "content-type: text/html"]'
+is exit 1; is err has "answer.yaml:6:33: stage 'end' (respond): the answer would have two 'Content-Type'"
+is err has "write it in 'type'"
+respond 'type: "", headers: ["Content-Type: a/b"]'
+is exit 0
+respond 'type: "", headers: ["Content-Type: a/b", "Content-Type: a/c"]'
+is exit 1; is err has 'answer.yaml:6:54: '; is err has "two 'Content-Type'"
+respond 'headers: ["Server: mine"]'
+is exit 1; is err has 'answer.yaml:6:23: '; is err has "'server_name' of http.server"
+respond 'headers: ["trailer: X"]'
+is exit 1; is err has 'answer.yaml:6:23: '; is err has 'remove this line'
+respond 'headers: ["Trailers: X"]'
+is exit 0
+for status in 204 205 304; do
+	respond "status: $status, body: \"x\""
+	is exit 1; is err has "answer.yaml:6:32: "; is err has "an answer with status $status has no body"
+	is err has "remove 'body', or set another 'status'"
+	respond "status: $status"
+	is exit 0
+done
+
+# Relative paths begin at the folder of the file.
+sed -e 's/^stages:/plugin: .\/none.so\nstages:/' answer.yaml >paths.yaml
+weir check paths.yaml
+is exit 1; is err has 'paths.yaml:2:9: '; is err has 'a relative path begins at the folder of this file'
+printf 'weir: 1\nadmin: { listen: "127.0.0.1:0", tokens: { a: { file: none, role: viewer } } }\nstages:\n  web: { use: http.server, with: { listen: "127.0.0.1:0", tls: { cert: none.pem, key: none.key } }, to: end }\n  end: { use: respond }\n' >paths.yaml
+weir check paths.yaml
+is exit 1; is err has 'paths.yaml:2:54: '; is err has 'a relative path begins at the folder of the YAML file'
 finish

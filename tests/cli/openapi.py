@@ -477,6 +477,18 @@ def act_on_reload(server, yaml):
     watcher.end()
 
 
+def act_on_stop(server):
+    """The end of the server: asked twice, and read until it is there."""
+    path = "/api/v1/stop"
+    told = server.ask("GET", path, 200)
+    check(told["state"] == "running" and told["report"] is None, f"a running server: {told}")
+    for body in ("[]", '{"now": 1}', '{"now": true, "x": 1}'):
+        server.ask("POST", path, 400, body=body)
+    server.ask("POST", path, 200, body="{}")
+    server.ask("POST", path, 200)
+    server.until(lambda: server.ask("GET", path, 200)["state"] == "stopped", "the server has stopped")
+
+
 # ---- events ----
 
 def ask_events(server):
@@ -633,6 +645,9 @@ def try_described(program, top, work):
         ask_all(server)
         check_itself(server)
         server.seen |= try_tokens(program, work, server.document)
+        load.stop()
+        load = None
+        act_on_stop(server)
         for method, path, operation in server.document.operations():
             for status in operation["responses"]:
                 if status.startswith("2"):

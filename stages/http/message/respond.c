@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct respond_conf {
 	int64_t status;
@@ -24,33 +25,96 @@ struct respond {
 	char *fields, *body;
 };
 
-/* Check the fields in the same way as those of other stages, by adding them to a temporary request,
- * and store the resulting text. */
-static int format_fields(struct respond *r, const struct respond_conf *conf, struct weir_err *err)
+/* Refuse the value at `path`. */
+static int refuse(struct weir_stage *st, struct weir_err *err, const char *path, const char *hint)
 {
-	struct weir_http_request *req = calloc(1, sizeof(*req));
-	int rc = req ? 0 : WEIR_ENOMEM;
+	weir_blame(st, path);
+	snprintf(err->hint, sizeof(err->hint), "%s", hint);
+	return WEIR_EINVAL;
+}
 
-	if (rc == 0 && conf->type[0])
-		rc = weir_http_add_field(req, "Content-Type", conf->type);
-	if (rc != 0)
+static bool is_named(const char *field, size_t n, const char *name)
+{
+	return n == strlen(name) && strncasecmp(field, name, n) == 0;
+}
+
+/* Refuse a field that another setting writes, or that this stage cannot send. `path` is its
+ * place. */
+static int check_field(
+    struct weir_stage *st, const char *field, bool typed, const char *path, struct weir_err *err)
+{
+	size_t n = strcspn(field, ":");
+
+	if (is_named(field, n, "Trailer")) {
+		snprintf(err->text, sizeof(err->text),
+		    "'Trailer' announces fields after the body, and a fixed answer has none");
+		return refuse(st, err, path, "remove this line");
+	}
+	if (is_named(field, n, "Server")) {
+		snprintf(
+		    err->text, sizeof(err->text), "the stage with the connections writes 'Server'");
+		return refuse(
+		    st, err, path, "remove this line; 'server_name' of http.server has the value");
+	}
+	if (is_named(field, n, "Content-Type") && typed) {
+		snprintf(err->text, sizeof(err->text), "the answer would have two 'Content-Type'");
+		return refuse(
+		    st, err, path, "write it in 'type', or set type: \"\" and keep one line");
+	}
+	return 0;
+}
+
+static int add_field(struct weir_http_request *req, const char *field)
+{
+	char *text = strdup(field), *colon = text ? strchr(text, ':') : NULL;
+	int rc = text ? WEIR_EINVAL : WEIR_ENOMEM;
+
+	if (colon) {
+		*colon = '\0';
+		rc = weir_http_add_field(req, text, colon + 1 + strspn(colon + 1, " \t"));
+	}
+	free(text);
+	return rc;
+}
+
+/* Add all fields to `req`, which checks them as those of other stages. */
+static int add_fields(struct weir_stage *st, const struct respond_conf *conf,
+    struct weir_http_request *req, struct weir_err *err)
+{
+	bool typed = conf->type[0] != '\0';
+	char path[32];
+
+	if (typed && weir_http_add_field(req, "Content-Type", conf->type) != 0) {
 		snprintf(
 		    err->text, sizeof(err->text), "'type' is not a valid value of a header field");
-	for (int i = 0; rc == 0 && i < conf->headers.n; i++) {
-		char *text = strdup(conf->headers.items[i]),
-		     *colon = text ? strchr(text, ':') : NULL;
-		rc = text ? WEIR_EINVAL : WEIR_ENOMEM;
-		if (colon) {
-			*colon = '\0';
-			rc = weir_http_add_field(req, text, colon + 1 + strspn(colon + 1, " \t"));
-		}
+		return refuse(st, err, "type", "write it on one line");
+	}
+	for (int i = 0; i < conf->headers.n; i++) {
+		const char *field = conf->headers.items[i];
+		snprintf(path, sizeof(path), "headers.%d", i + 1);
+		int rc = check_field(st, field, typed, path, err);
+		if (rc != 0)
+			return rc;
+		typed |= is_named(field, strcspn(field, ":"), "Content-Type");
+		rc = add_field(req, field);
+		if (rc == WEIR_ENOMEM)
+			return rc;
 		if (rc != 0) {
 			snprintf(err->text, sizeof(err->text),
-			    "'%s' is not a header field a stage may send", conf->headers.items[i]);
-			snprintf(err->hint, sizeof(err->hint), "write \"Name: value\"");
+			    "'%s' is not a header field a stage may send", field);
+			return refuse(st, err, path, "write \"Name: value\"");
 		}
-		free(text);
 	}
+	return 0;
+}
+
+/* Check the fields, and store the resulting text. */
+static int format_fields(
+    struct weir_stage *st, struct respond *r, const struct respond_conf *conf, struct weir_err *err)
+{
+	struct weir_http_request *req = calloc(1, sizeof(*req));
+	int rc = req ? add_fields(st, conf, req, err) : WEIR_ENOMEM;
+
 	if (rc == 0) {
 		r->fields = malloc(req->n_fields + 1);
 		rc = r->fields ? 0 : WEIR_ENOMEM;
@@ -65,12 +129,26 @@ static int format_fields(struct respond *r, const struct respond_conf *conf, str
 	return rc;
 }
 
+/* Responses with these status codes have no body (RFC 9110, sections 15.3.5, 15.3.6, 15.4.5). */
+static int check_body(struct weir_stage *st, const struct respond_conf *conf, struct weir_err *err)
+{
+	bool bare = conf->status == 204 || conf->status == 205 || conf->status == 304;
+
+	if (!bare || !conf->body[0])
+		return 0;
+	snprintf(err->text, sizeof(err->text), "an answer with status %d has no body",
+	    (int)conf->status);
+	return refuse(st, err, "body", "remove 'body', or set another 'status'");
+}
+
 static int respond_init(struct weir_stage *st, struct weir_err *err)
 {
 	const struct respond_conf *conf = weir_conf(st);
 	struct respond *r = weir_state(st);
-	int rc;
+	int rc = check_body(st, conf, err);
 
+	if (rc != 0)
+		return rc;
 	r->response.status = (uint16_t)conf->status;
 	r->response.no_length = conf->status == 204 || conf->status == 304;
 	r->response.fd = -1;
@@ -78,7 +156,7 @@ static int respond_init(struct weir_stage *st, struct weir_err *err)
 	if (!r->body)
 		return WEIR_ENOMEM;
 	r->response.body = (struct weir_slice){r->body, strlen(r->body)};
-	rc = format_fields(r, conf, err);
+	rc = format_fields(st, r, conf, err);
 	if (rc != 0)
 		free(r->body);
 	return rc;

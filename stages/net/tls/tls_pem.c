@@ -86,7 +86,9 @@ static int open_file(const char *path, struct stat *st, struct weir_err *err)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd == -1 || fstat(fd, st) == -1) {
-		tls_fail(err, WEIR_ESYS, NULL, "cannot read %s: %s", path, strerror(errno));
+		tls_fail(err, WEIR_ESYS,
+		    *path == '/' ? NULL : "a relative path begins at the folder of the YAML file",
+		    "cannot read %s: %s", path, strerror(errno));
 		if (fd != -1)
 			close(fd);
 		return -1;

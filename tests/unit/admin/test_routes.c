@@ -429,6 +429,8 @@ static void test_reload(void)
 	is_problem(503, "stopping");
 	reloads.stopping = false;
 	can_reload = false;
+	post("/api/v1/stop", "{}");
+	is_problem(503, "stopped by the program");
 	get(path);
 	is_problem(503, "cannot reload");
 	post(path, "{}");
