@@ -85,6 +85,7 @@ static int take_plan(struct load_plan *plan, const json_t *json)
 	plan->connections = (int)get_count(json, "connections");
 	plan->threads = (int)get_count(json, "threads");
 	plan->lag_limit_ns = get_ns(json, "lag_limit_s");
+	plan->held_ratio = get_number(json, "held_ratio");
 	plan->n_classes = (int)json_array_size(classes);
 	for (int i = 0; i < plan->n_classes; i++) {
 		const json_t *class = json_array_get(classes, (size_t)i);
