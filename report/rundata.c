@@ -411,6 +411,19 @@ bool rundata_over_rounds(
 	return middle(v, n, out);
 }
 
+bool rundata_served(const struct rundata *run, int point, int class_id, double out[3])
+{
+	double v[LOAD_PHASES_MAX];
+	int n = 0;
+
+	for (int i = 0; i < run->plan.n_phases; i++) {
+		const struct load_class_result *c = &run->result.phase[i].class[class_id];
+		if (run->point_of[i] == point && c->offered > 0)
+			v[n++] = (double)run_good(c->outcome) / (double)c->offered;
+	}
+	return middle(v, n, out);
+}
+
 bool rundata_offered(const struct rundata *run, int point, double out[3])
 {
 	double v[LOAD_PHASES_MAX];
