@@ -93,6 +93,9 @@ struct load_plan {
 	int cpu;         /* pin thread i to core cpu + i; -1 for no pinning */
 	/* a phase does not count if the 99th percentile of the lag is above this; 0: 1 ms */
 	int64_t lag_limit_ns;
+	/* the share of requests that loads below the capacity must serve; 0: the default of reports,
+	 * less after a search whose objective was relaxed */
+	double held_ratio;
 	bool realtime; /* run the threads with real-time priority, where that is allowed */
 	bool fresh;    /* a new connection for every request */
 	int pipeline;  /* maximum requests in flight on a connection; 1 means no pipelining */

@@ -116,7 +116,8 @@ static const struct member plan_members[] = {{.name = "url", .kind = M_TEXT},
 	.max = LOAD_CLASSES_MAX},
     {.name = "connections", .kind = M_COUNT}, {.name = "threads", .kind = M_COUNT},
     {.name = "timeout_s", .kind = M_TIME}, {.name = "retries", .kind = M_COUNT},
-    {.name = "lag_limit_s", .kind = M_TIME, .optional = true}, {0}};
+    {.name = "lag_limit_s", .kind = M_TIME, .optional = true},
+    {.name = "held_ratio", .kind = M_NUMBER, .optional = true}, {0}};
 
 static const struct member each_members[] = {{.name = "at_s", .kind = M_TIME},
     {.name = "uptime_seconds", .kind = M_TIME, .optional = true},

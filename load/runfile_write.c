@@ -135,6 +135,8 @@ static json_t *runfile_plan(const struct load_plan *p)
 	    p->slow_write_bytes_per_s, "grace_s", runfile_seconds(p->grace_ns), "lag_limit_s",
 	    runfile_seconds(load_lag_limit_ns(p)));
 
+	if (more && p->held_ratio > 0)
+		json_put(&more, "held_ratio", json_real(p->held_ratio));
 	if (more && p->arrivals == LOAD_BURSTS)
 		json_put(&more, "bursts",
 		    json_pack("{s:f, s:f, s:f}", "factor", p->burst_factor, "share", p->burst_share,

@@ -28,6 +28,7 @@ enum series_shape {
 	SERIES_MARKED, /* a line with hover values and a marker at each value */
 	SERIES_AREA,   /* filled between `base` and `y` */
 	SERIES_GUIDE,  /* a thin reference line, not in the table */
+	SERIES_POINTS, /* a marker and hover values at each value, without a line */
 };
 
 /* Fills of areas. Each outcome has its own. */

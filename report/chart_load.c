@@ -18,27 +18,62 @@
 /* Maximum number of curves that can be told apart. */
 #define TAIL_CURVES 6
 
-/* Add the points of a run as a series of `metric`. */
-static void add_run(
-    struct chart *c, const struct rundata *run, enum run_metric metric, const char *name, int style)
+/* The y of a point: the median, the least and the greatest value of its rounds. Returns false if
+ * there is none. */
+struct y_of {
+	enum run_metric metric;
+	bool served; /* the share of requests served, of `class_id`, instead of a metric */
+	int class_id;
+};
+
+static bool y_at(const struct rundata *run, int point, const struct y_of *of, double y[3])
 {
-	struct series *s =
-	    chart_series(c, name, SERIES_MARKED, style % CHART_STYLES, run->n_points, true);
+	return of->served ? rundata_served(run, point, of->class_id, y)
+			  : rundata_over_rounds(run, point, of->metric, y);
+}
+
+/* Sort a value into the series by x. The planned rates ascend, but the measured ones differ from
+ * them by chance, and a line must not run backwards. */
+static void put(struct series *s, double x, const double y[3])
+{
+	int at = s->n++;
+
+	for (; at > 0 && s->x[at - 1] > x; at--) {
+		s->x[at] = s->x[at - 1];
+		s->y[at] = s->y[at - 1];
+		s->low[at] = s->low[at - 1];
+		s->high[at] = s->high[at - 1];
+	}
+	s->x[at] = x;
+	s->y[at] = y[0];
+	s->low[at] = y[1];
+	s->high[at] = y[2];
+}
+
+/* Add the points of a run as a series: those of the sweep or, if `trials` is set, of the search. */
+static void add_series(struct chart *c, const struct rundata *run, const struct y_of *of,
+    const char *name, int style, bool trials)
+{
+	int from = trials ? run->n_points : 0, n = trials ? run->n_trials : run->n_points;
+	struct series *s = chart_series(
+	    c, name, trials ? SERIES_POINTS : SERIES_MARKED, style % CHART_STYLES, n, true);
 	double x[3], y[3];
 
 	if (!s)
 		return;
 	s->n = 0;
-	for (int p = 0; p < run->n_points; p++) {
+	for (int p = from; p < from + n; p++) {
 		const struct run_point *point = &run->point[p];
-		if ((!run->plan.closed && point->from_per_s != point->to_per_s) ||
-		    !rundata_offered(run, p, x) || !rundata_over_rounds(run, p, metric, y))
-			continue;
-		s->x[s->n] = x[0];
-		s->y[s->n] = y[0];
-		s->low[s->n] = y[1];
-		s->high[s->n++] = y[2];
+		if ((run->plan.closed || point->from_per_s == point->to_per_s) &&
+		    rundata_offered(run, p, x) && y_at(run, p, of, y))
+			put(s, x[0], y);
 	}
+}
+
+static void add_run(
+    struct chart *c, const struct rundata *run, enum run_metric metric, const char *name, int style)
+{
+	add_series(c, run, &(struct y_of){.metric = metric}, name, style, false);
 }
 
 /* Mark the capacity of each run, unless it equals that of the previous run. */
@@ -111,8 +146,12 @@ struct chart *chart_by_load(const struct rundata *run, int n_runs, enum run_metr
 	for (int r = 0; r < n_runs; r++) {
 		closed = closed || run[r].plan.closed;
 		if (!all)
-			add_run(c, &run[r], metric, run[r].name, r);
+			add_run(c, &run[r], metric,
+			    n_runs == 1 && run->n_trials > 0 ? "the sweep" : run[r].name, r);
 	}
+	if (n_runs == 1 && goodput && run->n_trials > 0)
+		add_series(
+		    c, run, &(struct y_of){.metric = metric}, "trials of the search", 4, true);
 	for (int m = RUN_P999; all && m >= RUN_P50; m--)
 		add_run(c, run, (enum run_metric)m, run_metric[m].heading, m - RUN_P50);
 	snprintf(c->about, sizeof(c->about), "%s%s",
@@ -131,6 +170,37 @@ struct chart *chart_by_load(const struct rundata *run, int n_runs, enum run_metr
 	c->print_y = format_rate;
 	c->y = scale_linear(fmax(chart_max_y(c), run->capacity_per_s) * 1.05);
 	add_ideal(c, run->capacity_per_s);
+	return c;
+}
+
+/* ---- classes ---- */
+
+struct chart *chart_served(const struct rundata *run, int n_runs, int class_id)
+{
+	struct chart *c = chart_new("Share of requests served, by class",
+	    "offered requests per second", "share served of what the class offered");
+	char name[112];
+
+	if (!c)
+		return NULL;
+	for (int r = 0; r < n_runs; r++)
+		for (int i = 0; i < run[r].plan.n_classes; i++) {
+			if (class_id >= 0 && i != class_id)
+				continue;
+			snprintf(name, sizeof(name), "%.60s",
+			    class_id < 0 ? run[r].plan.class[i].name : run[r].name);
+			add_series(c, &run[r], &(struct y_of){.served = true, .class_id = i}, name,
+			    class_id < 0 ? i : r, false);
+		}
+	snprintf(c->about, sizeof(c->about),
+	    "Outcomes ok and degraded%s%.32s%s. Under overload, important classes should stay at "
+	    "the top.",
+	    class_id < 0 ? "" : ", of class '", class_id < 0 ? "" : run->plan.class[class_id].name,
+	    class_id < 0 ? "" : "'");
+	scale_load(c);
+	add_capacities(c, run, n_runs);
+	c->print_y = format_share;
+	c->y = scale_exact(1.12); /* room for the labels of rules above 100 % */
 	return c;
 }
 

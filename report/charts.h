@@ -13,9 +13,13 @@
 #include "report/server.h"
 
 /** Show RUN_GOODPUT, RUN_P99 or RUN_P50 against offered load, with a line per run. The chart of
- * RUN_GOODPUT also has the goodput of an ideal server. For a single run, the chart of RUN_P99 also
- * has the other percentiles. */
+ * RUN_GOODPUT also has the goodput of an ideal server. For a single run, that chart has the trials
+ * of a search as a series of its own, and the chart of RUN_P99 has the other percentiles, too. */
 struct chart *chart_by_load(const struct rundata *run, int n_runs, enum run_metric metric);
+
+/** Show the share of requests served against offered load: a line per class if `class_id` is -1 and
+ * n_runs 1, or a line per run for the class `class_id` of the first run. */
+struct chart *chart_served(const struct rundata *run, int n_runs, int class_id);
 
 /** Show the latency at all percentiles. If `point` is a load point of the first run, the chart has
  * one curve per run, at that load. If `point` is -1, `n_runs` must be 1, and the chart has a curve

@@ -79,7 +79,10 @@ static void page_verdicts(struct page *p)
 	html_verdict(p->to.out, one ? level : "plain", one ? "" : run->name, text);
 	for (int i = 1; i < p->n_runs; i++)
 		page_compare(p, i, false);
-	html_summary_table(p->to.out, run, p->n_runs);
+	if (one)
+		html_summary(p->to.out, run);
+	else
+		html_summary_table(p->to.out, run, p->n_runs);
 }
 
 static void page_comparisons(struct page *p)
@@ -100,9 +103,19 @@ static void page_comparisons(struct page *p)
 
 /* ---- charts ---- */
 
+/* Whether class `c` of the first run has the same name in all runs. */
+static bool page_same_class(const struct page *p, int c)
+{
+	for (int i = 1; i < p->n_runs; i++)
+		if (c >= p->run[i].plan.n_classes ||
+		    strcmp(p->run[i].plan.class[c].name, p->run->plan.class[c].name) != 0)
+			return false;
+	return true;
+}
+
 static void page_load(struct page *p)
 {
-	static const enum run_metric metric[] = {RUN_GOODPUT, RUN_P99, RUN_P50};
+	static const enum run_metric metric[] = {RUN_P99, RUN_P50};
 	int most = 0;
 
 	for (int i = 0; i < p->n_runs; i++)
@@ -110,7 +123,13 @@ static void page_load(struct page *p)
 	if (most < 2)
 		return; /* a curve needs at least two loads */
 	fputs("<section><h2>Under load</h2>\n", p->to.out);
-	for (int i = 0; i < (p->n_runs == 1 ? 2 : 3); i++)
+	html_chart(&p->to, chart_by_load(p->run, p->n_runs, RUN_GOODPUT));
+	if (p->n_runs == 1)
+		html_chart(&p->to, chart_served(p->run, 1, -1));
+	for (int c = 0; p->n_runs > 1 && c < p->run->plan.n_classes; c++)
+		if (page_same_class(p, c))
+			html_chart(&p->to, chart_served(p->run, p->n_runs, c));
+	for (int i = 0; i < (p->n_runs == 1 ? 1 : 2); i++)
 		html_chart(&p->to, chart_by_load(p->run, p->n_runs, metric[i]));
 	fputs("</section>\n", p->to.out);
 }

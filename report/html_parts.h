@@ -58,6 +58,9 @@ void html_term(FILE *out, const char *name, const char *text);
 /** Summarise the result of a run in one sentence. Sets *level to "ok", "warn", "bad" or "plain". */
 void html_run_sentence(const struct rundata *run, char *buf, size_t size, const char **level);
 
+/** Write the summary of a single run: its main figures as tiles, then how certain they are. */
+void html_summary(FILE *out, const struct rundata *run);
+
 /** Write the summary table: a row per run, with the results at its best load point and at the
  * highest load. */
 void html_summary_table(FILE *out, const struct rundata *run, int n_runs);

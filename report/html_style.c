@@ -32,6 +32,8 @@ const char html_style[] =
     ".verdict.ok{background:var(--okbg);color:var(--ok)}.verdict.warn{background:var(--warnbg);color:var(--warn)}\n"
     ".verdict.bad{background:var(--badbg);color:var(--bad)}.verdict.plain{background:var(--plainbg);color:var(--soft)}\n"
     ".verdict.void{background:var(--badbg);color:var(--bad);border:3px double var(--bad);font-weight:650;font-size:19px}\n"
+    ".tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:10px;margin:0}.tile{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:10px 14px;min-width:0}\n"
+    ".tile dt{font-size:13px}.tile dd b{display:block;font-size:21px;line-height:1.3}.tile small{font-size:12.5px;overflow-wrap:anywhere}.checks{margin:12px 2px 0}\n"
     ".fig,.card{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:16px 18px 12px;margin-bottom:14px;min-width:0}\n"
     "figcaption p{font-size:13.5px;max-width:110ch;text-wrap:pretty}\n"
     ".grid{display:grid;gap:14px;grid-template-columns:repeat(auto-fit,minmax(min(100%,340px),1fr))}.grid>*{margin:0}\n"

@@ -85,6 +85,7 @@ static int take_plan(struct load_plan *plan, const json_t *json)
 	plan->connections = (int)get_count(json, "connections");
 	plan->threads = (int)get_count(json, "threads");
 	plan->lag_limit_ns = get_ns(json, "lag_limit_s");
+	plan->held_ratio = get_number(json, "held_ratio");
 	plan->n_classes = (int)json_array_size(classes);
 	for (int i = 0; i < plan->n_classes; i++) {
 		const json_t *class = json_array_get(classes, (size_t)i);
@@ -407,6 +408,19 @@ bool rundata_over_rounds(
 	for (int i = 0; i < run->plan.n_phases; i++)
 		if (run->point_of[i] == point && !isnan(run->value[i][metric]))
 			v[n++] = run->value[i][metric];
+	return middle(v, n, out);
+}
+
+bool rundata_served(const struct rundata *run, int point, int class_id, double out[3])
+{
+	double v[LOAD_PHASES_MAX];
+	int n = 0;
+
+	for (int i = 0; i < run->plan.n_phases; i++) {
+		const struct load_class_result *c = &run->result.phase[i].class[class_id];
+		if (run->point_of[i] == point && c->offered > 0)
+			v[n++] = (double)run_good(c->outcome) / (double)c->offered;
+	}
 	return middle(v, n, out);
 }
 

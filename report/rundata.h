@@ -96,6 +96,10 @@ void rundata_free_all(struct rundata *run, int n);
 bool rundata_over_rounds(
     const struct rundata *run, int point, enum run_metric metric, double out[3]);
 
+/** Store the median, lowest and highest share (0..1) of the requests of a class that were served
+ * over the rounds of a point in `out`. Returns false if the class offered none. */
+bool rundata_served(const struct rundata *run, int point, int class_id, double out[3]);
+
 /** Store the median, lowest and highest measured offered rate over the rounds of a point in `out`.
  * Returns false if the point has no round. */
 bool rundata_offered(const struct rundata *run, int point, double out[3]);

@@ -55,9 +55,11 @@ void svg_swatch(FILE *out, enum series_shape shape, int style)
 		markup(out, "<g class='area f%d'><rect x=2 y=1 width=30 height=12 />", style);
 	else if (shape == SERIES_GUIDE)
 		fputs("<g class=guide><path d='M1 7H33'/>", out);
+	else if (shape == SERIES_POINTS)
+		markup(out, "<g class='line s%d'>", style);
 	else
 		markup(out, "<g class='line s%d'><path d='M1 7H33'/>", style);
-	if (shape == SERIES_MARKED)
+	if (shape == SERIES_MARKED || shape == SERIES_POINTS)
 		markup(out, "<use href='#m%d' class=mark x=17 y=7 />", style);
 	fputs("</g></svg>", out);
 }
@@ -211,7 +213,7 @@ static void draw_data(FILE *out, const struct chart *c, const struct series *s)
 
 static void draw_series(FILE *out, const struct chart *c, const struct series *s)
 {
-	static const char *const kind[] = {"line s", "line s", "area f", "guide s"};
+	static const char *const kind[] = {"line s", "line s", "area f", "guide s", "line s"};
 
 	markup(out, "<g class='%s%d'", kind[s->shape], s->style);
 	if (s->shape != SERIES_GUIDE)
@@ -220,9 +222,10 @@ static void draw_series(FILE *out, const struct chart *c, const struct series *s
 	    "><svg width='100%%' height=%d viewBox='0 0 1000 %d' preserveAspectRatio=none "
 	    "overflow=visible><path d='",
 	    c->height_px, c->height_px);
-	(s->shape == SERIES_AREA ? draw_area : draw_line)(out, c, s);
+	if (s->shape != SERIES_POINTS)
+		(s->shape == SERIES_AREA ? draw_area : draw_line)(out, c, s);
 	fputs("'/></svg>", out);
-	if (s->shape == SERIES_MARKED)
+	if (s->shape == SERIES_MARKED || s->shape == SERIES_POINTS)
 		draw_markers(out, c, s);
 	fputs("</g>\n", out);
 }

@@ -39,9 +39,10 @@ static uint64_t offered_of(const struct load_plan *plan, const struct load_phase
 static bool held(const struct load_plan *plan, const struct load_phase_result *r, double errors)
 {
 	double offered = (double)offered_of(plan, r), good = (double)good_of(plan, r);
-	double noise = 3 * sqrt(offered * VERDICT_HELD * (1 - VERDICT_HELD));
+	double must = plan->held_ratio > 0 ? plan->held_ratio : VERDICT_HELD;
+	double noise = 3 * sqrt(offered * must * (1 - must));
 
-	return good + noise >= VERDICT_HELD * (1 - errors) * offered;
+	return good + noise >= must * (1 - errors) * offered;
 }
 
 bool verdict_lost(const struct load_plan *plan, const struct load_result *result, int i)
@@ -292,10 +293,13 @@ struct verdict verdict_of(const struct load_plan *plan, const struct load_result
 	v.high = v.kept * (1 + half);
 	take_below(&v, &all, plan, result);
 	v.kind = kind_of(&v);
-	if (v.kind == VERDICT_LIGHT && v.highest_per_s > v.best_per_s) {
+	v.rises = v.highest_per_s > v.best_per_s && v.kind != VERDICT_CHANGED &&
+		  (v.kind == VERDICT_LIGHT || v.low > 1);
+	if (v.rises) {
 		v.best_per_s = v.highest_per_s;
 		v.best_from = v.best_to = v.offered_per_s;
-		v.kept = v.low = v.high = 1;
+		v.kept = v.high = 1;
+		v.low = fmin(v.low, 1);
 	}
 	return v;
 }

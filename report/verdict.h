@@ -34,9 +34,11 @@
 /** A load that is at most this share of the capacity, or of the best goodput if the load is no
  * multiple of a capacity, must be served. 0.95 is a guess: a search is accurate to 3 %. */
 #define VERDICT_BELOW 0.95
-/** Share of the offered requests that must be served there. 0.95 is a guess: a trial of a search
- * passes with 99 %. */
-#define VERDICT_HELD 0.95
+/** Share of the offered requests that must be served there, unless the plan has another
+ * (held_ratio). 0.95 is a guess: a trial of a search with an objective such as p99=100ms passes with
+ * VERDICT_TRIAL. */
+#define VERDICT_HELD  0.95
+#define VERDICT_TRIAL 0.99
 /** Ratio of the offered load to the best goodput above which a server counts as overloaded. */
 #define VERDICT_OVERLOAD 1.2
 
@@ -55,8 +57,9 @@ enum verdict_kind {
 struct verdict {
 	enum verdict_kind kind;
 	bool closed;
-	int n_points, rounds;      /* rounds: the least number of phases at a point of overload */
-	double best_per_s;         /* the reference, see above; 0 without any goodput */
+	int n_points, rounds; /* rounds: the least number of phases at a point of overload */
+	bool rises;        /* the goodput at the highest load is the best one, beyond the noise */
+	double best_per_s; /* the reference, see above, or highest_per_s if it rises */
 	double best_from, best_to; /* offered rates of the points of the reference, per second */
 	double best_p99_s;         /* at the point with the best goodput; NAN if none was served */
 	double offered_per_s;      /* the highest load */

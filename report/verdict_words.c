@@ -50,6 +50,14 @@ static void overload_sentence(const struct verdict *v, char *buf, size_t size)
 {
 	char best[FORMAT_MAX], p99[FORMAT_MAX], offered[FORMAT_MAX], kept[4 * FORMAT_MAX];
 
+	if (v->rises) {
+		snprintf(buf, size,
+		    "Served %s when %s were offered, more than at any lower load "
+		    "(p99 %s): %s.",
+		    format_rate(best, v->best_per_s), format_rate(offered, v->offered_per_s),
+		    format_time(p99, v->highest_p99_s), verdict_word(v));
+		return;
+	}
 	snprintf(buf, size, "Served %s at best, and %s of that when %s were offered (p99 %s): %s.",
 	    format_rate(best, v->best_per_s), kept_text(v, kept),
 	    format_rate(offered, v->offered_per_s), format_time(p99, v->highest_p99_s),

@@ -32,8 +32,10 @@ struct bench {
 	struct bench_side side[BENCH_SIDES_MAX];
 	const char *slo; /* as given, or the default for a search; NULL if there is none */
 	struct load_objective objective;
-	bool realtime;    /* the generator now asks for real-time priority */
-	bool quiet_lines; /* print no lines of progress: a search prints one per trial */
+	char relaxed[48];     /* the objective that a noisy search came down to; "" if it did not */
+	int64_t worst_lag_ns; /* the greatest 99th percentile of the lag in any trial */
+	bool realtime;        /* the generator now asks for real-time priority */
+	bool quiet_lines;     /* print no lines of progress: a search prints one per trial */
 	double capacity_per_s;
 	char capacity_note[400];
 	/* progress: what is being done, the time that all runs so far took, and an estimate of the

@@ -14,6 +14,7 @@
 #include "load/judge.h"
 #include "load/phases.h"
 #include "load/sentence.h"
+#include "report/verdict.h"
 
 /* The highest rate of any search, which is more than one core can send. */
 #define SEARCH_LIMIT_PER_S 1e6
@@ -54,6 +55,12 @@ static int run_trial(struct bench *b, double per_s, struct weir_err *err)
 	return rc;
 }
 
+/* The objective of the search at present. */
+static const char *aim(const struct bench *b)
+{
+	return b->relaxed[0] ? b->relaxed : b->slo;
+}
+
 /* Tell the search the result of the last phase, and describe it in `word`. */
 static void tell_trial(struct bench *b, struct capacity *search, char *word, size_t size)
 {
@@ -61,6 +68,7 @@ static void tell_trial(struct bench *b, struct capacity *search, char *word, siz
 	int last = s->plan.n_phases - 1;
 	const struct load_phase_result *p = &s->result.phase[last];
 	int64_t lag_ns = hdr_quantile_ns(&p->lag, 0.99);
+	b->worst_lag_ns = lag_ns > b->worst_lag_ns ? lag_ns : b->worst_lag_ns;
 	enum load_met met = load_objective_met(&s->plan, p, &b->objective);
 
 	if (p->late) {
@@ -72,11 +80,11 @@ static void tell_trial(struct bench *b, struct capacity *search, char *word, siz
 			bench_was_late(b, lag_ns);
 	} else if (met == LOAD_UNKNOWN) {
 		snprintf(word, size, "misses %.60s by no more than the generator's lag of %.1f ms",
-		    b->slo, (double)lag_ns / 1e6);
+		    aim(b), (double)lag_ns / 1e6);
 		capacity_tell_unknown(search);
 	} else {
 		snprintf(
-		    word, size, "%s %.60s", met == LOAD_MET ? "keeps" : "does not keep", b->slo);
+		    word, size, "%s %.60s", met == LOAD_MET ? "keeps" : "does not keep", aim(b));
 		capacity_tell(search, met == LOAD_MET);
 	}
 }
@@ -116,10 +124,55 @@ static void say_search(const struct bench *b)
 static void end_search(struct bench *b, const struct capacity *search)
 {
 	b->capacity_per_s = search->voided ? 0 : search->good_per_s;
-	capacity_describe(search, b->slo, b->capacity_note, sizeof(b->capacity_note));
+	capacity_describe(search, aim(b), b->capacity_note, sizeof(b->capacity_note));
+	size_t n = strlen(b->capacity_note);
+	if (b->relaxed[0])
+		snprintf(b->capacity_note + n, sizeof(b->capacity_note) - n,
+		    "; noisy: relaxed from %.30s, which no rate met", b->slo);
 	for (int i = 0; i < b->n_sides && search->voided; i++)
 		capacity_why_void(
 		    search, b->side[i].result.voided, sizeof(b->side[i].result.voided));
+}
+
+/* ---- noise ---- */
+
+/* The shares that a noisy search asks for in turn, after that of --slo. Guesses: a machine that
+ * disturbs more than a tenth of the requests at every rate allows no measurement. */
+static const double relaxed[] = {0.95, 0.90};
+
+#define N_RELAXED ((int)(sizeof(relaxed) / sizeof(relaxed[0])))
+
+/* Whether the machine disturbs the generator, and so presumably the server: other processes compete
+ * for its cores. */
+static bool noisy(const struct bench *b)
+{
+	return b->worst_lag_ns > LOAD_LAG_LIMIT_NS;
+}
+
+/* If two rates failed and none passed on a noisy machine, ask for a lower share, and begin again.
+ * Otherwise the search would go down to rates at which no request meets a disturbance, which say
+ * nothing about the server. */
+static void relax(struct bench *b, struct capacity *search, double start_per_s)
+{
+	double next = 0;
+
+	if (!noisy(b) || search->done || search->good_per_s > 0 || search->n_rates < 2)
+		return;
+	for (int i = N_RELAXED - 1; i >= 0; i--)
+		if (relaxed[i] < b->objective.quantile - 1e-9)
+			next = relaxed[i];
+	if (next <= 0)
+		return;
+	b->objective.quantile = next;
+	const char *limit = strchr(b->slo, '=');
+	snprintf(b->relaxed, sizeof(b->relaxed), "p%g%.40s", next * 100, limit ? limit : "");
+	for (int i = 0; i < b->n_sides; i++)
+		b->side[i].plan.held_ratio = next - (VERDICT_TRIAL - VERDICT_HELD);
+	if (!b->req->opt.quiet)
+		fprintf(stderr,
+		    "  noisy: %s is missed at %.4g/s already; the search begins again with %s\n",
+		    b->slo, search->bad_per_s, b->relaxed);
+	capacity_start(search, start_per_s, SEARCH_LIMIT_PER_S, SEARCH_PRECISION);
 }
 
 int bench_search(struct bench *b, double start_per_s, struct weir_err *err)
@@ -131,8 +184,10 @@ int bench_search(struct bench *b, double start_per_s, struct weir_err *err)
 	b->quiet_lines = true;
 	capacity_start(&search, start_per_s, SEARCH_LIMIT_PER_S, SEARCH_PRECISION);
 	for (int n = 1; rc == 0 && capacity_next(&search) > 0 && !atomic_load(&bench_stop_asked);
-	     n++)
+	     n++) {
 		rc = trial(b, &search, n, err);
+		relax(b, &search, start_per_s);
+	}
 	b->quiet_lines = false;
 	end_search(b, &search);
 	return rc;

@@ -6,7 +6,8 @@
  * the capacity and was not served: a single disturbance should not decide. If loads below the
  * capacity are not served in spite of that, the machine has changed since the search. The search and
  * the sweep then start over, once; the phases so far are set aside. If the noise hides whether
- * goodput falls, the loads that decide it are repeated, at most DECIDING_MAX times.
+ * goodput falls, the loads that decide it are repeated, at most DECIDING_MAX times. If even the
+ * highest load was served, the sweep goes on at twice that, at most EXTEND_MAX times.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,11 @@
 
 /* Guesses: the time of a noisy run should not exceed that of a quiet one by more than a factor of
  * two. */
-#define REPEATS_MAX   2
-#define DECIDING_MAX  3
+#define REPEATS_MAX  2
+#define DECIDING_MAX 3
+#define EXTEND_MAX   5
+/* Least highest multiple of a sweep that asks for overload. A guess. */
+#define EXTEND_FROM   2
 #define MULTIPLES_MAX 64
 
 int64_t bench_sweep_ns(const struct bench *b)
@@ -221,6 +225,53 @@ static int resolve(struct bench *b, struct weir_err *err)
 	return rc;
 }
 
+/* ---- a capacity that was too low ---- */
+
+/* Run a load of `multiple` times the capacity. Returns whether it was run. */
+static bool extend_once(struct bench *b, double multiple, struct weir_err *err, int *rc)
+{
+	struct load_plan *phases = calloc(1, sizeof(*phases));
+	const struct bench_options *o = &b->req->opt;
+	bool runs = false;
+
+	*rc = phases ? phases_sweep(
+			   phases, b->capacity_per_s, &multiple, 1, 1, o->for_ns, o->pause_ns, err)
+		     : sentence_nomem(err);
+	for (int i = 0; *rc == 0 && i < phases->n_phases; i++)
+		phases->phase[i].round = 0;
+	runs = *rc == 0 && has_room(&b->side[0], phases->n_phases);
+	if (runs)
+		*rc = bench_run(b, &b->side[0], phases, err);
+	free(phases);
+	return runs;
+}
+
+/* Continue a sweep to ten times the capacity that was no overload. On a noisy machine, the capacity
+ * at which an objective for the latency is met can be far below that of the threads. */
+static int extend(struct bench *b, struct weir_err *err)
+{
+	const struct load_plan *plan = &b->side[0].plan;
+	double multiple = 0;
+	int rc = 0;
+
+	for (int i = 0; i < plan->n_phases; i++)
+		if (load_phase_offers(plan, i) && plan->phase[i].multiple > multiple)
+			multiple = plan->phase[i].multiple;
+	snprintf(b->part, sizeof(b->part), "beyond");
+	for (int i = 0; rc == 0 && i < EXTEND_MAX && multiple >= EXTEND_FROM && b->n_sides == 1 &&
+			verdict(b).kind == VERDICT_LIGHT && !atomic_load(&bench_stop_asked);
+	     i++) {
+		multiple *= 2;
+		if (!b->req->opt.quiet)
+			fprintf(stderr, "  %gx the capacity was still served: going on at %gx\n",
+			    multiple / 2, multiple);
+		if (!extend_once(b, multiple, err, &rc) ||
+		    b->side[0].result.phase[b->side[0].plan.n_phases - 1].late)
+			break; /* the generator cannot send more */
+	}
+	return rc;
+}
+
 /* ---- a machine that changed ---- */
 
 static int start_over(struct bench *b, const struct verdict *v, struct weir_err *err)
@@ -254,5 +305,7 @@ int bench_sweep(struct bench *b, struct weir_err *err)
 	if (rc == 0 && v.kind == VERDICT_CHANGED && b->req->opt.find_capacity && b->n_sides == 1 &&
 	    !atomic_load(&bench_stop_asked))
 		rc = start_over(b, &v, err);
+	if (rc == 0 && b->capacity_per_s > 0 && b->req->opt.find_capacity)
+		rc = extend(b, err);
 	return rc == 0 && b->capacity_per_s > 0 ? resolve(b, err) : rc;
 }

@@ -221,4 +221,38 @@ law stopped.json
 kill -TERM "$pid"
 ended
 is exit 0
+
+# ---- a sweep: loads below the given capacity must be served, or the machine changed ----
+
+cat >limited.yaml <<'YAML'
+weir: 1
+name: limited
+admin: { listen: "127.0.0.1:0" }
+stages:
+  web:   { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: hello } }
+  hello:
+    use: respond
+    with: { body: "hello\n" }
+    threads: { min: 1, max: 1 }
+    admission: { policy: rate, rate: 40 }
+YAML
+launch limited.yaml
+weir bench "$web" --capacity 400 --sweep 0.5x,0.9x,2x --for 1s --pause 0s -o changed.json
+case "$out" in
+*'verdict     The machine changed during the run'*'2 of 2 loads below the capacity: not served'*)
+	is err has 'that should have been served'
+	out=$(python3 -c 'import json
+run = json.load(open("changed.json"))
+print(sum(p["multiple"] == 0.5 for p in run["phases"]))')
+	is out has '3' # the first time, and two repetitions
+	;;
+*'VOID'*) ;; # the host stalled in every phase
+*) fail 'loads below the capacity were refused, and the verdict does not say so' ;;
+esac
+is out lacks 'collapses'
+weir report changed.json -o changed.html
+out=$(<changed.html)
+is out lacks 'collapses'
+kill -TERM "$pid"
+ended
 finish

@@ -41,12 +41,20 @@ static void test_one(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<title>my run"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<p class='verdict ok'>"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "well-conditioned under overload"));
-	/* goodput, quantiles; percentiles; outcomes, goodput, latency, in flight; waits, queues,
+	/* goodput, classes, quantiles; percentiles; outcomes, goodput, latency, in flight; waits, queues,
 	 * busy, threads */
-	CU_ASSERT_EQUAL(count(text, "<svg class=chart"), 11);
-	CU_ASSERT_EQUAL(count(text, "<details class=twin>"), 11);
+	CU_ASSERT_EQUAL(count(text, "<svg class=chart"), 12);
+	CU_ASSERT_EQUAL(count(text, "<details class=twin>"), 12);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "ideal: the offered load, up to the capacity"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "Decisions of the server"));
+	/* the summary, and the classes in the second chart */
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<dt>Check<dd>one load below the capacity: served"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<dt>Certainty<dd>One round"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<dt>vip served there<dd>"));
+	const char *second = strstr(strstr(text, "<figure") + 1, "<figure");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(second);
+	const char *title = strstr(second, "Share of requests served, by class");
+	CU_ASSERT(title && title < strstr(second + 1, "<figure"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "queue 187 over threshold 64"));
 	CU_ASSERT_PTR_NULL(strstr(text, "Compared with"));
 	free(text);
@@ -60,6 +68,21 @@ static void test_collapse(void)
 	char *text = page(&m, 1, false);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<p class='verdict bad'>"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "collapses under overload"));
+	free(text);
+}
+
+/* Loads below the capacity were refused: the page says that the machine changed, not that the server
+ * collapses. */
+static void test_changed(void)
+{
+	struct made_up m = reading_plain("changed", 1);
+
+	m.kept = 0.3;
+	m.below = 0.6;
+	char *text = page(&m, 1, false);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<p class='verdict warn'>"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "The machine changed during the run"));
+	CU_ASSERT_PTR_NULL(strstr(text, "collapses"));
 	free(text);
 }
 
@@ -144,6 +167,7 @@ static void test_hostile(void)
 	free(text);
 }
 
-CUNIT_MAIN("html", {"one run", test_one}, {"a collapse", test_collapse}, {"two runs", test_two},
-    {"a void run", test_void}, {"a closed loop", test_closed},
-    {"self-contained", test_self_contained}, {"hostile texts", test_hostile})
+CUNIT_MAIN("html", {"one run", test_one}, {"a collapse", test_collapse},
+    {"a machine that changed", test_changed}, {"two runs", test_two}, {"a void run", test_void},
+    {"a closed loop", test_closed}, {"self-contained", test_self_contained},
+    {"hostile texts", test_hostile})

@@ -125,6 +125,23 @@ static void test_noise(void)
 	CU_ASSERT_EQUAL(v.kind, VERDICT_COLLAPSES);
 }
 
+/* A capacity far below that of the threads: goodput still rises at the highest load. */
+static void test_rises(void)
+{
+	char text[400];
+
+	begin();
+	for (int i = 0; i < N_LOADS; i++)
+		add(loads[i], 0, loads[i] * PER_S * (loads[i] > 1 ? 1 / (1 + loads[i] / 10) : 1),
+		    0.01);
+	struct verdict v = decide();
+	CU_ASSERT_EQUAL(v.kind, VERDICT_KEPT);
+	CU_ASSERT_TRUE(v.rises);
+	CU_ASSERT_DOUBLE_EQUAL(v.best_per_s, 5000, 1);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(verdict_sentence(&v, text, sizeof(text)), "more than at any lower load"));
+}
+
 /* The best of many noisy points is above their true value: a flat curve must not lose by that. */
 static void test_best_is_not_the_luckiest(void)
 {
@@ -254,6 +271,6 @@ static void test_errors_at_every_load(void)
 
 CUNIT_MAIN("verdict", {"a plateau", test_plateau}, {"a collapse", test_collapse},
     {"noise", test_noise}, {"the best is not the luckiest", test_best_is_not_the_luckiest},
-    {"the machine changed", test_changed}, {"a repeated phase", test_repeated},
-    {"rounds", test_rounds}, {"left out", test_left_out}, {"no overload", test_no_overload},
-    {"errors at every load", test_errors_at_every_load})
+    {"it still rises", test_rises}, {"the machine changed", test_changed},
+    {"a repeated phase", test_repeated}, {"rounds", test_rounds}, {"left out", test_left_out},
+    {"no overload", test_no_overload}, {"errors at every load", test_errors_at_every_load})
