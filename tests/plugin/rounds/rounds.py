@@ -151,9 +151,8 @@ def main():
     parser.add_argument("program")
     parser.add_argument("source")
     parser.add_argument("compiler")
-    parser.add_argument("flags", nargs="?", default="")
     parser.add_argument("--rounds", type=int, default=30)
-    args = parser.parse_args()
+    args, flags = parser.parse_known_args()
     args.program = os.path.abspath(args.program)
     os.environ["WEIR_TRUST_FILES"] = "any"
     folder = tempfile.mkdtemp()
@@ -161,7 +160,7 @@ def main():
     try:
         here, path = f"{args.source}/tests/plugin/rounds", f"{folder}/page.so"
         shutil.copy(f"{here}/page.yaml", folder)
-        environ = dict(os.environ, CC=args.compiler, CFLAGS=args.flags)
+        environ = dict(os.environ, CC=args.compiler, CFLAGS=" ".join(flags))
         subprocess.run([args.program, "stage", "build", f"{here}/page.c", "-o", path], check=True, env=environ)
         with open(path, "rb") as file:
             template = file.read()
