@@ -244,6 +244,8 @@ void notify_ready(struct notify *n, const struct weir_graph *graph)
 
 void notify_graph(struct notify *n, const struct weir_graph *graph)
 {
+	if (!n)
+		return;
 	pthread_mutex_lock(&n->mutex);
 	n->graph = graph;
 	n->graph_ns = clock_now_ns();
@@ -254,6 +256,8 @@ void notify_reloading(const struct notify *n)
 {
 	char text[80];
 
+	if (!n)
+		return;
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
 	    (long long)(clock_now_ns() / 1000));
 	notify_say(n, text);
@@ -261,7 +265,8 @@ void notify_reloading(const struct notify *n)
 
 void notify_reloaded(const struct notify *n)
 {
-	notify_say(n, "READY=1");
+	if (n)
+		notify_say(n, "READY=1");
 }
 
 void notify_stopping(struct notify *n)

@@ -65,12 +65,12 @@ bool notify_say(const struct notify *n, const char *text);
 void notify_ready(struct notify *n, const struct weir_graph *graph);
 
 /** Report that a reload begins (RELOADING=1 with the time), or that it has ended with success or
- *  failure (READY=1); see sd_notify(3). Called by the reload thread. */
+ *  failure (READY=1); see sd_notify(3). Called by the reload thread. NULL is allowed. */
 void notify_reloading(const struct notify *n);
 void notify_reloaded(const struct notify *n);
 
 /** From now on, check `graph` for the watchdog. After the function has returned, the previous graph
- *  is no longer accessed. Called by the reload thread, too. */
+ *  is no longer accessed. Called by the reload thread, too. NULL is allowed. */
 void notify_graph(struct notify *n, const struct weir_graph *graph);
 
 /** Report that the drain begins. */

@@ -269,6 +269,12 @@ static bool is_stopping(struct reloader *r)
 	return stopping;
 }
 
+/* Whether a user of the endpoint has requested the reload. */
+static bool by_user(const char *by)
+{
+	return strcmp(by, RELOAD_BY_SIGNAL) != 0 && strcmp(by, RELOAD_BY_PROGRAM) != 0;
+}
+
 static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 {
 	struct order o = {.out = {.id = id, .preview = preview, .by = by}};
@@ -277,7 +283,7 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 	if (!preview)
 		notify_reloading(r->now.notify);
 	o.out.rc = prepare(r, &o);
-	weir_graph_change_as(strcmp(by, RELOAD_BY_SIGNAL) == 0 ? NULL : by);
+	weir_graph_change_as(by_user(by) ? by : NULL);
 	if (o.out.rc == 0 && !preview)
 		o.out.rc = pass_gate(r, &o);
 	if (o.out.rc == 0 && !preview)
@@ -343,13 +349,11 @@ static void *reload_main(void *arg)
 
 /* ---- calls ---- */
 
-uint64_t reload_ask(struct reloader *r, bool preview, const char *by)
+/* The caller holds the lock. */
+static uint64_t order(struct reloader *r, bool preview, const char *by)
 {
-	pthread_mutex_lock(&r->lock);
-	if (r->stopping) {
-		pthread_mutex_unlock(&r->lock);
+	if (r->stopping)
 		return 0;
-	}
 	/* Pending requests are merged. A pending preview may become a real reload, but not vice
 	 * versa. */
 	r->preview = r->ordered ? r->preview && preview : preview;
@@ -357,8 +361,36 @@ uint64_t reload_ask(struct reloader *r, bool preview, const char *by)
 	snprintf(r->by, sizeof(r->by), "%s", by);
 	uint64_t id = ++r->orders;
 	pthread_cond_signal(&r->cond);
+	return id;
+}
+
+uint64_t reload_ask(struct reloader *r, bool preview, const char *by)
+{
+	pthread_mutex_lock(&r->lock);
+	uint64_t id = order(r, preview, by);
 	pthread_mutex_unlock(&r->lock);
 	return id;
+}
+
+bool reload_now(struct reloader *r, struct report_result *result)
+{
+	/* under the lock, so that the reload cannot end before its result is expected */
+	pthread_mutex_lock(&r->lock);
+	uint64_t id = order(r, false, RELOAD_BY_PROGRAM);
+	if (id != 0)
+		report_expect(&r->report, id, result);
+	pthread_mutex_unlock(&r->lock);
+	if (id != 0)
+		report_await(&r->report);
+	return id != 0;
+}
+
+struct weir_graph *reload_graph(struct reloader *r)
+{
+	pthread_mutex_lock(&r->lock);
+	struct weir_graph *graph = r->now.graph;
+	pthread_mutex_unlock(&r->lock);
+	return graph;
 }
 
 char *reload_status(struct reloader *r)

@@ -17,6 +17,7 @@
  * | call                                     | threads                    |
  * |------------------------------------------|----------------------------|
  * | reload_start, reload_begin, reload_stop  | main                       |
+ * | reload_now, reload_graph                 | main                       |
  * | reload_ended, reload_wait, reload_end    | main                       |
  * | reload_ask, reload_status, reload_counts | any, between start and end |
  * | reload_save                              | any, between start and end |
@@ -39,6 +40,9 @@
  *  are listed with the actor "reload". */
 #define RELOAD_BY_SIGNAL "signal"
 
+/** The same for a reload that the program requested which has the server inside. */
+#define RELOAD_BY_PROGRAM "program"
+
 struct reloader;
 
 /** The parts of a running server. From reload_begin to reload_stop, the reloader owns the graph
@@ -46,11 +50,11 @@ struct reloader;
 struct running {
 	struct build_input input; /* as at startup */
 	struct weir_graph *graph;
-	struct admin *admin; /* NULL without an endpoint */
-	struct otlp *otlp;   /* trace export of the graph, or NULL */
-	char *config;        /* body of /api/v1/config, owned */
-	char *values;        /* config_values of the running configuration, owned */
-	struct notify *notify;
+	struct admin *admin;   /* NULL without an endpoint */
+	struct otlp *otlp;     /* trace export of the graph, or NULL */
+	char *config;          /* body of /api/v1/config, owned */
+	char *values;          /* config_values of the running configuration, owned */
+	struct notify *notify; /* NULL without a service manager */
 	/* some threads may never return, so the process must exit without freeing anything */
 	bool left;
 };
@@ -66,6 +70,15 @@ void reload_begin(struct reloader *reloader);
  *  reload only reports what it would change. Pending requests are merged. Returns the number of the
  *  request, or 0 after reload_stop. */
 uint64_t reload_ask(struct reloader *reloader, bool preview, const char *by);
+
+struct report_result;
+
+/** Reload on behalf of the program that the server is in, and wait until that has ended. Returns false
+ *  after reload_stop. The result is that of this reload or of a later one. */
+bool reload_now(struct reloader *reloader, struct report_result *result);
+
+/** Return the running graph. */
+struct weir_graph *reload_graph(struct reloader *reloader);
 
 /** Return the results of reloads as JSON (docs/api.md), to be freed by the caller; NULL if out of
  *  memory. */

@@ -17,12 +17,14 @@ void report_init(struct report *r)
 {
 	*r = (struct report){.counts = {.last_ok = true}};
 	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->done, NULL);
 }
 
 void report_fini(struct report *r)
 {
 	json_decref(r->last);
 	json_decref(r->failure);
+	pthread_cond_destroy(&r->done);
 	pthread_mutex_destroy(&r->lock);
 }
 
@@ -182,6 +184,37 @@ static void log_order(const struct outcome *out, const char *result, const char 
 		log_error(&errs->err[i]);
 }
 
+/* Fill in the result that report_await waits for. The caller holds the lock. */
+static void fulfil(struct report *r, const struct outcome *out, bool changed, const char *sentence,
+    const struct weir_errs *errs)
+{
+	struct report_result *result = r->result;
+
+	if (!result || out->preview || out->id < r->result_id)
+		return;
+	*result = (struct report_result){
+	    .rc = out->rc, .changed = changed, .followed = out->followed, .errs = *errs};
+	snprintf(result->text, sizeof(result->text), "%s", sentence);
+	r->result = NULL;
+	pthread_cond_broadcast(&r->done);
+}
+
+void report_expect(struct report *r, uint64_t id, struct report_result *result)
+{
+	pthread_mutex_lock(&r->lock);
+	r->result = result;
+	r->result_id = id;
+	pthread_mutex_unlock(&r->lock);
+}
+
+void report_await(struct report *r)
+{
+	pthread_mutex_lock(&r->lock);
+	while (r->result)
+		pthread_cond_wait(&r->done, &r->lock);
+	pthread_mutex_unlock(&r->lock);
+}
+
 void report_order(struct report *r, const struct outcome *out, const struct config_diff *diff,
     const struct weir_errs *errs)
 {
@@ -215,6 +248,7 @@ void report_order(struct report *r, const struct outcome *out, const struct conf
 		if (out->rc == 0)
 			r->counts.last_ok_at = (double)now_s;
 	}
+	fulfil(r, out, out->rc == 0 && strcmp(result, "unchanged") != 0, sentence, errs);
 	pthread_mutex_unlock(&r->lock);
 }
 

@@ -31,9 +31,21 @@ struct outcome {
 	char dropped[384]; /* the first one */
 };
 
+/** The result of a reload that is not a preview, for a program. */
+struct report_result {
+	int rc;        /* 0, or a WEIR_E code */
+	bool changed;  /* something has changed */
+	bool followed; /* a new graph has replaced the old one */
+	char text[768];
+	struct weir_errs errs;
+};
+
 struct report {
 	pthread_mutex_t lock;
+	pthread_cond_t done;
 	/* under the lock */
+	struct report_result *result; /* to be filled in by reload `result_id` or later; or NULL */
+	uint64_t result_id;
 	json_t *last;    /* NULL before the first reload */
 	json_t *failure; /* the latest reload that was not a preview, if it failed; else NULL */
 	uint64_t done_id;
@@ -70,6 +82,12 @@ void report_order(struct report *report, const struct outcome *out, const struct
 /** Return the body of /api/v1/reload, to be freed by the caller; NULL if out of memory. `draining`
  *  is the number of replaced graphs that have not ended. */
 char *report_json(struct report *report, int draining);
+
+/** Prepare to wait: the next reload with the number `id` or a greater one fills in *result. */
+void report_expect(struct report *report, uint64_t id, struct report_result *result);
+
+/** Wait until the expected result has been filled in. */
+void report_await(struct report *report);
 
 void report_counts(struct report *report, struct admin_reload_counts *counts);
 

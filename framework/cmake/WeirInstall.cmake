@@ -2,6 +2,7 @@
 # Version, libweir and `cmake --install`.
 #
 #   bin/weir                          the command; plug-ins take its exported symbols
+#   lib/libweir-test.a                for tests of stage types (weir/test.h)
 #   lib/libweir.so                    framework, stages, YAML and admin endpoint for other programs
 #   include/weir/*.h                  the public headers
 #   lib/pkgconfig/weir.pc             cc $(pkg-config --cflags --libs weir)
@@ -106,8 +107,10 @@ add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/fr
 
 # ---- what is installed; WeirPackage.cmake makes a Debian package of each component ----
 install(TARGETS weir COMPONENT weir)
-install(TARGETS weir_headers libweir EXPORT weir-targets LIBRARY COMPONENT libweir NAMELINK_COMPONENT libweir-dev)
-install(DIRECTORY framework/include/weir stages/include/weir server/include/weir
+target_link_libraries(weir_testing INTERFACE libweir)
+install(TARGETS weir_headers libweir weir_testing EXPORT weir-targets LIBRARY COMPONENT libweir NAMELINK_COMPONENT libweir-dev
+  ARCHIVE COMPONENT libweir-dev)
+install(DIRECTORY framework/include/weir stages/include/weir server/include/weir testing/include/weir
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT libweir-dev FILES_MATCHING PATTERN "*.h")
 install(EXPORT weir-targets NAMESPACE weir:: DESTINATION ${weir_package} COMPONENT libweir-dev)
 install(FILES ${weir_made}/weir-config.cmake ${weir_made}/weir-config-version.cmake

@@ -25,7 +25,6 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,18 +65,6 @@ static bool turn;           /* a thread loads or unloads */
 static bool sweep_required; /* look for plug-ins to unload before the turn ends */
 static struct object *newest_object;
 static struct plugin *newest_plugin;
-
-static int fail(struct weir_err *err, int code, const char *fmt, ...) WEIR_PRINTF(3, 4);
-static int fail(struct weir_err *err, int code, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err->text, sizeof(err->text), fmt, ap);
-	va_end(ap);
-	err->code = code;
-	return code;
-}
 
 /* ---- objects; the caller has the turn ---- */
 
@@ -328,7 +315,7 @@ static int not_loaded(const char *path, struct weir_err *err)
 	if (access("/proc/self/fd", X_OK) != 0)
 		snprintf(err->hint, sizeof(err->hint),
 		    "plug-ins are loaded through /proc/self/fd, which does not exist");
-	return fail(err, WEIR_ENOENT, "plug-in '%.80s' cannot be loaded: %s", path,
+	return registry_fail(err, WEIR_ENOENT, "plug-in '%.80s' cannot be loaded: %s", path,
 	    why    ? why + 2
 	    : text ? text
 		   : "the reason is unknown");
@@ -342,7 +329,8 @@ static int open_object(struct plugin *p, const char *path, struct weir_err *err)
 		return not_loaded(path, err);
 	p->ops = dlsym(p->so, p->symbol);
 	if (!p->ops)
-		return fail(err, WEIR_ENOENT, "plug-in '%s' has no symbol '%s'", path, p->symbol);
+		return registry_fail(
+		    err, WEIR_ENOENT, "plug-in '%s' has no symbol '%s'", path, p->symbol);
 	return stage_type_check(p->ops, err);
 }
 
@@ -371,11 +359,12 @@ static int load_copy(
 
 	if (!p) {
 		close(copy->fd);
-		return fail(err, WEIR_ENOMEM, "out of memory");
+		return registry_fail(err, WEIR_ENOMEM, "out of memory");
 	}
 	snprintf(p->symbol, sizeof(p->symbol), "%s", symbol);
 	p->object = object_get(copy);
-	int rc = p->object ? open_object(p, path, err) : fail(err, WEIR_ENOMEM, "out of memory");
+	int rc = p->object ? open_object(p, path, err)
+			   : registry_fail(err, WEIR_ENOMEM, "out of memory");
 	if (rc == 0)
 		return enter(p, err);
 	forget(p);
@@ -386,7 +375,7 @@ static int not_looked_at(const char *path, struct weir_err *err)
 {
 	snprintf(
 	    err->hint, sizeof(err->hint), "run 'weir check', which loads it in a separate process");
-	return fail(err, WEIR_ENOENT,
+	return registry_fail(err, WEIR_ENOENT,
 	    "plug-in '%s' is not loaded yet, and a preview does not run its code in this server",
 	    path);
 }
@@ -397,7 +386,7 @@ int weir_stage_plugin(const char *path, bool look, uint64_t *id, struct weir_err
 	char symbol[128];
 
 	if (!symbol_of(path, symbol, sizeof(symbol)))
-		return fail(err, WEIR_EINVAL,
+		return registry_fail(err, WEIR_EINVAL,
 		    "the file name of plug-in '%s' does not contain a stage name", path);
 	int rc = plugin_copy(path, symbol, &copy, err);
 	if (rc != 0)

@@ -110,13 +110,6 @@ const struct weir_stage_ops *weir_stage_type_at(int i)
 	return ops;
 }
 
-static int fail(struct weir_err *err, int code, const char *text, const char *name)
-{
-	snprintf(err->text, sizeof(err->text), "%s%s%s", text, name, *name ? "'" : "");
-	err->code = code;
-	return code;
-}
-
 int weir_stage_register(const struct weir_stage_ops *ops, struct weir_err *err)
 {
 	int rc = stage_type_check(ops, err);
@@ -127,11 +120,12 @@ int weir_stage_register(const struct weir_stage_ops *ops, struct weir_err *err)
 	if (same == ops)
 		return 0;
 	if (same)
-		return fail(err, WEIR_EBUSY, "there is already a stage type '", ops->name);
+		return registry_fail(
+		    err, WEIR_EBUSY, "there is already a stage type '%s'", ops->name);
 	lock_take(&registry_lock);
 	rc = insert(ops, NULL);
 	lock_release(&registry_lock);
-	return rc == 0 ? 0 : fail(err, rc, "out of memory", "");
+	return rc == 0 ? 0 : registry_fail(err, rc, "out of memory");
 }
 
 /* ---- the types of plug-ins ---- */
@@ -192,7 +186,8 @@ int registry_enter(
 	int rc = 0;
 
 	if (same.ops && same.ops != ops && (!same.plugin || same.round == load_round))
-		return fail(err, WEIR_EBUSY, "there is already a stage type '", ops->name);
+		return registry_fail(
+		    err, WEIR_EBUSY, "there is already a stage type '%s'", ops->name);
 	lock_take(&registry_lock);
 	struct type *slot = same.ops ? &types[slot_of(ops->name)] : NULL;
 	if (!slot)
@@ -206,5 +201,5 @@ int registry_enter(
 		    .ops_before = same.ops,
 		    .plugin_before = same.plugin};
 	lock_release(&registry_lock);
-	return rc == 0 ? 0 : fail(err, rc, "out of memory", "");
+	return rc == 0 ? 0 : registry_fail(err, rc, "out of memory");
 }

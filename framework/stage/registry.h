@@ -20,6 +20,9 @@ struct plugin;
  *  in. */
 int stage_type_check(const struct weir_stage_ops *ops, struct weir_err *err);
 
+/** Fill in `err` and return `code`. */
+int registry_fail(struct weir_err *err, int code, const char *fmt, ...) WEIR_PRINTF(3, 4);
+
 /** Give the name of `ops` to the type `ops` of `plugin`. An earlier configuration's type of another
  *  plug-in is replaced until registry_revert. Returns 0, or a WEIR_E code with `err` filled in. Only
  *  the thread that loads plug-ins. */

@@ -87,6 +87,36 @@ serves "$work/shop/build/shop"
 $cc $flags -Wl,-rpath,"$libdir" "$work/shop/shop.c" $(pkg-config --cflags --libs weir) -o "$work/shop/by_pc"
 serves "$work/shop/by_pc"
 
+say "the program reads the file again on SIGHUP, from another folder, and says what is wrong with it"
+mkfifo "$work/said"
+(cd / && exec "$work/shop/by_pc" "$work/shop/shop.yaml") >"$work/said" 2>"$work/reloads" &
+server=$!
+IFS=' ,' read -r -t 60 _ port _ <"$work/said"
+# reloads TEXT: after SIGHUP the program says TEXT.
+reloads() {
+	kill -HUP "$server"
+	for ((tries = 0; tries < 1200; tries++)); do
+		! grep -q "$1" "$work/reloads" || return 0
+		sleep 0.05
+	done
+	cat "$work/reloads"
+	exit 1
+}
+reloads 'nothing changes'
+sed -i 's/use: respond/use: respnod/' "$work/shop/shop.yaml"
+reloads 'shop.yaml:6:'
+[ "$(curl -s -m 60 "http://127.0.0.1:$port/")" = bread ]
+sed -i 's/use: respnod/use: respond/; s/bread/cake/' "$work/shop/shop.yaml"
+reloads '^reloaded: 1 stage is rebuilt'
+until [ "$(curl -s -m 60 "http://127.0.0.1:$port/")" = cake ]; do # the old graph accepts for a moment
+	sleep 0.05
+done
+sed -i 's/cake/bread/' "$work/shop/shop.yaml"
+kill -TERM "$server"
+wait "$server"
+server=
+rm "$work/said"
+
 say "a mistake in the file is reported at its place"
 sed -i 's/use: respond/use: respnod/' "$work/shop/shop.yaml"
 if (cd "$work/shop" && "$work/shop/by_pc") 2>"$work/wrong"; then
@@ -105,7 +135,7 @@ sed -e "/@HEADERS@/r $work/headers" -e "/@CALLS@/r $work/calls" -e '/@[A-Z]*@/d'
 # shellcheck disable=SC2046,SC2086 # lists of flags
 $cxx $flags -std=c++17 -Wall -Wextra -Werror -pedantic -Wl,-rpath,"$libdir" "$work/shop/embed.cc" \
 	$(pkg-config --cflags --libs weir) -o "$work/shop/embed"
-(cd "$work/shop" && ./embed)
+(cd "$work" && shop/embed)
 
 say "manual pages and completions"
 for file in man/man1/weir.1.gz man/man5/weir.yaml.5.gz man/man5/weir-file.read.5.gz bash-completion/completions/weir \

@@ -20,7 +20,7 @@ cd "${2:-$here/../..}" || exit 2
 rules=$here/rules.txt
 source_dirs=(framework stages config admin export server cli load report sim tests bench)
 # Where "..." and <...> are searched after the including file's own folder.
-include_roots=(framework/include stages/include server/include framework stages config export bench tests/unit tests .)
+include_roots=(framework/include stages/include server/include testing/include framework stages config export bench tests/unit tests .)
 function_lines_max=60
 file_lines_max=500
 violations=0

@@ -62,6 +62,9 @@ awk -v dir="$work/page" '/^```/ { inside = !inside; n++; next } inside { print >
 for file in upper.c CMakeLists.txt hello.yaml; do
 	page_has "$top/tests/plugin/project/$file"
 done
+for file in vote.c vote.yaml vote_test.c CMakeLists.txt; do
+	page_has "$top/tests/plugin/vote/$file"
+done
 page_has "$top/tests/plugin/waits/ask.c"
 page_has "$top/tests/plugin/waits/pool.c"
 page_has "$top/tests/plugin/pair/query.c"
@@ -73,6 +76,22 @@ done
 say install
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
 weir=$work/prefix/bin/weir
+
+say "a stage with outlets, metrics and parameters, and its test"
+make_project vote
+"$weir" check "$work/vote/vote.yaml"
+"$work/vote/build/vote_test"
+libdir=$(dirname "$(dirname "$(find "$work/prefix" -name weir.pc)")")
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+# shellcheck disable=SC2046,SC2086 # lists of flags
+$cc $flags -D_GNU_SOURCE -Wl,-rpath,"$libdir" "$work/vote/vote.c" "$work/vote/vote_test.c" -lweir-test \
+	$(pkg-config --cflags --libs weir) -o "$work/vote/by_pc"
+"$work/vote/by_pc"
+
+say "weir stage build finds the installed headers"
+rm "$work/vote/vote.so"
+(cd "$work/vote" && CC=$cc CFLAGS=$flags "$weir" stage build vote.c)
+"$weir" check "$work/vote/vote.yaml"
 
 say "build, check, describe"
 make_project project

@@ -3,7 +3,7 @@
  * A server from a YAML file inside a program: the file's stages, its admin endpoint, its log and its
  * export of traces, as under `weir run`. The program keeps its signals and its main loop.
  *
- *   open --start--> running --close--> gone
+ *   open --start--> running --reload--> running --close--> gone
  *
  * All calls are for one thread at a time. weir/graph.h has the calls for a running graph: other
  * threads may offer events to its stages, read its counters and set its knobs.
@@ -11,6 +11,7 @@
 #ifndef WEIR_SERVER_H
 #define WEIR_SERVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/annotate.h>
@@ -26,8 +27,12 @@ struct weir_server;
  * `sets` has `n_sets` overrides of the file, each "STAGE.KNOB=VALUE"; they are copied. The stages open
  * their files; no address is bound and no thread is started.
  *
- * The working directory of the process becomes the folder of the file, since paths in the file are
- * relative to it. `user:` of the file has no effect, since the program decides which user it is.
+ * Paths in the file are relative to its folder. The working directory of the program does not matter for
+ * them and is not changed: the threads of the server have one of their own, by unshare(2). Where that is
+ * forbidden, as in some containers, the folder of the file must be the working directory of the program
+ * (WEIR_ESYS otherwise), and the program must not change it. `path` itself is relative to the working
+ * directory of the program. `user:` of the file has no effect, since the program decides which user it
+ * is.
  *
  * Returns 0 and stores the server in *server, to be passed to weir_server_close. Otherwise returns a
  * WEIR_E code and fills in `errs`, with the place of each mistake in the file (weir_errs_format); all
@@ -42,7 +47,32 @@ WEIR_API int weir_server_open(const char *path, const char *const *sets, int n_s
  *  started at most once, and a process runs one server at a time (WEIR_EBUSY). */
 WEIR_API int weir_server_start(struct weir_server *server, struct weir_errs *errs);
 
-/** Return the graph, which lives until weir_server_close. */
+/** What a reload has done. */
+struct weir_reload_result {
+	bool changed;   /* false if the file says what is running already */
+	bool new_graph; /* a new graph has replaced the old one, which finishes its events */
+	char text[768]; /* what has changed, or the number of errors: one sentence */
+};
+
+/**
+ * Read the file again and make the server what the file says, as SIGHUP does with `weir run`
+ * (docs/reload.md): live settings are set in place; for others a new graph is started beside the old
+ * one, takes over its sockets and connections, and the old one finishes the events that it has. Changed
+ * plug-ins are loaded.
+ *
+ * Returns 0 with *result filled in. Otherwise returns a WEIR_E code with `errs` filled in, with the place
+ * of each mistake; the server then runs as before. Blocks for as long as reading files and starting
+ * stages take, not for the events of the old graph.
+ *
+ * If result->new_graph is set, pointers to the old graph and its stages are no longer valid: other
+ * threads of the program must not be in a call with them during weir_server_reload, and take new ones
+ * from weir_server_graph.
+ */
+WEIR_API int weir_server_reload(
+    struct weir_server *server, struct weir_reload_result *result, struct weir_errs *errs);
+
+/** Return the running graph. It is valid until weir_server_close, or until weir_server_reload has
+ *  replaced it. */
 WEIR_API struct weir_graph *weir_server_graph(struct weir_server *server);
 
 /** Return the TCP port of the admin endpoint, or 0 if it is not started or uses a socket file. Of the

@@ -133,6 +133,38 @@ static inline struct weir_http_request *weir_http_request(struct weir_event *ev)
  * none. */
 WEIR_API struct weir_slice weir_http_header(const struct weir_http_request *req, const char *name);
 
+/**
+ * Decode the percent-escapes of `text` once: "%2F" becomes '/', of either case. With `plus`, '+' becomes
+ * a space, as in queries and forms. Use it on single segments of req->path, after splitting the path at
+ * '/', and on other texts that carry such escapes.
+ *
+ * Writes the bytes and a NUL to buf[size]; `buf` may be text.p, to decode in place where there is room
+ * for the NUL. Returns the number of bytes without the NUL. Returns WEIR_EINVAL if a '%' is not followed
+ * by two hex digits, if a decoded byte is NUL, or if the result does not fit; buf[0] is then NUL, if
+ * size > 0. The result may be any bytes, valid UTF-8 or not. Any thread; about 1 ns for each byte.
+ */
+WEIR_API int64_t weir_http_percent_decode(
+    struct weir_slice text, bool plus, char *buf, size_t size);
+
+/**
+ * Take the first parameter of *query, as in req->query or a body of application/x-www-form-urlencoded,
+ * "a=1&b=2". Stores its name and value as sent, not decoded, and sets *query to what follows. Empty
+ * parameters, as in "&&", are skipped; the value of one without '=' is {NULL, 0}. Returns false at the
+ * end. Any thread; allocates nothing.
+ */
+WEIR_API bool weir_http_query_next(
+    struct weir_slice *query, struct weir_slice *name, struct weir_slice *value);
+
+/**
+ * Find the first parameter of `query` whose decoded name is `name`, and decode its value to buf[size], as
+ * weir_http_percent_decode does, with '+' as a space. Returns the number of bytes, 0 also for "name" and
+ * "name="; WEIR_ENOENT if there is none; WEIR_EINVAL if the value cannot be decoded or does not fit.
+ * Parameters whose names cannot be decoded are passed over. buf[0] is NUL unless there is a value.
+ * Any thread; takes time in proportion to the length of the query.
+ */
+WEIR_API int64_t weir_http_query_get(
+    struct weir_slice query, const char *name, char *buf, size_t size);
+
 /** Return the name in `req->host`, without the port; empty if there is none. Any thread. */
 WEIR_API struct weir_slice weir_http_host_name(const struct weir_http_request *req);
 

@@ -5,7 +5,8 @@
   rounds.py PROGRAM SOURCE_DIR C_COMPILER [C_FLAGS] [--rounds N]
 
 Three clients request pages all the time, each over one connection, one of them so slowly that the end of a page of
-1 MB is sent by later graphs. Each round renames a new version into place and reloads. By hand, with a release build:
+1 MB is sent by later graphs. An operator reads everything meanwhile. Each round renames a new version into place and
+reloads. By hand, with a release build:
 
   tests/plugin/rounds/rounds.py build/release/weir . cc --rounds 1000
 """
@@ -74,6 +75,34 @@ class Client(threading.Thread):
                 conn = self.connection()
 
 
+class Operator(threading.Thread):
+    """Reads everything that has names and texts of the plug-in, all the time."""
+
+    PATHS = ["/metrics", "/api/v1/stages/page", "/api/v1/stages/page/knobs", "/api/v1/stages/page/queue",
+             "/api/v1/graph", "/api/v1/profile", "/api/v1/requests/slowest", "/api/v1/history", "/api/v1/config", "/api/v1/decisions"]
+
+    def __init__(self, admin):
+        super().__init__(daemon=True)
+        self.host, self.done, self.lost = admin.split("/")[2], 0, []
+        self.stop = threading.Event()
+
+    def run(self):
+        while not self.stop.wait(0.005):
+            path = self.PATHS[self.done % len(self.PATHS)]
+            try:
+                conn = http.client.HTTPConnection(self.host, timeout=120)
+                conn.request("GET", path)
+                response = conn.getresponse()
+                response.read()
+                conn.close()
+                if response.status != 200:
+                    raise ValueError(f"{path}: {response.status}")
+                self.done += 1
+            except (OSError, http.client.HTTPException, ValueError) as e:
+                self.lost.append(repr(e))
+                return
+
+
 class Server:
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
@@ -131,19 +160,20 @@ def until(what, condition):
 
 def load_and_replace(server, template, path, rounds):
     clients = [Client(server.port, "/"), Client(server.port, "/"), Client(server.port, "/all", slow=True)]
-    for client in clients:
-        client.start()
+    operator = Operator(server.admin)
+    for thread in [*clients, operator]:
+        thread.start()
     for version in range(1, rounds + 1):
         put(template, version, path)
         server.reload()
         until(f"version {version} does not answer", lambda v=version: max(c.newest for c in clients) >= v)
         if version in (1, 100, 200, 500) or version == rounds:
             print(f"round {version}: {server.figures()}", flush=True)
-    for client in clients:
-        client.stop.set()
-    for client in clients:
-        client.join()
-    return clients
+    for thread in [*clients, operator]:
+        thread.stop.set()
+    for thread in [*clients, operator]:
+        thread.join()
+    return clients, operator
 
 
 def main():
@@ -151,9 +181,8 @@ def main():
     parser.add_argument("program")
     parser.add_argument("source")
     parser.add_argument("compiler")
-    parser.add_argument("flags", nargs="?", default="")
     parser.add_argument("--rounds", type=int, default=30)
-    args = parser.parse_args()
+    args, flags = parser.parse_known_args()
     args.program = os.path.abspath(args.program)
     os.environ["WEIR_TRUST_FILES"] = "any"
     folder = tempfile.mkdtemp()
@@ -161,16 +190,17 @@ def main():
     try:
         here, path = f"{args.source}/tests/plugin/rounds", f"{folder}/page.so"
         shutil.copy(f"{here}/page.yaml", folder)
-        environ = dict(os.environ, CC=args.compiler, CFLAGS=args.flags)
+        environ = dict(os.environ, CC=args.compiler, CFLAGS=" ".join(flags))
         subprocess.run([args.program, "stage", "build", f"{here}/page.c", "-o", path], check=True, env=environ)
         with open(path, "rb") as file:
             template = file.read()
         server = Server(args.program, folder)
-        clients = load_and_replace(server, template, path, args.rounds)
+        clients, operator = load_and_replace(server, template, path, args.rounds)
         until("a former version is still mapped", lambda: server.copies() == 1)
         print(f"at the end: {server.figures()}")
-        lost = [text for client in clients for text in client.lost]
-        print(f"{sum(c.done for c in clients)} pages, {clients[2].done} of them slow, {len(lost)} lost {lost[:3]}")
+        lost = [text for thread in [*clients, operator] for text in thread.lost]
+        print(f"{sum(c.done for c in clients)} pages, {clients[2].done} of them slow, {operator.done} "
+              f"reads by an operator, {len(lost)} lost {lost[:3]}")
         server.process.send_signal(signal.SIGTERM)
         code = server.process.wait(timeout=120)
         if code != 0 or lost:
