@@ -7,20 +7,20 @@
  * which costs more than the batch. So it keeps it, as if it had taken it already: the next batch begins
  * when the last one ended, and no clock is read in between.
  *
- * The queue is the way if it may matter: it has events, or those of another stage of the pool wait; another
- * thread could take some of the events; the stage lingers, is paused or drained; it orders its events, or
- * bounds how many are in work; or the thread is one too many.
+ * The queue is the way if it may matter: it has events, or those of another stage of the pool wait, or are
+ * held with tickets; another thread could take some of the events; the stage lingers, is paused or
+ * drained; it orders its events, or bounds how many are in work; or the thread is one too many.
  */
 #include "base/probe.h"
 #include "event/place.h"
 #include "sched/handler.h"
 #include "stage/cohort.h"
 
-/* Whether no event waits for a thread of the pool. */
+/* Whether no event waits for a thread of the pool, nor may have to: holds expire between batches. */
 static bool is_idle(const struct pool *pool)
 {
 	for (int i = 0; i < pool->n_sinks; i++)
-		if (queue_length(&pool->sinks[i]->queue) > 0)
+		if (pool->sinks[i]->expire || queue_length(&pool->sinks[i]->queue) > 0)
 			return false;
 	return true;
 }

@@ -13,9 +13,10 @@ static struct weir_graph *g;
 static struct weir_stage *go;
 static atomic_int entered, handled;
 static uint64_t order[MOST];
-static bool waits, dies;
+static bool waits, dies, expires;
+static atomic_bool expired;
 
-/* Requeues each event as often as its seq says. With `waits`, the first call waits for the gate; with
+/* Requeues each event as often as its seq says, and with `expires` until the other has expired. With `waits`, the first call waits for the gate; with
  * `dies`, it emits the events but the first instead, to a stage that ends the thread. */
 static void go_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
@@ -24,10 +25,12 @@ static void go_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		FIXTURE_AWAIT(atomic_load(&probe_gate));
 	for (int i = 0; i < n; i++) {
 		struct probe *p = (struct probe *)ev[i];
-		order[atomic_fetch_add(&handled, 1)] = ev[i]->key;
+		int at = atomic_fetch_add(&handled, 1);
+		if (at < MOST)
+			order[at] = ev[i]->key;
 		if (dies && ev[i]->key > 0)
 			weir_emit(st, 0, &ev[i]);
-		else if (p->seq-- > 0)
+		else if (expires ? !atomic_load(&expired) : p->seq-- > 0)
 			weir_requeue(st, &ev[i]);
 		else
 			weir_event_finish(&ev[i], WEIR_OK);
@@ -42,6 +45,26 @@ static void die_handle(struct weir_stage *st, struct weir_event **ev, int n)
 	pthread_exit(NULL);
 }
 
+static void keep_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	for (int i = 0; i < n; i++)
+		weir_hold_until(st, &ev[i], weir_now_ns(st) + 1000000);
+}
+
+static void keep_expired(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	(void)st;
+	atomic_store(&expired, true);
+	weir_event_finish_run(ev, n, WEIR_OK);
+}
+
+static const struct weir_stage_ops keep_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_HOLDS,
+    .name = "t.keep",
+    .summary = "holds events",
+    .accepts = &probe_type,
+    .handle = keep_handle,
+    .expired = keep_expired};
 static const struct weir_stage_ops go_ops = {.abi = WEIR_STAGE_ABI,
     .flags = WEIR_STAGE_BLOCKS,
     .name = "t.go",
@@ -55,14 +78,19 @@ static const struct weir_stage_ops die_ops = {.abi = WEIR_STAGE_ABI,
     .accepts = &probe_type,
     .handle = die_handle};
 
-static void offer(int i, int again)
+static void offer_to(struct weir_stage *to, int i, int again)
 {
 	struct weir_event *ev = &probes[i].ev;
 
 	weir_event_init(ev, &probe_type, 1);
 	ev->key = (uint64_t)i;
 	probes[i].seq = again;
-	CU_ASSERT_EQUAL_FATAL(weir_offer(go, &ev, 1, NULL), 1);
+	CU_ASSERT_EQUAL_FATAL(weir_offer(to, &ev, 1, NULL), 1);
+}
+
+static void offer(int i, int again)
+{
+	offer_to(go, i, again);
 }
 
 static void start(bool with_gate, const char *mode)
@@ -71,7 +99,17 @@ static void start(bool with_gate, const char *mode)
 
 	fixture_open_stage(spec, "die", "t.die", NULL)->inlined = true;
 	struct weir_stage_spec *s = fixture_open_stage(spec, "go", "t.go", "die");
-	fixture_set(s, "threads.max", "1");
+	if (expires) {
+		struct weir_group_spec *core = weir_spec_add_group(spec, "core");
+		core->threads.min = core->threads.max = 1;
+		weir_spec_text(&s->group, "core");
+		s = fixture_core_stage(spec, "keep", "t.keep", NULL);
+		fixture_set(s, "width.policy", "static");
+		fixture_set(s, "width.max", "10");
+		fixture_set(s, "slo", "1h");
+	} else {
+		fixture_set(s, "threads.max", "1");
+	}
 	if (mode)
 		fixture_set(s, "mode", mode);
 	prepare(10);
@@ -184,5 +222,19 @@ static void test_death(void)
 	CU_ASSERT_EQUAL(atomic_load(&handled), 4);
 }
 
+/* The thread minds the tickets of another stage, though it always has an event to run again. */
+static void test_expiry(void)
+{
+	fixture_register(&keep_ops);
+	expires = true;
+	start(false, NULL);
+	offer_to(weir_graph_stage(g, "keep"), 1, 0);
+	offer(0, 0);
+	end(2);
+	CU_ASSERT(atomic_load(&expired));
+	expires = false;
+}
+
 CUNIT_MAIN("again", {"at_once", test_at_once}, {"behind_others", test_behind_others},
-    {"paused", test_paused}, {"exclusive", test_exclusive}, {"death", test_death})
+    {"paused", test_paused}, {"exclusive", test_exclusive}, {"death", test_death},
+    {"expiry", test_expiry})
