@@ -40,6 +40,9 @@ static struct weir_stage_view *made_up_stage(
 	return s;
 }
 
+/* 40 calls with 1 event, 20 with 2, 10 with 3, and 30 with 5 to 8. */
+static const uint64_t cohorts[WEIR_COHORT_BUCKETS] = {40, 20, 10, 30};
+
 static void made_up_links(
     struct made_up *m, int stage, int first, int n, const char *const outlet_to[][2])
 {
@@ -89,10 +92,7 @@ static void made_up_disk(struct weir_stage_view *s)
 	    .stack = "read_file (weir+0x4a1f)\n?? (libc.so.6+0x891f5)\n"};
 	s->batches = 100;
 	s->batch_events = 250;
-	s->cohorts[0] = 40; /* 40 of 1, 20 of 2, 10 of 3, and 30 of 5 to 8 events */
-	s->cohorts[1] = 20;
-	s->cohorts[2] = 10;
-	s->cohorts[3] = 30;
+	memcpy(s->cohorts, cohorts, sizeof(s->cohorts));
 	s->oldest_wait_ns = 31200000;
 	s->longest_running_ns = 5100000;
 	s->slo_ns = 2000000000;
