@@ -57,6 +57,9 @@ int config_schema(FILE *out);
  *  WEIR_ENOENT. */
 int config_describe(const char *type, FILE *out);
 
+/** Write the same facts as JSON (docs/json.md). Returns 0, WEIR_ENOENT or WEIR_ENOMEM. */
+int config_describe_json(const char *type, FILE *out);
+
 /** Return the name with index `i` (from 0) that config_describe accepts in addition to stage types
  * ("stage", "group", "admin" ...), or NULL after the last. The string is static. */
 const char *config_described(int i);
@@ -65,6 +68,25 @@ const char *config_described(int i);
  *  NULL ("stages.disk.threads"), write only the keys below it. Returns 0, WEIR_ENOENT (there is no
  *  such key) or WEIR_ENOMEM. */
 int config_explain(const struct weir_spec *spec, const char *path, FILE *out);
+
+/** A key, its effective value and where that comes from. All members are valid only during the
+ *  call. */
+struct config_value {
+	const char *path;  /* "stages.disk.threads.max" */
+	const char *value; /* as it is written in YAML */
+	/* "file", "defaults", "set", "default" or "program"; "note" for an explanation in words, which
+	 * is not a key */
+	const char *origin;
+	const char *file; /* for "file" and "defaults"; else NULL */
+	int line;         /* from 1; 0 without a file */
+};
+
+typedef void config_value_fn(void *arg, const struct config_value *value);
+
+/** Call `fn` with `arg` for each key that config_explain would write, in that order. "defaults" are
+ *  the values that a stage takes from `defaults:`, "set" is --set. Returns as config_explain. */
+int config_explain_each(
+    const struct weir_spec *spec, const char *path, config_value_fn *fn, void *arg);
 
 /** A key whose value comes from a file. All members are valid only during the call. */
 struct config_said {

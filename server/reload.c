@@ -286,6 +286,8 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 		notify_reloaded(r->now.notify);
 	if (o.out.rc != 0 || preview)
 		weir_stage_plugins_revert();
+	else
+		weir_stage_plugins_keep();
 	o.out.took_ns = clock_now_ns() - began_ns;
 	name_as_given(&o.errs, r->folder);
 	if (o.out.rc == 0 && preview)

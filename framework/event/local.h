@@ -59,6 +59,7 @@ struct class_book {
 	/* events whose service time has been recorded; a requeued event is counted once */
 	book_counter handled;
 	book_counter failed, shadow_shed;
+	book_counter refused; /* of the offered events, those that were not admitted */
 	/* time that inline stages took in the handler threads of this stage */
 	book_counter behind_ns;
 	/* `spawned`: events that the stage has made (weir/op.h), which are not offered to it.
@@ -115,13 +116,11 @@ struct book {
 	book_counter busy_ns, batches, batch_events;
 	book_counter cohorts[WEIR_COHORT_BUCKETS]; /* of the batches, by number of events */
 	book_counter unhandled, wakeups, restarted, again_ns;
-	/* `put_back`: events that were to return to the queue (weir_requeue). `refused`: of the
-	 * offered events, those that were not admitted. `dropped`: events that ended after they were
-	 * admitted or put back, and before a handler got them. */
-	book_counter put_back, refused, dropped;
+	/* `put_back`: events that were to return to the queue (weir_requeue). `dropped`: events that
+	 * ended after they were admitted or put back, and before a handler got them. */
+	book_counter put_back, dropped;
 	book_counter refusals; /* events that the other side has refused (weir_hold_refused) */
-	/* payloads and reservations that the stage was refused, by reason */
-	book_counter payload_refused[WEIR_PAYLOAD_REFUSALS];
+	book_counter payload_refused[WEIR_PAYLOAD_REFUSALS]; /* and reservations, by reason */
 	/* for services that ended because a ticket expired: their total time, and the number of
 	 * events that left the stage after such a service */
 	book_counter expired_ns, expired;

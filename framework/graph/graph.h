@@ -81,6 +81,7 @@ struct stage_sums {
 
 struct weir_graph {
 	struct weir_spec *spec;
+	struct plugin_hold *plugins; /* its stage types stay loaded */
 	int n_stages, n_pools, n_classes;
 	struct weir_stage **stages; /* by stage id */
 	int *order;                 /* stage ids, upstream first */
@@ -328,5 +329,19 @@ const struct stage_sums *graph_sums(struct weir_graph *g, int id);
 /** Return the number of events of stage `id` that are neither completed, shed nor failed. The
  *  number is exact only if no event moves during the call. */
 int64_t graph_in_flight(struct weir_graph *g, int id);
+
+/** Return the number of events that `st` holds. */
+int64_t graph_held_at(struct weir_graph *g, const struct weir_stage *st);
+
+/** Whether nothing is in flight except, if `rest` is set, held events and events that await such ones. An
+ *  event on its way to a callback (weir_stage.arriving) does not count as held. All counts of ended events
+ *  are read before any count of offered events. So an event that moves during the reading can only make the
+ *  sum of offered events larger (Mattern 1987, four counters). This holds in whatever order the stages
+ *  are read, and even if the graph has loops. It does not hold of an event that is let go and held again
+ *  meanwhile, so with `rest` the result is only a hint: then ops->stop may be called too early.
+ *
+ *  A child is counted as ended before its parent is counted as running again. So if events await
+ *  others, no thread may have moved events (weir_event_finish_run) during the reading. */
+bool graph_is_quiet(struct weir_graph *g, bool rest);
 
 #endif

@@ -107,11 +107,10 @@ static void view_classes(
 				  atomic_load_explicit(&k->shadow_ahead[c], memory_order_relaxed);
 		cv->refused_ahead =
 		    atomic_load_explicit(&k->refused_ahead[c], memory_order_relaxed);
-		cv->admitted = cv->offered;
-		for (int r = 0; r < WEIR_SHED_REASONS; r++) {
+		uint64_t refused = book_read(&cb->refused);
+		cv->admitted = cv->offered > refused ? cv->offered - refused : 0;
+		for (int r = 0; r < WEIR_SHED_REASONS; r++)
 			cv->shed[r] = book_read(&cb->shed[r]);
-			cv->admitted -= cv->shed[r];
-		}
 	}
 }
 
@@ -241,12 +240,15 @@ static void view_width(struct weir_stage *st, const struct book *b, struct weir_
 	graph_width_explain(st, v->width_why, sizeof(v->width_why));
 }
 
-static void view_names(struct weir_stage *st, struct weir_stage_view *v)
+static void view_names(const struct weir_graph *g, struct weir_stage *st, struct weir_stage_view *v)
 {
 	static const char *const modes[] = {"shared", "exclusive", "partitioned", "replicated"};
 	static const char *const admission_modes[] = {"off", "shadow", "enforce"};
+	const char *classes[WEIR_CLASSES_MAX + 1] = {0};
 	bool single = st->ops->flags & WEIR_STAGE_SINGLE;
 
+	for (int c = 0; c < g->n_classes; c++)
+		classes[c] = g->classes[c].name;
 	v->name = st->name;
 	v->use = st->ops->name;
 	v->summary = st->ops->summary;
@@ -257,7 +259,7 @@ static void view_names(struct weir_stage *st, struct weir_stage_view *v)
 	v->admission_mode = admission_modes[mode < cap ? mode : cap];
 	v->admission_nonsense = atomic_load_explicit(&st->sink.nonsense, memory_order_relaxed);
 	lock_release(&st->sink.queue.lock);
-	sink_explain(&st->sink, v->admission_why, sizeof(v->admission_why));
+	sink_explain(&st->sink, classes, v->admission_why, sizeof(v->admission_why));
 	v->depth = st->depth;
 	v->slo_ns = st->sink.slo_ns;
 	v->metrics = st->ops->metrics;
@@ -359,7 +361,7 @@ static int view_stage(
 
 	if (!events)
 		return WEIR_ENOMEM;
-	view_names(st, v);
+	view_names(g, st, v);
 	view_threads(st, v);
 	graph_sum(g, st->id, &b, v->class_view, events, &running_ns, &v->longest_running_ns);
 	view_classes(g, &st->sink, &b, v);

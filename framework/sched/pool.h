@@ -94,6 +94,11 @@ struct handler {
 	struct sink *sink;           /* sink of the current batch */
 	int part, n_batch;
 	bool expired; /* the batch was held until its deadline */
+	/* Requeued events that are the next batch, of the sink `next` (again.c); there may be some only
+	 * while `passing` is set: the thread sends what a batch has emitted. */
+	bool passing;
+	int n_next;
+	struct sink *next;
 	struct weir_event *batch[WEIR_BATCH_MAX];
 };
 

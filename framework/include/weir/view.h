@@ -70,7 +70,9 @@ struct weir_stuck_view {
 /** Statistics of one class at one stage: totals since the server started, except `queued`. */
 struct weir_class_view {
 	uint64_t offered;   /* events offered to the stage's admission */
-	uint64_t admitted;  /* put into the queue, or run inline */
+	/* put into the queue, or run inline; too high by the events that are being refused now, so this
+	 * total may decrease by these */
+	uint64_t admitted;
 	uint64_t completed; /* emitted onwards, or finished as WEIR_OK */
 	uint64_t failed;
 	/* `spawned`: events that the stage has made (weir/op.h), which are not offered to it.

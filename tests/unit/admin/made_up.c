@@ -40,9 +40,6 @@ static struct weir_stage_view *made_up_stage(
 	return s;
 }
 
-/* 40 calls with 1 event, 20 with 2, 10 with 3, and 30 with 5 to 8. */
-static const uint64_t cohorts[WEIR_COHORT_BUCKETS] = {40, 20, 10, 30};
-
 static void made_up_links(
     struct made_up *m, int stage, int first, int n, const char *const outlet_to[][2])
 {
@@ -55,6 +52,27 @@ static void made_up_links(
 		    .type = &made_up_type,
 		    .events_total = 1000 + (uint64_t)i,
 		};
+}
+
+/* What its threads did, and the calls of its handler. */
+static void made_up_calls(struct weir_stage_view *s)
+{
+	for (int i = 0; i < WEIR_TIMES; i++)
+		s->time_ns[i] = 500000000ULL * (uint64_t)(i + 1);
+	s->times_known = true;
+	s->stuck_call = (struct weir_stuck_view){.id = 23,
+	    .wall_ns = 1760000000000000000,
+	    .for_ns = 1500000000,
+	    .runs = true,
+	    .thread = "disk/0",
+	    .type = "http.request",
+	    .stack = "read_file (weir+0x4a1f)\n?? (libc.so.6+0x891f5)\n"};
+	s->batches = 100;
+	s->batch_events = 250;
+	s->cohorts[0] = 40; /* 40 of 1, 20 of 2, 10 of 3, and 30 of 5 to 8 events */
+	s->cohorts[1] = 20;
+	s->cohorts[2] = 10;
+	s->cohorts[3] = 30;
 }
 
 static void made_up_disk(struct weir_stage_view *s)
@@ -80,19 +98,7 @@ static void made_up_disk(struct weir_stage_view *s)
 	s->threads_min = 2;
 	s->threads_max = 32;
 	s->busy_ns = 1500000001;
-	for (int i = 0; i < WEIR_TIMES; i++)
-		s->time_ns[i] = 500000000ULL * (uint64_t)(i + 1);
-	s->times_known = true;
-	s->stuck_call = (struct weir_stuck_view){.id = 23,
-	    .wall_ns = 1760000000000000000,
-	    .for_ns = 1500000000,
-	    .runs = true,
-	    .thread = "disk/0",
-	    .type = "http.request",
-	    .stack = "read_file (weir+0x4a1f)\n?? (libc.so.6+0x891f5)\n"};
-	s->batches = 100;
-	s->batch_events = 250;
-	memcpy(s->cohorts, cohorts, sizeof(s->cohorts));
+	made_up_calls(s);
 	s->oldest_wait_ns = 31200000;
 	s->longest_running_ns = 5100000;
 	s->slo_ns = 2000000000;
