@@ -415,28 +415,6 @@ def ask_past(server):
     check(len(server.ask("GET", "/api/v1/acts", 200, query="n=2")["acts"]) == 2, "there are not two acts")
 
 
-# ---- saving ----
-
-def act_on_save(server, yaml):
-    """A preview, and the file with the overridden knobs; the old text returns."""
-    path = "/api/v1/save"
-    with open(yaml, encoding="utf-8") as f:
-        before = f.read()
-    server.ask("PUT", KNOB, 200, body='{"value": "77"}', stage="work", knob="queue.limit")
-    told = server.ask("POST", path, 200, body='{"preview": true}')
-    check("77" in told["changes"] and any(k["value"] == "77" for k in told["saved"]), f"a preview of what is saved: {told}")
-    with open(yaml, encoding="utf-8") as f:
-        check(f.read() == before, "a preview wrote the file")
-    server.ask("POST", path, 200, body="")
-    with open(yaml, encoding="utf-8") as f:
-        check("77" in f.read(), "nothing was saved")
-    for body in ('{"preview": 1}', "[]", "no"):
-        server.ask("POST", path, 400, body=body)
-    with open(yaml, "w", encoding="utf-8") as f:
-        f.write(before)
-    server.ask("DELETE", KNOB, 200, stage="work", knob="queue.limit")
-
-
 # ---- reloads ----
 
 def act_on_reload(server, yaml):
@@ -637,7 +615,6 @@ def try_described(program, top, work):
         watcher = Watcher(server, "hz=4", {"hello", "tick", "decision", "act"})
         for step in (ask_all, act_on_knobs, act_on_group_knobs, act_on_stages, act_on_all, ask_past, ask_pages, ask_tags, ask_ranges, ask_nowhere, ask_badly, ask_events):
             step(server)
-        act_on_save(server, yaml)
         act_on_reload(server, yaml)
         act_on_save(server, yaml)
         watcher.end()
