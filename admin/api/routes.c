@@ -277,8 +277,7 @@ const struct route routes_table[] = {
 	answer_reload},
     {"GET", "/api/v1/stop", "Whether the server stops, and how that went", answer_stop_status},
     {"POST", "/api/v1/stop", "Stop the server; {\"now\": true}: unfinished", answer_stop},
-    {"POST", "/api/v1/save",
-	"Write the overridden knobs into the file; {\"preview\": true}: only show it",
+    {"POST", "/api/v1/save", "Write the overridden knobs into the file; with preview, show it",
 	answer_save},
     {"GET", "/api/v1/requests/slowest",
 	"Where the slowest requests of the last two minutes spent their time: "

@@ -65,6 +65,14 @@ static bool process_exists(const json_t *status)
 	return p && strtoll(p, NULL, 10) == start;
 }
 
+static bool is_status(const json_t *doc)
+{
+	const char *state = act_text(doc, "state");
+
+	return strcmp(state, "running") == 0 || strcmp(state, "stopping") == 0 ||
+	       strcmp(state, "stopped") == 0;
+}
+
 static void take_status(struct stopping *s, json_t *status)
 {
 	const json_t *grace = json_object_get(status, "grace_seconds");
@@ -96,11 +104,12 @@ static bool look(struct stopping *s)
 	json_t *status =
 	    rc == 0 && answer.status == 200 ? json_loadb(answer.body, answer.n, 0, NULL) : NULL;
 	free(answer.body);
-	if (json_is_object(status))
+	bool good = is_status(status);
+	if (good)
 		take_status(s, status);
 	else
 		json_decref(status);
-	return status != NULL;
+	return good;
 }
 
 /* Wait until the server reports its end or is gone, and then until the process has ended. Returns
@@ -167,6 +176,12 @@ int verb_stop(const struct verb *verb, const struct verb_args *args)
 	    act_ask(verb, args, "POST", STOP_PATH, args->now ? "{\"now\":true}" : "{}", &status);
 	if (rc != VERB_OK)
 		return rc;
+	if (!is_status(status)) {
+		plain_print(
+		    stderr, "weir stop: the server at %s is not a weir admin endpoint\n", s.url);
+		json_decref(status);
+		return VERB_UNREACHABLE;
+	}
 	take_status(&s, status);
 	s.here = process_exists(status);
 	if (!await(&s)) {

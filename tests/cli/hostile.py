@@ -94,6 +94,7 @@ def answers(n, result):
         ("/undo", {"undone": act()}),
         ("/history", {"stages": {EVIL: column, "work": column}, "at": [1, 2], "from": -1, "to": 0}),
         ("/overload", {"mode": EVIL}),
+        ("/stop", {"state": "stopped", "report": {"whole": False, "took_seconds": 1e300, "unfinished": 1, "lost": 1}}),
         ("/config", {"files": [{"file": EVIL, "text": EVIL}], "values": {"stages.work.with." + EVIL: EVIL, "name": EVIL},
                      "sets": [EVIL]}),
         ("/reload", {"id": 1, "done": 1, "last": {
@@ -181,10 +182,10 @@ VERBS = {  # operands and options of each verb; the output contains texts from t
     "top": ["-n", "1"], "trace": [], "tap": ["work", "-n", "2", "--for", "100ms"], "profile": ["--for", "100ms"],
     "log": [], "snapshot": ["page.html"],
     "set": ["work.threads.max=3"], "unset": ["work.threads.max"], "undo": [], "pause": ["work"], "resume": ["work"],
-    "drain": ["work"], "save": ["own.yaml"],
+    "drain": ["work"], "save": ["own.yaml"], "stop": [],
 }
-NO_JSON = {"why", "overload", "top", "snapshot", "save"}
-SILENT = {"snapshot", "overload"}  # these print no text from the response
+NO_JSON = {"why", "overload", "top", "snapshot", "save", "stop"}
+SILENT = {"snapshot", "overload", "stop"}  # these print no text from the response
 
 
 def verbs_with_admin():

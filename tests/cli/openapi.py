@@ -564,7 +564,8 @@ def try_roles(server):
         if method == "GET" or session:
             server.ask(method, path, want, body=body, headers=dict(headers, **bearer("boss")), **names)
         else:
-            status = server.raw(method, path.format(**names), body, dict(headers, **bearer("boss")))[0]
+            sent = "[]" if path == "/api/v1/stop" else body  # not an end of the server, which has more to answer
+            status = server.raw(method, path.format(**names), sent, dict(headers, **bearer("boss")))[0]
             check(status not in (401, 403, 405, 429), f"{method} {path}: an operator gets {status}")
     status, _, _, _ = server.raw("GET", "/events")
     check(status == 401, f"/events without a token: {status}")

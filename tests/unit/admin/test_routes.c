@@ -49,6 +49,14 @@ static const struct admin_reloading reloading = {
     &reloads, reload_ask, reload_status, reload_counts, NULL};
 static bool can_reload = true;
 
+static char *stop_status(void *arg)
+{
+	(void)arg;
+	return strdup("{}");
+}
+
+static const struct admin_stopping stopping = {.status = stop_status};
+
 /* The stage that was steered last, and how. */
 static char steered[64];
 static enum weir_steer steered_to;
@@ -68,6 +76,7 @@ static int ask(const struct request *q)
 
 	source.history = history;
 	source.reloading = can_reload ? &reloading : NULL;
+	source.stopping = can_reload ? &stopping : NULL;
 	source.steer = note_steer;
 	reply_fini(&reply);
 	routes_answer(&source, &process, q, &reply);
