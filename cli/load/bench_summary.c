@@ -136,7 +136,8 @@ static void print_generator(FILE *out, const struct bench_side *s, const struct 
 	char text[400], lag[FORMAT_MAX], limit[FORMAT_MAX], late[96] = "";
 
 	for (int i = 0; i < s->plan.n_phases && i < s->result.n_phases; i++)
-		if (load_phase_counts(&s->plan, &s->result, i))
+		if (s->result.voided[0] ? load_phase_offers(&s->plan, i)
+					: load_phase_counts(&s->plan, &s->result, i))
 			worst_s = fmax(
 			    worst_s, (double)hdr_quantile_ns(&s->result.phase[i].lag, 0.99) / 1e9);
 	limit_s = (double)load_lag_limit_ns(&s->plan) / 1e9;

@@ -25,7 +25,10 @@
 #define DECIDING_MAX 3
 #define EXTEND_MAX   5
 /* Least highest multiple of a sweep that asks for overload. A guess. */
-#define EXTEND_FROM   2
+#define EXTEND_FROM 2
+/* Factor by which the measured rate of a load may differ from the planned one. A guess: with few
+ * requests, chance alone makes a tenth. */
+#define NEAR          1.2
 #define MULTIPLES_MAX 64
 
 int64_t bench_sweep_ns(const struct bench *b)
@@ -188,8 +191,8 @@ static int decide_once(struct bench *b, const struct verdict *v, struct weir_err
 	*rc = phases ? 0 : sentence_nomem(err);
 	for (int i = 0; phases && i < s->plan.n_phases; i++) {
 		double per_s = s->plan.phase[i].from_per_s;
-		bool deciding = (per_s >= 0.9 * v->best_from && per_s <= 1.1 * v->best_to) ||
-				per_s >= 0.9 * v->offered_per_s;
+		bool deciding = (per_s >= v->best_from / NEAR && per_s <= v->best_to * NEAR) ||
+				per_s >= v->offered_per_s / NEAR;
 		if (deciding && s->plan.phase[i].multiple > last &&
 		    load_phase_offers(&s->plan, i)) {
 			append(phases, &s->plan.phase[i], b->req->opt.pause_ns);
