@@ -114,6 +114,7 @@ void verb_print_errors(const struct weir_errs *errs, const char *consequence);
 int verb_check(const struct verb *verb, const struct verb_args *args);
 int verb_explain(const struct verb *verb, const struct verb_args *args);
 int verb_graph(const struct verb *verb, const struct verb_args *args);
+int verb_new(const struct verb *verb, const struct verb_args *args);
 int verb_list(const struct verb *verb, const struct verb_args *args);
 int verb_describe(const struct verb *verb, const struct verb_args *args);
 int verb_schema(const struct verb *verb, const struct verb_args *args);

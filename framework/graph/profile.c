@@ -45,11 +45,11 @@ static void add_outs(struct weir_profile_row *r, const struct book *b, int n_cla
 	r->restarted += by * read_counter(&b->restarted);
 	r->again_ns += by * read_counter(&b->again_ns);
 	r->dropped += by * read_counter(&b->dropped);
-	r->refused += by * read_counter(&b->refused);
 	r->busy_ns += by * read_counter(&b->busy_ns);
 	r->batches += by * read_counter(&b->batches);
 	for (int c = 0; c < n_classes; c++) {
 		const struct class_book *cb = &b->class_book[c];
+		r->refused += by * read_counter(&cb->refused);
 		r->completed += by * read_counter(&cb->completed);
 		r->failed += by * read_counter(&cb->failed);
 		r->departed += by * read_counter(&cb->departed);

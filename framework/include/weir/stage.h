@@ -125,8 +125,10 @@ struct weir_stage_ops {
 	/** For sources: start the threads of the source (source.h). Main thread. */
 	int (*start)(struct weir_stage *st, struct weir_err *err);
 	void (*handle)(struct weir_stage *st, struct weir_event **ev, int n);
-	/** Emit or finish all held events; called when no more events can arrive. May block. Main
-	 *  thread, attached to the running graph. Sources: see source.h. */
+	/** Emit or finish all held events; called when the sources have stopped and nothing is in
+	 *  flight but events that are held, or await held ones. Called again while the stage holds
+	 *  events, since some of those may come back to it. May block. Main thread, attached to the
+	 *  running graph. Sources: see source.h. */
 	void (*stop)(struct weir_stage *st, int64_t until_ns);
 	/** Release what init acquired. The handler threads have ended, and no event is in flight.
 	 *  Main thread. */

@@ -3,6 +3,8 @@
  * and the totals that leaving threads add to. */
 #include "fixture/graph/probes.h"
 
+#include <weir/operate.h>
+
 #include "graph/graph.h"
 #include "event/local.h"
 
@@ -141,6 +143,52 @@ static void test_histograms_of_the_gone(void)
 	weir_graph_free(g);
 }
 
+/* ---- admitted events ---- */
+
+static void shed_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	(void)st;
+	weir_event_finish_run(ev, n, WEIR_EPRESSURE);
+}
+
+static const struct weir_stage_ops shed_ops = {.abi = WEIR_STAGE_ABI,
+    .name = "t.shed",
+    .summary = "sheds what it has been given",
+    .accepts = &probe_type,
+    .handle = shed_handle};
+
+static int offer_one(int i)
+{
+	struct weir_event *ev = &probes[i].ev;
+
+	weir_event_init(ev, &probe_type, 1);
+	return weir_offer(weir_graph_stage(g, "shed"), &ev, 1, NULL);
+}
+
+/* An event that is shed after its admission stays admitted; one that is refused has not been. */
+static void test_admitted(void)
+{
+	struct weir_spec *spec = weir_spec_new("admitted");
+	char why[192];
+
+	prepare(4);
+	fixture_stage(spec, "shed", "t.shed", NULL);
+	g = fixture_start(spec);
+	CU_ASSERT_EQUAL_FATAL(weir_thread_attach(g, "test"), 0);
+	for (int i = 0; i < 3; i++)
+		CU_ASSERT_EQUAL(offer_one(i), 1);
+	FIXTURE_AWAIT(fixture_ended() == 3);
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "shed", WEIR_STEER_DRAIN, why, sizeof(why)), 0);
+	CU_ASSERT_EQUAL(offer_one(3), 0);
+	struct weir_class_view v = stage_view(g, "shed").class_view[0];
+	CU_ASSERT_EQUAL(v.offered, 4);
+	CU_ASSERT_EQUAL(v.admitted, 3);
+	CU_ASSERT_EQUAL(v.shed[weir_shed_index(WEIR_EPRESSURE)], 3);
+	CU_ASSERT_EQUAL(v.shed[weir_shed_index(WEIR_EDRAINING)], 1);
+	weir_thread_detach();
+	finish_graph(g, 0);
+}
+
 /* ---- no change is lost ---- */
 
 #define ROUNDS 20000
@@ -204,9 +252,10 @@ static void setup(void)
 {
 	fixture_register(&pass_ops);
 	fixture_register(&end_ops);
+	fixture_register(&shed_ops);
 	test_only_where_used();
 }
 
 CUNIT_MAIN("books", {"only where used", setup}, {"changes", test_changes},
-    {"histograms of the gone", test_histograms_of_the_gone},
+    {"histograms of the gone", test_histograms_of_the_gone}, {"admitted", test_admitted},
     {"no change is lost", test_no_change_is_lost})
