@@ -83,24 +83,6 @@ static int fail(struct order *o, int code, const char *text)
 	return weir_errs_add(&o->errs, NULL, code, NULL, "%s", text);
 }
 
-/* Return the paths to hide after the reload: those in `own`, and those in `before` whose changes
- * take effect only after a restart. Consumes the reference to `own`. If `before` or `own` is NULL,
- * returns NULL, which hides everything. */
-static json_t *hide_carried(const struct config_diff *diff, const json_t *before, json_t *own)
-{
-	json_t *waiting = json_object(), *all = NULL;
-
-	for (void *i = json_object_iter((json_t *)(uintptr_t)before); i;
-	     i = json_object_iter_next((json_t *)(uintptr_t)before, i))
-		if (config_diff_waits(diff, json_object_iter_key(i)))
-			json_object_set_new(waiting, json_object_iter_key(i), json_true());
-	if (before)
-		all = report_hide_both(waiting, own);
-	json_decref(waiting);
-	json_decref(own);
-	return all;
-}
-
 /* Load, check and build the new configuration in the folder of its file, as `run` does. If that
  * succeeds, the folder remains the working directory, except in a preview. */
 static int prepare(struct reloader *r, struct order *o)
@@ -122,7 +104,7 @@ static int prepare(struct reloader *r, struct order *o)
 	if (rc == 0) {
 		json_t *own = report_hidden(weir_graph_spec(o->graph));
 		o->out.hidden = report_hide_both(r->hidden, own);
-		o->hidden = hide_carried(&o->diff, r->hidden, own);
+		o->hidden = report_hide_carried(&o->diff, r->hidden, own);
 		o->out.renewed = report_renewed(r->now.graph, o->graph);
 		o->config = run_config_json(weir_graph_spec(o->graph),
 		    &(struct run_config){o->carried, o->hidden, r->folder, in.n_sets, in.sets});
@@ -241,26 +223,6 @@ static int apply(struct reloader *r, struct order *o)
 	return follow(r, o);
 }
 
-/* Remove every occurrence of `folder` from text[]. */
-static void cut_out(char *text, const char *folder)
-{
-	size_t n = strlen(folder);
-
-	for (char *at = text; n > 0 && (at = strstr(at, folder)) != NULL;)
-		memmove(at, at + n, strlen(at + n) + 1);
-}
-
-/* In all errors, replace the absolute path of the file by the path that the user gave. The file was
- * opened by its absolute path, since the working directory has changed. */
-static void name_as_given(struct weir_errs *errs, const char *folder)
-{
-	for (int i = 0; i < errs->n; i++) {
-		cut_out(errs->err[i].file, folder);
-		cut_out(errs->err[i].text, folder);
-		cut_out(errs->err[i].hint, folder);
-	}
-}
-
 static bool is_stopping(struct reloader *r)
 {
 	pthread_mutex_lock(&r->lock);
@@ -295,7 +257,7 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 	else
 		weir_stage_plugins_keep();
 	o.out.took_ns = clock_now_ns() - began_ns;
-	name_as_given(&o.errs, r->folder);
+	report_name_as_given(&o.errs, r->folder);
 	if (o.out.rc == 0 && preview)
 		weir_graph_try_overrides(o.graph, r->now.graph);
 	if (o.out.rc == 0 && (preview || o.out.followed))

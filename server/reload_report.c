@@ -56,6 +56,21 @@ json_t *report_hide_both(const json_t *before, json_t *after)
 	return NULL;
 }
 
+json_t *report_hide_carried(const struct config_diff *diff, const json_t *before, json_t *own)
+{
+	json_t *waiting = json_object(), *all = NULL;
+
+	for (void *i = json_object_iter((json_t *)(uintptr_t)before); i;
+	     i = json_object_iter_next((json_t *)(uintptr_t)before, i))
+		if (config_diff_waits(diff, json_object_iter_key(i)))
+			json_object_set_new(waiting, json_object_iter_key(i), json_true());
+	if (before)
+		all = report_hide_both(waiting, own);
+	json_decref(waiting);
+	json_decref(own);
+	return all;
+}
+
 /* ---- external inputs ---- */
 
 static void add_renewed(void *arg, const char *stage, const char *text)
@@ -162,6 +177,24 @@ void report_summary(const struct outcome *out, const struct config_diff *diff,
 	} else
 		snprintf(buf, size, "%d error%s. The running configuration was not changed.",
 		    errs->total, errs->total == 1 ? "" : "s");
+}
+
+/* Remove every occurrence of `folder` from text[]. */
+static void cut_out(char *text, const char *folder)
+{
+	size_t n = strlen(folder);
+
+	for (char *at = text; n > 0 && (at = strstr(at, folder)) != NULL;)
+		memmove(at, at + n, strlen(at + n) + 1);
+}
+
+void report_name_as_given(struct weir_errs *errs, const char *folder)
+{
+	for (int i = 0; i < errs->n; i++) {
+		cut_out(errs->err[i].file, folder);
+		cut_out(errs->err[i].text, folder);
+		cut_out(errs->err[i].hint, folder);
+	}
 }
 
 /* Log an error, with its location if it belongs to a line of a file. */

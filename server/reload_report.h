@@ -63,6 +63,11 @@ json_t *report_hidden(const struct weir_spec *spec);
  *  hides everything. */
 json_t *report_hide_both(const json_t *before, json_t *after);
 
+/** Return the paths to hide after the reload: those in `own`, and those in `before` whose changes
+ * take effect only after a restart. Consumes the reference to `own`. If `before` or `own` is NULL,
+ * returns NULL, which hides everything. */
+json_t *report_hide_carried(const struct config_diff *diff, const json_t *before, json_t *own);
+
 /** Return the external inputs, such as certificates, that have changed since stages of the running
  *  `graph` read them: [{"stage", "text"}]. `wanted` is the new graph; only inputs that its stages
  *  use are included. Returns a new reference, or NULL if out of memory. */
@@ -74,6 +79,10 @@ void report_dropped(struct outcome *out, struct weir_graph *graph);
 /** Write a sentence about the result of a reload to buf[size]. */
 void report_summary(const struct outcome *out, const struct config_diff *diff,
     const struct weir_errs *errs, char *buf, size_t size);
+
+/** In all errors, replace the absolute path of the file by the path that the user gave. The file was
+ * opened by its absolute path, since the working directory has changed. */
+void report_name_as_given(struct weir_errs *errs, const char *folder);
 
 /** Store, log and count the result of a reload. */
 void report_order(struct report *report, const struct outcome *out, const struct config_diff *diff,

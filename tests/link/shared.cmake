@@ -19,7 +19,7 @@ function(weir_test_objects name)
   set(joined ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
   file(GENERATE OUTPUT ${joined}.list CONTENT "$<JOIN:${objects},\n>\n")
   add_custom_command(OUTPUT ${joined}
-    COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -no-pie ${no_lto} -o ${joined} @${joined}.list
+    COMMAND ${CMAKE_C_COMPILER} -r -nostdlib ${no_lto} -o ${joined} @${joined}.list
     COMMAND ${CMAKE_OBJCOPY} --wildcard --remove-section=.gnu.lto_* ${joined}
     COMMAND visible ${joined}
     DEPENDS ${objects} ${joined}.list visible VERBATIM COMMAND_EXPAND_LISTS

@@ -79,7 +79,8 @@ class Operator(threading.Thread):
     """Reads everything that has names and texts of the plug-in, all the time."""
 
     PATHS = ["/metrics", "/api/v1/stages/page", "/api/v1/stages/page/knobs", "/api/v1/stages/page/queue",
-             "/api/v1/graph", "/api/v1/profile", "/api/v1/requests/slowest", "/api/v1/history", "/api/v1/config", "/api/v1/decisions"]
+             "/api/v1/graph", "/api/v1/profile", "/api/v1/requests/slowest", "/api/v1/history", "/api/v1/config",
+             "/api/v1/decisions"]
 
     def __init__(self, admin):
         super().__init__(daemon=True)
