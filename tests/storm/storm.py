@@ -348,9 +348,21 @@ def run(args, seed):
     with open(f"{folder}/storm.yaml", "w") as f:
         f.write(texts[0])
     server = Server(args.weir, folder)
-    if not server.admin:
-        return
-    with open(f"{folder}/storm.so", "rb") as f:
+    try:
+        if server.admin:
+            run_rounds(args, rng, seed, server, texts)
+    finally:
+        server.process.kill()  # without effect if it has ended
+        server.process.wait()
+    if failures:
+        shutil.copy(f"{folder}/log", f"storm-{seed}.log")
+        print(f"the folder is {folder}, the log storm-{seed}.log")
+    else:
+        shutil.rmtree(folder)
+
+
+def run_rounds(args, rng, seed, server, texts):
+    with open(f"{server.folder}/storm.so", "rb") as f:
         server.plugin = f.read()
     statuses, acts = {}, {}
     for _ in range(args.rounds):
@@ -365,11 +377,6 @@ def run(args, seed):
     for crowd in crowds:
         crowd.end()
     print(f"seed {seed}: exit {rc}, {counts}, answers {statuses}, acts {acts}", flush=True)
-    if failures:
-        shutil.copy(f"{folder}/log", f"storm-{seed}.log")
-        print(f"the folder is {folder}, the log storm-{seed}.log")
-    else:
-        shutil.rmtree(folder)
 
 
 def main():
