@@ -97,8 +97,14 @@ struct admin_reload_counts {
 	double last_ok_at; /* Unix time, 0 before the first success */
 };
 
+/** A knob with an override that is to be saved; `owner` is a stage or a group. */
+struct admin_saved {
+	const char *owner, *knob, *value;
+	bool plain; /* `value` is a boolean */
+};
+
 /** The functions by which clients request a reload and read its results. The endpoint's thread may
- *  call them at any time; they do not block. */
+ *  call them at any time; they do not block, except `save`. */
 struct admin_reloading {
 	void *arg;
 	/** Request a reload on behalf of `by`. Returns its number, or 0 when the server is
@@ -107,6 +113,13 @@ struct admin_reloading {
 	/** The body of GET /api/v1/reload, malloc'ed; NULL if out of memory. */
 	char *(*status)(void *arg);
 	void (*counts)(void *arg, struct admin_reload_counts *counts);
+	/** Write saved[0..n) into the file of the configuration, or with `preview` only find out what
+	 *  would change. Returns 0 with *changes, the lines that change ("- old", "+ new"), and *file,
+	 *  the name of the file, or a WEIR_E code with the reason in *changes; both are malloc'ed, or
+	 *  NULL if memory ran out. WEIR_EBUSY: a reload is in progress, or the server is stopping.
+	 *  Blocks until the file is on the disk. */
+	int (*save)(void *arg, const struct admin_saved *saved, int n, bool preview, char **file,
+	    char **changes);
 };
 
 /** Enable reload requests; `reloading` must outlive the endpoint. Call it before the server is

@@ -8,10 +8,15 @@
  *
  *   child       4 children for each parent, 64 parents or 1 under way
  *   call        one child for each parent: call and return
- *   member      as the row before, with all parents in a family that does not end, as a ratio
+ *   member      the first row with all parents in a family that does not end: what that adds to a child
+ *   check       while another family that has ended still exists, all events are checked for theirs:
+ *               what that adds to a child, without a family and with one
  *   new         weir_event_new and weir_event_finish, without a graph to go through
  *   fork-join   16 children with 20 us of work each, in a core group of two cores: children in a
  *               second, as a ratio to the same on one core
+ *
+ * Arguments: none runs all rows; `new`, `family` and `fork-join` those rows; PLACEMENT PARENTS CHILDREN
+ * one row for a profiler.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -207,7 +212,7 @@ static void finish(struct weir_graph *g, int n_parents)
 struct row {
 	enum placement where;
 	int parents, children, cores;
-	bool member;
+	bool member, checks;
 };
 
 static int64_t cpu_ns(void)
@@ -223,7 +228,9 @@ static double run_row(void *arg)
 	const struct row *r = arg;
 	struct weir_graph *g = graph_of(r->where, r->cores);
 	struct weir_family *f = r->member ? weir_family_new(NULL) : NULL;
+	struct weir_family *over = r->checks ? weir_family_new(NULL) : NULL;
 
+	weir_family_end(over);
 	begin(g, r->parents, r->children, f);
 	usleep(LOOK_US);
 	int64_t from_ns = cpu_ns(), wall_ns = bench_now_ns();
@@ -234,6 +241,7 @@ static double run_row(void *arg)
 	int64_t took_ns = work_ns ? bench_now_ns() - wall_ns : cpu_ns() - from_ns;
 	finish(g, r->parents);
 	weir_family_put(f);
+	weir_family_put(over);
 	return n ? (double)took_ns / (double)n : 0;
 }
 
@@ -243,18 +251,29 @@ static void print_row(const char *name, const struct row *r, const struct bench_
 	    r->parents, r->children, s->median, s->low, s->high);
 }
 
-/* Measure both rows in turn, and print the second as a ratio to the first. */
-static void run_pair(const char *name, struct row *a, struct row *b, bool inverse)
+/* Measure both rows in turn. Prints the ratio of the first to the second, or what the second takes more. */
+static void run_pair(const char *name, struct row *a, struct row *b, bool is_ratio)
 {
-	double ratio[BENCH_ROUNDS];
+	double result[BENCH_ROUNDS];
 
 	for (int i = 0; i < BENCH_ROUNDS; i++) {
 		double x = run_row(a), y = run_row(b);
-		ratio[i] = inverse ? x / y : y / x;
+		result[i] = is_ratio ? x / y : y - x;
 	}
-	struct bench_stat s = bench_summary(ratio, BENCH_ROUNDS);
-	printf("%-10s %-8s %3d x %2d  %8.2f     (%.2f to %.2f)\n", name, names[b->where],
-	    b->parents, b->children, s.median, s.low, s.high);
+	struct bench_stat s = bench_summary(result, BENCH_ROUNDS);
+	printf("%-10s %-8s %3d x %2d  %8.2f %s  (%.2f to %.2f)\n", name, names[b->where],
+	    b->parents, b->children, s.median, is_ratio ? "  " : "ns", s.low, s.high);
+}
+
+static void family_rows(enum placement where)
+{
+	struct row plain = {where, 64, 4, 1, false, false}, checked = plain;
+	struct row member = {where, 64, 4, 1, true, false}, both = {where, 64, 4, 1, true, true};
+
+	checked.checks = true;
+	run_pair("member", &plain, &member, false);
+	run_pair("check", &plain, &checked, false);
+	run_pair("check", &member, &both, false);
 }
 
 /* ---- memory ---- */
@@ -301,7 +320,7 @@ static void unpin(void)
 
 static void fork_join(void)
 {
-	struct row one = {CELLS, 8, 16, 1, false}, two = {CELLS, 8, 16, 2, false};
+	struct row one = {CELLS, 8, 16, 1, false, false}, two = {CELLS, 8, 16, 2, false, false};
 
 	work_ns = WORK_NS;
 	run_pair("fork-join", &one, &two, true);
@@ -311,7 +330,7 @@ static void fork_join(void)
 /* Run one row for a profiler: PLACEMENT PARENTS CHILDREN. */
 static int one_row(char **argv)
 {
-	struct row r = {INLINE, atoi(argv[2]), atoi(argv[3]), 1, false};
+	struct row r = {INLINE, atoi(argv[2]), atoi(argv[3]), 1, false, false};
 
 	while (r.where < POOLS && strcmp(names[r.where], argv[1]) != 0)
 		r.where++;
@@ -335,6 +354,17 @@ int main(int argc, char **argv)
 		return 1;
 	if (argc == 4)
 		return one_row(argv);
+	if (argc == 2 && strcmp(argv[1], "new") == 0) {
+		bench_pin(0);
+		new_row();
+		return 0;
+	}
+	if (argc == 2 && strcmp(argv[1], "family") == 0) {
+		core = 1;
+		bench_pin(0);
+		family_rows(INLINE);
+		return 0;
+	}
 	if (argc == 2 && strcmp(argv[1], "fork-join") == 0) {
 		core = -1;
 		fork_join();
@@ -347,12 +377,11 @@ int main(int argc, char **argv)
 	for (enum placement where = INLINE; where <= CELLS; where++) {
 		static const int shape[][2] = {{64, 4}, {1, 4}, {64, 1}, {1, 1}};
 		for (size_t i = 0; i < sizeof(shape) / sizeof(shape[0]); i++) {
-			struct row r = {where, shape[i][0], shape[i][1], 1, false};
+			struct row r = {where, shape[i][0], shape[i][1], 1, false, false};
 			struct bench_stat s = bench_measure(run_row, &r);
 			print_row(r.children == 1 ? "call" : "child", &r, &s);
 		}
-		struct row plain = {where, 64, 4, 1, false}, member = {where, 64, 4, 1, true};
-		run_pair("member", &plain, &member, false);
+		family_rows(where);
 	}
 	core = -1;
 	unpin();

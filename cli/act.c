@@ -103,6 +103,23 @@ const char *act_duration(char buf[32], double s)
 	return buf;
 }
 
+const char *act_rate(char buf[16], double v)
+{
+	if (v < 0)
+		snprintf(buf, 16, "-");
+	else if (v < 0.005)
+		snprintf(buf, 16, "0");
+	else if (v < 9.995)
+		snprintf(buf, 16, "%.2f", v);
+	else if (v < 99999.5)
+		snprintf(buf, 16, "%.0f", v);
+	else if (v < 9.9995e6)
+		snprintf(buf, 16, "%.0fk", v / 1e3);
+	else
+		snprintf(buf, 16, "%.0fM", v / 1e6);
+	return buf;
+}
+
 bool act_count(const struct verb *verb, const struct verb_args *args, int max, int *n)
 {
 	char *end;

@@ -39,6 +39,9 @@ const char *act_time(char buf[32], double at);
 /** Format a duration: "35us", "1.2ms", "2.5s"; "-" for negative values. */
 const char *act_duration(char buf[32], double seconds);
 
+/** Format a rate in at most five characters: "0", "3.25", "912", "120k"; "-" for negative values. */
+const char *act_rate(char buf[16], double per_second);
+
 /** Set *n to the value of -n, a number from 1 to `max`. Without -n, *n is unchanged. If the value
  *  is invalid, returns false and prints the reason on stderr. */
 bool act_count(const struct verb *verb, const struct verb_args *args, int max, int *n);

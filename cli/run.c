@@ -176,6 +176,12 @@ static void run_counts(void *arg, struct admin_reload_counts *counts)
 	reload_counts(arg, counts);
 }
 
+static int run_save(
+    void *arg, const struct admin_saved *saved, int n, bool preview, char **file, char **changes)
+{
+	return reload_save(arg, saved, n, preview, file, changes);
+}
+
 /** Wait for a signal that ends or reloads the server and return it; SIGUSR1 is handled here. */
 static int run_told(void)
 {
@@ -190,7 +196,7 @@ static int run_told(void)
 static struct reloader *run_reloader(struct running *r, const char *path)
 {
 	static struct admin_reloading reloading = {
-	    .ask = run_ask, .status = run_status, .counts = run_counts};
+	    .ask = run_ask, .status = run_status, .counts = run_counts, .save = run_save};
 	struct reloader *reloader;
 
 	if (reload_start(r, path, &reloader) != 0) {

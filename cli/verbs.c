@@ -25,24 +25,32 @@ const char *verb_nearest(const char *word)
 }
 
 const struct verb verb_table[] = {
+    {"new", "writing", "NAME",
+	"Create a folder with a server and a stage of its own: YAML with comments, C, "
+	"CMakeLists.txt",
+	"weir new shop", 0, 1, 1, verb_new},
     {"list", "writing", "[FILE] [-o json]",
 	"List the stage types a server may use; with FILE, also those of its plug-ins", "weir list",
 	VERB_JSON, 0, 1, verb_list},
-    {"describe", "writing", "TYPE [FILE]",
+    {"describe", "writing", "TYPE [FILE] [-o json]",
 	"Show the settings of a stage type, or of 'stage', 'group', 'class', 'overload', 'trace', "
 	"'log', 'alerts', 'admin', 'token', 'user', 'drain', 'payloads'; with FILE, the type may "
 	"come from "
 	"its plug-ins",
-	"weir describe file.read", 0, 1, 2, verb_describe},
+	"weir describe file.read", VERB_JSON, 1, 2, verb_describe},
     {"schema", "writing", "",
 	"Print the JSON Schema of the YAML, for editors that complete and check while typing",
 	"weir schema > weir.schema.json", 0, 0, 0, verb_schema},
+    {"stage", "writing", "build SOURCE... [-o NAME.so]",
+	"Compile a stage type of your own against the installed headers, check that it can be "
+	"loaded, and rename it to NAME.so; CC, CFLAGS, LDFLAGS and LDLIBS apply",
+	"weir stage build upper.c", VERB_OUTPUT, 1, 64, verb_stage},
     {"check", "checking", "FILE [--set STAGE.KNOB=VALUE]... [-o json]",
 	"Report every mistake in the YAML of a server, without starting the server",
 	"weir check config/servers/static.yaml", VERB_JSON | VERB_SET, 1, 1, verb_check},
-    {"explain", "checking", "FILE [PATH] [--set STAGE.KNOB=VALUE]...",
+    {"explain", "checking", "FILE [PATH] [--set STAGE.KNOB=VALUE]... [-o json]",
 	"Print the effective value of every key, or of those below PATH, and where it comes from",
-	"weir explain config/servers/static.yaml stages.disk.threads", VERB_SET, 1, 2,
+	"weir explain config/servers/static.yaml stages.disk.threads", VERB_SET | VERB_JSON, 1, 2,
 	verb_explain},
     {"graph", "checking", "FILE [-f text|dot|mermaid]", "Draw the stages and links of a server",
 	"weir graph config/servers/static.yaml -f dot | dot -Tsvg > graph.svg", VERB_FORMAT, 1, 1,
@@ -66,14 +74,16 @@ const struct verb verb_table[] = {
 	"weir doctor --threads", VERB_JSON | VERB_THREADS, 0, 0, verb_doctor},
     {"ps", "watching", "[--admin URL] [-o json]", "Show a running server, one line per stage",
 	"weir ps --admin http://127.0.0.1:9900", VERB_JSON | VERB_ADMIN, 0, 0, verb_ps},
-    {"why", "watching", "[STAGE | --shed ID] [--admin URL]",
+    {"why", "watching", "[STAGE | --shed ID] [--admin URL] [-o json]",
 	"Explain what limits a running server, why a stage refuses or was resized, or why one "
 	"request was refused",
-	"weir why work --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_SHED, 0, 1, verb_why},
-    {"overload", "watching", "[off|shadow|enforce] [--admin URL]",
+	"weir why work --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_SHED | VERB_JSON, 0, 1,
+	verb_why},
+    {"overload", "watching", "[off|shadow|enforce] [--admin URL] [-o json]",
 	"Show or set the overload kill switch of a running server: the strongest mode that the "
 	"admission of its stages may use",
-	"weir overload shadow --admin http://127.0.0.1:9900", VERB_ADMIN, 0, 1, verb_overload},
+	"weir overload shadow --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON, 0, 1,
+	verb_overload},
     {"show", "watching", "STAGE | GROUP [--admin URL] [-o json]",
 	"Show one stage of a running server: its state, its counters by class, its live knobs and "
 	"their overrides; or the live knobs of a group, and the cores of a core group",
@@ -83,10 +93,11 @@ const struct verb verb_table[] = {
 	"content",
 	"weir queue work -n 5 --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON | VERB_COUNT,
 	1, 1, verb_queue},
-    {"top", "watching", "[-n FRAMES] [--admin URL]",
+    {"top", "watching", "[-n FRAMES] [--admin URL] [-o json]",
 	"Watch the stages of a running server, updated once a second; keys pause, drain or resume "
 	"a stage",
-	"weir top --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_COUNT, 0, 0, verb_top},
+	"weir top --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_COUNT | VERB_JSON, 0, 0,
+	verb_top},
     {"profile", "watching", "[--for TIME] [--admin URL] [-o json]",
 	"Show what each core and thread did at each stage in the next ten seconds or another time, "
 	"how long events waited for it, and what it sent to which stage",

@@ -8,6 +8,7 @@
 #ifndef WEIR_CONFIG_CONFIG_H
 #define WEIR_CONFIG_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -56,6 +57,9 @@ int config_schema(FILE *out);
  *  WEIR_ENOENT. */
 int config_describe(const char *type, FILE *out);
 
+/** Write the same facts as JSON (docs/json.md). Returns 0, WEIR_ENOENT or WEIR_ENOMEM. */
+int config_describe_json(const char *type, FILE *out);
+
 /** Return the name with index `i` (from 0) that config_describe accepts in addition to stage types
  * ("stage", "group", "admin" ...), or NULL after the last. The string is static. */
 const char *config_described(int i);
@@ -64,6 +68,25 @@ const char *config_described(int i);
  *  NULL ("stages.disk.threads"), write only the keys below it. Returns 0, WEIR_ENOENT (there is no
  *  such key) or WEIR_ENOMEM. */
 int config_explain(const struct weir_spec *spec, const char *path, FILE *out);
+
+/** A key, its effective value and where that comes from. All members are valid only during the
+ *  call. */
+struct config_value {
+	const char *path;  /* "stages.disk.threads.max" */
+	const char *value; /* as it is written in YAML */
+	/* "file", "defaults", "set", "default" or "program"; "note" for an explanation in words, which
+	 * is not a key */
+	const char *origin;
+	const char *file; /* for "file" and "defaults"; else NULL */
+	int line;         /* from 1; 0 without a file */
+};
+
+typedef void config_value_fn(void *arg, const struct config_value *value);
+
+/** Call `fn` with `arg` for each key that config_explain would write, in that order. "defaults" are
+ *  the values that a stage takes from `defaults:`, "set" is --set. Returns as config_explain. */
+int config_explain_each(
+    const struct weir_spec *spec, const char *path, config_value_fn *fn, void *arg);
 
 /** A key whose value comes from a file. All members are valid only during the call. */
 struct config_said {
@@ -112,6 +135,25 @@ struct config_change {
  */
 int config_edit(const char *path, const struct config_change *change, int n, char **text,
     size_t *size, struct weir_errs *errs);
+
+/** Loads a configuration as config_load does, or as config_look does in a server that runs, and checks it
+ *  (weir_spec_check). */
+typedef int config_load_fn(const char *path, const char *const *sets, int n_sets,
+    struct weir_spec **spec, struct weir_errs *errs);
+
+/**
+ * Write change[0..n) into the file `path` as config_edit does, unless `dry_run`. The file is replaced
+ * atomically, keeps its mode and its group, and is replaced only if its effective values are those of
+ * the old file with exactly these changes; `load` reads both. *changes are the lines that change, "- old"
+ * and "+ new", to be freed by the caller. Blocks until the file is on the disk. Returns 0 or, with
+ * `errs` filled in and nothing written,
+ *
+ *   WEIR_EINVAL             the file cannot be edited in this way
+ *   WEIR_ESYS               it cannot be written
+ *   a code of config_edit
+ */
+int config_save(const char *path, const struct config_change *change, int n, config_load_fn *load,
+    bool dry_run, char **changes, struct weir_errs *errs);
 
 /** Write the graph in the format "text", "dot" or "mermaid". Returns 0 or WEIR_EINVAL. */
 int config_graph(const struct weir_spec *spec, const char *format, FILE *out);

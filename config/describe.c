@@ -183,10 +183,7 @@ static void describe_type(FILE *out, const struct weir_stage_ops *ops)
 }
 
 /* Names that can be described, in addition to stage types. */
-static const struct {
-	const char *name, *head;
-	const struct weir_knob *rows;
-} sections[] = {
+static const struct described sections[] = {
     {"stage", "keys of every stage, besides 'use:', 'with:' and 'to:'", weir_stage_knobs},
     {"group", "keys of every group", weir_group_knobs},
     {"class", "keys of every class, besides 'match:'", config_class_knobs},
@@ -211,6 +208,14 @@ const char *config_described(int i)
 	return i >= 0 && i < N_SECTIONS ? sections[i].name : NULL;
 }
 
+const struct described *describe_section(const char *name)
+{
+	for (int i = 0; i < N_SECTIONS; i++)
+		if (strcmp(name, sections[i].name) == 0)
+			return &sections[i];
+	return NULL;
+}
+
 int config_describe(const char *type, FILE *out)
 {
 	const struct weir_stage_ops *ops = weir_stage_type_find(type);
@@ -219,11 +224,10 @@ int config_describe(const char *type, FILE *out)
 		describe_type(out, ops);
 		return 0;
 	}
-	for (int i = 0; i < N_SECTIONS; i++)
-		if (strcmp(type, sections[i].name) == 0) {
-			fprintf(out, "%s\n\n", sections[i].head);
-			put_rows(out, sections[i].rows, 4);
-			return 0;
-		}
-	return WEIR_ENOENT;
+	const struct described *section = describe_section(type);
+	if (!section)
+		return WEIR_ENOENT;
+	fprintf(out, "%s\n\n", section->head);
+	put_rows(out, section->rows, 4);
+	return 0;
 }

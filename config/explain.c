@@ -36,8 +36,9 @@ struct explain {
 	FILE *out;
 	int shown;
 	bool no_memory;
-	bool values;          /* write "path value" without origins, for config_values */
-	config_said_fn *said; /* called for each key that a file sets, instead of writing lines */
+	bool values;           /* write "path value" without origins, for config_values */
+	config_said_fn *said;  /* called for each key that a file sets, instead of writing lines */
+	config_value_fn *each; /* called for each key, instead of writing lines */
 	void *arg;
 };
 
@@ -56,16 +57,27 @@ static bool is_below(const char *path, const char *only)
 	return n == 0 || (strncmp(path, only, n) == 0 && (path[n] == '\0' || path[n] == '.'));
 }
 
-static void show(struct explain *x, const char *path, const char *value, const char *origin)
+static void put_line(FILE *out, const struct config_value *v)
 {
-	if (!is_below(path, x->only))
+	fprintf(out, "%-*s %-*s ", PATH_WIDTH, v->path, VALUE_WIDTH, v->value);
+	if (v->file)
+		fprintf(out, "%s:%d%s\n", v->file, v->line,
+		    strcmp(v->origin, "defaults") == 0 ? " (defaults)" : "");
+	else
+		fprintf(out, "%s\n", strcmp(v->origin, "set") == 0 ? "--set" : v->origin);
+}
+
+static void show(struct explain *x, const struct config_value *v)
+{
+	if (!is_below(v->path, x->only))
 		return;
-	if (x->values) {
-		fprintf(x->out, "%s %s\n", path, value);
-		return;
-	}
-	fprintf(x->out, "%-*s %-*s %s\n", PATH_WIDTH, path, VALUE_WIDTH, value, origin);
 	x->shown++;
+	if (x->values)
+		fprintf(x->out, "%s %s\n", v->path, v->value);
+	else if (x->each)
+		x->each(x->arg, v);
+	else
+		put_line(x->out, v);
 }
 
 /* Find the node that sets `path` ("threads.max") below `node`. It is the value itself, or a number
@@ -107,18 +119,20 @@ static bool is_set(const struct explain *x, const char *stage, const char *path)
 }
 
 static void find_origin(
-    const struct explain *x, const struct scope *scope, const char *path, char *buf, size_t size)
+    const struct explain *x, const struct scope *scope, const char *path, struct config_value *v)
 {
 	const struct weir_node *own = find_node(scope->node, path);
 	const struct weir_node *node = own ? own : find_node(scope->defaults, path);
 
-	if (is_set(x, scope->stage, path))
-		snprintf(buf, size, "--set");
-	else if (node && node->mark.file)
-		snprintf(buf, size, "%s:%d%s", node->mark.file, node->mark.line,
-		    own ? "" : " (defaults)");
-	else
-		snprintf(buf, size, "%s", x->all ? "default" : "program");
+	if (is_set(x, scope->stage, path)) {
+		v->origin = "set";
+	} else if (node && node->mark.file) {
+		v->origin = own ? "file" : "defaults";
+		v->file = node->mark.file;
+		v->line = node->mark.line;
+	} else {
+		v->origin = x->all ? "default" : "program";
+	}
 }
 
 /* Return the line at `mark` as it was read, or "" if it is unknown. */
@@ -147,15 +161,16 @@ static void tell(const struct explain *x, const struct scope *scope, const char 
 static void show_value(
     struct explain *x, const struct scope *scope, const char *path, const char *value)
 {
-	char full[PATH_BYTES], origin[PATH_BYTES];
+	char full[PATH_BYTES];
+	struct config_value v = {.path = full, .value = value};
 
 	snprintf(full, sizeof(full), "%s%s%s", scope->path, scope->path[0] ? "." : "", path);
 	if (x->said) {
 		tell(x, scope, path, full, value);
 		return;
 	}
-	find_origin(x, scope, path, origin, sizeof(origin));
-	show(x, full, value, origin);
+	find_origin(x, scope, path, &v);
+	show(x, &v);
 }
 
 static void show_text(
@@ -220,14 +235,18 @@ static void explain_clients(struct explain *x, const char *key,
 static void explain_plugin(struct explain *x, const struct weir_plugin_spec *p)
 {
 	const char *base = strrchr(p->path, '/') ? strrchr(p->path, '/') + 1 : p->path;
-	char path[PATH_BYTES], value[PATH_BYTES], origin[PATH_BYTES] = "program";
+	char path[PATH_BYTES], value[PATH_BYTES];
+	struct config_value v = {.path = path, .value = value, .origin = "program"};
 
 	snprintf(path, sizeof(path), "plugin.%.*s", (int)strcspn(base, "."), base);
 	snprintf(value, sizeof(value), "%.400s (%016llx)", p->path, (unsigned long long)p->id);
-	if (p->mark.file)
-		snprintf(origin, sizeof(origin), "%s:%d", p->mark.file, p->mark.line);
+	if (p->mark.file) {
+		v.origin = "file";
+		v.file = p->mark.file;
+		v.line = p->mark.line;
+	}
 	if (!x->said)
-		show(x, path, value, origin);
+		show(x, &v);
 	else if (p->mark.file)
 		x->said(x->arg, &(struct config_said){.path = path,
 				    .value = strstr(line_of(x, &p->mark), "${") ? NULL : value,
@@ -300,6 +319,17 @@ static void explain_class(struct explain *x, const struct weir_class_spec *class
 	show_rows(x, &scope, "", config_class_knobs, class);
 }
 
+static void note_group(struct explain *x, const char *path, const struct weir_group_spec *group)
+{
+	char *text = group_note(x->spec, group);
+
+	x->no_memory |= text == NULL;
+	if (text)
+		x->each(
+		    x->arg, &(struct config_value){.path = path, .value = text, .origin = "note"});
+	free(text);
+}
+
 static void explain_group(struct explain *x, const struct weir_group_spec *group)
 {
 	char path[PATH_BYTES];
@@ -308,7 +338,9 @@ static void explain_group(struct explain *x, const struct weir_group_spec *group
 
 	snprintf(path, sizeof(path), "groups.%s", group->name);
 	show_rows(x, &scope, "", weir_group_knobs, group);
-	if (is_below(path, x->only) && !x->values && !x->said && group_is_core(group))
+	if (is_below(path, x->only) && x->each && group_is_core(group))
+		note_group(x, path, group);
+	if (is_below(path, x->only) && x->out && !x->values && group_is_core(group))
 		group_words(x->spec, group, x->out);
 }
 
@@ -430,32 +462,25 @@ int config_said(const struct weir_spec *spec, config_said_fn *fn, void *arg)
 	return x.no_memory ? WEIR_ENOMEM : 0;
 }
 
-int config_text(const struct weir_spec *spec, int i, const char **name, char **text)
+static int explain_shown(struct explain *x)
 {
-	const struct sources *all = spec->free_sources == sources_free ? spec->sources : NULL;
-	size_t n = 1;
-
-	if (!all || i < 0 || i >= all->n)
-		return WEIR_ENOENT;
-	const struct source *s = all->item[i];
-	for (int k = 0; k < s->n_lines; k++)
-		n += strlen(s->line[k]) + 1;
-	char *p = *text = malloc(n);
-	if (!p)
+	explain_all(x);
+	if (x->no_memory)
 		return WEIR_ENOMEM;
-	for (int k = 0; k < s->n_lines; k++)
-		p += sprintf(p, "%s\n", s->line[k]);
-	*p = '\0';
-	*name = s->name;
-	return 0;
+	return x->shown > 0 ? 0 : WEIR_ENOENT;
 }
 
 int config_explain(const struct weir_spec *spec, const char *path, FILE *out)
 {
 	struct explain x = {.spec = spec, .only = path, .out = out};
 
-	explain_all(&x);
-	if (x.no_memory)
-		return WEIR_ENOMEM;
-	return x.shown > 0 ? 0 : WEIR_ENOENT;
+	return explain_shown(&x);
+}
+
+int config_explain_each(
+    const struct weir_spec *spec, const char *path, config_value_fn *fn, void *arg)
+{
+	struct explain x = {.spec = spec, .only = path, .each = fn, .arg = arg};
+
+	return explain_shown(&x);
 }

@@ -261,3 +261,27 @@ void group_words(const struct weir_spec *spec, const struct weir_group_spec *gro
 		    group->serial);
 	balance_words(spec, group, out);
 }
+
+char *group_note(const struct weir_spec *spec, const struct weir_group_spec *group)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (out)
+		group_words(spec, group, out);
+	if (!out || fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	char *to = text;
+	for (const char *p = text; *p; p++) {
+		bool first = p == text || p[-1] == '\n';
+		if (first && p[0] == '#' && p[1] == ' ')
+			p++;
+		else if (*p != '\n' || p[1])
+			*to++ = *p == '\n' ? ' ' : *p;
+	}
+	*to = '\0';
+	return text;
+}

@@ -19,4 +19,8 @@ void group_brief(
 /** Write what the settings of a core group mean as sentences, each on a line after "# ". */
 void group_words(const struct weir_spec *spec, const struct weir_group_spec *group, FILE *out);
 
+/** The same as one line without the marks of comments. The caller frees it. Returns NULL if out of
+ *  memory. */
+char *group_note(const struct weir_spec *spec, const struct weir_group_spec *group);
+
 #endif

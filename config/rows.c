@@ -125,12 +125,22 @@ static void put_bound(FILE *out, const struct weir_knob *row, double bound)
 	fputs(text, out);
 }
 
+void row_least(FILE *out, const struct weir_knob *row)
+{
+	put_bound(out, row, row->min);
+}
+
+void row_most(FILE *out, const struct weir_knob *row)
+{
+	put_bound(out, row, row->max);
+}
+
 bool row_range(FILE *out, const struct weir_knob *row)
 {
 	if (!row_has_range(row))
 		return false;
-	put_bound(out, row, row->min);
+	row_least(out, row);
 	fputs(" to ", out);
-	put_bound(out, row, row->max);
+	row_most(out, row);
 	return true;
 }

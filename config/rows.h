@@ -21,6 +21,10 @@ void row_type(FILE *out, const struct weir_knob *row);
 /** Write the bounds of the row, as in "1 to 1024". Returns false if it has none. */
 bool row_range(FILE *out, const struct weir_knob *row);
 
+/** Write the lower or the upper bound of a row that has bounds. */
+void row_least(FILE *out, const struct weir_knob *row);
+void row_most(FILE *out, const struct weir_knob *row);
+
 /** Return whether the row is a number with bounds. */
 bool row_has_range(const struct weir_knob *row);
 

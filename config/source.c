@@ -366,3 +366,23 @@ struct weir_mark source_mark_at(const struct source *s, size_t offset)
 	    .col = (int)(place - s->line[lo]) + 1,
 	    .len = 1};
 }
+
+int config_text(const struct weir_spec *spec, int i, const char **name, char **text)
+{
+	const struct sources *all = spec->free_sources == sources_free ? spec->sources : NULL;
+	size_t n = 1;
+
+	if (!all || i < 0 || i >= all->n)
+		return WEIR_ENOENT;
+	const struct source *s = all->item[i];
+	for (int k = 0; k < s->n_lines; k++)
+		n += strlen(s->line[k]) + 1;
+	char *p = *text = malloc(n);
+	if (!p)
+		return WEIR_ENOMEM;
+	for (int k = 0; k < s->n_lines; k++)
+		p += sprintf(p, "%s\n", s->line[k]);
+	*p = '\0';
+	*name = s->name;
+	return 0;
+}

@@ -48,6 +48,19 @@ static void advance(struct capacity *c)
 		      c->bad_per_s <= c->good_per_s * (1 + c->precision));
 }
 
+/* Decide the current rate, and go on to the next one. */
+static void decide(struct capacity *c, bool good)
+{
+	c->n_against += good ? c->failed : c->passed;
+	if (good)
+		c->good_per_s = c->rate_per_s;
+	else
+		c->bad_per_s = c->rate_per_s;
+	c->passed = c->failed = c->unknown = 0;
+	c->n_rates++;
+	advance(c);
+}
+
 void capacity_tell(struct capacity *c, bool kept)
 {
 	c->n_trials++;
@@ -56,17 +69,35 @@ void capacity_tell(struct capacity *c, bool kept)
 		c->passed++;
 	else
 		c->failed++;
-	if (c->passed < TRIALS_AGREE && c->failed < TRIALS_AGREE)
+	if (c->passed == TRIALS_AGREE || c->failed == TRIALS_AGREE)
+		decide(c, c->passed > c->failed);
+}
+
+void capacity_tell_unknown(struct capacity *c)
+{
+	c->late = 0;
+	c->unknown++;
+	c->n_unknown++;
+	if (c->unknown < CAPACITY_LATE_IN_A_ROW)
 		return;
-	bool good = c->passed > c->failed;
-	c->n_against += good ? c->failed : c->passed;
-	if (good)
-		c->good_per_s = c->rate_per_s;
-	else
-		c->bad_per_s = c->rate_per_s;
-	c->passed = c->failed = 0;
-	c->n_rates++;
-	advance(c);
+	c->n_lenient++;
+	decide(c, true);
+}
+
+/* Rates that are usually tried before one has passed and one has failed. A guess. */
+#define RATES_TO_BRACKET 3
+
+int capacity_left(const struct capacity *c)
+{
+	bool bracket = c->good_per_s > 0 && c->bad_per_s > 0;
+	double ratio = bracket ? c->bad_per_s / c->good_per_s : 2;
+
+	if (c->done)
+		return 0;
+	/* each bisection halves the logarithm of the ratio */
+	int rates = (int)ceil(log2(fmax(log(ratio) / log(1 + c->precision), 1)));
+	int n = (rates + (bracket ? 0 : RATES_TO_BRACKET)) * TRIALS_AGREE - c->passed - c->failed;
+	return n > 1 ? n : 1;
 }
 
 void capacity_tell_late(struct capacity *c, int64_t lag_ns)
@@ -86,7 +117,7 @@ double capacity_confidence(const struct capacity *c)
 
 void capacity_describe(const struct capacity *c, const char *objective, char *buf, size_t size)
 {
-	char good[48], bad[48], late[64] = "", trials[64] = "no trial counts";
+	char good[48], bad[48], late[64] = "", lenient[80] = "", trials[64] = "no trial counts";
 
 	if (c->good_per_s > 0)
 		snprintf(good, sizeof(good), "%.4g/s met", c->good_per_s);
@@ -104,8 +135,12 @@ void capacity_describe(const struct capacity *c, const char *objective, char *bu
 		snprintf(late, sizeof(late),
 		    "; the generator was late in %d more trial%s, not counted", c->n_late,
 		    c->n_late == 1 ? "" : "s");
-	snprintf(buf, size, "%s%s %s, %s; %s%s", c->voided ? "not found: " : "", good, objective,
-	    bad, trials, late);
+	if (c->n_lenient > 0)
+		snprintf(lenient, sizeof(lenient),
+		    "; at %d rate%s only the generator's lag hid that it was met", c->n_lenient,
+		    c->n_lenient == 1 ? "" : "s");
+	snprintf(buf, size, "%s%s %s, %s; %s%s%s", c->voided ? "not found: " : "", good, objective,
+	    bad, trials, late, lenient);
 }
 
 void capacity_why_void(const struct capacity *c, char *buf, size_t size)

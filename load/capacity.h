@@ -12,7 +12,9 @@
  *
  * A trial whose generator was late proves nothing about the server, whatever its outcome. It is not
  * counted, and the rate is tried again. If the generator is late too often, the search is void and
- * yields no capacity.
+ * yields no capacity. A trial may also miss its objective by no more than the lag, so that the
+ * server may have met it. After CAPACITY_LATE_IN_A_ROW such trials at a rate, the rate counts as
+ * met, and the description of the result names the number of these rates.
  */
 #ifndef WEIR_LOAD_CAPACITY_H
 #define WEIR_LOAD_CAPACITY_H
@@ -42,8 +44,10 @@ struct capacity {
 	int passed, failed; /* trials at rate_per_s, by outcome */
 	/* totals so far; n_against counts trials that disagreed with the decision at their rate */
 	int n_rates, n_trials, n_against;
-	int late, n_late;      /* late trials in a row at rate_per_s, and in total */
-	int64_t worst_late_ns; /* the worst 99th percentile of the lag in late trials */
+	int late, n_late;       /* late trials in a row at rate_per_s, and in total */
+	int unknown, n_unknown; /* trials that the lag left open, at rate_per_s and in total */
+	int n_lenient;          /* rates that count as met because of that */
+	int64_t worst_late_ns;  /* the worst 99th percentile of the lag in late trials */
 	bool done;
 	bool voided; /* the search ended because the generator was late too often */
 };
@@ -61,6 +65,13 @@ void capacity_tell(struct capacity *c, bool kept);
 /** Records a trial that does not count because the generator was late: its lag was `lag_ns` at the
  * 99th percentile. capacity_next then returns the same rate again, or 0 if the search is void. */
 void capacity_tell_late(struct capacity *c, int64_t lag_ns);
+
+/** Records a trial that missed the objective by no more than the generator's lag. */
+void capacity_tell_unknown(struct capacity *c);
+
+/** Returns the number of trials that the search probably still needs: an estimate, at least 1
+ * before the search is over, and 0 after it. */
+int capacity_left(const struct capacity *c);
 
 /** Returns the share of trials that agreed with the decision at their rate, 0..1; 1 before the
  * first trial. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "load/judge.h"
+
 /* Make room for the phases and seconds of `from` after those of `result`. */
 static int grow(struct load_result *result, size_t n_phases, const struct load_result *from)
 {
@@ -32,8 +34,7 @@ static void take_totals(struct load_result *into, struct load_result *from)
 		into->started_unix_ns = from->started_unix_ns;
 	into->took_ns = from->started_unix_ns - into->started_unix_ns + from->took_ns;
 	into->stopped |= from->stopped;
-	if (!into->voided[0])
-		memcpy(into->voided, from->voided, sizeof(into->voided));
+	into->realtime = into->realtime || from->realtime;
 	into->cpu_user_s += from->cpu_user_s;
 	into->cpu_system_s += from->cpu_system_s;
 	into->connects += from->connects;
@@ -76,6 +77,7 @@ int load_join(struct load_plan *plan, struct load_result *result, const struct l
 	take_totals(result, from);
 	move_phases(plan, result, phase, from);
 	move_seconds(result, from, first);
+	load_judge(plan, result);
 	free(from->phase); /* its histograms now belong to `result` */
 	free(from->second);
 	memset(from, 0, sizeof(*from));

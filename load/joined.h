@@ -3,7 +3,8 @@
  * Joins several runs of one plan (the trials of a search, or the rounds of a sweep) into one.
  *
  * The joined plan has the phases of all runs. The joined result has the results of all runs, with
- * times counted from the start of the first run. Plain data; one thread.
+ * times counted from the start of the first run. It is void if no phase of any run counts. Plain
+ * data; one thread.
  */
 #ifndef WEIR_LOAD_JOINED_H
 #define WEIR_LOAD_JOINED_H

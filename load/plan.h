@@ -41,6 +41,7 @@ struct load_phase {
 	double multiple;             /* rate over the capacity; 0 if not applicable */
 	int round;                   /* number of the interleaved round, from 1; 0 without rounds */
 	bool warmup;                 /* sent, but excluded from results */
+	bool trial;                  /* part of a search for the capacity */
 };
 
 /** One complete request. Its bytes are sent unchanged. Owned by its class. */
@@ -90,8 +91,11 @@ struct load_plan {
 	int connections; /* maximum number open at the same time, over all threads; >= threads */
 	int threads;     /* threads of the generator */
 	int cpu;         /* pin thread i to core cpu + i; -1 for no pinning */
-	bool fresh;      /* a new connection for every request */
-	int pipeline;    /* maximum requests in flight on a connection; 1 means no pipelining */
+	/* a phase does not count if the 99th percentile of the lag is above this; 0: 1 ms */
+	int64_t lag_limit_ns;
+	bool realtime; /* run the threads with real-time priority, where that is allowed */
+	bool fresh;    /* a new connection for every request */
+	int pipeline;  /* maximum requests in flight on a connection; 1 means no pipelining */
 	/* time limit for one attempt, counted from the attempt's intended time. An attempt that
 	 * exceeds the limit ends as TIMEOUT, and its connection is closed. */
 	int64_t timeout_ns;

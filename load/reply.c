@@ -3,14 +3,28 @@
  * bytes of a following pipelined response are left for the next call. */
 #include "load/reply.h"
 
-static const char degraded_name[] = "x-weir-degraded";
+/* The fields that mark a degraded response. X-Weir-Degraded does so with any value; X-Quality, the
+ * field of burn, has the share of the work that was done, and does so below 1. */
+static const char *const mark[REPLY_MARKS] = {"x-weir-degraded", "x-quality"};
 
-#define DEGRADED_NAME_BYTES (sizeof(degraded_name) - 1)
-#define NO_MATCH            UINT8_MAX
+enum { MARK_DEGRADED, MARK_QUALITY };
+
+#define NO_MATCH UINT8_MAX
 
 static struct reply *of(llhttp_t *parser)
 {
 	return parser->data;
+}
+
+/* Return the number of bytes of `name` that have matched after p[0..n), if `matched` had before. */
+static uint8_t match(const char *name, uint8_t matched, const char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (matched == NO_MATCH || (p[i] | 0x20) != name[matched])
+			return NO_MATCH;
+		matched++;
+	}
+	return matched;
 }
 
 /* The name of a header may arrive in pieces, so `matched` counts the bytes that have matched so
@@ -19,26 +33,34 @@ static int on_field(llhttp_t *parser, const char *p, size_t n)
 {
 	struct reply *r = of(parser);
 
-	if (r->matched + n > DEGRADED_NAME_BYTES) {
-		r->matched = NO_MATCH;
-		return 0;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if ((p[i] | 0x20) != degraded_name[r->matched]) {
-			r->matched = NO_MATCH;
-			return 0;
-		}
-		r->matched++;
-	}
+	for (int i = 0; i < REPLY_MARKS; i++)
+		r->matched[i] = match(mark[i], r->matched[i], p, n);
 	return 0;
 }
 
 static int on_field_complete(llhttp_t *parser)
 {
 	struct reply *r = of(parser);
+	bool whole[REPLY_MARKS];
 
-	r->degraded |= r->matched == DEGRADED_NAME_BYTES;
-	r->matched = 0;
+	for (int i = 0; i < REPLY_MARKS; i++) {
+		whole[i] = r->matched[i] != NO_MATCH && mark[i][r->matched[i]] == '\0';
+		r->matched[i] = 0;
+	}
+	r->degraded |= whole[MARK_DEGRADED];
+	r->quality_next = whole[MARK_QUALITY];
+	return 0;
+}
+
+/* A quality is at most 1, so its first byte tells whether it is below 1. */
+static int on_value(llhttp_t *parser, const char *p, size_t n)
+{
+	struct reply *r = of(parser);
+
+	if (r->quality_next && n > 0) {
+		r->degraded |= *p == '0' || *p == '.';
+		r->quality_next = false;
+	}
 	return 0;
 }
 
@@ -73,6 +95,7 @@ static int on_whole(llhttp_t *parser)
 static const llhttp_settings_t settings = {
     .on_header_field = on_field,
     .on_header_field_complete = on_field_complete,
+    .on_header_value = on_value,
     .on_headers_complete = on_head,
     .on_message_complete = on_whole,
 };

@@ -16,10 +16,14 @@
 
 #include <llhttp.h>
 
+#define REPLY_MARKS 2
+
 struct reply {
 	llhttp_t parser;
-	uint8_t matched; /* matched bytes of the name of the header that marks degraded responses */
-	bool no_body;    /* the request was HEAD */
+	/* matched bytes of each name of a header that marks degraded responses */
+	uint8_t matched[REPLY_MARKS];
+	bool quality_next; /* the next byte of a header is the first of a quality */
+	bool no_body;      /* the request was HEAD */
 	/* the first byte of the response, or of an interim response, has arrived */
 	bool started;
 	bool done;

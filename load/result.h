@@ -19,7 +19,7 @@
 /* identifier, name in files and tables, meaning */
 #define LOAD_OUTCOMES(X)                                                                           \
 	X(OK, "ok", "a complete response with a status below 400")                                 \
-	X(DEGRADED, "degraded", "a status below 400 with the header X-Weir-Degraded")              \
+	X(DEGRADED, "degraded", "a status below 400 with X-Weir-Degraded, or X-Quality below 1")   \
 	X(SHED, "shed", "refused: status 503 or 429")                                              \
 	X(ERROR, "error", "a status of 400 or above that is not shed, or no complete response")    \
 	X(TIMEOUT, "timeout", "no complete response within the client's time-out")                 \
@@ -75,6 +75,7 @@ struct load_class_result {
 struct load_phase_result {
 	int64_t took_ns; /* its planned length, or less if the run was stopped */
 	bool complete;
+	bool late;      /* the lag was above the limit, so the phase does not count */
 	struct hdr lag; /* delay of the generator after a request's intended time */
 	struct load_class_result class[LOAD_CLASSES_MAX];
 };
@@ -95,9 +96,10 @@ struct load_result {
 	int64_t started_unix_ns;
 	int64_t took_ns;
 	bool stopped;                    /* stopped by the user before its planned end */
-	char voided[160];                /* why the run is void; empty if it is valid */
+	char voided[160];                /* why no phase counts; empty if one counts */
 	double cpu_user_s, cpu_system_s; /* of the generator's threads */
 	uint64_t connects;               /* connections established */
+	bool realtime;                   /* all threads had it; joined: in at least one run */
 	int n_phases;
 	struct load_phase_result *phase; /* phase[n_phases] as in the plan */
 	size_t n_seconds;

@@ -21,6 +21,7 @@
 
 #include <weir/clock.h>
 
+#include "load/judge.h"
 #include "load/resolve.h"
 #include "load/seconds.h"
 #include "load/sentence.h"
@@ -34,15 +35,11 @@
  * the caller. 64 is a guess. */
 #define OTHER_DESCRIPTORS 64
 
-/* Minimum number of late requests for the generator to count as late. A single late request may be
- * due to one interrupt. The minimum matters only for fewer than 100 requests: with more, a late
- * 99th percentile implies at least two late requests. */
-#define LATE_MIN 2
-
 struct run {
 	struct run_shared shared;
 	struct worker *worker;
 	int n_workers, n_threads; /* created so far */
+	bool realtime;            /* all threads so far have real-time priority */
 	struct weir_err *err;
 };
 
@@ -99,6 +96,15 @@ static int make_workers(struct run *run, const struct load_plan *plan)
 	return 0;
 }
 
+/* Give a thread precedence over all threads without real-time priority. Returns whether this
+ * process may do so. */
+static bool raise_priority(pthread_t thread)
+{
+	struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
+
+	return pthread_setschedparam(thread, SCHED_RR, &lowest) == 0;
+}
+
 static int make_thread(struct run *run, struct worker *w)
 {
 	int cpu = run->shared.plan->cpu;
@@ -126,6 +132,7 @@ static int make_thread(struct run *run, struct worker *w)
 	snprintf(name, sizeof(name), "load/%d", w->rank);
 	pthread_setname_np(w->thread, name);
 	run->n_threads++;
+	run->realtime = run->realtime && run->shared.plan->realtime && raise_priority(w->thread);
 	return 0;
 }
 
@@ -239,32 +246,13 @@ static void set_phase_times(const struct run *run, struct load_result *result, i
 	}
 }
 
-bool load_lag_late(const struct hdr *lag)
+/* Mark the phases whose generator was late: their latencies are those of the generator rather than
+ * the server's. In a closed loop, no request can be late. */
+static void mark_late(const struct load_plan *plan, struct load_result *result)
 {
-	uint64_t late = 0;
-
-	for (int b = 0; b < HDR_BUCKETS; b++)
-		if (hdr_lower_ns(b) >= LOAD_LAG_LIMIT_NS)
-			late += lag->count[b];
-	return late >= LATE_MIN && hdr_quantile_ns(lag, 0.99) > LOAD_LAG_LIMIT_NS;
-}
-
-/* Mark the run as void if the generator was late, since the latencies are then those of the
- * generator rather than the server's. In a closed loop, no request can be late. */
-static void judge_lag(const struct load_plan *plan, struct load_result *result)
-{
-	int64_t worst_ns = 0;
-
-	for (int i = 0; i < plan->n_phases && !plan->closed; i++) {
-		const struct hdr *lag = &result->phase[i].lag;
-		int64_t p99_ns = hdr_quantile_ns(lag, 0.99);
-		if (plan->phase[i].warmup || !load_lag_late(lag) || p99_ns <= worst_ns)
-			continue;
-		worst_ns = p99_ns;
-		snprintf(result->voided, sizeof(result->voided),
-		    "the p99 of the generator's lag was %.1f ms, above %.0f ms, in phase '%s'",
-		    (double)p99_ns / 1e6, LOAD_LAG_LIMIT_NS / 1e6, plan->phase[i].name);
-	}
+	for (int i = 0; i < plan->n_phases && !plan->closed; i++)
+		result->phase[i].late =
+		    load_lag_late(&result->phase[i].lag, load_lag_limit_ns(plan));
 }
 
 static void fill(struct run *run, const struct load_hooks *hooks, struct load_result *result)
@@ -277,9 +265,11 @@ static void fill(struct run *run, const struct load_hooks *hooks, struct load_re
 			over_ns = run->worker[i].stopped_ns;
 	}
 	result->took_ns = over_ns - run->shared.start_ns;
+	result->realtime = run->realtime;
 	result->stopped = hooks && hooks->stop && atomic_load(hooks->stop);
 	set_phase_times(run, result, over_ns);
-	judge_lag(run->shared.plan, result);
+	mark_late(run->shared.plan, result);
+	load_judge(run->shared.plan, result);
 }
 
 /* ---- the whole run ---- */
@@ -331,7 +321,7 @@ static int prepare(struct run *run, struct load_result *result)
 int load_run(const struct load_plan *plan, const struct load_hooks *hooks,
     struct load_result *result, struct weir_err *err)
 {
-	struct run run = {.err = err};
+	struct run run = {.err = err, .realtime = true};
 	int rc = check(plan, err);
 
 	if (rc != 0)

@@ -22,14 +22,6 @@
 #include "load/plan.h"
 #include "load/result.h"
 
-/** Lag limit of the generator: a run is void if the generator was late (load_lag_late) in any phase
- * except warm-ups. */
-#define LOAD_LAG_LIMIT_NS 1000000
-
-/** Return whether the generator was late: the 99th percentile of `lag` exceeds the limit, and at
- * least two requests were late. A single late request may be due to one interrupt. */
-bool load_lag_late(const struct hdr *lag);
-
 struct load_hooks {
 	void *arg;
 	/** Called after each second, on the thread that called load_run. May be NULL. */

@@ -15,6 +15,7 @@
 
 #include <weir/error.h>
 
+#include "load/objective.h"
 #include "load/plan.h"
 #include "load/result.h"
 
@@ -27,6 +28,10 @@ struct runfile_about {
 	double capacity_per_s;                /* measured before or given; 0 if unknown */
 	/* how the capacity was found, and with what confidence */
 	const char *capacity_note;
+	/* the objective that the run had to meet, and whether it did (enum load_met); NULL if there
+	 * was none */
+	const char *objective;
+	enum load_met objective_met;
 	/* Data from the admin endpoint: {"url", "start": {...}, "each": [{"at_s", "stages":
 	 * [...]}...], "end": {...}, "decisions": [...]} with the bodies of /api/v1/stages
 	 * unchanged. Borrowed; NULL if there is none. */

@@ -82,6 +82,8 @@ static const struct member phase_members[] = {{.name = "name", .kind = M_TEXT},
     {.name = "for_s", .kind = M_TIME}, {.name = "multiple", .kind = M_NUMBER},
     {.name = "round", .kind = M_COUNT}, {.name = "warmup", .kind = M_TRUTH},
     {.name = "took_s", .kind = M_TIME}, {.name = "complete", .kind = M_TRUTH},
+    {.name = "late", .kind = M_TRUTH, .optional = true},
+    {.name = "trial", .kind = M_TRUTH, .optional = true},
     {.name = "lag", .kind = M_OBJECT, .inside = lag_members},
     {.name = "classes", .kind = M_LIST, .inside = class_members, .min = 1, .max = LOAD_CLASSES_MAX},
     {0}};
@@ -113,7 +115,8 @@ static const struct member plan_members[] = {{.name = "url", .kind = M_TEXT},
 	.min = 1,
 	.max = LOAD_CLASSES_MAX},
     {.name = "connections", .kind = M_COUNT}, {.name = "threads", .kind = M_COUNT},
-    {.name = "timeout_s", .kind = M_TIME}, {.name = "retries", .kind = M_COUNT}, {0}};
+    {.name = "timeout_s", .kind = M_TIME}, {.name = "retries", .kind = M_COUNT},
+    {.name = "lag_limit_s", .kind = M_TIME, .optional = true}, {0}};
 
 static const struct member each_members[] = {{.name = "at_s", .kind = M_TIME},
     {.name = "uptime_seconds", .kind = M_TIME, .optional = true},
@@ -137,7 +140,11 @@ static const struct member host_members[] = {{.name = "cpu", .kind = M_TEXT},
     {.name = "cores", .kind = M_COUNT}, {.name = "kernel", .kind = M_TEXT}, {0}};
 
 static const struct member generator_members[] = {{.name = "cpu_user_s", .kind = M_TIME},
-    {.name = "cpu_system_s", .kind = M_TIME}, {.name = "connects", .kind = M_COUNT}, {0}};
+    {.name = "cpu_system_s", .kind = M_TIME}, {.name = "connects", .kind = M_COUNT},
+    {.name = "realtime", .kind = M_TRUTH, .optional = true}, {0}};
+
+static const struct member objective_members[] = {
+    {.name = "text", .kind = M_TEXT}, {.name = "met", .kind = M_TRUTH, .or_null = true}, {0}};
 
 static const struct member run_members[] = {
     {.name = "tool", .kind = M_OBJECT, .inside = tool_members},
@@ -149,6 +156,7 @@ static const struct member run_members[] = {
     {.name = "took_s", .kind = M_TIME},
     {.name = "capacity_per_s", .kind = M_NUMBER, .or_null = true},
     {.name = "capacity_note", .kind = M_TEXT},
+    {.name = "objective", .kind = M_OBJECT, .optional = true, .inside = objective_members},
     {.name = "generator", .kind = M_OBJECT, .inside = generator_members},
     {.name = "phases", .kind = M_LIST, .inside = phase_members, .min = 1, .max = LOAD_PHASES_MAX},
     {.name = "seconds", .kind = M_LIST, .inside = second_members, .max = RUNFILE_SECONDS_MAX},

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "framework/base/json.h"
+#include "load/judge.h"
 #include "load/outfile.h"
 
 /* Significant digits of real numbers: enough for nanoseconds in a run of a day. */
@@ -127,11 +128,12 @@ static json_t *runfile_plan(const struct load_plan *p)
 	    p->threads, "fresh", p->fresh, "pipeline", p->pipeline, "timeout_s",
 	    runfile_seconds(p->timeout_ns), "send_deadline", p->send_deadline, "retries",
 	    p->retries, "backoff_s", runfile_seconds(p->backoff_ns), "jitter", p->jitter);
-	json_t *more = json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "session_requests",
+	json_t *more = json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "session_requests",
 	    p->session_requests, "think_s", runfile_seconds(p->think_ns), "slow_read_share",
 	    p->slow_read_share, "slow_read_bytes_per_s", p->slow_read_bytes_per_s,
 	    "slow_write_share", p->slow_write_share, "slow_write_bytes_per_s",
-	    p->slow_write_bytes_per_s, "grace_s", runfile_seconds(p->grace_ns));
+	    p->slow_write_bytes_per_s, "grace_s", runfile_seconds(p->grace_ns), "lag_limit_s",
+	    runfile_seconds(load_lag_limit_ns(p)));
 
 	if (more && p->arrivals == LOAD_BURSTS)
 		json_put(&more, "bursts",
@@ -226,7 +228,7 @@ static json_t *runfile_lag(const struct hdr *lag)
 static json_t *runfile_phase(
     const struct load_plan *plan, const struct load_phase *p, const struct load_phase_result *r)
 {
-	json_t *classes = json_array();
+	json_t *classes = json_array(), *map;
 	uint64_t offered = 0, good = 0;
 
 	for (int i = 0; i < plan->n_classes; i++) {
@@ -235,12 +237,17 @@ static json_t *runfile_phase(
 		good += c->outcome[LOAD_OK] + c->outcome[LOAD_DEGRADED];
 		json_push(&classes, runfile_class(&plan->class[i], c));
 	}
-	return json_pack("{s:o, s:f, s:f, s:f, s:f, s:i, s:b, s:f, s:b, s:f, s:f, s:o, s:o}",
-	    "name", runfile_text(p->name), "from_per_s", p->from_per_s, "to_per_s", p->to_per_s,
-	    "for_s", runfile_seconds(p->for_ns), "multiple", p->multiple, "round", p->round,
-	    "warmup", p->warmup, "took_s", runfile_seconds(r->took_ns), "complete", r->complete,
+	map = json_pack("{s:o, s:f, s:f, s:f, s:f, s:i, s:b, s:f, s:b, s:f, s:f, s:o, s:o}", "name",
+	    runfile_text(p->name), "from_per_s", p->from_per_s, "to_per_s", p->to_per_s, "for_s",
+	    runfile_seconds(p->for_ns), "multiple", p->multiple, "round", p->round, "warmup",
+	    p->warmup, "took_s", runfile_seconds(r->took_ns), "complete", r->complete,
 	    "offered_per_s", runfile_rate(offered, r->took_ns), "goodput_per_s",
 	    runfile_rate(good, r->took_ns), "lag", runfile_lag(&r->lag), "classes", classes);
+	if (map && r->late)
+		json_put(&map, "late", json_true());
+	if (map && p->trial)
+		json_put(&map, "trial", json_true());
+	return map;
 }
 
 static json_t *runfile_phases(const struct load_plan *plan, const struct load_result *result)
@@ -292,6 +299,15 @@ static json_t *runfile_head(const struct load_plan *plan, const struct load_resu
 	    plan->closed ? "closed" : "open", "host", runfile_host(), "plan", runfile_plan(plan));
 }
 
+static json_t *runfile_objective(const struct runfile_about *about)
+{
+	json_t *met = about->objective_met == LOAD_UNKNOWN
+			  ? json_null()
+			  : json_boolean(about->objective_met == LOAD_MET);
+
+	return json_pack("{s:o, s:o}", "text", runfile_text(about->objective), "met", met);
+}
+
 static json_t *runfile_json(const struct load_plan *plan, const struct load_result *result,
     const struct runfile_about *about)
 {
@@ -304,9 +320,12 @@ static json_t *runfile_json(const struct load_plan *plan, const struct load_resu
 	json_put(&doc, "took_s", json_real(runfile_seconds(result->took_ns)));
 	json_put(&doc, "capacity_per_s", runfile_positive(about->capacity_per_s));
 	json_put(&doc, "capacity_note", runfile_text(about->capacity_note));
+	if (about->objective)
+		json_put(&doc, "objective", runfile_objective(about));
 	json_put(&doc, "generator",
-	    json_pack("{s:f, s:f, s:I}", "cpu_user_s", result->cpu_user_s, "cpu_system_s",
-		result->cpu_system_s, "connects", (json_int_t)result->connects));
+	    json_pack("{s:f, s:f, s:I, s:b}", "cpu_user_s", result->cpu_user_s, "cpu_system_s",
+		result->cpu_system_s, "connects", (json_int_t)result->connects, "realtime",
+		(int)result->realtime));
 	json_put(&doc, "phases", runfile_phases(plan, result));
 	json_put(&doc, "server", about->server ? json_incref(about->server) : json_null());
 	return doc;

@@ -17,6 +17,7 @@
 
 #include "load/runfile.h"
 #include "load/stats.h"
+#include "report/rundata_points.h"
 #include "report/server.h"
 
 /* Greatest distance from the end of a phase to the first row of the next phase for the two phases
@@ -83,6 +84,7 @@ static int take_plan(struct load_plan *plan, const json_t *json)
 	plan->timeout_ns = get_ns(json, "timeout_s");
 	plan->connections = (int)get_count(json, "connections");
 	plan->threads = (int)get_count(json, "threads");
+	plan->lag_limit_ns = get_ns(json, "lag_limit_s");
 	plan->n_classes = (int)json_array_size(classes);
 	for (int i = 0; i < plan->n_classes; i++) {
 		const json_t *class = json_array_get(classes, (size_t)i);
@@ -101,6 +103,7 @@ static void take_phase_plan(struct load_phase *phase, const json_t *json)
 	phase->multiple = get_number(json, "multiple");
 	phase->round = (int)(get_count(json, "round") & 0xffff);
 	phase->warmup = get_truth(json, "warmup");
+	phase->trial = get_truth(json, "trial");
 }
 
 /* ---- result ---- */
@@ -143,6 +146,7 @@ static int take_phase(struct load_phase_result *phase, const json_t *json)
 
 	phase->took_ns = get_ns(json, "took_s");
 	phase->complete = get_truth(json, "complete");
+	phase->late = get_truth(json, "late");
 	for (size_t i = 0; rc == 0 && i < json_array_size(classes); i++)
 		rc = take_class(&phase->class[i], json_array_get(classes, i));
 	return rc;
@@ -209,6 +213,7 @@ static int take_result(struct rundata *run)
 	result->cpu_user_s = get_number(generator, "cpu_user_s");
 	result->cpu_system_s = get_number(generator, "cpu_system_s");
 	result->connects = get_count(generator, "connects");
+	result->realtime = get_truth(generator, "realtime");
 	int rc = take_phases(run, json_object_get(run->json, "phases"));
 	if (rc == 0)
 		rc = take_seconds(result, json_object_get(run->json, "seconds"));
@@ -233,6 +238,23 @@ static void phase_latency(const struct load_plan *plan, const struct load_phase_
 		if (phase->class[c].latency[LOAD_DEGRADED])
 			hdr_merge(h, phase->class[c].latency[LOAD_DEGRADED]);
 	}
+}
+
+/* Mark the trials of a file whose version of weir did not mark them: they are the phases without a
+ * multiple in a run that has both a search and a sweep. */
+static void mark_trials(struct rundata *run)
+{
+	const char *note = json_string_value(json_object_get(run->json, "capacity_note"));
+	bool sweep = false, marked = false;
+
+	for (int i = 0; i < run->plan.n_phases; i++) {
+		sweep |= run->plan.phase[i].multiple > 0 && !run->plan.phase[i].warmup;
+		marked |= run->plan.phase[i].trial;
+	}
+	for (int i = 0; *note && sweep && !marked && i < run->plan.n_phases; i++)
+		run->plan.phase[i].trial = run->plan.phase[i].multiple <= 0 &&
+					   run->plan.phase[i].from_per_s > 0 &&
+					   !run->plan.phase[i].warmup;
 }
 
 /* Set the start of each phase. A phase begins at the end of the previous one, unless another server
@@ -299,80 +321,6 @@ static int take_figures(struct rundata *run)
 	return 0;
 }
 
-/* ---- points ---- */
-
-/* Whether phase `i` offers the load of point `p`. In a closed loop, only the name identifies a
- * load. */
-static bool same_load(const struct rundata *run, const struct run_point *p, int i)
-{
-	const struct load_phase *phase = &run->plan.phase[i];
-
-	if (run->plan.closed)
-		return strcmp(p->name, phase->name) == 0;
-	return fabs(p->multiple - phase->multiple) < 1e-9 &&
-	       fabs(p->from_per_s - phase->from_per_s) <= 1e-6 * p->from_per_s &&
-	       fabs(p->to_per_s - phase->to_per_s) <= 1e-6 * p->to_per_s;
-}
-
-static void new_point(struct rundata *run, const struct load_phase *phase)
-{
-	struct run_point *p = &run->point[run->n_points++];
-
-	*p = (struct run_point){.multiple = phase->multiple,
-	    .from_per_s = phase->from_per_s,
-	    .to_per_s = phase->to_per_s};
-	if (phase->multiple > 0 && !run->plan.closed)
-		snprintf(p->name, sizeof(p->name), "%gx", phase->multiple);
-	else
-		snprintf(p->name, sizeof(p->name), "%s", phase->name);
-}
-
-static int by_rate(const void *a, const void *b)
-{
-	const struct run_point *p = a, *q = b;
-	double x = p->from_per_s + p->to_per_s, y = q->from_per_s + q->to_per_s;
-
-	return x < y ? -1 : x > y;
-}
-
-static bool counts(const struct rundata *run, int i)
-{
-	const struct load_phase *phase = &run->plan.phase[i];
-
-	return !phase->warmup && run->result.phase[i].took_ns > 0 && run->offered_per_s[i] > 0 &&
-	       (run->plan.closed || phase->from_per_s > 0);
-}
-
-static int find_point(const struct rundata *run, int phase)
-{
-	for (int p = 0; p < run->n_points; p++)
-		if (same_load(run, &run->point[p], phase))
-			return p;
-	return -1;
-}
-
-/* Collect the distinct loads in order of rate, then assign each phase to its load. */
-static int take_points(struct rundata *run)
-{
-	size_t n = (size_t)run->plan.n_phases;
-
-	run->point = calloc(n, sizeof(*run->point));
-	run->point_of = calloc(n, sizeof(*run->point_of));
-	if (!run->point || !run->point_of)
-		return WEIR_ENOMEM;
-	for (int i = 0; i < run->plan.n_phases; i++)
-		if (counts(run, i) && find_point(run, i) < 0)
-			new_point(run, &run->plan.phase[i]);
-	if (!run->plan.closed)
-		qsort(run->point, (size_t)run->n_points, sizeof(*run->point), by_rate);
-	for (int i = 0; i < run->plan.n_phases; i++) {
-		run->point_of[i] = counts(run, i) ? find_point(run, i) : -1;
-		if (run->point_of[i] >= 0)
-			run->point[run->point_of[i]].rounds++;
-	}
-	return 0;
-}
-
 /* ---- the calls ---- */
 
 /* Append `text` to the name, truncating it if necessary. */
@@ -410,10 +358,12 @@ int rundata_read(const char *path, struct rundata *run, struct weir_err *err)
 	rc = take_plan(&run->plan, json_object_get(run->json, "plan"));
 	if (rc == 0)
 		rc = take_result(run);
-	if (rc == 0)
+	if (rc == 0) {
+		mark_trials(run);
 		rc = take_figures(run);
+	}
 	if (rc == 0)
-		rc = take_points(run);
+		rc = rundata_take_points(run);
 	if (rc != 0) {
 		err->code = rc;
 		snprintf(err->text, sizeof(err->text), "out of memory");

@@ -3,8 +3,9 @@
  * A run file in memory, for comparisons and reports: the plan and the result in the engine's
  * structures, the metrics of each phase, and the load points.
  *
- * A load point is one offered load, with all rounds of the same rate or ramp. Warm-ups, pauses and
- * phases that never began do not belong to any point. Plain data, constant after reading.
+ * A load point is one offered load, with all rounds of the same rate or ramp. Warm-ups, pauses,
+ * phases that never began and phases whose generator was late do not belong to any point. The
+ * trials of a search have points of their own if the run has other phases, too. Plain data, constant after reading.
  */
 #ifndef WEIR_REPORT_RUNDATA_H
 #define WEIR_REPORT_RUNDATA_H
@@ -72,8 +73,11 @@ struct rundata {
 	double *offered_per_s;          /* [phase], measured */
 	double *phase_at_s;             /* [phase], since the start of the run */
 	int n_points;
-	struct run_point *point; /* ascending by rate */
-	int *point_of;           /* [phase], index in point; -1 if none */
+	/* points of a search in a run that also has other phases */
+	int n_trials;
+	/* point[n_points], ascending by rate, then point[n_trials] of the search, likewise */
+	struct run_point *point;
+	int *point_of; /* [phase], index in point; -1 if none */
 };
 
 /** Read the run file `path`. Returns 0, or the error of runfile_read; in this case there is nothing

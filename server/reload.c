@@ -29,6 +29,7 @@
 #include "retire.h"
 #include "run_config.h"
 #include "run_log.h"
+#include "save.h"
 
 /* Polling interval while waiting for a reload or for replaced graphs to end. A drain uses the same
  * interval. */
@@ -51,7 +52,7 @@ struct reloader {
 	struct retirees retirees; /* has its own lock */
 	/* under the lock, as are changes of `now` */
 	bool stopping, begun, ordered, preview;
-	bool busy;     /* a reload is in progress */
+	bool busy;     /* a reload is in progress, or the file is being written */
 	bool may_hang; /* the reload may hang in callbacks of stages that are not running yet */
 	char by[WEIR_ADMIN_NAME_MAX + 1];
 	uint64_t orders; /* number of the latest request */
@@ -285,6 +286,8 @@ static void obey(struct reloader *r, uint64_t id, bool preview, const char *by)
 		notify_reloaded(r->now.notify);
 	if (o.out.rc != 0 || preview)
 		weir_stage_plugins_revert();
+	else
+		weir_stage_plugins_keep();
 	o.out.took_ns = clock_now_ns() - began_ns;
 	name_as_given(&o.errs, r->folder);
 	if (o.out.rc == 0 && preview)
@@ -315,7 +318,7 @@ static void *reload_main(void *arg)
 
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
-		while ((!r->ordered || !r->begun) && !r->stopping)
+		while ((!r->ordered || !r->begun || r->busy) && !r->stopping)
 			pthread_cond_wait(&r->cond, &r->lock);
 		if (r->stopping)
 			break;
@@ -361,6 +364,28 @@ uint64_t reload_ask(struct reloader *r, bool preview, const char *by)
 char *reload_status(struct reloader *r)
 {
 	return report_json(&r->report, retire_count(&r->retirees));
+}
+
+int reload_save(struct reloader *r, const struct admin_saved *saved, int n, bool preview,
+    char **file, char **changes)
+{
+	pthread_mutex_lock(&r->lock);
+	bool mine = !r->busy && !r->ordered && !r->stopping;
+	r->busy = r->busy || mine;
+	r->may_hang = r->may_hang && !mine;
+	pthread_mutex_unlock(&r->lock);
+	if (!mine) {
+		*file = NULL;
+		*changes = strdup("a reload is in progress, or the server is stopping: try again");
+		return WEIR_EBUSY;
+	}
+	int rc = save_values(r->path, r->folder, saved, n, preview, file, changes);
+	pthread_mutex_lock(&r->lock);
+	r->busy = false;
+	pthread_cond_signal(&r->idle);
+	pthread_cond_signal(&r->cond);
+	pthread_mutex_unlock(&r->lock);
+	return rc;
 }
 
 void reload_counts(struct reloader *r, struct admin_reload_counts *counts)

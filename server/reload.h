@@ -19,6 +19,7 @@
  * | reload_start, reload_begin, reload_stop  | main                       |
  * | reload_ended, reload_wait, reload_end    | main                       |
  * | reload_ask, reload_status, reload_counts | any, between start and end |
+ * | reload_save                              | any, between start and end |
  */
 #ifndef WEIR_SERVER_RELOAD_H
 #define WEIR_SERVER_RELOAD_H
@@ -69,6 +70,10 @@ uint64_t reload_ask(struct reloader *reloader, bool preview, const char *by);
 /** Return the results of reloads as JSON (docs/api.md), to be freed by the caller; NULL if out of
  *  memory. */
 char *reload_status(struct reloader *reloader);
+
+/** Write saved[0..n) into the file, as admin_reloading.save does (admin.h). No reload runs meanwhile. */
+int reload_save(struct reloader *reloader, const struct admin_saved *saved, int n, bool preview,
+    char **file, char **changes);
 
 /** Store the number of reloads, by result, in *counts. */
 void reload_counts(struct reloader *reloader, struct admin_reload_counts *counts);

@@ -76,7 +76,8 @@ void laws_break(struct sim *s, enum sim_law law, int stage, const char *fmt, ...
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 	if (st->conf->admission->explain)
-		st->conf->admission->explain(st->state, &st->conf->params, policy, sizeof(policy));
+		st->conf->admission->explain(
+		    st->state, &st->conf->params, NULL, policy, sizeof(policy));
 	snprintf(s->r->breach, sizeof(s->r->breach),
 	    "seed %llu, %.6f s, stage '%s': %s (queue %u, busy %d of %d)%s%s",
 	    (unsigned long long)s->conf->seed, (double)s->now_ns * 1e-9, st->conf->name, why,

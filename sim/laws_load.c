@@ -94,7 +94,7 @@ static bool is_over(const struct stage *st)
 {
 	char line[256] = "";
 
-	st->conf->admission->explain(st->state, &st->conf->params, line, sizeof(line));
+	st->conf->admission->explain(st->state, &st->conf->params, NULL, line, sizeof(line));
 	return strncmp(line, "OVER", 4) == 0;
 }
 

@@ -126,12 +126,13 @@ static void walk_table(struct walk *w, const struct weir_knob *table, const char
 /* `use` is NULL for a group. */
 static json_t *walk_all(struct walk *w, const char *use)
 {
-	const struct weir_stage_ops *ops = use ? weir_stage_type_find(use) : NULL;
+	const struct weir_stage_ops *ops = use ? weir_stage_type_take(use) : NULL;
 
 	w->list = json_array();
 	walk_table(w, use ? weir_stage_knobs : weir_group_knobs, "");
 	if (ops)
 		walk_table(w, ops->knobs, "with.");
+	weir_stage_type_put(ops);
 	return w->list;
 }
 

@@ -27,9 +27,7 @@ void answer_reload_status(const struct call *c, struct reply *r)
 		reply_text(r, 200, "application/json", text, text ? strlen(text) : 0);
 }
 
-/* Read {"preview": true} from the body. Returns false, with the reply filled, if the body is
- * anything else. */
-static bool read_preview(const struct request *q, bool *preview, struct reply *r)
+bool read_preview(const struct request *q, bool *preview, struct reply *r)
 {
 	json_t *doc = q->n_body ? json_loadb(q->body, q->n_body, 0, NULL) : json_object();
 	const json_t *value = json_object_get(doc, "preview");

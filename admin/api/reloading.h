@@ -15,4 +15,8 @@ void answer_reload(const struct call *call, struct reply *reply);
 /** Append the metrics; append nothing if `a` is NULL. */
 void reloading_prom(const struct admin_reloading *a, struct textbuf *out);
 
+/** Read {"preview": true} from the body. Returns false, with the reply filled, if the body is anything
+ *  else. */
+bool read_preview(const struct request *request, bool *preview, struct reply *reply);
+
 #endif

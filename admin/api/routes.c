@@ -25,6 +25,7 @@
 #include "admin/history/history_json.h"
 #include "admin/auth/auth.h"
 #include "framework/base/json.h"
+#include "files.h"
 #include "health.h"
 #include "knobs.h"
 #include "login.h"
@@ -33,6 +34,7 @@
 #include "profile.h"
 #include "reloading.h"
 #include "requests.h"
+#include "saving.h"
 #include "view_json.h"
 #include "view_prom.h"
 
@@ -148,7 +150,10 @@ static void answer_stages(const struct call *c, struct reply *r)
 
 	if (!v)
 		return;
-	reply_json(r, 200, with_bottleneck(c, v, view_json_stages(v)));
+	json_t *json = with_bottleneck(c, v, view_json_stages(v));
+	if (json)
+		json_put(&json, "process", process_json(c->process));
+	reply_json(r, 200, json);
 	c->source->view_free(v);
 }
 
@@ -225,13 +230,6 @@ static void answer_config(const struct call *c, struct reply *r)
 	reply_text(r, 200, "application/json", strdup(text), strlen(text));
 }
 
-static void answer_asset(const struct call *c, struct reply *r)
-{
-	const struct asset *a = asset_find(c->path); /* not NULL, since find_route has checked it */
-
-	reply_static(r, 200, a->type, a->begin, (size_t)(a->end - a->begin));
-}
-
 int status_of(int code)
 {
 	switch (code) {
@@ -276,6 +274,10 @@ const struct route routes_table[] = {
     {"POST", "/api/v1/reload",
 	"Read the configuration again; {\"preview\": true} only shows what would change",
 	answer_reload},
+    {"POST", "/api/v1/save",
+	"Write the overridden knobs into the file; {\"preview\": true} only shows what would "
+	"change",
+	answer_save},
     {"GET", "/api/v1/requests/slowest",
 	"Where the slowest requests of the last two minutes spent their time: "
 	"?class=&limit=32&before=ID",

@@ -10,6 +10,7 @@
 #include "view_json_groups.h"
 
 #include <math.h>
+#include <string.h>
 
 #include <weir/clock.h>
 
@@ -55,6 +56,23 @@ static json_t *hist_json(const struct weir_hist *h)
 	    (double)h->sum_ns / 1e9, "p50", quantile_json(h, n, 0.5), "p90",
 	    quantile_json(h, n, 0.9), "p99", quantile_json(h, n, 0.99), "p999",
 	    quantile_json(h, n, 0.999), "buckets", view_json_buckets(h));
+}
+
+/* Return how many events the calls of the handler had, in the form of hist_json. */
+static json_t *cohorts_json(const struct weir_stage_view *s)
+{
+	json_t *list = json_array();
+	uint64_t n = 0;
+
+	for (int b = 0; b < WEIR_COHORT_BUCKETS; b++) {
+		n += s->cohorts[b];
+		if (s->cohorts[b] == 0)
+			continue;
+		json_t *pair = json_pack("[i,I]", 1 << b, (json_int_t)s->cohorts[b]);
+		json_push(&list, pair);
+	}
+	return json_pack("{s:I, s:I, s:o}", "count", (json_int_t)n, "sum",
+	    (json_int_t)s->batch_events, "buckets", list);
 }
 
 static json_t *shed_json(const uint64_t shed[WEIR_SHED_REASONS])
@@ -207,25 +225,61 @@ static json_t *place_json(const struct weir_stage_view *s)
 	    s->mode, "depth", s->depth);
 }
 
+/* How the threads spend their time. Null: the kernel does not tell. */
+static json_t *times_json(const struct weir_stage_view *s)
+{
+	json_t *map = json_object();
+
+	for (int i = 0; i < WEIR_TIMES; i++) {
+		bool known = i != WEIR_TIME_RUNNABLE || s->times_known;
+		json_put(&map, weir_thread_time_words[i],
+		    known ? json_real((double)s->time_ns[i] / 1e9) : json_null());
+	}
+	return map;
+}
+
+/* Return the lines of `text` as a list. */
+static json_t *lines_json(const char *text)
+{
+	json_t *list = json_array();
+
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+		json_push(&list, json_stringn(text, n));
+		text += n + (text[n] == '\n');
+	}
+	return list;
+}
+
+static json_t *stuck_json(const struct weir_stuck_view *s)
+{
+	if (s->id == 0)
+		return json_null();
+	return json_pack("{s:I, s:f, s:f, s:b, s:s, s:s, s:o}", "id", (json_int_t)s->id, "time",
+	    seconds(s->wall_ns), "seconds", seconds(s->for_ns), "running", s->runs, "thread",
+	    s->thread, "type", s->type, "stack", lines_json(s->stack));
+}
+
 static json_t *numbers_json(const struct weir_graph_view *v, const struct weir_stage_view *s)
 {
 	return json_pack("{s:{s:s, s:s, s:s, s:I}, s:o, s:I, s:I, s:I, s:o, s:{s:I, s:I}, s:o, "
-			 "s:f, s:I, s:I, s:I, s:I, "
+			 "s:f, s:o, s:o, s:I, s:I, s:o, s:I, s:I, "
 			 "s:o, s:f, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o}",
 	    "admission", "policy", s->admission, "mode", s->admission_mode, "why", s->admission_why,
 	    "nonsense_total", (json_int_t)s->admission_nonsense, "queue", queue_json(s),
 	    "in_flight", (json_int_t)s->in_flight, "held", (json_int_t)s->held, "awaiting",
 	    (json_int_t)s->awaiting, "children", children_json(s), "law", "residual",
 	    (json_int_t)s->law_residual, "slack", (json_int_t)s->law_slack, "threads",
-	    threads_json(s), "busy_seconds_total", (double)s->busy_ns / 1e9, "batches_total",
+	    threads_json(s), "busy_seconds_total", (double)s->busy_ns / 1e9, "thread_seconds_total",
+	    times_json(s), "stuck_call", stuck_json(&s->stuck_call), "batches_total",
 	    (json_int_t)s->batches, "batch_events_total", (json_int_t)s->batch_events,
-	    "wakeups_total", (json_int_t)s->wakeups, "unhandled_total", (json_int_t)s->unhandled,
-	    "payloads_refused_total", refused_json(s), "longest_running_seconds",
-	    seconds(s->longest_running_ns), "slo_seconds", slo_json(s->slo_ns), "pressure",
-	    isfinite(s->pressure) ? s->pressure : 0.0, "degradation", s->degradation, "width",
-	    width_json(s), "clients", clients_json(&s->clients), "cores",
-	    view_json_cores(s->cores, s->n_cores), "links", links_json(s), "metrics",
-	    metrics_json(s), "classes", classes_json(v, s));
+	    "cohort_size", cohorts_json(s), "wakeups_total", (json_int_t)s->wakeups,
+	    "unhandled_total", (json_int_t)s->unhandled, "payloads_refused_total", refused_json(s),
+	    "longest_running_seconds", seconds(s->longest_running_ns), "slo_seconds",
+	    slo_json(s->slo_ns), "pressure", isfinite(s->pressure) ? s->pressure : 0.0,
+	    "degradation", s->degradation, "width", width_json(s), "clients",
+	    clients_json(&s->clients), "cores", view_json_cores(s->cores, s->n_cores), "links",
+	    links_json(s), "metrics", metrics_json(s), "classes", classes_json(v, s));
 }
 
 /* Add the members of `more` to `into`. `more` is consumed. Returns NULL if either is NULL. */

@@ -182,6 +182,17 @@ static void print_threads(struct textbuf *out, const struct family *f, const str
 	}
 }
 
+static void print_times(struct textbuf *out, const struct family *f, const struct about *a)
+{
+	for (int i = 0; i < WEIR_TIMES; i++) {
+		if (i == WEIR_TIME_RUNNABLE && !a->stage->times_known)
+			continue;
+		begin(out, f, a);
+		prom_label(out, "state", weir_thread_time_words[i]);
+		prom_seconds(out, (int64_t)a->stage->time_ns[i]);
+	}
+}
+
 static void print_thread_limits(struct textbuf *out, const struct family *f, const struct about *a)
 {
 	const struct {
@@ -200,16 +211,29 @@ static void print_thread_limits(struct textbuf *out, const struct family *f, con
 	}
 }
 
-/* Print a summary without quantiles. The rate of its sum divided by the rate of its count is the
- * recent mean. */
 static void print_cohort(struct textbuf *out, const struct family *f, const struct about *a)
 {
+	uint64_t below = 0;
+	char le[16];
+
+	for (int b = 0; b < WEIR_COHORT_BUCKETS; b++) {
+		below += a->stage->cohorts[b];
+		snprintf(le, sizeof(le), "%d", 1 << b);
+		prom_begin(out, f->name, "_bucket");
+		about_labels(out, a);
+		prom_label(out, "le", le);
+		prom_count(out, below);
+	}
+	prom_begin(out, f->name, "_bucket");
+	about_labels(out, a);
+	prom_label(out, "le", "+Inf");
+	prom_count(out, below);
 	prom_begin(out, f->name, "_sum");
 	about_labels(out, a);
 	prom_count(out, a->stage->batch_events);
 	prom_begin(out, f->name, "_count");
 	about_labels(out, a);
-	prom_count(out, a->stage->batches);
+	prom_count(out, below);
 }
 
 static void print_state(struct textbuf *out, const struct family *f, const struct about *a)
@@ -346,9 +370,14 @@ static const struct family family[] = {
     {"weir_stage_stuck_total", "counter",
 	"Handler calls that ran longer than threads.stuck of the stage", SCOPE_STAGE, MEMBER_COUNT,
 	OF_STAGE(stuck)},
+    {"weir_stage_thread_seconds_total", "counter",
+	"How the threads of the stage spent their time: running, runnable without a core, asleep "
+	"in "
+	"the handler (io, lock, memory, sleep, blocked), in inline stages downstream, or idle",
+	SCOPE_STAGE, 0, BY(print_times)},
     {"weir_stage_busy_seconds_total", "counter", "Time spent in handlers, summed over threads",
 	SCOPE_STAGE, MEMBER_NS, OF_STAGE(busy_ns)},
-    {"weir_stage_cohort_size", "summary", "Events per call of the handler", SCOPE_STAGE, 0,
+    {"weir_stage_cohort_size", "histogram", "Events per call of the handler", SCOPE_STAGE, 0,
 	BY(print_cohort)},
     {"weir_stage_wakeups_total", "counter", "Sleeping threads woken for the stage", SCOPE_QUEUE,
 	MEMBER_COUNT, OF_STAGE(wakeups)},

@@ -69,6 +69,10 @@ static struct MHD_Response *response_of(struct reply *r)
 	/* The client may cache the response but must revalidate it each time. */
 	if (ok == MHD_YES && keeps)
 		ok = MHD_add_response_header(out, "Cache-Control", "private, no-cache");
+	if (ok == MHD_YES && r->coding)
+		ok = MHD_add_response_header(out, "Content-Encoding", r->coding);
+	if (ok == MHD_YES && r->varies)
+		ok = MHD_add_response_header(out, "Vary", "Accept-Encoding");
 	if (ok == MHD_YES && r->etag[0])
 		ok = MHD_add_response_header(out, "ETag", r->etag);
 	if (ok == MHD_YES && r->cookie[0])
@@ -92,6 +96,7 @@ static enum MHD_Result answer(
 	    .fetch_site = field(c, "Sec-Fetch-Site"),
 	    .content_type = field(c, "Content-Type"),
 	    .if_none_match = field(c, "If-None-Match"),
+	    .accept_encoding = field(c, "Accept-Encoding"),
 	    .body = e->body,
 	    .n_body = e->n_body,
 	};

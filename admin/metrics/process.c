@@ -5,12 +5,15 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "framework/base/json.h"
 #include "prom.h"
 
 enum stat_field {
@@ -104,11 +107,15 @@ static void print_stat(struct process *p, struct textbuf *out)
 	textbuf_printf(out, " %.2f\n", p->boot_s + (double)f[STAT_START] * tick);
 }
 
-/* Count the entries whose names are numbers, including the descriptor of the directory itself. */
+/* Count the open descriptors, including that of the directory itself. Since Linux 6.2 their number
+ * is the size of the directory; before that, the entries whose names are numbers are counted. */
 static uint64_t count_fds(DIR *dir)
 {
+	struct stat st;
 	uint64_t n = 0;
 
+	if (fstat(dirfd(dir), &st) == 0 && st.st_size > 0)
+		return (uint64_t)st.st_size;
 	rewinddir(dir);
 	for (struct dirent *e = readdir(dir); e; e = readdir(dir))
 		n += e->d_name[0] != '.';
@@ -130,4 +137,31 @@ void process_prom(struct process *p, struct textbuf *out)
 		prom_begin(out, "process_max_fds", "");
 		prom_count(out, limit.rlim_cur);
 	}
+}
+
+static json_t *count_or_null(bool known, uint64_t n)
+{
+	return known ? json_integer((json_int_t)n) : json_null();
+}
+
+/* Return the number of CPUs that the process may use. */
+static int cores(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+json_t *process_json(struct process *p)
+{
+	uint64_t f[STAT_FIELDS] = {0};
+	bool stat = read_stat(p->stat_fd, f);
+	struct rlimit limit;
+	bool limited = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+
+	return json_pack("{s:i, s:o, s:o, s:o, s:o}", "cores", cores(), "threads",
+	    count_or_null(stat, f[STAT_THREADS]), "resident_bytes",
+	    count_or_null(stat, f[STAT_RSS] * (uint64_t)sysconf(_SC_PAGESIZE)), "open_files",
+	    count_or_null(p->fds != NULL, p->fds ? count_fds(p->fds) : 0), "open_files_limit",
+	    count_or_null(limited, limited ? limit.rlim_cur : 0));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Process metrics from /proc/self, under the names that every Prometheus client library uses.
+ * Process metrics from /proc/self: for Prometheus under the names that every client library uses, and
+ * as JSON for the dashboard.
  *
  * The files are opened once, so that a scrape works even if the process has no free descriptors.
  * Admin thread only.
@@ -9,6 +10,7 @@
 #define WEIR_ADMIN_PROCESS_H
 
 #include <dirent.h>
+#include <jansson.h>
 
 #include "admin/text/textbuf.h"
 
@@ -23,6 +25,11 @@ void process_init(struct process *process);
 
 /** Append the process_* families. */
 void process_prom(struct process *process, struct textbuf *out);
+
+/** Return {"cores", "threads", "resident_bytes", "open_files", "open_files_limit"}: numbers, or null
+ *  for one that is not known or not limited. The first is the number of CPUs that the process may
+ *  use. The caller owns the result, which is NULL if memory ran out. */
+json_t *process_json(struct process *process);
 
 void process_fini(struct process *process);
 

@@ -9,6 +9,7 @@ struct asset {
 	const char *path; /* as requested: "/", "/app.js", "/api/v1/openapi.json" */
 	const char *type; /* Content-Type */
 	const char *begin, *end;
+	const char *zipped, *zipped_end; /* the same compressed by gzip; NULL if there is none */
 };
 
 /** Return the file at `path`, or NULL if it does not exist. */

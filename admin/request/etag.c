@@ -44,8 +44,10 @@ void etag_apply(const char *field, struct reply *r)
 	if (r->status != 200)
 		return;
 	tag_of(r->body, r->n, tag, sizeof(tag));
+	bool varies = r->varies;
 	if (etag_matches(field, tag))
 		reply_static(r, 304, r->type, "", 0);
+	r->varies = varies; /* a 304 has the field Vary of the 200, but no Content-Encoding */
 	memcpy(r->etag, tag, sizeof(tag));
 }
 

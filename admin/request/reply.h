@@ -30,7 +30,7 @@ struct request {
 	const char *target;                             /* as sent: path and query, not decoded */
 	const char *host;                               /* has passed authority_allows_host */
 	const char *origin, *fetch_site, *content_type; /* NULL when not sent */
-	const char *if_none_match;                      /* NULL when not sent */
+	const char *if_none_match, *accept_encoding;    /* NULL when not sent */
 	const char *body;                               /* `n_body` bytes */
 	size_t n_body;
 	/* both NULL if there is no authentication; everything is allowed then (auth.h) */
@@ -43,6 +43,8 @@ struct reply {
 	const char *type; /* Content-Type, static */
 	const char *body; /* `n` bytes */
 	size_t n;
+	const char *coding; /* Content-Encoding, static; NULL if the body is as it is */
+	bool varies;        /* another Accept-Encoding gets another body, or another tag */
 	char *owned;    /* `body` if it was malloc'ed and must be freed with the reply, else NULL */
 	char allow[64]; /* value of Allow for a 405, else "" */
 	char cookie[160]; /* value of Set-Cookie, else ""; wiped by reply_fini */

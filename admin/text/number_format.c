@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LARGEST  9.9e14
+#define LARGEST  NUMBER_LARGEST
 #define SMALLEST 1e-12 /* smaller measured values are printed as 0 */
 
 static const double power[] = {1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2,
@@ -91,17 +91,4 @@ size_t number_print(char *out, double v)
 		*p++ = digit[i];
 	}
 	return (size_t)((e > 0 ? put_zeros(p, e) : p) - out);
-}
-
-const char *number_text(char out[NUMBER_MAX], double v, int digits)
-{
-	const double size = fmin(fabs(v), LARGEST);
-
-	if (size >= POWER(digits) - 0.5)
-		snprintf(out, NUMBER_MAX, "%.0f", copysign(size, v));
-	else if (size > 0 && size < 1e-4)
-		snprintf(out, NUMBER_MAX, "%.*f", digits + 4, v);
-	else
-		snprintf(out, NUMBER_MAX, "%.*g", digits, v);
-	return out;
 }

@@ -2,28 +2,19 @@
 /*
  * Formats measured numbers with five significant digits, the precision of a chart, in as few bytes
  * as possible. number_print takes about 20 ns. printf would take ten times as long, and a history
- * has half a million numbers. Pure functions.
+ * has half a million numbers. Pure functions. Text for people is in number_text.h.
  */
 #ifndef WEIR_ADMIN_NUMBER_FORMAT_H
 #define WEIR_ADMIN_NUMBER_FORMAT_H
 
 #include <stddef.h>
 
-/** Size of a buffer for any text of number_print and number_text. */
-#define NUMBER_MAX 32
-
-/** A buffer for number_text, valid until the end of the block. */
-#define NUMBER_ROOM ((char[NUMBER_MAX]){0})
+#include "framework/base/number_text.h"
 
 /** Write `v` into `out[NUMBER_MAX]` as a JSON number, without exponent and trailing zeros, or
  *  "null" for NaN. Negative values are written as 0, values above 9.9e14 as 9.9e14. Returns the
  *  length; no NUL is appended. */
 size_t number_print(char *out, double v);
-
-/** Write `v` into `out` for display: with `digits` (1 to 9) significant digits like "%g", but with
- *  whole numbers in full and never with an exponent. Values above 9.9e14 are written as 9.9e14.
- *  Returns `out`. */
-const char *number_text(char out[NUMBER_MAX], double v, int digits);
 
 /** Write a duration of `s` seconds into `out` for display: "6.2 s", or "8 ms" below one second. Returns
  *  `out`. */

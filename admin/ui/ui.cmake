@@ -36,5 +36,23 @@ endif()
 # The description of the API is embedded in the same way, regardless of WEIR_UI.
 set(ui_openapi ${CMAKE_CURRENT_SOURCE_DIR}/admin/openapi.json)
 list(APPEND ui_files ${ui_openapi})
+
+# Every file is also embedded compressed; without gzip the dashboard is sent uncompressed. -n leaves
+# out the time, so that equal files make equal programs.
+find_program(WEIR_GZIP gzip)
+if(WEIR_GZIP)
+  set(ui_zipped_dir ${CMAKE_CURRENT_BINARY_DIR}/ui-zipped)
+  file(MAKE_DIRECTORY ${ui_zipped_dir})
+  foreach(ui_file IN LISTS ui_files)
+    get_filename_component(ui_name ${ui_file} NAME)
+    set(ui_zip ${ui_zipped_dir}/${ui_name}.gz)
+    add_custom_command(OUTPUT ${ui_zip} COMMAND ${WEIR_GZIP} -9nc ${ui_file} > ${ui_zip}
+      DEPENDS ${ui_file} VERBATIM)
+    list(APPEND ui_zips ${ui_zip})
+  endforeach()
+  list(APPEND ui_files ${ui_zips})
+  target_sources(weir_admin PRIVATE ${ui_zips})
+  target_compile_definitions(weir_admin PRIVATE WEIR_ZIPPED_DIR="${ui_zipped_dir}")
+endif()
 set_source_files_properties(admin/request/assets.c PROPERTIES OBJECT_DEPENDS "${ui_files}")
 target_compile_definitions(weir_admin PRIVATE WEIR_OPENAPI_FILE="${ui_openapi}")

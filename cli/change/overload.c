@@ -12,6 +12,7 @@
 
 #include <weir/knob.h>
 
+#include "cli/act.h"
 #include "cli/client/client.h"
 #include "cli/client/plain.h"
 
@@ -53,6 +54,15 @@ static int mode_of(const struct client_answer *answer)
 	return mode;
 }
 
+/* The text is "MODE: MEANING". */
+static void print_mode_json(int mode)
+{
+	size_t n = strcspn(meaning[mode], ":");
+
+	act_print(json_pack("{s:s%, s:s}", "mode", meaning[mode], n, "meaning",
+	    meaning[mode] + n + strspn(meaning[mode] + n, ": ")));
+}
+
 int verb_overload(const struct verb *verb, const struct verb_args *args)
 {
 	const char *url = args->admin ? args->admin : CLIENT_DEFAULT_URL;
@@ -72,7 +82,9 @@ int verb_overload(const struct verb *verb, const struct verb_args *args)
 		return VERB_UNREACHABLE;
 	}
 	mode = answer.status == 200 ? mode_of(&answer) : -1;
-	if (mode >= 0)
+	if (mode >= 0 && args->json)
+		print_mode_json(mode);
+	else if (mode >= 0)
 		plain_print(stdout, "%s\n", meaning[mode]);
 	else
 		rc = refused(&answer);

@@ -18,8 +18,10 @@
 #include <weir/graph.h>
 #include <weir/spec.h>
 
-#include "config.h"
+#include "cli/act.h"
 #include "cli/client/plain.h"
+#include "config.h"
+#include "framework/base/json.h"
 #include "server/build.h"
 #include "server/user.h"
 
@@ -94,6 +96,28 @@ static int check_load(const struct verb_args *args, struct weir_spec **spec)
 	return rc;
 }
 
+/* Add a key to the list `arg`. */
+static void explain_add(void *arg, const struct config_value *v)
+{
+	json_t **list = arg;
+
+	json_push(list, json_pack("{s:s, s:s, s:s, s:s?, s:o}", "path", v->path, "value", v->value,
+			    "origin", v->origin, "file", v->file, "line",
+			    v->line > 0 ? json_integer(v->line) : json_null()));
+}
+
+static int explain_json(const struct weir_spec *spec, const char *path)
+{
+	json_t *list = json_array();
+	int rc = config_explain_each(spec, path, explain_add, &list);
+	json_t *doc = json_pack("{s:o}", "keys", list);
+
+	if (rc == 0 && doc)
+		act_print_json(doc, JSON_INDENT(2));
+	json_decref(doc);
+	return rc == 0 && !doc ? WEIR_ENOMEM : rc;
+}
+
 int verb_explain(const struct verb *verb, const struct verb_args *args)
 {
 	const char *path = args->n > 1 ? args->operand[1] : NULL;
@@ -101,7 +125,7 @@ int verb_explain(const struct verb *verb, const struct verb_args *args)
 
 	if (check_load(args, &spec) != 0)
 		return VERB_FINDING;
-	int rc = config_explain(spec, path, stdout);
+	int rc = args->json ? explain_json(spec, path) : config_explain(spec, path, stdout);
 	if (rc == WEIR_ENOENT)
 		plain_print(stderr, "weir %s: %s has nothing called '%s'\n", verb->name,
 		    args->operand[0], path ? path : "");

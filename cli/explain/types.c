@@ -108,7 +108,8 @@ int verb_describe(const struct verb *verb, const struct verb_args *args)
 	if (types_load(args, 1) != VERB_OK)
 		return VERB_FINDING;
 	/* Sections such as "stage" and "class" are described, too. */
-	int rc = config_describe(args->operand[0], stdout);
+	int rc = args->json ? config_describe_json(args->operand[0], stdout)
+			    : config_describe(args->operand[0], stdout);
 	if (rc == WEIR_ENOENT)
 		return types_unknown(args->operand[0]);
 	return rc == 0 ? VERB_OK : VERB_FINDING;

@@ -5,9 +5,13 @@
  *   bench_options.c   the option table and the parser
  *   bench_plan.c      from the options to the plan
  *   bench_class.c     request classes: --class and the options after it
- *   bench.c           the runs: a single one, a search for the capacity, a sweep, two servers
+ *   bench.c           the runs: a single one, rounds, two servers
+ *   bench_search.c    the search for the capacity
+ *   bench_sweep.c     the sweep over multiples of the capacity
  *   bench_server.c    what the server reports about itself during the runs
- *   bench_print.c     progress and tables
+ *   bench_progress.c  progress on stderr
+ *   bench_summary.c   the summary, and whether the objective was met
+ *   bench_print.c     the tables
  *
  * Main thread only, except for the poller in bench_server.c.
  */
@@ -30,6 +34,8 @@
 struct bench_options {
 	/* rates */
 	double rate_per_s, capacity_per_s, speed;
+	int64_t lag_limit_ns;
+	int priority; /* enum bench_priority */
 	char *ramp, *steps, *spike, *sweep, *slo, *trace;
 	int64_t for_ns, warmup_ns, pause_ns, rounds;
 	int arrivals; /* enum load_arrivals */
@@ -45,6 +51,12 @@ struct bench_options {
 	char *admin, *against, *out, *label, *make_site;
 	bool json, quiet, force, help;
 };
+
+/* When the generator asks for real-time priority, in the order of the choices of --priority. */
+enum bench_priority { BENCH_PRIORITY_AUTO, BENCH_PRIORITY_NORMAL, BENCH_PRIORITY_REALTIME };
+
+/** Exit code if a run missed the objective of --slo. */
+#define BENCH_MISSED 4
 
 /** One class as given on the command line. Without --class, there is one class, called "all". */
 struct bench_class {
@@ -64,12 +76,6 @@ struct bench_request {
 	char outside[32]; /* the first class option given before any --class, or "" */
 	int argc;
 	char **argv;
-};
-
-/** The objective of --slo: a latency quantile. */
-struct bench_slo {
-	double quantile; /* 0.99 */
-	int64_t limit_ns;
 };
 
 /** The options that do not belong to a class. The name of a row is also the name of the option. */
@@ -92,9 +98,6 @@ int bench_plan(
  *  message in `err`. */
 int bench_phases(const struct bench_request *req, struct load_plan *plan, struct weir_err *err);
 
-/** Parse an objective such as "p99=50ms". Returns 0, or WEIR_EINVAL with a message in `err`. */
-int bench_slo_parse(const char *text, struct bench_slo *slo, struct weir_err *err);
-
 /** Fill `cls`, a class of `plan`, with the requests that `from` describes. Returns 0, or a WEIR_E
  *  code with a message in `err`. */
 int bench_class_fill(const struct bench_request *req, const struct bench_class *from,
@@ -102,20 +105,27 @@ int bench_class_fill(const struct bench_request *req, const struct bench_class *
 
 /* ---- output ---- */
 
-/** Shows the progress of a run. Call bench_progress_begin before the run, bench_progress_second for
- *  each second of results, and bench_progress_end after the run. On a terminal, one line is
- *  rewritten every second. Elsewhere, about ten lines are printed at even intervals, at most one
- *  per second, and only if `lines` is set. */
+/** Shows the progress of a run. Set part, before_ns and after_ns, call bench_progress_begin before
+ *  the run, bench_progress_second for each second of results, and bench_progress_end after the run.
+ *  On a terminal, one line is rewritten every second: a bar, the phase, the time left, the current
+ *  rate and p99. Elsewhere, about ten lines are printed at even intervals, at most one per second,
+ *  and only if `lines` is set. */
 struct bench_progress {
 	const struct load_plan *plan;
+	const char *part;            /* "trial 7", or "" */
+	int64_t before_ns, after_ns; /* time of earlier runs; estimated time of later ones */
 	bool shown, terminal;
 	int64_t total_ns, every_ns, next_ns;
-	uint64_t offered, ok, shed, error;
 };
 void bench_progress_begin(
     struct bench_progress *p, const struct load_plan *plan, bool quiet, bool lines);
 void bench_progress_second(void *progress, const struct load_second *row);
 void bench_progress_end(struct bench_progress *p);
+
+/** Write the line of a second, of at most `width` columns, into buf[0..size). With `bar`, it begins
+ *  with a bar of the share of all runs that is over. Pure. */
+void bench_progress_line(const struct bench_progress *p, const struct load_second *row, bool bar,
+    int width, char *buf, size_t size);
 
 /** Print the result table: one line per phase and, if there are several classes, one per class. */
 void bench_print_result(FILE *out, const struct load_plan *plan, const struct load_result *result);

@@ -50,7 +50,9 @@ const struct weir_knob bench_knobs[] = {
 	"closed loop: a connection sends a request when the previous one is answered"),
     ROW("find-capacity", BOOL, find_capacity, "false", 0, 0,
 	"search for the highest rate that keeps --slo, starting at --rate (100/s)"),
-    ROW("slo", STRING, slo, "p99=100ms", 0, 0, "the objective of --find-capacity"),
+    ROW("slo", STRING, slo, NULL, 0, 0,
+	"p99=100ms: the objective of --find-capacity (p99=100ms); of other runs, one to be met, "
+	"with exit status 4 if it is missed"),
     ROW("capacity", RATE, capacity_per_s, NULL, 0, 1e7,
 	"the known capacity, which --sweep multiplies"),
     ROW("sweep", STRING, sweep, NULL, 0, 0,
@@ -64,6 +66,16 @@ const struct weir_knob bench_knobs[] = {
     ROW("threads", INT, threads, "1", 1, 256, "threads of the generator"),
     ROW("cpu", INT, cpu, "-1", -1, 4095,
 	"pin thread i of the generator, counted from 0, to this core plus i; -1: pin none"),
+    ROW("lag-limit", DURATION, lag_limit_ns, "0s", 0, 1e10,
+	"a phase does not count if the p99 of the generator's lag is higher; 0s: a tenth of --slo, "
+	"or 1ms without it"),
+    {.name = "priority",
+	.type = WEIR_KNOB_ENUM,
+	.offset = offsetof(struct bench_options, priority),
+	.def = "auto",
+	.choices = "auto|normal|realtime",
+	.help =
+	    "priority of the generator; auto: real-time once it was late, where that is allowed"},
     ROW("fresh", BOOL, fresh, "false", 0, 0, "a new connection for every request"),
     ROW("pipeline", INT, pipeline, "1", 1, 64,
 	"maximum number of requests in flight on a connection"),

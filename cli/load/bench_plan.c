@@ -246,23 +246,3 @@ int bench_phases(const struct bench_request *req, struct load_plan *plan, struct
 		rc = phases_warmup(plan, o->warmup_ns, err);
 	return rc;
 }
-
-int bench_slo_parse(const char *text, struct bench_slo *slo, struct weir_err *err)
-{
-	static const struct weir_knob limit = {
-	    .name = "slo", .type = WEIR_KNOB_DURATION, .min = 1e3, .max = 1e11};
-	char why[256], *end;
-
-	if (text[0] != 'p' || !isdigit((unsigned char)text[1]))
-		return sentence(err, WEIR_EINVAL, "--slo '%s' is not of the form p99=50ms", text);
-	/* p99 and p99.9 are percentages, p999 is short for p99.9 */
-	double nines = strtod(text + 1, &end);
-	while (nines > 100)
-		nines /= 10;
-	if (*end != '=' || nines <= 0 || nines >= 100)
-		return sentence(err, WEIR_EINVAL, "--slo '%s' is not of the form p99=50ms", text);
-	slo->quantile = nines / 100;
-	if (weir_knob_parse(&limit, end + 1, &slo->limit_ns, why, sizeof(why)) != 0)
-		return sentence(err, WEIR_EINVAL, "--slo '%s': %s", text, why);
-	return 0;
-}

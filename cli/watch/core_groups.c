@@ -185,7 +185,8 @@ static void sleep_text(const json_t *group, size_t k, char *buf, size_t size)
 
 /* Print a line for each blocked core of `group`, after `head`. Returns the stage in which one sleeps,
  * NULL if no core is blocked, and sets *began to how many of them have slept for at most `span_s`. */
-static const char *print_sleeps(const json_t *group, const char *head, double span_s, size_t *began)
+static const char *print_sleeps(
+    FILE *out, const json_t *group, const char *head, double span_s, size_t *began)
 {
 	const json_t *cores = json_object_get(group, "cores");
 	const char *stage = NULL;
@@ -197,7 +198,7 @@ static const char *print_sleeps(const json_t *group, const char *head, double sp
 		if (slept_s <= 0)
 			continue;
 		sleep_text(group, k, text, sizeof(text));
-		plain_print(stdout, "%s%s\n", head, text);
+		plain_print(out, "%s%s\n", head, text);
 		stage = act_text(json_array_get(cores, k), "blocked_in");
 		*began += slept_s <= span_s;
 	}
@@ -216,7 +217,7 @@ void core_groups_print(const json_t *stages)
 		core_group_line(NULL, group, up_s, text, sizeof(text));
 		plain_print(stdout, "group %s\n", text);
 		snprintf(head, sizeof(head), "group %.80s: blocked: ", act_text(group, "name"));
-		print_sleeps(group, head, 0, &began);
+		print_sleeps(stdout, group, head, 0, &began);
 	}
 }
 
@@ -287,8 +288,8 @@ static const char *dearest(
 }
 
 /* Say which setting would help, if one would. */
-static void advise(
-    const json_t *then, const json_t *now, const json_t *group, const struct done *d, double span_s)
+static void advise(FILE *out, const json_t *then, const json_t *now, const json_t *group,
+    const struct done *d, double span_s)
 {
 	size_t n = core_group_cores(group);
 	double mean = ratio(d->busy_s, span_s * (double)n), a_visit = ratio(d->events, d->visits);
@@ -297,38 +298,40 @@ static void advise(
 
 	if (json_is_false(json_object_get(group, "balance")) &&
 	    d->busy_most - d->busy_least > ADVICE_SKEW && d->busy_most > ADVICE_BUSY) {
-		puts("  advice   balance: true; the cores are unequally busy, and the idle ones "
-		     "get nothing of the others");
+		fputs("  advice   balance: true; the cores are unequally busy, and the idle ones "
+		      "get nothing of the others\n",
+		    out);
 		return;
 	}
 	if (mean < ADVICE_BUSY)
 		return;
 	if (d->starved > ADVICE_PART * d->visits)
-		plain_print(stdout,
+		plain_print(out,
 		    "  advice   a longer starve than %s, or less load; it begins %.0f %% of the "
 		    "visits, so the schedule decides the others only\n",
 		    act_duration(starve, number(group, "starve_seconds")),
 		    100 * ratio(d->starved, d->visits));
 	else if (d->urgent > ADVICE_PART * d->visits)
-		plain_print(stdout,
+		plain_print(out,
 		    "  advice   higher thresholds of urgent; it begins %.0f %% of the visits\n",
 		    100 * ratio(d->urgent, d->visits));
 	else if (d->cut_gate > ADVICE_CUT * d->visits && a_visit < ADVICE_VISIT)
-		plain_print(stdout,
+		plain_print(out,
 		    "  advice   a wider gate than '%s'; it cuts %.0f %% of the visits, after %s "
 		    "events on average\n",
 		    act_text(group, "gate"), 100 * ratio(d->cut_gate, d->visits),
 		    number_text(NUMBER_ROOM, a_visit, 3));
 	else {
 		const char *name = dearest(then, now, group, d->busy_s, &part);
-		plain_print(stdout,
+		plain_print(out,
 		    "  advice   more cores than %zu, or a cheaper %s, which takes %.0f %% of their "
 		    "time\n",
 		    n, name, 100 * part);
 	}
 }
 
-static void explain(const json_t *then, const json_t *now, const json_t *group, double span_s)
+static void explain(
+    FILE *out, const json_t *then, const json_t *now, const json_t *group, double span_s)
 {
 	const json_t *past = same_in(json_object_get(then, "groups"), group);
 	struct done d = between(past, group, span_s);
@@ -337,10 +340,9 @@ static void explain(const json_t *then, const json_t *now, const json_t *group, 
 
 	settings_text(group, settings, sizeof(settings));
 	busy_text(past, group, span_s, busy, sizeof(busy));
-	plain_print(
-	    stdout, "group %s\n  cores    %s; %s\n", act_text(group, "name"), busy, settings);
+	plain_print(out, "group %s\n  cores    %s; %s\n", act_text(group, "name"), busy, settings);
 	if (d.visits > 0)
-		plain_print(stdout,
+		plain_print(out,
 		    "  visits   %s/s of %s events; begun by the schedule %.0f %%, urgent %.0f %%, "
 		    "starve %.0f %%; cut by the gate %.0f %%, urgent %.0f %%, starve %.0f %%\n",
 		    number_text(NUMBER_ROOM, d.visits / span_s, 4),
@@ -348,36 +350,37 @@ static void explain(const json_t *then, const json_t *now, const json_t *group, 
 		    100 * (d.visits - d.urgent - d.starved) / d.visits, 100 * d.urgent / d.visits,
 		    100 * d.starved / d.visits, 100 * d.cut_gate / d.visits,
 		    100 * d.cut_urgent / d.visits, 100 * d.cut_starved / d.visits);
-	plain_print(stdout,
+	plain_print(out,
 	    "  events   %s/s, %.0f %% of them from queues; %s/s dealt to idle cores; longest wait "
 	    "%s\n",
 	    number_text(NUMBER_ROOM, d.events / span_s, 4), 100 * ratio(d.queued, d.events),
 	    number_text(NUMBER_ROOM, d.dealt / span_s, 4), act_duration(wait, d.longest_s));
 	if (d.moved > 0)
-		plain_print(stdout, "  serial   %s/s slots of keys moved to other cores\n",
+		plain_print(out, "  serial   %s/s slots of keys moved to other cores\n",
 		    number_text(NUMBER_ROOM, d.moved / span_s, 4));
-	const char *asleep_in = print_sleeps(group, "  blocked  ", span_s, &began);
+	const char *asleep_in = print_sleeps(out, group, "  blocked  ", span_s, &began);
 	if (d.blocked > (double)began)
-		plain_print(stdout,
+		plain_print(out,
 		    "  blocked  %.0f times a core slept in a handler for 5 ms or longer, and a "
 		    "spare thread served the queues\n",
 		    d.blocked);
 	if (asleep_in)
-		plain_print(stdout,
+		plain_print(out,
 		    "  advice   move stage '%s' out of the group; a pool has more threads than "
 		    "cores\n",
 		    asleep_in);
 	else
-		advise(then, now, group, &d, span_s);
+		advise(out, then, now, group, &d, span_s);
 }
 
-void core_groups_why(const json_t *then, const json_t *now, double span_s, const char *stage)
+void core_groups_why(
+    FILE *out, const json_t *then, const json_t *now, double span_s, const char *stage)
 {
 	const json_t *groups = json_object_get(now, "groups");
 
 	for (size_t i = 0; i < json_array_size(groups); i++) {
 		const json_t *group = json_array_get(groups, i);
 		if (!stage || has_stage(group, stage))
-			explain(then, now, group, span_s);
+			explain(out, then, now, group, span_s);
 	}
 }

@@ -7,6 +7,7 @@
 #define WEIR_CLI_CORE_GROUPS_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include <jansson.h>
 
@@ -29,9 +30,10 @@ size_t core_group_cores(const json_t *group);
  *  on have left the group. */
 void core_group_table(const json_t *cores, size_t n);
 
-/** Print what a group has done between two responses: its settings, how busy its cores are, why
+/** Write to `out` what a group has done between two responses: its settings, how busy its cores are, why
  *  visits began and what has cut them, and which setting would help. If `stage` is not NULL, only if
  *  it is in the group. */
-void core_groups_why(const json_t *then, const json_t *now, double span_s, const char *stage);
+void core_groups_why(
+    FILE *out, const json_t *then, const json_t *now, double span_s, const char *stage);
 
 #endif

@@ -5,6 +5,7 @@
 #include "cli/client/plain.h"
 #include "core_groups.h"
 #include "stage_state.h"
+#include "thread_time.h"
 
 #include <string.h>
 
@@ -82,6 +83,7 @@ static void print_head(const json_t *stage)
 		plain_print(stdout, "threads    %lld busy of %lld (min %lld, max %lld)\n",
 		    whole(threads, "busy"), whole(threads, "now"), whole(threads, "min"),
 		    whole(threads, "max"));
+	thread_time_print(stage);
 	print_width(stage);
 	plain_print(stdout, "admission  %s, %s%s%s\n", act_text(admission, "policy"),
 	    act_text(admission, "mode"), *act_text(admission, "why") ? ": " : "",
@@ -91,6 +93,7 @@ static void print_head(const json_t *stage)
 		plain_print(stdout, ", %lld of them held", whole(stage, "held"));
 	putchar('\n');
 	print_children(stage);
+	thread_stuck_print(stage);
 }
 
 static double p99(const json_t *class, const char *which)

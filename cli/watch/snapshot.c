@@ -16,6 +16,7 @@
 #include "cli/act.h"
 #include "cli/client/client.h"
 #include "cli/client/plain.h"
+#include "framework/base/number_text.h"
 #include "load/outfile.h"
 #include "report/chart.h"
 #include "report/html_parts.h"
@@ -280,7 +281,7 @@ static char *format_ago(char *buf, double v)
 	else if (v > -119)
 		snprintf(buf, FORMAT_MAX, "%.0f s", v);
 	else
-		snprintf(buf, FORMAT_MAX, "%.3g min", v / 60);
+		snprintf(buf, FORMAT_MAX, "%s min", number_text(NUMBER_ROOM, v / 60, 3));
 	return buf;
 }
 

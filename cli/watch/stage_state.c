@@ -157,3 +157,16 @@ void stages_trouble_print(const json_t *stages)
 			    text(stage, "trouble"));
 	}
 }
+
+double stage_rate(const json_t *history, const char *name, const char *key)
+{
+	const json_t *column =
+	    json_object_get(json_object_get(json_object_get(history, "stages"), name), key);
+
+	for (size_t i = json_array_size(column); i-- > 0;) {
+		const json_t *value = json_array_get(column, i);
+		if (json_is_number(value))
+			return json_number_value(value);
+	}
+	return -1;
+}

@@ -48,4 +48,11 @@ void stages_awaits_print(const json_t *stages);
 /** Print "NAME is in trouble: REASON\n" for each of `stages` that is in trouble. */
 void stages_trouble_print(const json_t *stages);
 
+/** The request whose response stage_rate reads. */
+#define STAGE_HISTORY_PATH "/api/v1/history?from=-3&step=1s"
+
+/** Return the last known value of column `key` ("in", "shed", "wait_p99") of the stage called
+ *  `name` in `history`, the response of STAGE_HISTORY_PATH; -1 if there is none. */
+double stage_rate(const json_t *history, const char *name, const char *key);
+
 #endif

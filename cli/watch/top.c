@@ -18,6 +18,7 @@
 
 #include "cli/act.h"
 #include "cli/client/client.h"
+#include "stage_state.h"
 #include "top.h"
 
 #define FRAME_MS 1000
@@ -86,7 +87,7 @@ static int refresh(const struct verb *verb, const struct verb_args *args)
 	int rc = act_ask(verb, args, "GET", "/api/v1/stages", NULL, &stages);
 
 	if (rc == VERB_OK)
-		rc = act_ask(verb, args, "GET", "/api/v1/history?from=-3&step=1s", NULL, &history);
+		rc = act_ask(verb, args, "GET", STAGE_HISTORY_PATH, NULL, &history);
 	if (rc == VERB_OK)
 		rc = act_ask(verb, args, "GET", "/api/v1/overload", NULL, &overload);
 	if (rc == VERB_OK && !top_take(&top, stages, history, overload))
@@ -274,13 +275,15 @@ int verb_top(const struct verb *verb, const struct verb_args *args)
 
 	if (!act_count(verb, args, 86400, &n))
 		return VERB_USAGE;
-	if (!args->count && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+	if (!args->json && !args->count && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
 		return watch(verb, args);
 	for (int i = 0; i < n && rc == VERB_OK; i++) {
 		if (i > 0)
 			poll(NULL, 0, FRAME_MS);
 		rc = refresh(verb, args);
-		if (rc == VERB_OK)
+		if (rc == VERB_OK && args->json)
+			top_print_json(&top);
+		else if (rc == VERB_OK)
 			show(false);
 	}
 	return rc;

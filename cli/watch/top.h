@@ -78,4 +78,8 @@ const char *top_order_word(enum top_order order);
  *  selected stage. */
 void top_draw(const struct top *t, FILE *out, int columns, int lines, bool styled);
 
+/** Print a frame as one line of JSON (docs/json.md). All stages are included, in the order of the
+ *  graph. */
+void top_print_json(const struct top *t);
+
 #endif

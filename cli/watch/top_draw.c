@@ -32,35 +32,22 @@ const char *top_order_word(enum top_order order)
 
 /* ---- rows ---- */
 
-/* Return the last known value of column `key` of `stage`, or -1 if there is none. */
-static double last_of(const json_t *stage, const char *key)
-{
-	const json_t *column = json_object_get(stage, key);
-
-	for (size_t i = json_array_size(column); i-- > 0;) {
-		const json_t *value = json_array_get(column, i);
-		if (json_is_number(value))
-			return json_number_value(value);
-	}
-	return -1;
-}
-
-static void take_row(struct top_row *row, int place, const json_t *stages, const json_t *samples)
+static void take_row(struct top_row *row, int place, const json_t *stages, const json_t *history)
 {
 	const json_t *stage = json_array_get(stages, (size_t)place);
 	const json_t *queue = json_object_get(stage, "queue");
-	const json_t *past = json_object_get(samples, act_text(stage, "name"));
+	const char *name = act_text(stage, "name");
 
 	*row = (struct top_row){.place = place,
 	    .queued = json_integer_value(json_object_get(queue, "length")),
 	    .limit = json_integer_value(json_object_get(queue, "limit")),
 	    .threads =
 		(int)json_integer_value(json_object_get(json_object_get(stage, "threads"), "now")),
-	    .in = last_of(past, "in"),
-	    .done = last_of(past, "done"),
-	    .shed = last_of(past, "shed"),
-	    .busy = last_of(past, "busy"),
-	    .wait_p99_s = last_of(past, "wait_p99")};
+	    .in = stage_rate(history, name, "in"),
+	    .done = stage_rate(history, name, "done"),
+	    .shed = stage_rate(history, name, "shed"),
+	    .busy = stage_rate(history, name, "busy"),
+	    .wait_p99_s = stage_rate(history, name, "wait_p99")};
 	snprintf(row->name, sizeof(row->name), "%s", act_text(stage, "name"));
 	snprintf(row->state, sizeof(row->state), "%s", act_text(stage, "state"));
 	stage_width_text(stage, row->wide, sizeof(row->wide));
@@ -92,9 +79,8 @@ static void take_groups(struct top *t, json_t *stages)
 bool top_take(struct top *t, json_t *stages, const json_t *history, const json_t *overload)
 {
 	const json_t *list = json_object_get(stages, "stages");
-	const json_t *samples = json_object_get(history, "stages");
 
-	if (!json_is_array(list) || !json_is_object(samples))
+	if (!json_is_array(list) || !json_is_object(json_object_get(history, "stages")))
 		return false;
 	snprintf(t->name, sizeof(t->name), "%s", act_text(stages, "name"));
 	snprintf(t->mode, sizeof(t->mode), "%s", act_text(overload, "mode"));
@@ -106,8 +92,8 @@ bool top_take(struct top *t, json_t *stages, const json_t *history, const json_t
 	t->response_p99_s = -1;
 	t->n = 0;
 	for (size_t i = 0; i < json_array_size(list) && t->n < TOP_STAGES_MAX; i++, t->n++) {
-		take_row(&t->row[t->n], t->n, list, samples);
-		double p99_s = last_of(json_object_get(samples, t->row[t->n].name), "response_p99");
+		take_row(&t->row[t->n], t->n, list, history);
+		double p99_s = stage_rate(history, t->row[t->n].name, "response_p99");
 		t->response_p99_s = p99_s > t->response_p99_s ? p99_s : t->response_p99_s;
 	}
 	take_groups(t, stages);
@@ -189,24 +175,6 @@ void top_move(struct top *t, int by)
 
 /* ---- the frame ---- */
 
-/* Format a rate in at most five characters: "-", "0", "3.25", "912", "120k". */
-static const char *rate(char buf[16], double v)
-{
-	if (v < 0)
-		snprintf(buf, 16, "-");
-	else if (v < 0.005)
-		snprintf(buf, 16, "0");
-	else if (v < 9.995)
-		snprintf(buf, 16, "%.2f", v);
-	else if (v < 99999.5)
-		snprintf(buf, 16, "%.0f", v);
-	else if (v < 9.9995e6)
-		snprintf(buf, 16, "%.0fk", v / 1e3);
-	else
-		snprintf(buf, 16, "%.0fM", v / 1e6);
-	return buf;
-}
-
 /* Print `line`, truncated to `columns` characters, and a newline. */
 static void put_line(FILE *out, const char *line, int columns, const char *style)
 {
@@ -233,8 +201,8 @@ static void put_row(
 		snprintf(busy, sizeof(busy), "%.0f%%", 100 * row->busy);
 	snprintf(name, sizeof(name), strlen(row->name) > 15 ? "%.14s~" : "%s", row->name);
 	snprintf(line, sizeof(line), "%-15s %-8s %7s %7d %5s %7s %7s %7s %8s", name, row->state,
-	    queue, row->threads, busy, rate(r[0], row->in), rate(r[1], row->done),
-	    rate(r[2], row->shed), act_duration(wait, row->wait_p99_s));
+	    queue, row->threads, busy, act_rate(r[0], row->in), act_rate(r[1], row->done),
+	    act_rate(r[2], row->shed), act_duration(wait, row->wait_p99_s));
 	if (styled && is_selected(t, row))
 		style = "\033[7m";
 	else if (styled && row->shed > 0.005)
@@ -257,7 +225,7 @@ static void put_head(const struct top *t, FILE *out, int columns, bool styled)
 		    act_duration(wait, t->response_p99_s));
 	snprintf(line, sizeof(line),
 	    "%.40s  up %lld:%02lld:%02lld  %d stages%s  shed %s/s  overload %s", t->name, up / 3600,
-	    up / 60 % 60, up % 60, t->n, response, rate(r, shed), t->mode);
+	    up / 60 % 60, up % 60, t->n, response, act_rate(r, shed), t->mode);
 	size_t n = strlen(line);
 	if (t->limit[0] && n < sizeof(line))
 		snprintf(line + n, sizeof(line) - n, "  limit %.40s %.0f%%", t->limit,

@@ -8,6 +8,7 @@
 
 #include "admin/text/number_format.h"
 #include "cli/client/plain.h"
+#include "framework/base/json.h"
 
 static const char *text(const json_t *map, const char *key)
 {
@@ -73,4 +74,20 @@ void turned_away_print(const json_t *stage, const json_t *then, double span_s)
 		before = ", ";
 	}
 	putchar('\n');
+}
+
+json_t *turned_away_json(const json_t *stage, const json_t *then, double span_s)
+{
+	const json_t *rows = json_object_get(stage, "metrics");
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *m = json_array_get(rows, i);
+		const char *name = text(m, "name");
+		double n = row_value(stage, name) - row_value(then, name);
+		if (n > 0)
+			json_push(&list, json_pack("{s:s, s:s, s:f}", "metric", name, "limit",
+					     text(m, "help"), "per_second", n / span_s));
+	}
+	return list;
 }

@@ -18,4 +18,8 @@ double turned_away(const json_t *stage);
  *  earlier, and the rates since then are printed instead. Prints nothing if nothing was refused. */
 void turned_away_print(const json_t *stage, const json_t *then, double span_s);
 
+/** The same as JSON: a list of {"metric": NAME, "limit": HELP, "per_second": N}, one for each limit that has turned
+ *  away clients in the last `span_s` seconds. Returns a new reference, NULL if out of memory. */
+json_t *turned_away_json(const json_t *stage, const json_t *then, double span_s);
+
 #endif

@@ -23,36 +23,13 @@
 #include "payloads.h"
 #include "stage_state.h"
 #include "turned_away.h"
+#include "why.h"
 #include "why_shed.h"
 #include "cli/client/plain.h"
 
-#define DECISIONS_SHOWN 5
 /* Relative tolerance for Little's law. The law holds over long times, but not exactly over one
  * second of a changing system. 0.3 is a guess. */
 #define LITTLE_SLACK 0.3
-
-/* One stage between two snapshots. */
-struct why {
-	const char *name, *policy, *mode, *says, *trouble;
-	/* "paused" etc. if an operator has stopped the stage, NULL if it is running */
-	const char *held;
-	double span_s;
-	double offered_per_s, served_per_s, refused_per_s;
-	/* connections and requests that a source turned away before they became events */
-	double away_per_s;
-	double ahead_per_s;       /* refused upstream on behalf of the stage */
-	double service_s, wait_s; /* means of the events served between the snapshots */
-	/* mean number of events that wait or are in service, over the two snapshots */
-	double at_stage;
-	long long waiting, limit;
-	int threads, busy, max;
-	int spares, spares_busy; /* of these threads, those that stand in for blocked cores */
-	int width;         /* events that may be in work at once; 0 if the stage has no width */
-	char wide[200];    /* description of the width, or "" */
-	char clients[200]; /* of the clients of a source with a limit per thread, or "" */
-	char awaits[200];  /* how many events wait for children, or "" */
-	double used;       /* share of the threads' time or, with a width, of the width, 0..1 */
-};
 
 static double number(const json_t *map, const char *key)
 {
@@ -145,6 +122,20 @@ static double at_stage(const json_t *stage)
 	       (wide ? 0 : number(stage, "held") + number(stage, "awaiting"));
 }
 
+/* Number of events that the stage can serve at once. */
+static int servers_of(const struct why *w)
+{
+	return w->width > 0 ? w->width : w->threads;
+}
+
+static void apply_laws(struct why *w)
+{
+	w->ceiling_per_s = ratio(servers_of(w), w->service_s);
+	w->expected = w->served_per_s * (w->wait_s + w->service_s);
+	w->agrees =
+	    fabs(w->expected - w->at_stage) <= 2 + LITTLE_SLACK * fmax(w->expected, w->at_stage);
+}
+
 static void compare(const json_t *then, const json_t *now, double span_s, struct why *w)
 {
 	const struct sums a = sums_of(then), b = sums_of(now);
@@ -152,7 +143,9 @@ static void compare(const json_t *then, const json_t *now, double span_s, struct
 	const json_t *queue = json_object_get(now, "queue");
 	const json_t *admission = json_object_get(now, "admission");
 
-	*w = (struct why){.name = text(now, "name"),
+	*w = (struct why){.then = then,
+	    .now = now,
+	    .name = text(now, "name"),
 	    .policy = text(admission, "policy"),
 	    .mode = text(admission, "mode"),
 	    .says = text(admission, "why"),
@@ -182,6 +175,7 @@ static void compare(const json_t *then, const json_t *now, double span_s, struct
 		span_s * w->threads);
 	if (w->width > 0)
 		w->used = ratio(number(json_object_get(now, "width"), "in_work"), w->width);
+	apply_laws(w);
 }
 
 /* ---- printing ---- */
@@ -189,27 +183,24 @@ static void compare(const json_t *then, const json_t *now, double span_s, struct
 static void print_laws(const struct why *w)
 {
 	const char *service_ms = number_text(NUMBER_ROOM, w->service_s * 1e3, 3);
-	double expected = w->served_per_s * (w->wait_s + w->service_s);
-	int servers = w->width > 0 ? w->width : w->threads;
+	int servers = servers_of(w);
 	const char *kind = w->width > 0      ? "at once"
 			   : w->spares > 0   ? "threads with spares"
 			   : w->threads == 1 ? "thread"
 					     : "threads";
-	bool agrees =
-	    fabs(expected - w->at_stage) <= 2 + LITTLE_SLACK * fmax(expected, w->at_stage);
 
 	plain_print(stdout,
 	    "  ceiling  %d %s / %s ms of service = %s/s; %.0f %% used   [utilisation law, X "
 	    "= U n / S]\n",
-	    servers, kind, service_ms, number_text(NUMBER_ROOM, servers / w->service_s, 4),
+	    servers, kind, service_ms, number_text(NUMBER_ROOM, w->ceiling_per_s, 4),
 	    w->used * 100);
 	plain_print(stdout,
 	    "  check    %s/s x (%s ms wait + %s ms service) = %s at the stage, counted %s: %s"
 	    "   [Little's law, N = X R]\n",
 	    number_text(NUMBER_ROOM, w->served_per_s, 4),
 	    number_text(NUMBER_ROOM, w->wait_s * 1e3, 3), service_ms,
-	    number_text(NUMBER_ROOM, expected, 3), number_text(NUMBER_ROOM, w->at_stage, 3),
-	    agrees ? "agrees" : "moving");
+	    number_text(NUMBER_ROOM, w->expected, 3), number_text(NUMBER_ROOM, w->at_stage, 3),
+	    w->agrees ? "agrees" : "moving");
 }
 
 static void print_stage(const struct why *w)
@@ -271,25 +262,29 @@ static void print_decision(const json_t *d)
 		plain_print(stdout, "    30 s on  %s\n", text(d, "outcome_30s"));
 }
 
-static int print_decisions(const char *url, const char *stage)
+/* Set *list to the newest decisions about `stage`, a new reference. */
+static int fetch_decisions(const char *url, const char *stage, json_t **list)
 {
 	json_t *doc;
-	int rc = ask(url, "/api/v1/decisions?limit=500", &doc), shown = 0;
+	int rc = ask(url, "/api/v1/decisions?limit=500", &doc);
 
+	*list = json_array();
 	if (rc != VERB_OK)
 		return rc;
-	const json_t *list = json_object_get(doc, "decisions");
-	for (size_t i = 0; i < json_array_size(list) && shown < DECISIONS_SHOWN; i++) {
-		const json_t *d = json_array_get(list, i);
-		if (strcmp(text(d, "stage"), stage) != 0)
-			continue;
-		print_decision(d);
-		shown++;
-	}
-	if (shown == 0)
-		puts("  no decisions about this stage are recorded");
+	const json_t *all = json_object_get(doc, "decisions");
+	for (size_t i = 0; i < json_array_size(all) && json_array_size(*list) < WHY_DECISIONS; i++)
+		if (strcmp(text(json_array_get(all, i), "stage"), stage) == 0)
+			json_array_append(*list, json_array_get(all, i));
 	json_decref(doc);
 	return VERB_OK;
+}
+
+static void print_decisions(const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++)
+		print_decision(json_array_get(list, i));
+	if (json_array_size(list) == 0)
+		puts("  no decisions about this stage are recorded");
 }
 
 /* Print what limits the server. The server evaluates this once a second
@@ -325,53 +320,84 @@ static int look_twice(const char *url, json_t **then, json_t **now)
 	return rc;
 }
 
-static int explain(const char *url, const char *stage, const json_t *then, const json_t *now)
+/* Compute what happened to each stage. Returns false, with the reason on stderr, if that is
+ * impossible. The caller frees looks->stage. */
+static bool compare_all(struct why_looks *looks)
 {
-	const json_t *a = json_object_get(then, "stages"), *b = json_object_get(now, "stages");
-	double span_s = number(now, "uptime_seconds") - number(then, "uptime_seconds");
-	size_t n = json_array_size(b);
-	struct why *all = calloc(n + 1, sizeof(*all));
-	int rc = VERB_OK;
-	bool found = false;
+	const json_t *a = json_object_get(looks->then, "stages");
+	const json_t *b = json_object_get(looks->now, "stages");
 
-	if (!all || span_s <= 0) {
-		free(all);
+	looks->span_s =
+	    number(looks->now, "uptime_seconds") - number(looks->then, "uptime_seconds");
+	looks->n = json_array_size(b);
+	looks->stage = calloc(looks->n + 1, sizeof(*looks->stage));
+	if (!looks->stage || looks->span_s <= 0) {
 		fputs("weir why: the server was restarted in the meantime\n", stderr);
-		return VERB_FINDING;
+		return false;
 	}
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < looks->n; i++) {
 		const json_t *s = json_array_get(b, i);
-		compare(first_look(a, s), s, span_s, &all[i]);
-		stage_awaits_text(s, b, all[i].awaits, sizeof(all[i].awaits));
+		struct why *w = &looks->stage[i];
+		compare(first_look(a, s), s, looks->span_s, w);
+		stage_awaits_text(s, b, w->awaits, sizeof(w->awaits));
 	}
-	for (size_t i = 0; i < n; i++)
-		if (!stage || strcmp(all[i].name, stage) == 0)
-			turned_away_print(
-			    json_array_get(b, i), first_look(a, json_array_get(b, i)), span_s);
-	if (!stage) {
-		print_verdict(now);
-		core_groups_why(then, now, span_s, NULL);
-		stages_held_print(b);
-		payloads_print(now, NULL);
+	return true;
+}
+
+static bool is_shown(const struct why_looks *looks, const struct why *w)
+{
+	return !looks->only || strcmp(w->name, looks->only) == 0;
+}
+
+static void print_looks(const struct why_looks *looks)
+{
+	const char *only = looks->only;
+
+	for (size_t i = 0; i < looks->n; i++)
+		if (is_shown(looks, &looks->stage[i]))
+			turned_away_print(looks->stage[i].now, looks->stage[i].then, looks->span_s);
+	if (!only) {
+		print_verdict(looks->now);
+		core_groups_why(stdout, looks->then, looks->now, looks->span_s, NULL);
+		stages_held_print(json_object_get(looks->now, "stages"));
+		payloads_print(looks->now, NULL);
 	}
-	for (size_t i = 0; i < n && rc == VERB_OK; i++) {
-		if (stage && strcmp(all[i].name, stage) != 0)
-			continue;
-		found = true;
-		print_stage(&all[i]);
-		if (stage)
-			core_groups_why(then, now, span_s, stage);
-		if (stage)
-			payloads_print(now, stage);
-		if (stage)
-			rc = print_decisions(url, stage);
-	}
-	free(all);
-	if (!found) {
-		plain_print(stderr, "weir why: there is no stage '%s'%s\n", stage,
-		    act_is_group(now, stage) ? ": it is a group" : "");
+	for (size_t i = 0; i < looks->n; i++)
+		if (is_shown(looks, &looks->stage[i]))
+			print_stage(&looks->stage[i]);
+	if (!only)
+		return;
+	core_groups_why(stdout, looks->then, looks->now, looks->span_s, only);
+	payloads_print(looks->now, only);
+	print_decisions(looks->decisions);
+}
+
+static bool has_stage(const struct why_looks *looks)
+{
+	for (size_t i = 0; i < looks->n; i++)
+		if (is_shown(looks, &looks->stage[i]))
+			return true;
+	return false;
+}
+
+static int explain(struct why_looks *looks, const char *url, bool json)
+{
+	json_t *decisions = NULL;
+	int rc = VERB_OK;
+
+	if (looks->only && !has_stage(looks)) {
+		plain_print(stderr, "weir why: there is no stage '%s'%s\n", looks->only,
+		    act_is_group(looks->now, looks->only) ? ": it is a group" : "");
 		return VERB_USAGE;
 	}
+	if (looks->only)
+		rc = fetch_decisions(url, looks->only, &decisions);
+	looks->decisions = decisions;
+	if (rc == VERB_OK && json)
+		rc = why_print_json(looks);
+	else if (rc == VERB_OK)
+		print_looks(looks);
+	json_decref(decisions);
 	return rc;
 }
 
@@ -383,11 +409,14 @@ int verb_why(const struct verb *verb, const struct verb_args *args)
 	if (args->shed && args->n)
 		return verb_misused(verb, "--shed takes no stage, since the id names the stage");
 	if (args->shed)
-		return why_shed(args->shed, url);
+		return why_shed(args->shed, url, args->json);
 	int rc = look_twice(url, &then, &now);
 	if (rc != VERB_OK)
 		return rc;
-	rc = explain(url, args->n ? args->operand[0] : NULL, then, now);
+	struct why_looks looks = {
+	    .then = then, .now = now, .only = args->n ? args->operand[0] : NULL};
+	rc = compare_all(&looks) ? explain(&looks, url, args->json) : VERB_FINDING;
+	free(looks.stage);
 	json_decref(then);
 	json_decref(now);
 	return rc;

@@ -18,6 +18,8 @@
 
 #include "cli/act.h"
 #include "cli/client/client.h"
+#include "framework/base/number_text.h"
+#include "framework/base/json.h"
 #include "stage/shed_token.h"
 #include "cli/client/plain.h"
 
@@ -116,11 +118,19 @@ static void print_wait(const struct shed_token *t, const struct about *about)
 		return;
 	/* the id encodes the predicted wait in steps of 3 % of the objective */
 	if (about->slo_s > 0)
-		plain_print(stdout, "; the predicted wait was %s%.*f ms, the objective %.4g ms",
-		    over, about->slo_s < 0.1, share * about->slo_s * 1e3, about->slo_s * 1e3);
+		plain_print(stdout, "; the predicted wait was %s%.*f ms, the objective %s ms", over,
+		    about->slo_s < 0.1, share * about->slo_s * 1e3,
+		    number_text(NUMBER_ROOM, about->slo_s * 1e3, 4));
 	else
 		plain_print(stdout, "; the predicted wait was %s%.0f %% of the objective", over,
 		    share * 100);
+}
+
+/* The highest class is refused for the sake of its own users only. */
+static const char *reason_text(int code, const struct shed_token *t)
+{
+	return code == WEIR_EPRIORITY && t->class_id > 0 ? "more important work needs the capacity"
+							 : weir_error_text(code);
 }
 
 static void print_token(const char *text, const struct shed_token *t, const struct about *about)
@@ -130,7 +140,7 @@ static void print_token(const char *text, const struct shed_token *t, const stru
 	plain_print(stdout, "shed %s: ", text);
 	print_when(t, about);
 	print_who(t, about);
-	plain_print(stdout, " (%s): %s", weir_error_word(code), weir_error_text(code));
+	plain_print(stdout, " (%s): %s", weir_error_word(code), reason_text(code, t));
 	print_wait(t, about);
 	if (code == WEIR_EPRIORITY)
 		plain_print(stdout,
@@ -140,7 +150,35 @@ static void print_token(const char *text, const struct shed_token *t, const stru
 	puts(".");
 }
 
-int why_shed(const char *id, const char *url)
+/* Print the same facts as JSON; null stands for an unknown one. */
+static int print_token_json(const char *text, const struct shed_token *t, const struct about *about)
+{
+	int code = weir_shed_code(t->reason_index);
+	bool waited = t->wait != SHED_TOKEN_WAIT_UNKNOWN, priority = code == WEIR_EPRIORITY;
+	double share = (double)t->wait / SHED_TOKEN_WAIT_UNIT;
+	json_t *doc = json_pack("{s:s, s:s, s:s, s:s?, s:i, s:s?}", "id", text, "reason",
+	    weir_error_word(code), "text", reason_text(code, t), "class", about->class_name,
+	    "class_number", (int)t->class_id, "stage", about->stage);
+
+	json_put(&doc, "stage_number",
+	    t->stage == SHED_TOKEN_STAGE_UNKNOWN ? json_null() : json_integer(t->stage));
+	json_put(&doc, "time", about->wall_s > 0 ? json_real(about->wall_s) : json_null());
+	json_put(&doc, "seconds_after_start", json_real(t->at / 10.0));
+	json_put(
+	    &doc, "objective_seconds", about->slo_s > 0 ? json_real(about->slo_s) : json_null());
+	json_put(&doc, "predicted_wait_ratio", waited ? json_real(share) : json_null());
+	json_put(&doc, "predicted_wait_is_minimum",
+	    waited ? json_boolean(t->wait == SHED_TOKEN_WAIT_MOST) : json_null());
+	json_put(&doc, "admitted_ratio",
+	    priority ? json_real(t->part / (double)SHED_TOKEN_PART_ALL) : json_null());
+	json_put(&doc, "user", priority ? json_real(t->user / 256.0) : json_null());
+	if (doc)
+		return act_print(doc);
+	fputs("weir why: out of memory\n", stderr);
+	return VERB_FINDING;
+}
+
+int why_shed(const char *id, const char *url, bool json)
 {
 	struct about about = {0};
 	struct shed_token t;
@@ -157,7 +195,11 @@ int why_shed(const char *id, const char *url)
 	}
 	json_t *doc = ask_names(url, &t, &about);
 	shed_token_print(value, text);
-	print_token(text, &t, &about);
+	int rc = VERB_OK;
+	if (json)
+		rc = print_token_json(text, &t, &about);
+	else
+		print_token(text, &t, &about);
 	json_decref(doc);
-	return VERB_OK;
+	return rc;
 }

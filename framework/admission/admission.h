@@ -154,10 +154,11 @@ struct admission_policy {
 	 *  (stage/shed_token.h). NULL if the policy does not know the share. */
 	double (*part)(const void *state, int class_id);
 	/** Describe the current state in one line of at most `size` bytes, for operators and the
-	 *  journal. Returns its length, or 0 with an empty line if there is nothing to report. NULL
-	 *  if the policy never has anything to report. */
-	int (*explain)(
-	    const void *state, const struct weir_admission_spec *p, char *buf, size_t size);
+	 *  journal. `names` holds the names of all classes, in order, and a NULL after the last; if it
+	 *  is NULL, classes are reported by number. Returns the length, or 0 with an empty line if
+	 *  there is nothing to report. NULL if the policy never has anything to report. */
+	int (*explain)(const void *state, const struct weir_admission_spec *p,
+	    const char *const *names, char *buf, size_t size);
 };
 
 extern const struct admission_policy admission_none;

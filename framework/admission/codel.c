@@ -72,20 +72,21 @@ static bool codel_drop(
 	return s->overloaded && wait_ns > 2 * codel_target(p);
 }
 
-static int codel_explain(
-    const void *state, const struct weir_admission_spec *p, char *buf, size_t size)
+static int codel_explain(const void *state, const struct weir_admission_spec *p,
+    const char *const *names, char *buf, size_t size)
 {
 	const struct codel_state *s = state;
 	double target_ms = (double)codel_target(p) * 1e-6;
 
+	(void)names;
 	if (!s->overloaded)
 		return say(buf, size, 0,
-		    "not overloaded: the minimum wait of the last interval was within %.3g ms",
-		    target_ms);
+		    "not overloaded: the minimum wait of the last interval was within %s ms",
+		    SAY_NUMBER(target_ms));
 	return say(buf, size, 0,
-	    "overloaded: the minimum wait of the last interval was over %.3g ms; events that "
-	    "waited over %.3g ms are shed",
-	    target_ms, 2 * target_ms);
+	    "overloaded: the minimum wait of the last interval was over %s ms; events that "
+	    "waited over %s ms are shed",
+	    SAY_NUMBER(target_ms), SAY_NUMBER(2 * target_ms));
 }
 
 const struct admission_policy admission_codel = {

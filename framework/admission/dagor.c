@@ -136,20 +136,22 @@ static void dagor_tick(
 	    .since_ns = sample->now_ns, .level = s->level, .overloaded = s->overloaded};
 }
 
-static int dagor_explain(
-    const void *state, const struct weir_admission_spec *p, char *buf, size_t size)
+static int dagor_explain(const void *state, const struct weir_admission_spec *p,
+    const char *const *names, char *buf, size_t size)
 {
 	const struct dagor_state *s = state;
 	int64_t target_ns = p->target_ns > 0 ? p->target_ns : TARGET_NS;
 
+	bool one = names && names[0] && !names[1];
+	int len = say(buf, size, 0, "the mean wait is %s %s ms; admits ",
+	    s->overloaded ? "over" : "within", SAY_NUMBER((double)target_ns * 1e-6));
 	if (s->level >= LEVEL_ALL)
-		return say(buf, size, 0, "the mean wait is %s %.3g ms; admits all classes",
-		    s->overloaded ? "over" : "within", (double)target_ns * 1e-6);
-	return say(buf, size, 0,
-	    "the mean wait is %s %.3g ms; admits all of the higher classes, %.3g %% of class %u "
-	    "and none of the lower classes",
-	    s->overloaded ? "over" : "within", (double)target_ns * 1e-6,
-	    100.0 * (s->level % USERS_ALL) / USERS_ALL, s->level / USERS_ALL);
+		return say(buf, size, len, one ? "all" : "all classes");
+	if (!one)
+		len = say(buf, size, len, "all of the higher classes, ");
+	len = say(buf, size, len, "%s %%", SAY_NUMBER(100.0 * (s->level % USERS_ALL) / USERS_ALL));
+	len = say_class(buf, size, len, names, (int)(s->level / USERS_ALL));
+	return one ? len : say(buf, size, len, " and none of the lower classes");
 }
 
 const struct admission_policy admission_dagor = {

@@ -112,15 +112,16 @@ static bool gradient2_rested(const void *state)
 	return true;
 }
 
-static int gradient2_explain(
-    const void *state, const struct weir_admission_spec *p, char *buf, size_t size)
+static int gradient2_explain(const void *state, const struct weir_admission_spec *p,
+    const char *const *names, char *buf, size_t size)
 {
 	const struct gradient2_state *s = state;
 
 	(void)p;
+	(void)names;
 	return say(buf, size, 0,
-	    "the limit is %d events at the stage, the long-term mean response time %.3g ms",
-	    (int)s->limit, s->long_ns * 1e-6);
+	    "the limit is %d events at the stage, the long-term mean response time %s ms",
+	    (int)s->limit, SAY_NUMBER(s->long_ns * 1e-6));
 }
 
 const struct admission_policy admission_gradient2 = {

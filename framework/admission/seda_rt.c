@@ -186,16 +186,19 @@ static bool seda_rested(const void *state)
 	return true;
 }
 
-static int seda_explain(
-    const void *state, const struct weir_admission_spec *p, char *buf, size_t size)
+static int seda_explain(const void *state, const struct weir_admission_spec *p,
+    const char *const *names, char *buf, size_t size)
 {
 	const struct seda_state *s = state;
-	int len = say(buf, size, 0, "admits per second, by class:");
+	bool named = names && names[0] && names[1];
+	int len = say(buf, size, 0, "admits per second%s:", s->n_classes > 1 ? ", by class" : "");
 
 	(void)p;
 	for (int c = 0; c < s->n_classes; c++)
-		len = say(buf, size, len, " %.4g (p90 %.3g ms)", s->class[c].rate,
-		    s->class[c].p90_ns * 1e-6);
+		len = say(buf, size, len, "%s%s%s %s (p90 %s ms)", named && c > 0 ? "," : "",
+		    named ? " " : "", named ? names[c] : "",
+		    number_text(NUMBER_ROOM, s->class[c].rate, 4),
+		    SAY_NUMBER(s->class[c].p90_ns * 1e-6));
 	return len;
 }
 

@@ -462,8 +462,8 @@ static double weir_part(const void *state, int class_id)
 	return weir_share(s, &see, class_id, rank);
 }
 
-static int weir_explain(
-    const void *state, const struct weir_admission_spec *p, char *buf, size_t size)
+static int weir_explain(const void *state, const struct weir_admission_spec *p,
+    const char *const *names, char *buf, size_t size)
 {
 	const struct weir_state *s = state;
 	double wait_ms = s->seen.wait_ns * 1e-6;
@@ -471,12 +471,12 @@ static int weir_explain(
 
 	(void)p;
 	if (s->over)
-		len = say(buf, size, 0, "OVER for %.1f s: predicted wait %.3g ms",
-		    (double)(s->now_ns - s->over_ns) * 1e-9, wait_ms);
+		len = say(buf, size, 0, "OVER for %.1f s: predicted wait %s ms",
+		    (double)(s->now_ns - s->over_ns) * 1e-9, SAY_NUMBER(wait_ms));
 	else
-		len = say(buf, size, 0, "NORMAL: predicted wait %.3g ms of at most %.3g ms",
-		    wait_ms, WAIT_CAP * s->seen.slo_ns * 1e-6);
-	return weir_fill_say(&s->fill, buf, size, len);
+		len = say(buf, size, 0, "NORMAL: predicted wait %s ms of at most %s ms",
+		    SAY_NUMBER(wait_ms), SAY_NUMBER(WAIT_CAP * s->seen.slo_ns * 1e-6));
+	return weir_fill_say(&s->fill, names, buf, size, len);
 }
 
 const struct admission_policy admission_weir = {

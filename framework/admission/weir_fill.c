@@ -118,7 +118,8 @@ double weir_fill_part(const struct weir_fill *f, int class_id, double room)
 	return (guaranteed + part * (f->wanted[class_id] - guaranteed)) / offered;
 }
 
-int weir_fill_say(const struct weir_fill *f, char *buf, size_t size, int len)
+int weir_fill_say(
+    const struct weir_fill *f, const char *const *names, char *buf, size_t size, int len)
 {
 	const char *between = ", refuses";
 
@@ -127,9 +128,10 @@ int weir_fill_say(const struct weir_fill *f, char *buf, size_t size, int len)
 		if (part < 0.005)
 			continue;
 		if (part > 0.995)
-			len = say(buf, size, len, "%s all of class %d", between, c);
+			len = say(buf, size, len, "%s all", between);
 		else
-			len = say(buf, size, len, "%s %.0f %% of class %d", between, 100 * part, c);
+			len = say(buf, size, len, "%s %.0f %%", between, 100 * part);
+		len = say_class(buf, size, len, names, c);
 		between = ",";
 	}
 	return between[1] ? say(buf, size, len, ", admits all") : len;

@@ -35,7 +35,9 @@ void weir_fill_learn(struct weir_fill *f, const struct admission_sample *sample)
 double weir_fill_part(const struct weir_fill *f, int class_id, double room);
 
 /** Append a description of the recent refusals, such as ", refuses 80 % of class 2, all of class
- *  3", to the `len` bytes in buf[size]. Returns the new length. */
-int weir_fill_say(const struct weir_fill *f, char *buf, size_t size, int len);
+ *  3", to the `len` bytes in buf[size]. `names` is that of struct admission_policy. Returns the
+ *  new length. */
+int weir_fill_say(
+    const struct weir_fill *f, const char *const *names, char *buf, size_t size, int len);
 
 #endif

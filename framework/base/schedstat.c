@@ -139,6 +139,16 @@ bool schedstat_read(struct schedstat *s, struct schedstat_sample *out)
 	return s->has_file;
 }
 
+bool schedstat_of(int tid, struct schedstat_sample *out)
+{
+	struct schedstat s = {0};
+
+	open_file(&s, tid);
+	bool known = s.has_file && read_file(&s, out);
+	close_file(&s);
+	return known;
+}
+
 void schedstat_close(struct schedstat *s, struct schedstat_sample *final)
 {
 	schedstat_read(s, final);

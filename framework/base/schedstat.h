@@ -58,6 +58,10 @@ bool schedstat_read(struct schedstat *s, struct schedstat_sample *out);
  *  thread. */
 void schedstat_close(struct schedstat *s, struct schedstat_sample *final);
 
+/** Read the totals of the thread with kernel id `tid`, from a file that is opened and closed: about
+ *  5 us. Returns false if the kernel does not keep them or the thread has ended. Any thread. */
+bool schedstat_of(int tid, struct schedstat_sample *out);
+
 /** If `forget` is set, treat files that are not open yet as missing. For tests of the fallback. */
 void schedstat_forget_files(bool forget);
 

@@ -11,10 +11,9 @@
 
 #include <errno.h>
 #include <execinfo.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -104,37 +103,10 @@ bool stack_await(struct stack *stack, int64_t timeout_ns)
 	return true;
 }
 
-/* Find the real name of the file in `text`, a line such as "/proc/7/fd/9(+0x4a1f)". If the path
- * refers to an object in memory (STACK_MEMORY), copy the object's name to `name` and return the
- * length of the path. Otherwise return 0. */
-static int memory_name(const char *text, char *name, size_t size)
+void stack_line(const struct stack *stack, int i, struct symbol_file *file, char *buf, int size)
 {
-	char path[64], target[256];
-	int n = (int)strcspn(text, "(");
+	struct symbol s;
 
-	if (strncmp(text, "/proc/", 6) != 0 || n >= (int)sizeof(path))
-		return 0;
-	snprintf(path, sizeof(path), "%.*s", n, text);
-	ssize_t bytes = readlink(path, target, sizeof(target) - 1);
-	if (bytes <= 0)
-		return 0;
-	target[bytes] = '\0';
-	if (strncmp(target, STACK_MEMORY, sizeof(STACK_MEMORY) - 1) != 0)
-		return 0;
-	target[strcspn(target, " ")] = '\0';
-	snprintf(name, size, "%s", target + sizeof(STACK_MEMORY) - 1);
-	return n;
-}
-
-void stack_line(const struct stack *stack, int i, char *buf, int size)
-{
-	char **text = backtrace_symbols(&stack->frame[i], 1);
-	char name[256] = "";
-	int skip = text ? memory_name(text[0], name, sizeof(name)) : 0;
-
-	if (text)
-		snprintf(buf, (size_t)size, "%s%s", name, text[0] + skip);
-	else
-		snprintf(buf, (size_t)size, "%p", stack->frame[i]);
-	free(text);
+	symbol_find(file, (uintptr_t)stack->frame[i], &s);
+	snprintf(buf, (size_t)size, "%s (%s+0x%" PRIxPTR ")", s.function, s.file, s.offset);
 }

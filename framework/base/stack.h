@@ -23,15 +23,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/symbol.h"
+
 /** A real-time signal that is not used by glibc (which uses the first two) or valgrind. Threads
  *  created by task_start do not block it. */
 #define STACK_SIGNAL (SIGRTMIN + 6)
 
 #define STACK_FRAMES 32
-
-/** Prefix of the kernel's names for memfd_create files, such as "/memfd:upper.so (deleted)".
- *  Plug-ins are loaded from such files. */
-#define STACK_MEMORY "/memfd:"
 
 struct stack {
 	void *frame[STACK_FRAMES];
@@ -50,8 +48,10 @@ bool stack_ask(int tid);
 /** Wait for the requested stack, at most `timeout_ns`. Returns false if it did not arrive. */
 bool stack_await(struct stack *stack, int64_t timeout_ns);
 
-/** Describe frame `i` in one line such as "weir(+0x4a1f)", truncated to `size`. Allocates
- *  memory. */
-void stack_line(const struct stack *stack, int i, char *buf, int size);
+/** Describe frame `i` in one line such as "read_file (weir+0x4a1f)", or "?? (libc.so.6+0x891f5)" if the
+ *  function is not known, truncated to `size`. The offset is that in the file, as `addr2line -e` takes
+ *  it. `file` is zero at first, and to be closed after the last line (base/symbol.h). Maps files; about
+ *  0.1 ms. */
+void stack_line(const struct stack *stack, int i, struct symbol_file *file, char *buf, int size);
 
 #endif

@@ -15,7 +15,7 @@ if(WEIR_WERROR)
   target_compile_options(weir_flags INTERFACE -Werror)
 endif()
 if(WEIR_SANITIZE)
-  # -g1 has what a stack trace needs. With -g, the several hundred test programs take three times
+  # -g1 has what a stack trace needs. With -g, the objects and programs take three times
   # the space.
   target_compile_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE} -fno-sanitize-recover=all -g1)
   target_link_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE})

@@ -12,6 +12,7 @@
 #   share/weir/prometheus/, grafana/  scrape configuration, rules, a dashboard
 #   share/weir/bpftrace/              scripts for the USDT probes
 #   lib/systemd/system/               weir@.service, weir@.socket
+#   etc/logrotate.d/weir              rotation of logs; in /etc with the prefix /usr
 #   share/doc/weir/                   README, licence, documents
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -34,6 +35,10 @@ endif()
 # These macros are set only on the sources that use them, so that a new commit does not rebuild other sources.
 set_source_files_properties(cli/load/bench.c cli/help.c cli/man.c cli/run.c admin/stream/sse.c admin/api/routes.c admin/api/view_prom.c PROPERTIES COMPILE_DEFINITIONS
   "WEIR_VERSION=\"${PROJECT_VERSION}\";WEIR_COMMIT=\"${weir_commit}\";WEIR_CFLAGS=\"${CMAKE_BUILD_TYPE} ${CMAKE_C_FLAGS_RELEASE}\"")
+
+file(RELATIVE_PATH weir_include_from_bin ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+set_source_files_properties(cli/stage/compile.c PROPERTIES COMPILE_DEFINITIONS
+  "WEIR_INCLUDE_FROM_BIN=\"${weir_include_from_bin}\"")
 
 # weir_headers, for other projects, has the installed headers only; weir_public names folders of
 # this tree.
@@ -108,13 +113,27 @@ install(EXPORT weir-targets NAMESPACE weir:: DESTINATION ${weir_package} COMPONE
 install(FILES ${weir_made}/weir-config.cmake ${weir_made}/weir-config-version.cmake
   framework/cmake/WeirStage.cmake framework/cmake/weir-stage.map DESTINATION ${weir_package} COMPONENT libweir-dev)
 install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT libweir-dev)
-install(DIRECTORY config/servers contrib/prometheus contrib/grafana contrib/logrotate
+install(DIRECTORY config/servers contrib/prometheus contrib/grafana
   DESTINATION ${CMAKE_INSTALL_DATADIR}/weir COMPONENT weir)
 install(DIRECTORY contrib/bpftrace DESTINATION ${CMAKE_INSTALL_DATADIR}/weir COMPONENT weir
   FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 # The units are not installed below CMAKE_INSTALL_LIBDIR: systemd searches only lib of /usr and
 # /usr/local.
 install(FILES contrib/systemd/weir@.service contrib/systemd/weir@.socket DESTINATION lib/systemd/system COMPONENT weir)
+# logrotate reads /etc/logrotate.d only. As in GNUInstallDirs, the prefix /usr means /etc; that is known
+# only when `cmake --install --prefix` or CPack runs.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_SYSCONFDIR}")
+  set(weir_etc "${CMAKE_INSTALL_SYSCONFDIR}")
+else()
+  set(weir_etc "\${weir_etc_root}/${CMAKE_INSTALL_SYSCONFDIR}")
+endif()
+install(CODE "set(weir_etc_root \"\${CMAKE_INSTALL_PREFIX}\")
+  if(weir_etc_root MATCHES \"^/usr/?\$|/_CPack_Packages/.*/usr\$\")
+    string(REGEX REPLACE \"/usr/?\$\" \"\" weir_etc_root \"\${weir_etc_root}\")
+  endif()
+  file(INSTALL \"${PROJECT_SOURCE_DIR}/contrib/logrotate/weir\" DESTINATION \"${weir_etc}/logrotate.d\"
+    TYPE FILE PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)"
+  COMPONENT weir)
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT weir)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT licence)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT weir)

@@ -31,6 +31,8 @@ file(WRITE ${weir_debian}/triggers "activate-noawait ldconfig\n")
 file(WRITE ${weir_debian}/overrides "weir: unusual-interpreter bpftrace *\n")
 install(FILES ${weir_debian}/overrides RENAME weir DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
   COMPONENT weir EXCLUDE_FROM_ALL)
+# Changes that an administrator makes to this file are kept.
+file(WRITE ${weir_debian}/conffiles "/etc/logrotate.d/weir\n")
 # CPack writes maintainer scripts that call ldconfig, in addition to the trigger.
 file(WRITE ${weir_debian}/overrides-libweir "libweir${weir_so}: maintscript-calls-ldconfig *\n")
 install(FILES ${weir_debian}/overrides-libweir RENAME libweir${weir_so}
@@ -61,6 +63,7 @@ set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS OFF)
 set(CPACK_DEBIAN_WEIR_PACKAGE_NAME weir)
 set(CPACK_DEBIAN_WEIR_PACKAGE_SECTION httpd)
 set(CPACK_DEBIAN_WEIR_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_WEIR_PACKAGE_CONTROL_EXTRA ${weir_debian}/conffiles)
 set(CPACK_DEBIAN_WEIR_DESCRIPTION
 "servers declared in YAML as graphs of stages
 Each stage has a queue, a pool of threads and admission control, so a server

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/number_text.h"
 
 /* Constants of the policy; the comment at the top explains their use. */
 #define WINDOW_NS  (250 * NS_PER_MS)
@@ -120,8 +121,9 @@ static bool weir_decide(
 	d->cap = pays ? (int)fmax(1, fmin(room, v->max)) : 1;
 	if (!worth_it(v, d->cap))
 		return false;
-	snprintf(d->rule, sizeof(d->rule), "%s: a call takes %.3g us plus %.3g us per event",
-	    pays ? "fits into an eighth of slo" : "batching does not pay", a, c);
+	snprintf(d->rule, sizeof(d->rule), "%s: a call takes %s us plus %s us per event",
+	    pays ? "fits into an eighth of slo" : "batching does not pay",
+	    number_text(NUMBER_ROOM, a, 3), number_text(NUMBER_ROOM, c, 3));
 	return true;
 }
 

@@ -55,6 +55,7 @@
 #include <weir/annotate.h>
 
 #include "base/clock.h"
+#include "base/number_text.h"
 
 /* Constants found by simulation, unless noted otherwise. */
 #define WINDOW_NS    (250 * NS_PER_MS)
@@ -229,8 +230,10 @@ static struct wish wish_of(const struct weir_state *s, const struct resize_view 
 /* Print the formula of the need with its values: "912/s x (0.1 ms CPU + 8.2 ms blocked) / 0.8". */
 static const char *sum_text(const struct weir_state *s, char *buf, size_t size)
 {
-	say(buf, size, "%.0f/s x (%.3g ms CPU + %.3g ms blocked) / 0.8", s->offered_per_s,
-	    s->cpu_ns / NS_PER_MS, s->blocked_ns / NS_PER_MS);
+	say(buf, size, "%s/s x (%s ms CPU + %s ms blocked) / 0.8",
+	    number_text(NUMBER_ROOM, s->offered_per_s, 4),
+	    number_text(NUMBER_ROOM, s->cpu_ns / NS_PER_MS, 3),
+	    number_text(NUMBER_ROOM, s->blocked_ns / NS_PER_MS, 3));
 	return buf;
 }
 

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/number_text.h"
 #include "control/width_state.h"
 
 /* A width of 1.17 knees, the usual one, is lowered to 0.82 knees: far enough below the knee that
@@ -103,8 +104,8 @@ static bool narrow(
 		s->slower = 0;
 	}
 	s->phase = CHECK;
-	return width_step(v, d, width, "%d events at once take %.3g ms each: fewer are tried",
-	    v->width, m.s * 1e3);
+	return width_step(v, d, width, "%d events at once take %s ms each: fewer are tried",
+	    v->width, number_text(NUMBER_ROOM, m.s * 1e3, 3));
 }
 
 bool width_check_begin(struct weir_state *s, const struct width_view *v, struct mean m,
@@ -187,8 +188,8 @@ static bool found(struct weir_state *s, const struct width_view *v, struct mean 
 		s->start = first;
 		s->again = false;
 		return width_step(v, d, first * 2.0,
-		    "%d events at once take %.3g ms each, as %d did: more are tried", v->width,
-		    m.s * 1e3, first);
+		    "%d events at once take %s ms each, as %d did: more are tried", v->width,
+		    number_text(NUMBER_ROOM, m.s * 1e3, 3), first);
 	}
 	double most = s->saturated > 0 ? s->saturated : first;
 	if (s->slower == 0 || s->knee.n == 0 || m.n >= width_items(s, v->width))
@@ -196,8 +197,8 @@ static bool found(struct weir_state *s, const struct width_view *v, struct mean 
 	width_hold(s, now_ns);
 	width_check_later(s, now_ns);
 	double width = width_spare(s, s->knee.s);
-	return width_step(v, d, width, "%d events at once take %.3g ms each: about %.0f suffice",
-	    v->width, m.s * 1e3, s->knee.s);
+	return width_step(v, d, width, "%d events at once take %s ms each: about %.0f suffice",
+	    v->width, number_text(NUMBER_ROOM, m.s * 1e3, 3), s->knee.s);
 }
 
 bool width_check(

@@ -39,6 +39,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/number_text.h"
 #include "control/width_state.h"
 
 /* The constants were chosen in virtual time (bench/width_table) unless a reason is given. The mean
@@ -121,8 +122,8 @@ bool width_grow_on(
 {
 	s->from = v->width;
 	return width_step(v, d, v->width * GROW_BY,
-	    "%d events at once take %.3g ms each, and events wait: more are tried", v->width,
-	    m.s * 1e3);
+	    "%d events at once take %s ms each, and events wait: more are tried", v->width,
+	    number_text(NUMBER_ROOM, m.s * 1e3, 3));
 }
 
 static void count_grow(struct weir_state *s, bool helped, int64_t now_ns)
@@ -147,8 +148,9 @@ static bool grown(struct weir_state *s, const struct width_view *v, struct mean 
 		s->base = (struct mean){0};
 		width_hold(s, now_ns);
 		return width_step(v, d, before,
-		    "%d events at once take %.3g ms each instead of %.3g: %d suffice", v->width,
-		    m.s * 1e3, base_s * 1e3, before);
+		    "%d events at once take %s ms each instead of %s: %d suffice", v->width,
+		    number_text(NUMBER_ROOM, m.s * 1e3, 3),
+		    number_text(NUMBER_ROOM, base_s * 1e3, 3), before);
 	}
 	s->knee = (struct mean){0};
 	s->confirmed = false;
@@ -157,8 +159,9 @@ static bool grown(struct weir_state *s, const struct width_view *v, struct mean 
 	s->phase = LEVEL;
 	s->slower = 0;
 	return width_step(v, d, fmin(width_spare(s, knee), v->width),
-	    "%d events at once take %.3g ms each instead of %.3g: about %.0f suffice", v->width,
-	    m.s * 1e3, s->base.s * 1e3, knee);
+	    "%d events at once take %s ms each instead of %s: about %.0f suffice", v->width,
+	    number_text(NUMBER_ROOM, m.s * 1e3, 3), number_text(NUMBER_ROOM, s->base.s * 1e3, 3),
+	    knee);
 }
 
 /* End GROW, since the width after the last step is not used up. By Little's law, the `needed` width
@@ -382,10 +385,13 @@ static void weir_explain(const void *state, char *buf, size_t size)
 	if (s->service_s <= 0)
 		return;
 	if (s->helped > 0)
-		snprintf(buf, size, "%.3g ms each, %.0f/s; widening stopped helping at %d",
-		    s->service_s * 1e3, s->rate, s->helped);
+		snprintf(buf, size, "%s ms each, %s/s; widening stopped helping at %d",
+		    number_text(NUMBER_ROOM, s->service_s * 1e3, 3),
+		    number_text(NUMBER_ROOM, s->rate, 4), s->helped);
 	else
-		snprintf(buf, size, "%.3g ms each, %.0f/s", s->service_s * 1e3, s->rate);
+		snprintf(buf, size, "%s ms each, %s/s",
+		    number_text(NUMBER_ROOM, s->service_s * 1e3, 3),
+		    number_text(NUMBER_ROOM, s->rate, 4));
 }
 
 const struct width_policy width_weir = {

@@ -14,6 +14,7 @@
 
 #include "base/probe.h"
 #include "event/payload.h"
+#include "event/place.h"
 #include "trace/trail.h"
 #include "trace/trail_tap.h"
 
@@ -39,7 +40,7 @@ void weir_event_init(struct weir_event *ev, const struct weir_event_type *type, 
 	};
 	if (WEIR_UNLIKELY(type->op)) {
 		memset(op_of(ev), 0, sizeof(struct weir_op));
-		op_of(ev)->maker = WEIR_NO_STAGE;
+		op_init(op_of(ev), 0);
 	}
 	if (type->trail) {
 		trail_of(ev)->n_hops = 0;
@@ -78,11 +79,6 @@ static void count_ends(struct thread *t, const struct weir_event *ev, int status
 	book_add(ev->state == WEIR_EVENT_HELD ? &book->held : &book->running, -n);
 	count_outcome(&book->class_book[ev->class_id], status, n);
 	book_give(t, ev->stage, book);
-}
-
-static bool counts_alike(const struct weir_event *a, const struct weir_event *b)
-{
-	return a->stage == b->stage && a->class_id == b->class_id && a->state == b->state;
 }
 
 /* Offer an event of a traced type to the list of slowest events and, if any are active, to taps and
@@ -156,6 +152,25 @@ static inline bool any_awaited(struct weir_event *const *ev, int n)
 	return false;
 }
 
+/* Whether the event is a child that its parent has not sent yet (weir_child). */
+static bool is_given(const struct weir_event *ev)
+{
+	const struct weir_event *parent = ev->type->op ? op_of(ev)->parent : NULL;
+
+	return ev->state == WEIR_EVENT_NEW && parent && parent->state != WEIR_EVENT_AWAITING;
+}
+
+/* As count_ends, for ev[0..n), which are in no handler: held, or new. */
+static __attribute__((noinline)) void count_other_ends(
+    struct thread *t, struct weir_event *const *ev, int status, int n)
+{
+	for (int i = 0; i < n; i++)
+		WEIR_ASSERT(in_flight(ev[i]) && !is_given(ev[i]));
+	count_ends(t, ev[0], status, (uint64_t)n);
+	if (ev[0]->state == WEIR_EVENT_HELD)
+		hold_end(t, ev, n);
+}
+
 static void finish_run(struct thread *t, struct weir_event **ev, int n, int status)
 {
 	bool refused = t->refused_by != WEIR_NO_STAGE && weir_shed_index(status) >= 0;
@@ -163,14 +178,16 @@ static void finish_run(struct thread *t, struct weir_event **ev, int n, int stat
 
 	for (int i = 0; i < n;) {
 		int run = 1;
-		WEIR_ASSERT(in_flight(ev[i]));
-		while (i + run < n && counts_alike(ev[i], ev[i + run]))
+		uint32_t place = event_place(ev[i]);
+		while (i + run < n && event_place(ev[i + run]) == place)
 			run++;
 		/* A refused event is counted as shed only at the stage that refused it. The sender
 		 * counts it as completed. */
-		count_ends(t, ev[i], refused ? WEIR_OK : status, (uint64_t)run);
-		if (WEIR_UNLIKELY(ev[i]->state == WEIR_EVENT_HELD))
-			hold_end(t, ev + i, run);
+		int counted = refused ? WEIR_OK : status;
+		if (WEIR_LIKELY(ev[i]->state == WEIR_EVENT_RUNNING))
+			count_ends(t, ev[i], counted, (uint64_t)run);
+		else
+			count_other_ends(t, ev + i, counted, run);
 		int stage = refused ? t->refused_by : ev[i]->stage;
 		for (int end_of_run = i + run; i < end_of_run;)
 			i += end_some(t, ev + i, end_of_run - i, status, stage, &now_ns);
@@ -195,5 +212,14 @@ void weir_event_finish_run(struct weir_event **ev, int n, int status)
 
 void weir_event_finish(struct weir_event **slot, int status)
 {
-	weir_event_finish_run(slot, 1, status);
+	struct weir_event *ev = *slot;
+
+	if (!op_is_new(ev)) {
+		weir_event_finish_run(slot, 1, status);
+		return;
+	}
+	probe_done(WEIR_NO_STAGE, ev->class_id, status, ev->arrival_ns);
+	*slot = NULL;
+	ev->state = WEIR_EVENT_FINISHED;
+	slab_give(&thread_self()->slab, ev, ev->type->size);
 }

@@ -8,7 +8,7 @@
 #include "event/op.h"
 #include "event/payload.h"
 
-atomic_bool op_families;
+struct op_over op_over;
 
 static atomic_ullong ends;
 /* The control thread of a graph searches tickets for families that have ended. One does so at a
@@ -33,7 +33,6 @@ struct weir_family *weir_family_new(struct weir_family *within)
 	atomic_init(&f->used, 0);
 	atomic_init(&f->limit, 0);
 	family_take(within, 1);
-	atomic_store_explicit(&op_families, true, memory_order_relaxed);
 	return f;
 }
 
@@ -61,6 +60,8 @@ void family_put(struct weir_family *f, int n)
 {
 	while (f && atomic_fetch_sub_explicit(&f->refs, n, memory_order_acq_rel) == n) {
 		struct weir_family *within = f->within;
+		if (WEIR_UNLIKELY(atomic_load_explicit(&f->over, memory_order_relaxed)))
+			atomic_fetch_sub(&op_over.families, 1);
 		release(f);
 		f = within;
 		n = 1;
@@ -170,7 +171,12 @@ int weir_family_join(struct weir_family *f, struct weir_event *ev)
 
 void weir_family_end(struct weir_family *f)
 {
-	if (f && !atomic_exchange(&f->over, true))
+	if (!f)
+		return;
+	atomic_fetch_add(&op_over.families, 1);
+	if (atomic_exchange(&f->over, true))
+		atomic_fetch_sub(&op_over.families, 1);
+	else
 		atomic_fetch_add(&ends, 1);
 }
 

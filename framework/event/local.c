@@ -2,6 +2,8 @@
 /* Updates the histograms and service times of a thread's local; see local.h. */
 #include "event/local.h"
 
+_Static_assert(1 << (WEIR_COHORT_BUCKETS - 1) == WEIR_BATCH_MAX, "each size has a bucket");
+
 WEIR_HOT void hist_book_add(struct hist_book *h, int64_t ns, uint64_t n)
 {
 	book_add(&h->count[weir_hist_bucket(ns)], n);
@@ -33,4 +35,5 @@ WEIR_HOT void service_record(
 	book_add(&l->book.busy_ns, (uint64_t)b->took_ns);
 	book_add(&l->book.batches, 1);
 	book_add(&l->book.batch_events, (uint64_t)b->n);
+	book_add(&l->book.cohorts[weir_cohort_bucket(b->n)], 1);
 }

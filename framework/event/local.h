@@ -33,7 +33,9 @@
 #include <weir/metric.h>
 #include <weir/spec.h>
 #include <weir/stage.h>
+#include <weir/view.h>
 
+#include "base/schedstat.h"
 #include "event/mailbox.h"
 #include "event/payload.h"
 #include "event/slab.h"
@@ -113,14 +115,13 @@ struct book {
 	 * graph/profile.c. */
 	book_counter started;
 	book_counter busy_ns, batches, batch_events;
-	book_counter unhandled, wakeups;
-	book_counter restarted, again_ns;
+	book_counter cohorts[WEIR_COHORT_BUCKETS]; /* of the batches, by number of events */
+	book_counter unhandled, wakeups, restarted, again_ns;
 	/* `put_back`: events that were to return to the queue (weir_requeue). `dropped`: events that
 	 * ended after they were admitted or put back, and before a handler got them. */
 	book_counter put_back, dropped;
 	book_counter refusals; /* events that the other side has refused (weir_hold_refused) */
-	/* payloads and reservations that the stage was refused, by reason */
-	book_counter payload_refused[WEIR_PAYLOAD_REFUSALS];
+	book_counter payload_refused[WEIR_PAYLOAD_REFUSALS]; /* and reservations, by reason */
 	/* for services that ended because a ticket expired: their total time, and the number of
 	 * events that left the stage after such a service */
 	book_counter expired_ns, expired;
@@ -310,12 +311,13 @@ struct thread {
 	struct slab slab; /* free memory for events */
 	/* number of events whose children (weir_child) handlers of this thread have not sent yet */
 	uint32_t unsent;
-	int refused_by;    /* stage that refused the events being returned, or WEIR_NO_STAGE */
-	int tid;           /* kernel thread id */
-	struct pool *pool; /* pool of a handler thread, or NULL */
-	int copy;          /* that of `pool` to which the thread belongs, if it has copies */
-	bool spare;        /* stands in for core `number` (sched/spare.h); set before `number` */
-	bool sent_home;    /* this batch has sent events to a queue that `pool` serves */
+	int refused_by; /* stage that refused the events being returned, or WEIR_NO_STAGE */
+	int tid;        /* kernel thread id */
+	struct schedstat_sample used; /* of a loop, at the last look (graph/thread_time.c) */
+	struct pool *pool;            /* pool of a handler thread, or NULL */
+	int copy;       /* that of `pool` to which the thread belongs, if it has copies */
+	bool spare;     /* stands in for core `number` (sched/spare.h); set before `number` */
+	bool sent_home; /* this batch has sent events to a queue that `pool` serves */
 	/* core of a core group whose thread it is (sched/cores.h); NULL otherwise, and once the
 	 * thread is leaving */
 	struct core *core;
@@ -323,9 +325,8 @@ struct thread {
 	 * many admitted ones are to be put there instead of into the queue (set by sink_offer). */
 	uint32_t cell_room;
 	int celled;
-	struct weir_stage *source; /* source of an I/O thread, or NULL */
-	/* interface of an I/O thread to other threads, or NULL */
-	struct thread_link *link;
+	struct weir_stage *source;             /* source of an I/O thread, or NULL */
+	struct thread_link *link;              /* interface of an I/O thread to others, or NULL */
 	_Atomic(struct weir_stage *) refusing; /* stage whose ops->refused is running */
 	/* the configuration that weir_conf last returned for a stage without a local; holds a
 	 * reference */

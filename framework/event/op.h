@@ -5,6 +5,7 @@
 #define WEIR_EVENT_OP_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include <weir/op.h>
 
@@ -22,18 +23,56 @@ struct weir_family;
 #define OP_RACES  8
 #define OP_MIXED  16
 
-/** Whether any family has ever been made: checks of single events are left out before that. */
-extern atomic_bool op_families;
+/** Number of families that have ended and still have members. Events are checked only while there are
+ *  some. It is raised before a family is over and lowered when the family is freed, so a thread that
+ *  sees a member of one that is over sees this, too. In a cache line of its own. */
+struct op_over {
+	WEIR_ALIGNED atomic_int families;
+};
+extern struct op_over op_over;
 
 static inline struct weir_op *op_of(const struct weir_event *ev)
 {
 	return (struct weir_op *)((uintptr_t)ev + ev->type->op);
 }
 
+/** Set the members from `maker` on of a struct weir_op whose other members are zero. In one store: see
+ *  event/place.h. */
+static inline void op_init(struct weir_op *op, uint8_t flags)
+{
+	const struct weir_op from = {.maker = WEIR_NO_STAGE, .flags = flags};
+	const size_t at = offsetof(struct weir_op, maker);
+
+	memcpy((char *)op + at, (const char *)&from + at, sizeof(from) - at);
+}
+
+/** Whether events must be checked for families that have ended. */
+static inline bool op_checks(void)
+{
+	return atomic_load_explicit(&op_over.families, memory_order_relaxed) > 0;
+}
+
 /** Whether the event belongs to a family that has ended. */
 static inline bool op_is_over(const struct weir_event *ev)
 {
 	return ev->type->op && op_of(ev)->family && weir_family_over(op_of(ev)->family);
+}
+
+/** The family of the last event that was checked, and the result: the next event is mostly of the same
+ *  one. Zeroed at first. */
+struct op_check {
+	const struct weir_family *family;
+	bool over;
+};
+
+/** As op_is_over, for one event after another. */
+static inline bool op_check(struct op_check *c, const struct weir_event *ev)
+{
+	const struct weir_family *f = ev->type->op ? op_of(ev)->family : NULL;
+
+	if (f != c->family)
+		*c = (struct op_check){f, weir_family_over(f)};
+	return c->over;
 }
 
 /** Whether the end of the event, whose type has a struct weir_op, is only a call of `finish`: it has no
@@ -46,10 +85,17 @@ static inline bool op_is_plain(const struct weir_event *ev)
 	       !(op->flags & OP_SLAB) && ev->type->finish;
 }
 
-/** Whether events must be checked for families that have ended. */
-static inline bool op_checks(void)
+/** Whether the end of the event is only the release of its memory: weir_event_new has made it, no stage has
+ *  got it, it is in no family and has no finish callback. */
+static inline bool op_is_new(const struct weir_event *ev)
 {
-	return atomic_load_explicit(&op_families, memory_order_relaxed);
+	const struct weir_event_type *type = ev->type;
+
+	if (ev->state != WEIR_EVENT_NEW || !type->op || type->finish || type->payloads ||
+	    type->trail)
+		return false;
+	const struct weir_op *op = op_of(ev);
+	return op->flags == OP_SLAB && op->maker == WEIR_NO_STAGE && !op->family;
 }
 
 struct weir_family {
@@ -115,6 +161,8 @@ void op_let_go(struct thread *t, struct weir_event *ev, bool cancel);
 
 /** Release the children of an event without unsent ones, which have ended. */
 void op_free_ended(struct thread *t, struct weir_op *op);
+/** Release ended children, linked by `next` and by `sibling`. */
+void op_free_list(struct thread *t, struct weir_event *list);
 
 /** Finish the events of `o` whose family has ended, as WEIR_ECANCELLED. */
 void op_strip(struct outbox *o);

@@ -93,6 +93,23 @@ static inline void slab_give(struct slab *s, void *block, size_t size)
 	s->list[i].n++;
 }
 
+/** As slab_give, for `n` blocks of one size, which begin with a pointer to the next one. */
+static inline void slab_give_list(struct slab *s, void *first, void *last, uint32_t n, size_t size)
+{
+	size_t i = (size - 1) / WEIR_CACHE_LINE;
+
+	if (WEIR_UNLIKELY(SLAB_MALLOC || i >= SLAB_SIZES || s->list[i].n + n > SLAB_RUN)) {
+		for (void *block = first, *next; n > 0; n--, block = next) {
+			next = *(void **)block;
+			slab_give(s, block, size);
+		}
+		return;
+	}
+	*(void **)last = s->list[i].head;
+	s->list[i].head = first;
+	s->list[i].n += n;
+}
+
 /** Return all free blocks to the depot. Called when the thread leaves. */
 void slab_leave(struct slab *s);
 

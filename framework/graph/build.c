@@ -19,6 +19,7 @@
 #include "graph/group.h"
 #include "graph/reload_state.h"
 #include "plan/plan.h"
+#include "stage/registry.h"
 #include "stage/replica.h"
 #include "stage/thread.h"
 #include "sched/cores.h"
@@ -358,7 +359,7 @@ int weir_graph_build(struct weir_spec *spec, struct weir_graph **out, struct wei
 
 	if (rc == 0) {
 		g = graph_alloc(spec);
-		rc = g ? build(g, &plan, errs) : no_memory(errs);
+		rc = g && plugins_hold(&g->plugins) == 0 ? build(g, &plan, errs) : no_memory(errs);
 		if (rc == 0) {
 			plan_serial_warn(&plan);
 			plan_cores_warn(&plan);
@@ -447,6 +448,7 @@ void weir_graph_free(struct weir_graph *g)
 	lock_fini(&g->threads_lock);
 	lock_fini(&g->lock);
 	weir_spec_free(g->spec);
+	plugins_release(g->plugins); /* after everything that points into them */
 	free(g);
 }
 

@@ -9,6 +9,7 @@
 #include "graph/group.h"
 #include "trace/trail.h"
 #include "graph/meter.h"
+#include "graph/thread_time.h"
 #include "sched/pool.h"
 
 /* Number of threads that may still be added, in all pools together. */
@@ -34,11 +35,12 @@ static int useful_threads(const struct pool *pool)
 }
 
 /* Fill in the kernel's scheduling statistics and the limits of the machine. */
-static void machine_view(struct weir_graph *g, struct pool *pool, struct resize_view *v)
+static void machine_view(struct weir_graph *g, int i, struct resize_view *v)
 {
 	struct schedstat_sample sched;
 
-	v->runq_known = pool_sched(pool, &sched);
+	v->runq_known = pool_sched(g->pools[i], &sched);
+	graph_time_sched(g, i, v->runq_known, &sched);
 	v->cpu_ns_total = sched.cpu_ns;
 	v->runq_ns_total = sched.runq_ns;
 	v->cores = task_cores();
@@ -75,6 +77,7 @@ const struct stage_sums *graph_sums(struct weir_graph *g, int id)
 	for (int c = 0; c < g->n_classes; c++) {
 		/* Add the time of inline stages, which run in the threads of this stage. */
 		uint64_t behind_ns = book_read(&book.class_book[c].behind_ns);
+		s->behind_ns += behind_ns;
 		s->ended_busy_ns += behind_ns;
 		s->busy_ns += behind_ns;
 		s->offered += book_read(&book.class_book[c].offered);
@@ -112,7 +115,7 @@ static void pool_view(void *ctx, int i, struct resize_view *v)
 	v->max = atomic_load(&pool->max);
 	v->fixed = pool->cores && v->min == v->max;
 	v->useful = useful_threads(pool);
-	machine_view(g, pool, v);
+	machine_view(g, i, v);
 	v->paused = pool->n_sinks > 0;
 	for (int s = 0; s < pool->n_sinks; s++) {
 		struct queue *q = &pool->sinks[s]->queue;
@@ -196,6 +199,9 @@ static void watch(void *ctx, int64_t now_ns, struct journal *journal)
 {
 	struct weir_graph *g = ctx;
 
+	if (g->n_pools == 0)
+		look_for_changes(g);
+	graph_time(g, now_ns);
 	graph_batch(g, now_ns, journal);
 	graph_width(g, now_ns, journal);
 	graph_groups_tick(g, now_ns);
@@ -249,6 +255,7 @@ void graph_control_free(struct weir_graph *g)
 		meter_free(g->meters[i]);
 	free(g->meters);
 	graph_share_free(g);
+	graph_time_free(g);
 	free(g->changes);
 	free(g->sums);
 	g->changes = NULL;
@@ -264,6 +271,8 @@ int graph_control_new(struct weir_graph *g)
 
 	if (rc == 0)
 		rc = graph_share_new(g);
+	if (rc == 0)
+		rc = graph_time_new(g);
 	if (rc != 0)
 		return rc;
 	pools = calloc((size_t)g->n_pools + 1, sizeof(*pools));

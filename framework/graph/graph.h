@@ -63,6 +63,7 @@ struct meter;
 struct graph_route;
 struct share;
 struct groups;
+struct thread_time;
 struct slowest;
 struct inheritance;
 
@@ -74,11 +75,13 @@ struct stage_sums {
 	/* `ended_busy_ns` is the time of handle calls that have ended, including inline stages;
 	 * `busy_ns` also includes the calls in progress. */
 	uint64_t ended_busy_ns, busy_ns;
+	uint64_t behind_ns; /* of these, the time of inline stages */
 	uint64_t batches, items, running;
 };
 
 struct weir_graph {
 	struct weir_spec *spec;
+	struct plugin_hold *plugins; /* its stage types stay loaded */
 	int n_stages, n_pools, n_classes;
 	struct weir_stage **stages; /* by stage id */
 	int *order;                 /* stage ids, upstream first */
@@ -124,6 +127,7 @@ struct weir_graph {
 	struct meter **meters;
 	/* by stage id, NULL if no pool has several stages; used only by the control thread */
 	struct share *shares;
+	struct thread_time *times; /* see graph/thread_time.h */
 	struct groups *groups; /* NULL if there is no core group; under `lock`, see graph/group.c */
 	struct slowest *slowest; /* has its own lock */
 	struct depot *depot;     /* memory of events (event/slab.h); has its own lock */
@@ -282,6 +286,8 @@ void graph_abort(struct weir_graph *g, int n_started);
 
 /** Report handler calls that are stuck. Called by the control thread in each round. */
 void graph_watch(struct weir_graph *g, int64_t now_ns, struct journal *journal);
+/** Fill in the last stuck call of `st` whose stack was looked for, if any. Any thread. */
+void graph_stuck_view(struct weir_graph *g, const struct weir_stage *st, struct weir_stuck_view *v);
 /** Let `pool` grow by one thread if its policy, its bounds and the thread budget allow. Returns the
  *  pool's target. */
 int graph_grow_around(struct weir_graph *g, struct pool *pool);
@@ -323,5 +329,19 @@ const struct stage_sums *graph_sums(struct weir_graph *g, int id);
 /** Return the number of events of stage `id` that are neither completed, shed nor failed. The
  *  number is exact only if no event moves during the call. */
 int64_t graph_in_flight(struct weir_graph *g, int id);
+
+/** Return the number of events that `st` holds. */
+int64_t graph_held_at(struct weir_graph *g, const struct weir_stage *st);
+
+/** Whether nothing is in flight except, if `rest` is set, held events and events that await such ones. An
+ *  event on its way to a callback (weir_stage.arriving) does not count as held. All counts of ended events
+ *  are read before any count of offered events. So an event that moves during the reading can only make the
+ *  sum of offered events larger (Mattern 1987, four counters). This holds in whatever order the stages
+ *  are read, and even if the graph has loops. It does not hold of an event that is let go and held again
+ *  meanwhile, so with `rest` the result is only a hint: then ops->stop may be called too early.
+ *
+ *  A child is counted as ended before its parent is counted as running again. So if events await
+ *  others, no thread may have moved events (weir_event_finish_run) during the reading. */
+bool graph_is_quiet(struct weir_graph *g, bool rest);
 
 #endif

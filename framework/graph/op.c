@@ -21,53 +21,13 @@
 #include <weir/log.h>
 
 #include "event/op.h"
+#include "event/place.h"
 #include "graph/graph.h"
-#include "event/slab.h"
 #include "stage/stage.h"
 #include "trace/trail.h"
 #include "trace/trail_tap.h"
 
-/* ---- making events ---- */
-
-/* Make a new event of the memory at `at`. Returns it. */
-static inline struct weir_event *init(
-    const struct thread *t, const struct weir_event_type *type, void *at, size_t size)
-{
-	struct weir_event *ev = at;
-	struct weir_op *op = (struct weir_op *)((uintptr_t)at + type->op);
-
-	/* line by line, to which the memory is rounded up: most events are too short for a call */
-	for (char *line = (char *)at; line < (char *)at + size; line += WEIR_CACHE_LINE)
-		memset(line, 0, WEIR_CACHE_LINE);
-	ev->type = type;
-	ev->arrival_ns = t->now_ns;
-	ev->deadline_ns = WEIR_NO_DEADLINE;
-	ev->stage = WEIR_NO_STAGE;
-	ev->state = WEIR_EVENT_NEW;
-	op->maker = WEIR_NO_STAGE;
-	op->flags = OP_SLAB;
-	return ev;
-}
-
-/* As weir_event_new, if the list of free memory is empty, or has none of this size. */
-static __attribute__((noinline)) struct weir_event *new_slow(
-    struct thread *t, const struct weir_event_type *type)
-{
-	void *at = slab_take_slow(&t->slab, type->size);
-
-	return at ? init(t, type, at, type->size) : NULL;
-}
-
-struct weir_event *weir_event_new(struct weir_stage *st, const struct weir_event_type *type)
-{
-	struct thread *t = thread_self();
-
-	(void)st;
-	WEIR_ASSERT(type->op != 0);
-	size_t size = type->size;
-	void *at = slab_take_fast(&t->slab, size);
-	return WEIR_LIKELY(at != NULL) ? init(t, type, at, size) : new_slow(t, type);
-}
+/* ---- giving children ---- */
 
 static inline bool is_in_hand(const struct weir_stage *st, const struct weir_event *ev)
 {
@@ -75,9 +35,8 @@ static inline bool is_in_hand(const struct weir_stage *st, const struct weir_eve
 	       (ev->state == WEIR_EVENT_RUNNING || ev->state == WEIR_EVENT_HELD);
 }
 
-/* Why `ev` may not have one more child, which is to be sent to `outlet`, or 0. */
-static inline int why_not(
-    const struct weir_stage *st, const struct weir_event *ev, const struct weir_op *op, int outlet)
+/* Why `op` may not have one more child, which is to be sent to `outlet`, or 0. */
+static inline int why_not(const struct weir_stage *st, const struct weir_op *op, int outlet)
 {
 	uint32_t limit = atomic_load_explicit(&st->children, memory_order_relaxed);
 
@@ -85,7 +44,7 @@ static inline int why_not(
 		return WEIR_ELIMIT;
 	if (WEIR_UNLIKELY((unsigned)outlet >= (unsigned)st->n_outlets || !st->outlets[outlet].to))
 		return WEIR_ELINK;
-	return WEIR_UNLIKELY(op->family != NULL) && op_is_over(ev) ? WEIR_ECANCELLED : 0;
+	return 0;
 }
 
 /* The child belongs to the trace of its parent, which gets one now if it has none, below the span of
@@ -102,9 +61,10 @@ static WEIR_COLD void inherit_trace(struct weir_event *ev, struct weir_event *ch
 	to->traced = true;
 }
 
-static inline void inherit(const struct weir_event *ev, struct weir_event *child)
+static inline void inherit(
+    const struct weir_stage *st, const struct weir_event *ev, struct weir_event *child)
 {
-	child->class_id = ev->class_id;
+	event_set_place(child, event_place_of((unsigned)st->id, ev->class_id, WEIR_EVENT_NEW));
 	child->session = ev->session;
 	child->trace_id = child->trace_id ? child->trace_id : ev->trace_id;
 	if (ev->deadline_ns < child->deadline_ns)
@@ -150,7 +110,7 @@ static WEIR_COLD int refuse(struct weir_stage *st, struct weir_op *op, struct we
 	struct thread *t = thread_current;
 	struct weir_event *child = *slot;
 
-	child->stage = op_of(child)->maker = (uint16_t)st->id;
+	op_of(child)->maker = (uint16_t)st->id;
 	count_spawned(t, st->id, child->class_id, 1);
 	struct book *book = book_take(t, st->id);
 	book_add(&book->children_refused, 1);
@@ -166,7 +126,6 @@ static inline void append(const struct weir_stage *st, struct weir_event *ev, st
 {
 	struct weir_event *last = op->children;
 
-	child->stage = (uint16_t)st->id;
 	c->parent = ev;
 	c->maker = (uint16_t)st->id;
 	c->outlet = (uint16_t)outlet;
@@ -194,7 +153,9 @@ static __attribute__((noinline)) int append_other(
 
 	if (child->type->trail && ev->type->trail)
 		inherit_trace(ev, child);
-	int rc = why_not(st, ev, op, outlet);
+	int rc = why_not(st, op, outlet);
+	if (rc == 0 && op_checks() && op_is_over(ev))
+		rc = WEIR_ECANCELLED;
 	if (rc == WEIR_ELIMIT || (op->family && !c->family && !family_enter(op->family, child)))
 		return refuse(st, op, &child);
 	if (rc != 0)
@@ -216,10 +177,10 @@ int weir_child(struct weir_stage *st, struct weir_event *ev, int outlet, struct 
 	struct weir_op *c = op_of(child);
 	/* one that has been given or sent already has a maker */
 	WEIR_ASSERT(child->state == WEIR_EVENT_NEW && type->op != 0 && c->maker == WEIR_NO_STAGE);
-	inherit(ev, child);
+	inherit(st, ev, child);
 	*slot = NULL;
 	if (WEIR_UNLIKELY(op->family != NULL || type->trail != 0) ||
-	    WEIR_UNLIKELY(why_not(st, ev, op, outlet) != 0))
+	    WEIR_UNLIKELY(why_not(st, op, outlet) != 0))
 		return append_other(st, ev, child, outlet);
 	append(st, ev, op, child, c, outlet);
 	return 0;
@@ -319,13 +280,14 @@ static inline void count_awaiting(struct local *l, struct weir_event *ev, uint64
 
 	book_add(&by_class->spawned, n);
 	book_add(&by_class->awaiting, 1);
-	if (WEIR_UNLIKELY(held))
-		book_add(&book->held, (uint64_t)-1);
 	book_add(&book->running, held ? n : n - 1);
-	book_changed(book);
-	ev->state = WEIR_EVENT_AWAITING;
-	if (WEIR_LIKELY(!held))
+	event_set_state(ev, WEIR_EVENT_AWAITING);
+	if (WEIR_LIKELY(!held)) {
 		stage_keep(l->thread, l->stage, ev);
+		return; /* the end of the batch publishes the changes */
+	}
+	book_add(&book->held, (uint64_t)-1);
+	book_changed(book);
 }
 
 /* End `*slot`, which cannot wait because memory is short, and its unsent children. */
@@ -353,15 +315,14 @@ static inline bool is_listed(const struct weir_stage *st, int outlet)
 
 /* Let `*slot`, whose continuation is `next`, wait for the children in its list. `first`: until one has
  * succeeded. */
-static inline __attribute__((always_inline)) void await(
+static __attribute__((noinline)) void await_any(
     struct weir_stage *st, struct weir_event **slot, weir_next *next, bool first)
 {
 	struct thread *t = thread_self();
 	struct weir_event *ev = *slot;
-
-	WEIR_ASSERT(ev != NULL && next != NULL && ev->type->op != 0 && is_in_hand(st, ev));
 	struct weir_op *op = op_of(ev);
 	struct local *l = local_find(t, st->id);
+
 	if (WEIR_UNLIKELY(!l) || (first && op->n_unsent > 0 && !family_race(ev))) {
 		fail_await(t, slot);
 		return;
@@ -395,14 +356,48 @@ static inline __attribute__((always_inline)) void await(
 		outbox_add_run(t, &l->outbox[op_of(u.first)->outlet], u.first, u.last, (int)u.n);
 }
 
-void weir_await(struct weir_stage *st, struct weir_event **ev, weir_next *next)
+/* Whether `ev` is to wait for children that all leave by one outlet, and nothing else is to be noted. */
+static inline bool is_simple(
+    const struct weir_stage *st, const struct weir_event *ev, const struct weir_op *op)
 {
-	await(st, ev, next, false);
+	return op->n_unsent > 0 && !(op->flags & (OP_LACKS | OP_MIXED)) && !ev->type->trail &&
+	       atomic_load_explicit(&st->continues, memory_order_relaxed);
+}
+
+void weir_await(struct weir_stage *st, struct weir_event **slot, weir_next *next)
+{
+	struct thread *t = thread_self();
+	struct weir_event *ev = *slot;
+
+	WEIR_ASSERT(ev != NULL && next != NULL && ev->type->op != 0 && is_in_hand(st, ev));
+	struct weir_op *op = op_of(ev);
+	struct local *l = t->local[st->id];
+	if (WEIR_UNLIKELY(!l || !is_simple(st, ev, op))) {
+		await_any(st, slot, next, false);
+		return;
+	}
+	struct weir_event *last = op->children, *first = last->next, *ended = op->ended;
+	uint32_t n = op->n_unsent;
+	int outlet = op_of(last)->outlet;
+	if (WEIR_UNLIKELY(!is_listed(st, outlet)))
+		not_listed(st, outlet);
+	*slot = NULL;
+	t->unsent--;
+	op->next = next;
+	op->status = WEIR_OK;
+	op->children = first;
+	op->n_unsent = 0;
+	op->pending = op->n_awaited = n;
+	count_awaiting(l, ev, n);
+	outbox_add_run(t, &l->outbox[outlet], first, last, (int)n);
+	if (ended)
+		op_free_list(t, ended);
 }
 
 void weir_await_first(struct weir_stage *st, struct weir_event **ev, weir_next *next)
 {
-	await(st, ev, next, true);
+	WEIR_ASSERT(*ev != NULL && next != NULL && (*ev)->type->op != 0 && is_in_hand(st, *ev));
+	await_any(st, ev, next, true);
 }
 
 uint64_t weir_wait(

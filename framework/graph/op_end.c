@@ -2,6 +2,7 @@
 /* Operations: the end of children, and what their parents see of it; see graph/op.c. */
 #include "base/probe.h"
 #include "event/op.h"
+#include "event/place.h"
 #include "event/slab.h"
 #include "graph/graph.h"
 #include "stage/stage.h"
@@ -31,32 +32,29 @@ static inline bool is_bare(const struct weir_event *ev)
 }
 
 /* Release the children at the front of `list` that have the type and the family of the first one, which is
- * bare. Returns the others. */
+ * bare. They are linked by `next`, too, as free memory is. Returns the others. */
 static inline struct weir_event *release_run(struct thread *t, struct weir_event *list)
 {
 	const struct weir_event_type *type = list->type;
 	struct weir_family *family = op_of(list)->family;
-	size_t size = type->size;
-	int n = 0;
+	struct weir_event *last, *child = list;
+	uint32_t n = 0;
 
+	static_assert(offsetof(struct weir_event, next) == 0, "see slab_give_list");
 	do {
-		struct weir_event *child = list;
-		list = op_of(child)->sibling;
-		slab_give(&t->slab, child, size);
+		last = child;
 		n++;
-	} while (list && list->type == type && op_of(list)->flags & OP_SLAB &&
-		 op_of(list)->family == family);
+		child = child->next;
+	} while (child && child->type == type && op_of(child)->flags & OP_SLAB &&
+		 op_of(child)->family == family);
+	slab_give_list(&t->slab, list, last, n, type->size);
 	if (WEIR_UNLIKELY(family != NULL))
-		family_leave(family, n, size);
-	return list;
+		family_leave(family, (int)n, type->size);
+	return child;
 }
 
-void op_free_ended(struct thread *t, struct weir_op *op)
+void op_free_list(struct thread *t, struct weir_event *list)
 {
-	struct weir_event *list = op->children;
-
-	op->children = NULL;
-	op->n_awaited = 0;
 	while (list) {
 		struct weir_event *child = list;
 		if (WEIR_LIKELY(is_bare(child))) {
@@ -66,6 +64,15 @@ void op_free_ended(struct thread *t, struct weir_op *op)
 		list = op_of(child)->sibling;
 		release(t, child, op_of(child)->status);
 	}
+}
+
+void op_free_ended(struct thread *t, struct weir_op *op)
+{
+	struct weir_event *list = op->children;
+
+	op->children = NULL;
+	op->n_awaited = 0;
+	op_free_list(t, list);
 }
 
 /* The number of the awaited children that have ended as WEIR_ECANCELLED. */
@@ -116,9 +123,8 @@ static __attribute__((noinline)) void resume(struct thread *t, struct weir_event
 	}
 	if (WEIR_UNLIKELY(stage_has_width(l->stage)))
 		hold_record_part(t, ev);
-	collect(&l->book, ev);
-	book_changed(&l->book);
-	ev->state = WEIR_EVENT_RUNNING;
+	collect(&l->book, ev); /* which is published when the event is put back */
+	event_set_state(ev, WEIR_EVENT_RUNNING);
 	l->again_held[ev->class_id]++;
 	l->again_holds = true;
 	outbox_add(t, &l->again, ev);
@@ -250,10 +256,11 @@ int op_end_run(struct thread *t, struct weir_event **slot, int n, int status)
 void op_strip(struct outbox *o)
 {
 	struct weir_event *over = NULL, **at = &o->head;
+	struct op_check check = {0};
 
 	while (*at) {
 		struct weir_event *ev = *at;
-		if (!op_is_over(ev)) {
+		if (!op_check(&check, ev)) {
 			at = &ev->next;
 			continue;
 		}

@@ -183,8 +183,12 @@ static void add_stage(const struct inheritance *i, const struct kin *kin, int n_
 	v->thread_failures += was->thread_failures;
 	v->thread_deaths += was->thread_deaths;
 	v->busy_ns += was->busy_ns;
+	for (int t = 0; t < WEIR_TIMES; t++)
+		v->time_ns[t] += was->time_ns[t];
 	v->batches += was->batches;
 	v->batch_events += was->batch_events;
+	for (int b = 0; b < WEIR_COHORT_BUCKETS; b++)
+		v->cohorts[b] += was->cohorts[b];
 	v->wakeups += was->wakeups;
 	v->unhandled += was->unhandled;
 	for (int r = 0; r < WEIR_PAYLOAD_REFUSALS; r++)
@@ -195,6 +199,10 @@ static void add_stage(const struct inheritance *i, const struct kin *kin, int n_
 	v->orphaned += was->orphaned;
 	v->cancelled += was->cancelled;
 	v->children_refused += was->children_refused;
+	if (v->stuck_call.id > 0)
+		v->stuck_call.id += was->stuck;
+	else
+		v->stuck_call = was->stuck_call;
 	v->stuck += was->stuck;
 	for (int m = 0; m < v->n_metrics; m++)
 		if (kin->metric[m] >= 0)

@@ -4,8 +4,9 @@
  *
  * In a drain, sources stop creating events and let their connections finish. Then the drain waits
  * until nothing is in flight except held events, and calls ops->stop of each stage to release
- * those, again and again until nothing is in flight. At the end of the grace time the queues are closed, upstream first, and the events left in
- * them are finished as WEIR_ECLOSED. The threads of pools finish their current batch and exit.
+ * those, again and again until nothing is in flight (graph/quiet.c), or only events that threads hold
+ * until they exit. At the end of the grace time the queues are closed, upstream first, and the events
+ * left in them are finished as WEIR_ECLOSED. The threads of pools finish their current batch and exit.
  * Finally the conservation law offered = ended is checked exactly. No wait in this file is
  * unbounded: threads that do not return from a handler are left behind (graph/stuck.c).
  */
@@ -85,17 +86,6 @@ static void stop_pools(struct weir_graph *g, int64_t until_ns)
 	}
 }
 
-int64_t graph_in_flight(struct weir_graph *g, int id)
-{
-	struct book b = {0};
-	int64_t n = 0;
-
-	graph_sum(g, id, &b, NULL, NULL, NULL, NULL);
-	for (int c = 0; c < g->n_classes; c++)
-		n += (int64_t)(book_came(&b.class_book[c]) - book_left(&b.class_book[c]));
-	return n;
-}
-
 /* The number of events in flight in the graph. */
 static int64_t in_flight(struct weir_graph *g)
 {
@@ -104,58 +94,6 @@ static int64_t in_flight(struct weir_graph *g)
 	for (int i = 0; i < g->n_stages; i++)
 		n += graph_in_flight(g, i);
 	return n;
-}
-
-/* Return the sum of thread.moves, and in *moving whether a thread moves events now. */
-static uint64_t moves_of(struct weir_graph *g, bool *moving)
-{
-	lock_take(&g->threads_lock);
-	uint64_t sum = g->gone_moves;
-	*moving = false;
-	for (const struct thread *t = g->threads; t; t = t->next) {
-		uint64_t moves = atomic_load_explicit(&t->moves, memory_order_acquire);
-		*moving |= moves & 1;
-		sum += moves;
-	}
-	lock_release(&g->threads_lock);
-	return sum;
-}
-
-/* Whether nothing is in flight except, if `rest` is set, held events and events that await such ones. An
- * event on its way to a callback (weir_stage.arriving) does not count as held. All counts of ended events
- * are read before any count of offered events. So an event that moves during the reading can only make the
- * sum of offered events larger (Mattern 1987, four counters). This holds in whatever order the stages
- * are read, and even if the graph has loops. It does not hold of an event that is let go and held again
- * meanwhile, so with `rest` the result is only a hint: then ops->stop may be called too early.
- *
- * A child is counted as ended before its parent is counted as running again. So if events await
- * others, no thread may have moved events (weir_event_finish_run) during the reading. */
-static bool is_quiet(struct weir_graph *g, bool rest)
-{
-	int64_t ended = 0, offered = 0;
-	uint64_t awaiting = 0;
-	bool moving, moved;
-	uint64_t moves = moves_of(g, &moving);
-
-	for (int i = 0; i < g->n_stages; i++) {
-		struct book b = {0};
-		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
-		if (rest) /* `arriving` is read after `held` */
-			ended += (int64_t)book_read(&b.held) - atomic_load(&g->stages[i]->arriving);
-		for (int c = 0; c < g->n_classes; c++) {
-			ended += (int64_t)book_left(&b.class_book[c]);
-			awaiting += rest ? book_read(&b.class_book[c].awaiting) : 0;
-		}
-	}
-	for (int i = 0; i < g->n_stages; i++) {
-		struct book b = {0};
-		graph_sum(g, i, &b, NULL, NULL, NULL, NULL);
-		for (int c = 0; c < g->n_classes; c++)
-			offered += (int64_t)book_came(&b.class_book[c]);
-	}
-	if (WEIR_LIKELY(awaiting == 0))
-		return offered == ended;
-	return offered == ended + (int64_t)awaiting && !moving && moves_of(g, &moved) == moves;
 }
 
 /* Wait until a batch ends, for at most DRAIN_LOOK_NS and at most until `until_ns`. */
@@ -201,7 +139,7 @@ static void report_left(struct weir_graph *g, struct weir_drain_report *r)
  * timeout or hurry. */
 static bool wait_quiet(struct weir_graph *g, int64_t until_ns)
 {
-	while (!is_quiet(g, true)) {
+	while (!graph_is_quiet(g, true)) {
 		int64_t now_ns = clock_now_ns();
 		if (now_ns >= until_ns || atomic_load(&g->hurry))
 			return false;
@@ -236,13 +174,10 @@ static bool wait_tickets(struct weir_graph *g, struct weir_stage *st, int64_t un
 	return true;
 }
 
-/* The number of events that `st` holds. */
-static int64_t held_at(struct weir_graph *g, const struct weir_stage *st)
+/* Whether `st` releases the events that it holds before its threads exit. */
+static bool releases(const struct weir_stage *st)
 {
-	struct book b = {0};
-
-	graph_sum(g, st->id, &b, NULL, NULL, NULL, NULL);
-	return (int64_t)book_read(&b.held);
+	return !is_source(st) && (st->ops->stop || st->tickets);
 }
 
 /* Make the stages release the events that they hold, upstream first. If `wait` is set, wait after each
@@ -253,9 +188,9 @@ static bool stop_each(struct weir_graph *g, int64_t until_ns, bool wait, bool ag
 {
 	for (int k = 0; k < g->n_stages; k++) {
 		struct weir_stage *st = g->stages[g->order[k]];
-		if (is_source(st) || (!st->ops->stop && !st->tickets))
+		if (!releases(st))
 			continue;
-		if (again && held_at(g, st) == 0)
+		if (again && graph_held_at(g, st) == 0)
 			continue;
 		if (st->ops->stop && st->replicas)
 			cores_stop(st->pool->cores, st, until_ns);
@@ -268,6 +203,16 @@ static bool stop_each(struct weir_graph *g, int64_t until_ns, bool wait, bool ag
 	return wait;
 }
 
+/* Whether nothing is in flight but events that are held by stages which release them only in
+ * ops->thread_fini, and events that await those. */
+static bool is_left_to_threads(struct weir_graph *g)
+{
+	for (int i = 0; i < g->n_stages; i++)
+		if (releases(g->stages[i]) && graph_held_at(g, g->stages[i]) > 0)
+			return false;
+	return graph_is_quiet(g, true);
+}
+
 /* Make the stages release the events that they hold. If `wait` is set, repeat this until nothing is in
  * flight or there is no time left: a parent whose last child was held downstream goes on at a stage that
  * has been stopped before, as does an event in a loop of the graph, and may be held there. */
@@ -275,7 +220,8 @@ static void stop_stages(struct weir_graph *g, int64_t until_ns, bool wait)
 {
 	for (bool again = false; (wait = stop_each(g, until_ns, wait, again)); again = true) {
 		int64_t now_ns = clock_now_ns();
-		if (is_quiet(g, false) || now_ns >= until_ns || atomic_load(&g->hurry))
+		if (graph_is_quiet(g, false) || is_left_to_threads(g) || now_ns >= until_ns ||
+		    atomic_load(&g->hurry))
 			return;
 		wait_look(g, now_ns, until_ns);
 	}

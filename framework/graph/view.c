@@ -18,6 +18,7 @@
 #include "graph/graph.h"
 #include "graph/group.h"
 #include "graph/reload_state.h"
+#include "graph/thread_time.h"
 #include "sched/pool.h"
 
 /* Add the counters in the byte range [from, end) of `book` to `into`. */
@@ -239,12 +240,15 @@ static void view_width(struct weir_stage *st, const struct book *b, struct weir_
 	graph_width_explain(st, v->width_why, sizeof(v->width_why));
 }
 
-static void view_names(struct weir_stage *st, struct weir_stage_view *v)
+static void view_names(const struct weir_graph *g, struct weir_stage *st, struct weir_stage_view *v)
 {
 	static const char *const modes[] = {"shared", "exclusive", "partitioned", "replicated"};
 	static const char *const admission_modes[] = {"off", "shadow", "enforce"};
+	const char *classes[WEIR_CLASSES_MAX + 1] = {0};
 	bool single = st->ops->flags & WEIR_STAGE_SINGLE;
 
+	for (int c = 0; c < g->n_classes; c++)
+		classes[c] = g->classes[c].name;
 	v->name = st->name;
 	v->use = st->ops->name;
 	v->summary = st->ops->summary;
@@ -255,7 +259,7 @@ static void view_names(struct weir_stage *st, struct weir_stage_view *v)
 	v->admission_mode = admission_modes[mode < cap ? mode : cap];
 	v->admission_nonsense = atomic_load_explicit(&st->sink.nonsense, memory_order_relaxed);
 	lock_release(&st->sink.queue.lock);
-	sink_explain(&st->sink, v->admission_why, sizeof(v->admission_why));
+	sink_explain(&st->sink, classes, v->admission_why, sizeof(v->admission_why));
 	v->depth = st->depth;
 	v->slo_ns = st->sink.slo_ns;
 	v->metrics = st->ops->metrics;
@@ -357,7 +361,7 @@ static int view_stage(
 
 	if (!events)
 		return WEIR_ENOMEM;
-	view_names(st, v);
+	view_names(g, st, v);
 	view_threads(st, v);
 	graph_sum(g, st->id, &b, v->class_view, events, &running_ns, &v->longest_running_ns);
 	view_classes(g, &st->sink, &b, v);
@@ -373,10 +377,14 @@ static int view_stage(
 	v->pressure = st->pool ? weir_pressure(st) : 0;
 	v->degradation = weir_degradation(st);
 	v->busy_ns = never_less(&st->busy_shown_ns, book_read(&b.busy_ns) + (uint64_t)running_ns);
+	graph_time_view(g, st->id, v);
 	v->batches = book_read(&b.batches);
 	v->batch_events = book_read(&b.batch_events);
+	for (int i = 0; i < WEIR_COHORT_BUCKETS; i++)
+		v->cohorts[i] = book_read(&b.cohorts[i]);
 	v->wakeups = book_read(&b.wakeups);
 	v->stuck = atomic_load_explicit(&st->stuck, memory_order_relaxed);
+	graph_stuck_view(g, st, &v->stuck_call);
 	v->unhandled = book_read(&b.unhandled);
 	for (int r = 0; r < WEIR_PAYLOAD_REFUSALS; r++)
 		v->payload_refused[r] = book_read(&b.payload_refused[r]);
@@ -412,8 +420,11 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 	v->ready = weir_graph_ready(g);
 	v->draining = phase == GRAPH_DRAINING;
 	v->n_classes = g->n_classes;
-	for (int c = 0; c < g->n_classes; c++)
+	for (int c = 0; c < g->n_classes; c++) {
 		v->class_name[c] = g->classes[c].name;
+		if (c < g->spec->n_classes && g->spec->classes[c].slo_mark.file)
+			v->class_slo_ns[c] = g->spec->classes[c].slo_ns;
+	}
 	motion = motion_of(g);
 	v->stages = calloc((size_t)g->n_stages, sizeof(*v->stages));
 	for (int i = 0; v->stages && rc == 0 && i < g->n_stages; i++, v->n_stages++)

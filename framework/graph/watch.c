@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <weir/log.h>
 
@@ -20,6 +21,7 @@
 #include "control/journal.h"
 #include "event/local.h"
 #include "sched/pool.h"
+#include "stage/stage.h"
 
 /* A round must be short, since admission ticks run in the same thread. So at most REPORTS_MAX calls
  * are reported per round, and the wait for a stack, which usually takes tens of us, is limited to
@@ -34,7 +36,7 @@ struct stuck {
 	const char *type;
 	char thread[24];
 	struct pool *pool; /* NULL if the thread is not a handler thread of a pool */
-	int64_t for_ns;
+	int64_t since_ns, for_ns;
 	bool first; /* the stage's first stuck call in STACK_EVERY_NS */
 	bool asked; /* the thread's call stack has been requested */
 };
@@ -77,7 +79,7 @@ static bool find_stuck(struct weir_graph *g, int64_t now_ns, struct stuck *s)
 		if (!found)
 			continue;
 		const struct weir_event_type *type = atomic_load(&t->running_type);
-		t->stuck_since_ns = since_ns;
+		t->stuck_since_ns = s->since_ns = since_ns;
 		s->type = type ? type->name : "?";
 		s->pool = t->pool;
 		snprintf(s->thread, sizeof(s->thread), "%s", t->name);
@@ -92,10 +94,13 @@ static bool find_stuck(struct weir_graph *g, int64_t now_ns, struct stuck *s)
 	return found;
 }
 
-static void log_stack(void)
+/* Log the stack that was asked for, and add its lines to text[size], as many as fit. */
+static void log_stack(char *text, size_t size)
 {
+	struct symbol_file file = {0};
 	struct stack stack;
-	char line[160];
+	char line[200];
+	size_t n = 0;
 
 	if (!stack_await(&stack, STACK_AWAIT_NS)) {
 		weir_log(WEIR_LOG_WARN, "  no stack: the thread did not handle the signal");
@@ -103,9 +108,45 @@ static void log_stack(void)
 	}
 	/* Skip the first two frames, which belong to the signal. */
 	for (int i = 2; i < stack.n; i++) {
-		stack_line(&stack, i, line, sizeof(line));
+		stack_line(&stack, i, &file, line, sizeof(line));
 		weir_log(WEIR_LOG_WARN, "  #%d %s", i - 2, line);
+		if (n + strlen(line) + 2 <= size)
+			n += (size_t)snprintf(text + n, size - n, "%s\n", line);
 	}
+	symbol_file_close(&file);
+}
+
+/* Keep the call and its stack for views. */
+static void keep(struct weir_graph *g, const struct stuck *s, const char *stack)
+{
+	struct stuck_call *call = &s->stage->stuck_call;
+
+	lock_take(&g->threads_lock);
+	call->since_ns = s->since_ns;
+	call->view = (struct weir_stuck_view){
+	    .id = atomic_load_explicit(&s->stage->stuck, memory_order_relaxed),
+	    .wall_ns = clock_wall_ns(),
+	    .for_ns = s->for_ns};
+	snprintf(call->view.thread, sizeof(call->view.thread), "%s", s->thread);
+	snprintf(call->view.type, sizeof(call->view.type), "%s", s->type);
+	snprintf(call->view.stack, sizeof(call->view.stack), "%s", stack);
+	lock_release(&g->threads_lock);
+}
+
+void graph_stuck_view(struct weir_graph *g, const struct weir_stage *st, struct weir_stuck_view *v)
+{
+	struct weir_stage *in;
+
+	if (atomic_load_explicit(&st->stuck, memory_order_relaxed) == 0)
+		return;
+	lock_take(&g->threads_lock);
+	*v = st->stuck_call.view;
+	int64_t since_ns = st->stuck_call.since_ns;
+	for (const struct thread *t = g->threads; t && since_ns != 0; t = t->next)
+		v->runs |= graph_in_call(t, &in) == since_ns && in == st;
+	lock_release(&g->threads_lock);
+	if (v->runs)
+		v->for_ns = clock_now_ns() - since_ns;
 }
 
 static void note(struct weir_graph *g, const struct stuck *s, struct journal *journal)
@@ -156,9 +197,12 @@ void graph_watch(struct weir_graph *g, int64_t now_ns, struct journal *journal)
 		    "'%s'",
 		    s.stage->name, s.stage->ops->name, s.type, (double)s.for_ns / NS_PER_S,
 		    s.thread);
+		char stack[sizeof(s.stage->stuck_call.view.stack)] = "";
 		if (s.asked)
-			log_stack();
-		if (s.first)
+			log_stack(stack, sizeof(stack));
+		if (s.first) {
+			keep(g, &s, stack);
 			note(g, &s, journal);
+		}
 	}
 }

@@ -75,10 +75,9 @@ static void open_sink(struct core_group *group, int i, bool celled)
 	if (s->expire)
 		group->expiring |= 1ULL << i;
 	bool kept = sink_local(s) == LOCAL_KEPT;
-	if (kept) {
+	s->requeue = kept ? core_requeue : NULL;
+	if (kept)
 		group->kept |= 1ULL << i;
-		s->requeue = core_requeue;
-	}
 	if (!celled && !kept)
 		return;
 	s->cells = &group->cells[i];

@@ -99,7 +99,15 @@ static void run(struct handler *h)
 	 * finds the events itself. */
 	if (atomic_load(&h->pool->n_idle) > 0 && more_waits(h))
 		pool_wake(h->pool);
+	h->passing = true;
 	batch_run(h);
+	while (h->n_next > 0) {
+		h->sink = h->next;
+		h->n_batch = h->n_next;
+		h->n_next = 0;
+		batch_run(h);
+	}
+	h->passing = false;
 	handler_state(h, WEIR_THREAD_SPINNING);
 	leave_alone(h, n);
 }

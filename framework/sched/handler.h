@@ -101,6 +101,9 @@ static inline void batch_release(struct handler *h)
 	h->n_batch = 0;
 }
 
+/** The sinks' `requeue`, for pools that are no core groups (again.c). */
+bool handler_requeue(struct thread *t, struct outbox *o);
+
 /** Call the stage with the batch, and send what it has emitted. */
 static inline void batch_run(struct handler *h)
 {

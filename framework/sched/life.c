@@ -71,6 +71,7 @@ void handler_leave(void *arg)
 	 * is pushed below, and then this one again. */
 	if (!thread_current)
 		return;
+	h->passing = false; /* the events that are sent below are for other threads */
 	pthread_cleanup_push(handler_leave, h); /* a handler run below may call pthread_exit, too */
 	core_retire(h);
 	if (h->sink || thread_in_handler()) /* exited in a batch, or while passing on its events */

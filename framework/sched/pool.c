@@ -91,6 +91,7 @@ int pool_add(struct pool *pool, struct sink *sink, int depth)
 	depths[n - 1] = depth;
 	pool->n_sinks++;
 	sink->pool = pool;
+	sink->requeue = handler_requeue;
 	return 0;
 }
 

@@ -94,6 +94,11 @@ struct handler {
 	struct sink *sink;           /* sink of the current batch */
 	int part, n_batch;
 	bool expired; /* the batch was held until its deadline */
+	/* Requeued events that are the next batch, of the sink `next` (again.c); there may be some only
+	 * while `passing` is set: the thread sends what a batch has emitted. */
+	bool passing;
+	int n_next;
+	struct sink *next;
 	struct weir_event *batch[WEIR_BATCH_MAX];
 };
 
@@ -130,6 +135,7 @@ struct pool {
 	_Atomic(struct handler *) seated[PARTITIONS_MAX];
 	struct backoff backoff, spare_backoff; /* guarded by lock; of spares (spare.h) */
 	WEIR_ALIGNED atomic_int n_idle, n_spinning;
+	_Atomic uint64_t spun_ns; /* time that threads have polled (rest.c) */
 	atomic_int target, min, max;
 	atomic_bool stopping;
 	/* threads are created only once the loops that host some of them have been started */

@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/futex.h"
+#include "event/place.h"
 #include "sched/cores.h"
 #include "sched/handler.h"
 #include "stage/replica.h"
@@ -116,14 +117,14 @@ bool core_requeue(struct thread *t, struct outbox *o)
 	struct core *core = t->core;
 	uint32_t n = 0;
 
-	if (s->pool != t->pool || queue_keeps(&s->queue) ||
+	if (!core || s->pool != t->pool || queue_keeps(&s->queue) ||
 	    atomic_load_explicit(&s->queue.by_door, memory_order_relaxed))
 		return false;
 	while (o->head) {
 		struct weir_event *ev = o->head;
 		o->head = ev->next;
 		ev->queued_ns = t->now_ns;
-		ev->state = WEIR_EVENT_AGAIN;
+		event_set_state(ev, WEIR_EVENT_AGAIN);
 		cell_put(&core->cell[s->place], ev->class_id, ev, ev, 1, core->group->newest);
 		n++;
 	}

@@ -26,7 +26,7 @@
 bool handler_spin(struct handler *h)
 {
 	struct pool *pool = h->pool;
-	int64_t end_ns = clock_now_ns() + h->spin_ns;
+	int64_t from_ns = clock_now_ns(), end_ns = from_ns + h->spin_ns;
 	bool found = false;
 
 	if (h->spin_ns <= 0)
@@ -36,6 +36,8 @@ bool handler_spin(struct handler *h)
 		task_relax();
 		found = pool->due(h);
 	}
+	atomic_fetch_add_explicit(
+	    &pool->spun_ns, (uint64_t)(clock_now_ns() - from_ns), memory_order_relaxed);
 	atomic_fetch_sub(&pool->n_spinning, 1); /* seq_cst: see file top */
 	if (found)
 		h->spin_ns =

@@ -22,6 +22,7 @@
  */
 #include "base/clock.h"
 #include "base/probe.h"
+#include "event/place.h"
 #include "sched/cores.h"
 #include "stage/admit.h"
 #include "stage/stage.h"
@@ -91,16 +92,14 @@ static bool to_queue(
 static uint32_t stamp(
     const struct sink *s, struct outbox *o, uint32_t room, int64_t now_ns, struct weir_event **last)
 {
-	uint8_t class_id = o->head->class_id, state = o->head->state;
-	uint32_t n = 0;
+	uint32_t first = event_place(o->head), n = 0;
+	uint32_t place = event_place_of(s->id, o->head->class_id, WEIR_EVENT_QUEUED);
 
 	for (struct weir_event *ev = o->head; ev && n < room; ev = ev->next) {
-		if (ev->class_id != class_id || ev->state != state ||
-		    WEIR_UNLIKELY(ev->deadline_ns <= now_ns))
+		if (event_place(ev) != first || WEIR_UNLIKELY(ev->deadline_ns <= now_ns))
 			break;
 		ev->queued_ns = now_ns;
-		ev->stage = s->id;
-		ev->state = WEIR_EVENT_QUEUED;
+		event_set_place(ev, place);
 		*last = ev;
 		n++;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Drops events of a batch before it is handled; see stage.h. */
 #include "event/op.h"
+#include "event/place.h"
 #include "stage/stage.h"
 
 /* Finish an event of a batch before it is handled. It is counted first, as in stage_end_waiting. */
@@ -15,9 +16,11 @@ int stage_drop_some(
 {
 	int64_t least_ns = atomic_load_explicit(&sink->least_left_ns, memory_order_relaxed);
 	int64_t most_ns = atomic_load_explicit(&sink->most_wait_ns, memory_order_relaxed);
+	struct op_check check = {0};
+	bool checks = op_checks();
 
 	for (int i = kept; i < n; i++) {
-		if (WEIR_UNLIKELY(op_is_over(ev[i]))) {
+		if (WEIR_UNLIKELY(checks) && op_check(&check, ev[i])) {
 			ev[i]->state = WEIR_EVENT_RUNNING;
 			drop(sink, &ev[i], WEIR_ECANCELLED);
 			continue;
@@ -27,7 +30,7 @@ int stage_drop_some(
 			ev[kept++] = ev[i];
 			continue;
 		}
-		ev[i]->state = WEIR_EVENT_RUNNING;
+		event_set_state(ev[i], WEIR_EVENT_RUNNING);
 		if (WEIR_UNLIKELY(ev[i]->deadline_ns <= now_ns))
 			drop(sink, &ev[i], WEIR_EDEADLINE);
 		else if (WEIR_UNLIKELY(weir_event_left_ns(ev[i], now_ns) < least_ns))
@@ -53,10 +56,11 @@ int stage_drop_late(struct sink *sink, struct weir_event **ev, int n, int64_t no
 
 int stage_drop_over(struct sink *sink, struct weir_event **ev, int n)
 {
+	struct op_check check = {0};
 	int kept = 0;
 
 	for (int i = 0; i < n; i++) {
-		if (!op_is_over(ev[i])) {
+		if (!op_check(&check, ev[i])) {
 			ev[kept++] = ev[i];
 			continue;
 		}

@@ -20,10 +20,11 @@ void stage_expire(struct weir_stage *st, struct weir_event **ev, int n)
 
 int stage_end_over(struct weir_event **ev, int n)
 {
+	struct op_check check = {0};
 	int left = 0;
 
 	for (int i = 0; i < n; i++) {
-		if (op_is_over(ev[i]))
+		if (op_check(&check, ev[i]))
 			weir_event_finish(&ev[i], WEIR_ECANCELLED);
 		else
 			ev[left++] = ev[i];

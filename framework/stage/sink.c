@@ -14,6 +14,7 @@
 #include "admission/room.h"
 #include "base/probe.h"
 #include "base/random.h"
+#include "event/place.h"
 #include "stage/admit.h"
 #include "stage/push.h"
 
@@ -31,6 +32,18 @@ uint64_t sink_key(const struct sink *s, const struct weir_event *ev)
 	}
 }
 
+/* What few stages need of an event that enters: its key, its partition and its expected work. */
+static __attribute__((noinline)) void stamp_more(
+    struct sink *s, struct weir_event *e, uint64_t *parts)
+{
+	if (s->key.kind > KEY_EVENT)
+		e->key = sink_key(s, e);
+	if (queue_parted(&s->queue))
+		*parts |= 1ULL << queue_part(&s->queue, e->key);
+	if (s->queue.shortest)
+		sink_note_cost(s, e);
+}
+
 /* Move events past their deadline to the front, and set stage, state, time and key of the remaining
  * ones, which are added to `v`. Consecutive events of one class are added in one step. Returns the
  * number of events past their deadline. */
@@ -39,14 +52,22 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 {
 	int n_expired = 0, run = 0;
 	enum weir_event_state state = s->inlined ? WEIR_EVENT_RUNNING : WEIR_EVENT_QUEUED;
-	bool keyed = s->key.kind > KEY_EVENT, parted = queue_parted(&s->queue);
-	uint16_t id = s->id;
+	bool more = s->key.kind > KEY_EVENT || queue_parted(&s->queue) || s->queue.shortest;
 	uint8_t class_id = ev[0]->class_id;
+	/* of the event before, which has been checked, and of those that are admitted */
+	uint32_t before = ~event_place(ev[0]), place = 0;
 
 	for (int i = 0; i < n; i++) {
 		struct weir_event *e = ev[i];
-		WEIR_ASSERT(e->state == WEIR_EVENT_NEW || e->state == WEIR_EVENT_RUNNING);
-		WEIR_ASSERT(e->class_id < s->queue.n_classes);
+		if (event_place(e) != before) {
+			WEIR_ASSERT(e->state == WEIR_EVENT_NEW || e->state == WEIR_EVENT_RUNNING);
+			WEIR_ASSERT(e->class_id < s->queue.n_classes);
+			verdict_add(v, class_id, run);
+			class_id = e->class_id;
+			run = 0;
+			before = event_place(e);
+			place = event_place_of(s->id, class_id, state);
+		}
 		if (WEIR_UNLIKELY(e->deadline_ns <= now_ns)) {
 			memmove(ev + n_expired + 1, ev + n_expired,
 			    (size_t)(i - n_expired) * sizeof(*ev));
@@ -54,19 +75,9 @@ static int stamp_run(struct sink *s, struct weir_event **ev, int n, int64_t now_
 			continue;
 		}
 		e->queued_ns = now_ns;
-		e->stage = id;
-		e->state = (uint8_t)state;
-		if (WEIR_UNLIKELY(keyed))
-			e->key = sink_key(s, e);
-		if (WEIR_UNLIKELY(parted))
-			*parts |= 1ULL << queue_part(&s->queue, e->key);
-		if (WEIR_UNLIKELY(s->queue.shortest))
-			sink_note_cost(s, e);
-		if (WEIR_UNLIKELY(e->class_id != class_id)) {
-			verdict_add(v, class_id, run);
-			class_id = e->class_id;
-			run = 0;
-		}
+		event_set_place(e, place);
+		if (WEIR_UNLIKELY(more))
+			stamp_more(s, e, parts);
 		run++;
 	}
 	verdict_add(v, class_id, run);
@@ -284,8 +295,8 @@ static void return_refused(const struct sink *s, struct weir_event **ev, const i
 	for (int i = 0; i < n; i++) {
 		struct class_book *c = &book->class_book[ev[i]->class_id];
 		probe_shed(s->name, ev[i]->class_id, reason[i]);
-		ev[i]->stage = (uint16_t)from;
-		ev[i]->state = (uint8_t)state;
+		event_set_place(
+		    ev[i], event_place_of((unsigned)from, ev[i]->class_id, (unsigned)state));
 		book_add(&c->refused, 1);
 		book_add(&c->shed[weir_shed_index(reason[i])], 1);
 	}
@@ -340,7 +351,7 @@ int sink_take_back(struct sink *s, struct weir_event **ev, int n, int64_t now_ns
 
 	for (int i = 0; i < n; i++) {
 		ev[i]->queued_ns = now_ns;
-		ev[i]->state = WEIR_EVENT_AGAIN;
+		event_set_state(ev[i], WEIR_EVENT_AGAIN);
 		if (queue_parted(&s->queue))
 			parts |= 1ULL << queue_part(&s->queue, ev[i]->key);
 		if (WEIR_UNLIKELY(s->queue.shortest))
@@ -386,13 +397,6 @@ int sink_drop(struct sink *s, struct weir_event **ev, int n, int64_t now_ns, str
 	lock_release(&s->queue.lock);
 	memcpy(ev + dropped, kept, (size_t)m * sizeof(*ev));
 	return dropped;
-}
-
-void sink_first_cost(struct sink *s, int64_t cost_ns)
-{
-	for (int c = 0; c < s->queue.n_classes; c++)
-		atomic_store_explicit(&s->cost_ns[c], cost_ns, memory_order_relaxed);
-	atomic_store_explicit(&s->mean_cost_ns, cost_ns, memory_order_relaxed);
 }
 
 /* How full the queue is for the most restricted classes (room_full). */
@@ -462,37 +466,4 @@ void sink_tick(struct sink *s, const struct admission_sample *sample)
 	    memory_order_relaxed);
 	if (s->policy->fair)
 		tick_users(s, sample->now_ns);
-}
-
-bool sink_rested(struct sink *s)
-{
-	if (!s->policy->rested)
-		return false;
-	lock_take(&s->queue.lock);
-	bool rested = s->policy->rested(s->admission_state);
-	lock_release(&s->queue.lock);
-	return rested;
-}
-
-void sink_explain(struct sink *s, char *buf, size_t size)
-{
-	buf[0] = '\0';
-	if (!s->policy->explain)
-		return;
-	lock_take(&s->queue.lock);
-	s->policy->explain(s->admission_state, &s->admission, buf, size);
-	lock_release(&s->queue.lock);
-}
-
-void sink_set_admission(struct sink *s, const struct weir_admission_spec *spec, int64_t now_ns)
-{
-	lock_take(&s->queue.lock);
-	s->admission.mode = spec->mode;
-	s->admission.threshold = spec->threshold;
-	s->admission.rate = spec->rate;
-	s->admission.burst = spec->burst;
-	s->admission.target_ns = spec->target_ns;
-	s->admission.interval_ns = spec->interval_ns;
-	s->policy->init(s->admission_state, &s->admission, now_ns);
-	lock_release(&s->queue.lock);
 }

@@ -158,8 +158,9 @@ struct sink {
 	int (*ranks)(const struct sink *sink);
 	/** Put ev[0..n), which have been admitted (thread.celled), into that cell. */
 	void (*put)(struct thread *t, struct sink *s, struct weir_event **ev, int n);
-	/** Move requeued events of `o` to the cell of the calling thread's core. Returns whether it
-	 *  has; if not, they must be queued. NULL unless the stage is replicated. */
+	/** Let the calling thread keep all requeued events of `o`: in the cell of its core, if the stage is
+	 *  replicated, or as its next batch (sched/again.c). Returns whether it does; if not, they must be
+	 *  queued. May be NULL. */
 	bool (*requeue)(struct thread *t, struct outbox *o);
 	/* The cells of the stage, one for each core of its group: that of core k is
 	 * cells[k * cells_apart]. NULL and 0 if the stage has none. */
@@ -254,9 +255,9 @@ bool sink_rested(struct sink *s);
  *  control thread. */
 void sink_tick(struct sink *s, const struct admission_sample *sample);
 
-/** Write the policy's explanation of its current state to buf[size]; "" if it has none. Any
- *  thread. */
-void sink_explain(struct sink *s, char *buf, size_t size);
+/** Write the policy's explanation of its current state to buf[size]; "" if it has none. `names`
+ *  holds the names of all classes, in order, and a NULL after the last. Any thread. */
+void sink_explain(struct sink *s, const char *const *names, char *buf, size_t size);
 
 static inline enum sink_local sink_local(const struct sink *s)
 {

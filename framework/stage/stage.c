@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/probe.h"
 #include "event/op.h"
+#include "event/place.h"
 #include "stage/call.h"
 #include "trace/trail.h"
 
@@ -52,10 +53,13 @@ static int drop_expired(
 
 	for (; kept < n; kept++) {
 		struct weir_event *e = ev[kept];
-		if (WEIR_UNLIKELY(e->state == WEIR_EVENT_AGAIN || e->deadline_ns < due_ns ||
-				  e->queued_ns < from_ns))
+		if (WEIR_UNLIKELY(e->state == WEIR_EVENT_AGAIN)) {
+			(*again)++;
+			continue;
+		}
+		if (WEIR_UNLIKELY(e->deadline_ns < due_ns || e->queued_ns < from_ns))
 			return stage_drop_some(sink, ev, kept, n, now_ns, again);
-		e->state = WEIR_EVENT_RUNNING;
+		event_set_state(e, WEIR_EVENT_RUNNING);
 	}
 	return n;
 }
@@ -99,7 +103,8 @@ static void record_no_waits(
 static void charge_sender(struct thread *t, const struct served *b, int n_classes)
 {
 	for (int c = 0; t->pool && c < n_classes; c++)
-		t->behind_ns[c] += b->took_ns * b->per_class[c] / b->n;
+		t->behind_ns[c] +=
+		    b->per_class[c] == b->n ? b->took_ns : b->took_ns * b->per_class[c] / b->n;
 	t->behind = t->pool != NULL;
 }
 
@@ -126,6 +131,18 @@ static void leave_out_stays(struct thread *t, struct served *b, int n_classes)
 	hold_forget_stays(t);
 }
 
+/* Let thread_settle record the batch. Member by member: a copy of the whole struct would wait for the
+ * stores that have just written its parts. */
+static inline void put_off(struct thread *t, const struct served *b, int n_classes)
+{
+	for (int c = 0; c < n_classes; c++) {
+		t->late.per_class[c] = b->per_class[c];
+		t->late.again[c] = b->again[c];
+	}
+	t->late.n = b->n;
+	t->late.took_ns = b->took_ns;
+}
+
 /* Record the service time of a batch. If the batch has emitted events to inline stages, these
  * stages still have to run in this thread, and their time is part of the cost of the batch. Such a
  * batch is recorded later, when that time is known (thread_settle). */
@@ -141,7 +158,7 @@ static void tell_service(struct sink *sink, struct thread *t, struct served *b)
 	if (WEIR_UNLIKELY(stage_has_width(sink->stage)))
 		leave_out_stays(t, b, n_classes);
 	if (!foreign && t->pool && sends_inline(t)) {
-		t->late = *b;
+		put_off(t, b, n_classes);
 		return;
 	}
 	service_record(t->local[sink->id], b, n_classes, 0);
@@ -191,7 +208,7 @@ static int run_again(struct local *l, struct weir_event **ev, int n, int *per_cl
 			wait_ns += start_ns > ev[i]->queued_ns ? start_ns - ev[i]->queued_ns : 0;
 			again++;
 		}
-		ev[i]->state = WEIR_EVENT_RUNNING;
+		event_set_state(ev[i], WEIR_EVENT_RUNNING);
 	}
 	book_add(&l->book.restarted, (uint64_t)again);
 	book_add(&l->book.again_ns, (uint64_t)wait_ns);

@@ -43,6 +43,12 @@ struct outlet {
 
 struct replicas;
 
+/** The last stuck call of a stage whose stack was looked for (graph/watch.c). */
+struct stuck_call {
+	int64_t since_ns; /* when it began; 0: there was none */
+	struct weir_stuck_view view;
+};
+
 struct weir_stage {
 	struct sink sink;
 	/* Each batch reads the members up to `continues`: one cache line, as in struct sink. */
@@ -115,7 +121,8 @@ struct weir_stage {
 	_Atomic uint64_t busy_shown_ns; /* highest busy_ns that a view has reported */
 	/* time at which the watchdog last logged a call stack of this stage */
 	int64_t stuck_shown_ns;
-	struct degrade degrade; /* used only by the control thread */
+	struct stuck_call stuck_call; /* under threads_lock of the graph */
+	struct degrade degrade;       /* used only by the control thread */
 	/* has reached the cheapest level since it last had full quality; used only by the control
 	 * thread */
 	bool degrade_worst;

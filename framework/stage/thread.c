@@ -7,6 +7,7 @@
 #include "event/drain_signal.h"
 #include "event/local.h"
 #include "event/op.h"
+#include "event/place.h"
 #include "stage/stage.h"
 
 void thread_touch(int64_t now_ns)
@@ -23,17 +24,20 @@ static int unload(struct thread *t, struct outbox *o, int *per_class)
 {
 	struct weir_event *ev = o->head;
 	uint8_t state = ev->state, class_id = ev->class_id;
+	uint32_t place = event_place(ev);
 	int n = 0, counted = 0;
 
-	do {
-		if (WEIR_UNLIKELY(ev->class_id != class_id)) {
+	for (; ev && n < WEIR_BATCH_MAX; ev = ev->next) {
+		if (WEIR_UNLIKELY(event_place(ev) != place)) {
+			if (ev->state != state)
+				break;
 			per_class[class_id] += n - counted;
 			counted = n;
 			class_id = ev->class_id;
+			place = event_place(ev);
 		}
 		t->offer[n++] = ev;
-		ev = ev->next;
-	} while (ev && n < WEIR_BATCH_MAX && ev->state == state);
+	}
 	per_class[class_id] += n - counted;
 	o->head = ev;
 	if (!ev)
@@ -196,7 +200,7 @@ static void flush_again(struct thread *t, struct outbox *o)
 		op_strip(o);
 	while (o->head) {
 		int per_class[WEIR_CLASSES_MAX] = {0}, why;
-		if (WEIR_UNLIKELY(s->requeue != NULL) && t->core && s->requeue(t, o))
+		if (s->requeue && s->requeue(t, o))
 			break;
 		int n = unload(t, o, per_class);
 		/* before they are put back, so that a profile never shows more restarts */

@@ -6,7 +6,8 @@
  * in this order:
  *
  *   1. the limits per address: accept_rate, max_per_address. To meet max_per_address, only
- *      connections of the same address are closed (slot.c).
+ *      connections of the same address are closed (slot.c). A proxy in `trust` has no such limit,
+ *      since its connections are those of many clients.
  *   2. the limits of the server: a slot of max_connections, and a descriptor.
  *
  * A client that check 1 refuses does not cause the eviction of other clients. To free a slot or a
@@ -164,7 +165,7 @@ static void take(struct net_io *io, struct newcomer *who)
 		accept_reserve(io);
 		return;
 	}
-	over = slot_check_address(io, who->key, n);
+	over = net_trusts(io->srv, &who->addr) ? -1 : slot_check_address(io, who->key, n);
 	if (over >= 0)
 		refuse(io, who, (enum net_limit)over);
 	else

@@ -32,6 +32,7 @@
 
 #include <weir/weir.h>
 
+#include "net/network.h"
 #include "net/tls/tls_conf.h"
 
 /** Maximum number of addresses on which one server may listen. */
@@ -53,8 +54,9 @@
 /** The values of `with:` that servers of all protocols have. */
 struct net_conf {
 	struct weir_strings listen;
-	int64_t threads;    /* -1 means auto */
-	int64_t per_thread; /* 0 means no limit */
+	struct weir_strings trust; /* networks of proxies */
+	int64_t threads;           /* -1 means auto */
+	int64_t per_thread;        /* 0 means no limit */
 	int64_t max_connections, backlog;
 	int64_t max_per_address; /* -1 means auto */
 	double accept_rate;      /* per second and address; 0 means unlimited */
@@ -107,6 +109,7 @@ struct net_wait {
 struct net_client {
 	uint64_t key; /* key in the client table (clients.h); 0 if not counted */
 	char id[8];   /* identifier of the connection, unique in this process */
+	bool trusted; /* a proxy in `trust`, whose word about its client is believed */
 	uint8_t address_n;
 	char address[INET6_ADDRSTRLEN];
 };
@@ -343,6 +346,7 @@ struct net_server {
 	int n_io, n_addresses;
 	int64_t per_thread;   /* maximum number of connections of an I/O thread; 0 means no limit */
 	struct tls_site *tls; /* NULL without TLS */
+	struct networks trust;
 	uint16_t port[NET_LISTEN_MAX];
 	struct net_io *io[NET_IO_MAX];
 	atomic_int n_loops; /* how many of io[] may be woken; grows during startup */
@@ -376,6 +380,15 @@ static inline void net_count(struct net_io *io, enum net_metric metric, int64_t 
 static inline void net_touch(struct net_io *io)
 {
 	io->srv->calls->touch(io);
+}
+
+/** Whether the address belongs to a proxy in `trust`. */
+static inline bool net_trusts(const struct net_server *srv, const struct sockaddr_storage *addr)
+{
+	struct net_address a;
+
+	return WEIR_UNLIKELY(srv->trust.n > 0) && net_address_of(addr, &a) &&
+	       networks_have(&srv->trust, &a);
 }
 
 /** Whether `io` is handing its connections over to another server. */

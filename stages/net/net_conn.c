@@ -2,9 +2,6 @@
 /* Counts the connections of a server; see net_conn.h. */
 #include "net/net_conn.h"
 
-#include <arpa/inet.h>
-#include <string.h>
-
 #include "net/clients.h"
 #include "net/listen.h"
 
@@ -48,11 +45,9 @@ int net_conn_detach(struct net_io *io, struct net_conn *c)
 
 void net_conn_name(struct net_conn *c, const struct sockaddr_storage *addr)
 {
-	const void *bytes = addr->ss_family == AF_INET6
-				? (const void *)&((const struct sockaddr_in6 *)addr)->sin6_addr
-				: (const void *)&((const struct sockaddr_in *)addr)->sin_addr;
+	struct net_address a;
 
-	if (!inet_ntop(addr->ss_family, bytes, c->client.address, sizeof(c->client.address)))
-		c->client.address[0] = '\0';
-	c->client.address_n = (uint8_t)strlen(c->client.address);
+	c->client.address_n =
+	    net_address_of(addr, &a) ? (uint8_t)net_address_text(&a, c->client.address) : 0;
+	c->client.address[c->client.address_n] = '\0';
 }

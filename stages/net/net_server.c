@@ -81,6 +81,24 @@ static int check_per_thread(
 	return WEIR_EINVAL;
 }
 
+static int read_trust(
+    struct weir_stage *st, const struct net_conf *conf, struct networks *out, struct weir_err *err)
+{
+	char at[32];
+
+	for (out->n = 0; out->n < conf->trust.n && out->n < NETWORKS_MAX; out->n++)
+		if (network_parse(conf->trust.items[out->n], &out->item[out->n], err) != 0)
+			break;
+	if (out->n == conf->trust.n)
+		return 0;
+	snprintf(at, sizeof(at), "trust.%d", out->n + 1);
+	weir_blame(st, at);
+	if (out->n == NETWORKS_MAX)
+		snprintf(err->text, sizeof(err->text), "'trust' takes at most %d networks",
+		    NETWORKS_MAX);
+	return WEIR_EINVAL;
+}
+
 int net_conf_check(struct weir_stage *st, const struct net_conf *conf, struct weir_err *err)
 {
 	struct address a;
@@ -146,7 +164,8 @@ int net_server_init(
 	struct net_server *srv = weir_state(st);
 	pthread_condattr_t attr;
 
-	if (tls_site_new(st, outlet, &conf->tls, &srv->tls, err) != 0)
+	if (read_trust(st, conf, &srv->trust, err) != 0 ||
+	    tls_site_new(st, outlet, &conf->tls, &srv->tls, err) != 0)
 		return WEIR_EINVAL;
 	srv->clients = clients_new();
 	if (!srv->clients) {

@@ -131,6 +131,31 @@ assert one == two, (one, two)
 PY
 checks=$((checks + 1))
 
+# ---- an objective is a gate: 0 if it was met, 4 if not, 1 if the host hides it ----
+
+# The answers of server.yaml take no time, but no server answers within a microsecond.
+weir bench "$web" --rate 100 --for 1s -q --slo p50=10s -o met.json
+is out has 'objective'; is out has 'verdict'
+case "$rc $out" in
+'0 '*'p50=10s met: 100 %'* | '1 '*'VOID'*) ;;
+*) fail 'neither met nor why that is not known' ;;
+esac
+weir bench "$web" --rate 100 --for 1s -q --slo p99=1us -o missed.json
+case "$rc $out" in
+'4 '*'p99=1us MISSED: 0 %'* | '1 '*'VOID'*) ;;
+*) fail 'neither missed nor why that is not known' ;;
+esac
+python3 - <<'PY' || fail 'the run file has no result of the gate'
+import json
+for name, text, met in (("met", "p50=10s", True), ("missed", "p99=1us", False)):
+    run = json.load(open(name + ".json"))
+    assert run["objective"]["text"] == text, run["objective"]
+    assert run["objective"]["met"] == met or run["void"], run["objective"]
+PY
+checks=$((checks + 1))
+weir bench "$web" --rate 100 --for 1s -q --slo fast
+is exit 2; is err has 'is not of the form p99=50ms'
+
 # ---- a late generator finds nothing, neither a capacity nor that there is none ----
 
 # The generator runs for a hundredth of the time: requests are late by tens of milliseconds on any
@@ -146,7 +171,7 @@ done
 wait "$bench"
 rc=$?
 out=$(<out) err=$(<err)
-is exit 1; is out has 'VOID: the capacity search ended at'; is out has 'capacity: not found: '
+is exit 1; is out has 'VOID: the capacity search ended at'; is out has 'capacity    not found: '
 is err has 'does not count, since the generator was late by'; is err lacks 'does not keep'
 law late.json
 checks=$((checks + 1))
@@ -168,7 +193,7 @@ is out has 'is VOID and does not count'; is out lacks 'conditioned under overloa
 # stalls the search is void. There is no third result.
 weir bench "$web" --find-capacity --rate 50 --for 200ms --warmup 50ms --slo p50=1us
 case "$rc $out" in
-'0 '*'capacity: no rate met p50=1us'* | '1 '*'VOID: the capacity search'*'capacity: not found'*) ;;
+'0 '*'capacity    no rate met p50=1us'* | '1 '*'capacity    not found'*'VOID: the capacity search'*) ;;
 *) fail 'neither a capacity nor why there is none' ;;
 esac
 is err has 'searching: a trial takes 0.25 s'

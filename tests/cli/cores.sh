@@ -242,7 +242,7 @@ is_text <<'TEXT'
 group core
   cores    2 cores 90 % and 80 % busy; srpt, gate events: 4, starve 20ms
   visits   1000/s of 10 events; begun by the schedule 100 %, urgent 0 %, starve 0 %; cut by the gate 0 %, urgent 0 %, starve 0 %
-  events   10000/s, 20 % of them from queues; 100/s dealt to idle cores; longest wait 27ms
+  events   10,000/s, 20 % of them from queues; 100/s dealt to idle cores; longest wait 27ms
   advice   more cores than 2, or a cheaper b, which takes 80 % of their time
 TEXT
 weir why --admin "$url"

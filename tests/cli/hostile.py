@@ -259,8 +259,8 @@ def test_rubbish():
                 rc, out = run(server.url, verb)
                 check(rc in (1, 2, 3) or body in (b"null", b'{"stages":7}'), f"{verb}: exit {rc} for {body!r}")
                 is_plain(f"{verb} for {body!r}", out)
-                if verb == "ps":
-                    is_plain("ps -o json", run(server.url, verb, "-o", "json")[1])
+                if verb in ("ps", "why", "top", "overload"):
+                    is_plain(f"{verb} -o json", run(server.url, verb, "-o", "json")[1])
             server.close()
 
 

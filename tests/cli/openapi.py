@@ -348,6 +348,26 @@ def act_on_all(server):
         server.ask("PUT", "/api/v1/overload", 422, body=body)
 
 
+def act_on_save(server, yaml):
+    """A preview of what is saved, then the file itself. Knobs that are set for a time are left out."""
+    path = "/api/v1/save"
+
+    def text():
+        with open(yaml, encoding="utf-8") as f:
+            return f.read()
+
+    server.ask("PUT", KNOB, 200, body='{"value": 3}', stage="work", knob="threads.max")
+    server.ask("PUT", KNOB, 200, body='{"value": "6ms", "for": "1h"}', stage="work", knob="with.time")
+    before = text()
+    told = server.ask("POST", path, 200, body='{"preview": true}')
+    check({k["knob"] for k in told["left"]} == {"with.time"} and "threads.max" in {k["knob"] for k in told["saved"]}, f"a preview: {told}")
+    check(text() == before and told["preview"] is True, "the preview has changed the file")
+    told = server.ask("POST", path, 200, body=None)
+    check("max: 3" in told["changes"] and "max: 3" in text() and "max: 3" not in before, f"the file after {told}: {text()}")
+    check(server.ask("POST", path, 200, body="{}")["changes"] == "", "a second save changes the file")
+    server.ask("POST", path, 400, body="[]")
+
+
 def undo_all(server):
     server.ask("POST", "/api/v1/undo", 200, body="")
     server.ask("POST", "/api/v1/undo", 200, body=None)
@@ -584,6 +604,7 @@ def try_described(program, top, work):
         for step in (ask_all, act_on_knobs, act_on_group_knobs, act_on_stages, act_on_all, ask_past, ask_pages, ask_tags, ask_ranges, ask_nowhere, ask_badly, ask_events):
             step(server)
         act_on_reload(server, yaml)
+        act_on_save(server, yaml)
         watcher.end()
         undo_all(server)
         ask_all(server)

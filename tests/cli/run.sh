@@ -33,7 +33,7 @@ looks=$!
 until [ -e "$work/port" ]; do kill -0 "$looks" 2>/dev/null || break; done
 weir why --admin "http://127.0.0.1:$(<"$work/port")"
 kill "$looks"
-is exit 0; is out has '46840 offered/s'; is out lacks '7777'
+is exit 0; is out has '46,840 offered/s'; is out lacks '7777'
 checks=$((checks + 1))
 [ "$(grep -c ' 0 offered/s' <<<"$out")" = 2 ] || fail "not only hello has done something: $out"
 weir overload --admin "$admin"

@@ -40,10 +40,11 @@ has() {
 
 say "three packages"
 has weir usr/bin/weir 'man1/weir\.1\.gz' 'systemd/system/weir@\.service' share/weir/servers/static.yaml \
-	share/doc/weir/copyright share/fish/vendor_completions.d/weir.fish
+	etc/logrotate.d/weir share/doc/weir/copyright share/fish/vendor_completions.d/weir.fish
 has 'libweir[0-9]*' 'libweir\.so\.[0-9.]+'
 has libweir-dev include/weir/server.h pkgconfig/weir.pc weir-config.cmake
 [ -z "$(LC_ALL=C sort "$work/all" | uniq -d)" ] || die "a file is in two packages"
+[ "$(dpkg-deb -I "$work"/made/weir_*.deb conffiles)" = /etc/logrotate.d/weir ] || die "no conffile"
 "$work/out-weir/usr/bin/weir" check "$work/out-weir/usr/share/weir/servers/static.yaml"
 
 if command -v lintian >/dev/null; then

@@ -24,7 +24,7 @@ libdir=$(dirname "$(dirname "$(find "$work/prefix" -name weir.pc)")")
 for file in bin/weir include/weir/stage.h include/weir/http.h share/weir/servers/static.yaml \
 	share/weir/servers/site/index.html share/doc/weir/README.md share/doc/weir/LICENSE \
 	share/weir/prometheus/weir.rules.yml share/weir/grafana/weir.json \
-	lib/systemd/system/weir@.service lib/systemd/system/weir@.socket; do
+	lib/systemd/system/weir@.service lib/systemd/system/weir@.socket etc/logrotate.d/weir; do
 	[ -f "$work/prefix/$file" ] || { say "$file is missing"; exit 1; }
 done
 # The installed servers work where they are.

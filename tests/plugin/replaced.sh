@@ -43,6 +43,17 @@ loaded() {
 	[ "$(tr "\n" " " <"$CONSTRUCTED")" = "$* " ] || fail "loaded were '$(tr '\n' ' ' <"$CONSTRUCTED")', not '$*'"
 }
 
+# alone: wait until the versions that were replaced are unloaded.
+alone() {
+	local tries=0
+	about='the versions in memory'
+	checks=$((checks + 1))
+	while out=$(awk '/memfd:ver.so/ { print $5 }' "/proc/$pid/maps" | sort -u) && [ "$(wc -l <<<"$out")" != 1 ]; do
+		[ $((tries += 1)) -lt 1200 ] || { fail 'a replaced version was not unloaded'; return; }
+		sleep 0.05
+	done
+}
+
 build one.so one
 build two.so two
 build abi.so abi -DABI=1
@@ -86,14 +97,16 @@ one reload
 is exit 0; is out has '1 plug-in changes'; is out has 'plugin.ver: ./ver.so ('
 answers two
 loaded one two
+alone
 one reload
 is exit 0; is out has 'nothing changes'
-# The previous contents of the file are still loaded.
+# The previous contents of the file are loaded again.
 cp one.so ver.so
 one reload
 is exit 0; is out has '1 plug-in changes'
 answers one
-loaded one two
+loaded one two one
+alone
 # One with another ABI is refused before any of it runs. The running one continues, and the type is
 # still its type.
 cp abi.so ver.so
@@ -113,6 +126,7 @@ one reload
 is exit 1; is err has 'tome'
 known one
 answers one
+alone
 sed -i 's/, with: { tome: 1 }//' shop.yaml
 # Renamed into place, as packages do; and a file of another name with the same type.
 cp two.so new.so && mv new.so ver.so
@@ -120,6 +134,7 @@ one reload
 is exit 0
 answers two
 known two
+alone
 mkdir v2 && build v2/ver.so three
 sed -i 's,plugin: .*,plugin: v2/ver.so,' shop.yaml
 one reload
@@ -135,8 +150,17 @@ sed -i 's,^name:.*,&\nplugin: [v2/ver.so\, ./fresh.so],' shop.yaml
 build fresh.so fresh -DNAME=fresh
 one reload --dry-run
 is exit 1; is err has "plug-in './fresh.so' is not loaded yet"; is err has "'weir check'"
-loaded one two three
+loaded one two one two two three
 sed -i 's/^plugin: .*/plugin: v2\/ver.so/' shop.yaml
+# A version that was linked so is never unloaded. The next ones are still told apart from it.
+build kept.so kept -Wl,-z,nodelete
+for version in kept one kept two; do
+	cp "$version.so" new.so && mv new.so v2/ver.so
+	one reload
+	is exit 0
+	answers "$version"
+done
+loaded one two one two two three kept one two
 # Profilers and debuggers show what it is.
 grep -q 'memfd:ver.so' "/proc/$pid/maps" || fail 'the copy has no name'
 checks=$((checks + 1))

@@ -306,7 +306,7 @@ static void watching_tick(
 	char line[256];
 
 	admission_weir.tick(state, p, sample);
-	admission_weir.explain(state, p, line, sizeof(line));
+	admission_weir.explain(state, p, NULL, line, sizeof(line));
 	if (sample->now_ns == FLOOD_ENDS_S * NS_PER_S)
 		CU_ASSERT_EQUAL(strncmp(line, "OVER", 4), 0);
 	if (sample->now_ns > FLOOD_ENDS_S * NS_PER_S && normal_ns == 0 && line[0] == 'N')

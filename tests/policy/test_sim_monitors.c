@@ -63,9 +63,10 @@ static int admit_most(void *state, const struct weir_admission_spec *p,
 	return m;
 }
 
-static int explain_over(
-    const void *state, const struct weir_admission_spec *p, char *buf, size_t size)
+static int explain_over(const void *state, const struct weir_admission_spec *p,
+    const char *const *names, char *buf, size_t size)
 {
+	(void)names;
 	(void)state, (void)p;
 	return snprintf(buf, size, "OVER for ever");
 }

@@ -194,7 +194,7 @@ test("what limits the server is told in the server's words", async ({ open, worl
 
 test("what is turned away in front of the graph is the headline, a number and in the table", async ({ open }) => {
   const page = await open({});
-  await page.waitForFunction(() => /^Turning away: web turns away [\d.,]+\/s \(connections refused for exceeding max_per_address\)/.test(document.querySelector(".verdict").textContent.trim()));
+  await page.waitForFunction(() => /^Turning away: web refuses clients before they reach the graph\.In front of the graph, web turns clients away: connections refused for exceeding max_per_address/.test(document.querySelector(".verdict").textContent.trim()));
   assert.equal(await page.locator(".verdict").getAttribute("data-level"), "bad");
   const shed = page.locator(".big", { hasText: "Shed" });
   assert.match(await shed.textContent(), /turned away/);
@@ -204,7 +204,7 @@ test("what is turned away in front of the graph is the headline, a number and in
 
 test("trouble of a stage is the headline, in the graph, in the table and on its page", async ({ open }) => {
   const page = await open({});
-  await page.waitForFunction(() => /^Not ready: stage work is in trouble: its handler has held/.test(document.querySelector(".verdict").textContent.trim()));
+  await page.waitForFunction(() => /^Not ready: stage work is in trouble\.Its handler has held/.test(document.querySelector(".verdict").textContent.trim()));
   assert.match(await page.locator("[data-stage=work]").getAttribute("class"), /bad/);
   assert.match(await page.locator("[data-stage=work]").textContent(), /in trouble/);
   assert.match(await page.locator("tr", { hasText: "burn" }).textContent(), /connections on it wait/);
@@ -295,14 +295,228 @@ test("what clients get: the response time first, and a row with a chart for each
   const card = page.locator(".card:has(#classes-title)");
   await card.waitFor();
   const cells = async (row) => (await card.locator("tbody tr").nth(row).locator("td").allTextContents()).map((s) => s.trim());
-  await until(async () => (await cells(0))[4] === "20 ms · 40 ms" && (await cells(1))[4] === "40 ms · 80 ms", "the times of both classes");
+  await until(async () => (await cells(0))[5] === "20 ms · 40 ms" && (await cells(1))[5] === "40 ms · 80 ms", "the times of both classes");
   assert.deepEqual(await card.locator("tbody th").allTextContents(), ["vip", "bulk"]);
-  const [answered, good, refused, failed] = (await cells(1)).map(parseFloat);
-  assert.ok(Math.abs(good / answered - 0.9) < 0.03 && Math.abs(refused - failed) <= 1 && refused > 0, `${answered} ${good} ${refused} ${failed}`);
+  const [offered, , good, refused, failed] = (await cells(1)).map(parseFloat);
+  assert.ok(Math.abs(good / offered - 0.9) < 0.03 && Math.abs(refused - failed) <= 1 && refused > 0, `${offered} ${good} ${refused} ${failed}`);
   assert.equal(await page.locator(".big h2").first().textContent(), "Response, p99");
   await until(async () => await page.locator(".big-value").first().textContent() === "80ms", "the slowest of all classes");
-  await until(async () => await card.locator(".spark-line").count() === 2, "a chart for each class");
+  await until(async () => await card.locator(".spark-line").count() === 4, "two charts for each class");
 });
+
+test("the headline is one line, and no number of a tile is in it or below it", async ({ open, world }) => {
+  for (const [text, options] of [[/^Overloaded: .* sheds 55 % of its events \(priority\)\.$/, {}],
+    [/^Turning away: /, { away: 170 }], [/^Not ready: /, { stage: { trouble: "its handler has held a thread" } }],
+    [/^Limited: |^Overloaded: /, { limits: true }]]) {
+    Object.assign(world.options, { away: undefined, stage: undefined, limits: undefined, ...options });
+    const page = await open({});
+    await page.waitForFunction((re) => new RegExp(re).test(document.querySelector(".verdict h1").textContent), text.source);
+    const { head, details, height, line, tiles } = await page.evaluate(() => {
+      const h1 = document.querySelector(".verdict h1");
+      return { head: h1.textContent, details: document.querySelector(".verdict .details")?.textContent || "", height: h1.getBoundingClientRect().height,
+        line: parseFloat(getComputedStyle(h1).lineHeight), tiles: [...document.querySelectorAll(".big-value")].map((x) => x.textContent) };
+    });
+    assert.ok(head.length <= 90, `${head.length}: ${head}`);
+    assert.ok(height < 1.5 * line, `${head} takes ${height / line} lines`);
+    for (const value of tiles.filter((t) => /^[\d,.]+ ?\/s$/.test(t))) assert.ok(!`${head} ${details}`.includes(value), `${value} is in ${head} ${details}`);
+    await page.close();
+  }
+}, { world: { names: { backend: "a-stage-with-a-name-of-forty-characters-x" } } });
+
+test("status codes, connections and the process are on the overview", async ({ open, world }) => {
+  const page = await open({});
+  const card = page.locator(".resources-card");
+  await card.waitFor();
+  const said = async () => (await card.locator(".resource").allInnerTexts()).map((t) => t.replace(/\s+/g, " "));
+  await until(async () => /^Answers by status 2xx (799|80[01])\/s 3xx 0\/s 4xx (49|5[01])\/s 5xx 1(49|5[01])\/s$/.test((await said())[0]), "the rates of status codes");
+  assert.match((await said())[1], /^Connections 37 [\d.]+\/s accepted$/);
+  assert.deepEqual((await said()).slice(2), ["CPU 25 % 1.0 of 4 cores", "Memory 41 MB 21 threads", "Descriptors 60 of 1,024"]);
+  assert.equal(await card.locator(".alarm").count(), 0);
+  const widths = await card.locator(".codes rect").evaluateAll((list) => list.slice(1).map((r) => Math.round(r.getAttribute("width"))));
+  assert.deepEqual(widths, [80, 0, 5, 15]);
+  world.options.files = 1000;
+  await card.locator(".alarm", { hasText: "Descriptors" }).waitFor();
+});
+
+test("the graph has at most a third of the screen, whatever its depth and width, and can be read", async ({ open, world }) => {
+  for (const [options, width, height] of [[{}, 1280, 900], [{ chain: 3 }, 1280, 900], [{ chain: 12 }, 1280, 900], [{ chain: 12 }, 360, 800], [{ stages: 30 }, 1280, 900], [{ pool: "both", chain: 6 }, 1280, 720], [{ cores: 4 }, 900, 900]]) {
+    Object.assign(world.options, { chain: 0, stages: 0, pool: undefined, cores: undefined, ...options });
+    const page = await open({ width, height });
+    const about = `${JSON.stringify(options)} at ${width} x ${height}`;
+    await page.locator(".node").first().waitFor();
+    const { box, text, svg } = await page.evaluate(() => {
+      const size = (e) => { const r = e.getBoundingClientRect(); return { w: r.width, h: r.height }; };
+      return { box: size(document.querySelector(".graph-scroll")), svg: size(document.querySelector(".graph-scroll svg")), text: size(document.querySelector(".node-name")) };
+    });
+    assert.ok(box.h <= height / 3 + 1, `${about}: ${box.h} high`);
+    assert.ok(text.h >= 10, `${about}: names are ${text.h} high`); // 15 px at a scale of two thirds
+    assert.equal(await page.locator(".node").count(), (options.stages || 4) + (options.chain || 0), about);
+    // All of it is seen with one press.
+    await page.getByRole("button", { name: "Fit" }).click();
+    await page.waitForFunction(() => { const b = document.querySelector(".graph-scroll"); return b.scrollHeight <= b.clientHeight + 1 && b.scrollWidth <= b.clientWidth + 1; });
+    await page.getByRole("button", { name: "Larger" }).click();
+    await page.waitForFunction((h) => document.querySelector(".graph-scroll svg").getBoundingClientRect().height > h, (await page.locator(".graph-scroll svg").evaluate((e) => e.getBoundingClientRect().height)) * 0.99);
+    if (!options.stages && width > 360) assert.ok(svg.w <= box.w + 1 && svg.h <= box.h + 1, `${about} fits: ${svg.w} x ${svg.h} in ${box.w} x ${box.h}`);
+    await page.close();
+  }
+}, { world: {} });
+
+test("stages that share a pool are in a frame", async ({ open }) => {
+  const page = await open({});
+  const frame = page.locator("[data-group=both]");
+  await frame.waitFor();
+  await page.waitForFunction(() => document.querySelector("[data-group=both]").getAttribute("aria-label") === "pool both, 4 threads, shared by backend, work");
+  const boxes = await page.evaluate(() => {
+    const r = (e) => e.getBoundingClientRect(), f = r(document.querySelector(".core-group-box"));
+    return ["web", "backend", "work", "answer"].map((name) => { const b = r(document.querySelector(`[data-stage=${name}] .node-box`)); return b.left > f.left && b.right < f.right && b.top > f.top && b.bottom < f.bottom; });
+  });
+  assert.deepEqual(boxes, [false, true, true, false]);
+  assert.equal(await page.locator(".group-card").count(), 0); // a card has cores
+}, { world: { pool: "both" } });
+
+test("the sizes of batches are a distribution on the page of the stage", async ({ open }) => {
+  const page = await open({ hash: "#/stage/work" });
+  const rows = page.locator("table.cohorts tbody tr");
+  await until(async () => (await rows.allInnerTexts()).map((t) => t.replace(/\s+/g, " ")).join("; ") === "1 50 %; 2 25 %; 3–4 0 %; 5–8 25 %", "the shares");
+  await page.getByText("Events per call of the handler, 3.0 on average").waitFor();
+  const widths = await rows.locator(".share-part").evaluateAll((list) => list.map((r) => Math.round(r.getAttribute("width"))));
+  assert.deepEqual(widths, [100, 50, 0, 50]);
+}, { world: { cohorts: true } });
+
+test("knobs are grouped by what they act on; those of other policies are folded", async ({ open, world }) => {
+  const page = await open({ hash: "#/stage/work" });
+  await page.locator(".subject").nth(3).waitFor();
+  assert.deepEqual(await page.locator(".subject h3").evaluateAll((list) => list.map((h) => h.firstChild.textContent)), ["Threads", "Queue", "Admission", "The stage itself"]);
+  const admission = page.locator(".subject", { hasText: "Which events are refused" });
+  await until(async () => await admission.locator(".others summary").textContent().catch(() => "") === "2 of other policies: threshold, rate", "the policy in use");
+  assert.ok(await admission.getByLabel("admission.target", { exact: true }).isVisible()); // "weir: target of its own"
+  assert.equal(await admission.getByLabel("admission.rate", { exact: true }).isVisible(), false);
+  assert.equal(await admission.locator(".fixed:not(.others) summary").textContent(), "1 fixed while the server runs: policy auto");
+  const own = page.locator(".subject", { hasText: "Options of its type" });
+  assert.equal(await own.locator(".others summary").textContent(), "1 of other policies: slow");
+  world.knobs.set("work admission.rate", { value: "100", until: null }); // an overridden knob is never hidden
+  await admission.getByLabel("admission.rate", { exact: true }).waitFor();
+  // No select is narrower than its texts.
+  const clipped = await page.locator("select:visible").evaluateAll((list) => list.filter((e) => {
+    const probe = document.createElement("span"), style = getComputedStyle(e);
+    for (const key of ["fontFamily", "fontSize", "fontWeight", "letterSpacing"]) probe.style[key] = style[key];
+    probe.style.position = "absolute";
+    probe.style.whiteSpace = "pre";
+    probe.textContent = [...e.options].map((o) => o.text).sort((a, b) => b.length - a.length)[0];
+    document.body.append(probe);
+    const room = e.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - 16; // its arrow
+    const cut = probe.getBoundingClientRect().width > room + 1;
+    probe.remove();
+    return cut;
+  }).map((e) => e.id || e.getAttribute("aria-label")));
+  assert.deepEqual(clipped, []);
+}, { world: { policies: true } });
+
+test("an undo resets what was typed", async ({ open, world }) => {
+  const page = await open({ hash: "#/stage/work" });
+  await page.getByLabel("threads.max", { exact: true }).fill("8");
+  await page.getByRole("button", { name: "Set threads.max" }).click();
+  await page.getByText("set to 8").waitFor();
+  await page.getByLabel("threads.min", { exact: true }).fill("3"); // typed, not set
+  await page.getByLabel("How long to override threads.min").selectOption("1h");
+  await page.getByRole("button", { name: "Undo the last change" }).click();
+  await page.waitForFunction(() => document.getElementById("knob-threads.max").value === "16" && document.getElementById("knob-threads.min").value === "1");
+  assert.equal(await page.getByLabel("How long to override threads.min").inputValue(), "");
+  assert.equal(await page.getByText("set to 8").count(), 0);
+  // A change by another operator is shown, too.
+  world.knobs.set("work queue.limit", { value: "77", until: null });
+  await page.waitForFunction(() => document.getElementById("knob-queue.limit").value === "77");
+});
+
+test("a mark on a chart says what it changed, and the figures before and after", async ({ open, world }) => {
+  const made = { ...world.decisions()[0], id: 5, time: world.now() - 100, stage: "work", action: "grow", actor: "weir", from: 3, to: 4, rule: "more is needed", limit: "", inputs: "" };
+  world.decisions = () => [made];
+  const page = await open({ hash: "#/stage/work?range=5m" });
+  const plot = page.locator(".plot[aria-label*='Chart of Events']");
+  await plot.locator("canvas").waitFor();
+  await plot.focus();
+  for (let i = 0; i < 140 && !await page.locator(".chart .near").count(); i++) await page.keyboard.press("ArrowLeft");
+  assert.match(await page.locator(".chart", { hasText: /^Events/ }).locator(".near").first().textContent(), /^grow: 3 → 4 threads by weir: more is needed; in [\d,]+\/s → [\d,]+\/s, done [\d,]+\/s → [\d,]+\/s$/);
+});
+
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+test("requests are found by path, stage, status, class and trace id", async ({ open }) => {
+  const page = await open({ hash: "#/requests?n=10" });
+  const paths = async () => (await page.locator(".req-path").allTextContents()).join(" ");
+  const search = page.getByLabel("Search");
+  await until(async () => (await page.locator(".req-path").count()) === 10, "the ten slowest");
+  for (const [text, found] of [["/cart", "/cart/1 /cart/2"], ["BULK", "/bulk"], ["queue_full", "/full"], [TRACE, "/traced"], [TRACE.slice(5, 20), "/traced"], ["work", "/deep"], ["/cart vip 2", "/cart/2"]]) {
+    await search.fill(text);
+    await until(async () => await paths() === found, `what matches ${text}`);
+  }
+  assert.match(page.url(), /q=/); // a search is part of the link
+  await search.fill("nothing like this");
+  await page.getByText("None of the 36 slowest requests matches.").waitFor();
+  await search.fill("");
+  await page.getByLabel("Status").selectOption("queue_full");
+  await until(async () => await paths() === "/full", "by status");
+  await page.getByLabel("Status").selectOption("");
+  await page.locator("#req-stage").selectOption("work");
+  await until(async () => await paths() === "/deep", "by stage");
+  await page.locator(".requests summary").click();
+  await axeFindsNothing(page, "a search");
+}, { world: { slow: [...Array.from({ length: 30 }, () => ({ path: "/x" })), { path: "/cart/1" }, { path: "/cart/2" }, { path: "/bulk", class: "bulk" },
+  { path: "/full", outcome: "queue_full", end: "backend" }, { path: "/traced", trace: TRACE }, { path: "/deep", spans: [{ stage: "work", after: 0, wait: 0, service: 0.1, awaiting: 0 }] }] } });
+
+test("overload control is switched after asking twice", async ({ open, world }) => {
+  const page = await open({ hash: "#/config" });
+  const card = page.locator(".card:has(#overload-title)");
+  assert.ok(await card.getByRole("button", { name: "enforce" }).isDisabled());
+  await card.getByRole("button", { name: "shadow" }).click();
+  await card.getByText("Events that overload control would refuse are admitted and counted.").waitFor();
+  assert.equal(world.calls.length, 0);
+  await card.getByRole("button", { name: "shadow? Press again" }).click();
+  await card.getByText("overload control: shadow").waitFor();
+  assert.deepEqual(world.calls, [{ method: "PUT", path: "/api/v1/overload", body: { mode: "shadow" } }]);
+  await page.getByRole("link", { name: "overload: shadow" }).waitFor(); // in the header of every page
+  await axeFindsNothing(page, "the kill switch");
+  await card.getByRole("button", { name: "enforce" }).click();
+  await card.getByRole("button", { name: "enforce? Press again" }).click();
+  await page.waitForFunction(() => !document.querySelector(".pill.mode"));
+});
+
+test("overridden knobs are saved to the file after a look at its lines", async ({ open, world }) => {
+  const page = await open({ hash: "#/config" });
+  const saveIt = page.getByRole("button", { name: "Save to file …" }), saves = () => world.calls.filter((c) => c.path === "/api/v1/save").map((c) => c.body);
+  await saveIt.click();
+  await page.getByRole("heading", { name: "Nothing to save" }).waitFor();
+  await page.keyboard.press("Escape");
+  world.knobs.set("work threads.max", { value: "8", until: null });
+  world.knobs.set("backend queue.limit", { value: "9", until: world.now() + 600 });
+  await saveIt.click();
+  await page.getByRole("heading", { name: "What would be written" }).waitFor();
+  assert.equal(await page.locator(".diff .added").textContent(), "+     threads.max: 8   # work\n");
+  await page.getByText(/Not saved, since it is only until .*: backend\.queue\.limit = 9\./).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.id), "save-title");
+  await axeFindsNothing(page, "a preview of what is saved");
+  assert.deepEqual(saves(), [{ preview: true }, { preview: true }]);
+  await page.getByRole("button", { name: "Write the file" }).click();
+  await page.getByRole("heading", { name: "Saved", exact: true }).waitFor();
+  assert.deepEqual(saves().at(-1), {});
+  await page.getByRole("button", { name: "Close" }).click();
+  assert.ok(await page.evaluate(() => document.activeElement.textContent.startsWith("Save to file")));
+  world.options.broken = true;
+  await saveIt.click();
+  await page.locator("pre.caret", { hasText: "written as ${TIME}" }).waitFor();
+}, { noise: /status of 422/ });
+
+test("annotations of the configuration are not cut", async ({ open }) => {
+  for (const width of [1280, 360]) {
+    const page = await open({ hash: "#/config", width });
+    await page.locator(".origin").first().waitFor();
+    const cut = await page.evaluate(() => {
+      const card = document.querySelector(".yaml").getBoundingClientRect();
+      return [...document.querySelectorAll(".origin, .yaml code")].filter((e) => e.getBoundingClientRect().right > card.right + 0.5 || e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline").length;
+    });
+    assert.equal(cut, 0, `${width}`);
+  }
+}, { world: { evil: ` ${"a-long-path.".repeat(12)}` } });
 
 test("one class has no table of classes", async ({ open }) => {
   const page = await open({});
@@ -391,7 +605,7 @@ test("a core group: axe finds nothing, and 360 pixels are enough", async ({ open
 
 test("what an operator drains is no overload", async ({ open }) => {
   const page = await open({});
-  await page.waitForFunction(() => /^By an operator: work is drained, 40 waiting/.test(document.querySelector(".verdict").textContent.trim()));
+  await page.waitForFunction(() => /^By an operator: work is drained, 40 waiting\./.test(document.querySelector(".verdict").textContent.trim()));
 }, { world: { away: 0.001, stage: { state: "drained" } } });
 
 test("a reload stands on the timeline once, with who did it", async ({ open, world }) => {
@@ -426,7 +640,7 @@ test("an alert is shown when it is raised, and goes when it is over", async ({ o
   await until(() => world.streams.size > 0, "the page listens");
   world.send("alert", world.alert(7, "stage_stuck", "bad"));
   await page.locator(".alerts li").waitFor();
-  await page.waitForFunction(() => /^Stuck: a handler of work is stuck/.test(document.querySelector(".verdict").textContent.trim()));
+  await page.waitForFunction(() => /^Stuck: a handler of work does not return\.a handler of work is stuck/.test(document.querySelector(".verdict").textContent.trim()));
   world.send("alert", world.alert(7, "stage_stuck", "bad", world.now()));
   await page.waitForFunction(() => !document.querySelector(".alerts"));
   await visit(page, "#/timeline");
@@ -717,6 +931,36 @@ test("weir itself: a file that was edited is reloaded by the page, a broken one 
   }
 });
 
+test("weir itself: a knob set on the page is saved to the file, and overload control is switched", async ({ open }) => {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const base = `http://127.0.0.1:${adminPort}`, folder = mkdtempSync(join(tmpdir(), "weir-ui-")), file = join(folder, "server.yaml");
+  const yaml = readFileSync(join(top, "config/servers/overload.yaml"), "utf8");
+  writeFileSync(file, yaml);
+  const server = await startWeir(port, adminPort, file);
+  try {
+    const page = await open({ base, hash: "#/stage/work" });
+    await page.locator("#knob-queue\\.limit").fill("77");
+    await page.keyboard.press("Enter");
+    await page.getByText("set to 77").waitFor();
+    await page.getByText(/of other policies: threshold, rate, burst/).waitFor(); // the server's policy here is `weir`
+    await page.getByRole("link", { name: "Save to file" }).click();
+    await page.getByRole("button", { name: "Save to file …" }).click();
+    await page.locator(".diff .added", { hasText: "limit: 77" }).waitFor();
+    assert.equal(readFileSync(file, "utf8"), yaml);
+    await page.getByRole("button", { name: "Write the file" }).click();
+    await page.getByRole("heading", { name: "Saved", exact: true }).waitFor();
+    assert.equal(readFileSync(file, "utf8"), yaml.replace(/(work:[^]*?limit: )1024/, "$177"));
+    await page.getByRole("button", { name: "off", exact: true }).click();
+    await page.getByRole("button", { name: "off? Press again" }).click();
+    await until(async () => /"off"/.test(await ask(`${base}/api/v1/overload`)), "the mode");
+    await page.getByRole("link", { name: "overload: off" }).waitFor();
+    await page.goto("about:blank");
+  } finally {
+    await stop(server);
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
 test("weir itself: a stage that holds events shows how many are under way", async ({ open }) => {
   const [port, adminPort] = [await freePort(), await freePort()];
   const folder = mkdtempSync(join(tmpdir(), "weir-ui-"));
@@ -817,8 +1061,8 @@ async function run(browser, { name, f, world: options, noise }) {
   const server = await serve(world);
   const base = `http://127.0.0.1:${server.port}`;
   const said = [], contexts = [];
-  const open = async ({ base: at = base, hash = "", scheme = "light", width = 1280, calm = false, locked = false }) => {
-    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme, reducedMotion: calm ? "reduce" : "no-preference" });
+  const open = async ({ base: at = base, hash = "", scheme = "light", width = 1280, height = 900, calm = false, locked = false }) => {
+    const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: calm ? "reduce" : "no-preference" });
     contexts.push(context);
     context.setDefaultTimeout(PATIENCE);
     const page = await context.newPage();

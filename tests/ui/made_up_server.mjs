@@ -14,8 +14,8 @@ const REASONS = ["queue_full", "threshold", "rate", "deadline", "stopping", "pre
 const ROUTES = ["GET /api/v1/graph", "GET /api/v1/stages", "GET /api/v1/stages/{stage}/knobs", "PUT /api/v1/stages/{stage}/knobs/{knob}",
   "DELETE /api/v1/stages/{stage}/knobs/{knob}", "GET /api/v1/stages/{stage}/queue", "POST /api/v1/stages/{stage}/pause",
   "POST /api/v1/stages/{stage}/resume", "POST /api/v1/stages/{stage}/drain", "POST /api/v1/undo", "GET /api/v1/changes", "GET /api/v1/alerts", "GET /api/v1/decisions",
-  "GET /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/profile", "GET /api/v1/config",
-  "GET /api/v1/reload", "POST /api/v1/reload", "GET /api/v1/groups/{group}/knobs", "PUT /api/v1/groups/{group}/knobs/{knob}", "DELETE /api/v1/groups/{group}/knobs/{knob}", "GET /metrics", "GET /readyz"];
+  "GET /api/v1/overload", "PUT /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/profile", "GET /api/v1/config",
+  "GET /api/v1/reload", "POST /api/v1/reload", "POST /api/v1/save", "GET /api/v1/groups/{group}/knobs", "PUT /api/v1/groups/{group}/knobs/{knob}", "DELETE /api/v1/groups/{group}/knobs/{knob}", "GET /metrics", "GET /readyz"];
 
 const round = (x) => Math.round(x * 1e6) / 1e6;
 
@@ -32,6 +32,12 @@ const round = (x) => Math.round(x * 1e6) / 1e6;
 //   evil       text inserted into every free text
 //   up         uptime in seconds at the start (4000)
 //   stages     number of stages, at least the four above
+//   chain      number of stages in a row between `work` and `answer`
+//   pool       `backend` and `work` share a pool with this name
+//   cohorts    calls of `work` have several events
+//   files      open descriptors, of 1,024
+//   policies   `work` has knobs of several policies, of which it uses `weir`
+//   slow       requests instead of the five slowest
 //   away       connections turned away before the graph, per second
 //   limits     `work` limits the server
 //   decisions  number of older decisions
@@ -50,6 +56,7 @@ export class World {
     this.streams = new Set();
     this.eventId = 0;
     this.calls = [];
+    this.mode = "enforce";
     this.reloads = { done: 0, graph: 0, total: 0, failed: 0, draining: 0, last: null, failure: null };
     if (this.evil) this.reload(false, { broken: true });
   }
@@ -87,15 +94,18 @@ export class World {
     const few = this.fewStages();
     if (this.reloads.graph && this.options.more) few.push({ ...few[3], name: this.options.more });
     const more = Math.max(0, (this.options.stages || 0) - few.length);
-    return [...few, ...Array.from({ length: more }, (_, i) => ({ ...few[2], name: `more${i}`, group: `more${i}` }))];
+    const chain = Array.from({ length: this.options.chain || 0 }, (_, i) => ({ ...few[2], name: `step${i}`, group: `step${i}`, depth: 3 + i,
+      to: i + 1 < this.options.chain ? `step${i + 1}` : this.names.answer }));
+    if (chain.length) few[2] = { ...few[2], to: "step0" };
+    return [...few, ...chain, ...Array.from({ length: more }, (_, i) => ({ ...few[2], name: `more${i}`, group: `more${i}` }))];
   }
 
   fewStages() {
     const n = this.names;
     return [
       { name: n.web, use: "http.server", summary: `Accepts connections${this.evil}`, placement: "source", depth: 0, group: "", share: 1, to: n.backend, outlet: "request" },
-      { name: n.backend, use: "delay", summary: "Sleeps by a distribution", placement: "pool", depth: 1, group: n.backend, share: 1, shed: this.options.away ? 0 : 0.55, to: n.work, outlet: "out", limit: 512, wait: 0.0004, service: 0.002, threads: 4 },
-      { name: n.work, use: "burn", summary: "Uses CPU time", placement: this.options.cores ? "group" : "pool", depth: 2, group: this.options.cores ? "core" : n.work, share: 0.45, to: n.answer, outlet: "out", limit: 1024, wait: 0.02, service: 0.004, threads: 2 },
+      { name: n.backend, use: "delay", summary: "Sleeps by a distribution", placement: this.options.pool ? "group" : "pool", depth: 1, group: this.options.pool || n.backend, share: 1, shed: this.options.away ? 0 : 0.55, to: n.work, outlet: "out", limit: 512, wait: 0.0004, service: 0.002, threads: 4 },
+      { name: n.work, use: "burn", summary: "Uses CPU time", placement: this.options.cores || this.options.pool ? "group" : "pool", depth: 2, group: this.options.cores ? "core" : this.options.pool || n.work, share: 0.45, to: n.answer, outlet: "out", limit: 1024, wait: 0.02, service: 0.004, threads: 2 },
       { name: n.answer, use: "respond", summary: "Answers", placement: "inline", depth: 3, group: "", share: 0.45, service: 0.000002 },
     ];
   }
@@ -134,7 +144,8 @@ export class World {
 
   full() {
     const t = this.up();
-    return { time: this.now(), uptime_seconds: t, name: this.graph().name, process_cpu_seconds: t, bottleneck: this.bottleneck(),
+    return { time: this.now(), uptime_seconds: t, name: this.graph().name, process_cpu_seconds: t,
+      process: { cores: 4, threads: 21, resident_bytes: 41e6, open_files: this.options.files ?? 60, open_files_limit: 1024 }, bottleneck: this.bottleneck(),
       stages: this.stages().map((s) => this.fullStage(s, t)), groups: this.groups(t) };
   }
 
@@ -160,21 +171,32 @@ export class World {
       queue: { length: pool ? 40 : 0, limit: s.limit || 0, oldest_wait_seconds: pool ? s.wait : 0 }, in_flight: pool ? 42 : 0, held: 0, awaiting: 0,
       children: { limit: 256, spawned_total: 0, joined_total: 0, orphaned_total: 0, cancelled_total: 0, refused_total: 0, in_flight: 0 },
       law: { residual: 0, slack: 3 },
-      threads: { busy: pool ? 2 : 0, spinning: 0, idle: pool ? s.threads - 2 : 0, now: s.threads || 0, target: s.placement === "group" ? this.options.cores : s.threads || 0, min: pool ? 1 : 0, max: pool ? 16 : 0,
+      threads: { busy: pool ? 2 : 0, spinning: 0, idle: pool ? s.threads - 2 : 0, now: s.threads || 0, target: this.options.cores && s.placement === "group" ? this.options.cores : s.threads || 0, min: pool ? 1 : 0, max: pool ? 16 : 0,
         failures_total: 0, deaths_total: 0, stuck_total: 0 },
-      busy_seconds_total: (all - shed) * (pool ? s.service : 0), batches_total: all - shed, batch_events_total: all - shed, wakeups_total: 0, unhandled_total: 0,
+      busy_seconds_total: (all - shed) * (pool ? s.service : 0), stuck_call: null,
+      thread_seconds_total: { running: pool ? 0.5 * t : 0, runnable: 0.1 * t, io: pool ? 0.8 * t : 0, lock: 0.1 * t, memory: 0, sleep: 0, blocked: 0, downstream: 0, idle: pool ? 2 * t : 0.9 * t }, batches_total: all - shed, batch_events_total: all - shed,
+      cohort_size: this.cohorts(s, all - shed), wakeups_total: 0, unhandled_total: 0,
       longest_running_seconds: 0, slo_seconds: pool ? 0.1 : null, pressure: pool ? 0.3 : 0, degradation: 0, width: null,
-      clients: s.placement === "source" ? this.options.clients || null : null, cores: s.placement === "group" ? this.cores(t) : [],
+      clients: s.placement === "source" ? this.options.clients || null : null, cores: this.options.cores && s.placement === "group" ? this.cores(t) : [],
       links: s.to ? [{ outlet: s.outlet, to: s.to, type: null, events_total: all - shed, loop: false }] : [],
       metrics: s.placement === "source" ? this.metrics(t) : [], classes, ...(s.name === this.names.work ? this.options.stage : {}),
       ...(s.name === this.names.answer && this.options.makes ? { in_flight: 33 } : {}),
     };
   }
 
+  // A half of the calls have one event, a quarter two, and a quarter five to eight.
+  cohorts(s, calls) {
+    const half = Math.floor(calls / 2), quarter = Math.floor(calls / 4);
+    const buckets = !this.options.cohorts || s.name !== this.names.work ? [[1, calls]] : [[1, half], [2, quarter], [8, quarter]];
+    return { count: buckets.reduce((n, [, k]) => n + k, 0), sum: buckets.reduce((n, [to, k]) => n + to * k, 0), buckets: buckets.filter(([, k]) => k > 0) };
+  }
+
   // options.away: connections per second turned away before the graph; then nothing is shed in it.
   metrics(t) {
-    const row = (name, help, value, turned_away) => ({ name, kind: "counter", unit: "connections", help: help + this.evil, value: Math.floor(value), turned_away });
-    return [row("http_accepted_total", "client connections accepted", t, false),
+    const row = (name, help, value, turned_away, kind = "counter") => ({ name, kind, unit: "connections", help: help + this.evil, value: Math.floor(value), turned_away });
+    return [row("http_accepted_total", "client connections accepted", t, false), row("http_connections", "client connections that are open", 37, false, "gauge"),
+      row("http_responses_2xx_total", "responses of class 2xx", 800 * t, false), row("http_responses_3xx_total", "responses of class 3xx", 0, false),
+      row("http_responses_4xx_total", "responses of class 4xx", 50 * t, false), row("http_responses_5xx_total", "responses of class 5xx", 150 * t, false),
       row("http_refused_address_total", "connections refused for exceeding max_per_address", (this.options.away || 0) * t, true)];
   }
 
@@ -224,7 +246,13 @@ export class World {
         type, written: "a whole number", choices, default: value, live, help: help + this.evil };
     };
     if (this.options.cores && stage === "core") return [knob("starve", "25ms", "duration", true, "longest wait of a stage"), knob("visit", "[]", "strings", false, "order of the stages")];
-    return [knob("threads.min", "1", "int", true, "least handler threads"), knob("threads.max", "16", "int", true, "most handler threads"),
+    const policies = stage !== this.names.work || !this.options.policies ? [] : [
+      knob("admission.policy", "auto", "string", false, "policy that chooses which events may enter the queue"),
+      knob("admission.threshold", "auto", "int", true, "policy threshold: queue length from which events are refused"),
+      knob("admission.target", "auto", "duration", true, "policies codel and dagor: target wait; weir: target of its own; auto is the policy's default"),
+      knob("admission.rate", "0", "rate", true, "policy rate: events admitted per second"),
+      knob("with.dist", "exp", "enum", true, "distribution of the times", "exp|bimodal"), knob("with.slow", "10ms", "duration", true, "time of slow events with dist bimodal")];
+    return [...policies, knob("threads.min", "1", "int", true, "least handler threads"), knob("threads.max", "16", "int", true, "most handler threads"),
       knob("queue.limit", "1024", "int", true, "most events that may wait"), knob("admission.mode", "enforce", "choice", true, "what is done with a refusal", "enforce|shadow|off"),
       knob("threads.pin", "false", "bool", false, "bind threads to cores")];
   }
@@ -292,6 +320,8 @@ export class World {
 
   requests() {
     const n = this.names;
+    if (this.options.slow) return { requests: this.options.slow.map((r, i) => ({ id: i + 1, class: this.classes[0], at: this.now(), took: 1 / (i + 1), outcome: "ok", path: "", trace: "", end: n.answer, hops: 1, children: 0, child_spans: [],
+      spans: [{ stage: n.web, after: 0, wait: 0, service: 0.001, awaiting: 0 }], ...r })), next: null };
     return { requests: [0.41, 0.35, 0.3, 0.12, 0.02].map((took, i) => ({ id: `B0${i}`, class: this.classes[i % this.classes.length], at: this.now() - 20 * i, took, outcome: "ok",
       path: `/x/${i}${this.evil}`, spans: [{ stage: n.web, after: took * 0.5, wait: 0, service: took * 0.05 }, { stage: n.backend, after: took * 0.55, wait: took * 0.1, service: took * 0.1 },
         { stage: n.work, after: took * 0.8, wait: took * 0.1, service: took * 0.05 }].map((s) => ({ ...s, awaiting: 0 })), children: 0, child_spans: [], ...this.family(i, took) })) };
@@ -368,7 +398,11 @@ const HANDLERS = {
   "GET /api/v1": ({ world, send }) => send(200, { routes: ROUTES.filter((r) => world.has(r)).map((r) => ({ method: r.split(" ")[0], path: r.split(" ")[1], doc: "" })) }),
   "GET /api/v1/graph": ({ world, send }) => send(200, world.graph()),
   "GET /api/v1/stages": ({ world, send }) => send(200, world.full()),
-  "GET /api/v1/overload": ({ send }) => send(200, { mode: "enforce" }),
+  "GET /api/v1/overload": ({ world, send }) => send(200, { mode: world.mode }),
+  "PUT /api/v1/overload": ({ world, json, send }) => {
+    world.mode = json.mode;
+    send(200, { mode: world.mode });
+  },
   "GET /api/v1/decisions": ({ world, url, send }) => {
     const { page, next } = world.page("/api/v1/decisions", world.decisions(), url.searchParams);
     send(200, { decisions: page, next });
@@ -382,6 +416,13 @@ const HANDLERS = {
   "GET /api/v1/profile": ({ world, send }) => send(200, world.profile()),
   "GET /api/v1/requests/slowest": ({ world, send }) => send(200, world.requests()),
   "GET /api/v1/config": ({ world, send }) => send(200, world.config()),
+  "POST /api/v1/save": ({ world, json, send, problem }) => {
+    const knobs = [...world.knobs].map(([name, k]) => ({ owner: name.split(" ")[0], knob: name.split(" ")[1], value: k.value + world.evil, expires_at: k.until }));
+    if (world.options.broken) return problem(422, "made-up.yaml:8:5: this value is written as ${TIME}");
+    const saved = knobs.filter((k) => !k.expires_at).map(({ expires_at, ...k }) => k);
+    const changes = saved.map((k) => `-     ${k.knob}: old   # ${k.owner}\n+     ${k.knob}: ${k.value}   # ${k.owner}\n`).join("");
+    return send(200, { preview: json.preview === true, file: "made-up.yaml", changes, saved, left: knobs.filter((k) => k.expires_at) });
+  },
   "GET /api/v1/reload": ({ world, send }) => send(200, world.reloads),
   "POST /api/v1/reload": ({ world, json, send }) => {
     setTimeout(() => world.reload(json.preview === true), 20);

@@ -22,7 +22,9 @@ export const STYLES = [
   { color: "--c5", dash: [4, 2] },
   { color: "--c6", dash: [1, 4] },
 ];
-const MARK_PX = 7; // marks this close to the pointer appear in the tooltip
+const MARK_PX = 7; // marks this close to the pointer appear in the tooltip and the legend
+const AROUND_S = 30; // before and after a mark: the time after which the outcome of a decision is known
+const AROUND_SERIES = 2; // series with figures before and after a mark; the others differ little
 
 // series: [{ name, data, style?: 0..5, fill?: bool }], at: [unix], marks: [{ at, text }].
 // unit: a key of UNITS; note: one line below the title; relative: `at` starts at 0.
@@ -70,6 +72,7 @@ export function Chart({ title, unit, at, series, marks = [], range, note, relati
             <li key={s.name}><Swatch n={s.style ?? n} /> {s.name} <b>{show(s)}</b></li>
           ))}
           {i !== null && <li class="when">at {relative ? `+${span(at[i])}` : clock(at[i])}</li>}
+          {i !== null && near(plot.current, marks, at[i]).map((m) => <li key={`${m.at} ${m.text}`} class="near">{markText(m, at, series, unit)}</li>)}
         </ul>
       </figcaption>
       <div class="plot" ref={box} tabIndex={0} role="img" aria-label={summary(title, unit, series, marks)}
@@ -99,6 +102,28 @@ function summary(title, unit, series, marks) {
     return x ? `${s.name}: now ${UNITS[unit](lastKnown(s.data))}, at most ${UNITS[unit](x.max)}` : `${s.name}: no data`;
   });
   return `Chart of ${title}. ${parts.join("; ")}.${marks.length ? ` ${marks.length} marks.` : ""} Arrow keys move along it.`;
+}
+
+// ---- marks ----
+
+const near = (u, marks, t) => (u ? marks.filter((m) => Math.abs(u.valToPos(m.at, "x") - u.valToPos(t, "x")) <= MARK_PX).slice(0, 4) : []);
+
+// Mean of the values within AROUND_S before (`side` -1) or after (1) the time `t`; null if there are none.
+function meanAround(at, data, t, side) {
+  let sum = 0, n = 0;
+  for (let i = 0; i < at.length; i++) {
+    const d = (at[i] - t) * side;
+    if (d > 0 && d <= AROUND_S && data[i] !== null && data[i] !== undefined) sum += data[i], n++;
+  }
+  return n ? sum / n : null;
+}
+
+// For example "grow: 3 → 4 threads by weir; p99 82 ms → 14 ms, p50 20 ms → 4 ms": what was marked, and the means before and after it.
+export function markText(m, at, series, unit) {
+  const show = UNITS[unit];
+  const figures = series.slice(0, AROUND_SERIES).map((s) => [s.name, meanAround(at, s.data, m.at, -1), meanAround(at, s.data, m.at, 1)])
+    .filter(([, before, after]) => before !== null && after !== null).map(([name, before, after]) => `${name} ${show(before)} → ${show(after)}`);
+  return figures.length ? `${m.text}; ${figures.join(", ")}` : m.text;
 }
 
 const dataOf = ({ at, series }) => [at, ...series.map((s) => s.data)];
@@ -238,8 +263,7 @@ function fillTip(u, tip, { at, series, marks, unit, relative }, i) {
     row.append(make("span", "", s.name), make("b", "", UNITS[unit](s.data[i])));
     return row;
   });
-  const near = marks.filter((m) => Math.abs(u.valToPos(m.at, "x") - u.cursor.left) <= MARK_PX).slice(0, 4);
-  tip.replaceChildren(head, ...rows, ...near.map((m) => make("p", "tip-mark", m.text)));
+  tip.replaceChildren(head, ...rows, ...near(u, marks, at[i]).map((m) => make("p", "tip-mark", markText(m, at, series, unit))));
   const room = u.over.clientWidth;
   const left = u.cursor.left + 14 + tip.offsetWidth > room ? u.cursor.left - tip.offsetWidth - 14 : u.cursor.left + 14;
   tip.style.left = `${Math.max(-40, left)}px`;

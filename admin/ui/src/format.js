@@ -14,6 +14,14 @@ export function count(n) {
   return whole.format(n);
 }
 
+// "512 B", "41 MB", "1.3 GB": powers of ten, like the rest of the page.
+export function bytes(n) {
+  if (isNothing(n)) return NONE;
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  const i = n < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(n) / 3));
+  return `${i === 0 ? whole.format(n) : digits(n / 1000 ** i)} ${units[i]}`;
+}
+
 // A rate per second, such as "0", "0.4", "12", "1,204", "840 k".
 export function rate(n) {
   if (isNothing(n)) return NONE;

@@ -18,18 +18,13 @@ import { Profile } from "./pages/profile.jsx";
 import { Requests } from "./pages/requests.jsx";
 import { Stage } from "./pages/stage.jsx";
 import { Timeline } from "./pages/timeline.jsx";
+import { MODES } from "./overload.jsx";
 import { Mark } from "./parts.jsx";
 import { href, route, setTheme, theme, THEMES } from "./route.js";
 
 const PAGE = {
   overview: ["Overview", Overview], stage: ["Stages", Stage], requests: ["Requests", Requests],
   profile: ["Profile", Profile], timeline: ["Timeline", Timeline], config: ["Config", Config], compare: ["Compare", Compare],
-};
-
-// Modes of the kill switch in which overload control does not refuse.
-const MODES = {
-  shadow: "Overload control is in shadow mode: events that it would refuse are admitted and counted.",
-  off: "Overload control is switched off: only full queues and deadlines refuse events.",
 };
 
 function App() {
@@ -66,7 +61,7 @@ function Header({ page }) {
         {Object.entries(PAGE).map(([key, [label]]) => <a key={key} href={href(key)} aria-current={key === page ? "page" : undefined}>{label}</a>)}
       </nav>
       <div class="status">
-        {MODES[mode.value] && <p class="pill mode" title={MODES[mode.value]}>overload: {mode.value}</p>}
+        {mode.value !== "enforce" && MODES[mode.value] && <a class="pill mode" href={href("config")} title={MODES[mode.value]}>overload: {mode.value}</a>}
         {!mayAct.value && <p class="pill quiet">viewer</p>}
         {!locked.value && <LinkPill />}
         <Who />

@@ -57,7 +57,7 @@ export class Model {
       stageNow(s, old.byName.get(s.name), older.byName.get(s.name), dt));
     const byName = new Map(stages.map((s) => [s.name, s]));
     const groups = (last.groups || []).map((g) => groupNow(g, old.groups?.find((o) => o.name === g.name), byName, dt));
-    return { at: last.time, stages, all: sumUp(stages), byName, groups };
+    return { at: last.time, stages, all: sumUp(stages), byName, groups, process: processNow(last, old, dt) };
   }
 
   // The sample between the last two answers, in the form of a `tick` event with classes; or null.
@@ -77,6 +77,11 @@ function isOfSame(answer, last) {
   const names = (s) => [s.name, s.use, ...s.classes.map((c) => c.name), ...s.links.map((l) => l.outlet)].join();
   return answer.stages.length === last.stages.length &&
     answer.stages.every((s, i) => names(s) === names(last.stages[i]) && sum(s) >= sum(last.stages[i]));
+}
+
+// What the process uses; `cpu` is in cores. null if the server does not tell.
+function processNow(last, old, dt) {
+  return last.process ? { ...last.process, cpu: per(last.process_cpu_seconds, old.process_cpu_seconds, dt) } : null;
 }
 
 const per = (now, then, dt) => Math.max(0, now - (then || 0)) / dt;
@@ -116,6 +121,7 @@ function stageNow(s, old, older, dt) {
     costS: done + failed > 0 ? busyS / (done + failed) : null, // thread time per event
     serviceS: meanService(s.classes, old.classes),
     cohort: mean(s, old),
+    cohorts: cohortsNow(s, older || s),
     newFailures: t.failures_total - old.threads.failures_total + t.deaths_total - old.threads.deaths_total,
     unhandled: per(s.unhandled_total, old.unhandled_total, dt),
     own, turnedAway, away,
@@ -186,6 +192,18 @@ function groupNow(g, old, byName, dt) {
   // the last of `cores` may have left the group
   return { ...g, cores, present: cores.slice(0, g.cores_now), all: together(cores),
     stages: g.stages.map((s) => ({ ...s, all: together(byName.get(s.name)?.cores || []) })) };
+}
+
+// How many calls of the handler had how many events, recently: { calls, events, rows: [{ from, to, calls }] }. The
+// rows are powers of two, from 1 to the largest that occurred; null if the server does not count them.
+function cohortsNow(s, older) {
+  if (!s.cohort_size) return null;
+  const before = new Map(older.cohort_size.buckets);
+  const grown = new Map(s.cohort_size.buckets.map(([to, n]) => [to, n - (before.get(to) || 0)]).filter(([, n]) => n > 0));
+  const rows = [];
+  for (let to = 1; to <= Math.max(0, ...grown.keys()); to *= 2) rows.push({ from: to / 2 + 1, to, calls: grown.get(to) || 0 });
+  if (rows.length) rows[0].from = 1;
+  return { rows, calls: total(rows, (r) => r.calls), events: s.cohort_size.sum - older.cohort_size.sum };
 }
 
 const finite = (x) => (x === Infinity ? 100 : x);

@@ -67,6 +67,15 @@ export function Select({ label, value, options, onChange, id }) {
   );
 }
 
+export function Search({ label, hint, value, onInput, id }) {
+  return (
+    <label class="select" for={id}>
+      <span>{label}</span>
+      <input id={id} type="search" value={value} placeholder={hint} title={hint} spellcheck={false} onInput={(e) => onInput(e.currentTarget.value)} />
+    </label>
+  );
+}
+
 // ---- decisions and changes ----
 
 export function whatOf(d) {

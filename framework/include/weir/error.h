@@ -46,7 +46,7 @@ WEIR_C_BEGIN
 	    "the deadline passed before a handler could start, or while a stage held the event")   \
 	X(ESTOPPING, -36, SHED, "stopping", "the server is stopping")                              \
 	X(EPRESSURE, -37, SHED, "pressure", "the server is out of a resource")                     \
-	X(EPRIORITY, -38, SHED, "priority", "more important work needs the capacity")              \
+	X(EPRIORITY, -38, SHED, "priority", "the stage can serve only part of what is offered")    \
 	X(EDELAY, -39, SHED, "delay", "the wait in the queue was, or would have been, too long")   \
 	X(EHOPELESS, -40, SHED, "hopeless", "the work could not be done before its deadline")      \
 	X(ELIMIT, -41, SHED, "limit", "the limit on events in flight was reached")                 \

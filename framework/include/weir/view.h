@@ -27,6 +27,46 @@ enum weir_thread_state {
 	WEIR_THREAD_STATES,
 };
 
+/** Buckets of weir_stage_view.cohorts: bucket b has the calls with at most 2^b events, and more than
+ *  those of the bucket before. The last one has WEIR_BATCH_MAX events, the most of one call. */
+#define WEIR_COHORT_BUCKETS 9
+
+/** Return the bucket of a call with `n` events, 1..WEIR_BATCH_MAX. A few instructions. */
+static inline int weir_cohort_bucket(int n)
+{
+	return n > 1 ? 32 - __builtin_clz((unsigned)n - 1) : 0;
+}
+
+/** How the threads of a stage spend their time; weir_thread_time_words has the names. */
+enum weir_thread_time {
+	WEIR_TIME_RUNNING,    /* on a core, in the handler or between two calls */
+	WEIR_TIME_RUNNABLE,   /* ready to run, without a core */
+	WEIR_TIME_IO,         /* asleep in the handler: in a system call that waits for data */
+	WEIR_TIME_LOCK,       /* for a mutex, a condition or another futex */
+	WEIR_TIME_MEMORY,     /* in a page fault, or a call that changes the address space */
+	WEIR_TIME_SLEEP,      /* in nanosleep */
+	WEIR_TIME_BLOCKED,    /* for another or an unknown reason */
+	WEIR_TIME_DOWNSTREAM, /* in inline stages after this one, which its threads run */
+	WEIR_TIME_IDLE,       /* without work */
+	WEIR_TIMES,
+};
+
+/** "running", "runnable", "io", "lock", "memory", "sleep", "blocked", "downstream", "idle". Static. */
+WEIR_API extern const char *const weir_thread_time_words[WEIR_TIMES];
+
+/** A handler call that the watchdog has reported as stuck (`threads: { stuck }`). */
+struct weir_stuck_view {
+	uint64_t id; /* number of such calls at the stage, this one included; 0: there was none */
+	int64_t wall_ns; /* CLOCK_REALTIME: when it was found */
+	int64_t for_ns;  /* how long it had run then; if it still runs, until now */
+	bool runs;       /* it has not returned */
+	char thread[24];
+	char type[WEIR_NAME_MAX + 1]; /* type of its events */
+	/* its call stack when it was found, the innermost function first, one line for each frame:
+	 * "function (file+0x1a2b)"; the first lines, as many as fit; "" if there is none */
+	char stack[2000];
+};
+
 /** Statistics of one class at one stage: totals since the server started, except `queued`. */
 struct weir_class_view {
 	uint64_t offered;   /* events offered to the stage's admission */
@@ -170,16 +210,26 @@ struct weir_stage_view {
 	int spares_busy, spares_now;
 	uint64_t thread_failures, thread_deaths;
 	uint64_t busy_ns; /* time in handlers, summed over threads */
+	/* How the threads have spent their time, summed over them; of the stages of a group, each has
+	 * its part. For an inline stage, which has no threads: its part of busy_ns. 0 for a source with
+	 * more than 64 loops. The kernel may not count WEIR_TIME_RUNNABLE (times_known is false); it is
+	 * then 0, and part of another time. See graph/time_split.h. */
+	uint64_t time_ns[WEIR_TIMES];
+	bool times_known;
 	uint64_t batches; /* number of handle calls */
 	/* events in these calls; the mean cohort is batch_events / batches */
 	uint64_t batch_events;
+	/* of these calls, by weir_cohort_bucket, those with as many events. Counters are read while
+	 * they change, so the sum may differ from `batches` by the calls that have just ended. */
+	uint64_t cohorts[WEIR_COHORT_BUCKETS];
 	uint64_t wakeups;   /* sleeping threads woken for this stage */
 	uint64_t unhandled; /* events that the handler left behind (weir/stage.h) */
 	/* payloads and reservations that the stage was refused (weir/payload.h), by enum
 	 * weir_payload_refusal */
 	uint64_t payload_refused[WEIR_PAYLOAD_REFUSALS];
-	int64_t oldest_wait_ns; /* age of the oldest waiting event, 0 if none waits */
-	uint64_t stuck;         /* handle calls that took longer than threads.stuck */
+	int64_t oldest_wait_ns;            /* age of the oldest waiting event, 0 if none waits */
+	uint64_t stuck;                    /* handle calls that took longer than threads.stuck */
+	struct weir_stuck_view stuck_call; /* the last one with a call stack */
 	/* duration so far of the longest handle call in progress, or 0 */
 	int64_t longest_running_ns;
 	int64_t slo_ns;
@@ -230,7 +280,9 @@ struct weir_graph_view {
 	int64_t now_ns, wall_ns, started_ns;
 	bool ready, draining;
 	int n_classes;
-	const char *class_name[WEIR_CLASSES_MAX];
+	const char *class_name[WEIR_CLASSES_MAX]; /* the highest first */
+	/* the objective that the configuration sets for the class (`slo`), 0 if it sets none */
+	int64_t class_slo_ns[WEIR_CLASSES_MAX];
 	int n_stages;
 	struct weir_stage_view *stages;
 	int n_groups;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "http/conn/conn_proxy.h"
 #include "http/conn/conn_tls.h"
 #include "http/conn/limit.h"
 #include "http/request/transfer.h"
@@ -88,6 +89,10 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 	if (WEIR_UNLIKELY(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))) {
 		c->socket.peer_done |= (events & EPOLLRDHUP) != 0;
 		conn_gone(c);
+	}
+	if (WEIR_UNLIKELY(c->proxy != NULL) && conn_is_open(c)) {
+		conn_proxy_ready(c);
+		return;
 	}
 	if (c->net.tls)
 		events = conn_tls_ready(c, events);
@@ -186,12 +191,29 @@ void conn_open(
 	memcpy(c->net.client.id, &io->next_id, sizeof(c->net.client.id));
 	io->next_id++;
 	net_conn_name(&c->net, addr);
+	c->net.client.trusted = net_trusts(&io->srv->net, addr);
+	if (c->net.client.trusted && io->conf.client_from == FORWARDED_PROXY && refuse < 0) {
+		conn_proxy_begin(c);
+		conn_act(c, c->proxy ? CONN_WAIT : CONN_CLOSE);
+		return;
+	}
 	if (io->srv->net.tls)
 		conn_tls_begin(c);
 	c->stream.secure = c->net.tls != NULL;
 	if (refuse >= 0)
 		next = limit_refuse(c, (enum limit)refuse);
 	conn_act(c, io->srv->net.tls && !c->net.tls ? CONN_CLOSE : next);
+}
+
+/* Whether the new configuration trusts the proxy from which the connection comes. */
+static bool still_trusted(const struct http_io *io, const struct net_client *client)
+{
+	const struct networks *trust = &io->srv->net.trust;
+	struct net_address a;
+
+	return trust->n > 0 &&
+	       net_address_read((struct weir_slice){client->address, client->address_n}, &a) &&
+	       networks_have(trust, &a);
 }
 
 void conn_past(const struct conn *c, struct conn_past *past)
@@ -211,6 +233,7 @@ struct conn *conn_adopt(struct http_io *io, int fd, const struct conn_past *past
 	c->requests = past->requests;
 	c->input = past->input;
 	c->net.client = past->client;
+	c->net.client.trusted = still_trusted(io, &past->client);
 	if (c->net.client.key != 0 && clients_enter(io->srv->net.clients, c->net.client.key) <= 0)
 		c->net.client.key = 0;
 	if (past->tls)

@@ -49,7 +49,7 @@ enum conn_input {
 /** What a connection does now, derived from its members; conn_state.c has the transitions. A new
  * connection is SHAKING, even without TLS. */
 enum conn_state {
-	CONN_STATE_SHAKING, /* TLS handshake */
+	CONN_STATE_SHAKING, /* PROXY header, TLS handshake */
 	CONN_STATE_IDLE,    /* no request */
 	CONN_STATE_HEAD,    /* part of a head has arrived */
 	CONN_STATE_BODY,    /* a body is arriving, or is skipped */
@@ -103,6 +103,8 @@ enum conn_next {
 /** The events for which the socket of a connection is watched; EPOLLOUT may be added. */
 #define CONN_EVENTS ((uint32_t)EPOLLIN | EPOLLRDHUP | EPOLLET)
 
+struct proxy_header;
+
 struct conn {
 	struct net_conn net; /* first member */
 	struct http_io *io;
@@ -119,6 +121,7 @@ struct conn {
 	uint64_t wire_bytes;            /* received for the requests in the list from `first` */
 	struct stream stream;
 	struct conn_part part;
+	struct proxy_header *proxy; /* until it has arrived; else NULL */
 };
 
 /** Return the connection of which `c` is the first member. NULL is allowed. */

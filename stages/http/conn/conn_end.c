@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "http/conn/conn_proxy.h"
 #include "http/conn/conn_tls.h"
 #include "http/request/sent.h"
 #include "net/tls/tls_conn.h"
@@ -114,6 +115,7 @@ void conn_reap(struct conn *c)
 	}
 	if (c->first || (c->net.tls && tls_is_away(c->net.tls)))
 		return;
+	conn_proxy_drop(c);
 	tls_conn_free(conn_tls_set(c, NULL));
 	free(c->part.head);
 	pool_hold(&c->io->pool, -(int64_t)(sizeof(*c) + c->part.head_n));

@@ -59,7 +59,7 @@ enum conn_state conn_state(const struct conn *c)
 	default:
 		break;
 	}
-	if (c->net.tls && tls_is_shaking(c->net.tls))
+	if (c->proxy || (c->net.tls && tls_is_shaking(c->net.tls)))
 		return CONN_STATE_SHAKING;
 	if (c->socket.blocked)
 		return CONN_STATE_WRITING;

@@ -8,7 +8,10 @@
  */
 #include "http/conn/conn.h"
 
+#include <string.h>
+
 #include "http/conn/limit.h"
+#include "http/message/forwarded.h"
 #include "http/message/wire.h"
 
 /* The requests of one connection may always hold PIPELINE_FREE bytes of memory, and beyond that
@@ -104,6 +107,19 @@ WEIR_COLD static void take_hints(struct http_io *io, struct http_req *r)
 	io->count[SERVER_HINTS_IGNORED] += malformed;
 }
 
+/* Read what the proxy that sent the request says of its client. */
+WEIR_COLD static void take_client(struct http_io *io, struct http_req *r)
+{
+	struct forwarded f;
+
+	forwarded_read(&r->pub, (enum forwarded_from)io->conf.client_from, &io->srv->net.trust, &f);
+	if (f.known)
+		r->client_n = (uint8_t)net_address_text(&f.client, r->client);
+	r->has_scheme = f.scheme.n > 0;
+	r->is_secure = f.scheme.n == strlen("https");
+	io->count[SERVER_FORWARDED_IGNORED] += f.malformed;
+}
+
 /* With `deadline: slo`, the deadline is at most the objective of the class. */
 static void bound_deadline(const struct http_io *io, struct weir_event *ev)
 {
@@ -139,6 +155,8 @@ static void emit(struct conn *c, struct http_req *r)
 		conn_stop_input(c);
 	weir_event_init(ev, &weir_http_request_type, weir_loop_now_ns(io->net.loop));
 	ev->trace_id = io->next_id++ & INT64_MAX; /* bit 63 is for shed ids */
+	if (WEIR_UNLIKELY(c->net.client.trusted))
+		take_client(io, r);
 	if (conf->user[0])
 		ev->session = wire_user(&r->pub, conf->user);
 	if (wire_may_hint(&r->pub))

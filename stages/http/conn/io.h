@@ -17,6 +17,7 @@
 #include <weir/http_guard.h>
 #include <weir/weir.h>
 
+#include "http/message/forwarded.h"
 #include "http/request/metrics.h"
 #include "http/request/pool.h"
 #include "http/request/refusal_log.h"
@@ -38,7 +39,8 @@ struct http_conf {
 	char *server_name;
 	char *user;
 	struct weir_strings methods;
-	int deadline; /* enum server_deadline */
+	int deadline;    /* enum server_deadline */
+	int client_from; /* enum forwarded_from */
 };
 
 /* Order of the choices of `deadline:`. */

@@ -65,13 +65,22 @@ static struct weir_slice get_target(const struct weir_event *ev, const char *arg
 	    req->path.p, (size_t)(req->query.p + req->query.n - req->path.p)};
 }
 
-static struct weir_slice get_address(const struct weir_event *ev, const char *arg)
+static struct weir_slice get_peer(const struct weir_event *ev, const char *arg)
 {
 	const struct conn *c = conn_of(ev);
 
 	(void)arg;
 	return c ? (struct weir_slice){c->net.client.address, c->net.client.address_n}
 		 : (struct weir_slice){NULL, 0};
+}
+
+static struct weir_slice get_address(const struct weir_event *ev, const char *arg)
+{
+	const struct http_req *r = (const struct http_req *)pub_of(ev);
+
+	if (r->client_n > 0)
+		return (struct weir_slice){r->client, r->client_n};
+	return get_peer(ev, arg);
 }
 
 static struct weir_slice get_connection(const struct weir_event *ev, const char *arg)
@@ -95,10 +104,11 @@ static struct weir_slice slice_of(const char *text)
 
 static struct weir_slice get_scheme(const struct weir_event *ev, const char *arg)
 {
-	const struct conn *c = conn_of(ev);
+	const struct http_req *r = (const struct http_req *)pub_of(ev);
 
 	(void)arg;
-	return slice_of(c && c->net.tls ? "https" : "http");
+	return slice_of(
+	    (r->has_scheme ? r->is_secure : r->conn && r->conn->net.tls) ? "https" : "http");
 }
 
 static struct weir_slice get_tls(const struct weir_event *ev, const char *arg)
@@ -122,9 +132,12 @@ static const struct weir_field fields[] = {
     {"method", get_method, "method, as sent"},
     {"host", get_host, "name of the host the request is for, in lower case, without port"},
     {"target", get_target, "path in its normal form, with the query as sent"},
-    {"address", get_address, "address of the client, without its port"},
+    {"address", get_address,
+	"address of the client, without its port; of the one that a proxy in "
+	"'trust' names, if it names one"},
+    {"peer", get_peer, "address of the other end of the connection, a proxy or the client"},
     {"connection", get_connection, "identifier of the connection: 8 bytes, unique in this process"},
-    {"scheme", get_scheme, "https with TLS, else http"},
+    {"scheme", get_scheme, "https with TLS, else http; what a proxy in 'trust' says, if it does"},
     {"tls", get_tls, "TLS version, such as TLSv1.3; none without TLS"},
     {"sni", get_sni, "server name that the client asked for in its TLS handshake"},
     {"header.", get_header, "followed by a name: value of the first header field with that name"},

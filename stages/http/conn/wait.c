@@ -24,6 +24,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
+#include "http/conn/conn_proxy.h"
 #include "http/conn/conn_tls.h"
 #include "http/conn/limit.h"
 #include "net/tls/tls_conn.h"
@@ -184,7 +185,9 @@ enum conn_next conn_time_out(struct conn *c)
 	case WAIT_WRITE:
 		return write_timed_out(c, at_pause(c, conf->write_timeout_ns) <= now_ns);
 	case WAIT_IDLE:
-		if (c->net.tls && tls_is_shaking(c->net.tls))
+		if (c->proxy)
+			conn_proxy_timed_out(c);
+		else if (c->net.tls && tls_is_shaking(c->net.tls))
 			conn_tls_timed_out(c);
 		else
 			c->io->count[SERVER_TIMEOUTS_IDLE]++;

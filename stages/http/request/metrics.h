@@ -65,6 +65,10 @@
 	X(HINTS_IGNORED, "http_hints_ignored_total", COUNTER, "requests",                          \
 	    "requests whose x-deadline-ms, grpc-timeout, x-retry-attempt or traceparent could "    \
 	    "not be read")                                                                         \
+	X(FORWARDED_IGNORED, "http_forwarded_ignored_total", COUNTER, "requests",                  \
+	    "requests of a trusted proxy whose X-Forwarded-For or Forwarded could not be read")    \
+	X(PROXY_FAILED, "http_proxy_failed_total", COUNTER, "connections",                         \
+	    "connections of a trusted proxy closed for a bad, late or missing PROXY header")       \
 	X(UNDELIVERED, "http_undelivered_total", COUNTER, "responses",                             \
 	    "answers whose client had disconnected")                                               \
 	X(PART_BODIES, "http_streamed_bodies_total", COUNTER, "requests",                          \

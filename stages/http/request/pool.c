@@ -155,6 +155,8 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	r->in = NULL;
 	r->conn = NULL;
 	r->loop = NULL;
+	r->client_n = 0;
+	r->has_scheme = false;
 	r->answered = r->refusal = r->expect_continue = r->keep_alive = r->last = false;
 	r->body_taken = false;
 	if (p->n_reqs >= POOL_KEPT) {

@@ -17,6 +17,7 @@
 #ifndef WEIR_HTTP_REQUEST_H
 #define WEIR_HTTP_REQUEST_H
 
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,7 +63,10 @@ struct http_req {
 	bool body_taken; /* belongs to the owner: weir_http_body_next has returned a whole body */
 	bool streams;    /* belongs to the I/O thread: the response is streamed */
 	bool expect_continue;
-	bool refusal; /* was never in the graph: exists only to carry a refusal */
+	/* What a trusted proxy says of its client; constant. `client_n` is 0 if it says nothing. */
+	uint8_t client_n;
+	bool has_scheme, is_secure; /* the client's scheme is known; it is https */
+	bool refusal;               /* was never in the graph: exists only to carry a refusal */
 	/* notified when the response has been sent (sent.h); belongs to the event's owner, then to
 	 * the I/O thread */
 	struct http_sent *sent;
@@ -74,6 +78,7 @@ struct http_req {
 	/* weir_http_family; NULL before. The owner of the event sets it, the I/O thread ends it and has
 	 * the reference. */
 	_Atomic(struct weir_family *) family;
+	char client[INET6_ADDRSTRLEN]; /* with `client_n` */
 	struct weir_op op;
 	struct weir_trail trail;
 	struct weir_payloads payloads;

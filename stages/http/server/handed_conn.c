@@ -34,7 +34,8 @@ static bool between_requests(const struct conn *c)
 {
 	return c->phase == CONN_OPEN && c->in_flight == 0 && c->input == INPUT_OPEN &&
 	       !c->socket.blocked && !c->part.begun && !c->stream.filling &&
-	       c->stream.phase != STREAM_SKIP && !(c->net.tls && tls_is_away(c->net.tls));
+	       c->stream.phase != STREAM_SKIP && !(c->net.tls && tls_is_away(c->net.tls)) &&
+	       !c->proxy;
 }
 
 bool handed_conn_leave(struct net_conn *conn)

@@ -200,6 +200,19 @@ const struct weir_knob server_knobs[] = {
 	.offset = ROW(methods),
 	.help = "methods accepted besides the standard ones, such as [QUERY]: stages get them as "
 		"sent; any other method gets 501"},
+    {.name = "trust",
+	.type = WEIR_KNOB_STRINGS,
+	.offset = ROW(net.trust),
+	.help = "networks of the proxies in front of this server, such as [10.0.0.0/8, ::1]: their "
+		"word about who the client is counts, and their connections have no limit per "
+		"address"},
+    {.name = "client_from",
+	.type = WEIR_KNOB_ENUM,
+	.offset = ROW(client_from),
+	.def = "x-forwarded-for",
+	.choices = "x-forwarded-for|forwarded|proxy",
+	.help = "where proxies in 'trust' name the client: in X-Forwarded-For, in Forwarded, or in "
+		"a PROXY header (version 1 or 2) at the start of each connection"},
     {.name = "user",
 	.type = WEIR_KNOB_STRING,
 	.offset = ROW(user),

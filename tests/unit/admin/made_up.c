@@ -54,6 +54,27 @@ static void made_up_links(
 		};
 }
 
+/* What its threads did, and the calls of its handler. */
+static void made_up_calls(struct weir_stage_view *s)
+{
+	for (int i = 0; i < WEIR_TIMES; i++)
+		s->time_ns[i] = 500000000ULL * (uint64_t)(i + 1);
+	s->times_known = true;
+	s->stuck_call = (struct weir_stuck_view){.id = 23,
+	    .wall_ns = 1760000000000000000,
+	    .for_ns = 1500000000,
+	    .runs = true,
+	    .thread = "disk/0",
+	    .type = "http.request",
+	    .stack = "read_file (weir+0x4a1f)\n?? (libc.so.6+0x891f5)\n"};
+	s->batches = 100;
+	s->batch_events = 250;
+	s->cohorts[0] = 40; /* 40 of 1, 20 of 2, 10 of 3, and 30 of 5 to 8 events */
+	s->cohorts[1] = 20;
+	s->cohorts[2] = 10;
+	s->cohorts[3] = 30;
+}
+
 static void made_up_disk(struct weir_stage_view *s)
 {
 	struct weir_class_view *bulk = &s->class_view[1];
@@ -77,8 +98,7 @@ static void made_up_disk(struct weir_stage_view *s)
 	s->threads_min = 2;
 	s->threads_max = 32;
 	s->busy_ns = 1500000001;
-	s->batches = 100;
-	s->batch_events = 250;
+	made_up_calls(s);
 	s->oldest_wait_ns = 31200000;
 	s->longest_running_ns = 5100000;
 	s->slo_ns = 2000000000;

@@ -81,7 +81,7 @@ static const char *sentence(void)
 	return text;
 }
 
-/* Large numbers are written out: 46840/s, not 4.684e+04/s. */
+/* Large numbers are written out: 46,840/s, not 4.684e+04/s. */
 static void test_large_numbers(void)
 {
 	setup();
@@ -92,14 +92,14 @@ static void test_large_numbers(void)
 	stage[WORK].stuck = 1;
 	stage[WORK].longest_running_ns = 1234 * S;
 	CU_ASSERT_STRING_EQUAL(
-	    sentence(), "work limits the server: its 4 threads are 95 % used, 46840/s of 49305/s.");
+	    sentence(), "work limits the server: its 4 threads are 95 % used, 46,840/s of 49,305/s.");
 	json_t *json = bottleneck_json(&b);
 	CU_ASSERT_PTR_NOT_NULL(strstr(json_string_value(json_object_get(json, "formula")),
-	    "49305/s at most; 46840/s x 0.0811 ms"));
+	    "49,305/s at most; 46,840/s x 0.0811 ms"));
 	json_decref(json);
 	pass(1);
 	CU_ASSERT_EQUAL_FATAL(n_told, 2);
-	CU_ASSERT_PTR_NOT_NULL(strstr(told[0].text, "123456/s of the highest class"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(told[0].text, "123,456/s of the highest class"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(told[1].text, "running for 1234 s"));
 }
 

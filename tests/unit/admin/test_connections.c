@@ -21,7 +21,7 @@
 static struct made_up made_up;
 static struct admin *admin;
 static int port;
-static char answer[1 << 16];
+static char answer[1 << 20];
 
 /* From here on the endpoint reads `made_up`, once a second even without requests. */
 static void setup_made_up(void)

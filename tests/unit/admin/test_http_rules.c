@@ -210,6 +210,79 @@ static void test_tags(void)
 	stop();
 }
 
+/* CRC-32 (RFC 1952, 8) of p[n]. */
+static uint32_t crc_of(const char *p, size_t n)
+{
+	uint32_t crc = 0xffffffff;
+
+	for (size_t i = 0; i < n; i++) {
+		crc ^= (unsigned char)p[i];
+		for (int k = 0; k < 8; k++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+	}
+	return ~crc;
+}
+
+static uint32_t little_endian(const char *p)
+{
+	const unsigned char *b = (const unsigned char *)p;
+
+	return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+/* The body of the last response, of the length that its header field states. */
+static const char *body_of(size_t *n)
+{
+	*n = (size_t)atoi(field("Content-Length"));
+	return strstr(answer, "\r\n\r\n") + 4;
+}
+
+/* The same file with and without gzip: the trailer of the compressed one has the checksum and the
+ * length of the other, the tags differ, and each tag is valid for its own coding only. */
+static void expect_zipped(const char *path)
+{
+	static const char zip[] = "Accept-Encoding: br, gzip\r\n";
+	char tag[60], fields[200];
+	size_t n, n_zipped;
+
+	CU_ASSERT_EQUAL(get(path, ""), 200);
+	CU_ASSERT_STRING_EQUAL(field("Content-Encoding"), "");
+	CU_ASSERT_TRUE(has("Vary: Accept-Encoding"));
+	const char *p = body_of(&n);
+	uint32_t crc = crc_of(p, n);
+	snprintf(tag, sizeof(tag), "%s", field("ETag"));
+	snprintf(fields, sizeof(fields), "%sIf-None-Match: %s\r\n", zip, tag);
+	CU_ASSERT_EQUAL(get(path, fields), 200);
+	CU_ASSERT_TRUE(has("Content-Encoding: gzip") && has("Vary: Accept-Encoding"));
+	CU_ASSERT_STRING_NOT_EQUAL(field("ETag"), tag);
+	p = body_of(&n_zipped);
+	CU_ASSERT_TRUE(n_zipped > 18 && n_zipped < n && memcmp(p, "\x1f\x8b", 2) == 0);
+	CU_ASSERT_EQUAL(little_endian(p + n_zipped - 8), crc);
+	CU_ASSERT_EQUAL(little_endian(p + n_zipped - 4), n);
+	snprintf(fields, sizeof(fields), "%sIf-None-Match: %s\r\n", zip, field("ETag"));
+	CU_ASSERT_EQUAL(get(path, fields), 304);
+	CU_ASSERT_STRING_EQUAL(field("Content-Encoding"), "");
+	CU_ASSERT_TRUE(has("Vary: Accept-Encoding"));
+}
+
+/* Clients that accept gzip get the files of the page compressed. Other responses do not vary. */
+static void test_zipped(void)
+{
+	start(false);
+	get("/", "Accept-Encoding: gzip\r\n");
+	if (has("Content-Encoding: gzip")) { /* the build has found gzip, and has a dashboard */
+		expect_zipped("/");
+		expect_zipped("/app.js");
+		expect_zipped("/app.css");
+		expect_zipped("/LICENSES.txt");
+		expect_zipped("/api/v1/openapi.json");
+	}
+	CU_ASSERT_EQUAL(get("/api/v1/config", "Accept-Encoding: gzip\r\n"), 200);
+	CU_ASSERT_STRING_EQUAL(field("Content-Encoding"), "");
+	CU_ASSERT_STRING_EQUAL(field("Vary"), "");
+	stop();
+}
+
 /* The status of GET /api/v1/graph with this If-None-Match, and its tag, without a thread. */
 static int graph_status(const char *none_match, char *tag, size_t size)
 {
@@ -315,5 +388,5 @@ static void test_config(void)
 
 CUNIT_MAIN("rules of responses", {"tokens", test_tokens}, {"Retry-After", test_retry_after},
     {"a session", test_session}, {"other sites", test_other_sites}, {"tags", test_tags},
-    {"the tag of the graph", test_graph_tag}, {"the tag and the bottleneck", test_bottleneck_tag},
-    {"the configuration", test_config})
+    {"compressed", test_zipped}, {"the tag of the graph", test_graph_tag},
+    {"the tag and the bottleneck", test_bottleneck_tag}, {"the configuration", test_config})

@@ -46,7 +46,7 @@ static void reload_counts(void *arg, struct admin_reload_counts *counts)
 }
 
 static const struct admin_reloading reloading = {
-    &reloads, reload_ask, reload_status, reload_counts};
+    &reloads, reload_ask, reload_status, reload_counts, NULL};
 static bool can_reload = true;
 
 /* The stage that was steered last, and how. */

@@ -82,6 +82,16 @@ static void test_stage(void)
 	CU_ASSERT_EQUAL(INT(s, "threads", "target"), 5);
 	CU_ASSERT_EQUAL(INT(s, "threads", "max"), 32);
 	CU_ASSERT_DOUBLE_EQUAL(REAL(s, "busy_seconds_total"), 1.500000001, 1e-12);
+	CU_ASSERT_EQUAL(REAL(s, "thread_seconds_total", "running"), 0.5);
+	CU_ASSERT_EQUAL(REAL(s, "thread_seconds_total", "runnable"), 1);
+	CU_ASSERT_EQUAL(REAL(s, "thread_seconds_total", "downstream"), 4);
+	CU_ASSERT_EQUAL(REAL(s, "thread_seconds_total", "idle"), 4.5);
+	CU_ASSERT_EQUAL(INT(s, "stuck_call", "id"), 23);
+	CU_ASSERT_EQUAL(REAL(s, "stuck_call", "seconds"), 1.5);
+	CU_ASSERT_TRUE(json_is_true(at(s, "stuck_call", "running", NULL)));
+	CU_ASSERT_STRING_EQUAL(TEXT(s, "stuck_call", "thread"), "disk/0");
+	CU_ASSERT_EQUAL(json_array_size(at(s, "stuck_call", "stack", NULL)), 2);
+	CU_ASSERT_STRING_EQUAL(TEXT(s, "stuck_call", "stack", "1"), "?? (libc.so.6+0x891f5)");
 	CU_ASSERT_EQUAL(REAL(s, "slo_seconds"), 2);
 	CU_ASSERT_EQUAL(REAL(s, "pressure"), 0.25);
 	CU_ASSERT_EQUAL(REAL(s, "degradation"), 0.3);

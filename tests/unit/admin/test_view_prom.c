@@ -159,8 +159,14 @@ static void test_well_formed(void)
 	EQUAL(text, "weir_stage_shed_total{stage=\"disk\",class=\"bulk\",reason=\"rate\"}", 0);
 	EQUAL(text, "weir_stage_threads{stage=\"disk\",state=\"busy\"}", 4);
 	EQUAL(text, "weir_stage_threads_limit{stage=\"disk\",bound=\"max\"}", 32);
+	EQUAL(text, "weir_stage_thread_seconds_total{stage=\"disk\",state=\"runnable\"}", 1);
+	EQUAL(text, "weir_stage_thread_seconds_total{stage=\"disk\",state=\"idle\"}", 4.5);
 	EQUAL(text, "weir_stage_busy_seconds_total{stage=\"disk\"}", 1.500000001);
 	EQUAL(text, "weir_stage_oldest_wait_seconds{stage=\"disk\"}", 0.0312);
+	EQUAL(text, "weir_stage_cohort_size_bucket{stage=\"disk\",le=\"1\"}", 40);
+	EQUAL(text, "weir_stage_cohort_size_bucket{stage=\"disk\",le=\"4\"}", 70);
+	EQUAL(text, "weir_stage_cohort_size_bucket{stage=\"disk\",le=\"256\"}", 100);
+	EQUAL(text, "weir_stage_cohort_size_bucket{stage=\"disk\",le=\"+Inf\"}", 100);
 	EQUAL(text, "weir_stage_cohort_size_sum{stage=\"disk\"}", 250);
 	EQUAL(text, "weir_stage_cohort_size_count{stage=\"disk\"}", 100);
 	free(text);
@@ -319,6 +325,12 @@ static void test_process(void)
 	CU_ASSERT_TRUE(fds >= 5); /* stdin, stdout, stderr, and the two of struct process */
 	CU_ASSERT_TRUE(value_of(out.p, "process_max_fds") >= fds);
 	CU_ASSERT_TRUE(value_of(out.p, "process_start_time_seconds") > 1e9);
+	json_t *json = process_json(&process);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json, "open_files")), fds);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json, "threads")), 1);
+	CU_ASSERT_TRUE(json_integer_value(json_object_get(json, "resident_bytes")) > 100000);
+	CU_ASSERT_TRUE(json_integer_value(json_object_get(json, "cores")) >= 1);
+	json_decref(json);
 	textbuf_fini(&out);
 	process_fini(&process);
 }

@@ -242,10 +242,10 @@ static void test_any_numbers(void)
 				any_tick(p, &spec, now_ns, n_classes);
 			if (!p->explain || step % 100)
 				continue;
-			int len = p->explain(state, &spec, line, sizeof(line));
+			int len = p->explain(state, &spec, NULL, line, sizeof(line));
 			CU_ASSERT_EQUAL((size_t)len, strlen(line));
 			CU_ASSERT(!strstr(line, "nan") && !strstr(line, "inf"));
-			CU_ASSERT(p->explain(state, &spec, tiny, sizeof(tiny)) < 8);
+			CU_ASSERT(p->explain(state, &spec, NULL, tiny, sizeof(tiny)) < 8);
 			CU_ASSERT(strlen(tiny) < 8);
 		}
 	}

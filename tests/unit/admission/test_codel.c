@@ -73,12 +73,12 @@ static void test_explain(void)
 	char line[128];
 
 	admission_codel.init(state, &own, 0);
-	admission_codel.explain(state, &own, line, sizeof(line));
+	admission_codel.explain(state, &own, NULL, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(
 	    line, "not overloaded: the minimum wait of the last interval was within 5 ms");
 	for (int64_t t = 1; t <= 210; t++)
 		drop_ms(&own, t, 50);
-	admission_codel.explain(state, &own, line, sizeof(line));
+	admission_codel.explain(state, &own, NULL, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(line,
 	    "overloaded: the minimum wait of the last interval was over 5 ms; "
 	    "events that waited over 10 ms are shed");

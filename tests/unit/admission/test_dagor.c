@@ -112,10 +112,13 @@ static void test_by_class_and_user(void)
 		above = now;
 	}
 	char line[128];
-	admission_dagor.explain(state, &own, line, sizeof(line));
+	admission_dagor.explain(state, &own, NULL, line, sizeof(line));
 	CU_ASSERT_PTR_NOT_NULL(
 	    strstr(line, "the mean wait is over 20 ms; admits all of the higher classes, 4"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(line, "% of class 1 and none of the lower classes"));
+	admission_dagor.explain(
+	    state, &own, (const char *const[]){"a", "bulk", "c", "d", NULL}, line, sizeof(line));
+	CU_ASSERT_PTR_NOT_NULL(strstr(line, "% of class bulk and none of the lower classes"));
 }
 
 /* Without users, the share of a class is applied to each run. */
@@ -175,8 +178,11 @@ static void test_default_target(void)
 		admission_dagor.init(state, &spec, 0);
 		offer(0, 1, 2000);
 		admission_dagor.tick(state, &spec, &sample);
-		admission_dagor.explain(state, &spec, line, sizeof(line));
+		admission_dagor.explain(state, &spec, NULL, line, sizeof(line));
 		CU_ASSERT_STRING_EQUAL(line, "the mean wait is within 20 ms; admits all classes");
+		admission_dagor.explain(
+		    state, &spec, (const char *const[]){"default", NULL}, line, sizeof(line));
+		CU_ASSERT_STRING_EQUAL(line, "the mean wait is within 20 ms; admits all");
 	}
 }
 

@@ -107,7 +107,7 @@ static void test_average_is_cut(void)
 		respond(10, 1000);
 	for (int i = 0; i < 120; i++)
 		respond(10, 10);
-	admission_gradient2.explain(state, &own, line, sizeof(line));
+	admission_gradient2.explain(state, &own, NULL, line, sizeof(line));
 	double average_ms = strtod(strrchr(line, 'e') + 1, NULL);
 	CU_ASSERT(average_ms > 9 && average_ms < 25);
 	CU_ASSERT_PTR_NOT_NULL(strstr(line, "the limit is 20 events at the stage"));

@@ -51,7 +51,7 @@ static double rate_of(int class_id)
 	char line[256];
 	const char *at = line;
 
-	admission_seda_rt.explain(state, &own, line, sizeof(line));
+	admission_seda_rt.explain(state, &own, NULL, line, sizeof(line));
 	for (int c = 0; at && c <= class_id; c++)
 		at = strchr(at, c == 0 ? ':' : ')') + 1;
 	return strtod(at, NULL);
@@ -177,9 +177,13 @@ static void test_explain(void)
 
 	start(2);
 	respond(0, 2, 100, 100);
-	admission_seda_rt.explain(state, &own, line, sizeof(line));
+	admission_seda_rt.explain(state, &own, NULL, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(
 	    line, "admits per second, by class: 101.2 (p90 30 ms) 100 (p90 0 ms)");
+	admission_seda_rt.explain(
+	    state, &own, (const char *const[]){"app", "bulk", NULL}, line, sizeof(line));
+	CU_ASSERT_STRING_EQUAL(
+	    line, "admits per second, by class: app 101.2 (p90 30 ms), bulk 100 (p90 0 ms)");
 }
 
 /* The policy protects the stage, but underuses it for a long time. */

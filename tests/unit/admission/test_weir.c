@@ -268,7 +268,7 @@ static bool is_over(void)
 {
 	char line[256];
 
-	admission_weir.explain(state, &own, line, sizeof(line));
+	admission_weir.explain(state, &own, NULL, line, sizeof(line));
 	return strncmp(line, "OVER", 4) == 0;
 }
 
@@ -459,7 +459,7 @@ static void test_explain(void)
 	bool refused = false;
 	int reason = 0;
 	admission_weir.admit(state, &own, &v, 0, 1, &refused, &reason);
-	admission_weir.explain(state, &own, line, sizeof(line));
+	admission_weir.explain(state, &own, NULL, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(line, "NORMAL: predicted wait 3.1 ms of at most 50 ms, admits all");
 	sample.class[2].offered = sample.class[3].offered = sample.class[3].refused = 10;
 	sample.class[2].refused = 8;
@@ -468,7 +468,7 @@ static void test_explain(void)
 		sample.now_ns = t * 10 * MS;
 		admission_weir.tick(state, &own, &sample);
 	}
-	admission_weir.explain(state, &own, line, sizeof(line));
+	admission_weir.explain(state, &own, NULL, line, sizeof(line));
 	CU_ASSERT_STRING_EQUAL(
 	    line, "OVER for 1.2 s: predicted wait 61 ms, refuses 80 % of class 2, all of class 3");
 }

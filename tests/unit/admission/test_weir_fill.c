@@ -182,6 +182,25 @@ static void test_wanted(void)
 	CU_ASSERT_DOUBLE_EQUAL(weir_fill_part(&f, 1, 3), 0.5, 1e-6);
 }
 
+/* Classes have names, and the only class needs none. */
+static void test_say(void)
+{
+	struct weir_fill f = {.n_classes = 3, .offered = {4, 10, 10}, .refused = {0, 8, 10}};
+	char line[100] = "OVER";
+
+	weir_fill_say(&f, NULL, line, sizeof(line), 4);
+	CU_ASSERT_STRING_EQUAL(line, "OVER, refuses 80 % of class 1, all of class 2");
+	weir_fill_say(
+	    &f, (const char *const[]){"app", "bulk", "batch", NULL}, line, sizeof(line), 4);
+	CU_ASSERT_STRING_EQUAL(line, "OVER, refuses 80 % of class bulk, all of class batch");
+	f.n_classes = 1;
+	f.refused[0] = 1;
+	weir_fill_say(&f, (const char *const[]){"default", NULL}, line, sizeof(line), 4);
+	CU_ASSERT_STRING_EQUAL(line, "OVER, refuses 25 %");
+	weir_fill_say(&f, NULL, line, sizeof(line), 4);
+	CU_ASSERT_STRING_EQUAL(line, "OVER, refuses 25 % of class 0");
+}
+
 CUNIT_MAIN("weir_fill", {"learns", test_learns}, {"parts", test_parts},
     {"parts add up", test_parts_add_up}, {"idle class", test_idle_class}, {"equals", test_equals},
-    {"wanted", test_wanted}, {"end of a flood", test_end_of_a_flood})
+    {"wanted", test_wanted}, {"says it", test_say}, {"end of a flood", test_end_of_a_flood})

@@ -262,7 +262,7 @@ static bool is_over(void)
 {
 	char line[256];
 
-	admission_weir.explain(state, &own, line, sizeof(line));
+	admission_weir.explain(state, &own, NULL, line, sizeof(line));
 	return strncmp(line, "OVER", 4) == 0;
 }
 

@@ -66,15 +66,47 @@ static void stop(struct weir_graph *g, int n)
 	finish_graph(g, 0);
 }
 
+/* Calls with 1, 2, 3 to 4, 5 to 8 ... 129 to 256 events. */
+static void test_buckets(void)
+{
+	for (int n = 1; n <= WEIR_BATCH_MAX; n++) {
+		int b = weir_cohort_bucket(n);
+		CU_ASSERT_TRUE(b >= 0 && b < WEIR_COHORT_BUCKETS);
+		CU_ASSERT_TRUE(n <= 1 << b && (b == 0 || n > 1 << (b - 1)));
+	}
+}
+
+/* The number of calls with at least `from` and at most `to` events, both ends of buckets. */
+static uint64_t calls_of(const struct weir_stage_view *v, int from, int to)
+{
+	uint64_t n = 0;
+
+	for (int b = weir_cohort_bucket(from); b <= weir_cohort_bucket(to); b++)
+		n += v->cohorts[b];
+	return n;
+}
+
+/* The view of the stage after its calls with `n` events have been counted, which is after the events
+ * have ended. */
+static struct weir_stage_view counted(struct weir_graph *g, uint64_t n)
+{
+	struct weir_stage_view v;
+
+	FIXTURE_AWAIT((v = stage_view(g, "s")).batch_events == n &&
+		      calls_of(&v, 1, WEIR_BATCH_MAX) == v.batches);
+	return v;
+}
+
 /* Without a batch policy, a handler that takes 2 ms gets one event at a time. */
 static void test_static_bounds_by_service_time(void)
 {
 	struct weir_graph *g = start("t.commit", "500ms", "static");
 
 	fixture_offer_all(weir_graph_stage(g, "s"), probes, 100, 100);
-	FIXTURE_AWAIT(fixture_ended() == 100);
-	struct weir_stage_view v = stage_view(g, "s");
+	struct weir_stage_view v = counted(g, 100);
 	CU_ASSERT_EQUAL(v.batches, v.batch_events);
+	CU_ASSERT_EQUAL(v.cohorts[0], v.batches);
+	CU_ASSERT_EQUAL(calls_of(&v, 2, WEIR_BATCH_MAX), 0);
 	stop(g, 100);
 }
 
@@ -83,9 +115,9 @@ static void test_weir_gives_what_pays(void)
 	struct weir_graph *g = start("t.commit", "500ms", "weir");
 
 	fixture_offer_all(weir_graph_stage(g, "s"), probes, 2000, 200);
-	FIXTURE_AWAIT(fixture_ended() == 2000);
-	struct weir_stage_view v = stage_view(g, "s");
+	struct weir_stage_view v = counted(g, 2000);
 	CU_ASSERT_TRUE(v.batch_events > 8 * v.batches);
+	CU_ASSERT_TRUE(calls_of(&v, 9, WEIR_BATCH_MAX) > 0);
 	stop(g, 2000);
 }
 
@@ -116,9 +148,9 @@ static void test_bound_is_live(void)
 
 	CU_ASSERT_EQUAL(weir_graph_set(g, "s", "cohort.max", "4", why, sizeof(why)), 0);
 	fixture_offer_all(weir_graph_stage(g, "s"), probes, 100, 100);
-	FIXTURE_AWAIT(fixture_ended() == 100);
-	struct weir_stage_view v = stage_view(g, "s");
+	struct weir_stage_view v = counted(g, 100);
 	CU_ASSERT_TRUE(v.batch_events <= 4 * v.batches);
+	CU_ASSERT_EQUAL(calls_of(&v, 1, 4), v.batches);
 	stop(g, 100);
 }
 
@@ -147,4 +179,5 @@ CUNIT_MAIN("graph_batch", {"types are known", test_prepare},
     {"static bounds by service time", test_static_bounds_by_service_time},
     {"weir gives what pays", test_weir_gives_what_pays},
     {"weir keeps the objective", test_weir_keeps_the_objective},
-    {"the bound is live", test_bound_is_live}, {"unknown policy", test_unknown_policy})
+    {"the bound is live", test_bound_is_live}, {"unknown policy", test_unknown_policy},
+    {"buckets", test_buckets})

@@ -34,6 +34,21 @@ static void emits_given(struct weir_stage *st, struct weir_event **ev)
 	weir_emit(st, KID, &kept);
 }
 
+static void finishes_given(struct weir_stage *st, struct weir_event **ev)
+{
+	kept = &rig_child(st, *ev, KID)->ev;
+	weir_event_finish(&kept, WEIR_OK);
+}
+
+/* In a run with an event that the handler may finish. */
+static void finishes_given_too(struct weir_stage *st, struct weir_event **ev)
+{
+	struct weir_event *run[2] = {weir_event_new(st, &probe_type)};
+
+	run[1] = &rig_child(st, *ev, KID)->ev;
+	weir_event_finish_run(run, 2, WEIR_OK);
+}
+
 static void gives_bare(struct weir_stage *st, struct weir_event **ev)
 {
 	struct weir_event *c = &bare;
@@ -136,6 +151,8 @@ static void par_misuses(struct weir_stage *st, struct weir_event **ev)
 {
 	CU_ASSERT(rig_aborts(gives_twice, st, ev));
 	CU_ASSERT(rig_aborts(emits_given, st, ev));
+	CU_ASSERT(rig_aborts(finishes_given, st, ev));
+	CU_ASSERT(rig_aborts(finishes_given_too, st, ev));
 	CU_ASSERT(rig_aborts(gives_bare, st, ev));
 	CU_ASSERT(rig_aborts(makes_bare, st, ev));
 	CU_ASSERT(rig_aborts(awaits_none, st, ev));

@@ -3,6 +3,7 @@
 #include "cunit_main.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "load/capacity.h"
@@ -149,10 +150,51 @@ static void void_when_it_is_late_too_often(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "in 8 trials, which"));
 }
 
+/* A rate whose trials only the lag fails counts as met in the end, and that is said. */
+static void a_rate_that_the_lag_hides(void)
+{
+	struct capacity c;
+	char text[256];
+
+	capacity_start(&c, 100, 1e6, 0.03);
+	for (int i = 0; i < 1000 && capacity_next(&c) > 0; i++) {
+		double per_s = capacity_next(&c);
+		CU_ASSERT(capacity_left(&c) >= 1);
+		if (per_s > 450 && per_s < 500)
+			capacity_tell_unknown(&c);
+		else
+			capacity_tell(&c, per_s < 475);
+	}
+	CU_ASSERT_EQUAL(capacity_left(&c), 0);
+	CU_ASSERT_FALSE(c.voided);
+	CU_ASSERT(c.good_per_s > 470 && c.good_per_s < 500);
+	CU_ASSERT(c.n_lenient > 0 && c.n_unknown == 3 * c.n_lenient);
+	capacity_describe(&c, "p99=100ms", text, sizeof(text));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "only the generator's lag hid"));
+}
+
+/* The estimate falls, and is near the true number from the bracket on. */
+static void the_rest_is_estimated(void)
+{
+	struct capacity c;
+	int left[200], n = 0;
+
+	capacity_start(&c, 100, 1e6, 0.03);
+	CU_ASSERT_EQUAL(capacity_left(&c), 16);
+	while (capacity_next(&c) > 0 && n < 200) {
+		left[n++] = c.bad_per_s > 0 ? capacity_left(&c) : -1;
+		capacity_tell(&c, capacity_next(&c) < 475);
+	}
+	for (int i = 0; i < n; i++)
+		CU_ASSERT(left[i] < 0 || abs(left[i] - (n - i)) <= 2);
+}
+
 CUNIT_MAIN("capacity", {"finds it from any start", finds_it_from_any_start},
     {"one lie does not move it", one_lie_does_not_move_it},
     {"stops at the limit", stops_at_the_limit}, {"a dead server has none", a_dead_server_has_none},
     {"says what it found", says_what_it_found},
     {"late trials do not count", late_trials_do_not_count},
     {"void when the generator stays late", void_when_it_stays_late},
-    {"void when it is late too often", void_when_it_is_late_too_often})
+    {"void when it is late too often", void_when_it_is_late_too_often},
+    {"a rate that the lag hides", a_rate_that_the_lag_hides},
+    {"the rest is estimated", the_rest_is_estimated})

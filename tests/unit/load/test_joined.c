@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "load/joined.h"
+#include "load/judge.h"
 
 static struct load_result run_of(
     int n_phases, size_t n_seconds, int64_t started_ns, uint64_t offered)
@@ -49,18 +50,23 @@ static void two_become_one(void)
 	load_result_fini(&all);
 }
 
-static void a_void_run_voids_all(void)
+/* A late phase does not count, and does not void the others. */
+static void a_late_run_voids_itself(void)
 {
 	static struct load_plan plan = {.n_classes = 1};
-	struct load_phase phase = {.name = "one"};
+	struct load_phase phase = {.name = "one", .from_per_s = 10, .to_per_s = 10};
 	struct load_result all = {0}, a = run_of(1, 1, 0, 1), b = run_of(1, 1, 0, 1);
 
-	strcpy(b.voided, "late");
+	a.phase[0].took_ns = b.phase[0].took_ns = 1000000000;
+	hdr_add(&a.phase[0].lag, 7000000, 10);
+	a.phase[0].late = true;
 	b.stopped = true;
 	CU_ASSERT(load_join(&plan, &all, &phase, &a) == 0);
-	CU_ASSERT(!all.voided[0] && !all.stopped);
+	CU_ASSERT_PTR_NOT_NULL(strstr(all.voided, "lag was 7.0 ms, above 1 ms, in phase 'one'"));
+	CU_ASSERT_FALSE(all.stopped);
 	CU_ASSERT(load_join(&plan, &all, &phase, &b) == 0);
-	CU_ASSERT_STRING_EQUAL(all.voided, "late");
+	CU_ASSERT_STRING_EQUAL(all.voided, "");
+	CU_ASSERT(!load_phase_counts(&plan, &all, 0) && load_phase_counts(&plan, &all, 1));
 	CU_ASSERT(all.stopped);
 	load_result_fini(&all);
 }
@@ -77,5 +83,5 @@ static void too_many_phases_are_refused_and_freed(void)
 }
 
 CUNIT_MAIN("joined", {"two become one", two_become_one},
-    {"a void run voids all", a_void_run_voids_all},
+    {"a late run voids itself", a_late_run_voids_itself},
     {"too many phases are refused and freed", too_many_phases_are_refused_and_freed})

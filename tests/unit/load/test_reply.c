@@ -89,6 +89,16 @@ static void test_degraded(void)
 	    false, true);
 	check_followed("HTTP/1.1 200 OK\r\nA: b\r\nx-WEIR-degraded:1\r\nContent-Length: 0\r\n\r\n",
 	    200, false, true);
+	check_followed(
+	    "HTTP/1.1 200 OK\r\nX-Quality: 0.40\r\nContent-Length: 0\r\n\r\n", 200, false, true);
+	check_followed(
+	    "HTTP/1.1 200 OK\r\nx-quality:  .5\r\nContent-Length: 0\r\n\r\n", 200, false, true);
+	check_followed("HTTP/1.1 200 OK\r\nX-Quality: 1.00\r\nA: 0.40\r\n"
+		       "Content-Length: 0\r\n\r\n",
+	    200, false, false);
+	check_followed("HTTP/1.1 200 OK\r\nX-Quality:\r\nX-Qualit: 0.40\r\n"
+		       "X-Quality-Of: 0.40\r\nX-Qualities: 0\r\nContent-Length: 0\r\n\r\n",
+	    200, false, false);
 	check_followed("HTTP/1.1 200 OK\r\nX-Weir-Degrade: 1\r\nX-Weir-Degradedx: 1\r\n"
 		       "Content-Length: 0\r\n\r\n",
 	    200, false, false);

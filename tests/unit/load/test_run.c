@@ -3,6 +3,7 @@
  * Whole runs. Times caused by the server are only checked for a minimum: a slow host must not fail
  * a test.
  */
+#include "load/judge.h"
 #include "load/run.h"
 
 #include "load/schedule.h"
@@ -366,16 +367,17 @@ static void test_late(void)
 {
 	static struct hdr lag;
 
-	CU_ASSERT_FALSE(load_lag_late(&lag));
+	CU_ASSERT_FALSE(load_lag_late(&lag, LOAD_LAG_LIMIT_NS));
 	hdr_add(&lag, 100000, 40);
 	hdr_add(&lag, 184000000, 1);
-	CU_ASSERT_FALSE(load_lag_late(&lag));
+	CU_ASSERT_FALSE(load_lag_late(&lag, LOAD_LAG_LIMIT_NS));
 	hdr_add(&lag, 2300000, 1);
-	CU_ASSERT_TRUE(load_lag_late(&lag));
+	CU_ASSERT_TRUE(load_lag_late(&lag, LOAD_LAG_LIMIT_NS));
 	hdr_add(&lag, 100000, 400); /* two of 442 */
-	CU_ASSERT_FALSE(load_lag_late(&lag));
+	CU_ASSERT_FALSE(load_lag_late(&lag, LOAD_LAG_LIMIT_NS));
 	hdr_add(&lag, 2300000, 4);
-	CU_ASSERT_TRUE(load_lag_late(&lag));
+	CU_ASSERT_TRUE(load_lag_late(&lag, LOAD_LAG_LIMIT_NS));
+	CU_ASSERT_FALSE(load_lag_late(&lag, 5 * LOAD_MS));
 }
 
 /* All misbehaviours at once, in each way of sending. plan_run checks that nothing is lost or

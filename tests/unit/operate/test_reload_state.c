@@ -174,6 +174,10 @@ static void test_totals(void)
 	CU_ASSERT_EQUAL(weir_hist_total(&v.class_view[bulk].service), 57);
 	CU_ASSERT_EQUAL(v.batch_events, 57);
 	CU_ASSERT_TRUE(v.batches >= 2 && v.batches <= 57);
+	uint64_t calls = 0;
+	for (int i = 0; i < WEIR_COHORT_BUCKETS; i++)
+		calls += v.cohorts[i];
+	CU_ASSERT_EQUAL(calls, v.batches); /* those before the reload, too */
 	CU_ASSERT_TRUE(v.busy_ns > 0);
 	CU_ASSERT_EQUAL(v.law_residual, 0);
 	CU_ASSERT_EQUAL(out_of(b, "count", "a"), 57);

@@ -6,6 +6,8 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 #include <weir/plugin.h>
 
 #include "cunit_main.h"
+#include "stage/registry.h"
 
 #define GOOD   WEIR_BINARY_DIR "/tests/cli/crash.so"
 #define SYMBOL "weir_stage_crash"
@@ -197,15 +200,137 @@ static void test_replaced(void)
 	put(good, good_n);
 	CU_ASSERT_PTR_EQUAL(load(WEIR_EBUSY), first);
 	CU_ASSERT_STRING_EQUAL(err.text, "there is already a stage type 'crash'");
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 1);
 	weir_stage_plugins_begin();
 	const struct weir_stage_ops *second = load(0);
 	CU_ASSERT_PTR_NOT_EQUAL(second, first);
 	CU_ASSERT_PTR_EQUAL(load(0), second);
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 2);
 	weir_stage_plugins_revert();
 	CU_ASSERT_PTR_EQUAL(weir_stage_type_find("crash"), first);
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 1);
+	end();
+}
+
+/* Load the next content of the file, in a configuration that takes effect. */
+static const struct weir_stage_ops *next(void)
+{
+	good[good_n - 1]++;
+	put(good, good_n);
+	weir_stage_plugins_begin();
+	const struct weir_stage_ops *ops = load(0);
+	weir_stage_plugins_keep();
+	return ops;
+}
+
+/* A replaced plug-in is unloaded once nothing holds it, whatever the order in which graphs end. */
+static void test_unloaded(void)
+{
+	struct plugin_hold *first, *second, *both;
+
+	begin();
+	next();
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 1);
+	CU_ASSERT_EQUAL(plugins_hold(&first), 0);
+	next();
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 2);
+	CU_ASSERT_EQUAL(plugins_hold(&second), 0);
+	CU_ASSERT_EQUAL(plugins_hold(&both), 0);
+	next();
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 3);
+	plugins_release(second);
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 3);
+	plugins_release(first);
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 2);
+	plugins_release(both);
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 1);
+	const struct weir_stage_ops *ops = weir_stage_type_take("crash");
+	CU_ASSERT_PTR_NOT_EQUAL(next(), ops);
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 2);
+	CU_ASSERT_STRING_EQUAL(ops->name, "crash");
+	weir_stage_type_put(ops);
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 1);
+	weir_stage_type_put(weir_stage_type_take("drop"));
+	weir_stage_type_put(weir_stage_type_take("no such type"));
+	plugins_release(NULL);
+	end();
+}
+
+/* A graph that is built before its configuration takes effect holds the new plug-in only. */
+static void test_held_before_kept(void)
+{
+	struct plugin_hold *hold;
+
+	begin();
+	next();
+	good[good_n - 1]++;
+	put(good, good_n);
+	weir_stage_plugins_begin();
+	load(0);
+	CU_ASSERT_EQUAL(plugins_hold(&hold), 0);
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 2);
+	weir_stage_plugins_keep();
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 1);
+	plugins_release(hold);
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 1);
+	end();
+}
+
+/* The number of descriptors and mappings does not grow with the number of versions. */
+static void test_flat(void)
+{
+	begin();
+	next();
+	int fd = dup(0), later;
+	close(fd);
+	for (int i = 0; i < 200; i++)
+		next();
+	later = dup(0);
+	close(later);
+	CU_ASSERT_EQUAL(later, fd);
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 1);
+	end();
+}
+
+/* ---- threads ---- */
+
+static atomic_bool over;
+
+/* Holds and releases whatever is loaded, as graphs do, and reads from it. */
+static void *holder(void *arg)
+{
+	while (!atomic_load(&over)) {
+		struct plugin_hold *hold;
+		const struct weir_stage_ops *ops = weir_stage_type_take("crash");
+		if (plugins_hold(&hold) == 0 && ops && strcmp(ops->name, "crash") == 0)
+			atomic_fetch_add((atomic_int *)arg, 1);
+		weir_stage_type_put(ops);
+		plugins_release(hold);
+	}
+	return NULL;
+}
+
+static void test_held_by_threads(void)
+{
+	pthread_t thread[2];
+	atomic_int held = 0;
+
+	begin();
+	next();
+	atomic_store(&over, false);
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&thread[i], NULL, holder, &held), 0);
+	for (int i = 0; i < 100 || atomic_load(&held) < 100; i++)
+		next();
+	atomic_store(&over, true);
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	CU_ASSERT_EQUAL(weir_stage_plugins_loaded(), 1);
 	end();
 }
 
 CUNIT_MAIN("plugin", {"sealed", test_sealed}, {"cut", test_cut}, {"nonsense", test_nonsense},
     {"before the sections", test_before_the_sections}, {"symbols", test_symbols},
-    {"replaced", test_replaced})
+    {"replaced", test_replaced}, {"unloaded", test_unloaded},
+    {"held before kept", test_held_before_kept}, {"flat", test_flat},
+    {"held by threads", test_held_by_threads})

@@ -53,9 +53,10 @@ static void test_tick(
 	atomic_fetch_add(&ticks, 1);
 }
 
-static int test_explain(
-    const void *state, const struct weir_admission_spec *p, char *buf, size_t size)
+static int test_explain(const void *state, const struct weir_admission_spec *p,
+    const char *const *names, char *buf, size_t size)
 {
+	(void)names;
 	(void)state, (void)p;
 	return snprintf(buf, size, "because");
 }

@@ -4,10 +4,12 @@
 import { useRef, useState } from "preact/hooks";
 import { NONE } from "../format.js";
 import { effectiveOf } from "../knobs.jsx";
-import { graph, mode } from "../live.js";
+import { graph } from "../live.js";
+import { Overload } from "../overload.jsx";
 import { Absent, Card, StageLink } from "../parts.jsx";
 import { stagePath } from "../api.js";
 import { Draining, FailedReload, ReloadButton, ReloadPanel, useReload } from "../reload.jsx";
+import { SaveButton, SavePanel, useSave } from "../save.jsx";
 import { useAnswer } from "../use.js";
 
 export function Config() {
@@ -15,9 +17,11 @@ export function Config() {
   const stages = graph.value?.stages || [];
   const files = data?.files || [];
   const [it, ask, close] = useReload(), button = useRef(null);
+  const [saving, askSave, closeSave] = useSave(), saveButton = useRef(null);
   return (
     <>
-      <div class="page-head"><h1>Configuration</h1><div class="head-side"><Draining /><ReloadButton it={it} ask={ask} button={button} /></div></div>
+      <div class="page-head"><h1>Configuration</h1><div class="head-side"><Draining /><SaveButton it={saving} ask={askSave} button={saveButton} /><ReloadButton it={it} ask={ask} button={button} /></div></div>
+      {saving && <SavePanel it={saving} ask={askSave} close={() => { closeSave(); saveButton.current?.focus(); }} />}
       {it ? <ReloadPanel it={it} ask={ask} close={() => { close(); button.current?.focus(); }} /> : <FailedReload />}
       <Card title={files.length > 1 ? "Files" : "File"} id="config-title" hint="Changes by operators override the file; they are written into it only when they are saved.">
         {absent && <Absent>This server does not show its file: it has no /api/v1/config. The values in effect are below.</Absent>}
@@ -25,8 +29,9 @@ export function Config() {
         {data && !files.length && <Absent>This server was not started from a file.</Absent>}
         {files.map((f) => <Yaml key={f.file} file={f.file} text={f.text || ""} lines={(data.lines || []).filter((l) => l.file === f.file)} />)}
       </Card>
+      <Overload />
       <AlertRules />
-      <Card title="Values in effect" id="effective-title" hint={`Overload control of the whole server: ${mode.value}.`}>
+      <Card title="Values in effect" id="effective-title" hint="By stage; operators change them on the pages of the stages.">
         {stages.map((s) => <StageKnobs key={s.name} stage={s} />)}
       </Card>
     </>
@@ -64,7 +69,7 @@ function saidBy(lines) {
 function Yaml({ file, text, lines }) {
   const said = saidBy(lines);
   return (
-    <div class="yaml" role="group" aria-label={file} tabIndex={0}>
+    <div class="yaml" role="group" aria-label={file}>
       <p class="lead"><code>{file}</code></p>
       <ol>{text.replace(/\n$/, "").split("\n").map((line, i) => (
         <li key={i}><code>{colour(line)}</code>{said.has(i + 1) && <span class="origin">{said.get(i + 1)}</span>}</li>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The server at a glance: a sentence, five numbers, the classes, the graph, every stage, and the latest decisions.
+// The server at a glance: a line, the main numbers, the process, the classes, the graph, every stage, and the latest decisions.
 
-import { count, degraded, NONE, queueText, rate, seconds, widthText, word } from "../format.js";
-import { Graph } from "../graph.jsx";
+import { bytes, count, degraded, NONE, percent, plural, queueText, rate, seconds, widthText, word } from "../format.js";
+import { GraphCard } from "../graph.jsx";
 import { Groups } from "../groups.jsx";
 import { alerts, bottleneck, decisions, frame, graph, link, now, serverNow } from "../live.js";
 import { Card, Decision, Empty, Mark, StageLink, Time } from "../parts.jsx";
@@ -22,10 +22,10 @@ export function Overview() {
       <FailedReload brief />
       <Alerts />
       <Numbers />
+      <Resources />
       <Classes />
-      <Card title="Graph" id="graph-title" class="graph-card" tools={<Legend />}>
-        {g ? <Graph graph={g} now={now.value} /> : <p class="absent">Waiting for the first answer.</p>}
-      </Card>
+      {g ? <GraphCard graph={g} now={now.value} legend={<Legend />} />
+        : <Card title="Graph" id="graph-title"><p class="absent">Waiting for the first answer.</p></Card>}
       <Groups />
       <Card title="Stages" id="stages-title" hint="Rates over 5 s, percentiles over 10 s."><StagesTable /></Card>
       <Card title="Decisions" id="feed-title" hint="What controllers and operators changed, and why."
@@ -47,17 +47,17 @@ export function currentVerdict() {
 }
 
 function Verdict() {
-  const { level, text } = currentVerdict();
+  const { level, text, more = [] } = currentVerdict();
   return (
     <section class="verdict" data-level={level} aria-label="Verdict" aria-live="polite">
       <Mark kind={level} size={30} />
-      <h1>{text}</h1>
+      <div><h1>{text}</h1>{more.length > 0 && <p class="details">{more.join(" ")}</p>}</div>
     </section>
   );
 }
 
 function Alerts() {
-  const told = bottleneck.value?.limits && currentVerdict().text.includes(bottleneck.value.text); // shown above already, with newer numbers
+  const told = bottleneck.value?.limits && currentVerdict().more?.join(" ").includes(bottleneck.value.text.slice(1)); // shown above already, with newer numbers
   const active = (alerts.value?.active || []).filter((a) => !(told && a.name === "bottleneck_chronic"));
   if (!active.length) return null;
   return (
@@ -118,6 +118,67 @@ function Numbers() {
   );
 }
 
+// ---- status codes, connections and the process ----
+
+const NEAR = 0.9; // a resource used beyond this share is marked: a guess
+const CODES = ["2xx", "3xx", "4xx", "5xx"];
+
+// Sums over the sources of a metric of http.server; null if no source has it.
+function ofSources(n, name, key) {
+  const list = n.stages.flatMap((s) => s.own.filter((m) => m.name === name)).map((m) => m[key]);
+  return list.length ? list.reduce((a, b) => a + b, 0) : null;
+}
+
+// One number of the process, with the used share of its limit as a bar.
+function Resource({ name, value, note, share = null, children }) {
+  return (
+    <div class={share > NEAR ? "resource alarm" : "resource"}>
+      <dt>{name}</dt><dd>{value}</dd>
+      {children || (share !== null && <dd class="meter" aria-hidden="true"><svg viewBox="0 0 100 4" preserveAspectRatio="none"><rect class="share-all" width="100" height="4" />
+        <rect class="meter-part" width={(100 * Math.min(1, share)).toFixed(1)} height="4" /></svg></dd>)}
+      {note && <dd class="resource-note">{note}</dd>}
+    </div>
+  );
+}
+
+function Resources() {
+  const n = now.value;
+  if (!n) return null;
+  const p = n.process, codes = CODES.map((c) => ofSources(n, `http_responses_${c}_total`, "rate"));
+  const open = ofSources(n, "http_connections", "value"), accepted = ofSources(n, "http_accepted_total", "rate");
+  const cores = p ? p.cpu / p.cores : null;
+  if (!p && open === null) return null; // an older server, without a source of HTTP
+  return (
+    <section class="resources-card" aria-label="Status codes, connections and the process">
+      <dl class="resources">
+        {codes.some((r) => r !== null) && <StatusCodes codes={codes} />}
+        {open !== null && <Resource name="Connections" value={count(open)} note={accepted === null ? "" : `${rate(accepted)}/s accepted`} />}
+        {cores !== null && <Resource name="CPU" value={percent(cores)} share={cores} note={`${p.cpu.toFixed(p.cpu < 9.95 ? 1 : 0)} of ${plural(p.cores, "core")}`} />}
+        {p?.resident_bytes && <Resource name="Memory" value={bytes(p.resident_bytes)} note={p.threads ? plural(p.threads, "thread") : ""} />}
+        {p?.open_files && <Resource name="Descriptors" value={count(p.open_files)} share={p.open_files_limit ? p.open_files / p.open_files_limit : null}
+          note={p.open_files_limit ? `of ${count(p.open_files_limit)}` : "no limit"} />}
+      </dl>
+    </section>
+  );
+}
+
+function StatusCodes({ codes }) {
+  const all = codes.reduce((a, b) => a + b, 0);
+  let at = 0;
+  return (
+    <div class="resource codes">
+      <dt>Answers by status</dt>
+      <dd class="code-list">{CODES.map((c, i) => <span key={c} class={codes[i] > 0 ? "" : "quiet"}><i class={`key code-${c}`} />{c} <b>{rate(codes[i])}/s</b></span>)}</dd>
+      <dd class="meter" aria-hidden="true"><svg viewBox="0 0 100 4" preserveAspectRatio="none"><rect class="share-all" width="100" height="4" />
+        {all > 0 && CODES.map((c, i) => {
+          const x = at;
+          at += 100 * codes[i] / all;
+          return <rect key={c} class={`code-${c}`} x={x.toFixed(2)} width={(100 * codes[i] / all).toFixed(2)} height="4" />;
+        })}</svg></dd>
+    </div>
+  );
+}
+
 // ---- the classes ----
 
 // What the clients of each class get; only if there are several classes.
@@ -129,29 +190,32 @@ function Classes() {
 // The charts are those of the first source; most servers have only one.
 function ClassTable({ sources }) {
   const names = sources[0].classes.map((c) => c.name);
-  const past = useFrame(sources[0].name, { range: "5m" }).frame;
-  const series = (i) => past?.stages[sources[0].name]?.classes?.[i]?.response_p99 || [];
-  const sum = (i, key) => sources.reduce((all, s) => all + s.classes[i].answers[key], 0);
+  const { frame: known, range } = useFrame(sources[0].name, { range: "5m" });
+  const past = known && cut(known, range.from, range.to);
+  const series = (i, key) => past?.stages[sources[0].name]?.classes?.[i]?.[key] || [];
+  const sum = (i, of) => sources.reduce((all, s) => all + of(s.classes[i]), 0);
+  const spark = (i, key, head) => <td class="num class-spark" data-label={head}><Spark at={series(i, key).length ? past.at : []} data={series(i, key)} /></td>;
   return (
     <Card title="Classes" id="classes-title" hint="What clients get, by class; the highest class first. Rates over 5 s, percentiles over 10 s.">
       <div class="table-scroll" role="group" aria-labelledby="classes-title" tabIndex={0}>
         <table class="cards">
           <caption class="hidden">Every class with the answers that its clients get</caption>
-          <thead><tr><th scope="col">class</th>{["answered/s", "good/s", "refused/s", "failed/s", "response p50 · p99", "p99, 5 minutes"].map((h) => <th key={h} scope="col" class="num">{h}</th>)}</tr></thead>
+          <thead><tr><th scope="col">class</th>{["offered/s", "offered, 5 min", "good/s", "refused/s", "failed/s", "response p50 · p99", "p99, 5 min"].map((h) => <th key={h} scope="col" class="num">{h}</th>)}</tr></thead>
           <tbody>
             {names.map((name, i) => {
-              const [ok, shed, failed] = ["ok", "shed", "failed"].map((key) => sum(i, key));
+              const [ok, shed, failed] = ["ok", "shed", "failed"].map((key) => sum(i, (c) => c.answers[key]));
               const time = sources.map((s) => s.classes[i].answers.time).sort((a, b) => (b.p99 ?? 0) - (a.p99 ?? 0))[0];
-              const cell = (head, text, alarm) => <td key={head} data-label={head} class={`num ${text === "0" ? "quiet" : ""} ${alarm ? "alarm" : ""}`}>{text}</td>;
+              const cell = (head, text, alarm, more = "") => <td key={head} data-label={head} class={`num ${text === "0" ? "quiet" : ""} ${alarm ? "alarm" : ""} ${more}`}>{text}</td>;
               return (
                 <tr key={name}>
                   <th scope="row">{name}</th>
-                  {cell("answered/s", rate(ok + shed + failed))}
+                  {cell("offered/s", rate(sum(i, (c) => c.offered)))}
+                  {spark(i, "in", "offered, 5 min")}
                   {cell("good/s", rate(ok))}
                   {cell("refused/s", rate(shed), shed > 0)}
                   {cell("failed/s", rate(failed), failed > 0)}
-                  {cell("response p50 · p99", p50p99(time))}
-                  <td class="num class-spark" data-label="p99, 5 minutes"><Spark at={series(i).length ? past.at : []} data={series(i)} /></td>
+                  {cell("response p50 · p99", p50p99(time), false, "wide")}
+                  {spark(i, "response_p99", "p99, 5 min")}
                 </tr>
               );
             })}
@@ -172,6 +236,7 @@ function shedWord(n) {
   for (const s of n.stages) for (const [reason, r] of Object.entries(s.shedBy)) if (r > 0) by[reason] = (by[reason] || 0) + r;
   if (n.all.away > 0) by["turned away"] = n.all.away;
   const top = Object.entries(by).sort((a, b) => b[1] - a[1]);
+  if (top.length === 1) return word(top[0][0]); // its rate is the number above
   return top.length ? top.slice(0, 2).map(([reason, r]) => `${rate(r)} ${word(reason)}`).join(", ") : "nothing refused";
 }
 

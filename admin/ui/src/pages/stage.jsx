@@ -66,6 +66,7 @@ function OneStage({ name, params, meta }) {
           <Cores cores={s.cores} n={s.threads.target} by="cores-title" />
         </Card>
       )}
+      {s?.cohorts?.calls > 0 && <Cohorts c={s.cohorts} />}
       {pool && s && <Ceiling s={s} />}
       {pool && <Oldest name={name} />}
       <StageFeed name={name} range={range} />
@@ -134,12 +135,16 @@ function Facts({ s, pool }) {
       s.refusedBehind > 0 && `${rate(s.refusedBehind)}/s refused by the other side`].filter(Boolean).join("; ")],
     s.children.spawned_total > 0 && ["Awaiting", count(s.awaiting), `${count(s.children.in_flight)} children in flight`],
   ].filter(Boolean);
-  const own = s.own.map((m) => [word(m.name.replace(/_total$/, "")),
-    m.rate === null ? count(m.value) : `${rate(m.rate)}/s`, [m.unit && m.unit !== "events" ? m.unit : "", m.rate === null ? "" : `${count(m.value)} in total`].filter(Boolean).join(", ")]);
+  // Metrics of the type of the stage: first those that change, and last, folded, those that are still 0.
+  const nameOf = (m) => word(m.name.replace(/_total$/, ""));
+  const textOf = (m) => [nameOf(m), m.rate === null ? count(m.value) : `${rate(m.rate)}/s`,
+    [m.unit && m.unit !== "events" ? m.unit : "", m.rate === null ? "" : `${count(m.value)} in total`].filter(Boolean).join(", ")];
+  const used = s.own.filter((m) => m.value !== 0), unused = s.own.filter((m) => m.value === 0);
   return (
     <section class="facts-card" aria-label="Numbers now">
       <FactList rows={rows} />
-      {own.length > 0 && <FactList rows={own} own />}
+      {used.length > 0 && <FactList rows={used.map(textOf)} own />}
+      {unused.length > 0 && <details class="fixed"><summary>{unused.length} {used.length > 0 ? "others " : ""}still 0: {unused.map((m) => nameOf(m)).join(", ")}</summary><FactList rows={unused.map(textOf)} own /></details>}
     </section>
   );
 }
@@ -216,6 +221,25 @@ function Classes({ s }) {
           <thead><tr><th scope="col">class</th>{columns.map(([h]) => <th key={h} scope="col" class="num">{h}</th>)}</tr></thead>
           <tbody>{s.classes.map((c) => (
             <tr key={c.name}><th scope="row">{c.name}</th>{columns.map(([h, f]) => <td key={h} class="num" data-label={h}>{f(c)}</td>)}</tr>
+          ))}</tbody>
+        </table>
+      </div>
+    </Card>
+  );
+}
+
+// How many events the calls of the handler got.
+function Cohorts({ c }) {
+  const most = Math.max(...c.rows.map((r) => r.calls));
+  return (
+    <Card title="Batches" id="cohorts-title" hint={`Events per call of the handler, ${(c.events / c.calls).toFixed(1)} on average; calls of the last 10 s.`}>
+      <div class="table-scroll" role="group" aria-labelledby="cohorts-title" tabIndex={0}>
+        <table class="cohorts">
+          <thead><tr><th scope="col" class="num">events</th><th scope="col">calls</th><th scope="col" class="num">share</th></tr></thead>
+          <tbody>{c.rows.map((r) => (
+            <tr key={r.to}><th scope="row" class="num">{r.from === r.to ? r.to : `${r.from}–${r.to}`}</th>
+              <td><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="share-all" width="100" height="10" /><rect class="share-part" width={(100 * r.calls / most).toFixed(2)} height="10" /></svg></td>
+              <td class="num">{percent(r.calls / c.calls)}</td></tr>
           ))}</tbody>
         </table>
       </div>
