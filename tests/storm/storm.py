@@ -163,8 +163,27 @@ def check_links(view):
     return wrong
 
 
+def check_profile(profile):
+    """The laws of weir/profile.h of the running graph, at rest."""
+    wrong = []
+    for s in profile["stages"]:
+        def total(name):
+            return sum(r[f"{name}_total"] for r in s["rows"])
+        arcs = [a for a in profile["arcs"] if a["to"] == s["name"]]
+        begun = total("started") + total("restarted")
+        zeros = {"begun": begun + total("dropped") + total("refused") - total("offered") - total("put_back"),
+                 "ended": total("completed") + total("failed") + total("shed") + total("departed") - total("offered") - total("spawned"),
+                 "waiting": s["waiting"] + s["running"] + s["held"] + s["awaiting"]}
+        if s["name"] != "web":
+            zeros["waits"] = sum(r["wait_seconds"]["count"] for r in s["rows"]) - begun
+            zeros["sent here"] = sum(a["sent_total"] for a in arcs) + total("refused") - total("offered")
+            zeros["offered here"] = sum(a["offered_total"] for a in arcs) - total("offered")
+        wrong += [f"profile of {s['name']}, {what}: {n}" for what, n in zeros.items() if n != 0]
+    return wrong
+
+
 def check_laws(server, view, counts):
-    wrong = [w for s in view["stages"] for w in check_stage(s)] + check_links(view)
+    wrong = [w for s in view["stages"] for w in check_stage(s)] + check_links(view) + check_profile(server.get("/api/v1/profile"))
     spawned = sum_of(view, lambda c: c["spawned_total"])
     cancelled = sum(s["children"]["cancelled_total"] for s in view["stages"])
     if view["payloads"]["reserved_bytes"]:
@@ -329,9 +348,21 @@ def run(args, seed):
     with open(f"{folder}/storm.yaml", "w") as f:
         f.write(texts[0])
     server = Server(args.weir, folder)
-    if not server.admin:
-        return
-    with open(f"{folder}/storm.so", "rb") as f:
+    try:
+        if server.admin:
+            run_rounds(args, rng, seed, server, texts)
+    finally:
+        server.process.kill()  # without effect if it has ended
+        server.process.wait()
+    if failures:
+        shutil.copy(f"{folder}/log", f"storm-{seed}.log")
+        print(f"the folder is {folder}, the log storm-{seed}.log")
+    else:
+        shutil.rmtree(folder)
+
+
+def run_rounds(args, rng, seed, server, texts):
+    with open(f"{server.folder}/storm.so", "rb") as f:
         server.plugin = f.read()
     statuses, acts = {}, {}
     for _ in range(args.rounds):
@@ -346,11 +377,6 @@ def run(args, seed):
     for crowd in crowds:
         crowd.end()
     print(f"seed {seed}: exit {rc}, {counts}, answers {statuses}, acts {acts}", flush=True)
-    if failures:
-        shutil.copy(f"{folder}/log", f"storm-{seed}.log")
-        print(f"the folder is {folder}, the log storm-{seed}.log")
-    else:
-        shutil.rmtree(folder)
 
 
 def main():
