@@ -303,13 +303,15 @@ static void look_at_burn(const struct look *l, const struct weir_graph_view *v)
 		number_text(in_short, 100 * s.short_share, 3);
 		number_text(rate, s.rate, 3);
 		snprintf(c.text, sizeof(c.text),
-		    "requests of class '%.60s' miss their objective of %.12s s: %.8s %% in the last %d "
+		    "requests of class '%.60s' miss their objective of %.12s s: %.8s %% in the "
+		    "last %d "
 		    "h, "
 		    "%.8s %% in the last %d min; the error budget is used up %.8s times too fast",
 		    c.of_class, slo, in_long, (int)(s.long_ns / (3600 * NS_PER_S)), in_short,
 		    (int)(s.short_ns / (60 * NS_PER_S)), rate);
 		snprintf(c.past, sizeof(c.past),
-		    "requests of class '%.60s' missed their objective of %.12s s: %.8s %% in %d h; the "
+		    "requests of class '%.60s' missed their objective of %.12s s: %.8s %% in %d h; "
+		    "the "
 		    "error budget was used up %.8s times too fast",
 		    c.of_class, slo, in_long, (int)(s.long_ns / (3600 * NS_PER_S)), rate);
 		holds(l, &c);

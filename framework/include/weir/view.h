@@ -69,7 +69,7 @@ struct weir_stuck_view {
 
 /** Statistics of one class at one stage: totals since the server started, except `queued`. */
 struct weir_class_view {
-	uint64_t offered;   /* events offered to the stage's admission */
+	uint64_t offered; /* events offered to the stage's admission */
 	/* put into the queue, or run inline; too high by the events that are being refused now, so this
 	 * total may decrease by these */
 	uint64_t admitted;

@@ -91,8 +91,8 @@ static void test_large_numbers(void)
 	pass(1);
 	stage[WORK].stuck = 1;
 	stage[WORK].longest_running_ns = 1234 * S;
-	CU_ASSERT_STRING_EQUAL(
-	    sentence(), "work limits the server: its 4 threads are 95 % used, 46,840/s of 49,305/s.");
+	CU_ASSERT_STRING_EQUAL(sentence(),
+	    "work limits the server: its 4 threads are 95 % used, 46,840/s of 49,305/s.");
 	json_t *json = bottleneck_json(&b);
 	CU_ASSERT_PTR_NOT_NULL(strstr(json_string_value(json_object_get(json, "formula")),
 	    "49,305/s at most; 46,840/s x 0.0811 ms"));
