@@ -277,7 +277,7 @@ export class World {
 
   tick(at = this.now()) {
     const t = at - this.started;
-    this.send("tick", { at, uptime: t, hz: 1, overload: "enforce", ready: true, draining: false,
+    this.send("tick", { at, uptime: t, hz: 1, overload: this.mode, ready: true, draining: false,
       stages: this.stages().map((s) => ({ ...this.sample(s, t), shed_by: {} })), classes: [], bottleneck: this.bottleneck(), self: { cpu: 0.001, watchers: this.streams.size } });
   }
 

@@ -47,13 +47,13 @@ is exit 0
 browse two.html --dump-dom
 is exit 0; is err empty
 is out has 'data-read="ready"' # the script came to its end
-# goodput, p99, p50; three percentiles; eight over time for each
-equals 'charts' "$(count '<svg class="chart"')" 22
-# ten loads for two runs in three charts, and a legend entry in each
-equals 'circles' "$(count 'href="#m0" class="mark" x="[0-9.]+%"')" 30
-equals 'squares' "$(count 'href="#m1" class="mark" x="[0-9.]+%"')" 30
+# goodput, two classes, p99, p50; three percentiles; eight over time for each
+equals 'charts' "$(count '<svg class="chart"')" 24
+# ten loads for two runs in five charts, and a legend entry in each
+equals 'circles' "$(count 'href="#m0" class="mark" x="[0-9.]+%"')" 50
+equals 'squares' "$(count 'href="#m1" class="mark" x="[0-9.]+%"')" 50
 equals 'flags' "$(count '<use href="#flag"')" 16
-equals 'tables beside charts' "$(count '<details class="twin"')" 22
+equals 'tables beside charts' "$(count '<details class="twin"')" 24
 equals 'references to elsewhere' "$(count '(src|href|action|data)="[^#d"][^"]*"')" 0
 
 # ---- texts of a run are texts ----
@@ -68,7 +68,7 @@ cat >frame.html <<'HTML'
 <!DOCTYPE html><title>frame</title><iframe id=f src=two.html width=360 height=800></iframe>
 <script>
 document.getElementById("f").onload = ({ target }) => {
-  const page = target.contentDocument, svg = page.querySelectorAll("svg.chart")[6], box = svg.getBoundingClientRect();
+  const page = target.contentDocument, svg = page.querySelectorAll("svg.chart")[8], box = svg.getBoundingClientRect();
   const small = [...page.querySelectorAll("svg.chart text")].filter((t) => t.getClientRects().length && parseFloat(target.contentWindow.getComputedStyle(t).fontSize) < 10);
   svg.dispatchEvent(new target.contentWindow.PointerEvent("pointermove", { clientX: box.left + box.width / 2, clientY: box.top + 20 }));
   document.body.dataset.width = page.documentElement.scrollWidth;

@@ -12,6 +12,7 @@
 
 static struct authority address;
 static struct alerts alerts;
+static bool unless_shed;
 
 /* Reload to the current contents of `spec`. Returns the result of admin_change_new. */
 static int reload(const char *listen)
@@ -26,8 +27,10 @@ static int reload(const char *listen)
 	CU_ASSERT_EQUAL(errs.total > 0, rc != 0);
 	CU_ASSERT_EQUAL(change == NULL, rc != 0);
 	if (change)
-		admin_change_make(change,
-		    &(struct admin_parts){.auth = auth, .address = &address, .alerts = &alerts});
+		admin_change_make(change, &(struct admin_parts){.auth = auth,
+					      .address = &address,
+					      .alerts = &alerts,
+					      .unless_shed = &unless_shed});
 	admin_change_free(change);
 	return rc;
 }
@@ -64,6 +67,10 @@ static void test_same_address(void)
 	CU_ASSERT_EQUAL(status_of(NEW), 200);
 	CU_ASSERT_EQUAL(status_of(BOSS), 401);
 	CU_ASSERT_TRUE(alerts.ruled);
+	CU_ASSERT_FALSE(unless_shed);
+	spec->admin.ready.unless_shed = true;
+	CU_ASSERT_EQUAL(reload("127.0.0.1:9900"), 0);
+	CU_ASSERT_TRUE(unless_shed);
 	finish();
 }
 
