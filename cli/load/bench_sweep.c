@@ -237,9 +237,11 @@ static bool extend_once(struct bench *b, double multiple, struct weir_err *err, 
 	const struct bench_options *o = &b->req->opt;
 	bool runs = false;
 
-	*rc = phases ? phases_sweep(
-			   phases, b->capacity_per_s, &multiple, 1, 1, o->for_ns, o->pause_ns, err)
-		     : sentence_nomem(err);
+	if (!phases) {
+		*rc = sentence_nomem(err);
+		return false;
+	}
+	*rc = phases_sweep(phases, b->capacity_per_s, &multiple, 1, 1, o->for_ns, o->pause_ns, err);
 	for (int i = 0; *rc == 0 && i < phases->n_phases; i++)
 		phases->phase[i].round = 0;
 	runs = *rc == 0 && has_room(&b->side[0], phases->n_phases);
