@@ -351,10 +351,9 @@ static void test_undo(void)
 {
 	setup();
 	CU_ASSERT_EQUAL(ask("POST", "/api/v1/undo", ""), 200);
-	is_json(
-	    "{'undone': {'id': 9, 'at': 1.5, 'before_restart': false, 'actor': 'ci', 'what': 'set',"
-	    " 'target': 'disk.threads.max', 'from': '32', 'to': '8', 'expires_at': 2.5,"
-	    " 'undone': false}}");
+	is_json("{'undone': {'id': 9, 'at': 1.5, 'before_restart': false, 'actor': 'ci',"
+		" 'what': 'set', 'target': 'disk.threads.max', 'from': '32', 'to': '8',"
+		" 'expires_at': 2.5, 'undone': false}}");
 	CU_ASSERT_EQUAL(ask("POST", "/api/v1/undo", "{\"id\": 9}"), 400);
 	CU_ASSERT_EQUAL(graph.calls, 0);
 	graph.rc = WEIR_ENOENT;
