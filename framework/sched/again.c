@@ -63,15 +63,18 @@ static bool load(struct handler *h, struct outbox *o, int64_t now_ns)
 	return true;
 }
 
-/* Events that counted as held count as in the handler, as after queue_pop. */
+/* Events that counted as held count as in the handler, as after queue_pop. Others that counted, of any
+ * class, have been cancelled since. */
 static void move_slots(struct thread *t, struct local *l, struct queue *q, int class_id, int n)
 {
 	int held[WEIR_CLASSES_MAX] = {0}, taken[WEIR_CLASSES_MAX] = {0};
 
-	held[class_id] = -l->again_held[class_id];
+	for (int c = 0; c < q->n_classes; c++) {
+		held[c] = -l->again_held[c];
+		l->again_held[c] = 0;
+	}
 	taken[class_id] = -n;
 	queue_settle(q, held, taken);
-	l->again_held[class_id] = 0;
 	l->again_holds = false;
 	t->reserved[class_id] = n;
 	t->unsettled = q;

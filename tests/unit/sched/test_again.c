@@ -14,10 +14,12 @@ static struct weir_stage *go;
 static atomic_int entered, handled;
 static uint64_t order[MOST];
 static bool waits, dies, expires;
+static struct weir_family *family; /* its end is to come when two events are requeued, or NULL */
 static atomic_bool expired;
 
-/* Requeues each event as often as its seq says, and with `expires` until the other has expired. With `waits`, the first call waits for the gate; with
- * `dies`, it emits the events but the first instead, to a stage that ends the thread. */
+/* Requeues each event as often as its seq says, and with `expires` until the other has expired. With
+ * `waits`, the first call waits for the gate; with `dies`, it emits the events but the first instead, to a
+ * stage that ends the thread. */
 static void go_handle(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	atomic_fetch_add(&entered, 1);
@@ -35,6 +37,8 @@ static void go_handle(struct weir_stage *st, struct weir_event **ev, int n)
 		else
 			weir_event_finish(&ev[i], WEIR_OK);
 	}
+	if (family && n == 2)
+		weir_family_end(family);
 }
 
 static void die_handle(struct weir_stage *st, struct weir_event **ev, int n)
@@ -97,6 +101,8 @@ static void start(bool with_gate, const char *mode)
 {
 	struct weir_spec *spec = weir_spec_new("again");
 
+	weir_spec_add_class(spec, "high");
+	weir_spec_add_class(spec, "low");
 	fixture_open_stage(spec, "die", "t.die", NULL)->inlined = true;
 	struct weir_stage_spec *s = fixture_open_stage(spec, "go", "t.go", "die");
 	if (expires) {
@@ -235,6 +241,43 @@ static void test_expiry(void)
 	expires = false;
 }
 
+/* Of two requeued events of different classes, one is cancelled and the other runs at once. Both count as
+ * held until then. */
+static void test_cancelled(void)
+{
+	struct weir_event *ev = &probes[0].ev;
+	char why[100];
+
+	start(false, NULL);
+	struct queue *q = &go->sink.queue;
+	offer(2, 0);
+	FIXTURE_AWAIT(batches() == 1); /* now more than one event may be in a batch */
+	queue_hold(q, 0, 1);           /* from now on, the queue counts */
+	queue_hold(q, 0, -1);
+	family = weir_family_new(NULL);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(family);
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "go", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
+	weir_event_init(ev, &probe_type, 1);
+	CU_ASSERT_EQUAL_FATAL(weir_family_join(family, ev), WEIR_OK);
+	probes[0].seq = 1;
+	CU_ASSERT_EQUAL_FATAL(weir_offer(go, &ev, 1, NULL), 1);
+	ev = &probes[1].ev;
+	weir_event_init(ev, &probe_type, 1);
+	ev->class_id = 1;
+	probes[1].seq = 1;
+	CU_ASSERT_EQUAL_FATAL(weir_offer(go, &ev, 1, NULL), 1);
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "go", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	FIXTURE_AWAIT(fixture_ended() == 3);
+	CU_ASSERT_EQUAL(probes[0].status, WEIR_ECANCELLED);
+	CU_ASSERT_EQUAL(probes[1].status, WEIR_OK);
+	FIXTURE_AWAIT(atomic_load(&go->sink.running) == 0);
+	for (int c = 0; c < q->n_classes; c++)
+		CU_ASSERT_EQUAL(queue_held(q, c), 0);
+	weir_family_put(family);
+	family = NULL;
+	end(3);
+}
+
 CUNIT_MAIN("again", {"at_once", test_at_once}, {"behind_others", test_behind_others},
     {"paused", test_paused}, {"exclusive", test_exclusive}, {"death", test_death},
-    {"expiry", test_expiry})
+    {"expiry", test_expiry}, {"cancelled", test_cancelled})
