@@ -196,8 +196,9 @@ static bool is_over(struct worker *w)
 		return true;
 	if (w->now_ns < run->end_ns)
 		return false;
+	/* requests that fall due later than the end are not scheduled (go_on_session) */
 	return w->now_ns >= run->end_ns + w->plan->grace_ns ||
-	       (!w->has_arrival && w->tally.offered == w->tally.finished);
+	       (!w->has_arrival && w->later.n == 0 && w->tally.offered == w->tally.finished);
 }
 
 static void loop(struct worker *w)

@@ -198,6 +198,23 @@ static void test_sessions(void)
 	load_server_stop(&server);
 }
 
+/* A request that falls due before the end of the run is sent, though the worker may notice it only after
+ * the end, when it waits for no answer. In one short run this happens seldom, in one of many for certain. */
+static void test_sessions_at_the_end(void)
+{
+	load_server_start(&server, NULL);
+	plan_for(server.port, "/", 2000, 5 * LOAD_MS);
+	plan.session_requests = 20;
+	plan.think_ns = LOAD_MS;
+	plan_run(NULL);
+	for (int i = 0; i < 150; i++) {
+		plan_run_again();
+		CU_ASSERT_EQUAL(plan_counts()->outcome[LOAD_OK], plan_counts()->offered);
+	}
+	plan_end();
+	load_server_stop(&server);
+}
+
 static void test_threads_and_classes(void)
 {
 	uint64_t offered = 0;
@@ -449,6 +466,7 @@ CUNIT_MAIN("run", {"a fixed delay is seen", test_fixed_delay},
     {"requests wait and time out", test_waiting_times_out}, {"retries", test_retries},
     {"retries end", test_retries_end}, {"retries say so", test_retries_say_so},
     {"users", test_users}, {"sessions", test_sessions},
+    {"sessions_at_the_end", test_sessions_at_the_end},
     {"threads and classes", test_threads_and_classes}, {"late", test_late},
     {"fresh connections", test_fresh_connections}, {"warm-up and pause", test_warmup_and_pause},
     {"stopped by hand", test_stopped}, {"a server that dies", test_killed_server},
