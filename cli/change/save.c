@@ -22,6 +22,7 @@ struct save {
 	int n;
 	json_t *kept[SAVE_MAX]; /* responses of the server, which hold the texts of the changes */
 	int n_kept;
+	char class_name[WEIR_CLASSES_MAX][128]; /* as owners of knobs */
 };
 
 /* ---- overridden knobs ---- */
@@ -51,16 +52,18 @@ static int add_change(struct save *s, const char *stage, const json_t *knob, con
 	return VERB_OK;
 }
 
-/* `kind` is "stages" or "groups". */
+/* `kind` is "stages", "groups" or "classes", and `stage` the name under which the knobs of the owner are
+ * set: that of a class begins with "classes.". */
 static int add_owner(struct save *s, const char *kind, const char *stage)
 {
+	const char *name = stage + (strcmp(kind, "classes") == 0 ? sizeof(ACT_CLASSES) - 1 : 0);
 	char path[ACT_PATH_MAX];
 	json_t *doc;
 	int had = s->n;
 
 	if (!act_name_fits(s->verb, stage))
 		return VERB_FINDING;
-	snprintf(path, sizeof(path), "/api/v1/%s/%s/knobs", kind, stage);
+	snprintf(path, sizeof(path), "/api/v1/%s/%s/knobs", kind, name);
 	int rc = act_ask(s->verb, s->args, "GET", path, NULL, &doc);
 	if (rc != VERB_OK)
 		return rc;
@@ -105,6 +108,14 @@ static int fetch(struct save *s, json_t **graph)
 		const char *group = act_text(json_array_get(stages, i), "group");
 		if (act_is_group(*graph, group) && !is_repeated(stages, i, group))
 			rc = add_owner(s, "groups", group);
+	}
+	const json_t *classes = json_object_get(*graph, "classes");
+	for (size_t i = 0; rc == VERB_OK && i < json_array_size(classes) && i < WEIR_CLASSES_MAX;
+	     i++) {
+		const char *name = json_string_value(json_array_get(classes, i));
+		snprintf(
+		    s->class_name[i], sizeof(s->class_name[i]), ACT_CLASSES "%s", name ? name : "");
+		rc = add_owner(s, "classes", s->class_name[i]);
 	}
 	return rc;
 }

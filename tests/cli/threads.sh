@@ -113,10 +113,28 @@ case_a_stuck_handler_has_a_stack() {
 	is out has 'stuck      a handler has run in thread app/0 for '
 	is out has 'wait_for (stubborn.so+0x'
 	is out has 'start_thread'
+	weir why app --admin "$admin"
+	is exit 0
+	is out has '  stuck    a handler has run in thread app/0 for '
+	is out has 'wait_for (stubborn.so+0x'
+	weir why --admin "$admin"
+	is exit 0
+	is out has '  stuck    a handler has run in thread app/0 for '
+	is out lacks 'wait_for (stubborn.so+0x'
+	weir why app -o json --admin "$admin"
+	is exit 0
+	is out has '"running": true'
+	is out has '"thread": "app/0"'
+	is out has 'wait_for (stubborn.so+0x'
 	# its thread sleeps
 	until_true metric 'weir_stage_thread_seconds_total{stage="app",state="sleep"}'
 	touch stuck.go
 	until_true shows 'it has returned'
+	weir why app --admin "$admin"
+	is out has '; it has returned'
+	is out has 'wait_for (stubborn.so+0x'
+	weir why --admin "$admin"
+	is out lacks 'it has returned'
 	kill -TERM "$pid"
 	ends
 	is exit 0

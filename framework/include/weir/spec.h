@@ -415,6 +415,7 @@ WEIR_API extern const struct weir_knob weir_width_knobs[];
 WEIR_API extern const struct weir_knob
     weir_stage_knobs[]; /* group, mode, key, slo, and the sections as MAP rows */
 WEIR_API extern const struct weir_knob weir_group_knobs[];
+WEIR_API extern const struct weir_knob weir_class_knobs[]; /* of a class, except `match` */
 WEIR_API extern const struct weir_knob weir_gate_knobs[];
 WEIR_API extern const struct weir_knob weir_urgent_knobs[];
 /** Rows of `cores: { min, max }`, of struct weir_cores_spec. */

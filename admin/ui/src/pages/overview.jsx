@@ -5,6 +5,7 @@ import { bytes, count, degraded, NONE, percent, plural, queueText, rate, seconds
 import { GraphCard } from "../graph.jsx";
 import { Groups } from "../groups.jsx";
 import { alerts, bottleneck, decisions, frame, graph, link, now, serverNow } from "../live.js";
+import { ClassKnobs } from "../knobs.jsx";
 import { Card, Decision, Empty, Mark, StageLink, Time } from "../parts.jsx";
 import { FailedReload } from "../reload.jsx";
 import { href, route, RANGES } from "../route.js";
@@ -222,6 +223,7 @@ function ClassTable({ sources }) {
           </tbody>
         </table>
       </div>
+      <ClassKnobs names={names} />
     </Card>
   );
 }

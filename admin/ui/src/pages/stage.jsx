@@ -7,7 +7,7 @@ import { Chart } from "../chart.jsx";
 import { count, degraded, NONE, percent, rate, seconds, word } from "../format.js";
 import { Blocked, Cores } from "../groups.jsx";
 import { Knobs } from "../knobs.jsx";
-import { acts, decisions, graph, mayAct, now, older } from "../live.js";
+import { acts, decisions, graph, mayAct, now, older, ownerOf } from "../live.js";
 import { Absent, actText, Card, Decision, Empty, Mark, RangePicker, Select, whatOf } from "../parts.jsx";
 import { href, route } from "../route.js";
 import { column } from "../series.js";
@@ -160,12 +160,14 @@ const FactList = ({ rows, own }) => (
 
 // ---- charts ----
 
+const earlier = (x) => (x.before_restart ? " (before the restart)" : "");
+
 function marksOf(name, range) {
   const within = (t) => t >= range.from && t <= range.to;
   const made = (decisions.value || []).filter((d) => d.stage === name && within(d.time))
-    .map((d) => ({ at: d.time, text: `${whatOf(d)} by ${d.actor}: ${d.rule}` }));
-  const done = (acts.value || []).filter((a) => String(a.target || "").split(".")[0] === name && within(a.at))
-    .map((a) => ({ at: a.at, text: `${a.actor}: ${actText(a)}` }));
+    .map((d) => ({ at: d.time, text: `${whatOf(d)} by ${d.actor}: ${d.rule}${earlier(d)}` }));
+  const done = (acts.value || []).filter((a) => ownerOf(a.target) === name && within(a.at))
+    .map((a) => ({ at: a.at, text: `${a.actor}: ${actText(a)}${earlier(a)}` }));
   return made.concat(done);
 }
 
