@@ -302,6 +302,15 @@ test("what clients get: the response time first, and a row with a chart for each
   assert.equal(await page.locator(".big h2").first().textContent(), "Response, p99");
   await until(async () => await page.locator(".big-value").first().textContent() === "80ms", "the slowest of all classes");
   await until(async () => await card.locator(".spark-line").count() === 4, "two charts for each class");
+  await until(async () => await card.locator(".charts .plot canvas").count() === 2, "charts of good and of refused answers");
+  const charts = await card.locator(".plot").evaluateAll((list) => list.map((x) => x.getAttribute("aria-label")));
+  assert.match(charts[0], /Good answers, by class\. vip.*bulk/);
+  assert.match(charts[1], /Refused answers, by class\. vip.*bulk/);
+  await page.evaluate(() => { location.hash = "#/stage/web"; }); // the source, which has no live knobs
+  await until(async () => (await page.locator(".plot").evaluateAll((list) => list.map((x) => x.getAttribute("aria-label")))).filter((l) => /answers, by class/.test(l)).length === 2, "the same on its page");
+  await visit(page, "#/stage/work");
+  await page.locator(".plot").first().waitFor();
+  assert.equal(await page.locator('.plot[aria-label*="answers, by class"]').count(), 0);
 });
 
 test("the headline is one line, and no number of a tile is in it or below it", async ({ open, world }) => {

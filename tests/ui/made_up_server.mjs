@@ -219,7 +219,7 @@ export class World {
       wait_p99: pool && !this.options.idle ? round(s.wait * (3 + Math.sin(t / 9))) : null, service_p50: s.service ?? null, service_p99: s.service ? 3 * s.service : null,
       busy: pool ? 0.8 : 0, threads: s.threads || 0, pressure: pool ? 0.3 : 0, degradation: 0 };
     if (withClasses) out.classes = this.classes.map((_, i) => ({ in: round(r * (i ? 0.9 : 0.1)), done: round(r * 0.4), shed: i ? out.shed : 0, wait_p99: out.wait_p99,
-      response_p99: s.placement === "source" ? 0.04 * (i + 1) : null }));
+      response_p99: s.placement === "source" ? 0.04 * (i + 1) : null, ...(s.placement === "source" ? { good: round(r * 0.4), refused: i, broken: 0 } : { good: null, refused: null, broken: null }) }));
     return out;
   }
 
@@ -235,7 +235,7 @@ export class World {
       const rows = at.map((t) => this.sample(s, t - this.started, Boolean(only)));
       const fields = only ? Object.keys(rows[0] || {}).filter((f) => f !== "name" && f !== "classes") : ["in", "done", "shed", "queue", "wait_p99", "response_p99", "busy", "threads"];
       stages[s.name] = Object.fromEntries(fields.map((f) => [f, rows.map((r) => r[f])]));
-      if (only && rows.length) stages[s.name].classes = this.classes.map((_, i) => Object.fromEntries(["in", "done", "shed", "wait_p99", "response_p99"].map((f) => [f, rows.map((r) => r.classes[i][f])])));
+      if (only && rows.length) stages[s.name].classes = this.classes.map((_, i) => Object.fromEntries(["in", "done", "shed", "wait_p99", "response_p99", "good", "refused", "broken"].map((f) => [f, rows.map((r) => r.classes[i][f])])));
     }
     return { step, from, to, at, classes: this.classes, stages };
   }

@@ -177,6 +177,7 @@ function Charts({ name, frame, range, pool, classes, limit, slo, width }) {
   const byClass = frame.stages[name]?.classes;
   const common = { at: frame.at, range, marks, sync: "stage" };
   const several = byClass && classes.length > 1;
+  const answers = several && byClass.some((c) => c.good?.some((v) => v !== null));
   const perClass = (f) => classes.map((c, i) => ({ name: c, data: byClass[i]?.[f] || frame.at.map(() => null) }));
   return (
     <section class="charts" aria-label="Over time">
@@ -189,6 +190,8 @@ function Charts({ name, frame, range, pool, classes, limit, slo, width }) {
       <Chart {...common} title="Service" unit="seconds" series={[{ name: "p99", data: col("service_p99"), fill: true },
         { name: "p50", data: col("service_p50"), style: 1 }]} />
       {several && pool && <Chart {...common} title="Wait by class, p99" unit="seconds" series={perClass("wait_p99")} />}
+      {several && answers && <Chart {...common} title="Good answers, by class" unit="rate" series={perClass("good")} />}
+      {several && answers && <Chart {...common} title="Refused answers, by class" unit="rate" series={perClass("refused")} />}
       {several && <Chart {...common} title="Shed by class" unit="rate" series={perClass("shed")} />}
       {pool && <Chart {...common} title="Queue" unit="count" note={limit ? `limit ${count(limit)}` : undefined}
         series={[{ name: "waiting", data: col("queue"), fill: true }]} />}
