@@ -20,7 +20,7 @@ struct save {
 	const char *path; /* of the file itself, not of a link to it */
 	const struct config_change *change;
 	int n;
-	config_load_fn *load;
+	const struct config_reading *reading;
 	bool dry_run;
 	struct weir_errs *errs;
 };
@@ -69,10 +69,12 @@ static char *meaning(const struct save *s, const char *path, char **set)
 	struct weir_spec *spec = NULL;
 	char *text = NULL;
 
-	if (s->load(path, (const char *const *)set, set ? s->n : 0, &spec, s->errs) != 0)
+	if (s->reading->load(path, (const char *const *)set, set ? s->n : 0, &spec, s->errs) != 0)
 		return NULL;
-	text = config_values_text(spec);
-	if (!text)
+	bool valid = s->reading->check(spec, s->errs) == 0;
+	if (valid)
+		text = config_values_text(spec);
+	if (valid && !text)
 		no_memory(s->errs);
 	weir_spec_free(spec);
 	return text;
@@ -252,12 +254,16 @@ static int save(const struct save *s, char **changes)
 	return rc;
 }
 
-int config_save(const char *path, const struct config_change *change, int n, config_load_fn *load,
-    bool dry_run, char **changes, struct weir_errs *errs)
+int config_save(const char *path, const struct config_change *change, int n,
+    const struct config_reading *reading, bool dry_run, char **changes, struct weir_errs *errs)
 {
 	char real[PATH_MAX]; /* so that a symbolic link is not replaced, but its target */
-	struct save s = {
-	    .path = path, .change = change, .n = n, .load = load, .dry_run = dry_run, .errs = errs};
+	struct save s = {.path = path,
+	    .change = change,
+	    .n = n,
+	    .reading = reading,
+	    .dry_run = dry_run,
+	    .errs = errs};
 	struct stat st;
 
 	*changes = NULL;

@@ -126,26 +126,14 @@ static void forget(struct save *s)
 		json_decref(s->kept[i]);
 }
 
-static int load(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
-    struct weir_errs *errs)
-{
-	int rc = config_load(path, sets, n_sets, spec, errs);
-
-	if (rc == 0)
-		rc = weir_spec_check(*spec, errs);
-	if (rc != 0) {
-		weir_spec_free(*spec);
-		*spec = NULL;
-	}
-	return rc;
-}
+static const struct config_reading reading = {config_load, weir_spec_check};
 
 static int save(const struct save *s, const char *path)
 {
 	struct weir_errs errs = {0};
 	char *changes;
 
-	if (config_save(path, s->change, s->n, load, s->args->dry_run, &changes, &errs) != 0) {
+	if (config_save(path, s->change, s->n, &reading, s->args->dry_run, &changes, &errs) != 0) {
 		verb_print_errors(&errs, "Nothing was written.");
 		return VERB_FINDING;
 	}

@@ -272,6 +272,7 @@ struct weir_admin_client_spec {
  *  format; `cert` may also contain the intermediate certificates, after the server's. */
 struct weir_admin_tls_spec {
 	char *cert, *key; /* paths, "" for none */
+	struct weir_mark cert_mark, key_mark;
 };
 
 /** `admin: { ready: }`: when /readyz answers 503, besides when it must. */
