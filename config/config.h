@@ -155,6 +155,7 @@ struct config_reading {
  *
  *   WEIR_EINVAL             the file cannot be edited in this way
  *   WEIR_ESYS               it cannot be written
+ *   WEIR_EBUSY              it was changed by another program in the meantime
  *   a code of config_edit
  */
 int config_save(const char *path, const struct config_change *change, int n,

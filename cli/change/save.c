@@ -148,6 +148,9 @@ int verb_save(const struct verb *verb, const struct verb_args *args)
 {
 	struct save s = {.verb = verb, .args = args};
 	json_t *graph = NULL;
+
+	if (!*args->operand[0])
+		return verb_misused(verb, "FILE is empty");
 	int rc = fetch(&s, &graph);
 
 	if (rc == VERB_OK && s.n == 0)
