@@ -221,15 +221,15 @@ static void split(struct target *t, const char *path, size_t dot)
 static size_t find_owner(struct target *t, const json_t *graph, const char *path)
 {
 	const size_t skip = sizeof(ACT_CLASSES) - 1;
-	size_t dot = name_length(graph, path);
-	bool class = dot == 0 && strncmp(path, ACT_CLASSES, skip) == 0;
+	size_t owner = name_length(graph, path), class = class_length(graph, path);
 
-	t->kind = class ? "classes" : "stages";
-	if (class) {
-		dot = class_length(graph, path);
-		return dot ? dot : skip + strcspn(path + skip, ".");
-	}
-	return dot ? dot : strcspn(path, ".");
+	t->kind = "stages";
+	if (owner > class)
+		return owner;
+	if (class == 0 && strncmp(path, ACT_CLASSES, skip) != 0)
+		return strcspn(path, ".");
+	t->kind = "classes";
+	return class ? class : skip + strcspn(path + skip, ".");
 }
 
 /* Split STAGE.KNOB, GROUP.KNOB or classes.CLASS.KNOB. */

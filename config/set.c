@@ -169,7 +169,8 @@ int bind_set(struct bind *bind, const char *set)
 	struct weir_group_spec *group =
 	    group_of(bind->spec, set, path_len, stage ? strlen(stage->name) : 0);
 	struct weir_class_spec *class = class_of(bind->spec, set, path_len, &class_len);
-	if (!stage && !group && class)
+	/* a stage may be called "classes", but has no key that is the name of a class */
+	if (class)
 		return set_class(bind, class, set, class_len + 1);
 	if (!stage && !group)
 		return report(bind, set, WEIR_ENOENT, "there is no such stage");

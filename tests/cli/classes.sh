@@ -144,6 +144,22 @@ kill -TERM "$pid"
 ended
 is exit 0
 
+# ---- a stage called "classes" ----
+sed -e 's/^  own: /  classes: /; s/to: own/to: classes/' before.yaml >shop.yaml
+launch shop.yaml
+one set classes.cart.slo=90ms
+is exit 0; is out has 'classes.cart.slo = 90ms (configured 200ms)'
+one set classes.threads.max=3
+is exit 0; is out has 'classes.threads.max = 3'
+one set classes.nothing=3
+is exit 2; is err has "stage 'classes' has no knob 'nothing'"
+one save shop.yaml
+is exit 0; is out has '2 values saved'
+kill -TERM "$pid"
+ended
+weir check shop.yaml --set classes.threads.max=4 --set classes.cart.slo=95ms
+is exit 0
+
 # ---- --set ----
 cp before.yaml shop.yaml
 weir explain shop.yaml classes.v1.x.slo --set classes.v1.x.slo=44ms
