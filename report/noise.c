@@ -141,17 +141,20 @@ double noise_of(const struct noise_points *all, const struct load_plan *plan,
 /* A ratio below this counts as this: the logarithm of 0 does not exist. */
 #define RATIO_MIN 0.01
 
-/* Return the sum of the goodput of the phases of a point in a round; *n counts them. */
-static double sum_in(const struct noise_point *p, const struct load_plan *plan, int round, int *n)
+/* Add up the goodput of the phases of a point in a round. With `loaded`, only of those that were
+ * offered clearly more than they served: others do not tell what could have been served. */
+static int add_in(
+    const struct noise_point *p, const struct load_plan *plan, int round, bool loaded, double *sum)
 {
-	double sum = 0;
+	int n = 0;
 
 	for (int i = 0; i < p->n; i++)
-		if (plan->phase[p->phase[i]].round == round) {
-			sum += p->good[i];
-			(*n)++;
+		if (plan->phase[p->phase[i]].round == round &&
+		    (!loaded || p->good[i] < LOADED * p->offered[i])) {
+			*sum += p->good[i];
+			n++;
 		}
-	return sum;
+	return n;
 }
 
 static bool seen_before(const struct noise_point *p, const struct load_plan *plan, int i)
@@ -162,19 +165,38 @@ static bool seen_before(const struct noise_point *p, const struct load_plan *pla
 	return false;
 }
 
-/* Return the logarithm of the ratio in a round, or NAN. */
-static double ratio_in(const struct noise_points *all, const struct load_plan *plan, int round)
+/* Add up the goodput of the reference in a round: the best loads, or the only load beside the
+ * highest one. */
+static int add_reference(
+    const struct noise_points *all, const struct load_plan *plan, int round, double *sum)
 {
-	int from = all->n, to = -1, n_best = 0, n_last = 0;
-	double best = 0, last = sum_in(&all->point[all->n - 1], plan, round, &n_last);
+	int from = all->n, to = -1, n = 0, points = 0;
+	double any = 0, best = 0;
 
 	for (int k = 0; k < all->n - 1; k++)
 		if (all->point[k].best) {
 			from = k < from ? k : from;
 			to = k;
 		}
-	for (int k = from; k <= to; k++)
-		best += sum_in(&all->point[k], plan, round, &n_best);
+	for (int k = 0; k < all->n - 1; k++) {
+		double at = 0;
+		int phases = add_in(&all->point[k], plan, round, true, &at);
+		any += phases > 0 ? at / phases : 0;
+		points += phases > 0;
+		best += k >= from && k <= to ? at : 0;
+		n += k >= from && k <= to ? phases : 0;
+	}
+	*sum = points == 1 ? any : best;
+	return points == 1 ? 1 : n;
+}
+
+/* Return the logarithm of the ratio in a round, or NAN. */
+static double ratio_in(const struct noise_points *all, const struct load_plan *plan, int round)
+{
+	double best = 0, last = 0;
+	int n_last = add_in(&all->point[all->n - 1], plan, round, false, &last);
+	int n_best = add_reference(all, plan, round, &best);
+
 	if (n_last == 0 || n_best == 0 || !(best > 0))
 		return NAN;
 	return log(fmax(last / n_last / (best / n_best), RATIO_MIN));

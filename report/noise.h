@@ -52,7 +52,9 @@ struct noise_pairs {
 	double sd;              /* the standard deviation of a ratio, as a share */
 };
 
-/** Compare the last point with the points that are `best`, and those between them, in each round.
+/** Compare the last point with the points that are `best`, and those between them, in each round; if
+ * a round has one other load only, with that. Loads that were served are left out: they do not tell
+ * what could have been served.
  * Changes of the machine that last longer than a round cancel out. The interval is that of Pocock's
  * test (1977): at three looks at a growing number of rounds, it misses the true ratio in 5 % of all
  * runs at any of them; at one look, in 2 %. Rounds are the members `round` of the phases. With fewer

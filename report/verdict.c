@@ -53,6 +53,12 @@ bool verdict_lost(const struct load_plan *plan, const struct load_result *result
 	       load_phase_counts(plan, result, i) && !held(plan, &result->phase[i], 0);
 }
 
+bool verdict_served(const struct load_plan *plan, const struct load_result *result, int i)
+{
+	return (double)good_of(plan, &result->phase[i]) >=
+	       VERDICT_HELD * (double)offered_of(plan, &result->phase[i]);
+}
+
 /* ---- points ---- */
 
 static bool same_load(const struct load_plan *plan, int i, int k)

@@ -85,6 +85,9 @@ struct verdict verdict_of(const struct load_plan *plan, const struct load_result
  * multiple of the capacity, and was not. For a decision to repeat the phase. */
 bool verdict_lost(const struct load_plan *plan, const struct load_result *result, int i);
 
+/** Return whether phase `i` served at least 95 % of what it was offered, so it was no overload. */
+bool verdict_served(const struct load_plan *plan, const struct load_result *result, int i);
+
 /** Write the verdict in a few words: "well-conditioned under overload". Returns a constant. */
 const char *verdict_word(const struct verdict *v);
 

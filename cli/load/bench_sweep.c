@@ -185,8 +185,9 @@ static struct verdict verdict(const struct bench *b)
 static const int looks[] = {NOISE_PAIRS_MIN, 13, 25};
 
 #define N_LOOKS ((int)(sizeof(looks) / sizeof(looks[0])))
-/* Rounds that fail to yield a ratio, since the generator was late in them, are repeated so often. */
-#define FAILED_MAX 4
+/* Rounds that yield no ratio are repeated so often: the generator was late in them, or the load that
+ * should have been a best one was no overload. */
+#define FAILED_MAX 8
 /* Noise from which on one sweep must not say that goodput falls: a single disturbance has that
  * effect, too. A guess. */
 #define NOISE_DOUBT 0.03
@@ -254,6 +255,26 @@ static int middle_load(const struct bench_side *s, const struct verdict *v, int 
 	return n > 0 ? found[n / 2] : -1;
 }
 
+/* If the newest phase of the load `best` was served, return a phase of the next higher load, below
+ * the highest: the capacity is higher than it was. */
+static int still_best(const struct bench_side *s, int best, int highest)
+{
+	int newest = best, next = best;
+
+	for (int i = 0; i < s->plan.n_phases; i++) {
+		const struct load_phase *p = &s->plan.phase[i];
+		if (p->trial || !load_phase_counts(&s->plan, &s->result, i))
+			continue;
+		if (p->multiple == s->plan.phase[best].multiple)
+			newest = i;
+		else if (p->multiple > s->plan.phase[best].multiple &&
+			 p->multiple < s->plan.phase[highest].multiple &&
+			 (next == best || p->multiple < s->plan.phase[next].multiple))
+			next = i;
+	}
+	return verdict_served(&s->plan, &s->result, newest) ? next : best;
+}
+
 /* Run one of the best loads and the highest load directly after each other, as round `round`. The
  * order alternates. Returns the number of phases run. */
 static int decide_once(
@@ -300,7 +321,7 @@ static void say_open(const struct bench *b, const struct verdict *v)
 
 /* Alternate the loads that decide until `look` rounds have a ratio. Returns whether they have. */
 static bool alternate(
-    struct bench *b, int best, int highest, int look, struct weir_err *err, int *rc)
+    struct bench *b, int *best, int highest, int look, struct weir_err *err, int *rc)
 {
 	const struct bench_options *o = &b->req->opt;
 	int have = verdict(b).pairs;
@@ -312,8 +333,9 @@ static bool alternate(
 			break;
 		int more = left > FAILED_MAX ? left - FAILED_MAX - 1 : 0;
 		b->after_ns = 2 * more * (o->for_ns + o->pause_ns);
-		if (decide_once(b, best, highest, last_round(&b->side[0]) + 1, err, rc) == 0)
+		if (decide_once(b, *best, highest, last_round(&b->side[0]) + 1, err, rc) == 0)
 			break;
+		*best = still_best(&b->side[0], *best, highest);
 	}
 	return verdict(b).pairs >= look;
 }
@@ -332,7 +354,7 @@ static int resolve(struct bench *b, struct weir_err *err)
 	for (int i = 0; rc == 0 && i < N_LOOKS && !atomic_load(&bench_stop_asked); i++) {
 		if (v.pairs >= looks[i])
 			continue;
-		if (!alternate(b, best, highest, looks[i], err, &rc))
+		if (!alternate(b, &best, highest, looks[i], err, &rc))
 			break;
 		v = verdict(b);
 		if (!open_question(b, &v))

@@ -11,6 +11,7 @@
 #include "cunit_main.h"
 #include "load/joined.h"
 #include "load/rng.h"
+#include "report/noise.h"
 #include "report/verdict.h"
 
 atomic_bool bench_stop_asked;
@@ -417,6 +418,24 @@ static void test_noise(void)
 	}
 }
 
+/* A capacity that was found while the machine was slow: the load that should be one of the best is
+ * served entirely, and a higher one takes its place. */
+static void test_faster(void)
+{
+	begin();
+	world.noise = 0.1;
+	world.kept = 0.6;
+	world.capacity_per_s = 400;
+	CU_ASSERT_EQUAL(bench_search(b, 100, &err), 0);
+	world.slow_from = world.runs + 13; /* after the sweep */
+	world.slow = 2.5;
+	CU_ASSERT_EQUAL(bench_sweep(b, &err), 0);
+	struct verdict v = decide();
+	CU_ASSERT(v.pairs >= NOISE_PAIRS_MIN);
+	CU_ASSERT(v.kept < 0.9);
+	CU_ASSERT(v.kind == VERDICT_LOSES || v.kind == VERDICT_COLLAPSES);
+}
+
 static void test_rounds(void)
 {
 	begin();
@@ -455,5 +474,6 @@ CUNIT_MAIN("bench_search", {"a quiet machine", test_quiet}, {"late trials", test
     {"the objective is relaxed", test_relaxed}, {"it stays on a quiet machine", test_not_relaxed},
     {"the search starts over", test_start_over}, {"a given capacity", test_given_capacity},
     {"late loads", test_late_loads}, {"a capacity that was too low", test_extended},
-    {"goodput in overload", test_saturated}, {"noise", test_noise}, {"rounds", test_rounds},
+    {"goodput in overload", test_saturated}, {"noise", test_noise},
+    {"a machine that becomes faster", test_faster}, {"rounds", test_rounds},
     {"stopped", test_stopped})
