@@ -100,7 +100,8 @@ void resolver_free(struct resolver *r);
  * not called. Returns NULL if it is asked: `done` will be called, never from within this call. Costs a
  * hash look-up if the answer is kept, about 100 ns.
  */
-const struct resolve_answer *resolve(struct resolver *r, const char *name, struct resolve_query *q);
+const struct resolve_answer *resolve_name(
+    struct resolver *r, const char *name, struct resolve_query *q);
 
 /** Stop waiting: `done` is not called any more. No effect if `q` does not wait. */
 void resolve_cancel(struct resolve_query *q);
