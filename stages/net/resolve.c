@@ -415,11 +415,11 @@ int resolver_new(struct weir_loop *loop, const struct resolve_conf *conf, struct
 	if (rc == 0)
 		*out = r;
 	else
-		resolver_free(r);
+		resolver_free(r, false);
 	return rc;
 }
 
-void resolver_free(struct resolver *r)
+void resolver_free(struct resolver *r, bool loop_gone)
 {
 	static const struct resolve_answer cancelled = {
 	    .status = RESOLVE_CANCELLED, .why = "the server is stopping"};
@@ -429,7 +429,7 @@ void resolver_free(struct resolver *r)
 	r->ending = true;
 	for (struct name *e = r->oldest; e; e = e->newer)
 		tell(&e->waiting, &cancelled);
-	asker_free(r->asker);
+	asker_free(r->asker, loop_gone);
 	while (r->oldest)
 		drop(r, r->oldest);
 	free(r->bucket);

@@ -91,8 +91,10 @@ struct resolve_counts {
 int resolver_new(struct weir_loop *loop, const struct resolve_conf *conf, struct resolver **out,
     struct weir_err *err);
 
-/** Answer all callers that wait with RESOLVE_CANCELLED, and free the resolver. NULL is allowed. */
-void resolver_free(struct resolver *r);
+/** Answer all callers that wait with RESOLVE_CANCELLED, and free the resolver; NULL is allowed. With
+ * `loop_gone`, the thread of the loop has ended, as in ops->fini of a stage with WEIR_STAGE_LOOP, and any
+ * thread may call this. */
+void resolver_free(struct resolver *r, bool loop_gone);
 
 /**
  * Resolve `name`: an IPv4 address, an IPv6 address with or without brackets, or a host name (case does

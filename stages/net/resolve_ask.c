@@ -46,21 +46,29 @@ struct asker {
 	struct channel *channels; /* the newest first, which questions go to */
 	struct stat file;         /* resolv.conf as read */
 	int64_t look_ns;          /* when to look at it again */
-	bool ending;
+	bool ending, loop_gone;
 };
 
 /* ---- sockets and time-outs ---- */
+
+static void end_watch(struct channel *c, struct sock **at)
+{
+	struct sock *s = *at;
+
+	*at = s->next;
+	if (!c->asker->loop_gone)
+		weir_loop_del(c->asker->loop, &s->watch);
+	free(s);
+}
 
 static void free_channel(struct channel *c)
 {
 	c->inside++;
 	ares_destroy(c->ares);
-	weir_timer_cancel(c->asker->loop, &c->timer);
-	for (struct sock *s = c->socks, *next; s; s = next) {
-		next = s->next;
-		weir_loop_del(c->asker->loop, &s->watch);
-		free(s);
-	}
+	if (!c->asker->loop_gone)
+		weir_timer_cancel(c->asker->loop, &c->timer);
+	while (c->socks)
+		end_watch(c, &c->socks);
 	free(c);
 }
 
@@ -112,15 +120,6 @@ static void on_ready(struct weir_loop *loop, struct weir_watch *w, uint32_t even
 
 	(void)loop;
 	process(s->channel, in ? w->fd : ARES_SOCKET_BAD, out ? w->fd : ARES_SOCKET_BAD);
-}
-
-static void end_watch(struct channel *c, struct sock **at)
-{
-	struct sock *s = *at;
-
-	*at = s->next;
-	weir_loop_del(c->asker->loop, &s->watch);
-	free(s);
 }
 
 /* Called by c-ares when it begins or ceases to wait for a socket. A socket that cannot be watched for lack
@@ -349,11 +348,12 @@ int asker_new(struct weir_loop *loop, const struct resolve_conf *conf,
 	return 0;
 }
 
-void asker_free(struct asker *a)
+void asker_free(struct asker *a, bool loop_gone)
 {
 	if (!a)
 		return;
 	a->ending = true;
+	a->loop_gone = loop_gone;
 	for (struct channel *c = a->channels, *next; c; c = next) {
 		next = c->next;
 		free_channel(c);

@@ -30,8 +30,8 @@ int asker_new(struct weir_loop *loop, const struct resolve_conf *conf,
     void (*found)(void *about, const struct ask_result *result), struct asker **out,
     struct weir_err *err);
 
-/** Free the asker. `found` is not called any more. NULL is allowed. */
-void asker_free(struct asker *a);
+/** Free the asker. `found` is not called any more. NULL is allowed. `loop_gone`: as resolver_free. */
+void asker_free(struct asker *a, bool loop_gone);
 
 /** Ask for `name`. `found` is called once, perhaps from within this call. */
 void ask(struct asker *a, const char *name, void *about);

@@ -96,7 +96,7 @@ static void make(void *arg)
 static void unmake(void *arg)
 {
 	(void)arg;
-	resolver_free(resolver);
+	resolver_free(resolver, false);
 	resolver = NULL;
 }
 
