@@ -300,6 +300,7 @@ static void requests_wait_for_a_connection(void)
 	CU_ASSERT_FATAL(head_read(u, head, sizeof(head)));
 	CU_ASSERT_EQUAL(strncmp(head, "GET /1 ", 7), 0);
 	close(c[1]); /* this client goes, and its connection with it */
+	AWAIT_COUNT(&s, "origin_cancelled_total", 1);
 	close(u);
 	u = origin_accept(&o);
 	CU_ASSERT_FATAL(head_read(u, head, sizeof(head)));

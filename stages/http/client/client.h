@@ -12,7 +12,7 @@
  *   exchange:  WAITING --pick--> (upstream CONNECTING -->) asking and reading the answer --> ended
  *                 ^                     |                       |
  *                 '------- again, on another origin ------------'  nothing of the answer was passed on
- *   upstream:  CONNECTING --> BUSY --answer complete--> IDLE --next exchange--> BUSY
+ *   upstream:  CONNECTING (--> SHAKING) --> BUSY --answer complete--> IDLE --next exchange--> BUSY
  *                  '-------------'---------------------'--> closed
  *
  * Files: origins.c (addresses), pick.c (which origin), upstream.c (connections), upstream_io.c (their
@@ -34,6 +34,7 @@
 #include "http/message/chunk.h"
 #include "http/message/guard.h"
 #include "net/address.h"
+#include "net/tls/tls_origin.h"
 
 struct http_waker;
 
@@ -68,6 +69,10 @@ struct http_waker;
 	    "requests sent over a connection that had carried others before")                      \
 	X(CONNECT_FAILURES, "origin_connect_failures_total", COUNTER, "connections",               \
 	    "connections that could not be opened in time")                                        \
+	X(TLS_FAILURES, "origin_tls_failures_total", COUNTER, "connections",                       \
+	    "connections whose TLS handshake failed, also because of the certificate")             \
+	X(TLS_RESUMED, "origin_tls_resumed_total", COUNTER, "connections",                         \
+	    "TLS handshakes that resumed an earlier session")                                      \
 	X(STALE, "origin_stale_total", COUNTER, "connections",                                     \
 	    "kept connections that the origin had closed when a request was sent")                 \
 	X(RETRIES, "origin_retries_total", COUNTER, "requests", "requests sent to another origin") \
@@ -99,18 +104,22 @@ struct client_conf {
 	int64_t retries;
 	double retry_budget;
 	int64_t fails, eject_ns;
+	struct tls_origin_conf tls;
 };
 
 /** An origin as configured. Constant. */
 struct origin_spec {
 	struct address address;
 	char text[CLIENT_ORIGIN_TEXT]; /* "127.0.0.1:3000", for Host if the client sent none */
+	char host[CLIENT_ORIGIN_TEXT]; /* without the port and without brackets */
+	bool secure;                   /* https */
 };
 
 /** The state of the stage. */
 struct client {
 	struct weir_stage *st;
 	struct origin_spec *spec;
+	struct tls_origins *tls; /* NULL if no origin is secure */
 	int n_origins, n_loops;
 	struct client_loop *loop[CLIENT_LOOPS_MAX];
 	atomic_uint next;           /* the loop of the next event */
@@ -129,7 +138,9 @@ struct origin {
 	int fails;             /* failures since the last success */
 	bool trial;            /* an exchange tries out whether it is back */
 	int64_t out_until_ns;  /* left out until then, and until a trial has succeeded; 0 if not */
-	int64_t rtt_ns;        /* smoothed round trip, as the kernel has measured it; 0: unknown */
+	struct tls_session *session; /* to resume */
+	bool said;                   /* why TLS fails was logged since it last succeeded */
+	int64_t rtt_ns; /* smoothed round trip, as the kernel has measured it; 0: unknown */
 };
 
 struct client_loop {
@@ -148,7 +159,7 @@ struct client_loop {
 	char scratch[CLIENT_SCRATCH_BYTES];
 };
 
-enum upstream_state { UPSTREAM_CONNECTING, UPSTREAM_BUSY, UPSTREAM_IDLE };
+enum upstream_state { UPSTREAM_CONNECTING, UPSTREAM_SHAKING, UPSTREAM_BUSY, UPSTREAM_IDLE };
 
 /** How the end of a body is found. */
 enum framing { FRAMING_NONE, FRAMING_LENGTH, FRAMING_CHUNKED, FRAMING_CLOSE };
@@ -163,11 +174,12 @@ struct upstream {
 	struct upstream *next, **prev; /* in origin->idle */
 	uint8_t state;                 /* enum upstream_state */
 	bool readable, writable;       /* epoll has reported it, and no call has found otherwise */
-	bool hung_up;        /* the origin has shut its side down, or reset the connection */
-	uint32_t requests;   /* sent so far */
-	int64_t since_ns;    /* opened or, if requests > 0, last in use */
-	char *buffer;        /* CLIENT_BUFFER_BYTES, NULL while idle */
-	uint32_t start, end; /* bytes of `buffer` that were received and not used yet */
+	bool hung_up;           /* the origin has shut its side down, or reset the connection */
+	struct tls_origin *tls; /* NULL without TLS */
+	uint32_t requests;      /* sent so far */
+	int64_t since_ns;       /* opened or, if requests > 0, last in use */
+	char *buffer;           /* CLIENT_BUFFER_BYTES, NULL while idle */
+	uint32_t start, end;    /* bytes of `buffer` that were received and not used yet */
 };
 
 enum exchange_phase { EXCHANGE_HEAD, EXCHANGE_BODY };
@@ -290,6 +302,10 @@ int64_t upstream_send(struct upstream *u, struct iovec *iov, int n);
 int64_t upstream_read(struct upstream *u);
 /** Let epoll report what is there already. */
 void upstream_rearm(struct upstream *u);
+/** Tell TLS what the socket has become: called for each report of epoll. */
+void upstream_ready_tls(struct upstream *u);
+/** Whether an idle connection that has become readable can still be used. */
+bool upstream_still_good(struct upstream *u);
 /** Measure the round trip. */
 void upstream_measure(struct upstream *u);
 

@@ -71,7 +71,7 @@ static int64_t late_ns(const struct exchange *x)
 {
 	const struct client_conf *conf = client_conf(x->cl);
 
-	if (x->up && x->up->state == UPSTREAM_CONNECTING)
+	if (x->up && x->up->state < UPSTREAM_BUSY)
 		return x->up->since_ns + conf->connect_timeout_ns;
 	if (client_blamed(x))
 		return client_now_ns(x->cl) + conf->timeout_ns;
@@ -102,8 +102,7 @@ static void timed(struct weir_loop *loop, struct weir_timer *t)
 	else if (!x->up)
 		exchange_end(x, WEIR_EFAILED, 504);
 	else
-		exchange_failed(
-		    x, x->up->state == UPSTREAM_CONNECTING ? FAILURE_CONNECT : FAILURE_TIME);
+		exchange_failed(x, x->up->state < UPSTREAM_BUSY ? FAILURE_CONNECT : FAILURE_TIME);
 }
 
 /* ---- start and end ---- */
@@ -308,7 +307,7 @@ enum step exchange_start(struct exchange *x)
 
 void exchange_run(struct exchange *x)
 {
-	if (x->up->state == UPSTREAM_CONNECTING)
+	if (x->up->state < UPSTREAM_BUSY)
 		return;
 	if (ask_run(x) == STEP_ON)
 		answer_run(x);

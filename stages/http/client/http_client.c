@@ -42,6 +42,23 @@ static const struct weir_field *find_field(const char *name)
 	return NULL;
 }
 
+static int init_tls(struct weir_stage *st, struct weir_err *err)
+{
+	const struct client_conf *conf = weir_conf(st);
+	struct client *c = weir_state(st);
+	bool secure = false;
+
+	for (int i = 0; i < c->n_origins; i++)
+		secure |= c->spec[i].secure;
+	if (!secure)
+		return 0;
+	if (!conf->tls.verify)
+		weir_warn(st, "tls.verify",
+		    "certificates are not verified, so anybody on the path to an origin can read "
+		    "and change what is sent");
+	return tls_origins_new(&conf->tls, &c->tls, err);
+}
+
 static int client_init(struct weir_stage *st, struct weir_err *err)
 {
 	const struct client_conf *conf = weir_conf(st);
@@ -55,6 +72,8 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 	if (!c->spec)
 		return WEIR_ENOMEM;
 	rc = origins_parse(&conf->origins, c->spec, err);
+	if (rc == 0)
+		rc = init_tls(st, err);
 	if (rc != 0) {
 		free(c->spec);
 		return rc;
@@ -133,6 +152,7 @@ static void client_fini(struct weir_stage *st)
 		client_loop_free(c->loop[i]);
 	}
 	sem_destroy(&c->ended);
+	tls_origins_free(c->tls);
 	free(c->spec);
 }
 
@@ -145,8 +165,8 @@ static const struct weir_knob client_knobs[] = {
 	.type = WEIR_KNOB_STRINGS,
 	.offset = ROW(origins),
 	.flags = WEIR_KNOB_REQUIRED,
-	.help = "servers to which requests are passed on, HOST:PORT or http://HOST:PORT; names are "
-		"resolved at the start"},
+	.help = "servers to which requests are passed on, HOST:PORT, http://HOST:PORT or "
+		"https://HOST:PORT; names are resolved at the start"},
     {.name = "loops",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(loops),
@@ -171,7 +191,7 @@ static const struct weir_knob client_knobs[] = {
 	.min = 1e6,
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_LIVE,
-	.help = "time in which a connection must be open"},
+	.help = "time in which a connection must be open, with its TLS handshake"},
     {.name = "timeout",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(timeout_ns),
@@ -223,6 +243,11 @@ static const struct weir_knob client_knobs[] = {
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "time for which an origin is left out; one request then tries it"},
+    {.name = "tls",
+	.type = WEIR_KNOB_MAP,
+	.offset = ROW(tls),
+	.fields = tls_origin_knobs,
+	.help = "how origins with https are spoken to"},
     {0},
 };
 

@@ -20,27 +20,42 @@ static bool has_port(const char *host)
 	return colon && (!bracket || colon > bracket);
 }
 
+/* The host of spec->text, which is HOST:PORT. */
+static void set_host(struct origin_spec *spec)
+{
+	size_t n = (size_t)(strrchr(spec->text, ':') - spec->text);
+	bool bracket = spec->text[0] == '[' && n >= 2;
+
+	memcpy(spec->host, spec->text + bracket, n - 2 * bracket);
+	spec->host[n - 2 * bracket] = '\0';
+}
+
 static int parse(const char *text, struct origin_spec *spec, struct weir_err *err)
 {
 	const char *host = text;
 	size_t n;
 
-	if (strncmp(host, "http://", 7) == 0)
+	spec->secure = strncmp(host, "https://", 8) == 0;
+	if (spec->secure)
+		host += 8;
+	else if (strncmp(host, "http://", 7) == 0)
 		host += 7;
 	else if (strstr(host, "://"))
-		return fail(err, text, "has a scheme other than http", "write http://HOST:PORT");
+		return fail(err, text, "has a scheme other than http and https",
+		    "write http://HOST:PORT or https://HOST:PORT");
 	n = strlen(host);
 	if (n > 0 && host[n - 1] == '/')
 		n--;
 	if (n == 0 || memchr(host, '/', n) || host[0] == ':')
 		return fail(
 		    err, text, "is not a host with a port", "write HOST:PORT, without a path");
-	if (n + sizeof(":80") > sizeof(spec->text))
+	if (n + sizeof(":443") > sizeof(spec->text))
 		return fail(err, text, "is too long", "write HOST:PORT");
 	memcpy(spec->text, host, n);
 	spec->text[n] = '\0';
 	if (!has_port(spec->text))
-		strcpy(spec->text + n, ":80");
+		strcpy(spec->text + n, spec->secure ? ":443" : ":80");
+	set_host(spec);
 	if (strcmp(strrchr(spec->text, ':'), ":0") == 0)
 		return fail(err, text, "has the port 0", "write the port of the origin");
 	return address_parse(spec->text, &spec->address, err);

@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <weir/log.h>
+
 #include "http/client/client.h"
 
 /* Requests over a connection between two measurements of its round trip, each a system call. */
@@ -56,6 +58,7 @@ void upstream_close(struct upstream *u)
 		u->x->up = NULL;
 	}
 	weir_loop_del(cl->loop, &u->watch);
+	tls_origin_free(u->tls);
 	close(u->watch.fd);
 	buffer_give(u);
 	u->origin->open--;
@@ -98,6 +101,29 @@ void upstream_keep(struct upstream *u)
 	cl->room = true;
 }
 
+static void shake(struct upstream *u)
+{
+	struct client_loop *cl = u->cl;
+	struct origin *o = u->origin;
+	int rc = tls_origin_shake(u->tls);
+
+	if (rc == 0)
+		return;
+	if (rc < 0) {
+		client_count(cl, CLIENT_TLS_FAILURES, 1);
+		if (!o->said)
+			weir_log(WEIR_LOG_WARN, "%s: origin %s: %s",
+			    weir_stage_name(cl->client->st), o->spec->text, tls_origin_why(u->tls));
+		o->said = true;
+		exchange_failed(u->x, FAILURE_CONNECT);
+		return;
+	}
+	client_count(cl, CLIENT_TLS_RESUMED, tls_origin_resumed(u->tls));
+	o->said = false;
+	u->state = UPSTREAM_BUSY;
+	exchange_opened(u->x);
+}
+
 /* The connection is open, or has failed. */
 static void connected(struct upstream *u)
 {
@@ -109,9 +135,19 @@ static void connected(struct upstream *u)
 		exchange_failed(x, FAILURE_CONNECT);
 		return;
 	}
-	u->state = UPSTREAM_BUSY;
 	upstream_measure(u);
-	exchange_opened(x);
+	if (!u->origin->spec->secure) {
+		u->state = UPSTREAM_BUSY;
+		exchange_opened(x);
+		return;
+	}
+	u->state = UPSTREAM_SHAKING;
+	u->tls = tls_origin_new(
+	    u->cl->client->tls, u->watch.fd, u->origin->spec->host, &u->origin->session);
+	if (u->tls)
+		shake(u);
+	else
+		exchange_failed(x, FAILURE_CONNECT);
 }
 
 static void ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
@@ -122,13 +158,22 @@ static void ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
 	u->readable |= (events & ~(uint32_t)EPOLLOUT) != 0;
 	u->writable |= (events & EPOLLOUT) != 0;
 	u->hung_up |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-	if (u->state == UPSTREAM_CONNECTING) {
+	if (u->tls)
+		upstream_ready_tls(u);
+	switch ((enum upstream_state)u->state) {
+	case UPSTREAM_CONNECTING:
 		if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
 			connected(u);
-	} else if (u->state == UPSTREAM_BUSY) {
+		return;
+	case UPSTREAM_SHAKING:
+		shake(u);
+		return;
+	case UPSTREAM_BUSY:
 		exchange_run(u->x);
-	} else if (u->readable) {
-		upstream_close(u);
+		return;
+	case UPSTREAM_IDLE:
+		if (u->readable && !upstream_still_good(u))
+			upstream_close(u);
 	}
 }
 
