@@ -148,6 +148,15 @@ void conn_abandon(struct worker *w, struct conn *c)
 
 /* ---- responses ---- */
 
+static void begin_reply(const struct worker *w, struct conn *c, const struct ticket *t)
+{
+	const struct load_expect *e = &w->plan->class[t->class_id].expect;
+
+	reply_init(&c->reply, worker_request(w, t)->no_body);
+	if (e->status || e->type[0] || e->hashed)
+		reply_expect(&c->reply, e, c->hash);
+}
+
 /* Handle the complete response to the first request in flight. Returns false if the connection was
  * then closed. */
 static bool answered(struct worker *w, struct conn *c)
@@ -181,7 +190,7 @@ static bool feed(struct worker *w, struct conn *c, const char *p, size_t n)
 		}
 		const struct ticket *t = &c->flight[c->head].ticket;
 		if (!c->reply.started)
-			reply_init(&c->reply, worker_request(w, t)->no_body);
+			begin_reply(w, c, t);
 		enum reply_verdict v = reply_feed(&c->reply, p, n, &used);
 		tally_of(&w->tally, t)->bytes_in += used;
 		if (v == REPLY_MALFORMED) {

@@ -68,7 +68,8 @@ struct conn {
 	char fields[96]; /* extra fields of the request being written; "" if none */
 	int n_fields;
 
-	struct reply reply; /* the response to the request at head */
+	struct reply reply;                  /* the response to the request at head */
+	uint64_t hash[REPLY_HASH_BYTES / 8]; /* of its body, if one is expected */
 	/* for slow connections: bytes that may be moved now, the time of the last refill, and the
 	 * timer for the next one (conn_io.h) */
 	double may_read_bytes, may_write_bytes;

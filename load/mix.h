@@ -45,6 +45,12 @@ int mix_add(struct load_class *cls, const struct mix_head *head, const char *pat
 int mix_add_bodies(struct load_class *cls, const struct mix_head *head, const char *path,
     const char *dir, struct weir_err *err);
 
+/** Adds a request for each line of `file`: a path, or a weight above 0 and a path ("3 /index.html"). The
+ * weight is 1 if there is none. Empty lines and lines that begin with # are skipped.
+ * An error names the line. */
+int mix_add_paths(
+    struct load_class *cls, const struct mix_head *head, const char *file, struct weir_err *err);
+
 /**
  * Adds the requests of a log in common or combined log format, ordered by time, with the methods
  * and paths of the log; the method of `head` is ignored. Sets cls->in_order. A line in any other

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "load/expect.h"
+
 /** Maximum number of classes, the same as in a weir server (weir/event.h). */
 #define LOAD_CLASSES_MAX 8
 
@@ -61,6 +63,7 @@ struct load_class {
 	bool in_order;                /* set for replayed logs */
 	/* 0, or n_requests: then request i belongs to user i, and results are counted per user */
 	int users;
+	struct load_expect expect; /* all zero: nothing is expected */
 };
 
 struct load_plan {

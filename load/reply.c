@@ -3,11 +3,18 @@
  * bytes of a following pipelined response are left for the next call. */
 #include "load/reply.h"
 
-/* The fields that mark a degraded response. X-Weir-Degraded does so with any value; X-Quality, the
- * field of burn, has the share of the work that was done, and does so below 1. */
-static const char *const mark[REPLY_MARKS] = {"x-weir-degraded", "x-quality"};
+#include <string.h>
 
-enum { MARK_DEGRADED, MARK_QUALITY };
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+_Static_assert(sizeof(XXH64_state_t) <= REPLY_HASH_BYTES, "the state of the hash fits");
+
+/* The fields that mark a degraded response, and Content-Type. X-Weir-Degraded does so with any value; X-Quality, the
+ * field of burn, has the share of the work that was done, and does so below 1. */
+static const char *const mark[REPLY_MARKS] = {"x-weir-degraded", "x-quality", "content-type"};
+
+enum { MARK_DEGRADED, MARK_QUALITY, MARK_TYPE };
 
 #define NO_MATCH UINT8_MAX
 
@@ -49,6 +56,9 @@ static int on_field_complete(llhttp_t *parser)
 	}
 	r->degraded |= whole[MARK_DEGRADED];
 	r->quality_next = whole[MARK_QUALITY];
+	r->type_next = whole[MARK_TYPE];
+	if (r->type_next)
+		r->n_type = 0;
 	return 0;
 }
 
@@ -61,6 +71,20 @@ static int on_value(llhttp_t *parser, const char *p, size_t n)
 		r->degraded |= *p == '0' || *p == '.';
 		r->quality_next = false;
 	}
+	if (r->type_next && r->expect) {
+		const size_t room = sizeof(r->type) - r->n_type, m = n < room ? n : room;
+		memcpy(r->type + r->n_type, p, m);
+		r->n_type = (uint8_t)(r->n_type + m);
+	}
+	return 0;
+}
+
+static int on_body(llhttp_t *parser, const char *p, size_t n)
+{
+	struct reply *r = of(parser);
+
+	if (r->expect && r->expect->hashed)
+		XXH64_update(r->hash, p, n);
 	return 0;
 }
 
@@ -84,6 +108,7 @@ static int on_whole(llhttp_t *parser)
 
 	if (parser->status_code / 100 == 1) {
 		r->degraded = false;
+		r->n_type = 0;
 		return 0;
 	}
 	r->status = parser->status_code;
@@ -97,6 +122,7 @@ static const llhttp_settings_t settings = {
     .on_header_field_complete = on_field_complete,
     .on_header_value = on_value,
     .on_headers_complete = on_head,
+    .on_body = on_body,
     .on_message_complete = on_whole,
 };
 
@@ -105,6 +131,24 @@ void reply_init(struct reply *r, bool no_body)
 	*r = (struct reply){.no_body = no_body};
 	llhttp_init(&r->parser, HTTP_RESPONSE, &settings);
 	r->parser.data = r;
+}
+
+void reply_expect(struct reply *r, const struct load_expect *expect, void *hash)
+{
+	r->expect = expect;
+	r->hash = hash;
+	if (expect->hashed)
+		XXH64_reset(hash, 0);
+}
+
+bool reply_as_expected(const struct reply *r)
+{
+	const struct load_expect *e = r->expect;
+
+	if (!e)
+		return true;
+	return (!e->type[0] || expect_type(e, r->type, r->n_type)) &&
+	       (!e->hashed || XXH64_digest(r->hash) == e->hash);
 }
 
 enum reply_verdict reply_feed(struct reply *r, const char *p, size_t n, size_t *used)

@@ -16,13 +16,17 @@
 
 #include <llhttp.h>
 
-#define REPLY_MARKS 2
+#include "load/expect.h"
+
+#define REPLY_MARKS      3
+#define REPLY_HASH_BYTES 128
 
 struct reply {
 	llhttp_t parser;
 	/* matched bytes of each name of a header that marks degraded responses */
 	uint8_t matched[REPLY_MARKS];
 	bool quality_next; /* the next byte of a header is the first of a quality */
+	bool type_next;    /* the next bytes of a header are those of Content-Type */
 	bool no_body;      /* the request was HEAD */
 	/* the first byte of the response, or of an interim response, has arrived */
 	bool started;
@@ -31,12 +35,24 @@ struct reply {
 	bool degraded;
 	bool keep_alive;
 	uint16_t status;
+	/* what is expected, NULL if nothing; the state of the hash of the body, and Content-Type so far */
+	const struct load_expect *expect;
+	void *hash;
+	uint8_t n_type;
+	char type[EXPECT_TYPE_MAX + 2];
 };
 
 enum reply_verdict { REPLY_MORE, REPLY_DONE, REPLY_MALFORMED };
 
 /** Prepare for the next response. */
 void reply_init(struct reply *r, bool no_body);
+
+/** Compare the response with `expect`, which must stay. Follows reply_init. `hash` is memory for the hash
+ * of a body, REPLY_HASH_BYTES, aligned to 8 bytes. */
+void reply_expect(struct reply *r, const struct load_expect *expect, void *hash);
+
+/** Whether the response, which is complete, is as expected, apart from its status. */
+bool reply_as_expected(const struct reply *r);
 
 /** Parse p[0..n), n >= 1. Sets *used to the number of bytes that belong to this response. It is
  * less than `n` only if REPLY_DONE is returned and bytes of the next response follow. After

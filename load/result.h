@@ -41,6 +41,7 @@ enum load_outcome {
 	X(CLOSED, "closed", "the connection was closed before the response was complete")          \
 	X(MALFORMED, "malformed", "the response is not valid HTTP/1")                              \
 	X(STATUS, "status", "a status of 400 or above other than 503 and 429")                     \
+	X(WRONG, "wrong", "the response is not what --expect says")                                \
 	X(UNSENT, "unsent", "too many requests waited for a connection")
 
 enum load_error {

@@ -113,8 +113,13 @@ static json_t *runfile_plan_classes(const struct load_plan *plan)
 
 	for (int i = 0; i < plan->n_classes; i++) {
 		const struct load_class *c = &plan->class[i];
-		json_push(&list, json_pack("{s:o, s:f, s:i}", "name", runfile_text(c->name),
-				     "weight", c->weight, "requests", c->n_requests));
+		json_t *one = json_pack("{s:o, s:f, s:i}", "name", runfile_text(c->name), "weight",
+		    c->weight, "requests", c->n_requests);
+		char expect[120];
+		expect_text(&c->expect, expect, sizeof(expect));
+		if (expect[0])
+			json_object_set_new(one, "expect", json_string(expect));
+		json_push(&list, one);
 	}
 	return list;
 }

@@ -106,18 +106,33 @@ static bool is_late(const struct worker *w, const struct ticket *t)
 	return w->now_ns - t->attempt_ns >= w->plan->timeout_ns;
 }
 
+/* The status is good; so must be the rest. */
+static void end_if_right(struct worker *w, struct ticket *t, const struct reply *reply)
+{
+	if (reply_as_expected(reply))
+		end(w, t, reply->degraded ? LOAD_DEGRADED : LOAD_OK);
+	else
+		worker_failed(w, t, LOAD_EWRONG);
+}
+
 /* A response after the time-out counts as a time-out, even if it is handled before the timer
  * fires. */
 void worker_answered(struct worker *w, struct ticket *t, const struct reply *reply)
 {
+	const uint16_t status = w->plan->class[t->class_id].expect.status;
+
 	if (is_late(w, t)) {
 		worker_timed_out(w, t);
+	} else if (status != 0 && reply->status == status) {
+		end_if_right(w, t, reply);
 	} else if (reply->status == 503 || reply->status == 429) {
 		end_or_retry(w, t, LOAD_SHED);
 	} else if (reply->status >= 400) {
 		worker_failed(w, t, LOAD_ESTATUS);
+	} else if (status != 0) {
+		worker_failed(w, t, LOAD_EWRONG);
 	} else {
-		end(w, t, reply->degraded ? LOAD_DEGRADED : LOAD_OK);
+		end_if_right(w, t, reply);
 	}
 }
 

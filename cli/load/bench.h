@@ -62,7 +62,7 @@ enum bench_priority { BENCH_PRIORITY_AUTO, BENCH_PRIORITY_NORMAL, BENCH_PRIORITY
 struct bench_class {
 	char name[32];
 	double weight;
-	const char *method, *path, *body, *bodies, *replay, *site;
+	const char *method, *path, *paths, *body, *bodies, *replay, *site, *expect;
 	int users; /* 0 if users are not distinguished */
 	int n_headers;
 	const char *header[32];

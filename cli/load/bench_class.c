@@ -131,13 +131,15 @@ int bench_class_fill(const struct bench_request *req, const struct bench_class *
 	memcpy(cls->name, from->name, sizeof(cls->name));
 	cls->weight = from->weight;
 	path = from->path ? from->path : path;
-	if ((from->replay != NULL) + (from->site != NULL) + body > 1) {
+	if (from->expect && expect_parse(from->expect, &cls->expect, err) != 0)
+		return WEIR_EINVAL;
+	if ((from->replay != NULL) + (from->site != NULL) + (from->paths != NULL) + body > 1) {
 		sentence(err, WEIR_EINVAL,
-		    "in class '%s', use only one of --body, --bodies, --replay and --site",
+		    "in class '%s', use only one of --body, --bodies, --paths, --replay and --site",
 		    from->name);
 		return WEIR_EINVAL;
 	}
-	if (from->users > 0 && (from->replay || from->site || from->bodies)) {
+	if (from->users > 0 && (from->replay || from->site || from->bodies || from->paths)) {
 		sentence(err, WEIR_EINVAL,
 		    "in class '%s', --users works with --path and --body only", from->name);
 		return WEIR_EINVAL;
@@ -146,6 +148,8 @@ int bench_class_fill(const struct bench_request *req, const struct bench_class *
 		rc = mix_add_log(cls, &head, from->replay, err);
 	else if (from->site)
 		rc = add_site(from, &head, path, &req->opt, cls, err);
+	else if (from->paths)
+		rc = mix_add_paths(cls, &head, from->paths, err);
 	else if (from->bodies)
 		rc = mix_add_bodies(cls, &head, path, from->bodies, err);
 	else if (from->users > 0)

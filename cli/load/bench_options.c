@@ -126,6 +126,9 @@ void bench_print_options(FILE *out)
 	    "  --class NAME[:WEIGHT] the options after it apply to this class of requests:\n"
 	    "     --path PATH, --method METHOD, --header 'NAME: VALUE', --body TEXT or @FILE,\n"
 	    "     --bodies FOLDER, --replay LOG, --site specweb99|surge[:FILES],\n"
+	    "     --paths FILE (lines WEIGHT /PATH or /PATH),\n"
+	    "     --expect status=200,type=text/html,hash=HEX (what differs is the error "
+	    "'wrong'),\n"
 	    "     --users N (x-user: u0 to u(N-1) at random, counted separately in the run file)\n"
 	    "short: -c connections, -t threads, -o out, -q quiet, -H header, -k insecure\n",
 	    out);
@@ -244,9 +247,10 @@ static int add_class(struct bench_request *req, const char *text, struct weir_er
 
 static const char **class_member(struct bench_class *cls, const char *name)
 {
-	static const char *const names[] = {"method", "path", "body", "bodies", "replay", "site"};
-	const char **member[] = {
-	    &cls->method, &cls->path, &cls->body, &cls->bodies, &cls->replay, &cls->site};
+	static const char *const names[] = {
+	    "method", "path", "paths", "body", "bodies", "replay", "site", "expect"};
+	const char **member[] = {&cls->method, &cls->path, &cls->paths, &cls->body, &cls->bodies,
+	    &cls->replay, &cls->site, &cls->expect};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(names[i], name) == 0)

@@ -64,6 +64,23 @@ checked <<'YAML'
   d: { use: respond }
 YAML
 is exit 0
+checked <<'YAML'
+  a: { use: http.server, with: { listen: [ "unix:/run/a.sock", "unix:/run/b.sock" ] }, to: { request: d } }
+  b: { use: http.server, with: { listen: "unix:/run/b.sock" }, to: { request: d } }
+  d: { use: respond }
+YAML
+is exit 1
+is err has "stage 'b' listens on unix:/run/b.sock, as stage 'a' does in line 3 (unix:/run/b.sock)"
+checked <<'YAML'
+  a: { use: http.server, with: { listen: "unix:/run/a.sock", socket_mode: 0999 }, to: { request: d } }
+  b: { use: http.server, with: { listen: "unix:@b" }, to: { request: d } }
+  c: { use: http.server, with: { listen: "127.0.0.1:0", socket_group: no-such-group }, to: { request: d } }
+  d: { use: respond }
+YAML
+is exit 1
+is err has "'socket_mode' cannot be '0999'"
+is err has "abstract names are not supported"
+is err has "this machine has no group 'no-such-group'"
 
 # ---- valid, but without the effect it seems to have ----
 checked <<'YAML'

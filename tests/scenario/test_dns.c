@@ -193,19 +193,17 @@ static void test_refused(void)
 	    {"with.ttl_min", "2h", "longer than 'ttl_max'"}};
 
 	for (int i = 0; i < 2; i++) {
-		struct server s = dns_server(true);
+		struct server s = server_new("dns.resolve");
 		struct weir_errs errs = {0};
 		struct weir_graph *g = NULL;
-		if (i == 0) {
-			weir_spec_free(s.spec);
-			s = server_new("dns.resolve");
-			fixture_stage(s.spec, "found", "t.say", NULL);
-			s.app = &s.spec->stages[1];
-			weir_spec_link(s.app, "found", "found", false);
-		}
+
+		fixture_stage(s.spec, "found", "t.say", NULL);
+		s.app = &s.spec->stages[1];
+		weir_spec_link(s.app, "found", "found", false);
 		fixture_set(s.app, bad[i][0], bad[i][1]);
 		CU_ASSERT_NOT_EQUAL(weir_graph_build(s.spec, &g, &errs), 0);
 		CU_ASSERT_PTR_NOT_NULL(strstr(errs.err[0].text, bad[i][2]));
+		weir_spec_free(s.spec);
 	}
 }
 

@@ -64,6 +64,37 @@ static void test_kept(void)
 	}
 }
 
+/* What a response is expected to be decides, also of one with a status that is else an error. */
+static void test_expect(void)
+{
+	static const struct {
+		const char *target, *expect;
+		enum load_outcome outcome;
+		int error;
+	} cases[] = {
+	    {"/", "status=200", LOAD_OK, NO_ERROR},
+	    {"/", "status=404", LOAD_ERROR, LOAD_EWRONG},
+	    {"/", "type=image/png", LOAD_ERROR, LOAD_EWRONG},
+	    {"/", "hash=0123456789abcdef", LOAD_ERROR, LOAD_EWRONG},
+	    {"/missing", "status=404", LOAD_OK, NO_ERROR},
+	    {"/missing", "type=text/plain", LOAD_ERROR, LOAD_ESTATUS},
+	    {"/shed", "status=503", LOAD_OK, NO_ERROR},
+	    {"/shed", "status=200", LOAD_SHED, NO_ERROR},
+	};
+	struct weir_err why;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		plan_for(server.port, cases[i].target, 200, 200 * LOAD_MS);
+		CU_ASSERT_EQUAL(expect_parse(cases[i].expect, &plan.class[0].expect, &why), 0);
+		plan_run_offering();
+		const struct load_class_result *k = plan_counts();
+		CU_ASSERT_EQUAL(k->outcome[cases[i].outcome], k->offered);
+		for (int e = 0; e < LOAD_N_ERRORS; e++)
+			CU_ASSERT_EQUAL(k->error[e], e == cases[i].error ? k->offered : 0);
+		plan_end();
+	}
+}
+
 static void test_fresh(void)
 {
 	for (size_t i = 0; i < N_CASES; i++) {
@@ -210,10 +241,10 @@ static void test_stop(void)
 	CU_ASSERT_TRUE(atomic_load(&server.requests) > 0);
 }
 
-CUNIT_MAIN("conn", {"the server starts", test_start}, {"kept connections", test_kept},
-    {"a connection per request", test_fresh}, {"closed loop", test_closed_loop},
-    {"pipelined", test_pipelined}, {"never answers", test_never_answers},
-    {"closed while idle", test_closed_while_idle}, {"unasked bytes", test_unasked_bytes},
-    {"HEAD and POST", test_head_and_body}, {"slow reader", test_slow_reader},
-    {"slow writer", test_slow_writer}, {"deadlines", test_deadline_field},
-    {"the server stops", test_stop})
+CUNIT_MAIN("conn", {"the server starts", test_start}, {"expected", test_expect},
+    {"kept connections", test_kept}, {"a connection per request", test_fresh},
+    {"closed loop", test_closed_loop}, {"pipelined", test_pipelined},
+    {"never answers", test_never_answers}, {"closed while idle", test_closed_while_idle},
+    {"unasked bytes", test_unasked_bytes}, {"HEAD and POST", test_head_and_body},
+    {"slow reader", test_slow_reader}, {"slow writer", test_slow_writer},
+    {"deadlines", test_deadline_field}, {"the server stops", test_stop})

@@ -283,6 +283,35 @@ static void test_surge(void)
 	fresh();
 }
 
-CUNIT_MAIN("mix", {"bytes", test_bytes}, {"seal", test_seal}, {"refused", test_refused},
-    {"bodies", test_bodies}, {"specweb99", test_specweb99}, {"write a site", test_write_site},
-    {"surge", test_surge})
+static int add_paths(const char *text)
+{
+	char path[] = "/tmp/weir-paths-XXXXXX";
+
+	fresh();
+	make_file(path, text, strlen(text));
+	int rc = mix_add_paths(cls, &get, path, &err);
+	unlink(path);
+	return rc;
+}
+
+static void test_paths(void)
+{
+	CU_ASSERT_EQUAL(add_paths("3 /a\n\n# a comment\n/b?c=d\r\n0.5\t /c"), 0);
+	CU_ASSERT_EQUAL_FATAL(cls->n_requests, 3);
+	check_bytes(0, "GET /a HTTP/1.1\r\nHost: h:80\r\n\r\n", "");
+	check_bytes(1, "GET /b?c=d HTTP/1.1\r\nHost: h:80\r\n\r\n", "");
+	CU_ASSERT_EQUAL(load_class_seal(cls, &err), 0);
+	CU_ASSERT_DOUBLE_EQUAL(cls->request[0].cumulative, 3 / 4.5, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(cls->request[1].cumulative, 4 / 4.5, 1e-9);
+	static const char *const bad[] = {
+	    "/a\nb\n", "/a\n0 /b", "/a\n-1 /b", "/a\n1/b", "/a\n2 ", "/a\nnan /b", "/a\n1e10 /b"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		check_refused(add_paths(bad[i]), &err, ":2: write /PATH");
+	check_refused(add_paths("/a\n/b c"), &err, ":2: ");
+	CU_ASSERT_EQUAL(mix_add_paths(cls, &get, "/nonexistent/paths", &err), WEIR_ESYS);
+	fresh();
+}
+
+CUNIT_MAIN("mix", {"paths", test_paths}, {"bytes", test_bytes}, {"seal", test_seal},
+    {"refused", test_refused}, {"bodies", test_bodies}, {"specweb99", test_specweb99},
+    {"write a site", test_write_site}, {"surge", test_surge})

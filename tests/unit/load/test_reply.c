@@ -177,7 +177,72 @@ static void test_malformed(void)
 	}
 }
 
-CUNIT_MAIN("reply", {"lengths, and what follows is left alone", test_lengths},
+/* ---- expected responses ---- */
+
+static bool right(const char *expected, const char *response)
+{
+	uint64_t hash[REPLY_HASH_BYTES / 8];
+	struct load_expect e;
+	struct weir_err err = {0};
+	struct reply r;
+	size_t used;
+	bool ok = true;
+
+	CU_ASSERT_EQUAL_FATAL(expect_parse(expected, &e, &err), 0);
+	for (size_t cut = 1; cut < strlen(response); cut++) { /* in two pieces */
+		reply_init(&r, false);
+		reply_expect(&r, &e, hash);
+		CU_ASSERT_EQUAL(reply_feed(&r, response, cut, &used), REPLY_MORE);
+		CU_ASSERT_EQUAL(
+		    reply_feed(&r, response + cut, strlen(response) - cut, &used), REPLY_DONE);
+		if (cut == 1)
+			ok = reply_as_expected(&r);
+		CU_ASSERT_EQUAL(reply_as_expected(&r), ok);
+	}
+	return ok;
+}
+
+static void test_expect(void)
+{
+	static const char plain[] = "HTTP/1.1 200 OK\r\nContent-Type: Text/Plain; charset=x\r\n"
+				    "Content-Length: 3\r\n\r\nabc";
+	static const char chunked[] = "HTTP/1.1 100 Continue\r\nContent-Type: text/html\r\n\r\n"
+				      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+				      "1\r\na\r\n2\r\nbc\r\n0\r\n\r\n";
+
+	CU_ASSERT(right("type=text/plain", plain));
+	CU_ASSERT_FALSE(right("type=text/plai", plain));
+	CU_ASSERT_FALSE(right("type=text/html", plain));
+	CU_ASSERT_FALSE(right("type=text/html", chunked));
+	CU_ASSERT(right("hash=44bc2cf5ad770999", plain)); /* xxhsum -H64 of "abc" */
+	CU_ASSERT(right("hash=44BC2CF5AD770999", chunked));
+	CU_ASSERT_FALSE(right("hash=44bc2cf5ad770998", plain));
+	CU_ASSERT_FALSE(right("type=text/html,hash=44bc2cf5ad770999", plain));
+}
+
+static void test_expect_text(void)
+{
+	static const char *const bad[] = {"", "status", "status=", "status=99", "status=600",
+	    "status=2000", "status=100", "type=", "type=html", "type=text/", "type=a/b c",
+	    "hash=12", "hash=44bc2cf5ad77099g", "status=200,", "status=200,status=200", "body=x",
+	    "type=a/b,type=a/c"};
+	const struct load_expect none = {0};
+	struct weir_err err = {0};
+	struct load_expect e;
+	char text[120];
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(expect_parse(bad[i], &e, &err), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(
+	    expect_parse("hash=44BC2CF5AD770999,status=404,type=Text/HTML", &e, &err), 0);
+	expect_text(&e, text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, "status=404,type=text/html,hash=44bc2cf5ad770999");
+	expect_text(&none, text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, "");
+}
+
+CUNIT_MAIN("reply", {"expected", test_expect}, {"expectations", test_expect_text},
+    {"lengths, and what follows is left alone", test_lengths},
     {"304 has no body", test_not_modified_has_no_body}, {"interim answers", test_interim},
     {"degraded", test_degraded}, {"keep-alive", test_keep_alive},
     {"a body until the end", test_until_the_end}, {"cut short", test_cut_short},
