@@ -12,6 +12,8 @@
 #include "http/message/guard.h"
 
 #include <string.h>
+
+#include "text/ows.h"
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -177,6 +179,24 @@ static WEIR_COLD enum guard_verdict long_line(const char *line, struct http_head
 	return guard_refuse(head, 414, "the request line is too long");
 }
 
+static enum guard_verdict answer_line(const char **at, const char *end, struct http_head *head)
+{
+	const char *stop;
+	enum guard_verdict v;
+
+	if (*at < end && **at != 'H')
+		return guard_refuse(head, 502, "the status line is malformed");
+	stop = line_end(*at, end);
+	if (stop - *at > REQUEST_LINE_MAX)
+		return guard_refuse(head, 502, "the status line is too long");
+	v = judge_end(stop, end, head);
+	if (v != GUARD_GOOD)
+		return v;
+	v = guard_status_line((struct weir_slice){*at, (size_t)(stop - *at)}, head);
+	*at = stop + 2;
+	return v;
+}
+
 static enum guard_verdict first_line(const char **at, const char *end, struct http_head *head)
 {
 	const char *stop;
@@ -197,15 +217,6 @@ static enum guard_verdict first_line(const char **at, const char *end, struct ht
 	return v;
 }
 
-static struct weir_slice trim(const char *p, const char *end)
-{
-	while (p < end && (*p == ' ' || *p == '\t'))
-		p++;
-	while (end > p && (end[-1] == ' ' || end[-1] == '\t'))
-		end--;
-	return (struct weir_slice){p, (size_t)(end - p)};
-}
-
 /* Check a complete field line [p, stop). */
 static enum guard_verdict field_line(const char *p, const char *stop, struct http_head *head)
 {
@@ -218,7 +229,7 @@ static enum guard_verdict field_line(const char *p, const char *stop, struct htt
 		return guard_refuse(head, 431, "too many header fields");
 	field = &head->headers[head->n_headers++];
 	field->name = (struct weir_slice){p, name};
-	field->value = trim(p + name + 1, stop);
+	field->value = ows_trim(p + name + 1, stop);
 	return guard_field(field, head);
 }
 
@@ -257,6 +268,21 @@ enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head)
 		v = fields(p, &at, end, head);
 	if (v == GUARD_GOOD)
 		v = guard_whole(head);
+	head->n = (size_t)(at - p);
+	return v;
+}
+
+enum guard_verdict guard_answer(const char *p, size_t n, struct http_head *head)
+{
+	const char *at = p, *end = p + n;
+	enum guard_verdict v;
+
+	*head = (struct http_head){.headers = head->headers, .answer = true};
+	v = answer_line(&at, end, head);
+	if (v == GUARD_GOOD)
+		v = fields(p, &at, end, head);
+	if (v == GUARD_GOOD)
+		v = guard_whole_answer(head);
 	head->n = (size_t)(at - p);
 	return v;
 }
