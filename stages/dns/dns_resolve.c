@@ -343,15 +343,15 @@ static void fini(struct weir_stage *st)
 /* ---- tables ---- */
 
 static const struct weir_metric metrics[] = {
-    {"dns_asked_total", WEIR_METRIC_COUNTER, NULL, "names that servers were asked for"},
-    {"dns_kept_total", WEIR_METRIC_COUNTER, NULL, "events answered with what was kept"},
-    {"dns_joined_total", WEIR_METRIC_COUNTER, NULL,
+    {"dns_asked_total", WEIR_METRIC_COUNTER, "names", "names that servers were asked for"},
+    {"dns_kept_total", WEIR_METRIC_COUNTER, "events", "events answered with what was kept"},
+    {"dns_joined_total", WEIR_METRIC_COUNTER, "events",
 	"events that waited for a name that was being asked for"},
-    {"dns_stale_total", WEIR_METRIC_COUNTER, NULL, "events answered with stale addresses"},
-    {"dns_none_total", WEIR_METRIC_COUNTER, NULL, "answers that a name has no address"},
-    {"dns_failed_total", WEIR_METRIC_COUNTER, NULL, "names for which no server answered well"},
-    {"dns_evicted_total", WEIR_METRIC_COUNTER, NULL, "names that gave way to others"},
-    {"dns_reread_total", WEIR_METRIC_COUNTER, NULL, "changes of resolv.conf"},
+    {"dns_stale_total", WEIR_METRIC_COUNTER, "events", "events answered with stale addresses"},
+    {"dns_none_total", WEIR_METRIC_COUNTER, "answers", "answers that a name has no address"},
+    {"dns_failed_total", WEIR_METRIC_COUNTER, "names", "names for which no server answered well"},
+    {"dns_evicted_total", WEIR_METRIC_COUNTER, "names", "names that gave way to others"},
+    {"dns_reread_total", WEIR_METRIC_COUNTER, "changes", "changes of resolv.conf"},
     {NULL, WEIR_METRIC_COUNTER, NULL, NULL},
 };
 
