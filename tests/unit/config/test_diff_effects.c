@@ -60,7 +60,7 @@ static void test_effects(void)
 	    "admin.tokens.x.role", "stages.w.threads.max", "stages.w.queue.limit",
 	    "stages.w.admission.mode", "stages.w.slo", "stages.w.with.size", "classes.a.slo"};
 	static const char *const rebuild[] = {"name", "drains.x", "payloadsx", "overloads.x",
-	    "logs.x", "alertsx", "adminx", "trace.sample", "classes.a.b.slo",
+	    "logs.x", "alertsx", "adminx", "trace.sample", "classes.a.guarantee",
 	    "groups.g.threads.max", "plugin.upper", "username", "stages.w.mode", "stages.w.key",
 	    "stages.w.threads", "stages.w.threads.pin", "stages.w.threads.max.x",
 	    "stages.w.to.next", "stages.w.with.time", "stages.w.with.none",
