@@ -287,9 +287,9 @@ static void test_cancelled(void)
 	FIXTURE_AWAIT(atomic_load(&go->sink.running) == 0);
 	for (int c = 0; c < q->n_classes; c++)
 		CU_ASSERT_EQUAL(queue_held(q, c), 0);
+	end(3);
 	weir_family_put(family);
 	family = NULL;
-	end(3);
 }
 
 /* If the width becomes narrower, one of two events waits in the queue. */
