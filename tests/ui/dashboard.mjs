@@ -51,11 +51,11 @@ test("the theme can be chosen, stays, and is part of the link", async ({ open, b
 });
 
 test("axe finds nothing, in both themes", async ({ open }) => {
-  for (const scheme of ["light", "dark"]) {
-    const page = await open({ scheme, calm: true });
+  for (const [scheme, width] of [["light"], ["dark"], ["light", 360]]) {
+    const page = await open({ scheme, width, calm: true });
     for (const hash of PAGES) {
       await visit(page, hash);
-      await axeFindsNothing(page, `${hash} ${scheme}`);
+      await axeFindsNothing(page, `${hash} ${scheme} ${width || ""}`);
     }
   }
 });
@@ -66,6 +66,13 @@ test("360 pixels are enough", async ({ open }) => {
     await visit(page, hash);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(wide <= 360, `${hash} is ${wide} wide`);
+    // Nothing reaches into the margin, except what can be scrolled to.
+    const outside = await page.evaluate(() => {
+      const main = document.querySelector("main"), end = main.getBoundingClientRect().right - parseFloat(getComputedStyle(main).paddingRight);
+      return [...main.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > end + 1 && !e.closest(".table-scroll, .yaml, svg, .plot, .sr-only"))
+        .map((e) => `${e.tagName}.${e.className} ${e.getBoundingClientRect().right}`);
+    });
+    assert.deepEqual(outside, [], hash);
   }
 });
 

@@ -52,6 +52,12 @@ static char *put_status(char *at, int code)
 	return put(at, " Unknown\r\n", 10);
 }
 
+static char *put_length(char *at, int64_t n)
+{
+	at = put_number(PUT(at, "Content-Length: "), (uint64_t)n);
+	return PUT(at, "\r\n");
+}
+
 bool compose_has_body(const struct http_req *r)
 {
 	return r->pub.method != WEIR_HTTP_HEAD && !r->pub.res.no_length;
@@ -79,10 +85,10 @@ size_t compose_head(struct http_io *io, struct http_req *r, bool close, char *ou
 	if (WEIR_UNLIKELY(res->streamed)) {
 		if (r->known_transfer->chunked)
 			at = PUT(at, "Transfer-Encoding: chunked\r\n");
+		else if (r->known_transfer->length >= 0 && !res->no_length)
+			at = put_length(at, r->known_transfer->length);
 	} else if (!res->no_length) {
-		at = PUT(at, "Content-Length: ");
-		at = put_number(at, (uint64_t)weir_http_body_bytes(res));
-		at = PUT(at, "\r\n");
+		at = put_length(at, weir_http_body_bytes(res));
 	}
 	if (close)
 		at = PUT(at, "Connection: close\r\n");

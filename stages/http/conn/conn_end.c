@@ -17,6 +17,7 @@
 #include "http/conn/conn_proxy.h"
 #include "http/conn/conn_tls.h"
 #include "http/request/sent.h"
+#include "http/request/waker.h"
 #include "net/tls/tls_conn.h"
 
 /* ---- after the last response ---- */
@@ -50,8 +51,10 @@ void conn_gone(struct conn *c)
 	if (atomic_load_explicit(&c->gone, memory_order_relaxed))
 		return;
 	atomic_store(&c->gone, true);
-	for (struct http_req *r = c->first; r; r = r->next)
+	for (struct http_req *r = c->first; r; r = r->next) {
 		weir_family_end(atomic_load(&r->family));
+		waker_wake(atomic_load(&r->waker));
+	}
 }
 
 int conn_detach(struct conn *c)

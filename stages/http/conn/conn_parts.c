@@ -124,5 +124,5 @@ bool conn_would_look_whole(const struct conn *c)
 {
 	const struct transfer *t = c->first->known_transfer;
 
-	return t->head_made && !t->chunked && !t->bodiless;
+	return t->head_made && !t->chunked && !t->bodiless && t->length < 0;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/conn/await.h"
 #include "http/conn/conn.h"
 #include "http/request/transfer.h"
 
@@ -112,7 +113,8 @@ static int prepare(struct http_req *r)
 	return transfer_ring(t, &t->out, io->pool.part_bytes);
 }
 
-int weir_http_stream_begin(struct weir_http_request *req, int status, const char *content_type)
+int http_stream_begin_length(
+    struct weir_http_request *req, int status, const char *content_type, int64_t length)
 {
 	struct http_req *r = req_of(req);
 	int rc;
@@ -130,7 +132,8 @@ int weir_http_stream_begin(struct weir_http_request *req, int status, const char
 	struct transfer *t = r->transfer;
 	req->res.streamed = true;
 	t->bodiless = has_no_body(r);
-	t->chunked = req->minor > 0 && !t->bodiless;
+	t->length = length;
+	t->chunked = req->minor > 0 && !t->bodiless && length < 0;
 	if (req->minor == 0) /* HTTP/1.0 has no trailers */
 		request_field_drop(req, "Trailer");
 	weir_count(t->meter->stage, SERVER_PART_ANSWERS, 1);
@@ -139,6 +142,11 @@ int weir_http_stream_begin(struct weir_http_request *req, int status, const char
 	signal_locked(t);
 	pthread_mutex_unlock(&t->lock);
 	return 0;
+}
+
+int weir_http_stream_begin(struct weir_http_request *req, int status, const char *content_type)
+{
+	return http_stream_begin_length(req, status, content_type, -1);
 }
 
 /* Copy as much of `data` into the ring as fits. Only the caller adds bytes, so space that was free

@@ -51,7 +51,8 @@ static bool make_head(struct conn *c, struct http_req *r, struct transfer *t)
 	struct http_io *io = c->io;
 	size_t n;
 
-	t->close = (!t->chunked && !t->bodiless) || conn_closes_behind(c, r) || is_unasked(c, r);
+	t->close = (!t->chunked && !t->bodiless && t->length < 0) || conn_closes_behind(c, r) ||
+		   is_unasked(c, r);
 	n = compose_head(io, r, t->close, io->scratch.out, sizeof(io->scratch.out));
 	t->head_made = true;
 	return n > 0 && set_text(&t->frame, io->scratch.out, n);

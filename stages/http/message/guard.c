@@ -179,6 +179,24 @@ static WEIR_COLD enum guard_verdict long_line(const char *line, struct http_head
 	return guard_refuse(head, 414, "the request line is too long");
 }
 
+static enum guard_verdict answer_line(const char **at, const char *end, struct http_head *head)
+{
+	const char *stop;
+	enum guard_verdict v;
+
+	if (*at < end && **at != 'H')
+		return guard_refuse(head, 502, "the status line is malformed");
+	stop = line_end(*at, end);
+	if (stop - *at > REQUEST_LINE_MAX)
+		return guard_refuse(head, 502, "the status line is too long");
+	v = judge_end(stop, end, head);
+	if (v != GUARD_GOOD)
+		return v;
+	v = guard_status_line((struct weir_slice){*at, (size_t)(stop - *at)}, head);
+	*at = stop + 2;
+	return v;
+}
+
 static enum guard_verdict first_line(const char **at, const char *end, struct http_head *head)
 {
 	const char *stop;
@@ -250,6 +268,21 @@ enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head)
 		v = fields(p, &at, end, head);
 	if (v == GUARD_GOOD)
 		v = guard_whole(head);
+	head->n = (size_t)(at - p);
+	return v;
+}
+
+enum guard_verdict guard_answer(const char *p, size_t n, struct http_head *head)
+{
+	const char *at = p, *end = p + n;
+	enum guard_verdict v;
+
+	*head = (struct http_head){.headers = head->headers, .answer = true};
+	v = answer_line(&at, end, head);
+	if (v == GUARD_GOOD)
+		v = fields(p, &at, end, head);
+	if (v == GUARD_GOOD)
+		v = guard_whole_answer(head);
 	head->n = (size_t)(at - p);
 	return v;
 }

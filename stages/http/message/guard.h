@@ -52,6 +52,7 @@ struct http_head {
 	/* set by the caller, with space for WEIR_HTTP_HEADERS_MAX */
 	struct weir_http_header *headers;
 	bool secure; /* set by the caller: the head arrived over TLS */
+	bool answer; /* set by guard_answer: the head is that of an answer */
 	/* set by the caller: methods served in addition to those of llhttp; may be NULL */
 	const struct weir_strings *methods;
 	int n_headers;
@@ -59,6 +60,7 @@ struct http_head {
 	size_t n;
 	struct weir_slice method, target, path, query, host; /* as sent */
 	uint8_t minor;
+	uint16_t code;     /* of an answer: its status, 100 to 599 */
 	bool path_differs; /* `path` differs from its normal spelling (normal_path.h) */
 	bool host_differs; /* `host` has capitals, or ends in a dot */
 	bool chunked, has_length, has_host, absolute, expect_continue, expect_other, close;
@@ -76,6 +78,14 @@ enum guard_verdict { GUARD_MORE, GUARD_GOOD, GUARD_REFUSED };
 /** Check the head at p[0..n), and fill `head`, whose `headers`, `secure` and `methods` must be
  * set. */
 enum guard_verdict guard_head(const char *p, size_t n, struct http_head *head);
+
+/**
+ * Check the head of an answer at p[0..n) in the same way; `headers` must be set. The rules for lines,
+ * fields, lengths and codings are those for requests. The first line is HTTP/1.0 or HTTP/1.1, SP, three
+ * digits from 100 to 599, and SP with any text, which may be missing. No empty line precedes it. Sets
+ * `code`; target, path, query and host are unused. guard_news applies.
+ */
+enum guard_verdict guard_answer(const char *p, size_t n, struct http_head *head);
 
 /** Whether guard_head could return anything but GUARD_MORE for p[0..n), given that it returned
  * GUARD_MORE for p[0..seen). */
@@ -101,6 +111,12 @@ enum guard_verdict guard_request_line(struct weir_slice line, struct http_head *
 /** Check a field that determines framing or routing, or that may occur only once. Returns
  * GUARD_GOOD for all others. */
 enum guard_verdict guard_field(const struct weir_http_header *field, struct http_head *head);
+
+/** Check the first line of an answer, which must be followed by its CRLF in memory. */
+enum guard_verdict guard_status_line(struct weir_slice line, struct http_head *head);
+
+/** Perform the checks of an answer that need all fields. */
+enum guard_verdict guard_whole_answer(struct http_head *head);
 
 /** Perform the checks that need all fields. */
 enum guard_verdict guard_whole(struct http_head *head);

@@ -29,6 +29,9 @@ static enum guard_verdict other(const struct weir_http_header *field, struct htt
 {
 	size_t n = field->name.n;
 
+	/* what an answer says of itself does not change what is done with it */
+	if (head->answer)
+		return GUARD_GOOD;
 	if (n >= sizeof(once) / sizeof(once[0]))
 		return GUARD_GOOD;
 	for (size_t i = 0; i < 2 && once[n][i]; i++) {
@@ -160,11 +163,11 @@ enum guard_verdict guard_field(const struct weir_http_header *field, struct http
 #define IS(word) guard_same(name.p, word, sizeof(word) - 1)
 	switch (name.n) {
 	case 4:
-		if (IS("host"))
+		if (IS("host") && !head->answer)
 			return host(value, head);
 		break;
 	case 6:
-		if (IS("expect"))
+		if (IS("expect") && !head->answer)
 			return expect(value, head);
 		break;
 	case 10:

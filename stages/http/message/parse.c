@@ -143,6 +143,22 @@ static enum guard_verdict ask_llhttp(const char *p, struct http_head *head)
 	return GUARD_GOOD;
 }
 
+enum guard_verdict parse_answer(const char *p, size_t n, struct http_head *head)
+{
+	enum guard_verdict v = guard_answer(p, n, head);
+	llhttp_t parser;
+
+	if (v != GUARD_GOOD)
+		return v;
+	llhttp_init(&parser, HTTP_RESPONSE, &settings);
+	if (referee(&parser, p, head, false) != HPE_PAUSED || !agree(&parser, head) ||
+	    parser.status_code != head->code)
+		return guard_refuse(head, 502, "the head is ambiguous");
+	/* an HTTP/1.0 server that keeps connections open says so, but those that do are rare */
+	head->keep_alive = head->minor > 0 && !head->close;
+	return GUARD_GOOD;
+}
+
 /* Let llhttp parse a request line with `method`. Returns false if no request can have the method,
  * because it is too long, not a token, or CONNECT, which the guard refuses. */
 static bool try_method(const char *method, llhttp_t *parser, llhttp_errno_t *rc)

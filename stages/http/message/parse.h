@@ -20,6 +20,9 @@
  * with 501, and so is a method that llhttp does not know, unless it is one of head->methods. */
 enum guard_verdict parse_head(const char *p, size_t n, struct http_head *head);
 
+/** Like guard_answer, but llhttp must agree; also sets keep_alive. */
+enum guard_verdict parse_answer(const char *p, size_t n, struct http_head *head);
+
 /** Whether `method` may be in head->methods. Methods that are always served or never served
  * (CONNECT, TRACE) may not. */
 bool parse_method_good(const char *method);

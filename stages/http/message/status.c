@@ -51,7 +51,8 @@
 	X(503, "Service Unavailable")                                                              \
 	X(504, "Gateway Timeout")                                                                  \
 	X(505, "HTTP Version Not Supported")                                                       \
-	X(507, "Insufficient Storage")
+	X(507, "Insufficient Storage")                                                             \
+	X(508, "Loop Detected")
 
 #define SLICE(text)                                                                                \
 	{                                                                                          \

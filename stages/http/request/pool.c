@@ -8,6 +8,7 @@
 #include <weir/annotate.h>
 
 #include "http/request/transfer.h"
+#include "http/request/waker.h"
 
 /* Size of the first allocation for a body that does not arrive with its head; most such bodies are
  * small forms. */
@@ -142,6 +143,8 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 		weir_family_put(atomic_load_explicit(&r->family, memory_order_relaxed));
 		atomic_store_explicit(&r->family, NULL, memory_order_relaxed);
 	}
+	if (WEIR_UNLIKELY(atomic_load_explicit(&r->waker, memory_order_relaxed) != NULL))
+		waker_drop(r);
 	weir_http_response_reset(&r->pub);
 	pool_hold(p, -(int64_t)(sizeof(*r) + r->held_bytes));
 	r->held_bytes = 0;

@@ -35,6 +35,7 @@ struct rbuf;
 struct transfer;
 struct http_head;
 struct http_sent;
+struct http_waker;
 
 struct http_req {
 	struct weir_http_request pub;
@@ -78,6 +79,8 @@ struct http_req {
 	/* weir_http_family; NULL before. The owner of the event sets it, the I/O thread ends it and has
 	 * the reference. */
 	_Atomic(struct weir_family *) family;
+	/* waker.h; NULL before. The owner of the event sets it, the I/O thread drops it. */
+	_Atomic(struct http_waker *) waker;
 	char client[INET6_ADDRSTRLEN]; /* with `client_n` */
 	struct weir_op op;
 	struct weir_trail trail;

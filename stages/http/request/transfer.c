@@ -13,6 +13,7 @@
 
 #include "http/request/metrics.h"
 #include "http/request/pool.h"
+#include "http/request/waker.h"
 
 static void signal_never_ends(struct weir_event *ev, int status)
 {
@@ -37,6 +38,7 @@ struct transfer *transfer_new(struct http_req *r, const struct pool *p)
 	t->r = r;
 	t->meter = p->meter;
 	t->budget = p->budget;
+	t->length = -1;
 	return t;
 }
 
@@ -150,6 +152,10 @@ static void unlock_and_wake(struct transfer *t)
 		st = t->waiter;
 		t->waiter = NULL;
 	}
+	if (t->awaits && transfer_due_locked(t, t->awaits)) {
+		t->awaits = 0;
+		waker_wake(atomic_load(&t->r->waker));
+	}
 	pthread_mutex_unlock(&t->lock);
 	if (st)
 		weir_requeue(st, &ev);
@@ -260,8 +266,9 @@ bool transfer_finished(struct transfer *t, int status)
 {
 	pthread_mutex_lock(&t->lock);
 	bool begun = t->out_state == TRANSFER_BEGUN;
+	bool whole = t->bodiless || t->length < 0 || t->written == t->length;
 	if (begun)
-		t->out_state = status == WEIR_OK ? TRANSFER_DONE : TRANSFER_ABORTED;
+		t->out_state = status == WEIR_OK && whole ? TRANSFER_DONE : TRANSFER_ABORTED;
 	pthread_mutex_unlock(&t->lock);
 	return begun;
 }

@@ -61,6 +61,7 @@ struct transfer {
 	/* the stage that waits for `waits_for` with its event; NULL if none does */
 	struct weir_stage *waiter;
 	uint8_t waits_for; /* WEIR_HTTP_BODY | WEIR_HTTP_ROOM */
+	uint8_t awaits;    /* the same, of the owner of the event, which has a waker (waker.h) */
 	uint8_t in_state;  /* enum transfer_in */
 	uint8_t out_state; /* enum transfer_out */
 	bool signalled;    /* `signal` is in flight */
@@ -76,6 +77,7 @@ struct transfer {
 	/* For the owner of the event */
 	size_t lent;     /* bytes of `in` that the stage may be reading */
 	int64_t written; /* bytes of the response written so far */
+	int64_t length;  /* bytes of the response, -1 if unknown; constant once it has begun */
 	char *trailers;  /* "Name: value\r\n" lines, owned; may be NULL */
 	size_t n_trailers;
 	/* For the I/O thread. r, meter and budget are constant; so are chunked and bodiless, once

@@ -310,7 +310,7 @@ function Oldest({ name }) {
       {data && list.length === 0 && <p class="absent">The queue is empty.</p>}
       {list.length > 0 && (
         <div class="table-scroll" role="group" aria-labelledby="oldest-title" tabIndex={0}>
-          <table><thead><tr>{["waiting for", "class", "time left", "type"].map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
+          <table class="wraps"><thead><tr>{["waiting for", "class", "time left", "type"].map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
             <tbody>{list.map((e, i) => <tr key={i}><td>{seconds(e.age)}</td><td>{e.class}</td>
               <td>{e.deadline_left === null || e.deadline_left === undefined ? "no deadline" : seconds(e.deadline_left)}</td><td>{e.type}</td></tr>)}</tbody></table>
         </div>

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The head of an answer, and how its body is framed.
+ *
+ * The guard of http.server judges heads of answers by the same rules as those of requests, and llhttp
+ * must agree. What it refuses is answered with 502, and the connection is closed. The fields of a good
+ * head are passed on, but for those that concern one hop and those that http.server writes itself.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "http/client/client.h"
+#include "http/conn/await.h"
+#include "http/message/parse.h"
+#include "http/message/put.h"
+#include "http/request/request.h"
+
+bool client_lists(struct weir_slice value, struct weir_slice token)
+{
+	size_t i = 0;
+
+	while (i < value.n) {
+		size_t n = guard_span(value.p + i, value.n - i, GUARD_TOKEN);
+		if (n == token.n && strncasecmp(value.p + i, token.p, n) == 0)
+			return true;
+		i += n > 0 ? n : 1;
+	}
+	return false;
+}
+
+/* Fields that are not passed on: they concern one hop, or http.server writes them. */
+static bool is_dropped(struct weir_slice name)
+{
+	static const char *const names[] = {"connection", "content-length", "date", "keep-alive",
+	    "proxy-authenticate", "proxy-connection", "server", "te", "trailer",
+	    "transfer-encoding", "upgrade"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (weir_slice_is(name, names[i]))
+			return true;
+	return false;
+}
+
+static bool is_named(const struct http_head *head, struct weir_slice name)
+{
+	for (int i = 0; i < head->n_headers; i++)
+		if (weir_slice_is(head->headers[i].name, "connection") &&
+		    client_lists(head->headers[i].value, name))
+			return true;
+	return false;
+}
+
+/* Copy the fields to the answer. Returns false if out of memory, or if they are too long. */
+static bool pass_fields(
+    struct weir_http_request *req, const struct http_head *head, const char *via)
+{
+	size_t n = 8 + strlen(via);
+	char *at;
+
+	for (int i = 0; i < head->n_headers; i++)
+		n += head->headers[i].name.n + head->headers[i].value.n + 4;
+	at = request_fields_room(req, n);
+	if (!at)
+		return false;
+	for (int i = 0; i < head->n_headers; i++) {
+		const struct weir_http_header *h = &head->headers[i];
+		if (is_dropped(h->name) || is_named(head, h->name))
+			continue;
+		at = PUT(put(at, h->name.p, h->name.n), ": ");
+		at = h->value.n > 0 ? put(at, h->value.p, h->value.n) : at;
+		at = PUT(at, "\r\n");
+	}
+	at = put(PUT(at, "Via: "), via, strlen(via));
+	request_fields_to(req, PUT(at, "\r\n"));
+	return true;
+}
+
+/* RFC 9112, 6.3. */
+static void frame(struct exchange *x, const struct http_head *head)
+{
+	bool bodiless = x->req->method == WEIR_HTTP_HEAD || head->code == 204 || head->code == 304;
+
+	x->code = head->code;
+	x->keep = head->keep_alive;
+	x->left = head->has_length ? head->content_length : 0;
+	if (bodiless)
+		x->framing = FRAMING_NONE;
+	else if (head->chunked)
+		x->framing = FRAMING_CHUNKED;
+	else
+		x->framing = head->has_length ? FRAMING_LENGTH : FRAMING_CLOSE;
+	if (x->framing == FRAMING_CHUNKED)
+		chunk_init(&x->chunk, INT64_MAX);
+	x->keep &= x->framing != FRAMING_CLOSE;
+	x->phase = EXCHANGE_BODY;
+}
+
+/* Take the head from the buffer. *more is set if bytes are missing. */
+static enum step head(struct exchange *x, bool *more)
+{
+	struct upstream *u = x->up;
+	struct http_head h = {.headers = x->cl->headers};
+	enum guard_verdict v = GUARD_MORE;
+
+	*more = false;
+	if (u->end > u->start)
+		v = parse_answer(u->buffer + u->start, u->end - u->start, &h);
+	if (v == GUARD_REFUSED || (v == GUARD_GOOD && h.code == 101))
+		return exchange_failed(x, FAILURE_BAD);
+	if (v == GUARD_MORE) {
+		*more = true;
+		return STEP_ON;
+	}
+	u->start += (uint32_t)h.n;
+	if (h.code < 200)
+		return ++x->interim > CLIENT_INTERIM_MAX ? exchange_failed(x, FAILURE_BAD)
+							 : STEP_ON;
+	frame(x, &h);
+	if (!pass_fields(x->req, &h, x->cl->client->via))
+		return exchange_end(x, WEIR_ENOMEM, 0);
+	return answer_begin(x, &h);
+}
+
+/* Make room for the next read. The buffer is full only if it holds bytes of a body that were used. */
+static void make_room(struct upstream *u)
+{
+	if (u->start == 0 || u->end < CLIENT_BUFFER_BYTES)
+		return;
+	memmove(u->buffer, u->buffer + u->start, u->end - u->start);
+	u->end -= u->start;
+	u->start = 0;
+}
+
+static enum step closed(struct exchange *x, bool error)
+{
+	if (x->phase == EXCHANGE_BODY)
+		return answer_closed(x, error);
+	return exchange_failed(x, x->heard ? FAILURE_BAD : FAILURE_EARLY);
+}
+
+enum step answer_run(struct exchange *x)
+{
+	int64_t most = CLIENT_TURN_BYTES;
+
+	for (;;) {
+		bool more;
+		enum step s = x->phase == EXCHANGE_HEAD ? head(x, &more) : answer_body(x, &more);
+		if (s == STEP_OVER || x->blocked)
+			return s;
+		if (!more)
+			continue;
+		if (most <= 0) {
+			upstream_rearm(x->up);
+			return STEP_ON;
+		}
+		make_room(x->up);
+		int64_t n = upstream_read(x->up);
+		if (n == 0)
+			return STEP_ON;
+		if (n < 0)
+			return closed(x, n == -2);
+		x->heard = true;
+		if (x->phase == EXCHANGE_BODY)
+			x->since_ns = client_now_ns(x->cl);
+		most -= n;
+	}
+}

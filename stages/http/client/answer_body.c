@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The body of an answer, from the origin to the client.
+ *
+ * A short body of known length is collected, so that the answer goes out with one write and the
+ * connection to the origin is free as soon as possible. Others are sent in parts: what the client has no
+ * room for stays in the buffer of the upstream, and the origin is not read until there is room.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/client/client.h"
+#include "http/conn/await.h"
+
+/* Set a collected answer. `x->body` goes to the request. */
+static enum step respond_whole(struct exchange *x)
+{
+	struct weir_slice body = {x->body, x->length};
+	void (*release)(void *) = x->body ? free : NULL;
+	char *mem = x->body;
+
+	x->body = NULL;
+	if (weir_http_respond(x->req, x->code, NULL, body, release, mem) != 0)
+		return exchange_end(x, WEIR_EFAILED, 502);
+	return exchange_done(x);
+}
+
+static enum step begin_parts(struct exchange *x, int64_t length)
+{
+	int rc = http_stream_begin_length(x->req, x->code, NULL, length);
+
+	if (rc != 0)
+		return exchange_end(x, rc == WEIR_EINVAL ? WEIR_EFAILED : rc, 502);
+	x->begun = true;
+	return STEP_ON;
+}
+
+enum step answer_begin(struct exchange *x, const struct http_head *head)
+{
+	bool known = x->framing == FRAMING_LENGTH && head->content_length <= CLIENT_WHOLE_MAX;
+
+	if (x->framing == FRAMING_NONE && x->req->method != WEIR_HTTP_HEAD)
+		return respond_whole(x); /* 204 and 304 */
+	if (x->framing == FRAMING_NONE) {
+		/* the length of what GET would bring; without one, none is written */
+		enum step s = begin_parts(x, head->has_length ? (int64_t)head->content_length : -1);
+		return s == STEP_ON ? exchange_done(x) : s;
+	}
+	if (!known)
+		return begin_parts(
+		    x, x->framing == FRAMING_LENGTH ? (int64_t)head->content_length : -1);
+	x->length = (size_t)head->content_length;
+	if (x->length > 0)
+		x->body = malloc(x->length);
+	return x->length > 0 && !x->body ? exchange_end(x, WEIR_ENOMEM, 0) : STEP_ON;
+}
+
+/* Give bytes to the client. What it has no room for stays in x->pend. */
+static enum step deliver(struct exchange *x, struct weir_slice data)
+{
+	x->pend = data;
+	while (x->pend.n > 0) {
+		int64_t n;
+		if (!x->begun) {
+			n = (int64_t)x->pend.n;
+			memcpy(x->body + x->got, x->pend.p, x->pend.n);
+			x->got += x->pend.n;
+		} else {
+			n = weir_http_stream_write(x->req, x->pend);
+		}
+		if (n < 0)
+			return exchange_end(x, (int)n, 0);
+		x->pend.p += n;
+		x->pend.n -= (size_t)n;
+		if (x->pend.n > 0 && !http_await_parts(x->req, WEIR_HTTP_ROOM)) {
+			x->blocked = true;
+			return STEP_ON;
+		}
+	}
+	return STEP_ON;
+}
+
+static enum step ended(struct exchange *x)
+{
+	return x->begun ? exchange_done(x) : respond_whole(x);
+}
+
+static enum step torn(struct exchange *x)
+{
+	client_count(x->cl, CLIENT_BAD, 1);
+	pick_failed(x->cl, x->up->origin);
+	return exchange_end(x, WEIR_EFAILED, 502);
+}
+
+/* Decode the next bytes of a chunked body. */
+static enum step decode(struct exchange *x, bool *more)
+{
+	struct upstream *u = x->up;
+	const char *at = u->buffer + u->start;
+	struct weir_slice data;
+	enum chunk_verdict v = chunk_next(&x->chunk, &at, u->buffer + u->end, &data);
+
+	u->start = (uint32_t)(at - u->buffer);
+	switch (v) {
+	case CHUNK_DATA:
+		return deliver(x, data);
+	case CHUNK_MORE:
+		*more = true;
+		return STEP_ON;
+	case CHUNK_END:
+		return ended(x);
+	default:
+		return torn(x);
+	}
+}
+
+enum step answer_body(struct exchange *x, bool *more)
+{
+	struct upstream *u = x->up;
+	size_t n = u->end - u->start;
+
+	*more = false;
+	x->blocked = false;
+	if (x->pend.n > 0)
+		return deliver(x, x->pend);
+	if (x->framing == FRAMING_CHUNKED)
+		return decode(x, more);
+	if (x->framing == FRAMING_LENGTH && x->left == 0)
+		return ended(x);
+	if (x->framing == FRAMING_LENGTH && n > x->left)
+		n = (size_t)x->left;
+	if (n == 0) {
+		*more = true;
+		return STEP_ON;
+	}
+	struct weir_slice data = {u->buffer + u->start, n};
+	u->start += (uint32_t)n;
+	x->left -= x->framing == FRAMING_LENGTH ? n : 0;
+	return deliver(x, data);
+}
+
+enum step answer_closed(struct exchange *x, bool error)
+{
+	if (x->framing == FRAMING_CLOSE && !error)
+		return ended(x);
+	return torn(x);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The head of a request to an origin.
+ *
+ * The origin gets the path in its normal form, the one that classes, routes and rules have judged. Fields
+ * for one hop (RFC 9110, 7.6.1) are left out, and so is what the client says of the path so far, unless
+ * a proxy in `trust` of http.server has said it.
+ */
+#include <string.h>
+
+#include "http/client/client.h"
+#include "http/message/put.h"
+#include "http/request/request.h"
+
+/* What is added at most besides copies of the client's bytes: the request line, the deadline, the trace,
+ * addresses and names of fields. */
+#define ADDED_BYTES 1024
+
+enum field_kind {
+	PASS,
+	DROP,
+	CHAIN, /* what proxies say; dropped unless the client is one in `trust` */
+};
+
+static const struct {
+	const char *name;
+	enum field_kind kind;
+} special[] = {
+    {"connection", DROP},
+    {"content-length", DROP}, /* written anew */
+    {"expect", DROP},         /* http.server sends 100 Continue itself */
+    {"forwarded", CHAIN},
+    {"host", DROP}, /* written anew */
+    {"keep-alive", DROP},
+    {"proxy-authenticate", DROP},
+    {"proxy-authorization", DROP},
+    {"proxy-connection", DROP},
+    {"te", DROP},
+    {"traceparent", DROP}, /* written anew */
+    {"trailer", DROP},     /* trailers of requests are not passed on */
+    {"transfer-encoding", DROP},
+    {"upgrade", DROP},
+    {"x-deadline-ms", DROP}, /* written anew */
+    {"x-forwarded-for", CHAIN},
+    {"x-forwarded-host", CHAIN},
+    {"x-forwarded-proto", CHAIN},
+};
+
+static enum field_kind kind_of(struct weir_slice name)
+{
+	/* all of them begin with one of these letters; most other fields do not */
+	if (!memchr("cefhkptuxCEFHKPTUX", name.p[0], 18))
+		return PASS;
+	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
+		if (weir_slice_is(name, special[i].name))
+			return special[i].kind;
+	return PASS;
+}
+
+/* Whether a Connection field names the field `name`, which is then for this hop alone. */
+static bool is_named(const struct weir_http_request *req, struct weir_slice name)
+{
+	for (int i = 0; i < req->n_headers; i++)
+		if (weir_slice_is(req->headers[i].name, "connection") &&
+		    client_lists(req->headers[i].value, name))
+			return true;
+	return false;
+}
+
+static char *put_slice(char *at, struct weir_slice s)
+{
+	return s.n > 0 ? put(at, s.p, s.n) : at;
+}
+
+static char *put_field(char *at, struct weir_slice name, struct weir_slice value)
+{
+	at = PUT(put_slice(at, name), ": ");
+	at = put_slice(at, value);
+	return PUT(at, "\r\n");
+}
+
+static struct weir_slice get(const struct weir_field *f, const struct weir_event *ev)
+{
+	return f ? f->get(ev, NULL) : (struct weir_slice){NULL, 0};
+}
+
+static char *put_target(char *at, const struct weir_http_request *req)
+{
+	at = put_slice(at, req->path);
+	if (req->query.n > 0 || (req->target.n > 0 && memchr(req->target.p, '?', req->target.n)))
+		at = put_slice(PUT(at, "?"), req->query);
+	return at;
+}
+
+/* An address in Forwarded: an IPv6 one is in brackets and quotes (RFC 7239, 6). */
+static char *put_node(char *at, struct weir_slice address)
+{
+	if (!memchr(address.p, ':', address.n))
+		return put_slice(at, address);
+	return PUT(put_slice(PUT(at, "\"["), address), "]\"");
+}
+
+static char *put_chain(char *at, const struct exchange *x, bool trusted)
+{
+	const struct client *c = x->cl->client;
+	struct weir_slice peer = get(c->peer, x->ev), scheme = get(c->scheme, x->ev);
+
+	if (peer.n == 0)
+		return at;
+	at = PUT(put_slice(PUT(at, "X-Forwarded-For: "), peer), "\r\n");
+	at = put_node(PUT(at, "Forwarded: for="), peer);
+	/* what a trusted proxy has said of the scheme and the host is passed on as it is */
+	if (!trusted) {
+		at = put_slice(PUT(at, ";proto="), scheme);
+		at = PUT(put_slice(PUT(at, "\r\nX-Forwarded-Proto: "), scheme), "\r\n");
+		at = put_slice(PUT(at, "X-Forwarded-Host: "), x->req->host);
+	}
+	return PUT(at, "\r\n");
+}
+
+/* How long the body is, and how it is sent. */
+static char *put_length(char *at, struct exchange *x)
+{
+	struct weir_slice length = weir_http_header(x->req, "content-length");
+
+	x->ask.chunked = weir_http_body_streamed(x->req) && length.n == 0;
+	if (x->ask.chunked)
+		return PUT(at, "Transfer-Encoding: chunked\r\n");
+	if (weir_http_body_streamed(x->req))
+		return PUT(put_slice(PUT(at, "Content-Length: "), length), "\r\n");
+	/* the length that has arrived: the client may have sent chunks */
+	if (length.n == 0 && x->req->body.n == 0)
+		return at;
+	return PUT(put_number(PUT(at, "Content-Length: "), x->req->body.n), "\r\n");
+}
+
+static char *put_fields(char *at, struct exchange *x, bool trusted)
+{
+	const struct weir_http_request *req = x->req;
+	bool named = weir_http_header(req, "connection").n > 0;
+
+	for (int i = 0; i < req->n_headers; i++) {
+		const struct weir_http_header *h = &req->headers[i];
+		enum field_kind kind = kind_of(h->name);
+		if (kind == PASS || (kind == CHAIN && trusted))
+			if (!named || !is_named(req, h->name))
+				at = put_field(at, h->name, h->value);
+	}
+	return at;
+}
+
+static size_t most(const struct weir_http_request *req)
+{
+	size_t n = ADDED_BYTES + req->method_text.n + req->path.n + req->query.n + 2 * req->host.n;
+
+	for (int i = 0; i < req->n_headers; i++)
+		n += req->headers[i].name.n + req->headers[i].value.n + 4;
+	return n;
+}
+
+int ask_head(struct exchange *x)
+{
+	struct weir_http_request *req = x->req;
+	const struct origin *o = x->up->origin;
+	bool trusted = ((const struct http_req *)req)->client_n > 0;
+	char *at = x->cl->scratch;
+	int n;
+
+	if (most(req) > CLIENT_SCRATCH_BYTES)
+		return 0;
+	at = PUT(put_slice(at, req->method_text), " ");
+	at = PUT(put_target(at, req), " HTTP/1.1\r\nHost: ");
+	at = req->host.n > 0 ? put_slice(at, req->host)
+			     : put(at, o->spec->text, strlen(o->spec->text));
+	at = put_fields(PUT(at, "\r\n"), x, trusted);
+	at = put_chain(at, x, trusted);
+	at = PUT(at, "Via: ");
+	at = put(at, x->cl->client->via, strlen(x->cl->client->via));
+	at = put_length(PUT(at, "\r\n"), x);
+	n = weir_http_deadline_field(req, o->rtt_ns, at, WEIR_HTTP_DEADLINE_BYTES);
+	if (n < 0)
+		return n;
+	at += n;
+	n = weir_http_trace_field(req, at, WEIR_HTTP_TRACE_BYTES);
+	at += n > 0 ? n : 0;
+	return (int)(PUT(at, "\r\n") - x->cl->scratch);
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside http.client: passes requests on to origins, and their answers back.
+ *
+ *   handle --mail--> loop: exchange --> upstream (a connection to an origin) --> answer --> finish
+ *
+ * The stage has event loops of its own. An exchange is one request while it is passed on. It belongs to
+ * one loop, which holds its event (weir_hold) from the mail until it finishes the event. An upstream
+ * belongs to the loop that has opened it, too. So nothing here needs a lock: but for `struct client`,
+ * everything below is used by the thread of one loop alone.
+ *
+ *   exchange:  WAITING --pick--> (upstream CONNECTING -->) asking and reading the answer --> ended
+ *                 ^                     |                       |
+ *                 '------- again, on another origin ------------'  nothing of the answer was passed on
+ *   upstream:  CONNECTING (--> SHAKING) --> BUSY --answer complete--> IDLE --next exchange--> BUSY
+ *                  '-------------'---------------------'--> closed
+ *
+ * Files: origins.c (addresses), pick.c (which origin), upstream.c (connections), upstream_io.c (their
+ * bytes), ask.c and ask_body.c (the request), answer.c and answer_body.c (the answer), exchange.c (its
+ * life, times and failures), client_loop.c (mail and the end of loops).
+ */
+#ifndef WEIR_HTTP_CLIENT_H
+#define WEIR_HTTP_CLIENT_H
+
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include <weir/http.h>
+#include <weir/weir.h>
+
+#include "http/message/chunk.h"
+#include "http/message/guard.h"
+#include "net/address.h"
+#include "net/tls/tls_origin.h"
+
+struct http_waker;
+
+/** Buffer of an upstream while it is in use. It holds the longest head that the guard accepts. */
+#define CLIENT_BUFFER_BYTES WEIR_HTTP_HEAD_MAX
+/** Buffers that a loop keeps for the next exchanges: 1 MiB. */
+#define CLIENT_BUFFERS_KEPT 64
+/** Answers of a known length up to this one are collected and sent as a whole; longer ones are sent in
+ * parts. 32 KiB is a guess: about what two reads bring. */
+#define CLIENT_WHOLE_MAX 32768
+/** Space for the head of a request to an origin. The head of a client has at most 16 KiB, of which the
+ * path may grow threefold; what is added takes at most another copy of it. */
+#define CLIENT_SCRATCH_BYTES 65536
+#define CLIENT_LOOPS_MAX     64
+#define CLIENT_ORIGIN_TEXT   256
+/** Interim answers (1xx) before the answer, beyond which an origin is malicious or broken. */
+#define CLIENT_INTERIM_MAX 16
+/** Bytes that an exchange moves before other connections of its loop get their turn. */
+#define CLIENT_TURN_BYTES (256 * 1024)
+/** Retries that may be saved up, and those that a loop has when it starts. */
+#define CLIENT_TOKENS_MAX   10.0
+#define CLIENT_TOKENS_FIRST 2.0
+/** A request that must not be repeated uses no connection that has been idle for longer, since the origin
+ * may be closing it just then. */
+#define CLIENT_FRESH_NS 1000000000LL
+
+#define CLIENT_METRICS(X)                                                                          \
+	X(CONNECTIONS, "origin_connections", GAUGE, "connections", "open connections to origins")  \
+	X(CONNECTS, "origin_connects_total", COUNTER, "connections",                               \
+	    "connections opened to origins")                                                       \
+	X(REUSES, "origin_reuses_total", COUNTER, "requests",                                      \
+	    "requests sent over a connection that had carried others before")                      \
+	X(CONNECT_FAILURES, "origin_connect_failures_total", COUNTER, "connections",               \
+	    "connections that could not be opened in time")                                        \
+	X(TLS_FAILURES, "origin_tls_failures_total", COUNTER, "connections",                       \
+	    "connections whose TLS handshake failed, also because of the certificate")             \
+	X(TLS_RESUMED, "origin_tls_resumed_total", COUNTER, "connections",                         \
+	    "TLS handshakes that resumed an earlier session")                                      \
+	X(STALE, "origin_stale_total", COUNTER, "connections",                                     \
+	    "kept connections that the origin had closed when a request was sent")                 \
+	X(RETRIES, "origin_retries_total", COUNTER, "requests", "requests sent to another origin") \
+	X(NO_RETRIES, "origin_retries_refused_total", COUNTER, "requests",                         \
+	    "requests not sent again because the retry budget was used up")                        \
+	X(EJECTIONS, "origin_ejections_total", COUNTER, "origins",                                 \
+	    "times that an origin was left out after failures in a row")                           \
+	X(OUT, "origins_out", GAUGE, "origins", "origins that are left out, counted by each loop") \
+	X(BAD, "origin_bad_answers_total", COUNTER, "answers",                                     \
+	    "answers that were malformed, ambiguous or incomplete")                                \
+	X(TIMEOUTS, "origin_timeouts_total", COUNTER, "requests",                                  \
+	    "requests for which an origin took longer than 'timeout'")                             \
+	X(GONE, "origin_cancelled_total", COUNTER, "requests",                                     \
+	    "requests cancelled because their client had gone")                                    \
+	X(NONE, "origin_none_total", COUNTER, "requests",                                          \
+	    "requests answered with 502 because all origins were left out")                        \
+	X(BYTES, "origin_answer_bytes_total", COUNTER, "bytes", "bytes received from origins")
+
+enum client_metric {
+#define CLIENT_METRIC_ENUM(id, name, kind, unit, help) CLIENT_##id,
+	CLIENT_METRICS(CLIENT_METRIC_ENUM)
+#undef CLIENT_METRIC_ENUM
+};
+
+struct client_conf {
+	struct weir_strings origins;
+	int64_t loops, max_connections;
+	int64_t connect_timeout_ns, timeout_ns, idle_ns;
+	int64_t retries;
+	double retry_budget;
+	int64_t fails, eject_ns;
+	struct tls_origin_conf tls;
+};
+
+/** An origin as configured. Constant. */
+struct origin_spec {
+	struct address address;
+	char text[CLIENT_ORIGIN_TEXT]; /* "127.0.0.1:3000", for Host if the client sent none */
+	char host[CLIENT_ORIGIN_TEXT]; /* without the port and without brackets */
+	bool secure;                   /* https */
+};
+
+/** The state of the stage. */
+struct client {
+	struct weir_stage *st;
+	struct origin_spec *spec;
+	struct tls_origins *tls; /* NULL if no origin is secure */
+	int n_origins, n_loops;
+	struct client_loop *loop[CLIENT_LOOPS_MAX];
+	atomic_uint next;           /* the loop of the next event */
+	atomic_int_fast64_t held;   /* events in the loops, and wakers that still arrive */
+	atomic_bool closing, hurry; /* see client_stop */
+	sem_t ended;                /* posted when `closing` is set and nothing is held */
+	char via[24];               /* "1.1 weir-" and 8 hex digits, which are random */
+	const struct weir_field *address, *peer, *scheme; /* of requests */
+};
+
+/** An origin as one loop sees it. */
+struct origin {
+	const struct origin_spec *spec;
+	struct upstream *idle; /* the one that was used last is first */
+	int busy, open;        /* exchanges under way; connections, also idle ones */
+	int fails;             /* failures since the last success */
+	bool trial;            /* an exchange tries out whether it is back */
+	int64_t out_until_ns;  /* left out until then, and until a trial has succeeded; 0 if not */
+	struct tls_session *session; /* to resume */
+	bool said;                   /* why TLS fails was logged since it last succeeded */
+	int64_t rtt_ns; /* smoothed round trip, as the kernel has measured it; 0: unknown */
+};
+
+struct client_loop {
+	struct client *client;
+	struct weir_loop *loop;
+	struct origin *origin; /* client->n_origins of them */
+	struct exchange *all;
+	struct exchange *waiting, **waiting_end; /* for a connection, first come first served */
+	bool room;                               /* a connection has become free */
+	double tokens;                           /* retries that the budget allows now */
+	uint64_t draws;                          /* random numbers drawn */
+	uint64_t seed;
+	int n_kept;
+	char *kept[CLIENT_BUFFERS_KEPT];
+	struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX]; /* of the head that is parsed */
+	char scratch[CLIENT_SCRATCH_BYTES];
+};
+
+enum upstream_state { UPSTREAM_CONNECTING, UPSTREAM_SHAKING, UPSTREAM_BUSY, UPSTREAM_IDLE };
+
+/** How the end of a body is found. */
+enum framing { FRAMING_NONE, FRAMING_LENGTH, FRAMING_CHUNKED, FRAMING_CLOSE };
+
+/** A connection to an origin. */
+struct upstream {
+	struct weir_watch watch;
+	struct weir_timer timer; /* while idle */
+	struct client_loop *cl;
+	struct origin *origin;
+	struct exchange *x;            /* NULL while idle */
+	struct upstream *next, **prev; /* in origin->idle */
+	uint8_t state;                 /* enum upstream_state */
+	bool readable, writable;       /* epoll has reported it, and no call has found otherwise */
+	bool hung_up;           /* the origin has shut its side down, or reset the connection */
+	struct tls_origin *tls; /* NULL without TLS */
+	uint32_t requests;      /* sent so far */
+	int64_t since_ns;       /* opened or, if requests > 0, last in use */
+	char *buffer;           /* CLIENT_BUFFER_BYTES, NULL while idle */
+	uint32_t start, end;    /* bytes of `buffer` that were received and not used yet */
+};
+
+enum exchange_phase { EXCHANGE_HEAD, EXCHANGE_BODY };
+
+/** What the exchange still has to send. */
+struct asking {
+	char *head; /* unsent bytes of the head, if the socket was full; owned */
+	size_t head_n, head_at;
+	struct weir_slice part; /* unsent bytes of the body */
+	char edge[20];          /* the size line of a chunk */
+	uint8_t edge_n, edge_at;
+	uint8_t tail;  /* unsent bytes of the CRLF after the chunk */
+	bool begun;    /* the head has been made */
+	bool chunked;  /* the body is sent in chunks */
+	bool ended;    /* all of the body is in `part` or sent */
+	bool done;     /* nothing more is sent */
+	bool cut;      /* the origin does not take the rest */
+	bool consumed; /* bytes of a streamed body were taken, so that it cannot be sent again */
+	bool waits;    /* for the client's body */
+};
+
+/** A request that is passed on. */
+struct exchange {
+	struct client_loop *cl;
+	struct weir_event *ev;
+	struct weir_http_request *req;
+	struct http_waker *waker;
+	struct exchange *next, **prev;     /* in cl->all */
+	struct exchange *behind, **before; /* in cl->waiting */
+	struct upstream *up;
+	struct weir_timer timer;
+	struct weir_http_tap tap; /* answers with `fail_status` */
+	int64_t since_ns;         /* start of what the time-out measures */
+	uint16_t fail_status;
+	uint8_t phase;    /* enum exchange_phase */
+	uint8_t tries;    /* retries so far */
+	bool in_line;     /* in cl->waiting */
+	bool was_in_line; /* has waited there, so that it does not begin again at the end */
+	bool trial, stale, idempotent;
+	struct origin *failed; /* the origin of the last try, to avoid it */
+	struct asking ask;
+	/* the answer */
+	uint8_t framing; /* enum framing */
+	uint8_t interim; /* 1xx answers so far */
+	bool keep;       /* the origin keeps the connection open */
+	bool begun;      /* the answer is being sent in parts */
+	bool blocked;    /* the client does not read */
+	bool heard;      /* bytes of an answer have arrived */
+	uint64_t left;   /* FRAMING_LENGTH: bytes that have not arrived yet */
+	struct chunk chunk;
+	struct weir_slice
+	    pend;   /* bytes of the body, in the buffer, that the client has no room for */
+	char *body; /* a collected body of `length` bytes, owned; `got` have arrived */
+	size_t length, got;
+	uint16_t code;
+};
+
+/** What became of an exchange in a step. */
+enum step { STEP_ON, STEP_OVER /* do not touch the exchange any more */ };
+
+/** Why an origin has not answered. */
+enum failure { FAILURE_CONNECT, FAILURE_EARLY, FAILURE_BAD, FAILURE_TIME };
+
+static inline const struct client_conf *client_conf(const struct client_loop *cl)
+{
+	return weir_conf(cl->client->st);
+}
+
+static inline int64_t client_now_ns(const struct client_loop *cl)
+{
+	return weir_loop_now_ns(cl->loop);
+}
+
+static inline void client_count(const struct client_loop *cl, enum client_metric row, int64_t n)
+{
+	weir_count(cl->client->st, row, n);
+}
+
+/** Whether the list `value`, such as that of a Connection field, has the element `token`, in any case. */
+bool client_lists(struct weir_slice value, struct weir_slice token);
+
+/* ---- origins.c ---- */
+
+/** Parse `origins:`. Names are resolved, which may block. Main thread. Returns 0, or a WEIR_E code with
+ * *err filled. */
+int origins_parse(const struct weir_strings *texts, struct origin_spec *spec, struct weir_err *err);
+
+/* ---- pick.c ---- */
+
+/** Choose an origin: the one with fewer exchanges under way of two that are drawn at random, of those
+ * that are not left out. `avoid` (may be NULL) is chosen only if there is no other. NULL if all are left
+ * out. */
+struct origin *pick_origin(struct client_loop *cl, const struct origin *avoid);
+/** `x` begins to use `o`, and ends to. */
+void pick_begin(struct exchange *x, struct origin *o);
+void pick_end(struct exchange *x, struct origin *o);
+/** The origin has answered, or has failed to. */
+void pick_succeeded(struct client_loop *cl, struct origin *o);
+void pick_failed(struct client_loop *cl, struct origin *o);
+/** Take a retry from the budget. */
+bool pick_retry(struct client_loop *cl);
+
+/* ---- upstream.c ---- */
+
+/** Give `x` an idle connection to `o`, or open one. Returns false if `o` has as many as it may have.
+ * *broken is set if the socket could not be opened. */
+bool upstream_get(struct exchange *x, struct origin *o, bool *broken);
+/** The answer is complete, and the connection can carry another exchange. */
+void upstream_keep(struct upstream *u);
+void upstream_close(struct upstream *u);
+/** Close the idle connections to `o`. */
+void upstream_close_idle(struct client_loop *cl, struct origin *o);
+
+/* ---- upstream_io.c ---- */
+
+/** Send bytes. Returns their number, 0 if the socket is full, or -1 if the origin takes no more. */
+int64_t upstream_send(struct upstream *u, struct iovec *iov, int n);
+/** Read into the buffer behind the unused bytes. Returns the number of bytes, 0 if there are none now,
+ * -1 at the end, and -2 on an error. The buffer must not be full. */
+int64_t upstream_read(struct upstream *u);
+/** Let epoll report what is there already. */
+void upstream_rearm(struct upstream *u);
+/** Tell TLS what the socket has become: called for each report of epoll. */
+void upstream_ready_tls(struct upstream *u);
+/** Whether an idle connection that has become readable can still be used. */
+bool upstream_still_good(struct upstream *u);
+/** Measure the round trip. */
+void upstream_measure(struct upstream *u);
+
+/* ---- ask.c, ask_body.c ---- */
+
+/** Write the head of the request into cl->scratch. Returns its length; 0 if it is too long; or
+ * WEIR_EDEADLINE if no time is left. */
+int ask_head(struct exchange *x);
+/** Send what can be sent. */
+enum step ask_run(struct exchange *x);
+/** Forget what was to be sent. */
+void ask_drop(struct asking *a);
+
+/* ---- answer.c, answer_body.c ---- */
+
+/** Read the answer as far as possible. */
+enum step answer_run(struct exchange *x);
+/** Begin to answer the client. */
+enum step answer_begin(struct exchange *x, const struct http_head *head);
+/** Take the bytes of the body from the buffer. *more is set if further bytes must be read first. */
+enum step answer_body(struct exchange *x, bool *more);
+/** The connection has ended within the body. */
+enum step answer_closed(struct exchange *x, bool error);
+
+/* ---- exchange.c ---- */
+
+/** Take an event that the stage holds. */
+void exchange_new(struct client_loop *cl, struct weir_event *ev);
+/** Find an origin and a connection. */
+enum step exchange_start(struct exchange *x);
+/** Send and read what is possible. */
+void exchange_run(struct exchange *x);
+/** The connection is open. */
+void exchange_opened(struct exchange *x);
+/** Let exchanges that wait for a connection go on. */
+void exchange_admit(struct client_loop *cl);
+/** The waker has arrived. */
+void exchange_woken(struct exchange *x);
+/** The origin has failed; the exchange is tried again or ended. */
+enum step exchange_failed(struct exchange *x, enum failure why);
+/** Finish the event with `status`, a WEIR_E code; with WEIR_EFAILED, the client gets `code`. */
+enum step exchange_end(struct exchange *x, int status, int code);
+/** Finish the event, whose answer is complete. */
+enum step exchange_done(struct exchange *x);
+
+/* ---- client_loop.c ---- */
+
+extern const struct weir_loop_ops client_loop_ops;
+/** Make a loop, and free it after it has been joined. */
+struct client_loop *client_loop_new(struct client *c, int index);
+void client_loop_free(struct client_loop *cl);
+/** An event, or a waker, is no longer held. */
+void client_released(struct client *c, int64_t n);
+
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of an exchange: its start, its times, its failures, its end.
+ *
+ * Times. An exchange has one lazy timer, which triggers a check. Until the answer begins, the deadline of
+ * the request applies. A connection must be open within `connect_timeout`. The head of the answer must be
+ * complete within `timeout` after the last byte of the request was taken; afterwards a pause may last as
+ * long. Time in which the client is waited for does not count.
+ *
+ * Failures. A request is sent again only if the client has got nothing, and only if that cannot do the work
+ * twice: the connection could not be opened, or the method is idempotent (RFC 9110, 9.2.2) and nothing of
+ * an answer has arrived. It goes to another origin, within the retry budget. If a kept connection turns out
+ * to be closed, the request is sent once more over a new one, which is no retry: the origin never got it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/client/client.h"
+#include "http/conn/await.h"
+#include "http/message/status.h"
+
+/* ---- waiting for a connection ---- */
+
+static void line_join(struct exchange *x, bool first)
+{
+	struct client_loop *cl = x->cl;
+	struct exchange **at = first ? &cl->waiting : cl->waiting_end;
+
+	x->in_line = true;
+	x->before = at;
+	x->behind = *at;
+	if (x->behind)
+		x->behind->before = &x->behind;
+	else
+		cl->waiting_end = &x->behind;
+	*at = x;
+}
+
+static void line_leave(struct exchange *x)
+{
+	*x->before = x->behind;
+	if (x->behind)
+		x->behind->before = x->before;
+	else
+		x->cl->waiting_end = x->before;
+	x->in_line = false;
+}
+
+void exchange_admit(struct client_loop *cl)
+{
+	cl->room = false;
+	while (cl->waiting) {
+		struct exchange *x = cl->waiting;
+		line_leave(x);
+		x->was_in_line = true;
+		exchange_start(x);
+		if (cl->waiting == x)
+			return;
+	}
+}
+
+/* ---- times ---- */
+
+static bool client_blamed(const struct exchange *x)
+{
+	return x->blocked || (x->phase == EXCHANGE_HEAD && x->ask.waits);
+}
+
+/* When the origin has taken too long. */
+static int64_t late_ns(const struct exchange *x)
+{
+	const struct client_conf *conf = client_conf(x->cl);
+
+	if (x->up && x->up->state < UPSTREAM_BUSY)
+		return x->up->since_ns + conf->connect_timeout_ns;
+	if (client_blamed(x))
+		return client_now_ns(x->cl) + conf->timeout_ns;
+	return x->since_ns + conf->timeout_ns;
+}
+
+static int64_t deadline_ns(const struct exchange *x)
+{
+	return x->begun ? WEIR_NO_DEADLINE : x->ev->deadline_ns;
+}
+
+static void set_timer(struct exchange *x)
+{
+	int64_t late = late_ns(x), deadline = deadline_ns(x);
+
+	weir_timer_set(x->cl->loop, &x->timer, late < deadline ? late : deadline);
+}
+
+static void timed(struct weir_loop *loop, struct weir_timer *t)
+{
+	struct exchange *x = (struct exchange *)((char *)t - offsetof(struct exchange, timer));
+	int64_t now_ns = weir_loop_now_ns(loop);
+
+	if (now_ns >= deadline_ns(x))
+		exchange_end(x, WEIR_EDEADLINE, 0);
+	else if (now_ns < late_ns(x))
+		set_timer(x);
+	else if (!x->up)
+		exchange_end(x, WEIR_EFAILED, 504);
+	else
+		exchange_failed(x, x->up->state < UPSTREAM_BUSY ? FAILURE_CONNECT : FAILURE_TIME);
+}
+
+/* ---- start and end ---- */
+
+/* The request is finished as failed: answer with the status of a gateway instead of 500. */
+static void set_status(struct weir_http_tap *tap, struct weir_http_request *req, int status)
+{
+	const struct exchange *x =
+	    (const struct exchange *)((char *)tap - offsetof(struct exchange, tap));
+	const struct status *s = status_find(x->fail_status);
+
+	(void)status;
+	if (req->res.streamed || !s || req->res.release)
+		return;
+	req->res.status = x->fail_status;
+	req->res.body = s->text;
+}
+
+static bool is_idempotent(const struct weir_http_request *req)
+{
+	switch (req->method) {
+	case WEIR_HTTP_GET:
+	case WEIR_HTTP_HEAD:
+	case WEIR_HTTP_PUT:
+	case WEIR_HTTP_DELETE:
+	case WEIR_HTTP_OPTIONS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Whether the request has passed this stage before. */
+static bool is_loop(const struct exchange *x)
+{
+	const char *via = x->cl->client->via + 4; /* behind "1.1 " */
+	struct weir_slice name = {via, strlen(via)};
+
+	for (int i = 0; i < x->req->n_headers; i++)
+		if (weir_slice_is(x->req->headers[i].name, "via") &&
+		    client_lists(x->req->headers[i].value, name))
+			return true;
+	return false;
+}
+
+void exchange_new(struct client_loop *cl, struct weir_event *ev)
+{
+	struct exchange *x = calloc(1, sizeof(*x));
+	double tokens = cl->tokens + client_conf(cl)->retry_budget;
+
+	cl->tokens = tokens < CLIENT_TOKENS_MAX ? tokens : CLIENT_TOKENS_MAX;
+	if (!x) {
+		weir_event_finish(&ev, WEIR_ENOMEM);
+		client_released(cl->client, 1);
+		return;
+	}
+	x->cl = cl;
+	x->ev = ev;
+	x->req = weir_http_request(ev);
+	x->timer.fire = timed;
+	x->since_ns = client_now_ns(cl);
+	x->idempotent = is_idempotent(x->req);
+	x->next = cl->all;
+	x->prev = &cl->all;
+	if (x->next)
+		x->next->prev = &x->next;
+	cl->all = x;
+	x->waker = http_await_begin(x->req, cl->loop, x);
+	if (!x->waker)
+		exchange_end(x, WEIR_ENOMEM, 0);
+	else if (is_loop(x))
+		exchange_end(x, WEIR_EFAILED, 508);
+	else
+		exchange_start(x);
+}
+
+enum step exchange_end(struct exchange *x, int status, int code)
+{
+	struct client_loop *cl = x->cl;
+	bool arrives;
+
+	if (x->up)
+		upstream_close(x->up);
+	if (x->in_line)
+		line_leave(x);
+	weir_timer_cancel(cl->loop, &x->timer);
+	*x->prev = x->next;
+	if (x->next)
+		x->next->prev = x->prev;
+	ask_drop(&x->ask);
+	free(x->body);
+	if (status != WEIR_OK && !x->begun)
+		weir_http_response_reset(x->req); /* also drops the fields of the origin */
+	if (status == WEIR_EFAILED) {
+		x->fail_status = (uint16_t)code;
+		x->tap.fn = set_status;
+		weir_http_add_tap(x->req, &x->tap);
+	}
+	arrives = x->waker && http_await_end(x->req, x->waker);
+	weir_event_finish(&x->ev, status);
+	client_released(cl->client, arrives ? 0 : 1);
+	free(x);
+	return STEP_OVER;
+}
+
+enum step exchange_done(struct exchange *x)
+{
+	struct upstream *u = x->up;
+
+	pick_succeeded(x->cl, u->origin);
+	if (x->keep && x->ask.done && !x->ask.cut && u->start == u->end && !u->hung_up)
+		upstream_keep(u);
+	return exchange_end(x, WEIR_OK, 0);
+}
+
+/* ---- tries ---- */
+
+static bool may_repeat(const struct exchange *x, enum failure why)
+{
+	if (x->ask.consumed)
+		return false;
+	return why == FAILURE_CONNECT || (why == FAILURE_EARLY && x->idempotent);
+}
+
+static bool may_retry(const struct exchange *x, const struct origin *o, enum failure why)
+{
+	struct client_loop *cl = x->cl;
+
+	if (!may_repeat(x, why) || x->tries >= client_conf(cl)->retries)
+		return false;
+	const struct origin *other = pick_origin(cl, o);
+	return other && other != o && pick_retry(cl);
+}
+
+static void count_failure(const struct exchange *x, enum failure why)
+{
+	static const enum client_metric row[] = {[FAILURE_CONNECT] = CLIENT_CONNECT_FAILURES,
+	    [FAILURE_EARLY] = CLIENT_BAD,
+	    [FAILURE_BAD] = CLIENT_BAD,
+	    [FAILURE_TIME] = CLIENT_TIMEOUTS};
+
+	client_count(x->cl, row[why], 1);
+}
+
+/* `x` has no connection any more. */
+static enum step failed_at(struct exchange *x, struct origin *o, enum failure why)
+{
+	count_failure(x, why);
+	pick_failed(x->cl, o);
+	if (!may_retry(x, o, why))
+		return exchange_end(x, WEIR_EFAILED, why == FAILURE_TIME ? 504 : 502);
+	x->tries++;
+	x->failed = o;
+	x->stale = false;
+	exchange_start(x);
+	return STEP_OVER;
+}
+
+enum step exchange_failed(struct exchange *x, enum failure why)
+{
+	struct origin *o = x->up->origin;
+	bool was_kept = why == FAILURE_EARLY && x->up->requests > 1;
+
+	upstream_close(x->up);
+	if (!was_kept)
+		return failed_at(x, o, why);
+	client_count(x->cl, CLIENT_STALE, 1);
+	upstream_close_idle(x->cl, o);
+	if (x->stale || !may_repeat(x, why))
+		return exchange_end(x, WEIR_EFAILED, 502);
+	x->stale = true;
+	exchange_start(x);
+	return STEP_OVER;
+}
+
+enum step exchange_start(struct exchange *x)
+{
+	struct origin *o = pick_origin(x->cl, x->failed);
+	bool broken;
+
+	ask_drop(&x->ask);
+	x->phase = EXCHANGE_HEAD;
+	x->interim = 0;
+	x->heard = false;
+	if (!o) {
+		client_count(x->cl, CLIENT_NONE, 1);
+		return exchange_end(x, WEIR_EFAILED, 502);
+	}
+	if (!upstream_get(x, o, &broken)) {
+		line_join(x, x->was_in_line);
+		set_timer(x);
+		return STEP_ON;
+	}
+	if (broken)
+		return failed_at(x, o, FAILURE_CONNECT);
+	x->was_in_line = false;
+	x->since_ns = client_now_ns(x->cl);
+	set_timer(x);
+	exchange_run(x);
+	return STEP_ON;
+}
+
+void exchange_run(struct exchange *x)
+{
+	if (x->up->state < UPSTREAM_BUSY)
+		return;
+	if (ask_run(x) == STEP_ON)
+		answer_run(x);
+}
+
+void exchange_opened(struct exchange *x)
+{
+	x->since_ns = client_now_ns(x->cl);
+	set_timer(x);
+	exchange_run(x);
+}
+
+void exchange_woken(struct exchange *x)
+{
+	if (http_await_gone(x->req)) {
+		client_count(x->cl, CLIENT_GONE, 1);
+		exchange_end(x, WEIR_EGONE, 0);
+		return;
+	}
+	if (!x->up)
+		return;
+	if (client_blamed(x))
+		x->since_ns = client_now_ns(x->cl);
+	exchange_run(x);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "http/request/waker.h"
+
+#include <stdlib.h>
+
+#include "http/request/request.h"
+
+const struct weir_event_type http_waker_type = {
+    .name = "http.waker", .size = sizeof(struct http_waker)};
+
+struct http_waker *waker_new(struct weir_loop *loop, void *owner)
+{
+	struct http_waker *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->ev.type = &http_waker_type;
+	w->loop = loop;
+	w->owner = owner;
+	return w;
+}
+
+void waker_wake(struct http_waker *w)
+{
+	int idle = WAKER_IDLE;
+
+	if (w && atomic_compare_exchange_strong(&w->state, &idle, WAKER_SENT))
+		weir_loop_send(w->loop, &w->ev);
+}
+
+void *waker_arrived(struct http_waker *w)
+{
+	int sent = WAKER_SENT;
+
+	if (atomic_compare_exchange_strong(&w->state, &sent, WAKER_IDLE))
+		return w->owner;
+	free(w);
+	return NULL;
+}
+
+bool waker_over(struct http_waker *w)
+{
+	int idle = WAKER_IDLE;
+
+	w->owner = NULL;
+	if (atomic_compare_exchange_strong(&w->state, &idle, WAKER_OVER))
+		return false;
+	atomic_store(&w->state, WAKER_LEFT);
+	return true;
+}
+
+void waker_drop(struct http_req *r)
+{
+	struct http_waker *w = atomic_exchange(&r->waker, NULL);
+
+	if (atomic_load(&w->state) == WAKER_OVER)
+		free(w);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tells a stage with an event loop of its own, which holds a request, about the client: it has gone, or
+ * a streamed body can go on. The stage gets the waker as mail in its loop, and keeps the event.
+ *
+ *   IDLE --wake--> SENT --arrived--> IDLE
+ *     '--over--> OVER: the I/O thread frees the waker with the request
+ *   SENT --over--> LEFT: the stage's loop frees it when it arrives
+ *
+ * The I/O thread of the client wakes, and drops the waker when the request has returned, so that it
+ * never wakes one that has been freed. The stage's loop does the rest. conn/await.h has the calls of
+ * the stage.
+ */
+#ifndef WEIR_HTTP_WAKER_H
+#define WEIR_HTTP_WAKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <weir/event.h>
+#include <weir/io.h>
+
+struct http_req;
+
+enum waker_state { WAKER_IDLE, WAKER_SENT, WAKER_OVER, WAKER_LEFT };
+
+struct http_waker {
+	struct weir_event ev; /* first: mail of type http_waker_type */
+	atomic_int state;     /* enum waker_state */
+	struct weir_loop *loop;
+	void *owner; /* for the loop's thread alone; NULL once over */
+};
+
+extern const struct weir_event_type http_waker_type;
+
+/** Create a waker for `loop`. NULL if out of memory. */
+struct http_waker *waker_new(struct weir_loop *loop, void *owner);
+
+/** Send the waker to its loop, unless it is on its way or over. NULL is allowed. The I/O thread, or
+ * the owner of the event. */
+void waker_wake(struct http_waker *w);
+
+/** Take a waker that has arrived as mail. Returns its owner, or NULL if it was over: it is then freed.
+ * The loop's thread. */
+void *waker_arrived(struct http_waker *w);
+
+/** The stage is about to finish the event: the waker does not wake any more. Returns whether it still
+ * arrives once. The loop's thread. */
+bool waker_over(struct http_waker *w);
+
+/** Drop the waker of a request that has returned from the graph. The I/O thread. */
+void waker_drop(struct http_req *r);
+
+#endif
