@@ -150,30 +150,24 @@ static bool knob_is_live(const char *type, const char *knob)
 	return ops && !strchr(knob + 5, '.') && row_is_live(ops->knobs, knob + 5);
 }
 
-/* Return the knob in `path`, which is below a group; NULL if it is not. Names may contain dots, so the
- * longest name of a group is used. Every group has a line ".schedule". */
-static const char *group_knob(const struct comparing *c, const char *path)
+/* Return the knob in `path`, which is below a group or a class; NULL if it is not. `section` is GROUPS or
+ * CLASSES ".", and `each` a knob of which every one of them has a line. Names may contain dots, so the
+ * longest name is used. */
+static const char *owned_knob(
+    const struct comparing *c, const char *path, const char *section, const char *each)
 {
-	const char *name = path + sizeof(GROUPS) - 1, *found = NULL;
+	size_t skip = strlen(section);
+	const char *name = path + skip, *found = NULL;
 	char line[256];
 
-	if (strncmp(path, GROUPS, sizeof(GROUPS) - 1) != 0)
+	if (strncmp(path, section, skip) != 0)
 		return NULL;
 	for (size_t n = strcspn(name, "."); name[n]; n += 1 + strcspn(name + n + 1, ".")) {
-		snprintf(line, sizeof(line), GROUPS "%.*s.schedule", (int)n, name);
+		snprintf(line, sizeof(line), "%s%.*s.%s", section, (int)n, name, each);
 		if (value_of(&c->after, line))
 			found = name + n + 1;
 	}
 	return found;
-}
-
-/* Return the knob in `path`, which is below a class; NULL if it is not. No knob of a class has a dot
- * in its name. */
-static const char *class_knob(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-
-	return strncmp(path, CLASSES ".", sizeof(CLASSES)) == 0 ? dot + 1 : NULL;
 }
 
 /* Only a new graph can turn a pool into a core group, and give CPUs to the cores one by one. */
@@ -220,10 +214,11 @@ static enum config_effect effect_of(const struct comparing *c, const struct conf
 	    strncmp(d->path, "payloads.", 9) == 0 || strncmp(d->path, "log.", 4) == 0 ||
 	    strncmp(d->path, "alerts.", 7) == 0 || strncmp(d->path, "admin.", 6) == 0)
 		return CONFIG_LIVE;
-	const char *of_group = d->from && d->to ? group_knob(c, d->path) : NULL;
+	const char *of_group = d->from && d->to ? owned_knob(c, d->path, GROUPS, "schedule") : NULL;
 	if (of_group)
 		return group_is_live(of_group, d) ? CONFIG_LIVE : CONFIG_REBUILD;
-	const char *of_class = d->from && d->to ? class_knob(d->path) : NULL;
+	const char *of_class =
+	    d->from && d->to ? owned_knob(c, d->path, CLASSES ".", "guarantee") : NULL;
 	if (of_class)
 		return row_is_live(weir_class_knobs, of_class) ? CONFIG_LIVE : CONFIG_REBUILD;
 	if (d->stage_n == 0 || !d->from || !d->to)

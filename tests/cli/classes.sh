@@ -144,6 +144,19 @@ kill -TERM "$pid"
 ended
 is exit 0
 
+# ---- a class of an included file ----
+sed -n '/^classes:/,/^stages:/p' before.yaml | sed '$d' >kinds.yaml
+sed -e '/^classes:/,/rest: {}/d' -e 's/^name: shop/&\ninclude: [kinds.yaml]/' before.yaml >shop.yaml
+launch shop.yaml
+one set classes.cart.slo=90ms
+is exit 0
+one save shop.yaml
+is exit 1; is err has "class 'cart' is not in this file, but in an included one"
+one save kinds.yaml --dry-run
+is failed
+kill -TERM "$pid"
+ended
+
 # ---- a stage called "classes" ----
 sed -e 's/^  own: /  classes: /; s/to: own/to: classes/' before.yaml >shop.yaml
 launch shop.yaml

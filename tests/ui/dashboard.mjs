@@ -584,7 +584,7 @@ test("a core that sleeps in a handler is marked in the graph, in its card, and o
   const said = "Core 0 of the group core has slept for 6.2 s in a handler of work; its spare thread has slept, too, for 1.5 s in one of answer";
   const blocked = page.getByRole("list", { name: "Blocked cores" });
   assert.equal(await blocked.textContent(), said);
-  assert.match(await page.locator(".legend").first().textContent(), /core that sleeps in a handler/);
+  assert.match(await page.locator(".legend[aria-label]").first().textContent(), /core that sleeps in a handler/);
   assert.equal(await page.locator("table.cores .core-bar.asleep").count(), 1);
   const times = page.locator("table.cores td[data-label='blocked']");
   assert.deepEqual(await times.allTextContents(), ["3", "0"]);

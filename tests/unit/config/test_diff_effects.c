@@ -35,13 +35,16 @@ static const char *sentence(void)
 	return text;
 }
 
+/* In every configuration of one(): a stage, and two classes. */
+#define SAME "stages.w.use t.work\nclasses.a.guarantee auto\nclasses.a.b.guarantee auto\n"
+
 /* One value changes in a stage of type t.work, or outside of stages. */
 static void one(const char *path, enum config_effect effect)
 {
 	char before[200], after[200];
 
-	snprintf(before, sizeof(before), "stages.w.use t.work\n%s 1\n", path);
-	snprintf(after, sizeof(after), "stages.w.use t.work\n%s 2\n", path);
+	snprintf(before, sizeof(before), SAME "%s 1\n", path);
+	snprintf(after, sizeof(after), SAME "%s 2\n", path);
 	diff(before, after);
 	CU_ASSERT_EQUAL(d.n, 1);
 	CU_ASSERT_STRING_EQUAL(d.item[0].path, path);
@@ -58,14 +61,15 @@ static void test_effects(void)
 	static const char *const live[] = {"drain.grace", "overload.mode", "payloads.memory",
 	    "payloads.family_memory", "log.level", "alerts.a.for", "admin.hosts", "admin.tls.key",
 	    "admin.tokens.x.role", "stages.w.threads.max", "stages.w.queue.limit",
-	    "stages.w.admission.mode", "stages.w.slo", "stages.w.with.size", "classes.a.slo"};
+	    "stages.w.admission.mode", "stages.w.slo", "stages.w.with.size", "classes.a.slo",
+	    "classes.a.b.slo"};
 	static const char *const rebuild[] = {"name", "drains.x", "payloadsx", "overloads.x",
-	    "logs.x", "alertsx", "adminx", "trace.sample", "classes.a.guarantee",
-	    "groups.g.threads.max", "plugin.upper", "username", "stages.w.mode", "stages.w.key",
-	    "stages.w.threads", "stages.w.threads.pin", "stages.w.threads.max.x",
-	    "stages.w.to.next", "stages.w.with.time", "stages.w.with.none",
-	    "stages.w.with.limit.rate", "stages.w.with.size.x", "stages.w.thread", "stages.x.slo",
-	    "stagesx"};
+	    "logs.x", "alertsx", "adminx", "trace.sample", "classes.a.priority",
+	    "classes.a.match.slo", "classes.x.slo", "classesx.slo", "groups.g.threads.max",
+	    "plugin.upper", "username", "stages.w.mode", "stages.w.key", "stages.w.threads",
+	    "stages.w.threads.pin", "stages.w.threads.max.x", "stages.w.to.next",
+	    "stages.w.with.time", "stages.w.with.none", "stages.w.with.limit.rate",
+	    "stages.w.with.size.x", "stages.w.thread", "stages.x.slo", "stagesx"};
 	static const char *const restart[] = {
 	    "user", "admin.listen", "admin.history.file", "admin.history.x"};
 
