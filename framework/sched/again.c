@@ -7,16 +7,17 @@
  * which costs more than the batch. So it keeps it, as if it had taken it already: the next batch begins
  * when the last one ended, and no clock is read in between.
  *
- * The queue is the way if it may matter: it has events, or those of another stage of the pool wait, or are
- * held with tickets; another thread could take some of the events; the stage lingers, is paused or
- * drained; it orders its events, or bounds how many are in work; or the thread is one too many.
+ * The queue is the way if it may matter: it has events, or those of another stage of the pool wait; a stage
+ * of the pool holds events with tickets, which expire between batches; another thread could take some of
+ * the events; the stage lingers, is paused or drained; it orders its events; or the thread is one too many.
  */
 #include "base/probe.h"
 #include "event/place.h"
 #include "sched/handler.h"
 #include "stage/cohort.h"
 
-/* Whether no event waits for a thread of the pool, nor may have to: holds expire between batches. */
+/* Whether no event waits for a thread of the pool, nor may have to: a stage with tickets has `expire`. So
+ * has each stage with a width. */
 static bool is_idle(const struct pool *pool)
 {
 	for (int i = 0; i < pool->n_sinks; i++)
@@ -25,10 +26,11 @@ static bool is_idle(const struct pool *pool)
 	return true;
 }
 
+/* Whether the queue neither orders its events nor leases them. One of a pool has several parts only to
+ * lease them. */
 static bool is_plain(const struct queue *q)
 {
-	return q->n_parts == 1 && !q->leasing && !q->map && !q->shortest &&
-	       atomic_load_explicit(&q->width, memory_order_relaxed) == 0 &&
+	return !q->leasing && !q->shortest &&
 	       !atomic_load_explicit(&q->by_door, memory_order_relaxed);
 }
 

@@ -258,6 +258,11 @@ static void test_proxy_limits(void)
 	CU_ASSERT(answers(first, "192.0.2.1"));
 	other = proxied(&s, V1("192.0.2.2") ASKED);
 	CU_ASSERT(answers(other, "192.0.2.2"));
+	/* the connections of its clients do not count for the proxy, which may be a client, too */
+	second = proxied(&s, V1("127.0.0.1") ASKED);
+	CU_ASSERT(answers(second, "127.0.0.1"));
+	close(second);
+	AWAIT_METRIC(&s, "http_connections", ==, 2);
 	second = proxied(&s, V1("192.0.2.1") ASKED);
 	CU_ASSERT(answer_read(second, &a));
 	CU_ASSERT_EQUAL(a.status, 503);

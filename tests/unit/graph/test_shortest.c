@@ -18,6 +18,7 @@ struct job {
 static struct job jobs[JOBS];
 static int order[4 * JOBS];
 static atomic_int n_order, n_ended, n_waits;
+static bool grows; /* job 1 has more left after its first call than job 2 */
 
 static void job_finish(struct weir_event *ev, int status)
 {
@@ -61,6 +62,9 @@ static void work_handle(struct weir_stage *st, struct weir_event **ev, int n)
 			FIXTURE_AWAIT(atomic_load(&probe_gate));
 		else
 			order[atomic_fetch_add(&n_order, 1)] = job->number ? job->number : AGAIN;
+		if (grows && job->number == 1)
+			atomic_store(&job->left, 10);
+		grows &= job->number != 1;
 		if (atomic_fetch_sub(&job->left, 1) == 1)
 			weir_event_finish(&ev[i], WEIR_OK);
 		else
@@ -197,6 +201,33 @@ static void test_again(void)
 	finish(g, 3, (const int[]){1, AGAIN, 2, 0});
 }
 
+/* So do the events of a batch among themselves. */
+static void test_again_together(void)
+{
+	struct weir_graph *g = start(spec_new(POOL, "64"));
+	char why[100];
+
+	atomic_store(&probe_gate, 1);
+	offer(g, 0, 1, NULL, 0);
+	offer(g, 3, 40, NULL, 0);
+	FIXTURE_AWAIT(
+	    atomic_load(&n_ended) == 2); /* calls are short, so batches have several events */
+	atomic_store(&n_order, 0);
+	grows = true;
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "a", WEIR_STEER_PAUSE, why, sizeof(why)), 0);
+	offer(g, 1, 1, NULL, 0);
+	offer(g, 2, 2, NULL, 0);
+	CU_ASSERT_EQUAL(weir_graph_steer(g, "a", WEIR_STEER_RUN, why, sizeof(why)), 0);
+	FIXTURE_AWAIT(atomic_load(&n_ended) == 4);
+	CU_ASSERT_FALSE(grows);
+	CU_ASSERT_EQUAL(order[0], 1);
+	CU_ASSERT_EQUAL(order[1], 2);
+	CU_ASSERT_EQUAL(order[2], 2);
+	CU_ASSERT_EQUAL(order[3], 1);
+	weir_thread_detach();
+	finish_graph(g, 0);
+}
+
 static void test_classes(void)
 {
 	struct weir_spec *spec = spec_new(POOL, "64");
@@ -271,5 +302,5 @@ static void test_types(void)
 }
 
 CUNIT_MAIN("shortest", {"types are known", test_types}, {"field", test_field}, {"hint", test_hint},
-    {"again", test_again}, {"classes", test_classes}, {"starve", test_starve},
-    {"longest wait", test_longest_wait}, {"build", test_build})
+    {"again", test_again}, {"again, together", test_again_together}, {"classes", test_classes},
+    {"starve", test_starve}, {"longest wait", test_longest_wait}, {"build", test_build})

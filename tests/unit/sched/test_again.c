@@ -14,6 +14,7 @@ static struct weir_stage *go;
 static atomic_int entered, handled;
 static uint64_t order[MOST];
 static bool waits, dies, expires;
+static bool narrows;               /* all events are requeued until `expired`, with a width of 2 */
 static struct weir_family *family; /* its end is to come when two events are requeued, or NULL */
 static atomic_bool expired;
 
@@ -32,7 +33,7 @@ static void go_handle(struct weir_stage *st, struct weir_event **ev, int n)
 			order[at] = ev[i]->key;
 		if (dies && ev[i]->key > 0)
 			weir_emit(st, 0, &ev[i]);
-		else if (expires ? !atomic_load(&expired) : p->seq-- > 0)
+		else if (expires || narrows ? !atomic_load(&expired) : p->seq-- > 0)
 			weir_requeue(st, &ev[i]);
 		else
 			weir_event_finish(&ev[i], WEIR_OK);
@@ -76,6 +77,13 @@ static const struct weir_stage_ops go_ops = {.abi = WEIR_STAGE_ABI,
     .accepts = &probe_type,
     .outlets = pass_outlets,
     .handle = go_handle};
+static const struct weir_stage_ops wide_ops = {.abi = WEIR_STAGE_ABI,
+    .flags = WEIR_STAGE_BLOCKS | WEIR_STAGE_HOLDS,
+    .name = "t.wide",
+    .summary = "requeues events, and has a width",
+    .accepts = &probe_type,
+    .outlets = pass_outlets,
+    .handle = go_handle};
 static const struct weir_stage_ops die_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.die",
     .summary = "ends the thread",
@@ -104,7 +112,8 @@ static void start(bool with_gate, const char *mode)
 	weir_spec_add_class(spec, "high");
 	weir_spec_add_class(spec, "low");
 	fixture_open_stage(spec, "die", "t.die", NULL)->inlined = true;
-	struct weir_stage_spec *s = fixture_open_stage(spec, "go", "t.go", "die");
+	struct weir_stage_spec *s =
+	    fixture_open_stage(spec, "go", narrows ? "t.wide" : "t.go", "die");
 	if (expires) {
 		struct weir_group_spec *core = weir_spec_add_group(spec, "core");
 		core->threads.min = core->threads.max = 1;
@@ -114,7 +123,12 @@ static void start(bool with_gate, const char *mode)
 		fixture_set(s, "width.max", "10");
 		fixture_set(s, "slo", "1h");
 	} else {
-		fixture_set(s, "threads.max", "1");
+		fixture_set(s, "threads.max", narrows ? "2" : "1");
+	}
+	if (narrows) {
+		fixture_set(s, "threads.min", "2");
+		fixture_set(s, "width.policy", "static");
+		fixture_set(s, "width.max", "2");
 	}
 	if (mode)
 		fixture_set(s, "mode", mode);
@@ -273,11 +287,30 @@ static void test_cancelled(void)
 	FIXTURE_AWAIT(atomic_load(&go->sink.running) == 0);
 	for (int c = 0; c < q->n_classes; c++)
 		CU_ASSERT_EQUAL(queue_held(q, c), 0);
+	end(3);
 	weir_family_put(family);
 	family = NULL;
-	end(3);
+}
+
+/* If the width becomes narrower, one of two events waits in the queue. */
+static void test_narrower(void)
+{
+	fixture_register(&wide_ops);
+	narrows = true;
+	atomic_store(&expired, false);
+	start(true, NULL);
+	offer(0, 0);
+	offer(1, 0);
+	FIXTURE_AWAIT(atomic_load(&entered) == 2); /* in two threads */
+	atomic_store(&probe_gate, 1);
+	FIXTURE_AWAIT(atomic_load(&handled) > 2);
+	queue_set_width(&go->sink.queue, 1);
+	FIXTURE_AWAIT(queue_length(&go->sink.queue) == 1);
+	atomic_store(&expired, true);
+	end(2);
+	narrows = false;
 }
 
 CUNIT_MAIN("again", {"at_once", test_at_once}, {"behind_others", test_behind_others},
     {"paused", test_paused}, {"exclusive", test_exclusive}, {"death", test_death},
-    {"expiry", test_expiry}, {"cancelled", test_cancelled})
+    {"expiry", test_expiry}, {"cancelled", test_cancelled}, {"narrower", test_narrower})
