@@ -314,6 +314,28 @@ static void requests_wait_for_a_connection(void)
 	origin_free(&o);
 }
 
+/* An answer with 503 is passed on, and is a refusal in the books of the stage. */
+static void origin_refuses(void)
+{
+	struct origin o = origin_new();
+	struct server s = server_before(&o);
+	struct weir_graph_view *view;
+
+	server_start(&s);
+	int c = client_open(s.port), u = origin_ask(&o, c, GET("/"));
+	client_say(u, "HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\nno");
+	CU_ASSERT(client_gets(c, 503, "no"));
+	CU_ASSERT_EQUAL_FATAL(weir_graph_view(s.graph, &view), 0);
+	for (int i = 0; i < view->n_stages; i++)
+		if (strcmp(view->stages[i].name, "app") == 0)
+			CU_ASSERT_EQUAL(view->stages[i].refusals, 1);
+	weir_graph_view_free(view);
+	close(c);
+	close(u);
+	server_stop(&s);
+	origin_free(&o);
+}
+
 static void idle_connections_close(void)
 {
 	struct origin o = origin_new();
@@ -386,5 +408,5 @@ CUNIT_MAIN("ends of http.client", {"the origin is silent", origin_is_silent},
     {"sides that do not read", sides_that_do_not_read}, {"one origin is away", one_origin_is_away},
     {"retries have limits", retries_have_limits}, {"no origin is left", no_origin_is_left},
     {"requests wait for a connection", requests_wait_for_a_connection},
-    {"idle connections close", idle_connections_close},
+    {"the origin refuses", origin_refuses}, {"idle connections close", idle_connections_close},
     {"a request comes back", request_comes_back}, {"a drain waits", drain_waits})
