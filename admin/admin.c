@@ -36,6 +36,8 @@
 #include "admin/stream/ticker.h"
 #include "admin_change.h"
 #include "admin/http/admin_tls.h"
+#include "admin/http/admin_tls_keys.h"
+#include "admin/auth/secret.h"
 
 /* Nice value of the admin thread; on Linux, nice values are per thread. 10 is a guess. */
 #define ADMIN_NICE 10
@@ -281,13 +283,28 @@ static struct admin *admin_new(const struct admin_source *source, const char *li
 
 /* ---- checking a spec ---- */
 
+/* Report a file that cannot be opened at its own key, and both if both cannot. */
 static void check_tls(
     const struct weir_admin_tls_spec *tls, const struct weir_mark *mark, struct weir_errs *errs)
 {
-	struct weir_err err = {0};
+	const struct weir_mark *at_cert = tls->cert_mark.file ? &tls->cert_mark : mark;
+	const struct weir_mark *at_key = tls->key_mark.file ? &tls->key_mark : mark;
+	struct weir_err err = {0}, of_key = {0};
 
-	if (*tls->cert && *tls->key && admin_tls_check(tls->cert, tls->key, &err) != 0)
-		weir_errs_add(errs, mark, err.code, err.hint, "%s", err.text);
+	if (!*tls->cert || !*tls->key)
+		return;
+	int cert = keys_open_cert(tls->cert, &err);
+	int key = secret_open(tls->key, "the key of the certificate", &of_key);
+	if (cert < 0)
+		weir_errs_add(errs, at_cert, err.code, err.hint, "%s", err.text);
+	if (key < 0)
+		weir_errs_add(errs, at_key, of_key.code, of_key.hint, "%s", of_key.text);
+	if (cert >= 0 && key >= 0 && admin_tls_check(tls->cert, tls->key, &err) != 0)
+		weir_errs_add(errs, at_cert, err.code, err.hint, "%s", err.text);
+	if (cert >= 0)
+		close(cert);
+	if (key >= 0)
+		close(key);
 }
 
 int admin_check(const struct weir_admin_spec *spec, struct weir_errs *errs)

@@ -35,7 +35,9 @@ static int prepare_gate(const struct weir_admin_spec *spec, const struct authori
 	int rc = auth_new(spec, address, &c->auth, errs);
 
 	if (rc == 0 && address->tls && keys_new(spec->tls.cert, spec->tls.key, &c->keys, &err) != 0)
-		rc = weir_errs_add(errs, &spec->tls_mark, err.code, err.hint, "%s", err.text);
+		rc = weir_errs_add(errs,
+		    spec->tls.cert_mark.file ? &spec->tls.cert_mark : &spec->tls_mark, err.code,
+		    err.hint, "%s", err.text);
 	c->shared = spec->n_users > 0;
 	c->unless_shed = spec->ready.unless_shed;
 	return rc;

@@ -154,8 +154,8 @@ int act_print(json_t *doc)
 /* ---- knobs ---- */
 
 struct target {
-	char name[128], knob[128];
-	bool group;
+	char name[128], knob[128]; /* `name` of a class begins with "classes." */
+	const char *kind;          /* "stages", "groups" or "classes", as in the paths of the API */
 };
 
 /* Return the length of the longest name of a stage or group that `path` begins with, or 0 if it
@@ -175,6 +175,25 @@ static size_t name_length(const json_t *graph, const char *path)
 	return best;
 }
 
+/* Return the length of the longest "classes.NAME" that `path` begins with, NAME being a class of the
+ * server; 0 if there is none. */
+static size_t class_length(const json_t *graph, const char *path)
+{
+	const json_t *classes = json_object_get(graph, "classes");
+	size_t best = 0, skip = sizeof(ACT_CLASSES) - 1;
+
+	if (strncmp(path, ACT_CLASSES, skip) != 0)
+		return 0;
+	for (size_t i = 0; i < json_array_size(classes); i++) {
+		const char *name = json_string_value(json_array_get(classes, i));
+		size_t n = name ? strlen(name) : 0;
+		if (n > 0 && skip + n > best && strncmp(path + skip, name, n) == 0 &&
+		    path[skip + n] == '.')
+			best = skip + n;
+	}
+	return best;
+}
+
 bool act_is_group(const json_t *graph, const char *name)
 {
 	const json_t *stages = json_object_get(graph, "stages");
@@ -189,8 +208,31 @@ bool act_is_group(const json_t *graph, const char *name)
 	return false;
 }
 
-/* Split STAGE.KNOB or GROUP.KNOB. If there is no such stage or group, split at the first dot, so that
- * the server can suggest a stage. */
+/* Split the path of a knob into t->name and t->knob, at path[dot]. */
+static void split(struct target *t, const char *path, size_t dot)
+{
+	snprintf(t->name, sizeof(t->name), "%.*s", (int)dot, path);
+	snprintf(t->knob, sizeof(t->knob), "%s", path[dot] ? path + dot + 1 : "");
+}
+
+/* Return where the name of the owner ends in `path`, and set t->kind. If there is no such owner, it
+ * ends at the first dot, or at the second one behind "classes", so that the server can suggest a
+ * name. */
+static size_t find_owner(struct target *t, const json_t *graph, const char *path)
+{
+	const size_t skip = sizeof(ACT_CLASSES) - 1;
+	size_t owner = name_length(graph, path), class = class_length(graph, path);
+
+	t->kind = "stages";
+	if (owner > class)
+		return owner;
+	if (class == 0 && strncmp(path, ACT_CLASSES, skip) != 0)
+		return strcspn(path, ".");
+	t->kind = "classes";
+	return class ? class : skip + strcspn(path + skip, ".");
+}
+
+/* Split STAGE.KNOB, GROUP.KNOB or classes.CLASS.KNOB. */
 static int take_target(const struct verb *verb, const struct verb_args *args, const char *text,
     size_t n, struct target *t)
 {
@@ -204,15 +246,16 @@ static int take_target(const struct verb *verb, const struct verb_args *args, co
 	int rc = act_ask(verb, args, "GET", "/api/v1/graph", NULL, &graph);
 	if (rc != VERB_OK)
 		return rc;
-	size_t dot = name_length(graph, path);
-	if (dot == 0)
-		dot = strcspn(path, ".");
-	snprintf(t->name, sizeof(t->name), "%.*s", (int)dot, path);
-	t->group = act_is_group(graph, t->name);
+	size_t dot = find_owner(t, graph, path);
+	split(t, path, dot);
+	if (act_is_group(graph, t->name))
+		t->kind = "groups";
 	json_decref(graph);
+	if (!path[dot])
+		return verb_misused(
+		    verb, "'%s' is not classes.CLASS.KNOB, as in classes.bulk.slo", path);
 	if (dot >= sizeof(t->name) || n - dot - 1 >= sizeof(t->knob))
 		return verb_misused(verb, "'%s' is too long", path);
-	snprintf(t->knob, sizeof(t->knob), "%s", path + dot + 1);
 	return act_name_fits(verb, t->name) && act_name_fits(verb, t->knob) ? VERB_OK : VERB_USAGE;
 }
 
@@ -243,8 +286,9 @@ static int ask_knob(const struct verb *verb, const struct verb_args *args, const
 	char path[ACT_PATH_MAX];
 	json_t *knob;
 
-	snprintf(path, sizeof(path), "/api/v1/%s/%s/knobs/%s", t->group ? "groups" : "stages",
-	    t->name, t->knob);
+	bool class = strcmp(t->kind, "classes") == 0;
+	snprintf(path, sizeof(path), "/api/v1/%s/%s/knobs/%s", t->kind,
+	    t->name + (class ? sizeof(ACT_CLASSES) - 1 : 0), t->knob);
 	int rc = act_ask(verb, args, method, path, body, &knob);
 	return rc == VERB_OK ? print_knob(args, t, knob) : rc;
 }

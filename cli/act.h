@@ -22,6 +22,9 @@
 int act_ask(const struct verb *verb, const struct verb_args *args, const char *method,
     const char *path, const char *body, json_t **doc);
 
+/** What the name of a class begins with where it is the owner of a knob. */
+#define ACT_CLASSES "classes."
+
 /** Return whether `name` can be part of a path of the API. If not, the reason is printed on stderr,
  *  and the caller should return VERB_USAGE. */
 bool act_name_fits(const struct verb *verb, const char *name);

@@ -86,17 +86,17 @@ static void run_print_url(const char *scheme, const char *listen, int port)
 static void run_announce(const struct weir_graph *graph, const struct admin *admin)
 {
 	const struct weir_spec *spec = weir_graph_spec(graph);
-	int port;
+	const char *text;
 
 	for (int s = 0; s < spec->n_stages; s++) {
 		const struct weir_stage_spec *st = &spec->stages[s];
 		if (!listen_listens(st))
 			continue;
 		const struct weir_stage *stage = weir_graph_stage(graph, st->name);
-		for (int i = 0; (port = weir_http_port(stage, i)) != 0; i++) {
+		for (int i = 0; *(text = listen_text(st, i)); i++) {
 			printf("weir %s: ", spec->name);
-			run_print_url(weir_node_get(st->with, "tls") ? "https" : "http",
-			    listen_text(st, i), port);
+			run_print_url(weir_node_get(st->with, "tls") ? "https" : "http", text,
+			    weir_http_port(stage, i));
 		}
 	}
 	if (admin) {

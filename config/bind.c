@@ -131,6 +131,15 @@ bool bind_check_name(struct bind *bind, const struct weir_node *name, const char
 {
 	size_t n = strlen(name->text);
 
+	bool owner = strcmp(what, "stage") == 0 || strcmp(what, "group") == 0;
+
+	if (owner && strncmp(name->text, "classes.", 8) == 0) {
+		weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL, "choose another name",
+		    "'%.80s' cannot be the name of a %s: 'weir set classes.NAME.slo=...' is for "
+		    "classes",
+		    name->text, what);
+		return false;
+	}
 	if (n >= 1 && n <= WEIR_NAME_MAX && strspn(name->text, NAME_CHARS) == n)
 		return true;
 	weir_errs_add(bind->errs, &name->mark, WEIR_EINVAL,

@@ -53,7 +53,7 @@ int section_alerts(struct bind *bind, const struct weir_node *name, const struct
 /* ---- shared by sections ---- */
 
 /** Rows of `admin:` (except `tokens` and `users`), of a token and of a user, of `drain:`,
- *  `overload:`, `payloads:`, `log:` and `trace:`, and of a class (except `match`). */
+ *  `overload:`, `payloads:`, `log:` and `trace:`. */
 extern const struct weir_knob config_admin_knobs[];
 extern const struct weir_knob config_token_knobs[];
 extern const struct weir_knob config_user_knobs[];
@@ -62,7 +62,6 @@ extern const struct weir_knob config_overload_knobs[];
 extern const struct weir_knob config_payloads_knobs[];
 extern const struct weir_knob config_log_knobs[];
 extern const struct weir_knob config_trace_knobs[];
-extern const struct weir_knob config_class_knobs[];
 
 /** Rows of `alerts:`, of each alert, and of a stage in an alert. The last two tables are indexed by
  *  enum weir_alert_kind. The rows of a stage are NULL if the alert has no `stages:`. */

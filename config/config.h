@@ -136,24 +136,30 @@ struct config_change {
 int config_edit(const char *path, const struct config_change *change, int n, char **text,
     size_t *size, struct weir_errs *errs);
 
-/** Loads a configuration as config_load does, or as config_look does in a server that runs, and checks it
- *  (weir_spec_check). */
+/** How config_save reads configurations: config_load or, in a server that runs, config_look; and
+ *  weir_spec_check, which this folder does not use itself. */
 typedef int config_load_fn(const char *path, const char *const *sets, int n_sets,
     struct weir_spec **spec, struct weir_errs *errs);
+typedef int config_check_fn(const struct weir_spec *spec, struct weir_errs *errs);
+struct config_reading {
+	config_load_fn *load;
+	config_check_fn *check;
+};
 
 /**
  * Write change[0..n) into the file `path` as config_edit does, unless `dry_run`. The file is replaced
  * atomically, keeps its mode and its group, and is replaced only if its effective values are those of
- * the old file with exactly these changes; `load` reads both. *changes are the lines that change, "- old"
+ * the old file with exactly these changes; `reading` reads and checks both. *changes are the lines that change, "- old"
  * and "+ new", to be freed by the caller. Blocks until the file is on the disk. Returns 0 or, with
  * `errs` filled in and nothing written,
  *
  *   WEIR_EINVAL             the file cannot be edited in this way
  *   WEIR_ESYS               it cannot be written
+ *   WEIR_EBUSY              it was changed by another program in the meantime
  *   a code of config_edit
  */
-int config_save(const char *path, const struct config_change *change, int n, config_load_fn *load,
-    bool dry_run, char **changes, struct weir_errs *errs);
+int config_save(const char *path, const struct config_change *change, int n,
+    const struct config_reading *reading, bool dry_run, char **changes, struct weir_errs *errs);
 
 /** Write the graph in the format "text", "dot" or "mermaid". Returns 0 or WEIR_EINVAL. */
 int config_graph(const struct weir_spec *spec, const char *format, FILE *out);

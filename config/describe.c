@@ -186,7 +186,7 @@ static void describe_type(FILE *out, const struct weir_stage_ops *ops)
 static const struct described sections[] = {
     {"stage", "keys of every stage, besides 'use:', 'with:' and 'to:'", weir_stage_knobs},
     {"group", "keys of every group", weir_group_knobs},
-    {"class", "keys of every class, besides 'match:'", config_class_knobs},
+    {"class", "keys of every class, besides 'match:'", weir_class_knobs},
     {"overload", "keys of 'overload:', at the top level", config_overload_knobs},
     {"trace", "keys of 'trace:', at the top level", config_trace_knobs},
     {"log", "keys of 'log:', at the top level", config_log_knobs},

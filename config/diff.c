@@ -167,6 +167,15 @@ static const char *group_knob(const struct comparing *c, const char *path)
 	return found;
 }
 
+/* Return the knob in `path`, which is below a class; NULL if it is not. No knob of a class has a dot
+ * in its name. */
+static const char *class_knob(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return strncmp(path, CLASSES ".", sizeof(CLASSES)) == 0 ? dot + 1 : NULL;
+}
+
 /* Only a new graph can turn a pool into a core group, and give CPUs to the cores one by one. */
 static bool group_is_live(const char *knob, const struct config_difference *d)
 {
@@ -214,6 +223,9 @@ static enum config_effect effect_of(const struct comparing *c, const struct conf
 	const char *of_group = d->from && d->to ? group_knob(c, d->path) : NULL;
 	if (of_group)
 		return group_is_live(of_group, d) ? CONFIG_LIVE : CONFIG_REBUILD;
+	const char *of_class = d->from && d->to ? class_knob(d->path) : NULL;
+	if (of_class)
+		return row_is_live(weir_class_knobs, of_class) ? CONFIG_LIVE : CONFIG_REBUILD;
 	if (d->stage_n == 0 || !d->from || !d->to)
 		return CONFIG_REBUILD;
 	return knob_is_live(type_of(&c->after, name, (size_t)d->stage_n), name + d->stage_n + 1)

@@ -290,7 +290,9 @@ static int find(struct edit *e, const struct config_change *c, FILE *out, struct
 	const struct weir_node *stages = weir_node_get(e->source->root, "stages");
 	const struct weir_node *stage = weir_node_get(stages, c->stage);
 	const struct weir_node *groups = weir_node_get(e->source->root, "groups");
+	const struct weir_node *classes = weir_node_get(e->source->root, "classes");
 	const struct weir_node *include = weir_node_get(e->source->root, "include");
+	const char *dot = strchr(c->stage, '.');
 
 	const struct weir_node *group = stage ? NULL : weir_node_get(groups, c->stage);
 	const struct weir_node *cores = group ? weir_node_get(group, "cores") : NULL;
@@ -299,11 +301,13 @@ static int find(struct edit *e, const struct config_change *c, FILE *out, struct
 		return replace_cores(e, cores, c, out, s);
 	if (group) /* no group has the name of a stage */
 		stage = group;
+	if (!stage && dot && strncmp(c->stage, "classes.", 8) == 0)
+		stage = weir_node_get(classes, dot + 1);
 	if (stage)
 		return place(e, stage, c, out, s);
 	if (include)
 		return weir_errs_add(e->errs, &include->mark, WEIR_EINVAL, "save that file",
-		    "stage '%s' is not in this file, but in an included one", c->stage);
+		    "'%s' is not in this file, but in an included one", c->stage);
 	return weir_errs_add(e->errs, stages ? &stages->mark : NULL, WEIR_ENOENT,
 	    "check that the server runs this file", "there is no stage '%s' here", c->stage);
 }

@@ -316,7 +316,7 @@ static void explain_class(struct explain *x, const struct weir_class_spec *class
 		snprintf(match, sizeof(match), "match.%s", class->match[i].field);
 		show_text(x, &scope, match, class->match[i].pattern);
 	}
-	show_rows(x, &scope, "", config_class_knobs, class);
+	show_rows(x, &scope, "", weir_class_knobs, class);
 }
 
 static void note_group(struct explain *x, const char *path, const struct weir_group_spec *group)

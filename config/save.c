@@ -13,14 +13,29 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+/* How often, and at which intervals, the lock of a folder is tried: for a second, since a save takes a
+ * few ms. */
+#define LOCK_LOOKS   50
+#define LOCK_LOOK_NS 20000000L
+
+/** The state of a file when it was read. */
+struct seen {
+	dev_t dev;
+	ino_t ino;
+	off_t size;
+	struct timespec changed;
+};
 
 struct save {
 	const char *path; /* of the file itself, not of a link to it */
 	const struct config_change *change;
 	int n;
-	config_load_fn *load;
+	const struct config_reading *reading;
 	bool dry_run;
 	struct weir_errs *errs;
 };
@@ -69,10 +84,12 @@ static char *meaning(const struct save *s, const char *path, char **set)
 	struct weir_spec *spec = NULL;
 	char *text = NULL;
 
-	if (s->load(path, (const char *const *)set, set ? s->n : 0, &spec, s->errs) != 0)
+	if (s->reading->load(path, (const char *const *)set, set ? s->n : 0, &spec, s->errs) != 0)
 		return NULL;
-	text = config_values_text(spec);
-	if (!text)
+	bool valid = s->reading->check(spec, s->errs) == 0;
+	if (valid)
+		text = config_values_text(spec);
+	if (valid && !text)
 		no_memory(s->errs);
 	weir_spec_free(spec);
 	return text;
@@ -127,14 +144,19 @@ static bool fill(int fd, const char *path, const char *text, size_t n)
 	return fchmod(fd, st.st_mode & 07777) == 0 && fsync(fd) == 0;
 }
 
+static void folder_of(const char *path, char folder[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+
+	snprintf(folder, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+}
+
 /* Make the new directory entry durable. */
 static void sync_folder(const char *path)
 {
 	char folder[PATH_MAX];
-	const char *slash = strrchr(path, '/');
 
-	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1,
-	    slash ? path : ".");
+	folder_of(path, folder);
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd != -1) {
 		fsync(fd);
@@ -142,7 +164,36 @@ static void sync_folder(const char *path)
 	}
 }
 
-static int put_in_place(const struct save *s, const char *text, size_t n)
+static bool look(const char *path, struct seen *seen)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0)
+		return false;
+	*seen = (struct seen){st.st_dev, st.st_ino, st.st_size, st.st_ctim};
+	return true;
+}
+
+/* Whether the file is as it was. Another save replaces it, an editor writes it. */
+static bool is_unchanged(const char *path, const struct seen *then)
+{
+	struct seen now;
+
+	return look(path, &now) && now.dev == then->dev && now.ino == then->ino &&
+	       now.size == then->size && now.changed.tv_sec == then->changed.tv_sec &&
+	       now.changed.tv_nsec == then->changed.tv_nsec;
+}
+
+/* Replace the file by `made`, unless it has changed since it was read. */
+static int replace(const struct save *s, const char *made, const struct seen *then)
+{
+	if (!is_unchanged(s->path, then))
+		return weir_errs_add(s->errs, NULL, WEIR_EBUSY, "save again",
+		    "%s was changed by another program in the meantime", s->path);
+	return rename(made, s->path) == 0 ? 0 : system_says(s->errs, s->path);
+}
+
+static int put_in_place(const struct save *s, const char *text, size_t n, const struct seen *then)
 {
 	char made[PATH_MAX + 16];
 
@@ -154,8 +205,8 @@ static int put_in_place(const struct save *s, const char *text, size_t n)
 	close(fd);
 	if (rc == 0)
 		rc = compare(s, made);
-	if (rc == 0 && !s->dry_run && rename(made, s->path) != 0)
-		rc = system_says(s->errs, s->path);
+	if (rc == 0 && !s->dry_run)
+		rc = replace(s, made, then);
 	if (rc != 0 || s->dry_run)
 		unlink(made);
 	else
@@ -235,29 +286,67 @@ static int list_changes(const char *old, const char *new, char **changes, struct
 
 /* ---- the call ---- */
 
+/* Take the lock of the folder, so that one save at a time reads and replaces a file in it. Returns its
+ * descriptor, or -1 if that takes too long: other programs may hold it. Then another save is noticed in
+ * most cases (is_unchanged). */
+static int lock_folder(const char *path)
+{
+	const struct timespec look = {0, LOCK_LOOK_NS};
+	char folder[PATH_MAX];
+
+	folder_of(path, folder);
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd == -1)
+		return -1;
+	for (int i = 0; i < LOCK_LOOKS; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return fd;
+		nanosleep(&look, NULL);
+	}
+	close(fd);
+	return -1;
+}
+
+/* A file that may not be written is not replaced, even though the folder would permit it. */
+static int check_writable(const struct save *s)
+{
+	if (s->dry_run || access(s->path, W_OK) == 0)
+		return 0;
+	return weir_errs_add(s->errs, NULL, WEIR_ESYS,
+	    "with --dry-run the new values are only shown", "%s cannot be written: %s", s->path,
+	    strerror(errno));
+}
+
 static int save(const struct save *s, char **changes)
 {
 	char *old = NULL, *new = NULL;
 	size_t n_old = 0, n_new = 0;
+	struct seen seen;
 
+	if (!look(s->path, &seen))
+		return system_says(s->errs, s->path);
 	int rc = config_edit(s->path, NULL, 0, &old, &n_old, s->errs);
 	if (rc == 0)
 		rc = config_edit(s->path, s->change, s->n, &new, &n_new, s->errs);
 	if (rc == 0)
 		rc = list_changes(old, new, changes, s->errs);
 	if (rc == 0)
-		rc = put_in_place(s, new, n_new);
+		rc = put_in_place(s, new, n_new, &seen);
 	free(old);
 	free(new);
 	return rc;
 }
 
-int config_save(const char *path, const struct config_change *change, int n, config_load_fn *load,
-    bool dry_run, char **changes, struct weir_errs *errs)
+int config_save(const char *path, const struct config_change *change, int n,
+    const struct config_reading *reading, bool dry_run, char **changes, struct weir_errs *errs)
 {
 	char real[PATH_MAX]; /* so that a symbolic link is not replaced, but its target */
-	struct save s = {
-	    .path = path, .change = change, .n = n, .load = load, .dry_run = dry_run, .errs = errs};
+	struct save s = {.path = path,
+	    .change = change,
+	    .n = n,
+	    .reading = reading,
+	    .dry_run = dry_run,
+	    .errs = errs};
 	struct stat st;
 
 	*changes = NULL;
@@ -270,7 +359,12 @@ int config_save(const char *path, const struct config_change *change, int n, con
 	}
 	if (strlen(s.path) >= PATH_MAX)
 		return weir_errs_add(errs, NULL, WEIR_EINVAL, NULL, "the file name is too long");
-	int rc = save(&s, changes);
+	int lock = dry_run ? -1 : lock_folder(s.path);
+	int rc = check_writable(&s);
+	if (rc == 0)
+		rc = save(&s, changes);
+	if (lock != -1)
+		close(lock);
 	if (rc != 0) {
 		free(*changes);
 		*changes = NULL;

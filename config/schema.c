@@ -294,7 +294,7 @@ static json_t *class_schema(void)
 	    json_pack("{s:s, s:s, s:o}", "type", "object", "description",
 		"fields of the event, each with a value, or a prefix followed by '*'",
 		"additionalProperties", text_schema()));
-	put_rows(&properties, config_class_knobs);
+	put_rows(&properties, weir_class_knobs);
 	return of_map(properties);
 }
 

@@ -173,8 +173,11 @@ static int bind_key(struct bind *bind, struct weir_node *name, struct weir_node 
 		admin->mark = item->mark;
 	else if (strcmp(key, "hosts") == 0)
 		admin->hosts_mark = item->mark;
-	else if (strcmp(key, "tls") == 0)
-		admin->tls_mark = item->mark;
+	else if (strcmp(key, "tls") == 0) {
+		admin->tls_mark = admin->tls.cert_mark = admin->tls.key_mark = item->mark;
+		bind_mark(item, "cert", &admin->tls.cert_mark);
+		bind_mark(item, "key", &admin->tls.key_mark);
+	}
 	if (weir_knob_find(config_admin_knobs, key))
 		bind_one(bind, config_admin_knobs, name, item, admin, "'admin'");
 	else if (strncmp(key, "x-", 2) != 0)

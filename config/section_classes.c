@@ -11,38 +11,6 @@
 
 #define WHERE_BYTES 100
 
-/* Range of an objective; that of stages (framework/plan/spec_knobs.c) is the same. */
-#define SLO_MIN_NS 1e5
-#define SLO_MAX_NS 3600e9
-
-const struct weir_knob config_class_knobs[] = {
-    {.name = "slo",
-	.type = WEIR_KNOB_DURATION,
-	.offset = offsetof(struct weir_class_spec, slo_ns),
-	.def = "500ms", /* a guess; docs/overload.md describes the objective */
-	.min = SLO_MIN_NS,
-	.max = SLO_MAX_NS,
-	.help = "how long an event of this class may take in total"},
-    {.name = "priority",
-	.type = WEIR_KNOB_INT,
-	.offset = offsetof(struct weir_class_spec, priority),
-	.def = "auto",
-	.min = 0,
-	.max = WEIR_CLASSES_MAX - 1,
-	.flags = WEIR_KNOB_AUTO,
-	.help = "0 is the highest; classes of equal priority are refused alike; numbers must not "
-		"decrease along the list; auto is one more than in the previous class"},
-    {.name = "guarantee",
-	.type = WEIR_KNOB_RATIO,
-	.offset = offsetof(struct weir_class_spec, guarantee),
-	.def = "auto",
-	.min = 0,
-	.max = 0.5, /* the sum of all guarantees has the same maximum */
-	.flags = WEIR_KNOB_AUTO,
-	.help = "share of each stage that higher classes cannot take, at most 50% for all classes "
-		"together; auto is 2%, but 0 for the highest priority"},
-    {.name = NULL}};
-
 /* ---- classes ---- */
 
 static int keep_match(
@@ -86,7 +54,7 @@ static int bind_match(
 static void bind_class_knob(struct bind *bind, struct weir_class_spec *class,
     struct weir_node *name, struct weir_node *item, const char *where)
 {
-	bind_one(bind, config_class_knobs, name, item, class, where);
+	bind_one(bind, weir_class_knobs, name, item, class, where);
 	if (strcmp(name->text, "slo") == 0)
 		class->slo_mark = item->mark;
 	else if (strcmp(name->text, "priority") == 0)
@@ -116,7 +84,7 @@ static int bind_class(struct bind *bind, const struct weir_node *name, const str
 	for (int i = 0; rc == 0 && i < node->n; i++) {
 		if (strcmp(node->name[i]->text, "match") == 0)
 			rc = bind_each(bind, node->item[i], &match_form, bind_match);
-		else if (weir_knob_find(config_class_knobs, node->name[i]->text))
+		else if (weir_knob_find(weir_class_knobs, node->name[i]->text))
 			bind_class_knob(bind, class, node->name[i], node->item[i], where);
 		else if (strncmp(node->name[i]->text, "x-", 2) != 0)
 			weir_errs_add(bind->errs, &node->name[i]->mark, WEIR_EINVAL,

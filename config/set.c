@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Applies overrides from the command line: --set stage.knob=value, or group.knob=value. */
+/* Applies overrides from the command line: --set stage.knob=value, group.knob=value, or
+ * classes.NAME.knob=value. */
 #include "bind.h"
 
 #include <stdio.h>
@@ -38,6 +39,27 @@ static struct weir_group_spec *group_of(
 		    strncmp(set, spec->groups[i].name, n) == 0) {
 			found = &spec->groups[i];
 			longer = n;
+		}
+	}
+	return found;
+}
+
+/* Return the class that `set` begins with, as "classes.NAME.", and the length of that without the
+ * last dot in *n. NULL if there is none. */
+static struct weir_class_spec *class_of(
+    struct weir_spec *spec, const char *set, size_t path_len, size_t *n)
+{
+	static const char classes[] = "classes.";
+	const size_t skip = sizeof(classes) - 1;
+	struct weir_class_spec *found = NULL;
+
+	for (int i = 0; i < spec->n_classes && strncmp(set, classes, skip) == 0; i++) {
+		const char *name = spec->classes[i].name;
+		size_t len = skip + strlen(name);
+		if (len + 1 < path_len && set[len] == '.' && (!found || len > *n) &&
+		    strncmp(set + skip, name, len - skip) == 0) {
+			found = &spec->classes[i];
+			*n = len;
 		}
 	}
 	return found;
@@ -107,8 +129,37 @@ static int end_policy(struct bind *bind, struct weir_group_spec *group, const ch
 	return source_no_memory(bind->errs);
 }
 
+/* Set the knob of a class; set[at] follows the dot behind the name of the class. Returns 0 or
+ * WEIR_ENOMEM. */
+static int set_class(struct bind *bind, struct weir_class_spec *class, const char *set, size_t at)
+{
+	const struct weir_mark mark = {.file = "--set"};
+	char why[TEXT_BYTES], knob[TEXT_BYTES];
+
+	snprintf(knob, sizeof(knob), "%.*s", (int)strcspn(set + at, "="), set + at);
+	const struct weir_knob *row = weir_knob_find(weir_class_knobs, knob);
+	if (!row) {
+		snprintf(why, sizeof(why),
+		    "class '%.64s' has no knob '%.64s': known are slo, "
+		    "priority and guarantee",
+		    class->name, knob);
+		return report(bind, set, WEIR_ENOENT, why);
+	}
+	int rc = weir_knob_parse(row, strchr(set, '=') + 1, class, why, sizeof(why));
+	if (rc != 0)
+		return report(bind, set, rc, why);
+	if (strcmp(knob, "slo") == 0)
+		class->slo_mark = mark;
+	else if (strcmp(knob, "priority") == 0)
+		class->priority_mark = mark;
+	else
+		class->guarantee_mark = mark;
+	return 0;
+}
+
 int bind_set(struct bind *bind, const char *set)
 {
+	size_t class_len = 0;
 	size_t path_len = strcspn(set, "=");
 	char why[TEXT_BYTES], path[TEXT_BYTES];
 
@@ -117,6 +168,10 @@ int bind_set(struct bind *bind, const char *set)
 	struct weir_stage_spec *stage = stage_of(bind->spec, set, path_len);
 	struct weir_group_spec *group =
 	    group_of(bind->spec, set, path_len, stage ? strlen(stage->name) : 0);
+	struct weir_class_spec *class = class_of(bind->spec, set, path_len, &class_len);
+	/* a stage may be called "classes", but has no key that is the name of a class */
+	if (class)
+		return set_class(bind, class, set, class_len + 1);
 	if (!stage && !group)
 		return report(bind, set, WEIR_ENOENT, "there is no such stage");
 	size_t name_len = strlen(group ? group->name : stage->name) + 1;

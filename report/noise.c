@@ -135,3 +135,105 @@ double noise_of(const struct noise_points *all, const struct load_plan *plan,
 	*t = student_t(rounds.dof > dof ? rounds.dof : dof);
 	return isnan(sd) ? NAN : fmax(sd, NOISE_MIN);
 }
+
+/* ---- rounds ---- */
+
+/* A ratio below this counts as this: the logarithm of 0 does not exist. */
+#define RATIO_MIN 0.01
+
+/* Add up the goodput of the phases of a point in a round. With `loaded`, only of those that were
+ * offered clearly more than they served: others do not tell what could have been served. */
+static int add_in(
+    const struct noise_point *p, const struct load_plan *plan, int round, bool loaded, double *sum)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->n; i++)
+		if (plan->phase[p->phase[i]].round == round &&
+		    (!loaded || p->good[i] < LOADED * p->offered[i])) {
+			*sum += p->good[i];
+			n++;
+		}
+	return n;
+}
+
+static bool seen_before(const struct noise_point *p, const struct load_plan *plan, int i)
+{
+	for (int k = 0; k < i; k++)
+		if (plan->phase[p->phase[k]].round == plan->phase[p->phase[i]].round)
+			return true;
+	return false;
+}
+
+/* Add up the goodput of the reference in a round: the best loads, or the only load beside the
+ * highest one. */
+static int add_reference(
+    const struct noise_points *all, const struct load_plan *plan, int round, double *sum)
+{
+	int from = all->n, to = -1, n = 0, points = 0;
+	double any = 0, best = 0;
+
+	for (int k = 0; k < all->n - 1; k++)
+		if (all->point[k].best) {
+			from = k < from ? k : from;
+			to = k;
+		}
+	for (int k = 0; k < all->n - 1; k++) {
+		double at = 0;
+		int phases = add_in(&all->point[k], plan, round, true, &at);
+		any += phases > 0 ? at / phases : 0;
+		points += phases > 0;
+		best += k >= from && k <= to ? at : 0;
+		n += k >= from && k <= to ? phases : 0;
+	}
+	*sum = points == 1 ? any : best;
+	return points == 1 ? 1 : n;
+}
+
+/* Return the logarithm of the ratio in a round, or NAN. */
+static double ratio_in(const struct noise_points *all, const struct load_plan *plan, int round)
+{
+	double best = 0, last = 0;
+	int n_last = add_in(&all->point[all->n - 1], plan, round, false, &last);
+	int n_best = add_reference(all, plan, round, &best);
+
+	if (n_last == 0 || n_best == 0 || !(best > 0))
+		return NAN;
+	return log(fmax(last / n_last / (best / n_best), RATIO_MIN));
+}
+
+/* Student's t for an interval of 97.8 %, which is that of Pocock's test with three looks. */
+static double pocock_t(int dof)
+{
+	static const double t[] = {28.8, 6.60, 4.37, 3.63, 3.27, 3.06, 2.93, 2.83, 2.76, 2.71};
+
+	return dof <= 10 ? t[dof - 1] : 2.29 + 4.1 / dof;
+}
+
+struct noise_pairs noise_pairs(const struct noise_points *all, const struct load_plan *plan)
+{
+	struct noise_pairs r = {.kept = NAN, .low = NAN, .high = NAN, .sd = NAN};
+	double v[NOISE_ROUNDS_MAX], mean = 0, sum = 0;
+	const struct noise_point *last = &all->point[all->n - 1];
+
+	for (int i = 0; i < last->n; i++) {
+		double x = seen_before(last, plan, i)
+			       ? NAN
+			       : ratio_in(all, plan, plan->phase[last->phase[i]].round);
+		if (!isnan(x))
+			v[r.n++] = x;
+	}
+	for (int i = 0; i < r.n; i++)
+		mean += v[i] / r.n;
+	for (int i = 0; i < r.n; i++)
+		sum += (v[i] - mean) * (v[i] - mean);
+	if (r.n > 0)
+		r.kept = exp(mean);
+	if (r.n < 2)
+		return r;
+	r.sd = fmax(sqrt(sum / (r.n - 1)), NOISE_MIN);
+	double half = pocock_t(r.n - 1) * r.sd / sqrt(r.n);
+	r.low = exp(mean - half);
+	r.high = exp(mean + half);
+	return r;
+}

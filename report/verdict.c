@@ -53,6 +53,12 @@ bool verdict_lost(const struct load_plan *plan, const struct load_result *result
 	       load_phase_counts(plan, result, i) && !held(plan, &result->phase[i], 0);
 }
 
+bool verdict_served(const struct load_plan *plan, const struct load_result *result, int i)
+{
+	return (double)good_of(plan, &result->phase[i]) >=
+	       VERDICT_HELD * (double)offered_of(plan, &result->phase[i]);
+}
+
 /* ---- points ---- */
 
 static bool same_load(const struct load_plan *plan, int i, int k)
@@ -137,21 +143,35 @@ static double p99_of(
 
 /* ---- the reference ---- */
 
+/* Return the least number of phases of a point of the reference. After a deciding load was repeated
+ * many times, the luckiest of those that ran once must not be the best. */
+static int least_phases(const struct noise_points *all, int last)
+{
+	int most = 0;
+
+	for (int k = 0; k < last; k++)
+		most = all->point[k].n > most ? all->point[k].n : most;
+	return most >= NOISE_PAIRS_MIN ? (most + 1) / 2 : 1;
+}
+
 /* Set the reference: the mean goodput of all points except the highest load that may be as good as
  * the best of them. Returns the number of its phases. */
-static int take_best(struct verdict *v, const struct noise_points *all)
+static int take_best(struct verdict *v, struct noise_points *all)
 {
-	int best = 0, n = 0, points = 0, last = all->n > 1 ? all->n - 1 : 1;
+	int best = -1, n = 0, points = 0, last = all->n > 1 ? all->n - 1 : 1;
+	int least_n = least_phases(all, last);
 
-	for (int k = 1; k < last; k++)
-		if (all->point[k].good_per_s > all->point[best].good_per_s)
+	for (int k = 0; k < last; k++)
+		if (all->point[k].n >= least_n &&
+		    (best < 0 || all->point[k].good_per_s > all->point[best].good_per_s))
 			best = k;
 	double sd = isnan(v->noise) ? 0 : v->noise * sqrt(2.0 / all->point[best].n);
 	double least = all->point[best].good_per_s * (1 - fmin(AS_GOOD * sd, AS_GOOD_MAX));
 	v->best_per_s = 0;
 	for (int k = 0; k < last; k++) {
-		const struct noise_point *p = &all->point[k];
-		if (p->good_per_s < least)
+		struct noise_point *p = &all->point[k];
+		p->best = p->n >= least_n && p->good_per_s >= least;
+		if (!p->best)
 			continue;
 		v->best_from = points == 0 ? p->offered_per_s : v->best_from;
 		v->best_to = p->offered_per_s;
@@ -251,7 +271,7 @@ static enum verdict_kind kind_of(const struct verdict *v)
 {
 	if (!(v->best_per_s > 0) && !(v->highest_per_s > 0))
 		return VERDICT_NOTHING;
-	if (v->n_held < v->n_below)
+	if (v->n_held < v->n_below && v->pairs == 0)
 		return VERDICT_CHANGED;
 	if (v->closed ||
 	    v->offered_per_s <= VERDICT_OVERLOAD * fmax(v->best_per_s, v->highest_per_s))
@@ -265,9 +285,30 @@ static enum verdict_kind kind_of(const struct verdict *v)
 	return v->low < VERDICT_FAIR ? VERDICT_UNSURE : VERDICT_KEPT;
 }
 
+/* Set the ratio and its interval: from the rounds if there are enough, else from the noise. */
+static void take_ratio(struct verdict *v, const struct noise_points *all,
+    const struct load_plan *plan, int n_best, double t)
+{
+	struct noise_pairs pairs = noise_pairs(all, plan);
+	double half = t * v->noise * sqrt(1.0 / all->point[all->n - 1].n + 1.0 / n_best);
+
+	v->kept = v->best_per_s > 0 ? v->highest_per_s / v->best_per_s : NAN;
+	half = isnan(v->noise) ? 0 : half;
+	v->low = v->kept * fmax(0, 1 - half);
+	v->high = v->kept * (1 + half);
+	if (pairs.n < NOISE_PAIRS_MIN)
+		return;
+	v->pairs = pairs.n;
+	v->ratio_sd = pairs.sd;
+	v->kept = pairs.kept;
+	v->low = pairs.low;
+	v->high = pairs.high;
+}
+
 struct verdict verdict_of(const struct load_plan *plan, const struct load_result *result)
 {
 	struct verdict v = {.closed = plan->closed,
+	    .ratio_sd = NAN,
 	    .best_p99_s = NAN,
 	    .highest_p99_s = NAN,
 	    .noise = NAN,
@@ -287,14 +328,11 @@ struct verdict verdict_of(const struct load_plan *plan, const struct load_result
 	v.highest_per_s = last->good_per_s;
 	v.best_p99_s = p99_of(plan, result, &all.point[best_point(&all)]);
 	v.highest_p99_s = p99_of(plan, result, last);
-	v.kept = v.best_per_s > 0 ? v.highest_per_s / v.best_per_s : NAN;
-	double half = isnan(v.noise) ? 0 : t * v.noise * sqrt(1.0 / last->n + 1.0 / n_best);
-	v.low = v.kept * fmax(0, 1 - half);
-	v.high = v.kept * (1 + half);
+	take_ratio(&v, &all, plan, n_best, t);
 	take_below(&v, &all, plan, result);
 	v.kind = kind_of(&v);
-	v.rises = v.highest_per_s > v.best_per_s && v.kind != VERDICT_CHANGED &&
-		  (v.kind == VERDICT_LIGHT || v.low > 1);
+	v.rises = (v.pairs > 0 ? v.kept > 1 : v.highest_per_s > v.best_per_s) &&
+		  v.kind != VERDICT_CHANGED && (v.kind == VERDICT_LIGHT || v.low > 1);
 	if (v.rises) {
 		v.best_per_s = v.highest_per_s;
 		v.best_from = v.best_to = v.offered_per_s;

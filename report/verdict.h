@@ -11,9 +11,13 @@
  * whichever is greater. A server is said to lose goodput, or to collapse, only if the whole interval
  * is below the limit.
  *
+ * With five or more rounds (NOISE_PAIRS_MIN), the highest load is compared with the best loads round
+ * by round instead, so slow changes of the machine cancel out (noise_pairs in report/noise.h).
+ *
  * All of that presumes the same machine and server throughout the run. Loads well below the best
  * goodput test that: their requests must all be served, as in the search for the capacity. If they
- * are not, the machine changed during the run, and there is no verdict on overload.
+ * are not, the machine changed during the run, and there is no verdict on overload, unless the loads
+ * alternated in enough rounds.
  *
  * Pure functions; any thread. verdict_of takes time proportional to the phases times the points and
  * the seconds, and 90 KB of stack.
@@ -67,7 +71,9 @@ struct verdict {
 	double highest_p99_s;      /* NAN if nothing was served there */
 	double kept, low, high;    /* highest_per_s / best_per_s, and its 95 % interval */
 	double noise;              /* see above; NAN if it is unknown */
-	int n_below, n_held;       /* loads that must be served, and those that were */
+	int pairs;                 /* rounds from which the interval was derived; 0: see `noise` */
+	double ratio_sd;     /* standard deviation of the ratio of a round; NAN without pairs */
+	int n_below, n_held; /* loads that must be served, and those that were */
 	double worst_share, worst_per_s; /* the least share served below, and its offered rate */
 	int n_late;                      /* phases that do not count */
 };
@@ -78,6 +84,9 @@ struct verdict verdict_of(const struct load_plan *plan, const struct load_result
 /** Return whether phase `i` shows that the machine changed: a load that must be served, as a
  * multiple of the capacity, and was not. For a decision to repeat the phase. */
 bool verdict_lost(const struct load_plan *plan, const struct load_result *result, int i);
+
+/** Return whether phase `i` served at least 95 % of what it was offered, so it was no overload. */
+bool verdict_served(const struct load_plan *plan, const struct load_result *result, int i);
 
 /** Write the verdict in a few words: "well-conditioned under overload". Returns a constant. */
 const char *verdict_word(const struct verdict *v);

@@ -117,11 +117,18 @@ char *verdict_sentence(const struct verdict *v, char *buf, size_t size)
 
 char *verdict_certainty(const struct verdict *v, char *buf, size_t size)
 {
-	char noise[FORMAT_MAX];
+	char noise[FORMAT_MAX], sd[FORMAT_MAX];
 
 	buf[0] = '\0';
 	if (v->kind < VERDICT_CHANGED)
 		return buf;
+	if (v->pairs > 0) {
+		snprintf(buf, size,
+		    "%d rounds, in each of which the loads alternated; the ratio of a round varied "
+		    "by %s (standard deviation).",
+		    v->pairs, format_share(sd, v->ratio_sd));
+		return buf;
+	}
 	format_share(noise, v->noise);
 	if (isnan(v->noise))
 		snprintf(buf, size,

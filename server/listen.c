@@ -90,7 +90,7 @@ static const struct weir_mark *listen_mark(const struct weir_stage_spec *stage, 
 
 /** Return whether two addresses exclude each other: their ports are equal and not 0, and their IP
  *  addresses are equal or one of them is a wildcard. IPv4 and IPv6 do not conflict, since
- *  http.server sets IPV6_V6ONLY. */
+ *  http.server sets IPV6_V6ONLY. Socket files exclude each other if their paths are equal. */
 static bool listen_excludes(const struct address *a, const struct address *b)
 {
 	if (a->addr.ss_family != b->addr.ss_family)
@@ -104,6 +104,8 @@ static bool listen_excludes(const struct address *a, const struct address *b)
 		       (same || IN6_IS_ADDR_UNSPECIFIED(&p->sin6_addr) ||
 			   IN6_IS_ADDR_UNSPECIFIED(&q->sin6_addr));
 	}
+	if (address_file(a))
+		return strcmp(address_file(a), address_file(b)) == 0;
 	const struct sockaddr_in *p = (const struct sockaddr_in *)(const void *)&a->addr;
 	const struct sockaddr_in *q = (const struct sockaddr_in *)(const void *)&b->addr;
 	return p->sin_port == q->sin_port && p->sin_port != 0 &&

@@ -9,20 +9,8 @@
 
 #include "config.h"
 
-/* Load as a server does that runs: without new plug-ins. */
-static int load(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
-    struct weir_errs *errs)
-{
-	int rc = config_look(path, sets, n_sets, spec, errs);
-
-	if (rc == 0)
-		rc = weir_spec_check(*spec, errs);
-	if (rc != 0) {
-		weir_spec_free(*spec);
-		*spec = NULL;
-	}
-	return rc;
-}
+/* As a server reads that runs: without new plug-ins. */
+static const struct config_reading reading = {config_look, weir_spec_check};
 
 /* Return the errors as text without the absolute folder; NULL if memory ran out. */
 static char *errors_text(const struct weir_errs *errs, const char *folder)
@@ -52,7 +40,7 @@ int save_values(const char *path, const char *folder, const struct admin_saved *
 	for (int i = 0; i < n; i++)
 		change[i] = (struct config_change){
 		    saved[i].owner, saved[i].knob, saved[i].value, saved[i].plain};
-	int rc = config_save(path, change, n, load, preview, changes, &errs);
+	int rc = config_save(path, change, n, &reading, preview, changes, &errs);
 	if (rc != 0)
 		*changes = errors_text(&errs, folder);
 	free(change);

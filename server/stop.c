@@ -27,8 +27,8 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t read; /* the report was read */
 	enum state state;
-	bool asked, now; /* by a client; `now` was sent as a signal */
-	bool is_read;
+	bool asked, now;          /* by a client; `now` was sent as a signal */
+	unsigned n_asked, n_read; /* requests for the end, and reads of the report */
 	bool whole;
 	int64_t grace_ns;
 	struct weir_drain_report report; /* valid when STOPPED, but for its texts */
@@ -41,6 +41,7 @@ void stop_ask(bool now, const char *by)
 	bool begin = first && stop.state == RUNNING;
 	bool draining = stop.state == STOPPING;
 	stop.asked = true;
+	stop.n_asked++;
 	stop.now |= now;
 	pthread_mutex_unlock(&stop.lock);
 	if (first || hurry)
@@ -69,6 +70,21 @@ void stop_done(const struct weir_drain_report *report, bool whole)
 	pthread_mutex_unlock(&stop.lock);
 }
 
+/* Whether each client that has asked may have read the report. A client may read it twice in the place
+ * of another, but those of weir read it once. */
+static bool is_read(void)
+{
+	return stop.n_read >= stop.n_asked;
+}
+
+bool stop_is_read(void)
+{
+	pthread_mutex_lock(&stop.lock);
+	bool read = is_read();
+	pthread_mutex_unlock(&stop.lock);
+	return read;
+}
+
 void stop_await(void)
 {
 	struct timespec until;
@@ -77,7 +93,7 @@ void stop_await(void)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += AWAIT_S;
 	pthread_mutex_lock(&stop.lock);
-	while (stop.asked && !stop.is_read && rc == 0)
+	while (!is_read() && rc == 0)
 		rc = pthread_cond_timedwait(&stop.read, &stop.lock, &until);
 	pthread_mutex_unlock(&stop.lock);
 }
@@ -127,7 +143,7 @@ char *stop_status(void)
 	char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
 	json_decref(doc);
 	if (text && stop.state == STOPPED) {
-		stop.is_read = true;
+		stop.n_read++;
 		pthread_cond_broadcast(&stop.read);
 	}
 	pthread_mutex_unlock(&stop.lock);

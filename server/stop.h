@@ -26,8 +26,8 @@
  *  block. */
 void stop_ask(bool now, const char *by);
 
-/** Return the body of GET /api/v1/stop (docs/api.md), malloc'ed; NULL if out of memory. Reading it
- *  in the state STOPPED ends stop_await. */
+/** Return the body of GET /api/v1/stop (docs/api.md), malloc'ed; NULL if out of memory. When it was
+ *  read in the state STOPPED as often as clients have asked, stop_await ends. */
 char *stop_status(void);
 
 /** Enter STOPPING: the drain begins and may take `grace_ns`. Call it after signals_hurry_on_next. */
@@ -36,7 +36,11 @@ void stop_begin(int64_t grace_ns);
 /** Enter STOPPED. `whole`: all accepted work was finished. */
 void stop_done(const struct weir_drain_report *report, bool whole);
 
-/** If a client has asked for the end, wait until one has read the report, at most a second. */
+/** If clients have asked for the end, wait until the report was read as often as they have asked, at
+ *  most a second. */
 void stop_await(void);
+
+/** Whether stop_await would return at once. Any thread. */
+bool stop_is_read(void);
 
 #endif

@@ -56,8 +56,11 @@ static int user_first_port(void)
 	return port;
 }
 
+/* Return the port, or 0 for a socket file. */
 static int user_port(const struct address *a)
 {
+	if (address_file(a))
+		return 0;
 	return ntohs(a->addr.ss_family == AF_INET6
 			 ? ((const struct sockaddr_in6 *)(const void *)&a->addr)->sin6_port
 			 : ((const struct sockaddr_in *)(const void *)&a->addr)->sin_port);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats the knobs of a stage or a group as JSON. Two tables of a stage are visited: that of the
+ * Formats the knobs of a stage, a group or a class as JSON. Two tables of a stage are visited: that of the
  * framework (weir_stage_knobs, whose MAP rows are sections such as "threads."), and that of the stage
  * type ("with."). The value of each row is read from the graph. Rows without a value are omitted.
  */
@@ -17,7 +17,7 @@
 
 struct walk {
 	const struct admin_source *source;
-	const char *name; /* of the stage or group */
+	const char *name; /* of the owner */
 	const char *only; /* the only requested path; NULL for all */
 	json_t *list;     /* NULL once out of memory */
 };
@@ -123,13 +123,16 @@ static void walk_table(struct walk *w, const struct weir_knob *table, const char
 	}
 }
 
-/* `use` is NULL for a group. */
+/* `use` is NULL for a group and a class. No knob of one kind is also one of the other, so that the rows
+ * of the wrong table have no value, and are omitted. */
 static json_t *walk_all(struct walk *w, const char *use)
 {
 	const struct weir_stage_ops *ops = use ? weir_stage_type_take(use) : NULL;
 
 	w->list = json_array();
 	walk_table(w, use ? weir_stage_knobs : weir_group_knobs, "");
+	if (!use)
+		walk_table(w, weir_class_knobs, "");
 	if (ops)
 		walk_table(w, ops->knobs, "with.");
 	weir_stage_type_put(ops);
@@ -178,13 +181,9 @@ static bool is_for_group(const struct call *c)
 	return strncmp(c->path, GROUPS_PATH "/", sizeof(GROUPS_PATH)) == 0;
 }
 
-/* A stage with a pool of its own has its own name as that of its group. */
-bool has_group(const struct weir_graph_view *v, const char *name)
+bool knobs_of_class(const struct call *c)
 {
-	for (int i = 0; i < v->n_stages; i++)
-		if (strcmp(v->stages[i].group, name) == 0 && strcmp(v->stages[i].name, name) != 0)
-			return true;
-	return false;
+	return strncmp(c->path, CLASSES_PATH "/", sizeof(CLASSES_PATH)) == 0;
 }
 
 bool knobs_owned(const struct call *c, struct reply *r)
@@ -193,6 +192,11 @@ bool knobs_owned(const struct call *c, struct reply *r)
 
 	if (!v)
 		return false;
+	if (knobs_of_class(c)) {
+		bool exists = find_class(v, c->name[0], r);
+		c->source->view_free(v);
+		return exists;
+	}
 	bool group = has_group(v, c->name[0]), right = group == is_for_group(c);
 	c->source->view_free(v);
 	if (!right)
@@ -202,12 +206,13 @@ bool knobs_owned(const struct call *c, struct reply *r)
 	return right;
 }
 
-/* Write the type of the stage of the request to `use[size]`, and "" if it is a group. Returns false
+/* Write the type of the stage of the request to `use[size]`, and "" if it is a group or a class. Returns false
  * with the reply filled. */
 static bool owner_type(const struct call *c, char *use, size_t size, struct reply *r)
 {
 	use[0] = '\0';
-	return is_for_group(c) ? knobs_owned(c, r) : stage_type(c, use, size, r);
+	return is_for_group(c) || knobs_of_class(c) ? knobs_owned(c, r)
+						    : stage_type(c, use, size, r);
 }
 
 void answer_knobs(const struct call *c, struct reply *r)
@@ -231,6 +236,9 @@ void answer_knob(const struct call *c, struct reply *r)
 	if (found)
 		reply_json(r, 200, knob);
 	else
-		reply_problem(r, 404, "%s '%s' has no knob '%s'", use[0] ? "stage" : "group",
-		    c->name[0], c->name[1]);
+		reply_problem(r, 404, "%s '%s' has no knob '%s'",
+		    use[0]              ? "stage"
+		    : knobs_of_class(c) ? "class"
+					: "group",
+		    c->name[0] + (knobs_of_class(c) ? sizeof(CLASSES_OWNER) - 1 : 0), c->name[1]);
 }

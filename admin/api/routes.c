@@ -41,9 +41,6 @@
 /* Maximum number of rows in a list. */
 #define ROWS_MAX 500
 
-/* Maximum number of stages compared with a misspelled name. */
-#define STAGES_NEAR_MAX 256
-
 static const char name_bytes[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 
@@ -61,30 +58,6 @@ struct weir_graph_view *take_view(const struct call *c, struct reply *r)
 		return NULL;
 	}
 	return v;
-}
-
-const struct weir_stage_view *find_named(
-    const struct weir_graph_view *v, const char *name, const char *what, struct reply *r)
-{
-	const char *names[STAGES_NEAR_MAX];
-	int n = 0;
-
-	for (int i = 0; i < v->n_stages; i++) {
-		if (strcmp(v->stages[i].name, name) == 0)
-			return &v->stages[i];
-		if (n < STAGES_NEAR_MAX)
-			names[n++] = v->stages[i].name;
-	}
-	if (has_group(v, name)) {
-		reply_problem(r, 404,
-		    "there is no stage '%s': it is a group, see " GROUPS_PATH "/%s/knobs", name,
-		    name);
-		return NULL;
-	}
-	const char *near = weir_nearest(name, names, n);
-	reply_problem(r, 404, "there is no %s '%s'%s%s%s", what, name,
-	    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
-	return NULL;
 }
 
 /* ---- reading ---- */
@@ -268,6 +241,14 @@ const struct route routes_table[] = {
 	change_set},
     {"DELETE", "/api/v1/groups/{group}/knobs/{knob}",
 	"Reset a knob of a group to its configured value", change_unset},
+    {"GET", "/api/v1/classes/{class}/knobs", "The knobs of a class and their values", answer_knobs},
+    {"GET", "/api/v1/classes/{class}/knobs/{knob}", "One knob of a class and its value",
+	answer_knob},
+    {"PUT", "/api/v1/classes/{class}/knobs/{knob}",
+	"Set the objective of a class: {\"value\": \"80ms\"}, for a time with \"for\": \"10m\"",
+	change_set},
+    {"DELETE", "/api/v1/classes/{class}/knobs/{knob}",
+	"Reset the objective of a class to its configured value", change_unset},
     {"GET", "/api/v1/config",
 	"The configuration's files as they were read, and the value of each line", answer_config},
     {"GET", "/api/v1/reload", "What the newest reload changed, or why it failed",
@@ -385,6 +366,17 @@ static void answer_405(struct call *c, struct reply *r)
 	memcpy(r->allow, allowed, sizeof(allowed));
 }
 
+/* Turn the name of a class into that of an owner of knobs. A name that is too long is cut, and then
+ * belongs to no class. */
+static void name_class(char name[ROUTE_NAME_MAX])
+{
+	const size_t skip = sizeof(CLASSES_OWNER) - 1;
+
+	memmove(name + skip, name, ROUTE_NAME_MAX - skip - 1);
+	memcpy(name, CLASSES_OWNER, skip);
+	name[ROUTE_NAME_MAX - 1] = '\0';
+}
+
 /* Return the row for the call, or NULL with a 404 or 405 in the reply. */
 static const struct route *find_route(struct call *c, struct reply *r)
 {
@@ -392,8 +384,11 @@ static const struct route *find_route(struct call *c, struct reply *r)
 		if (!fits(route->pattern, c->path, c->name) ||
 		    (route->answer == answer_asset && !asset_find(c->path)))
 			continue;
-		if (same_method(route, c->request->method))
+		if (same_method(route, c->request->method)) {
+			if (knobs_of_class(c))
+				name_class(c->name[0]);
 			return route;
+		}
 		allow(r, route->method);
 	}
 	if (r->allow[0])

@@ -9,11 +9,9 @@
 #include "admin/metrics/process.h"
 #include "admin/request/reply.h"
 #include "graph_source.h"
+#include "owners.h"
 
 /** Longest stage or knob name in a path, with its NUL. */
-/** Below it are the knobs of groups. */
-#define GROUPS_PATH "/api/v1/groups"
-
 #define ROUTE_NAME_MAX 128
 
 /** A request that is being handled. */
@@ -38,24 +36,6 @@ struct route {
 /** Return a snapshot for a call, to be freed with the source's view_free, or NULL with the reply
  *  filled. */
 struct weir_graph_view *take_view(const struct call *c, struct reply *r);
-
-/** Return stage `name` of `v`. If there is none, return NULL and reply with a 404 that says that there
- *  is no such `what`, and suggests the most similar name. */
-const struct weir_stage_view *find_named(
-    const struct weir_graph_view *v, const char *name, const char *what, struct reply *r);
-
-static inline const struct weir_stage_view *find_stage(
-    const struct weir_graph_view *v, const char *name, struct reply *r)
-{
-	return find_named(v, name, "stage", r);
-}
-
-/** The same, where the name of a group was possible, too. */
-static inline const struct weir_stage_view *find_owner(
-    const struct weir_graph_view *v, const char *name, struct reply *r)
-{
-	return find_named(v, name, "stage or group", r);
-}
 
 /** Parse parameter n of the query, "n=50", into *n, from 1 to 500. Returns false if its value is
  *  invalid. *n is unchanged if the parameter is missing. */

@@ -6,6 +6,7 @@
  */
 #include "saving.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ struct saving {
 	bool many;     /* there are more than SAVED_MAX */
 	json_t *lists; /* of knobs; the texts of `knob` are in them */
 	json_t *left;  /* overridden for a time only */
+	char class_name[WEIR_CLASSES_MAX][ROUTE_NAME_MAX]; /* as owners of knobs */
 };
 
 static const char *text_of(const json_t *object, const char *key)
@@ -64,7 +66,7 @@ static void add_knob(struct saving *s, const char *owner, const json_t *knob)
 		s->many = true;
 }
 
-/* `use` is NULL for a group. Returns false if memory ran out. */
+/* `use` is NULL for a group and a class. Returns false if memory ran out. */
 static bool add_owner(
     struct saving *s, const struct admin_source *source, const char *owner, const char *use)
 {
@@ -100,6 +102,11 @@ static bool collect(
 	for (int i = 0; good && i < v->n_stages; i++)
 		if (has_group(v, v->stages[i].group) && !is_repeated(v, i))
 			good = add_owner(s, source, v->stages[i].group, NULL);
+	for (int i = 0; good && i < v->n_classes; i++) {
+		snprintf(s->class_name[i], sizeof(s->class_name[i]), CLASSES_OWNER "%s",
+		    v->class_name[i]);
+		good = add_owner(s, source, s->class_name[i], NULL);
+	}
 	return good && s->lists && s->left;
 }
 

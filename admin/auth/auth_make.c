@@ -34,12 +34,8 @@ static int take_token(
 	char what[64];
 
 	snprintf(what, sizeof(what), "token '%s'", spec->name);
-	if (secret_read(spec->file, what, &c.digest, &err) != 0) {
-		bool lost = !err.hint[0] && spec->file[0] != '/' && access(spec->file, F_OK) != 0;
-		return weir_errs_add(errs, &spec->mark, err.code,
-		    lost ? "a relative path begins at the folder of the YAML file" : err.hint, "%s",
-		    err.text);
-	}
+	if (secret_read(spec->file, what, &c.digest, &err) != 0)
+		return weir_errs_add(errs, &spec->mark, err.code, err.hint, "%s", err.text);
 	for (int i = 0; i < g->n_tokens; i++)
 		if (secret_equal(&g->token[i].digest, &c.digest))
 			return weir_errs_add(errs, &spec->mark, WEIR_EINVAL,

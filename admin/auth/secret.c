@@ -103,12 +103,35 @@ static int check_file(int fd, const char *path, const char *what, struct weir_er
 	return 0;
 }
 
+void secret_hint(const char *path, int error, char *hint, size_t size)
+{
+	char folder[96] = "";
+
+	hint[0] = '\0';
+	if ((error == ENOENT || error == ENOTDIR) && path[0] == '/')
+		snprintf(hint, size, "correct the path, or make the file first");
+	else if ((error == ENOENT || error == ENOTDIR) && getcwd(folder, sizeof(folder)))
+		snprintf(hint, size,
+		    "a relative path begins at the folder of the YAML file: looked for in %s",
+		    folder);
+	else if (error == ENOENT || error == ENOTDIR)
+		snprintf(hint, size, "a relative path begins at the folder of the YAML file");
+	else if (error == EACCES)
+		snprintf(hint, size,
+		    "user %u, as which the server runs, must be able to read it and to enter its "
+		    "folders",
+		    (unsigned)geteuid());
+}
+
 int secret_open(const char *path, const char *what, struct weir_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0) {
-		fail(err, WEIR_ESYS, NULL, "%s: cannot read %s: %s", what, path, strerror(errno));
+		int error = errno;
+		char hint[sizeof(err->hint)];
+		secret_hint(path, error, hint, sizeof(hint));
+		fail(err, WEIR_ESYS, hint, "%s: cannot read %s: %s", what, path, strerror(error));
 		return -1;
 	}
 	if (check_file(fd, path, what, err) == 0)

@@ -39,6 +39,10 @@ bool secret_random(void *p, size_t n);
  *  DIFFERENT_MIN (secret.c) of them must differ. */
 bool secret_is_strong(struct weir_slice token);
 
+/** Write to hint[size] what to do about a file that open(2) refused with `error`: where a relative
+ *  path was looked for, or as which user. "" for errors that say enough. Never fails. */
+void secret_hint(const char *path, int error, char *hint, size_t size);
+
 /**
  * Open `path`, which must be a regular file that belongs to the server's user or to root and that
  * no other user may access. Returns the descriptor, or -1 with the message in `err`. The message

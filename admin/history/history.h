@@ -13,7 +13,7 @@
  *
  * Series are identified by stage name, so stages may be added to and removed from a graph. Removed
  * stages are retained until all their samples are too old. A number takes 16 bits (compact.h). A
- * stage with 4 classes takes 197 KB, and 30 such stages 5.9 MB; at most HISTORY_SERIES_MAX stages
+ * stage with 4 classes takes 300 KB, and 30 such stages 9 MB; at most HISTORY_SERIES_MAX stages
  * are stored. Pure: no clock, no sockets, no files. Used by one thread.
  */
 #ifndef WEIR_ADMIN_HISTORY_H
@@ -34,7 +34,7 @@ enum history_ring { HISTORY_1S, HISTORY_10S, HISTORY_RINGS };
 #define HISTORY_SLOTS_10S 2160
 
 /** Maximum number of stages with a history, removed ones included; further stages are not recorded.
- *  The number is a guess: the history of so many stages with 4 classes takes 50 MB. */
+ *  The number is a guess: the history of so many stages with 4 classes takes 77 MB. */
 #define HISTORY_SERIES_MAX WEIR_STAGES_MAX
 
 /** Maximum number of values of one stage in one slot. */

@@ -6,7 +6,7 @@
  *   header    "WEIRHIST", version, sizes, names of stages and classes, checksum
  *   slots     those of HISTORY_1S, then of HISTORY_10S, each with its label and a checksum
  *
- * The file has its full size from the start (6 MB for 30 stages with 4 classes). When stages or
+ * The file has its full size from the start (9 MB for 30 stages with 4 classes). When stages or
  * classes change, a new file replaces it by a rename. Otherwise each step writes its slot in place,
  * so a crash damages at most the slot that is being written. A damaged slot becomes a gap after the
  * next start. A file that is incomplete or has another version is renamed to PATH.bad, and a new

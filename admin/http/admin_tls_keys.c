@@ -17,6 +17,7 @@
 static int fail(struct weir_err *err, int code, const char *what, const char *path, const char *why)
 {
 	err->code = code;
+	err->hint[0] = '\0';
 	snprintf(err->text, sizeof(err->text), "%s %s cannot be used: %s", what, path, why);
 	return code;
 }
@@ -52,14 +53,25 @@ static void wipe(gnutls_datum_t *pem)
 	*pem = (gnutls_datum_t){0};
 }
 
+int keys_open_cert(const char *cert, struct weir_err *err)
+{
+	int fd = open(cert, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = errno;
+
+	if (fd >= 0)
+		return fd;
+	fail(err, WEIR_ESYS, "the certificate", cert, strerror(error));
+	secret_hint(cert, error, err->hint, sizeof(err->hint));
+	return -1;
+}
+
 static int load(gnutls_certificate_credentials_t credentials, const char *cert, const char *key,
     struct weir_err *err)
 {
 	gnutls_datum_t certs = {0}, secret = {0};
-	int rc, fd = open(cert, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int rc, fd = keys_open_cert(cert, err);
 
 	if (fd < 0)
-		return fail(err, WEIR_ESYS, "the certificate", cert, strerror(errno));
+		return err->code;
 	rc = slurp(fd, &certs);
 	if (rc != 0) {
 		wipe(&certs);

@@ -20,6 +20,9 @@ struct keys {
  *  message in `err`. */
 int keys_new(const char *cert, const char *key, struct keys **keys, struct weir_err *err);
 
+/** Open the file of a certificate. Returns the descriptor, or -1 with the message in `err`. */
+int keys_open_cert(const char *cert, struct weir_err *err);
+
 /** Drop a reference. NULL is allowed. */
 void keys_unref(struct keys *keys);
 

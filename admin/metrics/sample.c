@@ -40,6 +40,7 @@ struct base_class {
 	uint64_t shed_by[WEIR_SHED_REASONS];
 	uint32_t wait[WEIR_HIST_BUCKETS];
 	uint32_t response[WEIR_HIST_BUCKETS]; /* of a source: of requests that were answered ok */
+	uint64_t answered[WEIR_OUTCOMES];     /* of a source: its answers */
 };
 
 /* The totals of a stage in the last view. */
@@ -288,9 +289,23 @@ static void sample_service(
 	quantiles(diff, &s->v[SAMPLE_SERVICE_P50], &s->v[SAMPLE_SERVICE_P99]);
 }
 
-/* Sample the response times of a source; `all` is for those of all classes. */
+/* Sample the rates of the answers of a class, by outcome. `answers` is NULL if the stage has none. */
+static void sample_outcomes(
+    const struct weir_answer_view *answers, double per_s, struct base_class *b, double *row)
+{
+	static const int field[WEIR_OUTCOMES] = {[WEIR_OUTCOME_DONE] = SAMPLE_CLASS_GOOD,
+	    [WEIR_OUTCOME_SHED] = SAMPLE_CLASS_REFUSED,
+	    [WEIR_OUTCOME_FAILED] = SAMPLE_CLASS_BROKEN};
+
+	for (int o = 0; o < WEIR_OUTCOMES; o++)
+		row[field[o]] = answers ? per_s * (double)grown(weir_hist_total(&answers->by[o]),
+						      &b->answered[o])
+					: NAN;
+}
+
+/* Sample the answers of a source; `all` is for the response times of all classes. */
 static void sample_answers(
-    const struct weir_stage_view *v, int n_classes, struct base *b, struct sample *s)
+    const struct weir_stage_view *v, int n_classes, double per_s, struct base *b, struct sample *s)
 {
 	uint32_t all[WEIR_HIST_BUCKETS] = {0};
 	double p50;
@@ -300,6 +315,8 @@ static void sample_answers(
 		const struct weir_hist *ok =
 		    v->answers ? &v->answers[c].by[WEIR_OUTCOME_DONE] : &none;
 		uint32_t own[WEIR_HIST_BUCKETS] = {0};
+		sample_outcomes(
+		    v->answers ? &v->answers[c] : NULL, per_s, &b->classes[c], s->class_v[c]);
 		grown_hist(ok->count, b->classes[c].response, own);
 		quantiles(own, &p50, &s->class_v[c][SAMPLE_CLASS_RESPONSE_P99]);
 		for (int i = 0; i < WEIR_HIST_BUCKETS; i++)
@@ -337,7 +354,7 @@ static void sample_stage(
 		sample_class(&v->class_view[c], &b->classes[c], per_s, s, c, wait);
 	quantiles(wait, &s->v[SAMPLE_WAIT_P50], &s->v[SAMPLE_WAIT_P99]);
 	sample_service(v, n_classes, b, s);
-	sample_answers(v, n_classes, b, s);
+	sample_answers(v, n_classes, per_s, b, s);
 	sample_away(v, per_s, b, s);
 	s->v[SAMPLE_QUEUE] = (double)v->queue_length;
 	s->v[SAMPLE_OLDEST] = (double)v->oldest_wait_ns / 1e9;

@@ -46,7 +46,10 @@
 	X(DONE, "done")                                                                            \
 	X(SHED, "shed")                                                                            \
 	X(WAIT_P99, "wait_p99")                                                                    \
-	X(RESPONSE_P99, "response_p99")
+	X(RESPONSE_P99, "response_p99")                                                            \
+	X(GOOD, "good")                                                                            \
+	X(REFUSED, "refused")                                                                      \
+	X(BROKEN, "broken")
 
 enum sample_field {
 #define SAMPLE_ENUM(member, name, brief) SAMPLE_##member,
@@ -71,7 +74,8 @@ extern const bool sample_field_brief[SAMPLE_FIELDS];
 struct sample {
 	bool known; /* false if the stage is new and has no difference yet */
 	/* A quantile is NaN if the step has no events. Response times are those of a source, of
-	 * requests that were answered as WEIR_OUTCOME_DONE. */
+	 * requests that were answered as WEIR_OUTCOME_DONE. GOOD, REFUSED and BROKEN are the rates of
+	 * its answers by outcome; NaN if the stage answers no clients. */
 	double v[SAMPLE_FIELDS];
 	double class_v[WEIR_CLASSES_MAX][SAMPLE_CLASS_FIELDS];
 	double shed_by[WEIR_SHED_REASONS]; /* per second */

@@ -22,6 +22,7 @@ struct save {
 	int n;
 	json_t *kept[SAVE_MAX]; /* responses of the server, which hold the texts of the changes */
 	int n_kept;
+	char class_name[WEIR_CLASSES_MAX][128]; /* as owners of knobs */
 };
 
 /* ---- overridden knobs ---- */
@@ -51,16 +52,18 @@ static int add_change(struct save *s, const char *stage, const json_t *knob, con
 	return VERB_OK;
 }
 
-/* `kind` is "stages" or "groups". */
+/* `kind` is "stages", "groups" or "classes", and `stage` the name under which the knobs of the owner are
+ * set: that of a class begins with "classes.". */
 static int add_owner(struct save *s, const char *kind, const char *stage)
 {
+	const char *name = stage + (strcmp(kind, "classes") == 0 ? sizeof(ACT_CLASSES) - 1 : 0);
 	char path[ACT_PATH_MAX];
 	json_t *doc;
 	int had = s->n;
 
 	if (!act_name_fits(s->verb, stage))
 		return VERB_FINDING;
-	snprintf(path, sizeof(path), "/api/v1/%s/%s/knobs", kind, stage);
+	snprintf(path, sizeof(path), "/api/v1/%s/%s/knobs", kind, name);
 	int rc = act_ask(s->verb, s->args, "GET", path, NULL, &doc);
 	if (rc != VERB_OK)
 		return rc;
@@ -106,6 +109,14 @@ static int fetch(struct save *s, json_t **graph)
 		if (act_is_group(*graph, group) && !is_repeated(stages, i, group))
 			rc = add_owner(s, "groups", group);
 	}
+	const json_t *classes = json_object_get(*graph, "classes");
+	for (size_t i = 0; rc == VERB_OK && i < json_array_size(classes) && i < WEIR_CLASSES_MAX;
+	     i++) {
+		const char *name = json_string_value(json_array_get(classes, i));
+		snprintf(
+		    s->class_name[i], sizeof(s->class_name[i]), ACT_CLASSES "%s", name ? name : "");
+		rc = add_owner(s, "classes", s->class_name[i]);
+	}
 	return rc;
 }
 
@@ -115,26 +126,14 @@ static void forget(struct save *s)
 		json_decref(s->kept[i]);
 }
 
-static int load(const char *path, const char *const *sets, int n_sets, struct weir_spec **spec,
-    struct weir_errs *errs)
-{
-	int rc = config_load(path, sets, n_sets, spec, errs);
-
-	if (rc == 0)
-		rc = weir_spec_check(*spec, errs);
-	if (rc != 0) {
-		weir_spec_free(*spec);
-		*spec = NULL;
-	}
-	return rc;
-}
+static const struct config_reading reading = {config_load, weir_spec_check};
 
 static int save(const struct save *s, const char *path)
 {
 	struct weir_errs errs = {0};
 	char *changes;
 
-	if (config_save(path, s->change, s->n, load, s->args->dry_run, &changes, &errs) != 0) {
+	if (config_save(path, s->change, s->n, &reading, s->args->dry_run, &changes, &errs) != 0) {
 		verb_print_errors(&errs, "Nothing was written.");
 		return VERB_FINDING;
 	}
@@ -149,6 +148,9 @@ int verb_save(const struct verb *verb, const struct verb_args *args)
 {
 	struct save s = {.verb = verb, .args = args};
 	json_t *graph = NULL;
+
+	if (!*args->operand[0])
+		return verb_misused(verb, "FILE is empty");
 	int rc = fetch(&s, &graph);
 
 	if (rc == VERB_OK && s.n == 0)

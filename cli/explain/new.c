@@ -35,6 +35,18 @@ struct new_server {
 
 /* ---- the name ---- */
 
+/* Whether the name would be used twice: by a stage of the file, or by CMake as a target. */
+static bool is_taken(const char *id)
+{
+	static const char *const taken[] = {"web", "all", "clean", "depend", "edit_cache", "help",
+	    "install", "package", "package_source", "rebuild_cache", "test", NULL};
+
+	for (int i = 0; taken[i]; i++)
+		if (strcmp(taken[i], id) == 0)
+			return true;
+	return false;
+}
+
 static bool take_name(const struct verb *verb, const char *folder, struct new_server *server)
 {
 	size_t length = strlen(folder);
@@ -62,6 +74,12 @@ static bool take_name(const struct verb *verb, const char *folder, struct new_se
 	memcpy(server->name, name, n);
 	for (size_t i = 0; i < n; i++)
 		server->id[i] = name[i] == '-' ? '_' : name[i];
+	if (is_taken(server->id)) {
+		verb_misused(verb,
+		    "'%s' is a name in the files of every new server: choose another one",
+		    server->name);
+		return false;
+	}
 	if (!weir_stage_type_find(server->id) && strncmp(server->id, "weir", 4) != 0)
 		return true;
 	verb_misused(verb, "'%s' is a name of weir itself: choose another one", server->name);
@@ -140,6 +158,28 @@ static void remove_files(const struct new_server *server)
 	rmdir(server->folder);
 }
 
+/* Print a path as a word of a shell. */
+static void print_word(const char *path)
+{
+	size_t n =
+	    strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-");
+
+	if (path[n] == '\0') {
+		plain_print(stdout, "%s", path);
+		return;
+	}
+	putchar('\'');
+	for (; *path; path += n) {
+		n = strcspn(path, "'");
+		plain_print(stdout, "%.*s", (int)n, path);
+		if (path[n] == '\'') {
+			fputs("'\\''", stdout);
+			n++;
+		}
+	}
+	putchar('\'');
+}
+
 static void print_next(const struct new_server *server)
 {
 	plain_print(stdout, "%s:", server->folder);
@@ -149,12 +189,16 @@ static void print_next(const struct new_server *server)
 	}
 	plain_print(stdout,
 	    " %s\n\n"
-	    "  cd %s\n"
+	    "  cd ",
+	    SCHEMA_NAME);
+	print_word(server->folder);
+	plain_print(stdout,
+	    "\n"
 	    "  cmake -B build && cmake --build build\n"
 	    "  weir run %s.yaml\n"
 	    "  curl http://127.0.0.1:8080/world\n\n"
 	    "After a change of %s.c or %s.yaml: cmake --build build && weir reload\n",
-	    SCHEMA_NAME, server->folder, server->name, server->id, server->name);
+	    server->name, server->id, server->name);
 }
 
 int verb_new(const struct verb *verb, const struct verb_args *args)

@@ -74,27 +74,6 @@ int bench_run(
 	return rc == 0 ? 0 : sentence_nomem(err);
 }
 
-void bench_set_aside(struct bench_side *s, int i, const char *why)
-{
-	struct load_phase *p = &s->plan.phase[i];
-
-	snprintf(p->name, sizeof(p->name), "%.8s %.4g/s", why, p->from_per_s);
-	p->warmup = true;
-	load_judge(&s->plan, &s->result);
-}
-
-void bench_was_late(struct bench *b, int64_t lag_ns)
-{
-	if (b->realtime || b->req->opt.priority != BENCH_PRIORITY_AUTO)
-		return;
-	b->realtime = true;
-	if (!b->req->opt.quiet)
-		fprintf(stderr,
-		    "  noisy: the generator was late by %.1f ms, and now asks for real-time "
-		    "priority\n",
-		    (double)lag_ns / 1e6);
-}
-
 /* ---- rounds ---- */
 
 static int one_round(struct bench *b, int round, struct weir_err *err)

@@ -3,7 +3,8 @@
  * The search for the capacity: load/capacity.h chooses the rates, and this file runs the trials.
  *
  * A trial whose generator was late is set aside and run again, from then on with real-time priority
- * where that is allowed.
+ * where that is allowed. On a noisy machine, where no rate meets the objective, a lower share of
+ * requests is asked for, and at last the goodput in overload is measured.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "load/judge.h"
 #include "load/phases.h"
 #include "load/sentence.h"
+#include "load/stats.h"
 #include "report/verdict.h"
 
 /* The highest rate of any search, which is more than one core can send. */
@@ -21,6 +23,45 @@
 /* A search ends when the lowest failing rate exceeds the highest passing rate by at most this
  * share. On a shared host, repeated trials differ by more. */
 #define SEARCH_PRECISION 0.03
+/* The same on a noisy machine, where a closer look finds chance. */
+#define SEARCH_PRECISION_NOISY 0.1
+
+void bench_set_aside(struct bench_side *s, int i, const char *why)
+{
+	struct load_phase *p = &s->plan.phase[i];
+
+	snprintf(p->name, sizeof(p->name), "%.8s %.4g/s", why, p->from_per_s);
+	p->warmup = true;
+	load_judge(&s->plan, &s->result);
+}
+
+void bench_was_late(struct bench *b, int64_t lag_ns)
+{
+	if (b->realtime || b->req->opt.priority != BENCH_PRIORITY_AUTO)
+		return;
+	b->realtime = true;
+	if (!b->req->opt.quiet)
+		fprintf(stderr,
+		    "  noisy: the generator was late by %.1f ms, and now asks for real-time "
+		    "priority\n",
+		    (double)lag_ns / 1e6);
+}
+
+/* A load of which less than this share was served was overload. A guess: below the capacity, noise
+ * alone loses less. */
+#define SATURATED 0.8
+/* Trials whose median is the goodput in overload. */
+#define SATURATION_LEAST 5
+#define SATURATION_MAX   64
+/* Share that loads below a capacity measured in overload must serve: a phase may vary by a third. */
+#define HELD_SATURATED 0.6
+
+/* What was served in overload. */
+struct saturation {
+	int n;
+	double good_per_s[SATURATION_MAX];
+	bool overload, late; /* the last trial */
+};
 
 static int64_t trial_ns(const struct bench *b)
 {
@@ -149,46 +190,133 @@ static bool noisy(const struct bench *b)
 	return b->worst_lag_ns > LOAD_LAG_LIMIT_NS;
 }
 
+/* Store the goodput of a trial that was overload: one that served clearly less than it was offered. */
+static void note_overload(struct bench *b, struct saturation *sat)
+{
+	const struct bench_side *s = &b->side[0];
+	const struct load_phase_result *p = &s->result.phase[s->plan.n_phases - 1];
+	double offered = 0, good = 0, failed = 0;
+
+	for (int c = 0; c < s->plan.n_classes; c++) {
+		offered += (double)p->class[c].offered;
+		failed += (double)p->class[c].outcome[LOAD_ERROR];
+		good += (double)(p->class[c].outcome[LOAD_OK] + p->class[c].outcome[LOAD_DEGRADED]);
+	}
+	sat->overload = good > 0 && good + failed < SATURATED * offered;
+	if (!p->late && sat->overload && sat->n < SATURATION_MAX)
+		sat->good_per_s[sat->n++] = good / ((double)p->took_ns / 1e9);
+}
+
+/* Whether the failed rates are too close to what is served in overload: then they failed because of
+ * their load. */
+static bool near_saturation(const struct capacity *search, const struct saturation *sat)
+{
+	return sat->n > 0 && search->bad_per_s > stats_median(sat->good_per_s, sat->n) / 2;
+}
+
 /* If two rates failed and none passed on a noisy machine, ask for a lower share, and begin again.
  * Otherwise the search would go down to rates at which no request meets a disturbance, which say
- * nothing about the server. */
-static void relax(struct bench *b, struct capacity *search, double start_per_s)
+ * nothing about the server. Returns false if there is no lower share. */
+static bool relax(struct bench *b, struct capacity *search, const struct saturation *sat)
 {
 	double next = 0;
 
-	if (!noisy(b) || search->done || search->good_per_s > 0 || search->n_rates < 2)
-		return;
+	if (!noisy(b) || search->done || search->good_per_s > 0 ||
+	    search->n_rates < (b->relaxed[0] ? 1 : 2) || near_saturation(search, sat))
+		return true;
 	for (int i = N_RELAXED - 1; i >= 0; i--)
 		if (relaxed[i] < b->objective.quantile - 1e-9)
 			next = relaxed[i];
 	if (next <= 0)
-		return;
-	b->objective.quantile = next;
+		return b->objective.quantile < relaxed[N_RELAXED - 1] - 1e-9;
 	const char *limit = strchr(b->slo, '=');
+	b->objective.quantile = next;
 	snprintf(b->relaxed, sizeof(b->relaxed), "p%g%.40s", next * 100, limit ? limit : "");
-	for (int i = 0; i < b->n_sides; i++)
-		b->side[i].plan.held_ratio = next - (VERDICT_TRIAL - VERDICT_HELD);
+	for (int k = 0; k < b->n_sides; k++)
+		b->side[k].plan.held_ratio = next - (VERDICT_TRIAL - VERDICT_HELD);
 	if (!b->req->opt.quiet)
 		fprintf(stderr,
 		    "  noisy: %s is missed at %.4g/s already; the search begins again with %s\n",
 		    b->slo, search->bad_per_s, b->relaxed);
-	capacity_start(search, start_per_s, SEARCH_LIMIT_PER_S, SEARCH_PRECISION);
+	capacity_start(search, search->bad_per_s, SEARCH_LIMIT_PER_S, SEARCH_PRECISION_NOISY);
+	return true;
+}
+
+/* ---- goodput in overload ---- */
+
+/* Run one trial to see what is served at `per_s`. */
+static int overload_once(
+    struct bench *b, struct saturation *sat, double per_s, struct weir_err *err)
+{
+	int n = sat->n;
+	int rc = run_trial(b, per_s, err);
+
+	if (rc != 0 || atomic_load(&bench_stop_asked))
+		return rc;
+	note_overload(b, sat);
+	const struct bench_side *s = &b->side[0];
+	sat->late = s->result.phase[s->plan.n_phases - 1].late;
+	if (sat->late)
+		bench_set_aside(&b->side[0], s->plan.n_phases - 1, "late");
+	if (!b->req->opt.quiet && sat->n > n)
+		fprintf(stderr, "  %.5g/s: %.5g/s were served\n", per_s, sat->good_per_s[n]);
+	else if (!b->req->opt.quiet)
+		fprintf(stderr, "  %.5g/s %s\n", per_s,
+		    sat->late ? "does not count, since the generator was late" : "is no overload");
+	return 0;
+}
+
+/* The objective fails at any rate: take what is served in overload as the capacity. The rate is
+ * doubled until it is more than that, and then tried until there are enough values. */
+static int saturate(struct bench *b, double per_s, struct weir_err *err)
+{
+	struct saturation sat = {0};
+	int rc = 0, late = 0;
+
+	snprintf(b->part, sizeof(b->part), "overload");
+	b->after_ns = 0;
+	if (!b->req->opt.quiet)
+		fprintf(stderr, "  noisy: no rate meets %s; measuring what is served in overload\n",
+		    aim(b));
+	while (rc == 0 && sat.n < SATURATION_LEAST && per_s < SEARCH_LIMIT_PER_S &&
+	       late < CAPACITY_LATE_IN_A_ROW && !atomic_load(&bench_stop_asked)) {
+		rc = overload_once(b, &sat, per_s, err);
+		late = sat.late ? late + 1 : 0;
+		if (!sat.late && !sat.overload)
+			per_s *= 2;
+	}
+	if (sat.n < SATURATION_LEAST)
+		return rc;
+	double good = stats_median(sat.good_per_s, sat.n);
+	b->capacity_per_s = good;
+	snprintf(b->capacity_note, sizeof(b->capacity_note),
+	    "%.4g/s served in overload (median of %d trials); noisy: no rate met %.30s, nor %.30s",
+	    good, sat.n, b->slo, aim(b));
+	for (int i = 0; i < b->n_sides; i++)
+		b->side[i].plan.held_ratio = HELD_SATURATED;
+	return 0;
 }
 
 int bench_search(struct bench *b, double start_per_s, struct weir_err *err)
 {
 	struct capacity search;
+	struct saturation sat = {0};
 	int rc = 0;
+	bool met = true; /* the objective, or a relaxed one, can be met */
 
 	say_search(b);
 	b->quiet_lines = true;
 	capacity_start(&search, start_per_s, SEARCH_LIMIT_PER_S, SEARCH_PRECISION);
-	for (int n = 1; rc == 0 && capacity_next(&search) > 0 && !atomic_load(&bench_stop_asked);
-	     n++) {
+	for (int n = 1;
+	     rc == 0 && met && capacity_next(&search) > 0 && !atomic_load(&bench_stop_asked); n++) {
 		rc = trial(b, &search, n, err);
-		relax(b, &search, start_per_s);
+		if (rc == 0)
+			note_overload(b, &sat);
+		met = relax(b, &search, &sat);
 	}
-	b->quiet_lines = false;
 	end_search(b, &search);
+	if (rc == 0 && !met && !atomic_load(&bench_stop_asked))
+		rc = saturate(b, 2 * search.bad_per_s, err);
+	b->quiet_lines = false;
 	return rc;
 }

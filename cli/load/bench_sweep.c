@@ -5,9 +5,9 @@
  * A phase is repeated, at most REPEATS_MAX times, if its generator was late, or if its load is below
  * the capacity and was not served: a single disturbance should not decide. If loads below the
  * capacity are not served in spite of that, the machine has changed since the search. The search and
- * the sweep then start over, once; the phases so far are set aside. If the noise hides whether
- * goodput falls, the loads that decide it are repeated, at most DECIDING_MAX times. If even the
- * highest load was served, the sweep goes on at twice that, at most EXTEND_MAX times.
+ * the sweep then start over, once; the phases so far are set aside. If the highest load was no
+ * overload, the sweep goes on at twice that, at most EXTEND_MAX times. If the result is not certain,
+ * the highest load and one of the best loads then alternate, and the ratios of these rounds decide.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +17,13 @@
 #include "load/judge.h"
 #include "load/phases.h"
 #include "load/sentence.h"
+#include "report/noise.h"
 #include "report/verdict.h"
 
 /* Guesses: the time of a noisy run should not exceed that of a quiet one by more than a factor of
  * two. */
-#define REPEATS_MAX  2
-#define DECIDING_MAX 3
-#define EXTEND_MAX   5
+#define REPEATS_MAX 2
+#define EXTEND_MAX  5
 /* Least highest multiple of a sweep that asks for overload. A guess. */
 #define EXTEND_FROM 2
 /* Factor by which the measured rate of a load may differ from the planned one. A guess: with few
@@ -180,24 +180,115 @@ static struct verdict verdict(const struct bench *b)
 	return verdict_of(&b->side[0].plan, &b->side[0].result);
 }
 
-/* Run the loads once more that decide whether goodput falls: those of the reference, and the
- * highest. Returns the number of phases run. */
-static int decide_once(struct bench *b, const struct verdict *v, struct weir_err *err, int *rc)
+/* The number of rounds after which it is judged whether their ratios decide: three, as the interval
+ * of noise_pairs assumes. 13 is a guess: so many rounds take about as long as the search. */
+static const int looks[] = {NOISE_PAIRS_MIN, 13, 25};
+
+#define N_LOOKS ((int)(sizeof(looks) / sizeof(looks[0])))
+/* Rounds that yield no ratio are repeated so often: the generator was late in them, or the load that
+ * should have been a best one was no overload. */
+#define FAILED_MAX 8
+/* Noise from which on one sweep must not say that goodput falls: a single disturbance has that
+ * effect, too. A guess. */
+#define NOISE_DOUBT 0.03
+
+/* Whether the result is not certain. */
+static bool open_question(const struct bench *b, const struct verdict *v)
+{
+	switch (v->kind) {
+	case VERDICT_UNSURE:
+		return true;
+	case VERDICT_CHANGED:
+		return b->req->opt.find_capacity;
+	case VERDICT_LOSES: /* a collapse is possible, too */
+		return v->pairs > 0 ? v->low < VERDICT_FAIR : v->noise >= NOISE_DOUBT;
+	case VERDICT_COLLAPSES:
+		return v->pairs == 0 && v->noise >= NOISE_DOUBT;
+	default:
+		return false;
+	}
+}
+
+/* Return the phase of the highest load, or -1. */
+static int highest_load(const struct bench_side *s)
+{
+	int at = -1;
+
+	for (int i = 0; i < s->plan.n_phases; i++)
+		if (load_phase_counts(&s->plan, &s->result, i) && !s->plan.phase[i].trial &&
+		    (at < 0 || s->plan.phase[i].multiple > s->plan.phase[at].multiple))
+			at = i;
+	return at;
+}
+
+/* Whether phase `i` is one of the best loads, and the first of this multiple. */
+static bool best_load(const struct bench_side *s, const struct verdict *v, int i, int highest)
+{
+	const struct load_phase *p = &s->plan.phase[i];
+
+	if (!load_phase_counts(&s->plan, &s->result, i) || p->trial ||
+	    p->from_per_s < v->best_from / NEAR || p->from_per_s > v->best_to * NEAR ||
+	    p->multiple >= s->plan.phase[highest].multiple)
+		return false;
+	for (int k = 0; k < i; k++)
+		if (s->plan.phase[k].multiple == p->multiple && !s->plan.phase[k].trial &&
+		    load_phase_counts(&s->plan, &s->result, k))
+			return false;
+	return true;
+}
+
+/* Return a phase in the middle of the best loads, or -1. It is chosen by its rate and not by its
+ * goodput: the luckiest phase would be a wrong reference. */
+static int middle_load(const struct bench_side *s, const struct verdict *v, int highest)
+{
+	int found[LOAD_PHASES_MAX], n = 0;
+
+	for (int i = 0; i < s->plan.n_phases; i++)
+		if (best_load(s, v, i, highest)) {
+			int k = n++;
+			for (; k > 0 &&
+			       s->plan.phase[found[k - 1]].multiple > s->plan.phase[i].multiple;
+			     k--)
+				found[k] = found[k - 1];
+			found[k] = i;
+		}
+	return n > 0 ? found[n / 2] : -1;
+}
+
+/* If the newest phase of the load `best` was served, return a phase of the next higher load, below
+ * the highest: the capacity is higher than it was. */
+static int still_best(const struct bench_side *s, int best, int highest)
+{
+	int newest = best, next = best;
+
+	for (int i = 0; i < s->plan.n_phases; i++) {
+		const struct load_phase *p = &s->plan.phase[i];
+		if (p->trial || !load_phase_counts(&s->plan, &s->result, i))
+			continue;
+		if (p->multiple == s->plan.phase[best].multiple)
+			newest = i;
+		else if (p->multiple > s->plan.phase[best].multiple &&
+			 p->multiple < s->plan.phase[highest].multiple &&
+			 (next == best || p->multiple < s->plan.phase[next].multiple))
+			next = i;
+	}
+	return verdict_served(&s->plan, &s->result, newest) ? next : best;
+}
+
+/* Run one of the best loads and the highest load directly after each other, as round `round`. The
+ * order alternates. Returns the number of phases run. */
+static int decide_once(
+    struct bench *b, int best, int highest, int round, struct weir_err *err, int *rc)
 {
 	struct bench_side *s = &b->side[0];
 	struct load_plan *phases = calloc(1, sizeof(*phases));
-	double last = 0;
+	int order[] = {round % 2 ? best : highest, round % 2 ? highest : best};
 
 	*rc = phases ? 0 : sentence_nomem(err);
-	for (int i = 0; phases && i < s->plan.n_phases; i++) {
-		double per_s = s->plan.phase[i].from_per_s;
-		bool deciding = (per_s >= v->best_from / NEAR && per_s <= v->best_to * NEAR) ||
-				per_s >= v->offered_per_s / NEAR;
-		if (deciding && s->plan.phase[i].multiple > last &&
-		    load_phase_offers(&s->plan, i)) {
-			append(phases, &s->plan.phase[i], b->req->opt.pause_ns);
-			last = s->plan.phase[i].multiple;
-		}
+	for (int i = 0; phases && i < 2; i++) {
+		struct load_phase p = s->plan.phase[order[i]];
+		p.round = round;
+		append(phases, &p, b->req->opt.pause_ns);
 	}
 	int n = phases && has_room(s, phases->n_phases) ? phases->n_phases : 0;
 	if (n > 0)
@@ -206,25 +297,70 @@ static int decide_once(struct bench *b, const struct verdict *v, struct weir_err
 	return n;
 }
 
-/* Repeat the loads that decide until the noise no longer hides the result. */
+static int last_round(const struct bench_side *s)
+{
+	int last = 1;
+
+	for (int i = 0; i < s->plan.n_phases; i++)
+		last = s->plan.phase[i].round > last ? s->plan.phase[i].round : last;
+	return last;
+}
+
+static void say_open(const struct bench *b, const struct verdict *v)
+{
+	if (b->req->opt.quiet)
+		return;
+	if (v->kind == VERDICT_CHANGED)
+		fprintf(stderr, "  the machine changed again: ");
+	else
+		fprintf(stderr,
+		    "  %.0f to %.0f %% of the best goodput is not certain enough: ", v->low * 100,
+		    v->high * 100);
+	fprintf(stderr, "the loads that decide alternate from now on\n");
+}
+
+/* Alternate the loads that decide until `look` rounds have a ratio. Returns whether they have. */
+static bool alternate(
+    struct bench *b, int *best, int highest, int look, struct weir_err *err, int *rc)
+{
+	const struct bench_options *o = &b->req->opt;
+	int have = verdict(b).pairs;
+
+	if (have == 0) /* the ratios of the sweep count once there are enough */
+		have = (int)o->rounds;
+	for (int left = look - have + FAILED_MAX; *rc == 0 && left > 0; left--) {
+		if (verdict(b).pairs >= look || atomic_load(&bench_stop_asked))
+			break;
+		int more = left > FAILED_MAX ? left - FAILED_MAX - 1 : 0;
+		b->after_ns = 2 * more * (o->for_ns + o->pause_ns);
+		if (decide_once(b, *best, highest, last_round(&b->side[0]) + 1, err, rc) == 0)
+			break;
+		*best = still_best(&b->side[0], *best, highest);
+	}
+	return verdict(b).pairs >= look;
+}
+
+/* If the result is not certain, let the loads that decide alternate until it is. */
 static int resolve(struct bench *b, struct weir_err *err)
 {
 	struct verdict v = verdict(b);
-	int rc = 0;
+	int rc = 0, highest = highest_load(&b->side[0]);
+	int best = highest < 0 ? -1 : middle_load(&b->side[0], &v, highest);
 
+	if (!open_question(b, &v) || b->n_sides > 1 || best < 0)
+		return 0;
+	say_open(b, &v);
 	snprintf(b->part, sizeof(b->part), "deciding");
-	for (int i = 0; rc == 0 && i < DECIDING_MAX && v.kind == VERDICT_UNSURE &&
-			b->n_sides == 1 && !atomic_load(&bench_stop_asked);
-	     i++) {
-		if (!b->req->opt.quiet)
-			fprintf(stderr,
-			    "  repeating the loads that decide: %.0f to %.0f %% of the "
-			    "best goodput is too wide\n",
-			    v.low * 100, v.high * 100);
-		if (decide_once(b, &v, err, &rc) == 0)
+	for (int i = 0; rc == 0 && i < N_LOOKS && !atomic_load(&bench_stop_asked); i++) {
+		if (v.pairs >= looks[i])
+			continue;
+		if (!alternate(b, &best, highest, looks[i], err, &rc))
 			break;
 		v = verdict(b);
+		if (!open_question(b, &v))
+			break;
 	}
+	b->after_ns = 0;
 	return rc;
 }
 
@@ -251,6 +387,14 @@ static bool extend_once(struct bench *b, double multiple, struct weir_err *err, 
 	return runs;
 }
 
+/* Whether the highest load is no overload to speak of: more was served there than at any other load,
+ * and more than half of it. */
+static bool barely_loaded(struct verdict v)
+{
+	return v.kind == VERDICT_LIGHT ||
+	       (v.rises && v.offered_per_s < EXTEND_FROM * v.highest_per_s);
+}
+
 /* Continue a sweep to ten times the capacity that was no overload. On a noisy machine, the capacity
  * at which an objective for the latency is met can be far below that of the threads. */
 static int extend(struct bench *b, struct weir_err *err)
@@ -264,11 +408,12 @@ static int extend(struct bench *b, struct weir_err *err)
 			multiple = plan->phase[i].multiple;
 	snprintf(b->part, sizeof(b->part), "beyond");
 	for (int i = 0; rc == 0 && i < EXTEND_MAX && multiple >= EXTEND_FROM && b->n_sides == 1 &&
-			verdict(b).kind == VERDICT_LIGHT && !atomic_load(&bench_stop_asked);
+			barely_loaded(verdict(b)) && !atomic_load(&bench_stop_asked);
 	     i++) {
 		multiple *= 2;
 		if (!b->req->opt.quiet)
-			fprintf(stderr, "  %gx the capacity was still served: going on at %gx\n",
+			fprintf(stderr,
+			    "  %gx the capacity was hardly an overload: going on at %gx\n",
 			    multiple / 2, multiple);
 		if (!extend_once(b, multiple, err, &rc) ||
 		    b->side[0].result.phase[b->side[0].plan.n_phases - 1].late)

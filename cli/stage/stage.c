@@ -117,7 +117,9 @@ static int stage_install(const struct stage_job *job)
 		return stage_fails("set the mode of", job->so);
 	if (rename(job->so, job->out) != 0)
 		return stage_fails("write", job->out);
-	printf("%s is built; 'weir reload' loads it into a running server\n", job->out);
+	printf("%s is built; 'weir reload' loads it into a server whose YAML file names it "
+	       "(plugin:)\n",
+	    job->out);
 	return VERB_OK;
 }
 

@@ -93,7 +93,7 @@ static void print_head(const json_t *stage)
 		plain_print(stdout, ", %lld of them held", whole(stage, "held"));
 	putchar('\n');
 	print_children(stage);
-	thread_stuck_print(stage);
+	thread_stuck_print(stage, "stuck      ", true);
 }
 
 static double p99(const json_t *class, const char *which)

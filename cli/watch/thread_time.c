@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/act.h"
 #include "cli/client/plain.h"
@@ -53,22 +54,29 @@ void thread_time_print(const json_t *stage)
 	json_decref(map);
 }
 
-void thread_stuck_print(const json_t *stage)
+bool thread_is_stuck(const json_t *stage)
+{
+	return json_is_true(json_object_get(json_object_get(stage, "stuck_call"), "running"));
+}
+
+void thread_stuck_print(const json_t *stage, const char *label, bool whole)
 {
 	const json_t *call = json_object_get(stage, "stuck_call");
 	const json_t *stack = json_object_get(call, "stack");
-	bool running = json_is_true(json_object_get(call, "running"));
+	bool running = thread_is_stuck(stage);
 	char at[32], took[32];
 
 	if (!json_is_object(call))
 		return;
 	plain_print(stdout,
-	    "stuck      a handler %s in thread %s for %s (found at %s), on events of type %s%s\n",
+	    "%sa handler %s in thread %s for %s (found at %s), on events of type %s%s\n", label,
 	    running ? "has run" : "had run", act_text(call, "thread"),
 	    act_duration(took, json_number_value(json_object_get(call, "seconds"))),
 	    act_time(at, json_number_value(json_object_get(call, "time"))), act_text(call, "type"),
 	    running ? "" : ", when it was found; it has returned");
-	for (size_t i = 0; i < json_array_size(stack); i++)
-		plain_print(
-		    stdout, "           #%zu %s\n", i, json_string_value(json_array_get(stack, i)));
+	for (size_t i = 0; whole && i < json_array_size(stack); i++)
+		plain_print(stdout, "%*s#%zu %s\n", (int)strlen(label), "", i,
+		    json_string_value(json_array_get(stack, i)));
+	if (whole && json_array_size(stack) == 0)
+		plain_print(stdout, "%*sits call stack is not known\n", (int)strlen(label), "");
 }

@@ -22,6 +22,7 @@
 #include "core_groups.h"
 #include "payloads.h"
 #include "stage_state.h"
+#include "thread_time.h"
 #include "turned_away.h"
 #include "why.h"
 #include "why_shed.h"
@@ -203,7 +204,8 @@ static void print_laws(const struct why *w)
 	    w->agrees ? "agrees" : "moving");
 }
 
-static void print_stage(const struct why *w)
+/* `only`: the stage was named, so its last stuck call is shown, too, and the call stack. */
+static void print_stage(const struct why *w, bool only)
 {
 	bool pool = w->threads > 0;
 
@@ -212,6 +214,8 @@ static void print_stage(const struct why *w)
 		plain_print(stdout, "  state    %s by an operator\n", w->held);
 	if (*w->trouble)
 		plain_print(stdout, "  trouble  %s\n", w->trouble);
+	if (only || thread_is_stuck(w->now))
+		thread_stuck_print(w->now, "  stuck    ", only);
 	plain_print(stdout, "  admit    policy %s, %s%s%s\n", w->policy, w->mode,
 	    *w->says ? ": " : "", w->says);
 	if (w->wide[0])
@@ -365,7 +369,7 @@ static void print_looks(const struct why_looks *looks)
 	}
 	for (size_t i = 0; i < looks->n; i++)
 		if (is_shown(looks, &looks->stage[i]))
-			print_stage(&looks->stage[i]);
+			print_stage(&looks->stage[i], only != NULL);
 	if (!only)
 		return;
 	core_groups_why(stdout, looks->then, looks->now, looks->span_s, only);

@@ -81,6 +81,8 @@ static json_t *stage(const struct why_looks *looks, const struct why *w)
 	    "trouble", text_or_null(w->trouble));
 
 	payloads_text(looks->now, w->now, refused, sizeof(refused));
+	/* the server knows the last such call */
+	json_put(&doc, "stuck_call", json_deep_copy(json_object_get(w->now, "stuck_call")));
 	json_put(&doc, "admission",
 	    json_pack("{s:s, s:s, s:o}", "policy", w->policy, "mode", w->mode, "why",
 		text_or_null(w->says)));

@@ -6,7 +6,7 @@ find_package(Threads REQUIRED)
 set(weir_missing "")
 foreach(dep urcu:liburcu-memb:liburcu-dev yaml:yaml-0.1:libyaml-dev
     mhd:libmicrohttpd:libmicrohttpd-dev jansson:jansson:libjansson-dev openssl:openssl:libssl-dev
-    gnutls:gnutls:libgnutls28-dev curl:libcurl:libcurl4-openssl-dev cunit:cunit:libcunit1-dev)
+    gnutls:gnutls:libgnutls28-dev cares:libcares:libc-ares-dev curl:libcurl:libcurl4-openssl-dev cunit:cunit:libcunit1-dev)
   string(REPLACE ":" ";" dep ${dep})
   list(GET dep 0 short)
   list(GET dep 1 module)

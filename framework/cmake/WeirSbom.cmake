@@ -20,6 +20,7 @@ weir_sbom(libmicrohttpd "${mhd_VERSION}" LGPL-2.1-or-later pkg:deb/debian/libmic
 weir_sbom(jansson "${jansson_VERSION}" MIT pkg:deb/debian/libjansson4)
 weir_sbom(openssl "${openssl_VERSION}" Apache-2.0 pkg:deb/debian/libssl3)
 weir_sbom(gnutls "${gnutls_VERSION}" LGPL-2.1-or-later pkg:deb/debian/libgnutls30)
+weir_sbom(c-ares "${cares_VERSION}" MIT pkg:deb/debian/libc-ares2)
 weir_sbom(libcurl "${curl_VERSION}" curl pkg:deb/debian/libcurl4)
 # Compiled in: versions are in the headers.
 file(STRINGS ${LLHTTP_INCLUDE_DIR}/llhttp.h weir_llhttp_version REGEX "#define LLHTTP_VERSION_(MAJOR|MINOR|PATCH) ")

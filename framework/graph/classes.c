@@ -3,8 +3,10 @@
  * Classifies events. An event's class, and so its priority, depends on its fields. Classes refer to
  * the fields of one event type, that of the first source; events of other types have none of these
  * fields. The first matching class wins; an event that matches no class belongs to the last one.
- * The classes are immutable after the build, so sources classify without a lock.
+ * The conditions are immutable after the build, so sources classify without a lock. The objectives
+ * may change (operate/class_knobs.c).
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@
 #include "graph/graph.h"
 #include "trace/trail.h"
 #include "plan/plan.h"
+#include "plan/spec_rows.h"
 
 static int match_init(
     struct class_match *m, const struct weir_match_spec *spec, const struct plan *plan)
@@ -28,6 +31,15 @@ static int match_init(
 	return m->pattern && (!arg || m->arg) ? 0 : WEIR_ENOMEM;
 }
 
+void graph_class_slo(struct weir_graph *g, int c)
+{
+	const struct weir_class_spec *cs = &g->spec->classes[c];
+
+	atomic_store_explicit(&g->classes[c].slo_ns, cs->slo_ns, memory_order_relaxed);
+	atomic_store_explicit(
+	    &g->classes[c].slo_set, cs->slo_mark.file != NULL, memory_order_relaxed);
+}
+
 int graph_classes_bind(struct weir_graph *g, const struct plan *plan, struct weir_errs *errs)
 {
 	int n = g->spec->n_classes;
@@ -39,11 +51,14 @@ int graph_classes_bind(struct weir_graph *g, const struct plan *plan, struct wei
 	if (!g->classes || !g->slowest || !g->depot)
 		return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
 	g->classes[0].name = "default";
+	atomic_init(&g->classes[0].slo_ns, SLO_DEFAULT_NS);
 	weir_spec_shares(g->spec, g->class_priority, g->class_guarantee);
 	for (int c = 0; c < n; c++) {
 		const struct weir_class_spec *cs = &g->spec->classes[c];
 		struct graph_class *gc = &g->classes[c];
 		gc->name = cs->name;
+		snprintf(gc->path, sizeof(gc->path), CLASSES_PREFIX "%s", cs->name);
+		graph_class_slo(g, c);
 		gc->match = calloc((size_t)cs->n_match + 1, sizeof(*gc->match));
 		if (!gc->match)
 			return weir_errs_add(errs, NULL, WEIR_ENOMEM, NULL, "out of memory");
@@ -105,17 +120,13 @@ const char *weir_class_name(const struct weir_stage *st, int class_id)
 	return class_id >= 0 && class_id < g->n_classes ? g->classes[class_id].name : "";
 }
 
-/* Objective of the only class in a graph that defines no classes: the default objective of a class
- * (SLO_DEFAULT_NS in spec.c). */
-#define DEFAULT_CLASS_SLO_NS (500 * NS_PER_MS)
-
 int64_t weir_class_slo_ns(const struct weir_stage *st, int class_id)
 {
 	const struct weir_graph *g = st->graph;
 
 	if (class_id < 0 || class_id >= g->n_classes)
 		return WEIR_NO_DEADLINE;
-	return g->spec->n_classes ? g->spec->classes[class_id].slo_ns : DEFAULT_CLASS_SLO_NS;
+	return atomic_load_explicit(&g->classes[class_id].slo_ns, memory_order_relaxed);
 }
 
 const char *weir_stage_peer_name(const struct weir_stage *st, int id)

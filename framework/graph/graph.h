@@ -47,10 +47,18 @@ struct class_match {
 	bool prefix;
 };
 
+#define CLASSES_PREFIX   "classes."
+#define CLASS_PATH_BYTES (sizeof(CLASSES_PREFIX) + WEIR_NAME_MAX)
+
 struct graph_class {
 	const char *name;
+	char path[CLASS_PATH_BYTES]; /* "classes.NAME", its name as an owner of knobs */
 	int n_match;
 	struct class_match *match;
+	/* objective, and whether the configuration or an operator has set it; changes of both are
+	 * made under the lock of the graph and take effect with the next event */
+	_Atomic int64_t slo_ns;
+	_Atomic bool slo_set;
 };
 
 struct control;
@@ -160,6 +168,9 @@ extern const struct graph_operator {
 
 /** Bind the classes of the spec to fields: of the events that the first source emits, and of payloads.
  *  Returns 0, or a WEIR_E code with the errors in `errs`. */
+/** Let the objective of class `c` in g->spec take effect for new events, and for views. Does nothing
+ *  to the stages, some of which have the objective as theirs. */
+void graph_class_slo(struct weir_graph *g, int c);
 int graph_classes_bind(struct weir_graph *g, const struct plan *plan, struct weir_errs *errs);
 void graph_classes_free(struct weir_graph *g);
 

@@ -61,7 +61,7 @@ struct stage_time {
 struct thread_time {
 	int64_t at_ns;  /* time of the last round; 0: there was none */
 	unsigned first; /* number of the first thread that the next round looks at */
-	atomic_bool runq_known;
+	atomic_bool runq_known, paused;
 	struct owner *pools;      /* by number of the pool */
 	struct owner *sources;    /* by stage id */
 	struct time_stage *parts; /* of the stages of one pool, for time_split */
@@ -281,6 +281,11 @@ static void split_inline(struct weir_graph *g, int id, double passed_ns)
 	add(t, &part);
 }
 
+void graph_time_pause(struct weir_graph *g, bool pause)
+{
+	atomic_store_explicit(&g->times->paused, pause, memory_order_relaxed);
+}
+
 void graph_time(struct weir_graph *g, int64_t now_ns)
 {
 	struct thread_time *t = g->times;
@@ -288,6 +293,8 @@ void graph_time(struct weir_graph *g, int64_t now_ns)
 	bool first = t->at_ns == 0;
 
 	t->at_ns = now_ns;
+	if (atomic_load_explicit(&t->paused, memory_order_relaxed))
+		return;
 	lock_take(&g->threads_lock);
 	if (!first)
 		look(g);

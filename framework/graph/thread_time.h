@@ -6,6 +6,10 @@
 #include "base/schedstat.h"
 #include "graph/graph.h"
 
+/** Do no more rounds, or begin again. For bench/micro_times.c, which measures what rounds cost. Any
+ *  thread; takes effect with the next round. */
+void graph_time_pause(struct weir_graph *g, bool pause);
+
 /** Allocate graph->times. Returns 0 or WEIR_ENOMEM, after which graph_time_free must be called. */
 int graph_time_new(struct weir_graph *g);
 void graph_time_free(struct weir_graph *g);

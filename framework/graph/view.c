@@ -422,8 +422,8 @@ int weir_graph_view(const struct weir_graph *cg, struct weir_graph_view **out)
 	v->n_classes = g->n_classes;
 	for (int c = 0; c < g->n_classes; c++) {
 		v->class_name[c] = g->classes[c].name;
-		if (c < g->spec->n_classes && g->spec->classes[c].slo_mark.file)
-			v->class_slo_ns[c] = g->spec->classes[c].slo_ns;
+		if (atomic_load(&g->classes[c].slo_set))
+			v->class_slo_ns[c] = atomic_load(&g->classes[c].slo_ns);
 	}
 	motion = motion_of(g);
 	v->stages = calloc((size_t)g->n_stages, sizeof(*v->stages));

@@ -115,6 +115,10 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 		return x->sin6_port == y->sin6_port && x->sin6_scope_id == y->sin6_scope_id &&
 		       memcmp(&x->sin6_addr, &y->sin6_addr, sizeof(x->sin6_addr)) == 0;
 	}
+	if (a->sa_family == AF_UNIX)
+		return strncmp(((const struct sockaddr_un *)a)->sun_path,
+			   ((const struct sockaddr_un *)b)->sun_path,
+			   sizeof(((const struct sockaddr_un *)a)->sun_path)) == 0;
 	return false;
 }
 

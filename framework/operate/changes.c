@@ -66,8 +66,14 @@ bool graph_find_owner(
 {
 	*of = (struct owner){.graph = g, .group = graph_group_spec(g, name)};
 	if (!of->group)
-		of->stage = find_named(g, name, "stage or group", why, size);
-	return of->group || of->stage;
+		of->stage = weir_graph_stage(g, name);
+	if (of->group || of->stage)
+		return true;
+	if (strncmp(name, CLASSES_PREFIX, sizeof(CLASSES_PREFIX) - 1) == 0)
+		of->class = graph_class_find(g, name, why, size);
+	else
+		find_named(g, name, "stage or group", why, size);
+	return of->class;
 }
 
 static void forget(void *arg)

@@ -26,16 +26,23 @@ struct override_values {
 	int64_t again_ns;          /* if stuck: when that is tried again */
 };
 
-/** What has knobs: a stage or, if `stage` is NULL, a group. */
+/** The owner of knobs: a stage, a group or a class of events. The other two are NULL. */
 struct owner {
 	struct weir_graph *graph;
 	struct weir_stage *stage;
 	struct weir_group_spec *group; /* of graph->spec */
+	struct graph_class *class; /* of graph->classes; it has a spec in graph->spec->classes */
 };
 
+/** The name under which operators set the knobs of the owner; of a class, "classes.NAME". */
 static inline const char *owner_name(const struct owner *of)
 {
-	return of->stage ? of->stage->name : of->group->name;
+	return of->stage ? of->stage->name : of->group ? of->group->name : of->class->path;
+}
+
+static inline const char *owner_kind(const struct owner *of)
+{
+	return of->stage ? "stage" : of->group ? "group" : "class";
 }
 
 static inline struct owner owner_stage(struct weir_stage *st)
@@ -99,6 +106,25 @@ int graph_group_knob_turn(
  *  that are invalid now are not reported. */
 int graph_group_knob_lasts(const struct owner *of, const char *knob, const char *value,
     int64_t until_ns, char *why, size_t size) WEIR_REQUIRES(&of->graph->lock);
+/** The same for classes (class_knobs.c). graph_class_find returns the class called "classes.NAME",
+ *  or NULL, with a message in why[size]. graph_class_spec returns the spec of a class. */
+struct graph_class *graph_class_find(
+    struct weir_graph *g, const char *path, char *why, size_t size);
+struct weir_class_spec *graph_class_spec(const struct owner *of);
+int graph_class_knob_live(const struct owner *of, const char *knob, char *why, size_t size);
+int graph_class_knob_turn(
+    const struct owner *of, const char *knob, const char *value, char *why, size_t size);
+/** A reload has made the objectives of `wanted` those of `g`. Whether a class has one of its own is
+ *  as in `wanted`, too, except where an operator has set another one. */
+void graph_classes_renew(struct weir_graph *g, const struct weir_spec *wanted)
+    WEIR_REQUIRES(&g->lock);
+
+/** Let the objective of the stage's spec take effect. */
+void graph_stage_slo(struct weir_stage *st);
+/** Check `wanted` as `weir check` would. Errors that `now` has, too, do not count. Returns 0, or
+ *  WEIR_EINVAL or WEIR_ENOMEM with the reason in why[size]. */
+int graph_check_spec(
+    const struct weir_spec *now, const struct weir_spec *wanted, char *why, size_t size);
 /** The stage's knobs are `next`. Check them as `weir check` would, together with the rest of the
  *  spec. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM with the reason in why[size]. */
 int graph_check_stage(
@@ -120,7 +146,7 @@ int graph_no_knob(const struct weir_knob *table, const char *who, const char *na
  *  suggests the nearest name. */
 struct weir_stage *graph_find_stage(
     const struct weir_graph *g, const char *name, char *why, size_t size);
-/** Find the stage or group called `name`. Returns false with a message in why[size]. */
+/** Find the stage, group or class called `name`. Returns false with a message in why[size]. */
 bool graph_find_owner(
     struct weir_graph *g, const char *name, struct owner *of, char *why, size_t size);
 

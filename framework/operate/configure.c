@@ -239,6 +239,11 @@ static void compare_all(struct weir_graph *g, const struct weir_graph *wanted, s
 		if (graph_match_owner(other, &of, &counterpart))
 			compare_table(g, t, &of, &counterpart, weir_group_knobs, "");
 	}
+	for (int c = 0; c < g->spec->n_classes; c++) {
+		of = (struct owner){.graph = g, .class = &g->classes[c]};
+		if (graph_match_owner(other, &of, &counterpart))
+			compare_table(g, t, &of, &counterpart, weir_class_knobs, "");
+	}
 }
 
 int weir_graph_configure(struct weir_graph *g, const struct weir_graph *wanted, int *n_turned)
@@ -249,8 +254,10 @@ int weir_graph_configure(struct weir_graph *g, const struct weir_graph *wanted, 
 	lock_take(&g->lock);
 	compare_all(g, wanted, &t);
 	int rc = configure(g, &t);
-	if (rc == 0)
+	if (rc == 0) {
+		graph_classes_renew(g, wanted->spec);
 		configure_server(g, wanted->spec);
+	}
 	lock_release(&g->lock);
 	if (rc == 0)
 		refresh(g, wanted);

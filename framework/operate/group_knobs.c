@@ -34,8 +34,7 @@ static void find_errors(const struct weir_spec *spec, struct weir_errs *errs)
 	plan_free(&plan);
 }
 
-/* Check `wanted`, which differs from `now` in values of one stage or group. */
-static int check(
+int graph_check_spec(
     const struct weir_spec *now, const struct weir_spec *wanted, char *why, size_t size)
 {
 	struct weir_errs *errs = calloc(2, sizeof(*errs));
@@ -67,7 +66,7 @@ int graph_check_stage(
 		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
 	memcpy(wanted.stages, now->stages, bytes);
 	wanted.stages[st->id] = *next;
-	int rc = check(now, &wanted, why, size);
+	int rc = graph_check_spec(now, &wanted, why, size);
 	free(wanted.stages);
 	return rc;
 }
@@ -88,7 +87,7 @@ static int check_group(
 	/* `policy` of `cores` has no effect while `cores` is a number, and must be no error then */
 	if (next_policy_find(one->schedule))
 		one->threads.policy = NULL;
-	int rc = check(now, &wanted, why, size);
+	int rc = graph_check_spec(now, &wanted, why, size);
 	free(wanted.groups);
 	return rc;
 }

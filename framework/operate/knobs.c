@@ -252,6 +252,12 @@ static int check_section(const struct weir_stage *st, const struct weir_stage_sp
 	return 0;
 }
 
+void graph_stage_slo(struct weir_stage *st)
+{
+	atomic_store(&st->sink.slo_ns, weir_spec_slo_ns(st->graph->spec, st->spec));
+	atomic_store(&st->sink.queue.starve_ns, graph_starve_ns(st));
+}
+
 static void apply(struct weir_stage *st, bool admission)
 {
 	const struct weir_stage_spec *s = st->spec;
@@ -263,8 +269,7 @@ static void apply(struct weir_stage *st, bool admission)
 	}
 	if (st->pool || s->inlined)
 		queue_set_limit(&st->sink.queue, (uint32_t)s->queue.limit);
-	atomic_store(&st->sink.slo_ns, weir_spec_slo_ns(st->graph->spec, s));
-	atomic_store(&st->sink.queue.starve_ns, graph_starve_ns(st));
+	graph_stage_slo(st);
 	graph_batch_bound(st, (int)s->cohort.max);
 	graph_width_bound(st);
 	atomic_store(&st->children, (unsigned)s->children);
@@ -391,8 +396,9 @@ static int set_with(
 
 int graph_knob_live(const struct owner *of, const char *knob, char *why, size_t size)
 {
-	return of->stage ? stage_knob_live(of->stage, knob, why, size)
-			 : graph_group_knob_live(of, knob, why, size);
+	return of->stage   ? stage_knob_live(of->stage, knob, why, size)
+	       : of->group ? graph_group_knob_live(of, knob, why, size)
+			   : graph_class_knob_live(of, knob, why, size);
 }
 
 int graph_knob_turn(
@@ -403,6 +409,8 @@ int graph_knob_turn(
 
 	if (rc != 0)
 		return rc;
+	if (of->class)
+		return graph_class_knob_turn(of, knob, value, why, size);
 	if (!st)
 		return graph_group_knob_turn(of, knob, value, why, size);
 	return strncmp(knob, "with.", 5) == 0 ? set_with(st, knob + 5, value, why, size)
@@ -432,8 +440,13 @@ int graph_knob_print(const struct owner *of, const char *knob, char *buf, size_t
 		conf_put(c);
 		return rc;
 	}
-	void *base = st ? (void *)st->spec : (void *)of->group;
-	row = graph_knob_row(st ? weir_stage_knobs : weir_group_knobs, knob, &base);
+	void *base = st          ? (void *)st->spec
+		     : of->group ? (void *)of->group
+				 : (void *)graph_class_spec(of);
+	row = graph_knob_row(st          ? weir_stage_knobs
+			     : of->group ? weir_group_knobs
+					 : weir_class_knobs,
+	    knob, &base);
 	if (row)
 		rc = weir_knob_print(row, base, buf, size) < 0 ? WEIR_EINVAL : 0;
 	return rc;

@@ -38,7 +38,7 @@ struct override *graph_override(
 {
 	for (struct override *o = g->overrides; o; o = o->next)
 		if (o->of.stage == of->stage && o->of.group == of->group &&
-		    strcmp(o->knob, knob) == 0)
+		    o->of.class == of->class && strcmp(o->knob, knob) == 0)
 			return o;
 	return NULL;
 }

@@ -219,8 +219,8 @@ static int unset_locked(struct weir_graph *g, const struct owner *of, const char
 		return graph_knob_turn(of, knob, "", why, size);
 	if (!o)
 		return graph_say(why, size, WEIR_EBUSY,
-		    "'%s' of %s '%s' already has its configured value", knob,
-		    of->stage ? "stage" : "group", owner_name(of));
+		    "'%s' of %s '%s' already has its configured value", knob, owner_kind(of),
+		    of->class ? of->class->name : owner_name(of));
 	struct before *b = before_of(o);
 	if (!b)
 		return graph_say(why, size, WEIR_ENOMEM, "out of memory");
@@ -412,11 +412,10 @@ static bool carry_pass(struct weir_graph *g, const struct weir_graph *old, bool 
 
 	for (const struct override *o = old->overrides; o; o = o->next, i++) {
 		struct owner of;
-		char why[192] = "the stage no longer exists";
+		char why[192];
 		if (done[i])
 			continue;
-		if (!o->of.stage)
-			graph_say(why, sizeof(why), 0, "the group no longer exists");
+		graph_say(why, sizeof(why), 0, "the %s no longer exists", owner_kind(&o->of));
 		done[i] =
 		    graph_match_owner(g, &o->of, &of) && carry(g, &of, o, why, sizeof(why)) == 0;
 		moved |= done[i];

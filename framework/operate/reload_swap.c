@@ -106,12 +106,16 @@ static void find_unchanged(struct weir_graph *g)
 
 bool graph_match_owner(struct weir_graph *g, const struct owner *of, struct owner *match)
 {
+	char why[2];
+
 	*match = (struct owner){.graph = g};
 	if (of->stage)
 		match->stage = graph_match(g, of->stage);
-	else
+	else if (of->group)
 		match->group = graph_group_spec(g, of->group->name);
-	return match->stage || match->group;
+	else
+		match->class = graph_class_find(g, of->class->path, why, sizeof(why));
+	return match->stage || match->group || match->class;
 }
 
 static bool is_predecessor(const struct weir_graph *g, const struct weir_stage *old)

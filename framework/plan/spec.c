@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "plan/spec_rows.h"
 
 /* Defaults of the two times of `drain:`; both are guesses. 10 s of grace is longer than requests
  * take, and shorter than the stop timeout of service managers (90 s in systemd). */
@@ -20,9 +21,6 @@
 /* Default of `payloads.family_memory`, a guess: a quarter of the above, so that one client leaves some. */
 #define FAMILY_DEFAULT_BYTES (INT64_C(256) << 20)
 #define OLD_DEFAULT_NS       (600 * NS_PER_S)
-
-/* Objective of a class without an explicit one. */
-#define SLO_DEFAULT_NS (500 * NS_PER_MS)
 
 /* Guaranteed share of a class below the highest priority. 2 % is a guess: enough completions to
  * determine whether the class is served well. */

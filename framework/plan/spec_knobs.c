@@ -21,11 +21,6 @@
 /* Largest value of `stuck`: an hour is a guess. */
 #define STUCK_MAX_NS 3600e9
 
-/* Shortest and longest objective. Both are guesses; below 100 us the resolution of the clock would
- * dominate. */
-#define SLO_MIN_NS 1e5
-#define SLO_MAX_NS 3600e9
-
 /* Most children of an event. 65536 is a choice: at 128 bytes and more for a child, 8 MiB. */
 #define CHILDREN_MAX 65536
 

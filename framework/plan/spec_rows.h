@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the knob tables of stages (spec_knobs.c) and of groups (spec_group_knobs.c) share. */
+/* What the knob tables of stages (spec_knobs.c), groups (spec_group_knobs.c) and classes
+ * (spec_class_knobs.c) share. */
 #ifndef WEIR_PLAN_SPEC_ROWS_H
 #define WEIR_PLAN_SPEC_ROWS_H
 
@@ -19,5 +20,13 @@
 /* Longest time of `gate`, `starve` and `urgent`: a minute is a guess, longer than any objective of
  * stages that share a core. */
 #define VISIT_MAX_NS 60e9
+
+/* Shortest and longest objective of a stage or a class. Both are guesses; below 100 us the
+ * resolution of the clock would dominate. */
+#define SLO_MIN_NS 1e5
+#define SLO_MAX_NS 3600e9
+
+/* Objective of a class that sets none, and of stages without classes. */
+#define SLO_DEFAULT_NS 500000000LL
 
 #endif

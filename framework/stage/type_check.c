@@ -70,8 +70,11 @@ int stage_type_check(const struct weir_stage_ops *ops, struct weir_err *err)
 			    "stage type '%s': outlet '%s' is for children, but %s has no struct "
 			    "weir_op (weir_event_type.op)",
 			    name, o->name, o->type->name);
-	while (ops->metrics && ops->metrics[n_metrics].name)
-		n_metrics++;
+	for (const struct weir_metric *m = ops->metrics; m && m->name; m++, n_metrics++)
+		if (!m->unit || !m->help)
+			return registry_fail(err, WEIR_EINVAL,
+			    "stage type '%s': metric '%s' needs a unit and a help text", name,
+			    m->name);
 	if (n_metrics > WEIR_METRICS_MAX)
 		return registry_fail(err, WEIR_EINVAL,
 		    "stage type '%s' has %d metrics, at most %d are allowed", name, n_metrics,

@@ -16,6 +16,7 @@
 #include <strings.h>
 
 #include "httpdate.h"
+#include "text/ows.h"
 
 /* Whether a header may be a condition field. The length and the first letter rule out nearly all
  * others. */
@@ -63,11 +64,6 @@ void condition_scan(const struct weir_http_request *req, struct condition *c)
 	}
 }
 
-static bool is_space(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 /* The opaque part of an entity tag, with its quotes. */
 static struct weir_slice tag_opaque(struct weir_slice tag)
 {
@@ -91,14 +87,14 @@ static struct weir_slice tag_next(struct weir_slice *list)
 {
 	const char *p = list->p, *end = p + list->n, *start;
 
-	while (p < end && (is_space(*p) || *p == ','))
+	while (p < end && (ows_is(*p) || *p == ','))
 		p++;
 	start = p;
 	if (end - p > 2 && p[0] == 'W' && p[1] == '/')
 		p += 2;
 	const char *close = p < end && *p == '"' ? memchr(p + 1, '"', (size_t)(end - p - 1)) : NULL;
 	struct weir_slice tag = {start, close ? (size_t)(close + 1 - start) : 0};
-	for (p = close ? close + 1 : end; p < end && is_space(*p); p++)
+	for (p = close ? close + 1 : end; p < end && ows_is(*p); p++)
 		;
 	if (p < end && *p != ',') /* more than one tag between two commas */
 		tag.n = 0;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "text/ows.h"
+
 struct coding {
 	const char *token, *ending;
 };
@@ -46,20 +48,6 @@ struct weights {
  * acceptable, but with a lower weight than any that a client can specify. */
 #define UNASKED_HALVES 1
 
-static bool is_space(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-static struct weir_slice trim(const char *p, const char *end)
-{
-	while (p < end && is_space(*p))
-		p++;
-	while (end > p && is_space(end[-1]))
-		end--;
-	return (struct weir_slice){p, (size_t)(end - p)};
-}
-
 /* Parse a weight (RFC 9110, 12.4.2): 0 to 1, with up to three decimals. Returns thousandths, or -1
  * if it is malformed. */
 static int weight_value(struct weir_slice s)
@@ -88,8 +76,8 @@ static void element_read(struct weir_slice s, struct weights *w)
 {
 	const char *end = s.p + s.n;
 	const char *semicolon = s.n > 0 ? memchr(s.p, ';', s.n) : NULL;
-	struct weir_slice name = trim(s.p, semicolon ? semicolon : end);
-	int q = semicolon ? weight_read(trim(semicolon + 1, end)) : 1000;
+	struct weir_slice name = ows_trim(s.p, semicolon ? semicolon : end);
+	int q = semicolon ? weight_read(ows_trim(semicolon + 1, end)) : 1000;
 	bool star = name.n == 1 && name.p[0] == '*';
 	enum encoding e = encoding_find(name);
 
@@ -106,7 +94,7 @@ static void list_read(struct weir_slice s, struct weights *w)
 	while (p < end) {
 		const char *comma = memchr(p, ',', (size_t)(end - p));
 		const char *stop = comma ? comma : end;
-		element_read(trim(p, stop), w);
+		element_read(ows_trim(p, stop), w);
 		p = comma ? comma + 1 : end;
 	}
 }

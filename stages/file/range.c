@@ -11,10 +11,7 @@
 #include <stdbool.h>
 #include <strings.h>
 
-static bool is_space(char c)
-{
-	return c == ' ' || c == '\t';
-}
+#include "text/ows.h"
 
 /* Parse the digits at *p into *value, saturating at INT64_MAX. Returns false if there are none. */
 static bool range_number(const char **p, const char *end, int64_t *value)
@@ -106,12 +103,12 @@ static bool range_list(const char *p, const char *end, int64_t size_bytes, struc
 {
 	int asked = 0;
 
-	if (p < end && is_space(*p))
+	if (p < end && ows_is(*p))
 		return false;
 	for (;;) {
 		int64_t first, last;
 		struct byte_range r;
-		while (p < end && (is_space(*p) || *p == ',')) /* empty elements are legal */
+		while (p < end && (ows_is(*p) || *p == ',')) /* empty elements are legal */
 			p++;
 		if (p == end)
 			return asked > 0;
@@ -119,7 +116,7 @@ static bool range_list(const char *p, const char *end, int64_t size_bytes, struc
 			return false;
 		if (range_resolve(first, last, size_bytes, &r))
 			range_add(set, r);
-		while (p < end && is_space(*p))
+		while (p < end && ows_is(*p))
 			p++;
 		if (p < end && *p != ',')
 			return false;

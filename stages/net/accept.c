@@ -152,13 +152,25 @@ static void let_in(struct net_io *io, const struct newcomer *who)
 		refuse(io, who, NET_LIMIT_CONNECTIONS);
 }
 
+/* The key in the client table. */
+static uint64_t key_of(const struct newcomer *who)
+{
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t size = sizeof(peer);
+
+	if (WEIR_LIKELY(who->addr.ss_family != AF_UNIX))
+		return clients_key(&who->addr);
+	getsockopt(who->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+	return clients_key_of_user(peer.uid);
+}
+
 static void take(struct net_io *io, struct newcomer *who)
 {
 	int64_t n;
 	int over;
 
 	who->asks = 0;
-	who->key = clients_key(&who->addr);
+	who->key = key_of(who);
 	n = clients_enter(io->srv->clients, who->key);
 	if (n == 0) {
 		io->srv->calls->turn_away(io, who->fd, NET_LIMIT_MEMORY, true);

@@ -8,6 +8,7 @@
  *
  * With `per_thread`, all I/O threads use all sockets of an address, which are usually one: a client in
  * the backlog of a socket that few threads watch would wait for these threads, while others have room.
+ * So they do for a socket file, which has one socket.
  */
 #include "net/bind.h"
 
@@ -25,11 +26,14 @@
 
 #include "net/address.h"
 #include "net/handover.h"
+#include "net/socket_file.h"
 
 static int bind_failed(struct weir_err *err, const char *text)
 {
 	int rc = errno == EADDRINUSE ? WEIR_EBUSY : WEIR_ESYS;
 
+	if (err->text[0]) /* of a socket file */
+		return err->code;
 	err->code = rc;
 	switch (errno) {
 	case EADDRINUSE:
@@ -213,6 +217,29 @@ static int find_common(struct net_server *srv, const struct address *a, struct s
 	return s->fd[0] == -1 ? -1 : 0;
 }
 
+/* Find or create the socket at the file `a`. Returns 0, or -1 with errno, or with `err` filled. */
+static int find_file(struct net_server *srv, const struct address *a, const struct net_conf *conf,
+    struct sockets *s, struct weir_err *err)
+{
+	struct socket_file *f = &srv->file[srv->n_addresses];
+	const struct socket_file *from = handover_file(srv, a);
+
+	*f = (struct socket_file){0};
+	*s = (struct sockets){0};
+	s->n = handover_sockets(srv, a, s->fd, &s->passed);
+	s->shared = s->n > 0;
+	if (s->n < 0)
+		return -1;
+	if (s->shared)
+		return !from || socket_file_share(from, conf, f, err) == 0 ? 0 : -1;
+	s->fd[0] = weir_passed_socket((const struct sockaddr *)&a->addr);
+	s->passed = s->fd[0] != -1;
+	if (!s->passed)
+		s->fd[0] = socket_file_open(a, conf, (int)conf->backlog, f, err);
+	s->n = s->fd[0] != -1;
+	return s->n ? 0 : -1;
+}
+
 /* Let every I/O thread listen at the socket `fd`, which the first one owns, the others by duplicates.
  * Returns false with errno on failure; listen_close closes what the threads have, but `fd` is closed
  * here if the first has none. */
@@ -227,22 +254,27 @@ static bool bind_common(struct net_server *srv, const struct sockets *s, int fd)
 			return false;
 		l->passed = s->passed;
 		l->shared = s->shared;
+		l->common = true;
 		l->address = (uint8_t)srv->n_addresses;
 	}
 	return true;
 }
 
-/* Like bind_address, with `per_thread`. */
-static int bind_together(
-    struct net_server *srv, struct address *a, const char *text, int backlog, struct weir_err *err)
+/* Like bind_address, with `per_thread` or a socket file. */
+static int bind_together(struct net_server *srv, const struct address *a, const char *text,
+    const struct net_conf *conf, struct weir_err *err)
 {
 	struct sockets s;
 	int i = 0;
 
-	if (find_common(srv, a, &s) == -1)
+	err->text[0] = '\0';
+	if ((address_file(a) ? find_file(srv, a, conf, &s, err) : find_common(srv, a, &s)) == -1) {
+		while (address_file(a) && s.n > 0)
+			close(s.fd[--s.n]);
 		return bind_failed(err, text);
-	while (i < s.n && listen(s.fd[i], backlog) == 0) {
-		srv->port[srv->n_addresses] = port_of(s.fd[i]);
+	}
+	while (i < s.n && listen(s.fd[i], (int)conf->backlog) == 0) {
+		srv->port[srv->n_addresses] = address_file(a) ? 0 : port_of(s.fd[i]);
 		if (!bind_common(srv, &s, s.fd[i++]))
 			break;
 		if (i == s.n) {
@@ -258,7 +290,8 @@ static int bind_together(
 
 /* Bind one address for every I/O thread. If its port is 0, the first bind determines the port. On
  * failure, sockets found but not used yet are closed here, the others by listen_close. */
-static int bind_address(struct net_server *srv, const char *text, int backlog, struct weir_err *err)
+static int bind_address(
+    struct net_server *srv, const char *text, const struct net_conf *conf, struct weir_err *err)
 {
 	struct address a;
 	struct sockets s;
@@ -267,8 +300,8 @@ static int bind_address(struct net_server *srv, const char *text, int backlog, s
 
 	if (rc != 0)
 		return rc;
-	if (srv->per_thread > 0)
-		return bind_together(srv, &a, text, backlog, err);
+	if (srv->per_thread > 0 || address_file(&a))
+		return bind_together(srv, &a, text, conf, err);
 	if (find_sockets(srv, &a, &s) == -1)
 		return bind_failed(err, text);
 	for (i = 0; (i < srv->n_io || i < s.n) && ok; i++) {
@@ -284,7 +317,7 @@ static int bind_address(struct net_server *srv, const char *text, int backlog, s
 		l->passed = s.passed;
 		l->shared = s.shared && i < s.n;
 		l->address = (uint8_t)srv->n_addresses;
-		ok = listen(fd, backlog) == 0;
+		ok = listen(fd, (int)conf->backlog) == 0;
 		srv->port[srv->n_addresses] = port_of(fd);
 		set_port(&a, srv->port[srv->n_addresses]);
 	}
@@ -311,8 +344,9 @@ int listen_bind(struct net_server *srv, const struct net_conf *conf, struct weir
 	int rc = 0;
 
 	handover_begin(srv);
+	memset(srv->file, 0, sizeof(srv->file));
 	for (int i = 0; i < conf->listen.n && rc == 0; i++) {
-		rc = bind_address(srv, conf->listen.items[i], (int)conf->backlog, err);
+		rc = bind_address(srv, conf->listen.items[i], conf, err);
 		if (rc != 0)
 			listen_blame(srv->stage, i);
 	}

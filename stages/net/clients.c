@@ -79,6 +79,17 @@ uint64_t clients_key(const struct sockaddr_storage *addr)
 	return key;
 }
 
+uint64_t clients_key_of_user(uid_t user)
+{
+	const uint32_t number = user;
+	uint8_t bytes[8] = {0, 0, 0xff, 0xfe}; /* as above, and apart from IPv4 addresses */
+	uint64_t key;
+
+	memcpy(bytes + 4, &number, sizeof(number));
+	memcpy(&key, bytes, sizeof(key));
+	return key;
+}
+
 static inline uint64_t turn(uint64_t x, int bits)
 {
 	return x << bits | x >> (64 - bits);

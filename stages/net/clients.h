@@ -4,7 +4,8 @@
  * opens them.
  *
  * An address is a whole IPv4 address, or the first 64 bits of an IPv6 address, since a client with
- * one address of a /64 network has all of them (RFC 4291, 2.5.1). Its key is a number, never 0.
+ * one address of a /64 network has all of them (RFC 4291, 2.5.1). The clients of socket files have no
+ * addresses; those of each user of the machine count as one. A key is a number, never 0.
  * The counts are exact, in a table that all I/O threads share. The table is accessed when a
  * connection opens and closes, never per request, and has one 32-byte entry for each address with
  * an open connection. Rates take 64 KiB for any number of addresses, so two addresses may share a
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 struct clients;
 
@@ -28,6 +30,9 @@ void clients_free(struct clients *p);
 
 /** Return the key of a client's address. IPv4-mapped IPv6 addresses count as IPv4 addresses. */
 uint64_t clients_key(const struct sockaddr_storage *addr);
+
+/** Return the key of the clients of socket files that a user of this machine has started. */
+uint64_t clients_key_of_user(uid_t user);
 
 /** Count one more connection of `key`. Returns the number of its connections, including this one,
  * or 0 if out of memory, in which case this one is not counted. The call takes the lock of one of

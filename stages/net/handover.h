@@ -48,6 +48,10 @@ void handover_begin(const struct net_server *srv);
 int handover_sockets(
     const struct net_server *srv, const struct address *a, int fd[NET_IO_MAX], bool *passed);
 
+/** Return the file of the predecessor of `srv` at `a`, which must be a socket file; NULL if it has none
+ * there. Main thread, in start. */
+const struct socket_file *handover_file(const struct net_server *srv, const struct address *a);
+
 /** Return the TLS state of the predecessor of `srv`; NULL without a predecessor or without TLS.
  * Main thread, in start. */
 struct tls_site *handover_site(const struct net_server *srv);

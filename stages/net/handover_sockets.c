@@ -82,15 +82,16 @@ static int of_first(struct listener *const *list, int n)
 	return i;
 }
 
-/* Like handover_sockets; the caller holds the lock of `old`. With `per_thread`, each thread of `old` has
- * duplicates of the same sockets. */
+/* Like handover_sockets; the caller holds the lock of `old`. With `per_thread`, and at a socket file,
+ * each thread of `old` has duplicates of the same sockets. */
 static int share_sockets(
     const struct net_server *old, const struct address *a, int fd[NET_IO_MAX], bool *passed)
 {
 	struct listener *list[NET_IO_MAX];
 	int n = find_sockets(old, a, list, NET_IO_MAX), i = 0;
+	const bool common = n > 0 && list[0]->common;
 
-	if (old->per_thread > 0)
+	if (common)
 		n = of_first(list, n);
 
 	for (; i < n; i++) {
@@ -104,11 +105,21 @@ static int share_sockets(
 			close(fd[i]);
 		return WEIR_ESYS;
 	}
-	if (n > 0 && old->per_thread > 0)
+	if (common)
 		share_address(old, list[0]);
 	while (i-- > 0)
 		list[i]->shared = true; /* checked by the thread of the listener when it stops */
 	return n;
+}
+
+const struct socket_file *handover_file(const struct net_server *srv, const struct address *a)
+{
+	const struct net_server *old = predecessor(srv);
+
+	for (int k = 0; old && k < old->n_addresses; k++)
+		if (strcmp(old->file[k].path, address_file(a)) == 0)
+			return &old->file[k];
+	return NULL;
 }
 
 int handover_sockets(

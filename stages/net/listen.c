@@ -13,6 +13,9 @@
  * socket closed.
  * With `per_thread`, the threads share a backlog, which they empty as they have room, until the server
  * accepts nothing more.
+ *
+ * A socket file is removed instead, after which no client finds the socket. The last thread that closes it
+ * shuts it down first, so that a client that has just found it is refused instead of reset.
  */
 #include "net/listen.h"
 
@@ -24,6 +27,7 @@
 #include "net/accept.h"
 #include "net/evict.h"
 #include "net/per_thread.h"
+#include "net/socket_file.h"
 #include "net/stand_in.h"
 
 /* Delay before accepting is retried when descriptors or slots were used up. 50 ms is a guess: a
@@ -55,7 +59,7 @@ static bool is_stand_in(const struct net_io *io, const struct listener *l)
  * socket. */
 static bool watch_one(struct net_io *io, struct listener *l)
 {
-	bool common = l->passed || io->srv->per_thread > 0 || is_stand_in(io, l);
+	bool common = l->passed || l->common || is_stand_in(io, l);
 
 	l->watched =
 	    weir_loop_add(io->loop, &l->watch, EPOLLIN | (common ? EPOLLEXCLUSIVE : 0)) == 0;
@@ -178,11 +182,16 @@ void listen_drain(struct net_io *io)
 	};
 	struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
-	/* If attaching fails, the race described above remains; it is rare. */
-	for (int i = 0; i < count(io); i++)
-		if (!nth(io, i)->passed && nth(io, i)->watch.fd != -1)
-			setsockopt(nth(io, i)->watch.fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
-			    sizeof(filter));
+	for (int i = 0; i < count(io); i++) {
+		const struct listener *l = nth(io, i);
+		if (l->passed || l->watch.fd == -1)
+			continue;
+		if (io->srv->file[l->address].inode != 0)
+			socket_file_remove(io->srv, l->address);
+		else /* if attaching fails, the race described above remains; it is rare */
+			setsockopt(
+			    l->watch.fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
+	}
 }
 
 /* Close `l`, under the lock because a thread that stands in for this one, or a new server in a
@@ -217,6 +226,23 @@ static void accept_last(struct net_io *io, const struct listener *l)
 		accept_rest(io, l->watch.fd);
 }
 
+/* Whether `l` is at a file that was removed, and no other thread has its socket any more. */
+static bool is_last(struct net_server *srv, const struct listener *l)
+{
+	const struct socket_file *f = &srv->file[l->address];
+	int n = 0;
+
+	if (f->inode == 0)
+		return false;
+	pthread_mutex_lock(&srv->lock);
+	for (int i = 0; i < srv->n_io && f->path[0] == '\0'; i++)
+		for (int k = 0; k < srv->io[i]->accept.n_listeners; k++)
+			n += srv->io[i]->listener[k].address == l->address &&
+			     srv->io[i]->listener[k].watch.fd != -1;
+	pthread_mutex_unlock(&srv->lock);
+	return n == 1;
+}
+
 void listen_close(struct net_io *io)
 {
 	if (io->loop)
@@ -225,6 +251,8 @@ void listen_close(struct net_io *io)
 		struct listener *l = nth(io, i);
 		if (l->watch.fd == -1)
 			continue;
+		if (is_last(io->srv, l))
+			shutdown(l->watch.fd, SHUT_RDWR);
 		accept_last(io, l);
 		if (io->loop && io->drain.phase == NET_DRAINING && per_thread_full(io)) {
 			per_thread_accepted(io);

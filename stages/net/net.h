@@ -29,6 +29,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 #include <weir/weir.h>
 
@@ -41,6 +43,8 @@
  * is as many as there are mailboxes with outboxes (event/mailbox.h), and their descriptors, four for
  * each thread, are as many as a process may usually have. */
 #define NET_IO_MAX 1024
+/** The address of clients of socket files, in logs, fields and `trust`. */
+#define NET_UNIX_NAME "unix"
 /** Words of a bitmap with a bit for each I/O thread. */
 #define NET_IO_WORDS (NET_IO_MAX / 64)
 
@@ -54,13 +58,14 @@
 /** The values of `with:` that servers of all protocols have. */
 struct net_conf {
 	struct weir_strings listen;
-	struct weir_strings trust; /* networks of proxies */
+	struct weir_strings trust; /* networks of proxies, and "unix" */
 	int64_t threads;           /* -1 means auto */
 	int64_t per_thread;        /* 0 means no limit */
 	int64_t max_connections, backlog;
 	int64_t max_per_address; /* -1 means auto */
 	double accept_rate;      /* per second and address; 0 means unlimited */
 	int64_t linger_ns;
+	char *socket_mode, *socket_group; /* of socket files; NULL or "" means the default */
 	struct tls_conf tls;
 };
 
@@ -140,6 +145,8 @@ struct listener {
 	bool watched;
 	/* opened by a service manager, which may keep it open; all I/O threads share the socket */
 	bool passed;
+	/* All I/O threads have a descriptor of the socket: with `per_thread`, or of a socket file. */
+	bool common;
 	/* Shared across a reload with the old or the new server (handover.h). Written during
 	 * startup, read in the drain. */
 	bool shared;
@@ -338,6 +345,15 @@ struct net_calls {
 
 /* ---- a server ---- */
 
+/** The file of a Unix socket: socket_file.h. */
+struct socket_file {
+	/* empty if there is none, or if a service manager owns it */
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	dev_t device; /* with `inode`, of the file as created */
+	ino_t inode;
+	bool created; /* in this start, not shared with a predecessor */
+};
+
 struct net_server {
 	/* set by the thread of an operator; I/O threads read it in each iteration */
 	atomic_bool paused;
@@ -347,7 +363,10 @@ struct net_server {
 	int64_t per_thread;   /* maximum number of connections of an I/O thread; 0 means no limit */
 	struct tls_site *tls; /* NULL without TLS */
 	struct networks trust;
-	uint16_t port[NET_LISTEN_MAX];
+	bool trusts_unix;              /* clients of socket files are proxies in `trust` */
+	uint16_t port[NET_LISTEN_MAX]; /* 0 for a socket file */
+	/* by address; `path` is guarded by `lock` once the I/O threads run */
+	struct socket_file file[NET_LISTEN_MAX];
 	struct net_io *io[NET_IO_MAX];
 	atomic_int n_loops; /* how many of io[] may be woken; grows during startup */
 	struct clients *clients;
@@ -382,11 +401,13 @@ static inline void net_touch(struct net_io *io)
 	io->srv->calls->touch(io);
 }
 
-/** Whether the address belongs to a proxy in `trust`. */
+/** Whether the address of a client belongs to a proxy in `trust`. */
 static inline bool net_trusts(const struct net_server *srv, const struct sockaddr_storage *addr)
 {
 	struct net_address a;
 
+	if (WEIR_UNLIKELY(addr->ss_family == AF_UNIX))
+		return srv->trusts_unix;
 	return WEIR_UNLIKELY(srv->trust.n > 0) && net_address_of(addr, &a) &&
 	       networks_have(&srv->trust, &a);
 }

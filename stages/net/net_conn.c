@@ -2,6 +2,8 @@
 /* Counts the connections of a server; see net_conn.h. */
 #include "net/net_conn.h"
 
+#include <stdio.h>
+
 #include "net/clients.h"
 #include "net/listen.h"
 
@@ -47,7 +49,11 @@ void net_conn_name(struct net_conn *c, const struct sockaddr_storage *addr)
 {
 	struct net_address a;
 
-	c->client.address_n =
-	    net_address_of(addr, &a) ? (uint8_t)net_address_text(&a, c->client.address) : 0;
+	c->client.address_n = 0;
+	if (addr->ss_family == AF_UNIX)
+		c->client.address_n = (uint8_t)snprintf(
+		    c->client.address, sizeof(c->client.address), "%s", NET_UNIX_NAME);
+	else if (net_address_of(addr, &a))
+		c->client.address_n = (uint8_t)net_address_text(&a, c->client.address);
 	c->client.address[c->client.address_n] = '\0';
 }

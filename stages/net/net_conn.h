@@ -20,7 +20,7 @@ void net_conn_enter(struct net_io *io, struct net_conn *c);
  * its descriptor, which the caller then owns; accepting resumes if it was held up. */
 int net_conn_detach(struct net_io *io, struct net_conn *c);
 
-/** Store the client's address as text. */
+/** Store the client's address as text; NET_UNIX_NAME for a client of a socket file. */
 void net_conn_name(struct net_conn *c, const struct sockaddr_storage *addr);
 
 /** Remove `c` from the list it is in, if any. */

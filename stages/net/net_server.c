@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/address.h"
 #include "net/bind.h"
@@ -17,6 +18,7 @@
 #include "net/per_thread.h"
 #include "net/reach.h"
 #include "net/slot.h"
+#include "net/socket_file.h"
 #include "net/stand_in.h"
 #include "net/tls/tls_site.h"
 
@@ -81,17 +83,26 @@ static int check_per_thread(
 	return WEIR_EINVAL;
 }
 
-static int read_trust(
-    struct weir_stage *st, const struct net_conf *conf, struct networks *out, struct weir_err *err)
+static int read_trust(struct weir_stage *st, const struct net_conf *conf, struct net_server *srv,
+    struct weir_err *err)
 {
+	struct networks *out = &srv->trust;
 	char at[32];
+	int i;
 
-	for (out->n = 0; out->n < conf->trust.n && out->n < NETWORKS_MAX; out->n++)
-		if (network_parse(conf->trust.items[out->n], &out->item[out->n], err) != 0)
+	out->n = 0;
+	for (i = 0; i < conf->trust.n; i++) {
+		if (strcmp(conf->trust.items[i], NET_UNIX_NAME) == 0)
+			srv->trusts_unix = true;
+		else if (out->n == NETWORKS_MAX ||
+			 network_parse(conf->trust.items[i], &out->item[out->n], err) != 0)
 			break;
-	if (out->n == conf->trust.n)
+		else
+			out->n++;
+	}
+	if (i == conf->trust.n)
 		return 0;
-	snprintf(at, sizeof(at), "trust.%d", out->n + 1);
+	snprintf(at, sizeof(at), "trust.%d", i + 1);
 	weir_blame(st, at);
 	if (out->n == NETWORKS_MAX)
 		snprintf(err->text, sizeof(err->text), "'trust' takes at most %d networks",
@@ -103,7 +114,7 @@ int net_conf_check(struct weir_stage *st, const struct net_conf *conf, struct we
 {
 	struct address a;
 
-	if (check_per_thread(st, conf, err) != 0)
+	if (check_per_thread(st, conf, err) != 0 || socket_file_check(st, conf, err) != 0)
 		return WEIR_EINVAL;
 
 	for (int i = 0; i < conf->listen.n; i++)
@@ -164,7 +175,7 @@ int net_server_init(
 	struct net_server *srv = weir_state(st);
 	pthread_condattr_t attr;
 
-	if (read_trust(st, conf, &srv->trust, err) != 0 ||
+	if (read_trust(st, conf, srv, err) != 0 ||
 	    tls_site_new(st, outlet, &conf->tls, &srv->tls, err) != 0)
 		return WEIR_EINVAL;
 	srv->clients = clients_new();
@@ -194,6 +205,8 @@ static void close_all(struct net_server *srv)
 		if (io->loop)
 			weir_loop_join(io->loop);
 		io->loop = NULL;
+		if (atomic_load(&srv->phase) == NET_RUNNING) /* the start has failed */
+			socket_file_undo(srv);
 		listen_close(io);
 		handover_fini(io);
 		per_thread_fini(io);

@@ -37,7 +37,7 @@ static bool find_held(const struct net_io *io, uint64_t mask[NET_IO_WORDS])
 	return any;
 }
 
-/* Duplicate the listeners of `from`. Passed sockets are skipped, since all threads watch them in
+/* Duplicate the listeners of `from`. Common sockets are skipped, since all threads watch them in
  * any case. The caller holds the lock, under which the owner closes its sockets. */
 static bool take(struct net_io *io, const struct net_io *from)
 {
@@ -46,7 +46,7 @@ static bool take(struct net_io *io, const struct net_io *from)
 	for (int i = 0; ok && i < from->accept.n_listeners; i++) {
 		const struct listener *l = &from->listener[i];
 		struct listener *mine = &io->accept.stand_in[io->accept.n_stand_in];
-		if (l->passed || l->watch.fd == -1)
+		if (l->passed || l->common || l->watch.fd == -1)
 			continue;
 		*mine = (struct listener){.io = io,
 		    .address = l->address,

@@ -308,4 +308,53 @@ is exit 1; is err has 'paths.yaml:2:9: '; is err has 'a relative path begins at 
 printf 'weir: 1\nadmin: { listen: "127.0.0.1:0", tokens: { a: { file: none, role: viewer } } }\nstages:\n  web: { use: http.server, with: { listen: "127.0.0.1:0", tls: { cert: none.pem, key: none.key } }, to: end }\n  end: { use: respond }\n' >paths.yaml
 weir check paths.yaml
 is exit 1; is err has 'paths.yaml:2:54: '; is err has 'a relative path begins at the folder of the YAML file'
+# ---- the certificate of the admin endpoint ----
+cat >secure.yaml <<'YAML'
+weir: 1
+name: secure
+admin:
+  listen: "127.0.0.1:0"
+  tls:
+    cert: certs/admin.pem
+    key: certs/admin.key
+stages:
+  web:   { use: http.server, with: { listen: "127.0.0.1:0" }, to: { request: hello } }
+  hello: { use: respond, with: { body: "hello\n" } }
+YAML
+for verb in check run; do
+	weir $verb secure.yaml
+	is exit 1
+	is err has "secure.yaml:6:11: the certificate certs/admin.pem cannot be used: No such file or directory"
+	is err has "    key: certs/admin.key"
+	is err has "secure.yaml:7:10: the key of the certificate: cannot read certs/admin.key: No such file or directory"
+	is err has "a relative path begins at the folder of the YAML file: looked for in $(pwd -P)"
+	is err has '2 errors'
+done
+# also from elsewhere
+mkdir -p other
+(cd other && "$program" check ../secure.yaml 2>err)
+about='weir check ../secure.yaml' err=$(<other/err)
+is err has "a relative path begins at the folder of the YAML file: looked for in $(pwd -P)"
+sed -i 's/certs\//\/nowhere\//' secure.yaml
+weir check secure.yaml
+is exit 1
+is err has 'secure.yaml:6:11: the certificate /nowhere/admin.pem cannot be used: No such file or directory'
+is err has 'correct the path, or make the file first'
+mkdir certs
+sed -i 's/\/nowhere\//certs\//' secure.yaml
+printf 'no certificate\n' | tee certs/admin.pem >certs/admin.key
+weir check secure.yaml
+is exit 1
+is err has "secure.yaml:7:10: the key of the certificate: certs/admin.key is accessible to users other than its owner"
+is err has 'run: chmod 600 certs/admin.key'
+chmod 600 certs/admin.key
+weir check secure.yaml
+is exit 1
+is err has 'secure.yaml:6:11: the certificate or the key of certs/admin.pem cannot be used: '
+if [ "$(id -u)" != 0 ]; then # root reads everything
+	chmod 000 certs/admin.pem
+	weir check secure.yaml
+	is exit 1
+	is err has "user $(id -u), as which the server runs, must be able to read it"
+fi
 finish

@@ -93,6 +93,14 @@ is exit 0; is out has 'plugin.my_shop'
 about='a request to the changed stage'
 out=$(curl -sS "${web%/}/world")
 is out has 'hello~/world'
+sed -i "s/text\[n\] = '~'/text[n] = '+'/" my_shop.c
+weir stage build my_shop.c -o build/my_shop.so
+is exit 0; is out has 'build/my_shop.so is built'
+weir reload --admin "$admin"
+is exit 0; is out has 'plugin.my_shop'
+about='a request to the stage that was built without CMake'
+out=$(curl -sS "${web%/}/world")
+is out has 'hello+/world'
 kill -TERM "$pid"
 ended
 is exit 0

@@ -33,6 +33,14 @@ from openapi_server import JSON, PATIENCE_S, Load, Server, Watcher, Wrong, check
 
 KNOB = "/api/v1/stages/{stage}/knobs/{knob}"
 GROUP_KNOB = "/api/v1/groups/{group}/knobs/{knob}"
+CLASS_KNOB = "/api/v1/classes/{class}/knobs/{knob}"
+
+
+def names_of(path):
+    """Names that exist, for the parameters of `path`."""
+    knob = "slo" if "/classes/" in path else "threads.max"
+    return {"stage": "work", "group": "pair", "class": "vip", "knob": knob, "file": "app.js"}
+
 
 SERVER = """
 weir: 1
@@ -93,6 +101,10 @@ def ask_all(server, every_knob=False):
     for group in {stage["group"] for stage in graph["stages"]} - {"", *stages}:
         server.ask("GET", "/api/v1/groups/{group}/knobs", 200, group=group)
         server.ask("GET", GROUP_KNOB, 200, group=group, knob="threads.max")
+    for name in graph["classes"]:
+        knobs = server.ask("GET", "/api/v1/classes/{class}/knobs", 200, **{"class": name})["knobs"]
+        for knob in knobs:
+            server.ask("GET", CLASS_KNOB, 200, **{"class": name, "knob": knob["name"]})
     page = server.raw("GET", "/")[1].startswith("text/html")
     for parameter in server.document.paths["/{file}"]["parameters"]:
         for file in parameter["schema"]["enum"]:
@@ -141,7 +153,6 @@ def ask_pages(server):
 
 def ask_tags(server):
     """Cacheable responses have an ETag and are answered 304 when it matches; all others are no-store."""
-    names = {"stage": "work", "group": "pair", "knob": "threads.max", "file": "app.js"}
 
     def get(target, method="GET", **headers):
         c = http.client.HTTPConnection("127.0.0.1", server.admin, timeout=PATIENCE_S)
@@ -155,7 +166,7 @@ def ask_tags(server):
     for method, path, operation in server.document.operations():
         if method != "GET" or path == "/events":
             continue
-        target = path.format(**names)
+        target = path.format(**names_of(path))
         status, headers, body = get(target)
         if "304" not in operation["responses"]:
             check("ETag" not in headers and headers["Cache-Control"] == "no-store", f"{path} must not be cacheable")
@@ -182,11 +193,11 @@ def ask_tags(server):
         for sent in ('"x"', opaque[:-2] + 'x"', opaque.strip('"')):
             status, _, body = get(target, If_None_Match=sent)
             check(status == 200 and body, f"{path} with {sent}: {status}")
-    target = KNOB.format(**names)
+    target = KNOB.format(**names_of(KNOB))
     tag = get(target)[1]["ETag"]
-    server.ask("PUT", KNOB, 200, body='{"value": "9"}', **names)
+    server.ask("PUT", KNOB, 200, body='{"value": "9"}', **names_of(KNOB))
     check(get(target, If_None_Match=tag)[0] == 200, "a knob has changed, but its tag has not")
-    server.ask("DELETE", KNOB, 200, **names)
+    server.ask("DELETE", KNOB, 200, **names_of(KNOB))
     # Time and counts change under load, but the tag of the graph changes only with the state of a
     # stage.
     graph, pause = "/api/v1/graph", "/api/v1/stages/{stage}/pause"
@@ -194,9 +205,9 @@ def ask_tags(server):
     tag = get(graph)[1]["ETag"]
     server.until(lambda: server.ask("GET", graph, 200)["links"] != before["links"], "events continue")
     check(get(graph, If_None_Match=tag)[0] == 304, "no stage has changed its state, but the tag has changed")
-    server.ask("POST", pause, 200, body="{}", stage=names["stage"])
+    server.ask("POST", pause, 200, body="{}", stage=names_of(KNOB)["stage"])
     check(get(graph, If_None_Match=tag)[0] == 200, "a stage was paused, but the tag has not changed")
-    server.ask("POST", pause.replace("pause", "resume"), 200, body="{}", stage=names["stage"])
+    server.ask("POST", pause.replace("pause", "resume"), 200, body="{}", stage=names_of(KNOB)["stage"])
     # The events that waited during the pause may be another state of the stage for a moment.
     server.until(lambda: get(graph, If_None_Match=tag)[0] == 304, "the tag of the resumed stage is the first one again")
 
@@ -204,7 +215,6 @@ def ask_tags(server):
 def ask_nowhere(server):
     """Unknown paths, methods that a path does not have, and changes that are not permitted."""
     problem = server.document.doc["components"]["schemas"]["Problem"]
-    names = {"stage": "work", "group": "pair", "knob": "threads.max", "file": "app.js"}
     page = server.raw("GET", "/")[1].startswith("text/html")
     for target in ("/nowhere", "/api/v1/", "/api/v2", "/api/v1/stages/a%20b", "/" + "x" * 300):
         status, media, body, _ = server.raw("GET", target)
@@ -217,24 +227,24 @@ def ask_nowhere(server):
         for method in ("GET", "PUT", "POST", "DELETE", "PATCH"):
             if method in allowed:
                 continue
-            status, media, body, allow = server.raw(method, path.format(**names), body="{}", headers=JSON)
+            status, media, body, allow = server.raw(method, path.format(**names_of(path)), body="{}", headers=JSON)
             check(status == 405 and media == "application/problem+json", f"{method} {path}: {status} {media}")
             check(set(allow.split(", ")) - {"HEAD"} == set(allowed), f"{method} {path}: Allow: {allow}")
             check(not server.document.errors_of(parse(body), problem), f"{method} {path}: not a Problem by the schema")
     for method, path, _ in server.document.operations():
         body = None if method in ("GET", "DELETE") else '{"value": "1"}' if path.endswith("{knob}") else "{}"
-        if "{stage}" in path or "{group}" in path:
-            server.ask(method, path, 404, body=body, stage="nosuch", group="nosuch", knob="threads.max")
+        if "{stage}" in path or "{group}" in path or "{class}" in path:
+            server.ask(method, path, 404, body=body, **names_of(path) | {"stage": "nosuch", "group": "nosuch", "class": "nosuch"})
         if "{knob}" in path:
-            server.ask(method, path, 404, body=body, stage="work", group="pair", knob="no.such")
+            server.ask(method, path, 404, body=body, **names_of(path) | {"knob": "no.such"})
         if method == "GET":
             if path.startswith("/api/"):
-                server.ask(method, path, 403, headers={"Sec-Fetch-Site": "cross-site"}, **names)
+                server.ask(method, path, 403, headers={"Sec-Fetch-Site": "cross-site"}, **names_of(path))
             continue
-        server.ask(method, path, 415, body=body, headers={}, **names)
-        server.ask(method, path, 415, body=body, headers={"Content-Type": "text/plain"}, **names)
-        server.ask(method, path, 403, body=body, headers=dict(JSON, Origin="http://elsewhere.example"), **names)
-        server.ask(method, path, 403, body=body, headers=dict(JSON, **{"Sec-Fetch-Site": "cross-site"}), **names)
+        server.ask(method, path, 415, body=body, headers={}, **names_of(path))
+        server.ask(method, path, 415, body=body, headers={"Content-Type": "text/plain"}, **names_of(path))
+        server.ask(method, path, 403, body=body, headers=dict(JSON, Origin="http://elsewhere.example"), **names_of(path))
+        server.ask(method, path, 403, body=body, headers=dict(JSON, **{"Sec-Fetch-Site": "cross-site"}), **names_of(path))
     server.ask("GET", "/{file}", 404, file="nosuch.js")
 
 
@@ -290,6 +300,23 @@ def act_on_knobs(server):
         put(422, json.dumps({"value": text}, ensure_ascii=first % 2 == 0))
         put(422, json.dumps({"value": 1, "for": text}, ensure_ascii=False))
         server.ask("PUT", "/api/v1/overload", 422, body=json.dumps({"mode": text}, ensure_ascii=False))
+
+
+def act_on_class_knobs(server):
+    def ask(method, want, body=None, name="bulk", knob="slo"):
+        return server.ask(method, CLASS_KNOB, want, body=body, **{"class": name, "knob": knob})
+
+    check(ask("PUT", 200, '{"value": "2s"}')["configured"] == "500ms", "the configured objective is not 500ms")
+    check(ask("GET", 200)["effective"] == "2s", "the objective is not 2s")
+    ask("PUT", 200, '{"value": "1s", "for": "10m"}')
+    ask("PUT", 422, '{"value": "1ns"}')
+    ask("PUT", 422, '{"value": "1"}', knob="priority")
+    ask("PUT", 404, '{"value": "1s"}', knob="slow")
+    ask("PUT", 404, '{"value": "1s"}', name="bulky")
+    ask("GET", 404, name="n" * 127)
+    ask("DELETE", 200)
+    ask("DELETE", 409)
+    ask("DELETE", 404, name="classes.bulk")
 
 
 def act_on_group_knobs(server):
@@ -556,7 +583,6 @@ def bearer(name):
 
 
 def try_roles(server):
-    names = {"stage": "work", "group": "pair", "knob": "threads.max", "file": "app.js"}
     page = server.raw("GET", "/")[1].startswith("text/html")
     for method, path, operation in server.document.operations():
         if path == "/events" or path == "/{file}" and not page:
@@ -564,15 +590,15 @@ def try_roles(server):
         public = operation.get("security") == []
         headers = {} if method == "GET" else dict(JSON)
         body = None if method in ("GET", "DELETE") else '{"value": "1"}' if path.endswith("{knob}") else "{}"
-        server.ask(method, path, 200 if public else 401, body=body, headers=headers, **names)
+        server.ask(method, path, 200 if public else 401, body=body, headers=headers, **names_of(path))
         session = path == "/api/v1/session"
         want = 403 if method != "GET" and not session else 409 if method == "DELETE" else 200
-        server.ask(method, path, want, body=body, headers=dict(headers, **bearer("eye")), **names)
+        server.ask(method, path, want, body=body, headers=dict(headers, **bearer("eye")), **names_of(path))
         if method == "GET" or session:
-            server.ask(method, path, want, body=body, headers=dict(headers, **bearer("boss")), **names)
+            server.ask(method, path, want, body=body, headers=dict(headers, **bearer("boss")), **names_of(path))
         else:
             sent = "[]" if path == "/api/v1/stop" else body  # not an end of the server, which has more to answer
-            status = server.raw(method, path.format(**names), sent, dict(headers, **bearer("boss")))[0]
+            status = server.raw(method, path.format(**names_of(path)), sent, dict(headers, **bearer("boss")))[0]
             check(status not in (401, 403, 405, 429), f"{method} {path}: an operator gets {status}")
     status, _, _, _ = server.raw("GET", "/events")
     check(status == 401, f"/events without a token: {status}")
@@ -621,7 +647,7 @@ def try_described(program, top, work):
         server.until(lambda: sum(c["completed_total"] and sum(c["shed_total"].values())
             for c in server.ask("GET", "/api/v1/stages/{stage}", 200, stage="work")["classes"]), "events are completed and shed")
         watcher = Watcher(server, "hz=4", {"hello", "tick", "decision", "act"})
-        for step in (ask_all, act_on_knobs, act_on_group_knobs, act_on_stages, act_on_all, ask_past, ask_pages, ask_tags, ask_ranges, ask_nowhere, ask_badly, ask_events):
+        for step in (ask_all, act_on_knobs, act_on_group_knobs, act_on_class_knobs, act_on_stages, act_on_all, ask_past, ask_pages, ask_tags, ask_ranges, ask_nowhere, ask_badly, ask_events):
             step(server)
         act_on_reload(server, yaml)
         act_on_save(server, yaml)

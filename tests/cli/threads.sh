@@ -113,10 +113,28 @@ case_a_stuck_handler_has_a_stack() {
 	is out has 'stuck      a handler has run in thread app/0 for '
 	is out has 'wait_for (stubborn.so+0x'
 	is out has 'start_thread'
+	weir why app --admin "$admin"
+	is exit 0
+	is out has '  stuck    a handler has run in thread app/0 for '
+	is out has 'wait_for (stubborn.so+0x'
+	weir why --admin "$admin"
+	is exit 0
+	is out has '  stuck    a handler has run in thread app/0 for '
+	is out lacks 'wait_for (stubborn.so+0x'
+	weir why app -o json --admin "$admin"
+	is exit 0
+	is out has '"running": true'
+	is out has '"thread": "app/0"'
+	is out has 'wait_for (stubborn.so+0x'
 	# its thread sleeps
 	until_true metric 'weir_stage_thread_seconds_total{stage="app",state="sleep"}'
 	touch stuck.go
 	until_true shows 'it has returned'
+	weir why app --admin "$admin"
+	is out has '; it has returned'
+	is out has 'wait_for (stubborn.so+0x'
+	weir why --admin "$admin"
+	is out lacks 'it has returned'
 	kill -TERM "$pid"
 	ends
 	is exit 0
@@ -333,10 +351,21 @@ case_a_handler_that_returns_after_two_reloads() {
 	is err has 'nothing was lost'
 }
 
+# Where no namespaces can be made, as in most containers, the case below says so and fails nothing.
+case_without_namespaces() {
+	mkdir -p refusing
+	printf '#!/bin/sh\necho "unshare failed: Operation not permitted" >&2\nexit 1\n' >refusing/unshare
+	chmod +x refusing/unshare
+	about='a case that needs namespaces'
+	out=$(PATH=$work/refusing:$PATH case_a_start_that_hangs_in_a_container 2>&1)
+	is out has 'left out: a server as process 1, since unshare makes no namespace of processes here'
+	is out lacks FAILED
+}
+
 # The kernel keeps the first process of a container alive where a signal would kill any other.
 case_a_start_that_hangs_in_a_container() {
 	if ! unshare --pid --fork --mount-proc true 2>/dev/null; then
-		printf 'no namespace of processes can be made here: left out\n'
+		printf 'left out: a server as process 1, since unshare makes no namespace of processes here\n'
 		return
 	fi
 	for signal in INT TERM; do
@@ -373,5 +402,6 @@ case_an_io_thread_that_is_held
 case_a_handler_that_returns_after_two_reloads
 case_a_reload_that_hangs
 case_a_start_that_hangs
+case_without_namespaces
 case_a_start_that_hangs_in_a_container
 finish

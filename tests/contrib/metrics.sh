@@ -48,6 +48,13 @@ for file in "$rules" "$dashboard"; do
 	done
 	checks=$((checks + n))
 done
+# What an operator looks for first is on the dashboard.
+about='the dashboard' out=$(<"$dashboard") err=''
+for name in weir_request_seconds_bucket weir_request_seconds_count weir_slo_misses_total weir_stage_thread_seconds_total \
+	weir_http_responses_5xx_total weir_class_slo_seconds; do
+	is out has "$name"
+done
+
 about='the test itself' out='' err=''
 there weir_nonsense && fail 'takes any name'
 there weir_ready_bucket && fail 'takes a bucket of a gauge'

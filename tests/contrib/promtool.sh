@@ -32,7 +32,7 @@ done < <(sed -n 's/^ *- alert: //p' "$contrib/prometheus/weir.rules.yml")
 	printf 'groups:\n  - name: dashboard\n    rules:\n'
 	# shellcheck disable=SC2016
 	sed -n 's/^ *"expr": "\(.*\)",\{0,1\}$/\1/p' "$contrib/grafana/weir.json" |
-		sed 's/\\"/"/g; s/\$__rate_interval/1m/g' | awk '{
+		sed 's/\\"/"/g; s/\$__rate_interval/1m/g; s/\$objective/0.99/g' | awk '{
 			printf "      - record: dashboard:query:%d\n        expr: |-\n          %s\n", NR, $0
 		}'
 } >"$work/dashboard.yml"

@@ -149,7 +149,7 @@ import json, subprocess, sys
 bom = json.load(open(sys.argv[1]))
 assert bom["bomFormat"] == "CycloneDX" and bom["specVersion"] == "1.5"
 have = {c["name"]: c["version"] for c in bom["components"]}
-for name, module in (("libyaml", "yaml-0.1"), ("openssl", "openssl"), ("libcurl", "libcurl"), ("gnutls", "gnutls"),
+for name, module in (("libyaml", "yaml-0.1"), ("openssl", "openssl"), ("libcurl", "libcurl"), ("gnutls", "gnutls"), ("c-ares", "libcares"),
                      ("libmicrohttpd", "libmicrohttpd"), ("jansson", "jansson"), ("liburcu", "liburcu-memb")):
     version = subprocess.run(["pkg-config", "--modversion", module], capture_output=True, text=True, check=True).stdout
     assert have[name] == version.strip(), (name, have[name], version)

@@ -160,6 +160,56 @@ static void test_limits(void)
 	server_stop(&s);
 }
 
+/* ---- socket files ---- */
+
+/* Whether a request with `fields` over the socket file is answered with `text`. */
+static bool asks_file(const char *fields, const char *text)
+{
+	char path[200], request[1000];
+
+	snprintf(path, sizeof(path), "%s/sock", tls_folder);
+	snprintf(request, sizeof(request), "%s", fields);
+	int fd = client_connect_file(path);
+	bool ok = fd != -1 && client_say(fd, request) && answers(fd, text);
+	close(fd);
+	return ok;
+}
+
+static struct server file_server(const char *trust, const char *from)
+{
+	struct server s = server_new("t.who");
+	char listen[200];
+
+	snprintf(listen, sizeof(listen), "unix:%s/sock", tls_folder);
+	server_listen_also(&s, listen);
+	if (trust)
+		fixture_set(s.web, "with.trust", trust);
+	fixture_set(s.web, "with.client_from", from);
+	server_start(&s);
+	return s;
+}
+
+/* Clients of a socket file are trusted if `trust` lists "unix", and not because of an address. */
+static void test_unix(void)
+{
+	struct server s = file_server("0.0.0.0/0", "x-forwarded-for");
+
+	CU_ASSERT(asks_file(ASKED, "unix unix http"));
+	server_stop(&s);
+	s = file_server("unix", "x-forwarded-for");
+	CU_ASSERT(asks_file(ASKED, "192.0.2.9 unix http"));
+	CU_ASSERT(asks_file(GET("/"), "unix unix http"));
+	CU_ASSERT(
+	    asks(&s, "127.0.0.1", "X-Forwarded-For: 6.6.6.6\r\n", "127.0.0.1 127.0.0.1 http"));
+	server_stop(&s);
+	s = file_server("unix", "proxy");
+	CU_ASSERT(asks_file(V1("192.0.2.1") ASKED, "192.0.2.1 192.0.2.1 http"));
+	server_stop(&s);
+	s = file_server(NULL, "proxy");
+	CU_ASSERT(asks_file(ASKED, "unix unix http"));
+	server_stop(&s);
+}
+
 /* ---- PROXY headers ---- */
 
 /* Open a connection of the proxy that begins with `text`, a whole or a part of a header. */
@@ -394,7 +444,7 @@ static void test_begin(void)
 
 CUNIT_MAIN("http_trust", {"begin", test_begin}, {"fields", test_fields},
     {"Forwarded", test_forwarded}, {"users", test_users}, {"limits", test_limits},
-    {"PROXY header", test_proxy}, {"in pieces", test_pieces}, {"bad headers", test_bad},
-    {"limits of its clients", test_proxy_limits}, {"TLS behind it", test_tls},
-    {"pause", test_pause}, {"reload", test_reload}, {"reload with other trust", test_reload_trust},
-    {"drain", test_drain}, {"end", tls_end})
+    {"socket file", test_unix}, {"PROXY header", test_proxy}, {"in pieces", test_pieces},
+    {"bad headers", test_bad}, {"limits of its clients", test_proxy_limits},
+    {"TLS behind it", test_tls}, {"pause", test_pause}, {"reload", test_reload},
+    {"reload with other trust", test_reload_trust}, {"drain", test_drain}, {"end", tls_end})

@@ -51,11 +51,11 @@ test("the theme can be chosen, stays, and is part of the link", async ({ open, b
 });
 
 test("axe finds nothing, in both themes", async ({ open }) => {
-  for (const scheme of ["light", "dark"]) {
-    const page = await open({ scheme, calm: true });
+  for (const [scheme, width] of [["light"], ["dark"], ["light", 360]]) {
+    const page = await open({ scheme, width, calm: true });
     for (const hash of PAGES) {
       await visit(page, hash);
-      await axeFindsNothing(page, `${hash} ${scheme}`);
+      await axeFindsNothing(page, `${hash} ${scheme} ${width || ""}`);
     }
   }
 });
@@ -66,6 +66,13 @@ test("360 pixels are enough", async ({ open }) => {
     await visit(page, hash);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(wide <= 360, `${hash} is ${wide} wide`);
+    // Nothing reaches into the margin, except what can be scrolled to.
+    const outside = await page.evaluate(() => {
+      const main = document.querySelector("main"), end = main.getBoundingClientRect().right - parseFloat(getComputedStyle(main).paddingRight);
+      return [...main.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > end + 1 && !e.closest(".table-scroll, .yaml, svg, .plot, .sr-only"))
+        .map((e) => `${e.tagName}.${e.className} ${e.getBoundingClientRect().right}`);
+    });
+    assert.deepEqual(outside, [], hash);
   }
 });
 
@@ -302,6 +309,15 @@ test("what clients get: the response time first, and a row with a chart for each
   assert.equal(await page.locator(".big h2").first().textContent(), "Response, p99");
   await until(async () => await page.locator(".big-value").first().textContent() === "80ms", "the slowest of all classes");
   await until(async () => await card.locator(".spark-line").count() === 4, "two charts for each class");
+  await until(async () => await card.locator(".charts .plot canvas").count() === 2, "charts of good and of refused answers");
+  const charts = await card.locator(".plot").evaluateAll((list) => list.map((x) => x.getAttribute("aria-label")));
+  assert.match(charts[0], /Good answers, by class\. vip.*bulk/);
+  assert.match(charts[1], /Refused answers, by class\. vip.*bulk/);
+  await page.evaluate(() => { location.hash = "#/stage/web"; }); // the source, which has no live knobs
+  await until(async () => (await page.locator(".plot").evaluateAll((list) => list.map((x) => x.getAttribute("aria-label")))).filter((l) => /answers, by class/.test(l)).length === 2, "the same on its page");
+  await visit(page, "#/stage/work");
+  await page.locator(".plot").first().waitFor();
+  assert.equal(await page.locator('.plot[aria-label*="answers, by class"]').count(), 0);
 });
 
 test("the headline is one line, and no number of a tile is in it or below it", async ({ open, world }) => {
@@ -607,6 +623,38 @@ test("a knob of a core group is turned in its card", async ({ open, world }) => 
   await page.getByText("The last change was undone.").waitFor();
   await axeFindsNothing(page, "knobs of a group");
 }, { world: { cores: 2 } });
+
+test("the objective of a class is set below the table of classes, and the timeline names the class", async ({ open, world }) => {
+  const page = await open({});
+  await page.getByText("Objectives of the classes").click();
+  const card = page.locator(".card:has(> .card-head > #class-bulk)");
+  await card.getByLabel("slo", { exact: true }).fill("2s");
+  await card.getByRole("button", { name: "Set slo" }).click();
+  await card.getByText("set to 2s").waitFor();
+  assert.deepEqual(world.calls.at(-1), { method: "PUT", path: "/api/v1/classes/bulk/knobs/slo", body: { value: "2s" } });
+  await axeFindsNothing(page, "knobs of a class");
+  await visit(page, "#/timeline");
+  const entry = page.locator(".feed .act").first();
+  await until(async () => /class bulk set slo 500ms → 2s/.test(await entry.textContent()), "the change names the class and the knob");
+  assert.equal(await entry.locator(".stage-link").count(), 0); // there is no page of a class
+});
+
+test("what was before the last restart says so, wherever it is shown", async ({ open }) => {
+  const page = await open({});
+  const feed = page.locator("ol.feed > li");
+  await until(async () => await feed.count() === 4, "the decisions of the overview");
+  const badges = async () => feed.evaluateAll((rows) => rows.map((r) => r.textContent.includes("before the restart")));
+  assert.deepEqual(await badges(), [false, false, true, true]);
+  await visit(page, "#/timeline?range=6h");
+  await until(async () => await feed.count() === 6, "four decisions, a change and the line of the restart");
+  const rows = await feed.evaluateAll((list) => list.map((r) => [r.classList.contains("restart"), r.textContent.includes("before the restart")]));
+  assert.deepEqual(rows, [[false, false], [false, false], [true, false], [false, true], [false, true], [false, true]]);
+  assert.equal(await page.getByRole("button", { name: "Undo", exact: true }).count(), 0); // the only change is of an earlier process
+  assert.match(await page.locator(".feed .act").textContent(), /set threads\.max 16 → 8/);
+  await axeFindsNothing(page, "before a restart");
+  await visit(page, "#/stage/work?range=6h");
+  await until(async () => /before the restart/.test(await page.locator(".card:has(#stage-feed-title)").textContent()), "the decisions of the stage");
+}, { world: { restarted: true } });
 
 test("a core group: axe finds nothing, and 360 pixels are enough", async ({ open }) => {
   for (const [scheme, width] of [["light", 1280], ["dark", 360]]) {

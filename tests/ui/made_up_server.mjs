@@ -7,6 +7,8 @@ import { existsSync, readFileSync } from "node:fs";
 import http from "node:http";
 import { extname, join } from "node:path";
 
+// The owner of a knob in the path of a request, as changes name it.
+const ownerOf = (parts) => (parts[3] === "classes" ? `classes.${parts[4]}` : parts[4]);
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".txt": "text/plain" };
 export const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
   "img-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
@@ -15,7 +17,8 @@ const ROUTES = ["GET /api/v1/graph", "GET /api/v1/stages", "GET /api/v1/stages/{
   "DELETE /api/v1/stages/{stage}/knobs/{knob}", "GET /api/v1/stages/{stage}/queue", "POST /api/v1/stages/{stage}/pause",
   "POST /api/v1/stages/{stage}/resume", "POST /api/v1/stages/{stage}/drain", "POST /api/v1/undo", "GET /api/v1/changes", "GET /api/v1/alerts", "GET /api/v1/decisions",
   "GET /api/v1/overload", "PUT /api/v1/overload", "GET /api/v1/history", "GET /events", "GET /api/v1/requests/slowest", "GET /api/v1/profile", "GET /api/v1/config",
-  "GET /api/v1/reload", "POST /api/v1/reload", "POST /api/v1/save", "GET /api/v1/groups/{group}/knobs", "PUT /api/v1/groups/{group}/knobs/{knob}", "DELETE /api/v1/groups/{group}/knobs/{knob}", "GET /metrics", "GET /readyz"];
+  "GET /api/v1/reload", "POST /api/v1/reload", "POST /api/v1/save", "GET /api/v1/groups/{group}/knobs", "PUT /api/v1/groups/{group}/knobs/{knob}", "DELETE /api/v1/groups/{group}/knobs/{knob}",
+  "GET /api/v1/classes/{class}/knobs", "PUT /api/v1/classes/{class}/knobs/{knob}", "DELETE /api/v1/classes/{class}/knobs/{knob}", "GET /metrics", "GET /readyz"];
 
 const round = (x) => Math.round(x * 1e6) / 1e6;
 
@@ -42,6 +45,7 @@ const round = (x) => Math.round(x * 1e6) / 1e6;
 //   away       connections turned away before the graph, per second
 //   limits     `work` limits the server
 //   decisions  number of older decisions
+//   restarted  the first two decisions and a change are of an earlier process
 //   cores      `work` is in a core group with as many cores
 export class World {
   constructor(options = {}) {
@@ -53,6 +57,7 @@ export class World {
     this.started = Date.now() / 1000 - this.upAtStart;
     this.knobs = new Map();
     this.acts = [];
+    if (options.restarted) this.acts.push({ id: 1, at: this.now() - 1000, before_restart: true, actor: "ana", what: "set", target: `${this.names.work}.threads.max`, from: "16", to: "8", undone: false });
     this.told = new Map(); // alerts by id
     this.streams = new Set();
     this.eventId = 0;
@@ -214,7 +219,7 @@ export class World {
       wait_p99: pool && !this.options.idle ? round(s.wait * (3 + Math.sin(t / 9))) : null, service_p50: s.service ?? null, service_p99: s.service ? 3 * s.service : null,
       busy: pool ? 0.8 : 0, threads: s.threads || 0, pressure: pool ? 0.3 : 0, degradation: 0 };
     if (withClasses) out.classes = this.classes.map((_, i) => ({ in: round(r * (i ? 0.9 : 0.1)), done: round(r * 0.4), shed: i ? out.shed : 0, wait_p99: out.wait_p99,
-      response_p99: s.placement === "source" ? 0.04 * (i + 1) : null }));
+      response_p99: s.placement === "source" ? 0.04 * (i + 1) : null, ...(s.placement === "source" ? { good: round(r * 0.4), refused: i, broken: 0 } : { good: null, refused: null, broken: null }) }));
     return out;
   }
 
@@ -230,7 +235,7 @@ export class World {
       const rows = at.map((t) => this.sample(s, t - this.started, Boolean(only)));
       const fields = only ? Object.keys(rows[0] || {}).filter((f) => f !== "name" && f !== "classes") : ["in", "done", "shed", "queue", "wait_p99", "response_p99", "busy", "threads"];
       stages[s.name] = Object.fromEntries(fields.map((f) => [f, rows.map((r) => r[f])]));
-      if (only && rows.length) stages[s.name].classes = this.classes.map((_, i) => Object.fromEntries(["in", "done", "shed", "wait_p99", "response_p99"].map((f) => [f, rows.map((r) => r.classes[i][f])])));
+      if (only && rows.length) stages[s.name].classes = this.classes.map((_, i) => Object.fromEntries(["in", "done", "shed", "wait_p99", "response_p99", "good", "refused", "broken"].map((f) => [f, rows.map((r) => r.classes[i][f])])));
     }
     return { step, from, to, at, classes: this.classes, stages };
   }
@@ -239,7 +244,7 @@ export class World {
     const base = this.started + this.upAtStart - 600;
     const old = this.options.decisions || 0; // number of decisions before these
     const made = [["grow", 1, 2, "helped"], ["limit", 2, 2, null], ["shrink", 4, 3, "no effect"], ["grow", 3, 4, "harmed"]].map(([action, from, to, outcome], i) => ({
-      id: old + i + 1, time: base + 120 * i, uptime_seconds: this.upAtStart - 600 + 120 * i, stage: i % 2 ? this.names.backend : this.names.work, actor: "weir", action,
+      id: old + i + 1, time: base + 120 * i, before_restart: Boolean(this.options.restarted) && i < 2, uptime_seconds: this.upAtStart - 600 + 120 * i, stage: i % 2 ? this.names.backend : this.names.work, actor: "weir", action,
       rule: `need ${i + 1}.6 threads: 536/s x (4.11 ms CPU + 0 ms blocked) / 0.8${this.evil}`, limit: action === "limit" ? "wanted 3, max 2" : "",
       inputs: "queue=7/1024 threads=2 busy=2 offered=648 completed=193 cpu=83%", from, to, outcome_5s: outcome, outcome_30s: null }));
     const older = Array.from({ length: old }, (_, i) => ({ ...made[0], id: i + 1, time: base - old + i, rule: `rule ${i + 1}` }));
@@ -253,6 +258,7 @@ export class World {
         type, written: "a whole number", choices, default: value, live, help: help + this.evil };
     };
     if (this.options.cores && stage === "core") return [knob("starve", "25ms", "duration", true, "longest wait of a stage"), knob("visit", "[]", "strings", false, "order of the stages")];
+    if (stage.startsWith("classes.")) return [knob("slo", "500ms", "duration", true, "how long an event of this class may take in total"), knob("priority", "auto", "int", false, "0 is the highest")];
     const policies = stage !== this.names.work || !this.options.policies ? [] : [
       knob("admission.policy", "auto", "string", false, "policy that chooses which events may enter the queue"),
       knob("admission.threshold", "auto", "int", true, "policy threshold: queue length from which events are refused"),
@@ -392,7 +398,7 @@ async function answer(world, request, response) {
     world.calls.push({ method, path: url.pathname, body: json });
     if (world.options.role === "viewer") return problem(403, "a viewer may look, not act");
   }
-  const below = { stages: "{stage}", groups: "{group}" }[parts[3]];
+  const below = { stages: "{stage}", groups: "{group}", classes: "{class}" }[parts[3]];
   const pattern = below && parts.length > 4 ? ["", "api", "v1", parts[3], below, ...parts.slice(5).map((p, i) => (i === 1 ? "{knob}" : p))].join("/") : url.pathname;
   const route = `${method} ${pattern}`;
   if (!world.has(route)) return problem(404, `there is nothing at ${url.pathname}`);
@@ -436,25 +442,25 @@ const HANDLERS = {
     send(200, { id: world.reloads.done + 1, preview: json.preview === true });
   },
   "GET /api/v1/stages/{stage}/queue": ({ world, send }) => send(200, { oldest: [{ age: 0.031, class: world.classes[0], deadline_left: 0.2, type: "http.request" }, { age: 0.02, class: world.classes[1], deadline_left: null, type: "http.request" }] }),
-  "GET /api/v1/stages/{stage}/knobs": ({ world, parts, send }) => send(200, { knobs: world.knobList(parts[4]) }),
+  "GET /api/v1/stages/{stage}/knobs": ({ world, parts, send }) => send(200, { knobs: world.knobList(ownerOf(parts)) }),
   "PUT /api/v1/stages/{stage}/knobs/{knob}": ({ world, parts, json, send, problem }) => {
-    const knob = world.knobList(parts[4]).find((k) => k.name === parts[6]);
+    const owner = ownerOf(parts);
+    const knob = world.knobList(owner).find((k) => k.name === parts[6]);
     if (!knob) return problem(404, "there is no such knob");
     if (knob.type === "int" && !/^\d+$/.test(json.value)) return problem(422, `'${json.value}' is not a whole number`);
-    world.knobs.set(`${parts[4]} ${parts[6]}`, { value: json.value, until: json.for ? world.now() + 600 : null });
-    world.act("set", `${parts[4]}.${parts[6]}`, knob.effective, json.value);
-    return send(200, world.knobList(parts[4]).find((k) => k.name === parts[6]));
+    world.knobs.set(`${owner} ${parts[6]}`, { value: json.value, until: json.for ? world.now() + 600 : null });
+    world.act("set", `${owner}.${parts[6]}`, knob.effective, json.value);
+    return send(200, world.knobList(owner).find((k) => k.name === parts[6]));
   },
   "DELETE /api/v1/stages/{stage}/knobs/{knob}": ({ world, parts, send }) => {
-    world.knobs.delete(`${parts[4]} ${parts[6]}`);
-    return send(200, world.knobList(parts[4]).find((k) => k.name === parts[6]));
+    world.knobs.delete(`${ownerOf(parts)} ${parts[6]}`);
+    return send(200, world.knobList(ownerOf(parts)).find((k) => k.name === parts[6]));
   },
   "POST /api/v1/undo": ({ world, send, problem }) => {
     const last = world.acts.find((a) => !a.undone);
     if (!last) return problem(409, "there is nothing to undo");
     last.undone = true;
-    const [stage, ...knob] = last.target.split(".");
-    world.knobs.delete(`${stage} ${knob.join(".")}`);
+    for (const key of world.knobs.keys()) if (key.replace(" ", ".") === last.target) world.knobs.delete(key);
     return send(200, last);
   },
   "GET /events": ({ world, response }) => {
@@ -465,7 +471,7 @@ const HANDLERS = {
   },
 };
 for (const route of ["GET /api/v1/stages/{stage}/knobs", "PUT /api/v1/stages/{stage}/knobs/{knob}", "DELETE /api/v1/stages/{stage}/knobs/{knob}"])
-  HANDLERS[route.replace("stages/{stage}", "groups/{group}")] = HANDLERS[route];
+  for (const owner of ["groups/{group}", "classes/{class}"]) HANDLERS[route.replace("stages/{stage}", owner)] = HANDLERS[route];
 for (const verb of ["pause", "resume", "drain"])
   HANDLERS[`POST /api/v1/stages/{stage}/${verb}`] = ({ world, parts, send }) => {
     world.act(verb, parts[4], "", "");

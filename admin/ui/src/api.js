@@ -60,3 +60,4 @@ const below = (root) => (...rest) => [root, ...rest.map(encodeURIComponent)].joi
 
 export const stagePath = below("/api/v1/stages");
 export const groupPath = below("/api/v1/groups");
+export const classPath = below("/api/v1/classes");

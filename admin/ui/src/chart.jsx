@@ -157,7 +157,7 @@ function options({ live, width, height, range, sync }) {
   const axis = { font: "11px Inter, system-ui, sans-serif", stroke: (u) => paint(u, "--soft"),
     grid: { stroke: (u) => paint(u, "--grid"), width: 1 }, ticks: { show: false }, border: { show: false } };
   return {
-    width, height, padding: [10, relative ? 24 : 8, 0, 0], legend: { show: false },
+    width, height, padding: [10, relative ? 24 : 18, 0, 0], legend: { show: false },
     cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: false },
       ...(sync ? { sync: { key: sync, setSeries: false } } : {}) },
     scales: {

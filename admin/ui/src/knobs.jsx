@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The knobs of a stage or a core group with three values each: configured (the file), overridden (an operator) and
+// The knobs of a stage, a core group or a class with three values each: configured (the file), overridden (an operator) and
 // effective. They are grouped by what they act on; knobs of policies that are not in use are folded, and so are
 // those that are fixed while the server runs.
 
 import { useEffect, useState } from "preact/hooks";
-import { act, groupPath, isAbsent, stagePath } from "./api.js";
+import { act, classPath, groupPath, isAbsent, stagePath } from "./api.js";
 import { has, isStale, mayAct, now, readActs, serverNow } from "./live.js";
 import { Absent, Card } from "./parts.jsx";
 import { NONE, span } from "./format.js";
@@ -45,7 +45,7 @@ export function isOfOther(k, value) {
   return used !== undefined && used !== "auto" && !names.includes(used); // "auto": not known yet
 }
 const FOR = [["", "until changed"], ["1m", "for 1 min"], ["10m", "for 10 min"], ["1h", "for 1 h"]];
-const ROUTES = { stage: "/api/v1/stages/{stage}/knobs/{knob}", group: "/api/v1/groups/{group}/knobs/{knob}" };
+const ROUTES = { stage: "/api/v1/stages/{stage}/knobs/{knob}", group: "/api/v1/groups/{group}/knobs/{knob}", class: "/api/v1/classes/{class}/knobs/{knob}" };
 
 export const effectiveOf = (k) => k.effective ?? k.value ?? "";
 
@@ -70,7 +70,19 @@ export function GroupKnobs({ group }) {
   );
 }
 
-// `prefix`: of the ids of the knobs' fields.
+// Below the table of classes, closed at first; nothing if the server has no knobs of classes.
+export function ClassKnobs({ names }) {
+  const [open, setOpen] = useState(false);
+  if (!has("PUT", ROUTES.class)) return null;
+  return (
+    <details class="fixed class-knobs" onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>Objectives of the classes</summary>
+      {open && names.map((name) => <KnobCard key={name} base={classPath(name, "knobs")} kind="class" title={`Knobs of class ${name}`} id={`class-${name}`} prefix={`class-${name}-`} />)}
+    </details>
+  );
+}
+
+// `prefix`: of the ids of the knobs' fields; `${id}-` if there may be several cards on a page.
 function KnobCard({ base, kind, placement, title, id, prefix = "", actual = {}, fits = () => true }) {
   const { data, error, again } = useAnswer(base, 5);
   const [undone, setUndone] = useState(null);
@@ -112,7 +124,7 @@ function Subject({ name, hint, knobs, value, base, kind, prefix, again, undos })
   const id = `${prefix}subject-${name.toLowerCase().replaceAll(" ", "-")}`;
   const show = (list) => <div class="knobs">{list.map((k) => <Knob key={k.name} base={base} kind={kind} prefix={prefix} k={k} again={again} undos={undos} />)}</div>;
   return (
-    <section class="subject" aria-labelledby={id}>
+    <section class="subject" aria-labelledby={prefix ? `${prefix.slice(0, -1)} ${id}` : id}>
       <h3 id={id}>{name}{hint && <small> {hint}</small>}</h3>
       {used.length > 0 && show(used)}
       {others.length > 0 && <details class="fixed others"><summary>{others.length} of other policies: {others.map((k) => last(k.name)).join(", ")}</summary>{show(others)}</details>}

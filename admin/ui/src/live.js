@@ -65,6 +65,15 @@ export const serverNow = () => {
   return g ? g + Math.max(0, performance.now() - answeredAt) / 1000 : Date.now() / 1000;
 };
 
+// The name of the stage, group or class ("classes.NAME") that `target`, such as "disk.threads.max", begins with. Names
+// may contain dots.
+export function ownerOf(target) {
+  const g = graph.value, text = String(target || "");
+  const names = g ? g.stages.flatMap((s) => [s.name, s.group]).concat((g.classes || []).map((c) => `classes.${c}`)) : [];
+  const fits = names.filter((n) => n && (text === n || text.startsWith(`${n}.`)));
+  return fits.sort((a, b) => b.length - a.length)[0] ?? text.split(".")[0];
+}
+
 const streaming = () => tickedAt > 0 && performance.now() - tickedAt < SILENT_MS;
 
 // ---- another server ----

@@ -222,7 +222,7 @@ function sampleOf(s) {
     response_p50: finite(s.response?.p50 ?? null), response_p99: finite(s.response?.p99 ?? null),
     busy: s.busyShare, threads: s.threads.now, pressure: s.pressure, degradation: s.degradation,
     classes: s.classes.map((c) => ({ in: c.offered, done: c.completed, shed: c.shed, wait_p99: finite(c.wait.p99),
-      response_p99: finite(c.answers?.time.p99 ?? null) })),
+      response_p99: finite(c.answers?.time.p99 ?? null), good: c.answers?.ok ?? null, refused: c.answers?.shed ?? null, broken: c.answers?.failed ?? null })),
   };
 }
 

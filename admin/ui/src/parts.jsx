@@ -31,7 +31,7 @@ export function Card({ title, id, hint, tools, children, class: name = "" }) {
 // A sentence in place of missing content.
 export const Absent = ({ children }) => <p class="absent">{children}</p>;
 
-export const StageLink = ({ name }) => (name ? <a class="stage-link" href={href("stage", name)}>{name}</a> : <b>the server</b>);
+export const StageLink = ({ name }) => (String(name).startsWith("classes.") ? <b>class {name.slice("classes.".length)}</b> : name ? <a class="stage-link" href={href("stage", name)}>{name}</a> : <b>the server</b>);
 
 export function Time({ at, withDay }) {
   return <time dateTime={iso(at)}>{withDay ? `${day(at)} ` : ""}{clock(at)}</time>;
@@ -92,6 +92,10 @@ export const actText = (a) => {
 
 const OUTCOME = { helped: "✓ helped", harmed: "✗ harmed", undone: "↩ undone", "no effect": "– no effect" };
 
+// Marks what an earlier process of the server did.
+export const Earlier = ({ of }) => (of.before_restart
+  ? <span class="outcome earlier" title="Made by an earlier process of this server; it cannot be undone">⟲ before the restart</span> : null);
+
 export function Decision({ d, withStage = true }) {
   const outcome = d.outcome_30s || d.outcome_5s;
   return (
@@ -99,7 +103,7 @@ export function Decision({ d, withStage = true }) {
       <Time at={d.time} />
       <div>
         <p class="what">{withStage && <StageLink name={d.stage} />} {whatOf(d)} <span class="actor">{d.actor}</span>
-          {outcome && <span class={`outcome ${outcome.replace(" ", "-")}`} title={d.outcome_30s ? "30 s later" : "5 s later"}>{OUTCOME[outcome] || outcome}</span>}</p>
+          {outcome && <span class={`outcome ${outcome.replace(" ", "-")}`} title={d.outcome_30s ? "30 s later" : "5 s later"}>{OUTCOME[outcome] || outcome}</span>}<Earlier of={d} /></p>
         {d.rule && <p class="why">{d.rule}{d.limit ? `; limit: ${d.limit}` : ""}</p>}
         {d.inputs && <p class="inputs">{d.inputs}</p>}
       </div>

@@ -5,7 +5,7 @@
 
 export const FIELDS = ["in", "done", "shed", "failed", "ahead", "queue", "oldest", "wait_p50", "wait_p99",
   "service_p50", "service_p99", "response_p50", "response_p99", "busy", "threads", "pressure", "degradation"];
-const CLASS_FIELDS = ["in", "done", "shed", "wait_p99", "response_p99"];
+const CLASS_FIELDS = ["in", "done", "shed", "wait_p99", "response_p99", "good", "refused", "broken"];
 const GAP_STEPS = 3.5; // samples further apart than this many steps are separated by a gap
 
 // Without a prototype, since keys are names from the configuration, such as "constructor".

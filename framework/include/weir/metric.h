@@ -35,7 +35,7 @@ struct weir_metric {
 	/* such as "cache_hits_total"; printed as weir_<name>; NULL ends the table */
 	const char *name;
 	enum weir_metric_kind kind;
-	const char *unit; /* "events", "bytes", "seconds" */
+	const char *unit; /* "events", "bytes", "seconds"; not NULL */
 	const char *help; /* one sentence, no full stop */
 };
 

@@ -272,6 +272,7 @@ struct weir_admin_client_spec {
  *  format; `cert` may also contain the intermediate certificates, after the server's. */
 struct weir_admin_tls_spec {
 	char *cert, *key; /* paths, "" for none */
+	struct weir_mark cert_mark, key_mark;
 };
 
 /** `admin: { ready: }`: when /readyz answers 503, besides when it must. */
@@ -415,6 +416,7 @@ WEIR_API extern const struct weir_knob weir_width_knobs[];
 WEIR_API extern const struct weir_knob
     weir_stage_knobs[]; /* group, mode, key, slo, and the sections as MAP rows */
 WEIR_API extern const struct weir_knob weir_group_knobs[];
+WEIR_API extern const struct weir_knob weir_class_knobs[]; /* of a class, except `match` */
 WEIR_API extern const struct weir_knob weir_gate_knobs[];
 WEIR_API extern const struct weir_knob weir_urgent_knobs[];
 /** Rows of `cores: { min, max }`, of struct weir_cores_spec. */

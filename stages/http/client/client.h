@@ -16,8 +16,8 @@
  *                  '-------------'---------------------'--> closed
  *
  * Files: origins.c (addresses), pick.c (which origin), upstream.c (connections), upstream_io.c (their
- * bytes), ask.c and ask_body.c (the request), answer.c and answer_body.c (the answer), health.c (checks), exchange.c (its
- * life, times and failures), client_loop.c (mail and the end of loops).
+ * bytes), ask.c and ask_body.c (the request), answer.c and answer_body.c (the answer), health.c (checks),
+ * exchange.c (its life, times and failures), client_loop.c (mail and the end of loops).
  */
 #ifndef WEIR_HTTP_CLIENT_H
 #define WEIR_HTTP_CLIENT_H

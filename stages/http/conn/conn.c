@@ -211,6 +211,8 @@ static bool still_trusted(const struct http_io *io, const struct net_client *cli
 	const struct networks *trust = &io->srv->net.trust;
 	struct net_address a;
 
+	if (strcmp(client->address, NET_UNIX_NAME) == 0)
+		return io->srv->net.trusts_unix;
 	return trust->n > 0 &&
 	       net_address_read((struct weir_slice){client->address, client->address_n}, &a) &&
 	       networks_have(trust, &a);

@@ -7,23 +7,11 @@
 
 #include <weir/http_guard.h>
 
+#include "text/ows.h"
+
 static bool is_called(struct weir_slice name, const char *text)
 {
 	return name.n == strlen(text) && strncasecmp(name.p, text, name.n) == 0;
-}
-
-static bool is_space(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-static struct weir_slice trim(const char *p, const char *end)
-{
-	while (p < end && is_space(*p))
-		p++;
-	while (end > p && is_space(end[-1]))
-		end--;
-	return (struct weir_slice){p, (size_t)(end - p)};
 }
 
 static bool is_port(const char *p, const char *end)
@@ -89,7 +77,7 @@ static bool follow_list(
 
 	for (;;) {
 		const char *comma = memrchr(list.p, ',', (size_t)(end - list.p));
-		struct weir_slice node = trim(comma ? comma + 1 : list.p, end);
+		struct weir_slice node = ows_trim(comma ? comma + 1 : list.p, end);
 		if (!follow(node, trust, out, hops))
 			return false;
 		if (!comma)
@@ -130,7 +118,7 @@ struct elements {
 
 static bool ends_token(char c)
 {
-	return is_space(c) || strchr(",;=\"", c);
+	return ows_is(c) || strchr(",;=\"", c);
 }
 
 static const char *read_token(const char *p, const char *end, struct weir_slice *out)
@@ -180,7 +168,7 @@ static const char *read_pair(const char *p, const char *end, struct element *e)
 
 static const char *skip_space(const char *p, const char *end)
 {
-	while (p < end && is_space(*p))
+	while (p < end && ows_is(*p))
 		p++;
 	return p;
 }

@@ -12,6 +12,8 @@
 #include "http/message/guard.h"
 
 #include <string.h>
+
+#include "text/ows.h"
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -215,15 +217,6 @@ static enum guard_verdict first_line(const char **at, const char *end, struct ht
 	return v;
 }
 
-static struct weir_slice trim(const char *p, const char *end)
-{
-	while (p < end && (*p == ' ' || *p == '\t'))
-		p++;
-	while (end > p && (end[-1] == ' ' || end[-1] == '\t'))
-		end--;
-	return (struct weir_slice){p, (size_t)(end - p)};
-}
-
 /* Check a complete field line [p, stop). */
 static enum guard_verdict field_line(const char *p, const char *stop, struct http_head *head)
 {
@@ -236,7 +229,7 @@ static enum guard_verdict field_line(const char *p, const char *stop, struct htt
 		return guard_refuse(head, 431, "too many header fields");
 	field = &head->headers[head->n_headers++];
 	field->name = (struct weir_slice){p, name};
-	field->value = trim(p + name + 1, stop);
+	field->value = ows_trim(p + name + 1, stop);
 	return guard_field(field, head);
 }
 

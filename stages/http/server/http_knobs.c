@@ -13,7 +13,9 @@ const struct weir_knob server_knobs[] = {
 	.type = WEIR_KNOB_STRINGS,
 	.offset = ROW(net.listen),
 	.def = "0.0.0.0:8080",
-	.help = "addresses to listen on, HOST:PORT; port 0 picks a free one"},
+	.help =
+	    "addresses to listen on: HOST:PORT, where port 0 picks a free one, or a socket file, "
+	    "unix:/PATH"},
     {.name = "threads",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(net.threads),
@@ -200,12 +202,26 @@ const struct weir_knob server_knobs[] = {
 	.offset = ROW(methods),
 	.help = "methods accepted besides the standard ones, such as [QUERY]: stages get them as "
 		"sent; any other method gets 501"},
+    {.name = "socket_mode",
+	.type = WEIR_KNOB_STRING,
+	.offset = ROW(net.socket_mode),
+	.def = "0660",
+	.help = "permissions of socket files in 'listen', in octal digits; who may write may "
+		"connect"},
+    {.name = "socket_group",
+	.type = WEIR_KNOB_STRING,
+	.offset = ROW(net.socket_group),
+	.def = "",
+	.help = "group of socket files in 'listen', such as that of the proxy in front; if empty, "
+		"that of the server"},
     {.name = "trust",
 	.type = WEIR_KNOB_STRINGS,
 	.offset = ROW(net.trust),
-	.help = "networks of the proxies in front of this server, such as [10.0.0.0/8, ::1]: their "
-		"word about who the client is counts, and their connections have no limit per "
-		"address"},
+	.help =
+	    "networks of the proxies in front of this server, such as [10.0.0.0/8, ::1], and unix "
+	    "for the clients of socket files: their "
+	    "word about who the client is counts, and their connections have no limit per "
+	    "address"},
     {.name = "client_from",
 	.type = WEIR_KNOB_ENUM,
 	.offset = ROW(client_from),

@@ -311,7 +311,7 @@ static void test_memory(void)
 	}
 	feed(0);
 	feed(10);
-	CU_ASSERT_TRUE(history_bytes(history) <= 7300000); /* 37 columns a stage */
+	CU_ASSERT_TRUE(history_bytes(history) <= 9600000); /* 49 columns a stage */
 	CU_ASSERT_TRUE(history_bytes(history) > 5000000);  /* the size is really counted */
 	history_free(history);
 }

@@ -189,6 +189,39 @@ static void test_reload_of_a_refused_class(void)
 	sampler_free(sampler);
 }
 
+/* The answers of a source by outcome are rates of each class; a stage without answers has none. */
+static void test_answers(void)
+{
+	struct weir_answer_view answers[2] = {0};
+	struct weir_stage_view stage[2] = {
+	    {.name = "web", .placement = "source", .group = "", .answers = answers},
+	    {.name = "work", .placement = "pool", .group = ""}};
+	struct weir_graph_view v = {.n_stages = 2,
+	    .stages = stage,
+	    .n_classes = 2,
+	    .class_name = {"vip", "bulk"},
+	    .now_ns = 1000000000};
+
+	sampler = sampler_new();
+	answers[0].by[WEIR_OUTCOME_DONE].count[40] = 1000; /* before the first look */
+	CU_ASSERT_EQUAL(sampler_take(sampler, &v), 0);
+	v.now_ns += 2000000000;
+	answers[0].by[WEIR_OUTCOME_DONE].count[40] += 6;
+	answers[0].by[WEIR_OUTCOME_DONE].count[50] += 4;
+	answers[1].by[WEIR_OUTCOME_SHED].count[10] += 8;
+	answers[1].by[WEIR_OUTCOME_FAILED].count[10] += 2;
+	CU_ASSERT_EQUAL(sampler_take(sampler, &v), 0);
+	const struct sample *s = sampler_samples(sampler);
+	CU_ASSERT_EQUAL(s[0].class_v[0][SAMPLE_CLASS_GOOD], 5);
+	CU_ASSERT_EQUAL(s[0].class_v[0][SAMPLE_CLASS_REFUSED], 0);
+	CU_ASSERT_EQUAL(s[0].class_v[1][SAMPLE_CLASS_GOOD], 0);
+	CU_ASSERT_EQUAL(s[0].class_v[1][SAMPLE_CLASS_REFUSED], 4);
+	CU_ASSERT_EQUAL(s[0].class_v[1][SAMPLE_CLASS_BROKEN], 1);
+	for (int f = SAMPLE_CLASS_GOOD; f <= SAMPLE_CLASS_BROKEN; f++)
+		CU_ASSERT_TRUE(isnan(s[1].class_v[0][f]));
+	sampler_free(sampler);
+}
+
 static void test_prepare(void)
 {
 	fixture_register(&pass_ops);
@@ -197,4 +230,5 @@ static void test_prepare(void)
 
 CUNIT_MAIN("sample", {"types are known", test_prepare}, {"a reload", test_reload},
     {"a reload of classes", test_reload_of_classes}, {"ordered refusals", test_ordered},
+    {"answers by outcome", test_answers},
     {"reload of a refused class", test_reload_of_a_refused_class})

@@ -58,13 +58,14 @@ static void test_effects(void)
 	static const char *const live[] = {"drain.grace", "overload.mode", "payloads.memory",
 	    "payloads.family_memory", "log.level", "alerts.a.for", "admin.hosts", "admin.tls.key",
 	    "admin.tokens.x.role", "stages.w.threads.max", "stages.w.queue.limit",
-	    "stages.w.admission.mode", "stages.w.slo", "stages.w.with.size"};
+	    "stages.w.admission.mode", "stages.w.slo", "stages.w.with.size", "classes.a.slo"};
 	static const char *const rebuild[] = {"name", "drains.x", "payloadsx", "overloads.x",
-	    "logs.x", "alertsx", "adminx", "trace.sample", "classes.a.slo", "groups.g.threads.max",
-	    "plugin.upper", "username", "stages.w.mode", "stages.w.key", "stages.w.threads",
-	    "stages.w.threads.pin", "stages.w.threads.max.x", "stages.w.to.next",
-	    "stages.w.with.time", "stages.w.with.none", "stages.w.with.limit.rate",
-	    "stages.w.with.size.x", "stages.w.thread", "stages.x.slo", "stagesx"};
+	    "logs.x", "alertsx", "adminx", "trace.sample", "classes.a.b.slo",
+	    "groups.g.threads.max", "plugin.upper", "username", "stages.w.mode", "stages.w.key",
+	    "stages.w.threads", "stages.w.threads.pin", "stages.w.threads.max.x",
+	    "stages.w.to.next", "stages.w.with.time", "stages.w.with.none",
+	    "stages.w.with.limit.rate", "stages.w.with.size.x", "stages.w.thread", "stages.x.slo",
+	    "stagesx"};
 	static const char *const restart[] = {
 	    "user", "admin.listen", "admin.history.file", "admin.history.x"};
 

@@ -170,7 +170,7 @@ static void test_statuses(void)
 		CU_ASSERT_EQUAL(s->line.n, strlen(line));
 		CU_ASSERT_EQUAL(memcmp(s->line.p, line, s->line.n), 0);
 	}
-	CU_ASSERT_EQUAL(known, 46);
+	CU_ASSERT_EQUAL(known, 47);
 	CU_ASSERT_PTR_NOT_NULL(status_find(200));
 	CU_ASSERT_PTR_NOT_NULL(status_find(507));
 	CU_ASSERT_PTR_NULL(status_find(306));

@@ -53,4 +53,33 @@ static void test_bad(void)
 		CU_ASSERT_PTR_NOT_NULL(strstr(parsed(bad[i]), "is not an address to listen on"));
 }
 
-CUNIT_MAIN("address", {"good", test_good}, {"bad", test_bad})
+static void test_file(void)
+{
+	char longest[5 + 107 + 1] = "unix:/";
+	struct address a;
+	struct weir_err err = {0};
+
+	CU_ASSERT_EQUAL_FATAL(address_parse("unix:/run/weir/web.sock", &a, &err), 0);
+	CU_ASSERT_STRING_EQUAL(address_file(&a), "/run/weir/web.sock");
+	memset(longest + 6, 'x', 106);
+	CU_ASSERT_EQUAL(address_parse(longest, &a, &err), 0);
+	CU_ASSERT_EQUAL(strlen(address_file(&a)), 107);
+	CU_ASSERT_EQUAL_FATAL(address_parse("127.0.0.1:80", &a, &err), 0);
+	CU_ASSERT_PTR_NULL(address_file(&a));
+}
+
+static void test_bad_file(void)
+{
+	static const char *const bad[] = {
+	    "unix:", "unix:web.sock", "unix:/run/", "unix:/", "unix:@web", "unix:127.0.0.1:80"};
+	char path[5 + 108 + 1] = "unix:/";
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_PTR_NOT_NULL(strstr(parsed(bad[i]), "is not an address to listen on"));
+	memset(path + 6, 'x', 107);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(parsed(path), "the path has 108 bytes, but the kernel takes 107"));
+}
+
+CUNIT_MAIN("address", {"good", test_good}, {"bad", test_bad}, {"socket file", test_file},
+    {"bad socket file", test_bad_file})

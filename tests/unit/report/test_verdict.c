@@ -215,6 +215,44 @@ static void test_rounds(void)
 	    strstr(verdict_certainty(&v, text, sizeof(text)), "there are no error bars"));
 }
 
+/* Rounds at different speeds of the machine: the goodput varies by half, the ratio of a round does
+ * not. A disturbed load below the capacity does not matter then. */
+static void test_alternating(void)
+{
+	char text[400];
+
+	begin();
+	sweep(1, 0.98, 0.01);
+	for (int r = 2; r <= 4; r++) {
+		double speed = r % 2 ? 0.6 : 1.4;
+		add(2, r, 990 * speed, 0);
+		add(10, r, 970 * speed, 0);
+	}
+	struct verdict v = decide();
+	CU_ASSERT_EQUAL(v.pairs, 0); /* too few */
+	add(10, 5, 970 * 0.5, 0);
+	add(2, 5, 990 * 0.5, 0);
+	v = decide();
+	CU_ASSERT_EQUAL(v.pairs, 5);
+	CU_ASSERT_EQUAL(v.kind, VERDICT_KEPT);
+	CU_ASSERT_DOUBLE_EQUAL(v.kept, 0.98, 0.01);
+	CU_ASSERT(v.low > 0.95 && v.high < 1.01);
+	CU_ASSERT(v.noise > 0.2);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(verdict_certainty(&v, text, sizeof(text)), "5 rounds, in each"));
+	result.phase[2].class[0].outcome[LOAD_OK] /= 2;
+	v = decide();
+	CU_ASSERT_EQUAL(v.n_held, 3);
+	CU_ASSERT_EQUAL(v.kind, VERDICT_KEPT);
+	for (int r = 6; r <= 12; r++) {
+		add(2, r, 990, 0);
+		add(10, r, r % 2 ? 900 : 0, 0); /* nothing at all in some rounds */
+	}
+	v = decide();
+	CU_ASSERT_EQUAL(v.pairs, 12);
+	CU_ASSERT_EQUAL(v.kind, VERDICT_UNSURE);
+}
+
 /* Trials of the search are not points of the sweep, and phases that were late do not count. */
 static void test_left_out(void)
 {
@@ -272,5 +310,6 @@ static void test_errors_at_every_load(void)
 CUNIT_MAIN("verdict", {"a plateau", test_plateau}, {"a collapse", test_collapse},
     {"noise", test_noise}, {"the best is not the luckiest", test_best_is_not_the_luckiest},
     {"it still rises", test_rises}, {"the machine changed", test_changed},
-    {"a repeated phase", test_repeated}, {"rounds", test_rounds}, {"left out", test_left_out},
+    {"a repeated phase", test_repeated}, {"rounds", test_rounds},
+    {"rounds that alternate", test_alternating}, {"left out", test_left_out},
     {"no overload", test_no_overload}, {"errors at every load", test_errors_at_every_load})

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The server at a glance: a line, the main numbers, the process, the classes, the graph, every stage, and the latest decisions.
 
+import { Chart } from "../chart.jsx";
 import { bytes, count, degraded, NONE, percent, plural, queueText, rate, seconds, widthText, word } from "../format.js";
 import { GraphCard } from "../graph.jsx";
 import { Groups } from "../groups.jsx";
 import { alerts, bottleneck, decisions, frame, graph, link, now, serverNow } from "../live.js";
+import { ClassKnobs } from "../knobs.jsx";
 import { Card, Decision, Empty, Mark, StageLink, Time } from "../parts.jsx";
 import { FailedReload } from "../reload.jsx";
 import { href, route, RANGES } from "../route.js";
@@ -193,6 +195,7 @@ function ClassTable({ sources }) {
   const { frame: known, range } = useFrame(sources[0].name, { range: "5m" });
   const past = known && cut(known, range.from, range.to);
   const series = (i, key) => past?.stages[sources[0].name]?.classes?.[i]?.[key] || [];
+  const column = (i, key) => (series(i, key).length ? series(i, key) : past.at.map(() => null));
   const sum = (i, of) => sources.reduce((all, s) => all + of(s.classes[i]), 0);
   const spark = (i, key, head) => <td class="num class-spark" data-label={head}><Spark at={series(i, key).length ? past.at : []} data={series(i, key)} /></td>;
   return (
@@ -222,6 +225,13 @@ function ClassTable({ sources }) {
           </tbody>
         </table>
       </div>
+      {past && past.at.length > 1 && (
+        <section class="charts" aria-label="Answers, by class">
+          <Chart at={past.at} range={range} title="Good answers, by class" unit="rate" height={120} series={names.map((name, i) => ({ name, data: column(i, "good") }))} />
+          <Chart at={past.at} range={range} title="Refused answers, by class" unit="rate" height={120} series={names.map((name, i) => ({ name, data: column(i, "refused") }))} />
+        </section>
+      )}
+      <ClassKnobs names={names} />
     </Card>
   );
 }

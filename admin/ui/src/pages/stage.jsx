@@ -7,7 +7,7 @@ import { Chart } from "../chart.jsx";
 import { count, degraded, NONE, percent, rate, seconds, word } from "../format.js";
 import { Blocked, Cores } from "../groups.jsx";
 import { Knobs } from "../knobs.jsx";
-import { acts, decisions, graph, mayAct, now, older } from "../live.js";
+import { acts, decisions, graph, mayAct, now, older, ownerOf } from "../live.js";
 import { Absent, actText, Card, Decision, Empty, Mark, RangePicker, Select, whatOf } from "../parts.jsx";
 import { href, route } from "../route.js";
 import { column } from "../series.js";
@@ -160,12 +160,14 @@ const FactList = ({ rows, own }) => (
 
 // ---- charts ----
 
+const earlier = (x) => (x.before_restart ? " (before the restart)" : "");
+
 function marksOf(name, range) {
   const within = (t) => t >= range.from && t <= range.to;
   const made = (decisions.value || []).filter((d) => d.stage === name && within(d.time))
-    .map((d) => ({ at: d.time, text: `${whatOf(d)} by ${d.actor}: ${d.rule}` }));
-  const done = (acts.value || []).filter((a) => String(a.target || "").split(".")[0] === name && within(a.at))
-    .map((a) => ({ at: a.at, text: `${a.actor}: ${actText(a)}` }));
+    .map((d) => ({ at: d.time, text: `${whatOf(d)} by ${d.actor}: ${d.rule}${earlier(d)}` }));
+  const done = (acts.value || []).filter((a) => ownerOf(a.target) === name && within(a.at))
+    .map((a) => ({ at: a.at, text: `${a.actor}: ${actText(a)}${earlier(a)}` }));
   return made.concat(done);
 }
 
@@ -175,6 +177,7 @@ function Charts({ name, frame, range, pool, classes, limit, slo, width }) {
   const byClass = frame.stages[name]?.classes;
   const common = { at: frame.at, range, marks, sync: "stage" };
   const several = byClass && classes.length > 1;
+  const answers = several && byClass.some((c) => c.good?.some((v) => v !== null));
   const perClass = (f) => classes.map((c, i) => ({ name: c, data: byClass[i]?.[f] || frame.at.map(() => null) }));
   return (
     <section class="charts" aria-label="Over time">
@@ -187,6 +190,8 @@ function Charts({ name, frame, range, pool, classes, limit, slo, width }) {
       <Chart {...common} title="Service" unit="seconds" series={[{ name: "p99", data: col("service_p99"), fill: true },
         { name: "p50", data: col("service_p50"), style: 1 }]} />
       {several && pool && <Chart {...common} title="Wait by class, p99" unit="seconds" series={perClass("wait_p99")} />}
+      {several && answers && <Chart {...common} title="Good answers, by class" unit="rate" series={perClass("good")} />}
+      {several && answers && <Chart {...common} title="Refused answers, by class" unit="rate" series={perClass("refused")} />}
       {several && <Chart {...common} title="Shed by class" unit="rate" series={perClass("shed")} />}
       {pool && <Chart {...common} title="Queue" unit="count" note={limit ? `limit ${count(limit)}` : undefined}
         series={[{ name: "waiting", data: col("queue"), fill: true }]} />}
@@ -305,7 +310,7 @@ function Oldest({ name }) {
       {data && list.length === 0 && <p class="absent">The queue is empty.</p>}
       {list.length > 0 && (
         <div class="table-scroll" role="group" aria-labelledby="oldest-title" tabIndex={0}>
-          <table><thead><tr>{["waiting for", "class", "time left", "type"].map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
+          <table class="wraps"><thead><tr>{["waiting for", "class", "time left", "type"].map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
             <tbody>{list.map((e, i) => <tr key={i}><td>{seconds(e.age)}</td><td>{e.class}</td>
               <td>{e.deadline_left === null || e.deadline_left === undefined ? "no deadline" : seconds(e.deadline_left)}</td><td>{e.type}</td></tr>)}</tbody></table>
         </div>

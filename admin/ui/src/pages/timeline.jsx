@@ -4,8 +4,8 @@
 import { useState } from "preact/hooks";
 import { act, isAbsent } from "../api.js";
 import { clock, shorten, word } from "../format.js";
-import { acts, alerts, decisions, graph, has, mayAct, older, readActs, readOlder, serverNow } from "../live.js";
-import { Absent, actText, Card, Decision, Empty, RangePicker, Select, StageLink, Time, whatOf } from "../parts.jsx";
+import { acts, alerts, decisions, graph, has, mayAct, older, ownerOf, readActs, readOlder, serverNow } from "../live.js";
+import { Absent, actText, Card, Decision, Earlier, Empty, RangePicker, Select, StageLink, Time, whatOf } from "../parts.jsx";
 import { RANGES, rangeOf, route, setParams } from "../route.js";
 
 // The server also lists changes by operators among the decisions. Such decisions are left out here,
@@ -20,12 +20,14 @@ function entries() {
   const oldest = acts.value?.length ? Math.min(...acts.value.map((a) => a.at)) - 0.01 : Infinity; // a decision may be recorded slightly earlier than its change
   const made = (decisions.value || []).filter((d) => !isTold(d, oldest)).map((d) => ({ kind: "decision", id: `d${d.id}`, at: d.time, stage: d.stage, actor: d.actor,
     action: d.action, text: `${whatOf(d)} ${d.rule} ${d.limit} ${d.inputs}`, d }));
-  const done = (acts.value || []).map((a) => ({ kind: "act", id: `a${a.id}`, at: a.at, stage: String(a.target || "").split(".")[0], actor: a.actor,
+  const done = (acts.value || []).map((a) => ({ kind: "act", id: `a${a.id}`, at: a.at, stage: ownerOf(a.target), actor: a.actor,
     action: a.what, text: actText(a), a }));
   const told = [...(alerts.value?.active || []), ...(alerts.value?.past || [])].map((a) => ({ kind: "alert", id: `w${a.id}`, at: a.since,
     stage: a.stage || "", actor: "alert", action: a.name, text: a.text, alert: a }));
   return made.concat(done, told).sort((a, b) => b.at - a.at);
 }
+
+const isEarlier = (e) => Boolean((e.d || e.a)?.before_restart);
 
 // The shortest range that contains all entries.
 function covering(all) {
@@ -44,7 +46,7 @@ export function Timeline() {
   const choices = (key) => [["", "all"], ...[...new Set(all.map((e) => e[key]).filter(Boolean))].sort().map((x) => [x, word(x)])];
   // The change that an undo on the server would revert: the newest one in effect that is not itself
   // an undo or an expiry.
-  const next = (acts.value || []).find((a) => !a.undone && a.actor !== "expiry" && a.actor !== "drain" && a.what !== "reload" && a.what !== "undo");
+  const next = (acts.value || []).find((a) => !a.undone && !a.before_restart && a.actor !== "expiry" && a.actor !== "drain" && a.what !== "reload" && a.what !== "undo");
   return (
     <>
       <div class="page-head"><h1>Timeline</h1><RangePicker range={range} /></div>
@@ -59,7 +61,9 @@ export function Timeline() {
       </Card>
       <Card title={`${list.length} of ${all.length}`} id="tl-title" hint="Newest first.">
         <ol class="feed long">
-          {list.map((e) => <Entry key={e.id} e={e} next={next} />)}
+          {list.map((e, i) => [
+            isEarlier(e) && !list.slice(0, i).some(isEarlier) && <li key="restart" class="restart">The server was restarted. What follows was before that, and is kept for reading only.</li>,
+            <Entry key={e.id} e={e} next={next} />])}
           {!list.length && <Empty>{all.length ? "Nothing matches these filters." : "No decisions yet."}</Empty>}
         </ol>
         <Older />
@@ -104,12 +108,13 @@ function Act({ a, newest }) {
       setSaid(isAbsent(e) ? "This server does not support undo." : e.message);
     }
   };
-  const target = String(a.target || "").split(".")[0];
+  const target = ownerOf(a.target);
   const stage = a.what === "reload" && !graph.value?.stages.some((s) => s.name === target) ? "" : target; // a new graph belongs to no stage
   return (
     <li class="act"><Time at={a.at} /><div>
       <p class="what">{stage ? <StageLink name={stage} /> : <b>the server</b>} {actText({ ...a, target: inStage(a.target, stage) })} <span class="actor">{a.actor}</span>
         {a.undone && <span class="outcome undone">↩ undone</span>}
+        <Earlier of={a} />
         {newest && !a.undone && mayAct.value && has("POST", "/api/v1/undo") && <button type="button" class="plain small" onClick={undo}>Undo</button>}</p>
       {said && <output class="said wrong">{said}</output>}
     </div></li>
@@ -136,7 +141,7 @@ function Lanes({ list, names, range }) {
             {list.filter((e) => (names.includes(e.stage) ? e.stage : "") === name).map((e) => (
               <svg key={e.id} x={`${(100 * (e.at - range.from) / span).toFixed(2)}%`} overflow="visible">
                 {e.kind === "act" ? <path class="lane-act" d="M0 3l6 7-6 7-6-7z" /> : <circle class="lane-decision" cy="10" r="4.5" />}
-                <title>{`${clock(e.at)} ${e.actor}: ${e.text}`}</title>
+                <title>{`${clock(e.at)} ${e.actor}: ${e.text}${isEarlier(e) ? " (before the restart)" : ""}`}</title>
               </svg>
             ))}
           </svg>
