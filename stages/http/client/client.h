@@ -135,7 +135,7 @@ struct client {
 	atomic_bool closing, hurry; /* see client_stop */
 	sem_t ended;                /* posted when `closing` is set and nothing is held */
 	char via[24];               /* "1.1 weir-" and 8 hex digits, which are random */
-	const struct weir_field *address, *peer, *scheme; /* of requests */
+	const struct weir_field *peer, *scheme; /* of requests */
 };
 
 /** An origin as one loop sees it. */

@@ -87,7 +87,6 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
 		id = (uint32_t)weir_clock_ns(CLOCK_MONOTONIC);
 	snprintf(c->via, sizeof(c->via), "1.1 weir-%08x", id);
-	c->address = find_field("address");
 	c->peer = find_field("peer");
 	c->scheme = find_field("scheme");
 	sem_init(&c->ended, 0, 0);
