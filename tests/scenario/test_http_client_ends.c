@@ -314,6 +314,70 @@ static void requests_wait_for_a_connection(void)
 	origin_free(&o);
 }
 
+/* Answer the checks that arrive at `o` with `answer` until the server's metric `name` is `value`. */
+static void answer_checks(
+    struct origin *o, const struct server *s, const char *answer, const char *name, int64_t value)
+{
+	char head[2048];
+
+	while (server_metric(s, name) != value) {
+		int u = accept(o->fd, NULL, NULL);
+		if (u < 0)
+			continue;
+		if (head_read(u, head, sizeof(head))) { /* or the check was too late */
+			CU_ASSERT_EQUAL(strncmp(head, "GET /up HTTP/1.1\r\n", 18), 0);
+			client_say(u, answer);
+		}
+		close(u);
+	}
+}
+
+static void checks(void)
+{
+	struct origin o = origin_new();
+	struct server s = server_before(&o);
+
+	fixture_set(s.app, "with.health.path", "/up");
+	fixture_set(s.app, "with.health.every", "30ms");
+	fixture_set(s.app, "with.eject", "1h");
+	fcntl(o.fd, F_SETFL, O_NONBLOCK);
+	server_start(&s);
+	answer_checks(&o, &s, "HTTP/1.1 500 No\r\n\r\n", "origins_out", 1);
+	int c = client_open(s.port);
+	client_say(c, GET("/"));
+	CU_ASSERT(client_gets(c, 502, "502 Bad Gateway\n"));
+	answer_checks(&o, &s, "HTTP/1.1 204 Fine\r\n\r\n", "origins_out", 0);
+	CU_ASSERT(server_metric(&s, "origin_checks_passed_total") >= 1);
+	CU_ASSERT(server_metric(&s, "origin_checks_failed_total") >= 3);
+	origin_shut(&o); /* refused and silent ones fail, too */
+	FIXTURE_AWAIT(server_metric(&s, "origins_out") == 1);
+	close(c);
+	server_stop(&s);
+	origin_free(&o);
+}
+
+/* An answer with 503 is passed on, and is a refusal in the books of the stage. */
+static void origin_refuses(void)
+{
+	struct origin o = origin_new();
+	struct server s = server_before(&o);
+	struct weir_graph_view *view;
+
+	server_start(&s);
+	int c = client_open(s.port), u = origin_ask(&o, c, GET("/"));
+	client_say(u, "HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\nno");
+	CU_ASSERT(client_gets(c, 503, "no"));
+	CU_ASSERT_EQUAL_FATAL(weir_graph_view(s.graph, &view), 0);
+	for (int i = 0; i < view->n_stages; i++)
+		if (strcmp(view->stages[i].name, "app") == 0)
+			CU_ASSERT_EQUAL(view->stages[i].refusals, 1);
+	weir_graph_view_free(view);
+	close(c);
+	close(u);
+	server_stop(&s);
+	origin_free(&o);
+}
+
 static void idle_connections_close(void)
 {
 	struct origin o = origin_new();
@@ -385,6 +449,6 @@ CUNIT_MAIN("ends of http.client", {"the origin is silent", origin_is_silent},
     {"the deadline passes", deadline_passes}, {"the client goes", client_goes},
     {"sides that do not read", sides_that_do_not_read}, {"one origin is away", one_origin_is_away},
     {"retries have limits", retries_have_limits}, {"no origin is left", no_origin_is_left},
-    {"requests wait for a connection", requests_wait_for_a_connection},
-    {"idle connections close", idle_connections_close},
+    {"requests wait for a connection", requests_wait_for_a_connection}, {"checks", checks},
+    {"the origin refuses", origin_refuses}, {"idle connections close", idle_connections_close},
     {"a request comes back", request_comes_back}, {"a drain waits", drain_waits})

@@ -116,6 +116,8 @@ static enum step head(struct exchange *x, bool *more)
 		return ++x->interim > CLIENT_INTERIM_MAX ? exchange_failed(x, FAILURE_BAD)
 							 : STEP_ON;
 	frame(x, &h);
+	if (h.code == 503) /* the origin is overloaded: the width is lowered */
+		weir_hold_refused(x->cl->client->st, x->ev);
 	if (!pass_fields(x->req, &h, x->cl->client->via))
 		return exchange_end(x, WEIR_ENOMEM, 0);
 	return answer_begin(x, &h);

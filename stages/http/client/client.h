@@ -16,8 +16,8 @@
  *                  '-------------'---------------------'--> closed
  *
  * Files: origins.c (addresses), pick.c (which origin), upstream.c (connections), upstream_io.c (their
- * bytes), ask.c and ask_body.c (the request), answer.c and answer_body.c (the answer), exchange.c (its
- * life, times and failures), client_loop.c (mail and the end of loops).
+ * bytes), ask.c and ask_body.c (the request), answer.c and answer_body.c (the answer), health.c (checks),
+ * exchange.c (its life, times and failures), client_loop.c (mail and the end of loops).
  */
 #ifndef WEIR_HTTP_CLIENT_H
 #define WEIR_HTTP_CLIENT_H
@@ -49,7 +49,9 @@ struct http_waker;
  * path may grow threefold; what is added takes at most another copy of it. */
 #define CLIENT_SCRATCH_BYTES 65536
 #define CLIENT_LOOPS_MAX     64
-#define CLIENT_ORIGIN_TEXT   256
+/** Longest path of health checks. */
+#define CLIENT_HEALTH_PATH 512
+#define CLIENT_ORIGIN_TEXT 256
 /** Interim answers (1xx) before the answer, beyond which an origin is malicious or broken. */
 #define CLIENT_INTERIM_MAX 16
 /** Bytes that an exchange moves before other connections of its loop get their turn. */
@@ -73,6 +75,8 @@ struct http_waker;
 	    "connections whose TLS handshake failed, also because of the certificate")             \
 	X(TLS_RESUMED, "origin_tls_resumed_total", COUNTER, "connections",                         \
 	    "TLS handshakes that resumed an earlier session")                                      \
+	X(CHECKS_PASSED, "origin_checks_passed_total", COUNTER, "checks", "health checks passed")  \
+	X(CHECKS_FAILED, "origin_checks_failed_total", COUNTER, "checks", "health checks failed")  \
 	X(STALE, "origin_stale_total", COUNTER, "connections",                                     \
 	    "kept connections that the origin had closed when a request was sent")                 \
 	X(RETRIES, "origin_retries_total", COUNTER, "requests", "requests sent to another origin") \
@@ -105,6 +109,10 @@ struct client_conf {
 	double retry_budget;
 	int64_t fails, eject_ns;
 	struct tls_origin_conf tls;
+	struct {
+		char *path; /* empty: no checks */
+		int64_t every_ns;
+	} health;
 };
 
 /** An origin as configured. Constant. */
@@ -127,7 +135,7 @@ struct client {
 	atomic_bool closing, hurry; /* see client_stop */
 	sem_t ended;                /* posted when `closing` is set and nothing is held */
 	char via[24];               /* "1.1 weir-" and 8 hex digits, which are random */
-	const struct weir_field *address, *peer, *scheme; /* of requests */
+	const struct weir_field *peer, *scheme; /* of requests */
 };
 
 /** An origin as one loop sees it. */
@@ -147,6 +155,7 @@ struct client_loop {
 	struct client *client;
 	struct weir_loop *loop;
 	struct origin *origin; /* client->n_origins of them */
+	struct probe *probes;  /* client->n_origins of them; NULL without health checks */
 	struct exchange *all;
 	struct exchange *waiting, **waiting_end; /* for a connection, first come first served */
 	bool room;                               /* a connection has become free */
@@ -279,6 +288,8 @@ void pick_end(struct exchange *x, struct origin *o);
 /** The origin has answered, or has failed to. */
 void pick_succeeded(struct client_loop *cl, struct origin *o);
 void pick_failed(struct client_loop *cl, struct origin *o);
+/** Leave an origin out from now on. */
+void pick_eject(struct client_loop *cl, struct origin *o);
 /** Take a retry from the budget. */
 bool pick_retry(struct client_loop *cl);
 
@@ -292,6 +303,17 @@ void upstream_keep(struct upstream *u);
 void upstream_close(struct upstream *u);
 /** Close the idle connections to `o`. */
 void upstream_close_idle(struct client_loop *cl, struct origin *o);
+
+/** A socket that is being connected to an origin, or -1. */
+int upstream_socket(const struct origin_spec *spec);
+
+/* ---- health.c ---- */
+
+/** Whether a check can ask for `path`, which may be empty. */
+bool health_path_good(const char *path);
+/** Start the checks of a loop, and stop them. The loop's thread. */
+int health_start(struct client_loop *cl);
+void health_stop(struct client_loop *cl);
 
 /* ---- upstream_io.c ---- */
 

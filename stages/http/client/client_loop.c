@@ -51,13 +51,14 @@ static void turn_end(struct weir_loop *loop)
 static int start(struct weir_loop *loop)
 {
 	of(loop)->loop = loop;
-	return 0;
+	return health_start(of(loop));
 }
 
 static void stop(struct weir_loop *loop)
 {
 	struct client_loop *cl = of(loop);
 
+	health_stop(cl);
 	for (int i = 0; i < cl->client->n_origins; i++)
 		upstream_close_idle(cl, &cl->origin[i]);
 }

@@ -184,6 +184,8 @@ enum step exchange_end(struct exchange *x, int status, int code)
 	struct client_loop *cl = x->cl;
 	bool arrives;
 
+	if (status == WEIR_EGONE)
+		client_count(cl, CLIENT_GONE, 1);
 	if (x->up)
 		upstream_close(x->up);
 	if (x->in_line)
@@ -323,7 +325,6 @@ void exchange_opened(struct exchange *x)
 void exchange_woken(struct exchange *x)
 {
 	if (http_await_gone(x->req)) {
-		client_count(x->cl, CLIENT_GONE, 1);
 		exchange_end(x, WEIR_EGONE, 0);
 		return;
 	}

@@ -72,6 +72,12 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 	if (!c->spec)
 		return WEIR_ENOMEM;
 	rc = origins_parse(&conf->origins, c->spec, err);
+	if (rc == 0 && !health_path_good(conf->health.path)) {
+		snprintf(err->text, sizeof(err->text),
+		    "'health.path' must begin with '/' and be at most %d bytes without spaces",
+		    CLIENT_HEALTH_PATH);
+		rc = WEIR_EINVAL;
+	}
 	if (rc == 0)
 		rc = init_tls(st, err);
 	if (rc != 0) {
@@ -81,7 +87,6 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
 		id = (uint32_t)weir_clock_ns(CLOCK_MONOTONIC);
 	snprintf(c->via, sizeof(c->via), "1.1 weir-%08x", id);
-	c->address = find_field("address");
 	c->peer = find_field("peer");
 	c->scheme = find_field("scheme");
 	sem_init(&c->ended, 0, 0);
@@ -159,6 +164,22 @@ static void client_fini(struct weir_stage *st)
 /* ---- the tables ---- */
 
 #define ROW(member) offsetof(struct client_conf, member)
+
+static const struct weir_knob health_knobs[] = {
+    {.name = "path",
+	.type = WEIR_KNOB_STRING,
+	.offset = ROW(health.path),
+	.def = "",
+	.help = "what each origin is asked for to see whether it is well; if empty, nothing"},
+    {.name = "every",
+	.type = WEIR_KNOB_DURATION,
+	.offset = ROW(health.every_ns),
+	.def = "5s",
+	.min = 1e6,
+	.max = 3.6e12,
+	.help = "time between two checks of an origin, in which it must answer"},
+    {0},
+};
 
 static const struct weir_knob client_knobs[] = {
     {.name = "origins",
@@ -243,6 +264,10 @@ static const struct weir_knob client_knobs[] = {
 	.max = 3.6e12,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "time for which an origin is left out; one request then tries it"},
+    {.name = "health",
+	.type = WEIR_KNOB_MAP,
+	.fields = health_knobs,
+	.help = "checks that leave origins out before requests fail, and bring them back"},
     {.name = "tls",
 	.type = WEIR_KNOB_MAP,
 	.offset = ROW(tls),

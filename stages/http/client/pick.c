@@ -74,18 +74,22 @@ void pick_succeeded(struct client_loop *cl, struct origin *o)
 	client_count(cl, CLIENT_OUT, -1);
 }
 
+void pick_eject(struct client_loop *cl, struct origin *o)
+{
+	if (o->out_until_ns == 0) {
+		client_count(cl, CLIENT_OUT, 1);
+		client_count(cl, CLIENT_EJECTIONS, 1);
+	}
+	o->out_until_ns = client_now_ns(cl) + client_conf(cl)->eject_ns;
+}
+
 void pick_failed(struct client_loop *cl, struct origin *o)
 {
 	const struct client_conf *conf = client_conf(cl);
 
 	o->fails += o->fails < INT32_MAX;
-	if (conf->fails == 0 || (o->fails < conf->fails && o->out_until_ns == 0))
-		return;
-	if (o->out_until_ns == 0) {
-		client_count(cl, CLIENT_OUT, 1);
-		client_count(cl, CLIENT_EJECTIONS, 1);
-	}
-	o->out_until_ns = client_now_ns(cl) + conf->eject_ns;
+	if (conf->fails > 0 && (o->fails >= conf->fails || o->out_until_ns != 0))
+		pick_eject(cl, o);
 }
 
 bool pick_retry(struct client_loop *cl)

@@ -177,7 +177,7 @@ static void ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
 	}
 }
 
-static int open_socket(const struct origin_spec *spec)
+int upstream_socket(const struct origin_spec *spec)
 {
 	int fd =
 	    socket(spec->address.addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -203,7 +203,8 @@ static bool open_new(struct exchange *x, struct origin *o)
 	u->cl = cl;
 	u->origin = o;
 	u->buffer = buffer_take(cl);
-	u->watch = (struct weir_watch){.ready = ready, .fd = u->buffer ? open_socket(o->spec) : -1};
+	u->watch =
+	    (struct weir_watch){.ready = ready, .fd = u->buffer ? upstream_socket(o->spec) : -1};
 	if (u->watch.fd != -1 &&
 	    weir_loop_add(cl->loop, &u->watch, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) != 0) {
 		close(u->watch.fd);

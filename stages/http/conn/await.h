@@ -22,8 +22,7 @@ struct http_waker;
 struct http_waker *http_await_begin(
     struct weir_http_request *req, struct weir_loop *loop, void *owner);
 
-/** Call this before the event is finished. Returns whether the waker still arrives once, after which it
- * is freed. */
+/** Call this before the event is finished. Returns whether the waker still arrives once. */
 bool http_await_end(struct weir_http_request *req, struct http_waker *w);
 
 /** Whether the client has disconnected. */

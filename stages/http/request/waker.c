@@ -34,7 +34,8 @@ void *waker_arrived(struct http_waker *w)
 
 	if (atomic_compare_exchange_strong(&w->state, &sent, WAKER_IDLE))
 		return w->owner;
-	free(w);
+	if (atomic_exchange(&w->state, WAKER_ARRIVED) == WAKER_DROPPED)
+		free(w);
 	return NULL;
 }
 
@@ -53,6 +54,8 @@ void waker_drop(struct http_req *r)
 {
 	struct http_waker *w = atomic_exchange(&r->waker, NULL);
 
-	if (atomic_load(&w->state) == WAKER_OVER)
+	int was = atomic_exchange(&w->state, WAKER_DROPPED);
+
+	if (was == WAKER_OVER || was == WAKER_ARRIVED)
 		free(w);
 }

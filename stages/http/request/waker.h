@@ -5,7 +5,8 @@
  *
  *   IDLE --wake--> SENT --arrived--> IDLE
  *     '--over--> OVER: the I/O thread frees the waker with the request
- *   SENT --over--> LEFT: the stage's loop frees it when it arrives
+ *   SENT --over--> LEFT: it must arrive in the stage's loop and be dropped by the I/O thread, in any
+ *     order. LEFT --arrived--> ARRIVED, LEFT --drop--> DROPPED; the second of the two frees it.
  *
  * The I/O thread of the client wakes, and drops the waker when the request has returned, so that it
  * never wakes one that has been freed. The stage's loop does the rest. conn/await.h has the calls of
@@ -22,7 +23,7 @@
 
 struct http_req;
 
-enum waker_state { WAKER_IDLE, WAKER_SENT, WAKER_OVER, WAKER_LEFT };
+enum waker_state { WAKER_IDLE, WAKER_SENT, WAKER_OVER, WAKER_LEFT, WAKER_ARRIVED, WAKER_DROPPED };
 
 struct http_waker {
 	struct weir_event ev; /* first: mail of type http_waker_type */
@@ -40,8 +41,8 @@ struct http_waker *waker_new(struct weir_loop *loop, void *owner);
  * the owner of the event. */
 void waker_wake(struct http_waker *w);
 
-/** Take a waker that has arrived as mail. Returns its owner, or NULL if it was over: it is then freed.
- * The loop's thread. */
+/** Take a waker that has arrived as mail. Returns its owner, or NULL if it was over: the caller must
+ * not use it any more. The loop's thread. */
 void *waker_arrived(struct http_waker *w);
 
 /** The stage is about to finish the event: the waker does not wake any more. Returns whether it still
