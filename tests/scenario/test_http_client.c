@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* http.client in front of an origin that this test plays: what the origin and the client get. */
+#include <weir/http_guard.h>
+
 #include "fixture/http/origin.h"
 
 static void request_is_rewritten(void)
@@ -15,7 +17,10 @@ static void request_is_rewritten(void)
 	    "x-hop\r\n"
 	    "X-Hop: 1\r\nKeep-Alive: 5\r\nTE: trailers\r\nUpgrade: h2c\r\nProxy-Connection: "
 	    "close\r\n"
-	    "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nVia: 1.0 far\r\nX-Kept: yes\r\n"
+	    "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\n"
+	    "X_Forwarded_For: 6.6.6.6\r\nX-Forwarded_Host: 6.6.6.6\r\n"
+	    "X-Forwarded-Prefix: /6.6.6.6\r\nContent_Length: 6\r\nX_Kept: yes\r\nVia: 1.0 "
+	    "far\r\nX-Kept: yes\r\n"
 	    "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n");
 	int u = origin_accept(&o);
 	CU_ASSERT_FATAL(head_read(u, head, sizeof(head)));
@@ -30,8 +35,9 @@ static void request_is_rewritten(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(head, "traceparent: 00-0af7651916cd43dd8448eb211c80319c-"));
 	CU_ASSERT_PTR_NULL(strstr(head, "b7ad6b7169203331"));
 	CU_ASSERT_PTR_NULL(strstr(head, "6.6.6.6"));
+	CU_ASSERT_STRING_EQUAL(field_in(head, "x_kept"), "yes");
 	static const char *const gone[] = {"connection", "x-hop", "keep-alive", "te", "upgrade",
-	    "proxy-connection", "content-length", "transfer-encoding"};
+	    "proxy-connection", "content-length", "transfer-encoding", "content_length"};
 	for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
 		CU_ASSERT_PTR_NULL(field_in(head, gone[i]));
 	client_say(u, ANSWER("Content-Length: 2\r\n", "ok"));
@@ -135,6 +141,37 @@ static void bytes_behind_an_answer(void)
 	/* also if they come later */
 	client_say(v, ANSWER("Content-Length: 4\r\n", "evil"));
 	CU_ASSERT(client_at_end(v));
+	close(c);
+	close(u);
+	close(v);
+	server_stop(&s);
+	origin_free(&o);
+}
+
+/* The same, if the answer ends where the buffer of the connection is full: the bytes behind it are still
+ * in the kernel, and epoll has reported them already. */
+static void bytes_behind_a_full_buffer(void)
+{
+	enum { BODY = 16000 };
+	static char text[WEIR_HTTP_HEAD_MAX + 256];
+	struct origin o = origin_new();
+	struct server s = server_before(&o);
+	struct answer a = {0};
+
+	server_start(&s);
+	int c = client_open(s.port), u = origin_ask(&o, c, GET("/1"));
+	int n = snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nX: ", BODY);
+	memset(text + n, 'x', sizeof(text) - (size_t)n);
+	memcpy(text + WEIR_HTTP_HEAD_MAX - BODY - 4, "\r\n\r\n", 4);
+	n = snprintf(text + WEIR_HTTP_HEAD_MAX, 256, ANSWER("Content-Length: 4\r\n", "evil"));
+	CU_ASSERT(client_send(u, text, (size_t)(WEIR_HTTP_HEAD_MAX + n)));
+	CU_ASSERT_FATAL(answer_read(c, &a));
+	CU_ASSERT_EQUAL(a.n, BODY);
+	CU_ASSERT(client_at_end(u));
+	int v = origin_ask(&o, c, GET("/2"));
+	client_say(v, ANSWER("Content-Length: 3\r\n", "two"));
+	CU_ASSERT(client_gets(c, 200, "two"));
+	answer_free(&a);
 	close(c);
 	close(u);
 	close(v);
@@ -382,6 +419,7 @@ CUNIT_MAIN("http.client", {"the request is rewritten", request_is_rewritten},
     {"the answer is rewritten", answer_is_rewritten},
     {"hostile answers are 502", hostile_answers_are_502},
     {"bytes behind an answer", bytes_behind_an_answer},
+    {"bytes behind a full buffer", bytes_behind_a_full_buffer},
     {"connections are kept", connections_are_kept},
     {"a kept connection is stale", kept_connection_is_stale},
     {"answers without a body", answers_without_a_body}, {"long answers", long_answers},

@@ -41,19 +41,35 @@ static const struct {
     {"transfer-encoding", DROP},
     {"upgrade", DROP},
     {"x-deadline-ms", DROP}, /* written anew */
-    {"x-forwarded-for", CHAIN},
-    {"x-forwarded-host", CHAIN},
-    {"x-forwarded-proto", CHAIN},
+    {"x-forwarded-", CHAIN}, /* and all that begin so */
+    {"x-real-ip", CHAIN},
 };
+
+/* Whether `name` begins with `lower`, in any case. CGI and its successors (WSGI, PHP) give a program the
+ * same variable for '_' and '-', so the two count as the same here. */
+static bool begins(struct weir_slice name, const char *lower, size_t n)
+{
+	if (name.n < n)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		char c = name.p[i] == '_' ? '-' : name.p[i];
+		if ((c >= 'A' && c <= 'Z' ? c | 0x20 : c) != lower[i])
+			return false;
+	}
+	return true;
+}
 
 static enum field_kind kind_of(struct weir_slice name)
 {
 	/* all of them begin with one of these letters; most other fields do not */
 	if (!memchr("cefhkptuxCEFHKPTUX", name.p[0], 18))
 		return PASS;
-	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
-		if (weir_slice_is(name, special[i].name))
-			return special[i].kind;
+	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++) {
+		size_t n = strlen(special[i].name);
+		bool prefix = special[i].name[n - 1] == '-';
+		if (begins(name, special[i].name, n) && (prefix || name.n == n))
+			return memchr(name.p, '_', name.n) ? DROP : special[i].kind;
+	}
 	return PASS;
 }
 
@@ -112,8 +128,9 @@ static char *put_chain(char *at, const struct exchange *x, bool trusted)
 	/* what a trusted proxy has said of the scheme and the host is passed on as it is */
 	if (!trusted) {
 		at = put_slice(PUT(at, ";proto="), scheme);
-		at = PUT(put_slice(PUT(at, "\r\nX-Forwarded-Proto: "), scheme), "\r\n");
-		at = put_slice(PUT(at, "X-Forwarded-Host: "), x->req->host);
+		at = put_slice(PUT(at, "\r\nX-Forwarded-Proto: "), scheme);
+		if (x->req->host.n > 0)
+			at = put_slice(PUT(at, "\r\nX-Forwarded-Host: "), x->req->host);
 	}
 	return PUT(at, "\r\n");
 }

@@ -326,8 +326,12 @@ int64_t upstream_read(struct upstream *u);
 void upstream_rearm(struct upstream *u);
 /** Tell TLS what the socket has become: called for each report of epoll. */
 void upstream_ready_tls(struct upstream *u);
-/** Whether an idle connection that has become readable can still be used. */
+/** Whether an idle connection can still be used: the origin has neither closed it nor sent anything.
+ * Costs a system call. */
 bool upstream_still_good(struct upstream *u);
+/** Whether all that the origin has sent was used. Otherwise the rest would be taken for the answer to the
+ * next request. */
+bool upstream_is_used_up(struct upstream *u);
 /** Measure the round trip. */
 void upstream_measure(struct upstream *u);
 

@@ -215,7 +215,7 @@ enum step exchange_done(struct exchange *x)
 	struct upstream *u = x->up;
 
 	pick_succeeded(x->cl, u->origin);
-	if (x->keep && x->ask.done && !x->ask.cut && u->start == u->end && !u->hung_up)
+	if (x->keep && x->ask.done && !x->ask.cut && upstream_is_used_up(u))
 		upstream_keep(u);
 	return exchange_end(x, WEIR_OK, 0);
 }

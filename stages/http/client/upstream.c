@@ -231,6 +231,18 @@ static bool may_reuse(const struct exchange *x, const struct upstream *u)
 	       (x->idempotent || client_now_ns(x->cl) - u->since_ns <= CLIENT_FRESH_NS);
 }
 
+/* The idle connection to `o` that `x` may use, or NULL. What epoll has not reported yet is found here:
+ * bytes that nobody has asked for would be taken for the answer to `x`. */
+static struct upstream *find_idle(const struct exchange *x, struct origin *o)
+{
+	while (o->idle && may_reuse(x, o->idle)) {
+		if (upstream_still_good(o->idle))
+			return o->idle;
+		upstream_close(o->idle);
+	}
+	return NULL;
+}
+
 static bool reuse(struct exchange *x, struct upstream *u)
 {
 	u->buffer = buffer_take(x->cl);
@@ -255,8 +267,10 @@ static int open_max(const struct client_loop *cl)
 
 bool upstream_get(struct exchange *x, struct origin *o, bool *broken)
 {
+	struct upstream *u = find_idle(x, o);
+
 	*broken = false;
-	if (o->idle && may_reuse(x, o->idle) && reuse(x, o->idle)) {
+	if (u && reuse(x, u)) {
 		pick_begin(x, o);
 		return true;
 	}

@@ -66,15 +66,37 @@ void upstream_ready_tls(struct upstream *u)
 		tls_origin_flush(u->tls);
 }
 
+/* Whether the kernel has neither bytes of the origin nor the end of the connection. */
+static bool is_empty(const struct upstream *u)
+{
+	char none;
+	ssize_t n;
+
+	do
+		n = recv(u->watch.fd, &none, 1, MSG_PEEK);
+	while (n == -1 && errno == EINTR);
+	return n == -1 && errno == EAGAIN;
+}
+
 bool upstream_still_good(struct upstream *u)
 {
 	char none;
 
-	/* tickets of TLS 1.3 come after the handshake, also when nothing is asked */
-	if (!u->tls || u->hung_up || tls_origin_read(u->tls, &none, 1) != 0)
+	if (u->hung_up)
 		return false;
 	u->readable = false;
-	return true;
+	if (is_empty(u))
+		return true;
+	if (!u->tls)
+		return false;
+	/* tickets of TLS 1.3 come after the handshake, also when nothing is asked */
+	tls_origin_ready(u->tls, false);
+	return tls_origin_read(u->tls, &none, 1) == 0;
+}
+
+bool upstream_is_used_up(struct upstream *u)
+{
+	return u->start == u->end && !u->hung_up && upstream_read(u) == 0;
 }
 
 int64_t upstream_read(struct upstream *u)
