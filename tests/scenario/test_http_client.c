@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* http.client in front of an origin that this test plays: what the origin and the client get. */
+#include <poll.h>
+
 #include <weir/http_guard.h>
 
 #include "fixture/http/origin.h"
@@ -415,6 +417,34 @@ static void answer_before_the_body(void)
 	origin_free(&o);
 }
 
+/* The origin answers while the client still sends, and the client does not read until it has sent all. */
+static void answer_within_the_body(void)
+{
+	static char bytes[65536];
+	struct origin o = origin_new();
+	struct server s = server_before(&o);
+	char head[2048];
+
+	fixture_set(s.web, "with.stream", "1KiB");
+	server_start(&s);
+	int c = client_open(s.port);
+	client_say(c, "PUT / HTTP/1.1\r\nHost: t\r\nContent-Length: 20000\r\n\r\n");
+	int u = origin_accept(&o);
+	CU_ASSERT_FATAL(head_read(u, head, sizeof(head)));
+	client_say(u, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8000000\r\n");
+	struct pollfd p = {.fd = u, .events = POLLOUT};
+	while (poll(&p, 1, 100) == 1) /* until nothing between the two has room */
+		send(u, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL);
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT(client_send(c, bytes, 10000));
+		CU_ASSERT(client_take(u, bytes, 10000));
+	}
+	close(c);
+	close(u);
+	server_stop(&s);
+	origin_free(&o);
+}
+
 CUNIT_MAIN("http.client", {"the request is rewritten", request_is_rewritten},
     {"the answer is rewritten", answer_is_rewritten},
     {"hostile answers are 502", hostile_answers_are_502},
@@ -424,4 +454,5 @@ CUNIT_MAIN("http.client", {"the request is rewritten", request_is_rewritten},
     {"a kept connection is stale", kept_connection_is_stale},
     {"answers without a body", answers_without_a_body}, {"long answers", long_answers},
     {"torn answers", torn_answers}, {"fields of a torn answer", fields_of_a_torn_answer},
-    {"uploads in parts", uploads_in_parts}, {"an answer before the body", answer_before_the_body})
+    {"uploads in parts", uploads_in_parts}, {"an answer before the body", answer_before_the_body},
+    {"an answer within the body", answer_within_the_body})

@@ -46,7 +46,7 @@ bool http_await_parts(struct weir_http_request *req, unsigned what)
 
 	pthread_mutex_lock(&t->lock);
 	due = transfer_due_locked(t, what);
-	t->awaits = due ? 0 : (uint8_t)what;
+	t->awaits = (uint8_t)(due ? t->awaits & ~what : t->awaits | what);
 	pthread_mutex_unlock(&t->lock);
 	return due;
 }

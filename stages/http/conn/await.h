@@ -29,7 +29,7 @@ bool http_await_end(struct weir_http_request *req, struct http_waker *w);
 bool http_await_gone(const struct weir_http_request *req);
 
 /** Wait for `what`, bits of enum weir_http_wait, as weir_http_wait does. Returns true if it holds
- * already. Otherwise the waker is sent once it holds; a later call replaces `what`. */
+ * already. Otherwise the waker is sent once it holds, or once what an earlier call has waited for does. */
 bool http_await_parts(struct weir_http_request *req, unsigned what);
 
 /** Like weir_http_stream_begin, for a body of `length` bytes, or an unknown number if it is -1. With a
