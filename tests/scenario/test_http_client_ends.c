@@ -2,6 +2,7 @@
 /* http.client when something goes wrong: origins that are silent, away or slow, clients that go or do not
  * read, and a server that stops. */
 #include <fcntl.h>
+#include <poll.h>
 
 #include "fixture/http/origin.h"
 
@@ -314,6 +315,48 @@ static void requests_wait_for_a_connection(void)
 	origin_free(&o);
 }
 
+/* A request waits only if no origin has room: those that are full are passed over. */
+static void full_origins_are_passed_over(void)
+{
+	enum { N = 3 };
+	struct origin o[N];
+	const char *texts[N];
+	struct pollfd p[N];
+	int c[N], u[N];
+	char head[2048];
+
+	for (int i = 0; i < N; i++) {
+		o[i] = origin_new();
+		texts[i] = o[i].text;
+		p[i] = (struct pollfd){.fd = o[i].fd, .events = POLLIN};
+	}
+	struct server s = server_before(&o[0]);
+	server_list(s.app, "origins", texts, N);
+	fixture_set(s.app, "with.max_connections", "1");
+	server_start(&s);
+	for (int round = 0; round < 8; round++) {
+		for (int i = 0; i < N; i++) {
+			int at = 0;
+			c[i] = client_open(s.port);
+			client_say(c[i], GET("/"));
+			CU_ASSERT_FATAL(poll(p, N, WAIT_MS) == 1);
+			while (!p[at].revents)
+				at++;
+			u[i] = origin_accept(&o[at]);
+			CU_ASSERT(head_read(u[i], head, sizeof(head)));
+		}
+		for (int i = 0; i < N; i++) {
+			client_say(u[i], ANSWER("Connection: close\r\nContent-Length: 0\r\n", ""));
+			CU_ASSERT(client_gets(c[i], 200, ""));
+			close(c[i]);
+			close(u[i]);
+		}
+	}
+	server_stop(&s);
+	for (int i = 0; i < N; i++)
+		origin_free(&o[i]);
+}
+
 /* Answer the checks that arrive at `o` with `answer` until the server's metric `name` is `value`. */
 static void answer_checks(
     struct origin *o, const struct server *s, const char *answer, const char *name, int64_t value)
@@ -449,6 +492,7 @@ CUNIT_MAIN("ends of http.client", {"the origin is silent", origin_is_silent},
     {"the deadline passes", deadline_passes}, {"the client goes", client_goes},
     {"sides that do not read", sides_that_do_not_read}, {"one origin is away", one_origin_is_away},
     {"retries have limits", retries_have_limits}, {"no origin is left", no_origin_is_left},
-    {"requests wait for a connection", requests_wait_for_a_connection}, {"checks", checks},
+    {"requests wait for a connection", requests_wait_for_a_connection},
+    {"full origins are passed over", full_origins_are_passed_over}, {"checks", checks},
     {"the origin refuses", origin_refuses}, {"idle connections close", idle_connections_close},
     {"a request comes back", request_comes_back}, {"a drain waits", drain_waits})

@@ -282,6 +282,9 @@ int origins_parse(const struct weir_strings *texts, struct origin_spec *spec, st
  * that are not left out. `avoid` (may be NULL) is chosen only if there is no other. NULL if all are left
  * out. */
 struct origin *pick_origin(struct client_loop *cl, const struct origin *avoid);
+/** The least busy origin but `avoid` (may be NULL) that is not left out and has room for an exchange; NULL
+ * if there is none. */
+struct origin *pick_with_room(struct client_loop *cl, const struct origin *avoid);
 /** `x` begins to use `o`, and ends to. */
 void pick_begin(struct exchange *x, struct origin *o);
 void pick_end(struct exchange *x, struct origin *o);
@@ -295,6 +298,8 @@ bool pick_retry(struct client_loop *cl);
 
 /* ---- upstream.c ---- */
 
+/** Whether `o` has an idle connection, or may have another one. */
+bool upstream_has_room(const struct client_loop *cl, const struct origin *o);
 /** Give `x` an idle connection to `o`, or open one. Returns false if `o` has as many as it may have.
  * *broken is set if the socket could not be opened. */
 bool upstream_get(struct exchange *x, struct origin *o, bool *broken);

@@ -148,6 +148,18 @@ static bool is_loop(const struct exchange *x)
 	return false;
 }
 
+/* A request that arrives while others wait does not overtake them. */
+static void arrive(struct exchange *x)
+{
+	if (!x->cl->waiting) {
+		exchange_start(x);
+		return;
+	}
+	line_join(x, false);
+	set_timer(x);
+	x->cl->room = true; /* an origin may be back since the line was tried */
+}
+
 void exchange_new(struct client_loop *cl, struct weir_event *ev)
 {
 	struct exchange *x = calloc(1, sizeof(*x));
@@ -176,7 +188,7 @@ void exchange_new(struct client_loop *cl, struct weir_event *ev)
 	else if (is_loop(x))
 		exchange_end(x, WEIR_EFAILED, 508);
 	else
-		exchange_start(x);
+		arrive(x);
 }
 
 enum step exchange_end(struct exchange *x, int status, int code)
@@ -280,9 +292,19 @@ enum step exchange_failed(struct exchange *x, enum failure why)
 	return STEP_OVER;
 }
 
+/* The origin to ask: if the one that is picked is full, another one. */
+static struct origin *choose(const struct exchange *x)
+{
+	struct origin *o = pick_origin(x->cl, x->failed), *other = NULL;
+
+	if (o && !upstream_has_room(x->cl, o))
+		other = pick_with_room(x->cl, x->failed);
+	return other ? other : o;
+}
+
 enum step exchange_start(struct exchange *x)
 {
-	struct origin *o = pick_origin(x->cl, x->failed);
+	struct origin *o = choose(x);
 	bool broken;
 
 	ask_drop(&x->ask);

@@ -50,6 +50,20 @@ struct origin *pick_origin(struct client_loop *cl, const struct origin *avoid)
 	return b->busy < a->busy ? b : a;
 }
 
+struct origin *pick_with_room(struct client_loop *cl, const struct origin *avoid)
+{
+	int64_t now_ns = client_now_ns(cl);
+	struct origin *best = NULL;
+
+	for (int i = 0; i < cl->client->n_origins; i++) {
+		struct origin *o = &cl->origin[i];
+		if (o != avoid && usable(o, now_ns) && upstream_has_room(cl, o) &&
+		    (!best || o->busy < best->busy))
+			best = o;
+	}
+	return best;
+}
+
 void pick_begin(struct exchange *x, struct origin *o)
 {
 	o->busy++;

@@ -265,6 +265,11 @@ static int open_max(const struct client_loop *cl)
 	return (int)((client_conf(cl)->max_connections + c->n_loops - 1) / c->n_loops);
 }
 
+bool upstream_has_room(const struct client_loop *cl, const struct origin *o)
+{
+	return o->idle || o->open < open_max(cl);
+}
+
 bool upstream_get(struct exchange *x, struct origin *o, bool *broken)
 {
 	struct upstream *u = find_idle(x, o);
