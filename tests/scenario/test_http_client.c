@@ -445,6 +445,23 @@ static void answer_within_the_body(void)
 	origin_free(&o);
 }
 
+/* No route leads to the origin, so connecting fails before anything is sent. */
+static void check_without_a_route(void)
+{
+	struct origin o = origin_new();
+	struct server s = server_before(&o);
+
+	fixture_set(s.app, "with.origins", "255.255.255.255:80");
+	fixture_set(s.app, "with.health.path", "/up");
+	fixture_set(s.app, "with.health.every", "5ms");
+	fixture_set(s.app, "with.eject", "1h");
+	server_start(&s);
+	AWAIT_COUNT(&s, "origins_out", 1);
+	CU_ASSERT(server_metric(&s, "origin_checks_failed_total") >= 3);
+	server_stop(&s);
+	origin_free(&o);
+}
+
 CUNIT_MAIN("http.client", {"the request is rewritten", request_is_rewritten},
     {"the answer is rewritten", answer_is_rewritten},
     {"hostile answers are 502", hostile_answers_are_502},
@@ -455,4 +472,5 @@ CUNIT_MAIN("http.client", {"the request is rewritten", request_is_rewritten},
     {"answers without a body", answers_without_a_body}, {"long answers", long_answers},
     {"torn answers", torn_answers}, {"fields of a torn answer", fields_of_a_torn_answer},
     {"uploads in parts", uploads_in_parts}, {"an answer before the body", answer_before_the_body},
-    {"an answer within the body", answer_within_the_body})
+    {"an answer within the body", answer_within_the_body},
+    {"a check without a route", check_without_a_route})

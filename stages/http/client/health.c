@@ -29,21 +29,26 @@ struct probe {
 	char status[STATUS_BYTES];
 };
 
-static void end(struct probe *p, bool passed)
+static void judge(struct probe *p, bool passed)
 {
 	const struct client_conf *conf = client_conf(p->cl);
 
-	weir_loop_del(p->cl->loop, &p->watch);
-	tls_origin_free(p->tls);
-	close(p->watch.fd);
-	p->tls = NULL;
-	p->open = false;
 	client_count(p->cl, passed ? CLIENT_CHECKS_PASSED : CLIENT_CHECKS_FAILED, 1);
 	p->fails = passed ? 0 : p->fails + (p->fails < INT32_MAX);
 	if (passed && p->origin->out_until_ns != 0)
 		pick_succeeded(p->cl, p->origin);
 	else if (conf->fails > 0 && p->fails >= conf->fails)
 		pick_eject(p->cl, p->origin);
+}
+
+static void end(struct probe *p, bool passed)
+{
+	weir_loop_del(p->cl->loop, &p->watch);
+	tls_origin_free(p->tls);
+	close(p->watch.fd);
+	p->tls = NULL;
+	p->open = false;
+	judge(p, passed);
 }
 
 /* Returns false if the check has failed. */
@@ -128,8 +133,11 @@ static void begin(struct probe *p)
 	p->watch = (struct weir_watch){.ready = ready, .fd = upstream_socket(spec)};
 	p->sent = false;
 	p->n = 0;
-	if (p->watch.fd == -1)
+	if (p->watch.fd == -1) {
+		if (errno != EMFILE && errno != ENFILE) /* these are not the origin's fault */
+			judge(p, false);
 		return;
+	}
 	p->open =
 	    weir_loop_add(p->cl->loop, &p->watch, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) == 0;
 	if (p->open && spec->secure)
