@@ -19,7 +19,10 @@
 enum field_kind {
 	PASS,
 	DROP,
-	CHAIN, /* what proxies say; dropped unless the client is one in `trust` */
+	/* What proxies say of the client. They are dropped unless `http.server` believes them: others may
+	 * be the client's own, passed on by a proxy that does not know them. */
+	CHAIN_X,
+	CHAIN_FORWARDED,
 };
 
 static const struct {
@@ -29,7 +32,7 @@ static const struct {
     {"connection", DROP},
     {"content-length", DROP}, /* written anew */
     {"expect", DROP},         /* http.server sends 100 Continue itself */
-    {"forwarded", CHAIN},
+    {"forwarded", CHAIN_FORWARDED},
     {"host", DROP}, /* written anew */
     {"keep-alive", DROP},
     {"proxy-authenticate", DROP},
@@ -40,9 +43,9 @@ static const struct {
     {"trailer", DROP},     /* trailers of requests are not passed on */
     {"transfer-encoding", DROP},
     {"upgrade", DROP},
-    {"x-deadline-ms", DROP}, /* written anew */
-    {"x-forwarded-", CHAIN}, /* and all that begin so */
-    {"x-real-ip", CHAIN},
+    {"x-deadline-ms", DROP},   /* written anew */
+    {"x-forwarded-", CHAIN_X}, /* and all that begin so */
+    {"x-real-ip", CHAIN_X},
 };
 
 /* Whether `name` begins with `lower`, in any case. CGI and its successors (WSGI, PHP) give a program the
@@ -116,23 +119,46 @@ static char *put_node(char *at, struct weir_slice address)
 	return PUT(put_slice(PUT(at, "\"["), address), "]\"");
 }
 
-static char *put_chain(char *at, const struct exchange *x, bool trusted)
+static char *put_proto(char *at, const struct exchange *x)
 {
-	const struct client *c = x->cl->client;
-	struct weir_slice peer = get(c->peer, x->ev), scheme = get(c->scheme, x->ev);
+	return put_slice(PUT(at, ";proto="), get(x->cl->client->scheme, x->ev));
+}
+
+/* Forwarded of this hop. Before it is what a proxy has said in X-Forwarded-For. */
+static char *put_forwarded(char *at, const struct exchange *x, struct weir_slice peer)
+{
+	const struct http_req *r = (const struct http_req *)x->req;
+
+	at = PUT(at, "Forwarded: for=");
+	if (r->client_n > 0 && !r->from_forwarded) {
+		at = put_node(at, (struct weir_slice){r->client, r->client_n});
+		at = PUT(r->has_scheme ? put_proto(at, x) : at, ", for=");
+	}
+	at = put_node(at, peer);
+	return PUT(r->client_n > 0 ? at : put_proto(at, x), "\r\n");
+}
+
+static char *put_chain(char *at, const struct exchange *x)
+{
+	const struct http_req *r = (const struct http_req *)x->req;
+	struct weir_slice peer = get(x->cl->client->peer, x->ev);
+	bool ours =
+	    r->client_n == 0 || r->from_forwarded; /* else a proxy has written X-Forwarded- */
 
 	if (peer.n == 0)
 		return at;
-	at = PUT(put_slice(PUT(at, "X-Forwarded-For: "), peer), "\r\n");
-	at = put_node(PUT(at, "Forwarded: for="), peer);
-	/* what a trusted proxy has said of the scheme and the host is passed on as it is */
-	if (!trusted) {
-		at = put_slice(PUT(at, ";proto="), scheme);
-		at = put_slice(PUT(at, "\r\nX-Forwarded-Proto: "), scheme);
-		if (x->req->host.n > 0)
-			at = put_slice(PUT(at, "\r\nX-Forwarded-Host: "), x->req->host);
+	at = put_forwarded(at, x, peer);
+	at = PUT(at, "X-Forwarded-For: ");
+	if (r->client_n > 0 && r->from_forwarded)
+		at = PUT(put_slice(at, (struct weir_slice){r->client, r->client_n}), ", ");
+	at = PUT(put_slice(at, peer), "\r\n");
+	if (ours && (r->client_n == 0 || r->has_scheme)) {
+		at = put_slice(PUT(at, "X-Forwarded-Proto: "), get(x->cl->client->scheme, x->ev));
+		at = PUT(at, "\r\n");
 	}
-	return PUT(at, "\r\n");
+	if (ours && x->req->host.n > 0)
+		at = PUT(put_slice(PUT(at, "X-Forwarded-Host: "), x->req->host), "\r\n");
+	return at;
 }
 
 /* How long the body is, and how it is sent. */
@@ -151,15 +177,19 @@ static char *put_length(char *at, struct exchange *x)
 	return PUT(put_number(PUT(at, "Content-Length: "), x->req->body.n), "\r\n");
 }
 
-static char *put_fields(char *at, struct exchange *x, bool trusted)
+static char *put_fields(char *at, struct exchange *x)
 {
 	const struct weir_http_request *req = x->req;
+	const struct http_req *r = (const struct http_req *)req;
+	enum field_kind said = r->client_n == 0    ? PASS
+			       : r->from_forwarded ? CHAIN_FORWARDED
+						   : CHAIN_X;
 	bool named = weir_http_header(req, "connection").n > 0;
 
 	for (int i = 0; i < req->n_headers; i++) {
 		const struct weir_http_header *h = &req->headers[i];
 		enum field_kind kind = kind_of(h->name);
-		if (kind == PASS || (kind == CHAIN && trusted))
+		if (kind == PASS || kind == said)
 			if (!named || !is_named(req, h->name))
 				at = put_field(at, h->name, h->value);
 	}
@@ -179,7 +209,6 @@ int ask_head(struct exchange *x)
 {
 	struct weir_http_request *req = x->req;
 	const struct origin *o = x->up->origin;
-	bool trusted = ((const struct http_req *)req)->client_n > 0;
 	char *at = x->cl->scratch;
 	int n;
 
@@ -189,8 +218,8 @@ int ask_head(struct exchange *x)
 	at = PUT(put_target(at, req), " HTTP/1.1\r\nHost: ");
 	at = req->host.n > 0 ? put_slice(at, req->host)
 			     : put(at, o->spec->text, strlen(o->spec->text));
-	at = put_fields(PUT(at, "\r\n"), x, trusted);
-	at = put_chain(at, x, trusted);
+	at = put_fields(PUT(at, "\r\n"), x);
+	at = put_chain(at, x);
 	at = PUT(at, "Via: ");
 	at = put(at, x->cl->client->via, strlen(x->cl->client->via));
 	at = put_length(PUT(at, "\r\n"), x);

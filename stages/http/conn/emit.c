@@ -115,6 +115,7 @@ WEIR_COLD static void take_client(struct http_io *io, struct http_req *r)
 	forwarded_read(&r->pub, (enum forwarded_from)io->conf.client_from, &io->srv->net.trust, &f);
 	if (f.known)
 		r->client_n = (uint8_t)net_address_text(&f.client, r->client);
+	r->from_forwarded = io->conf.client_from == FORWARDED_RFC;
 	r->has_scheme = f.scheme.n > 0;
 	r->is_secure = f.scheme.n == strlen("https");
 	io->count[SERVER_FORWARDED_IGNORED] += f.malformed;
