@@ -311,6 +311,8 @@ void upstream_close_idle(struct client_loop *cl, struct origin *o);
 
 /** A socket that is being connected to an origin, or -1. */
 int upstream_socket(const struct origin_spec *spec);
+/** Whether that has just failed since no descriptor is left, which is not the origin's fault. */
+bool upstream_lacks_descriptor(void);
 
 /* ---- health.c ---- */
 

@@ -61,9 +61,11 @@ void exchange_admit(struct client_loop *cl)
 
 /* ---- times ---- */
 
+/* Also within the answer, since the origin may wait for the body. http.server limits how long a client may
+ * pause. */
 static bool client_blamed(const struct exchange *x)
 {
-	return x->blocked || (x->phase == EXCHANGE_HEAD && x->ask.waits);
+	return x->blocked || x->ask.waits;
 }
 
 /* When the origin has taken too long. */
@@ -320,6 +322,8 @@ enum step exchange_start(struct exchange *x)
 		set_timer(x);
 		return STEP_ON;
 	}
+	if (broken && upstream_lacks_descriptor())
+		return exchange_end(x, WEIR_EFAILED, 502);
 	if (broken)
 		return failed_at(x, o, FAILURE_CONNECT);
 	x->was_in_line = false;

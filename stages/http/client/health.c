@@ -134,7 +134,7 @@ static void begin(struct probe *p)
 	p->sent = false;
 	p->n = 0;
 	if (p->watch.fd == -1) {
-		if (errno != EMFILE && errno != ENFILE) /* these are not the origin's fault */
+		if (!upstream_lacks_descriptor())
 			judge(p, false);
 		return;
 	}

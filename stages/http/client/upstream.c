@@ -193,6 +193,11 @@ int upstream_socket(const struct origin_spec *spec)
 	return -1;
 }
 
+bool upstream_lacks_descriptor(void)
+{
+	return errno == EMFILE || errno == ENFILE;
+}
+
 static bool open_new(struct exchange *x, struct origin *o)
 {
 	struct client_loop *cl = x->cl;
