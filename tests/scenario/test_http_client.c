@@ -445,6 +445,25 @@ static void answer_within_the_body(void)
 	origin_free(&o);
 }
 
+/* NTLM and Negotiate log a whole connection in, which no other client may use then. */
+static void login_of_a_connection(void)
+{
+	struct origin o = origin_new();
+	struct server s = server_before(&o);
+
+	server_start(&s);
+	int c = client_open(s.port);
+	int u = origin_ask(
+	    &o, c, "GET /1 HTTP/1.1\r\nHost: t\r\nAuthorization: negotiate YII=\r\n\r\n");
+	client_say(u, ANSWER("Content-Length: 3\r\n", "one"));
+	CU_ASSERT(client_gets(c, 200, "one"));
+	CU_ASSERT(client_at_end(u));
+	close(c);
+	close(u);
+	server_stop(&s);
+	origin_free(&o);
+}
+
 /* No route leads to the origin, so connecting fails before anything is sent. */
 static void check_without_a_route(void)
 {
@@ -473,4 +492,5 @@ CUNIT_MAIN("http.client", {"the request is rewritten", request_is_rewritten},
     {"torn answers", torn_answers}, {"fields of a torn answer", fields_of_a_torn_answer},
     {"uploads in parts", uploads_in_parts}, {"an answer before the body", answer_before_the_body},
     {"an answer within the body", answer_within_the_body},
+    {"a login of a connection", login_of_a_connection},
     {"a check without a route", check_without_a_route})

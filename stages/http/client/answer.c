@@ -75,13 +75,23 @@ static bool pass_fields(
 	return true;
 }
 
+/* Whether the request logs the client in with NTLM or Negotiate. The origin may then take all that
+ * comes over the connection for this client's. */
+static bool binds_connection(const struct weir_http_request *req)
+{
+	struct weir_slice a = weir_http_header(req, "authorization");
+
+	return (a.n >= 4 && strncasecmp(a.p, "NTLM", 4) == 0) ||
+	       (a.n >= 9 && strncasecmp(a.p, "Negotiate", 9) == 0);
+}
+
 /* RFC 9112, 6.3. */
 static void frame(struct exchange *x, const struct http_head *head)
 {
 	bool bodiless = x->req->method == WEIR_HTTP_HEAD || head->code == 204 || head->code == 304;
 
 	x->code = head->code;
-	x->keep = head->keep_alive;
+	x->keep = head->keep_alive && !binds_connection(x->req);
 	x->left = head->has_length ? head->content_length : 0;
 	if (bodiless)
 		x->framing = FRAMING_NONE;
