@@ -299,7 +299,9 @@ static int fail_connection(const struct call *call, CURLcode rc, struct weir_err
 	else
 		curl_easy_getinfo(call->curl, CURLINFO_OS_ERRNO, &error);
 	return client_fail(err, WEIR_ESYS,
-	    connected > 0 ? "the connection to %s failed: %s" : "no weir server answers at %s: %s",
+	    connected > 0
+		? "the connection to %s failed: %s"
+		: "no weir server answers at %s: %s (--admin or WEIR_ADMIN names another)",
 	    call->at->url, error ? strerror((int)error) : call->why);
 }
 

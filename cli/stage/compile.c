@@ -160,6 +160,11 @@ int stage_compile(char *const *source, int n, const char *scratch, const char *s
 		 "-D_GNU_SOURCE", "-fPIC", "-shared", NULL};
 	     *flag; flag++)
 		add(&c, *flag);
+	/* mistakes that would end the server, which C++ never allows */
+	for (const char *const *flag = (const char *const[]){"int-conversion",
+		 "incompatible-pointer-types", "implicit-function-declaration", NULL};
+	     !cxx && *flag; flag++)
+		add_text(&c, "-Werror=", *flag, strlen(*flag));
 	add_includes(&c);
 	add_words(&c, cxx ? "CXXFLAGS" : "CFLAGS", "");
 	for (int i = 0; i < n; i++)

@@ -125,6 +125,9 @@ static int stage_install(const struct stage_job *job)
 
 static int stage_build(const struct verb_args *args, struct stage_job *job)
 {
+	/* such as build/, which the YAML of a new project names before anything is built */
+	if (job->folder[0] && mkdir(job->folder, 0777) != 0 && errno != EEXIST)
+		return stage_fails("create the folder of", job->out);
 	snprintf(job->scratch, sizeof(job->scratch), "%s.weir-stage-XXXXXX", job->folder);
 	if (!mkdtemp(job->scratch))
 		return stage_fails("create a folder beside", job->out);

@@ -56,8 +56,13 @@ printf '#include <ctype.h>\nint raised(int c);\nint raised(int c) { return toupp
 mkdir target
 CFLAGS="$CFLAGS -DEXTRA=1" weir stage build upper.c more.c -o target/upper.so
 is exit 0; is out has 'target/upper.so is built'
-weir stage build upper.c -o nowhere/upper.so
-is failed; is err has 'nowhere'
+weir stage build upper.c -o new/upper.so
+is exit 0; is out has 'new/upper.so is built'
+weir stage build upper.c -o no/where/upper.so
+is failed; is err has 'cannot create the folder of no/where/upper.so'
+sed 's/return/char *p = 1; (void)p; return/' more.c >bad/upper.c
+weir stage build bad/upper.c
+same; is err has 'makes pointer from integer'
 
 weir stage build
 is exit 2; is err has 'a source file is missing'

@@ -57,7 +57,7 @@ static void test_said(void)
 			CU_ASSERT(text(t, "refId")[0] == (char)('A' + k));
 		}
 	}
-	CU_ASSERT_EQUAL(rows, 4);
+	CU_ASSERT_EQUAL(rows, 5);
 }
 
 static bool apart(const json_t *a, const json_t *b)

@@ -27,7 +27,8 @@ static void hold_handle(struct weir_stage *st, struct weir_event **ev, int n)
 }
 
 static const struct weir_metric hold_metrics[] = {
-    {.name = "seen", .kind = WEIR_METRIC_COUNTER, .help = "what the test saw"}, {.name = NULL}};
+    {.name = "seen", .kind = WEIR_METRIC_COUNTER, .unit = "events", .help = "what the test saw"},
+    {.name = NULL}};
 
 static const struct weir_stage_ops hold_ops = {.abi = WEIR_STAGE_ABI,
     .name = "t.hold",

@@ -28,6 +28,8 @@ static void refused(const char *text)
 
 static void test_metrics(void)
 {
+	struct weir_err err = {0};
+
 	rows[0] = (struct weir_metric){"rows_total", WEIR_METRIC_COUNTER, NULL, "rows"};
 	refused("stage type 't.rows': metric 'rows_total' needs a unit and a help text");
 	rows[0] = (struct weir_metric){"rows_total", WEIR_METRIC_COUNTER, "rows", NULL};
@@ -36,7 +38,7 @@ static void test_metrics(void)
 		rows[i] = (struct weir_metric){"rows_total", WEIR_METRIC_COUNTER, "rows", "rows"};
 	refused("stage type 't.rows' has 65 metrics, at most 64 are allowed");
 	rows[WEIR_METRICS_MAX].name = NULL;
-	CU_ASSERT_EQUAL(weir_stage_register(&ops, NULL), 0);
+	CU_ASSERT_EQUAL(weir_stage_register(&ops, &err), 0);
 }
 
 CUNIT_MAIN("stage types", {"metrics", test_metrics})
