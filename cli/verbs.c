@@ -127,7 +127,9 @@ const struct verb verb_table[] = {
     {"snapshot", "watching", "FILE.html [--admin URL]",
 	"Write the present state of a running server and its last 15 minutes as one HTML page",
 	"weir snapshot now.html --admin http://127.0.0.1:9900", VERB_ADMIN, 1, 1, verb_snapshot},
-    {"set", "acting", "STAGE.KNOB=VALUE | GROUP.KNOB=VALUE | classes.CLASS.slo=TIME [--for TIME] [--admin URL] [-o json]",
+    {"set", "acting",
+	"STAGE.KNOB=VALUE | GROUP.KNOB=VALUE | classes.CLASS.slo=TIME [--for TIME] [--admin URL] "
+	"[-o json]",
 	"Set a knob of a running server, permanently or for a limited time",
 	"weir set work.threads.max=8 --for 10m", VERB_ADMIN | VERB_JSON | VERB_FOR, 1, 1, verb_set},
     {"unset", "acting", "STAGE.KNOB | GROUP.KNOB | classes.CLASS.slo [--admin URL] [-o json]",
