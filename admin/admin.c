@@ -341,7 +341,7 @@ static int check_first(const struct weir_admin_spec *spec, struct weir_err *err)
 static int open_gate(struct admin *a, const char *listen, struct weir_err *err)
 {
 	char none[] = "";
-	struct weir_admin_spec spec = {.tls = {none, none}};
+	struct weir_admin_spec spec = {.tls = {.cert = none, .key = none}};
 	struct weir_errs errs = {0};
 
 	if (a->source.admin)

@@ -2,6 +2,7 @@
 #include "net/tls/tls_origin.h"
 
 #include <arpa/inet.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,8 +142,15 @@ int tls_origins_new(
 	struct tls_origins *all = calloc(1, sizeof(*all));
 	int rc = WEIR_ENOMEM;
 
-	if (!all)
-		return WEIR_ENOMEM;
+	*out = NULL;
+	if (conf->name[0] == '.')
+		rc = tls_fail(err, WEIR_EINVAL, NULL,
+		    "'name': '%.100s' begins with a dot, so it would be any name below",
+		    conf->name);
+	if (!all || rc == WEIR_EINVAL) {
+		free(all);
+		return rc;
+	}
 	all->ctx = SSL_CTX_new(TLS_client_method());
 	if (all->ctx && configure(all->ctx, conf))
 		rc = conf->verify ? authorities(all->ctx, conf, err) : 0;
@@ -187,7 +195,10 @@ static bool set_name(SSL *ssl, const char *host)
 	if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
 		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	return SSL_set_tlsext_host_name(ssl, host) == 1 && SSL_set1_host(ssl, host) == 1;
+	/* as SSL_set_tlsext_host_name, whose cast discards `const` */
+	return SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+		   (void *)(uintptr_t)host) == 1 &&
+	       SSL_set1_host(ssl, host) == 1;
 }
 
 struct tls_origin *tls_origin_new(

@@ -82,4 +82,19 @@ static void test_long(void)
 	CU_ASSERT_EQUAL(origins_parse(&list, &spec, &err), WEIR_EINVAL);
 }
 
-CUNIT_MAIN("origins", {"texts", test_texts}, {"none", test_none}, {"long", test_long})
+/* For OpenSSL, ".example" is each name that ends so. */
+static void test_name(void)
+{
+	char none[] = "", name[] = ".example";
+	struct tls_origin_conf conf = {
+	    .ca = none, .cert = none, .key = none, .name = name, .verify = true};
+	struct tls_origins *origins = NULL;
+	struct weir_err err = {0};
+
+	CU_ASSERT_EQUAL(tls_origins_new(&conf, &origins, &err), WEIR_EINVAL);
+	CU_ASSERT_PTR_NULL(origins);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "begins with a dot"));
+}
+
+CUNIT_MAIN(
+    "origins", {"texts", test_texts}, {"none", test_none}, {"long", test_long}, {"name", test_name})
