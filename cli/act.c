@@ -318,7 +318,7 @@ int verb_set(const struct verb *verb, const struct verb_args *args)
 
 int verb_unset(const struct verb *verb, const struct verb_args *args)
 {
-	struct target t = {0};
+	struct target t = {.kind = ""};
 	int rc = take_target(verb, args, args->operand[0], strlen(args->operand[0]), &t);
 
 	return rc == VERB_OK ? ask_knob(verb, args, &t, "DELETE", "{}") : rc;

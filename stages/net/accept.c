@@ -226,6 +226,7 @@ static bool accept_one(int fd, struct newcomer *who)
 {
 	socklen_t size = sizeof(who->addr);
 
+	who->addr.ss_family = AF_UNSPEC;
 	who->fd = (int)TEMP_FAILURE_RETRY(
 	    accept4(fd, (struct sockaddr *)&who->addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	return who->fd != -1;

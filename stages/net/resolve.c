@@ -430,8 +430,10 @@ void resolver_free(struct resolver *r, bool loop_gone)
 	for (struct name *e = r->oldest; e; e = e->newer)
 		tell(&e->waiting, &cancelled);
 	asker_free(r->asker, loop_gone);
-	while (r->oldest)
-		drop(r, r->oldest);
+	for (struct name *e = r->oldest, *next; e; e = next) {
+		next = e->newer;
+		drop(r, e);
+	}
 	free(r->bucket);
 	free(r->file);
 	free(r->servers);

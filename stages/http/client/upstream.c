@@ -69,9 +69,13 @@ void upstream_close(struct upstream *u)
 
 void upstream_close_idle(struct client_loop *cl, struct origin *o)
 {
+	struct upstream *next;
+
 	(void)cl;
-	while (o->idle)
-		upstream_close(o->idle);
+	for (struct upstream *u = o->idle; u; u = next) {
+		next = u->next;
+		upstream_close(u);
+	}
 }
 
 static void idle_out(struct weir_loop *loop, struct weir_timer *t)
@@ -240,10 +244,13 @@ static bool may_reuse(const struct exchange *x, const struct upstream *u)
  * bytes that nobody has asked for would be taken for the answer to `x`. */
 static struct upstream *find_idle(const struct exchange *x, struct origin *o)
 {
-	while (o->idle && may_reuse(x, o->idle)) {
-		if (upstream_still_good(o->idle))
-			return o->idle;
-		upstream_close(o->idle);
+	struct upstream *next;
+
+	for (struct upstream *u = o->idle; u && may_reuse(x, u); u = next) {
+		if (upstream_still_good(u))
+			return u;
+		next = u->next;
+		upstream_close(u);
 	}
 	return NULL;
 }
