@@ -240,18 +240,20 @@ static bool may_reuse(const struct exchange *x, const struct upstream *u)
 	       (x->idempotent || client_now_ns(x->cl) - u->since_ns <= CLIENT_FRESH_NS);
 }
 
-/* The idle connection to `o` that `x` may use, or NULL. What epoll has not reported yet is found here:
+/* The idle connection to `o` that `x` may use, or NULL; then *old is one that it may not use, or NULL. What epoll has not reported yet is found here:
  * bytes that nobody has asked for would be taken for the answer to `x`. */
-static struct upstream *find_idle(const struct exchange *x, struct origin *o)
+static struct upstream *find_idle(const struct exchange *x, struct origin *o, struct upstream **old)
 {
-	struct upstream *next;
+	struct upstream *u, *next;
 
-	for (struct upstream *u = o->idle; u && may_reuse(x, u); u = next) {
+	*old = NULL;
+	for (u = o->idle; u && may_reuse(x, u); u = next) {
 		if (upstream_still_good(u))
 			return u;
 		next = u->next;
 		upstream_close(u);
 	}
+	*old = u;
 	return NULL;
 }
 
@@ -284,15 +286,17 @@ bool upstream_has_room(const struct client_loop *cl, const struct origin *o)
 
 bool upstream_get(struct exchange *x, struct origin *o, bool *broken)
 {
-	struct upstream *u = find_idle(x, o);
+	struct upstream *old, *u = find_idle(x, o, &old);
 
 	*broken = false;
 	if (u && reuse(x, u)) {
 		pick_begin(x, o);
 		return true;
 	}
-	if (o->open >= open_max(x->cl) && o->idle)
-		upstream_close(o->idle); /* too old for this request */
+	if (u)
+		old = u; /* no memory */
+	if (o->open >= open_max(x->cl) && old)
+		upstream_close(old); /* too old for this request */
 	if (o->open >= open_max(x->cl))
 		return false;
 	if (!open_new(x, o)) {
