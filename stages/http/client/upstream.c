@@ -240,8 +240,9 @@ static bool may_reuse(const struct exchange *x, const struct upstream *u)
 	       (x->idempotent || client_now_ns(x->cl) - u->since_ns <= CLIENT_FRESH_NS);
 }
 
-/* The idle connection to `o` that `x` may use, or NULL; then *old is one that it may not use, or NULL. What epoll has not reported yet is found here:
- * bytes that nobody has asked for would be taken for the answer to `x`. */
+/* The idle connection to `o` that `x` may use, or NULL; then *old is one that it may not use, or NULL. What
+ * epoll has not reported yet is found here: bytes that nobody has asked for would be taken for the answer to
+ * `x`. */
 static struct upstream *find_idle(const struct exchange *x, struct origin *o, struct upstream **old)
 {
 	struct upstream *u, *next;
