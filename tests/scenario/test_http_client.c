@@ -81,6 +81,8 @@ static void answer_is_rewritten(void)
 }
 
 /* Each is answered with 502, and the connection to the origin is closed. */
+#define CHUNKED "Transfer-Encoding: chunked\r\n"
+
 static void hostile_answers_are_502(void)
 {
 	static const char *const hostile[] = {
@@ -89,8 +91,7 @@ static void hostile_answers_are_502(void)
 	    "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok",
 	    "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok",
 	    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-	    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
-	    "chunked\r\n\r\n0\r\n\r\n",
+	    "HTTP/1.1 200 OK\r\n" CHUNKED CHUNKED "\r\n0\r\n\r\n",
 	    "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
 	    "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 	    "HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n",
