@@ -80,9 +80,9 @@ static void answer_is_rewritten(void)
 	origin_free(&o);
 }
 
-/* Each is answered with 502, and the connection to the origin is closed. */
 #define CHUNKED "Transfer-Encoding: chunked\r\n"
 
+/* Each is answered with 502, and the connection to the origin is closed. */
 static void hostile_answers_are_502(void)
 {
 	static const char *const hostile[] = {
