@@ -203,6 +203,36 @@ static void test_threads(void)
 	end();
 }
 
+static int64_t kept[2];
+
+static void look(struct weir_event **ev, int n)
+{
+	int call = atomic_load(&n_calls) - 1;
+
+	(void)ev;
+	(void)n;
+	if (call < 2)
+		kept[call] = queue_count_kept_all(&go->sink.queue);
+}
+
+/* An event that runs again at once uses its slot of the limit, as one that comes from the queue. */
+static void test_slot(void)
+{
+	struct weir_spec *spec;
+
+	spec_new(&spec);
+	start(spec);
+	queue_hold(&go->sink.queue, 0, 1); /* from now on, the queue counts */
+	queue_hold(&go->sink.queue, 0, -1);
+	on_call = look;
+	offer(0, 1, 0);
+	FIXTURE_AWAIT(fixture_ended() == 1);
+	CU_ASSERT_EQUAL(kept[0], 1);
+	CU_ASSERT_EQUAL(kept[1], 1);
+	end();
+	CU_ASSERT_EQUAL(atomic_load(&n_calls), 2);
+}
+
 static atomic_int inside;
 
 static void meet(struct weir_event **ev, int n)
@@ -238,4 +268,4 @@ static void test_surplus(void)
 
 CUNIT_MAIN("again, queued", {"linger", test_linger}, {"by key", test_by_key},
     {"largest", test_largest}, {"classes", test_classes}, {"threads", test_threads},
-    {"surplus", test_surplus})
+    {"slot", test_slot}, {"surplus", test_surplus})
