@@ -203,7 +203,7 @@ static void test_threads(void)
 	end();
 }
 
-static int64_t kept[2];
+static int64_t kept[2]; /* events that count, in the first two calls */
 
 static void look(struct weir_event **ev, int n)
 {
