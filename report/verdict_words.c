@@ -77,6 +77,12 @@ static void light_sentence(const struct verdict *v, char *buf, size_t size)
 		    : v->kind == VERDICT_SINGLE
 			? "; a single load does not show whether goodput falls under overload"
 			: "; the load did not exceed the capacity");
+	else if (!v->closed && v->n_below > 0 &&
+		 v->n_points > v->n_below + 1) /* beyond the capacity */
+		snprintf(buf, size,
+		    "Served %s at p99 %s: all of it within the time-out, so this was no overload; "
+		    "longer phases (--for) or a shorter --timeout make one.",
+		    best, p99);
 	else
 		snprintf(buf, size, "Served %s at p99 %s%s.", best, p99,
 		    v->closed ? " in a closed loop, which cannot overload a server"

@@ -283,6 +283,12 @@ static void test_no_overload(void)
 	CU_ASSERT_EQUAL(v.kind, VERDICT_LIGHT);
 	CU_ASSERT_PTR_NOT_NULL(
 	    strstr(verdict_sentence(&v, text, sizeof(text)), "did not exceed the capacity"));
+	add(2, 0, 2000, 0); /* served, though late */
+	add(10, 0, 10000, 0);
+	v = decide();
+	CU_ASSERT_EQUAL(v.kind, VERDICT_LIGHT);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(verdict_sentence(&v, text, sizeof(text)), "all of it within the time-out"));
 	begin();
 	add(0, 0, 450, 0);
 	plan.phase[0].from_per_s = plan.phase[0].to_per_s = 1000;
