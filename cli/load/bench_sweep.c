@@ -387,8 +387,8 @@ static bool extend_once(struct bench *b, double multiple, struct weir_err *err, 
 	return runs;
 }
 
-/* Whether the highest load is no overload to speak of: more was served there than at any other load,
- * and more than half of it. */
+/* Whether the highest load hardly overloads the server: more was served there than at any other load, and
+ * more than half of it. */
 static bool barely_loaded(struct verdict v)
 {
 	return v.kind == VERDICT_LIGHT ||

@@ -200,7 +200,7 @@ static struct weir_slice without_port(struct weir_slice text)
 	return text;
 }
 
-/* Copy the name to resolve. What is no name becomes one that is refused as bad. */
+/* Copy the name to resolve. An event without a name gets one that is refused as bad. */
 static void read_name(
     struct weir_stage *st, const struct weir_event *ev, char name[RESOLVE_NAME_MAX + 1])
 {
