@@ -137,6 +137,7 @@ static void client_stop(struct weir_stage *st, int64_t until_ns)
 {
 	struct client *c = weir_state(st);
 
+	WEIR_ASSERT(c != NULL); /* which gcc cannot tell across files */
 	atomic_store(&c->closing, true);
 	wake_all(c);
 	await_end(st, until_ns, false);
