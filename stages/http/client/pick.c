@@ -13,7 +13,8 @@
 
 static bool usable(const struct origin *o, int64_t now_ns)
 {
-	return o->out_until_ns == 0 || (now_ns >= o->out_until_ns && !o->trial);
+	return now_ns >= o->unwell_until_ns &&
+	       (o->out_until_ns == 0 || (now_ns >= o->out_until_ns && !o->trial));
 }
 
 /* The `k`-th usable origin but `avoid`. */
