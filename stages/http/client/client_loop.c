@@ -74,6 +74,11 @@ void client_loop_free(struct client_loop *cl)
 {
 	while (cl->n_kept > 0)
 		free(cl->kept[--cl->n_kept]);
+	while (cl->spare) {
+		struct exchange *x = cl->spare;
+		cl->spare = x->next;
+		free(x);
+	}
 	for (int i = 0; i < cl->client->n_origins; i++)
 		tls_origin_forget(&cl->origin[i].session);
 	free(cl->origin);

@@ -88,13 +88,13 @@ static void set_timer(struct exchange *x)
 {
 	int64_t late = late_ns(x), deadline = deadline_ns(x);
 
-	weir_timer_set(x->cl->loop, &x->timer, late < deadline ? late : deadline);
+	weir_timer_set(
+	    x->cl->loop, x->up ? &x->up->timer : &x->timer, late < deadline ? late : deadline);
 }
 
-static void timed(struct weir_loop *loop, struct weir_timer *t)
+void exchange_timed(struct exchange *x)
 {
-	struct exchange *x = (struct exchange *)((char *)t - offsetof(struct exchange, timer));
-	int64_t now_ns = weir_loop_now_ns(loop);
+	int64_t now_ns = client_now_ns(x->cl);
 
 	if (now_ns >= deadline_ns(x))
 		exchange_end(x, WEIR_EDEADLINE, 0);
@@ -104,6 +104,12 @@ static void timed(struct weir_loop *loop, struct weir_timer *t)
 		exchange_end(x, WEIR_EFAILED, 504);
 	else
 		exchange_failed(x, x->up->state < UPSTREAM_BUSY ? FAILURE_CONNECT : FAILURE_TIME);
+}
+
+static void timed(struct weir_loop *loop, struct weir_timer *t)
+{
+	(void)loop;
+	exchange_timed((struct exchange *)((char *)t - offsetof(struct exchange, timer)));
 }
 
 /* ---- start and end ---- */
@@ -161,9 +167,32 @@ static void arrive(struct exchange *x)
 	client_loop_room(x->cl); /* an origin may be back since the line was tried */
 }
 
+static struct exchange *exchange_take(struct client_loop *cl)
+{
+	struct exchange *x = cl->spare;
+
+	if (!x)
+		return calloc(1, sizeof(*x));
+	cl->spare = x->next;
+	cl->n_spare--;
+	memset(x, 0, sizeof(*x));
+	return x;
+}
+
+static void exchange_free(struct client_loop *cl, struct exchange *x)
+{
+	if (cl->n_spare == CLIENT_EXCHANGES_KEPT) {
+		free(x);
+		return;
+	}
+	x->next = cl->spare;
+	cl->spare = x;
+	cl->n_spare++;
+}
+
 void exchange_new(struct client_loop *cl, struct weir_event *ev)
 {
-	struct exchange *x = calloc(1, sizeof(*x));
+	struct exchange *x = exchange_take(cl);
 	double tokens = cl->tokens + client_conf(cl)->retry_budget;
 
 	cl->tokens = tokens < CLIENT_TOKENS_MAX ? tokens : CLIENT_TOKENS_MAX;
@@ -215,7 +244,6 @@ enum step exchange_end(struct exchange *x, int status, int code)
 	if (x->next)
 		x->next->prev = x->prev;
 	ask_drop(&x->ask);
-	free(x->body);
 	if (status != WEIR_OK && !x->begun)
 		weir_http_response_reset(x->req); /* also drops the fields of the origin */
 	if (status == WEIR_EFAILED) {
@@ -227,7 +255,7 @@ enum step exchange_end(struct exchange *x, int status, int code)
 	weir_event_finish(&x->ev, status);
 	if (!arrives)
 		client_released(cl);
-	free(x);
+	exchange_free(cl, x);
 	return STEP_OVER;
 }
 
@@ -334,6 +362,7 @@ enum step exchange_start(struct exchange *x)
 		return exchange_end(x, WEIR_EFAILED, 502);
 	if (broken)
 		return failed_at(x, o, FAILURE_CONNECT);
+	weir_timer_cancel(x->cl->loop, &x->timer);
 	x->was_in_line = false;
 	x->since_ns = client_now_ns(x->cl);
 	set_timer(x);
