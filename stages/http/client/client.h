@@ -15,7 +15,7 @@
  *   upstream:  CONNECTING (--> SHAKING) --> BUSY --answer complete--> IDLE --next exchange--> BUSY
  *                  '-------------'---------------------'--> closed
  *
- * Files: origins.c (addresses), pick.c (which origin), upstream.c (connections), upstream_io.c (their
+ * Files: origins.c (origins as configured), names.c (their addresses), pick.c (which of them), upstream.c (connections), upstream_io.c (their
  * bytes), ask.c and ask_body.c (the request), answer.c and answer_body.c (the answer), health.c (checks),
  * exchange.c (its life, times and failures), client_loop.c (mail and the end of loops).
  */
@@ -34,6 +34,7 @@
 #include "http/message/chunk.h"
 #include "http/message/guard.h"
 #include "net/address.h"
+#include "net/resolve.h"
 #include "net/tls/tls_origin.h"
 
 struct http_waker;
@@ -52,6 +53,8 @@ struct http_waker;
 /** Longest path of health checks. */
 #define CLIENT_HEALTH_PATH 512
 #define CLIENT_ORIGIN_TEXT 256
+/** Addresses of a name that are in use, or still have connections. */
+#define CLIENT_ADDRESSES_MAX (2 * RESOLVE_ADDRESSES_MAX)
 /** Interim answers (1xx) before the answer, beyond which an origin is malicious or broken. */
 #define CLIENT_INTERIM_MAX 16
 /** Bytes that an exchange moves before other connections of its loop get their turn. */
@@ -92,7 +95,11 @@ struct http_waker;
 	X(GONE, "origin_cancelled_total", COUNTER, "requests",                                     \
 	    "requests cancelled because their client had gone")                                    \
 	X(NONE, "origin_none_total", COUNTER, "requests",                                          \
-	    "requests answered with 502 because all origins were left out")                        \
+	    "requests answered with 502 because all origins were left out or had no address")      \
+	X(NAMES_CHANGED, "origin_names_changed_total", COUNTER, "changes",                         \
+	    "times that the addresses of an origin's name have changed, counted by each loop")     \
+	X(NAMES_FAILED, "origin_names_failed_total", COUNTER, "answers",                           \
+	    "times that no address of an origin's name was found, counted by each loop")           \
 	X(BYTES, "origin_answer_bytes_total", COUNTER, "bytes", "bytes received from origins")
 
 enum client_metric {
@@ -110,6 +117,11 @@ struct client_conf {
 	int64_t fails, eject_ns;
 	struct tls_origin_conf tls;
 	struct {
+		struct weir_strings servers;
+		char *file;
+		int64_t ttl_min_ns, ttl_max_ns, negative_ns, stale_ns, attempt_ns, tries;
+	} resolve;
+	struct {
 		char *path; /* empty: no checks */
 		int64_t every_ns;
 	} health;
@@ -117,7 +129,9 @@ struct client_conf {
 
 /** An origin as configured. Constant. */
 struct origin_spec {
-	struct address address;
+	struct address address; /* unless it is named */
+	bool named;             /* `host` is a name, whose addresses are asked for */
+	uint16_t port;
 	char text[CLIENT_ORIGIN_TEXT]; /* "127.0.0.1:3000", for Host if the client sent none */
 	char host[CLIENT_ORIGIN_TEXT]; /* without the port and without brackets */
 	bool secure;                   /* https */
@@ -138,9 +152,12 @@ struct client {
 	const struct weir_field *peer, *scheme; /* of requests */
 };
 
-/** An origin as one loop sees it. */
+/** One address of an origin, as one loop sees it. */
 struct origin {
 	const struct origin_spec *spec;
+	struct address address;
+	bool live;             /* is in cl->live: may get requests */
+	bool second;           /* of the family that is used if the others are out; see names.c */
 	struct upstream *idle; /* the one that was used last is first */
 	int busy, open;        /* exchanges under way; connections, also idle ones */
 	int fails;             /* failures since the last success */
@@ -154,8 +171,14 @@ struct origin {
 struct client_loop {
 	struct client *client;
 	struct weir_loop *loop;
-	struct origin *origin; /* client->n_origins of them */
-	struct probe *probes;  /* client->n_origins of them; NULL without health checks */
+	int n_slots;
+	struct origin *origin; /* [n_slots]: one for an address, several for a name */
+	int n_live;
+	struct origin **live;      /* [n_live], of n_slots */
+	struct probe *probes;      /* [n_slots]; NULL without health checks */
+	struct resolver *resolver; /* NULL if no origin is named */
+	char *servers;             /* of `resolver` */
+	struct origin_name *names; /* [client->n_origins] */
 	struct exchange *all;
 	struct exchange *waiting, **waiting_end; /* for a connection, first come first served */
 	bool room;                               /* a connection has become free */
@@ -223,6 +246,7 @@ struct exchange {
 	struct weir_http_tap tap; /* answers with `fail_status` */
 	int64_t since_ns;         /* start of what the time-out measures */
 	uint16_t fail_status;
+	const char *why;  /* the reason in X-Weir-Failed */
 	uint8_t phase;    /* enum exchange_phase */
 	uint8_t tries;    /* retries so far */
 	bool in_line;     /* in cl->waiting */
@@ -252,6 +276,12 @@ enum step { STEP_ON, STEP_OVER /* do not touch the exchange any more */ };
 /** Why an origin has not answered. */
 enum failure { FAILURE_CONNECT, FAILURE_EARLY, FAILURE_BAD, FAILURE_TIME };
 
+/** For Host if the client sent none. */
+static inline const char *origin_authority(const struct origin_spec *spec)
+{
+	return address_file(&spec->address) ? "localhost" : spec->text;
+}
+
 static inline const struct client_conf *client_conf(const struct client_loop *cl)
 {
 	return weir_conf(cl->client->st);
@@ -272,9 +302,29 @@ bool client_lists(struct weir_slice value, struct weir_slice token);
 
 /* ---- origins.c ---- */
 
-/** Parse `origins:`. Names are resolved, which may block. Main thread. Returns 0, or a WEIR_E code with
- * *err filled. */
+/** Parse `origins:` without asking for names. Returns 0, or a WEIR_E code with *err filled. */
 int origins_parse(const struct weir_strings *texts, struct origin_spec *spec, struct weir_err *err);
+/** Check `resolve:`. Main thread, in ops->init. Returns 0 or WEIR_EINVAL with *err filled. */
+int origins_conf(struct weir_stage *st, struct weir_err *err);
+/** Warn about names that have no address now; asks for them for a second at most. Main thread, in
+ * ops->init. */
+void origins_look(struct client *c);
+
+/* ---- names.c ---- */
+
+/** Make the slots of a loop. Any thread. Returns 0 or WEIR_ENOMEM. */
+int names_new(struct client_loop *cl);
+void names_free(struct client_loop *cl);
+/** Ask for names from now on, and end that. The loop's thread. Returns 0 or a WEIR_E code. */
+int names_start(struct client_loop *cl);
+void names_stop(struct client_loop *cl);
+/** Whether a name waits for its first answer. */
+bool names_pending(const struct client_loop *cl);
+/** Why there is no origin that could be asked: a static word for X-Weir-Failed. */
+const char *names_why_none(const struct client_loop *cl);
+/** What a resolver is configured with. *servers is set to a text that must stay and be freed after the
+ * resolver, or NULL. Returns false if out of memory. */
+bool names_conf(const struct client_conf *conf, struct resolve_conf *out, char **servers);
 
 /* ---- pick.c ---- */
 
@@ -291,6 +341,8 @@ void pick_end(struct exchange *x, struct origin *o);
 /** The origin has answered, or has failed to. */
 void pick_succeeded(struct client_loop *cl, struct origin *o);
 void pick_failed(struct client_loop *cl, struct origin *o);
+/** The address is not used any more: it is neither out nor in. */
+void pick_forget(struct client_loop *cl, struct origin *o);
 /** Leave an origin out from now on. */
 void pick_eject(struct client_loop *cl, struct origin *o);
 /** Take a retry from the budget. */
@@ -309,8 +361,8 @@ void upstream_close(struct upstream *u);
 /** Close the idle connections to `o`. */
 void upstream_close_idle(struct client_loop *cl, struct origin *o);
 
-/** A socket that is being connected to an origin, or -1. */
-int upstream_socket(const struct origin_spec *spec);
+/** A socket that is being connected to `address`, or -1. */
+int upstream_socket(const struct address *address);
 /** Whether that has just failed since no descriptor is left, which is not the origin's fault. */
 bool upstream_lacks_descriptor(void);
 
@@ -321,6 +373,9 @@ bool health_path_good(const char *path);
 /** Start the checks of a loop, and stop them. The loop's thread. */
 int health_start(struct client_loop *cl);
 void health_stop(struct client_loop *cl);
+/** Begin to check an address, and end that. */
+void health_begin(struct client_loop *cl, const struct origin *o);
+void health_end(struct client_loop *cl, const struct origin *o);
 
 /* ---- upstream_io.c ---- */
 

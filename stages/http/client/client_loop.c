@@ -50,16 +50,21 @@ static void turn_end(struct weir_loop *loop)
 
 static int start(struct weir_loop *loop)
 {
-	of(loop)->loop = loop;
-	return health_start(of(loop));
+	struct client_loop *cl = of(loop);
+	int rc;
+
+	cl->loop = loop;
+	rc = health_start(cl);
+	return rc != 0 ? rc : names_start(cl);
 }
 
 static void stop(struct weir_loop *loop)
 {
 	struct client_loop *cl = of(loop);
 
+	names_stop(cl);
 	health_stop(cl);
-	for (int i = 0; i < cl->client->n_origins; i++)
+	for (int i = 0; i < cl->n_slots; i++)
 		upstream_close_idle(cl, &cl->origin[i]);
 }
 
@@ -72,17 +77,15 @@ struct client_loop *client_loop_new(struct client *c, int index)
 
 	if (!cl)
 		return NULL;
-	cl->origin = calloc((size_t)c->n_origins, sizeof(*cl->origin));
-	if (!cl->origin) {
+	cl->client = c;
+	if (names_new(cl) != 0) {
+		names_free(cl);
 		free(cl);
 		return NULL;
 	}
-	cl->client = c;
 	cl->waiting_end = &cl->waiting;
 	cl->tokens = CLIENT_TOKENS_FIRST;
 	cl->seed = (uint64_t)index + 1;
-	for (int i = 0; i < c->n_origins; i++)
-		cl->origin[i].spec = &c->spec[i];
 	return cl;
 }
 
@@ -90,8 +93,6 @@ void client_loop_free(struct client_loop *cl)
 {
 	while (cl->n_kept > 0)
 		free(cl->kept[--cl->n_kept]);
-	for (int i = 0; i < cl->client->n_origins; i++)
-		tls_origin_forget(&cl->origin[i].session);
-	free(cl->origin);
+	names_free(cl);
 	free(cl);
 }

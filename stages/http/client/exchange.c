@@ -12,6 +12,7 @@
  * an answer has arrived. It goes to another origin, within the retry budget. If a kept connection turns out
  * to be closed, the request is sent once more over a new one, which is no retry: the origin never got it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,6 +122,12 @@ static void set_status(struct weir_http_tap *tap, struct weir_http_request *req,
 		return;
 	req->res.status = x->fail_status;
 	req->res.body = s->text;
+	if (x->why) {
+		char text[WEIR_NAME_MAX + 64];
+		snprintf(text, sizeof(text), "stage=%s; reason=%s",
+		    weir_stage_name(x->cl->client->st), x->why);
+		weir_http_add_field(req, "X-Weir-Failed", text);
+	}
 }
 
 static bool is_idempotent(const struct weir_http_request *req)
@@ -253,6 +260,17 @@ static bool may_retry(const struct exchange *x, const struct origin *o, enum fai
 	return other && other != o && pick_retry(cl);
 }
 
+/* For X-Weir-Failed. */
+static const char *failure_word(enum failure why)
+{
+	static const char *const word[] = {[FAILURE_CONNECT] = "connect",
+	    [FAILURE_EARLY] = "closed",
+	    [FAILURE_BAD] = "answer",
+	    [FAILURE_TIME] = "timeout"};
+
+	return word[why];
+}
+
 static void count_failure(const struct exchange *x, enum failure why)
 {
 	static const enum client_metric row[] = {[FAILURE_CONNECT] = CLIENT_CONNECT_FAILURES,
@@ -267,6 +285,7 @@ static void count_failure(const struct exchange *x, enum failure why)
 static enum step failed_at(struct exchange *x, struct origin *o, enum failure why)
 {
 	count_failure(x, why);
+	x->why = failure_word(why);
 	pick_failed(x->cl, o);
 	if (!may_retry(x, o, why))
 		return exchange_end(x, WEIR_EFAILED, why == FAILURE_TIME ? 504 : 502);
@@ -287,6 +306,7 @@ enum step exchange_failed(struct exchange *x, enum failure why)
 		return failed_at(x, o, why);
 	client_count(x->cl, CLIENT_STALE, 1);
 	upstream_close_idle(x->cl, o);
+	x->why = failure_word(why);
 	if (x->stale || !may_repeat(x, why))
 		return exchange_end(x, WEIR_EFAILED, 502);
 	x->stale = true;
@@ -313,7 +333,13 @@ enum step exchange_start(struct exchange *x)
 	x->phase = EXCHANGE_HEAD;
 	x->interim = 0;
 	x->heard = false;
+	if (!o && names_pending(x->cl)) {
+		line_join(x, x->was_in_line);
+		set_timer(x);
+		return STEP_ON;
+	}
 	if (!o) {
+		x->why = names_why_none(x->cl);
 		client_count(x->cl, CLIENT_NONE, 1);
 		return exchange_end(x, WEIR_EFAILED, 502);
 	}

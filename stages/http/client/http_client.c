@@ -79,6 +79,10 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 		rc = WEIR_EINVAL;
 	}
 	if (rc == 0)
+		rc = origins_conf(st, err);
+	if (rc == 0)
+		origins_look(c);
+	if (rc == 0)
 		rc = init_tls(st, err);
 	if (rc != 0) {
 		free(c->spec);
@@ -182,13 +186,46 @@ static const struct weir_knob health_knobs[] = {
     {0},
 };
 
+#define RESOLVE_DURATION(key, member, value, text)                                                 \
+	{                                                                                          \
+		.name = key, .type = WEIR_KNOB_DURATION, .offset = ROW(resolve.member),            \
+		.def = value, .min = 1e6, .max = 7 * 86400e9, .help = text                         \
+	}
+
+static const struct weir_knob resolve_knobs[] = {
+    {.name = "servers",
+	.type = WEIR_KNOB_STRINGS,
+	.offset = ROW(resolve.servers),
+	.help = "name servers, ADDRESS or ADDRESS:PORT; if empty, those of 'resolv_conf'"},
+    {.name = "resolv_conf",
+	.type = WEIR_KNOB_STRING,
+	.offset = ROW(resolve.file),
+	.def = "/etc/resolv.conf",
+	.help = "file with the name servers and search domains; read again when it changes"},
+    RESOLVE_DURATION("ttl_min", ttl_min_ns, "1s", "shorter TTLs are raised to it"),
+    RESOLVE_DURATION("ttl_max", ttl_max_ns, "1h", "longer TTLs are lowered to it"),
+    RESOLVE_DURATION("negative", negative_ns, "5s",
+	"time after which a name without an address is asked for again"),
+    RESOLVE_DURATION("stale", stale_ns, "1h",
+	"how much longer than their TTL addresses are used while no name server answers"),
+    RESOLVE_DURATION("attempt", attempt_ns, "2s", "time-out of the first question to each server"),
+    {.name = "tries",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(resolve.tries),
+	.def = "2",
+	.min = 1,
+	.max = 10,
+	.help = "how often each server is asked; each time the time-out doubles"},
+    {0},
+};
+
 static const struct weir_knob client_knobs[] = {
     {.name = "origins",
 	.type = WEIR_KNOB_STRINGS,
 	.offset = ROW(origins),
 	.flags = WEIR_KNOB_REQUIRED,
-	.help = "servers to which requests are passed on, HOST:PORT, http://HOST:PORT or "
-		"https://HOST:PORT; names are resolved at the start"},
+	.help = "servers to which requests are passed on, HOST:PORT, http://HOST:PORT, "
+		"https://HOST:PORT or unix:/PATH; each address of a name is an origin of its own"},
     {.name = "loops",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(loops),
@@ -269,6 +306,10 @@ static const struct weir_knob client_knobs[] = {
 	.type = WEIR_KNOB_MAP,
 	.fields = health_knobs,
 	.help = "checks that leave origins out before requests fail, and bring them back"},
+    {.name = "resolve",
+	.type = WEIR_KNOB_MAP,
+	.fields = resolve_knobs,
+	.help = "how names of origins are resolved, and for how long"},
     {.name = "tls",
 	.type = WEIR_KNOB_MAP,
 	.offset = ROW(tls),
