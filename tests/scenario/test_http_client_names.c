@@ -263,6 +263,39 @@ static void name_is_removed(void)
 	origin_free(&o);
 }
 
+/* Addresses that `deny` has are not connected to. */
+static void addresses_are_denied(void)
+{
+	struct origin o = origin_new();
+	struct server s = named_server(&o);
+
+	fixture_set(s.app, "with.deny", "private");
+	dns_set(dns, "app.test", DNS_GOOD, "127.0.0.1", 0);
+	server_start(&s);
+	int c = client_open(s.port);
+	CU_ASSERT(is_refused(c, "denied"));
+	dns_set(dns, "app.test", DNS_GOOD, "169.254.169.254", 0);
+	double n = server_metric(&s, "origin_denied_total");
+	FIXTURE_AWAIT(server_metric(&s, "origin_denied_total") > n + 1);
+	CU_ASSERT(is_refused(c, "denied"));
+	CU_ASSERT_EQUAL(server_metric(&s, "origin_connects_total"), 0);
+	close(c);
+	server_stop(&s);
+	/* others of the same name are used */
+	s = named_server(&o);
+	fixture_set(s.app, "with.deny", "127.0.0.2/32");
+	dns_set(dns, "app.test", DNS_PAIR, "127.0.0.1", 1000);
+	server_start(&s);
+	c = client_open(s.port);
+	for (int i = 0; i < 10; i++)
+		serve(&o, c);
+	CU_ASSERT_EQUAL(server_metric(&s, "origin_denied_total"), 1);
+	CU_ASSERT_EQUAL(server_metric(&s, "origin_connect_failures_total"), 0);
+	close(c);
+	server_stop(&s);
+	origin_free(&o);
+}
+
 /* ::1 is used only if 127.0.0.1 is out: nobody listens there. */
 static void localhost(void)
 {
@@ -322,6 +355,10 @@ static void refused(void)
 	    {"with.origins", "app.test:70000", "no port from 1 to 65535"},
 	    {"with.origins", "unix:app.sock", "the path of a file must follow, from the root"},
 	    {"with.resolve.servers", "ns.example.org", "is not the address of a name server"},
+	    {"with.deny", "private", "has an address that 'deny' has"},
+	    {"with.deny", "127.0.0.0/24", "has an address that 'deny' has"},
+	    {"with.deny", "publik", "'publik' is not a network"},
+	    {"with.retry_on", "500", "'retry_on' has no '500'"},
 	    {"with.resolve.ttl_min", "2h", "longer than 'ttl_max'"}};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -353,5 +390,5 @@ CUNIT_MAIN("http.client names", {"begin", begin}, {"the address changes", addres
     {"the first answer is awaited", first_answer_is_awaited},
     {"no address at the start", no_address_at_the_start},
     {"addresses are stale", addresses_are_stale}, {"stale addresses end", stale_addresses_end},
-    {"the name is removed", name_is_removed}, {"localhost", localhost},
-    {"a socket file", socket_file}, {"refused", refused}, {"end", end})
+    {"the name is removed", name_is_removed}, {"addresses are denied", addresses_are_denied},
+    {"localhost", localhost}, {"a socket file", socket_file}, {"refused", refused}, {"end", end})

@@ -12,6 +12,9 @@
 #include "http/client/client.h"
 #include "http/conn/await.h"
 
+/* Time in which a body may be slower than `min_rate`. */
+#define SLOW_AFTER_NS 5000000000LL
+
 /* Set a collected answer. `x->body` goes to the request. */
 static enum step respond_whole(struct exchange *x)
 {
@@ -33,6 +36,16 @@ static enum step begin_parts(struct exchange *x, int64_t length)
 		return exchange_end(x, rc == WEIR_EINVAL ? WEIR_EFAILED : rc, 502);
 	x->begun = true;
 	return STEP_ON;
+}
+
+int64_t answer_slow_ns(const struct exchange *x)
+{
+	int64_t rate = client_conf(x->cl)->min_rate, earned_ns;
+
+	if (x->phase != EXCHANGE_BODY || x->framing != FRAMING_LENGTH || rate <= 0 || x->blocked)
+		return INT64_MAX;
+	earned_ns = (int64_t)((double)(x->all - x->left) / (double)rate * 1e9);
+	return x->body_ns + (earned_ns > SLOW_AFTER_NS ? earned_ns : SLOW_AFTER_NS);
 }
 
 enum step answer_begin(struct exchange *x, const struct http_head *head)
@@ -74,6 +87,7 @@ static enum step deliver(struct exchange *x, struct weir_slice data)
 		x->pend.n -= (size_t)n;
 		if (x->pend.n > 0 && !http_await_parts(x->req, WEIR_HTTP_ROOM)) {
 			x->blocked = true;
+			x->blocked_ns = client_now_ns(x->cl);
 			return STEP_ON;
 		}
 	}
@@ -120,6 +134,8 @@ enum step answer_body(struct exchange *x, bool *more)
 	size_t n = u->end - u->start;
 
 	*more = false;
+	if (x->blocked)
+		x->body_ns += client_now_ns(x->cl) - x->blocked_ns;
 	x->blocked = false;
 	if (x->pend.n > 0)
 		return deliver(x, x->pend);

@@ -34,6 +34,7 @@
 #include "http/message/chunk.h"
 #include "http/message/guard.h"
 #include "net/address.h"
+#include "net/deny.h"
 #include "net/resolve.h"
 #include "net/tls/tls_origin.h"
 
@@ -92,6 +93,10 @@ struct http_waker;
 	    "answers that were malformed, ambiguous or incomplete")                                \
 	X(TIMEOUTS, "origin_timeouts_total", COUNTER, "requests",                                  \
 	    "requests for which an origin took longer than 'timeout'")                             \
+	X(SLOW, "origin_slow_total", COUNTER, "requests",                                          \
+	    "requests whose answer arrived more slowly than 'min_rate'")                           \
+	X(DENIED, "origin_denied_total", COUNTER, "addresses",                                     \
+	    "addresses of names that 'deny' has ruled out")                                        \
 	X(GONE, "origin_cancelled_total", COUNTER, "requests",                                     \
 	    "requests cancelled because their client had gone")                                    \
 	X(NONE, "origin_none_total", COUNTER, "requests",                                          \
@@ -112,6 +117,8 @@ struct client_conf {
 	struct weir_strings origins;
 	int64_t loops, max_connections;
 	int64_t connect_timeout_ns, timeout_ns, idle_ns;
+	struct weir_strings deny, retry_on;
+	int64_t min_rate;
 	int64_t retries;
 	double retry_budget;
 	int64_t fails, eject_ns;
@@ -141,6 +148,8 @@ struct origin_spec {
 struct client {
 	struct weir_stage *st;
 	struct origin_spec *spec;
+	struct deny deny;
+	unsigned retry_on;       /* bits of enum retry_on */
 	struct tls_origins *tls; /* NULL if no origin is secure */
 	int n_origins, n_loops;
 	struct client_loop *loop[CLIENT_LOOPS_MAX];
@@ -261,7 +270,12 @@ struct exchange {
 	bool begun;      /* the answer is being sent in parts */
 	bool blocked;    /* the client does not read */
 	bool heard;      /* bytes of an answer have arrived */
+	bool timed;      /* the timer has been set since the body began */
 	uint64_t left;   /* FRAMING_LENGTH: bytes that have not arrived yet */
+	uint64_t all;    /* FRAMING_LENGTH: of the whole body */
+	int64_t
+	    body_ns; /* when the body began, later by the time in which the client did not read */
+	int64_t blocked_ns; /* since when it does not */
 	struct chunk chunk;
 	struct weir_slice
 	    pend;   /* bytes of the body, in the buffer, that the client has no room for */
@@ -274,7 +288,23 @@ struct exchange {
 enum step { STEP_ON, STEP_OVER /* do not touch the exchange any more */ };
 
 /** Why an origin has not answered. */
-enum failure { FAILURE_CONNECT, FAILURE_EARLY, FAILURE_BAD, FAILURE_TIME };
+enum failure {
+	FAILURE_CONNECT,
+	FAILURE_EARLY,
+	FAILURE_BAD,
+	FAILURE_STATUS, /* an answer with a status of `retry_on` */
+	FAILURE_TIME,
+	FAILURE_SLOW,
+};
+
+/** What `retry_on` has. */
+enum retry_on {
+	RETRY_CONNECT = 1,
+	RETRY_RESET = 2,
+	RETRY_502 = 4,
+	RETRY_503 = 8,
+	RETRY_504 = 16,
+};
 
 /** For Host if the client sent none. */
 static inline const char *origin_authority(const struct origin_spec *spec)
@@ -304,8 +334,8 @@ bool client_lists(struct weir_slice value, struct weir_slice token);
 
 /** Parse `origins:` without asking for names. Returns 0, or a WEIR_E code with *err filled. */
 int origins_parse(const struct weir_strings *texts, struct origin_spec *spec, struct weir_err *err);
-/** Check `resolve:`. Main thread, in ops->init. Returns 0 or WEIR_EINVAL with *err filled. */
-int origins_conf(struct weir_stage *st, struct weir_err *err);
+/** Check and read `resolve`, `retry_on` and `deny`. Main thread, in ops->init. Returns 0 or WEIR_EINVAL with *err filled. */
+int origins_conf(struct client *c, struct weir_err *err);
 /** Warn about names that have no address now; asks for them for a second at most. Main thread, in
  * ops->init. */
 void origins_look(struct client *c);
@@ -415,6 +445,8 @@ enum step answer_run(struct exchange *x);
 enum step answer_begin(struct exchange *x, const struct http_head *head);
 /** Take the bytes of the body from the buffer. *more is set if further bytes must be read first. */
 enum step answer_body(struct exchange *x, bool *more);
+/** When the body will have been too slow, if no more of it arrives; INT64_MAX if never. */
+int64_t answer_slow_ns(const struct exchange *x);
 /** The connection has ended within the body. */
 enum step answer_closed(struct exchange *x, bool error);
 
@@ -432,12 +464,24 @@ void exchange_opened(struct exchange *x);
 void exchange_admit(struct client_loop *cl);
 /** The waker has arrived. */
 void exchange_woken(struct exchange *x);
-/** The origin has failed; the exchange is tried again or ended. */
-enum step exchange_failed(struct exchange *x, enum failure why);
+/** Set the timer of the exchange to when it would be late. */
+void exchange_time(struct exchange *x);
 /** Finish the event with `status`, a WEIR_E code; with WEIR_EFAILED, the client gets `code`. */
 enum step exchange_end(struct exchange *x, int status, int code);
 /** Finish the event, whose answer is complete. */
 enum step exchange_done(struct exchange *x);
+
+/* ---- tries.c ---- */
+
+/** Parse `retry_on` into bits of enum retry_on. Returns 0, or WEIR_EINVAL if word *bad is none. */
+int tries_parse(const struct weir_strings *words, unsigned *set, int *bad);
+/** The origin has failed; the exchange is tried again or ended. */
+enum step exchange_failed(struct exchange *x, enum failure why);
+/** The same if the exchange has no connection to `o`. */
+enum step tries_failed(struct exchange *x, struct origin *o, enum failure why);
+/** An answer with this status has arrived. Returns whether the request is tried again; then the exchange may
+ * have ended. */
+bool tries_status(struct exchange *x, int code);
 
 /* ---- client_loop.c ---- */
 

@@ -79,7 +79,7 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 		rc = WEIR_EINVAL;
 	}
 	if (rc == 0)
-		rc = origins_conf(st, err);
+		rc = origins_conf(c, err);
 	if (rc == 0)
 		origins_look(c);
 	if (rc == 0)
@@ -286,6 +286,28 @@ static const struct weir_knob client_knobs[] = {
 	.max = 1,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "largest share of retries in the requests of a loop, of which 10 may be saved up"},
+    {.name = "retry_on",
+	.type = WEIR_KNOB_STRINGS,
+	.offset = ROW(retry_on),
+	.def = "connect, reset",
+	.help =
+	    "what is tried again at another origin: connect, reset (closed before an answer), and "
+	    "answers with 502, 503, 504"},
+    {.name = "min_rate",
+	.type = WEIR_KNOB_RATE,
+	.offset = ROW(min_rate),
+	.def = "1k",
+	.min = 0,
+	.max = 1e9,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "bytes per second at which a body of known length must arrive after 5 s; 0 is no "
+		"minimum"},
+    {.name = "deny",
+	.type = WEIR_KNOB_STRINGS,
+	.offset = ROW(deny),
+	.help =
+	    "addresses that are never connected to: networks, or 'private' for all that are not "
+	    "global"},
     {.name = "fails",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(fails),

@@ -27,7 +27,7 @@
 /* Time after which a failed name is asked for again. */
 #define RETRY_NS 1000000000LL
 
-enum name_state { NAME_PENDING, NAME_HAS, NAME_HAS_NONE, NAME_HAS_FAILED };
+enum name_state { NAME_PENDING, NAME_HAS, NAME_HAS_NONE, NAME_HAS_FAILED, NAME_HAS_DENIED };
 
 struct origin_name {
 	struct resolve_query query; /* first member */
@@ -36,6 +36,7 @@ struct origin_name {
 	const struct origin_spec *spec; /* NULL: the origin is an address */
 	int first;                      /* slot, of CLIENT_ADDRESSES_MAX */
 	enum name_state state;
+	int allowed;          /* addresses of the last answer that `deny` has not */
 	bool doubted;         /* the last answer was that there is no address */
 	int64_t stale_end_ns; /* the addresses serve until then */
 };
@@ -94,8 +95,14 @@ static bool take_addresses(struct origin_name *n, const struct resolve_answer *a
 	bool stays[CLIENT_ADDRESSES_MAX] = {false}, changed = false;
 	int family = 0;
 
+	n->allowed = 0;
 	for (int i = 0; i < answer->n; i++) {
 		struct address a = {0};
+		if (deny_has(&n->cl->client->deny, &answer->address[i])) {
+			client_count(n->cl, CLIENT_DENIED, 1);
+			continue;
+		}
+		n->allowed++;
 		a.n = resolve_socket_address(&answer->address[i], n->spec->port, &a.addr);
 		struct origin *o = find_slot(n, &a);
 		if (!o)
@@ -143,9 +150,12 @@ static void found(struct origin_name *n, const struct resolve_answer *answer)
 	if (take_addresses(n, answer) && !first) {
 		client_count(n->cl, CLIENT_NAMES_CHANGED, 1);
 		weir_log(WEIR_LOG_INFO, "%s: origin %s: the addresses have changed, %d now",
-		    weir_stage_name(n->cl->client->st), n->spec->text, answer->n);
+		    weir_stage_name(n->cl->client->st), n->spec->text, n->allowed);
 	}
-	set_state(n, NAME_HAS, "");
+	if (n->allowed > 0)
+		set_state(n, NAME_HAS, "");
+	else
+		set_state(n, NAME_HAS_DENIED, "'deny' has all that were found");
 	n->stale_end_ns = answer->until_ns < INT64_MAX - client_conf(n->cl)->resolve.stale_ns
 			      ? answer->until_ns + client_conf(n->cl)->resolve.stale_ns
 			      : INT64_MAX;
@@ -223,7 +233,9 @@ const char *names_why_none(const struct client_loop *cl)
 	for (int i = 0; i < cl->client->n_origins; i++)
 		if (cl->names[i].spec && cl->names[i].state > worst)
 			worst = cl->names[i].state;
-	return worst == NAME_HAS_NONE ? "no_address" : "name_servers";
+	return worst == NAME_HAS_DENIED ? "denied"
+	       : worst == NAME_HAS_NONE ? "no_address"
+					: "name_servers";
 }
 
 /* ---- start and end ---- */

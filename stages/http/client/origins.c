@@ -120,7 +120,7 @@ int origins_parse(const struct weir_strings *texts, struct origin_spec *spec, st
 	return 0;
 }
 
-int origins_conf(struct weir_stage *st, struct weir_err *err)
+static int resolve_good(struct weir_stage *st, struct weir_err *err)
 {
 	const struct client_conf *conf = weir_conf(st);
 	char at[32];
@@ -141,6 +141,58 @@ int origins_conf(struct weir_stage *st, struct weir_err *err)
 	weir_blame(st, "resolve.ttl_min");
 	snprintf(err->text, sizeof(err->text), "'ttl_min' is longer than 'ttl_max'");
 	return WEIR_EINVAL;
+}
+
+/* Blame entry `i` of the list `name`. */
+static int blame(struct client *c, const char *name, int i)
+{
+	char at[32];
+
+	snprintf(at, sizeof(at), "%s.%d", name, i + 1);
+	weir_blame(c->st, at);
+	return WEIR_EINVAL;
+}
+
+/* Refuse origins that are addresses which are denied. */
+static int denied(struct client *c, struct weir_err *err)
+{
+	for (int i = 0; i < c->n_origins; i++) {
+		const struct origin_spec *spec = &c->spec[i];
+		struct net_address a;
+		if (spec->named)
+			continue;
+		if (address_file(&spec->address)
+			? !c->deny.private
+			: !net_address_of(&spec->address.addr, &a) || !deny_has(&c->deny, &a))
+			continue;
+		snprintf(err->text, sizeof(err->text),
+		    "origin '%.80s' has an address that 'deny' has", spec->text);
+		snprintf(err->hint, sizeof(err->hint), "remove the origin, or the entry of 'deny'");
+		return blame(c, "origins", i);
+	}
+	return 0;
+}
+
+int origins_conf(struct client *c, struct weir_err *err)
+{
+	const struct client_conf *conf = weir_conf(c->st);
+	int bad, rc = resolve_good(c->st, err);
+
+	if (rc != 0)
+		return rc;
+	if (tries_parse(&conf->retry_on, &c->retry_on, &bad) != 0) {
+		snprintf(err->text, sizeof(err->text), "'retry_on' has no '%.40s'",
+		    conf->retry_on.items[bad]);
+		snprintf(err->hint, sizeof(err->hint), "write connect, reset, 502, 503 or 504");
+		return blame(c, "retry_on", bad);
+	}
+	for (int i = 0; i < conf->deny.n; i++)
+		if (deny_add(&c->deny, conf->deny.items[i], err) != 0) {
+			snprintf(err->hint, sizeof(err->hint),
+			    "write 'private', or a network, as in 10.0.0.0/8");
+			return blame(c, "deny", i);
+		}
+	return denied(c, err);
 }
 
 void origins_look(struct client *c)
