@@ -98,7 +98,8 @@ static void frame(struct exchange *x, const struct http_head *head)
 
 	x->code = head->code;
 	x->keep = head->keep_alive && !binds_connection(x->req);
-	x->left = head->has_length ? head->content_length : 0;
+	x->left = x->all = head->has_length ? head->content_length : 0;
+	x->body_ns = client_now_ns(x->cl);
 	if (bodiless)
 		x->framing = FRAMING_NONE;
 	else if (head->chunked)
@@ -131,6 +132,8 @@ static enum step head(struct exchange *x, bool *more)
 	if (h.code < 200)
 		return ++x->interim > CLIENT_INTERIM_MAX ? exchange_failed(x, FAILURE_BAD)
 							 : STEP_ON;
+	if (tries_status(x, h.code))
+		return STEP_OVER;
 	frame(x, &h);
 	if (h.code == 503) /* the origin is overloaded: the width is lowered */
 		weir_hold_refused(x->cl->client->st, x->ev);
@@ -173,6 +176,10 @@ enum step answer_run(struct exchange *x)
 		}
 		make_room(x->up);
 		int64_t n = upstream_read(x->up);
+		if (n == 0 && x->phase == EXCHANGE_BODY && !x->timed) {
+			x->timed = true;
+			exchange_time(x); /* `min_rate` may end the wait before `timeout` */
+		}
 		if (n == 0)
 			return STEP_ON;
 		if (n < 0)

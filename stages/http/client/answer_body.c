@@ -12,6 +12,9 @@
 #include "http/client/client.h"
 #include "http/conn/await.h"
 
+/* Time in which a body may be slower than `min_rate`. */
+#define SLOW_AFTER_NS 5000000000LL
+
 /* Answer with the next `n` bytes of the buffer. */
 static enum step respond_whole(struct exchange *x, size_t n)
 {
@@ -47,6 +50,19 @@ static enum step begin_parts(struct exchange *x, int64_t length)
 	return STEP_ON;
 }
 
+int64_t answer_slow_ns(const struct exchange *x)
+{
+	double rate = client_conf(x->cl)->min_rate;
+	int64_t earned_ns;
+	uint64_t got;
+
+	if (x->phase != EXCHANGE_BODY || x->framing != FRAMING_LENGTH || rate <= 0 || x->blocked)
+		return INT64_MAX;
+	got = x->whole ? x->up->end - x->up->start : x->all - x->left;
+	earned_ns = (int64_t)((double)got / rate * 1e9);
+	return x->body_ns + (earned_ns > SLOW_AFTER_NS ? earned_ns : SLOW_AFTER_NS);
+}
+
 enum step answer_begin(struct exchange *x, const struct http_head *head)
 {
 	bool known = x->framing == FRAMING_LENGTH && head->content_length <= CLIENT_WHOLE_MAX;
@@ -77,6 +93,7 @@ static enum step deliver(struct exchange *x, struct weir_slice data)
 		x->pend.n -= (size_t)n;
 		if (x->pend.n > 0 && !http_await_parts(x->req, WEIR_HTTP_ROOM)) {
 			x->blocked = true;
+			x->blocked_ns = client_now_ns(x->cl);
 			return STEP_ON;
 		}
 	}
@@ -118,6 +135,8 @@ enum step answer_body(struct exchange *x, bool *more)
 	size_t n = u->end - u->start;
 
 	*more = false;
+	if (x->blocked)
+		x->body_ns += client_now_ns(x->cl) - x->blocked_ns;
 	x->blocked = false;
 	if (x->whole) {
 		*more = n < x->left;

@@ -212,6 +212,7 @@ int ask_head(struct exchange *x)
 {
 	struct weir_http_request *req = x->req;
 	const struct origin *o = x->up->origin;
+	const char *authority = origin_authority(o->spec);
 	char *at = x->cl->scratch;
 	int n;
 
@@ -219,8 +220,7 @@ int ask_head(struct exchange *x)
 		return 0;
 	at = PUT(put_slice(at, req->method_text), " ");
 	at = PUT(put_target(at, req), " HTTP/1.1\r\nHost: ");
-	at = req->host.n > 0 ? put_slice(at, req->host)
-			     : put(at, o->spec->text, strlen(o->spec->text));
+	at = req->host.n > 0 ? put_slice(at, req->host) : put(at, authority, strlen(authority));
 	at = put_fields(PUT(at, "\r\n"), x);
 	at = put_chain(at, x);
 	at = PUT(at, "Via: ");

@@ -54,19 +54,17 @@ struct client_loop *client_loop_new(struct client *c, int index)
 
 	if (!cl)
 		return NULL;
-	cl->origin = calloc((size_t)c->n_origins, sizeof(*cl->origin));
-	if (!cl->origin) {
+	cl->client = c;
+	if (names_new(cl) != 0) {
+		names_free(cl);
 		free(cl);
 		return NULL;
 	}
-	cl->client = c;
 	cl->admit.type = &admit_type;
 	cl->quit.type = &quit_type;
 	cl->waiting_end = &cl->waiting;
 	cl->tokens = CLIENT_TOKENS_FIRST;
 	cl->seed = (uint64_t)index + 1;
-	for (int i = 0; i < c->n_origins; i++)
-		cl->origin[i].spec = &c->spec[i];
 	return cl;
 }
 
@@ -79,17 +77,35 @@ void client_loop_free(struct client_loop *cl)
 		cl->spare = x->next;
 		free(x);
 	}
-	for (int i = 0; i < cl->client->n_origins; i++)
-		tls_origin_forget(&cl->origin[i].session);
-	free(cl->origin);
+	names_free(cl);
 	free(cl);
 }
 
 static void close_all(struct client_loop *cl)
 {
+	names_stop(cl);
 	health_stop(cl);
-	for (int i = 0; i < cl->client->n_origins; i++)
+	for (int i = 0; i < cl->n_slots; i++)
 		upstream_close_idle(cl, &cl->origin[i]);
+}
+
+static int begin(struct client_loop *cl)
+{
+	int rc = cl->begun ? 0 : names_start(cl);
+
+	cl->begun = rc == 0;
+	if (rc != 0)
+		names_stop(cl);
+	return rc;
+}
+
+bool client_loop_share(struct client_loop *cl)
+{
+	if (begin(cl) != 0)
+		return false;
+	cl->shares = true;
+	atomic_fetch_add(&cl->client->sharers, 1);
+	return true;
 }
 
 /* ---- loops of the stage ---- */
@@ -116,9 +132,14 @@ static void turn_end(struct weir_loop *loop)
 static int start(struct weir_loop *loop)
 {
 	struct client_loop *cl = of(loop);
+	int rc = 0;
 
 	cl->loop = loop;
-	return cl->client->n_loops == 0 ? health_start(cl) : 0;
+	if (cl->client->n_loops > 0 || !client_conf(cl)->health.path[0])
+		return 0;
+	/* the first one makes the checks of all */
+	rc = health_start(cl);
+	return rc != 0 ? rc : begin(cl);
 }
 
 static void stop(struct weir_loop *loop)

@@ -78,12 +78,6 @@ static int init_tls(struct weir_stage *st, struct weir_err *err)
 	return tls_origins_new(&conf->tls, &c->tls, err);
 }
 
-static void free_tables(struct client *c)
-{
-	free(c->spec);
-	free(c->health);
-}
-
 static int client_init(struct weir_stage *st, struct weir_err *err)
 {
 	const struct client_conf *conf = weir_conf(st);
@@ -94,11 +88,8 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 	c->st = st;
 	c->n_origins = conf->origins.n;
 	c->spec = calloc((size_t)c->n_origins + 1, sizeof(*c->spec));
-	c->health = calloc((size_t)c->n_origins + 1, sizeof(*c->health));
-	if (!c->spec || !c->health) {
-		free_tables(c);
+	if (!c->spec)
 		return WEIR_ENOMEM;
-	}
 	rc = origins_parse(&conf->origins, c->spec, err);
 	if (rc == 0 && !health_path_good(conf->health.path)) {
 		snprintf(err->text, sizeof(err->text),
@@ -107,9 +98,13 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 		rc = WEIR_EINVAL;
 	}
 	if (rc == 0)
+		rc = origins_conf(c, err);
+	if (rc == 0)
+		origins_look(c);
+	if (rc == 0)
 		rc = init_tls(st, err);
 	if (rc != 0) {
-		free_tables(c);
+		free(c->spec);
 		return rc;
 	}
 	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
@@ -119,6 +114,7 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 	c->scheme = find_field("scheme");
 	sem_init(&c->ended, 0, 0);
 	pthread_mutex_init(&c->lock, NULL);
+	board_init(&c->board);
 	return 0;
 }
 
@@ -207,8 +203,9 @@ static void client_fini(struct weir_stage *st)
 	}
 	sem_destroy(&c->ended);
 	pthread_mutex_destroy(&c->lock);
+	board_free(&c->board);
 	tls_origins_free(c->tls);
-	free_tables(c);
+	free(c->spec);
 }
 
 /* ---- the tables ---- */
@@ -231,13 +228,46 @@ static const struct weir_knob health_knobs[] = {
     {0},
 };
 
+#define RESOLVE_DURATION(key, member, value, text)                                                 \
+	{                                                                                          \
+		.name = key, .type = WEIR_KNOB_DURATION, .offset = ROW(resolve.member),            \
+		.def = value, .min = 1e6, .max = 7 * 86400e9, .help = text                         \
+	}
+
+static const struct weir_knob resolve_knobs[] = {
+    {.name = "servers",
+	.type = WEIR_KNOB_STRINGS,
+	.offset = ROW(resolve.servers),
+	.help = "name servers, ADDRESS or ADDRESS:PORT; if empty, those of 'resolv_conf'"},
+    {.name = "resolv_conf",
+	.type = WEIR_KNOB_STRING,
+	.offset = ROW(resolve.file),
+	.def = "/etc/resolv.conf",
+	.help = "file with the name servers and search domains; read again when it changes"},
+    RESOLVE_DURATION("ttl_min", ttl_min_ns, "1s", "shorter TTLs are raised to it"),
+    RESOLVE_DURATION("ttl_max", ttl_max_ns, "1h", "longer TTLs are lowered to it"),
+    RESOLVE_DURATION("negative", negative_ns, "5s",
+	"time after which a name without an address is asked for again"),
+    RESOLVE_DURATION("stale", stale_ns, "1h",
+	"how much longer than their TTL addresses are used while no name server answers"),
+    RESOLVE_DURATION("attempt", attempt_ns, "2s", "time-out of the first question to each server"),
+    {.name = "tries",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(resolve.tries),
+	.def = "2",
+	.min = 1,
+	.max = 10,
+	.help = "how often each server is asked; each time the time-out doubles"},
+    {0},
+};
+
 static const struct weir_knob client_knobs[] = {
     {.name = "origins",
 	.type = WEIR_KNOB_STRINGS,
 	.offset = ROW(origins),
 	.flags = WEIR_KNOB_REQUIRED,
-	.help = "servers to which requests are passed on, HOST:PORT, http://HOST:PORT or "
-		"https://HOST:PORT; names are resolved at the start"},
+	.help = "servers to which requests are passed on, HOST:PORT, http://HOST:PORT, "
+		"https://HOST:PORT or unix:/PATH; each address of a name is an origin of its own"},
     {.name = "loops",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(loops),
@@ -299,6 +329,28 @@ static const struct weir_knob client_knobs[] = {
 	.max = 1,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "largest share of retries in the requests of a loop, of which 10 may be saved up"},
+    {.name = "retry_on",
+	.type = WEIR_KNOB_STRINGS,
+	.offset = ROW(retry_on),
+	.def = "connect, reset",
+	.help =
+	    "what is tried again at another origin: connect, reset (closed before an answer), and "
+	    "answers with 502, 503, 504"},
+    {.name = "min_rate",
+	.type = WEIR_KNOB_RATE,
+	.offset = ROW(min_rate),
+	.def = "1k",
+	.min = 0,
+	.max = 1e9,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "bytes per second at which a body of known length must arrive after 5 s; 0 is no "
+		"minimum"},
+    {.name = "deny",
+	.type = WEIR_KNOB_STRINGS,
+	.offset = ROW(deny),
+	.help =
+	    "addresses that are never connected to: networks, or 'private' for all that are not "
+	    "global"},
     {.name = "fails",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(fails),
@@ -319,6 +371,10 @@ static const struct weir_knob client_knobs[] = {
 	.type = WEIR_KNOB_MAP,
 	.fields = health_knobs,
 	.help = "checks that leave origins out before requests fail, and bring them back"},
+    {.name = "resolve",
+	.type = WEIR_KNOB_MAP,
+	.fields = resolve_knobs,
+	.help = "how names of origins are resolved, and for how long"},
     {.name = "tls",
 	.type = WEIR_KNOB_MAP,
 	.offset = ROW(tls),

@@ -133,6 +133,10 @@ void upstream_keep(struct upstream *u)
 	struct client_loop *cl = u->cl;
 	struct origin *o = u->origin;
 
+	if (!o->live) { /* the name of the origin has other addresses now */
+		upstream_close(u);
+		return;
+	}
 	pick_end(u->x, o);
 	u->x->up = NULL;
 	u->x = NULL;
@@ -224,16 +228,16 @@ static void ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
 	}
 }
 
-int upstream_socket(const struct origin_spec *spec)
+int upstream_socket(const struct address *address)
 {
-	int fd =
-	    socket(spec->address.addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(address->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int one = 1;
 
 	if (fd == -1)
 		return -1;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (connect(fd, (const struct sockaddr *)&spec->address.addr, spec->address.n) == 0 ||
+	if (address->addr.ss_family != AF_UNIX)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (connect(fd, (const struct sockaddr *)&address->addr, address->n) == 0 ||
 	    errno == EINPROGRESS)
 		return fd;
 	close(fd);
@@ -256,7 +260,7 @@ static bool open_new(struct exchange *x, struct origin *o)
 	u->timer.fire = timed;
 	u->origin = o;
 	u->watch = (struct weir_watch){
-	    .ready = ready, .fd = buffer_take(u) ? upstream_socket(o->spec) : -1};
+	    .ready = ready, .fd = buffer_take(u) ? upstream_socket(&o->address) : -1};
 	if (u->watch.fd != -1 &&
 	    weir_loop_add(cl->loop, &u->watch, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) != 0) {
 		close(u->watch.fd);
