@@ -32,12 +32,18 @@ bool client_lists(struct weir_slice value, struct weir_slice token)
 /* Fields that are not passed on: they concern one hop, or http.server writes them. */
 static bool is_dropped(struct weir_slice name)
 {
-	static const char *const names[] = {"connection", "content-length", "date", "keep-alive",
-	    "proxy-authenticate", "proxy-connection", "server", "te", "trailer",
-	    "transfer-encoding", "upgrade"};
+#define NAME(text)                                                                                 \
+	{                                                                                          \
+		text, sizeof(text) - 1                                                             \
+	}
+	static const struct weir_slice names[] = {NAME("connection"), NAME("content-length"),
+	    NAME("date"), NAME("keep-alive"), NAME("proxy-authenticate"), NAME("proxy-connection"),
+	    NAME("server"), NAME("te"), NAME("trailer"), NAME("transfer-encoding"),
+	    NAME("upgrade")};
+#undef NAME
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (weir_slice_is(name, names[i]))
+		if (name.n == names[i].n && strncasecmp(name.p, names[i].p, name.n) == 0)
 			return true;
 	return false;
 }
@@ -93,7 +99,8 @@ static void frame(struct exchange *x, const struct http_head *head)
 
 	x->code = head->code;
 	x->keep = head->keep_alive && !binds_connection(x->req);
-	x->left = head->has_length ? head->content_length : 0;
+	x->left = x->all = head->has_length ? head->content_length : 0;
+	x->body_ns = client_now_ns(x->cl);
 	if (bodiless)
 		x->framing = FRAMING_NONE;
 	else if (head->chunked)
@@ -126,6 +133,8 @@ static enum step head(struct exchange *x, bool *more)
 	if (h.code < 200)
 		return ++x->interim > CLIENT_INTERIM_MAX ? exchange_failed(x, FAILURE_BAD)
 							 : STEP_ON;
+	if (tries_status(x, h.code))
+		return STEP_OVER;
 	frame(x, &h);
 	if (h.code == 503) /* the origin is overloaded: the width is lowered */
 		weir_hold_refused(x->cl->client->st, x->ev);
@@ -168,6 +177,10 @@ enum step answer_run(struct exchange *x)
 		}
 		make_room(x->up);
 		int64_t n = upstream_read(x->up);
+		if (n == 0 && x->phase == EXCHANGE_BODY && !x->timed) {
+			x->timed = true;
+			exchange_time(x); /* `min_rate` may end the wait before `timeout` */
+		}
 		if (n == 0) {
 			http_stream_flush(x->req); /* the origin pauses */
 			return STEP_ON;
