@@ -411,8 +411,9 @@ static int extend(struct bench *b, struct weir_err *err)
 		}
 	asked = multiple;
 	snprintf(b->part, sizeof(b->part), "beyond");
-	for (int i = 0; rc == 0 && i < EXTEND_MAX && multiple >= EXTEND_FROM && b->n_sides == 1 &&
-			!late && barely_loaded(verdict(b), asked) && !atomic_load(&bench_stop_asked);
+	for (int i = 0;
+	     rc == 0 && i < EXTEND_MAX && multiple >= EXTEND_FROM && b->n_sides == 1 && !late &&
+	     barely_loaded(verdict(b), asked) && !atomic_load(&bench_stop_asked);
 	     i++) {
 		multiple *= 2;
 		if (!b->req->opt.quiet)
