@@ -132,7 +132,8 @@ static int make_thread(struct run *run, struct worker *w)
 	snprintf(name, sizeof(name), "load/%d", w->rank);
 	pthread_setname_np(w->thread, name);
 	run->n_threads++;
-	run->realtime = run->realtime && run->shared.plan->realtime && raise_priority(w->thread);
+	w->realtime = run->shared.plan->realtime && raise_priority(w->thread);
+	run->realtime = run->realtime && w->realtime;
 	return 0;
 }
 
@@ -252,7 +253,7 @@ static void mark_late(const struct load_plan *plan, struct load_result *result)
 {
 	for (int i = 0; i < plan->n_phases && !plan->closed; i++)
 		result->phase[i].late =
-		    load_lag_late(&result->phase[i].lag, load_lag_limit_ns(plan));
+		    load_lag_late(&result->phase[i].lag, load_phase_lag_limit_ns(plan, i));
 }
 
 static void fill(struct run *run, const struct load_hooks *hooks, struct load_result *result)

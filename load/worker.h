@@ -55,6 +55,8 @@ struct worker {
 	int64_t now_ns;     /* last reading of the clock, which may be several requests old */
 	bool stopping;      /* nothing more may be sent */
 	int64_t stopped_ns; /* the time at which this worker noticed the end of the run */
+	bool realtime;      /* the thread has real-time priority; set before the run begins */
+	int64_t rested_ns;  /* time until which it has rested enough (worker_rest) */
 	double cpu_user_s, cpu_system_s;
 
 	/* ---- pending requests ---- */
@@ -136,7 +138,9 @@ void worker_gone(struct worker *w, const struct ticket *t);
 void worker_connected(struct worker *w);
 void worker_connect_failed(struct worker *w, enum load_error error);
 
-/** End waiting requests whose time-out has expired as timed out. */
+/** End waiting requests as timed out that have waited for a connection half of the time-out. A
+ * later answer to them would come too late, and a server in overload would be busy with nothing
+ * else: each free connection would get the request that is closest to its time-out. */
 void worker_expire_waiting(struct worker *w);
 
 /** Return the next time at which a request must be sent (worker_next_send_ns), or at which a

@@ -14,6 +14,10 @@
  * sending them takes about 0.1 ms. */
 #define SEND_BATCH 32
 
+/* A request waits for a connection for at most the time-out divided by this. A guess: the rest is
+ * left to the server. */
+#define WAIT_SHARE 2
+
 /* Pauses between connection attempts while all attempts fail. The first pause is doubled after each
  * failure, up to the longest. Both are guesses: a server that accepts connections again is noticed
  * within a tenth of a second. */
@@ -231,9 +235,15 @@ void worker_serve_waiting(struct worker *w)
 	}
 }
 
+/* Return the time at which the first waiting request ends. */
+static int64_t waits_until_ns(const struct worker *w)
+{
+	return ticket_queue_first(&w->waiting)->attempt_ns + w->plan->timeout_ns / WAIT_SHARE;
+}
+
 void worker_expire_waiting(struct worker *w)
 {
-	while (w->waiting.n > 0 && is_late(w, ticket_queue_first(&w->waiting))) {
+	while (w->waiting.n > 0 && w->now_ns >= waits_until_ns(w)) {
 		struct ticket t = ticket_queue_pop(&w->waiting);
 		worker_timed_out(w, &t);
 	}
@@ -384,7 +394,7 @@ int64_t worker_next_waiting_ns(const struct worker *w)
 	int64_t at_ns = INT64_MAX;
 
 	if (w->waiting.n > 0)
-		at_ns = ticket_queue_first(&w->waiting)->attempt_ns + w->plan->timeout_ns;
+		at_ns = waits_until_ns(w);
 	if (wants && w->list[CONN_FREE] && w->connect_fails > 0 && w->n_connecting == 0 &&
 	    w->connect_after_ns < at_ns)
 		at_ns = w->connect_after_ns;

@@ -79,8 +79,10 @@ const struct weir_knob bench_knobs[] = {
     ROW("fresh", BOOL, fresh, "false", 0, 0, "a new connection for every request"),
     ROW("pipeline", INT, pipeline, "1", 1, 64,
 	"maximum number of requests in flight on a connection"),
-    ROW("timeout", DURATION, timeout_ns, "10s", 1e6, YEAR_NS,
-	"time limit of each attempt of a request, from the intended send time of the attempt"),
+    ROW("timeout", DURATION, timeout_ns, "0s", 0, YEAR_NS,
+	"time limit of each attempt of a request, from the intended send time of the attempt; 0s: "
+	"10s, or in a search or sweep with --slo ten times that, and at most --pause and half of "
+	"--for"),
     ROW("deadline", BOOL, deadline, "false", 0, 0,
 	"send the header x-deadline-ms with the time left of --timeout"),
     ROW("insecure", BOOL, insecure, "false", 0, 0, "accept any certificate"),
