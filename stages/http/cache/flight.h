@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Flights of http.cache: requests to the origin whose answers may be stored. Equal requests wait for one.
+ *
+ *   hcache_flights_board(): no flight with the key -> the request LEADS one: it is emitted to `miss`
+ *                                                   -> or FOUND: another flight has stored an object meanwhile
+ *                           there is one          -> the request is HELD with a ticket of that flight
+ *   hcache_flights_land():  the leader has been answered; the flight is removed, and its tickets are returned
+ *
+ * Between these calls the flight belongs to the request of its leader. A request that waits may leave at any
+ * time: its deadline passes, it has waited for `wait`, its client goes. Its ticket is then void.
+ *
+ * | call                                 | threads                        |
+ * |--------------------------------------|--------------------------------|
+ * | hcache_flights_init, _fini           | main                           |
+ * | hcache_flights_board, _land, _spoil  | any of the graph, concurrently |
+ * | the others                           | the owner of the request       |
+ */
+#ifndef WEIR_STAGES_HTTP_CACHE_FLIGHT_H
+#define WEIR_STAGES_HTTP_CACHE_FLIGHT_H
+
+#include <pthread.h>
+
+#include <weir/weir.h>
+
+#include "http/cache/store.h"
+
+/** 256 is a guess: each flight is a request under way at the origin. */
+#define HCACHE_BUCKETS 256
+
+/** The requests that wait for a flight. */
+struct hcache_waiting {
+	uint64_t *ticket;
+	int n, room;
+};
+
+struct hcache_flight {
+	struct weir_http_tap tap; /* first: the tap is cast to the flight */
+	struct weir_stage *st;
+	struct hcache_flight *next; /* in the same bucket; under the lock of flights */
+	struct hcache_waiting waiting;
+	bool boarded;        /* others may wait for it */
+	atomic_bool spoiled; /* the key was purged meanwhile: the answer must not be stored */
+	uint64_t purges;     /* hcache_flights.purges at the start */
+	uint8_t failures;    /* of flights for the same requests that came before */
+	bool background;     /* the request has no client */
+	bool disguised;
+	struct hcache_asker asker;
+	uint64_t site_hash; /* of the key without the variant */
+	uint64_t hash;      /* of the key */
+	size_t site_n;      /* bytes of the key without the variant */
+	struct weir_slice key;
+	struct hcache_object *old;  /* to be revalidated, or NULL; a reference */
+	struct hcache_object *fork; /* of the variant, or NULL; a reference */
+	int64_t asked_ns;           /* CLOCK_MONOTONIC */
+	uint32_t fields_start;      /* bytes of fields that stages before the cache have added */
+	/* what the disguise has replaced */
+	enum weir_http_method method;
+	struct weir_slice method_text;
+	const struct weir_http_header *headers;
+	uint8_t n_headers;
+	struct weir_http_header disguise[]; /* then the key */
+};
+
+struct hcache_flights {
+	struct hcache_store *store;
+	pthread_mutex_t lock;
+	struct hcache_flight *bucket[HCACHE_BUCKETS];
+	atomic_uint_fast64_t purges; /* purges of more than one key */
+};
+
+enum hcache_boarding {
+	HCACHE_LEADS,
+	HCACHE_HELD,  /* the event is gone; the caller frees its flight */
+	HCACHE_FOUND, /* there is an object now; the caller looks it up, and frees its flight */
+};
+
+/** What is known of a request when its flight is made. */
+struct hcache_lookup {
+	struct hcache_key key;
+	size_t site_n;
+	uint64_t site_hash, hash;
+	struct hcache_object *found; /* with the key; a reference, or NULL */
+	struct hcache_object *fork;  /* a reference, or NULL */
+};
+
+void hcache_flights_init(struct hcache_flights *fs, struct hcache_store *store);
+void hcache_flights_fini(struct hcache_flights *fs);
+
+/** Make a flight for `req`, with references of its own to the fork and to `old` (may be NULL). Returns NULL
+ * if memory is short. */
+struct hcache_flight *hcache_flight_new(struct weir_stage *st, const struct weir_http_request *req,
+    const struct hcache_lookup *k, struct hcache_object *old);
+/** Free a flight that has landed or has not boarded. */
+void hcache_flight_free(struct hcache_flight *f);
+
+/** Let others wait for `f`, or hold *ev until the flight with its key lands, at most until `until_ns`. */
+enum hcache_boarding hcache_flights_board(
+    struct hcache_flights *fs, struct hcache_flight *f, struct weir_event **ev, int64_t until_ns);
+
+/** End the flight: nobody waits for it any more. Returns the tickets of those that did; the caller frees
+ * waiting.ticket. */
+struct hcache_waiting hcache_flights_land(struct hcache_flights *fs, struct hcache_flight *f);
+
+/** The answers of flights for `key` (without a variant) must not be stored; if `key` is empty, those of all. */
+void hcache_flights_spoil(struct hcache_flights *fs, uint64_t site_hash, struct weir_slice key);
+
+/** Whether the answer must not be stored, because its key was purged after the request was sent. */
+bool hcache_flight_is_spoiled(const struct hcache_flights *fs, const struct hcache_flight *f);
+
+/** Turn `req` into a plain GET without what the key leaves out, with the validators of the old object. */
+void hcache_flight_disguise(struct hcache_flight *f, struct weir_http_request *req);
+/** Undo it. */
+void hcache_flight_reveal(struct hcache_flight *f, struct weir_http_request *req);
+
+#endif
