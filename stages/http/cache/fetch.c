@@ -261,9 +261,7 @@ static void settle(
 	t.failures += b == BROUGHT_ERROR;
 	t.alone = b == BROUGHT_NONE || t.failures > FAILURES_MAX;
 	for (int i = 0; i < w->n; i++) {
-		struct weir_event *ev = weir_hold_claim(l->st, w->ticket[i]);
-		if (!ev)
-			continue;
+		struct weir_event *ev = w->one[i].ev;
 		if (stale) {
 			weir_count(l->st, HCACHE_STALE, 1);
 			hcache_answer(l->st, &ev, hcache_object_hold(f->old),
@@ -274,7 +272,7 @@ static void settle(
 			hcache_again(l->st, &ev, &t);
 		}
 	}
-	free(w->ticket);
+	free(w->one);
 }
 
 static void landed(struct weir_http_tap *tap, struct weir_http_request *req, int status)
@@ -320,6 +318,7 @@ void hcache_fetch(struct weir_stage *st, struct weir_event **ev, const struct hc
 	struct hcache_state *state = weir_state(st);
 	struct hcache_flight *f = hcache_flight_new(st, weir_http_request(*ev), k, old);
 	enum hcache_boarding b = HCACHE_LEADS;
+	bool first = false;
 
 	if (!f) {
 		hcache_pass(st, ev);
@@ -328,7 +327,10 @@ void hcache_fetch(struct weir_stage *st, struct weir_event **ev, const struct hc
 	f->failures = t->failures;
 	f->purges = atomic_load_explicit(&state->flights.purges, memory_order_acquire);
 	if (!t->alone && conf->wait_ns > 0)
-		b = hcache_flights_board(&state->flights, f, ev, f->asked_ns + conf->wait_ns);
+		b = hcache_flights_board(
+		    &state->flights, f, ev, f->asked_ns + conf->wait_ns, &first);
+	if (first)
+		hcache_wait_begins(state);
 	if (b == HCACHE_LEADS) {
 		hcache_take_off(f, weir_http_request(*ev));
 		weir_emit(st, HCACHE_MISS, ev);

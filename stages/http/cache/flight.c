@@ -10,21 +10,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include <weir/clock.h>
 
 #include "file/cache_rcu.h"
+#include "http/conn/await.h"
+
+/* How often a drain looks whether it must end at once, as in net/drain.c. */
+#define LOOK_NS 20000000LL
 
 void hcache_flights_init(struct hcache_flights *fs, struct hcache_store *store)
 {
+	pthread_condattr_t attr;
+
 	fs->store = store;
 	pthread_mutex_init(&fs->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&fs->landed, &attr);
+	pthread_condattr_destroy(&attr);
 }
 
 void hcache_flights_fini(struct hcache_flights *fs)
 {
-	for (int i = 0; i < HCACHE_BUCKETS; i++)
-		WEIR_ASSERT(fs->bucket[i] == NULL);
+	WEIR_ASSERT(fs->n == 0);
+	pthread_cond_destroy(&fs->landed);
 	pthread_mutex_destroy(&fs->lock);
 }
 
@@ -57,7 +68,7 @@ void hcache_flight_free(struct hcache_flight *f)
 {
 	hcache_object_put(f->old);
 	hcache_object_put(f->fork);
-	free(f->waiting.ticket);
+	free(f->waiting.one);
 	free(f);
 }
 
@@ -72,20 +83,25 @@ static bool same_key(const struct hcache_flight *a, const struct hcache_flight *
 	       memcmp(a->key.p, b->key.p, a->key.n) == 0;
 }
 
-/* Hold *ev with a ticket of `f`. Returns false if there is no memory for the ticket. */
-static bool wait_for(struct hcache_flight *f, struct weir_event **ev, int64_t until_ns)
+/* Hold *ev on `f`. Returns false if there is no memory. */
+static bool wait_for(struct hcache_flights *fs, struct hcache_flight *f, struct weir_event **ev,
+    int64_t until_ns, bool *first)
 {
 	struct hcache_waiting *w = &f->waiting;
 
 	if (w->n == w->room) {
 		int room = w->room > 0 ? 2 * w->room : 8;
-		uint64_t *bigger = realloc(w->ticket, (size_t)room * sizeof(*bigger));
+		struct hcache_waiter *bigger = realloc(w->one, (size_t)room * sizeof(*bigger));
 		if (!bigger)
 			return false;
-		w->ticket = bigger;
+		w->one = bigger;
 		w->room = room;
 	}
-	w->ticket[w->n++] = weir_hold_until(f->st, ev, until_ns);
+	if (until_ns > (*ev)->deadline_ns)
+		until_ns = (*ev)->deadline_ns;
+	w->one[w->n++] = (struct hcache_waiter){*ev, until_ns};
+	*first = atomic_fetch_add(&fs->n_waiting, 1) == 0;
+	weir_hold(f->st, ev);
 	return true;
 }
 
@@ -103,29 +119,32 @@ static bool has_changed(struct hcache_flights *fs, const struct hcache_flight *f
 	return changed;
 }
 
-static enum hcache_boarding board(
-    struct hcache_flights *fs, struct hcache_flight *f, struct weir_event **ev, int64_t until_ns)
+static enum hcache_boarding board(struct hcache_flights *fs, struct hcache_flight *f,
+    struct weir_event **ev, int64_t until_ns, bool *first)
 {
 	struct hcache_flight **at = bucket_of(fs, f->site_hash), *other = *at;
 
 	while (other && !same_key(other, f))
 		other = other->next;
-	if (other && wait_for(other, ev, until_ns))
+	if (fs->closed)
+		return HCACHE_LEADS; /* without a place in the table */
+	if (other && wait_for(fs, other, ev, until_ns, first))
 		return HCACHE_HELD;
 	if (!other && has_changed(fs, f))
 		return HCACHE_FOUND;
 	f->next = *at;
 	*at = f;
 	f->boarded = true;
+	fs->n++;
 	return HCACHE_LEADS;
 }
 
-enum hcache_boarding hcache_flights_board(
-    struct hcache_flights *fs, struct hcache_flight *f, struct weir_event **ev, int64_t until_ns)
+enum hcache_boarding hcache_flights_board(struct hcache_flights *fs, struct hcache_flight *f,
+    struct weir_event **ev, int64_t until_ns, bool *first)
 {
 	f->purges = atomic_load_explicit(&fs->purges, memory_order_acquire);
 	pthread_mutex_lock(&fs->lock);
-	enum hcache_boarding b = board(fs, f, ev, until_ns);
+	enum hcache_boarding b = board(fs, f, ev, until_ns, first);
 	pthread_mutex_unlock(&fs->lock);
 	return b;
 }
@@ -144,8 +163,67 @@ struct hcache_waiting hcache_flights_land(struct hcache_flights *fs, struct hcac
 	w = f->waiting;
 	f->waiting = (struct hcache_waiting){NULL, 0, 0};
 	f->boarded = false;
+	atomic_fetch_sub(&fs->n_waiting, w.n);
+	if (--fs->n == 0)
+		pthread_cond_signal(&fs->landed);
 	pthread_mutex_unlock(&fs->lock);
 	return w;
+}
+
+/* Take those out of `f` that leave at `now_ns`. */
+static struct weir_event *leave(
+    struct hcache_flights *fs, struct hcache_flight *f, int64_t now_ns, struct weir_event *list)
+{
+	struct hcache_waiting *w = &f->waiting;
+
+	for (int i = 0; i < w->n;) {
+		struct weir_event *ev = w->one[i].ev;
+		if (now_ns < w->one[i].until_ns && !http_await_gone(weir_http_request(ev))) {
+			i++;
+			continue;
+		}
+		w->one[i] = w->one[--w->n];
+		atomic_fetch_sub(&fs->n_waiting, 1);
+		ev->next = list;
+		list = ev;
+	}
+	return list;
+}
+
+static struct weir_event *leave_all(struct hcache_flights *fs, int64_t now_ns)
+{
+	struct weir_event *list = NULL;
+
+	for (int i = 0; i < HCACHE_BUCKETS; i++)
+		for (struct hcache_flight *f = fs->bucket[i]; f; f = f->next)
+			list = leave(fs, f, now_ns, list);
+	return list;
+}
+
+struct weir_event *hcache_flights_leave(struct hcache_flights *fs, int64_t now_ns)
+{
+	pthread_mutex_lock(&fs->lock);
+	struct weir_event *list = leave_all(fs, now_ns);
+	pthread_mutex_unlock(&fs->lock);
+	return list;
+}
+
+struct weir_event *hcache_flights_close(
+    struct hcache_flights *fs, const struct weir_stage *st, int64_t until_ns)
+{
+	pthread_mutex_lock(&fs->lock);
+	while (fs->n > 0 && !weir_hurried(st)) {
+		int64_t now_ns = weir_clock_ns(CLOCK_MONOTONIC), look_ns = now_ns + LOOK_NS;
+		if (now_ns >= until_ns)
+			break;
+		look_ns = look_ns < until_ns ? look_ns : until_ns;
+		struct timespec look = {look_ns / 1000000000, look_ns % 1000000000};
+		pthread_cond_timedwait(&fs->landed, &fs->lock, &look);
+	}
+	fs->closed = true;
+	struct weir_event *list = leave_all(fs, INT64_MAX);
+	pthread_mutex_unlock(&fs->lock);
+	return list;
 }
 
 void hcache_flights_spoil(struct hcache_flights *fs, uint64_t site_hash, struct weir_slice key)

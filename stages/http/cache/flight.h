@@ -7,13 +7,13 @@
  *                           there is one          -> the request is HELD with a ticket of that flight
  *   hcache_flights_land():  the leader has been answered; the flight is removed, and its tickets are returned
  *
- * Between these calls the flight belongs to the request of its leader. A request that waits may leave at any
- * time: its deadline passes, it has waited for `wait`, its client goes. Its ticket is then void.
+ * Between these calls the flight belongs to the request of its leader. A request that waits may leave before:
+ * hcache_flights_leave() returns those whose time is over and those whose client has gone.
  *
  * | call                                 | threads                        |
  * |--------------------------------------|--------------------------------|
- * | hcache_flights_init, _fini           | main                           |
- * | hcache_flights_board, _land, _spoil  | any of the graph, concurrently |
+ * | hcache_flights_init, _fini, _close   | main                           |
+ * | hcache_flights_board, _land, _leave, _spoil | any of the graph, concurrently |
  * | the others                           | the owner of the request       |
  */
 #ifndef WEIR_STAGES_HTTP_CACHE_FLIGHT_H
@@ -28,9 +28,14 @@
 /** 256 is a guess: each flight is a request under way at the origin. */
 #define HCACHE_BUCKETS 256
 
-/** The requests that wait for a flight. */
+/** A request that waits for a flight. */
+struct hcache_waiter {
+	struct weir_event *ev; /* held */
+	int64_t until_ns;      /* its own deadline, or the end of `wait` */
+};
+
 struct hcache_waiting {
-	uint64_t *ticket;
+	struct hcache_waiter *one;
 	int n, room;
 };
 
@@ -65,7 +70,11 @@ struct hcache_flight {
 struct hcache_flights {
 	struct hcache_store *store;
 	pthread_mutex_t lock;
+	pthread_cond_t landed; /* there is no flight any more */
 	struct hcache_flight *bucket[HCACHE_BUCKETS];
+	int n;       /* flights that have boarded */
+	bool closed; /* nobody waits any more */
+	atomic_int_fast64_t n_waiting;
 	atomic_uint_fast64_t purges; /* purges of more than one key */
 };
 
@@ -94,13 +103,21 @@ struct hcache_flight *hcache_flight_new(struct weir_stage *st, const struct weir
 /** Free a flight that has landed or has not boarded. */
 void hcache_flight_free(struct hcache_flight *f);
 
-/** Let others wait for `f`, or hold *ev until the flight with its key lands, at most until `until_ns`. */
-enum hcache_boarding hcache_flights_board(
-    struct hcache_flights *fs, struct hcache_flight *f, struct weir_event **ev, int64_t until_ns);
+/** Let others wait for `f`, or hold *ev until the flight with its key lands, at most until `until_ns`. *first is
+ * set if nobody waited before *ev. */
+enum hcache_boarding hcache_flights_board(struct hcache_flights *fs, struct hcache_flight *f,
+    struct weir_event **ev, int64_t until_ns, bool *first);
 
-/** End the flight: nobody waits for it any more. Returns the tickets of those that did; the caller frees
- * waiting.ticket. */
+/** End the flight: nobody waits for it any more. Returns those that did; the caller frees waiting.one. */
 struct hcache_waiting hcache_flights_land(struct hcache_flights *fs, struct hcache_flight *f);
+
+/** Remove those whose time is over at `now_ns`, or whose client has gone. Returns them, linked by next. */
+struct weir_event *hcache_flights_leave(struct hcache_flights *fs, int64_t now_ns);
+
+/** Wait until all flights have landed, at most until `until_ns` or until the graph must stop at once. From then
+ * on nobody waits. Returns those that still do, linked by next. */
+struct weir_event *hcache_flights_close(
+    struct hcache_flights *fs, const struct weir_stage *st, int64_t until_ns);
 
 /** The answers of flights for `key` (without a variant) must not be stored; if `key` is empty, those of all. */
 void hcache_flights_spoil(struct hcache_flights *fs, uint64_t site_hash, struct weir_slice key);

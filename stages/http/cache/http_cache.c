@@ -71,9 +71,11 @@ static int start(struct weir_stage *st, struct weir_err *err)
 	struct hcache_state *state = weir_state(st);
 	const struct weir_stage *old = weir_predecessor(st, NULL);
 
+	int rc = hcache_wait_start(st);
+
 	(void)err;
-	if (!old)
-		return 0;
+	if (rc < 0 || !old)
+		return rc;
 	const struct hcache_conf *now = weir_conf(st), *had = weir_conf(old);
 	if (now->memory_bytes != had->memory_bytes || now->variants != had->variants ||
 	    !same_strings(&now->key_fields, &had->key_fields))
@@ -89,6 +91,7 @@ static void fini(struct weir_stage *st)
 {
 	struct hcache_state *state = weir_state(st);
 
+	hcache_wait_fini(state);
 	hcache_flights_fini(&state->flights);
 	hcache_store_put(state->store);
 }
@@ -221,7 +224,7 @@ static const struct weir_metric metrics[] = {
 
 const struct weir_stage_ops weir_stage_http_cache = {
     .abi = WEIR_STAGE_ABI,
-    .flags = WEIR_STAGE_HOLDS | WEIR_STAGE_IN_PARTS,
+    .flags = WEIR_STAGE_IN_PARTS,
     .name = "http.cache",
     .summary = "Answers requests from memory with what an origin has answered before (RFC 9111)",
     .accepts = &weir_http_request_type,
@@ -233,8 +236,8 @@ const struct weir_stage_ops weir_stage_http_cache = {
     .init = init,
     .start = start,
     .handle = hcache_handle,
+    .stop = hcache_wait_stop,
     .fini = fini,
     .key = key,
     .refused = hcache_refused,
-    .expired = hcache_expired,
 };

@@ -5,6 +5,7 @@
  *   http_cache.c   life of the stage, its tables
  *   lookup.c       requests: hits, and what else becomes of them
  *   fetch.c        requests to the origin, and what their answers bring
+ *   wait.c         requests that wait for others
  *   background.c   requests to the origin without a client
  *   invalidate.c   requests that change things
  *   purge.c        purges by an operator
@@ -15,6 +16,7 @@
 #define WEIR_STAGES_HTTP_CACHE_HTTP_CACHE_H
 
 #include <weir/http.h>
+#include <weir/io.h>
 #include <weir/weir.h>
 
 #include "http/cache/flight.h"
@@ -73,6 +75,8 @@ struct hcache_state {
 	struct weir_stage *st;
 	struct hcache_store *store; /* one reference; set before the first event */
 	struct hcache_flights flights;
+	struct weir_loop *loop;  /* wait.c */
+	struct weir_timer timer; /* of `loop` */
 	/* what the gauges of this stage show */
 	_Atomic int64_t shown_bytes, shown_objects, shown_evicted;
 };
@@ -92,8 +96,8 @@ void hcache_handle(struct weir_stage *st, struct weir_event **ev, int n);
 /** Look *ev up again, in any thread of the graph, and answer it or pass it on. Takes it over. */
 void hcache_again(struct weir_stage *st, struct weir_event **ev, const struct hcache_try *t);
 
-/** Events whose time to wait is over. */
-void hcache_expired(struct weir_stage *st, struct weir_event **ev, int n);
+/** Answer or pass on *ev, whose time to wait is over at `now_ns`. Takes it over. */
+void hcache_expired(struct weir_stage *st, struct weir_event **ev, int64_t now_ns);
 
 /** Answer *ev from `o` and finish it, taking over both. `how` is for Cache-Status. */
 void hcache_answer(
@@ -128,6 +132,20 @@ void hcache_refused(struct weir_stage *st, int outlet, struct weir_event **ev, i
 
 /** Set the gauges to what the store holds. */
 void hcache_show(struct weir_stage *st);
+
+/* ---- wait.c ---- */
+
+/** Start the thread that lets requests leave whose time to wait is over. Returns 0 or a WEIR_E code. */
+int hcache_wait_start(struct weir_stage *st);
+
+/** A request waits, and none has before. */
+void hcache_wait_begins(struct hcache_state *state);
+
+/** Wait for the flights, at most until `until_ns`, and end the requests that still wait. */
+void hcache_wait_stop(struct weir_stage *st, int64_t until_ns);
+
+/** End the thread, if it was started. */
+void hcache_wait_fini(struct hcache_state *state);
 
 /* ---- background.c ---- */
 

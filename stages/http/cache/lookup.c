@@ -383,16 +383,15 @@ static bool answer_late(struct weir_stage *st, struct weir_event **ev, int64_t n
 	return good;
 }
 
-void hcache_expired(struct weir_stage *st, struct weir_event **ev, int n)
+void hcache_expired(struct weir_stage *st, struct weir_event **ev, int64_t now_ns)
 {
 	static const struct hcache_try alone = {.alone = true, .turns = TURNS_MAX};
-	int64_t now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 
-	for (int i = 0; i < n; i++) {
-		bool over = ev[i]->deadline_ns <= now_ns;
-		weir_count(st, HCACHE_ALONE, 1);
-		/* what is left is finished as WEIR_EDEADLINE by the framework */
-		if (!answer_late(st, &ev[i], now_ns) && !over)
-			hcache_again(st, &ev[i], &alone);
-	}
+	weir_count(st, HCACHE_ALONE, 1);
+	if (answer_late(st, ev, now_ns))
+		return;
+	if ((*ev)->deadline_ns <= now_ns)
+		weir_event_finish(ev, WEIR_EDEADLINE);
+	else
+		hcache_again(st, ev, &alone);
 }
