@@ -38,6 +38,17 @@ void hcache_answer_read(
 	a->has_validator |= a->times.modified_s != HCACHE_ABSENT;
 }
 
+void hcache_answer_relist(struct hcache_answer *a)
+{
+	struct weir_slice rest = a->fields.part[0];
+	struct cache_line l;
+
+	hcache_control_init(&a->control);
+	while (cache_line_next(&rest, &l))
+		if (weir_slice_is(l.name, "cache-control"))
+			hcache_control_add(&a->control, l.value);
+}
+
 bool hcache_answer_names(const struct hcache_answer *a, struct weir_slice name)
 {
 	for (int i = 0; i < 2; i++) {

@@ -44,6 +44,9 @@ void hcache_answer_read(
 /** Take from `old`, the lines of a stored answer, what `a`, a 304 that confirms it, does not say. */
 void hcache_answer_inherit(struct hcache_answer *a, struct weir_slice old);
 
+/** Read the lists of fields in Cache-Control again, after the fields were copied to another place. */
+void hcache_answer_relist(struct hcache_answer *a);
+
 /** Whether the answer has a field called `name`. */
 bool hcache_answer_names(const struct hcache_answer *a, struct weir_slice name);
 

@@ -19,8 +19,9 @@ struct background {
 
 static void over(struct weir_http_tap *tap, struct weir_http_request *req, int status)
 {
-	(void)req;
 	(void)status;
+	req->res.streamed = false; /* there is no client to which it was sent */
+	weir_http_response_reset(req);
 	free(tap);
 }
 

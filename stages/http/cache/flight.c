@@ -68,6 +68,7 @@ void hcache_flight_free(struct hcache_flight *f)
 {
 	hcache_object_put(f->old);
 	hcache_object_put(f->fork);
+	hcache_object_put(f->replaces);
 	free(f->waiting.one);
 	free(f);
 }
@@ -101,7 +102,10 @@ static bool wait_for(struct hcache_flights *fs, struct hcache_flight *f, struct 
 		until_ns = (*ev)->deadline_ns;
 	w->one[w->n++] = (struct hcache_waiter){*ev, until_ns};
 	*first = atomic_fetch_add(&fs->n_waiting, 1) == 0;
-	weir_hold(f->st, ev);
+	if ((*ev)->state == WEIR_EVENT_HELD)
+		*ev = NULL; /* it has waited for another flight */
+	else
+		weir_hold(f->st, ev);
 	return true;
 }
 

@@ -24,6 +24,7 @@
 #include <weir/weir.h>
 
 #include "http/cache/store.h"
+#include "http/request/filter.h"
 
 /** 256 is a guess: each flight is a request under way at the origin. */
 #define HCACHE_BUCKETS 256
@@ -39,8 +40,10 @@ struct hcache_waiting {
 	int n, room;
 };
 
+struct hcache_capture;
+
 struct hcache_flight {
-	struct weir_http_tap tap; /* first: the tap is cast to the flight */
+	struct http_filter filter; /* first: the filter is cast to the flight */
 	struct weir_stage *st;
 	struct hcache_flight *next; /* in the same bucket; under the lock of flights */
 	struct hcache_waiting waiting;
@@ -58,7 +61,11 @@ struct hcache_flight {
 	struct hcache_object *old;  /* to be revalidated, or NULL; a reference */
 	struct hcache_object *fork; /* of the variant, or NULL; a reference */
 	int64_t asked_ns;           /* CLOCK_MONOTONIC */
-	uint32_t fields_start;      /* bytes of fields that stages before the cache have added */
+	bool landed;
+	struct hcache_capture *capture; /* of an answer in parts, while it arrives; or NULL */
+	struct hcache_object
+	    *replaces; /* what is sent in place of an answer in parts, or NULL; a reference */
+	uint32_t fields_start; /* bytes of fields that stages before the cache have added */
 	/* what the disguise has replaced */
 	enum weir_http_method method;
 	struct weir_slice method_text;

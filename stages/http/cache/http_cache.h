@@ -4,7 +4,9 @@
  *
  *   http_cache.c   life of the stage, its tables
  *   lookup.c       requests: hits, and what else becomes of them
- *   fetch.c        requests to the origin, and what their answers bring
+ *   fetch.c        requests to the origin
+ *   learn.c        what an answer says, and storing it
+ *   capture.c      answers in parts
  *   wait.c         requests that wait for others
  *   background.c   requests to the origin without a client
  *   invalidate.c   requests that change things
@@ -78,6 +80,7 @@ struct hcache_state {
 	struct weir_loop *loop;  /* wait.c */
 	struct weir_timer timer; /* of `loop` */
 	/* what the gauges of this stage show */
+	_Atomic int64_t capturing_bytes; /* of answers in parts that arrive */
 	_Atomic int64_t shown_bytes, shown_objects, shown_evicted;
 };
 
@@ -113,6 +116,58 @@ static inline const char *hcache_tells(const struct hcache_conf *conf, const cha
 	return conf->cache_status ? text : NULL;
 }
 
+/* ---- learn.c ---- */
+
+/** What an answer has brought. */
+enum hcache_brought {
+	HCACHE_OBJECT,  /* stored, or an old object confirmed */
+	HCACHE_NONE,    /* not to be stored */
+	HCACHE_SPOILED, /* to be stored, but the key was purged meanwhile, or there was no room */
+	HCACHE_ERROR,   /* nothing is known about the key */
+};
+
+/** The answer to a flight is processed. */
+struct hcache_landing {
+	struct hcache_flight *f;
+	struct weir_stage *st;
+	struct hcache_state *state;
+	const struct hcache_conf *conf;
+	struct weir_http_request *req;
+	int64_t now_ns;
+	struct hcache_object *o; /* with HCACHE_OBJECT; a reference */
+};
+
+/** Read the answer in l->req and compute its times. */
+void hcache_learn_head(const struct hcache_landing *l, struct hcache_answer *a);
+
+/** Learn from a whole answer. */
+enum hcache_brought hcache_learn(struct hcache_landing *l);
+
+/** Store the answer `a` with this body, under the key of the flight or as a variant. Sets l->o. */
+enum hcache_brought hcache_store_answer(
+    struct hcache_landing *l, const struct hcache_answer *a, struct weir_slice body);
+
+/** Remember that answers for the key are not stored. */
+void hcache_mark(struct hcache_landing *l);
+
+/** Set the gauges to what the store holds. */
+void hcache_show(struct weir_stage *st);
+
+/* ---- capture.c ---- */
+
+/** Begin to collect the answer in parts whose head is `a`; `length` is that of its body, or -1. Returns NULL if
+ * memory is short. */
+struct hcache_capture *hcache_capture_new(
+    struct hcache_state *state, const struct hcache_answer *a, int64_t length);
+void hcache_capture_free(struct hcache_capture *c);
+
+/** Add bytes. Returns false if they are too many. */
+bool hcache_capture_add(
+    struct hcache_capture *c, const struct hcache_conf *conf, struct weir_slice data);
+
+/** Store what was collected, if it is all of the answer. Sets l->o. */
+enum hcache_brought hcache_capture_store(struct hcache_landing *l, struct hcache_capture *c);
+
 /* ---- fetch.c ---- */
 
 /** Send *ev to the origin, and keep nothing of its answer. Takes it over. */
@@ -123,15 +178,12 @@ void hcache_pass(struct weir_stage *st, struct weir_event **ev);
 void hcache_fetch(struct weir_stage *st, struct weir_event **ev, const struct hcache_lookup *k,
     struct hcache_object *old, const struct hcache_try *t);
 
-/** Begin the flight `f`, which leads or is alone, with *ev: add it to the request. Takes over `f`. The caller
- * emits or sends the event. */
+/** Begin the flight `f`, which leads or is alone, with `req`. Takes over `f`. The caller emits or sends the
+ * event. */
 void hcache_take_off(struct hcache_flight *f, struct weir_http_request *req);
 
 /** Events that the stage behind `miss` has refused. Those that a stale object answers are answered. */
 void hcache_refused(struct weir_stage *st, int outlet, struct weir_event **ev, int n, int reason);
-
-/** Set the gauges to what the store holds. */
-void hcache_show(struct weir_stage *st);
 
 /* ---- wait.c ---- */
 

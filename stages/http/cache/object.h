@@ -130,4 +130,9 @@ struct hcache_told {
 int hcache_object_respond(struct hcache_object *o, struct weir_http_request *req, int64_t now_ns,
     const struct hcache_told *told);
 
+/** Set the status and add a copy of the fields of `o`, with Age, for an answer in parts. Returns 0 or
+ * WEIR_ENOMEM. */
+int hcache_object_head(const struct hcache_object *o, struct weir_http_request *req, int64_t now_ns,
+    const struct hcache_told *told);
+
 #endif

@@ -123,6 +123,19 @@ static int respond_range(
 	return rc;
 }
 
+int hcache_object_head(const struct hcache_object *o, struct weir_http_request *req, int64_t now_ns,
+    const struct hcache_told *told)
+{
+	char *at = request_fields_room(req, o->fields.n);
+
+	if (!at)
+		return WEIR_ENOMEM;
+	request_fields_to(req, o->fields.n > 0 ? put(at, o->fields.p, o->fields.n) : at);
+	req->res.status = o->status;
+	req->res.no_length = o->status == 204;
+	return tell(req, o, now_ns, told);
+}
+
 int hcache_object_respond(struct hcache_object *o, struct weir_http_request *req, int64_t now_ns,
     const struct hcache_told *told)
 {
