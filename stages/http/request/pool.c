@@ -164,6 +164,7 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	r->has_scheme = false;
 	r->answered = r->refusal = r->expect_continue = r->keep_alive = r->last = false;
 	r->body_taken = false;
+	r->limit_status = 0;
 	if (p->n_reqs >= POOL_KEPT) {
 		free(r);
 		return;

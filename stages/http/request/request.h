@@ -73,6 +73,10 @@ struct http_req {
 	bool has_scheme, is_secure; /* the client's scheme is known; it is https */
 	bool from_forwarded;        /* `client` comes from Forwarded, not from X-Forwarded-For */
 	bool refusal;               /* was never in the graph: exists only to carry a refusal */
+	/* A stage has finished the request as WEIR_ERATE because of a limit of its own: the status of the
+	 * answer, 0 without such a limit, and its Retry-After. Belong to the owner. */
+	uint16_t limit_status;
+	uint32_t limit_s;
 	/* notified when the response has been sent (sent.h); belongs to the event's owner, then to
 	 * the I/O thread */
 	struct http_sent *sent;
