@@ -165,6 +165,21 @@ WEIR_API bool weir_http_query_next(
 WEIR_API int64_t weir_http_query_get(
     struct weir_slice query, const char *name, char *buf, size_t size);
 
+/**
+ * Give the request a new path and query for the stages that follow, and for an origin to which it is
+ * passed on. `path` must be one that a client may send: it begins with '/', has only characters that are
+ * allowed in a target, with two hex digits after each '%'; it is converted to the normal form. `query` has no
+ * '?'; NULL removes the query. Both are copied. `req->target` keeps what the client has sent, and the
+ * class of the request does not change.
+ *
+ * Returns 0; WEIR_EINVAL if path or query has other characters, if the path leads above the root, or if
+ * both together are longer than 8 KiB; WEIR_ENOMEM. On an error nothing changes. Earlier values of
+ * `req->path` and `req->query` stay valid until the request is finished. Only the owner of the event may
+ * call this; it costs an allocation.
+ */
+WEIR_API int weir_http_set_target(
+    struct weir_http_request *req, struct weir_slice path, const struct weir_slice *query);
+
 /** Return the name in `req->host`, without the port; empty if there is none. Any thread. */
 WEIR_API struct weir_slice weir_http_host_name(const struct weir_http_request *req);
 
