@@ -138,20 +138,51 @@ int loop_new(
 
 /* ---- one iteration ---- */
 
+/* Move the events whose type has `arrive` from `*list` to the list that is returned, in order. */
+static struct weir_event *sort_out(struct weir_event **list)
+{
+	struct weir_event *out = NULL, **tail = &out;
+
+	while (*list) {
+		struct weir_event *ev = *list;
+		if (WEIR_LIKELY(!ev->type->arrive)) {
+			list = &ev->next;
+			continue;
+		}
+		*list = ev->next;
+		ev->next = NULL;
+		*tail = ev;
+		tail = &ev->next;
+	}
+	return out;
+}
+
+static void deliver(struct weir_loop *loop, struct weir_event *list)
+{
+	struct weir_event *arrived = sort_out(&list), *ev;
+
+	if (list)
+		loop->ops->mail(loop, list);
+	while ((ev = arrived)) {
+		arrived = ev->next;
+		ev->type->arrive(loop, ev);
+	}
+}
+
 bool loop_mail(struct weir_loop *loop)
 {
 	bool some = false;
 	struct weir_event *list = mailbox_take(&loop->mailbox);
 
 	if (list) {
-		loop->ops->mail(loop, list);
+		deliver(loop, list);
 		some = true;
 	}
 	list = loop->mail;
 	if (list) {
 		loop->mail = NULL;
 		loop->mail_tail = &loop->mail;
-		loop->ops->mail(loop, list);
+		deliver(loop, list);
 		some = true;
 	}
 	return some;

@@ -40,11 +40,12 @@ static enum step begin_parts(struct exchange *x, int64_t length)
 
 int64_t answer_slow_ns(const struct exchange *x)
 {
-	int64_t rate = client_conf(x->cl)->min_rate, earned_ns;
+	double rate = client_conf(x->cl)->min_rate;
+	int64_t earned_ns;
 
 	if (x->phase != EXCHANGE_BODY || x->framing != FRAMING_LENGTH || rate <= 0 || x->blocked)
 		return INT64_MAX;
-	earned_ns = (int64_t)((double)(x->all - x->left) / (double)rate * 1e9);
+	earned_ns = (int64_t)((double)(x->all - x->left) / rate * 1e9);
 	return x->body_ns + (earned_ns > SLOW_AFTER_NS ? earned_ns : SLOW_AFTER_NS);
 }
 

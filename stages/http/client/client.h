@@ -2,12 +2,16 @@
 /*
  * Inside http.client: passes requests on to origins, and their answers back.
  *
- *   handle --mail--> loop: exchange --> upstream (a connection to an origin) --> answer --> finish
+ *   handle (--mail-->) loop: exchange --> upstream (a connection to an origin) --> answer --> finish
  *
- * The stage has event loops of its own. An exchange is one request while it is passed on. It belongs to
- * one loop, which holds its event (weir_hold) from the mail until it finishes the event. An upstream
- * belongs to the loop that has opened it, too. So nothing here needs a lock: but for `struct client`,
- * everything below is used by the thread of one loop alone.
+ * An exchange is one request while it is passed on, in an event loop. With `threads: inline` this is the
+ * loop whose thread runs the handler, usually the one of the client's connection: so a request and its
+ * answer never change threads. The part of the stage in such a loop is a *guest*. Events that come from
+ * threads without a loop are sent as mail to loops of the stage itself.
+ *
+ * An exchange belongs to one loop, which holds its event (weir_hold) until it finishes the event. An
+ * upstream belongs to the loop that has opened it, too. So nothing here needs a lock: but for `struct
+ * client`, everything below is used by the thread of one loop alone.
  *
  *   exchange:  WAITING --pick--> (upstream CONNECTING -->) asking and reading the answer --> ended
  *                 ^                     |                       |
@@ -17,11 +21,12 @@
  *
  * Files: origins.c (origins as configured), names.c (their addresses), pick.c (which of them), upstream.c (connections), upstream_io.c (their
  * bytes), ask.c and ask_body.c (the request), answer.c and answer_body.c (the answer), health.c (checks),
- * exchange.c (its life, times and failures), client_loop.c (mail and the end of loops).
+ * exchange.c (its life, times and failures), client_loop.c (loops, mail, and their end).
  */
 #ifndef WEIR_HTTP_CLIENT_H
 #define WEIR_HTTP_CLIENT_H
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -118,7 +123,7 @@ struct client_conf {
 	int64_t loops, max_connections;
 	int64_t connect_timeout_ns, timeout_ns, idle_ns;
 	struct weir_strings deny, retry_on;
-	int64_t min_rate;
+	double min_rate; /* bytes per s */
 	int64_t retries;
 	double retry_budget;
 	int64_t fails, eject_ns;
@@ -144,6 +149,11 @@ struct origin_spec {
 	bool secure;                   /* https */
 };
 
+/** Of a thread that runs the stage inline. */
+struct client_thread {
+	struct client_loop *guest; /* NULL before the first event */
+};
+
 /** The state of the stage. */
 struct client {
 	struct weir_stage *st;
@@ -154,16 +164,33 @@ struct client {
 	int n_origins, n_loops;
 	struct client_loop *loop[CLIENT_LOOPS_MAX];
 	atomic_uint next;           /* the loop of the next event */
-	atomic_int_fast64_t held;   /* events in the loops, and wakers that still arrive */
+	atomic_int sharers;         /* loops that have connections, or have had some */
 	atomic_bool closing, hurry; /* see client_stop */
-	sem_t ended;                /* posted when `closing` is set and nothing is held */
-	char via[24];               /* "1.1 weir-" and 8 hex digits, which are random */
+	sem_t ended;                /* posted when `closing` is set and a loop holds nothing */
+	pthread_mutex_t lock;
+	struct client_loop *guests WEIR_GUARDED_BY(lock);
+	int n_slots; /* of each loop */
+	struct endpoint *endpoint WEIR_GUARDED_BY(
+	    lock);    /* [n_slots], in the order of `spec`, and one more */
+	char via[24]; /* "1.1 weir-" and 8 hex digits, which are random */
 	const struct weir_field *peer, *scheme; /* of requests */
+};
+
+/** One address of an origin, for all loops. */
+struct endpoint {
+	const struct origin_spec *spec;
+	struct address address;
+	int users;       /* slots of loops that have it; under client->lock */
+	atomic_int live; /* loops in which it may get requests */
+	atomic_uint
+	    checked; /* counts changes of what the checks say, which the first loop makes for all; the
+				lowest bit is set if it is left out */
 };
 
 /** One address of an origin, as one loop sees it. */
 struct origin {
 	const struct origin_spec *spec;
+	struct endpoint *shared;
 	struct address address;
 	bool live;             /* is in cl->live: may get requests */
 	bool second;           /* of the family that is used if the others are out; see names.c */
@@ -174,23 +201,31 @@ struct origin {
 	int64_t out_until_ns;  /* left out until then, and until a trial has succeeded; 0 if not */
 	struct tls_session *session; /* to resume */
 	bool said;                   /* why TLS fails was logged since it last succeeded */
-	int64_t rtt_ns; /* smoothed round trip, as the kernel has measured it; 0: unknown */
+	int64_t rtt_ns;       /* smoothed round trip, as the kernel has measured it; 0: unknown */
+	unsigned health_seen; /* endpoint.checked that is followed */
+	int64_t unwell_until_ns; /* left out until then, since checks of another loop have failed */
 };
 
 struct client_loop {
 	struct client *client;
 	struct weir_loop *loop;
+	struct client_loop *next, **prev; /* of a guest: in client->guests */
+	/* events in this loop or on the way to it, and wakers that still arrive */
+	atomic_int_fast64_t held;
+	/* mail to the loop itself: connections are free; end all at once */
+	struct weir_event admit, quit;
+	bool admits; /* `admit` is on its way */
+	bool shares; /* counted in client->sharers */
 	int n_slots;
 	struct origin *origin; /* [n_slots]: one for an address, several for a name */
 	int n_live;
 	struct origin **live;      /* [n_live], of n_slots */
-	struct probe *probes;      /* [n_slots]; NULL without health checks */
+	struct probe *probes;      /* [n_slots]; NULL if this loop makes no checks */
 	struct resolver *resolver; /* NULL if no origin is named */
 	char *servers;             /* of `resolver` */
 	struct origin_name *names; /* [client->n_origins] */
 	struct exchange *all;
 	struct exchange *waiting, **waiting_end; /* for a connection, first come first served */
-	bool room;                               /* a connection has become free */
 	double tokens;                           /* retries that the budget allows now */
 	uint64_t draws;                          /* random numbers drawn */
 	uint64_t seed;
@@ -342,6 +377,8 @@ void origins_look(struct client *c);
 
 /* ---- names.c ---- */
 
+/** Make the table of addresses, c->endpoint. Main thread. Returns 0 or WEIR_ENOMEM. */
+int names_table(struct client *c);
 /** Make the slots of a loop. Any thread. Returns 0 or WEIR_ENOMEM. */
 int names_new(struct client_loop *cl);
 void names_free(struct client_loop *cl);
@@ -406,6 +443,11 @@ void health_stop(struct client_loop *cl);
 /** Begin to check an address, and end that. */
 void health_begin(struct client_loop *cl, const struct origin *o);
 void health_end(struct client_loop *cl, const struct origin *o);
+/** Follow the checks that another loop makes. Costs a load for each origin. */
+void health_follow(struct client_loop *cl);
+
+/** Whether the loop has more connections to `o` than its share, since other loops have some now. */
+bool upstream_is_surplus(const struct upstream *u);
 
 /* ---- upstream_io.c ---- */
 
@@ -462,8 +504,8 @@ void exchange_run(struct exchange *x);
 void exchange_opened(struct exchange *x);
 /** Let exchanges that wait for a connection go on. */
 void exchange_admit(struct client_loop *cl);
-/** The waker has arrived. */
-void exchange_woken(struct exchange *x);
+/** The waker of an exchange has arrived: `owner` is the exchange, or NULL if it has ended. */
+void exchange_woken(void *owner, void *cl);
 /** Set the timer of the exchange to when it would be late. */
 void exchange_time(struct exchange *x);
 /** Finish the event with `status`, a WEIR_E code; with WEIR_EFAILED, the client gets `code`. */
@@ -486,10 +528,17 @@ bool tries_status(struct exchange *x, int code);
 /* ---- client_loop.c ---- */
 
 extern const struct weir_loop_ops client_loop_ops;
-/** Make a loop, and free it after it has been joined. */
+/** Make the state of a loop, and free it in its thread or after it has been joined. */
 struct client_loop *client_loop_new(struct client *c, int index);
 void client_loop_free(struct client_loop *cl);
-/** An event, or a waker, is no longer held. */
-void client_released(struct client *c, int64_t n);
+/** The part of the stage in the loop of the calling thread; NULL if that thread has no loop, or memory is
+ * short. In handlers. */
+struct client_loop *client_loop_here(struct weir_stage *st);
+/** The calling thread ends, and its guest with it (ops->thread_fini). */
+void client_loop_leave(struct weir_stage *st);
+/** A connection has become free, or an origin may be back: let exchanges that wait go on soon. */
+void client_loop_room(struct client_loop *cl);
+/** An event, or a waker, is no longer held. The thread of the loop. */
+void client_released(struct client_loop *cl);
 
 #endif

@@ -1,75 +1,52 @@
 /* SPDX-License-Identifier: MIT */
-/* The event loops of http.client: mail, and the end. */
+/* The event loops of http.client: those of the stage itself, its guests in other loops, and their mail. */
 #include <stdlib.h>
 
 #include "http/client/client.h"
-#include "http/request/waker.h"
 
-void client_released(struct client *c, int64_t n)
+void client_released(struct client_loop *cl)
 {
-	if (n > 0 && atomic_fetch_sub(&c->held, n) == n && atomic_load(&c->closing))
-		sem_post(&c->ended);
-}
-
-static struct client_loop *of(struct weir_loop *loop)
-{
-	return weir_loop_data(loop);
-}
-
-static void mail(struct weir_loop *loop, struct weir_event *list)
-{
-	while (list) {
-		struct weir_event *ev = list;
-		list = ev->next;
-		if (ev->type != &http_waker_type) {
-			exchange_new(of(loop), ev);
-			continue;
-		}
-		struct exchange *x = waker_arrived((struct http_waker *)ev);
-		if (x)
-			exchange_woken(x);
-		else
-			client_released(of(loop)->client, 1);
-	}
-}
-
-static void turn_end(struct weir_loop *loop)
-{
-	struct client_loop *cl = of(loop);
-
-	if (cl->room && cl->waiting)
-		exchange_admit(cl);
-	if (!atomic_load_explicit(&cl->client->closing, memory_order_relaxed))
-		return;
-	if (atomic_load(&cl->client->hurry))
-		while (cl->all)
-			exchange_end(cl->all, WEIR_ECLOSED, 0);
-	if (atomic_load(&cl->client->held) == 0)
+	if (atomic_fetch_sub(&cl->held, 1) == 1 && atomic_load(&cl->client->closing))
 		sem_post(&cl->client->ended);
 }
 
-static int start(struct weir_loop *loop)
-{
-	struct client_loop *cl = of(loop);
-	int rc;
+/* ---- mail of a loop to itself ---- */
 
-	cl->loop = loop;
-	rc = health_start(cl);
-	return rc != 0 ? rc : names_start(cl);
+static void admit(struct weir_loop *loop, struct weir_event *ev)
+{
+	struct client_loop *cl =
+	    (struct client_loop *)((char *)ev - offsetof(struct client_loop, admit));
+
+	(void)loop;
+	cl->admits = false;
+	exchange_admit(cl);
 }
 
-static void stop(struct weir_loop *loop)
-{
-	struct client_loop *cl = of(loop);
+static const struct weir_event_type admit_type = {
+    .name = "http.client.admit", .size = sizeof(struct weir_event), .arrive = admit};
 
-	names_stop(cl);
-	health_stop(cl);
-	for (int i = 0; i < cl->n_slots; i++)
-		upstream_close_idle(cl, &cl->origin[i]);
+void client_loop_room(struct client_loop *cl)
+{
+	if (!cl->waiting || cl->admits)
+		return;
+	cl->admits = true;
+	weir_loop_send(cl->loop, &cl->admit);
 }
 
-const struct weir_loop_ops client_loop_ops = {
-    .start = start, .stop = stop, .mail = mail, .turn_end = turn_end};
+static void quit(struct weir_loop *loop, struct weir_event *ev)
+{
+	struct client_loop *cl =
+	    (struct client_loop *)((char *)ev - offsetof(struct client_loop, quit));
+
+	(void)loop;
+	while (cl->all)
+		exchange_end(cl->all, WEIR_ECLOSED, 0);
+}
+
+static const struct weir_event_type quit_type = {
+    .name = "http.client.quit", .size = sizeof(struct weir_event), .arrive = quit};
+
+/* ---- life ---- */
 
 struct client_loop *client_loop_new(struct client *c, int index)
 {
@@ -83,6 +60,8 @@ struct client_loop *client_loop_new(struct client *c, int index)
 		free(cl);
 		return NULL;
 	}
+	cl->admit.type = &admit_type;
+	cl->quit.type = &quit_type;
 	cl->waiting_end = &cl->waiting;
 	cl->tokens = CLIENT_TOKENS_FIRST;
 	cl->seed = (uint64_t)index + 1;
@@ -95,4 +74,111 @@ void client_loop_free(struct client_loop *cl)
 		free(cl->kept[--cl->n_kept]);
 	names_free(cl);
 	free(cl);
+}
+
+static void close_all(struct client_loop *cl)
+{
+	names_stop(cl);
+	health_stop(cl);
+	for (int i = 0; i < cl->n_slots; i++)
+		upstream_close_idle(cl, &cl->origin[i]);
+}
+
+/* ---- loops of the stage ---- */
+
+static struct client_loop *of(struct weir_loop *loop)
+{
+	return weir_loop_data(loop);
+}
+
+static void mail(struct weir_loop *loop, struct weir_event *list)
+{
+	while (list) {
+		struct weir_event *ev = list;
+		list = ev->next;
+		exchange_new(of(loop), ev);
+	}
+}
+
+static void turn_end(struct weir_loop *loop)
+{
+	(void)loop;
+}
+
+static int start(struct weir_loop *loop)
+{
+	struct client_loop *cl = of(loop);
+
+	int rc;
+
+	cl->loop = loop;
+	rc = cl->client->n_loops == 0 ? health_start(cl) : 0;
+	return rc != 0 ? rc : names_start(cl);
+}
+
+static void stop(struct weir_loop *loop)
+{
+	close_all(of(loop));
+}
+
+const struct weir_loop_ops client_loop_ops = {
+    .start = start, .stop = stop, .mail = mail, .turn_end = turn_end};
+
+/* ---- guests ---- */
+
+static struct client_loop *guest_new(struct client *c, struct weir_loop *loop)
+{
+	static atomic_int index = CLIENT_LOOPS_MAX;
+	struct client_loop *cl = client_loop_new(c, atomic_fetch_add(&index, 1));
+
+	if (!cl)
+		return NULL;
+	cl->loop = loop;
+	if (names_start(cl) != 0) {
+		close_all(cl);
+		client_loop_free(cl);
+		return NULL;
+	}
+	pthread_mutex_lock(&c->lock);
+	cl->next = c->guests;
+	cl->prev = &c->guests;
+	if (cl->next)
+		cl->next->prev = &cl->next;
+	c->guests = cl;
+	pthread_mutex_unlock(&c->lock);
+	return cl;
+}
+
+struct client_loop *client_loop_here(struct weir_stage *st)
+{
+	struct weir_loop *loop = weir_loop_here();
+
+	if (!loop)
+		return NULL;
+	if (weir_loop_stage(loop) == st)
+		return of(loop);
+	struct client_thread *t = weir_thread_state(st);
+	if (!t->guest)
+		t->guest = guest_new(weir_state(st), loop);
+	return t->guest;
+}
+
+void client_loop_leave(struct weir_stage *st)
+{
+	struct client_thread *t = weir_thread_state(st);
+	struct client_loop *cl = t->guest;
+
+	if (!cl)
+		return;
+	quit(cl->loop, &cl->quit); /* nothing is left, unless the drain has given up */
+	pthread_mutex_lock(&cl->client->lock);
+	*cl->prev = cl->next;
+	if (cl->next)
+		cl->next->prev = cl->prev;
+	pthread_mutex_unlock(&cl->client->lock);
+	close_all(cl);
+	if (cl->shares)
+		atomic_fetch_sub(&cl->client->sharers, 1);
+	client_loop_free(cl);
+	t->guest = NULL;
 }

@@ -46,7 +46,6 @@ static void line_leave(struct exchange *x)
 
 void exchange_admit(struct client_loop *cl)
 {
-	cl->room = false;
 	while (cl->waiting) {
 		struct exchange *x = cl->waiting;
 		line_leave(x);
@@ -166,7 +165,7 @@ static void arrive(struct exchange *x)
 	}
 	line_join(x, false);
 	exchange_time(x);
-	x->cl->room = true; /* an origin may be back since the line was tried */
+	client_loop_room(x->cl); /* an origin may be back since the line was tried */
 }
 
 void exchange_new(struct client_loop *cl, struct weir_event *ev)
@@ -177,9 +176,14 @@ void exchange_new(struct client_loop *cl, struct weir_event *ev)
 	cl->tokens = tokens < CLIENT_TOKENS_MAX ? tokens : CLIENT_TOKENS_MAX;
 	if (!x) {
 		weir_event_finish(&ev, WEIR_ENOMEM);
-		client_released(cl->client, 1);
+		client_released(cl);
 		return;
 	}
+	if (!cl->shares) {
+		cl->shares = true;
+		atomic_fetch_add(&cl->client->sharers, 1);
+	}
+	health_follow(cl);
 	x->cl = cl;
 	x->ev = ev;
 	x->req = weir_http_request(ev);
@@ -191,9 +195,11 @@ void exchange_new(struct client_loop *cl, struct weir_event *ev)
 	if (x->next)
 		x->next->prev = &x->next;
 	cl->all = x;
-	x->waker = http_await_begin(x->req, cl->loop, x);
+	x->waker = http_await_begin(x->req, cl->loop, x, exchange_woken, cl);
 	if (!x->waker)
 		exchange_end(x, WEIR_ENOMEM, 0);
+	else if (WEIR_UNLIKELY(atomic_load_explicit(&cl->client->hurry, memory_order_relaxed)))
+		exchange_end(x, WEIR_ECLOSED, 0);
 	else if (is_loop(x))
 		exchange_end(x, WEIR_EFAILED, 508);
 	else
@@ -226,7 +232,8 @@ enum step exchange_end(struct exchange *x, int status, int code)
 	}
 	arrives = x->waker && http_await_end(x->req, x->waker);
 	weir_event_finish(&x->ev, status);
-	client_released(cl->client, arrives ? 0 : 1);
+	if (!arrives)
+		client_released(cl);
 	free(x);
 	return STEP_OVER;
 }
@@ -236,7 +243,8 @@ enum step exchange_done(struct exchange *x)
 	struct upstream *u = x->up;
 
 	pick_succeeded(x->cl, u->origin);
-	if (x->keep && x->ask.done && !x->ask.cut && upstream_is_used_up(u))
+	if (x->keep && x->ask.done && !x->ask.cut && !upstream_is_surplus(u) &&
+	    upstream_is_used_up(u))
 		upstream_keep(u);
 	return exchange_end(x, WEIR_OK, 0);
 }
@@ -304,8 +312,14 @@ void exchange_opened(struct exchange *x)
 	exchange_run(x);
 }
 
-void exchange_woken(struct exchange *x)
+void exchange_woken(void *owner, void *cl)
 {
+	struct exchange *x = owner;
+
+	if (!x) {
+		client_released(cl);
+		return;
+	}
 	if (http_await_gone(x->req)) {
 		exchange_end(x, WEIR_EGONE, 0);
 		return;

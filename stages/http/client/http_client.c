@@ -2,8 +2,9 @@
 /*
  * http.client: passes requests on to origins, as a reverse proxy; see client.h.
  *
- * The handler sends each event to one of the stage's loops, in turn. A drain lets the exchanges end until
- * its time is over, and then answers the rest with 503.
+ * The handler begins the exchange in the loop of its thread, if that has one. Otherwise it sends each event
+ * to one of the stage's own loops, in turn. A drain lets the exchanges end until its time is over, and then
+ * answers the rest with 503.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,22 +14,40 @@
 #include <time.h>
 
 #include <weir/clock.h>
+#include <weir/graph.h>
 
 #include "http/client/client.h"
 
 /* How often a drain looks whether it must end at once. */
 #define LOOK_NS 50000000LL
 
-static void client_handle(struct weir_stage *st, struct weir_event **ev, int n)
+static void send_to_loops(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	struct client *c = weir_state(st);
 	unsigned at = atomic_fetch_add_explicit(&c->next, (unsigned)n, memory_order_relaxed);
 
-	atomic_fetch_add(&c->held, n);
+	for (int i = 0; i < n; i++) {
+		struct client_loop *cl = c->loop[(at + (unsigned)i) % (unsigned)c->n_loops];
+		struct weir_event *e = ev[i];
+		weir_hold(st, &ev[i]);
+		atomic_fetch_add(&cl->held, 1);
+		weir_loop_send(cl->loop, e);
+	}
+}
+
+static void client_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	struct client_loop *cl = client_loop_here(st);
+
+	if (!cl) {
+		send_to_loops(st, ev, n);
+		return;
+	}
 	for (int i = 0; i < n; i++) {
 		struct weir_event *e = ev[i];
 		weir_hold(st, &ev[i]);
-		weir_loop_send(c->loop[(at + (unsigned)i) % (unsigned)c->n_loops]->loop, e);
+		atomic_fetch_add(&cl->held, 1);
+		exchange_new(cl, e);
 	}
 }
 
@@ -59,6 +78,12 @@ static int init_tls(struct weir_stage *st, struct weir_err *err)
 	return tls_origins_new(&conf->tls, &c->tls, err);
 }
 
+static void free_tables(struct client *c)
+{
+	free(c->spec);
+	free(c->endpoint);
+}
+
 static int client_init(struct weir_stage *st, struct weir_err *err)
 {
 	const struct client_conf *conf = weir_conf(st);
@@ -83,9 +108,11 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 	if (rc == 0)
 		origins_look(c);
 	if (rc == 0)
+		rc = names_table(c);
+	if (rc == 0)
 		rc = init_tls(st, err);
 	if (rc != 0) {
-		free(c->spec);
+		free_tables(c);
 		return rc;
 	}
 	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
@@ -94,6 +121,7 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 	c->peer = find_field("peer");
 	c->scheme = find_field("scheme");
 	sem_init(&c->ended, 0, 0);
+	pthread_mutex_init(&c->lock, NULL);
 	return 0;
 }
 
@@ -116,10 +144,31 @@ static int client_start(struct weir_stage *st, struct weir_err *err)
 	return rc;
 }
 
-static void wake_all(struct client *c)
+static int64_t all_held(struct client *c)
 {
+	int64_t n = 0;
+
 	for (int i = 0; i < c->n_loops; i++)
-		weir_loop_wake(c->loop[i]->loop);
+		n += atomic_load(&c->loop[i]->held);
+	pthread_mutex_lock(&c->lock);
+	for (struct client_loop *cl = c->guests; cl; cl = cl->next)
+		n += atomic_load(&cl->held);
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
+/* End what is under way, and what comes from now on. */
+static void end_all(struct client *c)
+{
+	if (atomic_exchange(&c->hurry, true))
+		return;
+	for (int i = 0; i < c->n_loops; i++)
+		weir_loop_send(c->loop[i]->loop, &c->loop[i]->quit);
+	pthread_mutex_lock(&c->lock);
+	for (struct client_loop *cl = c->guests; cl; cl = cl->next)
+		weir_loop_send(cl->loop, &cl->quit);
+	weir_thread_flush(); /* while no guest can leave */
+	pthread_mutex_unlock(&c->lock);
 }
 
 /* Wait until nothing is held, at most until `until_ns`, or until the drain must end at once. */
@@ -127,7 +176,7 @@ static void await_end(struct weir_stage *st, int64_t until_ns, bool hurried)
 {
 	struct client *c = weir_state(st);
 
-	while (atomic_load(&c->held) > 0) {
+	while (all_held(c) > 0) {
 		int64_t now_ns = weir_clock_ns(CLOCK_MONOTONIC), at_ns = now_ns + LOOK_NS;
 		if (now_ns >= until_ns || (!hurried && weir_hurried(st)))
 			return;
@@ -143,12 +192,10 @@ static void client_stop(struct weir_stage *st, int64_t until_ns)
 
 	WEIR_ASSERT(c != NULL); /* which gcc cannot tell across files */
 	atomic_store(&c->closing, true);
-	wake_all(c);
 	await_end(st, until_ns, false);
-	if (atomic_load(&c->held) == 0)
+	if (all_held(c) == 0)
 		return;
-	atomic_store(&c->hurry, true);
-	wake_all(c);
+	end_all(c);
 	await_end(st, weir_clock_ns(CLOCK_MONOTONIC) + 1000000000, true);
 }
 
@@ -162,8 +209,9 @@ static void client_fini(struct weir_stage *st)
 		client_loop_free(c->loop[i]);
 	}
 	sem_destroy(&c->ended);
+	pthread_mutex_destroy(&c->lock);
 	tls_origins_free(c->tls);
-	free(c->spec);
+	free_tables(c);
 }
 
 /* ---- the tables ---- */
@@ -232,7 +280,8 @@ static const struct weir_knob client_knobs[] = {
 	.def = "1",
 	.min = 1,
 	.max = CLIENT_LOOPS_MAX,
-	.help = "threads that talk to the origins, each with connections of its own"},
+	.help = "threads of the stage that pass on the requests of threads without an event loop; "
+		"with 'threads: inline' the threads of http.server do so"},
     {.name = "max_connections",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(max_connections),
@@ -241,8 +290,8 @@ static const struct weir_knob client_knobs[] = {
 	.max = 65535,
 	.flags = WEIR_KNOB_LIVE,
 	.help =
-	    "limit on connections to each origin; it is divided among the loops and rounded up; "
-	    "beyond it, requests wait for a connection"},
+	    "limit on connections to each origin; it is divided among the threads that have some, "
+	    "and rounded up; beyond it, requests wait for a connection"},
     {.name = "connect_timeout",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(connect_timeout_ns),
@@ -356,9 +405,11 @@ const struct weir_stage_ops weir_stage_http_client = {
     .conf_size = sizeof(struct client_conf),
     .metrics = client_metrics,
     .state_size = sizeof(struct client),
+    .thread_state_size = sizeof(struct client_thread),
     .init = client_init,
     .start = client_start,
     .handle = client_handle,
     .stop = client_stop,
     .fini = client_fini,
+    .thread_fini = client_loop_leave,
 };

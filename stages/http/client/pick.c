@@ -17,7 +17,7 @@
 
 static bool usable(const struct origin *o, bool second, int64_t now_ns)
 {
-	return o->second == second &&
+	return o->second == second && now_ns >= o->unwell_until_ns &&
 	       (o->out_until_ns == 0 || (now_ns >= o->out_until_ns && !o->trial));
 }
 
@@ -59,7 +59,7 @@ static struct origin *pick_last(const struct client_loop *cl)
 {
 	struct origin *first = NULL;
 
-	if (cl->probes)
+	if (client_conf(cl)->health.path[0])
 		return NULL;
 	for (int i = 0; i < cl->n_live; i++) {
 		if (cl->live[i]->trial)
@@ -122,6 +122,7 @@ void pick_succeeded(struct client_loop *cl, struct origin *o)
 void pick_forget(struct client_loop *cl, struct origin *o)
 {
 	o->trial = false;
+	o->unwell_until_ns = 0;
 	pick_succeeded(cl, o);
 }
 

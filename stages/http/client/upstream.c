@@ -62,7 +62,7 @@ void upstream_close(struct upstream *u)
 	close(u->watch.fd);
 	buffer_give(u);
 	u->origin->open--;
-	cl->room = true;
+	client_loop_room(cl);
 	client_count(cl, CLIENT_CONNECTIONS, -1);
 	free(u);
 }
@@ -106,7 +106,7 @@ void upstream_keep(struct upstream *u)
 	o->idle = u;
 	u->timer.fire = idle_out;
 	weir_timer_set(cl->loop, &u->timer, u->since_ns + client_conf(cl)->idle_ns);
-	cl->room = true;
+	client_loop_room(cl);
 }
 
 static void shake(struct upstream *u)
@@ -279,9 +279,15 @@ static bool reuse(struct exchange *x, struct upstream *u)
 
 static int open_max(const struct client_loop *cl)
 {
-	const struct client *c = cl->client;
+	int sharers = atomic_load_explicit(&cl->client->sharers, memory_order_relaxed);
 
-	return (int)((client_conf(cl)->max_connections + c->n_loops - 1) / c->n_loops);
+	sharers = sharers > 0 ? sharers : 1;
+	return (int)((client_conf(cl)->max_connections + sharers - 1) / sharers);
+}
+
+bool upstream_is_surplus(const struct upstream *u)
+{
+	return u->origin->open > open_max(u->cl);
 }
 
 bool upstream_has_room(const struct client_loop *cl, const struct origin *o)

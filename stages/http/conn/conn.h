@@ -167,6 +167,9 @@ void conn_readable(struct conn *c);
 void conn_signalled(struct transfer *t);
 /** Handle the return of `r` from the graph: its response may be written now. I/O thread only. */
 void conn_answered(struct http_req *r);
+/** `r`, which is in the graph, is with no other thread that would soon return it: the loop does not spin
+ * for it. I/O thread only. */
+void conn_not_awaited(struct http_req *r);
 /** Append `c` to the list of connections to process in turn_end. */
 void conn_make_ready(struct conn *c);
 /** Return the configured seconds for Retry-After. */

@@ -167,7 +167,7 @@ static void emit(struct conn *c, struct http_req *r)
 	io->in_graph++;
 	if (WEIR_UNLIKELY(r->transfer != NULL)) {
 		r->known_transfer = r->transfer;
-		io->in_parts++;
+		conn_not_awaited(r);
 		io->count[SERVER_PART_BODIES]++;
 	}
 	weir_emit(io->net.stage, 0, &ev);

@@ -68,6 +68,7 @@ struct http_req {
 	uint8_t client_n;
 	bool has_scheme, is_secure; /* the client's scheme is known; it is https */
 	bool from_forwarded;        /* `client` comes from Forwarded, not from X-Forwarded-For */
+	bool not_awaited;           /* belongs to the I/O thread: counted in io->not_awaited */
 	bool refusal;               /* was never in the graph: exists only to carry a refusal */
 	/* notified when the response has been sent (sent.h); belongs to the event's owner, then to
 	 * the I/O thread */
