@@ -208,13 +208,11 @@ void exchange_new(struct client_loop *cl, struct weir_event *ev)
 		client_released(cl);
 		return;
 	}
-	if (!cl->shares && !client_loop_share(cl)) {
-		weir_event_finish(&ev, WEIR_EFAILED);
-		exchange_free(cl, x);
-		client_released(cl);
-		return;
+	if (!cl->shares) {
+		cl->shares = true;
+		atomic_fetch_add(&cl->client->sharers, 1);
 	}
-	board_follow(cl);
+	health_follow(cl);
 	x->cl = cl;
 	x->ev = ev;
 	x->req = weir_http_request(ev);
