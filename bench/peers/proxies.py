@@ -81,6 +81,19 @@ ALL = {
 }
 
 
+BEFORE = {}
+
+
+def add_before(build):
+    """Adds the proxy weir_before, which is weir of another build."""
+    BEFORE["weir_before"] = build
+    ALL["weir_before"] = ALL["weir"]
+
+
+def build_of(name, build):
+    return BEFORE.get(name, build)
+
+
 def start_origin(row, build, folder):
     """The server behind the proxies: `bare_epoll`, which sends the same bytes to every request. It shares
     the core of the load."""
@@ -92,4 +105,4 @@ def start_origin(row, build, folder):
 def start(name, origin, build, folder):
     """Starts proxy `name` in front of `origin`; returns the measure.Server."""
     port = measure.free_port()
-    return measure.Server(name, ALL[name][2](origin.port, port, folder, build), port, folder)
+    return measure.Server(name, ALL[name][2](origin.port, port, folder, build_of(name, build)), port, folder)

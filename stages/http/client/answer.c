@@ -31,12 +31,18 @@ bool client_lists(struct weir_slice value, struct weir_slice token)
 /* Fields that are not passed on: they concern one hop, or http.server writes them. */
 static bool is_dropped(struct weir_slice name)
 {
-	static const char *const names[] = {"connection", "content-length", "date", "keep-alive",
-	    "proxy-authenticate", "proxy-connection", "server", "te", "trailer",
-	    "transfer-encoding", "upgrade"};
+#define NAME(text)                                                                                 \
+	{                                                                                          \
+		text, sizeof(text) - 1                                                             \
+	}
+	static const struct weir_slice names[] = {NAME("connection"), NAME("content-length"),
+	    NAME("date"), NAME("keep-alive"), NAME("proxy-authenticate"), NAME("proxy-connection"),
+	    NAME("server"), NAME("te"), NAME("trailer"), NAME("transfer-encoding"),
+	    NAME("upgrade")};
+#undef NAME
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (weir_slice_is(name, names[i]))
+		if (name.n == names[i].n && strncasecmp(name.p, names[i].p, name.n) == 0)
 			return true;
 	return false;
 }

@@ -25,28 +25,31 @@ enum field_kind {
 	CHAIN_FORWARDED,
 };
 
+#define SPECIAL(text) text, sizeof(text) - 1
 static const struct {
 	const char *name;
+	size_t n;
 	enum field_kind kind;
 } special[] = {
-    {"connection", DROP},
-    {"content-length", DROP}, /* written anew */
-    {"expect", DROP},         /* http.server sends 100 Continue itself */
-    {"forwarded", CHAIN_FORWARDED},
-    {"host", DROP}, /* written anew */
-    {"keep-alive", DROP},
-    {"proxy-authenticate", DROP},
-    {"proxy-authorization", DROP},
-    {"proxy-connection", DROP},
-    {"te", DROP},
-    {"traceparent", DROP}, /* written anew */
-    {"trailer", DROP},     /* trailers of requests are not passed on */
-    {"transfer-encoding", DROP},
-    {"upgrade", DROP},
-    {"x-deadline-ms", DROP},   /* written anew */
-    {"x-forwarded-", CHAIN_X}, /* and all that begin so */
-    {"x-real-ip", CHAIN_X},
+    {SPECIAL("connection"), DROP},
+    {SPECIAL("content-length"), DROP}, /* written anew */
+    {SPECIAL("expect"), DROP},         /* http.server sends 100 Continue itself */
+    {SPECIAL("forwarded"), CHAIN_FORWARDED},
+    {SPECIAL("host"), DROP}, /* written anew */
+    {SPECIAL("keep-alive"), DROP},
+    {SPECIAL("proxy-authenticate"), DROP},
+    {SPECIAL("proxy-authorization"), DROP},
+    {SPECIAL("proxy-connection"), DROP},
+    {SPECIAL("te"), DROP},
+    {SPECIAL("traceparent"), DROP}, /* written anew */
+    {SPECIAL("trailer"), DROP},     /* trailers of requests are not passed on */
+    {SPECIAL("transfer-encoding"), DROP},
+    {SPECIAL("upgrade"), DROP},
+    {SPECIAL("x-deadline-ms"), DROP},   /* written anew */
+    {SPECIAL("x-forwarded-"), CHAIN_X}, /* and all that begin so */
+    {SPECIAL("x-real-ip"), CHAIN_X},
 };
+#undef SPECIAL
 
 /* Whether `name` begins with `lower`, in any case. CGI and its successors (WSGI, PHP) give a program the
  * same variable for '_' and '-', so the two count as the same here. */
@@ -68,7 +71,7 @@ static enum field_kind kind_of(struct weir_slice name)
 	if (!memchr("cefhkptuxCEFHKPTUX", name.p[0], 18))
 		return PASS;
 	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++) {
-		size_t n = strlen(special[i].name);
+		size_t n = special[i].n;
 		bool prefix = special[i].name[n - 1] == '-';
 		if (begins(name, special[i].name, n) && (prefix || name.n == n))
 			return memchr(name.p, '_', name.n) ? DROP : special[i].kind;

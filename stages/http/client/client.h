@@ -45,13 +45,19 @@
 
 struct http_waker;
 
-/** Buffer of an upstream while it is in use. It holds the longest head that the guard accepts. */
-#define CLIENT_BUFFER_BYTES WEIR_HTTP_HEAD_MAX
-/** Buffers that a loop keeps for the next exchanges: 1 MiB. */
-#define CLIENT_BUFFERS_KEPT 64
 /** Answers of a known length up to this one are collected and sent as a whole; longer ones are sent in
  * parts. 32 KiB is a guess: about what two reads bring. */
 #define CLIENT_WHOLE_MAX 32768
+/** Buffer of an upstream while it is in use. It holds the longest head that the guard accepts, and the
+ * longest answer that is collected with a usual head, so that one read may bring both. */
+#define CLIENT_BUFFER_BYTES (CLIENT_WHOLE_MAX + 2048)
+/** A collected body of at least this length is sent from the buffer of the upstream. Shorter ones are
+ * copied, since the buffer would be in use until a slow client has taken them. */
+#define CLIENT_LEND_MIN (CLIENT_BUFFER_BYTES / 4)
+/** Buffers that a loop keeps for the next exchanges: 1 MiB. */
+#define CLIENT_BUFFERS_KEPT 32
+/** Exchanges that a loop keeps for the next requests. */
+#define CLIENT_EXCHANGES_KEPT 64
 /** Space for the head of a request to an origin. The head of a client has at most 16 KiB, of which the
  * path may grow threefold; what is added takes at most another copy of it. */
 #define CLIENT_SCRATCH_BYTES 65536
@@ -240,9 +246,18 @@ struct client_loop {
 	uint64_t draws;                          /* random numbers drawn */
 	uint64_t seed;
 	int n_kept;
-	char *kept[CLIENT_BUFFERS_KEPT];
+	struct buffer *kept[CLIENT_BUFFERS_KEPT];
+	int n_spare;
+	struct exchange *spare;                                 /* linked by `next` */
 	struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX]; /* of the head that is parsed */
 	char scratch[CLIENT_SCRATCH_BYTES];
+};
+
+/** A buffer of an upstream, or the body of an answer that the client still gets. */
+struct buffer {
+	struct client_loop *cl; /* that keeps it when it is free */
+	struct weir_loop *loop;
+	char bytes[CLIENT_BUFFER_BYTES];
 };
 
 enum upstream_state { UPSTREAM_CONNECTING, UPSTREAM_SHAKING, UPSTREAM_BUSY, UPSTREAM_IDLE };
@@ -253,7 +268,9 @@ enum framing { FRAMING_NONE, FRAMING_LENGTH, FRAMING_CHUNKED, FRAMING_CLOSE };
 /** A connection to an origin. */
 struct upstream {
 	struct weir_watch watch;
-	struct weir_timer timer; /* while idle */
+	/* While idle, and for its exchange. It stays in the wheel between exchanges, since moving it to a later
+	 * time costs one store. */
+	struct weir_timer timer;
 	struct client_loop *cl;
 	struct origin *origin;
 	struct exchange *x;            /* NULL while idle */
@@ -265,7 +282,8 @@ struct upstream {
 	struct tls_origin *tls; /* NULL without TLS */
 	uint32_t requests;      /* sent so far */
 	int64_t since_ns;       /* opened or, if requests > 0, last in use */
-	char *buffer;           /* CLIENT_BUFFER_BYTES, NULL while idle */
+	struct buffer *mem;     /* NULL while idle */
+	char *buffer;           /* mem->bytes */
 	uint32_t start, end;    /* bytes of `buffer` that were received and not used yet */
 };
 
@@ -297,7 +315,7 @@ struct exchange {
 	struct exchange *next, **prev;     /* in cl->all */
 	struct exchange *behind, **before; /* in cl->waiting */
 	struct upstream *up;
-	struct weir_timer timer;
+	struct weir_timer timer;  /* while there is no upstream */
 	struct weir_http_tap tap; /* answers with `fail_status` */
 	int64_t since_ns;         /* start of what the time-out measures */
 	uint16_t fail_status;
@@ -314,20 +332,20 @@ struct exchange {
 	uint8_t framing; /* enum framing */
 	uint8_t interim; /* 1xx answers so far */
 	bool keep;       /* the origin keeps the connection open */
-	bool begun;      /* the answer is being sent in parts */
-	bool blocked;    /* the client does not read */
-	bool heard;      /* bytes of an answer have arrived */
-	bool timed;      /* the timer has been set since the body began */
-	uint64_t left;   /* FRAMING_LENGTH: bytes that have not arrived yet */
-	uint64_t all;    /* FRAMING_LENGTH: of the whole body */
+	bool
+	    whole; /* the body is collected in the buffer of the upstream, until all of it is there */
+	bool begun;    /* the answer is being sent in parts */
+	bool blocked;  /* the client does not read */
+	bool heard;    /* bytes of an answer have arrived */
+	bool timed;    /* the timer has been set since the body began */
+	uint64_t left; /* FRAMING_LENGTH: bytes that have not arrived yet */
+	uint64_t all;  /* FRAMING_LENGTH: of the whole body */
 	int64_t
 	    body_ns; /* when the body began, later by the time in which the client did not read */
 	int64_t blocked_ns; /* since when it does not */
 	struct chunk chunk;
 	struct weir_slice
-	    pend;   /* bytes of the body, in the buffer, that the client has no room for */
-	char *body; /* a collected body of `length` bytes, owned; `got` have arrived */
-	size_t length, got;
+	    pend; /* bytes of the body, in the buffer, that the client has no room for */
 	uint16_t code;
 };
 
@@ -458,6 +476,11 @@ void health_end(struct client_loop *cl, const struct origin *o);
 /** Follow the checks that another loop makes. Costs a load for each origin. */
 void health_follow(struct client_loop *cl);
 
+/** Free a buffer that upstream_lend has returned. Any thread. */
+void upstream_give_back(void *buffer);
+/** Take the buffer of `u`, whose bytes were all used. The connection must not be read before its next
+ * exchange. Returns NULL if more may have arrived. */
+struct buffer *upstream_lend(struct upstream *u);
 /** Whether the loop has more connections to `o` than its share, since other loops have some now. */
 bool upstream_is_surplus(const struct upstream *u);
 
@@ -525,6 +548,8 @@ void tunnel_end_all(struct client_loop *cl);
 void exchange_new(struct client_loop *cl, struct weir_event *ev);
 /** Find an origin and a connection. */
 enum step exchange_start(struct exchange *x);
+/** The timer of the upstream of `x` has fired. */
+void exchange_timed(struct exchange *x);
 /** Send and read what is possible. */
 void exchange_run(struct exchange *x);
 /** The connection is open. */

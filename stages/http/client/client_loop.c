@@ -73,6 +73,11 @@ void client_loop_free(struct client_loop *cl)
 {
 	while (cl->n_kept > 0)
 		free(cl->kept[--cl->n_kept]);
+	while (cl->spare) {
+		struct exchange *x = cl->spare;
+		cl->spare = x->next;
+		free(x);
+	}
 	names_free(cl);
 	free(cl);
 }
@@ -109,7 +114,6 @@ static void turn_end(struct weir_loop *loop)
 static int start(struct weir_loop *loop)
 {
 	struct client_loop *cl = of(loop);
-
 	int rc;
 
 	cl->loop = loop;

@@ -87,13 +87,13 @@ void exchange_time(struct exchange *x)
 {
 	int64_t late = late_ns(x), deadline = deadline_ns(x);
 
-	weir_timer_set(x->cl->loop, &x->timer, late < deadline ? late : deadline);
+	weir_timer_set(
+	    x->cl->loop, x->up ? &x->up->timer : &x->timer, late < deadline ? late : deadline);
 }
 
-static void timed(struct weir_loop *loop, struct weir_timer *t)
+void exchange_timed(struct exchange *x)
 {
-	struct exchange *x = (struct exchange *)((char *)t - offsetof(struct exchange, timer));
-	int64_t now_ns = weir_loop_now_ns(loop);
+	int64_t now_ns = client_now_ns(x->cl);
 
 	if (now_ns >= deadline_ns(x))
 		exchange_end(x, WEIR_EDEADLINE, 0);
@@ -105,6 +105,12 @@ static void timed(struct weir_loop *loop, struct weir_timer *t)
 		exchange_failed(x, FAILURE_CONNECT);
 	else
 		exchange_failed(x, now_ns < answer_slow_ns(x) ? FAILURE_TIME : FAILURE_SLOW);
+}
+
+static void timed(struct weir_loop *loop, struct weir_timer *t)
+{
+	(void)loop;
+	exchange_timed((struct exchange *)((char *)t - offsetof(struct exchange, timer)));
 }
 
 /* ---- start and end ---- */
@@ -179,9 +185,32 @@ static bool reserve(struct exchange *x)
 	return false;
 }
 
+static struct exchange *exchange_take(struct client_loop *cl)
+{
+	struct exchange *x = cl->spare;
+
+	if (!x)
+		return calloc(1, sizeof(*x));
+	cl->spare = x->next;
+	cl->n_spare--;
+	memset(x, 0, sizeof(*x));
+	return x;
+}
+
+static void exchange_free(struct client_loop *cl, struct exchange *x)
+{
+	if (cl->n_spare == CLIENT_EXCHANGES_KEPT) {
+		free(x);
+		return;
+	}
+	x->next = cl->spare;
+	cl->spare = x;
+	cl->n_spare++;
+}
+
 void exchange_new(struct client_loop *cl, struct weir_event *ev)
 {
-	struct exchange *x = calloc(1, sizeof(*x));
+	struct exchange *x = exchange_take(cl);
 	double tokens = cl->tokens + client_conf(cl)->retry_budget;
 
 	cl->tokens = tokens < CLIENT_TOKENS_MAX ? tokens : CLIENT_TOKENS_MAX;
@@ -237,7 +266,6 @@ enum step exchange_end(struct exchange *x, int status, int code)
 	if (x->next)
 		x->next->prev = x->prev;
 	ask_drop(&x->ask);
-	free(x->body);
 	if (status != WEIR_OK && !x->begun)
 		weir_http_response_reset(x->req); /* also drops the fields of the origin */
 	if (status == WEIR_EFAILED) {
@@ -249,7 +277,7 @@ enum step exchange_end(struct exchange *x, int status, int code)
 	weir_event_finish(&x->ev, status);
 	if (!arrives)
 		client_released(cl);
-	free(x);
+	exchange_free(cl, x);
 	return STEP_OVER;
 }
 
@@ -283,6 +311,7 @@ enum step exchange_start(struct exchange *x)
 
 	ask_drop(&x->ask);
 	x->phase = EXCHANGE_HEAD;
+	x->whole = false;
 	x->interim = 0;
 	x->heard = false;
 	x->timed = false;
@@ -305,6 +334,7 @@ enum step exchange_start(struct exchange *x)
 		return exchange_end(x, WEIR_EFAILED, 502);
 	if (broken)
 		return tries_failed(x, o, FAILURE_CONNECT);
+	weir_timer_cancel(x->cl->loop, &x->timer);
 	x->was_in_line = false;
 	x->since_ns = client_now_ns(x->cl);
 	exchange_time(x);
