@@ -108,6 +108,13 @@ struct http_waker;
 	    "requests whose answer arrived more slowly than 'min_rate'")                           \
 	X(DENIED, "origin_denied_total", COUNTER, "addresses",                                     \
 	    "addresses of names that 'deny' has ruled out")                                        \
+	X(UPGRADES, "origin_upgrades", GAUGE, "connections",                                       \
+	    "upgraded connections (WebSocket) now")                                                \
+	X(UPGRADES_TOTAL, "origin_upgrades_total", COUNTER, "connections", "connections upgraded") \
+	X(UPGRADES_FULL, "origin_upgrades_refused_total", COUNTER, "requests",                     \
+	    "requests for an upgrade beyond 'upgrades'")                                           \
+	X(UPGRADE_BYTES, "origin_upgrade_bytes_total", COUNTER, "bytes",                           \
+	    "bytes of upgraded connections, both ways")                                            \
 	X(GONE, "origin_cancelled_total", COUNTER, "requests",                                     \
 	    "requests cancelled because their client had gone")                                    \
 	X(NONE, "origin_none_total", COUNTER, "requests",                                          \
@@ -129,6 +136,7 @@ struct client_conf {
 	int64_t loops, max_connections;
 	int64_t connect_timeout_ns, timeout_ns, idle_ns;
 	struct weir_strings deny, retry_on;
+	int64_t upgrades, upgrade_idle_ns;
 	double min_rate; /* bytes per s */
 	int64_t retries;
 	double retry_budget;
@@ -165,8 +173,9 @@ struct client {
 	struct weir_stage *st;
 	struct origin_spec *spec;
 	struct deny deny;
-	unsigned retry_on;       /* bits of enum retry_on */
-	struct tls_origins *tls; /* NULL if no origin is secure */
+	unsigned retry_on;            /* bits of enum retry_on */
+	atomic_int_fast64_t upgrades; /* upgraded connections, and requests for one */
+	struct tls_origins *tls;      /* NULL if no origin is secure */
 	int n_origins, n_loops;
 	struct client_loop *loop[CLIENT_LOOPS_MAX];
 	atomic_uint next;           /* the loop of the next event */
@@ -231,6 +240,7 @@ struct client_loop {
 	char *servers;             /* of `resolver` */
 	struct origin_name *names; /* [client->n_origins] */
 	struct exchange *all;
+	struct tunnel *tunnels;
 	struct exchange *waiting, **waiting_end; /* for a connection, first come first served */
 	double tokens;                           /* retries that the budget allows now */
 	uint64_t draws;                          /* random numbers drawn */
@@ -264,6 +274,7 @@ struct upstream {
 	struct client_loop *cl;
 	struct origin *origin;
 	struct exchange *x;            /* NULL while idle */
+	struct tunnel *tunnel;         /* NULL unless it was upgraded */
 	struct upstream *next, **prev; /* in origin->idle */
 	uint8_t state;                 /* enum upstream_state */
 	bool readable, writable;       /* epoll has reported it, and no call has found otherwise */
@@ -314,6 +325,7 @@ struct exchange {
 	bool in_line;     /* in cl->waiting */
 	bool was_in_line; /* has waited there, so that it does not begin again at the end */
 	bool trial, stale, idempotent;
+	bool upgrade;          /* asks for an upgrade, and counts in client->upgrades */
 	struct origin *failed; /* the origin of the last try, to avoid it */
 	struct asking ask;
 	/* the answer */
@@ -514,6 +526,21 @@ enum step answer_body(struct exchange *x, bool *more);
 int64_t answer_slow_ns(const struct exchange *x);
 /** The connection has ended within the body. */
 enum step answer_closed(struct exchange *x, bool error);
+
+/** Whether a field of the answer is passed on: it concerns no single hop. */
+bool answer_passes(const struct http_head *head, struct weir_slice name);
+
+/* ---- tunnel.c ---- */
+
+/** Whether the request asks for an upgrade that may be passed on. */
+bool tunnel_wanted(const struct exchange *x);
+/** Count a request for an upgrade. Returns false, and counts nothing, if there are `most`. Any thread. */
+bool tunnel_reserve(struct client *c, int64_t most);
+/** The origin has answered with 101: join the two sockets. */
+enum step tunnel_begin(struct exchange *x, const struct http_head *h);
+/** The origin's socket is ready. */
+void tunnel_origin_ready(struct tunnel *t);
+void tunnel_end_all(struct client_loop *cl);
 
 /* ---- exchange.c ---- */
 

@@ -41,6 +41,7 @@ static void quit(struct weir_loop *loop, struct weir_event *ev)
 	(void)loop;
 	while (cl->all)
 		exchange_end(cl->all, WEIR_ECLOSED, 0);
+	tunnel_end_all(cl);
 }
 
 static const struct weir_event_type quit_type = {

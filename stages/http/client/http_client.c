@@ -357,6 +357,24 @@ static const struct weir_knob client_knobs[] = {
 	.help =
 	    "addresses that are never connected to: networks, or 'private' for all that are not "
 	    "global"},
+    {.name = "upgrades",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(upgrades),
+	.def = "0",
+	.min = 0,
+	.max = 1e6,
+	.flags = WEIR_KNOB_LIVE,
+	.help =
+	    "limit on connections that are upgraded to WebSocket; beyond it, 503; 0: requests are "
+	    "passed on without the upgrade"},
+    {.name = "upgrade_idle",
+	.type = WEIR_KNOB_DURATION,
+	.offset = ROW(upgrade_idle_ns),
+	.def = "5m",
+	.min = 1e6,
+	.max = 7 * 86400e9,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "time without a byte after which an upgraded connection is closed"},
     {.name = "fails",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(fails),
