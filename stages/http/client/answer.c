@@ -57,6 +57,11 @@ static bool is_named(const struct http_head *head, struct weir_slice name)
 	return false;
 }
 
+bool answer_passes(const struct http_head *head, struct weir_slice name)
+{
+	return !is_dropped(name) && !is_named(head, name);
+}
+
 /* Copy the fields to the answer. Returns false if out of memory, or if they are too long. */
 static bool pass_fields(
     struct weir_http_request *req, const struct http_head *head, const char *via)
@@ -71,7 +76,7 @@ static bool pass_fields(
 		return false;
 	for (int i = 0; i < head->n_headers; i++) {
 		const struct weir_http_header *h = &head->headers[i];
-		if (is_dropped(h->name) || is_named(head, h->name))
+		if (!answer_passes(head, h->name))
 			continue;
 		at = PUT(put(at, h->name.p, h->name.n), ": ");
 		at = h->value.n > 0 ? put(at, h->value.p, h->value.n) : at;
@@ -123,13 +128,15 @@ static enum step head(struct exchange *x, bool *more)
 	*more = false;
 	if (u->end > u->start)
 		v = parse_answer(u->buffer + u->start, u->end - u->start, &h);
-	if (v == GUARD_REFUSED || (v == GUARD_GOOD && h.code == 101))
+	if (v == GUARD_REFUSED)
 		return exchange_failed(x, FAILURE_BAD);
 	if (v == GUARD_MORE) {
 		*more = true;
 		return STEP_ON;
 	}
 	u->start += (uint32_t)h.n;
+	if (h.code == 101)
+		return tunnel_begin(x, &h);
 	if (h.code < 200)
 		return ++x->interim > CLIENT_INTERIM_MAX ? exchange_failed(x, FAILURE_BAD)
 							 : STEP_ON;

@@ -222,6 +222,8 @@ int ask_head(struct exchange *x)
 	at = PUT(put_target(at, req), " HTTP/1.1\r\nHost: ");
 	at = req->host.n > 0 ? put_slice(at, req->host) : put(at, authority, strlen(authority));
 	at = put_fields(PUT(at, "\r\n"), x);
+	if (x->upgrade)
+		at = PUT(at, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
 	at = put_chain(at, x);
 	at = PUT(at, "Via: ");
 	at = put(at, x->cl->client->via, strlen(x->cl->client->via));

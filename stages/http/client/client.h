@@ -54,7 +54,7 @@ struct http_waker;
 /** A collected body of at least this length is sent from the buffer of the upstream. Shorter ones are
  * copied, since the buffer would be in use until a slow client has taken them. */
 #define CLIENT_LEND_MIN (CLIENT_BUFFER_BYTES / 4)
-/** Buffers that a loop keeps for the next exchanges: 1 MiB. */
+/** Buffers that a loop keeps for the next exchanges: 1.1 MiB. */
 #define CLIENT_BUFFERS_KEPT 32
 /** Exchanges that a loop keeps for the next requests. */
 #define CLIENT_EXCHANGES_KEPT 64
@@ -108,6 +108,13 @@ struct http_waker;
 	    "requests whose answer arrived more slowly than 'min_rate'")                           \
 	X(DENIED, "origin_denied_total", COUNTER, "addresses",                                     \
 	    "addresses of names that 'deny' has ruled out")                                        \
+	X(UPGRADES, "origin_upgrades", GAUGE, "connections",                                       \
+	    "upgraded connections (WebSocket) now")                                                \
+	X(UPGRADES_TOTAL, "origin_upgrades_total", COUNTER, "connections", "connections upgraded") \
+	X(UPGRADES_FULL, "origin_upgrades_refused_total", COUNTER, "requests",                     \
+	    "requests for an upgrade beyond 'upgrades'")                                           \
+	X(UPGRADE_BYTES, "origin_upgrade_bytes_total", COUNTER, "bytes",                           \
+	    "bytes of upgraded connections, both ways")                                            \
 	X(GONE, "origin_cancelled_total", COUNTER, "requests",                                     \
 	    "requests cancelled because their client had gone")                                    \
 	X(NONE, "origin_none_total", COUNTER, "requests",                                          \
@@ -129,6 +136,7 @@ struct client_conf {
 	int64_t loops, max_connections;
 	int64_t connect_timeout_ns, timeout_ns, idle_ns;
 	struct weir_strings deny, retry_on;
+	int64_t upgrades, upgrade_idle_ns;
 	double min_rate; /* bytes per s */
 	int64_t retries;
 	double retry_budget;
@@ -155,14 +163,6 @@ struct origin_spec {
 	bool secure;                   /* https */
 };
 
-/** What the checks of addresses say. The first loop of the stage makes them for all. */
-struct board {
-	pthread_mutex_t lock;
-	atomic_uint version; /* changes with each verdict */
-	int n WEIR_GUARDED_BY(lock);
-	struct verdict *verdict WEIR_GUARDED_BY(lock); /* [n] */
-};
-
 /** Of a thread that runs the stage inline. */
 struct client_thread {
 	struct client_loop *guest; /* NULL before the first event */
@@ -173,8 +173,9 @@ struct client {
 	struct weir_stage *st;
 	struct origin_spec *spec;
 	struct deny deny;
-	unsigned retry_on;       /* bits of enum retry_on */
-	struct tls_origins *tls; /* NULL if no origin is secure */
+	unsigned retry_on;            /* bits of enum retry_on */
+	atomic_int_fast64_t upgrades; /* upgraded connections, and requests for one */
+	struct tls_origins *tls;      /* NULL if no origin is secure */
 	int n_origins, n_loops;
 	struct client_loop *loop[CLIENT_LOOPS_MAX];
 	atomic_uint next;           /* the loop of the next event */
@@ -183,14 +184,28 @@ struct client {
 	sem_t ended;                /* posted when `closing` is set and a loop holds nothing */
 	pthread_mutex_t lock;
 	struct client_loop *guests WEIR_GUARDED_BY(lock);
-	struct board board;
-	char via[24];                           /* "1.1 weir-" and 8 hex digits, which are random */
+	int n_slots; /* of each loop */
+	struct endpoint *endpoint WEIR_GUARDED_BY(
+	    lock);    /* [n_slots], in the order of `spec`, and one more */
+	char via[24]; /* "1.1 weir-" and 8 hex digits, which are random */
 	const struct weir_field *peer, *scheme; /* of requests */
+};
+
+/** One address of an origin, for all loops. */
+struct endpoint {
+	const struct origin_spec *spec;
+	struct address address;
+	int users;       /* slots of loops that have it; under client->lock */
+	atomic_int live; /* loops in which it may get requests */
+	atomic_uint
+	    checked; /* counts changes of what the checks say, which the first loop makes for all; the
+				lowest bit is set if it is left out */
 };
 
 /** One address of an origin, as one loop sees it. */
 struct origin {
 	const struct origin_spec *spec;
+	struct endpoint *shared;
 	struct address address;
 	bool live;             /* is in cl->live: may get requests */
 	bool second;           /* of the family that is used if the others are out; see names.c */
@@ -201,7 +216,8 @@ struct origin {
 	int64_t out_until_ns;  /* left out until then, and until a trial has succeeded; 0 if not */
 	struct tls_session *session; /* to resume */
 	bool said;                   /* why TLS fails was logged since it last succeeded */
-	int64_t rtt_ns; /* smoothed round trip, as the kernel has measured it; 0: unknown */
+	int64_t rtt_ns;       /* smoothed round trip, as the kernel has measured it; 0: unknown */
+	unsigned health_seen; /* endpoint.checked that is followed */
 	int64_t unwell_until_ns; /* left out until then, since checks of another loop have failed */
 };
 
@@ -213,10 +229,8 @@ struct client_loop {
 	atomic_int_fast64_t held;
 	/* mail to the loop itself: connections are free; end all at once */
 	struct weir_event admit, quit;
-	bool admits;         /* `admit` is on its way */
-	bool begun;          /* names are resolved */
-	bool shares;         /* counted in client->sharers */
-	unsigned board_seen; /* the version of client->board that is followed */
+	bool admits; /* `admit` is on its way */
+	bool shares; /* counted in client->sharers */
 	int n_slots;
 	struct origin *origin; /* [n_slots]: one for an address, several for a name */
 	int n_live;
@@ -226,6 +240,7 @@ struct client_loop {
 	char *servers;             /* of `resolver` */
 	struct origin_name *names; /* [client->n_origins] */
 	struct exchange *all;
+	struct tunnel *tunnels;
 	struct exchange *waiting, **waiting_end; /* for a connection, first come first served */
 	double tokens;                           /* retries that the budget allows now */
 	uint64_t draws;                          /* random numbers drawn */
@@ -259,6 +274,7 @@ struct upstream {
 	struct client_loop *cl;
 	struct origin *origin;
 	struct exchange *x;            /* NULL while idle */
+	struct tunnel *tunnel;         /* NULL unless it was upgraded */
 	struct upstream *next, **prev; /* in origin->idle */
 	uint8_t state;                 /* enum upstream_state */
 	bool readable, writable;       /* epoll has reported it, and no call has found otherwise */
@@ -309,6 +325,7 @@ struct exchange {
 	bool in_line;     /* in cl->waiting */
 	bool was_in_line; /* has waited there, so that it does not begin again at the end */
 	bool trial, stale, idempotent;
+	bool upgrade;          /* asks for an upgrade, and counts in client->upgrades */
 	struct origin *failed; /* the origin of the last try, to avoid it */
 	struct asking ask;
 	/* the answer */
@@ -390,6 +407,8 @@ void origins_look(struct client *c);
 
 /* ---- names.c ---- */
 
+/** Make the table of addresses, c->endpoint. Main thread. Returns 0 or WEIR_ENOMEM. */
+int names_table(struct client *c);
 /** Make the slots of a loop. Any thread. Returns 0 or WEIR_ENOMEM. */
 int names_new(struct client_loop *cl);
 void names_free(struct client_loop *cl);
@@ -451,6 +470,12 @@ bool health_path_good(const char *path);
 /** Start the checks of a loop, and stop them. The loop's thread. */
 int health_start(struct client_loop *cl);
 void health_stop(struct client_loop *cl);
+/** Begin to check an address, and end that. */
+void health_begin(struct client_loop *cl, const struct origin *o);
+void health_end(struct client_loop *cl, const struct origin *o);
+/** Follow the checks that another loop makes. Costs a load for each origin. */
+void health_follow(struct client_loop *cl);
+
 /** Free a buffer that upstream_lend has returned. Any thread. */
 void upstream_give_back(void *buffer);
 /** Take the buffer of `u`, whose bytes were all used. The connection must not be read before its next
@@ -458,20 +483,6 @@ void upstream_give_back(void *buffer);
 struct buffer *upstream_lend(struct upstream *u);
 /** Whether the loop has more connections to `o` than its share, since other loops have some now. */
 bool upstream_is_surplus(const struct upstream *u);
-/** Begin to check an address, and end that. */
-void health_begin(struct client_loop *cl, const struct origin *o);
-void health_end(struct client_loop *cl, const struct origin *o);
-
-/* ---- board.c ---- */
-
-void board_init(struct board *b);
-void board_free(struct board *b);
-/** Tell the other loops what a check of `o` says; `out`: the origin is left out. The first loop. */
-void board_publish(struct client_loop *cl, const struct origin *o, bool out);
-/** Forget the address of `o`. The first loop. */
-void board_forget(struct client_loop *cl, const struct origin *o);
-/** Follow the verdicts. Costs a load, unless there are new ones. Loops that make no checks. */
-void board_follow(struct client_loop *cl);
 
 /* ---- upstream_io.c ---- */
 
@@ -515,6 +526,21 @@ enum step answer_body(struct exchange *x, bool *more);
 int64_t answer_slow_ns(const struct exchange *x);
 /** The connection has ended within the body. */
 enum step answer_closed(struct exchange *x, bool error);
+
+/** Whether a field of the answer is passed on: it concerns no single hop. */
+bool answer_passes(const struct http_head *head, struct weir_slice name);
+
+/* ---- tunnel.c ---- */
+
+/** Whether the request asks for an upgrade that may be passed on. */
+bool tunnel_wanted(const struct exchange *x);
+/** Count a request for an upgrade. Returns false, and counts nothing, if there are `most`. Any thread. */
+bool tunnel_reserve(struct client *c, int64_t most);
+/** The origin has answered with 101: join the two sockets. */
+enum step tunnel_begin(struct exchange *x, const struct http_head *h);
+/** The origin's socket is ready. */
+void tunnel_origin_ready(struct tunnel *t);
+void tunnel_end_all(struct client_loop *cl);
 
 /* ---- exchange.c ---- */
 
@@ -562,9 +588,6 @@ void client_loop_free(struct client_loop *cl);
 struct client_loop *client_loop_here(struct weir_stage *st);
 /** The calling thread ends, and its guest with it (ops->thread_fini). */
 void client_loop_leave(struct weir_stage *st);
-/** Prepare the loop for its first exchange. Returns false if that is impossible, which is logged, or memory
- * is short. The thread of the loop. */
-bool client_loop_share(struct client_loop *cl);
 /** A connection has become free, or an origin may be back: let exchanges that wait go on soon. */
 void client_loop_room(struct client_loop *cl);
 /** An event, or a waker, is no longer held. The thread of the loop. */

@@ -41,6 +41,7 @@ static void quit(struct weir_loop *loop, struct weir_event *ev)
 	(void)loop;
 	while (cl->all)
 		exchange_end(cl->all, WEIR_ECLOSED, 0);
+	tunnel_end_all(cl);
 }
 
 static const struct weir_event_type quit_type = {
@@ -89,25 +90,6 @@ static void close_all(struct client_loop *cl)
 		upstream_close_idle(cl, &cl->origin[i]);
 }
 
-static int begin(struct client_loop *cl)
-{
-	int rc = cl->begun ? 0 : names_start(cl);
-
-	cl->begun = rc == 0;
-	if (rc != 0)
-		names_stop(cl);
-	return rc;
-}
-
-bool client_loop_share(struct client_loop *cl)
-{
-	if (begin(cl) != 0)
-		return false;
-	cl->shares = true;
-	atomic_fetch_add(&cl->client->sharers, 1);
-	return true;
-}
-
 /* ---- loops of the stage ---- */
 
 static struct client_loop *of(struct weir_loop *loop)
@@ -132,14 +114,11 @@ static void turn_end(struct weir_loop *loop)
 static int start(struct weir_loop *loop)
 {
 	struct client_loop *cl = of(loop);
-	int rc = 0;
+	int rc;
 
 	cl->loop = loop;
-	if (cl->client->n_loops > 0 || !client_conf(cl)->health.path[0])
-		return 0;
-	/* the first one makes the checks of all */
-	rc = health_start(cl);
-	return rc != 0 ? rc : begin(cl);
+	rc = cl->client->n_loops == 0 ? health_start(cl) : 0;
+	return rc != 0 ? rc : names_start(cl);
 }
 
 static void stop(struct weir_loop *loop)
@@ -160,6 +139,11 @@ static struct client_loop *guest_new(struct client *c, struct weir_loop *loop)
 	if (!cl)
 		return NULL;
 	cl->loop = loop;
+	if (names_start(cl) != 0) {
+		close_all(cl);
+		client_loop_free(cl);
+		return NULL;
+	}
 	pthread_mutex_lock(&c->lock);
 	cl->next = c->guests;
 	cl->prev = &c->guests;

@@ -174,6 +174,17 @@ static void arrive(struct exchange *x)
 	client_loop_room(x->cl); /* an origin may be back since the line was tried */
 }
 
+/* Count the upgrade that `x` asks for. */
+static bool reserve(struct exchange *x)
+{
+	x->upgrade = tunnel_reserve(x->cl->client, client_conf(x->cl)->upgrades);
+	if (x->upgrade)
+		return true;
+	x->why = "upgrades";
+	client_count(x->cl, CLIENT_UPGRADES_FULL, 1);
+	return false;
+}
+
 static struct exchange *exchange_take(struct client_loop *cl)
 {
 	struct exchange *x = cl->spare;
@@ -208,13 +219,11 @@ void exchange_new(struct client_loop *cl, struct weir_event *ev)
 		client_released(cl);
 		return;
 	}
-	if (!cl->shares && !client_loop_share(cl)) {
-		weir_event_finish(&ev, WEIR_EFAILED);
-		exchange_free(cl, x);
-		client_released(cl);
-		return;
+	if (!cl->shares) {
+		cl->shares = true;
+		atomic_fetch_add(&cl->client->sharers, 1);
 	}
-	board_follow(cl);
+	health_follow(cl);
 	x->cl = cl;
 	x->ev = ev;
 	x->req = weir_http_request(ev);
@@ -233,6 +242,8 @@ void exchange_new(struct client_loop *cl, struct weir_event *ev)
 		exchange_end(x, WEIR_ECLOSED, 0);
 	else if (is_loop(x))
 		exchange_end(x, WEIR_EFAILED, 508);
+	else if (tunnel_wanted(x) && !reserve(x))
+		exchange_end(x, WEIR_EFAILED, 503);
 	else
 		arrive(x);
 }
@@ -248,6 +259,8 @@ enum step exchange_end(struct exchange *x, int status, int code)
 		upstream_close(x->up);
 	if (x->in_line)
 		line_leave(x);
+	if (x->upgrade)
+		atomic_fetch_sub(&cl->client->upgrades, 1);
 	weir_timer_cancel(cl->loop, &x->timer);
 	*x->prev = x->next;
 	if (x->next)

@@ -29,6 +29,32 @@ struct probe {
 	char status[STATUS_BYTES];
 };
 
+/* Tell the other loops. They follow each check, as this loop does. */
+static void publish(const struct probe *p, bool out)
+{
+	atomic_uint *state = &p->origin->shared->checked;
+
+	atomic_store(state, ((atomic_load(state) | 1) + 1) | out);
+}
+
+void health_follow(struct client_loop *cl)
+{
+	for (int i = 0; !cl->probes && i < cl->n_live; i++) {
+		struct origin *o = cl->live[i];
+		unsigned state = atomic_load(&o->shared->checked);
+		if (WEIR_LIKELY(state == o->health_seen))
+			continue;
+		o->health_seen = state;
+		if (state & 1) {
+			o->unwell_until_ns = client_now_ns(cl) + client_conf(cl)->eject_ns;
+		} else {
+			o->unwell_until_ns = 0;
+			if (o->out_until_ns != 0)
+				pick_succeeded(cl, o);
+		}
+	}
+}
+
 static void judge(struct probe *p, bool passed)
 {
 	const struct client_conf *conf = client_conf(p->cl);
@@ -36,7 +62,7 @@ static void judge(struct probe *p, bool passed)
 	client_count(p->cl, passed ? CLIENT_CHECKS_PASSED : CLIENT_CHECKS_FAILED, 1);
 	p->fails = passed ? 0 : p->fails + (p->fails < INT32_MAX);
 	if (passed || (conf->fails > 0 && p->fails >= conf->fails))
-		board_publish(p->cl, p->origin, !passed);
+		publish(p, !passed);
 	if (passed && p->origin->out_until_ns != 0)
 		pick_succeeded(p->cl, p->origin);
 	else if (conf->fails > 0 && p->fails >= conf->fails)
@@ -201,7 +227,6 @@ void health_end(struct client_loop *cl, const struct origin *o)
 
 	if (!p)
 		return;
-	board_forget(cl, o);
 	weir_timer_cancel(cl->loop, &p->timer);
 	if (p->open) {
 		weir_loop_del(cl->loop, &p->watch);

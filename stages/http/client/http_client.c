@@ -78,6 +78,12 @@ static int init_tls(struct weir_stage *st, struct weir_err *err)
 	return tls_origins_new(&conf->tls, &c->tls, err);
 }
 
+static void free_tables(struct client *c)
+{
+	free(c->spec);
+	free(c->endpoint);
+}
+
 static int client_init(struct weir_stage *st, struct weir_err *err)
 {
 	const struct client_conf *conf = weir_conf(st);
@@ -102,9 +108,11 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 	if (rc == 0)
 		origins_look(c);
 	if (rc == 0)
+		rc = names_table(c);
+	if (rc == 0)
 		rc = init_tls(st, err);
 	if (rc != 0) {
-		free(c->spec);
+		free_tables(c);
 		return rc;
 	}
 	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
@@ -114,7 +122,6 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 	c->scheme = find_field("scheme");
 	sem_init(&c->ended, 0, 0);
 	pthread_mutex_init(&c->lock, NULL);
-	board_init(&c->board);
 	return 0;
 }
 
@@ -203,9 +210,8 @@ static void client_fini(struct weir_stage *st)
 	}
 	sem_destroy(&c->ended);
 	pthread_mutex_destroy(&c->lock);
-	board_free(&c->board);
 	tls_origins_free(c->tls);
-	free(c->spec);
+	free_tables(c);
 }
 
 /* ---- the tables ---- */
@@ -351,6 +357,24 @@ static const struct weir_knob client_knobs[] = {
 	.help =
 	    "addresses that are never connected to: networks, or 'private' for all that are not "
 	    "global"},
+    {.name = "upgrades",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(upgrades),
+	.def = "0",
+	.min = 0,
+	.max = 1e6,
+	.flags = WEIR_KNOB_LIVE,
+	.help =
+	    "limit on connections that are upgraded to WebSocket; beyond it, 503; 0: requests are "
+	    "passed on without the upgrade"},
+    {.name = "upgrade_idle",
+	.type = WEIR_KNOB_DURATION,
+	.offset = ROW(upgrade_idle_ns),
+	.def = "5m",
+	.min = 1e6,
+	.max = 7 * 86400e9,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "time without a byte after which an upgraded connection is closed"},
     {.name = "fails",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(fails),

@@ -43,11 +43,59 @@ struct origin_name {
 
 /* ---- slots ---- */
 
+static bool same_address(const struct address *a, const struct address *b)
+{
+	return a->n == b->n && memcmp(&a->addr, &b->addr, a->n) == 0;
+}
+
+static void endpoint_begin(struct endpoint *e, const struct origin *o)
+{
+	e->spec = o->spec;
+	e->address = o->address;
+	atomic_store(&e->checked, 0);
+}
+
+/* Give back the row of all loops. */
+static void give_back(struct client *c, struct origin *o)
+{
+	if (!o->shared)
+		return;
+	pthread_mutex_lock(&c->lock);
+	o->shared->users--;
+	pthread_mutex_unlock(&c->lock);
+	o->shared = NULL;
+}
+
+/* Find the row of all loops for the address, which is one of `n` rows from `first`. If all are taken, the last
+ * row of the table serves. */
+static void share(struct client *c, struct origin *o, int first, int n)
+{
+	struct endpoint *found = NULL;
+
+	pthread_mutex_lock(&c->lock);
+	for (int i = first; i < first + n; i++) {
+		struct endpoint *e = &c->endpoint[i];
+		if (e->users > 0 && same_address(&e->address, &o->address)) {
+			found = e;
+			break;
+		}
+		if (e->users == 0 && !found)
+			found = e;
+	}
+	if (!found)
+		found = &c->endpoint[c->n_slots];
+	if (found->users++ == 0)
+		endpoint_begin(found, o);
+	pthread_mutex_unlock(&c->lock);
+	o->shared = found;
+	o->health_seen = 0;
+}
+
 static void go_live(struct client_loop *cl, struct origin *o)
 {
+	atomic_fetch_add(&o->shared->live, 1);
 	o->live = true;
 	cl->live[cl->n_live++] = o;
-	cl->board_seen = 0;
 	health_begin(cl, o);
 }
 
@@ -59,6 +107,7 @@ static void retire(struct client_loop *cl, struct origin *o)
 		i++;
 	memmove(&cl->live[i], &cl->live[i + 1], (size_t)(--cl->n_live - i) * sizeof(*cl->live));
 	o->live = false;
+	atomic_fetch_sub(&o->shared->live, 1);
 	health_end(cl, o);
 	pick_forget(cl, o);
 	tls_origin_forget(&o->session);
@@ -70,11 +119,6 @@ static struct origin *slot_of(const struct origin_name *n, int i)
 	return &n->cl->origin[n->first + i];
 }
 
-static bool same_address(const struct origin *o, const struct address *a)
-{
-	return o->address.n == a->n && memcmp(&o->address.addr, &a->addr, a->n) == 0;
-}
-
 /* The live slot with `a`, or else a free one; NULL if there is none. */
 static struct origin *find_slot(const struct origin_name *n, const struct address *a)
 {
@@ -82,7 +126,7 @@ static struct origin *find_slot(const struct origin_name *n, const struct addres
 
 	for (int i = 0; i < CLIENT_ADDRESSES_MAX; i++) {
 		struct origin *o = slot_of(n, i);
-		if (o->live && same_address(o, a))
+		if (o->live && same_address(&o->address, a))
 			return o;
 		if (!o->live && o->open == 0 && !free_one)
 			free_one = o;
@@ -111,7 +155,9 @@ static bool take_addresses(struct origin_name *n, const struct resolve_answer *a
 		family = family ? family : a.addr.ss_family;
 		stays[o - slot_of(n, 0)] = true;
 		if (!o->live) {
+			give_back(n->cl->client, o);
 			*o = (struct origin){.spec = n->spec, .address = a};
+			share(n->cl->client, o, n->first, CLIENT_ADDRESSES_MAX);
 			go_live(n->cl, o);
 			changed = true;
 		}
@@ -267,13 +313,20 @@ bool names_conf(const struct client_conf *conf, struct resolve_conf *out, char *
 	return true;
 }
 
+int names_table(struct client *c)
+{
+	for (int i = 0; i < c->n_origins; i++)
+		c->n_slots += c->spec[i].named ? CLIENT_ADDRESSES_MAX : 1;
+	c->endpoint = calloc((size_t)c->n_slots + 1, sizeof(*c->endpoint));
+	return c->endpoint ? 0 : WEIR_ENOMEM;
+}
+
 int names_new(struct client_loop *cl)
 {
 	const struct client *c = cl->client;
 	int at = 0;
 
-	for (int i = 0; i < c->n_origins; i++)
-		cl->n_slots += c->spec[i].named ? CLIENT_ADDRESSES_MAX : 1;
+	cl->n_slots = c->n_slots;
 	cl->origin = calloc((size_t)cl->n_slots, sizeof(*cl->origin));
 	cl->live = calloc((size_t)cl->n_slots, sizeof(struct origin *));
 	cl->names = calloc((size_t)c->n_origins, sizeof(*cl->names));
@@ -295,8 +348,10 @@ int names_new(struct client_loop *cl)
 
 void names_free(struct client_loop *cl)
 {
-	for (int i = 0; i < cl->n_slots && cl->origin; i++)
+	for (int i = 0; i < cl->n_slots && cl->origin; i++) {
 		tls_origin_forget(&cl->origin[i].session);
+		give_back(cl->client, &cl->origin[i]);
+	}
 	free(cl->origin);
 	free(cl->live);
 	free(cl->names);
@@ -322,8 +377,8 @@ int names_start(struct client_loop *cl)
 	for (int i = 0; i < cl->client->n_origins; i++) {
 		struct origin_name *n = &cl->names[i];
 		if (!n->spec) {
-			if (!cl->origin[n->first].live)
-				go_live(cl, &cl->origin[n->first]);
+			share(cl->client, &cl->origin[n->first], n->first, 1);
+			go_live(cl, &cl->origin[n->first]);
 			continue;
 		}
 		int rc = cl->resolver ? 0 : resolver_begin(cl);
@@ -340,4 +395,6 @@ void names_stop(struct client_loop *cl)
 		weir_timer_cancel(cl->loop, &cl->names[i].timer);
 	resolver_free(cl->resolver, false);
 	cl->resolver = NULL;
+	while (cl->n_live > 0)
+		retire(cl, cl->live[cl->n_live - 1]);
 }

@@ -122,6 +122,7 @@ void pick_succeeded(struct client_loop *cl, struct origin *o)
 void pick_forget(struct client_loop *cl, struct origin *o)
 {
 	o->trial = false;
+	o->unwell_until_ns = 0;
 	pick_succeeded(cl, o);
 }
 

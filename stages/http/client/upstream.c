@@ -211,6 +211,10 @@ static void ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
 	u->hung_up |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
 	if (u->tls)
 		upstream_ready_tls(u);
+	if (u->tunnel) {
+		tunnel_origin_ready(u->tunnel);
+		return;
+	}
 	switch ((enum upstream_state)u->state) {
 	case UPSTREAM_CONNECTING:
 		if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))

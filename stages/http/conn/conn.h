@@ -117,6 +117,7 @@ struct conn {
 	atomic_bool gone;
 	uint32_t in_flight;             /* requests in the list from `first` */
 	uint32_t requests;              /* requests read so far */
+	bool upgrade;                   /* the last request asks for another protocol */
 	struct http_req *first, **last; /* requests in order of arrival, whether answered or not */
 	uint64_t wire_bytes;            /* received for the requests in the list from `first` */
 	struct stream stream;

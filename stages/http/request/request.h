@@ -60,6 +60,8 @@ struct http_req {
 	int16_t outcome;        /* status with which the request was finished */
 	bool answered;          /* returned from the graph: the response may be written */
 	bool keep_alive;        /* the client wants to keep the connection open */
+	bool upgrade; /* asks for another protocol: nothing behind it is parsed before its answer */
+	bool taken;   /* belongs to the I/O thread: its connection was taken (conn/take.h) */
 	/* we close the connection after this request: keep_alive_requests is reached, or the
 	 * streamed body was cut off (transfer_tear) */
 	bool last;
