@@ -63,9 +63,10 @@ bool answer_passes(const struct http_head *head, struct weir_slice name)
 }
 
 /* Copy the fields to the answer. Returns false if out of memory, or if they are too long. */
-static bool pass_fields(
-    struct weir_http_request *req, const struct http_head *head, const char *via)
+static bool pass_fields(struct exchange *x, const struct http_head *head)
 {
+	struct weir_http_request *req = x->req;
+	const char *via = x->cl->client->via;
 	size_t n = 8 + strlen(via);
 	char *at;
 
@@ -76,7 +77,8 @@ static bool pass_fields(
 		return false;
 	for (int i = 0; i < head->n_headers; i++) {
 		const struct weir_http_header *h = &head->headers[i];
-		if (!answer_passes(head, h->name))
+		if (!answer_passes(head, h->name) &&
+		    !(x->trailers && weir_slice_is(h->name, "trailer")))
 			continue;
 		at = PUT(put(at, h->name.p, h->name.n), ": ");
 		at = h->value.n > 0 ? put(at, h->value.p, h->value.n) : at;
@@ -145,8 +147,12 @@ static enum step head(struct exchange *x, bool *more)
 	frame(x, &h);
 	if (h.code == 503) /* the origin is overloaded: the width is lowered */
 		weir_hold_refused(x->cl->client->st, x->ev);
-	if (!pass_fields(x->req, &h, x->cl->client->via))
-		return exchange_end(x, WEIR_ENOMEM, 0);
+	if (!pass_fields(x, &h)) {
+		x->why =
+		    "fields"; /* they are as long as those of http.server may be, and Via is added */
+		client_count(x->cl, CLIENT_BAD, 1);
+		return exchange_end(x, WEIR_EFAILED, 502);
+	}
 	return answer_begin(x, &h);
 }
 

@@ -116,8 +116,14 @@ static enum step decode(struct exchange *x, bool *more)
 	struct upstream *u = x->up;
 	const char *at = u->buffer + u->start;
 	struct weir_slice data;
+	uint16_t before = x->chunk.trailer;
 	enum chunk_verdict v = chunk_next(&x->chunk, &at, u->buffer + u->end, &data);
 
+	if (WEIR_UNLIKELY(x->trailers && x->chunk.trailer > before)) {
+		/* they are the last bytes; END_LF behind them does not count */
+		size_t n = (size_t)(x->chunk.trailer - before);
+		trailers_keep(x, at - n - (v == CHUNK_END), n);
+	}
 	u->start = (uint32_t)(at - u->buffer);
 	switch (v) {
 	case CHUNK_DATA:
@@ -126,6 +132,8 @@ static enum step decode(struct exchange *x, bool *more)
 		*more = true;
 		return STEP_ON;
 	case CHUNK_END:
+		if (WEIR_UNLIKELY(x->n_trailer > 0))
+			trailers_pass(x);
 		return exchange_done(x);
 	default:
 		return torn(x);

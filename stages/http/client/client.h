@@ -326,6 +326,7 @@ struct exchange {
 	bool was_in_line; /* has waited there, so that it does not begin again at the end */
 	bool trial, stale, idempotent;
 	bool upgrade;          /* asks for an upgrade, and counts in client->upgrades */
+	bool trailers;         /* the client takes trailers */
 	struct origin *failed; /* the origin of the last try, to avoid it */
 	struct asking ask;
 	/* the answer */
@@ -344,6 +345,8 @@ struct exchange {
 	    body_ns; /* when the body began, later by the time in which the client did not read */
 	int64_t blocked_ns; /* since when it does not */
 	struct chunk chunk;
+	char *trailer; /* bytes of trailers that have arrived, `n_trailer` of them; owned */
+	size_t n_trailer;
 	struct weir_slice
 	    pend; /* bytes of the body, in the buffer, that the client has no room for */
 	uint16_t code;
@@ -529,6 +532,15 @@ enum step answer_closed(struct exchange *x, bool error);
 
 /** Whether a field of the answer is passed on: it concerns no single hop. */
 bool answer_passes(const struct http_head *head, struct weir_slice name);
+
+/* ---- trailers.c ---- */
+
+/** Whether the client takes trailers: it has sent `TE: trailers`. */
+bool trailers_wanted(const struct weir_http_request *req);
+/** Keep `n` bytes of trailers that the decoder of chunks has found good. */
+void trailers_keep(struct exchange *x, const char *p, size_t n);
+/** Pass on what was kept, at the end of the body. */
+void trailers_pass(struct exchange *x);
 
 /* ---- tunnel.c ---- */
 

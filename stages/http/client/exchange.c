@@ -266,6 +266,7 @@ enum step exchange_end(struct exchange *x, int status, int code)
 	if (x->next)
 		x->next->prev = x->prev;
 	ask_drop(&x->ask);
+	free(x->trailer);
 	if (status != WEIR_OK && !x->begun)
 		weir_http_response_reset(x->req); /* also drops the fields of the origin */
 	if (status == WEIR_EFAILED) {
