@@ -36,7 +36,7 @@ struct transfer;
 struct http_filter;
 struct http_head;
 struct http_sent;
-struct http_target;
+struct http_kept;
 struct http_waker;
 
 struct http_req {
@@ -49,9 +49,8 @@ struct http_req {
 	/* Headers beyond the inline ones, then path, query and host in normal spelling; owned or
 	 * NULL. */
 	void *mem;
-	struct http_target
-	    *targets;           /* target.c: the texts of new targets, owned; NULL without one */
-	uint32_t targets_bytes; /* size of `targets` */
+	struct http_kept *kept; /* target.c: memory that stages keep with the request; owned */
+	uint32_t kept_bytes;    /* size of `kept` */
 	char *body_mem;         /* a body that is not in the buffer `in`, owned */
 	uint64_t body_size;     /* bytes allocated in body_mem */
 	uint64_t body_n;        /* bytes that have arrived in body_mem */
@@ -107,9 +106,11 @@ struct http_req {
  * WEIR_ENOMEM. */
 int request_fill(struct http_req *r, const struct http_head *head, uint64_t *held);
 
-/** Free the targets that weir_http_set_target has made. `path` and `query` of the request must not be read
- * any more. */
-void request_targets_drop(struct http_req *r);
+/** Return `bytes` of memory that is freed when the request is, after its response has been sent; NULL if
+ * out of memory. Aligned for any type. Only the owner of the event. */
+void *request_keep(struct http_req *r, size_t bytes);
+/** Free that memory. Path, query and fields of the request must not be read any more. */
+void request_kept_drop(struct http_req *r);
 
 /** Maximum bytes of fields in a response head, so that the head fits into the writer's buffer.
  * Clients accept no more than 8 to 16 KiB. */

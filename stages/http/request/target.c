@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces the target of a request.
+ * Replaces the target of a request; memory that requests keep.
  *
  * The new path is checked and normalized like one that a client sends, so that later stages, and an
  * origin, get a path that was judged. Earlier targets stay valid until the request is freed, since
@@ -15,10 +15,23 @@
 #include "http/message/normal_path.h"
 #include "http/request/request.h"
 
-struct http_target {
-	struct http_target *next;
-	char text[]; /* path, then '?' and the query if there is one */
+/* Memory that belongs to a request. */
+struct http_kept {
+	_Alignas(16) struct http_kept *next;
+	_Alignas(16) char mem[];
 };
+
+void *request_keep(struct http_req *r, size_t bytes)
+{
+	struct http_kept *k = malloc(sizeof(*k) + bytes);
+
+	if (!k)
+		return NULL;
+	k->next = r->kept;
+	r->kept = k;
+	r->kept_bytes += (uint32_t)(sizeof(*k) + bytes);
+	return k->mem;
+}
 
 /* Whether `s` has only bytes of one of `kinds`. An escape must be complete if `strict`, and never
  * represent NUL. */
@@ -47,34 +60,29 @@ int weir_http_set_target(
 	    !bytes_good(path, GUARD_PATH, true) ||
 	    (query && !bytes_good(*query, GUARD_QUERY, false)))
 		return WEIR_EINVAL;
-	struct http_target *t = malloc(sizeof(*t) + path.n + 1 + query_n);
-	if (!t)
+	char *text = request_keep(r, path.n + 1 + query_n);
+	if (!text)
 		return WEIR_ENOMEM;
-	long n = normal_path(path, t->text);
-	if (n < 0) {
-		free(t);
+	long n = normal_path(path, text);
+	if (n < 0)
 		return WEIR_EINVAL;
-	}
-	char *end = t->text + n;
+	char *end = text + n;
 	if (query) {
 		*end++ = '?';
 		if (query->n > 0)
 			memcpy(end, query->p, query->n);
 	}
-	t->next = r->targets;
-	r->targets = t;
-	r->targets_bytes += (uint32_t)(sizeof(*t) + path.n + 1 + query_n);
-	req->path = (struct weir_slice){t->text, (size_t)n};
+	req->path = (struct weir_slice){text, (size_t)n};
 	req->query = (struct weir_slice){end, query ? query->n : 0};
 	return 0;
 }
 
-void request_targets_drop(struct http_req *r)
+void request_kept_drop(struct http_req *r)
 {
-	while (r->targets) {
-		struct http_target *t = r->targets;
-		r->targets = t->next;
-		free(t);
+	while (r->kept) {
+		struct http_kept *k = r->kept;
+		r->kept = k->next;
+		free(k);
 	}
-	r->targets_bytes = 0;
+	r->kept_bytes = 0;
 }

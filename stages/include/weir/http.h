@@ -77,6 +77,9 @@ struct weir_http_response {
 	/* set by weir_http_stream_begin: the body is sent in parts, `body` and `fd` are unused, and
 	 * the response can no longer be changed */
 	bool streamed;
+	/* set by weir_http_respond_status for errors: the body is the standard text of the status, for
+	 * which `error_pages` of http.server may have a page */
+	bool standard;
 	uint16_t n_pieces; /* if > 0, the body is piece[0..n_pieces), `length` bytes in total */
 	/* preformatted lines, see weir_http_fields_good; must stay valid until `release` runs */
 	struct weir_slice fields;
@@ -217,7 +220,8 @@ static inline int64_t weir_http_body_bytes(const struct weir_http_response *res)
 	return res->fd >= 0 || res->n_pieces > 0 ? res->length : (int64_t)res->body.n;
 }
 
-/** Respond with a line of plain text, such as "404 Not Found\n". */
+/** Respond with a line of plain text, such as "404 Not Found\n". For a status from 400, http.server sends the
+ * page of its `error_pages` instead, if it has one. */
 WEIR_API int weir_http_respond_status(struct weir_http_request *req, int status);
 
 /** Add a response field. Returns 0; WEIR_EINVAL if the name is invalid, the value contains a
