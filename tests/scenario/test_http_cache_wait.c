@@ -278,7 +278,7 @@ static void origin_is_refused(void)
 	struct cached k = cached_new();
 
 	fixture_set(k.s.app, "admission.policy", "rate");
-	fixture_set(k.s.app, "admission.rate", "0.001/s");
+	fixture_set(k.s.app, "admission.rate", "0.001");
 	fixture_set(k.s.app, "admission.burst", "1");
 	cached_start(&k);
 	CU_ASSERT(cached_fetch(&k, k.c, GET("/a"), cached_reply(200, OLD, "one"), 200, "one"));
