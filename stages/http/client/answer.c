@@ -13,6 +13,7 @@
 #include "http/conn/await.h"
 #include "http/message/parse.h"
 #include "http/message/put.h"
+#include "http/request/filter.h"
 #include "http/request/request.h"
 
 bool client_lists(struct weir_slice value, struct weir_slice token)
@@ -167,8 +168,10 @@ enum step answer_run(struct exchange *x)
 		}
 		make_room(x->up);
 		int64_t n = upstream_read(x->up);
-		if (n == 0)
+		if (n == 0) {
+			http_stream_flush(x->req); /* the origin pauses */
 			return STEP_ON;
+		}
 		if (n < 0)
 			return closed(x, n == -2);
 		x->heard = true;
