@@ -248,10 +248,10 @@ static void set_phase_times(const struct run *run, struct load_result *result, i
 }
 
 /* Mark the phases whose generator was late: their latencies are those of the generator rather than
- * the server's. In a closed loop, no request can be late. */
+ * the server's. In a closed loop without users, no request can be late. */
 static void mark_late(const struct load_plan *plan, struct load_result *result)
 {
-	for (int i = 0; i < plan->n_phases && !plan->closed; i++)
+	for (int i = 0; i < plan->n_phases && (!plan->closed || plan->users > 0); i++)
 		result->phase[i].late =
 		    load_lag_late(&result->phase[i].lag, load_phase_lag_limit_ns(plan, i));
 }

@@ -73,7 +73,7 @@ int worker_init(struct worker *w, struct run_shared *run, int rank)
 
 	*w = (struct worker){.run = run, .plan = plan, .rank = rank, .epoll_fd = -1, .n_conns = n};
 	w->depth = plan->fresh || plan->pipeline < 1 ? 1 : plan->pipeline;
-	w->idle_users = n * w->depth;
+	w->idle_users = plan->users > 0 ? 0 : n * w->depth;
 	rc = tally_init(&w->tally, plan, &run->exchange);
 	if (rc == 0 && !plan->closed)
 		rc = load_schedule_new(plan, &w->schedule);
@@ -272,6 +272,7 @@ void *worker_main(void *arg)
 		now_ns = weir_clock_ns(CLOCK_MONOTONIC);
 	timer_wheel_init(&w->deadlines, tick_ns > TICK_MIN_NS ? tick_ns : TICK_MIN_NS, now_ns);
 	timer_wheel_init(&w->paces, TICK_MIN_NS, now_ns);
+	worker_start_users(w);
 	loop(w);
 	if (getrusage(RUSAGE_THREAD, &usage) == 0) {
 		w->cpu_user_s = seconds(usage.ru_utime);

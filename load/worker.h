@@ -107,6 +107,25 @@ void worker_work_kicked(struct worker *w);
 
 /* ---- the life of a request (worker_tickets.c) ---- */
 
+/** Return the phase at a time, searching from `phase` on. */
+int worker_phase_at(const struct worker *w, int phase, int64_t at_ns);
+
+/** Return the index of a request of the ticket's class: the next one of a log, or one by its share. */
+uint32_t worker_pick_request(struct worker *w, struct ticket *t);
+
+/* ---- users (worker_users.c) ---- */
+
+/** Schedule the next request of a session after a pause. */
+void worker_next_of_session(struct worker *w, struct ticket *t);
+
+/** Schedule the next request of a user equivalent, whose request was `good`: for the next file of its
+ * page, or for another page after a pause if it has all files or the request has failed. */
+void worker_next_page(struct worker *w, struct ticket *t, bool good);
+
+/** Schedule the first requests of this worker's user equivalents. Each n-th user is one of this
+ * worker, of n workers. run->start_ns must be set. */
+void worker_start_users(struct worker *w);
+
 /** Advance to this worker's next arrival. Each of n workers takes every n-th arrival of the
  * schedule. */
 void worker_next_arrival(struct worker *w);
