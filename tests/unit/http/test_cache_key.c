@@ -43,7 +43,7 @@ static void test_requests(void)
 {
 	struct test_request t;
 	struct hcache_key k, url;
-	char *names[] = {"X-Tenant"};
+	char name[] = "X-Tenant", *names[] = {name};
 	const struct weir_strings fields = {1, names};
 
 	request_init(&t, "/b");
