@@ -106,6 +106,7 @@ static enum step deliver(struct exchange *x, struct weir_slice data)
 static enum step torn(struct exchange *x)
 {
 	client_count(x->cl, CLIENT_BAD, 1);
+	rows_failed(x->up->origin, "answer");
 	pick_failed(x->cl, x->up->origin);
 	return exchange_end(x, WEIR_EFAILED, 502);
 }

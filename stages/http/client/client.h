@@ -191,12 +191,20 @@ struct client {
 	const struct weir_field *peer, *scheme; /* of requests */
 };
 
-/** One address of an origin, for all loops. */
+/** Steps in which the time to the first byte is counted: see rows.c. */
+#define CLIENT_STEPS        91
+#define CLIENT_STEPS_OCTAVE 3
+
+/** One address of an origin, for all loops. Those of rows.c are changed without a lock. */
 struct endpoint {
 	const struct origin_spec *spec;
 	struct address address;
 	int users;       /* slots of loops that have it; under client->lock */
 	atomic_int live; /* loops in which it may get requests */
+	/* rows.c */
+	atomic_int_fast64_t requests, busy, open, failures, retries, ejections, out, asked, last_s;
+	atomic_uint first_byte[CLIENT_STEPS];
+	_Atomic(const char *) last_why;
 	atomic_uint
 	    checked; /* counts changes of what the checks say, which the first loop makes for all; the
 				lowest bit is set if it is left out */
@@ -209,6 +217,7 @@ struct origin {
 	struct address address;
 	bool live;             /* is in cl->live: may get requests */
 	bool second;           /* of the family that is used if the others are out; see names.c */
+	bool asked;            /* this loop counts in endpoint.asked */
 	struct upstream *idle; /* the one that was used last is first */
 	int busy, open;        /* exchanges under way; connections, also idle ones */
 	int fails;             /* failures since the last success */
@@ -447,6 +456,21 @@ void pick_forget(struct client_loop *cl, struct origin *o);
 void pick_eject(struct client_loop *cl, struct origin *o);
 /** Take a retry from the budget. */
 bool pick_retry(struct client_loop *cl);
+
+/* ---- rows.c ---- */
+
+extern const struct weir_rows client_rows;
+/** Count for all loops: a request is sent to an address, and is over; the head of its answer has come after
+ * `ns`; it has failed for the reason `why`, a static word; it goes on elsewhere; a loop leaves the address
+ * out, or no longer; a loop does not use it any more; `n` connections more are open. The thread of the loop. */
+void rows_asked(struct origin *o);
+void rows_over(struct origin *o);
+void rows_forget(struct origin *o);
+void rows_first_byte(struct origin *o, int64_t ns);
+void rows_failed(struct origin *o, const char *why);
+void rows_retried(struct origin *o);
+void rows_out(struct origin *o, bool out);
+void rows_open(struct origin *o, int n);
 
 /* ---- upstream.c ---- */
 

@@ -98,6 +98,7 @@ struct origin *pick_with_room(struct client_loop *cl, const struct origin *avoid
 void pick_begin(struct exchange *x, struct origin *o)
 {
 	o->busy++;
+	rows_asked(o);
 	x->trial = o->out_until_ns != 0;
 	o->trial |= x->trial;
 }
@@ -105,6 +106,7 @@ void pick_begin(struct exchange *x, struct origin *o)
 void pick_end(struct exchange *x, struct origin *o)
 {
 	o->busy--;
+	rows_over(o);
 	if (x->trial)
 		o->trial = false;
 	x->trial = false;
@@ -117,6 +119,7 @@ void pick_succeeded(struct client_loop *cl, struct origin *o)
 		return;
 	o->out_until_ns = 0;
 	client_count(cl, CLIENT_OUT, -1);
+	rows_out(o, false);
 }
 
 void pick_forget(struct client_loop *cl, struct origin *o)
@@ -133,6 +136,7 @@ void pick_eject(struct client_loop *cl, struct origin *o)
 	if (o->out_until_ns == 0) {
 		client_count(cl, CLIENT_OUT, 1);
 		client_count(cl, CLIENT_EJECTIONS, 1);
+		rows_out(o, true);
 	}
 	o->out_until_ns = client_now_ns(cl) + client_conf(cl)->eject_ns;
 }

@@ -88,6 +88,7 @@ static void count_failure(const struct exchange *x, enum failure why)
 
 static enum step again(struct exchange *x, struct origin *o)
 {
+	rows_retried(o);
 	x->tries++;
 	x->failed = o;
 	x->stale = false;
@@ -99,6 +100,7 @@ enum step tries_failed(struct exchange *x, struct origin *o, enum failure why)
 {
 	count_failure(x, why);
 	x->why = failure_word(why);
+	rows_failed(o, x->why);
 	pick_failed(x->cl, o);
 	if (!may_retry(x, o, why))
 		return exchange_end(x, WEIR_EFAILED, why >= FAILURE_TIME ? 504 : 502);
