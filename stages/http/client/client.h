@@ -54,7 +54,7 @@ struct http_waker;
 /** A collected body of at least this length is sent from the buffer of the upstream. Shorter ones are
  * copied, since the buffer would be in use until a slow client has taken them. */
 #define CLIENT_LEND_MIN (CLIENT_BUFFER_BYTES / 4)
-/** Buffers that a loop keeps for the next exchanges: 1 MiB. */
+/** Buffers that a loop keeps for the next exchanges: 1.1 MiB. */
 #define CLIENT_BUFFERS_KEPT 32
 /** Exchanges that a loop keeps for the next requests. */
 #define CLIENT_EXCHANGES_KEPT 64
