@@ -131,17 +131,6 @@ static void answer_stages(const struct call *c, struct reply *r)
 	c->source->view_free(v);
 }
 
-static void answer_rows(const struct call *c, struct reply *r)
-{
-	struct weir_graph_view *v = take_view(c, r);
-
-	if (!v)
-		return;
-	if (find_stage(v, c->name[0], r))
-		reply_json(r, 200, rows_json(c->source, c->name[0]));
-	c->source->view_free(v);
-}
-
 static void answer_stage(const struct call *c, struct reply *r)
 {
 	struct weir_graph_view *v = take_view(c, r);

@@ -124,3 +124,16 @@ void rows_prom(
 				family(source, v, to.rows, k, out);
 	}
 }
+
+/* ---- the route ---- */
+
+void answer_rows(const struct call *c, struct reply *r)
+{
+	struct weir_graph_view *v = take_view(c, r);
+
+	if (!v)
+		return;
+	if (find_stage(v, c->name[0], r))
+		reply_json(r, 200, rows_json(c->source, c->name[0]));
+	c->source->view_free(v);
+}

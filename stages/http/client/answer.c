@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 #include "http/conn/await.h"
 #include "http/message/parse.h"
 #include "http/message/put.h"

@@ -14,10 +14,10 @@
 #include <time.h>
 
 #include <weir/clock.h>
-#include <weir/rows.h>
 #include <weir/graph.h>
+#include <weir/rows.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 /* How often a drain looks whether it must end at once. */
 #define LOOK_NS 50000000LL

@@ -22,7 +22,7 @@
 
 #include <weir/log.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 /* Time after which a failed name is asked for again. */
 #define RETRY_NS 1000000000LL

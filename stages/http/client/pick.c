@@ -11,7 +11,7 @@
  * one request; the others are answered with 502 at once. With health checks, the checks find out instead:
  * an origin that fails them may do so on purpose, so that it gets no requests.
  */
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 #include <weir/random.h>
 

@@ -12,7 +12,7 @@
 
 #include <weir/rows.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 static void add(atomic_int_fast64_t *count, int64_t n)
 {

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 int tries_parse(const struct weir_strings *words, unsigned *set, int *bad)
 {

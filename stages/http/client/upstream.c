@@ -17,7 +17,7 @@
 
 #include <weir/log.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 /* Requests over a connection between two measurements of its round trip, each a system call. */
 #define MEASURE_EVERY 64
