@@ -117,7 +117,8 @@ struct endpoint {
 	int users;       /* slots of loops that have it; under client->lock */
 	atomic_int live; /* loops in which it may get requests */
 	/* rows.c */
-	atomic_int_fast64_t requests, busy, open, failures, retries, ejections, out, asked, last_s;
+	atomic_int_fast64_t requests, busy, open, failures, retries, ejections, out, asked, trials,
+	    last_s;
 	atomic_uint first_byte[CLIENT_STEPS];
 	_Atomic(const char *) last_why;
 	atomic_uint

@@ -44,6 +44,8 @@ extern const struct weir_rows client_rows;
 void rows_asked(struct origin *o);
 void rows_over(struct origin *o);
 void rows_forget(struct origin *o);
+/** `n` requests more try out whether the address is back. */
+void rows_trial(struct origin *o, int n);
 void rows_first_byte(struct origin *o, int64_t ns);
 void rows_failed(struct origin *o, const char *why);
 void rows_retried(struct origin *o);

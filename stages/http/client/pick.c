@@ -101,14 +101,18 @@ void pick_begin(struct exchange *x, struct origin *o)
 	rows_asked(o);
 	x->trial = o->out_until_ns != 0;
 	o->trial |= x->trial;
+	if (x->trial)
+		rows_trial(o, 1);
 }
 
 void pick_end(struct exchange *x, struct origin *o)
 {
 	o->busy--;
 	rows_over(o);
-	if (x->trial)
+	if (x->trial) {
 		o->trial = false;
+		rows_trial(o, -1);
+	}
 	x->trial = false;
 }
 

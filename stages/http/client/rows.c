@@ -75,6 +75,11 @@ void rows_out(struct origin *o, bool out)
 		add(&o->shared->ejections, 1);
 }
 
+void rows_trial(struct origin *o, int n)
+{
+	add(&o->shared->trials, n);
+}
+
 void rows_open(struct origin *o, int n)
 {
 	add(&o->shared->open, n);
@@ -85,7 +90,8 @@ void rows_open(struct origin *o, int n)
 static const struct weir_row_column columns[] = {
     {"origin", WEIR_ROW_LABEL, "", "the origin as configured"},
     {"address", WEIR_ROW_LABEL, "", "its address; a name may have several"},
-    {"state", WEIR_ROW_TEXT, "", "in, out (left out by all loops), or part (by some)"},
+    {"state", WEIR_ROW_TEXT, "",
+	"in, out (left out by all loops), part (by some), trial (a request tries it)"},
     {"in", WEIR_ROW_GAUGE, "", "1 unless the address is left out by all loops"},
     {"busy", WEIR_ROW_GAUGE, "requests", "requests under way at the address"},
     {"share", WEIR_ROW_GAUGE, "", "part of the requests of the stage that are under way, 0 to 1"},
@@ -142,7 +148,9 @@ static const char *state_of(const struct endpoint *e)
 
 	if (atomic_load(&e->checked) & 1)
 		return "out";
-	return out <= 0 ? "in" : out >= get(&e->asked) ? "out" : "part";
+	if (out <= 0)
+		return "in";
+	return get(&e->trials) > 0 ? "trial" : out >= get(&e->asked) ? "out" : "part";
 }
 
 static void read_one(const struct endpoint *e, double busy, weir_row_visit visit, void *to)
