@@ -19,7 +19,7 @@ BUILD_PACKAGES=(gcc libc6-dev make cmake ninja-build pkgconf liburcu-dev libyaml
 	libc-ares-dev)
 TEST_PACKAGES=(libcunit1-dev g++ groff-base fish dpkg-dev file procps curl openssl ca-certificates python3-jsonschema)
 # Programs used by tests/conformance, and their packages.
-CONFORMANCE_PROGRAMS=(nginx:nginx-light haproxy:haproxy lighttpd:lighttpd slowhttptest:slowhttptest varnishtest:varnish
+CONFORMANCE_PROGRAMS=(nginx:nginx-light haproxy:haproxy lighttpd:lighttpd apache2:apache2-bin slowhttptest:slowhttptest varnishtest:varnish
 	h2load:nghttp2-client wrk:wrk hey:hey ab:apache2-utils siege:siege node:nodejs
 	testssl:testssl.sh)
 NIKTO_PACKAGES=(perl libwhisker2-perl libnet-ssleay-perl)

@@ -18,18 +18,32 @@ import tempfile
 import time
 
 START_S = 20
+APACHE_MODULES = "/usr/lib/apache2/modules"  # of Debian's apache2-bin
 
-WEIR = """weir: 1
+HEAD = """weir: 1
 name: conformance
-admin: {{ listen: "127.0.0.1:0" }}
+admin: { listen: "127.0.0.1:0" }
 stages:
-  web:
+"""
+WEIR = HEAD.replace("{ ", "{{ ").replace(" }", " }}") + """  web:
     use: http.server
     with: {{ listen: "127.0.0.1:{port}"{knobs} }}
     to: {{ request: answer }}
   answer: {{ {answer}, threads: inline }}
 """
 ECHO = "use: echo"
+
+PROXY = """  web_{name}:
+    use: http.server
+    with: {{ listen: "127.0.0.1:{port}", stream: 1KiB, max_body: 1MiB }}
+    to: {{ request: {name} }}
+  {name}:
+    use: http.client
+    threads: inline
+    width: {{ min: 64, max: 64 }}
+    queue: {{ limit: 10000 }}
+    with: {{ origins: ["127.0.0.1:{origin}"] }}
+"""
 
 NGINX = """daemon off;
 worker_processes 1;
@@ -63,6 +77,73 @@ frontend web
   default_backend origin
 backend origin
   server s 127.0.0.1:{origin}
+"""
+
+# Origins that show what they saw: each logs a line "METHOD TARGET STATUS for=X-FORWARDED-FOR" and redirects to /seen and
+# the target. All but nginx are as lenient as they can be.
+NGINX_ECHO = """daemon off;
+worker_processes 1;
+pid {folder}/{name}.pid;
+error_log {folder}/{name}.err crit;
+events {{ worker_connections 4096; }}
+http {{
+  log_format seen escape=json '$request_method $request_uri $status for=$http_x_forwarded_for';
+  access_log {folder}/{name}.seen seen;
+  keepalive_requests 1000000;
+  ignore_invalid_headers off;
+  underscores_in_headers on;
+  merge_slashes off;
+  large_client_header_buffers 4 64k;
+  client_body_temp_path {folder}/{name}-body;
+  proxy_temp_path {folder}/{name}-proxy;
+  fastcgi_temp_path {folder}/{name}-fastcgi;
+  uwsgi_temp_path {folder}/{name}-uwsgi;
+  scgi_temp_path {folder}/{name}-scgi;
+  server {{ listen 127.0.0.1:{port} backlog=4096; location / {{ return 302 /seen$request_uri; }} }}
+}}
+"""
+
+APACHE_ECHO = """ServerRoot {folder}
+ServerName t
+Listen 127.0.0.1:{port}
+PidFile {folder}/{name}.pid
+ErrorLog {folder}/{name}.err
+LogLevel crit
+LoadModule mpm_event_module {modules}/mod_mpm_event.so
+LoadModule authz_core_module {modules}/mod_authz_core.so
+LoadModule rewrite_module {modules}/mod_rewrite.so
+HttpProtocolOptions Unsafe
+AllowEncodedSlashes NoDecode
+MergeSlashes Off
+KeepAlive On
+MaxKeepAliveRequests 0
+KeepAliveTimeout 60
+ServerLimit 1
+ThreadsPerChild 200
+ThreadLimit 200
+MaxRequestWorkers 200
+DocumentRoot {folder}
+LogFormat "%m %U%q %>s for=%{{X-Forwarded-For}}i" seen
+CustomLog {folder}/{name}.seen seen
+RewriteEngine On
+RewriteRule ^ /seen%{{REQUEST_URI}} [R=302,L,NE]
+"""
+
+LIGHTTPD_ECHO = """server.document-root = "{folder}"
+server.bind = "127.0.0.1"
+server.port = {port}
+server.modules = ( "mod_redirect", "mod_accesslog" )
+server.errorlog = "{folder}/{name}.err"
+server.upload-dirs = ( "{folder}" )
+server.max-keep-alive-requests = 1000000
+server.max-keep-alive-idle = 60
+server.max-fds = 4096
+server.http-parseopts = ( "header-strict" => "disable", "host-strict" => "disable", "host-normalize" => "disable",
+  "url-normalize" => "disable", "method-get-body" => "enable" )
+accesslog.filename = "{folder}/{name}.seen"
+accesslog.format = "%m %U%q %s for=%{{X-Forwarded-For}}i"
+url.redirect-code = 302
+url.redirect = ( "^(.*)$" => "/seen$1" )
 """
 
 LIGHTTPD = """server.document-root = "{folder}"
@@ -169,3 +250,35 @@ class Servers:
         port = free_port()
         self.start("lighttpd", [find("lighttpd"), "-D", "-f", "CONF"],
                    LIGHTTPD.format(folder=self.folder, port=port, origin=origin), port)
+
+    def start_echo_origins(self):
+        port = free_port()
+        self.start("nginx", [find("nginx"), "-p", self.folder, "-c", "CONF"],
+                   NGINX_ECHO.format(folder=self.folder, name="nginx", port=port), port)
+        port = free_port()
+        self.start("apache", [find("apache2"), "-X", "-f", "CONF"],
+                   APACHE_ECHO.format(folder=self.folder, name="apache", port=port, modules=APACHE_MODULES), port)
+        port = free_port()
+        self.start("lighttpd", [find("lighttpd"), "-D", "-f", "CONF"],
+                   LIGHTTPD_ECHO.format(folder=self.folder, name="lighttpd", port=port), port)
+        port = free_port()
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "echo_origin.mjs")
+        self.start("node", [find("node"), "--insecure-http-parser", script, str(port)], "", port)
+
+    def origin_log(self, name):
+        """What an origin of start_echo_origins has logged, all of it."""
+        if name == "node":
+            return self.log(name)
+        if name == "lighttpd":  # it buffers its log
+            self.processes[name].send_signal(signal.SIGTERM)
+            self.processes[name].wait(10)
+        with open(os.path.join(self.folder, name + ".seen"), errors="replace") as f:
+            return f.read()
+
+    def start_weir_proxy(self, origins):
+        """Starts weir with a server for each of `origins`, {name: port}. Returns {name: weir's port}."""
+        ports = {name: free_port() for name in origins}
+        text = HEAD + "".join(PROXY.format(name=name, port=ports[name], origin=origin)
+                              for name, origin in origins.items())
+        self.start("weir", [self.weir, "run", "CONF"], text, next(iter(ports.values())))
+        return ports

@@ -9,10 +9,11 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 #include "http/conn/await.h"
 #include "http/message/parse.h"
 #include "http/message/put.h"
+#include "http/request/filter.h"
 #include "http/request/request.h"
 
 bool client_lists(struct weir_slice value, struct weir_slice token)
@@ -62,9 +63,10 @@ bool answer_passes(const struct http_head *head, struct weir_slice name)
 }
 
 /* Copy the fields to the answer. Returns false if out of memory, or if they are too long. */
-static bool pass_fields(
-    struct weir_http_request *req, const struct http_head *head, const char *via)
+static bool pass_fields(struct exchange *x, const struct http_head *head)
 {
+	struct weir_http_request *req = x->req;
+	const char *via = x->cl->client->via;
 	size_t n = 8 + strlen(via);
 	char *at;
 
@@ -75,7 +77,8 @@ static bool pass_fields(
 		return false;
 	for (int i = 0; i < head->n_headers; i++) {
 		const struct weir_http_header *h = &head->headers[i];
-		if (!answer_passes(head, h->name))
+		if (!answer_passes(head, h->name) &&
+		    !(x->trailers && weir_slice_is(h->name, "trailer")))
 			continue;
 		at = PUT(put(at, h->name.p, h->name.n), ": ");
 		at = h->value.n > 0 ? put(at, h->value.p, h->value.n) : at;
@@ -141,11 +144,16 @@ static enum step head(struct exchange *x, bool *more)
 							 : STEP_ON;
 	if (tries_status(x, h.code))
 		return STEP_OVER;
+	rows_first_byte(u->origin, client_now_ns(x->cl) - x->since_ns);
 	frame(x, &h);
 	if (h.code == 503) /* the origin is overloaded: the width is lowered */
 		weir_hold_refused(x->cl->client->st, x->ev);
-	if (!pass_fields(x->req, &h, x->cl->client->via))
-		return exchange_end(x, WEIR_ENOMEM, 0);
+	if (!pass_fields(x, &h)) {
+		x->why =
+		    "fields"; /* they are as long as those of http.server may be, and Via is added */
+		client_count(x->cl, CLIENT_BAD, 1);
+		return exchange_end(x, WEIR_EFAILED, 502);
+	}
 	return answer_begin(x, &h);
 }
 
@@ -187,8 +195,10 @@ enum step answer_run(struct exchange *x)
 			x->timed = true;
 			exchange_time(x); /* `min_rate` may end the wait before `timeout` */
 		}
-		if (n == 0)
+		if (n == 0) {
+			http_stream_flush(x->req); /* the origin pauses */
 			return STEP_ON;
+		}
 		if (n < 0)
 			return closed(x, n == -2);
 		x->heard = true;

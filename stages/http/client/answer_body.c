@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 #include "http/conn/await.h"
 
 /* Time in which a body may be slower than `min_rate`. */
@@ -92,6 +92,9 @@ static enum step deliver(struct exchange *x, struct weir_slice data)
 		x->pend.p += n;
 		x->pend.n -= (size_t)n;
 		if (x->pend.n > 0 && !http_await_parts(x->req, WEIR_HTTP_ROOM)) {
+			/* The origin does not work for this request any more: its time and its place in
+			 * the width are not spent on a client that reads slowly. */
+			weir_hold_served(x->cl->client->st, x->ev);
 			x->blocked = true;
 			x->blocked_ns = client_now_ns(x->cl);
 			return STEP_ON;
@@ -103,6 +106,7 @@ static enum step deliver(struct exchange *x, struct weir_slice data)
 static enum step torn(struct exchange *x)
 {
 	client_count(x->cl, CLIENT_BAD, 1);
+	rows_failed(x->up->origin, "answer");
 	pick_failed(x->cl, x->up->origin);
 	return exchange_end(x, WEIR_EFAILED, 502);
 }
@@ -113,8 +117,14 @@ static enum step decode(struct exchange *x, bool *more)
 	struct upstream *u = x->up;
 	const char *at = u->buffer + u->start;
 	struct weir_slice data;
+	uint16_t before = x->chunk.trailer;
 	enum chunk_verdict v = chunk_next(&x->chunk, &at, u->buffer + u->end, &data);
 
+	if (WEIR_UNLIKELY(x->trailers && x->chunk.trailer > before)) {
+		/* they are the last bytes; END_LF behind them does not count */
+		size_t n = (size_t)(x->chunk.trailer - before);
+		trailers_keep(x, at - n - (v == CHUNK_END), n);
+	}
 	u->start = (uint32_t)(at - u->buffer);
 	switch (v) {
 	case CHUNK_DATA:
@@ -123,6 +133,8 @@ static enum step decode(struct exchange *x, bool *more)
 		*more = true;
 		return STEP_ON;
 	case CHUNK_END:
+		if (WEIR_UNLIKELY(x->n_trailer > 0))
+			trailers_pass(x);
 		return exchange_done(x);
 	default:
 		return torn(x);

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 #include "http/message/put.h"
 #include "http/request/request.h"
 
@@ -164,6 +164,13 @@ static char *put_chain(char *at, const struct exchange *x)
 	return at;
 }
 
+/* Whether an origin could wait for a body if no length were sent, or answer 411. */
+static bool has_meaning(const struct weir_http_request *req)
+{
+	return req->method == WEIR_HTTP_POST || req->method == WEIR_HTTP_PUT ||
+	       req->method == WEIR_HTTP_PATCH || weir_http_header(req, "transfer-encoding").n > 0;
+}
+
 /* How long the body is, and how it is sent. */
 static char *put_length(char *at, struct exchange *x)
 {
@@ -175,7 +182,7 @@ static char *put_length(char *at, struct exchange *x)
 	if (weir_http_body_streamed(x->req))
 		return PUT(put_slice(PUT(at, "Content-Length: "), length), "\r\n");
 	/* the length that has arrived: the client may have sent chunks */
-	if (length.n == 0 && x->req->body.n == 0)
+	if (length.n == 0 && x->req->body.n == 0 && !has_meaning(x->req))
 		return at;
 	return PUT(put_number(PUT(at, "Content-Length: "), x->req->body.n), "\r\n");
 }
@@ -222,6 +229,9 @@ int ask_head(struct exchange *x)
 	at = PUT(put_target(at, req), " HTTP/1.1\r\nHost: ");
 	at = req->host.n > 0 ? put_slice(at, req->host) : put(at, authority, strlen(authority));
 	at = put_fields(PUT(at, "\r\n"), x);
+	x->trailers = trailers_wanted(x->req);
+	if (x->trailers && !x->upgrade)
+		at = PUT(at, "Connection: TE\r\nTE: trailers\r\n");
 	if (x->upgrade)
 		at = PUT(at, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
 	at = put_chain(at, x);

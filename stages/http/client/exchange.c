@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 #include "http/conn/await.h"
 #include "http/message/status.h"
 
@@ -266,6 +266,7 @@ enum step exchange_end(struct exchange *x, int status, int code)
 	if (x->next)
 		x->next->prev = x->prev;
 	ask_drop(&x->ask);
+	free(x->trailer);
 	if (status != WEIR_OK && !x->begun)
 		weir_http_response_reset(x->req); /* also drops the fields of the origin */
 	if (status == WEIR_EFAILED) {

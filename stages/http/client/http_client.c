@@ -15,8 +15,9 @@
 
 #include <weir/clock.h>
 #include <weir/graph.h>
+#include <weir/rows.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 /* How often a drain looks whether it must end at once. */
 #define LOOK_NS 50000000LL
@@ -141,7 +142,7 @@ static int client_start(struct weir_stage *st, struct weir_err *err)
 		else if (cl)
 			client_loop_free(cl);
 	}
-	return rc;
+	return rc != 0 ? rc : weir_rows_offer(st, &client_rows);
 }
 
 static int64_t all_held(struct client *c)
@@ -203,6 +204,7 @@ static void client_fini(struct weir_stage *st)
 {
 	struct client *c = weir_state(st);
 
+	weir_rows_withdraw(st);
 	for (int i = 0; i < c->n_loops; i++) {
 		weir_loop_stop(c->loop[i]->loop);
 		weir_loop_join(c->loop[i]->loop);

@@ -10,6 +10,8 @@
 
 #include "http/conn/await.h"
 #include "http/conn/conn.h"
+#include "http/conn/parts.h"
+#include "http/request/filter.h"
 #include "http/request/transfer.h"
 
 static struct http_req *req_of(struct weir_http_request *req)
@@ -124,7 +126,10 @@ int http_stream_begin_length(
 	rc = weir_http_respond(req, status, content_type, (struct weir_slice){NULL, 0}, NULL, NULL);
 	if (rc != 0)
 		return rc;
-	rc = prepare(r);
+	if (WEIR_UNLIKELY(r->filters != NULL))
+		rc = filters_head(req, &length);
+	if (rc == 0)
+		rc = prepare(r);
 	if (rc != 0) {
 		weir_http_response_reset(req);
 		return rc;
@@ -149,8 +154,17 @@ int weir_http_stream_begin(struct weir_http_request *req, int status, const char
 	return http_stream_begin_length(req, status, content_type, -1);
 }
 
+/* Make the I/O thread send the bytes of the ring, if it has found the ring empty. */
+static void signal_bytes_locked(struct transfer *t)
+{
+	if (!t->idle || ring_used(&t->out) == 0)
+		return;
+	t->idle = false;
+	signal_locked(t);
+}
+
 /* Copy as much of `data` into the ring as fits. Only the caller adds bytes, so space that was free
- * stays free. */
+ * stays free; the I/O thread adds those of a tail, before which no others may go. */
 static size_t write_some(struct transfer *t, struct weir_slice data)
 {
 	size_t done = 0;
@@ -158,7 +172,7 @@ static size_t write_some(struct transfer *t, struct weir_slice data)
 	while (done < data.n) {
 		char *room;
 		pthread_mutex_lock(&t->lock);
-		size_t n = ring_space(&t->out, &room);
+		size_t n = transfer_has_tail(t) ? 0 : ring_space(&t->out, &room);
 		pthread_mutex_unlock(&t->lock);
 		if (n == 0)
 			break;
@@ -166,30 +180,48 @@ static size_t write_some(struct transfer *t, struct weir_slice data)
 		memcpy(room, data.p + done, n);
 		pthread_mutex_lock(&t->lock);
 		t->out.put += n;
-		if (t->idle) {
-			t->idle = false;
-			signal_locked(t);
-		}
+		signal_bytes_locked(t);
 		pthread_mutex_unlock(&t->lock);
 		done += n;
 	}
 	return done;
 }
 
-int64_t weir_http_stream_write(struct weir_http_request *req, struct weir_slice data)
+static bool is_gone(struct transfer *t)
 {
-	struct transfer *t = req_of(req)->transfer;
-
-	if (!req->res.streamed)
-		return WEIR_EINVAL;
 	pthread_mutex_lock(&t->lock);
 	bool gone = t->gone;
 	pthread_mutex_unlock(&t->lock);
-	if (gone)
+	return gone;
+}
+
+int64_t parts_write(struct weir_http_request *req, struct weir_slice data)
+{
+	struct transfer *t = req_of(req)->transfer;
+
+	if (is_gone(t))
 		return WEIR_EGONE;
 	size_t n = t->bodiless ? data.n : write_some(t, data);
+	if (n < data.n && t->keeps_all) {
+		pthread_mutex_lock(&t->lock);
+		transfer_keep_locked(t, (struct weir_slice){data.p + n, data.n - n});
+		signal_bytes_locked(t);
+		pthread_mutex_unlock(&t->lock);
+		n = data.n;
+	}
 	t->written += (int64_t)n;
 	return (int64_t)n;
+}
+
+int64_t weir_http_stream_write(struct weir_http_request *req, struct weir_slice data)
+{
+	struct http_req *r = req_of(req);
+
+	if (!req->res.streamed)
+		return WEIR_EINVAL;
+	if (WEIR_UNLIKELY(r->filters != NULL) && is_gone(r->transfer))
+		return WEIR_EGONE; /* whatever the filters would still take */
+	return filters_write(r->filters, req, data);
 }
 
 int weir_http_stream_trailer(struct weir_http_request *req, const char *name, const char *value)
@@ -232,6 +264,8 @@ void weir_http_wait(struct weir_stage *st, struct weir_event **ev, unsigned what
 	struct weir_event *e = *ev;
 
 	WEIR_ASSERT(t && what != 0); /* only a request with a transfer can have returned "wait" */
+	if (what & WEIR_HTTP_BODY)   /* an answer that follows the body should not lag behind it */
+		http_stream_flush(&r->pub);
 	weir_hold(st, ev);
 	pthread_mutex_lock(&t->lock);
 	WEIR_ASSERT(!t->waiter);

@@ -18,6 +18,7 @@
 #include "http/conn/conn.h"
 #include "net/tls/tls_conn.h"
 #include "http/message/normal_path.h"
+#include "http/request/filter.h"
 #include "http/request/refusal.h"
 #include "http/request/request.h"
 #include "http/request/transfer.h"
@@ -191,14 +192,28 @@ static void run_taps(struct weir_http_request *req, int status)
 	}
 }
 
+static void filter_whole(struct http_req *r, int status)
+{
+	if (filters_head(&r->pub, NULL) != 0) {
+		weir_http_response_reset(&r->pub);
+		weir_http_respond_status(&r->pub, 500);
+	}
+	filters_end(&r->pub, status);
+}
+
 static void finish(struct weir_event *ev, int status)
 {
 	struct http_req *r = weir_event_cast(ev, &weir_http_request_type);
 
 	r->outcome = (int16_t)status;
+	if (WEIR_UNLIKELY(r->filters != NULL) && r->pub.res.streamed)
+		filters_end(&r->pub, status); /* may write the last bytes */
 	/* a streamed response that has begun is only ended, not replaced */
-	if (WEIR_LIKELY(!r->transfer) || !transfer_finished(r->transfer, status))
+	if (WEIR_LIKELY(!r->transfer) || !transfer_finished(r->transfer, status)) {
 		default_answer(r, status);
+		if (WEIR_UNLIKELY(r->filters != NULL))
+			filter_whole(r, status);
+	}
 	run_taps(&r->pub, status);
 	if (!r->loop)
 		return;

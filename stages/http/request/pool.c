@@ -150,6 +150,7 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	r->held_bytes = 0;
 	r->wire_bytes = 0;
 	r->pub.taps = NULL;
+	WEIR_ASSERT(!r->filters);
 	pool_body_drop(p, r);
 	free(r->mem);
 	r->mem = NULL;

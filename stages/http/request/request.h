@@ -33,6 +33,7 @@
 struct conn;
 struct rbuf;
 struct transfer;
+struct http_filter;
 struct http_head;
 struct http_sent;
 struct http_waker;
@@ -75,6 +76,8 @@ struct http_req {
 	/* notified when the response has been sent (sent.h); belongs to the event's owner, then to
 	 * the I/O thread */
 	struct http_sent *sent;
+	/* filters of the response (filter.h), the last added first; belong to the event's owner */
+	struct http_filter *filters;
 	/* set if the body or the response is streamed; belongs to the I/O thread until emission,
 	 * then to the event's owner */
 	struct transfer *transfer;
@@ -110,6 +113,20 @@ void request_fields_to(struct weir_http_request *req, const char *end);
 
 /** Remove the fields called `name` that were added one by one. */
 void request_field_drop(struct weir_http_request *req, const char *name);
+
+/** Return the value of the first field called `name` of the response that stands; {NULL, 0} if there is
+ * none. Valid until the fields change. */
+struct weir_slice response_field(const struct weir_http_request *req, const char *name);
+
+/** Copy the preformatted fields of the response to those that were added one by one, so that each can be
+ * removed. Returns 0 or WEIR_ENOMEM. */
+int response_own_fields(struct weir_http_request *req);
+
+/** Replace the body of a response that is not in parts by bytes that stay valid until `release(arg)` runs,
+ * and keep its status and fields. The old body is released. Returns 0, or WEIR_EINVAL or WEIR_ENOMEM, after
+ * which the response is unchanged, and `release` has been called. */
+int response_replace_body(
+    struct weir_http_request *req, struct weir_slice body, void (*release)(void *arg), void *arg);
 
 /** Drop the fields that were added one by one, and free what they own. */
 void request_fields_reset(struct weir_http_request *req);

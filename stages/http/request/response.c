@@ -81,6 +81,34 @@ void request_field_drop(struct weir_http_request *req, const char *name)
 	}
 }
 
+/* Find a line of `fields` with this name. Returns its value. */
+static struct weir_slice find_value(struct weir_slice fields, const char *name)
+{
+	size_t n = strlen(name);
+	const char *at = fields.p, *end = at + fields.n;
+
+	while (at < end) {
+		const char *eol = memchr(at, '\n', (size_t)(end - at));
+		const char *next = eol ? eol + 1 : end;
+		if ((size_t)(next - at) > n + 2 && at[n] == ':' && strncasecmp(at, name, n) == 0) {
+			at += n + 1;
+			at += *at == ' ';
+			return (struct weir_slice){at, (size_t)(next - at) - 2};
+		}
+		at = next;
+	}
+	return (struct weir_slice){NULL, 0};
+}
+
+struct weir_slice response_field(const struct weir_http_request *req, const char *name)
+{
+	struct weir_slice value = {NULL, 0};
+
+	if (req->fields)
+		value = find_value((struct weir_slice){req->fields, req->n_fields}, name);
+	return value.p ? value : find_value(req->res.fields, name);
+}
+
 static int fields_grow(struct weir_http_request *req, size_t need)
 {
 	size_t size = (size_t)req->fields_size * 2;
@@ -190,6 +218,43 @@ void weir_http_response_reset(struct weir_http_request *req)
 		res->release(res->release_arg);
 	*res = (struct weir_http_response){.fd = -1};
 	request_fields_reset(req);
+}
+
+int response_own_fields(struct weir_http_request *req)
+{
+	struct weir_slice fields = req->res.fields;
+
+	if (fields.n == 0)
+		return 0;
+	char *at = request_fields_room(req, fields.n);
+	if (!at)
+		return WEIR_ENOMEM;
+	request_fields_to(req, put(at, fields.p, fields.n));
+	req->res.fields = (struct weir_slice){NULL, 0};
+	return 0;
+}
+
+int response_replace_body(
+    struct weir_http_request *req, struct weir_slice body, void (*release)(void *arg), void *arg)
+{
+	struct weir_http_response *res = &req->res;
+	int rc = res->streamed ? WEIR_EINVAL : response_own_fields(req);
+
+	if (rc != 0) {
+		if (release)
+			release(arg);
+		return rc;
+	}
+	if (res->release)
+		res->release(res->release_arg);
+	*res = (struct weir_http_response){.status = res->status,
+	    .no_length = res->no_length,
+	    .close = res->close,
+	    .fd = -1,
+	    .body = body,
+	    .release = release,
+	    .release_arg = arg};
+	return 0;
 }
 
 /* Begin a response, after dropping any earlier one with its fields. Fields added before the first

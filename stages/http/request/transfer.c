@@ -97,6 +97,17 @@ int transfer_open_body(struct transfer *t, size_t size)
 	return rc;
 }
 
+static void tail_fini(struct transfer *t)
+{
+	if (!t->tail)
+		return;
+	free(t->tail);
+	atomic_fetch_add_explicit(t->budget, (int64_t)t->n_tail, memory_order_relaxed);
+	note_bytes(t->meter, -(int64_t)t->n_tail);
+	t->tail = NULL;
+	t->tail_at = t->n_tail = 0;
+}
+
 static void transfer_free(struct transfer *t)
 {
 	pthread_mutex_destroy(&t->lock);
@@ -110,6 +121,7 @@ void transfer_drop(struct transfer *t)
 	free(t->frame.text);
 	free(t->trailers);
 	t->frame.text = t->trailers = NULL;
+	tail_fini(t);
 	pthread_mutex_lock(&t->lock);
 	WEIR_ASSERT(!t->waiter);
 	t->orphan = t->signalled;
@@ -139,7 +151,8 @@ bool transfer_due_locked(const struct transfer *t, unsigned what)
 		return true;
 	/* wait until half of the ring is free, so that a stage is not called for every few bytes
 	 * that are sent */
-	return (what & WEIR_HTTP_ROOM) && (t->gone || ring_used(&t->out) <= t->out.size / 2);
+	return (what & WEIR_HTTP_ROOM) &&
+	       (t->gone || (!transfer_has_tail(t) && ring_used(&t->out) <= t->out.size / 2));
 }
 
 /* Release the lock, and requeue the event if what its stage waits for is available. */
@@ -244,11 +257,28 @@ enum transfer_out transfer_look(struct transfer *t, struct weir_slice seg[2])
 	return state;
 }
 
+/* Move bytes of the tail to the ring. */
+static void refill_locked(struct transfer *t)
+{
+	char *room;
+	size_t n;
+
+	while (transfer_has_tail(t) && (n = ring_space(&t->out, &room)) > 0) {
+		n = n < t->n_tail - t->tail_at ? n : t->n_tail - t->tail_at;
+		memcpy(room, t->tail + t->tail_at, n);
+		t->out.put += n;
+		t->tail_at += n;
+	}
+	if (t->tail && !transfer_has_tail(t))
+		tail_fini(t);
+}
+
 void transfer_sent(struct transfer *t, size_t n)
 {
 	pthread_mutex_lock(&t->lock);
 	WEIR_ASSERT(n <= ring_used(&t->out));
 	t->out.taken += n;
+	refill_locked(t);
 	unlock_and_wake(t);
 }
 
@@ -262,11 +292,27 @@ void transfer_gone(struct transfer *t, int error)
 
 /* ---- the owner of the event ---- */
 
+void transfer_keep_locked(struct transfer *t, struct weir_slice data)
+{
+	char *more = realloc(t->tail, t->n_tail + data.n);
+
+	t->tail_lost |= !more;
+	if (!more)
+		return;
+	memcpy(more + t->n_tail, data.p, data.n);
+	t->tail = more;
+	t->n_tail += data.n;
+	/* The budget may become negative: the bytes exist already, and have no other place. */
+	atomic_fetch_sub_explicit(t->budget, (int64_t)data.n, memory_order_relaxed);
+	note_bytes(t->meter, (int64_t)data.n);
+	refill_locked(t); /* the ring may have been emptied in the meantime */
+}
+
 bool transfer_finished(struct transfer *t, int status)
 {
 	pthread_mutex_lock(&t->lock);
 	bool begun = t->out_state == TRANSFER_BEGUN;
-	bool whole = t->bodiless || t->length < 0 || t->written == t->length;
+	bool whole = !t->tail_lost && (t->bodiless || t->length < 0 || t->written == t->length);
 	if (begun)
 		t->out_state = status == WEIR_OK && whole ? TRANSFER_DONE : TRANSFER_ABORTED;
 	pthread_mutex_unlock(&t->lock);

@@ -74,7 +74,14 @@ struct transfer {
 	uint16_t in_status;
 	const char *in_limit; /* the limit because of which the body is torn, or NULL */
 	struct ring in, out;
+	/* What the owner of the event wrote in a flush or at the end, and the ring had no room for: bytes
+	 * tail[tail_at..n_tail) follow those of `out`. Owned. */
+	char *tail;
+	size_t tail_at, n_tail;
+	bool
+	    tail_lost; /* there was no memory for bytes of the tail: the response will be aborted */
 	/* For the owner of the event */
+	bool keeps_all;  /* what the ring has no room for goes to the tail */
 	size_t lent;     /* bytes of `in` that the stage may be reading */
 	int64_t written; /* bytes of the response written so far */
 	int64_t length;  /* bytes of the response, -1 if unknown; constant once it has begun */
@@ -144,6 +151,14 @@ bool transfer_arrived(struct transfer *t, bool *begun);
 
 /** Whether any of `what` (WEIR_HTTP_BODY | WEIR_HTTP_ROOM) is available. The lock must be held. */
 bool transfer_due_locked(const struct transfer *t, unsigned what);
+/** Append bytes behind those of the ring `out`, which had no room for them. The I/O thread moves them to
+ * the ring as it empties. If there is no memory, the response will be aborted. The lock must be held. */
+void transfer_keep_locked(struct transfer *t, struct weir_slice data);
+/** Whether bytes are kept behind the ring, so that it takes no others. The lock must be held. */
+static inline bool transfer_has_tail(const struct transfer *t)
+{
+	return t->tail_at < t->n_tail;
+}
 /** End the response, if it has begun, because the event is finished with `status`. Returns whether
  * it had begun. */
 bool transfer_finished(struct transfer *t, int status);
