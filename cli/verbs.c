@@ -92,7 +92,8 @@ const struct verb verb_table[] = {
 	verb_overload},
     {"show", "watching", "STAGE | GROUP [--admin URL] [-o json]",
 	"Show one stage of a running server: its state, its counters by class, its live knobs and "
-	"their overrides; or the live knobs of a group, and the cores of a core group",
+	"their overrides, and each origin of http.client; or the live knobs of a group, and the "
+	"cores of a core group",
 	"weir show work --admin http://127.0.0.1:9900", VERB_ADMIN | VERB_JSON, 1, 1, verb_show},
     {"queue", "watching", "STAGE [-n N] [--admin URL] [-o json]",
 	"List the oldest events waiting at a stage: age, class, time left, type; never their "

@@ -76,6 +76,12 @@ static int graph_source_changes(void *arg, struct weir_change *out, int n)
 	return weir_graph_changes(arg, out, n);
 }
 
+static int graph_source_rows(void *arg, const char *stage,
+    void (*begin)(void *to, const struct weir_rows *rows), weir_row_visit visit, void *to)
+{
+	return weir_graph_rows(arg, stage, begin, visit, to);
+}
+
 static int graph_source_queue(void *arg, const char *stage, struct weir_queued *out, int n)
 {
 	return weir_graph_queue(arg, stage, out, n);
@@ -116,6 +122,7 @@ struct admin_source graph_source(struct weir_graph *graph)
 	    .undo = graph_source_undo,
 	    .changes = graph_source_changes,
 	    .queue = graph_source_queue,
+	    .rows = graph_source_rows,
 	    .profile = graph_source_profile,
 	    .slowest = graph_source_slowest,
 	    .tap = graph_source_tap,

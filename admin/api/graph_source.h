@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include <weir/graph.h>
+#include <weir/rows.h>
 
 struct history;
 struct bottleneck;
@@ -40,6 +41,8 @@ struct admin_source {
 	int (*remember)(void *arg, const struct weir_decision *decision, int n_decisions,
 	    const struct weir_change *change, int n_changes);
 	int (*queue)(void *arg, const char *stage, struct weir_queued *out, int n);
+	int (*rows)(void *arg, const char *stage,
+	    void (*begin)(void *to, const struct weir_rows *rows), weir_row_visit visit, void *to);
 	int (*profile)(void *arg, struct weir_profile **profile);
 	int (*slowest)(void *arg, int class_id, struct weir_slow *out, int n);
 	int (*tap)(void *arg, const struct weir_tap *want, uint64_t after, struct weir_slow *out,

@@ -35,6 +35,7 @@
 #include "reloading.h"
 #include "requests.h"
 #include "saving.h"
+#include "rows.h"
 #include "view_json.h"
 #include "view_prom.h"
 
@@ -188,6 +189,7 @@ static void answer_metrics(const struct call *c, struct reply *r)
 		return;
 	v->ready = !health_of(c->source, v).reason;
 	view_prom(v, &out);
+	rows_prom(c->source, v, &out);
 	c->source->view_free(v);
 	process_prom(c->process, &out);
 	reloading_prom(c->source->reloading, &out);
@@ -227,6 +229,8 @@ const struct route routes_table[] = {
     {"GET", "/api/v1/graph", "Stages, links and whether the server is ready", answer_graph},
     {"GET", "/api/v1/stages", "All stages with all their numbers", answer_stages},
     {"GET", "/api/v1/stages/{stage}", "One stage with all its numbers", answer_stage},
+    {"GET", "/api/v1/stages/{stage}/rows",
+	"What the stage counts one by one: each origin of http.client", answer_rows},
     {"GET", "/api/v1/stages/{stage}/knobs", "The knobs of a stage and their values", answer_knobs},
     {"GET", "/api/v1/stages/{stage}/knobs/{knob}", "One knob and its value", answer_knob},
     {"PUT", "/api/v1/stages/{stage}/knobs/{knob}",

@@ -198,6 +198,49 @@ static int show_group(const struct verb *verb, const struct verb_args *args)
 	return VERB_OK;
 }
 
+/* ---- origins of http.client ---- */
+
+/* Add the rows of the stage as `origins`. A server that has no such call has none. */
+static int add_origins(const struct verb *verb, const struct verb_args *args, json_t *stage)
+{
+	char path[ACT_PATH_MAX];
+	json_t *doc;
+
+	if (strcmp(act_text(stage, "use"), "http.client") != 0)
+		return VERB_OK;
+	snprintf(path, sizeof(path), "/api/v1/stages/%s/rows", args->operand[0]);
+	int rc = act_ask(verb, args, "GET", path, NULL, &doc);
+	if (rc != VERB_OK)
+		return rc;
+	json_object_set(stage, "origins", json_object_get(doc, "rows"));
+	json_decref(doc);
+	return VERB_OK;
+}
+
+static void print_origins(const json_t *list)
+{
+	char p50[32], p99[32];
+
+	if (json_array_size(list) == 0)
+		return;
+	plain_print(stdout, "\n%-24s %-24s %-5s %6s %6s %10s %9s %9s %8s %s\n", "ORIGIN", "ADDRESS",
+	    "STATE", "BUSY", "OPEN", "REQUESTS", "BYTE P50", "BYTE P99", "FAILED", "LAST FAILURE");
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *o = json_array_get(list, i);
+		plain_print(stdout, "%-24s %-24s %-5s %6.0f %6.0f %10.0f %9s %9s %8.0f %s\n",
+		    act_text(o, "origin"), act_text(o, "address"), act_text(o, "state"),
+		    json_number_value(json_object_get(o, "busy")),
+		    json_number_value(json_object_get(o, "open_connections")),
+		    json_number_value(json_object_get(o, "requests_total")),
+		    act_duration(p50, json_number_value(json_object_get(o, "ttfb_p50_seconds"))),
+		    act_duration(p99, json_number_value(json_object_get(o, "ttfb_p99_seconds"))),
+		    json_number_value(json_object_get(o, "failures_total")),
+		    act_text(o, "last_failure"));
+	}
+}
+
+/* ---- show ---- */
+
 int verb_show(const struct verb *verb, const struct verb_args *args)
 {
 	char path[ACT_PATH_MAX];
@@ -225,12 +268,18 @@ int verb_show(const struct verb *verb, const struct verb_args *args)
 	}
 	json_object_update(stage, knobs);
 	json_decref(knobs);
+	rc = add_origins(verb, args, stage);
+	if (rc != VERB_OK) {
+		json_decref(stage);
+		return rc;
+	}
 	if (args->json)
 		return act_print(stage);
 	print_head(stage);
 	if (json_array_size(json_object_get(stage, "cores")) > 0)
 		print_cores(stage);
 	print_classes(json_object_get(stage, "classes"));
+	print_origins(json_object_get(stage, "origins"));
 	print_knobs(json_object_get(stage, "knobs"));
 	json_decref(stage);
 	return VERB_OK;

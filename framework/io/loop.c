@@ -56,6 +56,8 @@
  * return 256 ready descriptors takes about 15 us. */
 #define LOOP_LONG     16
 #define LOOP_SLEPT_NS (30 * NS_PER_US)
+/* Longest time for which a loop is taken to be behind. 50 ms is a guess: 5,000 clients. */
+#define LOOP_BEHIND_NS (50 * NS_PER_MS)
 
 /* Number of mailbox checks per clock reading. 16, which take about 1 us, is a guess. */
 #define LOOP_SPIN_CHECKS 16
@@ -128,7 +130,7 @@ int loop_new(
 	mailbox_init(&loop->mailbox, loop_wake);
 	loop->mail_tail = &loop->mail;
 	loop->spin_ns = task_cores() > 1 ? LOOP_SPIN_MAX_NS : 0;
-	loop->now_ns = clock_now_ns();
+	loop->now_ns = loop->happened_ns = loop->drained_ns = clock_now_ns();
 	timer_wheel_init(&loop->timers, LOOP_TICK_NS, loop->now_ns);
 	sem_init(&loop->started, 0, 0);
 	sem_init(&loop->over, 0, 0);
@@ -259,7 +261,7 @@ void loop_turn(struct weir_loop *loop)
 	bool reads = loop->n_ready > 0;
 
 	thread_touch(loop->now_ns);
-	thread_self()->happened_ns = loop->last_ns;
+	thread_self()->happened_ns = loop->happened_ns;
 	loop->n_called = loop->n_ready;
 	loop->awaits = loop->expected > 0;
 	run_ready(loop);
@@ -343,15 +345,29 @@ static void block(struct weir_loop *loop)
 	mailbox_awake(&loop->mailbox);
 }
 
+/* Note when what is ready now can have happened at the earliest. It has been ready for a while if the thread
+ * was busy, and longer if epoll_wait has left descriptors out since: it returns them in the order of their
+ * events. */
+static void date(struct weir_loop *loop, bool was_busy)
+{
+	int64_t earliest_ns = loop->now_ns - LOOP_BEHIND_NS;
+
+	loop->happened_ns = loop->now_ns;
+	if (was_busy)
+		loop->happened_ns = loop->drained_ns > earliest_ns ? loop->drained_ns : earliest_ns;
+	if (!was_busy || loop->n_ready < LOOP_EVENTS)
+		loop->drained_ns = loop->now_ns;
+}
+
 void loop_wait(struct weir_loop *loop)
 {
 	bool was_long = loop->n_called >= LOOP_LONG;
-	int64_t from_ns = was_long ? clock_now_ns() : 0, last_ns = loop->now_ns;
+	int64_t from_ns = was_long ? clock_now_ns() : 0;
 
 	if (has_mail(loop) || !loop_try_spin(loop))
 		block(loop);
 	loop->now_ns = clock_now_ns();
-	loop->last_ns = was_long && loop->now_ns - from_ns < LOOP_SLEPT_NS ? last_ns : loop->now_ns;
+	date(loop, was_long && loop->now_ns - from_ns < LOOP_SLEPT_NS);
 }
 
 /* ---- for callbacks ---- */

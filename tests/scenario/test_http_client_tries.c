@@ -3,6 +3,8 @@
 #include <poll.h>
 #include <stdatomic.h>
 
+#include <weir/rows.h>
+
 #include "fixture/clock/held_clock.h"
 #include "fixture/http/origin.h"
 
@@ -93,6 +95,96 @@ static void statuses(void)
 	origin_free(&b);
 }
 
+/* ---- rows ---- */
+
+struct row {
+	const struct weir_rows *rows;
+	const char *address;
+	struct weir_row_value value[WEIR_ROW_COLUMNS_MAX];
+	char text[WEIR_ROW_COLUMNS_MAX][64];
+};
+
+static void row_begin(void *to, const struct weir_rows *rows)
+{
+	((struct row *)to)->rows = rows;
+}
+
+static void row_take(void *to, const struct weir_row_value *value)
+{
+	struct row *r = to;
+
+	if (strcmp(value[1].text, r->address) != 0)
+		return;
+	for (int i = 0; r->rows->column[i].name; i++) {
+		r->value[i] = value[i];
+		snprintf(r->text[i], sizeof(r->text[i]), "%s", value[i].text ? value[i].text : "");
+	}
+}
+
+/* The value of a column in the row of an address; texts in *text unless it is NULL. */
+static double row_of(const struct server *s, const char *address, const char *column, char *text)
+{
+	struct row r = {.address = address};
+
+	CU_ASSERT_EQUAL_FATAL(weir_graph_rows(s->graph, "app", row_begin, row_take, &r), 0);
+	for (int i = 0; r.rows->column[i].name; i++)
+		if (strcmp(r.rows->column[i].name, column) == 0) {
+			if (text)
+				strcpy(text, r.text[i]);
+			return r.value[i].number;
+		}
+	CU_FAIL_FATAL("no such column");
+	return 0;
+}
+
+/* Each address has a row with what has become of its requests. */
+static void rows(void)
+{
+	struct origin a = origin_new(), b = origin_new();
+	struct server s = server_before_two(&a, &b);
+	char text[64];
+
+	fixture_set(s.app, "with.fails", "1");
+	fixture_set(s.app, "with.eject", "1h");
+	origin_shut(&a);
+	server_start(&s);
+	int c = client_open(s.port), u = -1, n = 0;
+	char head[2048];
+	do {
+		client_say(c, GET("/"));
+		u = u < 0 ? origin_accept(&b) : u;
+		CU_ASSERT_FATAL(head_read(u, head, sizeof(head)));
+		CU_ASSERT_EQUAL(row_of(&s, b.text, "busy", NULL), 1);
+		CU_ASSERT_EQUAL(row_of(&s, b.text, "share", NULL), 1);
+		client_say(u, ANSWER("Content-Length: 2\r\n", "ok"));
+		CU_ASSERT(client_gets(c, 200, "ok"));
+		n++;
+	} while (row_of(&s, a.text, "failures_total", NULL) == 0);
+	FIXTURE_AWAIT(row_of(&s, b.text, "busy", NULL) == 0);
+	CU_ASSERT_EQUAL(row_of(&s, a.text, "failures_total", NULL), 1);
+	CU_ASSERT_EQUAL(row_of(&s, a.text, "retried_total", NULL), 1);
+	CU_ASSERT_EQUAL(row_of(&s, a.text, "ejected_total", NULL), 1);
+	CU_ASSERT_EQUAL(row_of(&s, a.text, "in", NULL), 0);
+	CU_ASSERT(row_of(&s, a.text, "last_failure_time", NULL) > 1e9);
+	row_of(&s, a.text, "state", text);
+	CU_ASSERT_STRING_EQUAL(text, "out");
+	row_of(&s, a.text, "last_failure", text);
+	CU_ASSERT_STRING_EQUAL(text, "connect");
+	CU_ASSERT_EQUAL(row_of(&s, b.text, "requests_total", NULL), n);
+	CU_ASSERT_EQUAL(row_of(&s, b.text, "open_connections", NULL), 1);
+	CU_ASSERT(row_of(&s, b.text, "ttfb_p99_seconds", NULL) >=
+		  row_of(&s, b.text, "ttfb_p50_seconds", NULL));
+	CU_ASSERT(row_of(&s, b.text, "ttfb_p50_seconds", NULL) > 0);
+	row_of(&s, b.text, "state", text);
+	CU_ASSERT_STRING_EQUAL(text, "in");
+	CU_ASSERT_EQUAL(weir_graph_rows(s.graph, "web", NULL, row_take, NULL), WEIR_EINVAL);
+	close(c);
+	close(u);
+	server_stop(&s);
+	origin_free(&a);
+	origin_free(&b);
+}
+
 /* Without `connect` in `retry_on`, a refused connection is final. */
 static void connect_is_not_listed(void)
 {
@@ -147,4 +239,4 @@ static void trickle(void)
 }
 
 CUNIT_MAIN("tries of http.client", {"statuses", statuses},
-    {"connect is not listed", connect_is_not_listed}, {"a body trickles", trickle})
+    {"connect is not listed", connect_is_not_listed}, {"rows", rows}, {"a body trickles", trickle})

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 #include "http/conn/await.h"
 #include "http/message/parse.h"
 #include "http/message/put.h"
@@ -144,6 +144,7 @@ static enum step head(struct exchange *x, bool *more)
 							 : STEP_ON;
 	if (tries_status(x, h.code))
 		return STEP_OVER;
+	rows_first_byte(u->origin, client_now_ns(x->cl) - x->since_ns);
 	frame(x, &h);
 	if (h.code == 503) /* the origin is overloaded: the width is lowered */
 		weir_hold_refused(x->cl->client->st, x->ev);

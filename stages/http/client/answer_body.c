@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 #include "http/conn/await.h"
 
 /* Time in which a body may be slower than `min_rate`. */
@@ -106,6 +106,7 @@ static enum step deliver(struct exchange *x, struct weir_slice data)
 static enum step torn(struct exchange *x)
 {
 	client_count(x->cl, CLIENT_BAD, 1);
+	rows_failed(x->up->origin, "answer");
 	pick_failed(x->cl, x->up->origin);
 	return exchange_end(x, WEIR_EFAILED, 502);
 }

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 #include "http/message/put.h"
 #include "http/request/request.h"
 

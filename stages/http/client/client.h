@@ -36,6 +36,7 @@
 #include <weir/http.h>
 #include <weir/weir.h>
 
+#include "http/client/client_conf.h"
 #include "http/message/chunk.h"
 #include "http/message/guard.h"
 #include "net/address.h"
@@ -64,7 +65,6 @@ struct http_waker;
 #define CLIENT_LOOPS_MAX     64
 /** Longest path of health checks. */
 #define CLIENT_HEALTH_PATH 512
-#define CLIENT_ORIGIN_TEXT 256
 /** Addresses of a name that are in use, or still have connections. */
 #define CLIENT_ADDRESSES_MAX (2 * RESOLVE_ADDRESSES_MAX)
 /** Interim answers (1xx) before the answer, beyond which an origin is malicious or broken. */
@@ -77,91 +77,6 @@ struct http_waker;
 /** A request that must not be repeated uses no connection that has been idle for longer, since the origin
  * may be closing it just then. */
 #define CLIENT_FRESH_NS 1000000000LL
-
-#define CLIENT_METRICS(X)                                                                          \
-	X(CONNECTIONS, "origin_connections", GAUGE, "connections", "open connections to origins")  \
-	X(CONNECTS, "origin_connects_total", COUNTER, "connections",                               \
-	    "connections opened to origins")                                                       \
-	X(REUSES, "origin_reuses_total", COUNTER, "requests",                                      \
-	    "requests sent over a connection that had carried others before")                      \
-	X(CONNECT_FAILURES, "origin_connect_failures_total", COUNTER, "connections",               \
-	    "connections that could not be opened in time")                                        \
-	X(TLS_FAILURES, "origin_tls_failures_total", COUNTER, "connections",                       \
-	    "connections whose TLS handshake failed, also because of the certificate")             \
-	X(TLS_RESUMED, "origin_tls_resumed_total", COUNTER, "connections",                         \
-	    "TLS handshakes that resumed an earlier session")                                      \
-	X(CHECKS_PASSED, "origin_checks_passed_total", COUNTER, "checks", "health checks passed")  \
-	X(CHECKS_FAILED, "origin_checks_failed_total", COUNTER, "checks", "health checks failed")  \
-	X(STALE, "origin_stale_total", COUNTER, "connections",                                     \
-	    "kept connections that the origin had closed when a request was sent")                 \
-	X(RETRIES, "origin_retries_total", COUNTER, "requests", "requests sent to another origin") \
-	X(NO_RETRIES, "origin_retries_refused_total", COUNTER, "requests",                         \
-	    "requests not sent again because the retry budget was used up")                        \
-	X(EJECTIONS, "origin_ejections_total", COUNTER, "origins",                                 \
-	    "times that an origin was left out after failures in a row")                           \
-	X(OUT, "origins_out", GAUGE, "origins", "origins that are left out, counted by each loop") \
-	X(BAD, "origin_bad_answers_total", COUNTER, "answers",                                     \
-	    "answers that were malformed, ambiguous or incomplete")                                \
-	X(TIMEOUTS, "origin_timeouts_total", COUNTER, "requests",                                  \
-	    "requests for which an origin took longer than 'timeout'")                             \
-	X(SLOW, "origin_slow_total", COUNTER, "requests",                                          \
-	    "requests whose answer arrived more slowly than 'min_rate'")                           \
-	X(DENIED, "origin_denied_total", COUNTER, "addresses",                                     \
-	    "addresses of names that 'deny' has ruled out")                                        \
-	X(UPGRADES, "origin_upgrades", GAUGE, "connections",                                       \
-	    "upgraded connections (WebSocket) now")                                                \
-	X(UPGRADES_TOTAL, "origin_upgrades_total", COUNTER, "connections", "connections upgraded") \
-	X(UPGRADES_FULL, "origin_upgrades_refused_total", COUNTER, "requests",                     \
-	    "requests for an upgrade beyond 'upgrades'")                                           \
-	X(UPGRADE_BYTES, "origin_upgrade_bytes_total", COUNTER, "bytes",                           \
-	    "bytes of upgraded connections, both ways")                                            \
-	X(GONE, "origin_cancelled_total", COUNTER, "requests",                                     \
-	    "requests cancelled because their client had gone")                                    \
-	X(NONE, "origin_none_total", COUNTER, "requests",                                          \
-	    "requests answered with 502 because all origins were left out or had no address")      \
-	X(NAMES_CHANGED, "origin_names_changed_total", COUNTER, "changes",                         \
-	    "times that the addresses of an origin's name have changed, counted by each loop")     \
-	X(NAMES_FAILED, "origin_names_failed_total", COUNTER, "answers",                           \
-	    "times that no address of an origin's name was found, counted by each loop")           \
-	X(BYTES, "origin_answer_bytes_total", COUNTER, "bytes", "bytes received from origins")
-
-enum client_metric {
-#define CLIENT_METRIC_ENUM(id, name, kind, unit, help) CLIENT_##id,
-	CLIENT_METRICS(CLIENT_METRIC_ENUM)
-#undef CLIENT_METRIC_ENUM
-};
-
-struct client_conf {
-	struct weir_strings origins;
-	int64_t loops, max_connections;
-	int64_t connect_timeout_ns, timeout_ns, idle_ns;
-	struct weir_strings deny, retry_on;
-	int64_t upgrades, upgrade_idle_ns;
-	double min_rate; /* bytes per s */
-	int64_t retries;
-	double retry_budget;
-	int64_t fails, eject_ns;
-	struct tls_origin_conf tls;
-	struct {
-		struct weir_strings servers;
-		char *file;
-		int64_t ttl_min_ns, ttl_max_ns, negative_ns, stale_ns, attempt_ns, tries;
-	} resolve;
-	struct {
-		char *path; /* empty: no checks */
-		int64_t every_ns;
-	} health;
-};
-
-/** An origin as configured. Constant. */
-struct origin_spec {
-	struct address address; /* unless it is named */
-	bool named;             /* `host` is a name, whose addresses are asked for */
-	uint16_t port;
-	char text[CLIENT_ORIGIN_TEXT]; /* "127.0.0.1:3000", for Host if the client sent none */
-	char host[CLIENT_ORIGIN_TEXT]; /* without the port and without brackets */
-	bool secure;                   /* https */
-};
 
 /** Of a thread that runs the stage inline. */
 struct client_thread {
@@ -191,12 +106,21 @@ struct client {
 	const struct weir_field *peer, *scheme; /* of requests */
 };
 
-/** One address of an origin, for all loops. */
+/** Steps in which the time to the first byte is counted: see rows.c. */
+#define CLIENT_STEPS        91
+#define CLIENT_STEPS_OCTAVE 3
+
+/** One address of an origin, for all loops. Those of rows.c are changed without a lock. */
 struct endpoint {
 	const struct origin_spec *spec;
 	struct address address;
 	int users;       /* slots of loops that have it; under client->lock */
 	atomic_int live; /* loops in which it may get requests */
+	/* rows.c */
+	atomic_int_fast64_t requests, busy, open, failures, retries, ejections, out, asked, trials,
+	    last_s;
+	atomic_uint first_byte[CLIENT_STEPS];
+	_Atomic(const char *) last_why;
 	atomic_uint
 	    checked; /* counts changes of what the checks say, which the first loop makes for all; the
 				lowest bit is set if it is left out */
@@ -209,6 +133,7 @@ struct origin {
 	struct address address;
 	bool live;             /* is in cl->live: may get requests */
 	bool second;           /* of the family that is used if the others are out; see names.c */
+	bool asked;            /* this loop counts in endpoint.asked */
 	struct upstream *idle; /* the one that was used last is first */
 	int busy, open;        /* exchanges under way; connections, also idle ones */
 	int fails;             /* failures since the last success */
@@ -398,34 +323,6 @@ static inline void client_count(const struct client_loop *cl, enum client_metric
 /** Whether the list `value`, such as that of a Connection field, has the element `token`, in any case. */
 bool client_lists(struct weir_slice value, struct weir_slice token);
 
-/* ---- origins.c ---- */
-
-/** Parse `origins:` without asking for names. Returns 0, or a WEIR_E code with *err filled. */
-int origins_parse(const struct weir_strings *texts, struct origin_spec *spec, struct weir_err *err);
-/** Check and read `resolve`, `retry_on` and `deny`. Main thread, in ops->init. Returns 0 or WEIR_EINVAL with *err filled. */
-int origins_conf(struct client *c, struct weir_err *err);
-/** Warn about names that have no address now; asks for them for a second at most. Main thread, in
- * ops->init. */
-void origins_look(struct client *c);
-
-/* ---- names.c ---- */
-
-/** Make the table of addresses, c->endpoint. Main thread. Returns 0 or WEIR_ENOMEM. */
-int names_table(struct client *c);
-/** Make the slots of a loop. Any thread. Returns 0 or WEIR_ENOMEM. */
-int names_new(struct client_loop *cl);
-void names_free(struct client_loop *cl);
-/** Ask for names from now on, and end that. The loop's thread. Returns 0 or a WEIR_E code. */
-int names_start(struct client_loop *cl);
-void names_stop(struct client_loop *cl);
-/** Whether a name waits for its first answer. */
-bool names_pending(const struct client_loop *cl);
-/** Why there is no origin that could be asked: a static word for X-Weir-Failed. */
-const char *names_why_none(const struct client_loop *cl);
-/** What a resolver is configured with. *servers is set to a text that must stay and be freed after the
- * resolver, or NULL. Returns false if out of memory. */
-bool names_conf(const struct client_conf *conf, struct resolve_conf *out, char **servers);
-
 /* ---- pick.c ---- */
 
 /** Choose an origin: the one with fewer exchanges under way of two that are drawn at random, of those
@@ -532,27 +429,6 @@ enum step answer_closed(struct exchange *x, bool error);
 
 /** Whether a field of the answer is passed on: it concerns no single hop. */
 bool answer_passes(const struct http_head *head, struct weir_slice name);
-
-/* ---- trailers.c ---- */
-
-/** Whether the client takes trailers: it has sent `TE: trailers`. */
-bool trailers_wanted(const struct weir_http_request *req);
-/** Keep `n` bytes of trailers that the decoder of chunks has found good. */
-void trailers_keep(struct exchange *x, const char *p, size_t n);
-/** Pass on what was kept, at the end of the body. */
-void trailers_pass(struct exchange *x);
-
-/* ---- tunnel.c ---- */
-
-/** Whether the request asks for an upgrade that may be passed on. */
-bool tunnel_wanted(const struct exchange *x);
-/** Count a request for an upgrade. Returns false, and counts nothing, if there are `most`. Any thread. */
-bool tunnel_reserve(struct client *c, int64_t most);
-/** The origin has answered with 101: join the two sockets. */
-enum step tunnel_begin(struct exchange *x, const struct http_head *h);
-/** The origin's socket is ready. */
-void tunnel_origin_ready(struct tunnel *t);
-void tunnel_end_all(struct client_loop *cl);
 
 /* ---- exchange.c ---- */
 

@@ -2,7 +2,7 @@
 /* The event loops of http.client: those of the stage itself, its guests in other loops, and their mail. */
 #include <stdlib.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 void client_released(struct client_loop *cl)
 {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 #include "http/conn/await.h"
 #include "http/message/status.h"
 

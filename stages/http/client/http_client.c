@@ -14,9 +14,9 @@
 #include <time.h>
 
 #include <weir/clock.h>
-#include <weir/graph.h>
+#include <weir/rows.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 /* How often a drain looks whether it must end at once. */
 #define LOOK_NS 50000000LL
@@ -141,7 +141,7 @@ static int client_start(struct weir_stage *st, struct weir_err *err)
 		else if (cl)
 			client_loop_free(cl);
 	}
-	return rc;
+	return rc != 0 ? rc : weir_rows_offer(st, &client_rows);
 }
 
 static int64_t all_held(struct client *c)
@@ -157,7 +157,8 @@ static int64_t all_held(struct client *c)
 	return n;
 }
 
-/* End what is under way, and what comes from now on. */
+/* End what is under way, and what comes from now on. The mail leaves when client_stop has returned, and the drain
+ * waits for the last events. No guest can leave before, since the threads of sources end after the drain. */
 static void end_all(struct client *c)
 {
 	if (atomic_exchange(&c->hurry, true))
@@ -167,18 +168,17 @@ static void end_all(struct client *c)
 	pthread_mutex_lock(&c->lock);
 	for (struct client_loop *cl = c->guests; cl; cl = cl->next)
 		weir_loop_send(cl->loop, &cl->quit);
-	weir_thread_flush(); /* while no guest can leave */
 	pthread_mutex_unlock(&c->lock);
 }
 
 /* Wait until nothing is held, at most until `until_ns`, or until the drain must end at once. */
-static void await_end(struct weir_stage *st, int64_t until_ns, bool hurried)
+static void await_end(struct weir_stage *st, int64_t until_ns)
 {
 	struct client *c = weir_state(st);
 
 	while (all_held(c) > 0) {
 		int64_t now_ns = weir_clock_ns(CLOCK_MONOTONIC), at_ns = now_ns + LOOK_NS;
-		if (now_ns >= until_ns || (!hurried && weir_hurried(st)))
+		if (now_ns >= until_ns || weir_hurried(st))
 			return;
 		at_ns = at_ns < until_ns ? at_ns : until_ns;
 		struct timespec at = {at_ns / 1000000000, at_ns % 1000000000};
@@ -192,17 +192,16 @@ static void client_stop(struct weir_stage *st, int64_t until_ns)
 
 	WEIR_ASSERT(c != NULL); /* which gcc cannot tell across files */
 	atomic_store(&c->closing, true);
-	await_end(st, until_ns, false);
-	if (all_held(c) == 0)
-		return;
-	end_all(c);
-	await_end(st, weir_clock_ns(CLOCK_MONOTONIC) + 1000000000, true);
+	await_end(st, until_ns);
+	if (all_held(c) > 0)
+		end_all(c);
 }
 
 static void client_fini(struct weir_stage *st)
 {
 	struct client *c = weir_state(st);
 
+	weir_rows_withdraw(st);
 	for (int i = 0; i < c->n_loops; i++) {
 		weir_loop_stop(c->loop[i]->loop);
 		weir_loop_join(c->loop[i]->loop);

@@ -22,7 +22,7 @@
 
 #include <weir/log.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 /* Time after which a failed name is asked for again. */
 #define RETRY_NS 1000000000LL
@@ -50,9 +50,7 @@ static bool same_address(const struct address *a, const struct address *b)
 
 static void endpoint_begin(struct endpoint *e, const struct origin *o)
 {
-	e->spec = o->spec;
-	e->address = o->address;
-	atomic_store(&e->checked, 0);
+	*e = (struct endpoint){.spec = o->spec, .address = o->address, .users = e->users};
 }
 
 /* Give back the row of all loops. */
@@ -110,6 +108,7 @@ static void retire(struct client_loop *cl, struct origin *o)
 	atomic_fetch_sub(&o->shared->live, 1);
 	health_end(cl, o);
 	pick_forget(cl, o);
+	rows_forget(o);
 	tls_origin_forget(&o->session);
 	upstream_close_idle(cl, o);
 }

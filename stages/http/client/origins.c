@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 #include "net/resolve_name.h"
 #include "net/resolve_now.h"
 

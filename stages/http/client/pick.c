@@ -11,7 +11,7 @@
  * one request; the others are answered with 502 at once. With health checks, the checks find out instead:
  * an origin that fails them may do so on purpose, so that it gets no requests.
  */
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 #include <weir/random.h>
 
@@ -98,15 +98,21 @@ struct origin *pick_with_room(struct client_loop *cl, const struct origin *avoid
 void pick_begin(struct exchange *x, struct origin *o)
 {
 	o->busy++;
+	rows_asked(o);
 	x->trial = o->out_until_ns != 0;
 	o->trial |= x->trial;
+	if (x->trial)
+		rows_trial(o, 1);
 }
 
 void pick_end(struct exchange *x, struct origin *o)
 {
 	o->busy--;
-	if (x->trial)
+	rows_over(o);
+	if (x->trial) {
 		o->trial = false;
+		rows_trial(o, -1);
+	}
 	x->trial = false;
 }
 
@@ -117,6 +123,7 @@ void pick_succeeded(struct client_loop *cl, struct origin *o)
 		return;
 	o->out_until_ns = 0;
 	client_count(cl, CLIENT_OUT, -1);
+	rows_out(o, false);
 }
 
 void pick_forget(struct client_loop *cl, struct origin *o)
@@ -133,6 +140,7 @@ void pick_eject(struct client_loop *cl, struct origin *o)
 	if (o->out_until_ns == 0) {
 		client_count(cl, CLIENT_OUT, 1);
 		client_count(cl, CLIENT_EJECTIONS, 1);
+		rows_out(o, true);
 	}
 	o->out_until_ns = client_now_ns(cl) + client_conf(cl)->eject_ns;
 }

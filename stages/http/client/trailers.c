@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 bool trailers_wanted(const struct weir_http_request *req)
 {

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 int tries_parse(const struct weir_strings *words, unsigned *set, int *bad)
 {
@@ -88,6 +88,7 @@ static void count_failure(const struct exchange *x, enum failure why)
 
 static enum step again(struct exchange *x, struct origin *o)
 {
+	rows_retried(o);
 	x->tries++;
 	x->failed = o;
 	x->stale = false;
@@ -99,6 +100,7 @@ enum step tries_failed(struct exchange *x, struct origin *o, enum failure why)
 {
 	count_failure(x, why);
 	x->why = failure_word(why);
+	rows_failed(o, x->why);
 	pick_failed(x->cl, o);
 	if (!may_retry(x, o, why))
 		return exchange_end(x, WEIR_EFAILED, why >= FAILURE_TIME ? 504 : 502);

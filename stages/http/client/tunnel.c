@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 #include "http/conn/take.h"
 #include "http/message/put.h"
 #include "net/tls/tls_conn.h"

@@ -17,7 +17,7 @@
 
 #include <weir/log.h>
 
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 /* Requests over a connection between two measurements of its round trip, each a system call. */
 #define MEASURE_EVERY 64
@@ -101,6 +101,7 @@ void upstream_close(struct upstream *u)
 	close(u->watch.fd);
 	buffer_give(u);
 	u->origin->open--;
+	rows_open(u->origin, -1);
 	client_loop_room(cl);
 	client_count(cl, CLIENT_CONNECTIONS, -1);
 	free(u);
@@ -279,6 +280,7 @@ static bool open_new(struct exchange *x, struct origin *o)
 	u->x = x;
 	x->up = u;
 	o->open++;
+	rows_open(o, 1);
 	client_count(cl, CLIENT_CONNECTIONS, 1);
 	client_count(cl, CLIENT_CONNECTS, 1);
 	return true;

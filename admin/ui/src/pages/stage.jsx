@@ -69,6 +69,7 @@ function OneStage({ name, params, meta }) {
           <Cores cores={s.cores} n={s.threads.target} by="cores-title" />
         </Card>
       )}
+      {meta.use === "http.client" && <Origins name={name} />}
       {s?.cohorts?.calls > 0 && <Cohorts c={s.cohorts} />}
       {pool && s && <Ceiling s={s} />}
       {pool && <Oldest name={name} />}
@@ -313,6 +314,35 @@ function Oldest({ name }) {
           <table class="wraps"><thead><tr>{["waiting for", "class", "time left", "type"].map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
             <tbody>{list.map((e, i) => <tr key={i}><td>{seconds(e.age)}</td><td>{e.class}</td>
               <td>{e.deadline_left === null || e.deadline_left === undefined ? "no deadline" : seconds(e.deadline_left)}</td><td>{e.type}</td></tr>)}</tbody></table>
+        </div>
+      )}
+    </Card>
+  );
+}
+
+// Each address of an origin: what http.client knows of it.
+function Origins({ name }) {
+  const { data, absent, error } = useAnswer(stagePath(name, "rows"), 2, "/api/v1/stages/{stage}/rows");
+  const rows = data?.rows || [];
+  const last = (o) => (o.last_failure ? `${o.last_failure}, ${seconds(Math.max(0, Date.now() / 1000 - o.last_failure_time))} ago` : NONE);
+  const columns = [["state", (o) => (o.state === "in" ? "in" : <><Mark kind={o.state === "out" ? "bad" : "warn"} size={14} /> {o.state}</>)],
+    ["under way", (o) => `${count(o.busy)} (${percent(o.share)})`], ["connections", (o) => count(o.open_connections)], ["requests", (o) => count(o.requests_total)],
+    ["first byte p50 · p99", (o) => (o.ttfb_p99_seconds > 0 ? `${seconds(o.ttfb_p50_seconds)} · ${seconds(o.ttfb_p99_seconds)}` : NONE)],
+    ["failed", (o) => count(o.failures_total)], ["went elsewhere", (o) => count(o.retried_total)], ["left out", (o) => count(o.ejected_total)], ["last failure", last]];
+  return (
+    <Card title="Origins" id="origins-title" hint="Since the start, all loops together.">
+      {absent && <Absent>This server does not list its origins.</Absent>}
+      {error && !data && <Absent>{error}</Absent>}
+      {data && !rows.length && <p class="absent">No origin has an address now.</p>}
+      {rows.length > 0 && (
+        <div class="table-scroll" role="group" aria-labelledby="origins-title" tabIndex={0}>
+          <table class="cards">
+            <thead><tr><th scope="col">origin</th>{columns.map(([h]) => <th key={h} scope="col" class="num">{h}</th>)}</tr></thead>
+            <tbody>{rows.map((o) => (
+              <tr key={o.origin + o.address}><th scope="row">{o.origin}{o.origin.endsWith(o.address) ? "" : ` (${o.address})`}</th>
+                {columns.map(([h, f]) => <td key={h} class="num" data-label={h}>{f(o)}</td>)}</tr>
+            ))}</tbody>
+          </table>
         </div>
       )}
     </Card>
