@@ -153,7 +153,7 @@ static struct weir_event *sort_out(struct weir_event **list)
 
 	while (*list) {
 		struct weir_event *ev = *list;
-		if (WEIR_LIKELY(!ev->type->arrive)) {
+		if (WEIR_LIKELY(!ev->type || !ev->type->arrive)) {
 			list = &ev->next;
 			continue;
 		}

@@ -109,7 +109,7 @@ static struct weir_slice get(const struct weir_field *f, const struct weir_event
 static char *put_target(char *at, const struct weir_http_request *req)
 {
 	at = put_slice(at, req->path);
-	if (req->query.n > 0 || (req->target.n > 0 && memchr(req->target.p, '?', req->target.n)))
+	if (req->query.n > 0 || req->query.p > req->path.p + req->path.n)
 		at = put_slice(PUT(at, "?"), req->query);
 	return at;
 }

@@ -145,6 +145,8 @@ void conn_answered(struct http_req *r)
 	struct conn *c = r->conn;
 
 	r->answered = true;
+	if (WEIR_UNLIKELY(r->pub.res.standard))
+		pages_apply(c->io, r);
 	pool_hold_answer(&c->io->pool, r);
 	c->io->in_graph--;
 	if (WEIR_UNLIKELY(r->transfer != NULL))

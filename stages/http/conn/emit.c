@@ -165,6 +165,8 @@ static void emit(struct conn *c, struct http_req *r)
 		take_hints(io, r);
 	ev->class_id = weir_classify(io->net.stage, ev);
 	bound_deadline(io, ev);
+	if (WEIR_UNLIKELY(conf->pages.intercept))
+		pages_watch(io, r);
 	io->in_graph++;
 	if (WEIR_UNLIKELY(r->transfer != NULL)) {
 		r->known_transfer = r->transfer;

@@ -135,8 +135,7 @@ static void check_transfer(bool known, bool streamed)
 	r->known_transfer = known ? r->transfer : NULL;
 	r->pub.res.streamed = streamed;
 	IO->in_graph = 1;
-	IO->not_awaited = known;
-	r->not_awaited = known;
+	IO->not_awaited = r->not_awaited = known;
 	conn_answered(r);
 	CU_ASSERT_EQUAL(IO->in_graph, 0);
 	CU_ASSERT_EQUAL(IO->not_awaited, 0);
