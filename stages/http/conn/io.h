@@ -119,9 +119,9 @@ struct http_io {
 	/* to be read at the end of this run of the event loop */
 	struct conn *arrived[SERVER_ARRIVED];
 	int64_t in_graph; /* requests emitted and not returned yet */
-	/* of these, the requests with a streamed body or response; the loop does not spin to wait
-	 * for them (weir_loop_expect) */
-	int64_t in_parts;
+	/* of these, the requests with a streamed body or response, and those that a stage holds in
+	 * this thread; the loop does not spin to wait for them (weir_loop_expect) */
+	int64_t not_awaited;
 	uint64_t next_id; /* the next id for a request or connection */
 	struct io_memory memory;
 	struct refusal_log refusals;

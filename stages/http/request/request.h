@@ -59,6 +59,8 @@ struct http_req {
 	int16_t outcome;        /* status with which the request was finished */
 	bool answered;          /* returned from the graph: the response may be written */
 	bool keep_alive;        /* the client wants to keep the connection open */
+	bool upgrade; /* asks for another protocol: nothing behind it is parsed before its answer */
+	bool taken;   /* belongs to the I/O thread: its connection was taken (conn/take.h) */
 	/* we close the connection after this request: keep_alive_requests is reached, or the
 	 * streamed body was cut off (transfer_tear) */
 	bool last;
@@ -72,6 +74,7 @@ struct http_req {
 	uint8_t client_n;
 	bool has_scheme, is_secure; /* the client's scheme is known; it is https */
 	bool from_forwarded;        /* `client` comes from Forwarded, not from X-Forwarded-For */
+	bool not_awaited;           /* belongs to the I/O thread: counted in io->not_awaited */
 	bool refusal;               /* was never in the graph: exists only to carry a refusal */
 	/* A stage has finished the request as WEIR_ERATE because of a limit of its own: the status of the
 	 * answer, 0 without such a limit, and its Retry-After. Belong to the owner. */

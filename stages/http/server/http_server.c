@@ -69,7 +69,7 @@ static void io_turn_end(struct weir_loop *loop)
 	if (WEIR_UNLIKELY(io->ready)) /* the last clients of the backlog were refused */
 		weir_loop_wake(loop);
 	publish_counts(io);
-	weir_loop_expect(loop, io->in_graph - io->in_parts);
+	weir_loop_expect(loop, io->in_graph - io->not_awaited);
 }
 
 static void io_mail(struct weir_loop *loop, struct weir_event *list)
