@@ -16,7 +16,7 @@ export WEIR_TRUST_FILES=any
 
 BUILD_PACKAGES=(gcc libc6-dev make cmake ninja-build pkgconf liburcu-dev libyaml-dev libmicrohttpd-dev
 	libjansson-dev libxxhash-dev systemtap-sdt-dev libcurl4-openssl-dev libssl-dev libgnutls28-dev
-	libc-ares-dev)
+	libc-ares-dev zlib1g-dev libzstd-dev libbrotli-dev)
 TEST_PACKAGES=(libcunit1-dev g++ groff-base fish dpkg-dev file procps curl openssl ca-certificates python3-jsonschema)
 # Programs used by tests/conformance, and their packages.
 CONFORMANCE_PROGRAMS=(nginx:nginx-light haproxy:haproxy lighttpd:lighttpd apache2:apache2-bin slowhttptest:slowhttptest varnishtest:varnish

@@ -23,6 +23,28 @@ foreach(dep urcu:liburcu-memb:liburcu-dev yaml:yaml-0.1:libyaml-dev
   target_link_libraries(weir_${short} INTERFACE PkgConfig::${short})
 endforeach()
 
+# The codings of http.compress; a build without one of them does without that coding.
+set(weir_codings "")
+add_library(weir_codecs INTERFACE)
+foreach(dep zlib:zlib:ZLIB libzstd:libzstd:ZSTD libbrotlienc:libbrotlienc:BROTLI)
+  string(REPLACE ":" ";" dep ${dep})
+  list(GET dep 0 short)
+  list(GET dep 1 module)
+  list(GET dep 2 name)
+  option(WEIR_${name} "Compress with ${module}, if it is installed" ON)
+  if(WEIR_${name})
+    pkg_check_modules(${short} QUIET IMPORTED_TARGET ${module})
+  endif()
+  if(WEIR_${name} AND ${short}_FOUND)
+    target_link_libraries(weir_codecs INTERFACE PkgConfig::${short})
+    target_compile_definitions(weir_codecs INTERFACE WEIR_HAVE_${name})
+    list(APPEND weir_codings ${module})
+  endif()
+endforeach()
+list(JOIN weir_codings " " weir_pc_codings)
+string(REGEX REPLACE "^(.)" " \\1" weir_pc_codings "${weir_pc_codings}")
+message(STATUS "http.compress: ${weir_codings}")
+
 # Used as a header only, so there is nothing to link.
 find_path(XXHASH_INCLUDE_DIR xxhash.h)
 if(NOT XXHASH_INCLUDE_DIR)

@@ -53,7 +53,7 @@ add_library(libweir SHARED $<TARGET_OBJECTS:weir_framework> $<TARGET_OBJECTS:wei
   $<TARGET_OBJECTS:weir_llhttp> $<TARGET_OBJECTS:weir_config> $<TARGET_OBJECTS:weir_admin>
   $<TARGET_OBJECTS:weir_export> $<TARGET_OBJECTS:weir_server>)
 set(weir_exports ${PROJECT_SOURCE_DIR}/framework/cmake/libweir.map)
-target_link_libraries(libweir PRIVATE weir_flags weir_urcu weir_openssl weir_yaml weir_mhd weir_gnutls weir_cares weir_jansson
+target_link_libraries(libweir PRIVATE weir_flags weir_urcu weir_openssl weir_yaml weir_mhd weir_gnutls weir_cares weir_codecs weir_jansson
   weir_curl Threads::Threads m ${CMAKE_DL_LIBS}
   INTERFACE $<BUILD_INTERFACE:weir_public> weir_headers)
 target_link_options(libweir PRIVATE -Wl,--version-script=${weir_exports})

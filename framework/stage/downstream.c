@@ -9,30 +9,54 @@
 
 #include "stage/stage.h"
 
-static const struct weir_stage *look(
-    struct weir_stage *st, const struct weir_event_type *type, unsigned flags, unsigned walk)
+/* What is looked for: a stage whose flags lack one of `flags`, or of the type `type`. */
+struct wanted {
+	const struct weir_event_type *event;
+	unsigned flags;
+	const struct weir_stage_ops *type; /* NULL: `flags` count */
+};
+
+static bool is_wanted(const struct weir_stage *st, const struct wanted *w)
+{
+	if (w->type)
+		return st->ops == w->type;
+	return st->ops->accepts != WEIR_ANY_EVENT && (st->ops->flags & w->flags) != w->flags;
+}
+
+static const struct weir_stage *look(struct weir_stage *st, const struct wanted *w, unsigned walk)
 {
 	const struct weir_stage *found = NULL;
 
 	if (st->walk == walk)
 		return NULL;
 	st->walk = walk;
-	if (st->ops->accepts != WEIR_ANY_EVENT && (st->ops->flags & flags) != flags)
+	if (is_wanted(st, w))
 		return st;
 	for (int i = 0; i < st->n_outlets && !found; i++) {
 		const struct outlet *o = &st->outlets[i];
-		if (o->to && (o->type == type || !o->type))
-			found = look(o->to, type, flags, walk);
+		if (o->to && (o->type == w->event || !o->type))
+			found = look(o->to, w, walk);
 	}
 	return found;
 }
 
-const struct weir_stage *weir_behind_without(struct weir_stage *st, int outlet, unsigned flags)
+static const struct weir_stage *look_behind(struct weir_stage *st, int outlet, struct wanted w)
 {
 	static atomic_uint walks;
 
 	if (!weir_outlet_linked(st, outlet))
 		return NULL;
-	return look(st->outlets[outlet].to, st->outlets[outlet].type, flags,
-	    atomic_fetch_add(&walks, 1) + 1);
+	w.event = st->outlets[outlet].type;
+	return look(st->outlets[outlet].to, &w, atomic_fetch_add(&walks, 1) + 1);
+}
+
+const struct weir_stage *weir_behind_without(struct weir_stage *st, int outlet, unsigned flags)
+{
+	return look_behind(st, outlet, (struct wanted){.flags = flags});
+}
+
+const struct weir_stage *weir_behind_of(
+    struct weir_stage *st, int outlet, const struct weir_stage_ops *type)
+{
+	return look_behind(st, outlet, (struct wanted){.type = type});
 }

@@ -29,7 +29,7 @@ function(weir_test_objects name)
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C)
   target_include_directories(${name} INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/framework)
   target_link_libraries(${name} PUBLIC weir_public weir_flags weir_urcu weir_yaml weir_mhd weir_gnutls
-    weir_openssl weir_cares weir_jansson weir_curl Threads::Threads m ${CMAKE_DL_LIBS})
+    weir_openssl weir_cares weir_codecs weir_jansson weir_curl Threads::Threads m ${CMAKE_DL_LIBS})
   target_link_options(${name} PRIVATE -Wl,-Bsymbolic ${ARGN})
 endfunction()
 

@@ -86,6 +86,12 @@ WEIR_API bool weir_hurried(const struct weir_stage *st);
 WEIR_API const struct weir_stage *weir_behind_without(
     struct weir_stage *st, int outlet, unsigned flags);
 
+struct weir_stage_ops;
+
+/** Find a stage of the type `type` that is reachable from `outlet`, as weir_behind_without does. */
+WEIR_API const struct weir_stage *weir_behind_of(
+    struct weir_stage *st, int outlet, const struct weir_stage_ops *type);
+
 /** Size of a shed id as text, with its NUL. */
 #define WEIR_SHED_ID_BYTES 14
 

@@ -55,6 +55,15 @@ int64_t http_filter_write(
 	return filters_write(f->next, req, data);
 }
 
+void http_filter_lost(struct weir_http_request *req)
+{
+	struct transfer *t = req_of(req)->transfer;
+
+	pthread_mutex_lock(&t->lock);
+	t->tail_lost = true;
+	pthread_mutex_unlock(&t->lock);
+}
+
 void http_stream_flush(struct weir_http_request *req)
 {
 	struct http_req *r = req_of(req);

@@ -72,6 +72,10 @@ struct http_filter *http_filter_find(
 int64_t http_filter_write(
     struct http_filter *f, struct weir_http_request *req, struct weir_slice data);
 
+/** The rest of the answer in parts is lost: when the event is finished, the response is aborted instead of ended,
+ * so that the client does not take it for a complete one. For `flush` and `end`. */
+void http_filter_lost(struct weir_http_request *req);
+
 /** Pass on what the filters of an answer in parts hold back, because no more bytes may follow soon. No
  * effect without filters or before the answer has begun. Only the owner of the event. */
 void http_stream_flush(struct weir_http_request *req);

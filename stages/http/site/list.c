@@ -39,7 +39,7 @@ bool list_has(struct weir_slice list, const char *name)
 
 	while (list_next(&list, &m)) {
 		size_t n = 0;
-		while (n < m.n && m.p[n] != ';')
+		while (n < m.n && m.p[n] != ';' && m.p[n] != '=')
 			n++;
 		while (n > 0 && ows_is(m.p[n - 1]))
 			n--;

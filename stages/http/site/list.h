@@ -11,7 +11,7 @@
  * skipped. Returns false at the end. Commas in quoted strings do not separate. Any thread. */
 bool list_next(struct weir_slice *list, struct weir_slice *member);
 
-/** Whether the list has the member `name`, ignoring case and parameters (";q=1"). Any thread. */
+/** Whether the list has the member `name`, ignoring case, parameters (";q=1") and a value ("=x"). Any thread. */
 bool list_has(struct weir_slice list, const char *name);
 
 #endif
