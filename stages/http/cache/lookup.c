@@ -33,6 +33,7 @@ struct ask {
 	bool strict;      /* If-Match or If-Unmodified-Since */
 	bool part;        /* a range that does not begin at 0 */
 	bool if_range;
+	bool upgrade;
 	bool controls;
 	struct hcache_control control;
 };
@@ -66,6 +67,10 @@ static void ask_field(struct ask *a, const struct weir_http_header *h)
 		if (weir_slice_is(h->name, "pragma"))
 			ask_control(a, h);
 		break;
+	case 7:
+		if (weir_slice_is(h->name, "upgrade"))
+			a->upgrade = true;
+		break;
 	case 8:
 		if (weir_slice_is(h->name, "if-match"))
 			a->conditional = a->strict = true;
@@ -96,6 +101,7 @@ static void ask_field(struct ask *a, const struct weir_http_header *h)
 static void ask_read(struct ask *a, const struct weir_http_request *req)
 {
 	a->authorized = a->conditional = a->strict = a->part = a->if_range = a->controls = false;
+	a->upgrade = false;
 	for (int i = 0; i < req->n_headers; i++)
 		ask_field(a, &req->headers[i]);
 }
@@ -208,7 +214,7 @@ static enum fate decide(const struct hcache_conf *conf, const struct weir_http_r
 	}
 	if (o && hcache_object_age_ns(o, now_ns) < o->fresh_ns) /* HCACHE_PASS */
 		return FATE_PASS;
-	if (req->method == WEIR_HTTP_HEAD || a->strict || a->part || a->if_range)
+	if (req->method == WEIR_HTTP_HEAD || a->strict || a->part || a->if_range || a->upgrade)
 		return FATE_PASS; /* the origin need not send the whole */
 	if (conf->client_control && a->controls && a->control.no_store)
 		return FATE_PASS;

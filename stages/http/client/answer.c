@@ -51,6 +51,13 @@ static bool is_named(const struct http_head *head, struct weir_slice name)
 	return false;
 }
 
+/* For a cache, which computes the age of the answer. */
+static void keep_date(struct http_req *r, struct weir_slice date)
+{
+	r->date_n = date.n <= sizeof(r->date) ? (uint8_t)date.n : 0;
+	memcpy(r->date, date.p, r->date_n);
+}
+
 /* Copy the fields to the answer. Returns false if out of memory, or if they are too long. */
 static bool pass_fields(
     struct weir_http_request *req, const struct http_head *head, const char *via)
@@ -65,6 +72,8 @@ static bool pass_fields(
 		return false;
 	for (int i = 0; i < head->n_headers; i++) {
 		const struct weir_http_header *h = &head->headers[i];
+		if (weir_slice_is(h->name, "date"))
+			keep_date((struct http_req *)req, h->value);
 		if (is_dropped(h->name) || is_named(head, h->name))
 			continue;
 		at = PUT(put(at, h->name.p, h->name.n), ": ");
