@@ -8,6 +8,9 @@
  * the time in its own book of the stage. When the ticket of an event has expired, `queued_ns` is
  * negated, so that the width policy does not take this time for a service time of the other side,
  * the server or database that the stage waits for.
+ *
+ * Once the other side has served a held event (weir_hold_served), it is not among the held events any more,
+ * and its time has been recorded.
  */
 #include <string.h>
 
@@ -18,6 +21,8 @@
 
 /* Value of `queued_ns` of a held event that the other side has refused. */
 #define REFUSED_NS INT64_MAX
+/* Value of `queued_ns` of a held event that the other side has served. */
+#define SERVED_NS INT64_MIN
 
 void hold_count(struct thread *t, int id, int class_id, int n)
 {
@@ -59,6 +64,7 @@ void hold_record_part(struct thread *t, const struct weir_event *ev)
 {
 	struct weir_stage *st = t->graph->stages[ev->stage];
 
+	WEIR_ASSERT(ev->queued_ns != SERVED_NS);
 	if (stage_has_width(st))
 		record(t, st, ev, now_of(t), false);
 }
@@ -77,7 +83,7 @@ void weir_hold_refused(struct weir_stage *st, struct weir_event *ev)
 	struct thread *t = thread_self();
 
 	WEIR_ASSERT(ev->state == WEIR_EVENT_HELD && ev->stage == st->id);
-	if (ev->queued_ns == REFUSED_NS)
+	if (ev->queued_ns == REFUSED_NS || ev->queued_ns == SERVED_NS)
 		return;
 	ev->queued_ns = REFUSED_NS;
 	struct book *book = book_take(t, st->id);
@@ -113,16 +119,38 @@ void hold_wake(struct thread *t, struct weir_stage *st)
 		s->wake(s, 0, length, ~0ULL);
 }
 
+/* The other side has done its work for `ev`, which leaves the held events of its stage. */
+static void serve(struct thread *t, struct weir_stage *st, struct weir_event *ev, int64_t now_ns)
+{
+	if (ev->queued_ns == SERVED_NS)
+		return;
+	hold_count(t, st->id, ev->class_id, -1);
+	record(t, st, ev, now_ns, true);
+}
+
 void hold_end(struct thread *t, struct weir_event *const *ev, int n)
 {
 	struct weir_stage *st = t->graph->stages[ev[0]->stage];
 
-	hold_count(t, st->id, ev[0]->class_id, -n);
-	if (WEIR_LIKELY(!stage_has_width(st)))
+	if (WEIR_LIKELY(!stage_has_width(st))) {
+		hold_count(t, st->id, ev[0]->class_id, -n);
 		return;
+	}
 	int64_t now_ns = now_of(t);
 	for (int i = 0; i < n; i++)
-		record(t, st, ev[i], now_ns, true);
+		serve(t, st, ev[i], now_ns);
+	hold_wake(t, st);
+}
+
+void weir_hold_served(struct weir_stage *st, struct weir_event *ev)
+{
+	struct thread *t = thread_self();
+
+	WEIR_ASSERT(ev->state == WEIR_EVENT_HELD && ev->stage == st->id);
+	if (!stage_has_width(st) || ev->queued_ns == REFUSED_NS)
+		return;
+	serve(t, st, ev, now_of(t));
+	ev->queued_ns = SERVED_NS;
 	hold_wake(t, st);
 }
 

@@ -67,6 +67,11 @@ static void use(struct weir_stage *st, uint64_t ticket)
 		return;
 	if (storm_random(8) == 0)
 		weir_hold_refused(st, ev);
+	if (storm_random(8) == 0) {
+		weir_hold_served(st, ev);
+		weir_event_finish(&ev, storm_status());
+		return;
+	}
 	if (storm_random(4) == 0 && storm_part(ev)->turns++ < TURNS)
 		ticket_for(st, &ev); /* expires */
 	else

@@ -172,7 +172,11 @@ static void uncount(struct weir_stage *st, int n)
 
 void hold_end_one(struct weir_stage *st, struct weir_event **ev, unsigned *seed)
 {
-	switch (hold_draw(seed, 9)) {
+	switch (hold_draw(seed, 10)) {
+	case 9:
+		weir_hold_served(st, *ev);
+		weir_event_finish(ev, WEIR_OK);
+		break;
 	case 0:
 	case 1:
 		weir_emit(st, 0, ev);

@@ -250,9 +250,18 @@ static void *offer(void *arg)
 
 static void end_one(struct side *s, struct actor *a, struct weir_event *ev)
 {
-	switch (below(&a->seed, 9)) {
+	switch (below(&a->seed, 11)) {
 	case 0:
 		weir_emit(s->stage, 0, &ev);
+		break;
+	case 9:
+		weir_hold_served(s->stage, ev);
+		weir_emit(s->stage, 0, &ev);
+		break;
+	case 10:
+		weir_hold_served(s->stage, ev);
+		weir_hold_served(s->stage, ev);
+		weir_event_finish(&ev, WEIR_OK);
 		break;
 	case 1:
 		weir_requeue(s->stage, &ev);

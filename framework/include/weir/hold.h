@@ -60,6 +60,16 @@ WEIR_API struct weir_event *weir_hold_claim(struct weir_stage *st, uint64_t tick
 WEIR_API void weir_hold_refused(struct weir_stage *st, struct weir_event *ev);
 
 /**
+ * Record that the server or database for which `ev` waits has done its work for it, although the event
+ * stays held: its answer waits for a slow client, or its connection now carries another protocol. The
+ * service of the event ends now, its place in the width is free, and it no longer counts towards
+ * `queue.limit`. The stage must limit the number of such events itself. It may only emit or finish the event
+ * afterwards. No effect on a stage without `width:`, on an event that has been refused, or when called again.
+ * The event must be held, without a ticket. Any thread of the graph.
+ */
+WEIR_API void weir_hold_served(struct weir_stage *st, struct weir_event *ev);
+
+/**
  * Put `*ev` back into the queue of the same stage and set `*ev` to NULL; `handle` is then called
  * with the event again. The event must be in a handler of the stage, or held by the stage.
  *

@@ -73,6 +73,9 @@ static enum step deliver(struct exchange *x, struct weir_slice data)
 		x->pend.p += n;
 		x->pend.n -= (size_t)n;
 		if (x->pend.n > 0 && !http_await_parts(x->req, WEIR_HTTP_ROOM)) {
+			/* The origin does not work for this request any more: its time and its place in
+			 * the width are not spent on a client that reads slowly. */
+			weir_hold_served(x->cl->client->st, x->ev);
 			x->blocked = true;
 			return STEP_ON;
 		}

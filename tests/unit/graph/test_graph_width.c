@@ -130,6 +130,46 @@ static void test_refused(void)
 	end_all();
 }
 
+/* Events that the other side has served stay in flight without a place in the width; their service is over. */
+static void test_served(void)
+{
+	struct weir_spec *spec = weir_spec_new("width");
+	struct weir_event *served[3];
+
+	spec_of(spec);
+	start(spec);
+	offer(WIDTH + 5);
+	FIXTURE_AWAIT(is_settled(WIDTH, 5));
+	for (int i = 0; i < 3; i++) {
+		served[i] = take_kept();
+		weir_hold_served(stage, served[i]);
+		weir_hold_served(stage, served[i]);  /* counts once */
+		weir_hold_refused(stage, served[i]); /* too late */
+		weir_thread_flush();
+	}
+	FIXTURE_AWAIT(is_settled(WIDTH, 2));
+	struct weir_stage_view v = stage_view(g, "keep");
+	CU_ASSERT_EQUAL(v.in_work, WIDTH);
+	CU_ASSERT_EQUAL(v.held, WIDTH + 3);
+	CU_ASSERT_EQUAL(v.refusals, 0);
+	CU_ASSERT_EQUAL(weir_hist_total(&v.class_view[0].service), 3);
+	weir_event_finish(&served[0], WEIR_OK);
+	weir_emit(stage, 0, &served[1]);
+	weir_event_finish(&served[2], WEIR_EFAILED);
+	weir_thread_flush();
+	FIXTURE_AWAIT(fixture_ended() == 3);
+	CU_ASSERT(is_settled(WIDTH, 2));
+	v = stage_view(g, "keep");
+	CU_ASSERT_EQUAL(v.held, WIDTH);
+	CU_ASSERT_EQUAL(weir_hist_total(&v.class_view[0].service), 3);
+	struct weir_event *refused = take_kept();
+	weir_hold_refused(stage, refused);
+	weir_hold_served(stage, refused); /* no effect */
+	CU_ASSERT_EQUAL(queue_kept_all(&stage->sink.queue), WIDTH);
+	weir_event_finish(&refused, WEIR_EFAILED);
+	end_all();
+}
+
 /* Admission counts on as many servers as the width allows. */
 static void test_view(void)
 {
@@ -364,15 +404,15 @@ int main(void)
 {
 	static const struct cunit_case cases[] = {{"bound", test_bound}, {"modes", test_modes},
 	    {"group", test_group}, {"requeued", test_requeued}, {"not held", test_not_held},
-	    {"service time", test_service_time}, {"refused", test_refused}, {"view", test_view},
-	    {"live knobs", test_live}, {"least", test_least}, {"pause", test_pause},
-	    {"limit", test_limit}, {"inline", test_inline},
+	    {"service time", test_service_time}, {"refused", test_refused}, {"served", test_served},
+	    {"view", test_view}, {"live knobs", test_live}, {"least", test_least},
+	    {"pause", test_pause}, {"limit", test_limit}, {"inline", test_inline},
 	    {"part of a batch", test_part_of_a_batch}, {"death in a sender", test_death_in_sender},
 	    {"inline: bound", test_bound}, {"inline: requeued", test_requeued},
 	    {"inline: not held", test_not_held}, {"inline: service time", test_service_time},
-	    {"inline: refused", test_refused}, {"inline: view", test_view},
-	    {"inline: live knobs", test_live}, {"inline: pause", test_pause},
-	    {"inline: limit", test_limit}};
+	    {"inline: refused", test_refused}, {"inline: served", test_served},
+	    {"inline: view", test_view}, {"inline: live knobs", test_live},
+	    {"inline: pause", test_pause}, {"inline: limit", test_limit}};
 
 	fixture_register(&keep_ops);
 	fixture_register(&pass_ops);
