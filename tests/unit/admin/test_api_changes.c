@@ -97,16 +97,6 @@ static int changes(void *arg, struct weir_change *out, int n)
 	return 2;
 }
 
-static int64_t purge(void *arg, const char *what, char *why, size_t size)
-{
-	CU_ASSERT_PTR_EQUAL(arg, &made_up);
-	note(what, "", "");
-	if (strcmp(what, "bad") != 0)
-		return 12;
-	snprintf(why, size, "'bad' names nothing");
-	return WEIR_EINVAL;
-}
-
 static int queue(void *arg, const char *stage, struct weir_queued *out, int n)
 {
 	CU_ASSERT_PTR_EQUAL(arg, &made_up);
@@ -130,7 +120,6 @@ static int ask_as(
 		source.set_for = set_for;
 		source.unset = unset;
 		source.steer = steer;
-		source.purge = purge;
 		source.undo = undo;
 		source.changes = changes;
 		source.queue = queue;
@@ -317,26 +306,6 @@ static void test_unset(void)
 	json_t *knob = body_json();
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(knob, "name")), "threads.max");
 	json_decref(knob);
-}
-
-static void test_purge(void)
-{
-	static const char *const bad[] = {"", "{}", "[]", "{\"what\": 1}",
-	    "{\"what\": \"x\", \"for\": \"10m\"}", "{\"what\": \"x\", \"what\": \"y\"}"};
-
-	setup();
-	CU_ASSERT_EQUAL(ask("POST", "/api/v1/purge", "{\"what\": \"http://a/*\"}"), 200);
-	is_json("{'purged': 12}");
-	CU_ASSERT_STRING_EQUAL(graph.stage, "http://a/*");
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		ask("POST", "/api/v1/purge", bad[i]);
-		is_problem(400, "the body must be {\"what\": \"http://HOST/PATH\"}");
-		CU_ASSERT_EQUAL(graph.calls, 0);
-	}
-	ask("POST", "/api/v1/purge", "{\"what\": \"bad\"}");
-	is_problem(422, "'bad' names nothing");
-	ask_as(NULL, false, "POST", "/api/v1/purge", "{\"what\": \"*\"}");
-	is_problem(503, "this server does not offer this action");
 }
 
 static void test_steer(void)
@@ -526,6 +495,6 @@ static void test_log(void)
 }
 
 CUNIT_MAIN("changes at the endpoint", {"values", test_values}, {"times", test_times},
-    {"refusals", test_refusals}, {"unset", test_unset}, {"purge", test_purge},
-    {"steer", test_steer}, {"undo", test_undo}, {"the list of changes", test_changes},
-    {"the contents of a queue", test_queue}, {"roles", test_roles}, {"the log", test_log})
+    {"refusals", test_refusals}, {"unset", test_unset}, {"steer", test_steer}, {"undo", test_undo},
+    {"the list of changes", test_changes}, {"the contents of a queue", test_queue},
+    {"roles", test_roles}, {"the log", test_log})
