@@ -106,8 +106,10 @@ void capacity_tell_late(struct capacity *c, int64_t lag_ns)
 	c->n_late++;
 	if (lag_ns > c->worst_late_ns)
 		c->worst_late_ns = lag_ns;
-	c->voided = c->late == CAPACITY_LATE_IN_A_ROW || c->n_late == CAPACITY_LATE_MAX;
-	c->done = c->done || c->voided;
+	bool ends = c->late == CAPACITY_LATE_IN_A_ROW || c->n_late == CAPACITY_LATE_MAX;
+	c->limited = ends && c->good_per_s > 0;
+	c->voided = ends && !c->limited;
+	c->done = c->done || ends;
 }
 
 double capacity_confidence(const struct capacity *c)
@@ -117,7 +119,7 @@ double capacity_confidence(const struct capacity *c)
 
 void capacity_describe(const struct capacity *c, const char *objective, char *buf, size_t size)
 {
-	char good[48], bad[48], late[64] = "", lenient[80] = "", trials[64] = "no trial counts";
+	char good[48], bad[80], late[64] = "", lenient[80] = "", trials[64] = "no trial counts";
 
 	if (c->good_per_s > 0)
 		snprintf(good, sizeof(good), "%.4g/s met", c->good_per_s);
@@ -125,6 +127,9 @@ void capacity_describe(const struct capacity *c, const char *objective, char *bu
 		snprintf(good, sizeof(good), "no rate met");
 	if (c->bad_per_s > 0)
 		snprintf(bad, sizeof(bad), "%.4g/s did not", c->bad_per_s);
+	else if (c->limited)
+		snprintf(
+		    bad, sizeof(bad), "the generator could not send %.4g/s in time", c->rate_per_s);
 	else
 		snprintf(bad, sizeof(bad), "%s",
 		    c->voided ? "no trial at a higher rate counts" : "no higher rate was tried");
@@ -139,8 +144,11 @@ void capacity_describe(const struct capacity *c, const char *objective, char *bu
 		snprintf(lenient, sizeof(lenient),
 		    "; at %d rate%s only the generator's lag hid that it was met", c->n_lenient,
 		    c->n_lenient == 1 ? "" : "s");
-	snprintf(buf, size, "%s%s %s, %s; %s%s%s", c->voided ? "not found: " : "", good, objective,
-	    bad, trials, late, lenient);
+	snprintf(buf, size, "%s%s %s, %s; %s%s%s",
+	    c->voided    ? "not found: "
+	    : c->limited ? "at least "
+			 : "",
+	    good, objective, bad, trials, late, lenient);
 }
 
 void capacity_why_void(const struct capacity *c, char *buf, size_t size)

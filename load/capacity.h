@@ -11,8 +11,9 @@
  * rate.
  *
  * A trial whose generator was late proves nothing about the server, whatever its outcome. It is not
- * counted, and the rate is tried again. If the generator is late too often, the search is void and
- * yields no capacity. A trial may also miss its objective by no more than the lag, so that the
+ * counted, and the rate is tried again. If the generator is late too often, the search ends. Its
+ * result is then the highest rate that passed: the capacity is at least that, and the generator can
+ * do no more. If none has passed, the search is void and yields no capacity. A trial may also miss its objective by no more than the lag, so that the
  * server may have met it. After CAPACITY_LATE_IN_A_ROW such trials at a rate, the rate counts as
  * met, and the description of the result names the number of these rates.
  */
@@ -49,21 +50,24 @@ struct capacity {
 	int n_lenient;          /* rates that count as met because of that */
 	int64_t worst_late_ns;  /* the worst 99th percentile of the lag in late trials */
 	bool done;
-	bool voided; /* the search ended because the generator was late too often */
+	/* the search ended because the generator was late too often: after a rate that passed, or
+	 * before any */
+	bool limited, voided;
 };
 
 /** Starts a search at `start_per_s`, which must be above 0. */
 void capacity_start(struct capacity *c, double start_per_s, double limit_per_s, double precision);
 
 /** Returns the rate of the next trial, or 0 if the search is over. Unless the search is void,
- * good_per_s is then the capacity, or 0 if not even the lowest rate passed. */
+ * good_per_s is then the capacity, or 0 if not even the lowest rate passed. If the search was
+ * limited by the generator, the capacity is at least good_per_s. */
 double capacity_next(const struct capacity *c);
 
 /** Records whether the server met the objective in the trial at the rate from capacity_next. */
 void capacity_tell(struct capacity *c, bool kept);
 
 /** Records a trial that does not count because the generator was late: its lag was `lag_ns` at the
- * 99th percentile. capacity_next then returns the same rate again, or 0 if the search is void. */
+ * 99th percentile. capacity_next then returns the same rate again, or 0 if that ends the search. */
 void capacity_tell_late(struct capacity *c, int64_t lag_ns);
 
 /** Records a trial that missed the objective by no more than the generator's lag. */
@@ -78,7 +82,7 @@ int capacity_left(const struct capacity *c);
 double capacity_confidence(const struct capacity *c);
 
 /** Describes the outcome in one sentence: "1,840/s met p99 <= 50 ms, 1,925/s did not; 24 trials,
- * 96 % agreed". For a void search it begins with "not found". */
+ * 96 % agreed". For a void search it begins with "not found", for a limited one with "at least". */
 void capacity_describe(const struct capacity *c, const char *objective, char *buf, size_t size);
 
 /** Writes the reason why the search is void to `buf`, or "" if it is not void. */

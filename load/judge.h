@@ -20,6 +20,11 @@
 /** Return the limit of the lag's 99th percentile in this plan, in ns. */
 int64_t load_lag_limit_ns(const struct load_plan *plan);
 
+/** Return the same for one phase. What counts beyond the capacity is the share of the requests that
+ * are answered within the time-out, so the limit there is a tenth of the time-out, if that is more.
+ * The share can only be too low because of the lag, since a time-out begins at the intended time. */
+int64_t load_phase_lag_limit_ns(const struct load_plan *plan, int phase);
+
 /** Return whether the generator was late: the 99th percentile of `lag` exceeds the limit, and at
  * least two requests were late. A single late request may be due to one interrupt. */
 bool load_lag_late(const struct hdr *lag, int64_t limit_ns);

@@ -8,7 +8,8 @@
  * server does, so there is no coordinated omission. Rates are a sequence of phases, each linear
  * from `from_per_s` to `to_per_s`: a constant rate is one phase, steps are several, a spike is
  * three. In a closed loop (`closed`), a connection sends its next request when it has received the
- * response to the previous one. Results of closed loops are labelled as such.
+ * response to the previous one. With `users`, the clients of the closed loop are users that think
+ * between pages. Results of closed loops are labelled as such.
  */
 #ifndef WEIR_LOAD_PLAN_H
 #define WEIR_LOAD_PLAN_H
@@ -18,6 +19,7 @@
 #include <stdint.h>
 
 #include "load/expect.h"
+#include "load/think.h"
 
 /** Maximum number of classes, the same as in a weir server (weir/event.h). */
 #define LOAD_CLASSES_MAX 8
@@ -70,6 +72,7 @@ struct load_plan {
 	/* ---- target ---- */
 	char *url;               /* as given */
 	char host[256], port[8]; /* where to connect; host without brackets */
+	char socket[108];        /* the socket file to connect to instead; "" if none */
 	bool tls;
 	bool verify; /* check the server's certificate; cleared by --insecure */
 
@@ -109,8 +112,14 @@ struct load_plan {
 	/* Each arrival starts a session of this many requests. Each request is sent after the
 	 * response to the previous one. 1 means no sessions. */
 	int session_requests;
-	int64_t think_ns; /* mean of the exponential pause between a user's requests */
-	int retries;      /* maximum retries of a shed, failed or timed-out request */
+	/* user equivalents (load/think.h), in a closed loop; 0: none. Class c has its share of
+	 * them. Each requests the files of a page one after the other, thinks, and goes on. */
+	int users;
+	bool pages;       /* a page has embedded files, as in SURGE; else it is one file */
+	int64_t think_ns; /* mean pause of a user between the requests of a session, or pages */
+	enum load_think think;
+	double think_shape; /* see load_think_ns */
+	int retries;        /* maximum retries of a shed, failed or timed-out request */
 	/* the pause before retry i is backoff_ns * 2^(i-1), times a random factor between
 	 * 1 - jitter and 1 + jitter; jitter is 0..1 */
 	int64_t backoff_ns;

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "load/sentence.h"
@@ -38,6 +39,13 @@ int resolve(const struct load_plan *plan, struct sockaddr_storage *address, sock
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 	struct addrinfo *list, *use;
 
+	if (plan->socket[0]) {
+		struct sockaddr_un file = {.sun_family = AF_UNIX};
+		memcpy(file.sun_path, plan->socket, sizeof(plan->socket));
+		memcpy(address, &file, sizeof(file));
+		*n = sizeof(file);
+		return 0;
+	}
 	if (getaddrinfo(plan->host, plan->port, &hints, &list) != 0)
 		return sentence(err, WEIR_EINVAL, "host '%s' cannot be resolved", plan->host);
 	use = list;

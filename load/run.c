@@ -132,7 +132,8 @@ static int make_thread(struct run *run, struct worker *w)
 	snprintf(name, sizeof(name), "load/%d", w->rank);
 	pthread_setname_np(w->thread, name);
 	run->n_threads++;
-	run->realtime = run->realtime && run->shared.plan->realtime && raise_priority(w->thread);
+	w->realtime = run->shared.plan->realtime && raise_priority(w->thread);
+	run->realtime = run->realtime && w->realtime;
 	return 0;
 }
 
@@ -247,12 +248,12 @@ static void set_phase_times(const struct run *run, struct load_result *result, i
 }
 
 /* Mark the phases whose generator was late: their latencies are those of the generator rather than
- * the server's. In a closed loop, no request can be late. */
+ * the server's. In a closed loop without users, no request can be late. */
 static void mark_late(const struct load_plan *plan, struct load_result *result)
 {
-	for (int i = 0; i < plan->n_phases && !plan->closed; i++)
+	for (int i = 0; i < plan->n_phases && (!plan->closed || plan->users > 0); i++)
 		result->phase[i].late =
-		    load_lag_late(&result->phase[i].lag, load_lag_limit_ns(plan));
+		    load_lag_late(&result->phase[i].lag, load_phase_lag_limit_ns(plan, i));
 }
 
 static void fill(struct run *run, const struct load_hooks *hooks, struct load_result *result)

@@ -8,9 +8,9 @@
  * queue; its latency includes the wait. The calling thread collects one row per second from all
  * threads.
  *
- * A retry is sent after the plan's backoff; Retry-After is ignored. Sessions and think times exist
- * only in an open loop. In a closed loop each connection stands for `pipeline` users that never
- * pause.
+ * A retry is sent after the plan's backoff; Retry-After is ignored. Sessions exist only in an open
+ * loop. In a closed loop each connection stands for `pipeline` users that never pause, or the plan
+ * has a number of users that think between pages and share the connections.
  */
 #ifndef WEIR_LOAD_RUN_H
 #define WEIR_LOAD_RUN_H

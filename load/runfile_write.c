@@ -124,6 +124,8 @@ static json_t *runfile_plan_classes(const struct load_plan *plan)
 	return list;
 }
 
+static const char *const runfile_laws[] = {"exponential", "pareto", "lognormal", "equal"};
+
 static json_t *runfile_plan(const struct load_plan *p)
 {
 	json_t *plan = json_pack(
@@ -140,6 +142,12 @@ static json_t *runfile_plan(const struct load_plan *p)
 	    p->slow_write_bytes_per_s, "grace_s", runfile_seconds(p->grace_ns), "lag_limit_s",
 	    runfile_seconds(load_lag_limit_ns(p)));
 
+	if (more && p->users > 0)
+		json_put(&more, "users", json_integer(p->users));
+	if (more && (p->users > 0 || p->session_requests > 1))
+		json_put(&more, "think",
+		    json_pack("{s:s, s:f, s:b}", "law", runfile_laws[p->think], "shape",
+			p->think_shape, "pages", p->pages));
 	if (more && p->held_ratio > 0)
 		json_put(&more, "held_ratio", json_real(p->held_ratio));
 	if (more && p->arrivals == LOAD_BURSTS)

@@ -55,6 +55,8 @@ struct worker {
 	int64_t now_ns;     /* last reading of the clock, which may be several requests old */
 	bool stopping;      /* nothing more may be sent */
 	int64_t stopped_ns; /* the time at which this worker noticed the end of the run */
+	bool realtime;      /* the thread has real-time priority; set before the run begins */
+	int64_t rested_ns;  /* time until which it has rested enough (worker_rest) */
 	double cpu_user_s, cpu_system_s;
 
 	/* ---- pending requests ---- */
@@ -105,6 +107,25 @@ void worker_work_kicked(struct worker *w);
 
 /* ---- the life of a request (worker_tickets.c) ---- */
 
+/** Return the phase at a time, searching from `phase` on. */
+int worker_phase_at(const struct worker *w, int phase, int64_t at_ns);
+
+/** Return the index of a request of the ticket's class: the next one of a log, or one by its share. */
+uint32_t worker_pick_request(struct worker *w, struct ticket *t);
+
+/* ---- users (worker_users.c) ---- */
+
+/** Schedule the next request of a session after a pause. */
+void worker_next_of_session(struct worker *w, struct ticket *t);
+
+/** Schedule the next request of a user equivalent, whose request was `good`: for the next file of its
+ * page, or for another page after a pause if it has all files or the request has failed. */
+void worker_next_page(struct worker *w, struct ticket *t, bool good);
+
+/** Schedule the first requests of this worker's user equivalents. Each n-th user is one of this
+ * worker, of n workers. run->start_ns must be set. */
+void worker_start_users(struct worker *w);
+
 /** Advance to this worker's next arrival. Each of n workers takes every n-th arrival of the
  * schedule. */
 void worker_next_arrival(struct worker *w);
@@ -136,7 +157,9 @@ void worker_gone(struct worker *w, const struct ticket *t);
 void worker_connected(struct worker *w);
 void worker_connect_failed(struct worker *w, enum load_error error);
 
-/** End waiting requests whose time-out has expired as timed out. */
+/** End waiting requests as timed out that have waited for a connection half of the time-out. A
+ * later answer to them would come too late, and a server in overload would be busy with nothing
+ * else: each free connection would get the request that is closest to its time-out. */
 void worker_expire_waiting(struct worker *w);
 
 /** Return the next time at which a request must be sent (worker_next_send_ns), or at which a

@@ -14,6 +14,10 @@
  * sending them takes about 0.1 ms. */
 #define SEND_BATCH 32
 
+/* A request waits for a connection for at most the time-out divided by this. A guess: the rest is
+ * left to the server. */
+#define WAIT_SHARE 2
+
 /* Pauses between connection attempts while all attempts fail. The first pause is doubled after each
  * failure, up to the longest. Both are guesses: a server that accepts connections again is noticed
  * within a tenth of a second. */
@@ -22,7 +26,7 @@
 
 /* ---- finishing ---- */
 
-static int phase_at(const struct worker *w, int phase, int64_t at_ns)
+int worker_phase_at(const struct worker *w, int phase, int64_t at_ns)
 {
 	while (phase < w->plan->n_phases - 1 && at_ns >= w->run->phase_end_ns[phase])
 		phase++;
@@ -44,7 +48,7 @@ static uint32_t request_at(const struct load_class *cls, double u)
 	return (uint32_t)low;
 }
 
-static uint32_t pick_request(struct worker *w, struct ticket *t)
+uint32_t worker_pick_request(struct worker *w, struct ticket *t)
 {
 	const struct load_class *cls = &w->plan->class[t->class_id];
 	uint32_t *next = &w->in_order[t->class_id];
@@ -56,28 +60,17 @@ static uint32_t pick_request(struct worker *w, struct ticket *t)
 	return picked;
 }
 
-/* Schedule the next request of the same user, unless the run will be over by then. If the heap is
- * full or out of memory, the session ends. */
-static void go_on_session(struct worker *w, struct ticket *t)
-{
-	t->due_ns = w->now_ns + (int64_t)((double)w->plan->think_ns * -log(ticket_uniform(t)));
-	t->attempt_ns = t->due_ns;
-	t->session_left--;
-	t->attempt = 0;
-	t->resent = false;
-	t->phase = (uint8_t)phase_at(w, t->phase, t->due_ns);
-	t->request = pick_request(w, t);
-	if (t->due_ns < w->run->end_ns)
-		(void)ticket_heap_push(&w->later, t);
-}
-
 static void end(struct worker *w, struct ticket *t, enum load_outcome outcome)
 {
 	tally_ended(&w->tally, t, outcome, w->now_ns - t->due_ns);
-	if (w->plan->closed)
+	if (w->stopping)
+		return;
+	if (w->plan->users > 0)
+		worker_next_page(w, t, outcome == LOAD_OK || outcome == LOAD_DEGRADED);
+	else if (w->plan->closed)
 		w->idle_users++;
-	else if (t->session_left > 0 && !w->stopping)
-		go_on_session(w, t);
+	else if (t->session_left > 0)
+		worker_next_of_session(w, t);
 }
 
 /* Retry a failed attempt, or finish the request with `outcome`. */
@@ -231,9 +224,15 @@ void worker_serve_waiting(struct worker *w)
 	}
 }
 
+/* Return the time at which the first waiting request ends. */
+static int64_t waits_until_ns(const struct worker *w)
+{
+	return ticket_queue_first(&w->waiting)->attempt_ns + w->plan->timeout_ns / WAIT_SHARE;
+}
+
 void worker_expire_waiting(struct worker *w)
 {
-	while (w->waiting.n > 0 && is_late(w, ticket_queue_first(&w->waiting))) {
+	while (w->waiting.n > 0 && w->now_ns >= waits_until_ns(w)) {
 		struct ticket t = ticket_queue_pop(&w->waiting);
 		worker_timed_out(w, &t);
 	}
@@ -337,7 +336,7 @@ static void send_closed(struct worker *w)
 	at = total * ticket_uniform(&t);
 	while (t.class_id < w->plan->n_classes - 1 && at > w->plan->class[t.class_id].weight)
 		at -= w->plan->class[t.class_id++].weight;
-	t.request = pick_request(w, &t);
+	t.request = worker_pick_request(w, &t);
 	w->idle_users--;
 	tally_offered(&w->tally, &t);
 	start(w, &t);
@@ -348,8 +347,8 @@ bool worker_send_due(struct worker *w)
 	struct ticket sent[SEND_BATCH];
 	int n = 0;
 
-	w->phase = phase_at(w, w->phase, w->now_ns);
-	if (w->plan->closed) {
+	w->phase = worker_phase_at(w, w->phase, w->now_ns);
+	if (w->plan->closed && w->plan->users == 0) {
 		for (; n < SEND_BATCH && closed_due(w); n++)
 			send_closed(w);
 		while (take_due(w, &sent[0])) /* retries */
@@ -384,7 +383,7 @@ int64_t worker_next_waiting_ns(const struct worker *w)
 	int64_t at_ns = INT64_MAX;
 
 	if (w->waiting.n > 0)
-		at_ns = ticket_queue_first(&w->waiting)->attempt_ns + w->plan->timeout_ns;
+		at_ns = waits_until_ns(w);
 	if (wants && w->list[CONN_FREE] && w->connect_fails > 0 && w->n_connecting == 0 &&
 	    w->connect_after_ns < at_ns)
 		at_ns = w->connect_after_ns;

@@ -153,8 +153,9 @@ void html_summary(FILE *out, const struct rundata *run)
 	objective_term(out, run->json);
 	html_term(out, "Capacity", json_string_value(json_object_get(run->json, "capacity_note")));
 	snprintf(text, sizeof(text),
-	    "%d phase%s: the lag of the generator was above %.3g ms. They do not count.", v.n_late,
-	    v.n_late == 1 ? "" : "s", (double)load_lag_limit_ns(&run->plan) / 1e6);
+	    "%d phase%s: the lag of the generator was above its limit, which is %.3g ms up to the "
+	    "capacity. They do not count.",
+	    v.n_late, v.n_late == 1 ? "" : "s", (double)load_lag_limit_ns(&run->plan) / 1e6);
 	html_term(out, "Late", v.n_late > 0 && !run->result.voided[0] ? text : "");
 	html_term(out, "Stopped", run->result.stopped ? "by hand" : "");
 	fputs("</dl>\n", out);

@@ -257,6 +257,17 @@ static int count_late(const struct load_plan *plan, const struct load_result *re
 	return n;
 }
 
+/* Return the highest rate of a phase that does not count since the generator was late. */
+static double highest_late(const struct load_plan *plan, const struct load_result *result)
+{
+	double most = 0;
+
+	for (int i = 0; i < plan->n_phases && i < result->n_phases; i++)
+		if (load_phase_offers(plan, i) && !plan->phase[i].trial && result->phase[i].late)
+			most = fmax(most, plan->phase[i].from_per_s);
+	return most;
+}
+
 static int least_rounds(const struct noise_points *all)
 {
 	int least = all->point[all->n - 1].n;
@@ -271,11 +282,12 @@ static enum verdict_kind kind_of(const struct verdict *v)
 {
 	if (!(v->best_per_s > 0) && !(v->highest_per_s > 0))
 		return VERDICT_NOTHING;
-	if (v->n_held < v->n_below && v->pairs == 0)
+	if (v->n_held < v->n_below)
 		return VERDICT_CHANGED;
 	if (v->closed ||
 	    v->offered_per_s <= VERDICT_OVERLOAD * fmax(v->best_per_s, v->highest_per_s))
-		return VERDICT_LIGHT;
+		return v->late_per_s > VERDICT_OVERLOAD * v->offered_per_s ? VERDICT_GENERATOR
+									   : VERDICT_LIGHT;
 	if (v->n_points < 2)
 		return VERDICT_SINGLE;
 	if (v->high < VERDICT_FAIR)
@@ -312,7 +324,8 @@ struct verdict verdict_of(const struct load_plan *plan, const struct load_result
 	    .best_p99_s = NAN,
 	    .highest_p99_s = NAN,
 	    .noise = NAN,
-	    .n_late = count_late(plan, result)};
+	    .n_late = count_late(plan, result),
+	    .late_per_s = plan->closed ? 0 : highest_late(plan, result)};
 	struct noise_points all;
 	double t;
 
@@ -332,7 +345,7 @@ struct verdict verdict_of(const struct load_plan *plan, const struct load_result
 	take_below(&v, &all, plan, result);
 	v.kind = kind_of(&v);
 	v.rises = (v.pairs > 0 ? v.kept > 1 : v.highest_per_s > v.best_per_s) &&
-		  v.kind != VERDICT_CHANGED && (v.kind == VERDICT_LIGHT || v.low > 1);
+		  v.kind != VERDICT_CHANGED && (v.kind <= VERDICT_LIGHT || v.low > 1);
 	if (v.rises) {
 		v.best_per_s = v.highest_per_s;
 		v.best_from = v.best_to = v.offered_per_s;

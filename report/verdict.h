@@ -47,8 +47,10 @@
 #define VERDICT_OVERLOAD 1.2
 
 enum verdict_kind {
-	VERDICT_VOID,      /* no phase counts */
-	VERDICT_NOTHING,   /* nothing was served */
+	VERDICT_VOID,    /* no phase counts */
+	VERDICT_NOTHING, /* nothing was served */
+	/* no overload, since the generator was late at all loads that would have been one */
+	VERDICT_GENERATOR,
 	VERDICT_LIGHT,     /* no overload: a closed loop, or the load did not exceed the capacity */
 	VERDICT_SINGLE,    /* overload, but no other load to compare it with */
 	VERDICT_CHANGED,   /* loads below the capacity were not served: the machine changed */
@@ -76,6 +78,7 @@ struct verdict {
 	int n_below, n_held; /* loads that must be served, and those that were */
 	double worst_share, worst_per_s; /* the least share served below, and its offered rate */
 	int n_late;                      /* phases that do not count */
+	double late_per_s; /* the highest rate at which the generator was late, or 0 */
 };
 
 /** Decide on a run. The plan and the result need only what rundata_read sets. */

@@ -13,6 +13,7 @@ static const struct {
 } words[] = {
     [VERDICT_VOID] = {"void", "void"},
     [VERDICT_NOTHING] = {"nothing was served", "bad"},
+    [VERDICT_GENERATOR] = {"not overloaded: the generator is the limit", "warn"},
     [VERDICT_LIGHT] = {"not overloaded", "plain"},
     [VERDICT_SINGLE] = {"one load, nothing to compare it with", "plain"},
     [VERDICT_CHANGED] = {"the machine changed", "warn"},
@@ -89,6 +90,18 @@ static void light_sentence(const struct verdict *v, char *buf, size_t size)
 			      : "; the load did not exceed the capacity");
 }
 
+static void generator_sentence(const struct verdict *v, char *buf, size_t size)
+{
+	char best[FORMAT_MAX], p99[FORMAT_MAX], late[FORMAT_MAX], offered[FORMAT_MAX];
+
+	snprintf(buf, size,
+	    "Served %s at p99 %s. The generator, not the server, is the limit on this machine: it "
+	    "could "
+	    "send %s in time, but not %s.",
+	    format_rate(best, v->best_per_s), format_time(p99, v->best_p99_s),
+	    format_rate(offered, v->offered_per_s), format_rate(late, v->late_per_s));
+}
+
 static void changed_sentence(const struct verdict *v, char *buf, size_t size)
 {
 	char share[FORMAT_MAX], rate[FORMAT_MAX];
@@ -107,6 +120,9 @@ char *verdict_sentence(const struct verdict *v, char *buf, size_t size)
 		break;
 	case VERDICT_NOTHING:
 		snprintf(buf, size, "Nothing was served.");
+		break;
+	case VERDICT_GENERATOR:
+		generator_sentence(v, buf, size);
 		break;
 	case VERDICT_LIGHT:
 	case VERDICT_SINGLE:

@@ -27,6 +27,10 @@
 /* The objective of a search without --slo. */
 #define SLO_DEFAULT "p99=100ms"
 
+/* The time-out without --timeout, and in a search with an objective, as a multiple of it. */
+#define TIMEOUT_NS       10000000000
+#define TIMEOUT_PATIENCE 10
+
 atomic_bool bench_stop_asked;
 
 static void on_interrupt(int sig)
@@ -150,6 +154,23 @@ static void name_out(const struct bench_options *o, int side, char *out, size_t 
 		snprintf(out, size, "%.*s.against%s", (int)n, o->out, o->out + n);
 }
 
+/* Return the time-out of requests without --timeout. In a search or a sweep with an objective,
+ * requests must time out within a load. Otherwise no load could be an overload, and answers to
+ * requests of one load would still be awaited in the next. A client that waits for ten times the
+ * objective is patient, which is a guess. */
+static int64_t default_timeout_ns(const struct bench *b)
+{
+	const struct bench_options *o = &b->req->opt;
+	int64_t timeout_ns = TIMEOUT_PATIENCE * b->objective.limit_ns;
+
+	if (!b->slo || !(o->find_capacity || o->sweep))
+		return TIMEOUT_NS;
+	timeout_ns = timeout_ns < o->for_ns / 2 ? timeout_ns : o->for_ns / 2;
+	if (o->pause_ns > 0 && o->pause_ns < timeout_ns)
+		timeout_ns = o->pause_ns;
+	return timeout_ns > b->objective.limit_ns ? timeout_ns : b->objective.limit_ns;
+}
+
 static int side_init(struct bench *b, int i, const char *url, struct weir_err *err)
 {
 	struct bench_side *s = &b->side[i];
@@ -162,6 +183,8 @@ static int side_init(struct bench *b, int i, const char *url, struct weir_err *e
 	int rc = bench_plan(b->req, url, &s->plan, err);
 	if (rc == 0 && b->slo)
 		rc = load_objective_parse(b->slo, &b->objective, err);
+	if (rc == 0 && o->timeout_ns == 0)
+		s->plan.timeout_ns = default_timeout_ns(b);
 	if (rc == 0)
 		s->plan.lag_limit_ns = o->lag_limit_ns > 0 ? o->lag_limit_ns
 				       : b->slo            ? load_objective_lag_ns(&b->objective)

@@ -44,6 +44,10 @@ struct bench_options {
 	bool find_capacity, closed;
 	/* clients */
 	int64_t connections, threads, cpu, pipeline, timeout_ns, grace_ns, session, think_ns;
+	int64_t clients;
+	int think_law; /* enum load_think */
+	double think_shape;
+	bool pages;
 	int64_t retries, backoff_ns, slow_read_bytes, slow_write_bytes;
 	double jitter, slow_read_share, slow_write_share;
 	bool fresh, insecure, deadline;

@@ -62,6 +62,19 @@ static int split_authority(
 		   : sentence(err, WEIR_EINVAL, "in '%s', the port must be 1 to 65535", url);
 }
 
+/* Store the path of the socket file of "unix:/PATH". */
+static int split_socket(struct load_plan *plan, const char *file, struct weir_err *err)
+{
+	if (file[0] != '/' || strlen(file) >= sizeof(plan->socket))
+		return sentence(err, WEIR_EINVAL,
+		    "'unix:%s' is not unix:/PATH, with a path of at most %zu bytes", file,
+		    sizeof(plan->socket) - 1);
+	snprintf(plan->socket, sizeof(plan->socket), "%s", file);
+	snprintf(plan->host, sizeof(plan->host), "localhost");
+	snprintf(plan->port, sizeof(plan->port), "80");
+	return 0;
+}
+
 /* Store scheme, host and port in the plan. *path is set to the path within `url`, or to "" if there
  * is none. */
 static int split_url(
@@ -69,9 +82,11 @@ static int split_url(
 {
 	const char *colon = strstr(url, "://"), *rest;
 
+	if (strncmp(url, "unix:", 5) == 0)
+		return split_socket(plan, url + 5, err);
 	if (!colon)
-		return sentence(
-		    err, WEIR_EINVAL, "'%s' is not a URL: use http://HOST:PORT/PATH", url);
+		return sentence(err, WEIR_EINVAL,
+		    "'%s' is not a URL: use http://HOST:PORT/PATH or unix:/PATH", url);
 	size_t n = (size_t)(colon - url);
 	plan->tls = n == 5 && memcmp(url, "https", 5) == 0;
 	if (!plan->tls && !(n == 4 && memcmp(url, "http", 4) == 0))
@@ -96,7 +111,11 @@ static void copy_options(const struct bench_options *o, struct load_plan *plan)
 	plan->burst_share = o->burst_share;
 	plan->burst_ns = o->burst_ns;
 	plan->seed = (uint64_t)o->seed;
-	plan->closed = o->closed;
+	plan->closed = o->closed || o->clients > 0;
+	plan->users = (int)o->clients;
+	plan->pages = o->pages;
+	plan->think = (enum load_think)o->think_law;
+	plan->think_shape = o->think_shape;
 	plan->connections = (int)o->connections;
 	plan->threads = (int)o->threads;
 	plan->cpu = (int)o->cpu;
@@ -128,9 +147,22 @@ static int check_options(const struct bench_options *o, struct weir_err *err)
 		    o->burst_factor, o->burst_share * 100);
 	if (o->fresh && o->pipeline > 1)
 		return sentence(err, WEIR_EINVAL, "--fresh and --pipeline exclude each other");
-	if (o->closed && (o->session > 1 || o->trace))
+	if ((o->closed || o->clients > 0) && (o->session > 1 || o->trace))
 		return sentence(err, WEIR_EINVAL,
-		    "--closed excludes --session and --trace, which set the times of arrivals");
+		    "%s excludes --session and --trace, which set the times of arrivals",
+		    o->closed ? "--closed" : "--clients");
+	if (o->closed && o->clients > 0)
+		return sentence(err, WEIR_EINVAL,
+		    "--closed and --clients exclude each other: the first has clients that never "
+		    "pause");
+	if (o->clients > 0 && o->find_capacity)
+		return sentence(err, WEIR_EINVAL,
+		    "--clients excludes --find-capacity, which sets the rates of an open loop");
+	if (o->pages && o->clients == 0)
+		return sentence(err, WEIR_EINVAL, "--pages needs --clients");
+	if (o->think_law == LOAD_THINK_PARETO && o->think_shape <= 1)
+		return sentence(err, WEIR_EINVAL,
+		    "--think-shape of pareto must be above 1: the mean is infinite otherwise");
 	if (o->warmup_ns > 0 && (o->trace || o->speed > 0))
 		return sentence(err, WEIR_EINVAL,
 		    "--warmup would drop the first send times of --trace or --speed");
@@ -193,15 +225,16 @@ static int one_rate(const struct bench_options *o, struct weir_err *err)
 	int n = (o->rate_per_s > 0) + (o->ramp != NULL) + (o->steps != NULL) + (o->trace != NULL) +
 		(o->speed > 0);
 
-	if (o->closed)
+	if (o->closed || o->clients > 0)
 		return n ? sentence(err, WEIR_EINVAL,
-			       "--closed sends as fast as the server responds, and excludes "
-			       "--rate, --ramp, --steps, --trace and --speed")
+			       "%s sends as fast as the server responds, and excludes "
+			       "--rate, --ramp, --steps, --trace and --speed",
+			       o->closed ? "--closed" : "--clients")
 			 : 0;
 	if (n == 0)
 		return sentence(err, WEIR_EINVAL,
 		    "the load is missing: use --rate 1000, --ramp 1k..10k, --steps 1k,2k, --trace "
-		    "FILE, --speed 1, --find-capacity, or --closed");
+		    "FILE, --speed 1, --find-capacity, --closed, or --clients N");
 	if (n > 1)
 		return sentence(err, WEIR_EINVAL,
 		    "use only one of --rate, --ramp, --steps, --trace and --speed");
@@ -228,7 +261,7 @@ int bench_phases(const struct bench_request *req, struct load_plan *plan, struct
 
 	if (rc != 0)
 		return rc;
-	if (o->closed)
+	if (o->closed || o->clients > 0)
 		rc = phases_constant(plan, 1, o->for_ns, err);
 	else if (plan->arrivals == LOAD_TRACE)
 		rc = trace_phase(plan, err);
@@ -240,6 +273,9 @@ int bench_phases(const struct bench_request *req, struct load_plan *plan, struct
 		rc = phases_constant(plan, o->rate_per_s, o->for_ns, err);
 	if (rc == 0 && o->closed)
 		snprintf(plan->phase[0].name, sizeof(plan->phase[0].name), "closed loop");
+	if (rc == 0 && o->clients > 0)
+		snprintf(plan->phase[0].name, sizeof(plan->phase[0].name), "%lld users",
+		    (long long)o->clients);
 	if (rc == 0 && o->spike)
 		rc = phases_spike(plan, o->spike, err);
 	if (rc == 0 && o->warmup_ns > 0)

@@ -53,8 +53,9 @@ void bench_was_late(struct bench *b, int64_t lag_ns)
 /* Trials whose median is the goodput in overload. */
 #define SATURATION_LEAST 5
 #define SATURATION_MAX   64
-/* Share that loads below a capacity measured in overload must serve: a phase may vary by a third. */
-#define HELD_SATURATED 0.6
+/* Share that loads below a capacity measured in overload must serve: that above which a load is no
+ * overload. Less would let a load pass that is one. */
+#define HELD_SATURATED SATURATED
 
 /* What was served in overload. */
 struct saturation {

@@ -130,26 +130,46 @@ static void print_classes(FILE *out, const struct bench_side *s, const struct ve
 
 /* ---- the generator ---- */
 
-static void print_generator(FILE *out, const struct bench_side *s, const struct verdict *v)
+/* Write the greatest 99th percentile of the lag in phases up to the capacity, or beyond it, and the
+ * limit there; "" if there are none. */
+static void lag_text(const struct bench_side *s, bool beyond, char *buf, size_t size)
 {
-	double took_s = (double)s->result.took_ns / 1e9, limit_s, worst_s = NAN;
-	char text[400], lag[FORMAT_MAX], limit[FORMAT_MAX], late[96] = "";
+	char lag[FORMAT_MAX], limit[FORMAT_MAX];
+	double worst_s = NAN;
+	int worst = -1;
 
 	for (int i = 0; i < s->plan.n_phases && i < s->result.n_phases; i++)
-		if (s->result.voided[0] ? load_phase_offers(&s->plan, i)
-					: load_phase_counts(&s->plan, &s->result, i))
+		if ((s->result.voided[0] ? load_phase_offers(&s->plan, i)
+					 : load_phase_counts(&s->plan, &s->result, i)) &&
+		    (s->plan.phase[i].multiple > 1) == beyond) {
+			worst = i;
 			worst_s = fmax(
 			    worst_s, (double)hdr_quantile_ns(&s->result.phase[i].lag, 0.99) / 1e9);
-	limit_s = (double)load_lag_limit_ns(&s->plan) / 1e9;
+		}
+	buf[0] = '\0';
+	if (worst < 0)
+		return;
+	double limit_s = (double)load_phase_lag_limit_ns(&s->plan, worst) / 1e9;
+	snprintf(buf, size, "%s %s (limit %s)",
+	    beyond ? ", beyond the capacity" : ", lag p99 up to", format_time(lag, worst_s),
+	    format_time(limit, limit_s));
+}
+
+static void print_generator(FILE *out, const struct bench_side *s, const struct verdict *v)
+{
+	double took_s = (double)s->result.took_ns / 1e9;
+	char text[500], lag[80], beyond[80], late[96] = "";
+
+	lag_text(s, false, lag, sizeof(lag));
+	lag_text(s, true, beyond, sizeof(beyond));
 	if (v->n_late > 0)
 		snprintf(late, sizeof(late), "; %d phase%s with more do not count", v->n_late,
 		    v->n_late == 1 ? "" : "s");
-	snprintf(text, sizeof(text),
-	    "%s, lag p99 up to %s (limit %s)%s; %.0f %% of a core%s, %llu connections made",
+	snprintf(text, sizeof(text), "%s%s%s%s; %.0f %% of a core%s, %llu connections made",
 	    s->plan.closed ? "closed loop, so latencies leave out the time by which slow answers "
 			     "delayed later requests"
 			   : "open loop",
-	    format_time(lag, worst_s), format_time(limit, limit_s), late,
+	    lag, beyond, late,
 	    took_s > 0 ? 100 * (s->result.cpu_user_s + s->result.cpu_system_s) / took_s : 0,
 	    s->result.realtime ? " with real-time priority" : "",
 	    (unsigned long long)s->result.connects);

@@ -24,6 +24,8 @@
  * two. */
 #define REPEATS_MAX 2
 #define EXTEND_MAX  5
+/* Factor by which the highest load may be less than asked for. A guess. */
+#define EXTEND_LOW 3
 /* Least highest multiple of a sweep that asks for overload. A guess. */
 #define EXTEND_FROM 2
 /* Factor by which the measured rate of a load may differ from the planned one. A guess: with few
@@ -193,13 +195,11 @@ static const int looks[] = {NOISE_PAIRS_MIN, 13, 25};
 #define NOISE_DOUBT 0.03
 
 /* Whether the result is not certain. */
-static bool open_question(const struct bench *b, const struct verdict *v)
+static bool open_question(const struct verdict *v)
 {
 	switch (v->kind) {
 	case VERDICT_UNSURE:
 		return true;
-	case VERDICT_CHANGED:
-		return b->req->opt.find_capacity;
 	case VERDICT_LOSES: /* a collapse is possible, too */
 		return v->pairs > 0 ? v->low < VERDICT_FAIR : v->noise >= NOISE_DOUBT;
 	case VERDICT_COLLAPSES:
@@ -310,13 +310,10 @@ static void say_open(const struct bench *b, const struct verdict *v)
 {
 	if (b->req->opt.quiet)
 		return;
-	if (v->kind == VERDICT_CHANGED)
-		fprintf(stderr, "  the machine changed again: ");
-	else
-		fprintf(stderr,
-		    "  %.0f to %.0f %% of the best goodput is not certain enough: ", v->low * 100,
-		    v->high * 100);
-	fprintf(stderr, "the loads that decide alternate from now on\n");
+	fprintf(stderr,
+	    "  %.0f to %.0f %% of the best goodput is not certain enough: the loads that decide "
+	    "alternate from now on\n",
+	    v->low * 100, v->high * 100);
 }
 
 /* Alternate the loads that decide until `look` rounds have a ratio. Returns whether they have. */
@@ -347,7 +344,7 @@ static int resolve(struct bench *b, struct weir_err *err)
 	int rc = 0, highest = highest_load(&b->side[0]);
 	int best = highest < 0 ? -1 : middle_load(&b->side[0], &v, highest);
 
-	if (!open_question(b, &v) || b->n_sides > 1 || best < 0)
+	if (!open_question(&v) || b->n_sides > 1 || best < 0)
 		return 0;
 	say_open(b, &v);
 	snprintf(b->part, sizeof(b->part), "deciding");
@@ -357,7 +354,7 @@ static int resolve(struct bench *b, struct weir_err *err)
 		if (!alternate(b, &best, highest, looks[i], err, &rc))
 			break;
 		v = verdict(b);
-		if (!open_question(b, &v))
+		if (!open_question(&v))
 			break;
 	}
 	b->after_ns = 0;
@@ -387,37 +384,45 @@ static bool extend_once(struct bench *b, double multiple, struct weir_err *err, 
 	return runs;
 }
 
-/* Whether the highest load hardly overloads the server: more was served there than at any other load, and
- * more than half of it. */
-static bool barely_loaded(struct verdict v)
+/* Whether the highest load is far from the overload that was asked for, `asked` times the capacity:
+ * more was served there than at any other load, and more than half of it, or the best goodput is
+ * more than EXTEND_LOW times the capacity that was found. A disturbed search can find a capacity
+ * that is far too low. */
+static bool barely_loaded(struct verdict v, double asked)
 {
 	return v.kind == VERDICT_LIGHT ||
-	       (v.rises && v.offered_per_s < EXTEND_FROM * v.highest_per_s);
+	       (v.rises && v.offered_per_s < EXTEND_FROM * v.highest_per_s) ||
+	       v.offered_per_s * EXTEND_LOW < asked * v.best_per_s;
 }
 
 /* Continue a sweep to ten times the capacity that was no overload. On a noisy machine, the capacity
  * at which an objective for the latency is met can be far below that of the threads. */
 static int extend(struct bench *b, struct weir_err *err)
 {
-	const struct load_plan *plan = &b->side[0].plan;
-	double multiple = 0;
+	const struct bench_side *s = &b->side[0];
+	double multiple = 0, asked;
+	bool late = false; /* the generator was late at the highest load that was tried last */
 	int rc = 0;
 
-	for (int i = 0; i < plan->n_phases; i++)
-		if (load_phase_offers(plan, i) && plan->phase[i].multiple > multiple)
-			multiple = plan->phase[i].multiple;
+	for (int i = 0; i < s->plan.n_phases; i++)
+		if (load_phase_offers(&s->plan, i) && s->plan.phase[i].multiple >= multiple) {
+			multiple = s->plan.phase[i].multiple;
+			late = s->result.phase[i].late;
+		}
+	asked = multiple;
 	snprintf(b->part, sizeof(b->part), "beyond");
-	for (int i = 0; rc == 0 && i < EXTEND_MAX && multiple >= EXTEND_FROM && b->n_sides == 1 &&
-			barely_loaded(verdict(b)) && !atomic_load(&bench_stop_asked);
+	for (int i = 0;
+	     rc == 0 && i < EXTEND_MAX && multiple >= EXTEND_FROM && b->n_sides == 1 && !late &&
+	     barely_loaded(verdict(b), asked) && !atomic_load(&bench_stop_asked);
 	     i++) {
 		multiple *= 2;
 		if (!b->req->opt.quiet)
 			fprintf(stderr,
 			    "  %gx the capacity was hardly an overload: going on at %gx\n",
 			    multiple / 2, multiple);
-		if (!extend_once(b, multiple, err, &rc) ||
-		    b->side[0].result.phase[b->side[0].plan.n_phases - 1].late)
-			break; /* the generator cannot send more */
+		if (!extend_once(b, multiple, err, &rc))
+			break;
+		late = s->result.phase[s->plan.n_phases - 1].late;
 	}
 	return rc;
 }

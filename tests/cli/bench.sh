@@ -36,6 +36,16 @@ weir bench http://no-such-host.invalid/ --rate 1 --for 1s -q
 is exit 2; is err has 'no-such-host.invalid'
 weir bench http://127.0.0.1:1/
 is exit 2; is err has 'the load is missing'
+weir bench http://127.0.0.1:1/ --clients 10 --rate 5
+is exit 2; is err has '--clients sends as fast as the server responds'
+weir bench http://127.0.0.1:1/ --clients 10 --closed
+is exit 2; is err has 'exclude each other'
+weir bench http://127.0.0.1:1/ --rate 10 --pages
+is exit 2; is err has '--pages needs --clients'
+weir bench http://127.0.0.1:1/ --clients 10 --think-law pareto --think-shape 1
+is exit 2; is err has 'must be above 1'
+weir bench unix:relative --rate 10
+is exit 2; is err has 'is not unix:/PATH'
 weir bench http://127.0.0.1:1/ --rate 10 --ramp 1..2
 is exit 2; is err has 'only one of'
 weir bench http://127.0.0.1:1/ --rate -5
@@ -115,6 +125,12 @@ cls = json.load(open("users.json"))["phases"][0]["classes"][0]
 assert len(cls["users"]) == 3 and sum(u[0] for u in cls["users"]) == cls["offered"], cls
 PY
 checks=$((checks + 1))
+weir bench "$web" --clients 20 --think 50ms --think-law pareto --pages --for 1s -q -o thinkers.json
+is out has '20 users'
+law thinkers.json
+python3 -c 'import json; p = json.load(open("thinkers.json"))["plan"]
+assert p["users"] == 20 and p["think"] == {"law": "pareto", "shape": 1.5, "pages": True}, p' ||
+	fail 'the run file lacks the users'
 weir bench "$web" --closed -c 4 --for 1s -q -o closed.json
 is out has 'closed loop'
 law closed.json

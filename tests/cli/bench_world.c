@@ -60,6 +60,8 @@ static void fill(struct load_result *r, int i, const struct load_phase *p)
 	hdr_add(&out->lag, (int64_t)(world.lag_s * 1e9), 100);
 	out->late = world.runs >= world.late_from && world.runs < world.late_from + world.late &&
 		    !p->warmup;
+	if (world.sends_per_s > 0 && p->from_per_s > world.sends_per_s)
+		out->late = !p->warmup && (p->trial || !world.overloads);
 	c->offered = (uint64_t)llround(p->from_per_s * seconds);
 	c->outcome[LOAD_OK] = (uint64_t)llround(good * seconds);
 	c->outcome[LOAD_ERROR] = (uint64_t)((double)c->offered * world.failing);

@@ -22,6 +22,8 @@ struct bench_world {
 	double failing;   /* share of the requests that fail at any load */
 	double lag_s;     /* 99th percentile of the generator's lag */
 	int late_from, late; /* the generator is late in this many phases, from that one on */
+	double sends_per_s;  /* at a higher rate, the generator is late; 0: never */
+	bool overloads;      /* it is not late in the sweep, whose limit for the lag is higher */
 	int slow_from; /* from that phase on, the capacity is multiplied by `slow`; 0: never */
 	double slow;
 	int fail_at;    /* the run of that number fails; 0: none */

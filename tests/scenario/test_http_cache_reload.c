@@ -24,7 +24,7 @@ static void reload(bool keeps)
 	struct drain d;
 
 	if (!keeps)
-		fixture_set(cache, "with.memory", "1MiB");
+		fixture_set(cache, "with.memory", "2MiB");
 	fixture_set(cache, "with.stale_if_error", "5s");
 	cached_start(&k);
 	CU_ASSERT(cached_fetch(&k, k.c, GET("/a"), cached_reply(200, FRESH, "1"), 200, "1"));

@@ -108,26 +108,51 @@ static void late_trials_do_not_count(void)
 	CU_ASSERT_STRING_EQUAL(text, "");
 }
 
+/* After a rate that passed, a late generator limits the search. */
+static void limited_when_it_becomes_late(void)
+{
+	struct capacity c;
+	char text[256];
+
+	capacity_start(&c, 100, 1e6, 0.02);
+	capacity_tell(&c, true);
+	capacity_tell(&c, true);
+	for (int i = 0; i < CAPACITY_LATE_IN_A_ROW; i++) {
+		CU_ASSERT_DOUBLE_EQUAL(capacity_next(&c), 200, 0);
+		capacity_tell_late(&c, 43000000);
+	}
+	CU_ASSERT_DOUBLE_EQUAL(capacity_next(&c), 0, 0);
+	CU_ASSERT_TRUE(c.limited);
+	CU_ASSERT_FALSE(c.voided);
+	CU_ASSERT_DOUBLE_EQUAL(c.good_per_s, 100, 0);
+	capacity_describe(&c, "p99=100ms", text, sizeof(text));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text,
+	    "at least 100/s met p99=100ms, the generator could not send 200/s in time; 2 trials"));
+	capacity_why_void(&c, text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, "");
+}
+
 static void void_when_it_stays_late(void)
 {
 	struct capacity c;
 	char text[200];
 
 	capacity_start(&c, 100, 1e6, 0.02);
-	capacity_tell(&c, true);
-	capacity_tell(&c, true);
+	capacity_tell(&c, false);
+	capacity_tell(&c, false);
 	capacity_tell_late(&c, 3000000);
 	capacity_tell_late(&c, 152000000);
-	CU_ASSERT_DOUBLE_EQUAL(capacity_next(&c), 200, 0);
+	CU_ASSERT_DOUBLE_EQUAL(capacity_next(&c), 50, 0);
 	capacity_tell_late(&c, 2000000);
 	CU_ASSERT_DOUBLE_EQUAL(capacity_next(&c), 0, 0);
 	CU_ASSERT_TRUE(c.voided);
-	CU_ASSERT_DOUBLE_EQUAL(c.bad_per_s, 0, 0);
+	CU_ASSERT_FALSE(c.limited);
+	CU_ASSERT_DOUBLE_EQUAL(c.good_per_s, 0, 0);
 	capacity_why_void(&c, text, sizeof(text));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text,
-	    "at 200/s: the p99 of the generator's lag was up to 152.0 ms in 3 trials in a row"));
+	    "at 50/s: the p99 of the generator's lag was up to 152.0 ms in 3 trials in a row"));
 	capacity_describe(&c, "p99 <= 50 ms", text, sizeof(text));
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, "not found: 100/s met p99 <= 50 ms"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "not found: no rate met p99 <= 50 ms"));
 }
 
 /* Every second trial is late: never three in a row, but the search must end. */
@@ -137,10 +162,10 @@ static void void_when_it_is_late_too_often(void)
 	char text[200];
 	int late = 0;
 
-	capacity_start(&c, 100, 1e9, 0.001);
+	capacity_start(&c, 1e9, 1e9, 0.001);
 	for (int trial = 0; capacity_next(&c) > 0 && trial < 1000; trial++) {
 		if (trial % 2)
-			capacity_tell(&c, true);
+			capacity_tell(&c, false);
 		else
 			capacity_tell_late(&c, 5000000 + late++);
 	}
@@ -194,6 +219,7 @@ CUNIT_MAIN("capacity", {"finds it from any start", finds_it_from_any_start},
     {"stops at the limit", stops_at_the_limit}, {"a dead server has none", a_dead_server_has_none},
     {"says what it found", says_what_it_found},
     {"late trials do not count", late_trials_do_not_count},
+    {"limited when the generator becomes late", limited_when_it_becomes_late},
     {"void when the generator stays late", void_when_it_stays_late},
     {"void when it is late too often", void_when_it_is_late_too_often},
     {"a rate that the lag hides", a_rate_that_the_lag_hides},

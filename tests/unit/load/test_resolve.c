@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "cunit_main.h"
@@ -75,5 +76,18 @@ static void test_who_listens(void)
 	close(fd);
 }
 
-CUNIT_MAIN("resolve", {"unknown", test_unknown}, {"numbers", test_numbers},
-    {"who listens", test_who_listens})
+static void test_socket_file(void)
+{
+	struct sockaddr_storage address;
+	const struct sockaddr_un *file = (const struct sockaddr_un *)&address;
+	socklen_t n;
+
+	snprintf(plan.socket, sizeof(plan.socket), "/run/app.sock");
+	CU_ASSERT_EQUAL_FATAL(resolve(&plan, &address, &n, &err), 0);
+	CU_ASSERT_EQUAL(address.ss_family, AF_UNIX);
+	CU_ASSERT_STRING_EQUAL(file->sun_path, "/run/app.sock");
+	plan.socket[0] = '\0';
+}
+
+CUNIT_MAIN("resolve", {"unknown", test_unknown}, {"a socket file", test_socket_file},
+    {"numbers", test_numbers}, {"who listens", test_who_listens})

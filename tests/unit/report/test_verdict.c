@@ -216,7 +216,7 @@ static void test_rounds(void)
 }
 
 /* Rounds at different speeds of the machine: the goodput varies by half, the ratio of a round does
- * not. A disturbed load below the capacity does not matter then. */
+ * not. A load below the capacity that was not served voids the verdict nevertheless. */
 static void test_alternating(void)
 {
 	char text[400];
@@ -243,7 +243,8 @@ static void test_alternating(void)
 	result.phase[2].class[0].outcome[LOAD_OK] /= 2;
 	v = decide();
 	CU_ASSERT_EQUAL(v.n_held, 3);
-	CU_ASSERT_EQUAL(v.kind, VERDICT_KEPT);
+	CU_ASSERT_EQUAL(v.kind, VERDICT_CHANGED);
+	result.phase[2].class[0].outcome[LOAD_OK] *= 2;
 	for (int r = 6; r <= 12; r++) {
 		add(2, r, 990, 0);
 		add(10, r, r % 2 ? 900 : 0, 0); /* nothing at all in some rounds */
@@ -270,6 +271,30 @@ static void test_left_out(void)
 	for (int i = 0; i < plan.n_phases; i++)
 		result.phase[i].late = true;
 	CU_ASSERT_EQUAL(decide().kind, VERDICT_VOID);
+}
+
+/* The generator was late at each load that would have been an overload. */
+static void test_generator(void)
+{
+	char text[400];
+
+	begin();
+	add(0.5, 0, 500, 0);
+	add(1, 0, 1000, 0);
+	add(2, 0, 1900, 0);
+	add(10, 0, 3000, 0);
+	result.phase[2].late = result.phase[3].late = true;
+	struct verdict v = decide();
+	CU_ASSERT_EQUAL(v.kind, VERDICT_GENERATOR);
+	CU_ASSERT_PTR_NOT_NULL(strstr(verdict_sentence(&v, text, sizeof(text)),
+	    "The generator, not the server, is the limit on this machine: it could send 1000/s in "
+	    "time, but not 10k/s."));
+	CU_ASSERT_STRING_EQUAL(verdict_level(&v), "warn");
+	result.phase[3].late = false; /* one overload is enough */
+	CU_ASSERT_EQUAL(decide().kind, VERDICT_KEPT);
+	result.phase[2].late = false;
+	result.phase[1].late = true; /* no higher one is missing */
+	CU_ASSERT_NOT_EQUAL(decide().kind, VERDICT_GENERATOR);
 }
 
 static void test_no_overload(void)
@@ -313,9 +338,10 @@ static void test_errors_at_every_load(void)
 	CU_ASSERT_EQUAL(decide().kind, VERDICT_KEPT);
 }
 
-CUNIT_MAIN("verdict", {"a plateau", test_plateau}, {"a collapse", test_collapse},
-    {"noise", test_noise}, {"the best is not the luckiest", test_best_is_not_the_luckiest},
-    {"it still rises", test_rises}, {"the machine changed", test_changed},
-    {"a repeated phase", test_repeated}, {"rounds", test_rounds},
-    {"rounds that alternate", test_alternating}, {"left out", test_left_out},
-    {"no overload", test_no_overload}, {"errors at every load", test_errors_at_every_load})
+CUNIT_MAIN("verdict", {"a plateau", test_plateau}, {"the generator is the limit", test_generator},
+    {"a collapse", test_collapse}, {"noise", test_noise},
+    {"the best is not the luckiest", test_best_is_not_the_luckiest}, {"it still rises", test_rises},
+    {"the machine changed", test_changed}, {"a repeated phase", test_repeated},
+    {"rounds", test_rounds}, {"rounds that alternate", test_alternating},
+    {"left out", test_left_out}, {"no overload", test_no_overload},
+    {"errors at every load", test_errors_at_every_load})
