@@ -69,7 +69,7 @@ static void ask_field(struct ask *a, const struct weir_http_header *h)
 		break;
 	case 7:
 		if (weir_slice_is(h->name, "upgrade"))
-			a->upgrade = true;
+			a->upgrade = !weir_slice_is(h->value, "h2c");
 		break;
 	case 8:
 		if (weir_slice_is(h->name, "if-match"))
@@ -207,6 +207,8 @@ static enum fate decide_whole(const struct hcache_conf *conf, const struct hcach
 static enum fate decide(const struct hcache_conf *conf, const struct weir_http_request *req,
     const struct hcache_object *o, const struct ask *a, int64_t now_ns)
 {
+	if (WEIR_UNLIKELY(a->upgrade)) /* to WebSocket, which is no answer to store */
+		return FATE_PASS;
 	if (WEIR_LIKELY(o && o->kind == HCACHE_WHOLE)) {
 		if (a->authorized && !o->for_authorized)
 			return FATE_PASS;
@@ -214,7 +216,7 @@ static enum fate decide(const struct hcache_conf *conf, const struct weir_http_r
 	}
 	if (o && hcache_object_age_ns(o, now_ns) < o->fresh_ns) /* HCACHE_PASS */
 		return FATE_PASS;
-	if (req->method == WEIR_HTTP_HEAD || a->strict || a->part || a->if_range || a->upgrade)
+	if (req->method == WEIR_HTTP_HEAD || a->strict || a->part || a->if_range)
 		return FATE_PASS; /* the origin need not send the whole */
 	if (conf->client_control && a->controls && a->control.no_store)
 		return FATE_PASS;
