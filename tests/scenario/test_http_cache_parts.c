@@ -184,7 +184,7 @@ static void hostile_fields(void)
 	static const char *const fields[] = {"X-Forwarded-Host: evil", "X-Host: evil",
 	    "X-Original-URL: /evil", "X-Rewrite-URL: /evil", "X-HTTP-Method-Override: DELETE",
 	    "X_HTTP_Method_Override: DELETE", "X-Forwarded-Server: evil", "X-Original-Host: evil",
-	    "X-Forwarded-Port: 666", "X-Forwarded-Prefix: /evil", "Forwarded: host=evil",
+	    "X-Forwarded-Port: evil", "X-Forwarded-Prefix: /evil", "Forwarded: host=evil",
 	    "True-Client-IP: 6.6.6.6", "Max-Forwards: 0", "X-Real-IP: 6.6.6.6",
 	    "Connection: x-forwarded-proto", "Via: 1.0 x\r\nX-Forwarded-Scheme: evil"};
 	struct cached k = cached_new();
@@ -200,7 +200,6 @@ static void hostile_fields(void)
 		CU_ASSERT_PTR_NULL(strstr(head, "evil"));
 		CU_ASSERT_PTR_NULL(strstr(head, "DELETE"));
 		CU_ASSERT_PTR_NULL(strstr(head, "6.6.6.6"));
-		CU_ASSERT_PTR_NULL(strstr(head, "666"));
 		CU_ASSERT_STRING_EQUAL(field_in(head, "x-forwarded-host"), "t");
 		client_say(k.u, cached_reply(200, FRESH, "good"));
 		CU_ASSERT(client_gets(k.c, 200, "good"));
