@@ -340,6 +340,24 @@ int verb_undo(const struct verb *verb, const struct verb_args *args)
 	return VERB_OK;
 }
 
+int verb_purge(const struct verb *verb, const struct verb_args *args)
+{
+	json_t *ask = json_pack("{s:s}", "what", args->operand[0]), *doc;
+	char *body = ask ? json_dumps(ask, 0) : NULL;
+
+	json_decref(ask);
+	if (!body)
+		return verb_misused(verb, "'%s' is not UTF-8", args->operand[0]);
+	int rc = act_ask(verb, args, "POST", "/api/v1/purge", body, &doc);
+	free(body);
+	if (rc != VERB_OK || args->json)
+		return rc != VERB_OK ? rc : act_print(doc);
+	plain_print(stdout, "%lld removed\n",
+	    (long long)json_integer_value(json_object_get(doc, "purged")));
+	json_decref(doc);
+	return VERB_OK;
+}
+
 int verb_steer(const struct verb *verb, const struct verb_args *args)
 {
 	const char *stage = args->operand[0];

@@ -132,6 +132,7 @@ int verb_why(const struct verb *verb, const struct verb_args *args);
 int verb_overload(const struct verb *verb, const struct verb_args *args);
 int verb_set(const struct verb *verb, const struct verb_args *args);
 int verb_unset(const struct verb *verb, const struct verb_args *args);
+int verb_purge(const struct verb *verb, const struct verb_args *args);
 int verb_undo(const struct verb *verb, const struct verb_args *args);
 int verb_steer(const struct verb *verb, const struct verb_args *args); /* pause, resume, drain */
 int verb_show(const struct verb *verb, const struct verb_args *args);

@@ -167,6 +167,26 @@ void change_unset(const struct call *c, struct reply *r)
 		answer_knob(c, r);
 }
 
+/* ---- what stages store ---- */
+
+void change_purge(const struct call *c, struct reply *r)
+{
+	const struct admin_source *s = c->source;
+	json_t *body =
+	    json_loadb(c->request->body, c->request->n_body, JSON_REJECT_DUPLICATES, NULL);
+	const char *what = json_string_value(json_object_get(body, "what"));
+	char why[400] = "";
+
+	if (!what || json_object_size(body) != 1) {
+		reply_problem(r, 400, "the body must be {\"what\": \"http://HOST/PATH\"}");
+	} else if (offered((const void *)(uintptr_t)s->purge, r)) {
+		int64_t n = s->purge(s->arg, what, why, sizeof(why));
+		if (concluded(c, r, n < 0 ? (int)n : 0, why))
+			reply_json(r, 200, json_pack("{s:I}", "purged", (json_int_t)n));
+	}
+	json_decref(body);
+}
+
 /* ---- stages ---- */
 
 static void steer(const struct call *c, enum weir_steer how, struct reply *r)

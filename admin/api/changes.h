@@ -13,6 +13,7 @@ void change_unset(const struct call *c, struct reply *r);
 void change_pause(const struct call *c, struct reply *r);
 void change_drain(const struct call *c, struct reply *r);
 void change_resume(const struct call *c, struct reply *r);
+void change_purge(const struct call *c, struct reply *r);
 void change_undo(const struct call *c, struct reply *r);
 void answer_changes(const struct call *c, struct reply *r);
 /** Like answer_changes, for /api/v1/acts: the path and the member name of version 0.1. */

@@ -66,6 +66,11 @@ static int graph_source_steer(
 	return weir_graph_steer(arg, stage, how, why, size);
 }
 
+static int64_t graph_source_purge(void *arg, const char *what, char *why, size_t size)
+{
+	return weir_graph_purge(arg, what, why, size);
+}
+
 static int graph_source_undo(void *arg, struct weir_change *undone, char *why, size_t size)
 {
 	return weir_graph_undo(arg, undone, why, size);
@@ -119,6 +124,7 @@ struct admin_source graph_source(struct weir_graph *graph)
 	    .unset = graph_source_unset,
 	    .layers = graph_source_layers,
 	    .steer = graph_source_steer,
+	    .purge = graph_source_purge,
 	    .undo = graph_source_undo,
 	    .changes = graph_source_changes,
 	    .queue = graph_source_queue,

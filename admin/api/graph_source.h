@@ -35,6 +35,7 @@ struct admin_source {
 	int (*unset)(void *arg, const char *stage, const char *knob, char *why, size_t size);
 	int (*layers)(void *arg, const char *stage, const char *knob, struct weir_override *layers);
 	int (*steer)(void *arg, const char *stage, enum weir_steer how, char *why, size_t size);
+	int64_t (*purge)(void *arg, const char *what, char *why, size_t size);
 	int (*undo)(void *arg, struct weir_change *undone, char *why, size_t size);
 	int (*changes)(void *arg, struct weir_change *out, int n);
 	/* weir_graph_remember; without it decisions and changes are not stored */

@@ -3,6 +3,7 @@
  * Pauses, drains and resumes stages. A stage with a queue is controlled by flags of the queue,
  * which handlers and admission check. A source is paused by its own `pause` callback.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -149,6 +150,44 @@ int weir_graph_steer(
 	}
 	lock_release(&g->lock);
 	return rc;
+}
+
+void weir_purges(struct weir_stage *st, weir_purge_fn *purge)
+{
+	st->purge = purge;
+}
+
+/* Purge all stages that store something, under the lock of the graph. */
+static int64_t purge_stages(struct weir_graph *g, const char *what, char *why, size_t size)
+{
+	int64_t n = 0;
+	bool any = false;
+
+	for (int i = 0; i < g->n_stages; i++) {
+		struct weir_stage *st = g->stages[i];
+		int64_t one = st->purge ? st->purge(st, what, why, size) : 0;
+		if (one < 0)
+			return one;
+		n += one;
+		any |= st->purge != NULL;
+	}
+	if (any)
+		return n;
+	snprintf(why, size, "no stage of this server stores answers");
+	return WEIR_ENOENT;
+}
+
+int64_t weir_graph_purge(struct weir_graph *g, const char *what, char *why, size_t size)
+{
+	int64_t n = WEIR_EBUSY;
+
+	lock_take(&g->lock);
+	if (g->steerable)
+		n = purge_stages(g, what, why, size);
+	else
+		snprintf(why, size, "the server is starting, stopping or reloading; try again");
+	lock_release(&g->lock);
+	return n;
 }
 
 int weir_graph_queue(const struct weir_graph *g, const char *stage, struct weir_queued *out, int n)

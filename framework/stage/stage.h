@@ -113,6 +113,7 @@ struct weir_stage {
 	int64_t per_loop;
 	atomic_uint children; /* largest number of children that an event may have at a time */
 	bool refused_logged;
+	weir_purge_fn *purge; /* weir_purges, or NULL; constant after ops->init */
 	/* stage whose thread_init prevented an I/O thread from starting; main thread */
 	const struct weir_stage *refused_by;
 	/* handler calls that take longer than this are reported; 0 reports none */

@@ -250,7 +250,89 @@ static void changes_invalidate(void)
 	cached_stop(&k);
 }
 
+static int64_t purge(struct cached *k, const char *what)
+{
+	char why[200] = "";
+
+	return weir_graph_purge(k->s.graph, what, why, sizeof(why));
+}
+
+static void purges(void)
+{
+	struct cached k = cached_new();
+	static const char *const targets[] = {"/a", "/a/b", "/c", "/d"};
+	static const char *const fields[] = {FRESH "Surrogate-Key: x one\r\n",
+	    FRESH "Cache-Tag: y,one\r\n", FRESH "Vary: x-lang\r\n", FRESH};
+
+	cached_start(&k);
+	for (int i = 0; i < 4; i++)
+		CU_ASSERT(cached_fetch(&k, k.c, cached_get(targets[i], ""),
+		    cached_reply(200, fields[i], "1"), 200, "1"));
+	CU_ASSERT_EQUAL(purge(&k, "/a"), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(purge(&k, ""), WEIR_EINVAL);
+	CU_ASSERT_EQUAL(purge(&k, "http://t/none"), 0);
+	CU_ASSERT_EQUAL(purge(&k, "http://T:80/x/../d"), 1);
+	CU_ASSERT_EQUAL(purge(&k, "http://t/c"), 2); /* the list of fields, and the variant */
+	CU_ASSERT_EQUAL(purge(&k, "tag:on"), 0);
+	CU_ASSERT_EQUAL(purge(&k, "tag:x"), 1);
+	CU_ASSERT(cached_hit(&k, k.c, GET("/a/b"), 200, "1", NULL));
+	CU_ASSERT(cached_fetch(&k, k.c, GET("/a"), cached_reply(200, FRESH, "2"), 200, "2"));
+	CU_ASSERT_EQUAL(purge(&k, "http://t/a*"), 2);
+	CU_ASSERT_EQUAL(
+	    CACHED_METRIC(&k, "objects"), 2); /* the gauge follows with the next answer */
+	/* what is under way is not stored */
+	client_say(k.c, GET("/e"));
+	cached_head(&k);
+	CU_ASSERT_EQUAL(purge(&k, "http://t/e"), 0);
+	client_say(k.u, cached_reply(200, FRESH, "old"));
+	CU_ASSERT(client_gets(k.c, 200, "old"));
+	CU_ASSERT(cached_fetch(&k, k.c, GET("/e"), cached_reply(200, FRESH, "new"), 200, "new"));
+	CU_ASSERT_EQUAL(purge(&k, "*"), 1);
+	CU_ASSERT(cached_fetch(&k, k.c, GET("/e"), cached_reply(200, FRESH, "last"), 200, "last"));
+	CU_ASSERT_EQUAL(CACHED_METRIC(&k, "objects"), 1);
+	CU_ASSERT_EQUAL(CACHED_METRIC(&k, "invalidated_total"), 7);
+	cached_stop(&k);
+}
+
+/* The age is counted from Date of the origin, and Expires is compared with it. */
+static void dates(void)
+{
+	struct cached k = cached_new();
+
+	cached_start(&k);
+	CU_ASSERT(cached_fetch(&k, k.c, GET("/a"),
+	    cached_reply(
+		200, "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nCache-Control: max-age=60\r\n", "1"),
+	    200, "1"));
+	CU_ASSERT(cached_fetch(&k, k.c, GET("/a"), cached_reply(200, FRESH, "2"), 200, "2"));
+	CU_ASSERT(cached_fetch(&k, k.c, GET("/b"),
+	    cached_reply(200,
+		"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nExpires: Sun, 06 Nov 2094 08:49:37 GMT\r\n",
+		"3"),
+	    200, "3"));
+	CU_ASSERT(cached_hit(&k, k.c, GET("/b"), 200, "3", "Age: 1"));
+	cached_stop(&k);
+}
+
+/* A field of the configuration in the key. */
+static void key_fields(void)
+{
+	struct cached k = cached_new();
+
+	fixture_set(k.cache, "with.key_fields", "x");
+	server_list(k.cache, "key_fields", (const char *const[]){"X-Tenant"}, 1);
+	cached_start(&k);
+	CU_ASSERT(cached_fetch(
+	    &k, k.c, cached_get("/a", "X-Tenant: 1\r\n"), cached_reply(200, FRESH, "1"), 200, "1"));
+	CU_ASSERT(cached_fetch(
+	    &k, k.c, cached_get("/a", "X-Tenant: 2\r\n"), cached_reply(200, FRESH, "2"), 200, "2"));
+	CU_ASSERT(cached_hit(&k, k.c, cached_get("/a", "x-tenant: 1\r\n"), 200, "1", NULL));
+	CU_ASSERT_EQUAL(purge(&k, "http://t/a"), 2);
+	cached_stop(&k);
+}
+
 CUNIT_MAIN("http.cache", {"hits", hits}, {"ranges", ranges}, {"conditions first", conditions_first},
     {"not stored", not_stored}, {"cookies", cookies}, {"keys", keys}, {"variants", variants},
     {"requests control", requests_control}, {"requests do not control", requests_do_not_control},
-    {"changes invalidate", changes_invalidate})
+    {"changes invalidate", changes_invalidate}, {"dates", dates}, {"purges", purges},
+    {"key_fields", key_fields})

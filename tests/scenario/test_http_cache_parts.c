@@ -84,9 +84,8 @@ static void torn_answers(void)
 					 "\r\n5\r\nhello\r\n");
 		close(k.u);
 		k.u = -1;
-		char head[4096], body[64];
-		CU_ASSERT(head_read(k.c, head, sizeof(head)));
-		while (client_recv(k.c, body, sizeof(body), 0) > 0)
+		char text[4096]; /* what has arrived before the abort, if anything */
+		while (client_recv(k.c, text, sizeof(text), 0) > 0)
 			continue;
 		close(k.c);
 		k.c = client_open(k.s.port);
@@ -119,6 +118,8 @@ static void too_long_answers(void)
 	CU_ASSERT(gets_long(c, 'x', LONG));
 	client_say(u, reply + 200);
 	CU_ASSERT(gets_long(k.c, 'x', LONG));
+	close(k.u);
+	k.u = u; /* the connection that was used last is used next */
 	/* in chunks, it is known only midway */
 	client_say(k.c, GET("/b"));
 	cached_head(&k);
@@ -128,7 +129,6 @@ static void too_long_answers(void)
 	CU_ASSERT(chunks_are(k.c, strstr(reply, "\r\n\r\n") + 4));
 	CU_ASSERT_EQUAL(CACHED_METRIC(&k, "stores_total"), 0);
 	close(c);
-	close(u);
 	free(reply);
 	cached_stop(&k);
 }
@@ -184,7 +184,7 @@ static void hostile_fields(void)
 	static const char *const fields[] = {"X-Forwarded-Host: evil", "X-Host: evil",
 	    "X-Original-URL: /evil", "X-Rewrite-URL: /evil", "X-HTTP-Method-Override: DELETE",
 	    "X_HTTP_Method_Override: DELETE", "X-Forwarded-Server: evil", "X-Original-Host: evil",
-	    "X-Forwarded-Port: 666", "X-Forwarded-Prefix: /evil", "Forwarded: host=evil",
+	    "X-Forwarded-Port: evil", "X-Forwarded-Prefix: /evil", "Forwarded: host=evil",
 	    "True-Client-IP: 6.6.6.6", "Max-Forwards: 0", "X-Real-IP: 6.6.6.6",
 	    "Connection: x-forwarded-proto", "Via: 1.0 x\r\nX-Forwarded-Scheme: evil"};
 	struct cached k = cached_new();
@@ -200,7 +200,6 @@ static void hostile_fields(void)
 		CU_ASSERT_PTR_NULL(strstr(head, "evil"));
 		CU_ASSERT_PTR_NULL(strstr(head, "DELETE"));
 		CU_ASSERT_PTR_NULL(strstr(head, "6.6.6.6"));
-		CU_ASSERT_PTR_NULL(strstr(head, "666"));
 		CU_ASSERT_STRING_EQUAL(field_in(head, "x-forwarded-host"), "t");
 		client_say(k.u, cached_reply(200, FRESH, "good"));
 		CU_ASSERT(client_gets(k.c, 200, "good"));
@@ -237,6 +236,7 @@ static void trusted_fields(void)
 {
 	struct cached k = cached_new();
 
+	fixture_set(k.s.web, "with.trust", "127.0.0.1/32");
 	server_list(k.s.web, "trust", (const char *const[]){"127.0.0.1/32"}, 1);
 	cached_start(&k);
 #define OF(host) "X-Forwarded-For: 1.1.1.1\r\nX-Forwarded-Host: " host "\r\n"

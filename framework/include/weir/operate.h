@@ -89,6 +89,14 @@ enum weir_steer {
 WEIR_API int weir_graph_steer(
     struct weir_graph *graph, const char *stage, enum weir_steer how, char *why, size_t size);
 
+/**
+ * Remove what the stages of the graph have stored and `what` names (weir_purges): for http.cache a URL, a URL with
+ * '*' at its end, "tag:NAME", or "*". Returns the number of things removed, WEIR_EINVAL, WEIR_ENOENT (no stage
+ * stores anything) or WEIR_EBUSY (the graph is not running); why[size] receives the message. Any thread; holds
+ * the lock of the graph meanwhile.
+ */
+WEIR_API int64_t weir_graph_purge(struct weir_graph *graph, const char *what, char *why, size_t size);
+
 /** A change by an operator, a reload or a drain, or the expiry of a temporary value. */
 struct weir_change {
 	uint64_t id; /* number of the change, from 1 */

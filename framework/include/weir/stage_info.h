@@ -99,6 +99,14 @@ WEIR_API double weir_pressure(const struct weir_stage *st);
  */
 WEIR_API double weir_degradation(const struct weir_stage *st);
 
+/** Remove what a stage has stored and `what` names, as text in a form of its own, "*" for all. Returns the number
+ *  of things removed, or WEIR_EINVAL with a message in why[size]. Any thread, also one of no graph; may block
+ *  briefly. */
+typedef int64_t weir_purge_fn(struct weir_stage *st, const char *what, char *why, size_t size);
+
+/** Let operators purge what the stage stores (weir_graph_purge). Called in ops->init. */
+WEIR_API void weir_purges(struct weir_stage *st, weir_purge_fn *purge);
+
 WEIR_C_END
 
 #endif

@@ -97,7 +97,7 @@ static void settle(struct hcache_landing *l, struct hcache_waiting *w, enum hcac
 	const struct hcache_flight *f = l->f;
 	struct hcache_try t = {.waited = true, .failures = f->failures};
 
-	t.failures += b == HCACHE_ERROR;
+	t.failures += b == HCACHE_ERROR || b == HCACHE_SPOILED;
 	t.alone = b == HCACHE_NONE || t.failures > FAILURES_MAX;
 	for (int i = 0; i < w->n; i++) {
 		struct weir_event *ev = w->one[i].ev;

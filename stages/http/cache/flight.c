@@ -257,7 +257,8 @@ static bool is_hidden(struct weir_slice name)
 {
 	enum condition_field ignored;
 
-	return condition_is_field(name, &ignored) || hcache_is_unkeyed(name);
+	return condition_is_field(name, &ignored) || hcache_is_unkeyed(name) ||
+	       weir_slice_is(name, "upgrade");
 }
 
 /* Add the validators of the old object. Both are sent: an origin that knows ETags ignores the date. */

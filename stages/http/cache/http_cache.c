@@ -51,6 +51,7 @@ static int init(struct weir_stage *st, struct weir_err *err)
 		return rc;
 	}
 	state->st = st;
+	weir_purges(st, hcache_purge);
 	hcache_flights_init(&state->flights, state->store);
 	return 0;
 }
@@ -83,7 +84,7 @@ static int start(struct weir_stage *st, struct weir_err *err)
 	hcache_store_put(state->store);
 	state->store = state->flights.store =
 	    hcache_store_hold(((const struct hcache_state *)weir_state(old))->store);
-	hcache_show(st);
+	atomic_store(&state->fields_in_keys, true); /* perhaps */
 	return 0;
 }
 

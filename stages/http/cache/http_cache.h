@@ -80,6 +80,8 @@ struct hcache_state {
 	struct weir_loop *loop;  /* wait.c */
 	struct weir_timer timer; /* of `loop` */
 	/* what the gauges of this stage show */
+	atomic_bool fields_in_keys;      /* some keys are more than a URL */
+	_Atomic int64_t purged;          /* objects, not yet counted */
 	_Atomic int64_t capturing_bytes; /* of answers in parts that arrive */
 	_Atomic int64_t shown_bytes, shown_objects, shown_evicted;
 };
@@ -211,5 +213,10 @@ void hcache_refresh(struct weir_stage *st, struct weir_event *ev, const struct h
 /** Send *ev, a request with an unsafe method, to the origin. If it succeeds, what is stored of its target,
  * and of those that its answer names, is removed. Takes it over. */
 void hcache_change(struct weir_stage *st, struct weir_event **ev);
+
+/* ---- purge.c ---- */
+
+/** As weir_purge_fn: `what` is a URL, a URL with '*' at its end, "tag:NAME" or "*". */
+int64_t hcache_purge(struct weir_stage *st, const char *what, char *why, size_t size);
 
 #endif

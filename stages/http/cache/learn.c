@@ -21,6 +21,7 @@ void hcache_show(struct weir_stage *st)
 	weir_count(
 	    st, HCACHE_OBJECTS, t.objects - atomic_exchange(&state->shown_objects, t.objects));
 	int64_t evicted = t.evicted - atomic_exchange(&state->shown_evicted, t.evicted);
+	weir_count(st, HCACHE_INVALIDATED, atomic_exchange(&state->purged, 0));
 	if (evicted > 0)
 		weir_count(st, HCACHE_EVICTIONS, evicted);
 }
@@ -84,6 +85,8 @@ enum hcache_brought hcache_store_answer(
 
 	k.n = l->f->site_n;
 	memcpy(k.p, l->f->key.p, k.n);
+	if (WEIR_UNLIKELY(memchr(k.p, '\n', k.n) != NULL))
+		atomic_store_explicit(&l->state->fields_in_keys, true, memory_order_relaxed);
 	if (a->vary.n > 0) {
 		fork = fork_for(l, a);
 		good = fork && hcache_key_vary(&k, l->req, fork->names, fork->id);
@@ -106,9 +109,20 @@ static void set_times(const struct hcache_landing *l, struct hcache_answer *a)
 	    a, &h, weir_clock_ns(CLOCK_REALTIME) / 1000000000, l->now_ns - l->f->asked_ns);
 }
 
+/* http.client keeps Date apart. */
+static void read_answer(const struct hcache_landing *l, struct hcache_answer *a)
+{
+	const struct http_req *r = (const struct http_req *)l->req;
+
+	hcache_answer_read(a, l->req, l->f->fields_start);
+	if (r->date_n > 0)
+		hcache_times_add(&a->times, (struct weir_slice){"date", 4},
+		    (struct weir_slice){r->date, r->date_n});
+}
+
 void hcache_learn_head(const struct hcache_landing *l, struct hcache_answer *a)
 {
-	hcache_answer_read(a, l->req, l->f->fields_start);
+	read_answer(l, a);
 	set_times(l, a);
 }
 
@@ -128,7 +142,7 @@ static enum hcache_brought renew(struct hcache_landing *l)
 
 	if (confirms(l)) {
 		weir_count(l->st, HCACHE_REVALIDATED, 1);
-		hcache_answer_read(&a, l->req, f->fields_start);
+		read_answer(l, &a);
 		hcache_answer_inherit(&a, f->old->fields);
 		set_times(l, &a);
 		l->o = hcache_object_make(

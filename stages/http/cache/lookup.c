@@ -33,6 +33,7 @@ struct ask {
 	bool strict;      /* If-Match or If-Unmodified-Since */
 	bool part;        /* a range that does not begin at 0 */
 	bool if_range;
+	bool upgrade;
 	bool controls;
 	struct hcache_control control;
 };
@@ -66,6 +67,10 @@ static void ask_field(struct ask *a, const struct weir_http_header *h)
 		if (weir_slice_is(h->name, "pragma"))
 			ask_control(a, h);
 		break;
+	case 7:
+		if (weir_slice_is(h->name, "upgrade"))
+			a->upgrade = !weir_slice_is(h->value, "h2c");
+		break;
 	case 8:
 		if (weir_slice_is(h->name, "if-match"))
 			a->conditional = a->strict = true;
@@ -96,6 +101,7 @@ static void ask_field(struct ask *a, const struct weir_http_header *h)
 static void ask_read(struct ask *a, const struct weir_http_request *req)
 {
 	a->authorized = a->conditional = a->strict = a->part = a->if_range = a->controls = false;
+	a->upgrade = false;
 	for (int i = 0; i < req->n_headers; i++)
 		ask_field(a, &req->headers[i]);
 }
@@ -201,6 +207,8 @@ static enum fate decide_whole(const struct hcache_conf *conf, const struct hcach
 static enum fate decide(const struct hcache_conf *conf, const struct weir_http_request *req,
     const struct hcache_object *o, const struct ask *a, int64_t now_ns)
 {
+	if (WEIR_UNLIKELY(a->upgrade)) /* to WebSocket, which is no answer to store */
+		return FATE_PASS;
 	if (WEIR_LIKELY(o && o->kind == HCACHE_WHOLE)) {
 		if (a->authorized && !o->for_authorized)
 			return FATE_PASS;

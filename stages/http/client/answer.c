@@ -57,6 +57,13 @@ static bool is_named(const struct http_head *head, struct weir_slice name)
 	return false;
 }
 
+/* For a cache, which computes the age of the answer. */
+static void keep_date(struct http_req *r, struct weir_slice date)
+{
+	r->date_n = date.n <= sizeof(r->date) ? (uint8_t)date.n : 0;
+	memcpy(r->date, date.p, r->date_n);
+}
+
 bool answer_passes(const struct http_head *head, struct weir_slice name)
 {
 	return !is_dropped(name) && !is_named(head, name);
@@ -77,6 +84,8 @@ static bool pass_fields(struct exchange *x, const struct http_head *head)
 		return false;
 	for (int i = 0; i < head->n_headers; i++) {
 		const struct weir_http_header *h = &head->headers[i];
+		if (weir_slice_is(h->name, "date"))
+			keep_date((struct http_req *)req, h->value);
 		if (!answer_passes(head, h->name) &&
 		    !(x->trailers && weir_slice_is(h->name, "trailer")))
 			continue;

@@ -151,6 +151,7 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	r->wire_bytes = 0;
 	r->pub.taps = NULL;
 	WEIR_ASSERT(!r->filters);
+	r->date_n = 0;
 	pool_body_drop(p, r);
 	free(r->mem);
 	r->mem = NULL;

@@ -83,6 +83,9 @@ struct http_req {
 	/* notified when the response has been sent (sent.h); belongs to the event's owner, then to
 	 * the I/O thread */
 	struct http_sent *sent;
+	/* Date of the answer of an origin, which http.client does not pass on; `date_n` is 0 without one */
+	uint8_t date_n;
+	char date[29];
 	/* filters of the response (filter.h), the last added first; belong to the event's owner */
 	struct http_filter *filters;
 	/* set if the body or the response is streamed; belongs to the I/O thread until emission,

@@ -47,6 +47,7 @@ static void test_requests(void)
 	const struct weir_strings fields = {1, names};
 
 	request_init(&t, "/b");
+	t.req->ev.type = &weir_http_request_type;
 	t.req->host = slice("a:80");
 	t.req->query = slice("x=1");
 	request_header(&t, "x-tenant", "7");
@@ -127,6 +128,7 @@ static void test_too_long(void)
 
 	memset(value, 'x', sizeof(value) - 1);
 	request_init(&t, "/");
+	t.req->ev.type = &weir_http_request_type;
 	request_header(&t, "a", value);
 	CU_ASSERT(!hcache_key_vary(&k, t.req, slice("a\n"), 7));
 	CU_ASSERT_EQUAL(k.n, 5);
