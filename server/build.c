@@ -15,6 +15,7 @@
 #include "admin/admin.h"
 #include "config.h"
 #include "listen.h"
+#include "origin_check.h"
 #include "otlp.h"
 #include "run_log.h"
 #include "user.h"
@@ -92,6 +93,7 @@ int build_graph(
 	run_log_check(&spec->log, errs);
 	otlp_check(&spec->trace, errs);
 	listen_check(spec, errs);
+	origin_check(spec, errs);
 	if (rc != 0) {
 		weir_spec_free(spec);
 	} else if (errs->total > 0) {

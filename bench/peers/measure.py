@@ -210,7 +210,8 @@ class Point:
                 for name, n in cls["outcomes"].items():
                     outcomes[name] = outcomes.get(name, 0) + n
         self.good = (outcomes.get("ok", 0) + outcomes.get("degraded", 0)) / self.took_s
-        whole = sum(outcomes.values()) or 1
+        self.requests, self.cpu_s = sum(outcomes.values()), cpu_s
+        whole = self.requests or 1
         self.shed = outcomes.get("shed", 0) / whole
         self.failed = (outcomes.get("error", 0) + outcomes.get("gone", 0)) / whole
         self.late = outcomes.get("timeout", 0) / whole

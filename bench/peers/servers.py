@@ -213,24 +213,37 @@ def serves(name, row):
     return what(row) not in ALL[name][3]
 
 
-def available(names, build):
-    """(names that can run, {name: reason} for the others)."""
+def installed(known, names):
+    """(names whose program is installed, {name: reason} for the others). `known` maps each name to
+    (program, Debian packages, ...)."""
     there, not_there = [], {}
     for name in names:
-        if name not in ALL:
-            raise measure.Trouble(f"no server '{name}': " + ", ".join(ALL))
-        program, packages = ALL[name][:2]
+        if name not in known:
+            raise measure.Trouble(f"no server '{name}': " + ", ".join(known))
+        program, packages = known[name][:2]
         if program and not shutil.which(program, path="/usr/sbin:/usr/bin:/sbin:/bin"):
             not_there[name] = f"apt-get install --no-install-recommends {' '.join(packages)}"
-        elif name in OWN and not (build / "bench" / OWN[name]).exists():
-            not_there[name] = f"{OWN[name]} was not built" + (f": {' '.join(packages)}" if packages else "")
         else:
             there.append(name)
     return there, not_there
 
 
+def available(names, build):
+    """(names that can run, {name: reason} for the others)."""
+    there, not_there = installed(ALL, names)
+    for name in list(there):
+        if name in OWN and not (build / "bench" / OWN[name]).exists():
+            packages = ALL[name][1]
+            not_there[name] = f"{OWN[name]} was not built" + (f": {' '.join(packages)}" if packages else "")
+            there.remove(name)
+    return there, not_there
+
+
 def version(name, build):
-    program = ALL[name][0]
+    return version_of(ALL[name][0], name, build)
+
+
+def version_of(program, name, build):
     if name.startswith("weir"):
         argv = [build / "weir", "--version"]
     elif program:

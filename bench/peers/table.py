@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The table of bench/peers/run as markdown and for the terminal, from the same rows."""
+import json
 import pathlib
+import statistics
 import subprocess
 
 SHOWN = (1.0, 2.0, 5.0)
@@ -13,6 +15,27 @@ def machine(top):
     kernel = pathlib.Path("/proc/sys/kernel/osrelease").read_text().strip()
     git = subprocess.run(["git", "-C", str(top), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     return {"cpu": cpu, "cores": n, "kernel": kernel, "commit": git.stdout.strip() or "unknown"}
+
+
+def save(folder, text, found):
+    """Writes the table and the figures that it was made from."""
+    (folder / "table.md").write_text(text)
+    (folder / "rows.json").write_text(json.dumps(found, indent=1))
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def spread(values, digits=2):
+    return f"{median(values):.{digits}f} ({min(values):.{digits}f}..{max(values):.{digits}f})"
+
+
+def ratios(row, name, base, figure):
+    """Ratios of `name` to `base`, round by round; None without `base`."""
+    if base not in row:
+        return None
+    return [x[figure] / y[figure] for x, y in zip(row[name], row[base]) if y[figure]]
 
 
 def milliseconds(seconds):

@@ -272,6 +272,9 @@ struct thread {
 	 * right after the thread has registered */
 	atomic_int number;
 	int64_t now_ns; /* start time of the current batch */
+	/* Of a thread with an event loop: what its descriptors report now happened at this time or later. It is
+	 * `now_ns`, unless the thread was busy until then. */
+	int64_t happened_ns;
 	uint64_t batch; /* number of the current batch */
 	struct outbox *dirty, **dirty_tail;
 	/* stage whose handler is running; for crash reports and views */

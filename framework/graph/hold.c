@@ -23,17 +23,21 @@
 #define REFUSED_NS INT64_MAX
 /* Value of `queued_ns` of a held event that the other side has served. */
 #define SERVED_NS INT64_MIN
+/* Least service time: policies compare ratios of times. */
+#define LEAST_NS NS_PER_US
 
 void hold_count(struct thread *t, int id, int class_id, int n)
 {
 	stage_count_held(t, t->graph->stages[id], class_id, n);
 }
 
-/* Return the current time. t->now_ns of an I/O thread is the start of this iteration, which is
- * recent enough. That of another thread is the start of its batch, which may be long ago. */
+/* Return when the service of an event that ends now has ended. For an I/O thread, this is when the other side
+ * can have answered at the earliest: a busy loop has found the answer only after its last iteration. Otherwise
+ * a loop with many connections would look like a slow other side, and the width would be narrowed. t->now_ns
+ * of another thread is the start of its batch, which may be long ago. */
 static int64_t now_of(const struct thread *t)
 {
-	return t->link && !t->core ? t->now_ns : clock_now_ns();
+	return t->link && !t->core ? t->happened_ns : clock_now_ns();
 }
 
 static void record(struct thread *t, struct weir_stage *st, const struct weir_event *ev,
@@ -42,7 +46,7 @@ static void record(struct thread *t, struct weir_stage *st, const struct weir_ev
 	struct local *l = local_find(t, st->id);
 	bool expired = ev->queued_ns < 0;
 	int64_t from_ns = expired ? -ev->queued_ns : ev->queued_ns;
-	int64_t took_ns = now_ns > from_ns ? now_ns - from_ns : 0;
+	int64_t took_ns = now_ns - from_ns > LEAST_NS ? now_ns - from_ns : LEAST_NS;
 
 	/* If memory is short, or the other side has refused the event, the event is neither in the
 	 * sum of the times nor in the number of events. */

@@ -51,6 +51,12 @@
 /* Longest spin: twice the time to wake a parked thread (measured: 21 us), the classic bound for
  * spin-then-park. */
 #define LOOP_SPIN_MAX_NS (40 * NS_PER_US)
+/* Iterations with at least LOOP_LONG callbacks may delay what comes next. 16 is a guess: that takes about
+ * 0.1 ms. If epoll_wait takes longer than LOOP_SLEPT_NS, the thread has slept: nothing was ready before. To
+ * return 256 ready descriptors takes about 15 us. */
+#define LOOP_LONG     16
+#define LOOP_SLEPT_NS (30 * NS_PER_US)
+
 /* Number of mailbox checks per clock reading. 16, which take about 1 us, is a guess. */
 #define LOOP_SPIN_CHECKS 16
 /* Number of sleeps after which a loop that gave up spinning tries again. 64 is a guess. */
@@ -138,20 +144,51 @@ int loop_new(
 
 /* ---- one iteration ---- */
 
+/* Move the events whose type has `arrive` from `*list` to the list that is returned, in order. */
+static struct weir_event *sort_out(struct weir_event **list)
+{
+	struct weir_event *out = NULL, **tail = &out;
+
+	while (*list) {
+		struct weir_event *ev = *list;
+		if (WEIR_LIKELY(!ev->type || !ev->type->arrive)) {
+			list = &ev->next;
+			continue;
+		}
+		*list = ev->next;
+		ev->next = NULL;
+		*tail = ev;
+		tail = &ev->next;
+	}
+	return out;
+}
+
+static void deliver(struct weir_loop *loop, struct weir_event *list)
+{
+	struct weir_event *arrived = sort_out(&list), *ev;
+
+	if (list)
+		loop->ops->mail(loop, list);
+	while ((ev = arrived)) {
+		arrived = ev->next;
+		ev->type->arrive(loop, ev);
+	}
+}
+
 bool loop_mail(struct weir_loop *loop)
 {
 	bool some = false;
 	struct weir_event *list = mailbox_take(&loop->mailbox);
 
 	if (list) {
-		loop->ops->mail(loop, list);
+		deliver(loop, list);
 		some = true;
 	}
 	list = loop->mail;
 	if (list) {
 		loop->mail = NULL;
 		loop->mail_tail = &loop->mail;
-		loop->ops->mail(loop, list);
+		deliver(loop, list);
 		some = true;
 	}
 	return some;
@@ -222,6 +259,8 @@ void loop_turn(struct weir_loop *loop)
 	bool reads = loop->n_ready > 0;
 
 	thread_touch(loop->now_ns);
+	thread_self()->happened_ns = loop->last_ns;
+	loop->n_called = loop->n_ready;
 	loop->awaits = loop->expected > 0;
 	run_ready(loop);
 	loop_mail(loop);
@@ -306,9 +345,13 @@ static void block(struct weir_loop *loop)
 
 void loop_wait(struct weir_loop *loop)
 {
+	bool was_long = loop->n_called >= LOOP_LONG;
+	int64_t from_ns = was_long ? clock_now_ns() : 0, last_ns = loop->now_ns;
+
 	if (has_mail(loop) || !loop_try_spin(loop))
 		block(loop);
 	loop->now_ns = clock_now_ns();
+	loop->last_ns = was_long && loop->now_ns - from_ns < LOOP_SLEPT_NS ? last_ns : loop->now_ns;
 }
 
 /* ---- for callbacks ---- */

@@ -34,8 +34,12 @@ struct weir_loop {
 	int epoll_fd;
 	struct weir_watch wake;
 	int64_t now_ns;
+	int64_t
+	    last_ns; /* `now_ns` of the last iteration if that was long and the loop has not slept since;
+			  * otherwise `now_ns` */
 	struct weir_event *mail, **mail_tail; /* mail from this thread to itself */
 	int n_ready, next_ready;
+	int n_called; /* callbacks of the last iteration */
 	struct epoll_event ready[LOOP_EVENTS];
 	struct timer_wheel timers;
 	int64_t expected; /* events of this loop that are in other threads */

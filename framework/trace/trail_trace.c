@@ -2,6 +2,7 @@
 /* Assigns events to traces, and reads and writes the W3C trace context; see weir/trace.h. */
 #include <weir/trace.h>
 
+#include <endian.h>
 #include <string.h>
 
 #include <weir/random.h>
@@ -28,8 +29,27 @@ static bool read_hex(const char *p, int n, uint64_t *out)
 	return true;
 }
 
+/* The eight lowest digits of `v`, the highest first: its nibbles are spread to bytes, and each is made a
+ * character. Costs 20 instructions; all of a traceparent took 410 digit by digit. */
+static void put_hex8(char *at, uint64_t v)
+{
+	v &= UINT32_MAX;
+	v = (v | v << 16) & 0x0000ffff0000ffff;
+	v = (v | v << 8) & 0x00ff00ff00ff00ff;
+	v = (v | v << 4) & 0x0f0f0f0f0f0f0f0f;
+	uint64_t letters = ((v + 0x0606060606060606) >> 4) & 0x0101010101010101;
+	v += 0x3030303030303030 + letters * ('a' - '0' - 10);
+	v = htobe64(v);
+	memcpy(at, &v, sizeof(v));
+}
+
 static char *put_hex(char *at, int n, uint64_t v)
 {
+	if (n == 16) {
+		put_hex8(at, v >> 32);
+		put_hex8(at + 8, v);
+		return at + n;
+	}
 	for (int i = n; i-- > 0; v >>= 4)
 		at[i] = "0123456789abcdef"[v & 15];
 	return at + n;

@@ -17,6 +17,7 @@
 #include <weir/weir.h>
 
 #include "net/resolve.h"
+#include "net/resolve_name.h"
 
 enum { DNS_FOUND, DNS_NONE, DNS_FAILED };
 
@@ -187,19 +188,6 @@ static void find_field(struct dns *s, const char *name, const struct weir_event 
 	}
 }
 
-/* Remove a port. */
-static struct weir_slice without_port(struct weir_slice text)
-{
-	const char *colon = text.n > 0 ? memchr(text.p, ':', text.n) : NULL;
-	const char *bracket = text.n > 0 ? memchr(text.p, ']', text.n) : NULL;
-
-	if (bracket && text.p[0] == '[')
-		text.n = (size_t)(bracket - text.p) + 1;
-	else if (colon && !memchr(colon + 1, ':', text.n - (size_t)(colon - text.p) - 1))
-		text.n = (size_t)(colon - text.p);
-	return text;
-}
-
 /* Copy the name to resolve. An event without a name gets one that is refused as bad. */
 static void read_name(
     struct weir_stage *st, const struct weir_event *ev, char name[RESOLVE_NAME_MAX + 1])
@@ -211,7 +199,7 @@ static void read_name(
 	if (s->type != ev->type)
 		find_field(s, conf->name, ev);
 	if (s->field)
-		text = without_port(s->field->get(ev, s->arg));
+		text = name_without_port(s->field->get(ev, s->arg));
 	if (text.n > RESOLVE_NAME_MAX || (text.n > 0 && memchr(text.p, '\0', text.n)))
 		text.n = 0;
 	if (text.n > 0)
@@ -305,16 +293,10 @@ static void expired(struct weir_stage *st, struct weir_event **ev, int n)
 static int init(struct weir_stage *st, struct weir_err *err)
 {
 	const struct dns_conf *conf = weir_conf(st);
-	struct net_address address;
 	char at[32];
 
 	for (int i = 0; i < conf->servers.n; i++) {
-		const struct weir_slice host = without_port(
-		    (struct weir_slice){conf->servers.items[i], strlen(conf->servers.items[i])});
-		const bool brackets = host.n > 2 && host.p[0] == '[';
-		if (net_address_read(
-			(struct weir_slice){host.p + brackets, host.n - 2 * (size_t)brackets},
-			&address))
+		if (name_is_server(conf->servers.items[i]))
 			continue;
 		snprintf(at, sizeof(at), "servers.%d", i + 1);
 		weir_blame(st, at);

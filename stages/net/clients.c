@@ -5,8 +5,7 @@
  * Counts: 16 shards, each a chained hash table with its own lock, which doubles when it is full. An
  * entry exists while its address has a connection, so the size of the table is bounded by the
  * number of connections. Clients can choose addresses (IPv6 networks are cheap) but must not be
- * able to choose their buckets. The hash is therefore SipHash-1-3 (Aumasson and Bernstein 2012),
- * with a key drawn at startup.
+ * able to choose their buckets. The hash therefore has a seed drawn at startup (text/sip.h).
  *
  * Rates: the generic cell rate algorithm (ITU-T I.371), one 64-bit time per cell, in two rows with
  * different hashes. An address is refused only if its cells in both rows are used up (as with the
@@ -23,6 +22,8 @@
 
 #include <weir/annotate.h>
 #include <weir/error.h>
+
+#include "text/sip.h"
 
 /* Number of shards, each with a lock: a power of two. 16 is a guess: most servers have fewer I/O
  * threads. */
@@ -90,41 +91,9 @@ uint64_t clients_key_of_user(uid_t user)
 	return key;
 }
 
-static inline uint64_t turn(uint64_t x, int bits)
-{
-	return x << bits | x >> (64 - bits);
-}
-
-static inline void sip_round(uint64_t v[4])
-{
-	v[0] += v[1];
-	v[1] = turn(v[1], 13) ^ v[0];
-	v[0] = turn(v[0], 32);
-	v[2] += v[3];
-	v[3] = turn(v[3], 16) ^ v[2];
-	v[0] += v[3];
-	v[3] = turn(v[3], 21) ^ v[0];
-	v[2] += v[1];
-	v[1] = turn(v[1], 17) ^ v[2];
-	v[2] = turn(v[2], 32);
-}
-
-/* SipHash-1-3 of one word. */
 static uint64_t hash_key(const struct clients *p, uint64_t key)
 {
-	uint64_t v[4] = {p->seed[0] ^ 0x736f6d6570736575, p->seed[1] ^ 0x646f72616e646f6d,
-	    p->seed[0] ^ 0x6c7967656e657261, p->seed[1] ^ 0x7465646279746573};
-	uint64_t words[2] = {key, (uint64_t)8 << 56};
-
-	for (int i = 0; i < 2; i++) {
-		v[3] ^= words[i];
-		sip_round(v);
-		v[0] ^= words[i];
-	}
-	v[2] ^= 0xff;
-	for (int i = 0; i < 3; i++)
-		sip_round(v);
-	return v[0] ^ v[1] ^ v[2] ^ v[3];
+	return sip_hash(p->seed, &key, sizeof(key));
 }
 
 /* ---- lifecycle ---- */

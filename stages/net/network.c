@@ -126,10 +126,15 @@ int network_parse(const char *text, struct network *out, struct weir_err *err)
 	return fail(err, text, "bits beyond the prefix are set", hint);
 }
 
+bool network_has(const struct network *net, const struct net_address *a)
+{
+	return equal(net->address.bytes, a->bytes, net->bits);
+}
+
 bool networks_have(const struct networks *list, const struct net_address *a)
 {
 	for (int i = 0; i < list->n; i++)
-		if (equal(list->item[i].address.bytes, a->bytes, list->item[i].bits))
+		if (network_has(&list->item[i], a))
 			return true;
 	return false;
 }

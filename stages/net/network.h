@@ -46,6 +46,9 @@ int net_address_text(const struct net_address *a, char text[INET6_ADDRSTRLEN]);
  * address beyond the prefix are set, since that is usually a mistake. */
 int network_parse(const char *text, struct network *out, struct weir_err *err);
 
+/** Whether `net` contains `a`. */
+bool network_has(const struct network *net, const struct net_address *a);
+
 /** Whether one of the networks contains `a`. Costs about 2 ns for each network. */
 bool networks_have(const struct networks *list, const struct net_address *a);
 

@@ -159,6 +159,11 @@ static void library_begin(void)
 	ares_library_init(ARES_LIB_INIT_ALL);
 }
 
+void asker_library(void)
+{
+	pthread_once(&library, library_begin);
+}
+
 static int channel_failed(struct weir_err *err, int rc)
 {
 	err->code = rc == ARES_ENOMEM ? WEIR_ENOMEM : WEIR_ESYS;
@@ -330,7 +335,7 @@ int asker_new(struct weir_loop *loop, const struct resolve_conf *conf,
 	struct asker *a = calloc(1, sizeof(*a));
 	int rc;
 
-	pthread_once(&library, library_begin);
+	asker_library();
 	if (!a)
 		return err->code = WEIR_ENOMEM;
 	a->loop = loop;

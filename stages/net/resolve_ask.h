@@ -40,4 +40,7 @@ void ask(struct asker *a, const char *name, void *about);
  * second at most. */
 bool asker_look(struct asker *a);
 
+/** Prepare c-ares, once for the process. Any thread. */
+void asker_library(void);
+
 #endif

@@ -77,3 +77,25 @@ enum name_kind name_examine(
 		return NAME_BAD;
 	return is_localhost(name, whole) ? NAME_LOCALHOST : NAME_HOST;
 }
+
+struct weir_slice name_without_port(struct weir_slice text)
+{
+	const char *colon = text.n > 0 ? memchr(text.p, ':', text.n) : NULL;
+	const char *bracket = text.n > 0 ? memchr(text.p, ']', text.n) : NULL;
+
+	if (bracket && text.p[0] == '[')
+		text.n = (size_t)(bracket - text.p) + 1;
+	else if (colon && !memchr(colon + 1, ':', text.n - (size_t)(colon - text.p) - 1))
+		text.n = (size_t)(colon - text.p);
+	return text;
+}
+
+bool name_is_server(const char *text)
+{
+	const struct weir_slice host = name_without_port((struct weir_slice){text, strlen(text)});
+	const bool brackets = host.n > 2 && host.p[0] == '[';
+	struct net_address ignored;
+
+	return net_address_read(
+	    (struct weir_slice){host.p + brackets, host.n - 2 * (size_t)brackets}, &ignored);
+}

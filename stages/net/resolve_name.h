@@ -17,4 +17,10 @@ enum name_kind { NAME_BAD, NAME_ADDRESS, NAME_LOCALHOST, NAME_HOST };
 enum name_kind name_examine(
     const char *text, char name[RESOLVE_NAME_MAX + 1], struct net_address *address);
 
+/** `text` without a port behind it. An IPv6 address has a port only if it is in brackets. */
+struct weir_slice name_without_port(struct weir_slice text);
+
+/** Whether `text` is the address of a name server, perhaps with a port. */
+bool name_is_server(const char *text);
+
 #endif

@@ -142,6 +142,37 @@ is exit 1
 is err has "site.yaml:3:40: stage 'a' (http.server): 'user' must be"
 is err has "site.yaml:4:64: stage 'd' (file.read): 'error_pages' cannot be 'nope'"
 
+# ---- an origin that is this server ----
+checked <<'YAML'
+  web: { use: http.server, with: { listen: ":18080" }, to: { request: origin } }
+  origin: { use: http.client, with: { origins: [ "http://localhost:18080", "0.0.0.0:18080", "[::1]:18080", "127.0.0.1:18081" ] } }
+  inner: { use: http.server, with: { listen: "127.0.0.1:18081" }, to: { request: d } }
+  d: { use: respond }
+YAML
+is exit 1
+is err has "site.yaml:4:50: origin http://localhost:18080 is this server: stage 'web' listens there, and its requests would come back to stage 'origin'"
+is err has "origin 0.0.0.0:18080 is this server"
+is err lacks "origin [::1]:18080"
+is err lacks "origin 127.0.0.1:18081"
+# by way of another one
+checked <<'YAML'
+  web: { use: http.server, with: { listen: "127.0.0.1:18080" }, to: { request: one } }
+  one: { use: http.client, with: { origins: [ "127.0.0.1:18081" ] } }
+  inner: { use: http.server, with: { listen: "unix:/run/x.sock" }, to: { request: two } }
+  deep: { use: http.server, with: { listen: "127.0.0.1:18081" }, to: { request: three } }
+  two: { use: http.client, with: { origins: "127.0.0.1:18080" } }
+  three: { use: http.client, with: { origins: "unix:/run/x.sock" } }
+YAML
+is exit 1
+is err has "origin 127.0.0.1:18081 is this server: stage 'deep' listens there, and its requests would come back to stage 'one'"
+is err has "origin unix:/run/x.sock is this server"
+checked <<'YAML'
+  web: { use: http.server, with: { listen: "127.0.0.1:18080" }, to: { request: origin } }
+  origin: { use: http.client, width: { min: 1, max: 2 }, with: { origins: "127.0.0.1:18081", loops: 4 } }
+YAML
+is exit 1
+is err has "stage 'origin' has 4 loops, but a width of 2"
+
 # The same address on two links counts as two.
 checked <<'YAML'
   a: { use: http.server, with: { listen: [ "[fe80::1%1]:18080", "[fe80::1%2]:18080" ] }, to: { request: d } }

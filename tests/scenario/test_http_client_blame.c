@@ -62,6 +62,45 @@ static void no_descriptor_is_left(void)
 	origin_free(&o);
 }
 
+/* All origins are left out: one request at a time tries one all the same, the others fail at once. */
+static void no_origin_is_left(void)
+{
+	struct origin o = origin_new();
+	struct server s = server_before(&o);
+	struct answer a = {0};
+
+	fixture_set(s.app, "with.fails", "1");
+	fixture_set(s.app, "with.eject", "1h");
+	origin_shut(&o);
+	server_start(&s);
+	int c = client_open(s.port), d = client_open(s.port);
+	for (int i = 0; i < 3; i++) {
+		client_say(c, GET("/"));
+		CU_ASSERT_FATAL(answer_read(c, &a));
+		CU_ASSERT(answer_is(&a, 502, "502 Bad Gateway\n"));
+		CU_ASSERT_STRING_EQUAL(
+		    field_in(a.head, "x-weir-failed"), "stage=app; reason=connect");
+	}
+	AWAIT_COUNT(&s, "origin_connect_failures_total", 3);
+	CU_ASSERT_EQUAL(server_metric(&s, "origin_none_total"), 0);
+	origin_open(&o);
+	int u = origin_ask(&o, c, GET("/"));
+	client_say(d, GET("/"));
+	CU_ASSERT_FATAL(answer_read(d, &a));
+	CU_ASSERT_EQUAL(a.status, 502);
+	CU_ASSERT_STRING_EQUAL(field_in(a.head, "x-weir-failed"), "stage=app; reason=out");
+	AWAIT_COUNT(&s, "origin_none_total", 1);
+	client_say(u, ANSWER("Content-Length: 2\r\n", "ok"));
+	CU_ASSERT(client_gets(c, 200, "ok"));
+	AWAIT_COUNT(&s, "origins_out", 0);
+	answer_free(&a);
+	close(c);
+	close(d);
+	close(u);
+	server_stop(&s);
+	origin_free(&o);
+}
+
 CUNIT_MAIN("blame of origins by http.client",
     {"the client pauses within an answer", client_pauses_within_an_answer},
-    {"no descriptor is left", no_descriptor_is_left})
+    {"no descriptor is left", no_descriptor_is_left}, {"no origin is left", no_origin_is_left})

@@ -258,28 +258,6 @@ static void retries_have_limits(void)
 	origin_free(&away);
 }
 
-/* All origins are left out: requests fail at once. */
-static void no_origin_is_left(void)
-{
-	struct origin o = origin_new();
-	struct server s = server_before(&o);
-
-	fixture_set(s.app, "with.fails", "1");
-	fixture_set(s.app, "with.eject", "1h");
-	origin_shut(&o);
-	server_start(&s);
-	int c = client_open(s.port);
-	for (int i = 0; i < 3; i++) {
-		client_say(c, GET("/"));
-		CU_ASSERT(client_gets(c, 502, "502 Bad Gateway\n"));
-	}
-	AWAIT_COUNT(&s, "origin_none_total", 2);
-	AWAIT_COUNT(&s, "origin_connect_failures_total", 1);
-	close(c);
-	server_stop(&s);
-	origin_free(&o);
-}
-
 static void requests_wait_for_a_connection(void)
 {
 	struct origin o = origin_new();
@@ -491,7 +469,7 @@ static void drain_waits(void)
 CUNIT_MAIN("ends of http.client", {"the origin is silent", origin_is_silent},
     {"the deadline passes", deadline_passes}, {"the client goes", client_goes},
     {"sides that do not read", sides_that_do_not_read}, {"one origin is away", one_origin_is_away},
-    {"retries have limits", retries_have_limits}, {"no origin is left", no_origin_is_left},
+    {"retries have limits", retries_have_limits},
     {"requests wait for a connection", requests_wait_for_a_connection},
     {"full origins are passed over", full_origins_are_passed_over}, {"checks", checks},
     {"the origin refuses", origin_refuses}, {"idle connections close", idle_connections_close},

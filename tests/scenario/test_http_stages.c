@@ -1,42 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* The stages that accompany http.server, from YAML, on real sockets: respond, router, access_log;
  * and what their configuration refuses. */
-#include "config.h"
-#include "fixture/http/server.h"
+#include "fixture/http/yaml.h"
 
 static struct server server;
 
-/* Start the server described by `yaml`; its source is called web. */
 static void start(const char *yaml)
 {
-	struct weir_errs *errs = calloc(1, sizeof(*errs));
-	struct weir_spec *spec = NULL;
-	char text[2048];
-
-	weir_log_set_level(WEIR_LOG_ERROR);
-	if (config_load_text(yaml, strlen(yaml), "test.yaml", &spec, errs) != 0) {
-		weir_errs_format(errs, text, sizeof(text));
-		fprintf(stderr, "%s", text);
-		CU_FAIL_FATAL("the configuration is refused");
-	}
-	free(errs);
-	server = (struct server){.graph = fixture_start(spec)};
-	server.port = weir_http_port(weir_graph_stage(server.graph, "web"), 0);
+	server = yaml_start(yaml);
 }
 
-/* Send one request on its own connection. */
 static void ask(const char *text, struct answer *a)
 {
-	int fd = client_open(server.port);
-
-	CU_ASSERT(client_say(fd, text));
-	CU_ASSERT(answer_read(fd, a));
-	close(fd);
+	yaml_ask(&server, text, a);
 }
 
-#define WEB                                                                                        \
-	"  web: { use: http.server, with: { listen: \"127.0.0.1:0\", threads: 1, linger: 0ms }, "  \
-	"to: { request: app } }\n"
+#define WEB YAML_WEB
 
 static void test_respond(void)
 {
@@ -291,39 +270,20 @@ static void test_torn_is_told(void)
 
 /* ---- refusals of the configuration ---- */
 
-static void expect_error(const char *app, const char *words)
-{
-	struct weir_errs *errs = calloc(1, sizeof(*errs));
-	struct weir_spec *spec = NULL;
-	struct weir_graph *g = NULL;
-	char yaml[2048], text[4096];
-
-	snprintf(yaml, sizeof(yaml), "weir: 1\nadmin: { listen: \"\" }\nstages:\n" WEB "%s", app);
-	if (config_load_text(yaml, strlen(yaml), "test.yaml", &spec, errs) == 0) {
-		CU_ASSERT_NOT_EQUAL(weir_graph_build(spec, &g, errs), 0);
-		weir_spec_free(spec);
-	}
-	weir_errs_format(errs, text, sizeof(text));
-	if (!strstr(text, words))
-		fprintf(stderr, "%s", text);
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, words));
-	free(errs);
-}
-
 static void test_refused(void)
 {
-	expect_error("  app: { use: respond, with: { status: 600 } }\n", "status");
-	expect_error("  app: { use: respond, with: { headers: [ \"no colon\" ] } }\n",
+	yaml_refused("  app: { use: respond, with: { status: 600 } }\n", "status");
+	yaml_refused("  app: { use: respond, with: { headers: [ \"no colon\" ] } }\n",
 	    "'no colon' is not a header field a stage may send");
-	expect_error("  app: { use: respond, with: { headers: [ \"Content-Length: 5\" ] } }\n",
+	yaml_refused("  app: { use: respond, with: { headers: [ \"Content-Length: 5\" ] } }\n",
 	    "'Content-Length: 5' is not a header field a stage may send");
-	expect_error("  app: { use: respond, with: { type: \"a\\r\\nb: c\" } }\n",
+	yaml_refused("  app: { use: respond, with: { type: \"a\\r\\nb: c\" } }\n",
 	    "'type' is not a valid value of a header field");
-	expect_error(
+	yaml_refused(
 	    "  app: { use: router, with: { routes: [ { path: a, to: x } ] }, to: { x: e } }\n"
 	    "  e: { use: respond }\n",
 	    "route 1: 'path' must begin with '/'");
-	expect_error("  app: { use: router, with: { routes: [ { to: y } ] }, to: { x: e } }\n"
+	yaml_refused("  app: { use: router, with: { routes: [ { to: y } ] }, to: { x: e } }\n"
 		     "  e: { use: respond }\n",
 	    "route 1 goes to 'y', which is not under 'to:'");
 	static const char *const hosts[] = {
@@ -335,7 +295,7 @@ static void test_refused(void)
 		    "e "
 		    "} }\n  e: { use: respond }\n",
 		    hosts[i]);
-		expect_error(app, "route 1: no request can match this 'host'");
+		yaml_refused(app, "route 1: no request can match this 'host'");
 	}
 	static const char *const methods[] = {"get", "GET|head", "|", "GET|", "|GET", "GET||HEAD",
 	    "G T", "TRACE", "CONNECT", "GET|AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"};
@@ -345,9 +305,9 @@ static void test_refused(void)
 		    "  app: { use: router, with: { routes: [ { method: \"%s\", to: x } ] }, to: "
 		    "{ x: e } }\n  e: { use: respond }\n",
 		    methods[i]);
-		expect_error(app, "route 1: no request has this 'method'");
+		yaml_refused(app, "route 1: no request has this 'method'");
 	}
-	expect_error("  app: { use: access_log, with: { file: /nowhere/log }, to: { out: e } }\n"
+	yaml_refused("  app: { use: access_log, with: { file: /nowhere/log }, to: { out: e } }\n"
 		     "  e: { use: respond }\n",
 	    "'/nowhere/log' cannot be opened for writing: No such file or directory");
 }

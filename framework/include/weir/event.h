@@ -100,6 +100,8 @@ struct weir_trail {
 };
 
 /** An event type: properties that all its events share. Static storage, immutable. */
+struct weir_loop;
+
 struct weir_event_type {
 	const char *name; /* such as "http.request" */
 	size_t size;      /* bytes of the whole struct, at least sizeof(struct weir_event) */
@@ -137,6 +139,13 @@ struct weir_event_type {
 	/** Offset of a struct weir_payloads (weir/payload.h) in the event, or 0 if events of the type
 	 *  have no payloads. */
 	size_t payloads;
+	/**
+	 * Called instead of weir_loop_ops.mail with an event of this type that was sent to `loop`
+	 * (weir_loop_send), and owns it. For mail of a stage to a loop that it has not started, such
+	 * as the one that weir_loop_here returns to an inline stage. Runs in the thread of the loop,
+	 * after the mail that was delivered with it. NULL if ops->mail gets events of the type.
+	 */
+	void (*arrive)(struct weir_loop *loop, struct weir_event *ev);
 };
 
 enum weir_event_state {

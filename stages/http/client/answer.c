@@ -32,12 +32,18 @@ bool client_lists(struct weir_slice value, struct weir_slice token)
 /* Fields that are not passed on: they concern one hop, or http.server writes them. */
 static bool is_dropped(struct weir_slice name)
 {
-	static const char *const names[] = {"connection", "content-length", "date", "keep-alive",
-	    "proxy-authenticate", "proxy-connection", "server", "te", "trailer",
-	    "transfer-encoding", "upgrade"};
+#define NAME(text)                                                                                 \
+	{                                                                                          \
+		text, sizeof(text) - 1                                                             \
+	}
+	static const struct weir_slice names[] = {NAME("connection"), NAME("content-length"),
+	    NAME("date"), NAME("keep-alive"), NAME("proxy-authenticate"), NAME("proxy-connection"),
+	    NAME("server"), NAME("te"), NAME("trailer"), NAME("transfer-encoding"),
+	    NAME("upgrade")};
+#undef NAME
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (weir_slice_is(name, names[i]))
+		if (name.n == names[i].n && strncasecmp(name.p, names[i].p, name.n) == 0)
 			return true;
 	return false;
 }
@@ -51,10 +57,16 @@ static bool is_named(const struct http_head *head, struct weir_slice name)
 	return false;
 }
 
-/* Copy the fields to the answer. Returns false if out of memory, or if they are too long. */
-static bool pass_fields(
-    struct weir_http_request *req, const struct http_head *head, const char *via)
+bool answer_passes(const struct http_head *head, struct weir_slice name)
 {
+	return !is_dropped(name) && !is_named(head, name);
+}
+
+/* Copy the fields to the answer. Returns false if out of memory, or if they are too long. */
+static bool pass_fields(struct exchange *x, const struct http_head *head)
+{
+	struct weir_http_request *req = x->req;
+	const char *via = x->cl->client->via;
 	size_t n = 8 + strlen(via);
 	char *at;
 
@@ -65,7 +77,8 @@ static bool pass_fields(
 		return false;
 	for (int i = 0; i < head->n_headers; i++) {
 		const struct weir_http_header *h = &head->headers[i];
-		if (is_dropped(h->name) || is_named(head, h->name))
+		if (!answer_passes(head, h->name) &&
+		    !(x->trailers && weir_slice_is(h->name, "trailer")))
 			continue;
 		at = PUT(put(at, h->name.p, h->name.n), ": ");
 		at = h->value.n > 0 ? put(at, h->value.p, h->value.n) : at;
@@ -93,7 +106,8 @@ static void frame(struct exchange *x, const struct http_head *head)
 
 	x->code = head->code;
 	x->keep = head->keep_alive && !binds_connection(x->req);
-	x->left = head->has_length ? head->content_length : 0;
+	x->left = x->all = head->has_length ? head->content_length : 0;
+	x->body_ns = client_now_ns(x->cl);
 	if (bodiless)
 		x->framing = FRAMING_NONE;
 	else if (head->chunked)
@@ -116,21 +130,29 @@ static enum step head(struct exchange *x, bool *more)
 	*more = false;
 	if (u->end > u->start)
 		v = parse_answer(u->buffer + u->start, u->end - u->start, &h);
-	if (v == GUARD_REFUSED || (v == GUARD_GOOD && h.code == 101))
+	if (v == GUARD_REFUSED)
 		return exchange_failed(x, FAILURE_BAD);
 	if (v == GUARD_MORE) {
 		*more = true;
 		return STEP_ON;
 	}
 	u->start += (uint32_t)h.n;
+	if (h.code == 101)
+		return tunnel_begin(x, &h);
 	if (h.code < 200)
 		return ++x->interim > CLIENT_INTERIM_MAX ? exchange_failed(x, FAILURE_BAD)
 							 : STEP_ON;
+	if (tries_status(x, h.code))
+		return STEP_OVER;
 	frame(x, &h);
 	if (h.code == 503) /* the origin is overloaded: the width is lowered */
 		weir_hold_refused(x->cl->client->st, x->ev);
-	if (!pass_fields(x->req, &h, x->cl->client->via))
-		return exchange_end(x, WEIR_ENOMEM, 0);
+	if (!pass_fields(x, &h)) {
+		x->why =
+		    "fields"; /* they are as long as those of http.server may be, and Via is added */
+		client_count(x->cl, CLIENT_BAD, 1);
+		return exchange_end(x, WEIR_EFAILED, 502);
+	}
 	return answer_begin(x, &h);
 }
 
@@ -168,6 +190,10 @@ enum step answer_run(struct exchange *x)
 		}
 		make_room(x->up);
 		int64_t n = upstream_read(x->up);
+		if (n == 0 && x->phase == EXCHANGE_BODY && !x->timed) {
+			x->timed = true;
+			exchange_time(x); /* `min_rate` may end the wait before `timeout` */
+		}
 		if (n == 0) {
 			http_stream_flush(x->req); /* the origin pauses */
 			return STEP_ON;

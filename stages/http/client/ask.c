@@ -25,28 +25,31 @@ enum field_kind {
 	CHAIN_FORWARDED,
 };
 
+#define SPECIAL(text) text, sizeof(text) - 1
 static const struct {
 	const char *name;
+	size_t n;
 	enum field_kind kind;
 } special[] = {
-    {"connection", DROP},
-    {"content-length", DROP}, /* written anew */
-    {"expect", DROP},         /* http.server sends 100 Continue itself */
-    {"forwarded", CHAIN_FORWARDED},
-    {"host", DROP}, /* written anew */
-    {"keep-alive", DROP},
-    {"proxy-authenticate", DROP},
-    {"proxy-authorization", DROP},
-    {"proxy-connection", DROP},
-    {"te", DROP},
-    {"traceparent", DROP}, /* written anew */
-    {"trailer", DROP},     /* trailers of requests are not passed on */
-    {"transfer-encoding", DROP},
-    {"upgrade", DROP},
-    {"x-deadline-ms", DROP},   /* written anew */
-    {"x-forwarded-", CHAIN_X}, /* and all that begin so */
-    {"x-real-ip", CHAIN_X},
+    {SPECIAL("connection"), DROP},
+    {SPECIAL("content-length"), DROP}, /* written anew */
+    {SPECIAL("expect"), DROP},         /* http.server sends 100 Continue itself */
+    {SPECIAL("forwarded"), CHAIN_FORWARDED},
+    {SPECIAL("host"), DROP}, /* written anew */
+    {SPECIAL("keep-alive"), DROP},
+    {SPECIAL("proxy-authenticate"), DROP},
+    {SPECIAL("proxy-authorization"), DROP},
+    {SPECIAL("proxy-connection"), DROP},
+    {SPECIAL("te"), DROP},
+    {SPECIAL("traceparent"), DROP}, /* written anew */
+    {SPECIAL("trailer"), DROP},     /* trailers of requests are not passed on */
+    {SPECIAL("transfer-encoding"), DROP},
+    {SPECIAL("upgrade"), DROP},
+    {SPECIAL("x-deadline-ms"), DROP},   /* written anew */
+    {SPECIAL("x-forwarded-"), CHAIN_X}, /* and all that begin so */
+    {SPECIAL("x-real-ip"), CHAIN_X},
 };
+#undef SPECIAL
 
 /* Whether `name` begins with `lower`, in any case. CGI and its successors (WSGI, PHP) give a program the
  * same variable for '_' and '-', so the two count as the same here. */
@@ -68,7 +71,7 @@ static enum field_kind kind_of(struct weir_slice name)
 	if (!memchr("cefhkptuxCEFHKPTUX", name.p[0], 18))
 		return PASS;
 	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++) {
-		size_t n = strlen(special[i].name);
+		size_t n = special[i].n;
 		bool prefix = special[i].name[n - 1] == '-';
 		if (begins(name, special[i].name, n) && (prefix || name.n == n))
 			return memchr(name.p, '_', name.n) ? DROP : special[i].kind;
@@ -106,7 +109,7 @@ static struct weir_slice get(const struct weir_field *f, const struct weir_event
 static char *put_target(char *at, const struct weir_http_request *req)
 {
 	at = put_slice(at, req->path);
-	if (req->query.n > 0 || (req->target.n > 0 && memchr(req->target.p, '?', req->target.n)))
+	if (req->query.n > 0 || req->query.p > req->path.p + req->path.n)
 		at = put_slice(PUT(at, "?"), req->query);
 	return at;
 }
@@ -161,6 +164,13 @@ static char *put_chain(char *at, const struct exchange *x)
 	return at;
 }
 
+/* Whether an origin could wait for a body if no length were sent, or answer 411. */
+static bool has_meaning(const struct weir_http_request *req)
+{
+	return req->method == WEIR_HTTP_POST || req->method == WEIR_HTTP_PUT ||
+	       req->method == WEIR_HTTP_PATCH || weir_http_header(req, "transfer-encoding").n > 0;
+}
+
 /* How long the body is, and how it is sent. */
 static char *put_length(char *at, struct exchange *x)
 {
@@ -172,7 +182,7 @@ static char *put_length(char *at, struct exchange *x)
 	if (weir_http_body_streamed(x->req))
 		return PUT(put_slice(PUT(at, "Content-Length: "), length), "\r\n");
 	/* the length that has arrived: the client may have sent chunks */
-	if (length.n == 0 && x->req->body.n == 0)
+	if (length.n == 0 && x->req->body.n == 0 && !has_meaning(x->req))
 		return at;
 	return PUT(put_number(PUT(at, "Content-Length: "), x->req->body.n), "\r\n");
 }
@@ -209,6 +219,7 @@ int ask_head(struct exchange *x)
 {
 	struct weir_http_request *req = x->req;
 	const struct origin *o = x->up->origin;
+	const char *authority = origin_authority(o->spec);
 	char *at = x->cl->scratch;
 	int n;
 
@@ -216,9 +227,13 @@ int ask_head(struct exchange *x)
 		return 0;
 	at = PUT(put_slice(at, req->method_text), " ");
 	at = PUT(put_target(at, req), " HTTP/1.1\r\nHost: ");
-	at = req->host.n > 0 ? put_slice(at, req->host)
-			     : put(at, o->spec->text, strlen(o->spec->text));
+	at = req->host.n > 0 ? put_slice(at, req->host) : put(at, authority, strlen(authority));
 	at = put_fields(PUT(at, "\r\n"), x);
+	x->trailers = trailers_wanted(x->req);
+	if (x->trailers && !x->upgrade)
+		at = PUT(at, "Connection: TE\r\nTE: trailers\r\n");
+	if (x->upgrade)
+		at = PUT(at, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
 	at = put_chain(at, x);
 	at = PUT(at, "Via: ");
 	at = put(at, x->cl->client->via, strlen(x->cl->client->via));

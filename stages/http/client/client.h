@@ -2,12 +2,16 @@
 /*
  * Inside http.client: passes requests on to origins, and their answers back.
  *
- *   handle --mail--> loop: exchange --> upstream (a connection to an origin) --> answer --> finish
+ *   handle (--mail-->) loop: exchange --> upstream (a connection to an origin) --> answer --> finish
  *
- * The stage has event loops of its own. An exchange is one request while it is passed on. It belongs to
- * one loop, which holds its event (weir_hold) from the mail until it finishes the event. An upstream
- * belongs to the loop that has opened it, too. So nothing here needs a lock: but for `struct client`,
- * everything below is used by the thread of one loop alone.
+ * An exchange is one request while it is passed on, in an event loop. With `threads: inline` this is the
+ * loop whose thread runs the handler, usually the one of the client's connection: so a request and its
+ * answer never change threads. The part of the stage in such a loop is a *guest*. Events that come from
+ * threads without a loop are sent as mail to loops of the stage itself.
+ *
+ * An exchange belongs to one loop, which holds its event (weir_hold) until it finishes the event. An
+ * upstream belongs to the loop that has opened it, too. So nothing here needs a lock: but for `struct
+ * client`, everything below is used by the thread of one loop alone.
  *
  *   exchange:  WAITING --pick--> (upstream CONNECTING -->) asking and reading the answer --> ended
  *                 ^                     |                       |
@@ -15,13 +19,14 @@
  *   upstream:  CONNECTING (--> SHAKING) --> BUSY --answer complete--> IDLE --next exchange--> BUSY
  *                  '-------------'---------------------'--> closed
  *
- * Files: origins.c (addresses), pick.c (which origin), upstream.c (connections), upstream_io.c (their
+ * Files: origins.c (origins as configured), names.c (their addresses), pick.c (which of them), upstream.c (connections), upstream_io.c (their
  * bytes), ask.c and ask_body.c (the request), answer.c and answer_body.c (the answer), health.c (checks),
- * exchange.c (its life, times and failures), client_loop.c (mail and the end of loops).
+ * exchange.c (its life, times and failures), client_loop.c (loops, mail, and their end).
  */
 #ifndef WEIR_HTTP_CLIENT_H
 #define WEIR_HTTP_CLIENT_H
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -34,17 +39,25 @@
 #include "http/message/chunk.h"
 #include "http/message/guard.h"
 #include "net/address.h"
+#include "net/deny.h"
+#include "net/resolve.h"
 #include "net/tls/tls_origin.h"
 
 struct http_waker;
 
-/** Buffer of an upstream while it is in use. It holds the longest head that the guard accepts. */
-#define CLIENT_BUFFER_BYTES WEIR_HTTP_HEAD_MAX
-/** Buffers that a loop keeps for the next exchanges: 1 MiB. */
-#define CLIENT_BUFFERS_KEPT 64
 /** Answers of a known length up to this one are collected and sent as a whole; longer ones are sent in
  * parts. 32 KiB is a guess: about what two reads bring. */
 #define CLIENT_WHOLE_MAX 32768
+/** Buffer of an upstream while it is in use. It holds the longest head that the guard accepts, and the
+ * longest answer that is collected with a usual head, so that one read may bring both. */
+#define CLIENT_BUFFER_BYTES (CLIENT_WHOLE_MAX + 2048)
+/** A collected body of at least this length is sent from the buffer of the upstream. Shorter ones are
+ * copied, since the buffer would be in use until a slow client has taken them. */
+#define CLIENT_LEND_MIN (CLIENT_BUFFER_BYTES / 4)
+/** Buffers that a loop keeps for the next exchanges: 1.1 MiB. */
+#define CLIENT_BUFFERS_KEPT 32
+/** Exchanges that a loop keeps for the next requests. */
+#define CLIENT_EXCHANGES_KEPT 64
 /** Space for the head of a request to an origin. The head of a client has at most 16 KiB, of which the
  * path may grow threefold; what is added takes at most another copy of it. */
 #define CLIENT_SCRATCH_BYTES 65536
@@ -52,6 +65,8 @@ struct http_waker;
 /** Longest path of health checks. */
 #define CLIENT_HEALTH_PATH 512
 #define CLIENT_ORIGIN_TEXT 256
+/** Addresses of a name that are in use, or still have connections. */
+#define CLIENT_ADDRESSES_MAX (2 * RESOLVE_ADDRESSES_MAX)
 /** Interim answers (1xx) before the answer, beyond which an origin is malicious or broken. */
 #define CLIENT_INTERIM_MAX 16
 /** Bytes that an exchange moves before other connections of its loop get their turn. */
@@ -89,10 +104,25 @@ struct http_waker;
 	    "answers that were malformed, ambiguous or incomplete")                                \
 	X(TIMEOUTS, "origin_timeouts_total", COUNTER, "requests",                                  \
 	    "requests for which an origin took longer than 'timeout'")                             \
+	X(SLOW, "origin_slow_total", COUNTER, "requests",                                          \
+	    "requests whose answer arrived more slowly than 'min_rate'")                           \
+	X(DENIED, "origin_denied_total", COUNTER, "addresses",                                     \
+	    "addresses of names that 'deny' has ruled out")                                        \
+	X(UPGRADES, "origin_upgrades", GAUGE, "connections",                                       \
+	    "upgraded connections (WebSocket) now")                                                \
+	X(UPGRADES_TOTAL, "origin_upgrades_total", COUNTER, "connections", "connections upgraded") \
+	X(UPGRADES_FULL, "origin_upgrades_refused_total", COUNTER, "requests",                     \
+	    "requests for an upgrade beyond 'upgrades'")                                           \
+	X(UPGRADE_BYTES, "origin_upgrade_bytes_total", COUNTER, "bytes",                           \
+	    "bytes of upgraded connections, both ways")                                            \
 	X(GONE, "origin_cancelled_total", COUNTER, "requests",                                     \
 	    "requests cancelled because their client had gone")                                    \
 	X(NONE, "origin_none_total", COUNTER, "requests",                                          \
-	    "requests answered with 502 because all origins were left out")                        \
+	    "requests answered with 502 because all origins were left out or had no address")      \
+	X(NAMES_CHANGED, "origin_names_changed_total", COUNTER, "changes",                         \
+	    "times that the addresses of an origin's name have changed, counted by each loop")     \
+	X(NAMES_FAILED, "origin_names_failed_total", COUNTER, "answers",                           \
+	    "times that no address of an origin's name was found, counted by each loop")           \
 	X(BYTES, "origin_answer_bytes_total", COUNTER, "bytes", "bytes received from origins")
 
 enum client_metric {
@@ -105,10 +135,18 @@ struct client_conf {
 	struct weir_strings origins;
 	int64_t loops, max_connections;
 	int64_t connect_timeout_ns, timeout_ns, idle_ns;
+	struct weir_strings deny, retry_on;
+	int64_t upgrades, upgrade_idle_ns;
+	double min_rate; /* bytes per s */
 	int64_t retries;
 	double retry_budget;
 	int64_t fails, eject_ns;
 	struct tls_origin_conf tls;
+	struct {
+		struct weir_strings servers;
+		char *file;
+		int64_t ttl_min_ns, ttl_max_ns, negative_ns, stale_ns, attempt_ns, tries;
+	} resolve;
 	struct {
 		char *path; /* empty: no checks */
 		int64_t every_ns;
@@ -117,30 +155,60 @@ struct client_conf {
 
 /** An origin as configured. Constant. */
 struct origin_spec {
-	struct address address;
+	struct address address; /* unless it is named */
+	bool named;             /* `host` is a name, whose addresses are asked for */
+	uint16_t port;
 	char text[CLIENT_ORIGIN_TEXT]; /* "127.0.0.1:3000", for Host if the client sent none */
 	char host[CLIENT_ORIGIN_TEXT]; /* without the port and without brackets */
 	bool secure;                   /* https */
+};
+
+/** Of a thread that runs the stage inline. */
+struct client_thread {
+	struct client_loop *guest; /* NULL before the first event */
 };
 
 /** The state of the stage. */
 struct client {
 	struct weir_stage *st;
 	struct origin_spec *spec;
-	struct tls_origins *tls; /* NULL if no origin is secure */
+	struct deny deny;
+	unsigned retry_on;            /* bits of enum retry_on */
+	atomic_int_fast64_t upgrades; /* upgraded connections, and requests for one */
+	struct tls_origins *tls;      /* NULL if no origin is secure */
 	int n_origins, n_loops;
 	struct client_loop *loop[CLIENT_LOOPS_MAX];
 	atomic_uint next;           /* the loop of the next event */
-	atomic_int_fast64_t held;   /* events in the loops, and wakers that still arrive */
+	atomic_int sharers;         /* loops that have connections, or have had some */
 	atomic_bool closing, hurry; /* see client_stop */
-	sem_t ended;                /* posted when `closing` is set and nothing is held */
-	char via[24];               /* "1.1 weir-" and 8 hex digits, which are random */
+	sem_t ended;                /* posted when `closing` is set and a loop holds nothing */
+	pthread_mutex_t lock;
+	struct client_loop *guests WEIR_GUARDED_BY(lock);
+	int n_slots; /* of each loop */
+	struct endpoint *endpoint WEIR_GUARDED_BY(
+	    lock);    /* [n_slots], in the order of `spec`, and one more */
+	char via[24]; /* "1.1 weir-" and 8 hex digits, which are random */
 	const struct weir_field *peer, *scheme; /* of requests */
 };
 
-/** An origin as one loop sees it. */
+/** One address of an origin, for all loops. */
+struct endpoint {
+	const struct origin_spec *spec;
+	struct address address;
+	int users;       /* slots of loops that have it; under client->lock */
+	atomic_int live; /* loops in which it may get requests */
+	atomic_uint
+	    checked; /* counts changes of what the checks say, which the first loop makes for all; the
+				lowest bit is set if it is left out */
+};
+
+/** One address of an origin, as one loop sees it. */
 struct origin {
 	const struct origin_spec *spec;
+	struct endpoint *shared;
+	struct address address;
+	bool live;             /* is in cl->live: may get requests */
+	bool second;           /* of the family that is used if the others are out; see names.c */
 	struct upstream *idle; /* the one that was used last is first */
 	int busy, open;        /* exchanges under way; connections, also idle ones */
 	int fails;             /* failures since the last success */
@@ -148,24 +216,48 @@ struct origin {
 	int64_t out_until_ns;  /* left out until then, and until a trial has succeeded; 0 if not */
 	struct tls_session *session; /* to resume */
 	bool said;                   /* why TLS fails was logged since it last succeeded */
-	int64_t rtt_ns; /* smoothed round trip, as the kernel has measured it; 0: unknown */
+	int64_t rtt_ns;       /* smoothed round trip, as the kernel has measured it; 0: unknown */
+	unsigned health_seen; /* endpoint.checked that is followed */
+	int64_t unwell_until_ns; /* left out until then, since checks of another loop have failed */
 };
 
 struct client_loop {
 	struct client *client;
 	struct weir_loop *loop;
-	struct origin *origin; /* client->n_origins of them */
-	struct probe *probes;  /* client->n_origins of them; NULL without health checks */
+	struct client_loop *next, **prev; /* of a guest: in client->guests */
+	/* events in this loop or on the way to it, and wakers that still arrive */
+	atomic_int_fast64_t held;
+	/* mail to the loop itself: connections are free; end all at once */
+	struct weir_event admit, quit;
+	bool admits; /* `admit` is on its way */
+	bool shares; /* counted in client->sharers */
+	int n_slots;
+	struct origin *origin; /* [n_slots]: one for an address, several for a name */
+	int n_live;
+	struct origin **live;      /* [n_live], of n_slots */
+	struct probe *probes;      /* [n_slots]; NULL if this loop makes no checks */
+	struct resolver *resolver; /* NULL if no origin is named */
+	char *servers;             /* of `resolver` */
+	struct origin_name *names; /* [client->n_origins] */
 	struct exchange *all;
+	struct tunnel *tunnels;
 	struct exchange *waiting, **waiting_end; /* for a connection, first come first served */
-	bool room;                               /* a connection has become free */
 	double tokens;                           /* retries that the budget allows now */
 	uint64_t draws;                          /* random numbers drawn */
 	uint64_t seed;
 	int n_kept;
-	char *kept[CLIENT_BUFFERS_KEPT];
+	struct buffer *kept[CLIENT_BUFFERS_KEPT];
+	int n_spare;
+	struct exchange *spare;                                 /* linked by `next` */
 	struct weir_http_header headers[WEIR_HTTP_HEADERS_MAX]; /* of the head that is parsed */
 	char scratch[CLIENT_SCRATCH_BYTES];
+};
+
+/** A buffer of an upstream, or the body of an answer that the client still gets. */
+struct buffer {
+	struct client_loop *cl; /* that keeps it when it is free */
+	struct weir_loop *loop;
+	char bytes[CLIENT_BUFFER_BYTES];
 };
 
 enum upstream_state { UPSTREAM_CONNECTING, UPSTREAM_SHAKING, UPSTREAM_BUSY, UPSTREAM_IDLE };
@@ -176,10 +268,13 @@ enum framing { FRAMING_NONE, FRAMING_LENGTH, FRAMING_CHUNKED, FRAMING_CLOSE };
 /** A connection to an origin. */
 struct upstream {
 	struct weir_watch watch;
-	struct weir_timer timer; /* while idle */
+	/* While idle, and for its exchange. It stays in the wheel between exchanges, since moving it to a later
+	 * time costs one store. */
+	struct weir_timer timer;
 	struct client_loop *cl;
 	struct origin *origin;
 	struct exchange *x;            /* NULL while idle */
+	struct tunnel *tunnel;         /* NULL unless it was upgraded */
 	struct upstream *next, **prev; /* in origin->idle */
 	uint8_t state;                 /* enum upstream_state */
 	bool readable, writable;       /* epoll has reported it, and no call has found otherwise */
@@ -187,7 +282,8 @@ struct upstream {
 	struct tls_origin *tls; /* NULL without TLS */
 	uint32_t requests;      /* sent so far */
 	int64_t since_ns;       /* opened or, if requests > 0, last in use */
-	char *buffer;           /* CLIENT_BUFFER_BYTES, NULL while idle */
+	struct buffer *mem;     /* NULL while idle */
+	char *buffer;           /* mem->bytes */
 	uint32_t start, end;    /* bytes of `buffer` that were received and not used yet */
 };
 
@@ -219,30 +315,40 @@ struct exchange {
 	struct exchange *next, **prev;     /* in cl->all */
 	struct exchange *behind, **before; /* in cl->waiting */
 	struct upstream *up;
-	struct weir_timer timer;
+	struct weir_timer timer;  /* while there is no upstream */
 	struct weir_http_tap tap; /* answers with `fail_status` */
 	int64_t since_ns;         /* start of what the time-out measures */
 	uint16_t fail_status;
+	const char *why;  /* the reason in X-Weir-Failed */
 	uint8_t phase;    /* enum exchange_phase */
 	uint8_t tries;    /* retries so far */
 	bool in_line;     /* in cl->waiting */
 	bool was_in_line; /* has waited there, so that it does not begin again at the end */
 	bool trial, stale, idempotent;
+	bool upgrade;          /* asks for an upgrade, and counts in client->upgrades */
+	bool trailers;         /* the client takes trailers */
 	struct origin *failed; /* the origin of the last try, to avoid it */
 	struct asking ask;
 	/* the answer */
 	uint8_t framing; /* enum framing */
 	uint8_t interim; /* 1xx answers so far */
 	bool keep;       /* the origin keeps the connection open */
-	bool begun;      /* the answer is being sent in parts */
-	bool blocked;    /* the client does not read */
-	bool heard;      /* bytes of an answer have arrived */
-	uint64_t left;   /* FRAMING_LENGTH: bytes that have not arrived yet */
+	bool
+	    whole; /* the body is collected in the buffer of the upstream, until all of it is there */
+	bool begun;    /* the answer is being sent in parts */
+	bool blocked;  /* the client does not read */
+	bool heard;    /* bytes of an answer have arrived */
+	bool timed;    /* the timer has been set since the body began */
+	uint64_t left; /* FRAMING_LENGTH: bytes that have not arrived yet */
+	uint64_t all;  /* FRAMING_LENGTH: of the whole body */
+	int64_t
+	    body_ns; /* when the body began, later by the time in which the client did not read */
+	int64_t blocked_ns; /* since when it does not */
 	struct chunk chunk;
+	char *trailer; /* bytes of trailers that have arrived, `n_trailer` of them; owned */
+	size_t n_trailer;
 	struct weir_slice
-	    pend;   /* bytes of the body, in the buffer, that the client has no room for */
-	char *body; /* a collected body of `length` bytes, owned; `got` have arrived */
-	size_t length, got;
+	    pend; /* bytes of the body, in the buffer, that the client has no room for */
 	uint16_t code;
 };
 
@@ -250,7 +356,29 @@ struct exchange {
 enum step { STEP_ON, STEP_OVER /* do not touch the exchange any more */ };
 
 /** Why an origin has not answered. */
-enum failure { FAILURE_CONNECT, FAILURE_EARLY, FAILURE_BAD, FAILURE_TIME };
+enum failure {
+	FAILURE_CONNECT,
+	FAILURE_EARLY,
+	FAILURE_BAD,
+	FAILURE_STATUS, /* an answer with a status of `retry_on` */
+	FAILURE_TIME,
+	FAILURE_SLOW,
+};
+
+/** What `retry_on` has. */
+enum retry_on {
+	RETRY_CONNECT = 1,
+	RETRY_RESET = 2,
+	RETRY_502 = 4,
+	RETRY_503 = 8,
+	RETRY_504 = 16,
+};
+
+/** For Host if the client sent none. */
+static inline const char *origin_authority(const struct origin_spec *spec)
+{
+	return address_file(&spec->address) ? "localhost" : spec->text;
+}
 
 static inline const struct client_conf *client_conf(const struct client_loop *cl)
 {
@@ -272,9 +400,31 @@ bool client_lists(struct weir_slice value, struct weir_slice token);
 
 /* ---- origins.c ---- */
 
-/** Parse `origins:`. Names are resolved, which may block. Main thread. Returns 0, or a WEIR_E code with
- * *err filled. */
+/** Parse `origins:` without asking for names. Returns 0, or a WEIR_E code with *err filled. */
 int origins_parse(const struct weir_strings *texts, struct origin_spec *spec, struct weir_err *err);
+/** Check and read `resolve`, `retry_on` and `deny`. Main thread, in ops->init. Returns 0 or WEIR_EINVAL with *err filled. */
+int origins_conf(struct client *c, struct weir_err *err);
+/** Warn about names that have no address now; asks for them for a second at most. Main thread, in
+ * ops->init. */
+void origins_look(struct client *c);
+
+/* ---- names.c ---- */
+
+/** Make the table of addresses, c->endpoint. Main thread. Returns 0 or WEIR_ENOMEM. */
+int names_table(struct client *c);
+/** Make the slots of a loop. Any thread. Returns 0 or WEIR_ENOMEM. */
+int names_new(struct client_loop *cl);
+void names_free(struct client_loop *cl);
+/** Ask for names from now on, and end that. The loop's thread. Returns 0 or a WEIR_E code. */
+int names_start(struct client_loop *cl);
+void names_stop(struct client_loop *cl);
+/** Whether a name waits for its first answer. */
+bool names_pending(const struct client_loop *cl);
+/** Why there is no origin that could be asked: a static word for X-Weir-Failed. */
+const char *names_why_none(const struct client_loop *cl);
+/** What a resolver is configured with. *servers is set to a text that must stay and be freed after the
+ * resolver, or NULL. Returns false if out of memory. */
+bool names_conf(const struct client_conf *conf, struct resolve_conf *out, char **servers);
 
 /* ---- pick.c ---- */
 
@@ -291,6 +441,8 @@ void pick_end(struct exchange *x, struct origin *o);
 /** The origin has answered, or has failed to. */
 void pick_succeeded(struct client_loop *cl, struct origin *o);
 void pick_failed(struct client_loop *cl, struct origin *o);
+/** The address is not used any more: it is neither out nor in. */
+void pick_forget(struct client_loop *cl, struct origin *o);
 /** Leave an origin out from now on. */
 void pick_eject(struct client_loop *cl, struct origin *o);
 /** Take a retry from the budget. */
@@ -309,8 +461,8 @@ void upstream_close(struct upstream *u);
 /** Close the idle connections to `o`. */
 void upstream_close_idle(struct client_loop *cl, struct origin *o);
 
-/** A socket that is being connected to an origin, or -1. */
-int upstream_socket(const struct origin_spec *spec);
+/** A socket that is being connected to `address`, or -1. */
+int upstream_socket(const struct address *address);
 /** Whether that has just failed since no descriptor is left, which is not the origin's fault. */
 bool upstream_lacks_descriptor(void);
 
@@ -321,6 +473,19 @@ bool health_path_good(const char *path);
 /** Start the checks of a loop, and stop them. The loop's thread. */
 int health_start(struct client_loop *cl);
 void health_stop(struct client_loop *cl);
+/** Begin to check an address, and end that. */
+void health_begin(struct client_loop *cl, const struct origin *o);
+void health_end(struct client_loop *cl, const struct origin *o);
+/** Follow the checks that another loop makes. Costs a load for each origin. */
+void health_follow(struct client_loop *cl);
+
+/** Free a buffer that upstream_lend has returned. Any thread. */
+void upstream_give_back(void *buffer);
+/** Take the buffer of `u`, whose bytes were all used. The connection must not be read before its next
+ * exchange. Returns NULL if more may have arrived. */
+struct buffer *upstream_lend(struct upstream *u);
+/** Whether the loop has more connections to `o` than its share, since other loops have some now. */
+bool upstream_is_surplus(const struct upstream *u);
 
 /* ---- upstream_io.c ---- */
 
@@ -360,8 +525,34 @@ enum step answer_run(struct exchange *x);
 enum step answer_begin(struct exchange *x, const struct http_head *head);
 /** Take the bytes of the body from the buffer. *more is set if further bytes must be read first. */
 enum step answer_body(struct exchange *x, bool *more);
+/** When the body will have been too slow, if no more of it arrives; INT64_MAX if never. */
+int64_t answer_slow_ns(const struct exchange *x);
 /** The connection has ended within the body. */
 enum step answer_closed(struct exchange *x, bool error);
+
+/** Whether a field of the answer is passed on: it concerns no single hop. */
+bool answer_passes(const struct http_head *head, struct weir_slice name);
+
+/* ---- trailers.c ---- */
+
+/** Whether the client takes trailers: it has sent `TE: trailers`. */
+bool trailers_wanted(const struct weir_http_request *req);
+/** Keep `n` bytes of trailers that the decoder of chunks has found good. */
+void trailers_keep(struct exchange *x, const char *p, size_t n);
+/** Pass on what was kept, at the end of the body. */
+void trailers_pass(struct exchange *x);
+
+/* ---- tunnel.c ---- */
+
+/** Whether the request asks for an upgrade that may be passed on. */
+bool tunnel_wanted(const struct exchange *x);
+/** Count a request for an upgrade. Returns false, and counts nothing, if there are `most`. Any thread. */
+bool tunnel_reserve(struct client *c, int64_t most);
+/** The origin has answered with 101: join the two sockets. */
+enum step tunnel_begin(struct exchange *x, const struct http_head *h);
+/** The origin's socket is ready. */
+void tunnel_origin_ready(struct tunnel *t);
+void tunnel_end_all(struct client_loop *cl);
 
 /* ---- exchange.c ---- */
 
@@ -369,28 +560,49 @@ enum step answer_closed(struct exchange *x, bool error);
 void exchange_new(struct client_loop *cl, struct weir_event *ev);
 /** Find an origin and a connection. */
 enum step exchange_start(struct exchange *x);
+/** The timer of the upstream of `x` has fired. */
+void exchange_timed(struct exchange *x);
 /** Send and read what is possible. */
 void exchange_run(struct exchange *x);
 /** The connection is open. */
 void exchange_opened(struct exchange *x);
 /** Let exchanges that wait for a connection go on. */
 void exchange_admit(struct client_loop *cl);
-/** The waker has arrived. */
-void exchange_woken(struct exchange *x);
-/** The origin has failed; the exchange is tried again or ended. */
-enum step exchange_failed(struct exchange *x, enum failure why);
+/** The waker of an exchange has arrived: `owner` is the exchange, or NULL if it has ended. */
+void exchange_woken(void *owner, void *cl);
+/** Set the timer of the exchange to when it would be late. */
+void exchange_time(struct exchange *x);
 /** Finish the event with `status`, a WEIR_E code; with WEIR_EFAILED, the client gets `code`. */
 enum step exchange_end(struct exchange *x, int status, int code);
 /** Finish the event, whose answer is complete. */
 enum step exchange_done(struct exchange *x);
 
+/* ---- tries.c ---- */
+
+/** Parse `retry_on` into bits of enum retry_on. Returns 0, or WEIR_EINVAL if word *bad is none. */
+int tries_parse(const struct weir_strings *words, unsigned *set, int *bad);
+/** The origin has failed; the exchange is tried again or ended. */
+enum step exchange_failed(struct exchange *x, enum failure why);
+/** The same if the exchange has no connection to `o`. */
+enum step tries_failed(struct exchange *x, struct origin *o, enum failure why);
+/** An answer with this status has arrived. Returns whether the request is tried again; then the exchange may
+ * have ended. */
+bool tries_status(struct exchange *x, int code);
+
 /* ---- client_loop.c ---- */
 
 extern const struct weir_loop_ops client_loop_ops;
-/** Make a loop, and free it after it has been joined. */
+/** Make the state of a loop, and free it in its thread or after it has been joined. */
 struct client_loop *client_loop_new(struct client *c, int index);
 void client_loop_free(struct client_loop *cl);
-/** An event, or a waker, is no longer held. */
-void client_released(struct client *c, int64_t n);
+/** The part of the stage in the loop of the calling thread; NULL if that thread has no loop, or memory is
+ * short. In handlers. */
+struct client_loop *client_loop_here(struct weir_stage *st);
+/** The calling thread ends, and its guest with it (ops->thread_fini). */
+void client_loop_leave(struct weir_stage *st);
+/** A connection has become free, or an origin may be back: let exchanges that wait go on soon. */
+void client_loop_room(struct client_loop *cl);
+/** An event, or a waker, is no longer held. The thread of the loop. */
+void client_released(struct client_loop *cl);
 
 #endif

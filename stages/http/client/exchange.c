@@ -7,11 +7,9 @@
  * complete within `timeout` after the last byte of the request was taken; afterwards a pause may last as
  * long. Time in which the client is waited for does not count.
  *
- * Failures. A request is sent again only if the client has got nothing, and only if that cannot do the work
- * twice: the connection could not be opened, or the method is idempotent (RFC 9110, 9.2.2) and nothing of
- * an answer has arrived. It goes to another origin, within the retry budget. If a kept connection turns out
- * to be closed, the request is sent once more over a new one, which is no retry: the origin never got it.
+ * Failures and retries are in tries.c.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +46,6 @@ static void line_leave(struct exchange *x)
 
 void exchange_admit(struct client_loop *cl)
 {
-	cl->room = false;
 	while (cl->waiting) {
 		struct exchange *x = cl->waiting;
 		line_leave(x);
@@ -77,7 +74,8 @@ static int64_t late_ns(const struct exchange *x)
 		return x->up->since_ns + conf->connect_timeout_ns;
 	if (client_blamed(x))
 		return client_now_ns(x->cl) + conf->timeout_ns;
-	return x->since_ns + conf->timeout_ns;
+	int64_t late = x->since_ns + conf->timeout_ns, slow = answer_slow_ns(x);
+	return slow < late ? slow : late;
 }
 
 static int64_t deadline_ns(const struct exchange *x)
@@ -85,26 +83,34 @@ static int64_t deadline_ns(const struct exchange *x)
 	return x->begun ? WEIR_NO_DEADLINE : x->ev->deadline_ns;
 }
 
-static void set_timer(struct exchange *x)
+void exchange_time(struct exchange *x)
 {
 	int64_t late = late_ns(x), deadline = deadline_ns(x);
 
-	weir_timer_set(x->cl->loop, &x->timer, late < deadline ? late : deadline);
+	weir_timer_set(
+	    x->cl->loop, x->up ? &x->up->timer : &x->timer, late < deadline ? late : deadline);
 }
 
-static void timed(struct weir_loop *loop, struct weir_timer *t)
+void exchange_timed(struct exchange *x)
 {
-	struct exchange *x = (struct exchange *)((char *)t - offsetof(struct exchange, timer));
-	int64_t now_ns = weir_loop_now_ns(loop);
+	int64_t now_ns = client_now_ns(x->cl);
 
 	if (now_ns >= deadline_ns(x))
 		exchange_end(x, WEIR_EDEADLINE, 0);
 	else if (now_ns < late_ns(x))
-		set_timer(x);
+		exchange_time(x);
 	else if (!x->up)
 		exchange_end(x, WEIR_EFAILED, 504);
+	else if (x->up->state < UPSTREAM_BUSY)
+		exchange_failed(x, FAILURE_CONNECT);
 	else
-		exchange_failed(x, x->up->state < UPSTREAM_BUSY ? FAILURE_CONNECT : FAILURE_TIME);
+		exchange_failed(x, now_ns < answer_slow_ns(x) ? FAILURE_TIME : FAILURE_SLOW);
+}
+
+static void timed(struct weir_loop *loop, struct weir_timer *t)
+{
+	(void)loop;
+	exchange_timed((struct exchange *)((char *)t - offsetof(struct exchange, timer)));
 }
 
 /* ---- start and end ---- */
@@ -121,6 +127,12 @@ static void set_status(struct weir_http_tap *tap, struct weir_http_request *req,
 		return;
 	req->res.status = x->fail_status;
 	req->res.body = s->text;
+	if (x->why) {
+		char text[WEIR_NAME_MAX + 64];
+		snprintf(text, sizeof(text), "stage=%s; reason=%s",
+		    weir_stage_name(x->cl->client->st), x->why);
+		weir_http_add_field(req, "X-Weir-Failed", text);
+	}
 }
 
 static bool is_idempotent(const struct weir_http_request *req)
@@ -158,21 +170,60 @@ static void arrive(struct exchange *x)
 		return;
 	}
 	line_join(x, false);
-	set_timer(x);
-	x->cl->room = true; /* an origin may be back since the line was tried */
+	exchange_time(x);
+	client_loop_room(x->cl); /* an origin may be back since the line was tried */
+}
+
+/* Count the upgrade that `x` asks for. */
+static bool reserve(struct exchange *x)
+{
+	x->upgrade = tunnel_reserve(x->cl->client, client_conf(x->cl)->upgrades);
+	if (x->upgrade)
+		return true;
+	x->why = "upgrades";
+	client_count(x->cl, CLIENT_UPGRADES_FULL, 1);
+	return false;
+}
+
+static struct exchange *exchange_take(struct client_loop *cl)
+{
+	struct exchange *x = cl->spare;
+
+	if (!x)
+		return calloc(1, sizeof(*x));
+	cl->spare = x->next;
+	cl->n_spare--;
+	memset(x, 0, sizeof(*x));
+	return x;
+}
+
+static void exchange_free(struct client_loop *cl, struct exchange *x)
+{
+	if (cl->n_spare == CLIENT_EXCHANGES_KEPT) {
+		free(x);
+		return;
+	}
+	x->next = cl->spare;
+	cl->spare = x;
+	cl->n_spare++;
 }
 
 void exchange_new(struct client_loop *cl, struct weir_event *ev)
 {
-	struct exchange *x = calloc(1, sizeof(*x));
+	struct exchange *x = exchange_take(cl);
 	double tokens = cl->tokens + client_conf(cl)->retry_budget;
 
 	cl->tokens = tokens < CLIENT_TOKENS_MAX ? tokens : CLIENT_TOKENS_MAX;
 	if (!x) {
 		weir_event_finish(&ev, WEIR_ENOMEM);
-		client_released(cl->client, 1);
+		client_released(cl);
 		return;
 	}
+	if (!cl->shares) {
+		cl->shares = true;
+		atomic_fetch_add(&cl->client->sharers, 1);
+	}
+	health_follow(cl);
 	x->cl = cl;
 	x->ev = ev;
 	x->req = weir_http_request(ev);
@@ -184,11 +235,15 @@ void exchange_new(struct client_loop *cl, struct weir_event *ev)
 	if (x->next)
 		x->next->prev = &x->next;
 	cl->all = x;
-	x->waker = http_await_begin(x->req, cl->loop, x);
+	x->waker = http_await_begin(x->req, cl->loop, x, exchange_woken, cl);
 	if (!x->waker)
 		exchange_end(x, WEIR_ENOMEM, 0);
+	else if (WEIR_UNLIKELY(atomic_load_explicit(&cl->client->hurry, memory_order_relaxed)))
+		exchange_end(x, WEIR_ECLOSED, 0);
 	else if (is_loop(x))
 		exchange_end(x, WEIR_EFAILED, 508);
+	else if (tunnel_wanted(x) && !reserve(x))
+		exchange_end(x, WEIR_EFAILED, 503);
 	else
 		arrive(x);
 }
@@ -204,12 +259,14 @@ enum step exchange_end(struct exchange *x, int status, int code)
 		upstream_close(x->up);
 	if (x->in_line)
 		line_leave(x);
+	if (x->upgrade)
+		atomic_fetch_sub(&cl->client->upgrades, 1);
 	weir_timer_cancel(cl->loop, &x->timer);
 	*x->prev = x->next;
 	if (x->next)
 		x->next->prev = x->prev;
 	ask_drop(&x->ask);
-	free(x->body);
+	free(x->trailer);
 	if (status != WEIR_OK && !x->begun)
 		weir_http_response_reset(x->req); /* also drops the fields of the origin */
 	if (status == WEIR_EFAILED) {
@@ -219,8 +276,9 @@ enum step exchange_end(struct exchange *x, int status, int code)
 	}
 	arrives = x->waker && http_await_end(x->req, x->waker);
 	weir_event_finish(&x->ev, status);
-	client_released(cl->client, arrives ? 0 : 1);
-	free(x);
+	if (!arrives)
+		client_released(cl);
+	exchange_free(cl, x);
 	return STEP_OVER;
 }
 
@@ -229,70 +287,13 @@ enum step exchange_done(struct exchange *x)
 	struct upstream *u = x->up;
 
 	pick_succeeded(x->cl, u->origin);
-	if (x->keep && x->ask.done && !x->ask.cut && upstream_is_used_up(u))
+	if (x->keep && x->ask.done && !x->ask.cut && !upstream_is_surplus(u) &&
+	    upstream_is_used_up(u))
 		upstream_keep(u);
 	return exchange_end(x, WEIR_OK, 0);
 }
 
 /* ---- tries ---- */
-
-static bool may_repeat(const struct exchange *x, enum failure why)
-{
-	if (x->ask.consumed)
-		return false;
-	return why == FAILURE_CONNECT || (why == FAILURE_EARLY && x->idempotent);
-}
-
-static bool may_retry(const struct exchange *x, const struct origin *o, enum failure why)
-{
-	struct client_loop *cl = x->cl;
-
-	if (!may_repeat(x, why) || x->tries >= client_conf(cl)->retries)
-		return false;
-	const struct origin *other = pick_origin(cl, o);
-	return other && other != o && pick_retry(cl);
-}
-
-static void count_failure(const struct exchange *x, enum failure why)
-{
-	static const enum client_metric row[] = {[FAILURE_CONNECT] = CLIENT_CONNECT_FAILURES,
-	    [FAILURE_EARLY] = CLIENT_BAD,
-	    [FAILURE_BAD] = CLIENT_BAD,
-	    [FAILURE_TIME] = CLIENT_TIMEOUTS};
-
-	client_count(x->cl, row[why], 1);
-}
-
-/* `x` has no connection any more. */
-static enum step failed_at(struct exchange *x, struct origin *o, enum failure why)
-{
-	count_failure(x, why);
-	pick_failed(x->cl, o);
-	if (!may_retry(x, o, why))
-		return exchange_end(x, WEIR_EFAILED, why == FAILURE_TIME ? 504 : 502);
-	x->tries++;
-	x->failed = o;
-	x->stale = false;
-	exchange_start(x);
-	return STEP_OVER;
-}
-
-enum step exchange_failed(struct exchange *x, enum failure why)
-{
-	struct origin *o = x->up->origin;
-	bool was_kept = why == FAILURE_EARLY && x->up->requests > 1;
-
-	upstream_close(x->up);
-	if (!was_kept)
-		return failed_at(x, o, why);
-	client_count(x->cl, CLIENT_STALE, 1);
-	upstream_close_idle(x->cl, o);
-	if (x->stale || !may_repeat(x, why))
-		return exchange_end(x, WEIR_EFAILED, 502);
-	x->stale = true;
-	exchange_start(x);
-	return STEP_OVER;
-}
 
 /* The origin to ask: if the one that is picked is full, another one. */
 static struct origin *choose(const struct exchange *x)
@@ -311,24 +312,33 @@ enum step exchange_start(struct exchange *x)
 
 	ask_drop(&x->ask);
 	x->phase = EXCHANGE_HEAD;
+	x->whole = false;
 	x->interim = 0;
 	x->heard = false;
+	x->timed = false;
+	if (!o && names_pending(x->cl)) {
+		line_join(x, x->was_in_line);
+		exchange_time(x);
+		return STEP_ON;
+	}
 	if (!o) {
+		x->why = names_why_none(x->cl);
 		client_count(x->cl, CLIENT_NONE, 1);
 		return exchange_end(x, WEIR_EFAILED, 502);
 	}
 	if (!upstream_get(x, o, &broken)) {
 		line_join(x, x->was_in_line);
-		set_timer(x);
+		exchange_time(x);
 		return STEP_ON;
 	}
 	if (broken && upstream_lacks_descriptor())
 		return exchange_end(x, WEIR_EFAILED, 502);
 	if (broken)
-		return failed_at(x, o, FAILURE_CONNECT);
+		return tries_failed(x, o, FAILURE_CONNECT);
+	weir_timer_cancel(x->cl->loop, &x->timer);
 	x->was_in_line = false;
 	x->since_ns = client_now_ns(x->cl);
-	set_timer(x);
+	exchange_time(x);
 	exchange_run(x);
 	return STEP_ON;
 }
@@ -344,12 +354,18 @@ void exchange_run(struct exchange *x)
 void exchange_opened(struct exchange *x)
 {
 	x->since_ns = client_now_ns(x->cl);
-	set_timer(x);
+	exchange_time(x);
 	exchange_run(x);
 }
 
-void exchange_woken(struct exchange *x)
+void exchange_woken(void *owner, void *cl)
 {
+	struct exchange *x = owner;
+
+	if (!x) {
+		client_released(cl);
+		return;
+	}
 	if (http_await_gone(x->req)) {
 		exchange_end(x, WEIR_EGONE, 0);
 		return;

@@ -29,12 +29,40 @@ struct probe {
 	char status[STATUS_BYTES];
 };
 
+/* Tell the other loops. They follow each check, as this loop does. */
+static void publish(const struct probe *p, bool out)
+{
+	atomic_uint *state = &p->origin->shared->checked;
+
+	atomic_store(state, ((atomic_load(state) | 1) + 1) | out);
+}
+
+void health_follow(struct client_loop *cl)
+{
+	for (int i = 0; !cl->probes && i < cl->n_live; i++) {
+		struct origin *o = cl->live[i];
+		unsigned state = atomic_load(&o->shared->checked);
+		if (WEIR_LIKELY(state == o->health_seen))
+			continue;
+		o->health_seen = state;
+		if (state & 1) {
+			o->unwell_until_ns = client_now_ns(cl) + client_conf(cl)->eject_ns;
+		} else {
+			o->unwell_until_ns = 0;
+			if (o->out_until_ns != 0)
+				pick_succeeded(cl, o);
+		}
+	}
+}
+
 static void judge(struct probe *p, bool passed)
 {
 	const struct client_conf *conf = client_conf(p->cl);
 
 	client_count(p->cl, passed ? CLIENT_CHECKS_PASSED : CLIENT_CHECKS_FAILED, 1);
 	p->fails = passed ? 0 : p->fails + (p->fails < INT32_MAX);
+	if (passed || (conf->fails > 0 && p->fails >= conf->fails))
+		publish(p, !passed);
 	if (passed && p->origin->out_until_ns != 0)
 		pick_succeeded(p->cl, p->origin);
 	else if (conf->fails > 0 && p->fails >= conf->fails)
@@ -58,7 +86,7 @@ static bool send_request(struct probe *p)
 	char text[1024];
 	int n =
 	    snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n",
-		conf->health.path, p->origin->spec->text);
+		conf->health.path, origin_authority(p->origin->spec));
 	int64_t sent = p->tls ? tls_origin_write(p->tls, text, (size_t)n)
 			      : send(p->watch.fd, text, (size_t)n, MSG_NOSIGNAL);
 
@@ -130,7 +158,7 @@ static void begin(struct probe *p)
 {
 	const struct origin_spec *spec = p->origin->spec;
 
-	p->watch = (struct weir_watch){.ready = ready, .fd = upstream_socket(spec)};
+	p->watch = (struct weir_watch){.ready = ready, .fd = upstream_socket(&p->origin->address)};
 	p->sent = false;
 	p->n = 0;
 	if (p->watch.fd == -1) {
@@ -171,9 +199,9 @@ bool health_path_good(const char *path)
 
 int health_start(struct client_loop *cl)
 {
-	int n = client_conf(cl)->health.path[0] ? cl->client->n_origins : 0;
+	int n = cl->n_slots;
 
-	if (n == 0)
+	if (!client_conf(cl)->health.path[0])
 		return 0;
 	cl->probes = calloc((size_t)n, sizeof(*cl->probes));
 	if (!cl->probes)
@@ -183,22 +211,37 @@ int health_start(struct client_loop *cl)
 		p->cl = cl;
 		p->origin = &cl->origin[i];
 		p->timer.fire = due;
-		weir_timer_set(cl->loop, &p->timer, weir_loop_now_ns(cl->loop));
 	}
 	return 0;
 }
 
-void health_stop(struct client_loop *cl)
+void health_begin(struct client_loop *cl, const struct origin *o)
 {
-	for (int i = 0; cl->probes && i < cl->client->n_origins; i++) {
-		struct probe *p = &cl->probes[i];
-		weir_timer_cancel(cl->loop, &p->timer);
-		if (!p->open)
-			continue;
+	if (cl->probes)
+		weir_timer_set(cl->loop, &cl->probes[o - cl->origin].timer, client_now_ns(cl));
+}
+
+void health_end(struct client_loop *cl, const struct origin *o)
+{
+	struct probe *p = cl->probes ? &cl->probes[o - cl->origin] : NULL;
+
+	if (!p)
+		return;
+	weir_timer_cancel(cl->loop, &p->timer);
+	if (p->open) {
 		weir_loop_del(cl->loop, &p->watch);
 		tls_origin_free(p->tls);
 		close(p->watch.fd);
 	}
+	p->open = false;
+	p->tls = NULL;
+	p->fails = 0;
+}
+
+void health_stop(struct client_loop *cl)
+{
+	for (int i = 0; i < cl->n_slots; i++)
+		health_end(cl, &cl->origin[i]);
 	free(cl->probes);
 	cl->probes = NULL;
 }

@@ -2,8 +2,9 @@
 /*
  * http.client: passes requests on to origins, as a reverse proxy; see client.h.
  *
- * The handler sends each event to one of the stage's loops, in turn. A drain lets the exchanges end until
- * its time is over, and then answers the rest with 503.
+ * The handler begins the exchange in the loop of its thread, if that has one. Otherwise it sends each event
+ * to one of the stage's own loops, in turn. A drain lets the exchanges end until its time is over, and then
+ * answers the rest with 503.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,22 +14,40 @@
 #include <time.h>
 
 #include <weir/clock.h>
+#include <weir/graph.h>
 
 #include "http/client/client.h"
 
 /* How often a drain looks whether it must end at once. */
 #define LOOK_NS 50000000LL
 
-static void client_handle(struct weir_stage *st, struct weir_event **ev, int n)
+static void send_to_loops(struct weir_stage *st, struct weir_event **ev, int n)
 {
 	struct client *c = weir_state(st);
 	unsigned at = atomic_fetch_add_explicit(&c->next, (unsigned)n, memory_order_relaxed);
 
-	atomic_fetch_add(&c->held, n);
+	for (int i = 0; i < n; i++) {
+		struct client_loop *cl = c->loop[(at + (unsigned)i) % (unsigned)c->n_loops];
+		struct weir_event *e = ev[i];
+		weir_hold(st, &ev[i]);
+		atomic_fetch_add(&cl->held, 1);
+		weir_loop_send(cl->loop, e);
+	}
+}
+
+static void client_handle(struct weir_stage *st, struct weir_event **ev, int n)
+{
+	struct client_loop *cl = client_loop_here(st);
+
+	if (!cl) {
+		send_to_loops(st, ev, n);
+		return;
+	}
 	for (int i = 0; i < n; i++) {
 		struct weir_event *e = ev[i];
 		weir_hold(st, &ev[i]);
-		weir_loop_send(c->loop[(at + (unsigned)i) % (unsigned)c->n_loops]->loop, e);
+		atomic_fetch_add(&cl->held, 1);
+		exchange_new(cl, e);
 	}
 }
 
@@ -59,6 +78,12 @@ static int init_tls(struct weir_stage *st, struct weir_err *err)
 	return tls_origins_new(&conf->tls, &c->tls, err);
 }
 
+static void free_tables(struct client *c)
+{
+	free(c->spec);
+	free(c->endpoint);
+}
+
 static int client_init(struct weir_stage *st, struct weir_err *err)
 {
 	const struct client_conf *conf = weir_conf(st);
@@ -79,9 +104,15 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 		rc = WEIR_EINVAL;
 	}
 	if (rc == 0)
+		rc = origins_conf(c, err);
+	if (rc == 0)
+		origins_look(c);
+	if (rc == 0)
+		rc = names_table(c);
+	if (rc == 0)
 		rc = init_tls(st, err);
 	if (rc != 0) {
-		free(c->spec);
+		free_tables(c);
 		return rc;
 	}
 	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
@@ -90,6 +121,7 @@ static int client_init(struct weir_stage *st, struct weir_err *err)
 	c->peer = find_field("peer");
 	c->scheme = find_field("scheme");
 	sem_init(&c->ended, 0, 0);
+	pthread_mutex_init(&c->lock, NULL);
 	return 0;
 }
 
@@ -112,10 +144,31 @@ static int client_start(struct weir_stage *st, struct weir_err *err)
 	return rc;
 }
 
-static void wake_all(struct client *c)
+static int64_t all_held(struct client *c)
 {
+	int64_t n = 0;
+
 	for (int i = 0; i < c->n_loops; i++)
-		weir_loop_wake(c->loop[i]->loop);
+		n += atomic_load(&c->loop[i]->held);
+	pthread_mutex_lock(&c->lock);
+	for (struct client_loop *cl = c->guests; cl; cl = cl->next)
+		n += atomic_load(&cl->held);
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
+/* End what is under way, and what comes from now on. */
+static void end_all(struct client *c)
+{
+	if (atomic_exchange(&c->hurry, true))
+		return;
+	for (int i = 0; i < c->n_loops; i++)
+		weir_loop_send(c->loop[i]->loop, &c->loop[i]->quit);
+	pthread_mutex_lock(&c->lock);
+	for (struct client_loop *cl = c->guests; cl; cl = cl->next)
+		weir_loop_send(cl->loop, &cl->quit);
+	weir_thread_flush(); /* while no guest can leave */
+	pthread_mutex_unlock(&c->lock);
 }
 
 /* Wait until nothing is held, at most until `until_ns`, or until the drain must end at once. */
@@ -123,7 +176,7 @@ static void await_end(struct weir_stage *st, int64_t until_ns, bool hurried)
 {
 	struct client *c = weir_state(st);
 
-	while (atomic_load(&c->held) > 0) {
+	while (all_held(c) > 0) {
 		int64_t now_ns = weir_clock_ns(CLOCK_MONOTONIC), at_ns = now_ns + LOOK_NS;
 		if (now_ns >= until_ns || (!hurried && weir_hurried(st)))
 			return;
@@ -139,12 +192,10 @@ static void client_stop(struct weir_stage *st, int64_t until_ns)
 
 	WEIR_ASSERT(c != NULL); /* which gcc cannot tell across files */
 	atomic_store(&c->closing, true);
-	wake_all(c);
 	await_end(st, until_ns, false);
-	if (atomic_load(&c->held) == 0)
+	if (all_held(c) == 0)
 		return;
-	atomic_store(&c->hurry, true);
-	wake_all(c);
+	end_all(c);
 	await_end(st, weir_clock_ns(CLOCK_MONOTONIC) + 1000000000, true);
 }
 
@@ -158,8 +209,9 @@ static void client_fini(struct weir_stage *st)
 		client_loop_free(c->loop[i]);
 	}
 	sem_destroy(&c->ended);
+	pthread_mutex_destroy(&c->lock);
 	tls_origins_free(c->tls);
-	free(c->spec);
+	free_tables(c);
 }
 
 /* ---- the tables ---- */
@@ -182,20 +234,54 @@ static const struct weir_knob health_knobs[] = {
     {0},
 };
 
+#define RESOLVE_DURATION(key, member, value, text)                                                 \
+	{                                                                                          \
+		.name = key, .type = WEIR_KNOB_DURATION, .offset = ROW(resolve.member),            \
+		.def = value, .min = 1e6, .max = 7 * 86400e9, .help = text                         \
+	}
+
+static const struct weir_knob resolve_knobs[] = {
+    {.name = "servers",
+	.type = WEIR_KNOB_STRINGS,
+	.offset = ROW(resolve.servers),
+	.help = "name servers, ADDRESS or ADDRESS:PORT; if empty, those of 'resolv_conf'"},
+    {.name = "resolv_conf",
+	.type = WEIR_KNOB_STRING,
+	.offset = ROW(resolve.file),
+	.def = "/etc/resolv.conf",
+	.help = "file with the name servers and search domains; read again when it changes"},
+    RESOLVE_DURATION("ttl_min", ttl_min_ns, "1s", "shorter TTLs are raised to it"),
+    RESOLVE_DURATION("ttl_max", ttl_max_ns, "1h", "longer TTLs are lowered to it"),
+    RESOLVE_DURATION("negative", negative_ns, "5s",
+	"time after which a name without an address is asked for again"),
+    RESOLVE_DURATION("stale", stale_ns, "1h",
+	"how much longer than their TTL addresses are used while no name server answers"),
+    RESOLVE_DURATION("attempt", attempt_ns, "2s", "time-out of the first question to each server"),
+    {.name = "tries",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(resolve.tries),
+	.def = "2",
+	.min = 1,
+	.max = 10,
+	.help = "how often each server is asked; each time the time-out doubles"},
+    {0},
+};
+
 static const struct weir_knob client_knobs[] = {
     {.name = "origins",
 	.type = WEIR_KNOB_STRINGS,
 	.offset = ROW(origins),
 	.flags = WEIR_KNOB_REQUIRED,
-	.help = "servers to which requests are passed on, HOST:PORT, http://HOST:PORT or "
-		"https://HOST:PORT; names are resolved at the start"},
+	.help = "servers to which requests are passed on, HOST:PORT, http://HOST:PORT, "
+		"https://HOST:PORT or unix:/PATH; each address of a name is an origin of its own"},
     {.name = "loops",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(loops),
 	.def = "1",
 	.min = 1,
 	.max = CLIENT_LOOPS_MAX,
-	.help = "threads that talk to the origins, each with connections of its own"},
+	.help = "threads of the stage that pass on the requests of threads without an event loop; "
+		"with 'threads: inline' the threads of http.server do so"},
     {.name = "max_connections",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(max_connections),
@@ -204,8 +290,8 @@ static const struct weir_knob client_knobs[] = {
 	.max = 65535,
 	.flags = WEIR_KNOB_LIVE,
 	.help =
-	    "limit on connections to each origin; it is divided among the loops and rounded up; "
-	    "beyond it, requests wait for a connection"},
+	    "limit on connections to each origin; it is divided among the threads that have some, "
+	    "and rounded up; beyond it, requests wait for a connection"},
     {.name = "connect_timeout",
 	.type = WEIR_KNOB_DURATION,
 	.offset = ROW(connect_timeout_ns),
@@ -249,6 +335,46 @@ static const struct weir_knob client_knobs[] = {
 	.max = 1,
 	.flags = WEIR_KNOB_LIVE,
 	.help = "largest share of retries in the requests of a loop, of which 10 may be saved up"},
+    {.name = "retry_on",
+	.type = WEIR_KNOB_STRINGS,
+	.offset = ROW(retry_on),
+	.def = "connect, reset",
+	.help =
+	    "what is tried again at another origin: connect, reset (closed before an answer), and "
+	    "answers with 502, 503, 504"},
+    {.name = "min_rate",
+	.type = WEIR_KNOB_RATE,
+	.offset = ROW(min_rate),
+	.def = "1k",
+	.min = 0,
+	.max = 1e9,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "bytes per second at which a body of known length must arrive after 5 s; 0 is no "
+		"minimum"},
+    {.name = "deny",
+	.type = WEIR_KNOB_STRINGS,
+	.offset = ROW(deny),
+	.help =
+	    "addresses that are never connected to: networks, or 'private' for all that are not "
+	    "global"},
+    {.name = "upgrades",
+	.type = WEIR_KNOB_INT,
+	.offset = ROW(upgrades),
+	.def = "0",
+	.min = 0,
+	.max = 1e6,
+	.flags = WEIR_KNOB_LIVE,
+	.help =
+	    "limit on connections that are upgraded to WebSocket; beyond it, 503; 0: requests are "
+	    "passed on without the upgrade"},
+    {.name = "upgrade_idle",
+	.type = WEIR_KNOB_DURATION,
+	.offset = ROW(upgrade_idle_ns),
+	.def = "5m",
+	.min = 1e6,
+	.max = 7 * 86400e9,
+	.flags = WEIR_KNOB_LIVE,
+	.help = "time without a byte after which an upgraded connection is closed"},
     {.name = "fails",
 	.type = WEIR_KNOB_INT,
 	.offset = ROW(fails),
@@ -269,6 +395,10 @@ static const struct weir_knob client_knobs[] = {
 	.type = WEIR_KNOB_MAP,
 	.fields = health_knobs,
 	.help = "checks that leave origins out before requests fail, and bring them back"},
+    {.name = "resolve",
+	.type = WEIR_KNOB_MAP,
+	.fields = resolve_knobs,
+	.help = "how names of origins are resolved, and for how long"},
     {.name = "tls",
 	.type = WEIR_KNOB_MAP,
 	.offset = ROW(tls),
@@ -293,9 +423,11 @@ const struct weir_stage_ops weir_stage_http_client = {
     .conf_size = sizeof(struct client_conf),
     .metrics = client_metrics,
     .state_size = sizeof(struct client),
+    .thread_state_size = sizeof(struct client_thread),
     .init = client_init,
     .start = client_start,
     .handle = client_handle,
     .stop = client_stop,
     .fini = client_fini,
+    .thread_fini = client_loop_leave,
 };

@@ -5,28 +5,20 @@
  * Of two origins drawn at random, the one with fewer requests under way is taken (Mitzenmacher, The Power
  * of Two Choices in Randomized Load Balancing, 2001): almost as good as the least busy of all, and without
  * the herd that runs to an origin that has just come back. An origin that has failed `fails` times in a
- * row is left out for `eject`. Then one request tries it: if the origin answers, it is back.
+ * row is left out for `eject`. Then one request tries it: if the origin answers, it is back. While all are
+ * out, the time is not waited for: one request at a time tries the one that has been out for longest. So a
+ * single origin that is restarted is back with the first request after it, and an origin that hangs holds
+ * one request; the others are answered with 502 at once. With health checks, the checks find out instead:
+ * an origin that fails them may do so on purpose, so that it gets no requests.
  */
 #include "http/client/client.h"
 
 #include <weir/random.h>
 
-static bool usable(const struct origin *o, int64_t now_ns)
+static bool usable(const struct origin *o, bool second, int64_t now_ns)
 {
-	return o->out_until_ns == 0 || (now_ns >= o->out_until_ns && !o->trial);
-}
-
-/* The `k`-th usable origin but `avoid`. */
-static struct origin *nth(struct client_loop *cl, const struct origin *avoid, int k)
-{
-	int64_t now_ns = client_now_ns(cl);
-
-	for (int i = 0; i < cl->client->n_origins; i++) {
-		struct origin *o = &cl->origin[i];
-		if (o != avoid && usable(o, now_ns) && k-- == 0)
-			return o;
-	}
-	return NULL;
+	return o->second == second && now_ns >= o->unwell_until_ns &&
+	       (o->out_until_ns == 0 || (now_ns >= o->out_until_ns && !o->trial));
 }
 
 static int draw(struct client_loop *cl, int n)
@@ -34,20 +26,59 @@ static int draw(struct client_loop *cl, int n)
 	return (int)(weir_random_at(cl->seed, cl->draws++) % (uint64_t)n);
 }
 
-struct origin *pick_origin(struct client_loop *cl, const struct origin *avoid)
+/* Of the usable ones but `avoid`. */
+static struct origin *pick_of(struct client_loop *cl, const struct origin *avoid, bool second)
 {
 	int64_t now_ns = client_now_ns(cl);
-	int n = 0;
+	struct origin *a = NULL, *b = NULL;
+	int n = 0, one, two;
 
-	for (int i = 0; i < cl->client->n_origins; i++)
-		n += &cl->origin[i] != avoid && usable(&cl->origin[i], now_ns);
-	if (n == 0)
-		return avoid ? pick_origin(cl, NULL) : NULL;
-	if (n == 1)
-		return nth(cl, avoid, 0);
-	int one = draw(cl, n), two = draw(cl, n - 1);
-	struct origin *a = nth(cl, avoid, one), *b = nth(cl, avoid, two + (two >= one));
+	for (int i = 0; i < cl->n_live; i++)
+		if (cl->live[i] != avoid && usable(cl->live[i], second, now_ns)) {
+			a = cl->live[i];
+			n++;
+		}
+	if (n <= 1)
+		return a;
+	one = draw(cl, n);
+	two = draw(cl, n - 1);
+	two += two >= one;
+	for (int i = 0, k = 0; i < cl->n_live; i++) {
+		struct origin *o = cl->live[i];
+		if (o == avoid || !usable(o, second, now_ns))
+			continue;
+		a = k == one ? o : a;
+		b = k == two ? o : b;
+		k++;
+	}
 	return b->busy < a->busy ? b : a;
+}
+
+/* All are left out: the one that has been out for longest, if no request tries one already. */
+static struct origin *pick_last(const struct client_loop *cl)
+{
+	struct origin *first = NULL;
+
+	if (client_conf(cl)->health.path[0])
+		return NULL;
+	for (int i = 0; i < cl->n_live; i++) {
+		if (cl->live[i]->trial)
+			return NULL;
+		if (!first || cl->live[i]->out_until_ns < first->out_until_ns)
+			first = cl->live[i];
+	}
+	return first;
+}
+
+struct origin *pick_origin(struct client_loop *cl, const struct origin *avoid)
+{
+	struct origin *o = pick_of(cl, avoid, false);
+
+	if (!o)
+		o = pick_of(cl, avoid, true);
+	if (!o && avoid)
+		o = pick_origin(cl, NULL);
+	return o ? o : pick_last(cl);
 }
 
 struct origin *pick_with_room(struct client_loop *cl, const struct origin *avoid)
@@ -55,9 +86,9 @@ struct origin *pick_with_room(struct client_loop *cl, const struct origin *avoid
 	int64_t now_ns = client_now_ns(cl);
 	struct origin *best = NULL;
 
-	for (int i = 0; i < cl->client->n_origins; i++) {
-		struct origin *o = &cl->origin[i];
-		if (o != avoid && usable(o, now_ns) && upstream_has_room(cl, o) &&
+	for (int i = 0; i < cl->n_live; i++) {
+		struct origin *o = cl->live[i];
+		if (o != avoid && usable(o, false, now_ns) && upstream_has_room(cl, o) &&
 		    (!best || o->busy < best->busy))
 			best = o;
 	}
@@ -88,8 +119,17 @@ void pick_succeeded(struct client_loop *cl, struct origin *o)
 	client_count(cl, CLIENT_OUT, -1);
 }
 
+void pick_forget(struct client_loop *cl, struct origin *o)
+{
+	o->trial = false;
+	o->unwell_until_ns = 0;
+	pick_succeeded(cl, o);
+}
+
 void pick_eject(struct client_loop *cl, struct origin *o)
 {
+	if (!o->live)
+		return;
 	if (o->out_until_ns == 0) {
 		client_count(cl, CLIENT_OUT, 1);
 		client_count(cl, CLIENT_EJECTIONS, 1);

@@ -22,21 +22,60 @@
 /* Requests over a connection between two measurements of its round trip, each a system call. */
 #define MEASURE_EVERY 64
 
-static char *buffer_take(struct client_loop *cl)
+static bool buffer_take(struct upstream *u)
 {
-	return cl->n_kept > 0 ? cl->kept[--cl->n_kept] : malloc(CLIENT_BUFFER_BYTES);
+	struct client_loop *cl = u->cl;
+	struct buffer *b = cl->n_kept > 0 ? cl->kept[--cl->n_kept] : malloc(sizeof(*b));
+
+	if (!b)
+		return false;
+	b->cl = cl;
+	b->loop = cl->loop;
+	u->mem = b;
+	u->buffer = b->bytes;
+	return true;
+}
+
+/* In the thread of the loop. */
+static void buffer_keep(struct buffer *b)
+{
+	struct client_loop *cl = b->cl;
+
+	if (cl->n_kept < CLIENT_BUFFERS_KEPT)
+		cl->kept[cl->n_kept++] = b;
+	else
+		free(b);
 }
 
 static void buffer_give(struct upstream *u)
 {
-	struct client_loop *cl = u->cl;
-
-	if (u->buffer && cl->n_kept < CLIENT_BUFFERS_KEPT)
-		cl->kept[cl->n_kept++] = u->buffer;
-	else
-		free(u->buffer);
+	if (u->mem)
+		buffer_keep(u->mem);
+	u->mem = NULL;
 	u->buffer = NULL;
 	u->start = u->end = 0;
+}
+
+struct buffer *upstream_lend(struct upstream *u)
+{
+	struct buffer *b = u->mem;
+
+	if (u->start != u->end || u->readable)
+		return NULL;
+	u->mem = NULL;
+	u->buffer = NULL;
+	u->start = u->end = 0;
+	return b;
+}
+
+void upstream_give_back(void *buffer)
+{
+	struct buffer *b = buffer;
+
+	if (weir_loop_is_mine(b->loop))
+		buffer_keep(b);
+	else
+		free(b);
 }
 
 static void leave_idle(struct upstream *u)
@@ -44,7 +83,6 @@ static void leave_idle(struct upstream *u)
 	*u->prev = u->next;
 	if (u->next)
 		u->next->prev = u->prev;
-	weir_timer_cancel(u->cl->loop, &u->timer);
 }
 
 void upstream_close(struct upstream *u)
@@ -57,12 +95,13 @@ void upstream_close(struct upstream *u)
 		pick_end(u->x, u->origin);
 		u->x->up = NULL;
 	}
+	weir_timer_cancel(cl->loop, &u->timer);
 	weir_loop_del(cl->loop, &u->watch);
 	tls_origin_free(u->tls);
 	close(u->watch.fd);
 	buffer_give(u);
 	u->origin->open--;
-	cl->room = true;
+	client_loop_room(cl);
 	client_count(cl, CLIENT_CONNECTIONS, -1);
 	free(u);
 }
@@ -78,10 +117,15 @@ void upstream_close_idle(struct client_loop *cl, struct origin *o)
 	}
 }
 
-static void idle_out(struct weir_loop *loop, struct weir_timer *t)
+static void timed(struct weir_loop *loop, struct weir_timer *t)
 {
+	struct upstream *u = (struct upstream *)((char *)t - offsetof(struct upstream, timer));
+
 	(void)loop;
-	upstream_close((struct upstream *)((char *)t - offsetof(struct upstream, timer)));
+	if (u->x)
+		exchange_timed(u->x);
+	else
+		upstream_close(u);
 }
 
 void upstream_keep(struct upstream *u)
@@ -89,6 +133,10 @@ void upstream_keep(struct upstream *u)
 	struct client_loop *cl = u->cl;
 	struct origin *o = u->origin;
 
+	if (!o->live) { /* the name of the origin has other addresses now */
+		upstream_close(u);
+		return;
+	}
 	pick_end(u->x, o);
 	u->x->up = NULL;
 	u->x = NULL;
@@ -100,9 +148,8 @@ void upstream_keep(struct upstream *u)
 	if (u->next)
 		u->next->prev = &u->next;
 	o->idle = u;
-	u->timer.fire = idle_out;
 	weir_timer_set(cl->loop, &u->timer, u->since_ns + client_conf(cl)->idle_ns);
-	cl->room = true;
+	client_loop_room(cl);
 }
 
 static void shake(struct upstream *u)
@@ -164,6 +211,10 @@ static void ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
 	u->hung_up |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
 	if (u->tls)
 		upstream_ready_tls(u);
+	if (u->tunnel) {
+		tunnel_origin_ready(u->tunnel);
+		return;
+	}
 	switch ((enum upstream_state)u->state) {
 	case UPSTREAM_CONNECTING:
 		if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
@@ -181,16 +232,16 @@ static void ready(struct weir_loop *loop, struct weir_watch *w, uint32_t events)
 	}
 }
 
-int upstream_socket(const struct origin_spec *spec)
+int upstream_socket(const struct address *address)
 {
-	int fd =
-	    socket(spec->address.addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(address->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int one = 1;
 
 	if (fd == -1)
 		return -1;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (connect(fd, (const struct sockaddr *)&spec->address.addr, spec->address.n) == 0 ||
+	if (address->addr.ss_family != AF_UNIX)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (connect(fd, (const struct sockaddr *)&address->addr, address->n) == 0 ||
 	    errno == EINPROGRESS)
 		return fd;
 	close(fd);
@@ -210,10 +261,10 @@ static bool open_new(struct exchange *x, struct origin *o)
 	if (!u)
 		return false;
 	u->cl = cl;
+	u->timer.fire = timed;
 	u->origin = o;
-	u->buffer = buffer_take(cl);
-	u->watch =
-	    (struct weir_watch){.ready = ready, .fd = u->buffer ? upstream_socket(o->spec) : -1};
+	u->watch = (struct weir_watch){
+	    .ready = ready, .fd = buffer_take(u) ? upstream_socket(&o->address) : -1};
 	if (u->watch.fd != -1 &&
 	    weir_loop_add(cl->loop, &u->watch, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) != 0) {
 		close(u->watch.fd);
@@ -240,16 +291,22 @@ static bool may_reuse(const struct exchange *x, const struct upstream *u)
 	       (x->idempotent || client_now_ns(x->cl) - u->since_ns <= CLIENT_FRESH_NS);
 }
 
-/* The idle connection to `o` that `x` may use, or NULL; then *old is one that it may not use, or NULL. What
- * epoll has not reported yet is found here: bytes that nobody has asked for would be taken for the answer to
- * `x`. */
+/* Whether nothing has happened to an idle connection that `x` may use. epoll reports what the origin does in
+ * the order of its events, so what was there before the request of `x` has been seen. For a request that must
+ * not be repeated, a system call finds a connection that the origin has closed since. */
+static bool is_fresh(const struct exchange *x, struct upstream *u)
+{
+	return x->idempotent && !u->tls ? !u->hung_up : upstream_still_good(u);
+}
+
+/* The idle connection to `o` that `x` may use, or NULL; then *old is one that it may not use, or NULL. */
 static struct upstream *find_idle(const struct exchange *x, struct origin *o, struct upstream **old)
 {
 	struct upstream *u, *next;
 
 	*old = NULL;
 	for (u = o->idle; u && may_reuse(x, u); u = next) {
-		if (upstream_still_good(u))
+		if (is_fresh(x, u))
 			return u;
 		next = u->next;
 		upstream_close(u);
@@ -260,8 +317,7 @@ static struct upstream *find_idle(const struct exchange *x, struct origin *o, st
 
 static bool reuse(struct exchange *x, struct upstream *u)
 {
-	u->buffer = buffer_take(x->cl);
-	if (!u->buffer)
+	if (!buffer_take(u))
 		return false;
 	leave_idle(u);
 	u->state = UPSTREAM_BUSY;
@@ -275,9 +331,15 @@ static bool reuse(struct exchange *x, struct upstream *u)
 
 static int open_max(const struct client_loop *cl)
 {
-	const struct client *c = cl->client;
+	int sharers = atomic_load_explicit(&cl->client->sharers, memory_order_relaxed);
 
-	return (int)((client_conf(cl)->max_connections + c->n_loops - 1) / c->n_loops);
+	sharers = sharers > 0 ? sharers : 1;
+	return (int)((client_conf(cl)->max_connections + sharers - 1) / sharers);
+}
+
+bool upstream_is_surplus(const struct upstream *u)
+{
+	return u->origin->open > open_max(u->cl);
 }
 
 bool upstream_has_room(const struct client_loop *cl, const struct origin *o)

@@ -36,7 +36,8 @@ int64_t upstream_send(struct upstream *u, struct iovec *iov, int n)
 	if (!u->writable)
 		return 0;
 	do
-		sent = sendmsg(u->watch.fd, &m, MSG_NOSIGNAL);
+		sent = n == 1 ? send(u->watch.fd, iov[0].iov_base, iov[0].iov_len, MSG_NOSIGNAL)
+			      : sendmsg(u->watch.fd, &m, MSG_NOSIGNAL);
 	while (sent == -1 && errno == EINTR);
 	if (sent == -1 && errno == EAGAIN) {
 		u->writable = false;

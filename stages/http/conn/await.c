@@ -7,14 +7,16 @@
 #include "http/request/transfer.h"
 #include "http/request/waker.h"
 
-struct http_waker *http_await_begin(
-    struct weir_http_request *req, struct weir_loop *loop, void *owner)
+struct http_waker *http_await_begin(struct weir_http_request *req, struct weir_loop *loop,
+    void *owner, http_woken woken, void *context)
 {
 	struct http_req *r = (struct http_req *)req;
-	struct http_waker *w = waker_new(loop, owner);
+	struct http_waker *w = waker_new(loop, owner, woken, context);
 
 	if (!w || !r->loop)
 		return w;
+	if (r->loop == loop)
+		conn_not_awaited(r); /* no other thread works on it */
 	/* conn_gone sets `gone` and then reads `waker`: at least one of the two threads wakes */
 	atomic_store(&r->waker, w);
 	if (atomic_load(&r->conn->gone))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For stages of this tree that hold requests in an event loop of their own, such as http.client: the
- * client's side of a request as mail to that loop, and streamed answers of a known length. The event
- * stays with the stage, other than in weir_http_wait. The owner of the event calls these functions, in
- * the thread of the loop.
+ * For stages of this tree that hold requests in an event loop, such as http.client: the client's side of a
+ * request as mail to that loop, and streamed answers of a known length. The loop may be one of the stage
+ * or the one of the client's connection. The event stays with the stage, other than in weir_http_wait.
+ * The owner of the event calls these functions, in the thread of the loop.
  */
 #ifndef WEIR_HTTP_AWAIT_H
 #define WEIR_HTTP_AWAIT_H
@@ -14,13 +14,13 @@
 #include <weir/http.h>
 #include <weir/io.h>
 
-struct http_waker;
+#include "http/request/waker.h"
 
-/** Send a waker (waker.h) with `owner` to `loop` when the client of `req` disconnects, or shuts its side
- * down; at once, if it has already. Returns the waker, or NULL if out of memory. A request without a
- * server has no client that could disconnect; its waker must still be ended. */
-struct http_waker *http_await_begin(
-    struct weir_http_request *req, struct weir_loop *loop, void *owner);
+/** Call `woken(owner, context)` in the thread of `loop` when the client of `req` disconnects, or shuts its
+ * side down; soon, if it has already. Returns the waker that does so (waker.h), or NULL if out of memory. A
+ * request without a server has no client that could disconnect; its waker must still be ended. */
+struct http_waker *http_await_begin(struct weir_http_request *req, struct weir_loop *loop,
+    void *owner, http_woken woken, void *context);
 
 /** Call this before the event is finished. Returns whether the waker still arrives once. */
 bool http_await_end(struct weir_http_request *req, struct http_waker *w);

@@ -134,15 +134,25 @@ void conn_make_ready(struct conn *c)
 	c->io->ready_tail = &c->ready_next;
 }
 
+void conn_not_awaited(struct http_req *r)
+{
+	r->conn->io->not_awaited += !r->not_awaited;
+	r->not_awaited = true;
+}
+
 void conn_answered(struct http_req *r)
 {
 	struct conn *c = r->conn;
 
 	r->answered = true;
+	if (WEIR_UNLIKELY(r->pub.res.standard))
+		pages_apply(c->io, r);
 	pool_hold_answer(&c->io->pool, r);
 	c->io->in_graph--;
 	if (WEIR_UNLIKELY(r->transfer != NULL))
 		conn_parts_returned(r);
+	c->io->not_awaited -= r->not_awaited;
+	r->not_awaited = false;
 	if (r == c->first)
 		conn_make_ready(c);
 }

@@ -117,6 +117,7 @@ struct conn {
 	atomic_bool gone;
 	uint32_t in_flight;             /* requests in the list from `first` */
 	uint32_t requests;              /* requests read so far */
+	bool upgrade;                   /* the last request asks for another protocol */
 	struct http_req *first, **last; /* requests in order of arrival, whether answered or not */
 	uint64_t wire_bytes;            /* received for the requests in the list from `first` */
 	struct stream stream;
@@ -167,6 +168,9 @@ void conn_readable(struct conn *c);
 void conn_signalled(struct transfer *t);
 /** Handle the return of `r` from the graph: its response may be written now. I/O thread only. */
 void conn_answered(struct http_req *r);
+/** `r`, which is in the graph, is with no other thread that would soon return it: the loop does not spin
+ * for it. I/O thread only. */
+void conn_not_awaited(struct http_req *r);
 /** Append `c` to the list of connections to process in turn_end. */
 void conn_make_ready(struct conn *c);
 /** Return the configured seconds for Retry-After. */

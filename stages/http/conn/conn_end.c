@@ -110,7 +110,7 @@ void conn_reap(struct conn *c)
 		struct http_req *r = c->first;
 		c->first = r->next;
 		c->in_flight--;
-		c->io->count[SERVER_UNDELIVERED] += !r->refusal;
+		c->io->count[SERVER_UNDELIVERED] += !r->refusal && !r->taken;
 		if (r->sent)
 			sent_tell(r, HTTP_SENT_TORN, c->part.begun ? c->part.body_off : 0);
 		c->part.begun = false; /* nothing has been sent of the next response */

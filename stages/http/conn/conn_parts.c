@@ -18,7 +18,7 @@ static void know(struct http_req *r, struct transfer *t)
 	if (r->known_transfer)
 		return;
 	r->known_transfer = t;
-	r->conn->io->in_parts++;
+	conn_not_awaited(r);
 }
 
 /* Abort the body and the response of `r`. Returns CONN_CLOSE if part of the response may have been
@@ -54,7 +54,6 @@ enum conn_next conn_parts_signalled(struct transfer *t, bool begun)
 void conn_parts_returned(struct http_req *r)
 {
 	know(r, r->transfer);
-	r->conn->io->in_parts--;
 	r->streams = r->pub.res.streamed;
 }
 

@@ -28,7 +28,7 @@ static inline bool has_place(const struct conn *c)
 {
 	const uint32_t few = PIPELINE_FREE / sizeof(struct http_req);
 
-	if (c->in_flight >= (uint32_t)c->io->conf.pipeline)
+	if (c->in_flight >= (uint32_t)c->io->conf.pipeline || (c->upgrade && c->in_flight > 0))
 		return false;
 	return WEIR_LIKELY(c->in_flight < few) || (c->in_flight + 1) * sizeof(struct http_req) <=
 						      PIPELINE_FREE + AMPLIFICATION * c->wire_bytes;
@@ -148,6 +148,7 @@ static void emit(struct conn *c, struct http_req *r)
 	if (WEIR_LIKELY(c->net.wait.kind != WAIT_WRITE))
 		c->net.wait.kind = WAIT_NONE;
 	c->requests++;
+	c->upgrade = r->upgrade;
 	r->wire_bytes += r->pub.body.n;
 	c->wire_bytes += r->wire_bytes;
 	if (conf->keep_alive_requests > 0 && c->requests >= conf->keep_alive_requests)
@@ -164,10 +165,12 @@ static void emit(struct conn *c, struct http_req *r)
 		take_hints(io, r);
 	ev->class_id = weir_classify(io->net.stage, ev);
 	bound_deadline(io, ev);
+	if (WEIR_UNLIKELY(conf->pages.intercept))
+		pages_watch(io, r);
 	io->in_graph++;
 	if (WEIR_UNLIKELY(r->transfer != NULL)) {
 		r->known_transfer = r->transfer;
-		io->in_parts++;
+		conn_not_awaited(r);
 		io->count[SERVER_PART_BODIES]++;
 	}
 	weir_emit(io->net.stage, 0, &ev);

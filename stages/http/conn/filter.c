@@ -59,7 +59,7 @@ void http_stream_flush(struct weir_http_request *req)
 {
 	struct http_req *r = req_of(req);
 
-	if (!r->filters || !req->res.streamed)
+	if (!r->filters || !req->res.streamed || !r->transfer)
 		return;
 	r->transfer->keeps_all = true;
 	for (struct http_filter *f = r->filters; f; f = f->next)
@@ -72,7 +72,7 @@ void filters_end(struct weir_http_request *req, int status)
 {
 	struct http_req *r = req_of(req);
 
-	if (req->res.streamed)
+	if (req->res.streamed && r->transfer)
 		r->transfer->keeps_all = true;
 	while (r->filters) {
 		struct http_filter *f = r->filters;

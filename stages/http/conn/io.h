@@ -17,6 +17,7 @@
 #include <weir/http_guard.h>
 #include <weir/weir.h>
 
+#include "http/conn/pages.h"
 #include "http/message/forwarded.h"
 #include "http/request/metrics.h"
 #include "http/request/pool.h"
@@ -39,6 +40,7 @@ struct http_conf {
 	char *server_name;
 	char *user;
 	struct weir_strings methods;
+	struct pages_conf pages;
 	int deadline;    /* enum server_deadline */
 	int client_from; /* enum forwarded_from */
 };
@@ -117,12 +119,14 @@ struct http_io {
 	/* to be read at the end of this run of the event loop */
 	struct conn *arrived[SERVER_ARRIVED];
 	int64_t in_graph; /* requests emitted and not returned yet */
-	/* of these, the requests with a streamed body or response; the loop does not spin to wait
-	 * for them (weir_loop_expect) */
-	int64_t in_parts;
+	/* of these, the requests with a streamed body or response, and those that a stage holds in
+	 * this thread; the loop does not spin to wait for them (weir_loop_expect) */
+	int64_t not_awaited;
 	uint64_t next_id; /* the next id for a request or connection */
 	struct io_memory memory;
 	struct refusal_log refusals;
+	struct pages *pages;    /* the error pages that this thread has used last */
+	unsigned pages_version; /* of pages_site */
 	struct handed_files handed_files; /* files that the next server sends from */
 	struct io_stamp stamp;
 	int64_t count[SERVER_N_METRICS]; /* metric changes since the last iteration */
@@ -136,6 +140,7 @@ struct http_server {
 	int retry_after_s;
 	int64_t memory_auto_bytes; /* the value of `memory: auto` */
 	char server_field[96];     /* "Server: weir\r\n" or "" */
+	struct pages_site pages;
 	/* shared by I/O threads */
 	WEIR_ALIGNED _Atomic int64_t body_budget;
 	struct part_meter part_meter; /* any thread of the graph changes it */

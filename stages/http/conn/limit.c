@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "http/conn/pages.h"
 #include "http/conn/wire_io.h"
 #include "http/request/refusal_log.h"
 
@@ -35,6 +36,7 @@ static void refusal_text(struct http_req *r, int status, const char *why)
 		(struct weir_slice){text, n < (int)sizeof(text) ? (size_t)n : sizeof(text) - 1}) !=
 	    0)
 		weir_http_respond_status(&r->pub, status); /* no memory for `why` */
+	r->pub.res.standard = true;
 	if (status != 503)
 		return;
 	snprintf(text, sizeof(text), "%d", conn_retry_after_s(r->conn));
@@ -76,6 +78,7 @@ static enum conn_next refuse(struct conn *c, int status, const char *why, const 
 	refusal_text(r, status, why);
 	if (code)
 		weir_http_add_field(&r->pub, "X-Weir-Limit", code);
+	pages_apply(c->io, r);
 	conn_make_ready(c);
 	return CONN_WAIT;
 }

@@ -121,14 +121,15 @@ int http_stream_begin_length(
 	struct http_req *r = req_of(req);
 	int rc;
 
-	if (!r->loop || req->res.streamed)
+	/* without a client, the answer is for the filters */
+	if ((!r->loop && !r->filters) || req->res.streamed)
 		return WEIR_EINVAL;
 	rc = weir_http_respond(req, status, content_type, (struct weir_slice){NULL, 0}, NULL, NULL);
 	if (rc != 0)
 		return rc;
 	if (WEIR_UNLIKELY(r->filters != NULL))
 		rc = filters_head(req, &length);
-	if (rc == 0)
+	if (rc == 0 && r->loop)
 		rc = prepare(r);
 	if (rc != 0) {
 		weir_http_response_reset(req);
@@ -136,6 +137,8 @@ int http_stream_begin_length(
 	}
 	struct transfer *t = r->transfer;
 	req->res.streamed = true;
+	if (!r->loop)
+		return 0;
 	t->bodiless = has_no_body(r);
 	t->length = length;
 	t->chunked = req->minor > 0 && !t->bodiless && length < 0;
@@ -199,6 +202,8 @@ int64_t parts_write(struct weir_http_request *req, struct weir_slice data)
 {
 	struct transfer *t = req_of(req)->transfer;
 
+	if (!t)
+		return (int64_t)data.n; /* there is no client */
 	if (is_gone(t))
 		return WEIR_EGONE;
 	size_t n = t->bodiless ? data.n : write_some(t, data);
@@ -219,7 +224,7 @@ int64_t weir_http_stream_write(struct weir_http_request *req, struct weir_slice 
 
 	if (!req->res.streamed)
 		return WEIR_EINVAL;
-	if (WEIR_UNLIKELY(r->filters != NULL) && is_gone(r->transfer))
+	if (WEIR_UNLIKELY(r->filters != NULL) && r->transfer && is_gone(r->transfer))
 		return WEIR_EGONE; /* whatever the filters would still take */
 	return filters_write(r->filters, req, data);
 }
@@ -252,7 +257,7 @@ int64_t weir_http_stream_bytes(const struct weir_http_request *req)
 {
 	const struct http_req *r = (const struct http_req *)req;
 
-	return req->res.streamed && !r->transfer->bodiless ? r->transfer->written : 0;
+	return req->res.streamed && r->transfer && !r->transfer->bodiless ? r->transfer->written : 0;
 }
 
 /* ---- waiting ---- */

@@ -71,6 +71,7 @@ struct http_head {
 	/* set by parse_head */
 	enum weir_http_method method_id;
 	bool keep_alive;
+	bool upgrade; /* Connection has `upgrade`, and there is a field Upgrade */
 };
 
 enum guard_verdict { GUARD_MORE, GUARD_GOOD, GUARD_REFUSED };

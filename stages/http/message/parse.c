@@ -140,6 +140,7 @@ static enum guard_verdict ask_llhttp(const char *p, struct http_head *head)
 	/* "close" takes precedence over "keep-alive" (RFC 9112, 9.3), but llhttp would keep the
 	 * connection open. */
 	head->keep_alive = !head->close && llhttp_should_keep_alive(&parser);
+	head->upgrade = (parser.flags & F_UPGRADE) && (parser.flags & F_CONNECTION_UPGRADE);
 	return GUARD_GOOD;
 }
 

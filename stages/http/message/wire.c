@@ -8,6 +8,7 @@
 #include <weir/clock.h>
 
 #include "http/message/guard.h"
+#include "http/message/put.h"
 
 /* Maximum number of digits: the limit of gRPC. In ms, eight digits can express more than a day. */
 #define DIGITS_MAX 8
@@ -189,9 +190,8 @@ int weir_http_deadline_field(
 
 int weir_http_trace_field(struct weir_http_request *req, char *buf, size_t size)
 {
-	static const char name[] = "traceparent: ";
-	char text[WEIR_TRACEPARENT_BYTES];
 	struct weir_trace trace;
+	char *at = buf;
 
 	if (size > 0)
 		buf[0] = '\0';
@@ -199,8 +199,11 @@ int weir_http_trace_field(struct weir_http_request *req, char *buf, size_t size)
 		return WEIR_EINVAL;
 	if (!weir_event_trace(&req->ev, &trace))
 		return 0;
-	weir_traceparent_print(&trace, text);
-	return snprintf(buf, size, "%s%s\r\n", name, text);
+	at = PUT(at, "traceparent: ");
+	weir_traceparent_print(&trace, at);
+	at = PUT(at + WEIR_TRACEPARENT_BYTES - 1, "\r\n");
+	*at = '\0';
+	return (int)(at - buf);
 }
 
 /* ---- users ---- */

@@ -28,7 +28,7 @@ void pool_share(struct pool *p, _Atomic int64_t *used)
 void pool_hold_answer(struct pool *p, struct http_req *r)
 {
 	const struct weir_http_response *res = &r->pub.res;
-	uint64_t bytes = r->held_bytes;
+	uint64_t bytes = r->held_bytes + r->kept_bytes;
 
 	if (res->release == free)
 		bytes += res->body.n;
@@ -154,6 +154,8 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	pool_body_drop(p, r);
 	free(r->mem);
 	r->mem = NULL;
+	if (WEIR_UNLIKELY(r->kept != NULL))
+		request_kept_drop(r);
 	if (r->in)
 		pool_buf_drop(p, r->in);
 	r->in = NULL;
@@ -163,6 +165,7 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	r->has_scheme = false;
 	r->answered = r->refusal = r->expect_continue = r->keep_alive = r->last = false;
 	r->body_taken = false;
+	r->limit_status = 0;
 	if (p->n_reqs >= POOL_KEPT) {
 		free(r);
 		return;

@@ -38,9 +38,16 @@ static char *put_retry(
 	return PUT(at, "\r\n");
 }
 
+/* Whether a stage has refused the request because of a limit of its own. */
+static bool limited(const struct http_req *r, int status)
+{
+	return status == WEIR_ERATE && r->limit_status != 0;
+}
+
 /* Size of the fixed text of the fields, and of the values whose length is bounded. */
 #define WORDS                                                                                      \
-	"Retry-After: \r\nX-Weir-Shed: stage=; reason=; class=; trace=\r\nX-Weir-Shed-Id: \r\n"
+	"Retry-After: \r\nX-Weir-Limit: rate\r\nX-Weir-Shed: stage=; reason=; class=; "            \
+	"trace=\r\nX-Weir-Shed-Id: \r\n"
 #define FIXED_BYTES (sizeof(WORDS) + PUT_NUMBER_MAX + WEIR_SHED_ID_BYTES)
 
 /* Add fields with the stage that refused the request and the reason: X-Weir-Shed in words, and
@@ -58,8 +65,12 @@ static void name_shed(struct http_req *r, int status, int least_s)
 
 	if (!at)
 		return;
-	at = put_retry(
-	    at, r, weir_retry_after_ns(ev), least_s, (ev->session & ~WEIR_SESSION_RETRY) == 0);
+	if (limited(r, status))
+		at = PUT(
+		    put_number(PUT(at, "Retry-After: "), r->limit_s), "\r\nX-Weir-Limit: rate\r\n");
+	else
+		at = put_retry(at, r, weir_retry_after_ns(ev), least_s,
+		    (ev->session & ~WEIR_SESSION_RETRY) == 0);
 	at = put_text(PUT(at, "X-Weir-Shed: stage="), stage);
 	at = put_text(PUT(at, "; reason="), reason);
 	at = put_text(PUT(at, "; class="), class);
@@ -73,7 +84,7 @@ static void name_shed(struct http_req *r, int status, int least_s)
 void refusal_answer(struct http_req *r, int status, int retry_after_s)
 {
 	weir_http_response_reset(&r->pub);
-	weir_http_respond_status(&r->pub, 503);
+	weir_http_respond_status(&r->pub, limited(r, status) ? r->limit_status : 503);
 	if (r->loop)
 		name_shed(r, status, retry_after_s);
 }

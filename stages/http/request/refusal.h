@@ -6,7 +6,8 @@
 #include "http/request/request.h"
 
 /** Answer 503 to a request that was shed for the reason `status`. The response names the stage and
- * the reason, and has Retry-After with at least `retry_after_s`. */
+ * the reason, and has Retry-After with at least `retry_after_s`. If a stage has set limit_status and the
+ * reason is WEIR_ERATE, the answer has that status, that time and X-Weir-Limit. */
 void refusal_answer(struct http_req *r, int status, int retry_after_s);
 
 /** Answer 503 to a request that ended because the server stops (WEIR_ECLOSED). */

@@ -98,6 +98,8 @@ int request_fill(struct http_req *r, const struct http_head *head, uint64_t *hel
 	req->method_text = head->method;
 	req->body = (struct weir_slice){NULL, 0};
 	r->keep_alive = head->keep_alive;
+	r->upgrade = head->upgrade;
+	r->taken = false;
 	r->expect_continue = r->expects = head->expect_continue;
 	return 0;
 }

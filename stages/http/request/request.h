@@ -36,6 +36,7 @@ struct transfer;
 struct http_filter;
 struct http_head;
 struct http_sent;
+struct http_kept;
 struct http_waker;
 
 struct http_req {
@@ -48,14 +49,18 @@ struct http_req {
 	/* Headers beyond the inline ones, then path, query and host in normal spelling; owned or
 	 * NULL. */
 	void *mem;
-	char *body_mem;      /* a body that is not in the buffer `in`, owned */
-	uint64_t body_size;  /* bytes allocated in body_mem */
-	uint64_t body_n;     /* bytes that have arrived in body_mem */
-	uint64_t held_bytes; /* the part of pool->held_bytes for `mem` and the response */
-	uint64_t wire_bytes; /* bytes received from the client for this request */
-	int16_t outcome;     /* status with which the request was finished */
-	bool answered;       /* returned from the graph: the response may be written */
-	bool keep_alive;     /* the client wants to keep the connection open */
+	struct http_kept *kept; /* target.c: memory that stages keep with the request; owned */
+	uint32_t kept_bytes;    /* size of `kept` */
+	char *body_mem;         /* a body that is not in the buffer `in`, owned */
+	uint64_t body_size;     /* bytes allocated in body_mem */
+	uint64_t body_n;        /* bytes that have arrived in body_mem */
+	uint64_t held_bytes;    /* the part of pool->held_bytes for `mem` and the response */
+	uint64_t wire_bytes;    /* bytes received from the client for this request */
+	int16_t outcome;        /* status with which the request was finished */
+	bool answered;          /* returned from the graph: the response may be written */
+	bool keep_alive;        /* the client wants to keep the connection open */
+	bool upgrade; /* asks for another protocol: nothing behind it is parsed before its answer */
+	bool taken;   /* belongs to the I/O thread: its connection was taken (conn/take.h) */
 	/* we close the connection after this request: keep_alive_requests is reached, or the
 	 * streamed body was cut off (transfer_tear) */
 	bool last;
@@ -69,7 +74,12 @@ struct http_req {
 	uint8_t client_n;
 	bool has_scheme, is_secure; /* the client's scheme is known; it is https */
 	bool from_forwarded;        /* `client` comes from Forwarded, not from X-Forwarded-For */
+	bool not_awaited;           /* belongs to the I/O thread: counted in io->not_awaited */
 	bool refusal;               /* was never in the graph: exists only to carry a refusal */
+	/* A stage has finished the request as WEIR_ERATE because of a limit of its own: the status of the
+	 * answer, 0 without such a limit, and its Retry-After. Belong to the owner. */
+	uint16_t limit_status;
+	uint32_t limit_s;
 	/* notified when the response has been sent (sent.h); belongs to the event's owner, then to
 	 * the I/O thread */
 	struct http_sent *sent;
@@ -95,6 +105,12 @@ struct http_req {
 /** Fill the public part from a good head, and set `*held` to the size of r->mem. Returns 0 or
  * WEIR_ENOMEM. */
 int request_fill(struct http_req *r, const struct http_head *head, uint64_t *held);
+
+/** Return `bytes` of memory that is freed when the request is, after its response has been sent; NULL if
+ * out of memory. Aligned for any type. Only the owner of the event. */
+void *request_keep(struct http_req *r, size_t bytes);
+/** Free that memory. Path, query and fields of the request must not be read any more. */
+void request_kept_drop(struct http_req *r);
 
 /** Maximum bytes of fields in a response head, so that the head fits into the writer's buffer.
  * Clients accept no more than 8 to 16 KiB. */

@@ -266,6 +266,7 @@ static void begin(struct weir_http_request *req, int status)
 	req->res.fd = -1;
 	req->res.status = (uint16_t)status;
 	req->res.no_length = status == 204 || status == 304;
+	req->res.standard = false;
 }
 
 static int fail(struct weir_http_request *req, int rc, void (*release)(void *arg), void *arg)
@@ -372,7 +373,9 @@ int weir_http_respond_status(struct weir_http_request *req, int status)
 	if (status == 204 || status == 304)
 		return weir_http_respond(
 		    req, status, NULL, (struct weir_slice){NULL, 0}, NULL, NULL);
-	return weir_http_respond(req, status, "text/plain; charset=utf-8", text, NULL, NULL);
+	int rc = weir_http_respond(req, status, "text/plain; charset=utf-8", text, NULL, NULL);
+	req->res.standard = rc == 0 && status >= 400;
+	return rc;
 }
 
 void weir_http_add_tap(struct weir_http_request *req, struct weir_http_tap *tap)

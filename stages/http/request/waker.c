@@ -5,10 +5,20 @@
 
 #include "http/request/request.h"
 
-const struct weir_event_type http_waker_type = {
-    .name = "http.waker", .size = sizeof(struct http_waker)};
+static void arrive(struct weir_loop *loop, struct weir_event *ev)
+{
+	struct http_waker *w = (struct http_waker *)ev;
+	http_woken woken = w->woken;
+	void *context = w->context;
 
-struct http_waker *waker_new(struct weir_loop *loop, void *owner)
+	(void)loop;
+	woken(waker_arrived(w), context);
+}
+
+const struct weir_event_type http_waker_type = {
+    .name = "http.waker", .size = sizeof(struct http_waker), .arrive = arrive};
+
+struct http_waker *waker_new(struct weir_loop *loop, void *owner, http_woken woken, void *context)
 {
 	struct http_waker *w = calloc(1, sizeof(*w));
 
@@ -17,6 +27,8 @@ struct http_waker *waker_new(struct weir_loop *loop, void *owner)
 	w->ev.type = &http_waker_type;
 	w->loop = loop;
 	w->owner = owner;
+	w->woken = woken;
+	w->context = context;
 	return w;
 }
 

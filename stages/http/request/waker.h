@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells a stage with an event loop of its own, which holds a request, about the client: it has gone, or
- * a streamed body can go on. The stage gets the waker as mail in its loop, and keeps the event.
+ * Tells a stage that holds a request in an event loop about the client: it has gone, or a streamed body
+ * can go on. The waker is sent to that loop, which may also be the one of the client, and calls the stage
+ * there. The stage keeps the event.
  *
  *   IDLE --wake--> SENT --arrived--> IDLE
  *     '--over--> OVER: the I/O thread frees the waker with the request
@@ -23,19 +24,26 @@
 
 struct http_req;
 
+/** A waker has arrived. `owner` is NULL if it was over; it does not arrive again. */
+typedef void (*http_woken)(void *owner, void *context);
+
 enum waker_state { WAKER_IDLE, WAKER_SENT, WAKER_OVER, WAKER_LEFT, WAKER_ARRIVED, WAKER_DROPPED };
 
 struct http_waker {
 	struct weir_event ev; /* first: mail of type http_waker_type */
 	atomic_int state;     /* enum waker_state */
 	struct weir_loop *loop;
-	void *owner; /* for the loop's thread alone; NULL once over */
+	/* for the loop's thread alone */
+	void *owner; /* NULL once over */
+	http_woken woken;
+	void *context;
 };
 
 extern const struct weir_event_type http_waker_type;
 
-/** Create a waker for `loop`. NULL if out of memory. */
-struct http_waker *waker_new(struct weir_loop *loop, void *owner);
+/** Create a waker for `loop`, in whose thread `woken` is called with `owner` and `context`. NULL if out of
+ * memory. */
+struct http_waker *waker_new(struct weir_loop *loop, void *owner, http_woken woken, void *context);
 
 /** Send the waker to its loop, unless it is on its way or over. NULL is allowed. The I/O thread, or
  * the owner of the event. */

@@ -197,6 +197,12 @@ const struct weir_knob server_knobs[] = {
 	.offset = ROW(server_name),
 	.def = "weir",
 	.help = "value of the Server field; empty sends none"},
+    {.name = "error_pages",
+	.type = WEIR_KNOB_MAP,
+	.offset = ROW(pages),
+	.fields = pages_knobs,
+	.help = "files sent as the bodies of errors of this server, by status, such as "
+		"{ 503: busy.html, 4xx: oops.html }; {status}, {reason} and {trace} are replaced"},
     {.name = "methods",
 	.type = WEIR_KNOB_STRINGS,
 	.offset = ROW(methods),

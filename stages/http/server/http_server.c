@@ -69,7 +69,7 @@ static void io_turn_end(struct weir_loop *loop)
 	if (WEIR_UNLIKELY(io->ready)) /* the last clients of the backlog were refused */
 		weir_loop_wake(loop);
 	publish_counts(io);
-	weir_loop_expect(loop, io->in_graph - io->in_parts);
+	weir_loop_expect(loop, io->in_graph - io->not_awaited);
 }
 
 static void io_mail(struct weir_loop *loop, struct weir_event *list)
@@ -100,6 +100,7 @@ static void io_stop(struct weir_loop *loop)
 	if (io->net.n_conns > 0)
 		weir_log(WEIR_LOG_ERROR, "%s: %lld connections have requests that never ended",
 		    weir_stage_name(io->net.stage), (long long)io->net.n_conns);
+	pages_leave(io);
 	pool_fini(&io->pool);
 	drain_gone(&io->net);
 }
@@ -174,9 +175,14 @@ static int server_init(struct weir_stage *st, struct weir_err *err)
 	if (net_conf_check(st, &conf->net, err) != 0 || check_conf(st, conf, err) != 0 ||
 	    check_behind(st, conf, err) != 0)
 		return WEIR_EINVAL;
-	rc = net_server_init(st, &server_calls, TLS_OUTLET, err);
+	rc = pages_init(&srv->pages, st, &conf->pages, err);
 	if (rc != 0)
 		return rc;
+	rc = net_server_init(st, &server_calls, TLS_OUTLET, err);
+	if (rc != 0) {
+		pages_fini(&srv->pages);
+		return rc;
+	}
 	srv->part_meter.stage = st;
 	srv->memory_auto_bytes = memory_auto();
 	atomic_init(&srv->memory_limit,
@@ -239,14 +245,29 @@ static struct tls_site *site_of(struct weir_stage *st)
 
 static void refresh(struct weir_stage *st, struct weir_stage *wanted)
 {
+	struct http_server *srv = weir_state(st), *from = weir_state(wanted);
+
+	pages_reread(&srv->pages, &from->pages);
 	if (site_of(st) && site_of(wanted))
 		tls_site_reread(site_of(st), site_of(wanted), weir_stage_name(st));
 }
 
 static bool renewed(struct weir_stage *st, struct weir_stage *wanted, char *text, size_t size)
 {
-	return site_of(st) && site_of(wanted) &&
-	       tls_site_renewed(site_of(st), site_of(wanted), text, size);
+	struct http_server *srv = weir_state(st), *from = weir_state(wanted);
+
+	if (site_of(st) && site_of(wanted) &&
+	    tls_site_renewed(site_of(st), site_of(wanted), text, size))
+		return true;
+	return pages_renewed(&srv->pages, &from->pages, text, size);
+}
+
+static void server_fini(struct weir_stage *st)
+{
+	struct http_server *srv = weir_state(st);
+
+	net_server_fini(st);
+	pages_fini(&srv->pages);
 }
 
 extern const struct weir_stage_ops weir_stage_http_server;
@@ -263,7 +284,7 @@ const struct weir_stage_ops weir_stage_http_server = {
     .init = server_init,
     .start = server_start,
     .stop = net_server_stop,
-    .fini = net_server_fini,
+    .fini = server_fini,
     .pause = pause_server,
     .refresh = refresh,
     .renewed = renewed,

@@ -77,6 +77,9 @@ struct weir_http_response {
 	/* set by weir_http_stream_begin: the body is sent in parts, `body` and `fd` are unused, and
 	 * the response can no longer be changed */
 	bool streamed;
+	/* set by weir_http_respond_status for errors: the body is the standard text of the status, for
+	 * which `error_pages` of http.server may have a page */
+	bool standard;
 	uint16_t n_pieces; /* if > 0, the body is piece[0..n_pieces), `length` bytes in total */
 	/* preformatted lines, see weir_http_fields_good; must stay valid until `release` runs */
 	struct weir_slice fields;
@@ -165,6 +168,21 @@ WEIR_API bool weir_http_query_next(
 WEIR_API int64_t weir_http_query_get(
     struct weir_slice query, const char *name, char *buf, size_t size);
 
+/**
+ * Give the request a new path and query for the stages that follow, and for an origin to which it is
+ * passed on. `path` must be one that a client may send: it begins with '/', has only characters that are
+ * allowed in a target, with two hex digits after each '%'; it is converted to the normal form. `query` has no
+ * '?'; NULL removes the query. Both are copied. `req->target` keeps what the client has sent, and the
+ * class of the request does not change.
+ *
+ * Returns 0; WEIR_EINVAL if path or query has other characters, if the path leads above the root, or if
+ * both together are longer than 8 KiB; WEIR_ENOMEM. On an error nothing changes. Earlier values of
+ * `req->path` and `req->query` stay valid until the request is finished. Only the owner of the event may
+ * call this; it costs an allocation.
+ */
+WEIR_API int weir_http_set_target(
+    struct weir_http_request *req, struct weir_slice path, const struct weir_slice *query);
+
 /** Return the name in `req->host`, without the port; empty if there is none. Any thread. */
 WEIR_API struct weir_slice weir_http_host_name(const struct weir_http_request *req);
 
@@ -202,7 +220,8 @@ static inline int64_t weir_http_body_bytes(const struct weir_http_response *res)
 	return res->fd >= 0 || res->n_pieces > 0 ? res->length : (int64_t)res->body.n;
 }
 
-/** Respond with a line of plain text, such as "404 Not Found\n". */
+/** Respond with a line of plain text, such as "404 Not Found\n". For a status from 400, http.server sends the
+ * page of its `error_pages` instead, if it has one. */
 WEIR_API int weir_http_respond_status(struct weir_http_request *req, int status);
 
 /** Add a response field. Returns 0; WEIR_EINVAL if the name is invalid, the value contains a

@@ -135,10 +135,10 @@ static void check_transfer(bool known, bool streamed)
 	r->known_transfer = known ? r->transfer : NULL;
 	r->pub.res.streamed = streamed;
 	IO->in_graph = 1;
-	IO->in_parts = known;
+	IO->not_awaited = r->not_awaited = known;
 	conn_answered(r);
 	CU_ASSERT_EQUAL(IO->in_graph, 0);
-	CU_ASSERT_EQUAL(IO->in_parts, 0);
+	CU_ASSERT_EQUAL(IO->not_awaited, 0);
 	CU_ASSERT_EQUAL(r->streams, streamed);
 	CU_ASSERT_PTR_EQUAL(r->known_transfer, r->transfer);
 	CU_ASSERT_TRUE(c->net.ready);

@@ -12,7 +12,7 @@ static int owner;
 /* A waker of `r`, which has been sent. */
 static struct http_waker *sent(struct http_req *r)
 {
-	struct http_waker *w = waker_new(NULL, &owner);
+	struct http_waker *w = waker_new(NULL, &owner, NULL, NULL);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(w);
 	atomic_store(&r->waker, w);
