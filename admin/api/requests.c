@@ -11,6 +11,9 @@
 #include "framework/base/json.h"
 #include "paging.h"
 
+/* Maximum number of rows in a list. */
+#define ROWS_MAX 500
+
 /* Default number of rows: all that are stored of one class, WEIR_SLOWEST_MAX in each of two
  * minutes. */
 #define SLOWEST_DEFAULT (2 * WEIR_SLOWEST_MAX)
@@ -45,6 +48,20 @@ json_t *slow_json(const struct weir_slow *slow)
 	    seconds(slow->took_ns), "outcome", weir_error_word(slow->status), "path", slow->what,
 	    "trace", trace, "end", slow->end ? slow->end : "", "hops", slow->n_hops, "spans", spans,
 	    "children", slow->n_children, "child_spans", children);
+}
+
+bool query_n(const char *query, int *n)
+{
+	const char *p = strncmp(query, "n=", 2) == 0 ? query : strstr(query, "&n=");
+
+	if (!p)
+		return true;
+	p = strchr(p, '=') + 1;
+	size_t digits = strspn(p, "0123456789");
+	if (digits == 0 || digits > 4 || (p[digits] != '\0' && p[digits] != '&'))
+		return false;
+	*n = atoi(p);
+	return *n >= 1 && *n <= ROWS_MAX;
 }
 
 bool query_text(const char *query, const char *key, char *buf, size_t size)

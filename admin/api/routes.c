@@ -39,9 +39,6 @@
 #include "view_json.h"
 #include "view_prom.h"
 
-/* Maximum number of rows in a list. */
-#define ROWS_MAX 500
-
 static const char name_bytes[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 
@@ -141,20 +138,6 @@ static void answer_stage(const struct call *c, struct reply *r)
 	if (s)
 		reply_json(r, 200, view_json_stage(v, s));
 	c->source->view_free(v);
-}
-
-bool query_n(const char *query, int *n)
-{
-	const char *p = strncmp(query, "n=", 2) == 0 ? query : strstr(query, "&n=");
-
-	if (!p)
-		return true;
-	p = strchr(p, '=') + 1;
-	size_t digits = strspn(p, "0123456789");
-	if (digits == 0 || digits > 4 || (p[digits] != '\0' && p[digits] != '&'))
-		return false;
-	*n = atoi(p);
-	return *n >= 1 && *n <= ROWS_MAX;
 }
 
 static void answer_alerts(const struct call *c, struct reply *r)

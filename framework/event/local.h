@@ -271,9 +271,9 @@ struct thread {
 	/* number of the thread in its pool, or of its loop; -1 if there is none, or until it is set,
 	 * right after the thread has registered */
 	atomic_int number;
-	int64_t now_ns; /* start time of the current batch */
+	int64_t now_ns;      /* start time of the current batch */
 	int64_t happened_ns; /* of a thread with a loop: what its descriptors report is not older */
-	uint64_t batch; /* number of the current batch */
+	uint64_t batch;      /* number of the current batch */
 	struct outbox *dirty, **dirty_tail;
 	/* stage whose handler is running; for crash reports and views */
 	_Atomic(struct weir_stage *) running;

@@ -34,8 +34,8 @@ struct weir_loop {
 	int epoll_fd;
 	struct weir_watch wake;
 	int64_t now_ns;
-	int64_t happened_ns; /* what is ready now happened then or later */
-	int64_t drained_ns;  /* what was ready then has been taken */
+	int64_t happened_ns;                  /* what is ready now happened then or later */
+	int64_t drained_ns;                   /* what was ready then has been taken */
 	struct weir_event *mail, **mail_tail; /* mail from this thread to itself */
 	int n_ready, next_ready;
 	int n_called; /* callbacks of the last iteration */

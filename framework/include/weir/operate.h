@@ -95,7 +95,8 @@ WEIR_API int weir_graph_steer(
  * stores anything) or WEIR_EBUSY (the graph is not running); why[size] receives the message. Any thread; holds
  * the lock of the graph meanwhile.
  */
-WEIR_API int64_t weir_graph_purge(struct weir_graph *graph, const char *what, char *why, size_t size);
+WEIR_API int64_t weir_graph_purge(
+    struct weir_graph *graph, const char *what, char *why, size_t size);
 
 /** A change by an operator, a reload or a drain, or the expiry of a temporary value. */
 struct weir_change {

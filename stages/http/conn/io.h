@@ -125,8 +125,8 @@ struct http_io {
 	uint64_t next_id; /* the next id for a request or connection */
 	struct io_memory memory;
 	struct refusal_log refusals;
-	struct pages *pages;    /* the error pages that this thread has used last */
-	unsigned pages_version; /* of pages_site */
+	struct pages *pages;              /* the error pages that this thread has used last */
+	unsigned pages_version;           /* of pages_site */
 	struct handed_files handed_files; /* files that the next server sends from */
 	struct io_stamp stamp;
 	int64_t count[SERVER_N_METRICS]; /* metric changes since the last iteration */

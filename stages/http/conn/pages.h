@@ -22,8 +22,9 @@
 /* The statuses that weir and its stages answer with; others have the page of 4xx or 5xx. */
 #define PAGES(X)                                                                                   \
 	X(400)                                                                                     \
-	X(403) X(404) X(405) X(406) X(408) X(413) X(414) X(416) X(417) X(421) X(429) X(431) X(500) \
-	    X(501) X(502) X(503) X(504) X(505) X(4xx) X(5xx)
+	X(403)                                                                                     \
+	X(404) X(405) X(406) X(408) X(413) X(414) X(416) X(417) X(421) X(429) X(431) X(500) X(501) \
+	    X(502) X(503) X(504) X(505) X(4xx) X(5xx)
 
 enum page_id {
 #define PAGE_ENUM(s) PAGE_##s,

@@ -257,7 +257,8 @@ int64_t weir_http_stream_bytes(const struct weir_http_request *req)
 {
 	const struct http_req *r = (const struct http_req *)req;
 
-	return req->res.streamed && r->transfer && !r->transfer->bodiless ? r->transfer->written : 0;
+	return req->res.streamed && r->transfer && !r->transfer->bodiless ? r->transfer->written
+									  : 0;
 }
 
 /* ---- waiting ---- */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cunit_main.h"
-#include "http/client/client.h"
+#include "http/client/client_calls.h"
 
 static const struct {
 	const char *text, *host;
