@@ -42,7 +42,9 @@ foreach(dep zlib:zlib:ZLIB libzstd:libzstd:ZSTD libbrotlienc:libbrotlienc:BROTLI
   endif()
 endforeach()
 list(JOIN weir_codings " " weir_pc_codings)
-string(REGEX REPLACE "^(.)" " \\1" weir_pc_codings "${weir_pc_codings}")
+if(weir_pc_codings)
+  string(PREPEND weir_pc_codings " ")
+endif()
 message(STATUS "http.compress: ${weir_codings}")
 
 # Used as a header only, so there is nothing to link.

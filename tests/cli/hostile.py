@@ -182,10 +182,10 @@ VERBS = {  # operands and options of each verb; the output contains texts from t
     "top": ["-n", "1"], "trace": [], "tap": ["work", "-n", "2", "--for", "100ms"], "profile": ["--for", "100ms"],
     "log": [], "snapshot": ["page.html"],
     "set": ["work.threads.max=3"], "unset": ["work.threads.max"], "undo": [], "pause": ["work"], "resume": ["work"],
-    "drain": ["work"], "save": ["own.yaml"], "stop": [],
+    "drain": ["work"], "save": ["own.yaml"], "stop": [], "purge": ["*"],
 }
-NO_JSON = {"why", "overload", "top", "snapshot", "save", "stop"}
-SILENT = {"snapshot", "overload", "stop"}  # these print no text from the response
+NO_JSON = {"why", "overload", "top", "snapshot", "save", "stop", "purge"}
+SILENT = {"snapshot", "overload", "stop", "purge"}  # these print no text from the response
 
 
 def verbs_with_admin():

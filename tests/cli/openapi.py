@@ -64,9 +64,10 @@ stages:
     to:   { request: route }
   route:
     use: router
-    with: { routes: [ { path: /old*, to: old }, { to: more } ] }
+    with: { routes: [ { path: /old*, to: old }, { path: /kept*, to: kept }, { to: more } ] }
     threads: inline
-    to: { old: gone, more: work }
+    to: { old: gone, kept: kept, more: work }
+  kept: { use: http.cache, threads: inline, to: { miss: work } }
   gone: { use: drop, threads: inline }
   work:
     use: delay
@@ -375,6 +376,15 @@ def act_on_all(server):
         server.ask("PUT", "/api/v1/overload", 422, body=body)
 
 
+def act_on_purge(server):
+    told = server.ask("POST", "/api/v1/purge", 200, body='{"what": "*"}')
+    check(told == {"purged": 0}, f"purged: {told}")
+    for body in ("", "{", "{}", '{"what": 1}', '{"what": "*", "more": 1}', '"*"'):
+        server.ask("POST", "/api/v1/purge", 400, body=body)
+    for what in ("", "nothing", "tag:"):
+        server.ask("POST", "/api/v1/purge", 422, body=json.dumps({"what": what}))
+
+
 def act_on_save(server, yaml):
     """A preview of what is saved, then the file itself. Knobs that are set for a time are left out."""
     path = "/api/v1/save"
@@ -650,6 +660,7 @@ def try_described(program, top, work):
         for step in (ask_all, act_on_knobs, act_on_group_knobs, act_on_class_knobs, act_on_stages, act_on_all, ask_past, ask_pages, ask_tags, ask_ranges, ask_nowhere, ask_badly, ask_events):
             step(server)
         act_on_reload(server, yaml)
+        act_on_purge(server)
         act_on_save(server, yaml)
         watcher.end()
         undo_all(server)
