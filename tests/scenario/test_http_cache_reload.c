@@ -16,6 +16,25 @@ static void replace(struct cached *k, struct server *next, struct drain *d)
 	drain_call(d, k->s.graph, DRAIN_ALL_NS);
 }
 
+static int64_t accepted(const struct cached *k, const struct server *next)
+{
+	return server_metric(&k->s, "http_accepted_total") +
+	       server_metric(next, "http_accepted_total");
+}
+
+/* Connect to `next`: the server of `k`, which shares its socket, may still accept for a while. */
+static int connect_to(const struct cached *k, const struct server *next)
+{
+	for (;;) {
+		int64_t before = accepted(k, next);
+		int c = client_open(next->port);
+		FIXTURE_AWAIT(accepted(k, next) > before);
+		if (server_metric(next, "http_accepted_total") > 0)
+			return c;
+		close(c);
+	}
+}
+
 static void reload(bool keeps)
 {
 	struct cached k = cached_new();
@@ -35,7 +54,7 @@ static void reload(bool keeps)
 	client_say(c, GET("/b"));
 	CACHED_AWAIT(&k, "collapsed_total", 1);
 	replace(&k, &next, &d);
-	int old = k.u, c2 = client_open(next.port);
+	int old = k.u, c2 = connect_to(&k, &next);
 	k.u = -1;
 	if (keeps) {
 		CU_ASSERT(cached_hit(&k, c2, GET("/a"), 200, "1", NULL));

@@ -109,7 +109,7 @@ static void memory(void)
 	char *in = malloc(MOST), *out = malloc(2 * MOST);
 
 	make_text(in, MOST);
-	for (size_t k = 0; codec_exists(all[k]) && k < sizeof(all) / sizeof(all[0]); k++)
+	for (size_t k = 0; k < sizeof(all) / sizeof(all[0]) && codec_exists(all[k]); k++)
 		for (int level = 1; level <= 9; level++) {
 			size_t before = heap(), most = 0;
 			struct codec *c = codec_new(all[k], level, -1);
