@@ -65,7 +65,7 @@ admin: {{ listen: "" }}
 stages:
   web: {{ use: http.server, with: {{ listen: "127.0.0.1:{port}", threads: 1, max_connections: 15k, max_per_address: 0, backlog: 4096,
     idle_timeout: 10m, stream: 64KiB }}, to: {{ request: origin }} }}
-  origin: {{ use: http.client, threads: {threads}, width: {{ min: 4, max: 2048 }},
+  origin: {{ use: http.client, threads: {threads}, width: {{ min: 4, max: 2048 }}, slo: 2s,
     with: {{ origins: ["127.0.0.1:{origin}"], max_connections: 2048, idle: 10m }} }}
 """)
         return [build / "weir", "run", conf]

@@ -128,8 +128,8 @@ static void much_goes_both_ways(void)
 static void origin_does_not_switch(void)
 {
 	static const char *const answer[] = {ANSWER("Content-Length: 2\r\n", "ok"),
-	    "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nConnection: "
-	    "Upgrade\r\nContent-Length: 2\r\n\r\nok",
+	    ("HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nConnection: "
+	     "Upgrade\r\nContent-Length: 2\r\n\r\nok"),
 	    "HTTP/1.1 400 Bad\r\nContent-Length: 2\r\n\r\nok"};
 	static const int status[] = {200, 426, 400};
 
@@ -183,8 +183,8 @@ static void bad_switches(void)
 	    SWITCH, SWITCH};
 	static const char *const ask[] = {ASK, ASK, ASK, ASK, ASK, ASK, ASK, GET("/"),
 	    "GET / HTTP/1.1\r\nHost: t\r\nUpgrade: websocket\r\n\r\n",
-	    "POST / HTTP/1.1\r\nHost: t\r\nUpgrade: websocket\r\nConnection: "
-	    "upgrade\r\nContent-Length: 0\r\n\r\n",
+	    ("POST / HTTP/1.1\r\nHost: t\r\nUpgrade: websocket\r\nConnection: "
+	     "upgrade\r\nContent-Length: 0\r\n\r\n"),
 	    "GET / HTTP/1.1\r\nHost: t\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n"};
 
 	for (size_t i = 0; i < sizeof(answer) / sizeof(answer[0]); i++) {

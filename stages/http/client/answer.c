@@ -169,7 +169,7 @@ static enum step head(struct exchange *x, bool *more)
 /* Make room for the next read. The buffer is full only if it holds bytes of a body that were used. */
 static void make_room(struct upstream *u)
 {
-	if (u->start == 0 || u->end < CLIENT_BUFFER_BYTES)
+	if (u->start == 0 || u->end < u->fill)
 		return;
 	memmove(u->buffer, u->buffer + u->start, u->end - u->start);
 	u->end -= u->start;

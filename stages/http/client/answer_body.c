@@ -47,6 +47,7 @@ static enum step begin_parts(struct exchange *x, int64_t length)
 	if (rc != 0)
 		return exchange_end(x, rc == WEIR_EINVAL ? WEIR_EFAILED : rc, 502);
 	x->begun = true;
+	x->up->fill = CLIENT_PARTS_BYTES;
 	return STEP_ON;
 }
 

@@ -52,6 +52,8 @@ struct http_waker;
 /** Buffer of an upstream while it is in use. It holds the longest head that the guard accepts, and the
  * longest answer that is collected with a usual head, so that one read may bring both. */
 #define CLIENT_BUFFER_BYTES (CLIENT_WHOLE_MAX + 2048)
+/** How much of that an answer in parts uses: with 1,000 clients that read slowly, it is full 1,000 times. */
+#define CLIENT_PARTS_BYTES 16384
 /** A collected body of at least this length is sent from the buffer of the upstream. Shorter ones are
  * copied, since the buffer would be in use until a slow client has taken them. */
 #define CLIENT_LEND_MIN (CLIENT_BUFFER_BYTES / 4)
@@ -209,6 +211,7 @@ struct upstream {
 	int64_t since_ns;       /* opened or, if requests > 0, last in use */
 	struct buffer *mem;     /* NULL while idle */
 	char *buffer;           /* mem->bytes */
+	uint32_t fill;          /* bytes of `buffer` that reads fill */
 	uint32_t start, end;    /* bytes of `buffer` that were received and not used yet */
 };
 

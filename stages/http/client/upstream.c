@@ -33,6 +33,7 @@ static bool buffer_take(struct upstream *u)
 	b->loop = cl->loop;
 	u->mem = b;
 	u->buffer = b->bytes;
+	u->fill = CLIENT_BUFFER_BYTES;
 	return true;
 }
 

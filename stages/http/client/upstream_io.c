@@ -109,7 +109,7 @@ int64_t upstream_read(struct upstream *u)
 		return 0;
 	if (u->start == u->end)
 		u->start = u->end = 0;
-	room = CLIENT_BUFFER_BYTES - u->end;
+	room = (u->end < u->fill ? u->fill : CLIENT_BUFFER_BYTES) - u->end;
 	if (u->tls)
 		return read_tls(u, room);
 	do

@@ -74,7 +74,7 @@ static bool scheme_matches(const struct http_match *m, const struct weir_http_re
 bool http_match(
     const struct http_match *m, const struct weir_http_request *req, struct weir_slice *rest)
 {
-	struct weir_slice none;
+	struct weir_slice none = {NULL, 0};
 
 	rest = rest ? rest : &none;
 	*rest = (struct weir_slice){"", 0};
