@@ -51,7 +51,7 @@ static struct origin *pick_of(struct client_loop *cl, const struct origin *avoid
 		b = k == two ? o : b;
 		k++;
 	}
-	return b->busy < a->busy ? b : a;
+	return b && b->busy < a->busy ? b : a;
 }
 
 /* All are left out: the one that has been out for longest, if no request tries one already. */

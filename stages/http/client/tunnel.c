@@ -72,8 +72,10 @@ static void end(struct tunnel *t)
 
 void tunnel_end_all(struct client_loop *cl)
 {
-	while (cl->tunnels)
-		end(cl->tunnels);
+	for (struct tunnel *t = cl->tunnels, *next; t; t = next) {
+		next = t->next;
+		end(t);
+	}
 }
 
 static void timed(struct weir_loop *loop, struct weir_timer *timer)
