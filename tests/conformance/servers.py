@@ -281,4 +281,6 @@ class Servers:
         text = HEAD + "".join(PROXY.format(name=name, port=ports[name], origin=origin)
                               for name, origin in origins.items())
         self.start("weir", [self.weir, "run", "CONF"], text, next(iter(ports.values())))
+        for self.port["weir"] in ports.values():
+            self.await_port("weir")
         return ports
