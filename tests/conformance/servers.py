@@ -42,7 +42,7 @@ PROXY = """  web_{name}:
     threads: inline
     width: {{ min: 64, max: 64 }}
     queue: {{ limit: 10000 }}
-    with: {{ origins: ["127.0.0.1:{origin}"] }}
+    with: {{ origins: ["127.0.0.1:{origin}"], upgrades: 16 }}
 """
 
 NGINX = """daemon off;
