@@ -12,6 +12,7 @@
 
 #include "http/cache/control.h"
 #include "http/cache/key.h"
+#include "http/message/guard.h"
 
 /* Members of a list that are sorted; longer lists are compared as sent. */
 #define MEMBERS_MAX 32
@@ -77,7 +78,7 @@ void hcache_vary_add(struct hcache_vary *v, struct weir_slice line)
 	struct weir_slice name;
 
 	while (line.n > 0 && hcache_member_next(&line, &name)) {
-		if (is_one_of(name, each) || memchr(name.p, '\n', name.n))
+		if (is_one_of(name, each) || guard_span(name.p, name.n, GUARD_TOKEN) != name.n)
 			v->any = true;
 		else if (!is_one_of(name, keyed) && !hcache_is_unkeyed(name))
 			insert(v, name);

@@ -84,6 +84,10 @@ static void test_vary(void)
 	CU_ASSERT(names_are("a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q",
 	    "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np\n", true));
 	struct hcache_vary v = {0};
+	/* what is no name of a field, such as one with a NUL, makes the answer match no other request */
+	hcache_vary_add(&v, (struct weir_slice){"b\0z, b\0a", 8});
+	CU_ASSERT(v.any && v.n == 0);
+	v = (struct hcache_vary){0};
 	hcache_vary_add(&v, slice("b"));
 	hcache_vary_join(&v, slice("a\nb\nc\n"));
 	CU_ASSERT(v.n == 6 && memcmp(v.names, "a\nb\nc\n", 6) == 0);
