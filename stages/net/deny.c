@@ -21,22 +21,23 @@
 	}
 
 static const struct network not_global[] = {
-    V4(0, 0, 0, 0, 8),       /* this network */
-    V4(10, 0, 0, 0, 8),      /* private */
-    V4(100, 64, 0, 0, 10),   /* of carriers (CGNAT) */
-    V4(127, 0, 0, 0, 8),     /* this machine */
-    V4(169, 254, 0, 0, 16),  /* of the link; clouds have their metadata at 169.254.169.254 */
-    V4(172, 16, 0, 0, 12),   /* private */
-    V4(192, 0, 0, 0, 24),    /* protocol assignments; 192.0.0.192 has metadata, too */
-    V4(192, 0, 2, 0, 24),    /* documentation */
-    V4(192, 88, 99, 0, 24),  /* 6to4 relays */
-    V4(192, 168, 0, 0, 16),  /* private */
-    V4(198, 18, 0, 0, 15),   /* measurements */
-    V4(198, 51, 100, 0, 24), /* documentation */
-    V4(203, 0, 113, 0, 24),  /* documentation */
-    V4(224, 0, 0, 0, 4),     /* multicast */
-    V4(240, 0, 0, 0, 4),     /* reserved, and broadcast */
-    V6(96, 0),               /* none, this machine, and IPv4-compatible */
+    V4(0, 0, 0, 0, 8),        /* this network */
+    V4(10, 0, 0, 0, 8),       /* private */
+    V4(100, 64, 0, 0, 10),    /* of carriers (CGNAT) */
+    V4(127, 0, 0, 0, 8),      /* this machine */
+    V4(169, 254, 0, 0, 16),   /* of the link; clouds have their metadata at 169.254.169.254 */
+    V4(172, 16, 0, 0, 12),    /* private */
+    V4(192, 0, 0, 0, 24),     /* protocol assignments; 192.0.0.192 has metadata, too */
+    V4(192, 0, 2, 0, 24),     /* documentation */
+    V4(192, 88, 99, 0, 24),   /* 6to4 relays */
+    V4(192, 168, 0, 0, 16),   /* private */
+    V4(198, 18, 0, 0, 15),    /* measurements */
+    V4(198, 51, 100, 0, 24),  /* documentation */
+    V4(203, 0, 113, 0, 24),   /* documentation */
+    V4(224, 0, 0, 0, 4),      /* multicast */
+    V4(240, 0, 0, 0, 4),      /* reserved, and broadcast */
+    V6(96, 0),                /* none, this machine, and IPv4-compatible */
+    V6(96, [8] = 0xff, 0xff), /* IPv4-translated */
     V6(48, 0, 0x64, 0xff, 0x9b, 0, 1), /* local NAT64 */
     V6(64, 1, 0),                      /* discard */
     V6(23, 0x20, 0x01),                /* protocol assignments, Teredo */

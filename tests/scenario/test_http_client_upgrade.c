@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Upgrades to WebSocket through http.client, and what only looks like one. */
+#include "base/clock.h"
 #include "fixture/http/origin.h"
 
 #define ASK                                                                                        \
@@ -84,6 +85,29 @@ static void bytes_go_both_ways(void)
 	CU_ASSERT_EQUAL(
 	    server_metric(&s, "origin_upgrade_bytes_total"), 7 + 5 + 3 + 10 * (18 + 19));
 	close(c);
+	server_stop(&s);
+	origin_free(&o);
+}
+
+/* The time-out of the request does not end the tunnel. */
+static void longer_than_the_timeout(void)
+{
+	struct origin o = origin_new();
+	struct server s = upgrade_server(&o, "10");
+
+	fixture_set(s.app, "with.timeout", "20ms");
+	server_start(&s);
+	int c = client_open(s.port), u = upgrade(&o, c);
+	int64_t since_ns = clock_now_ns();
+	FIXTURE_AWAIT(clock_now_ns() - since_ns >= 60000000);
+	client_say(c, "still");
+	CU_ASSERT(gets(u, "still"));
+	client_say(u, "there");
+	CU_ASSERT(gets(c, "there"));
+	AWAIT_COUNT(&s, "origin_upgrades", 1);
+	close(c);
+	CU_ASSERT(client_at_end(u));
+	close(u);
 	server_stop(&s);
 	origin_free(&o);
 }
@@ -260,6 +284,7 @@ static void limits(void)
 }
 
 CUNIT_MAIN("upgrades by http.client", {"bytes go both ways", bytes_go_both_ways},
+    {"longer than the time-out", longer_than_the_timeout},
     {"much goes both ways", much_goes_both_ways},
     {"the origin does not switch", origin_does_not_switch}, {"bad switches", bad_switches},
     {"limits", limits})

@@ -10,6 +10,7 @@
 
 #include "http/cache/http_cache.h"
 #include "http/message/put.h"
+#include "http/request/request.h"
 
 struct background {
 	struct weir_http_tap tap; /* first; runs last of all */
@@ -22,6 +23,7 @@ static void over(struct weir_http_tap *tap, struct weir_http_request *req, int s
 	(void)status;
 	req->res.streamed = false; /* there is no client to which it was sent */
 	weir_http_response_reset(req);
+	request_kept_drop((struct http_req *)req);
 	free(tap);
 }
 
@@ -59,6 +61,14 @@ static void copy_head(
 	to->headers = b->headers;
 	to->n_headers = from->n_headers;
 	to->res.fd = -1;
+	/* what the origin is told of the client, which is part of the key */
+	const struct http_req *f = (const struct http_req *)from;
+	struct http_req *t = (struct http_req *)to;
+	t->client_n = f->client_n;
+	t->from_forwarded = f->from_forwarded;
+	memcpy(t->client, f->client, sizeof(t->client));
+	t->has_scheme = true;
+	t->is_secure = hcache_is_secure(from);
 }
 
 void hcache_refresh(struct weir_stage *st, struct weir_event *ev, const struct hcache_lookup *k,

@@ -227,6 +227,10 @@ static int64_t data(
 	if (f->replaces)
 		return (int64_t)bytes.n;
 	int64_t n = http_filter_write(filter, req, bytes);
+	if (n < 0) { /* the client has gone: bytes are missing, whatever the status will be */
+		hcache_capture_free(f->capture);
+		f->capture = NULL;
+	}
 	if (n <= 0 || !f->capture)
 		return n;
 	struct hcache_landing l = landing_of(f, req);
@@ -246,11 +250,11 @@ static void end(struct http_filter *filter, struct weir_http_request *req, int s
 	enum hcache_brought b = HCACHE_ERROR;
 
 	hcache_flight_reveal(f, req);
-	if (f->replaces && f->replaces->body && status == WEIR_OK)
+	if (f->replaces && f->replaces->body && status == WEIR_OK && req->res.streamed)
 		http_filter_write(filter, req,
 		    (struct weir_slice){f->replaces->body->bytes, f->replaces->body->n});
 	if (!f->landed) {
-		if (status == WEIR_OK && f->capture)
+		if (status == WEIR_OK && f->capture && !((const struct http_req *)req)->lost)
 			b = hcache_capture_store(&l, f->capture);
 		land(&l, b, may_replace(&l, b), status);
 	}

@@ -257,8 +257,10 @@ static bool is_hidden(struct weir_slice name)
 {
 	enum condition_field ignored;
 
+	/* Connection could take fields of the key from the request, and many programs read '_' as '-'. */
 	return condition_is_field(name, &ignored) || hcache_is_unkeyed(name) ||
-	       weir_slice_is(name, "upgrade");
+	       weir_slice_is(name, "connection") || weir_slice_is(name, "upgrade") ||
+	       memchr(name.p, '_', name.n);
 }
 
 /* Add the validators of the old object. Both are sent: an origin that knows ETags ignores the date. */

@@ -59,7 +59,7 @@ static bool add_site(struct hcache_key *k, bool secure, struct weir_slice host)
 
 /* ---- of requests ---- */
 
-static bool is_secure(const struct weir_http_request *req)
+bool hcache_is_secure(const struct weir_http_request *req)
 {
 	for (const struct weir_field *f = weir_http_request_type.fields; f->name; f++)
 		if (f->name[0] == 's' && strcmp(f->name, "scheme") == 0)
@@ -118,7 +118,7 @@ bool hcache_key_make(
 	    req->query.n > 0 || (req->target.n > 0 && req->target.p[req->target.n - 1] == '?');
 
 	k->n = 0;
-	if (!add_site(k, is_secure(req), req->host) || !add_slice(k, req->path))
+	if (!add_site(k, hcache_is_secure(req), req->host) || !add_slice(k, req->path))
 		return false;
 	if (asks && !(add(k, "?", 1) && add_slice(k, req->query)))
 		return false;
@@ -193,7 +193,7 @@ bool hcache_key_of_url(
 	char normal[HCACHE_KEY_MAX + 1];
 
 	k->n = 0;
-	if (base && !add_site(&site, is_secure(base), base->host))
+	if (base && !add_site(&site, hcache_is_secure(base), base->host))
 		return false;
 	if (base && url.n > 0 && url.p[0] == '/' && !(url.n > 1 && url.p[1] == '/'))
 		add_slice(k, hcache_key_text(&site));

@@ -66,6 +66,9 @@ void hcache_vary_add(struct hcache_vary *v, struct weir_slice line);
 /** Add names that are in this form already. */
 void hcache_vary_join(struct hcache_vary *v, struct weir_slice names);
 
+/** Whether the client of `req` has used https, as the field scheme says. */
+bool hcache_is_secure(const struct weir_http_request *req);
+
 /** Extend the key by the values that `req` has for `names` (as in struct hcache_vary), with the `id` of the
  * list. Returns false if it becomes too long; the key is then unchanged. */
 bool hcache_key_vary(struct hcache_key *k, const struct weir_http_request *req,

@@ -126,12 +126,34 @@ void hcache_learn_head(const struct hcache_landing *l, struct hcache_answer *a)
 	set_times(l, a);
 }
 
+/* A tag without its mark of weakness: http.compress makes tags weak that the origin compares as strong. */
+static struct weir_slice opaque(struct weir_slice tag)
+{
+	bool weak = tag.n >= 2 && memcmp(tag.p, "W/", 2) == 0;
+
+	return weak ? (struct weir_slice){tag.p + 2, tag.n - 2} : tag;
+}
+
 /* Whether a 304 has the ETag of the object that it should confirm, or none. */
 static bool confirms(const struct hcache_landing *l)
 {
 	struct weir_slice now = response_field(l->req, "ETag"), old = l->f->old->file.etag;
 
+	now = opaque(now);
+	old = opaque(old);
 	return now.n == 0 || old.n == 0 || (now.n == old.n && memcmp(now.p, old.p, now.n) == 0);
+}
+
+/* Whether the object may still be stored, under the same key, with the fields of the 304. */
+static bool stays_public(const struct hcache_landing *l, const struct hcache_answer *a)
+{
+	const struct hcache_object *fork = l->f->fork;
+	struct hcache_vary v = a->vary;
+
+	if (fork)
+		hcache_vary_join(&v, fork->names);
+	return !a->control.no_store && !a->control.is_private && !v.any &&
+	       v.n == (fork ? fork->names.n : 0);
 }
 
 /* The origin has answered with 304. If it confirms another object, the old one is served for the last time. */
@@ -140,9 +162,9 @@ static enum hcache_brought renew(struct hcache_landing *l)
 	struct hcache_flight *f = l->f;
 	struct hcache_answer a;
 
-	if (confirms(l)) {
+	read_answer(l, &a);
+	if (confirms(l) && stays_public(l, &a)) {
 		weir_count(l->st, HCACHE_REVALIDATED, 1);
-		read_answer(l, &a);
 		hcache_answer_inherit(&a, f->old->fields);
 		set_times(l, &a);
 		l->o = hcache_object_make(
@@ -160,7 +182,11 @@ void hcache_mark(struct hcache_landing *l)
 {
 	struct hcache_flight *f = l->f;
 
-	if (l->conf->pass_ns <= 0)
+	int status = l->req->res.status;
+
+	/* what one client provokes says nothing of the next */
+	if (l->conf->pass_ns <= 0 || f->asker.authorized ||
+	    (status >= 400 && status != 404 && status != 410))
 		return;
 	struct hcache_object *o = hcache_object_pass(f->hash, f->key, l->now_ns, l->conf->pass_ns);
 	insert(l, o, f->fork);

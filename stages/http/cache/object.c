@@ -43,11 +43,19 @@ static struct weir_slice part_of(const struct source *s, int part)
 	return s->old ? s->old->fields : (struct weir_slice){NULL, 0};
 }
 
+/* Whether a line of the old object remains although a 304 has it anew. The tag of a body that was compressed
+ * behind the origin is weak, and stays so. */
+static bool remains(const struct hcache_object *old, const struct cache_line *l)
+{
+	return describes_body(l->name) || (weir_slice_is(l->name, "etag") && old->file.etag.n > 2 &&
+					      memcmp(old->file.etag.p, "W/", 2) == 0);
+}
+
 static bool is_kept(const struct source *s, int part, const struct cache_line *l)
 {
 	if (part == 2)
-		return describes_body(l->name) || !hcache_answer_names(s->a, l->name);
-	return hcache_answer_keeps(s->a, l) && !(s->old && describes_body(l->name));
+		return remains(s->old, l) || !hcache_answer_names(s->a, l->name);
+	return hcache_answer_keeps(s->a, l) && !(s->old && remains(s->old, l));
 }
 
 static size_t fields_bytes(const struct source *s)

@@ -138,7 +138,13 @@ static int compare(const void *a, const void *b)
 	return order != 0 ? order : (x->n > y->n) - (x->n < y->n);
 }
 
-/* Remove white space, and change letters to lower case, outside of quotes. */
+static bool is_delimiter(char c)
+{
+	return c == ',' || c == ';' || c == '=';
+}
+
+/* Remove white space at the ends and next to delimiters, and change letters to lower case, outside of
+ * quotes. */
 static void value_fold(struct value *v)
 {
 	size_t to = 0;
@@ -147,8 +153,16 @@ static void value_fold(struct value *v)
 	for (size_t i = 0; i < v->n; i++) {
 		char c = v->text[i];
 		quoted ^= c == '"';
-		if (!quoted && (c == ' ' || c == '\t'))
-			continue;
+		if (!quoted && (c == ' ' || c == '\t')) {
+			size_t next = i;
+			while (next < v->n && (v->text[next] == ' ' || v->text[next] == '\t'))
+				next++;
+			i = next - 1;
+			if (to == 0 || next == v->n || is_delimiter(v->text[to - 1]) ||
+			    is_delimiter(v->text[next]))
+				continue;
+			c = ' ';
+		}
 		v->text[to++] = !quoted && c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 	}
 	v->n = to;
@@ -192,8 +206,8 @@ static bool key_put(struct hcache_key *k, const char *p, size_t n)
 static bool key_put_value(
     struct hcache_key *k, const struct weir_http_request *req, struct weir_slice name)
 {
-	static const char *const lists[] = {
-	    "accept", "accept-charset", "accept-encoding", "accept-language", NULL};
+	/* not Accept-Language, of which many origins take the first */
+	static const char *const lists[] = {"accept", "accept-charset", "accept-encoding", NULL};
 	static _Thread_local struct value v;
 
 	if (!value_collect(&v, req, name))

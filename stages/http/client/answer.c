@@ -102,10 +102,14 @@ static bool pass_fields(struct exchange *x, const struct http_head *head)
  * comes over the connection for this client's. */
 static bool binds_connection(const struct weir_http_request *req)
 {
-	struct weir_slice a = weir_http_header(req, "authorization");
-
-	return (a.n >= 4 && strncasecmp(a.p, "NTLM", 4) == 0) ||
-	       (a.n >= 9 && strncasecmp(a.p, "Negotiate", 9) == 0);
+	for (int i = 0; i < req->n_headers; i++) {
+		struct weir_slice a = req->headers[i].value;
+		if (weir_slice_is(req->headers[i].name, "authorization") &&
+		    ((a.n >= 4 && strncasecmp(a.p, "NTLM", 4) == 0) ||
+			(a.n >= 9 && strncasecmp(a.p, "Negotiate", 9) == 0)))
+			return true;
+	}
+	return false;
 }
 
 /* RFC 9112, 6.3. */
@@ -154,6 +158,8 @@ static enum step head(struct exchange *x, bool *more)
 	if (tries_status(x, h.code))
 		return STEP_OVER;
 	rows_first_byte(u->origin, client_now_ns(x->cl) - x->since_ns);
+	if (x->trial) /* the origin answers; the body may last for hours */
+		pick_succeeded(x->cl, u->origin);
 	frame(x, &h);
 	if (h.code == 503) /* the origin is overloaded: the width is lowered */
 		weir_hold_refused(x->cl->client->st, x->ev);

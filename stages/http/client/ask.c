@@ -148,13 +148,13 @@ static char *put_chain(char *at, const struct exchange *x)
 	bool ours =
 	    r->client_n == 0 || r->from_forwarded; /* else a proxy has written X-Forwarded- */
 
-	if (peer.n == 0)
-		return at;
-	at = put_forwarded(at, x, peer);
-	at = PUT(at, "X-Forwarded-For: ");
-	if (r->client_n > 0 && r->from_forwarded)
-		at = PUT(put_slice(at, (struct weir_slice){r->client, r->client_n}), ", ");
-	at = PUT(put_slice(at, peer), "\r\n");
+	if (peer.n > 0) { /* else the request is made by a stage */
+		at = put_forwarded(at, x, peer);
+		at = PUT(at, "X-Forwarded-For: ");
+		if (r->client_n > 0 && r->from_forwarded)
+			at = PUT(put_slice(at, (struct weir_slice){r->client, r->client_n}), ", ");
+		at = PUT(put_slice(at, peer), "\r\n");
+	}
 	if (ours && (r->client_n == 0 || r->has_scheme)) {
 		at = put_slice(PUT(at, "X-Forwarded-Proto: "), get(x->cl->client->scheme, x->ev));
 		at = PUT(at, "\r\n");

@@ -118,7 +118,11 @@ static int start(struct weir_loop *loop)
 
 	cl->loop = loop;
 	rc = cl->client->n_loops == 0 ? health_start(cl) : 0;
-	return rc != 0 ? rc : names_start(cl);
+	if (rc == 0)
+		rc = names_start(cl);
+	if (rc != 0)
+		close_all(cl);
+	return rc;
 }
 
 static void stop(struct weir_loop *loop)

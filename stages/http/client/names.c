@@ -155,6 +155,8 @@ static bool take_addresses(struct origin_name *n, const struct resolve_answer *a
 		stays[o - slot_of(n, 0)] = true;
 		if (!o->live) {
 			give_back(n->cl->client, o);
+			tls_origin_forget(
+			    &o->session); /* a ticket may have come since it was retired */
 			*o = (struct origin){.spec = n->spec, .address = a};
 			share(n->cl->client, o, n->first, CLIENT_ADDRESSES_MAX);
 			go_live(n->cl, o);

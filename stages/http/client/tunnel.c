@@ -369,6 +369,8 @@ static void begin(struct exchange *x, struct tunnel *t)
 	pick_succeeded(cl, u->origin);
 	pick_end(x, u->origin);
 	u->tunnel = t;
+	/* it is that of the exchange, and would take the connection for an idle one */
+	weir_timer_cancel(cl->loop, &u->timer);
 	u->x = NULL;
 	x->up = NULL;
 	x->upgrade = false; /* the tunnel counts now */

@@ -294,14 +294,6 @@ static bool may_reuse(const struct exchange *x, const struct upstream *u)
 	       (x->idempotent || client_now_ns(x->cl) - u->since_ns <= CLIENT_FRESH_NS);
 }
 
-/* Whether nothing has happened to an idle connection that `x` may use. epoll reports what the origin does in
- * the order of its events, so what was there before the request of `x` has been seen. For a request that must
- * not be repeated, a system call finds a connection that the origin has closed since. */
-static bool is_fresh(const struct exchange *x, struct upstream *u)
-{
-	return x->idempotent && !u->tls ? !u->hung_up : upstream_still_good(u);
-}
-
 /* The idle connection to `o` that `x` may use, or NULL; then *old is one that it may not use, or NULL. */
 static struct upstream *find_idle(const struct exchange *x, struct origin *o, struct upstream **old)
 {
@@ -309,7 +301,7 @@ static struct upstream *find_idle(const struct exchange *x, struct origin *o, st
 
 	*old = NULL;
 	for (u = o->idle; u && may_reuse(x, u); u = next) {
-		if (is_fresh(x, u))
+		if (upstream_still_good(u))
 			return u;
 		next = u->next;
 		upstream_close(u);

@@ -57,8 +57,12 @@ int64_t http_filter_write(
 
 void http_filter_lost(struct weir_http_request *req)
 {
-	struct transfer *t = req_of(req)->transfer;
+	struct http_req *r = req_of(req);
+	struct transfer *t = r->transfer;
 
+	r->lost = true;
+	if (!t) /* there is no client */
+		return;
 	pthread_mutex_lock(&t->lock);
 	t->tail_lost = true;
 	pthread_mutex_unlock(&t->lock);

@@ -198,6 +198,16 @@ static bool is_gone(struct transfer *t)
 	return gone;
 }
 
+/* Whether filters may be given more: not if the client has gone, or if it has not taken yet what the ring had
+ * no room for. */
+static bool takes_more(struct transfer *t)
+{
+	pthread_mutex_lock(&t->lock);
+	bool more = !t->gone && !transfer_has_tail(t);
+	pthread_mutex_unlock(&t->lock);
+	return more;
+}
+
 int64_t parts_write(struct weir_http_request *req, struct weir_slice data)
 {
 	struct transfer *t = req_of(req)->transfer;
@@ -224,8 +234,8 @@ int64_t weir_http_stream_write(struct weir_http_request *req, struct weir_slice 
 
 	if (!req->res.streamed)
 		return WEIR_EINVAL;
-	if (WEIR_UNLIKELY(r->filters != NULL) && r->transfer && is_gone(r->transfer))
-		return WEIR_EGONE; /* whatever the filters would still take */
+	if (WEIR_UNLIKELY(r->filters != NULL) && r->transfer && !takes_more(r->transfer))
+		return is_gone(r->transfer) ? WEIR_EGONE : 0;
 	return filters_write(r->filters, req, data);
 }
 

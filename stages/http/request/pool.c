@@ -152,6 +152,7 @@ void pool_req_drop(struct pool *p, struct http_req *r)
 	r->pub.taps = NULL;
 	WEIR_ASSERT(!r->filters);
 	r->date_n = 0;
+	r->lost = false;
 	pool_body_drop(p, r);
 	free(r->mem);
 	r->mem = NULL;

@@ -68,6 +68,7 @@ struct http_req {
 	/* the client's method was HEAD, even if a stage changes it; constant */
 	bool head;
 	bool body_taken; /* belongs to the owner: weir_http_body_next has returned a whole body */
+	bool lost;       /* belongs to the owner: a filter could not pass on all of the response */
 	bool streams;    /* belongs to the I/O thread: the response is streamed */
 	bool expect_continue;
 	/* What a trusted proxy says of its client; constant. `client_n` is 0 if it says nothing. */

@@ -116,7 +116,9 @@ static bool same(const char *name, const char *a, const char *b)
 static void test_variants(void)
 {
 	CU_ASSERT(same("accept-encoding", "gzip, br", "BR,gzip"));
-	CU_ASSERT(same("accept-language", "de;q=0.5, en", "en, de; q=0.5"));
+	CU_ASSERT(same("accept", "text/html;q=0.5, a/b", "a/b , text/html; q=0.5"));
+	CU_ASSERT(!same("accept-language", "de, en", "en, de"));
+	CU_ASSERT(!same("accept", "d e", "de"));
 	CU_ASSERT(!same("accept-encoding", "gzip", "gzip;q=0"));
 	CU_ASSERT(!same("accept-encoding", NULL, ""));
 	CU_ASSERT(!same("x-lang", "de", "DE"));
