@@ -43,6 +43,7 @@ struct shard {
 	WEIR_ALIGNED pthread_mutex_t lock;
 	struct hcache_object *newest, *oldest;
 	struct hcache_object *hand; /* the next candidate; NULL: the oldest */
+	atomic_uint n;              /* changed under the lock */
 };
 
 struct hcache_store {
@@ -160,6 +161,7 @@ struct hcache_object *hcache_store_find(
 
 static void list_add(struct shard *h, struct hcache_object *o)
 {
+	atomic_fetch_add_explicit(&h->n, 1, memory_order_relaxed);
 	o->newer = NULL;
 	o->older = h->newest;
 	if (h->newest)
@@ -171,6 +173,7 @@ static void list_add(struct shard *h, struct hcache_object *o)
 
 static void list_remove(struct shard *h, struct hcache_object *o)
 {
+	atomic_fetch_sub_explicit(&h->n, 1, memory_order_relaxed);
 	if (h->hand == o)
 		h->hand = o->newer;
 	if (o->newer)
@@ -310,7 +313,23 @@ static bool evict(struct hcache_store *s, struct shard *h)
 	return any;
 }
 
-/* Reserve memory for an object. The shards give way in turn. */
+static unsigned length(const struct shard *h)
+{
+	return atomic_load_explicit(&h->n, memory_order_relaxed);
+}
+
+/* The shard that gives way next: in turn, but the longer one of two. Keys fall into shards at random, so with turns
+ * alone some shards would become so short that they evict what is in use. */
+static struct shard *next_shard(struct hcache_store *s)
+{
+	unsigned turn = atomic_fetch_add_explicit(&s->turn, 1, memory_order_relaxed);
+	struct shard *a = &s->shard[turn % SHARDS];
+	struct shard *b = &s->shard[(turn + 1 + turn / SHARDS % (SHARDS - 1)) % SHARDS];
+
+	return length(b) > length(a) ? b : a;
+}
+
+/* Reserve memory for an object. */
 static void make_room(struct hcache_store *s, int64_t charge_bytes)
 {
 	int empty = 0;
@@ -318,8 +337,7 @@ static void make_room(struct hcache_store *s, int64_t charge_bytes)
 	atomic_fetch_add_explicit(&s->bytes, charge_bytes, memory_order_relaxed);
 	while (empty < SHARDS &&
 	       atomic_load_explicit(&s->bytes, memory_order_relaxed) > s->size_bytes) {
-		unsigned at = atomic_fetch_add_explicit(&s->turn, 1, memory_order_relaxed);
-		empty = evict(s, &s->shard[at % SHARDS]) ? 0 : empty + 1;
+		empty = evict(s, next_shard(s)) ? 0 : empty + 1;
 	}
 }
 

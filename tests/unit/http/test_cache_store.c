@@ -184,8 +184,10 @@ static void *worker(void *arg)
 			    hcache_object_fork(hcache_store_hash(store, slice(key)), slice(key),
 				slice("x\n"), hcache_store_id(store));
 			hcache_store_insert(store, fork, NULL);
-			snprintf(key, sizeof(key), "v%u", r % 1000);
-			put_variant(fork, key);
+			/* the key of a variant begins with that of its fork */
+			char variant[64];
+			snprintf(variant, sizeof(variant), "%s\nv%u", key, r % 10);
+			put_variant(fork, variant);
 			hcache_object_put(fork);
 		}
 	}
