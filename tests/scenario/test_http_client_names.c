@@ -65,7 +65,8 @@ static void serve(struct origin *o, int c)
 /* The address changes: requests go to the new one within the TTL, and those under way end at the old one. */
 static void address_changes(void)
 {
-	struct origin old = origin_new(), new = origin_beside(&old, "127.0.0.2");
+	struct origin old, new;
+	origin_pair(&old, &new, "127.0.0.2");
 	struct server s = named_server(&old);
 
 	dns_set(dns, "app.test", DNS_GOOD, "127.0.0.1", 0);
@@ -96,7 +97,8 @@ static void address_changes(void)
 /* An idle connection to an address that is gone is closed. */
 static void idle_connection_is_closed(void)
 {
-	struct origin old = origin_new(), new = origin_beside(&old, "127.0.0.2");
+	struct origin old, new;
+	origin_pair(&old, &new, "127.0.0.2");
 	struct server s = named_server(&old);
 
 	dns_set(dns, "app.test", DNS_GOOD, "127.0.0.1", 0);
@@ -117,7 +119,8 @@ static void idle_connection_is_closed(void)
 /* Each address of a name is an origin of its own: one is away, and the other serves. */
 static void several_addresses(void)
 {
-	struct origin one = origin_new(), two = origin_beside(&one, "127.0.0.2");
+	struct origin one, two;
+	origin_pair(&one, &two, "127.0.0.2");
 	struct server s = named_server(&one);
 
 	dns_set(dns, "app.test", DNS_PAIR, "127.0.0.1", 1000);
