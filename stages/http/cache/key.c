@@ -166,6 +166,8 @@ static bool take_site(struct weir_slice *url, struct hcache_key *k)
 {
 	bool secure = url->n >= 8 && strncasecmp(url->p, "https://", 8) == 0;
 	size_t skip = secure ? 8 : 7, n = 0;
+	int ports = 0;
+	bool bracket = false; /* in "[::1]" */
 	struct hcache_key host = {0};
 
 	if (!secure && (url->n < 7 || strncasecmp(url->p, "http://", 7) != 0))
@@ -178,12 +180,18 @@ static bool take_site(struct weir_slice *url, struct hcache_key *k)
 		char c = url->p[i];
 		if (c <= ' ' || c >= 0x7f || c == '@' || c == '\\')
 			return false;
+		bracket = c == '[' || (bracket && c != ']');
+		ports += c == ':' && !bracket;
+		if (c == '.' && i > 0 && url->p[i - 1] == '.')
+			return false;
 		if (c != '.' || (i + 1 < n && url->p[i + 1] != ':')) /* no dot at the end */
 			add_lower(&host, (struct weir_slice){&c, 1});
 	}
 	url->p += n;
 	url->n -= n;
-	return n > 0 && n < 256 && add_site(k, secure, hcache_key_text(&host));
+	if (host.n == 0 || host.p[0] == ':' || n >= 256 || ports > 1 || bracket)
+		return false;
+	return add_site(k, secure, hcache_key_text(&host));
 }
 
 bool hcache_key_of_url(

@@ -27,6 +27,11 @@ static void test_urls(void)
 	CU_ASSERT(url_is("https://a:443/x/../%62//c?d=%62#e", "https://a/b/c?d=%62"));
 	CU_ASSERT(url_is("http://a:8080/?", "http://a:8080/?"));
 	CU_ASSERT(url_is("http:///x", NULL));
+	CU_ASSERT(url_is("http://[::1]:80/", "http://[::1]/"));
+	static const char *const no_host[] = {"http://./x", "http://:80/", "http://a../",
+	    "http://a:80:80/", "http://[::1]:80:80/", "http://[:80/"};
+	for (size_t i = 0; i < sizeof(no_host) / sizeof(no_host[0]); i++)
+		CU_ASSERT(url_is(no_host[i], NULL));
 	CU_ASSERT(url_is("ftp://a/", NULL));
 	CU_ASSERT(url_is("/x", NULL));
 	CU_ASSERT(url_is("http://a@b/", NULL));
