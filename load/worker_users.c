@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Users who send more than one request; see worker.h. Runs in the worker's thread only. */
+/* Users with more than one request; see worker.h. Runs in the worker's thread only. */
 #include "load/rng.h"
 #include "load/worker.h"
 

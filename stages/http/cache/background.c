@@ -21,7 +21,7 @@ struct background {
 static void over(struct weir_http_tap *tap, struct weir_http_request *req, int status)
 {
 	(void)status;
-	req->res.streamed = false; /* there is no client to which it was sent */
+	req->res.streamed = false; /* it was sent to no client */
 	weir_http_response_reset(req);
 	request_kept_drop((struct http_req *)req);
 	free(tap);
@@ -61,7 +61,7 @@ static void copy_head(
 	to->headers = b->headers;
 	to->n_headers = from->n_headers;
 	to->res.fd = -1;
-	/* what the origin is told of the client, which is part of the key */
+	/* the key includes these facts about the client, which http.client tells the origin */
 	const struct http_req *f = (const struct http_req *)from;
 	struct http_req *t = (struct http_req *)to;
 	t->client_n = f->client_n;

@@ -84,7 +84,7 @@ static bool same_key(const struct hcache_flight *a, const struct hcache_flight *
 	       memcmp(a->key.p, b->key.p, a->key.n) == 0;
 }
 
-/* Hold *ev on `f`. Returns false if there is no memory. */
+/* Hold *ev on `f`. Returns false if out of memory. */
 static bool wait_for(struct hcache_flights *fs, struct hcache_flight *f, struct weir_event **ev,
     int64_t until_ns, bool *first)
 {

@@ -77,7 +77,7 @@ struct hcache_flight {
 struct hcache_flights {
 	struct hcache_store *store;
 	pthread_mutex_t lock;
-	pthread_cond_t landed; /* there is no flight any more */
+	pthread_cond_t landed; /* the last flight has ended */
 	struct hcache_flight *bucket[HCACHE_BUCKETS];
 	int n;       /* flights that have boarded */
 	bool closed; /* nobody waits any more */
