@@ -331,8 +331,48 @@ static void key_fields(void)
 	cached_stop(&k);
 }
 
+/* A 304 whose fields forbid the answer to others ends what is stored; so does one with a Vary that is not in
+ * the key. */
+static void renewal_may_end_it(void)
+{
+	static const char *const fields[] = {"Cache-Control: private, max-age=1000\r\n",
+	    "Cache-Control: no-store\r\n", FRESH "Vary: Cookie\r\n"};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		struct cached k = cached_new();
+		char reply[300];
+		cached_start(&k);
+		CU_ASSERT(
+		    cached_fetch(&k, k.c, GET("/a"), cached_reply(200, FRESH TAG, "1"), 200, "1"));
+		client_say(k.c, cached_get("/a", "Cache-Control: no-cache\r\n"));
+		CU_ASSERT_STRING_EQUAL(field_in(cached_head(&k), "if-none-match"), "\"v1\"");
+		snprintf(
+		    reply, sizeof(reply), "HTTP/1.1 304 Not Modified\r\n" TAG "%s\r\n", fields[i]);
+		client_say(k.u, reply);
+		CU_ASSERT(client_gets(k.c, 200, "1"));
+		CU_ASSERT(
+		    cached_fetch(&k, k.c, GET("/a"), cached_reply(200, FRESH, "2"), 200, "2"));
+		cached_stop(&k);
+	}
+}
+
+/* Connection cannot take a field of the key from the request that fills the cache. */
+static void connection_takes_nothing(void)
+{
+	struct cached k = cached_new();
+
+	cached_start(&k);
+	client_say(k.c, cached_get("/a", "X-Lang: de\r\nConnection: X-Lang\r\n"));
+	CU_ASSERT_STRING_EQUAL(field_in(cached_head(&k), "x-lang"), "de");
+	client_say(k.u, cached_reply(200, FRESH "Vary: X-Lang\r\n", "de"));
+	CU_ASSERT(client_gets(k.c, 200, "de"));
+	CU_ASSERT(cached_hit(&k, k.c, cached_get("/a", "X-Lang: de\r\n"), 200, "de", NULL));
+	cached_stop(&k);
+}
+
 CUNIT_MAIN("http.cache", {"hits", hits}, {"ranges", ranges}, {"conditions first", conditions_first},
     {"not stored", not_stored}, {"cookies", cookies}, {"keys", keys}, {"variants", variants},
     {"requests control", requests_control}, {"requests do not control", requests_do_not_control},
     {"changes invalidate", changes_invalidate}, {"dates", dates}, {"purges", purges},
-    {"key_fields", key_fields})
+    {"key_fields", key_fields}, {"a renewal may end it", renewal_may_end_it},
+    {"Connection takes nothing", connection_takes_nothing})
